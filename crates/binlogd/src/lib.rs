@@ -1,0 +1,1 @@
+//! binlogd: a virtual MySQL and MariaDB replica.

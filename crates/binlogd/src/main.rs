@@ -1,0 +1,2 @@
+//! The `binlogd` command.
+fn main() {}

@@ -1,0 +1,5 @@
+//! The formats of MySQL and MariaDB replication: packets, binary-log events, GTID sets.
+//!
+//! Everything that a peer or a file says passes through this crate first. It does no I/O and has no clock, so that
+//! each function is a plain mapping from bytes to values and can be fuzzed and replayed.
+#![forbid(unsafe_code)]
