@@ -1,0 +1,224 @@
+//! The folder of one source: its lock, its identity towards the source, its timelines.
+
+use super::index::replace_file;
+use super::storage::Storage;
+use codec::gtid::Uuid;
+use rustix::fs::{FlockOperation, flock};
+use serde::{Deserialize, Serialize};
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use thiserror::Error;
+
+const LOCK_FILE: &str = "lock";
+const REPLICA_FILE: &str = "replica.toml";
+
+/// What can go wrong with a source's folder; the message names the path and what to do.
+#[derive(Debug, Error)]
+pub enum FolderError {
+    /// Another process holds the lock.
+    #[error(
+        "{path} is in use by another binlogd (process {holder}); stop that one or give this one another data_dir or source name"
+    )]
+    Locked {
+        /// The source's folder.
+        path: PathBuf,
+        /// Process id from the lock file, or "unknown".
+        holder: String,
+    },
+    /// The operating system refused.
+    #[error("cannot {action} {path}: {error}")]
+    Io {
+        /// What was being done.
+        action: &'static str,
+        /// To what.
+        path: PathBuf,
+        /// The system's reason.
+        error: io::Error,
+    },
+    /// `replica.toml` is there but holds nonsense.
+    #[error("{path} cannot be understood ({reason}); restore it, or remove it to present a new identity to the source")]
+    Replica {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+impl FolderError {
+    fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> FolderError {
+        let path = path.to_owned();
+        move |error| FolderError::Io { action, path, error }
+    }
+}
+
+/// Who binlogd is to one source. Made once and kept: with a fixed UUID in the program, two receivers would evict each
+/// other for ever, and with a new one at each start the source could not tell a reconnect from a second replica.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReplicaIdentity {
+    /// Presented as `@replica_uuid`; a source ends older dump threads of the same UUID.
+    pub replica_uuid: String,
+    /// Presented as `server_id` when the configuration names none.
+    pub server_id: u32,
+}
+
+/// A source's folder, locked for this process until dropped.
+#[derive(Debug)]
+pub struct SourceFolder {
+    path: PathBuf,
+    /// Who binlogd is to this source.
+    pub identity: ReplicaIdentity,
+    _lock: File,
+}
+
+impl SourceFolder {
+    /// Makes the folder if need be, locks it and reads or makes the identity.
+    ///
+    /// # Errors
+    /// When another process has it, or it cannot be made, read or written.
+    pub fn open(storage: &dyn Storage, data_dir: &Path, source: &str) -> Result<SourceFolder, FolderError> {
+        let path = data_dir.join(source);
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&path)
+            .map_err(FolderError::io("create the folder", &path))?;
+        let lock = lock(&path)?;
+        let identity = read_or_make_identity(storage, &path)?;
+        Ok(SourceFolder { path, identity, _lock: lock })
+    }
+
+    /// The folder's path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The timelines in the order in which they began.
+    ///
+    /// # Errors
+    /// When the folder cannot be read.
+    pub fn timelines(&self) -> Result<Vec<PathBuf>, FolderError> {
+        timelines(&self.path).map_err(FolderError::io("read the folder", &self.path))
+    }
+}
+
+fn lock(folder: &Path) -> Result<File, FolderError> {
+    let path = folder.join(LOCK_FILE);
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(&path)
+        .map_err(FolderError::io("open", &path))?;
+    if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+        let holder = std::fs::read_to_string(&path).unwrap_or_default();
+        let holder = if holder.trim().is_empty() { "unknown".to_owned() } else { holder.trim().to_owned() };
+        return Err(FolderError::Locked { path: folder.to_owned(), holder });
+    }
+    // Only a hint for the message above; the lock itself is the kernel's.
+    std::fs::write(&path, format!("{}\n", std::process::id())).map_err(FolderError::io("write", &path))?;
+    Ok(file)
+}
+
+fn read_or_make_identity(storage: &dyn Storage, folder: &Path) -> Result<ReplicaIdentity, FolderError> {
+    let path = folder.join(REPLICA_FILE);
+    match std::fs::read_to_string(&path) {
+        Ok(text) => toml::from_str(&text).map_err(|error| error.to_string()).and_then(check).map_err(|reason| {
+            FolderError::Replica { path, reason }
+        }),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let identity = make_identity();
+            let text = format!(
+                "# Who binlogd is to this source. Made once; keep it, so that the source recognises a reconnect.\n\
+                 replica_uuid = \"{}\"\nserver_id = {}\n",
+                identity.replica_uuid, identity.server_id
+            );
+            replace_file(storage, &path, text.as_bytes()).map_err(FolderError::io("write", &path))?;
+            Ok(identity)
+        }
+        Err(error) => Err(FolderError::Io { action: "read", path, error }),
+    }
+}
+
+/// The text becomes part of a statement to the source, so it must be what it claims to be.
+fn check(identity: ReplicaIdentity) -> Result<ReplicaIdentity, String> {
+    if identity.replica_uuid.parse::<Uuid>().is_err() {
+        return Err("replica_uuid is not a UUID".to_owned());
+    }
+    if identity.server_id == 0 {
+        return Err("server_id must be 1 to 4294967295".to_owned());
+    }
+    Ok(identity)
+}
+
+fn make_identity() -> ReplicaIdentity {
+    let uuid = uuid::Uuid::new_v4();
+    // Above 2^31 a clash with a number that a person chose is unlikely.
+    let server_id = (uuid.as_u128() as u32) | 0x8000_0000;
+    ReplicaIdentity { replica_uuid: uuid.to_string(), server_id }
+}
+
+/// The timeline folders under a source's folder, in order: `NNNN-…`.
+///
+/// # Errors
+/// When the folder cannot be read.
+pub fn timelines(source_folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(source_folder)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        if let Some(number) = name.to_str().and_then(timeline_number)
+            && entry.file_type()?.is_dir()
+        {
+            found.push((number, entry.path()));
+        }
+    }
+    found.sort();
+    Ok(found.into_iter().map(|(_, path)| path).collect())
+}
+
+/// The number at the front of a timeline folder's name.
+pub fn timeline_number(name: &str) -> Option<u32> {
+    let (number, rest) = name.split_once('-')?;
+    (number.len() >= 4 && !rest.is_empty()).then(|| number.parse().ok()).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::storage::PosixStorage;
+    use super::*;
+
+    #[test]
+    fn the_identity_is_made_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let first = SourceFolder::open(&PosixStorage, dir.path(), "a").unwrap().identity;
+        let again = SourceFolder::open(&PosixStorage, dir.path(), "a").unwrap().identity;
+        let other = SourceFolder::open(&PosixStorage, dir.path(), "b").unwrap().identity;
+        assert_eq!(first, again);
+        assert_ne!(first.replica_uuid, other.replica_uuid);
+    }
+
+    #[test]
+    fn a_second_holder_is_told_who_has_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let _held = SourceFolder::open(&PosixStorage, dir.path(), "a").unwrap();
+        let error = SourceFolder::open(&PosixStorage, dir.path(), "a").unwrap_err().to_string();
+        assert!(error.contains("in use by another binlogd"), "{error}");
+        assert!(error.contains(&std::process::id().to_string()), "{error}");
+    }
+
+    #[test]
+    fn timelines_are_in_the_order_of_their_numbers() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["0002-b", "0010-a", "0001-c", "10000-x", "lost+found", "12-short"] {
+            std::fs::create_dir(dir.path().join(name)).unwrap();
+        }
+        let names: Vec<_> =
+            timelines(dir.path()).unwrap().iter().map(|p| p.file_name().unwrap().to_owned()).collect();
+        assert_eq!(names, ["0001-c", "0002-b", "0010-a", "10000-x"]);
+    }
+}

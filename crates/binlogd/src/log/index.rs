@@ -1,0 +1,73 @@
+//! `binlog.index`: the names of a timeline's files in order.
+
+use super::storage::Storage;
+use std::io::{self, IoSlice};
+use std::path::{Path, PathBuf};
+
+/// Name of the index in a timeline's folder.
+pub const INDEX_FILE: &str = "binlog.index";
+
+/// Reads the names in order; empty when there is no index yet.
+///
+/// # Errors
+/// When the file is there but cannot be read.
+pub fn read(folder: &Path) -> io::Result<Vec<String>> {
+    match std::fs::read_to_string(folder.join(INDEX_FILE)) {
+        Ok(text) => Ok(text.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Replaces the index as a whole, so that a crash leaves either the old or the new one.
+///
+/// # Errors
+/// As the operating system says.
+pub fn write(storage: &dyn Storage, folder: &Path, names: &[String]) -> io::Result<()> {
+    let mut text = names.join("\n");
+    text.push('\n');
+    replace_file(storage, &folder.join(INDEX_FILE), text.as_bytes())
+}
+
+/// Writes a small file so that after a crash it holds all of the old or all of the new content: a temporary file,
+/// synced, takes the name, and the folder is synced.
+///
+/// # Errors
+/// As the operating system says.
+pub fn replace_file(storage: &dyn Storage, path: &Path, content: &[u8]) -> io::Result<()> {
+    let temporary = temporary_name(path);
+    match std::fs::remove_file(&temporary) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {} // One that a crash left behind is worth nothing.
+    }
+    let file = storage.create(&temporary)?;
+    file.write_all_at(&mut [IoSlice::new(content)], 0)?;
+    // The bytes first, then the name: otherwise a crash could leave an empty file under the good name.
+    file.sync_data()?;
+    storage.rename(&temporary, path)?;
+    storage.sync_dir(path.parent().unwrap_or(Path::new(".")))
+}
+
+fn temporary_name(path: &Path) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_os_string();
+    name.push(".tmp");
+    path.with_file_name(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::storage::PosixStorage;
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(read(dir.path()).unwrap().is_empty());
+        let names = vec!["mysql-bin.000001".to_owned(), "mysql-bin.000002".to_owned()];
+        write(&PosixStorage, dir.path(), &names).unwrap();
+        assert_eq!(read(dir.path()).unwrap(), names);
+        std::fs::write(dir.path().join("binlog.index.tmp"), "left by a crash").unwrap();
+        write(&PosixStorage, dir.path(), &names[..1]).unwrap();
+        assert_eq!(read(dir.path()).unwrap(), names[..1]);
+    }
+}

@@ -1,0 +1,111 @@
+//! The durable log: byte-identical copies of a source's binary logs.
+//!
+//! # Form on disk
+//!
+//! ```text
+//! <data_dir>/<source>/lock                    one process at a time (flock)
+//! <data_dir>/<source>/replica.toml            the replica UUID and server id that binlogd presents to this source
+//! <data_dir>/<source>/0001-<server_uuid>/     one folder a timeline, counting up
+//!     mysql-bin.000001 …                      the source's names, the source's bytes
+//!     binlog.index                            the names in order
+//!     timeline.toml                           why the timeline began, from where, what is missing before it
+//!     mysql-bin.000002.torn-<time>            bytes that a crash left behind the last boundary, kept for inspection
+//! ```
+//!
+//! The files are the truth; the index is rebuilt from them where it disagrees. All files but the last are *sealed*:
+//! they never change again.
+//!
+//! # The ladder
+//!
+//! received ≥ written ≥ durable ≥ acknowledged: four positions of one stream. [`Written`] and [`Durable`] are types of
+//! their own, made only by the [`writer::LogWriter`] that did the work, and an acknowledgement takes neither: it takes
+//! a [`Safe`] position, which comes from a durable one, or from a written one where the operator chose
+//! `fsync_mode = 0`. An acknowledgement of bytes that are only written therefore does not compile by accident.
+//!
+//! # Threads
+//!
+//! Everything here is synchronous and belongs to the one thread that receives from the source. Readers (status, verify)
+//! open the files for themselves; they may read a file up to its durable position at any time.
+
+pub mod folder;
+pub mod index;
+pub mod recover;
+pub mod scan;
+pub mod storage;
+pub mod timeline;
+pub mod writer;
+
+use std::fmt;
+use std::sync::Arc;
+
+/// A place in the source's stream of files.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Position {
+    /// Bare file name, as in `SHOW BINARY LOGS`.
+    pub file: Arc<str>,
+    /// Offset in bytes from the file's beginning; 64 bits, unlike the wire's `log_pos`.
+    pub offset: u64,
+}
+
+impl Position {
+    /// `offset` bytes into `file`.
+    pub fn new(file: impl Into<Arc<str>>, offset: u64) -> Position {
+        Position { file: file.into(), offset }
+    }
+}
+
+impl fmt::Display for Position {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.file, self.offset)
+    }
+}
+
+impl fmt::Debug for Position {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// End of the bytes that have been handed to the operating system. Survives the end of this process, not of the machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Written(Position);
+
+/// End of the bytes that fdatasync has covered. Always at or before [`Written`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Durable(Position);
+
+/// End of the bytes that are as safe as the operator asked for: the only thing that may be acknowledged.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Safe(Position);
+
+impl Written {
+    /// The place.
+    pub fn position(&self) -> &Position {
+        &self.0
+    }
+
+    /// For `fsync_mode = 0` only: the operator accepts that acknowledged bytes may stand in the page cache.
+    pub fn accepted_unsynced(self) -> Safe {
+        Safe(self.0)
+    }
+}
+
+impl Durable {
+    /// The place.
+    pub fn position(&self) -> &Position {
+        &self.0
+    }
+}
+
+impl Safe {
+    /// The place.
+    pub fn position(&self) -> &Position {
+        &self.0
+    }
+}
+
+impl From<Durable> for Safe {
+    fn from(durable: Durable) -> Safe {
+        Safe(durable.0)
+    }
+}

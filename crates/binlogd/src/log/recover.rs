@@ -1,0 +1,404 @@
+//! Opening a timeline: find the live file, cut it at its last boundary, know where to go on.
+
+use super::index;
+use super::scan::{FileScan, scan_file};
+use super::storage::{Storage, StorageFile};
+use super::Position;
+use codec::event::FormatDescription;
+use codec::gtid::GtidState;
+use std::collections::BTreeSet;
+use std::io::{self, IoSlice};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// At most this many bytes of a torn tail are kept aside. A tail can be a whole interrupted transaction of gigabytes,
+/// which the source sends again; its beginning is enough to see what happened.
+const TORN_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+/// What to do with bytes past the last boundary.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tail {
+    /// Keep a copy aside: the process starts, and a crash may have torn them.
+    SaveAside,
+    /// This process wrote them and knows them to be the beginning of a transaction that will be sent again.
+    Discard,
+}
+
+/// A timeline that is ready to be appended to.
+#[derive(Debug)]
+pub struct Recovered {
+    /// Names of all files, sealed ones first; the last is the live one.
+    pub files: Vec<String>,
+    /// The live file, cut at its last boundary; `None` when the timeline has no file yet.
+    pub live: Option<LiveFile>,
+    /// GTIDs executed up to that boundary.
+    pub gtids: GtidState,
+    /// What was found and mended, in words for the log.
+    pub remarks: Vec<String>,
+}
+
+/// The file that is appended to.
+#[derive(Debug)]
+pub struct LiveFile {
+    /// Bare name.
+    pub name: Arc<str>,
+    /// Open for writing.
+    pub file: Box<dyn StorageFile>,
+    /// Its length, which is a boundary; 4 when it holds nothing but the magic.
+    pub len: u64,
+    /// Its first event, if it has one yet.
+    pub format: Option<FormatDescription>,
+    /// Time of its last event, seconds since 1970; 0 if it has none.
+    pub last_timestamp: u32,
+}
+
+impl Recovered {
+    /// Where the source must go on sending.
+    pub fn resume_at(&self) -> Option<Position> {
+        self.live.as_ref().map(|live| Position { file: live.name.clone(), offset: live.len })
+    }
+}
+
+/// Opens the timeline in `folder`. Idempotent: a crash inside it is recovered by the next call.
+///
+/// # Errors
+/// When the folder or a file cannot be read or mended.
+pub fn recover(storage: &dyn Storage, folder: &Path, tail: Tail) -> io::Result<Recovered> {
+    let mut remarks = Vec::new();
+    let files = agree_on_files(storage, folder, &mut remarks)?;
+    let Some(name) = files.last() else {
+        return Ok(Recovered { files, live: None, gtids: GtidState::default(), remarks });
+    };
+    let path = folder.join(name);
+    let file = storage.open(&path)?;
+    let len = file.len()?;
+    let scan = scan_file(&*file, u64::MAX, |_| {})?;
+    if scan.boundary < len {
+        cut(storage, &path, &*file, &scan, len, tail, &mut remarks)?;
+    }
+    if scan.boundary < 4 {
+        // A crash between making the file and writing its magic.
+        file.truncate(0)?;
+        file.write_all_at(&mut [IoSlice::new(&codec::event::BINLOG_MAGIC)], 0)?;
+    }
+    // What was only in the page cache before must be durable now: the boundary is about to be called durable.
+    file.sync_data()?;
+    let gtids = match &scan.gtids_before {
+        Some(_) => scan.gtids.clone(),
+        None => gtids_of_earlier_files(storage, folder, &files)?.unwrap_or_else(|| scan.gtids.clone()),
+    };
+    let live = LiveFile {
+        name: name.as_str().into(),
+        file,
+        len: scan.boundary.max(4),
+        format: scan.format,
+        last_timestamp: scan.last_timestamp,
+    };
+    Ok(Recovered { files, live: Some(live), gtids, remarks })
+}
+
+/// The index in agreement with the folder: the files are the truth.
+fn agree_on_files(storage: &dyn Storage, folder: &Path, remarks: &mut Vec<String>) -> io::Result<Vec<String>> {
+    let listed = index::read(folder)?;
+    let mut present = binlog_files(folder)?;
+    let mut files = Vec::new();
+    for name in &listed {
+        if present.remove(&sort_key(name)) {
+            files.push(name.clone());
+        } else {
+            remarks.push(format!("{} is in binlog.index but not in the folder", folder.join(name).display()));
+        }
+    }
+    for (_, name) in present {
+        // The usual cause is a crash between making the file and listing it.
+        remarks.push(format!("{} was not in binlog.index; added", folder.join(&name).display()));
+        files.push(name);
+    }
+    if files != listed {
+        index::write(storage, folder, &files)?;
+    }
+    Ok(files)
+}
+
+/// The binary logs in a folder, ordered by their numbers. `binlog.index`, saved tails and everything else without a
+/// purely numeric extension is not one.
+///
+/// # Errors
+/// When the folder cannot be read.
+pub fn binlog_files(folder: &Path) -> io::Result<BTreeSet<(u64, String)>> {
+    let mut found = BTreeSet::new();
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        let Ok(name) = entry.file_name().into_string() else { continue };
+        let is_numbered = name.rsplit_once('.').is_some_and(|(base, number)| {
+            !base.is_empty() && !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit())
+        });
+        if is_numbered && entry.file_type()?.is_file() {
+            found.insert(sort_key(&name));
+        }
+    }
+    Ok(found)
+}
+
+fn sort_key(name: &str) -> (u64, String) {
+    let number = name.rsplit_once('.').and_then(|(_, number)| number.parse().ok()).unwrap_or(u64::MAX);
+    (number, name.to_owned())
+}
+
+fn cut(
+    storage: &dyn Storage,
+    path: &Path,
+    file: &dyn StorageFile,
+    scan: &FileScan,
+    len: u64,
+    tail: Tail,
+    remarks: &mut Vec<String>,
+) -> io::Result<()> {
+    let (at, bytes) = (scan.boundary, len - scan.boundary);
+    let why = scan.damage.as_ref().map_or("an incomplete transaction".to_owned(), ToString::to_string);
+    if tail == Tail::SaveAside {
+        let aside = torn_name(path);
+        match save_tail(storage, file, at, len, &aside) {
+            Ok(()) => remarks.push(format!(
+                "{} cut at its last boundary {at}: {bytes} bytes after it ({why}); saved in {}",
+                path.display(),
+                aside.display()
+            )),
+            // The tail was never acknowledged and will be sent again, so a full disk must not stop the start.
+            Err(error) => remarks.push(format!(
+                "{} cut at its last boundary {at}: {bytes} bytes after it ({why}); could not save them in {}: {error}",
+                path.display(),
+                aside.display()
+            )),
+        }
+    }
+    file.truncate(at)?;
+    file.sync_data()
+}
+
+fn torn_name(path: &Path) -> PathBuf {
+    let now = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%S%.6fZ");
+    let mut name = path.file_name().unwrap_or_default().to_os_string();
+    name.push(format!(".torn-{now}"));
+    path.with_file_name(name)
+}
+
+fn save_tail(
+    storage: &dyn Storage,
+    file: &dyn StorageFile,
+    from: u64,
+    len: u64,
+    aside: &Path,
+) -> io::Result<()> {
+    let copy = storage.create(aside)?;
+    let end = len.min(from + TORN_BYTES_MAX);
+    let mut buffer = vec![0u8; 256 * 1024];
+    let mut at = from;
+    while at < end {
+        let want = usize::try_from(end - at).unwrap_or(usize::MAX).min(buffer.len());
+        let read = file.read_at(&mut buffer[..want], at)?;
+        if read == 0 {
+            break;
+        }
+        copy.write_all_at(&mut [IoSlice::new(&buffer[..read])], at - from)?;
+        at += read as u64;
+    }
+    copy.sync_data()?;
+    storage.sync_dir(aside.parent().unwrap_or(Path::new(".")))
+}
+
+/// The live file does not say yet what came before it; the file before it does at its end.
+fn gtids_of_earlier_files(storage: &dyn Storage, folder: &Path, files: &[String]) -> io::Result<Option<GtidState>> {
+    for name in files.iter().rev().skip(1) {
+        let scan = scan_file(&*storage.open(&folder.join(name))?, u64::MAX, |_| {})?;
+        if scan.gtids_before.is_some() {
+            return Ok(Some(scan.gtids));
+        }
+    }
+    Ok(None)
+}
+
+#[cfg(test)]
+pub mod test_files {
+    //! Small, valid binary logs.
+
+    use codec::event::BINLOG_MAGIC;
+    use codec::gtid::GtidSet;
+
+    pub const SERVER_UUID: &str = "abababab-abab-abab-abab-abababababab";
+
+    pub struct FileBuilder(Vec<u8>);
+
+    impl FileBuilder {
+        pub fn new() -> FileBuilder {
+            let mut builder = FileBuilder(BINLOG_MAGIC.to_vec());
+            let mut body = 4u16.to_le_bytes().to_vec();
+            let mut version = [0u8; 50];
+            version[..5].copy_from_slice(b"9.7.0");
+            body.extend_from_slice(&version);
+            body.extend_from_slice(&[0; 4]);
+            body.push(19);
+            body.extend_from_slice(&[0; 41]);
+            body.push(1);
+            builder.event(15, &body);
+            builder
+        }
+
+        pub fn len(&self) -> usize {
+            self.0.len()
+        }
+
+        pub fn event(&mut self, code: u8, body: &[u8]) {
+            let size = 19 + body.len() + 4;
+            let end = self.0.len() + size;
+            let mut event = 1_700_000_000u32.to_le_bytes().to_vec();
+            event.push(code);
+            event.extend_from_slice(&1u32.to_le_bytes());
+            event.extend_from_slice(&(size as u32).to_le_bytes());
+            event.extend_from_slice(&(end as u32).to_le_bytes());
+            event.extend_from_slice(&[0, 0]);
+            event.extend_from_slice(body);
+            event.extend_from_slice(&crc32fast::hash(&event).to_le_bytes());
+            self.0.extend_from_slice(&event);
+        }
+
+        pub fn previous_gtids(mut self, set: &str) -> FileBuilder {
+            let mut body = Vec::new();
+            set.parse::<GtidSet>().unwrap().encode(&mut body);
+            self.event(35, &body);
+            self
+        }
+
+        /// GTID, BEGIN, rows of `size` bytes, XID.
+        pub fn transaction(mut self, number: u64, size: usize) -> FileBuilder {
+            let mut gtid = vec![0u8];
+            gtid.extend_from_slice(&[0xab; 16]);
+            gtid.extend_from_slice(&number.to_le_bytes());
+            self.event(33, &gtid);
+            let mut begin = vec![0u8; 14];
+            begin.extend_from_slice(b"BEGIN");
+            self.event(2, &begin);
+            self.event(30, &vec![7; size]);
+            self.event(16, &number.to_le_bytes());
+            self
+        }
+
+        pub fn rotate(mut self, next: &str) -> FileBuilder {
+            let mut body = 4u64.to_le_bytes().to_vec();
+            body.extend_from_slice(next.as_bytes());
+            self.event(4, &body);
+            self
+        }
+
+        pub fn finish(self) -> Vec<u8> {
+            self.0
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::storage::PosixStorage;
+    use super::test_files::{FileBuilder, SERVER_UUID};
+    use super::*;
+    use proptest::prelude::*;
+
+    fn folder_with(files: &[(&str, Vec<u8>)]) -> tempfile::TempDir {
+        let dir = tempfile::tempdir().unwrap();
+        for (name, bytes) in files {
+            std::fs::write(dir.path().join(name), bytes).unwrap();
+        }
+        let names: Vec<String> = files.iter().map(|(name, _)| (*name).to_owned()).collect();
+        index::write(&PosixStorage, dir.path(), &names).unwrap();
+        dir
+    }
+
+    #[test]
+    fn an_empty_folder_has_nothing_to_resume() {
+        let dir = tempfile::tempdir().unwrap();
+        let found = recover(&PosixStorage, dir.path(), Tail::SaveAside).unwrap();
+        assert!(found.live.is_none() && found.files.is_empty() && found.remarks.is_empty());
+    }
+
+    #[test]
+    fn a_torn_tail_is_cut_and_kept_aside() {
+        let builder = FileBuilder::new().previous_gtids("").transaction(1, 100);
+        let boundary = builder.len();
+        let whole = builder.transaction(2, 100).finish();
+        let dir = folder_with(&[("mysql-bin.000001", whole[..whole.len() - 5].to_vec())]);
+        let found = recover(&PosixStorage, dir.path(), Tail::SaveAside).unwrap();
+        assert_eq!(found.resume_at().unwrap().to_string(), format!("mysql-bin.000001:{boundary}"));
+        assert_eq!(found.gtids.to_string(), format!("{SERVER_UUID}:1"));
+        assert_eq!(found.remarks.len(), 1, "{:?}", found.remarks);
+        assert_eq!(std::fs::read(dir.path().join("mysql-bin.000001")).unwrap(), whole[..boundary]);
+        let torn = std::fs::read_dir(dir.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .find(|path| path.to_string_lossy().contains(".torn-"))
+            .expect("the tail is saved");
+        assert_eq!(std::fs::read(torn).unwrap(), whole[boundary..whole.len() - 5]);
+        // A second time there is nothing left to mend.
+        let again = recover(&PosixStorage, dir.path(), Tail::SaveAside).unwrap();
+        assert_eq!((again.remarks.len(), again.resume_at()), (0, found.resume_at()));
+    }
+
+    #[test]
+    fn ddl_at_the_tail_is_not_cut() {
+        let mut builder = FileBuilder::new().previous_gtids("");
+        builder.event(34, &[0; 25]);
+        let mut ddl = vec![0u8; 14];
+        ddl.extend_from_slice(b"CREATE TABLE t (a int)");
+        builder.event(2, &ddl);
+        let whole = builder.finish();
+        let dir = folder_with(&[("mysql-bin.000001", whole.clone())]);
+        let found = recover(&PosixStorage, dir.path(), Tail::SaveAside).unwrap();
+        assert_eq!(found.resume_at().unwrap().offset, whole.len() as u64);
+    }
+
+    #[test]
+    fn an_empty_live_file_resumes_at_its_beginning_with_the_gtids_of_the_one_before() {
+        for live in [vec![], b"\xfeb".to_vec(), b"\xfebin".to_vec(), b"\xfebin\0\0".to_vec()] {
+            let first = FileBuilder::new().previous_gtids("").transaction(1, 10).rotate("mysql-bin.000002").finish();
+            let dir = folder_with(&[("mysql-bin.000001", first.clone()), ("mysql-bin.000002", live)]);
+            let found = recover(&PosixStorage, dir.path(), Tail::SaveAside).unwrap();
+            assert_eq!(found.resume_at().unwrap(), Position::new("mysql-bin.000002", 4));
+            assert_eq!(found.gtids.to_string(), format!("{SERVER_UUID}:1"));
+            assert_eq!(std::fs::read(dir.path().join("mysql-bin.000002")).unwrap(), b"\xfebin");
+            assert_eq!(std::fs::read(dir.path().join("mysql-bin.000001")).unwrap(), first);
+        }
+    }
+
+    #[test]
+    fn a_file_that_the_index_missed_is_added() {
+        let first = FileBuilder::new().previous_gtids("").rotate("mysql-bin.000002").finish();
+        let dir = folder_with(&[("mysql-bin.000001", first)]);
+        std::fs::write(dir.path().join("mysql-bin.000002"), b"\xfebin").unwrap();
+        std::fs::write(dir.path().join("mysql-bin.000001.torn-20260101T000000Z"), b"x").unwrap();
+        let found = recover(&PosixStorage, dir.path(), Tail::SaveAside).unwrap();
+        assert_eq!(found.files, ["mysql-bin.000001", "mysql-bin.000002"]);
+        assert_eq!(index::read(dir.path()).unwrap(), found.files);
+    }
+
+    proptest! {
+        /// Whatever stands in the live file, recovery ends at a boundary, changes nothing before it, and is stable.
+        #[test]
+        fn recovery_never_panics_and_is_idempotent(
+            garbage in proptest::collection::vec(any::<u8>(), 0..200),
+            keep in 0usize..400,
+        ) {
+            let mut file = FileBuilder::new().previous_gtids("").transaction(1, 60).transaction(2, 60).finish();
+            file.truncate(keep);
+            file.extend_from_slice(&garbage);
+            let dir = folder_with(&[("mysql-bin.000001", file.clone())]);
+            let found = recover(&PosixStorage, dir.path(), Tail::SaveAside).unwrap();
+            let position = found.resume_at().unwrap();
+            let after = std::fs::read(dir.path().join("mysql-bin.000001")).unwrap();
+            prop_assert_eq!(after.len() as u64, position.offset);
+            if position.offset > 4 {
+                prop_assert_eq!(&after[..], &file[..after.len()]);
+            }
+            let again = recover(&PosixStorage, dir.path(), Tail::SaveAside).unwrap();
+            prop_assert_eq!(again.resume_at().unwrap(), position);
+        }
+    }
+}

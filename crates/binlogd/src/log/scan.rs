@@ -1,0 +1,456 @@
+//! A walk over one binary log file: every length, checksum and position, and where the last boundary is.
+//!
+//! Recovery, verification and the status of a stopped daemon all read files through this one walk, so they cannot
+//! disagree about what is sound.
+
+use super::storage::ReadAt;
+use codec::event::boundary::BoundaryTracker;
+use codec::event::{
+    BINLOG_MAGIC, ChecksumAlgorithm, EventError, EventHeader, EventType, FormatDescription, HEADER_LEN,
+    PEEK_BYTES_MAX, StreamChecksum,
+};
+use codec::gtid::{GtidSet, GtidState, MariadbGtidState};
+use std::fmt;
+use std::io;
+
+/// Read buffer; holds the beginning of every event that a look is taken at.
+const BUFFER_LEN: usize = 256 * 1024;
+
+/// What is wrong at a place in a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Damage {
+    /// Offset in bytes of the event (or of the magic) that is not sound.
+    pub at: u64,
+    /// What about it.
+    pub kind: DamageKind,
+}
+
+/// The ways in which a file can be unsound.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DamageKind {
+    /// The file is shorter than the magic.
+    NoMagic,
+    /// The first four bytes are not the magic.
+    BadMagic,
+    /// The file ends inside an event, as after a crash in the middle of a write.
+    Truncated {
+        /// Bytes that the event says it has, 0 when not even its header is whole.
+        event_size: u32,
+        /// Bytes that are there.
+        available: u64,
+    },
+    /// A field or the checksum is wrong.
+    Event(EventType, EventError),
+    /// The event's own position is not where it stands.
+    Position {
+        /// Where the event ends, modulo 2^32.
+        actual: u32,
+        /// What it says.
+        stated: u32,
+    },
+    /// The first event is not a format description.
+    NoFormatDescription(EventType),
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let at = self.at;
+        match &self.kind {
+            DamageKind::NoMagic => write!(f, "the file ends before its 4-byte magic"),
+            DamageKind::BadMagic => write!(f, "the first 4 bytes are not those of a binary log"),
+            DamageKind::Truncated { event_size: 0, available } => {
+                write!(f, "at {at}: {available} bytes left, less than an event header")
+            }
+            DamageKind::Truncated { event_size, available } => {
+                write!(f, "at {at}: an event of {event_size} bytes is cut after {available}")
+            }
+            DamageKind::Event(event_type, error) => write!(f, "at {at}: {event_type} event: {error}"),
+            DamageKind::Position { actual, stated } => {
+                write!(f, "at {at}: the event ends at {actual} but says {stated}")
+            }
+            DamageKind::NoFormatDescription(event_type) => {
+                write!(f, "at {at}: the first event is {event_type}, not FORMAT_DESCRIPTION")
+            }
+        }
+    }
+}
+
+/// What a walk found.
+#[derive(Debug, Clone)]
+pub struct FileScan {
+    /// End of the last sound event (or of the magic, or 0).
+    pub sound_end: u64,
+    /// The last boundary: [`FileScan::sound_end`] unless a transaction is incomplete there.
+    pub boundary: u64,
+    /// The file's first event, when it is whole.
+    pub format: Option<FormatDescription>,
+    /// GTIDs executed before this file by its own word (PREVIOUS_GTIDS or MariaDB's GTID_LIST).
+    pub gtids_before: Option<GtidState>,
+    /// GTIDs executed up to [`FileScan::boundary`]: those before and those in the file.
+    pub gtids: GtidState,
+    /// Sound events.
+    pub events: u64,
+    /// Complete transactions.
+    pub transactions: u64,
+    /// Transactions whose GTID was there before: a source never writes one twice into one history.
+    pub repeated_gtids: u64,
+    /// Time of the last event that has one, seconds since 1970.
+    pub last_timestamp: u32,
+    /// Name in the ROTATE event that ends the file, if one does.
+    pub rotates_to: Option<String>,
+    /// The type of the last sound event.
+    pub last_event: Option<EventType>,
+    /// Why the walk ended before the end of the file.
+    pub damage: Option<Damage>,
+}
+
+/// Walks a file from its beginning to `limit` bytes or its end. `progress` is told the offset after each event.
+///
+/// # Errors
+/// Only when reading fails; unsound bytes are a result, not an error.
+pub fn scan_file(file: &dyn ReadAt, limit: u64, mut progress: impl FnMut(u64)) -> io::Result<FileScan> {
+    let mut walk = Walk {
+        window: Window { file, bytes: vec![0; BUFFER_LEN], start: 0, len: 0, limit },
+        tracker: BoundaryTracker::new(),
+        checksum: ChecksumAlgorithm::None,
+        scan: FileScan {
+            sound_end: 0,
+            boundary: 0,
+            format: None,
+            gtids_before: None,
+            gtids: GtidState::default(),
+            events: 0,
+            transactions: 0,
+            repeated_gtids: 0,
+            last_timestamp: 0,
+            rotates_to: None,
+            last_event: None,
+            damage: None,
+        },
+    };
+    walk.scan.damage = walk.run(&mut progress)?;
+    Ok(walk.scan)
+}
+
+struct Walk<'a> {
+    window: Window<'a>,
+    tracker: BoundaryTracker,
+    checksum: ChecksumAlgorithm,
+    scan: FileScan,
+}
+
+impl Walk<'_> {
+    fn run(&mut self, progress: &mut dyn FnMut(u64)) -> io::Result<Option<Damage>> {
+        if let Some(kind) = self.magic()? {
+            return Ok(Some(Damage { at: 0, kind }));
+        }
+        loop {
+            let at = self.scan.sound_end;
+            let head = self.window.view(at, HEADER_LEN)?;
+            if head.is_empty() {
+                return Ok(None);
+            }
+            if head.len() < HEADER_LEN {
+                let available = head.len() as u64;
+                return Ok(Some(Damage { at, kind: DamageKind::Truncated { event_size: 0, available } }));
+            }
+            let header = match EventHeader::parse(head) {
+                Ok(header) => header,
+                Err(error) => return Ok(Some(Damage { at, kind: DamageKind::Event(EventType(head[4]), error) })),
+            };
+            if let Some(kind) = self.event(at, &header)? {
+                return Ok(Some(Damage { at, kind }));
+            }
+            progress(self.scan.sound_end);
+        }
+    }
+
+    fn magic(&mut self) -> io::Result<Option<DamageKind>> {
+        let magic = self.window.view(0, BINLOG_MAGIC.len())?;
+        if magic.len() < BINLOG_MAGIC.len() {
+            return Ok(Some(DamageKind::NoMagic));
+        }
+        if magic != BINLOG_MAGIC {
+            return Ok(Some(DamageKind::BadMagic));
+        }
+        (self.scan.sound_end, self.scan.boundary) = (4, 4);
+        Ok(None)
+    }
+
+    fn event(&mut self, at: u64, header: &EventHeader) -> io::Result<Option<DamageKind>> {
+        let end = at + u64::from(header.event_size);
+        let first = self.scan.format.is_none();
+        if first && header.event_type != EventType::FORMAT_DESCRIPTION {
+            return Ok(Some(DamageKind::NoFormatDescription(header.event_type)));
+        }
+        let available = self.window.available(at, end - at)?;
+        if available < end - at {
+            return Ok(Some(DamageKind::Truncated { event_size: header.event_size, available }));
+        }
+        let result = if header.event_type == EventType::FORMAT_DESCRIPTION {
+            self.format_description(at, header)?
+        } else {
+            self.verify(at, header)?
+        };
+        if let Err(error) = result {
+            return Ok(Some(DamageKind::Event(header.event_type, error)));
+        }
+        // MariaDB 11.4 and later leaves 0 inside transactions.
+        if header.log_pos != 0 && header.log_pos != end as u32 {
+            return Ok(Some(DamageKind::Position { actual: end as u32, stated: header.log_pos }));
+        }
+        let peek = self.peek_len(header);
+        let event = self.window.view(at, peek)?;
+        if let Err(error) = note(&mut self.scan, &mut self.tracker, header, event, at, end) {
+            return Ok(Some(DamageKind::Event(header.event_type, error)));
+        }
+        Ok(None)
+    }
+
+    /// Bytes of an event that are looked at: all but its checksum, if it is not too long.
+    fn peek_len(&self, header: &EventHeader) -> usize {
+        (header.event_size as usize).saturating_sub(self.checksum.len()).min(PEEK_BYTES_MAX)
+    }
+
+    fn format_description(&mut self, at: u64, header: &EventHeader) -> io::Result<Result<(), EventError>> {
+        let event = self.window.view(at, header.event_size as usize)?;
+        if event.len() < header.event_size as usize {
+            return Ok(Err(EventError::Malformed("the format description is longer than 256 KiB")));
+        }
+        let format = match FormatDescription::parse(event) {
+            Ok(format) => format,
+            Err(error) => return Ok(Err(error)),
+        };
+        // It carries a checksum even where the file's other events do not.
+        let verdict = ChecksumAlgorithm::Crc32.verify_format_description(event);
+        if format.checksum == ChecksumAlgorithm::Crc32 && verdict.is_err() {
+            return Ok(verdict);
+        }
+        self.checksum = format.checksum;
+        self.scan.format = Some(format);
+        Ok(Ok(()))
+    }
+
+    fn verify(&mut self, at: u64, header: &EventHeader) -> io::Result<Result<(), EventError>> {
+        let mut stream = match StreamChecksum::new(self.checksum, header.event_size) {
+            Ok(stream) => stream,
+            Err(error) => return Ok(Err(error)),
+        };
+        if self.checksum == ChecksumAlgorithm::None {
+            return Ok(Ok(()));
+        }
+        let mut offset = at;
+        while stream.remaining() > 0 {
+            let want = usize::try_from(stream.remaining()).unwrap_or(usize::MAX).min(BUFFER_LEN);
+            let part = self.window.view(offset, want)?;
+            if part.is_empty() {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            stream.update(part);
+            offset += part.len() as u64;
+        }
+        Ok(stream.finish())
+    }
+}
+
+/// Takes a sound event into the result.
+fn note(
+    scan: &mut FileScan,
+    tracker: &mut BoundaryTracker,
+    header: &EventHeader,
+    event: &[u8],
+    at: u64,
+    end: u64,
+) -> Result<(), EventError> {
+    match header.event_type {
+        EventType::PREVIOUS_GTIDS | EventType::MARIADB_GTID_LIST => {
+            let state = gtids_before(header.event_type, &event[HEADER_LEN..])?;
+            scan.gtids = state.clone();
+            scan.gtids_before = Some(state);
+        }
+        EventType::ROTATE => {
+            scan.rotates_to = Some(codec::event::Rotate::parse(event)?.next_file.to_owned());
+        }
+        _ => {}
+    }
+    let step = tracker.advance(header, event, at, end)?;
+    if let Some(id) = step.committed
+        && !scan.gtids.insert(id)
+    {
+        scan.repeated_gtids += 1;
+    }
+    if step.boundary {
+        scan.boundary = end;
+        scan.transactions += u64::from(step.transaction);
+    }
+    if header.timestamp != 0 {
+        scan.last_timestamp = header.timestamp;
+    }
+    scan.last_event = Some(header.event_type);
+    scan.sound_end = end;
+    scan.events += 1;
+    Ok(())
+}
+
+/// The GTID state that a file begins with, from the body of its PREVIOUS_GTIDS or GTID_LIST event.
+///
+/// # Errors
+/// When the body cannot be decoded.
+pub fn gtids_before(event_type: EventType, body: &[u8]) -> Result<GtidState, EventError> {
+    if event_type == EventType::PREVIOUS_GTIDS {
+        return GtidSet::decode(body)
+            .map(GtidState::Mysql)
+            .map_err(|_| EventError::Malformed("the GTID set of a PREVIOUS_GTIDS event cannot be decoded"));
+    }
+    MariadbGtidState::decode_gtid_list(body)
+        .map(GtidState::Mariadb)
+        .map_err(|_| EventError::Malformed("the list of a GTID_LIST event cannot be decoded"))
+}
+
+/// A part of the file in memory.
+struct Window<'a> {
+    file: &'a dyn ReadAt,
+    bytes: Vec<u8>,
+    start: u64,
+    len: usize,
+    /// Nothing at or past this offset is looked at.
+    limit: u64,
+}
+
+impl Window<'_> {
+    /// The bytes from `at` on, at most `want`; fewer at the end of the file or when `want` exceeds the buffer.
+    fn view(&mut self, at: u64, want: usize) -> io::Result<&[u8]> {
+        let left = usize::try_from(self.limit.saturating_sub(at)).unwrap_or(usize::MAX);
+        let want = want.min(self.bytes.len()).min(left);
+        let inside = at >= self.start && at + want as u64 <= self.start + self.len as u64;
+        if !inside {
+            self.fill(at)?;
+        }
+        let from = (at - self.start) as usize;
+        let to = (from + want).min(self.len);
+        Ok(&self.bytes[from.min(to)..to])
+    }
+
+    fn fill(&mut self, at: u64) -> io::Result<()> {
+        (self.start, self.len) = (at, 0);
+        while self.len < self.bytes.len() {
+            let read = self.file.read_at(&mut self.bytes[self.len..], at + self.len as u64)?;
+            if read == 0 {
+                break;
+            }
+            self.len += read;
+        }
+        let left = usize::try_from(self.limit.saturating_sub(at)).unwrap_or(usize::MAX);
+        self.len = self.len.min(left);
+        Ok(())
+    }
+
+    /// How many of `want` bytes from `at` on exist.
+    fn available(&mut self, at: u64, want: u64) -> io::Result<u64> {
+        let in_window = (self.start + self.len as u64).saturating_sub(at);
+        if at >= self.start && in_window >= want {
+            return Ok(want);
+        }
+        let end = at + want;
+        if end > self.limit {
+            let reachable = self.limit.saturating_sub(at);
+            return self.available_in_file(at, reachable);
+        }
+        self.available_in_file(at, want)
+    }
+
+    fn available_in_file(&self, at: u64, want: u64) -> io::Result<u64> {
+        let mut byte = [0u8];
+        if want == 0 {
+            return Ok(0);
+        }
+        if self.file.read_at(&mut byte, at + want - 1)? == 1 {
+            return Ok(want);
+        }
+        // The file ends inside: bisect to its end, for the message only.
+        let (mut low, mut high) = (0, want - 1);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if self.file.read_at(&mut byte, at + middle)? == 1 { low = middle + 1 } else { high = middle }
+        }
+        Ok(low)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::recover::test_files::{self, FileBuilder};
+    use super::*;
+
+    struct Bytes(Vec<u8>);
+    impl ReadAt for Bytes {
+        fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+            let from = (offset as usize).min(self.0.len());
+            let n = buffer.len().min(self.0.len() - from);
+            buffer[..n].copy_from_slice(&self.0[from..from + n]);
+            Ok(n)
+        }
+    }
+
+    fn scan(bytes: &[u8]) -> FileScan {
+        scan_file(&Bytes(bytes.to_vec()), u64::MAX, |_| {}).unwrap()
+    }
+
+    #[test]
+    fn a_sound_file_is_walked_to_its_end() {
+        let file = FileBuilder::new().previous_gtids("").transaction(1, 100).transaction(2, 600_000).finish();
+        let found = scan(&file);
+        assert_eq!(found.damage, None);
+        assert_eq!((found.sound_end, found.boundary), (file.len() as u64, file.len() as u64));
+        assert_eq!((found.transactions, found.repeated_gtids), (2, 0));
+        assert_eq!(found.gtids.to_string(), format!("{}:1-2", test_files::SERVER_UUID));
+    }
+
+    #[test]
+    fn every_cut_is_seen_and_the_boundary_is_right() {
+        let builder = FileBuilder::new().previous_gtids("").transaction(1, 100);
+        let boundary = builder.len();
+        let file = builder.transaction(2, 50).finish();
+        for cut in boundary..file.len() {
+            let found = scan(&file[..cut]);
+            assert_eq!(found.boundary, boundary as u64, "cut at {cut}");
+            assert!(found.sound_end <= cut as u64);
+            assert_eq!(found.damage.is_some(), found.sound_end < cut as u64, "cut at {cut}");
+        }
+        for cut in 0..4 {
+            assert_eq!(scan(&file[..cut]).damage.unwrap().kind, DamageKind::NoMagic);
+        }
+    }
+
+    #[test]
+    fn every_flipped_byte_is_seen() {
+        let file = FileBuilder::new().previous_gtids("").transaction(1, 40).finish();
+        for at in 0..file.len() {
+            let mut bad = file.clone();
+            bad[at] ^= 0x41;
+            let found = scan(&bad);
+            assert!(found.damage.is_some(), "byte {at}");
+            assert!(found.boundary <= at as u64, "byte {at}: boundary {} lies past the damage", found.boundary);
+        }
+    }
+
+    #[test]
+    fn a_limit_hides_what_is_past_it() {
+        let builder = FileBuilder::new().previous_gtids("").transaction(1, 100);
+        let limit = builder.len() as u64;
+        let mut file = builder.transaction(2, 50).finish();
+        *file.last_mut().unwrap() ^= 1;
+        let found = scan_file(&Bytes(file), limit, |_| {}).unwrap();
+        assert_eq!((found.damage, found.boundary), (None, limit));
+    }
+
+    #[test]
+    fn a_cut_large_event_says_how_much_is_there() {
+        let file = FileBuilder::new().previous_gtids("").transaction(1, 700_000).finish();
+        let found = scan(&file[..file.len() - 1000]);
+        let Some(Damage { kind: DamageKind::Truncated { event_size, available }, .. }) = found.damage else {
+            panic!("{:?}", found.damage)
+        };
+        assert!(u64::from(event_size) > available && available > 600_000);
+    }
+}

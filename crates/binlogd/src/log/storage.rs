@@ -1,0 +1,213 @@
+//! The seam to the disk: the few operations that durability is made of.
+//!
+//! [`PosixStorage`] is the real one. Tests put a double behind the same trait to fail a chosen write or sync.
+
+use std::fmt::Debug;
+use std::fs::{File, OpenOptions};
+use std::io::{self, IoSlice};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::Path;
+
+/// Mode of every file that binlogd makes: binary logs hold the data of all tables.
+const FILE_MODE: u32 = 0o600;
+
+/// Operations on names.
+pub trait Storage: Send + Sync + Debug {
+    /// Makes a new, empty file.
+    ///
+    /// # Errors
+    /// When it exists already or cannot be made.
+    fn create(&self, path: &Path) -> io::Result<Box<dyn StorageFile>>;
+
+    /// Opens a file for reading and writing.
+    ///
+    /// # Errors
+    /// When it does not exist or cannot be opened.
+    fn open(&self, path: &Path) -> io::Result<Box<dyn StorageFile>>;
+
+    /// Gives a file another name in place of whatever has that name. Durable after [`Storage::sync_dir`].
+    ///
+    /// # Errors
+    /// As the operating system says.
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+
+    /// Makes names in a folder durable: a file whose folder was not synced can vanish in a crash with all its bytes.
+    ///
+    /// # Errors
+    /// As the operating system says.
+    fn sync_dir(&self, path: &Path) -> io::Result<()>;
+}
+
+/// Reading at an offset; all that recovery and verification need.
+pub trait ReadAt {
+    /// Reads into `buffer` from `offset`; returns the number of bytes read, 0 at the end of the file.
+    ///
+    /// # Errors
+    /// As the operating system says.
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
+}
+
+/// Operations on one open file.
+pub trait StorageFile: Send + Debug + ReadAt {
+    /// Writes all of `parts`, one after another, from `offset` on. The slices may be changed.
+    ///
+    /// # Errors
+    /// When not everything could be written; how much was is unknown.
+    fn write_all_at(&self, parts: &mut [IoSlice<'_>], offset: u64) -> io::Result<()>;
+
+    /// Waits until the file's bytes and its length are on stable storage (fdatasync).
+    ///
+    /// # Errors
+    /// When the device reports a failure. The bytes are then in an unknown state: another call may succeed without
+    /// having written them.
+    fn sync_data(&self) -> io::Result<()>;
+
+    /// Cuts the file to `len` bytes.
+    ///
+    /// # Errors
+    /// As the operating system says.
+    fn truncate(&self, len: u64) -> io::Result<()>;
+
+    /// Length in bytes.
+    ///
+    /// # Errors
+    /// As the operating system says.
+    fn len(&self) -> io::Result<u64>;
+}
+
+/// The file system.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct PosixStorage;
+
+impl Storage for PosixStorage {
+    fn create(&self, path: &Path) -> io::Result<Box<dyn StorageFile>> {
+        let file = OpenOptions::new().read(true).write(true).create_new(true).mode(FILE_MODE).open(path)?;
+        Ok(Box::new(file))
+    }
+
+    fn open(&self, path: &Path) -> io::Result<Box<dyn StorageFile>> {
+        Ok(Box::new(OpenOptions::new().read(true).write(true).open(path)?))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        std::fs::rename(from, to)
+    }
+
+    fn sync_dir(&self, path: &Path) -> io::Result<()> {
+        File::open(path)?.sync_all()
+    }
+}
+
+impl ReadAt for File {
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        FileExt::read_at(self, buffer, offset)
+    }
+}
+
+impl StorageFile for File {
+    fn write_all_at(&self, mut parts: &mut [IoSlice<'_>], mut offset: u64) -> io::Result<()> {
+        IoSlice::advance_slices(&mut parts, 0); // Drops empty slices, so that an empty list means done.
+        while !parts.is_empty() {
+            match rustix::io::pwritev(self, parts, offset) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(written) => {
+                    offset += written as u64;
+                    IoSlice::advance_slices(&mut parts, written);
+                }
+                Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        File::sync_data(self)
+    }
+
+    fn truncate(&self, len: u64) -> io::Result<()> {
+        self.set_len(len)
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.metadata()?.len())
+    }
+}
+
+#[cfg(test)]
+pub mod double {
+    //! A storage that fails the operation of one's choice.
+
+    use super::*;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicI64, Ordering};
+
+    /// Counts down to the failure of one kind of operation; below zero it never fails.
+    #[derive(Debug, Clone)]
+    pub struct FaultyStorage {
+        pub writes_until_failure: Arc<AtomicI64>,
+        pub syncs_until_failure: Arc<AtomicI64>,
+        pub syncs: Arc<AtomicI64>,
+    }
+
+    impl FaultyStorage {
+        pub fn sound() -> FaultyStorage {
+            FaultyStorage {
+                writes_until_failure: Arc::new(AtomicI64::new(i64::MAX)),
+                syncs_until_failure: Arc::new(AtomicI64::new(i64::MAX)),
+                syncs: Arc::default(),
+            }
+        }
+    }
+
+    #[derive(Debug)]
+    struct FaultyFile(Box<dyn StorageFile>, FaultyStorage);
+
+    impl Storage for FaultyStorage {
+        fn create(&self, path: &Path) -> io::Result<Box<dyn StorageFile>> {
+            Ok(Box::new(FaultyFile(PosixStorage.create(path)?, self.clone())))
+        }
+        fn open(&self, path: &Path) -> io::Result<Box<dyn StorageFile>> {
+            Ok(Box::new(FaultyFile(PosixStorage.open(path)?, self.clone())))
+        }
+        fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+            PosixStorage.rename(from, to)
+        }
+        fn sync_dir(&self, path: &Path) -> io::Result<()> {
+            PosixStorage.sync_dir(path)
+        }
+    }
+
+    impl ReadAt for FaultyFile {
+        fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+            self.0.read_at(buffer, offset)
+        }
+    }
+
+    impl StorageFile for FaultyFile {
+        fn write_all_at(&self, parts: &mut [IoSlice<'_>], offset: u64) -> io::Result<()> {
+            if self.1.writes_until_failure.fetch_sub(1, Ordering::Relaxed) == 0 {
+                // A full disk takes part of the bytes.
+                if let Some(first) = parts.first() {
+                    let half = first[..first.len() / 2].to_vec();
+                    self.0.write_all_at(&mut [IoSlice::new(&half)], offset)?;
+                }
+                return Err(io::Error::from_raw_os_error(28));
+            }
+            self.0.write_all_at(parts, offset)
+        }
+        fn sync_data(&self) -> io::Result<()> {
+            self.1.syncs.fetch_add(1, Ordering::Relaxed);
+            if self.1.syncs_until_failure.fetch_sub(1, Ordering::Relaxed) == 0 {
+                return Err(io::Error::from_raw_os_error(5));
+            }
+            self.0.sync_data()
+        }
+        fn truncate(&self, len: u64) -> io::Result<()> {
+            self.0.truncate(len)
+        }
+        fn len(&self) -> io::Result<u64> {
+            self.0.len()
+        }
+    }
+}

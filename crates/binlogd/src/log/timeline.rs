@@ -1,0 +1,132 @@
+//! `timeline.toml`: why a timeline began and what is known to be missing before it.
+
+use super::index::replace_file;
+use super::storage::Storage;
+use serde::{Deserialize, Serialize};
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+const TIMELINE_FILE: &str = "timeline.toml";
+
+/// Why a timeline began beside the one before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reason {
+    /// The folder was empty.
+    First,
+    /// Another server answers: a failover or a switch-over.
+    SourceChanged,
+    /// The same server began its logs anew (RESET BINARY LOGS AND GTIDS, RESET MASTER) or was rebuilt.
+    SourceReset,
+    /// The source lacks transactions that the copy holds: it crashed and cut its tail, or a failover lost them.
+    Fork,
+    /// The source purged logs before they were copied.
+    Gap,
+}
+
+impl Reason {
+    /// In words, for people.
+    pub fn words(self) -> &'static str {
+        match self {
+            Reason::First => "the first copy of this source",
+            Reason::SourceChanged => "another server answers as the source",
+            Reason::SourceReset => "the source began its logs anew",
+            Reason::Fork => "the source lacks transactions that the copy holds",
+            Reason::Gap => "the source purged logs before they were copied",
+        }
+    }
+}
+
+/// The content of `timeline.toml`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Timeline {
+    /// UTC, RFC 3339.
+    pub began_at: String,
+    /// Why.
+    pub reason: Reason,
+    /// `@@server_uuid`; for MariaDB, which has none, `mariadb-<server_id>`.
+    pub server_uuid: String,
+    /// `@@version`.
+    pub server_version: String,
+    /// `mysql` or `mariadb`.
+    pub server_kind: ServerKind,
+    /// Name of the timeline's first file.
+    pub first_file: String,
+    /// The copy's GTID set when the timeline began.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub gtid_before: String,
+    /// GTIDs that the copy holds on older timelines and the source lacks (a fork).
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub source_lacks: String,
+    /// GTIDs that no timeline holds because the source had purged them (a gap).
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub missing: String,
+    /// Folder name of the timeline before this one.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub previous: String,
+}
+
+/// Whose dialect a source speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ServerKind {
+    /// MySQL and its relatives.
+    Mysql,
+    /// MariaDB.
+    Mariadb,
+}
+
+impl Timeline {
+    /// Reads the timeline's description from its folder.
+    ///
+    /// # Errors
+    /// When the file is missing or cannot be understood; the message names it.
+    pub fn read(folder: &Path) -> io::Result<Timeline> {
+        let path = folder.join(TIMELINE_FILE);
+        let text = std::fs::read_to_string(&path)
+            .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))?;
+        toml::from_str(&text).map_err(|error| {
+            io::Error::new(io::ErrorKind::InvalidData, format!("{}: {error}", path.display()))
+        })
+    }
+
+    /// Makes the folder `<source_folder>/NNNN-<server_uuid>` with this description in it, durably.
+    ///
+    /// # Errors
+    /// As the operating system says.
+    pub fn create(&self, storage: &dyn Storage, source_folder: &Path, number: u32) -> io::Result<PathBuf> {
+        let folder = source_folder.join(format!("{number:04}-{}", self.server_uuid));
+        std::fs::DirBuilder::new().mode(0o700).create(&folder)?;
+        let text = toml::to_string(self).map_err(io::Error::other)?;
+        replace_file(storage, &folder.join(TIMELINE_FILE), text.as_bytes())?;
+        storage.sync_dir(source_folder)?;
+        Ok(folder)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::storage::PosixStorage;
+    use super::*;
+
+    #[test]
+    fn what_is_created_is_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let timeline = Timeline {
+            began_at: "2026-01-02T03:04:05Z".into(),
+            reason: Reason::SourceReset,
+            server_uuid: "3e11fa47-71ca-11e1-9e33-c80aa9429562".into(),
+            server_version: "9.7.0".into(),
+            server_kind: ServerKind::Mysql,
+            first_file: "mysql-bin.000001".into(),
+            gtid_before: "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-5".into(),
+            source_lacks: String::new(),
+            missing: String::new(),
+            previous: "0001-3e11fa47-71ca-11e1-9e33-c80aa9429562".into(),
+        };
+        let folder = timeline.create(&PosixStorage, dir.path(), 2).unwrap();
+        assert_eq!(folder.file_name().unwrap(), "0002-3e11fa47-71ca-11e1-9e33-c80aa9429562");
+        assert_eq!(Timeline::read(&folder).unwrap(), timeline);
+    }
+}
