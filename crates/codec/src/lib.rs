@@ -7,3 +7,4 @@
 pub mod dump_stream;
 pub mod event;
 pub mod gtid;
+pub mod packet;
