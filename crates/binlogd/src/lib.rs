@@ -1,1 +1,4 @@
 //! binlogd: a virtual MySQL and MariaDB replica.
+
+pub mod config;
+pub mod wire;

@@ -1,0 +1,165 @@
+//! What an operator decides: typed keys with units, ranges and defaults.
+//!
+//! Every key is described once, in [`keys`]: its default, its allowed values, its text in `binlogd config example`, its
+//! flag of `binlogd run`, and what a reload does with it. A configuration file and a command line become the same
+//! [`given::Table`] of values that remember where they stand, and [`load`] turns that into a [`Config`], gathering every
+//! problem rather than stopping at the first.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::wire::{Secret, TlsOptions};
+
+/// Everything that `binlogd run` is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Folder that holds one folder a source. A relative path in a file counts from the file's own folder.
+    pub data_dir: PathBuf,
+    /// Status, metrics and health over HTTP.
+    pub admin: AdminConfig,
+    /// What binlogd writes to standard error about itself.
+    pub log: LogConfig,
+    /// The servers to copy. Never empty; names are unique.
+    pub sources: Vec<SourceConfig>,
+}
+
+/// The `[admin]` section.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AdminConfig {
+    /// Address of the HTTP listener; `None` when the operator wrote `off`.
+    pub listen: Option<SocketAddr>,
+}
+
+/// The `[log]` section.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogConfig {
+    /// Least severe message that is written.
+    pub level: LogLevel,
+    /// Shape of a message.
+    pub format: LogFormat,
+}
+
+/// Severity from which messages are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogLevel {
+    /// Only what needs an operator.
+    Error,
+    /// Also what may need one soon.
+    Warn,
+    /// Also each change of state.
+    Info,
+    /// Also each step of the protocol.
+    Debug,
+    /// Also each packet.
+    Trace,
+}
+
+/// Shape of a log message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogFormat {
+    /// One readable line a message.
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+/// One `[[source]]`: a server whose binlog is copied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SourceConfig {
+    /// Name in status and metrics, and of the folder below `data_dir`: `[A-Za-z0-9_.-]{1,64}`, no dot in front.
+    pub name: String,
+    /// Addresses of the same logical source, tried in order. Never empty, no address twice.
+    pub hosts: Vec<HostPort>,
+    /// Account with the REPLICATION SLAVE privilege.
+    pub user: String,
+    /// Its password, from whichever key or variable gave it; empty for an account without one.
+    pub password: Secret,
+    /// Replication server id, 1..=4294967295. `None`: binlogd generates one and remembers it in the data folder.
+    pub server_id: Option<u32>,
+    /// Where to begin while nothing has been copied from this source yet.
+    pub start: Start,
+    /// How safe a transaction must be before it is acknowledged.
+    pub fsync_mode: FsyncMode,
+    /// Longest time that written bytes stay unsynced when no acknowledgement asks for a sync.
+    pub fsync_interval: Duration,
+    /// Whether to register as a semi-synchronous replica.
+    pub semi_sync: bool,
+    /// How often a quiet source sends a heartbeat.
+    pub heartbeat_period: Duration,
+    /// Silence after which the connection counts as lost. Always > `heartbeat_period`.
+    pub net_read_timeout: Duration,
+    /// Longest time for one attempt to connect and authenticate.
+    pub connect_timeout: Duration,
+    /// Pause after the first failed attempt to connect.
+    pub backoff_min: Duration,
+    /// Longest pause between attempts. Always >= `backoff_min`.
+    pub backoff_max: Duration,
+    /// Protection of the connection.
+    pub tls: TlsOptions,
+    /// What to do when the source has purged what is still missing here.
+    pub on_gap: OnGap,
+}
+
+/// Address of a server.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct HostPort {
+    /// Host name, IPv4 address, or IPv6 address without brackets.
+    pub host: String,
+    /// TCP port, 1..=65535.
+    pub port: u16,
+}
+
+impl fmt::Display for HostPort {
+    /// `host:port`, with brackets around an IPv6 address.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.host.contains(':') {
+            write!(f, "[{}]:{}", self.host, self.port)
+        } else {
+            write!(f, "{}:{}", self.host, self.port)
+        }
+    }
+}
+
+/// Where to begin while nothing has been copied from a source yet. Once there is a copy, binlogd continues it.
+///
+/// A copy holds whole files only, so every choice begins at the start of one of the source's files: that is what
+/// makes each sealed file byte-identical to the source's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// Continue; with an empty folder, as `Earliest`.
+    Resume,
+    /// At the oldest file that the source still has.
+    Earliest,
+    /// At the start of the file that the source is writing now.
+    Latest,
+    /// At the start of the file that holds the first transaction outside this GTID set. The text as given, of MySQL's or
+    /// MariaDB's shape.
+    Gtid(String),
+    /// At the start of this file.
+    File {
+        /// The source's name for it, for example `binlog.000042`.
+        name: String,
+        /// The position the operator gave, at least 4. It is only checked against the file: copying begins at the file's start.
+        position: u64,
+    },
+}
+
+/// How safe a transaction must be before it is acknowledged. The numbers are the configuration's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FsyncMode {
+    /// Acknowledge what is in the page cache: it survives a crash of binlogd, not of its machine.
+    WriteThenAcknowledge = 0,
+    /// Acknowledge only what fdatasync has covered.
+    SyncThenAcknowledge = 1,
+}
+
+/// What to do when the source has purged transactions that were not copied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnGap {
+    /// Stop this source in a clear state and wait for an operator.
+    Stop,
+    /// Record the missing set and begin a new timeline at the oldest file that the source still has.
+    Record,
+}
