@@ -1,4 +1,5 @@
 //! binlogd: a virtual MySQL and MariaDB replica.
 
 pub mod config;
+pub mod status;
 pub mod wire;

@@ -1,0 +1,29 @@
+//! What binlogd tells about itself: the model that receivers publish and that readers see.
+//!
+//! One [`SourceMonitor`] a source is shared between its receiver thread, which publishes once a batch, and whoever
+//! asks: the HTTP endpoints, the metrics and `binlogd status`. Publishing never allocates and never waits for more
+//! than a reader's copy of four positions, because the receiver does it between a sync and an acknowledgement.
+//!
+//! | file | noun |
+//! |---|---|
+//! | `ladder.rs` | [`Ladder`]: the four positions received, written, durable, acknowledged |
+//! | `latency.rs` | [`LatencyHistogram`]: durations in log-linear buckets |
+//! | `monitor.rs` | [`SourceMonitor`]: the live values of one source |
+//! | `daemon.rs` | [`DaemonMonitor`]: the process and its sources |
+//! | `snapshot.rs` | [`DaemonStatus`], [`SourceStatus`]: the JSON contract of `/status` and `binlogd status --json` |
+//!
+//! The module knows nothing of HTTP and nothing of the log, so that both may depend on it.
+
+mod daemon;
+mod ladder;
+mod latency;
+mod monitor;
+mod snapshot;
+
+pub use daemon::{DaemonMonitor, absolute};
+pub use ladder::{Ladder, LogPosition};
+pub use latency::{LatencyHistogram, LatencySummary};
+pub use monitor::{CounterValues, Counters, SharedGtid, SourceFacts, SourceMonitor, SourceState};
+pub use snapshot::{
+    DaemonStatus, GtidTexts, LastError, Latencies, NOT_RUNNING, SemiSyncStatus, SourceStatus,
+};

@@ -1,0 +1,64 @@
+//! The process and its sources.
+
+use super::{DaemonStatus, SourceMonitor, monitor::lock};
+use jiff::Timestamp;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+/// The monitors of all sources, and what they share. Readers hold it as `Arc`.
+pub struct DaemonMonitor {
+    data_dir: PathBuf,
+    started: Instant,
+    sources: Mutex<Vec<Arc<SourceMonitor>>>,
+}
+
+impl DaemonMonitor {
+    /// The monitor of a daemon that starts now and stores under `data_dir`. The path is made absolute, so that a
+    /// reader in another working folder can tell whose status it sees.
+    pub fn new(data_dir: &Path) -> DaemonMonitor {
+        DaemonMonitor { data_dir: absolute(data_dir), started: Instant::now(), sources: Mutex::default() }
+    }
+
+    /// Adds a source at the end. The daemon adds them in the order of the configuration, before they connect.
+    pub fn add(&self, source: Arc<SourceMonitor>) {
+        lock(&self.sources).push(source);
+    }
+
+    /// Forgets a source that a new configuration no longer names.
+    pub fn remove(&self, name: &str) {
+        lock(&self.sources).retain(|source| source.name() != name);
+    }
+
+    /// The sources now, in order.
+    pub fn sources(&self) -> Vec<Arc<SourceMonitor>> {
+        lock(&self.sources).clone()
+    }
+
+    /// Whole seconds since the daemon started.
+    pub fn uptime_seconds(&self) -> u64 {
+        self.started.elapsed().as_secs()
+    }
+
+    /// The absolute data folder.
+    pub fn data_dir(&self) -> &Path {
+        &self.data_dir
+    }
+
+    /// Everything at one moment.
+    pub fn status(&self, now: Timestamp) -> DaemonStatus {
+        DaemonStatus {
+            binlogd_version: env!("CARGO_PKG_VERSION").to_owned(),
+            pid: Some(std::process::id()),
+            uptime_seconds: Some(self.uptime_seconds()),
+            data_dir: self.data_dir.display().to_string(),
+            running: true,
+            sources: self.sources().iter().map(|source| source.status(now)).collect(),
+        }
+    }
+}
+
+/// The path with links resolved when it exists, and otherwise at least absolute.
+pub fn absolute(path: &Path) -> PathBuf {
+    path.canonicalize().or_else(|_| std::path::absolute(path)).unwrap_or_else(|_| path.to_owned())
+}

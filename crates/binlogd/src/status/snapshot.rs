@@ -1,0 +1,127 @@
+//! The JSON contract of `/status` and `binlogd status --json`, described in docs/status.md.
+//!
+//! Other tools read it. Keys may be added; none is renamed, removed or given another meaning.
+
+use super::{CounterValues, Ladder, LatencySummary, SourceState};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+/// The `state` of a source when the status was read from the files and no daemon answered.
+pub const NOT_RUNNING: &str = "not running";
+
+/// The whole answer: one daemon, or one data folder when no daemon runs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DaemonStatus {
+    /// Version of the binlogd that made this status.
+    pub binlogd_version: String,
+    /// Process id of the daemon; null when it does not run.
+    pub pid: Option<u32>,
+    /// Whole seconds since the daemon started; null when it does not run.
+    pub uptime_seconds: Option<u64>,
+    /// Absolute path of the data folder.
+    pub data_dir: String,
+    /// True when a daemon answered, false when the status was read from the files.
+    pub running: bool,
+    /// One entry a source, in the order of the configuration.
+    pub sources: Vec<SourceStatus>,
+}
+
+impl DaemonStatus {
+    /// Whether a daemon runs and every one of its sources receives. False when there is no source at all: a daemon
+    /// that copies nothing keeps nobody's data safe.
+    pub fn is_healthy(&self) -> bool {
+        self.running && !self.sources.is_empty() && self.sources.iter().all(SourceStatus::is_receiving)
+    }
+}
+
+/// One source.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SourceStatus {
+    /// The name in the configuration.
+    pub name: String,
+    /// One of [`SourceState::WORDS`], or [`NOT_RUNNING`].
+    pub state: String,
+    /// What the state is about: the host, the reason, the time of the next attempt. Null when there is nothing to add.
+    pub state_detail: Option<String>,
+    /// The last error, kept after the source recovered; null when there was none since the start.
+    pub last_error: Option<LastError>,
+    /// `host:port` connected to or tried last; null before the first attempt.
+    pub host: Option<String>,
+    /// The server's own version text.
+    pub server_version: Option<String>,
+    /// `server_uuid` of a MySQL source; null for MariaDB, which has none.
+    pub server_uuid: Option<String>,
+    /// `server_id` of the source.
+    pub server_id: Option<u32>,
+    /// Folder name of the timeline being written.
+    pub timeline: Option<String>,
+    /// Whether acknowledgements are wanted, and why or why not.
+    pub semi_sync: SemiSyncStatus,
+    /// TLS version of the connection; null when it is not encrypted or there is none.
+    pub tls: Option<String>,
+    /// 1: acknowledged only when synced. 0: acknowledged when written. Null when not known.
+    pub fsync_mode: Option<u8>,
+    /// The four positions.
+    pub positions: Ladder,
+    /// GTID sets at two of the positions.
+    pub gtid: GtidTexts,
+    /// Whole seconds that the copy is behind the source; 0 when the source said that it has nothing newer, null when
+    /// not known or not receiving.
+    pub seconds_behind: Option<u64>,
+    /// Counts since the daemon started.
+    pub counters: CounterValues,
+    /// Durations since the daemon started.
+    pub latency: Latencies,
+}
+
+impl SourceStatus {
+    /// Whether the source is connected and its stream is being stored.
+    pub fn is_receiving(&self) -> bool {
+        self.state == SourceState::Receiving.word()
+    }
+}
+
+/// An error and when it happened.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LastError {
+    /// RFC 3339, UTC.
+    pub at: Timestamp,
+    /// The message, without any password.
+    pub message: String,
+}
+
+/// Whether the source waits for acknowledgements.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SemiSyncStatus {
+    /// True while this session acknowledges.
+    pub active: bool,
+    /// Why it is or is not active, in words.
+    pub reason: String,
+}
+
+impl Default for SemiSyncStatus {
+    fn default() -> SemiSyncStatus {
+        SemiSyncStatus { active: false, reason: "not connected".to_owned() }
+    }
+}
+
+/// GTID sets in the source's own notation; an empty text is the empty set.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct GtidTexts {
+    /// Transactions whose end is at or below the durable position.
+    pub durable: String,
+    /// Transactions whose end is at or below the acknowledged position.
+    pub acknowledged: String,
+}
+
+/// Percentiles of the two durations that a committing client waits for.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Latencies {
+    /// One fdatasync.
+    pub sync: LatencySummary,
+    /// From the arrival of a packet that wants an acknowledgement to the acknowledgement leaving.
+    pub acknowledge: LatencySummary,
+}
