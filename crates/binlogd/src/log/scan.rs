@@ -9,7 +9,7 @@ use codec::event::{
     BINLOG_MAGIC, ChecksumAlgorithm, EventError, EventHeader, EventType, FormatDescription, HEADER_LEN,
     PEEK_BYTES_MAX, StreamChecksum,
 };
-use codec::gtid::{GtidSet, GtidState, MariadbGtidState};
+use codec::gtid::{GtidSet, GtidState, MariadbGtidState, TransactionId};
 use std::fmt;
 use std::io;
 
@@ -274,10 +274,12 @@ fn note(
         _ => {}
     }
     let step = tracker.advance(header, event, at, end)?;
-    if let Some(id) = step.committed
-        && !scan.gtids.insert(id)
-    {
-        scan.repeated_gtids += 1;
+    if let Some(id) = step.committed {
+        // MariaDB allows numbers out of order unless gtid_strict_mode is on, so only MySQL's can repeat wrongly.
+        scan.repeated_gtids += u64::from(matches!(id, TransactionId::Mysql(_)) && scan.gtids.contains(&id));
+        scan.gtids
+            .insert(id)
+            .map_err(|_| EventError::Malformed("the GTID is of another kind than those before it"))?;
     }
     if step.boundary {
         scan.boundary = end;
