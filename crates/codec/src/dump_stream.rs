@@ -8,6 +8,7 @@
 //! (`ReplSemiSyncBase::kPacketMagicNum`, `kPacketFlagSync`).
 
 use crate::event::{EventError, EventHeader, HEADER_LEN, PEEK_BYTES_MAX};
+use crate::packet::{self, ErrPacket};
 use thiserror::Error;
 
 /// Largest payload of one packet; exactly this much means that another packet continues it.
@@ -46,19 +47,7 @@ pub enum Frame<'a> {
     /// The source ended the dump in good order (an EOF packet).
     End,
     /// The source ended the dump with an error.
-    SourceError(SourceError),
-}
-
-/// An ERR packet that arrived in place of an event.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("error {code} ({sqlstate}): {message}")]
-pub struct SourceError {
-    /// MySQL error number, 1236 for most failures of a dump.
-    pub code: u16,
-    /// Five letters or digits.
-    pub sqlstate: String,
-    /// The server's text, control characters removed.
-    pub message: String,
+    SourceError(ErrPacket),
 }
 
 /// The peer's fault: bytes that cannot be a binlog dump.
@@ -163,8 +152,11 @@ impl DumpFramer {
         match payload.first() {
             None => return Err(FrameError::Short(0)),
             Some(0) => {}
-            Some(0xff) => return Ok(Some((whole, Frame::SourceError(source_error(payload))))),
-            Some(0xfe) if payload_len < 9 => return Ok(Some((whole, Frame::End))),
+            Some(&packet::ERR) => {
+                let error = ErrPacket::parse(payload).map_err(|_| FrameError::Short(payload.len()))?;
+                return Ok(Some((whole, Frame::SourceError(error))));
+            }
+            Some(&packet::EOF) if payload_len < 9 => return Ok(Some((whole, Frame::End))),
             Some(other) => return Err(FrameError::Status(*other)),
         }
         let (wants_acknowledgement, event) = self.strip_prefix(payload)?;
@@ -275,24 +267,6 @@ impl DumpFramer {
 
 fn payload_len(head: &[u8; PACKET_HEADER_LEN]) -> usize {
     usize::from(head[0]) | usize::from(head[1]) << 8 | usize::from(head[2]) << 16
-}
-
-/// Reads an ERR packet: 0xff, code 2, '#', SQLSTATE 5, text. The text is untrusted and becomes one printable line.
-fn source_error(payload: &[u8]) -> SourceError {
-    const MESSAGE_LEN_MAX: usize = 1024;
-    let code = payload.get(1..3).map_or(0, |raw| u16::from_le_bytes([raw[0], raw[1]]));
-    let rest = payload.get(3..).unwrap_or_default();
-    let (sqlstate, text) = match rest {
-        [b'#', state @ ..] if state.len() >= 5 => state.split_at(5),
-        _ => (&b"HY000"[..], rest),
-    };
-    let printable = |bytes: &[u8]| -> String {
-        String::from_utf8_lossy(&bytes[..bytes.len().min(MESSAGE_LEN_MAX)])
-            .chars()
-            .map(|c| if c.is_control() { ' ' } else { c })
-            .collect()
-    };
-    SourceError { code, sqlstate: printable(sqlstate), message: printable(text) }
 }
 
 #[cfg(test)]
@@ -412,7 +386,7 @@ mod tests {
         stream.extend_from_slice(&payload);
         let (_, frame) = DumpFramer::new(true).next(&stream, CAPACITY).unwrap().unwrap();
         let Frame::SourceError(error) = frame else { panic!("{frame:?}") };
-        assert_eq!(error.to_string(), "error 1236 (HY000): Could not find first log");
+        assert_eq!((error.code, error.message.as_str()), (1236, "Could not find first log"));
     }
 
     #[test]

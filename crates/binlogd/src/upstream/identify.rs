@@ -1,0 +1,94 @@
+//! Who answers: what a session must know of its source before it decides anything.
+
+use crate::log::timeline::ServerKind;
+use crate::wire::{Connection, WireError};
+use codec::gtid::{Flavour, GtidSet, GtidState, MariadbGtidState, Uuid};
+
+/// What the source says of itself.
+#[derive(Debug, Clone)]
+pub struct SourceIdentity {
+    /// `@@version`.
+    pub version: String,
+    /// Whose dialect it speaks.
+    pub kind: ServerKind,
+    /// `@@server_id`.
+    pub server_id: u32,
+    /// `@@server_uuid`; `mariadb-<server_id>` for MariaDB, which has none.
+    pub uuid: String,
+    /// `GTID_MODE = ON`, or MariaDB, where GTIDs are always on.
+    pub has_gtids: bool,
+    /// GTIDs of all that the source has executed (`@@gtid_executed`; MariaDB: `@@gtid_binlog_state`).
+    pub executed: GtidState,
+    /// GTIDs whose logs it no longer has (`@@gtid_purged`); empty for MariaDB, which does not say.
+    pub purged: GtidState,
+    /// Whether it knows semi-sync, and whether that is switched on.
+    pub semi_sync: SourceSemiSync,
+    /// False for servers before MySQL 5.6.1, whose binary logs have no checksums.
+    pub knows_checksums: bool,
+}
+
+/// The source's side of semi-sync.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SourceSemiSync {
+    /// The plugin is not installed.
+    Absent,
+    /// Installed and switched off.
+    Disabled,
+    /// Installed and switched on.
+    Enabled,
+}
+
+impl SourceIdentity {
+    /// Asks the source. Needs no privilege.
+    ///
+    /// # Errors
+    /// When the connection fails or an answer makes no sense.
+    pub fn ask(connection: &mut Connection) -> Result<SourceIdentity, WireError> {
+        let mariadb = connection.is_mariadb();
+        let basics = connection.query("SELECT @@global.server_id, @@version")?;
+        let server_id = basics.get(0, "@@global.server_id").and_then(|id| id.parse().ok()).unwrap_or(0);
+        let version = basics.get(0, "@@version").unwrap_or(connection.server_version()).to_owned();
+        let mut variable = |name: &str| -> Result<Option<String>, WireError> {
+            let rows = connection.query(&format!("SHOW GLOBAL VARIABLES LIKE '{name}'"))?;
+            Ok(rows.get(0, "Value").map(str::to_owned))
+        };
+        let knows_checksums = variable("binlog_checksum")?.is_some();
+        let semi_sync = match variable("rpl_semi_sync_source_enabled")? {
+            Some(value) => Some(value),
+            None => variable("rpl_semi_sync_master_enabled")?,
+        };
+        let semi_sync = match semi_sync.as_deref() {
+            None => SourceSemiSync::Absent,
+            Some("ON" | "1") => SourceSemiSync::Enabled,
+            Some(_) => SourceSemiSync::Disabled,
+        };
+        let kind = if mariadb { ServerKind::Mariadb } else { ServerKind::Mysql };
+        let (uuid, has_gtids, executed, purged) = if mariadb {
+            let state = variable("gtid_binlog_state")?.unwrap_or_default();
+            let state: MariadbGtidState = state.parse().unwrap_or_default();
+            (format!("mariadb-{server_id}"), true, GtidState::Mariadb(state), GtidState::empty(Flavour::Mariadb))
+        } else {
+            let uuid = variable("server_uuid")?.unwrap_or_default();
+            let on = variable("gtid_mode")?.is_some_and(|mode| mode == "ON");
+            // Not by SHOW VARIABLES: it cuts long values.
+            let mut set = |name: &str| -> Result<GtidState, WireError> {
+                let text = match connection.query(&format!("SELECT @@global.{name}")) {
+                    Ok(rows) => rows.first().unwrap_or_default().to_owned(),
+                    Err(WireError::Server { .. }) => String::new(), // MySQL 5.5 has no such variable.
+                    Err(error) => return Err(error),
+                };
+                Ok(GtidState::Mysql(text.parse::<GtidSet>().unwrap_or_default()))
+            };
+            let (executed, purged) = (set("gtid_executed")?, set("gtid_purged")?);
+            (uuid, on, executed, purged)
+        };
+        // The UUID becomes part of a folder's name.
+        if kind == ServerKind::Mysql && uuid.parse::<Uuid>().is_err() {
+            return Err(WireError::Protocol {
+                during: "asking for the server's identity",
+                what: format!("@@server_uuid is {uuid:?}, not a UUID"),
+            });
+        }
+        Ok(SourceIdentity { version, kind, server_id, uuid, has_gtids, executed, purged, semi_sync, knows_checksums })
+    }
+}

@@ -1,0 +1,185 @@
+//! Where a session goes on: a pure decision from what the copy holds, who answers and what the operator wants.
+
+use super::identify::SourceIdentity;
+use crate::config::Start;
+use crate::log::Position;
+use crate::log::timeline::Reason;
+use codec::gtid::GtidState;
+
+/// What the copy holds, as far as the decision needs it.
+#[derive(Debug, Clone)]
+pub struct Holding {
+    /// `server_uuid` of the newest timeline.
+    pub uuid: String,
+    /// End of the copy, a boundary; `None` when the timeline has no file yet.
+    pub end: Option<Position>,
+    /// Name of the timeline's first file, as it was found when the timeline began.
+    pub first_file: String,
+    /// GTIDs of all transactions up to there.
+    pub gtids: GtidState,
+}
+
+/// What to do with the connection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Plan {
+    /// Go on at this place of the newest timeline.
+    Resume(Position),
+    /// Begin a timeline.
+    Begin {
+        /// Why, for `timeline.toml` and the log.
+        reason: Reason,
+        /// With which file.
+        from: From,
+        /// GTIDs that the copy holds and the source lacks.
+        source_lacks: GtidState,
+    },
+}
+
+/// The first file of a new timeline. Files are always taken from their beginning, so that a sealed file equals the
+/// source's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum From {
+    /// The oldest that the source has.
+    Earliest,
+    /// The one that the source writes now.
+    Latest,
+    /// The named one.
+    File(String),
+    /// The one that holds the first transaction outside this set.
+    After(GtidState),
+}
+
+/// Decides for a connection that has just been made.
+///
+/// The same UUID means the same timeline; whether the file is still the same one is checked when the source has sent
+/// its format description. The text of `start` was validated with the configuration.
+pub fn plan(holding: Option<&Holding>, source: &SourceIdentity, start: &Start) -> Plan {
+    let Some(holding) = holding else { return first(source, start) };
+    if holding.uuid != source.uuid {
+        return changed_source(holding, source);
+    }
+    Plan::Resume(holding.end.clone().unwrap_or_else(|| Position::new(holding.first_file.as_str(), 4)))
+}
+
+fn first(source: &SourceIdentity, start: &Start) -> Plan {
+    let from = match start {
+        Start::Resume | Start::Earliest => From::Earliest,
+        Start::Latest => From::Latest,
+        Start::File { name, .. } => From::File(name.clone()),
+        Start::Gtid(text) => match GtidState::parse(source.executed.flavour(), text) {
+            Ok(set) => From::After(set),
+            // Of the other server's form, so it excludes nothing that this one has.
+            Err(_) => From::Earliest,
+        },
+    };
+    Plan::Begin { reason: Reason::First, from, source_lacks: GtidState::empty(source.executed.flavour()) }
+}
+
+/// Another server answers under the source's address: a failover, or a rebuilt machine.
+fn changed_source(holding: &Holding, source: &SourceIdentity) -> Plan {
+    let same_flavour = holding.gtids.flavour() == source.executed.flavour();
+    let none = GtidState::empty(source.executed.flavour());
+    if !source.has_gtids || holding.gtids.is_empty() || !same_flavour {
+        return Plan::Begin { reason: Reason::SourceChanged, from: From::Earliest, source_lacks: none };
+    }
+    let source_lacks = holding.gtids.subtract(&source.executed);
+    let reason = if source_lacks.is_empty() { Reason::SourceChanged } else { Reason::Fork };
+    // A source refuses a set that names transactions which it does not have.
+    let shared = holding.gtids.subtract(&source_lacks);
+    Plan::Begin { reason, from: From::After(shared), source_lacks }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::identify::SourceSemiSync;
+    use super::*;
+    use crate::log::timeline::ServerKind;
+    use codec::gtid::Flavour;
+
+    const A: &str = "aaaaaaaa-0000-0000-0000-000000000001";
+    const B: &str = "bbbbbbbb-0000-0000-0000-000000000002";
+
+    fn set(text: &str) -> GtidState {
+        GtidState::parse(Flavour::Mysql, text).unwrap()
+    }
+
+    fn source(uuid: &str, executed: &str) -> SourceIdentity {
+        SourceIdentity {
+            version: "9.7.0".into(),
+            kind: ServerKind::Mysql,
+            server_id: 1,
+            uuid: uuid.into(),
+            has_gtids: true,
+            executed: set(executed),
+            purged: set(""),
+            semi_sync: SourceSemiSync::Enabled,
+            knows_checksums: true,
+        }
+    }
+
+    fn holding(gtids: &str) -> Holding {
+        Holding {
+            uuid: A.into(),
+            end: Some(Position::new("b.000003", 777)),
+            first_file: "b.000001".into(),
+            gtids: set(gtids),
+        }
+    }
+
+    #[test]
+    fn the_same_server_is_resumed_where_the_copy_ends() {
+        // Its own executed set may lag behind what it sent: with AFTER_SYNC a transaction is sent before it is committed.
+        let plan = plan(Some(&holding(&format!("{A}:1-10"))), &source(A, &format!("{A}:1-9")), &Start::Earliest);
+        assert_eq!(plan, Plan::Resume(Position::new("b.000003", 777)));
+    }
+
+    #[test]
+    fn a_timeline_without_files_starts_with_the_file_it_was_begun_for() {
+        let mut holding = holding("");
+        holding.end = None;
+        assert_eq!(plan(Some(&holding), &source(A, ""), &Start::Latest), Plan::Resume(Position::new("b.000001", 4)));
+    }
+
+    #[test]
+    fn a_successor_that_has_everything_is_followed_by_gtid() {
+        let ours = format!("{A}:1-10");
+        let plan = plan(Some(&holding(&ours)), &source(B, &format!("{A}:1-10,{B}:1-2")), &Start::Resume);
+        let expected =
+            Plan::Begin { reason: Reason::SourceChanged, from: From::After(set(&ours)), source_lacks: set("") };
+        assert_eq!(plan, expected);
+    }
+
+    #[test]
+    fn a_successor_that_lacks_transactions_is_a_fork_and_is_asked_for_what_it_has() {
+        let plan = plan(Some(&holding(&format!("{A}:1-10"))), &source(B, &format!("{A}:1-8")), &Start::Resume);
+        assert_eq!(
+            plan,
+            Plan::Begin {
+                reason: Reason::Fork,
+                from: From::After(set(&format!("{A}:1-8"))),
+                source_lacks: set(&format!("{A}:9-10")),
+            }
+        );
+    }
+
+    #[test]
+    fn without_gtids_a_successor_is_taken_from_its_oldest_file() {
+        let mut successor = source(B, "");
+        successor.has_gtids = false;
+        let plan = plan(Some(&holding("")), &successor, &Start::Resume);
+        assert!(matches!(plan, Plan::Begin { reason: Reason::SourceChanged, from: From::Earliest, .. }));
+    }
+
+    #[test]
+    fn an_empty_folder_follows_the_operators_wish() {
+        let from = |start: &Start| match plan(None, &source(A, ""), start) {
+            Plan::Begin { reason: Reason::First, from, .. } => from,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(from(&Start::Resume), From::Earliest);
+        assert_eq!(from(&Start::Latest), From::Latest);
+        assert_eq!(from(&Start::File { name: "b.000009".into(), position: 99 }), From::File("b.000009".into()));
+        let text = format!("{A}:1-5");
+        assert_eq!(from(&Start::Gtid(text.clone())), From::After(set(&text)));
+    }
+}
