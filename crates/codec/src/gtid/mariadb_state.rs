@@ -83,17 +83,27 @@ impl MariadbGtidState {
         other.entries.iter().all(|entry| self.contains(&entry.gtid))
     }
 
-    /// Adds what `other` records beyond this state. Of each domain, the last GTID of `other` becomes the last one here,
-    /// unless it was contained already.
+    /// Adds what a later part of the same stream recorded: the same as inserting its GTIDs after these, lower sequence
+    /// numbers included. Allocates nothing where `later` is short and names known servers.
+    pub fn append(&mut self, later: &MariadbGtidState) {
+        self.add(later, |_, _| true);
+    }
+
+    /// Adds what `other`, of whatever origin, records beyond this state. Of each domain, the last GTID of `other` becomes
+    /// the last one here, unless it was contained already.
     pub fn union_with(&mut self, other: &MariadbGtidState) {
+        self.add(other, |state, gtid| !state.contains(gtid));
+    }
+
+    fn add(&mut self, other: &MariadbGtidState, wanted: impl Fn(&MariadbGtidState, &MariadbGtid) -> bool) {
         if other.entries.len() <= INSERT_IN_PLACE_MAX {
             for gtid in other.list() {
-                if !self.contains(&gtid) {
+                if wanted(self, &gtid) {
                     self.insert(gtid);
                 }
             }
         } else {
-            let new = other.list().filter(|gtid| !self.contains(gtid));
+            let new = other.list().filter(|gtid| wanted(self, gtid));
             *self = MariadbGtidState::from_list(self.list().chain(new));
         }
     }
@@ -107,8 +117,8 @@ impl MariadbGtidState {
         MariadbGtidState::from_list(self.list().filter(|gtid| !other.contains(gtid)))
     }
 
-    /// Every recorded GTID, by domain and server id, the last one of each domain at its end. This is the order of
-    /// GTID_LIST_EVENT and of `@@gtid_binlog_state`; inserting in this order gives the same state.
+    /// Every recorded GTID, by domain and server id, except that the last one of each domain comes at its end. A server
+    /// writes them so in GTID_LIST_EVENT and `@@gtid_binlog_state`; inserting in this order gives the same state.
     pub fn list(&self) -> impl Iterator<Item = MariadbGtid> {
         self.entries.chunk_by(|a, b| a.gtid.domain == b.gtid.domain).flat_map(|domain| {
             let others = domain.iter().filter(|entry| !entry.last);
@@ -227,5 +237,165 @@ impl FromStr for MariadbGtidState {
         let list: Result<Vec<MariadbGtid>, GtidError> =
             text.split(',').map(|part| part.trim_ascii().parse()).collect();
         Ok(MariadbGtidState::from_list(list?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    fn any_gtid() -> impl Strategy<Value = MariadbGtid> {
+        (0..3u32, 1..5u32, 0..20u64).prop_map(|(domain, server_id, sequence)| MariadbGtid {
+            domain,
+            server_id,
+            sequence,
+        })
+    }
+
+    fn any_list() -> impl Strategy<Value = Vec<MariadbGtid>> {
+        prop::collection::vec(any_gtid(), 0..30)
+    }
+
+    fn build(list: &[MariadbGtid]) -> MariadbGtidState {
+        let mut state = MariadbGtidState::new();
+        for gtid in list {
+            state.insert(*gtid);
+            check(&state);
+        }
+        state
+    }
+
+    /// The invariants of the field.
+    fn check(state: &MariadbGtidState) {
+        assert!(state.entries.is_sorted_by(|a, b| a.key() < b.key()));
+        for domain in state.entries.chunk_by(|a, b| a.gtid.domain == b.gtid.domain) {
+            assert_eq!(domain.iter().filter(|entry| entry.last).count(), 1);
+        }
+    }
+
+    #[test]
+    fn reads_positions_and_states() {
+        for (text, position, state) in [
+            ("", "", ""),
+            (" \n", "", ""),
+            ("0-1-100", "0-1-100", "0-1-100"),
+            ("1-2-5, 0-1-100", "0-1-100,1-2-5", "0-1-100,1-2-5"),
+            ("0-5-5,0-98-3,0-1-900", "0-1-900", "0-5-5,0-98-3,0-1-900"),
+            ("0-1-7,0-2-8,0-1-9", "0-1-9", "0-2-8,0-1-9"),
+        ] {
+            let read: MariadbGtidState = text.parse().unwrap();
+            assert_eq!((read.position(), read.binlog_state()), (position.into(), state.into()), "{text}");
+        }
+        for refused in ["0-1", "0-1-2,", ",", "0-1-2;0-1-3", "0-1-2 0-1-3"] {
+            assert!(refused.parse::<MariadbGtidState>().is_err(), "{refused}");
+        }
+    }
+
+    #[test]
+    fn the_newest_is_the_one_recorded_last() {
+        let mut state: MariadbGtidState = "0-1-100".parse().unwrap();
+        state.insert("0-1-50".parse().unwrap());
+        assert_eq!(state.position(), "0-1-50", "as the server does without gtid_strict_mode");
+    }
+
+    #[test]
+    fn containment_is_by_domain_and_server() {
+        let state: MariadbGtidState = "0-1-100,0-2-130,5-1-7".parse().unwrap();
+        for (gtid, expected) in [
+            ("0-1-100", true),
+            ("0-1-1", true),
+            ("0-1-101", false),
+            ("0-3-1", false),
+            ("5-1-8", false),
+            ("6-1-1", false),
+        ] {
+            assert_eq!(state.contains(&gtid.parse().unwrap()), expected, "{gtid}");
+        }
+    }
+
+    #[test]
+    fn refuses_lists_whose_length_does_not_fit() {
+        let entry = [0; ENTRY_BYTES];
+        for bytes in [
+            &[][..],
+            &[0, 0, 0],
+            &[0, 0, 0, 0, 0, 0, 0],
+            &[1, 0, 0, 0],
+            &[&[1, 0, 0, 0], &entry[..15]].concat(),
+            &[&[1, 0, 0, 0], &entry[..], &[0]].concat(),
+            &[&[0xff, 0xff, 0xff, 0x0f], &entry[..]].concat(),
+        ] {
+            assert!(MariadbGtidState::decode_gtid_list(bytes).is_err(), "{bytes:?}");
+        }
+        for bytes in [&[0, 0, 0, 0][..], &[0, 0, 0, 0x30, 0, 0], &[&[1, 0, 0, 0xf0], &entry[..]].concat()] {
+            assert!(MariadbGtidState::decode_gtid_list(bytes).is_ok(), "{bytes:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn follows_a_stream(list in any_list()) {
+            let state = build(&list);
+            let newest: BTreeMap<_, _> = list.iter().map(|gtid| ((gtid.domain, gtid.server_id), *gtid)).collect();
+            let last: BTreeMap<_, _> = list.iter().map(|gtid| (gtid.domain, *gtid)).collect();
+            let mut recorded: Vec<_> = state.list().collect();
+            recorded.sort();
+            prop_assert_eq!(recorded, newest.into_values().collect::<Vec<_>>());
+            prop_assert_eq!(state.positions().collect::<Vec<_>>(), last.into_values().collect::<Vec<_>>());
+            prop_assert_eq!(&MariadbGtidState::from_list(list), &state);
+        }
+
+        #[test]
+        fn round_trips(list in any_list()) {
+            let state = build(&list);
+            let mut body = Vec::new();
+            state.encode_gtid_list(&mut body);
+            prop_assert_eq!(&MariadbGtidState::decode_gtid_list(&body).unwrap(), &state);
+            prop_assert_eq!(&state.binlog_state().parse::<MariadbGtidState>().unwrap(), &state);
+            prop_assert!(state.contains_state(&state.position().parse().unwrap()));
+        }
+
+        #[test]
+        fn algebra(left in any_list(), right in any_list()) {
+            let (a, b) = (build(&left), build(&right));
+            let mut union = a.clone();
+            union.union_with(&b);
+            check(&union);
+            prop_assert!(union.contains_state(&a) && union.contains_state(&b));
+            for gtid in union.list() {
+                prop_assert!(a.contains(&gtid) || b.contains(&gtid));
+            }
+            let missing = a.subtract(&b);
+            check(&missing);
+            prop_assert_eq!(missing.is_empty(), b.contains_state(&a));
+            for gtid in a.list() {
+                prop_assert_eq!(missing.contains(&gtid), !b.contains(&gtid));
+            }
+        }
+
+        #[test]
+        fn many_are_added_like_few(left in any_list(), right in any_list()) {
+            let mut one_by_one = build(&left);
+            for gtid in build(&right).list() {
+                if !one_by_one.contains(&gtid) {
+                    one_by_one.insert(gtid);
+                }
+            }
+            let mut union = build(&left);
+            union.union_with(&build(&right));
+            prop_assert_eq!(union, one_by_one);
+
+            let mut appended = build(&left);
+            appended.append(&build(&right));
+            prop_assert_eq!(appended, build(&[left, right].concat()));
+        }
+
+        #[test]
+        fn any_bytes_are_answered(bytes in prop::collection::vec(any::<u8>(), 0..100), text in "[0-9,\\- ]{0,40}") {
+            let _ = MariadbGtidState::decode_gtid_list(&bytes);
+            let _ = text.parse::<MariadbGtidState>();
+        }
     }
 }

@@ -65,8 +65,8 @@ fn parse(text: &str) -> Option<Gtid> {
 
 /// Reads a decimal number.
 ///
-/// A leading zero is refused: MySQL reads GTID numbers like a C literal (`parse_gno` in `sql/rpl_gtid_set.cc`), so that
-/// `010` means eight there, and a silent difference of meaning would be worse than an error.
+/// A leading zero is refused: MySQL 8.0 reads GTID numbers like a C literal, so that `010` means eight (`parse_gno` in
+/// `sql/rpl_gtid_set.cc`), and 9.7 reads ten. An error is better than either meaning without the other's notice.
 pub(super) fn decimal(text: &str) -> Option<u64> {
     let plain = text.bytes().all(|character| character.is_ascii_digit());
     if !plain || (text.len() > 1 && text.starts_with('0')) {

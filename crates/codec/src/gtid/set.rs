@@ -108,14 +108,13 @@ impl GtidSet {
 
     /// Adds every GTID of `other`. Allocates nothing where `other` only continues intervals of this set.
     pub fn union_with(&mut self, other: &GtidSet) {
-        // Two long lists are joined and sorted once; inserting one by one would move the tail for each.
-        let known = other.entries.iter().filter(|entry| self.find(&entry.uuid, &entry.tag).is_ok()).count();
-        if known == other.entries.len() {
+        if other.entries.iter().all(|entry| self.find(&entry.uuid, &entry.tag).is_ok()) {
             for entry in &other.entries {
                 self.intervals_of_mut(entry.uuid, entry.tag).merge(&entry.intervals);
             }
             return;
         }
+        // New names are sorted in together; inserting one by one would move the later entries for each.
         let mut joined = std::mem::take(&mut self.entries);
         joined.extend_from_slice(&other.entries);
         joined.sort_by(|a, b| a.order(&b.uuid, &b.tag));

@@ -1,6 +1,7 @@
 //! The text form of a MySQL GTID set.
 //!
-//! Source: MySQL manual, "GTID Sets"; `Gtid_set::add_gtid_text` and `Gtid_set::to_string` in `sql/rpl_gtid_set.cc`.
+//! Source: MySQL manual, "GTID Sets"; `Gtid_set::add_gtid_text` and `Gtid_set::to_string` in `sql/rpl_gtid_set.cc`;
+//! checked against 9.7.4.
 
 use super::{
     GNO_MAX, GtidError, GtidSet, Tag, Uuid,
@@ -58,7 +59,7 @@ impl FromStr for GtidSet {
     ///
     /// A tag holds for the intervals after it, up to the next tag or UUID. Like the server this accepts empty parts
     /// between commas, a UUID or tag without intervals, overlapping intervals, and a range whose end is below its start,
-    /// which is empty. Unlike it, numbers are decimal only.
+    /// which is empty. Numbers are decimal, without leading zeroes.
     ///
     /// # Errors
     /// [`GtidError::Text`] with the part that was refused.

@@ -133,3 +133,133 @@ pub(super) fn decode_tag(cursor: &mut Cursor<'_>) -> Result<Tag, GtidError> {
     let text = cursor.bytes(length)?;
     Tag::from_bytes(text).ok_or_else(|| cursor.error_at(at, "a tag has a character that tags cannot have"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gtid::set::tests::any_model;
+    use proptest::prelude::*;
+
+    const A: &str = "3e11fa47-71ca-11e1-9e33-c80aa9429562";
+
+    fn encoded(set: &GtidSet) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        set.encode(&mut bytes);
+        bytes
+    }
+
+    fn words(words: &[u64]) -> Vec<u8> {
+        words.iter().flat_map(|word| word.to_le_bytes()).collect()
+    }
+
+    /// An untagged set of one name with these words after its UUID.
+    fn one_name(after_uuid: &[u64]) -> Vec<u8> {
+        [words(&[1]), vec![7; 16], words(after_uuid)].concat()
+    }
+
+    fn refusal(bytes: &[u8]) -> &'static str {
+        match GtidSet::decode(bytes) {
+            Err(GtidError::Bytes { problem, .. }) => problem,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_form_follows_from_the_tags() {
+        assert_eq!(encoded(&GtidSet::new()), words(&[0]));
+        let untagged: GtidSet = format!("{A}:1-3:9").parse().unwrap();
+        let uuid = A.parse::<Uuid>().unwrap();
+        assert_eq!(
+            encoded(&untagged),
+            [words(&[1]), uuid.as_bytes().to_vec(), words(&[2, 1, 4, 9, 10])].concat()
+        );
+        let tagged: GtidSet = format!("{A}:tag:5").parse().unwrap();
+        let name = [uuid.as_bytes(), &b"\x06tag"[..]].concat();
+        assert_eq!(encoded(&tagged), [words(&[0x0100_0000_0000_0101]), name, words(&[1, 5, 6])].concat());
+    }
+
+    #[test]
+    fn refuses_what_the_server_refuses() {
+        let order = "an interval is empty, out of order or out of range";
+        for intervals in [
+            &[1, 0, 5][..],
+            &[1, 5, 5],
+            &[1, 5, 4],
+            &[1, 1, 1 << 63],
+            &[1, u64::MAX, u64::MAX],
+            &[2, 1, 5, 4, 8],
+            &[2, 1, 5, 5, 8],
+            &[2, 5, 8, 1, 2],
+        ] {
+            assert_eq!(refusal(&one_name(intervals)), order, "{intervals:?}");
+        }
+        assert_eq!(refusal(&one_name(&[1, 1, 5, 9])), "bytes follow its end");
+        assert_eq!(refusal(&one_name(&[2, 1, 5])), "it counts more intervals than it has bytes for");
+        assert_eq!(refusal(&one_name(&[u64::MAX, 1, 5])), "it counts more intervals than it has bytes for");
+        assert_eq!(refusal(&words(&[1, 0, 0])), "it counts more UUIDs than it has bytes for");
+        assert_eq!(
+            refusal(&words(&[0x00ff_ffff_ffff_ffff, 0, 0, 0])),
+            "it counts more UUIDs than it has bytes for"
+        );
+        assert_eq!(refusal(&words(&[0x0200_0000_0000_0000])), "it has an unknown format");
+        assert_eq!(refusal(&words(&[0x0100_0000_0000_0000])), "it has an unknown format");
+        assert_eq!(refusal(&[0; 7]), "it ends too early");
+        let twice = [words(&[2]), vec![7; 16], words(&[1, 1, 2]), vec![7; 16], words(&[1, 3, 4])].concat();
+        assert_eq!(refusal(&twice), "a UUID and tag occur twice");
+        for (tag, problem) in [
+            (&b"\x04T-"[..], "a tag has a character that tags cannot have"),
+            (b"\x02\x00", "a tag has a character that tags cannot have"),
+            (&[66; 34], "a tag is longer than 32 bytes"),
+            (&[0xff; 10], "a tag is longer than 32 bytes"),
+        ] {
+            let bytes = [&words(&[0x0100_0000_0000_0101]), &[7; 16][..], tag, &words(&[1, 5, 6])].concat();
+            assert_eq!(refusal(&bytes), problem);
+        }
+    }
+
+    #[test]
+    fn accepts_any_order_of_names_and_names_without_intervals() {
+        let bytes = [
+            words(&[3]),
+            vec![9; 16],
+            words(&[1, 1, 2]),
+            vec![8; 16],
+            words(&[0]),
+            vec![7; 16],
+            words(&[1, 3, 4]),
+        ];
+        let set = GtidSet::decode(&bytes.concat()).unwrap();
+        let (low, high) = (Uuid::from_bytes([7; 16]), Uuid::from_bytes([9; 16]));
+        assert_eq!(set, format!("{low}:3,{high}:1").parse().unwrap());
+    }
+
+    proptest! {
+        #[test]
+        fn round_trip(model in any_model()) {
+            let set: GtidSet = model.into_iter().collect();
+            prop_assert_eq!(GtidSet::decode(&encoded(&set)).unwrap(), set);
+        }
+
+        #[test]
+        fn any_bytes_are_answered(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            let _ = GtidSet::decode(&bytes);
+        }
+
+        #[test]
+        fn damage_is_answered(
+            model in any_model(), cut: prop::sample::Index, at: prop::sample::Index, byte: u8, more in 0..3usize,
+        ) {
+            let mut bytes = encoded(&model.into_iter().collect());
+            bytes.resize(bytes.len() + more, 0);
+            let index = at.index(bytes.len());
+            bytes[index] = byte;
+            let shorter = &bytes[..cut.index(bytes.len() + 1)];
+            for damaged in [&bytes, shorter] {
+                if let Ok(set) = GtidSet::decode(damaged) {
+                    // What is accepted is a sound set: it survives its own wire form.
+                    prop_assert_eq!(GtidSet::decode(&encoded(&set)).unwrap(), set);
+                }
+            }
+        }
+    }
+}

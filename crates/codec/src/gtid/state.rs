@@ -97,18 +97,36 @@ impl GtidState {
         Ok(())
     }
 
-    /// Adds every transaction of `other`.
+    /// Adds the transactions of a later part of the same stream, as [`insert`](Self::insert)ing them one by one would. See
+    /// [`MariadbGtidState::append`]; for MySQL this is the union.
+    ///
+    /// # Errors
+    /// [`GtidError::Flavour`] if both hold transactions, of different kinds of server; it is unchanged then.
+    pub fn append(&mut self, later: &GtidState) -> Result<(), GtidError> {
+        self.combine(later, GtidSet::union_with, MariadbGtidState::append)
+    }
+
+    /// Adds every transaction of `other`, of whatever origin.
     ///
     /// # Errors
     /// [`GtidError::Flavour`] if both hold transactions, of different kinds of server; it is unchanged then.
     pub fn union_with(&mut self, other: &GtidState) -> Result<(), GtidError> {
+        self.combine(other, GtidSet::union_with, MariadbGtidState::union_with)
+    }
+
+    fn combine(
+        &mut self,
+        other: &GtidState,
+        mysql: fn(&mut GtidSet, &GtidSet),
+        mariadb: fn(&mut MariadbGtidState, &MariadbGtidState),
+    ) -> Result<(), GtidError> {
         if other.is_empty() {
             return Ok(());
         }
         self.take_flavour(other.flavour())?;
         match (self, other) {
-            (GtidState::Mysql(set), GtidState::Mysql(other)) => set.union_with(other),
-            (GtidState::Mariadb(state), GtidState::Mariadb(other)) => state.union_with(other),
+            (GtidState::Mysql(set), GtidState::Mysql(other)) => mysql(set, other),
+            (GtidState::Mariadb(state), GtidState::Mariadb(other)) => mariadb(state, other),
             _ => unreachable!("the kinds were made equal"),
         }
         Ok(())
@@ -205,5 +223,51 @@ impl From<GtidSet> for GtidState {
 impl From<MariadbGtidState> for GtidState {
     fn from(state: MariadbGtidState) -> GtidState {
         GtidState::Mariadb(state)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mysql(gno: u64) -> TransactionId {
+        format!("3e11fa47-71ca-11e1-9e33-c80aa9429562:{gno}").parse::<Gtid>().unwrap().into()
+    }
+
+    fn mariadb(sequence: u64) -> TransactionId {
+        MariadbGtid { domain: 0, server_id: 1, sequence }.into()
+    }
+
+    #[test]
+    fn an_empty_state_takes_either_kind() {
+        let mut state = GtidState::default();
+        state.insert(mariadb(5)).unwrap();
+        assert_eq!(state.to_string(), "0-1-5");
+        assert_eq!(
+            state.insert(mysql(1)),
+            Err(GtidError::Flavour { state: Flavour::Mariadb, added: Flavour::Mysql })
+        );
+        assert_eq!(state.to_string(), "0-1-5", "a refused GTID changes nothing");
+        state.clear();
+        state.insert(mysql(1)).unwrap();
+        assert_eq!(state.to_line(), "3e11fa47-71ca-11e1-9e33-c80aa9429562:1");
+        assert!(state.contains(&mysql(1)) && !state.contains(&mysql(2)) && !state.contains(&mariadb(5)));
+    }
+
+    #[test]
+    fn states_of_two_kinds_do_not_mix() {
+        let (mut left, mut right, empty) = (GtidState::default(), GtidState::default(), GtidState::default());
+        left.insert(mysql(1)).unwrap();
+        right.insert(mariadb(1)).unwrap();
+        assert!(left.union_with(&right).is_err());
+        assert!(!left.contains_state(&right) && left.contains_state(&empty) && right.contains_state(&empty));
+        assert_eq!(left.subtract(&right), left);
+        assert!(left.subtract(&left).is_empty());
+        right.union_with(&empty).unwrap();
+        let mut other = empty.clone();
+        other.union_with(&right).unwrap();
+        assert_eq!(other, right);
+        other.clear();
+        assert_eq!(other, empty);
     }
 }

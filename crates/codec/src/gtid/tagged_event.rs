@@ -3,7 +3,7 @@
 //! Unlike every other event it is written by MySQL's serialization library. The body is one message:
 //!
 //! ```text
-//! format version   0
+//! format version   1
 //! length           of the whole message, these first three fields included
 //! last field       1 + the highest field id that a reader must know, or 0
 //! fields           field id, value; in the order of the ids; optional ones left out where they repeat another
@@ -23,7 +23,7 @@
 
 use super::{Gtid, GtidError, Tag, Uuid, cursor::Cursor, set_wire::decode_tag};
 
-const FORMAT_VERSION: u64 = 0;
+const FORMAT_VERSION: u64 = 1;
 
 /// Number of fields that this reader knows. The library numbers them from 0.
 const FIELDS_KNOWN: u64 = 12;
@@ -161,4 +161,125 @@ impl<'a> Fields<'a> {
 
 fn read_id(cursor: &mut Cursor<'_>) -> Result<Option<u64>, GtidError> {
     if cursor.remaining() == 0 { Ok(None) } else { cursor.varint().map(Some) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gtid::cursor::put_varint;
+    use proptest::prelude::*;
+
+    /// The fields of a small event, by id; `None` is left out.
+    fn fields() -> Vec<(u64, Vec<u8>)> {
+        let number = |value| {
+            let mut bytes = Vec::new();
+            put_varint(&mut bytes, value);
+            bytes
+        };
+        let uuid = (0..16).flat_map(|index| number(16 * index)).collect();
+        vec![
+            (0, number(1)),
+            (1, uuid),
+            (2, number(2 * 42)),
+            (3, b"\x06tag".to_vec()),
+            (4, number(2 * 6)),
+            (5, number(2 * 7)),
+            (6, number(1_795_245_305_066_636)),
+            (8, number(319)),
+            (9, number(90704)),
+        ]
+    }
+
+    /// A message with these fields; its length is that of a short one, which takes one byte.
+    fn message(version: u64, last_required: u64, fields: &[(u64, Vec<u8>)]) -> Vec<u8> {
+        let mut body = Vec::new();
+        put_varint(&mut body, version);
+        body.extend_from_slice(&[0, 0]);
+        put_varint(&mut body, last_required);
+        for (id, value) in fields {
+            put_varint(&mut body, *id);
+            body.extend_from_slice(value);
+        }
+        // The two bytes that were left free hold any length below 2^14.
+        body[1] = (body.len() << 2) as u8 | 1;
+        body[2] = (body.len() >> 6) as u8;
+        body
+    }
+
+    fn refusal(body: &[u8]) -> &'static str {
+        match decode_gtid_tagged_event(body) {
+            Err(GtidError::Bytes { problem, .. }) => problem,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn fields_left_out_are_filled_in() {
+        let event = decode_gtid_tagged_event(&message(FORMAT_VERSION, 0, &fields())).unwrap();
+        assert_eq!(event.gtid.to_string(), "00102030-4050-6070-8090-a0b0c0d0e0f0:tag:42");
+        assert_eq!((event.flags, event.last_committed, event.sequence_number), (1, 6, 7));
+        assert_eq!(event.transaction_length, Some(319));
+        assert_eq!(event.original_commit_timestamp, event.immediate_commit_timestamp);
+        assert_eq!((event.immediate_server_version, event.original_server_version), (90704, 90704));
+        assert_eq!(event.commit_group_ticket, 0);
+    }
+
+    #[test]
+    fn fields_of_later_versions_are_skipped_if_they_may_be() {
+        let mut with_more = fields();
+        with_more.push((12, b"whatever".to_vec()));
+        let plain = decode_gtid_tagged_event(&message(FORMAT_VERSION, 0, &fields())).unwrap();
+        for last_required in [0, 3, FIELDS_KNOWN] {
+            let body = message(FORMAT_VERSION, last_required, &with_more);
+            assert_eq!(decode_gtid_tagged_event(&body), Ok(plain));
+        }
+        let body = message(FORMAT_VERSION, FIELDS_KNOWN + 1, &with_more);
+        assert_eq!(refusal(&body), "it needs fields that are unknown here; a newer binlogd is needed");
+    }
+
+    #[test]
+    fn refuses_what_is_malformed() {
+        let body = message(FORMAT_VERSION, 0, &fields());
+        assert_eq!(refusal(&body[..body.len() - 1]), "its length differs from that of the event");
+        assert_eq!(refusal(&[&body[..], &[0]].concat()), "its length differs from that of the event");
+        assert!(refusal(&message(2, 0, &fields())).starts_with("its serialization format version"));
+        for id in [0, 1, 2, 3, 4, 5, 6, 9] {
+            let without: Vec<_> = fields().into_iter().filter(|field| field.0 != id).collect();
+            let problem = refusal(&message(FORMAT_VERSION, 0, &without));
+            assert!(
+                ["a required field is missing or out of order", "its fields are out of order"]
+                    .contains(&problem)
+            );
+        }
+        let mut twice = fields();
+        twice.push((9, vec![2]));
+        assert_eq!(refusal(&message(FORMAT_VERSION, 0, &twice)), "its fields are out of order");
+        for (index, value, problem) in [
+            (0, vec![0b01, 0b100], "a number is too large for its field"),
+            (2, vec![0], "its transaction number is out of range"),
+            (2, vec![2], "its transaction number is out of range"),
+            (2, [vec![0xff], vec![0xfe], vec![0xff; 7]].concat(), "its transaction number is out of range"),
+            (3, b"\x021".to_vec(), "a tag has a character that tags cannot have"),
+        ] {
+            let mut fields = fields();
+            fields[index].1 = value;
+            assert_eq!(refusal(&message(FORMAT_VERSION, 0, &fields)), problem, "field {index}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_answered(bytes in prop::collection::vec(any::<u8>(), 0..120)) {
+            let _ = decode_gtid_tagged_event(&bytes);
+        }
+
+        #[test]
+        fn damage_is_answered(at: prop::sample::Index, byte: u8, cut: prop::sample::Index) {
+            let mut body = message(FORMAT_VERSION, 0, &fields());
+            let index = at.index(body.len());
+            body[index] = byte;
+            let _ = decode_gtid_tagged_event(&body);
+            let _ = decode_gtid_tagged_event(&body[..cut.index(body.len())]);
+        }
+    }
 }
