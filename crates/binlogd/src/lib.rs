@@ -1,1 +1,3 @@
 //! binlogd: a virtual MySQL and MariaDB replica.
+
+pub mod wire;
