@@ -1,3 +1,4 @@
+<<<<<<< HEAD
 //! Sockets, TLS and authentication around `codec::packet`.
 
 mod secret;
@@ -5,3 +6,43 @@ pub mod tls;
 
 pub use secret::Secret;
 pub use tls::{TlsMode, TlsOptions};
+=======
+//! Sockets, TLS and authentication: the client side of a MySQL or MariaDB connection.
+//!
+//! ```text
+//! ConnectOptions ──► Connection::connect ──► query · command ──► start_dump ──► DumpStream
+//!                    resolve, TCP, greeting,                                    raw bytes, for poll(2)
+//!                    TLS, authentication
+//! ```
+//!
+//! | file | what it is |
+//! |---|---|
+//! | `connection.rs` | an authenticated session and its commands |
+//! | `dump.rs` | the byte stream after a binlog dump command |
+//! | `authenticate.rs`, `rsa_key.rs` | the authentication methods, on top of mysql_common's state machines |
+//! | `tls.rs`, `verify.rs` | options, certificates and their verification |
+//! | `dial.rs` | from a host name to a TCP connection within a deadline |
+//! | `transport.rs`, `channel.rs` | non-blocking bytes, plain or TLS; whole messages on top |
+//! | `error.rs`, `secret.rs` | errors that say whose fault it is; passwords that do not print |
+//!
+//! All sockets are non-blocking from the start; waiting is done with poll(2) and always has an end.
+
+mod authenticate;
+mod channel;
+mod connection;
+mod dial;
+mod dump;
+mod error;
+mod rsa_key;
+mod secret;
+mod tls;
+mod transport;
+mod verify;
+
+pub use codec::packet::ResultSet;
+pub use connection::{ConnectOptions, Connection};
+pub use dump::DumpStream;
+pub use error::{TlsError, WireError};
+pub use secret::Secret;
+pub use tls::{ParseTlsModeError, TlsMode, TlsOptions};
+>>>>>>> wire

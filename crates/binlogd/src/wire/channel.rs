@@ -1,0 +1,103 @@
+//! Whole messages over a transport.
+
+use codec::packet::{self, Assembler, RESPONSE_BYTES_MAX};
+use rustls::ClientConnection;
+
+use super::error::WireError;
+use super::transport::{Patience, TlsStream, Transport};
+
+/// Size of the buffer for answers to commands, in bytes.
+const BUFFER_BYTES: usize = 16 << 10;
+
+/// Sends and receives messages, and keeps what arrived beyond the last one.
+#[derive(Debug)]
+pub(super) struct Channel {
+    pub(super) transport: Transport,
+    pub(super) patience: Patience,
+    buffer: Vec<u8>,
+    /// The bytes not used yet are `buffer[start..]`.
+    start: usize,
+    /// Number that the next packet must carry, sent or received.
+    sequence: u8,
+}
+
+impl Channel {
+    pub(super) fn new(transport: Transport, patience: Patience) -> Self {
+        Self { transport, patience, buffer: Vec::new(), start: 0, sequence: 0 }
+    }
+
+    /// Sends the first message of a command.
+    pub(super) fn send_command(&mut self, message: &[u8], during: &'static str) -> Result<(), WireError> {
+        self.sequence = 0;
+        self.send(message, during)
+    }
+
+    /// Sends the next message of the same exchange.
+    pub(super) fn send(&mut self, message: &[u8], during: &'static str) -> Result<(), WireError> {
+        let mut bytes = Vec::with_capacity(packet::HEADER_BYTES + message.len());
+        self.sequence = packet::append_message(&mut bytes, self.sequence, message);
+        self.transport.write_all(&bytes, self.patience).map_err(|error| failure(error, during, self.patience))
+    }
+
+    /// Waits for the next message.
+    pub(super) fn receive(&mut self, during: &'static str) -> Result<Vec<u8>, WireError> {
+        let mut assembler = Assembler::new(RESPONSE_BYTES_MAX, self.sequence);
+        loop {
+            let progress = assembler
+                .feed(&self.buffer[self.start..])
+                .map_err(|error| WireError::protocol(during, error))?;
+            self.start += progress.consumed;
+            if progress.complete {
+                self.sequence = assembler.next_sequence();
+                return Ok(assembler.into_message());
+            }
+            self.fill(during)?;
+        }
+    }
+
+    /// Whether bytes have arrived that no message has used.
+    pub(super) fn has_leftover(&self) -> bool {
+        self.start < self.buffer.len()
+    }
+
+    /// Performs a TLS handshake and goes on encrypted; gives the version that was agreed on.
+    pub(super) fn start_tls(
+        self,
+        session: ClientConnection,
+    ) -> Result<(Self, Option<&'static str>), WireError> {
+        let Self { transport, patience, sequence, .. } = self;
+        let Transport::Plain(socket) = transport else { unreachable!("a session starts TLS at most once") };
+        let stream = TlsStream::handshake(socket, session, patience)
+            .map_err(|error| failure(error, "negotiating TLS", patience))?;
+        let version = stream.version();
+        let transport = Transport::Tls(Box::new(stream));
+        Ok((Self { sequence, ..Self::new(transport, patience) }, version))
+    }
+
+    /// Gives up the messages: the transport, and the bytes that have arrived beyond the last message.
+    pub(super) fn into_parts(mut self) -> (Transport, Vec<u8>) {
+        self.buffer.drain(..self.start);
+        (self.transport, self.buffer)
+    }
+
+    /// Replaces the used-up buffer by what arrives next.
+    fn fill(&mut self, during: &'static str) -> Result<(), WireError> {
+        self.start = 0;
+        self.buffer.resize(BUFFER_BYTES, 0);
+        let read = self.transport.read_waiting(&mut self.buffer, self.patience);
+        self.buffer.truncate(*read.as_ref().unwrap_or(&0));
+        match read {
+            Ok(0) => Err(WireError::Closed { during }),
+            Ok(_) => Ok(()),
+            Err(error) => Err(failure(error, during, self.patience)),
+        }
+    }
+}
+
+fn failure(error: std::io::Error, during: &'static str, patience: Patience) -> WireError {
+    if error.kind() == std::io::ErrorKind::TimedOut {
+        WireError::Timeout { during, after: patience.allowed() }
+    } else {
+        WireError::from_io(during, error)
+    }
+}

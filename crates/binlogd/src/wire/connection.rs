@@ -1,0 +1,172 @@
+//! An authenticated session with a server.
+
+use std::fmt;
+use std::time::Duration;
+
+use codec::packet::{self, ErrPacket, Handshake, OkPacket, QueryResponse, QueryResponseReader, ResultSet};
+
+use super::authenticate;
+use super::channel::Channel;
+use super::dial::dial;
+use super::dump::DumpStream;
+use super::error::{TlsError, WireError};
+use super::secret::Secret;
+use super::tls::{self, TlsMode, TlsOptions};
+use super::transport::{Deadline, Patience, Transport};
+
+/// How to reach a server and who to be there.
+#[derive(Debug, Clone)]
+pub struct ConnectOptions {
+    /// A name, an IPv4 or an IPv6 address.
+    pub host: String,
+    /// TCP port.
+    pub port: u16,
+    /// Account name.
+    pub user: String,
+    /// Password of the account; empty for none.
+    pub password: Secret,
+    /// Time for everything together: resolving the name, trying its addresses, TLS and authentication.
+    pub connect_timeout: Duration,
+    /// Encryption.
+    pub tls: TlsOptions,
+}
+
+/// An authenticated session, ready for commands.
+///
+/// After an error other than [`WireError::Server`] and [`WireError::AccessDenied`] the session is in an unknown state
+/// and must be dropped.
+pub struct Connection {
+    channel: Channel,
+    handshake: Handshake,
+    auth_plugin: String,
+    tls_version: Option<&'static str>,
+}
+
+impl fmt::Debug for Connection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connection")
+            .field("server_version", &self.handshake.server_version)
+            .field("connection_id", &self.handshake.connection_id)
+            .field("auth_plugin", &self.auth_plugin)
+            .field("tls_version", &self.tls_version)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Connection {
+    /// Connects and authenticates. Each later wait for an answer may take `connect_timeout` too, until
+    /// [`set_timeout`](Self::set_timeout) says otherwise.
+    pub fn connect(options: &ConnectOptions) -> Result<Self, WireError> {
+        let whole = options.connect_timeout;
+        let deadline = Deadline::after(whole);
+        let socket = dial(&options.host, options.port, deadline)?;
+        let mut channel = Channel::new(Transport::Plain(socket), Patience::Until(deadline));
+        let handshake = receive_handshake(&mut channel)?;
+
+        let (mut channel, tls_version) = encrypt(channel, options, &handshake)?;
+        let auth_plugin =
+            authenticate::authenticate(&mut channel, options, &handshake, tls_version.is_some())?;
+        channel.patience = Patience::EachWait(whole);
+        Ok(Self { channel, handshake, auth_plugin, tls_version })
+    }
+
+    /// For instance `9.7.0` or `11.8.3-MariaDB-log`.
+    pub fn server_version(&self) -> &str {
+        &self.handshake.server_version
+    }
+
+    /// Whether the server is MariaDB.
+    pub fn is_mariadb(&self) -> bool {
+        self.handshake.is_mariadb()
+    }
+
+    /// The number that SHOW PROCESSLIST shows for this session.
+    pub fn connection_id(&self) -> u32 {
+        self.handshake.connection_id
+    }
+
+    /// `TLSv1.2` or `TLSv1.3`; `None` when the session is not encrypted.
+    pub fn tls_version(&self) -> Option<&str> {
+        self.tls_version
+    }
+
+    /// The authentication method that the server accepted, for instance `caching_sha2_password`.
+    pub fn auth_plugin(&self) -> &str {
+        &self.auth_plugin
+    }
+
+    /// Sets how long each wait for the server may take, in reading and in writing.
+    pub fn set_timeout(&mut self, timeout: Duration) {
+        self.channel.patience = Patience::EachWait(timeout);
+    }
+
+    /// Runs one statement and collects its rows; a statement without rows gives an empty set.
+    ///
+    /// Limits: [`packet::RESPONSE_BYTES_MAX`] a row, [`packet::RESULT_SET_BYTES_MAX`] altogether.
+    pub fn query(&mut self, sql: &str) -> Result<ResultSet, WireError> {
+        const DURING: &str = "running a query";
+        self.channel.send_command(&packet::command::query(sql), DURING)?;
+        let mut reader = QueryResponseReader::new();
+        loop {
+            let message = self.channel.receive(DURING)?;
+            match reader.push(&message)? {
+                None => {}
+                Some(QueryResponse::Ok(_)) => return Ok(ResultSet::default()),
+                Some(QueryResponse::Err(error)) => return Err(error.into()),
+                Some(QueryResponse::Rows(rows)) => return Ok(rows),
+            }
+        }
+    }
+
+    /// Sends a command whose only answer is OK or an error, such as the registration of a replica.
+    pub fn command(&mut self, payload: &[u8]) -> Result<(), WireError> {
+        const DURING: &str = "sending a command";
+        self.channel.send_command(payload, DURING)?;
+        let message = self.channel.receive(DURING)?;
+        if packet::is_err(&message) {
+            return Err(ErrPacket::parse(&message)?.into());
+        }
+        OkPacket::parse(&message)?;
+        Ok(())
+    }
+
+    /// Sends a binlog dump command and hands over the stream of its answer, framing and all.
+    ///
+    /// The first packet of the answer carries sequence number 1. An error of the server comes as an ERR packet in it.
+    pub fn start_dump(mut self, payload: &[u8]) -> Result<DumpStream, WireError> {
+        self.channel.send_command(payload, "asking for the binlog")?;
+        let (transport, leftover) = self.channel.into_parts();
+        Ok(DumpStream::new(transport, leftover))
+    }
+}
+
+fn receive_handshake(channel: &mut Channel) -> Result<Handshake, WireError> {
+    const DURING: &str = "waiting for the server's greeting";
+    let message = channel.receive(DURING)?;
+    if packet::is_err(&message) {
+        return Err(ErrPacket::parse(&message)?.into());
+    }
+    Handshake::parse(&message).map_err(|error| WireError::protocol(DURING, error))
+}
+
+/// Switches to TLS where the options and the server want it; gives the version that was agreed on.
+fn encrypt(
+    mut channel: Channel,
+    options: &ConnectOptions,
+    handshake: &Handshake,
+) -> Result<(Channel, Option<&'static str>), WireError> {
+    match options.tls.mode {
+        TlsMode::Disabled => return Ok((channel, None)),
+        TlsMode::Preferred if !authenticate::offers_tls(handshake) => return Ok((channel, None)),
+        _ if !authenticate::offers_tls(handshake) => return Err(TlsError::NotOffered.into()),
+        _ => {}
+    }
+    let session = tls::new_session(&options.tls, &options.host)?;
+    // Bytes that arrived in clear must not be taken for encrypted ones later: somebody on the path could have put
+    // them there.
+    if channel.has_leftover() {
+        return Err(WireError::protocol("asking for TLS", "data after the server's greeting"));
+    }
+    authenticate::request_tls(&mut channel, handshake)?;
+    channel.start_tls(session)
+}

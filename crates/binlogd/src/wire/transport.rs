@@ -1,0 +1,244 @@
+//! Bytes over a non-blocking socket, plain or encrypted.
+
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustls::ClientConnection;
+
+/// A moment at which an undertaking of several steps has to be over.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Deadline {
+    at: Instant,
+    /// The time that was given in the beginning, for messages.
+    pub(super) whole: Duration,
+}
+
+impl Deadline {
+    /// A deadline `whole` from now on.
+    pub(super) fn after(whole: Duration) -> Self {
+        Self { at: Instant::now() + whole, whole }
+    }
+
+    /// Zero once it has passed.
+    pub(super) fn left(self) -> Duration {
+        self.at.saturating_duration_since(Instant::now())
+    }
+}
+
+/// How long to wait for the peer.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Patience {
+    /// All waits together end at a deadline.
+    Until(Deadline),
+    /// Each wait may take this long, as MySQL's net_read_timeout counts.
+    EachWait(Duration),
+}
+
+impl Patience {
+    fn deadline(self) -> Deadline {
+        match self {
+            Self::Until(deadline) => deadline,
+            Self::EachWait(time) => Deadline::after(time),
+        }
+    }
+
+    /// The time that was allowed, for messages.
+    pub(super) fn allowed(self) -> Duration {
+        match self {
+            Self::Until(deadline) => deadline.whole,
+            Self::EachWait(time) => time,
+        }
+    }
+}
+
+/// Waits until the socket is ready for one of `events` or has failed; `TimedOut` when patience ends first.
+pub(super) fn wait(fd: BorrowedFd<'_>, events: PollFlags, patience: Patience) -> io::Result<()> {
+    let deadline = patience.deadline();
+    loop {
+        let left = deadline.left();
+        let timeout = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() };
+        match poll(&mut [PollFd::new(&fd, events)], Some(&timeout)) {
+            Ok(0) => return Err(io::ErrorKind::TimedOut.into()),
+            Ok(_) => return Ok(()),
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// A connected, non-blocking byte stream.
+#[derive(Debug)]
+pub(super) enum Transport {
+    Plain(TcpStream),
+    Tls(Box<TlsStream>),
+}
+
+impl Transport {
+    /// One read: `WouldBlock` when nothing is there, 0 when the peer has closed.
+    #[inline]
+    pub(super) fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Plain(socket) => socket.read(buffer),
+            Self::Tls(stream) => stream.read(buffer),
+        }
+    }
+
+    /// Reads what is there, waiting for it if need be.
+    pub(super) fn read_waiting(&mut self, buffer: &mut [u8], patience: Patience) -> io::Result<usize> {
+        loop {
+            match self.read(buffer) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    wait(self.as_fd(), PollFlags::IN, patience)?;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                other => return other,
+            }
+        }
+    }
+
+    /// Writes all of `bytes`, waiting where the socket is full.
+    pub(super) fn write_all(&mut self, bytes: &[u8], patience: Patience) -> io::Result<()> {
+        match self {
+            Self::Plain(socket) => write_all_plain(socket, bytes, patience),
+            Self::Tls(stream) => stream.write_all(bytes, patience),
+        }
+    }
+
+    /// Decrypted bytes that a read gives without the socket becoming readable.
+    pub(super) fn has_buffered(&self) -> bool {
+        match self {
+            Self::Plain(_) => false,
+            Self::Tls(stream) => stream.buffered > 0,
+        }
+    }
+}
+
+impl AsFd for Transport {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Plain(socket) => socket.as_fd(),
+            Self::Tls(stream) => stream.socket.as_fd(),
+        }
+    }
+}
+
+fn write_all_plain(socket: &mut TcpStream, mut bytes: &[u8], patience: Patience) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match socket.write(bytes) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(written) => bytes = &bytes[written..],
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                wait(socket.as_fd(), PollFlags::OUT, patience)?;
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// A rustls session over a non-blocking socket.
+#[derive(Debug)]
+pub(super) struct TlsStream {
+    socket: TcpStream,
+    session: ClientConnection,
+    /// Decrypted bytes in `session` that no read has taken yet.
+    buffered: usize,
+}
+
+impl TlsStream {
+    /// Performs the handshake.
+    pub(super) fn handshake(
+        socket: TcpStream,
+        session: ClientConnection,
+        patience: Patience,
+    ) -> io::Result<Self> {
+        let mut stream = Self { socket, session, buffered: 0 };
+        while stream.session.is_handshaking() {
+            stream.flush(patience)?;
+            if !stream.session.is_handshaking() {
+                break;
+            }
+            match stream.receive() {
+                Ok(true) => {}
+                Ok(false) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    wait(stream.socket.as_fd(), PollFlags::IN, patience)?;
+                }
+                Err(error) => {
+                    // Tell the peer why, as far as the socket takes it; the error itself matters more.
+                    let _ = stream.session.write_tls(&mut stream.socket);
+                    return Err(error);
+                }
+            }
+        }
+        stream.flush(patience)?;
+        Ok(stream)
+    }
+
+    /// `TLSv1.2` or `TLSv1.3`, as the servers' status variable Ssl_version writes it.
+    pub(super) fn version(&self) -> Option<&'static str> {
+        match self.session.protocol_version()? {
+            rustls::ProtocolVersion::TLSv1_2 => Some("TLSv1.2"),
+            rustls::ProtocolVersion::TLSv1_3 => Some("TLSv1.3"),
+            _ => None,
+        }
+    }
+
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match self.session.reader().read(buffer) {
+                Ok(read) => {
+                    self.buffered = self.buffered.saturating_sub(read);
+                    return Ok(read);
+                }
+                // Servers often close without saying so in TLS first. A cut stream shows in the packets' framing.
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(0),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Err(error),
+            }
+            if !self.receive()? {
+                return Ok(0);
+            }
+        }
+    }
+
+    /// Takes ciphertext from the socket and decrypts it. False when the peer has closed the connection.
+    fn receive(&mut self) -> io::Result<bool> {
+        let received = self.session.read_tls(&mut self.socket)?;
+        let state = self
+            .session
+            .process_new_packets()
+            .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+        self.buffered = state.plaintext_bytes_to_read();
+        Ok(received > 0)
+    }
+
+    fn write_all(&mut self, mut bytes: &[u8], patience: Patience) -> io::Result<()> {
+        while !bytes.is_empty() {
+            // The session takes as much as its buffer holds, so that encrypted data never piles up.
+            let taken = self.session.writer().write(bytes)?;
+            bytes = &bytes[taken..];
+            self.flush(patience)?;
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self, patience: Patience) -> io::Result<()> {
+        while self.session.wants_write() {
+            match self.session.write_tls(&mut self.socket) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    wait(self.socket.as_fd(), PollFlags::OUT, patience)?;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}

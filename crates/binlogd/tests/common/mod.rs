@@ -1,0 +1,124 @@
+//! Real servers for integration tests, started by the project's `scripts/servers`.
+#![allow(dead_code, unreachable_pub, reason = "each test file uses its own part of this module")]
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+/// A server in a temporary folder, stopped and removed when dropped.
+pub struct Server {
+    name: String,
+    dir: tempfile::TempDir,
+    /// What `scripts/servers start` printed.
+    env: HashMap<String, String>,
+}
+
+impl Server {
+    /// Starts a server of that name with further options, for instance `Server::start("mysql-9.7", &["--gtid-mode=ON"])`.
+    pub fn start(name: &str, options: &[&str]) -> Self {
+        let dir = tempfile::Builder::new().prefix("binlogd-test-").tempdir().expect("a temporary folder");
+        let mut command = script();
+        command.args(["start", name, "--dir"]).arg(dir.path()).arg("--").args(options);
+        let env = parse_env(&run(command, &format!("starting {name}")));
+        Self { name: name.to_owned(), dir, env }
+    }
+
+    /// The name it was started by.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub fn port(&self) -> u16 {
+        self.env("PORT").parse().expect("a port number")
+    }
+
+    /// A value that `scripts/servers start` printed.
+    pub fn env(&self, key: &str) -> &str {
+        self.env.get(key).unwrap_or_else(|| panic!("{}: scripts/servers printed no {key}", self.name))
+    }
+
+    pub fn datadir(&self) -> &Path {
+        Path::new(self.env("DATADIR"))
+    }
+
+    /// The folder of this server, in which tests may keep files of their own.
+    pub fn dir(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// Runs statements as root and gives what they print: no column names, columns parted by tabs.
+    #[track_caller]
+    pub fn sql(&self, statements: &str) -> String {
+        let mut command = Command::new(self.env("MYSQL"));
+        command.args(["--batch", "--skip-column-names", "-e", statements]);
+        run(command, &format!("{}: {statements}", self.name))
+    }
+
+    /// Runs the mysqlbinlog of this server.
+    pub fn mysqlbinlog<S: AsRef<std::ffi::OsStr>>(&self, arguments: &[S]) -> Output {
+        let mut command = Command::new(self.env("MYSQLBINLOG"));
+        command.args(arguments).stdin(Stdio::null());
+        command.output().expect("mysqlbinlog runs")
+    }
+
+    /// Ends the server with SIGKILL.
+    pub fn kill(&self) {
+        let mut command = script();
+        command.arg("stop").arg(self.dir.path()).arg("--kill");
+        run(command, &format!("killing {}", self.name));
+    }
+
+    /// Shuts the server down cleanly.
+    pub fn stop(&self) {
+        let mut command = script();
+        command.arg("stop").arg(self.dir.path());
+        run(command, &format!("stopping {}", self.name));
+    }
+
+    /// Starts the server again on the same data and port; options given here replace the earlier ones.
+    pub fn restart(&mut self, options: &[&str]) {
+        let mut command = script();
+        command.arg("restart").arg(self.dir.path());
+        if !options.is_empty() {
+            command.arg("--").args(options);
+        }
+        self.env = parse_env(&run(command, &format!("restarting {}", self.name)));
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // A test that fails must not leave a server behind; whether this works no longer matters to it.
+        let _ = script().arg("stop").arg(self.dir.path()).arg("--kill").output();
+    }
+}
+
+/// Root of the workspace.
+pub fn workspace() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the workspace exists")
+}
+
+fn script() -> Command {
+    let mut command = Command::new(workspace().join("scripts/servers"));
+    command.stdin(Stdio::null());
+    command
+}
+
+/// Runs a command to its end; panics with all its output when it fails.
+#[track_caller]
+fn run(mut command: Command, what: &str) -> String {
+    let output = command.output().unwrap_or_else(|error| panic!("{what}: {command:?}: {error}"));
+    let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(
+        output.status.success(),
+        "{what}: {}\n{stdout}{}",
+        output.status,
+        String::from_utf8_lossy(&output.stderr)
+    );
+    stdout
+}
+
+fn parse_env(lines: &str) -> HashMap<String, String> {
+    let pairs = lines.lines().filter_map(|line| line.split_once('='));
+    pairs.map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
+}
