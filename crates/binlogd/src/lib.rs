@@ -1,9 +1,7 @@
 //! binlogd: a virtual MySQL and MariaDB replica.
 
-<<<<<<< HEAD
 pub mod config;
 pub mod log;
 pub mod status;
-=======
->>>>>>> wire
+pub mod upstream;
 pub mod wire;

@@ -83,10 +83,17 @@ fn changed_source(holding: &Holding, source: &SourceIdentity) -> Plan {
         return Plan::Begin { reason: Reason::SourceChanged, from: From::Earliest, source_lacks: none };
     }
     let source_lacks = holding.gtids.subtract(&source.executed);
-    let reason = if source_lacks.is_empty() { Reason::SourceChanged } else { Reason::Fork };
-    // A source refuses a set that names transactions which it does not have.
-    let shared = holding.gtids.subtract(&source_lacks);
-    Plan::Begin { reason, from: From::After(shared), source_lacks }
+    if source_lacks.is_empty() {
+        let from = From::After(holding.gtids.clone());
+        return Plan::Begin { reason: Reason::SourceChanged, from, source_lacks };
+    }
+    // A source refuses a request that names transactions which it does not have. MariaDB's states cannot be cut to
+    // what both have, so there everything is taken again: twice is safe, a hole is not.
+    let from = match &source_lacks {
+        GtidState::Mysql(_) => From::After(holding.gtids.subtract(&source_lacks)),
+        GtidState::Mariadb(_) => From::Earliest,
+    };
+    Plan::Begin { reason: Reason::Fork, from, source_lacks }
 }
 
 #[cfg(test)]

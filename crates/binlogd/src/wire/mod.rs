@@ -1,12 +1,3 @@
-<<<<<<< HEAD
-//! Sockets, TLS and authentication around `codec::packet`.
-
-mod secret;
-pub mod tls;
-
-pub use secret::Secret;
-pub use tls::{TlsMode, TlsOptions};
-=======
 //! Sockets, TLS and authentication: the client side of a MySQL or MariaDB connection.
 //!
 //! ```text
@@ -45,4 +36,3 @@ pub use dump::DumpStream;
 pub use error::{TlsError, WireError};
 pub use secret::Secret;
 pub use tls::{ParseTlsModeError, TlsMode, TlsOptions};
->>>>>>> wire

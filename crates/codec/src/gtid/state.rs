@@ -56,6 +56,25 @@ pub enum GtidState {
 }
 
 impl GtidState {
+    /// Holds nothing yet, of a known kind.
+    pub fn empty(flavour: Flavour) -> GtidState {
+        match flavour {
+            Flavour::Mysql => GtidState::Mysql(GtidSet::new()),
+            Flavour::Mariadb => GtidState::Mariadb(MariadbGtidState::new()),
+        }
+    }
+
+    /// Reads the text form of one kind of server.
+    ///
+    /// # Errors
+    /// When the text is not of that form.
+    pub fn parse(flavour: Flavour, text: &str) -> Result<GtidState, GtidError> {
+        match flavour {
+            Flavour::Mysql => text.parse().map(GtidState::Mysql),
+            Flavour::Mariadb => text.parse().map(GtidState::Mariadb),
+        }
+    }
+
     /// The GTID system that it belongs to. Of no meaning while it is empty.
     pub const fn flavour(&self) -> Flavour {
         match self {

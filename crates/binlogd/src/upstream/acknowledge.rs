@@ -1,0 +1,134 @@
+//! Which acknowledgement is owed, and the one way to pay it.
+
+use crate::log::{Position, Safe};
+use codec::packet::semi_sync_acknowledgement;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// An acknowledgement that the source waits for.
+#[derive(Debug, Clone)]
+struct Owed {
+    /// The boundary that the source wants to hear of.
+    position: Position,
+    /// When the packet that asks for it arrived.
+    arrived: Instant,
+}
+
+/// Keeps the highest position for which the source has asked. One acknowledgement covers all earlier ones: the source
+/// wakes every client that waits at or before it (`ReplSemiSyncMaster::reportReplyBinlog`).
+#[derive(Debug, Default)]
+pub struct Acknowledger {
+    owed: Option<Owed>,
+    /// The source asked inside a transaction; the next boundary is owed. Acknowledging an earlier place would promise
+    /// bytes that recovery cuts off.
+    at_next_boundary: Option<Instant>,
+    packet: Vec<u8>,
+}
+
+impl Acknowledger {
+    /// The source asks for an acknowledgement of `position`, a boundary.
+    pub fn request(&mut self, file: &Arc<str>, offset: u64, arrived: Instant) {
+        self.at_next_boundary = None;
+        // The earliest arrival is the one whose latency counts.
+        let arrived = self.owed.as_ref().map_or(arrived, |owed| owed.arrived);
+        match &mut self.owed {
+            Some(owed) if Arc::ptr_eq(&owed.position.file, file) => owed.position.offset = offset,
+            owed => *owed = Some(Owed { position: Position { file: file.clone(), offset }, arrived }),
+        }
+    }
+
+    /// The source asks for an acknowledgement in the middle of a transaction.
+    pub fn request_at_next_boundary(&mut self, arrived: Instant) {
+        self.at_next_boundary.get_or_insert(arrived);
+    }
+
+    /// A boundary was reached: a request that came inside the transaction is now for this place.
+    pub fn boundary_reached(&mut self, file: &Arc<str>, offset: u64) {
+        if let Some(arrived) = self.at_next_boundary.take() {
+            self.request(file, offset, arrived);
+        }
+    }
+
+    /// True when the source waits for something.
+    pub fn is_owed(&self) -> bool {
+        self.owed.is_some()
+    }
+
+    /// Forgets everything: the session has ended, and with it the waiting.
+    pub fn clear(&mut self) {
+        self.owed = None;
+        self.at_next_boundary = None;
+    }
+
+    /// Takes what is owed if it lies within `safe`, and returns the whole packet to send, the acknowledged position and
+    /// the arrival of the request. This is the only place where an acknowledgement is made.
+    pub fn pay(&mut self, safe: &Safe) -> Option<(&[u8], Position, Instant)> {
+        let owed = self.owed.as_ref()?;
+        let covered = *owed.position.file == *safe.position().file && owed.position.offset <= safe.position().offset;
+        if !covered {
+            return None;
+        }
+        let Owed { position, arrived } = self.owed.take()?;
+        self.packet.clear();
+        semi_sync_acknowledgement(&mut self.packet, position.offset, position.file.as_bytes());
+        Some((&self.packet, position, arrived))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::log::recover::{Tail, recover};
+    use crate::log::storage::PosixStorage;
+    use crate::log::writer::LogWriter;
+    use std::io::IoSlice;
+
+    /// The only way to a `Safe` is through a log, so the test has one.
+    fn log(dir: &std::path::Path) -> LogWriter {
+        let recovered = recover(&PosixStorage, dir, Tail::Discard).unwrap();
+        let mut log = LogWriter::new(Arc::new(PosixStorage), dir, recovered);
+        log.begin_file("b.000001").unwrap();
+        log
+    }
+
+    #[test]
+    fn nothing_past_the_safe_position_is_acknowledged() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut log = log(dir.path());
+        let file: Arc<str> = "b.000001".into();
+        let mut acks = Acknowledger::default();
+        log.append(&mut [IoSlice::new(b"0123456789")]).unwrap();
+        acks.request(&file, 14, Instant::now());
+        let not_yet: Safe = log.durable().unwrap().into();
+        assert!(acks.pay(&not_yet).is_none());
+        let safe: Safe = log.sync().unwrap().unwrap().into();
+        let (packet, position, _) = acks.pay(&safe).unwrap();
+        assert_eq!(position, Position::new("b.000001", 14));
+        assert_eq!(packet, b"\x11\0\0\0\xef\x0e\0\0\0\0\0\0\0b.000001");
+        assert!(acks.pay(&safe).is_none(), "an acknowledgement is sent once");
+    }
+
+    #[test]
+    fn a_request_inside_a_transaction_waits_for_its_end() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut log = log(dir.path());
+        let file: Arc<str> = "b.000001".into();
+        let mut acks = Acknowledger::default();
+        log.append(&mut [IoSlice::new(&[0; 20])]).unwrap();
+        let safe: Safe = log.sync().unwrap().unwrap().into();
+        acks.request_at_next_boundary(Instant::now());
+        assert!(acks.pay(&safe).is_none());
+        acks.boundary_reached(&file, 24);
+        assert_eq!(acks.pay(&safe).unwrap().1.offset, 24);
+    }
+
+    #[test]
+    fn a_safe_position_in_another_file_covers_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let log = log(dir.path());
+        let safe: Safe = log.durable().unwrap().into();
+        let mut acks = Acknowledger::default();
+        acks.request(&"b.000002".into(), 4, Instant::now());
+        assert!(acks.pay(&safe).is_none());
+    }
+}

@@ -1,0 +1,493 @@
+//! What each arriving event is: stored, followed, or refused.
+//!
+//! The cursor knows where in the source's files the stream stands. It verifies every event, tells the source's own
+//! bytes from what it makes up for the connection, and checks that nothing is missing between two events. It does no
+//! I/O, so every decision can be tested with bytes alone.
+
+use crate::log::Position;
+use codec::event::boundary::{BoundaryTracker, Step};
+use codec::event::{
+    ChecksumAlgorithm, EventError, EventHeader, EventType, FormatDescription, Heartbeat, Rotate, StreamChecksum,
+};
+use std::sync::Arc;
+use thiserror::Error;
+
+/// What to do with an event.
+#[derive(Debug, PartialEq)]
+pub enum Admission<'a> {
+    /// The next bytes of the current file.
+    Store(Step),
+    /// Made up for this connection, or bytes that the copy holds already: nothing is stored.
+    Ignore,
+    /// As `Ignore`; the source has also said that it has nothing newer.
+    CaughtUp,
+    /// Another file begins. Its bytes follow.
+    SwitchFile(&'a str),
+}
+
+/// The source's fault, or that of what is between it and us. Nothing of the event is stored.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum PeerError {
+    /// An event's bytes are not what its checksum says, or a field is impossible.
+    #[error("the source sent a {event_type} event at {at} that is not sound: {error}")]
+    Event {
+        /// Its type.
+        event_type: EventType,
+        /// Where it would have been stored.
+        at: Position,
+        /// What is wrong.
+        error: EventError,
+    },
+    /// Bytes are missing or doubled between two events.
+    #[error("after {at} the source sent an event that ends at {stated}, but it would end at {actual}: bytes are missing")]
+    Discontinuity {
+        /// End of the event before.
+        at: Position,
+        /// The event's own word, modulo 2^32.
+        stated: u32,
+        /// Where it would end.
+        actual: u64,
+    },
+    /// A heartbeat names another place than the one that was reached.
+    #[error("the source's heartbeat stands at {heartbeat}, but its stream has only reached {at}: bytes are missing")]
+    HeartbeatElsewhere {
+        /// Where the stream stands.
+        at: Position,
+        /// Where the source believes to be.
+        heartbeat: Position,
+    },
+    /// The stream does not start where it was asked to.
+    #[error("asked for {asked}, but the source starts at {sent}")]
+    StartsElsewhere {
+        /// The request.
+        asked: Position,
+        /// The answer.
+        sent: Position,
+    },
+    /// An event came where the protocol has none.
+    #[error("the source sent a {0} event before it named a file")]
+    NoFile(EventType),
+}
+
+impl PeerError {
+    /// True when the bytes themselves were wrong, as opposed to their order.
+    pub fn is_checksum_failure(&self) -> bool {
+        matches!(self, PeerError::Event { error: EventError::BadChecksum { .. }, .. })
+    }
+}
+
+/// The file at which we resume is no longer the one that we hold: the source began its logs anew.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{file} of the source is not the file of that name in the copy: the source's logs were reset or replaced")]
+pub struct OtherFile {
+    /// The name.
+    pub file: Arc<str>,
+}
+
+/// Why an event is not admitted.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum Refusal {
+    /// See [`PeerError`].
+    #[error(transparent)]
+    Peer(#[from] PeerError),
+    /// See [`OtherFile`].
+    #[error(transparent)]
+    OtherFile(#[from] OtherFile),
+}
+
+/// Where the stream of one session stands.
+#[derive(Debug)]
+pub struct Cursor {
+    /// The file whose events arrive; `None` before the first ROTATE of a session that asked for "the oldest".
+    file: Option<Arc<str>>,
+    /// Offset of the next event.
+    offset: u64,
+    /// The last boundary in `file` that was stored.
+    boundary: u64,
+    /// What was asked for, until the source's first ROTATE confirms it.
+    asked: Option<Position>,
+    /// Format of the file that is resumed in its middle: the source sends it again and it must be the same.
+    resumed_format: Option<FormatDescription>,
+    /// Format of the current file, once it was sent in this session.
+    format: Option<FormatDescription>,
+    /// In force until a format description says otherwise.
+    checksum: ChecksumAlgorithm,
+    tracker: BoundaryTracker,
+    /// Events that end at or before this offset are in the copy already.
+    held_until: u64,
+}
+
+impl Cursor {
+    /// For a session that asked for `asked`, or for the oldest file. `format` is that of the file as the copy holds
+    /// it, `checksum` what was negotiated for events outside any file.
+    ///
+    /// `asked` may lie past 4 GiB, which the request's 32 bits cannot say; the session then asks for the file's
+    /// beginning (`requested` 4) and what the copy holds is passed over.
+    pub fn new(
+        asked: Option<Position>,
+        requested: u64,
+        format: Option<FormatDescription>,
+        checksum: ChecksumAlgorithm,
+    ) -> Cursor {
+        let held_until = asked.as_ref().map_or(0, |position| position.offset);
+        Cursor {
+            file: None,
+            offset: requested,
+            boundary: held_until,
+            asked,
+            resumed_format: format,
+            format: None,
+            checksum,
+            tracker: BoundaryTracker::new(),
+            held_until,
+        }
+    }
+
+    /// End of what has been received and verified.
+    pub fn position(&self) -> Option<Position> {
+        self.file.as_ref().map(|file| Position { file: file.clone(), offset: self.offset.max(self.held_until) })
+    }
+
+    /// The last boundary, as an offset in the current file.
+    pub fn boundary(&self) -> u64 {
+        self.boundary
+    }
+
+    /// True when the stream stands at a boundary.
+    pub fn is_at_boundary(&self) -> bool {
+        self.tracker.is_outside()
+    }
+
+    /// The current file's format description as the source sent it.
+    pub fn format(&self) -> Option<&FormatDescription> {
+        self.format.as_ref()
+    }
+
+    /// Takes a whole event.
+    ///
+    /// # Errors
+    /// When it cannot be the next one; see [`Refusal`].
+    pub fn admit<'a>(&mut self, event: &'a [u8]) -> Result<Admission<'a>, Refusal> {
+        let header = EventHeader::parse(event).map_err(|error| self.unsound(EventType(0), error))?;
+        if header.event_type == EventType::FORMAT_DESCRIPTION {
+            return self.format_description(&header, event);
+        }
+        self.checksum.verify(event).map_err(|error| self.unsound(header.event_type, error))?;
+        self.admit_verified(&header, &event[..event.len() - self.checksum.len()])
+    }
+
+    /// Begins an event that is too large to be had whole. Give the parts to the [`StreamChecksum`]; after the last,
+    /// call [`Cursor::finish_large`]. Returns `None` for the checksum when the copy holds the event already.
+    ///
+    /// # Errors
+    /// When it cannot be the next event.
+    pub fn begin_large(&mut self, header: &EventHeader) -> Result<(StreamChecksum, bool), Refusal> {
+        let checksum = StreamChecksum::new(self.checksum, header.event_size)
+            .map_err(|error| self.unsound(header.event_type, error))?;
+        let end = self.next_end(header)?;
+        Ok((checksum, end > self.held_until))
+    }
+
+    /// Ends an event that came in parts and whose checksum was right. `prefix` holds its first bytes.
+    ///
+    /// # Errors
+    /// When its beginning makes no sense.
+    pub fn finish_large(&mut self, header: &EventHeader, prefix: &[u8]) -> Result<Admission<'static>, Refusal> {
+        let end = self.next_end(header)?;
+        self.advance(header, prefix, end)
+    }
+
+    fn admit_verified<'a>(&mut self, header: &EventHeader, event: &'a [u8]) -> Result<Admission<'a>, Refusal> {
+        let unsound = |cursor: &Cursor, error| cursor.unsound(header.event_type, error);
+        if header.event_type == EventType::ROTATE && header.is_artificial() {
+            let rotate = Rotate::parse(event).map_err(|error| unsound(self, error))?;
+            return self.artificial_rotate(rotate);
+        }
+        if header.event_type.is_heartbeat() {
+            let heartbeat = Heartbeat::parse(header, event).map_err(|error| unsound(self, error))?;
+            return self.heartbeat(heartbeat);
+        }
+        if header.is_artificial() || self.is_resent(header) {
+            return Ok(Admission::Ignore);
+        }
+        let end = self.next_end(header)?;
+        self.advance(header, event, end)
+    }
+
+    /// Events that a source repeats after its format description when the dump starts in the middle of a file carry no
+    /// position: MariaDB's START_ENCRYPTION does so.
+    fn is_resent(&self, header: &EventHeader) -> bool {
+        header.log_pos == 0 && header.event_type == EventType::MARIADB_START_ENCRYPTION && self.offset > 4
+    }
+
+    fn artificial_rotate<'a>(&mut self, rotate: Rotate<'a>) -> Result<Admission<'a>, Refusal> {
+        if let Some(asked) = self.asked.take() {
+            let sent = Position::new(rotate.next_file, rotate.position);
+            if *sent.file != *asked.file || sent.offset != self.offset {
+                return Err(PeerError::StartsElsewhere { asked, sent }.into());
+            }
+            self.file = Some(asked.file);
+            return Ok(Admission::Ignore);
+        }
+        let same = self.file.as_deref() == Some(rotate.next_file);
+        if same && rotate.position == self.offset {
+            return Ok(Admission::Ignore);
+        }
+        self.file = Some(rotate.next_file.into());
+        self.offset = 4;
+        self.boundary = 4;
+        self.held_until = 0;
+        self.resumed_format = None;
+        self.format = None;
+        self.tracker = BoundaryTracker::new();
+        if rotate.position != 4 {
+            let asked = Position::new(rotate.next_file, 4);
+            let sent = Position::new(rotate.next_file, rotate.position);
+            return Err(PeerError::StartsElsewhere { asked, sent }.into());
+        }
+        Ok(Admission::SwitchFile(rotate.next_file))
+    }
+
+    fn heartbeat(&mut self, heartbeat: Heartbeat<'_>) -> Result<Admission<'static>, Refusal> {
+        let Some(at) = self.position() else { return Err(PeerError::NoFile(EventType::HEARTBEAT).into()) };
+        let same_place = *heartbeat.file == *at.file
+            && if heartbeat.wrapped {
+                heartbeat.position as u32 == at.offset as u32
+            } else {
+                heartbeat.position == at.offset
+            };
+        if !same_place {
+            let heartbeat = Position::new(heartbeat.file, heartbeat.position);
+            return Err(PeerError::HeartbeatElsewhere { at, heartbeat }.into());
+        }
+        Ok(Admission::CaughtUp)
+    }
+
+    fn format_description(&mut self, header: &EventHeader, event: &[u8]) -> Result<Admission<'static>, Refusal> {
+        let Some(file) = self.file.clone() else { return Err(PeerError::NoFile(header.event_type).into()) };
+        let unsound = |cursor: &Cursor, error| cursor.unsound(header.event_type, error);
+        let format = FormatDescription::parse(event).map_err(|error| unsound(self, error))?;
+        format.checksum.verify(event).map_err(|error| unsound(self, error))?;
+        if let Some(held) = &self.resumed_format
+            && !held.is_same_file(&format)
+        {
+            return Err(OtherFile { file }.into());
+        }
+        self.checksum = format.checksum;
+        self.format = Some(format);
+        if self.offset > 4 {
+            return Ok(Admission::Ignore); // Sent again for a start in the middle.
+        }
+        let end = self.next_end(header)?;
+        self.advance(header, &event[..event.len() - self.checksum.len()], end)
+    }
+
+    /// Where the event ends, after checking that it follows the one before.
+    fn next_end(&self, header: &EventHeader) -> Result<u64, Refusal> {
+        let Some(at) = self.position() else { return Err(PeerError::NoFile(header.event_type).into()) };
+        let end = self.offset + u64::from(header.event_size);
+        // MariaDB 11.4 and later send 0 inside transactions.
+        let stated = header.log_pos;
+        if stated != 0 && stated != end as u32 {
+            return Err(PeerError::Discontinuity { at, stated, actual: end }.into());
+        }
+        if self.offset < self.held_until && end > self.held_until {
+            return Err(PeerError::Discontinuity { at, stated, actual: end }.into());
+        }
+        Ok(end)
+    }
+
+    fn advance(&mut self, header: &EventHeader, event: &[u8], end: u64) -> Result<Admission<'static>, Refusal> {
+        let step = self
+            .tracker
+            .advance(header, event, self.offset, end)
+            .map_err(|error| self.unsound(header.event_type, error))?;
+        if step.abandoned {
+            self.boundary = self.offset;
+        }
+        self.offset = end;
+        if end <= self.held_until {
+            return Ok(Admission::Ignore);
+        }
+        if step.boundary {
+            self.boundary = end;
+        }
+        Ok(Admission::Store(step))
+    }
+
+    #[cold]
+    fn unsound(&self, event_type: EventType, error: EventError) -> Refusal {
+        let at = self.position().unwrap_or_else(|| Position::new("(no file yet)", self.offset));
+        PeerError::Event { event_type, at, error }.into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::log::recover::test_files::FileBuilder;
+    use codec::event::flags;
+
+    /// Events of a file from `from` on.
+    fn events(file: &[u8], from: usize) -> Vec<Vec<u8>> {
+        let mut found = Vec::new();
+        let mut at = from;
+        while at < file.len() {
+            let size = EventHeader::parse(&file[at..]).unwrap().event_size as usize;
+            found.push(file[at..at + size].to_vec());
+            at += size;
+        }
+        found
+    }
+
+    fn seal(mut event: Vec<u8>) -> Vec<u8> {
+        let len = event.len();
+        let crc = crc32fast::hash(&event[..len - 4]);
+        event[len - 4..].copy_from_slice(&crc.to_le_bytes());
+        event
+    }
+
+    fn made_up(code: u8, log_pos: u32, artificial: bool, body: &[u8]) -> Vec<u8> {
+        let mut event = vec![0u8; 4];
+        event.push(code);
+        event.extend_from_slice(&1u32.to_le_bytes());
+        event.extend_from_slice(&((19 + body.len() + 4) as u32).to_le_bytes());
+        event.extend_from_slice(&log_pos.to_le_bytes());
+        event.extend_from_slice(&if artificial { flags::ARTIFICIAL } else { 0 }.to_le_bytes());
+        event.extend_from_slice(body);
+        event.extend_from_slice(&[0; 4]);
+        seal(event)
+    }
+
+    fn rotate_to(name: &str, position: u64) -> Vec<u8> {
+        let mut body = position.to_le_bytes().to_vec();
+        body.extend_from_slice(name.as_bytes());
+        made_up(4, 0, true, &body)
+    }
+
+    fn from_oldest() -> Cursor {
+        Cursor::new(None, 4, None, ChecksumAlgorithm::Crc32)
+    }
+
+    #[test]
+    fn a_file_from_its_beginning_is_stored_whole() {
+        let file = FileBuilder::new().previous_gtids("").transaction(1, 50).rotate("b.2").finish();
+        let mut cursor = from_oldest();
+        assert_eq!(cursor.admit(&rotate_to("b.1", 4)), Ok(Admission::SwitchFile("b.1")));
+        for event in events(&file, 4) {
+            assert!(matches!(cursor.admit(&event), Ok(Admission::Store(_))));
+        }
+        assert_eq!(cursor.position(), Some(Position::new("b.1", file.len() as u64)));
+        assert_eq!(cursor.admit(&rotate_to("b.2", 4)), Ok(Admission::SwitchFile("b.2")));
+        assert_eq!(cursor.position(), Some(Position::new("b.2", 4)));
+    }
+
+    #[test]
+    fn a_resumed_file_ignores_what_is_sent_again() {
+        let builder = FileBuilder::new().previous_gtids("").transaction(1, 50);
+        let end = builder.len();
+        let file = builder.transaction(2, 50).finish();
+        let all = events(&file, 4);
+        let format = FormatDescription::parse(&all[0]).unwrap();
+        let asked = Position::new("b.1", end as u64);
+        let mut cursor = Cursor::new(Some(asked.clone()), end as u64, Some(format), ChecksumAlgorithm::Crc32);
+        assert_eq!(cursor.admit(&rotate_to("b.1", end as u64)), Ok(Admission::Ignore));
+        let mut again = all[0].clone();
+        again[13..17].fill(0);
+        assert_eq!(cursor.admit(&seal(again)), Ok(Admission::Ignore));
+        assert_eq!(cursor.position(), Some(asked));
+        for event in events(&file, end) {
+            assert!(matches!(cursor.admit(&event), Ok(Admission::Store(_))));
+        }
+        assert_eq!(cursor.boundary(), file.len() as u64);
+    }
+
+    #[test]
+    fn a_file_of_the_same_name_from_another_history_is_recognised() {
+        let file = FileBuilder::new().previous_gtids("").transaction(1, 50).finish();
+        let mut other = events(&file, 4)[0].clone();
+        let held = FormatDescription::parse(&other).unwrap();
+        other[0] ^= 1;
+        let end = file.len() as u64;
+        let mut cursor = Cursor::new(Some(Position::new("b.1", end)), end, Some(held), ChecksumAlgorithm::Crc32);
+        cursor.admit(&rotate_to("b.1", end)).unwrap();
+        assert_eq!(cursor.admit(&seal(other)), Err(OtherFile { file: "b.1".into() }.into()));
+    }
+
+    #[test]
+    fn a_missing_event_is_noticed() {
+        let file = FileBuilder::new().previous_gtids("").transaction(1, 50).finish();
+        let mut all = events(&file, 4);
+        all.remove(3);
+        let mut cursor = from_oldest();
+        cursor.admit(&rotate_to("b.1", 4)).unwrap();
+        for event in &all[..3] {
+            cursor.admit(event).unwrap();
+        }
+        assert!(matches!(cursor.admit(&all[3]), Err(Refusal::Peer(PeerError::Discontinuity { .. }))));
+    }
+
+    #[test]
+    fn a_damaged_event_is_refused_wherever_the_damage_is() {
+        let file = FileBuilder::new().previous_gtids("").transaction(1, 50).finish();
+        let all = events(&file, 4);
+        for (index, event) in all.iter().enumerate() {
+            for at in 0..event.len() {
+                let mut cursor = from_oldest();
+                cursor.admit(&rotate_to("b.1", 4)).unwrap();
+                for before in &all[..index] {
+                    cursor.admit(before).unwrap();
+                }
+                let mut bad = event.clone();
+                bad[at] ^= 0x08;
+                let before = cursor.position();
+                assert!(!matches!(cursor.admit(&bad), Ok(Admission::Store(_))), "event {index}, byte {at}");
+                assert_eq!(cursor.position(), before);
+            }
+        }
+    }
+
+    #[test]
+    fn heartbeats_must_stand_where_the_stream_does() {
+        let file = FileBuilder::new().previous_gtids("").finish();
+        let mut cursor = from_oldest();
+        cursor.admit(&rotate_to("b.1", 4)).unwrap();
+        for event in events(&file, 4) {
+            cursor.admit(&event).unwrap();
+        }
+        let here = file.len() as u32;
+        assert_eq!(cursor.admit(&made_up(27, here, false, b"b.1")), Ok(Admission::CaughtUp));
+        let ahead = cursor.admit(&made_up(27, here + 100, false, b"b.1"));
+        assert!(matches!(ahead, Err(Refusal::Peer(PeerError::HeartbeatElsewhere { .. }))));
+    }
+
+    #[test]
+    fn a_position_past_4_gib_is_reached_by_passing_over_what_is_held() {
+        let builder = FileBuilder::new().previous_gtids("").transaction(1, 50);
+        let held = builder.len() as u64;
+        let file = builder.transaction(2, 50).finish();
+        let format = FormatDescription::parse(&events(&file, 4)[0]).unwrap();
+        let mut cursor = Cursor::new(Some(Position::new("b.1", held)), 4, Some(format), ChecksumAlgorithm::Crc32);
+        assert_eq!(cursor.admit(&rotate_to("b.1", 4)), Ok(Admission::Ignore));
+        let mut stored = Vec::new();
+        for event in events(&file, 4) {
+            if matches!(cursor.admit(&event).unwrap(), Admission::Store(_)) {
+                stored.extend_from_slice(&event);
+            }
+        }
+        assert_eq!(stored, file[held as usize..]);
+    }
+
+    #[test]
+    fn a_source_that_starts_elsewhere_is_refused() {
+        let mut cursor = Cursor::new(Some(Position::new("b.1", 500)), 500, None, ChecksumAlgorithm::Crc32);
+        let answer = cursor.admit(&rotate_to("b.2", 4));
+        assert!(matches!(answer, Err(Refusal::Peer(PeerError::StartsElsewhere { .. }))));
+    }
+
+    #[test]
+    fn events_before_any_file_are_refused() {
+        let file = FileBuilder::new().finish();
+        assert!(from_oldest().admit(&events(&file, 4)[0]).is_err());
+    }
+}
