@@ -62,11 +62,13 @@ home_of() {
 base_of() {
     local name=$1 home=$2 base
     base=$(installed_base "$name")
-    case $base:$(column "$name" 3) in
-        ?*:*) printf '%s\n' "$base" ;;
-        :deb*) printf '%s\n' "$home/root/usr" ;;
-        :maven*) printf '%s\n' "$home/root" ;;
-    esac
+    if [[ -n $base ]]; then
+        printf '%s\n' "$base"
+    elif [[ $(column "$name" 3) == deb* ]]; then
+        printf '%s\n' "$home/root/usr"
+    else
+        printf '%s\n' "$home/root"
+    fi
 }
 
 first_existing() {
