@@ -119,15 +119,18 @@ load_server() {
     MYSQLD=("${LOADER[@]}" "$server")
     CLIENT=("${client_loader[@]}" "$client")
     BINLOG=("${client_loader[@]}" "$binlog")
-    SHARE=$(dirname "$(dirname "$(first_existing "$BASE"/share/{mariadb,mysql,.}/english/errmsg.sys)")")
-    CHARSETS=$(first_existing "$BASE"/share/{mariadb,mysql,.}/charsets)
-    PLUGINS=$(first_existing "$BASE"/lib/{mysql/plugin,plugin,*/mariadb*/plugin,mariadb/plugin} "$BASE/lib64/mysql/plugin") || PLUGINS=$BASE/lib/plugin
-    CLIENT_PLUGINS=$(first_existing "$client_base"/lib/{mysql/plugin,*/libmariadb3/plugin,plugin}) || CLIENT_PLUGINS=
+    SHARE=$(first_existing "$BASE"/share/{mariadb,mysql,.}/english/errmsg.sys) || die "no english/errmsg.sys under $BASE/share"
+    SHARE=${SHARE%/english/errmsg.sys}
+    CHARSETS=$(first_existing "$BASE"/share/{mariadb,mysql,.}/charsets) || die "no charsets under $BASE/share"
+    PLUGINS=$(first_existing "$BASE"/{lib,lib64}/{mysql/plugin,mariadb/plugin,plugin}) || PLUGINS=$BASE/lib/plugin
+    # The programs of MariaDB take theirs from its client library, those of MySQL from where the server's are.
+    CLIENT_PLUGINS=$(first_existing "$client_base"/lib/{*/libmariadb3/plugin,mysql/plugin,plugin}) || CLIENT_PLUGINS=
     MYSQLD_PATHS=(--no-defaults "--basedir=$BASE" "--lc-messages-dir=$SHARE" "--character-sets-dir=$CHARSETS" "--plugin-dir=$PLUGINS")
     # mysqld refuses to run as root unless it is told to; --user=root is that word.
     [[ $(id -u) -ne 0 ]] || MYSQLD_PATHS+=(--user=root)
-    VERSION=$("${MYSQLD[@]}" --no-defaults --version 2>/dev/null | sed -n 's/.* Ver \([0-9][0-9.]*\).*/\1/p')
-    [[ -n $VERSION ]] || die "$name does not run on this host: $("${MYSQLD[@]}" --no-defaults --version 2>&1 | tail -1)"
+    local said
+    said=$("${MYSQLD[@]}" --no-defaults --version 2>&1) || die "$server does not run on this host: $said"
+    VERSION=$(sed -n 's/.* Ver \([0-9][0-9.]*\).*/\1/p' <<<"$said")
     # Small, so that copying and starting stay quick; a benchmark asks for more in its options.
     REDO_LOG=(--innodb-log-file-size=16M)
     if [[ $KIND == mysql ]] && at_least 8.0.30; then REDO_LOG=(--innodb-redo-log-capacity=64M); fi

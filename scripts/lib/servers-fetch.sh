@@ -58,7 +58,8 @@ private_apt() {
         -o Dir::Etc::Preferences=/dev/null -o Dir::Etc::PreferencesParts=/dev/null
         -o "Dir::State::Lists=$work/lists" -o "Dir::State::Status=$work/status"
         -o "Dir::Cache=$work" -o "Dir::Cache::Archives=$work/archives"
-        -o Acquire::Languages=none -o Acquire::Retries=3 -o Debug::NoLocking=true
+        # Error-Mode: without it apt calls a list that it could not reach a warning and goes on.
+        -o Acquire::Languages=none -o Acquire::Retries=3 -o APT::Update::Error-Mode=any -o Debug::NoLocking=true
         # Without a sandbox user the downloads can go to a folder that only the caller may enter.
         -o "APT::Sandbox::User=$(id -un)"
     )
@@ -109,7 +110,7 @@ maven_jar() {
             die "cannot download $coordinates from BINLOGD_MAVEN_REPOSITORY"
     else
         need mvn maven
-        mvn --quiet --batch-mode org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy \
+        mvn --quiet --batch-mode -Dstyle.color=never org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy \
             -Dartifact="$coordinates" -DoutputDirectory="$work" >"$work/mvn.log" 2>&1 ||
             die "mvn cannot download $coordinates: $(grep -m1 ERROR "$work/mvn.log") (or set BINLOGD_MAVEN_REPOSITORY)"
     fi

@@ -259,8 +259,10 @@ answers() {
 }
 
 start_failed() {
-    say "the server did not start; the end of $DIR/error.log:"
-    log_since_launch | tail -25 >&2
+    say "the server did not start; errors and the end of $DIR/error.log:"
+    # Its farewell is long and would push the reason out of sight.
+    log_since_launch | grep -F '[ERROR]' | head -10 >&2 || true
+    log_since_launch | tail -12 >&2
     die "$NAME did not start in $DIR"
 }
 
