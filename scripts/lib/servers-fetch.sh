@@ -26,14 +26,17 @@ install_package() {
 
 # --- Debian ----------------------------------------------------------------------------------------------------------
 
-# The archive that this host installs from; any Debian mirror carries every current suite.
+# The archive that this host installs from; any Debian mirror carries every current suite. Asked of apt itself, which
+# knows all forms of its sources; by update's plan and not by indextargets, which is empty before the first update.
 debian_mirror() {
     if [[ -n ${BINLOGD_DEBIAN_MIRROR:-} ]]; then printf '%s\n' "$BINLOGD_DEBIAN_MIRROR"; return; fi
     local codename uri
     codename=$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)
-    # shellcheck disable=SC2016 # The words with a $ are apt's.
-    uri=$(apt-get indextargets --format '$(REPO_URI) $(RELEASE)' 'Identifier: Packages' |
-        awk -v codename="$codename" '$2 == codename && $1 ~ /debian\/?$/ { print $1; exit }')
+    # Other vendors name their suites after Debian's too, but not its suite of updates: prefer who has both.
+    uri=$(apt-get update --print-uris -o Debug::NoLocking=true | tr -d "'" | awk -v suite="/dists/$codename" '
+        { at = index($1, suite "/main/"); if (at && !first) first = substr($1, 1, at - 1) }
+        { at = index($1, suite "-updates/main/"); if (at && !both) both = substr($1, 1, at - 1) }
+        END { print both ? both : first }')
     [[ -n $uri ]] || die "apt has no Debian archive configured: set BINLOGD_DEBIAN_MIRROR to the address of one"
     printf '%s\n' "$uri"
 }
