@@ -3,3 +3,5 @@
 //! Everything that a peer or a file says passes through this crate first. It does no I/O and has no clock, so that
 //! each function is a plain mapping from bytes to values and can be fuzzed and replayed.
 #![forbid(unsafe_code)]
+
+pub mod gtid;

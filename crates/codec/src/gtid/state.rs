@@ -1,0 +1,209 @@
+//! One transaction's identifier and one stream's GTID state, whichever kind of server they come from.
+
+use super::{Flavour, Gtid, GtidError, GtidSet, MariadbGtid, MariadbGtidState};
+use std::fmt;
+
+/// The identifier of a transaction in a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum TransactionId {
+    /// From GTID_LOG_EVENT or GTID_TAGGED_LOG_EVENT.
+    Mysql(Gtid),
+    /// From MariaDB's GTID_EVENT.
+    Mariadb(MariadbGtid),
+}
+
+impl TransactionId {
+    /// The GTID system that it belongs to.
+    pub const fn flavour(&self) -> Flavour {
+        match self {
+            TransactionId::Mysql(_) => Flavour::Mysql,
+            TransactionId::Mariadb(_) => Flavour::Mariadb,
+        }
+    }
+}
+
+impl fmt::Display for TransactionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TransactionId::Mysql(gtid) => gtid.fmt(f),
+            TransactionId::Mariadb(gtid) => gtid.fmt(f),
+        }
+    }
+}
+
+impl From<Gtid> for TransactionId {
+    fn from(gtid: Gtid) -> TransactionId {
+        TransactionId::Mysql(gtid)
+    }
+}
+
+impl From<MariadbGtid> for TransactionId {
+    fn from(gtid: MariadbGtid) -> TransactionId {
+        TransactionId::Mariadb(gtid)
+    }
+}
+
+/// Which transactions a stream has delivered, or a server holds.
+///
+/// An empty state is empty for both kinds of server: it takes the kind of what is first added. The default is an empty
+/// MySQL set.
+#[derive(Clone, Debug)]
+pub enum GtidState {
+    /// An exact set.
+    Mysql(GtidSet),
+    /// The newest of each server in each domain.
+    Mariadb(MariadbGtidState),
+}
+
+impl GtidState {
+    /// The GTID system that it belongs to. Of no meaning while it is empty.
+    pub const fn flavour(&self) -> Flavour {
+        match self {
+            GtidState::Mysql(_) => Flavour::Mysql,
+            GtidState::Mariadb(_) => Flavour::Mariadb,
+        }
+    }
+
+    /// Whether it holds no transaction.
+    pub fn is_empty(&self) -> bool {
+        match self {
+            GtidState::Mysql(set) => set.is_empty(),
+            GtidState::Mariadb(state) => state.is_empty(),
+        }
+    }
+
+    /// Empties it and keeps its memory and its kind.
+    pub fn clear(&mut self) {
+        match self {
+            GtidState::Mysql(set) => set.clear(),
+            GtidState::Mariadb(state) => state.clear(),
+        }
+    }
+
+    /// Adds a transaction. Allocates nothing where a stream goes on; see [`GtidSet::insert`] and
+    /// [`MariadbGtidState::insert`].
+    ///
+    /// # Errors
+    /// [`GtidError::Flavour`] if it holds transactions of the other kind of server; it is unchanged then.
+    pub fn insert(&mut self, id: TransactionId) -> Result<(), GtidError> {
+        self.take_flavour(id.flavour())?;
+        match (self, id) {
+            (GtidState::Mysql(set), TransactionId::Mysql(gtid)) => {
+                set.insert(gtid);
+            }
+            (GtidState::Mariadb(state), TransactionId::Mariadb(gtid)) => state.insert(gtid),
+            _ => unreachable!("the kinds were made equal"),
+        }
+        Ok(())
+    }
+
+    /// Adds every transaction of `other`.
+    ///
+    /// # Errors
+    /// [`GtidError::Flavour`] if both hold transactions, of different kinds of server; it is unchanged then.
+    pub fn union_with(&mut self, other: &GtidState) -> Result<(), GtidError> {
+        if other.is_empty() {
+            return Ok(());
+        }
+        self.take_flavour(other.flavour())?;
+        match (self, other) {
+            (GtidState::Mysql(set), GtidState::Mysql(other)) => set.union_with(other),
+            (GtidState::Mariadb(state), GtidState::Mariadb(other)) => state.union_with(other),
+            _ => unreachable!("the kinds were made equal"),
+        }
+        Ok(())
+    }
+
+    /// Whether the transaction is held. For MariaDB see [`MariadbGtidState::contains`].
+    pub fn contains(&self, id: &TransactionId) -> bool {
+        match (self, id) {
+            (GtidState::Mysql(set), TransactionId::Mysql(gtid)) => set.contains(gtid),
+            (GtidState::Mariadb(state), TransactionId::Mariadb(gtid)) => state.contains(gtid),
+            _ => false,
+        }
+    }
+
+    /// Whether everything that `other` holds is held here. Everything contains the empty state.
+    pub fn contains_state(&self, other: &GtidState) -> bool {
+        match (self, other) {
+            (GtidState::Mysql(set), GtidState::Mysql(other)) => set.contains_set(other),
+            (GtidState::Mariadb(state), GtidState::Mariadb(other)) => state.contains_state(other),
+            _ => other.is_empty(),
+        }
+    }
+
+    /// What is held here and not in `other`. For MariaDB see [`MariadbGtidState::subtract`].
+    pub fn subtract(&self, other: &GtidState) -> GtidState {
+        match (self, other) {
+            (GtidState::Mysql(set), GtidState::Mysql(other)) => GtidState::Mysql(set.subtract(other)),
+            (GtidState::Mariadb(state), GtidState::Mariadb(other)) => {
+                GtidState::Mariadb(state.subtract(other))
+            }
+            _ => self.clone(),
+        }
+    }
+
+    /// The text form on one line, for logs and status.
+    pub fn to_line(&self) -> String {
+        match self {
+            GtidState::Mysql(set) => set.to_line(),
+            GtidState::Mariadb(state) => state.position(),
+        }
+    }
+
+    /// Changes the kind of an empty state.
+    fn take_flavour(&mut self, flavour: Flavour) -> Result<(), GtidError> {
+        if self.flavour() == flavour {
+            return Ok(());
+        }
+        if !self.is_empty() {
+            return Err(GtidError::Flavour { state: self.flavour(), added: flavour });
+        }
+        *self = match flavour {
+            Flavour::Mysql => GtidState::Mysql(GtidSet::new()),
+            Flavour::Mariadb => GtidState::Mariadb(MariadbGtidState::new()),
+        };
+        Ok(())
+    }
+}
+
+impl Default for GtidState {
+    fn default() -> GtidState {
+        GtidState::Mysql(GtidSet::new())
+    }
+}
+
+/// Two empty states are equal, whatever their kind.
+impl PartialEq for GtidState {
+    fn eq(&self, other: &GtidState) -> bool {
+        match (self, other) {
+            (GtidState::Mysql(set), GtidState::Mysql(other)) => set == other,
+            (GtidState::Mariadb(state), GtidState::Mariadb(other)) => state == other,
+            _ => self.is_empty() && other.is_empty(),
+        }
+    }
+}
+
+impl Eq for GtidState {}
+
+impl fmt::Display for GtidState {
+    /// As the server prints it; for MySQL with line feeds between UUIDs.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            GtidState::Mysql(set) => set.fmt(f),
+            GtidState::Mariadb(state) => state.fmt(f),
+        }
+    }
+}
+
+impl From<GtidSet> for GtidState {
+    fn from(set: GtidSet) -> GtidState {
+        GtidState::Mysql(set)
+    }
+}
+
+impl From<MariadbGtidState> for GtidState {
+    fn from(state: MariadbGtidState) -> GtidState {
+        GtidState::Mariadb(state)
+    }
+}
