@@ -1,14 +1,30 @@
 //! What an operator decides: typed keys with units, ranges and defaults.
 //!
 //! Every key is described once, in [`keys`]: its default, its allowed values, its text in `binlogd config example`, its
-//! flag of `binlogd run`, and what a reload does with it. A configuration file and a command line become the same
-//! [`given::Table`] of values that remember where they stand, and [`load`] turns that into a [`Config`], gathering every
-//! problem rather than stopping at the first.
+//! flag of `binlogd run`, and what a reload does with it. A configuration file ([`file`]) and a command line become the
+//! same [`given::Document`] of values that know where they stand, and [`load`] turns that into a [`Config`], gathering
+//! every problem rather than stopping at the first.
+
+pub mod duration;
+pub mod error;
+pub mod example;
+pub mod file;
+pub mod given;
+pub mod keys;
+pub mod load;
+pub mod password;
+pub mod reload;
+pub mod value;
 
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
+
+pub use error::{ConfigError, Problem};
+pub use keys::ReloadEffect;
+pub use load::Loaded;
+pub use reload::{changed_global_keys, changed_keys, reload_effect};
 
 use crate::wire::{Secret, TlsOptions};
 

@@ -1,0 +1,189 @@
+//! From the text of a configuration file to a [`Document`]: TOML, sections and names of keys.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::error::{Findings, Place};
+use super::given::{Document, Item, Table, Value};
+use super::keys::{KEYS, Section};
+
+/// Parses `text`; `path` is the file's name for messages and for relative paths inside it.
+///
+/// Notes every syntax error; only where there is none are the sections and names of keys judged, because a line that
+/// the parser had to skip would otherwise be reported a second time as a missing key.
+pub fn parse(text: &str, path: &Path, findings: &mut Findings) -> Option<Document> {
+    let parser = Parser { text, path };
+    let (table, syntax_errors) = DeTable::parse_recoverable(text);
+    for error in &syntax_errors {
+        let place = parser.place(error.span().map_or(0, |span| span.start));
+        // The message alone: the error's own Display quotes the line, which may hold a password.
+        findings.error(&place, format!("not valid TOML: {}", error.message().replace('\n', ", ")));
+    }
+    syntax_errors.is_empty().then(|| parser.document(&table, findings))
+}
+
+struct Parser<'a> {
+    text: &'a str,
+    path: &'a Path,
+}
+
+impl Parser<'_> {
+    fn document(&self, table: &Spanned<DeTable<'_>>, findings: &mut Findings) -> Document {
+        let top = Place::WholeFile(self.path.to_owned());
+        let empty = Table { place: top.clone(), items: BTreeMap::new() };
+        let mut document = Document {
+            base: self.path.parent().unwrap_or(Path::new("")).to_owned(),
+            root: empty.clone(),
+            admin: empty.clone(),
+            log: empty,
+            sources: Vec::new(),
+        };
+        let mut root = DeTable::new();
+        for (name, value) in table.get_ref() {
+            let place = self.place(name.span().start);
+            match (name.get_ref().as_ref(), value.get_ref()) {
+                ("admin", DeValue::Table(table)) => {
+                    document.admin = self.table(Section::Admin, place, table, findings);
+                }
+                ("log", DeValue::Table(table)) => {
+                    document.log = self.table(Section::Log, place, table, findings)
+                }
+                ("source", DeValue::Array(array)) => {
+                    for element in array.iter() {
+                        let place = self.place(element.span().start);
+                        match element.get_ref() {
+                            DeValue::Table(table) => {
+                                document.sources.push(self.table(Section::Source, place, table, findings))
+                            }
+                            other => findings.error(
+                                &place,
+                                format!(
+                                    "source holds a {}: write each source as a [[source]] table",
+                                    type_name(other)
+                                ),
+                            ),
+                        }
+                    }
+                }
+                ("source", DeValue::Table(table)) => {
+                    findings.error(
+                        &place,
+                        "write [[source]], with two brackets on each side: there may be several",
+                    );
+                    document.sources.push(self.table(Section::Source, place, table, findings));
+                }
+                (section @ ("admin" | "log" | "source"), other) => {
+                    let written = if section == "source" { "[[source]]" } else { &format!("[{section}]") };
+                    findings
+                        .error(&place, format!("{section} is a {}: write it as {written}", type_name(other)));
+                }
+                _ => {
+                    root.insert(name.clone(), value.clone());
+                }
+            }
+        }
+        document.root = self.table(Section::Root, top, &root, findings);
+        document
+    }
+
+    fn table(&self, section: Section, place: Place, table: &DeTable<'_>, findings: &mut Findings) -> Table {
+        let mut items = BTreeMap::new();
+        for (name, value) in table {
+            match section.keys().find(|key| key.name == name.get_ref().as_ref()) {
+                Some(key) => {
+                    items.insert(key.name, self.item(value));
+                }
+                None => findings.error(
+                    &self.place(name.span().start),
+                    unknown_key(section, name.get_ref(), value.get_ref()),
+                ),
+            }
+        }
+        Table { place, items }
+    }
+
+    fn item(&self, value: &Spanned<DeValue<'_>>) -> Item {
+        let place = self.place(value.span().start);
+        let value = match value.get_ref() {
+            DeValue::String(text) => Value::Text(text.clone().into_owned()),
+            DeValue::Integer(number) => match i128::from_str_radix(number.as_str(), number.radix()) {
+                Ok(value) => Value::Integer(value.to_string()),
+                Err(_) => Value::Integer(number.to_string()),
+            },
+            DeValue::Boolean(boolean) => Value::Boolean(*boolean),
+            DeValue::Array(array) => Value::List(array.iter().map(|element| self.item(element)).collect()),
+            other => Value::Other(type_name(other)),
+        };
+        Item { value, place }
+    }
+
+    /// The line and column of a byte of the text.
+    fn place(&self, offset: usize) -> Place {
+        let before = &self.text.as_bytes()[..offset.min(self.text.len())];
+        let line_start = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        Place::File {
+            path: self.path.to_owned(),
+            line: before.iter().filter(|byte| **byte == b'\n').count() + 1,
+            column: String::from_utf8_lossy(&before[line_start..]).chars().count() + 1,
+        }
+    }
+}
+
+/// TOML's name for a value's type.
+fn type_name(value: &DeValue<'_>) -> &'static str {
+    match value {
+        DeValue::String(_) => "string",
+        DeValue::Integer(_) => "whole number",
+        DeValue::Float(_) => "float",
+        DeValue::Boolean(_) => "boolean",
+        DeValue::Datetime(_) => "datetime",
+        DeValue::Array(_) => "list",
+        DeValue::Table(_) => "table",
+    }
+}
+
+/// The message for a name that `section` does not have. It never quotes the value: `passwrd` is a typing error too.
+fn unknown_key(section: Section, name: &str, value: &DeValue<'_>) -> String {
+    let elsewhere = KEYS.iter().find(|key| key.name == name && key.section != section);
+    let hint = if section == Section::Root && matches!(value, DeValue::Table(_) | DeValue::Array(_)) {
+        closest(name, ["admin", "log", "source"]).map(|table| match table {
+            "source" => "did you mean [[source]]? ".to_owned(),
+            table => format!("did you mean [{table}]? "),
+        })
+    } else {
+        None
+    };
+    let hint = hint
+        .or_else(|| {
+            closest(name, section.keys().map(|key| key.name)).map(|key| format!("did you mean {key}? "))
+        })
+        .or_else(|| elsewhere.map(|key| format!("it belongs to {}. ", key.section.title())))
+        .unwrap_or_default();
+    let mut allowed: Vec<&str> = section.keys().map(|key| key.name).collect();
+    if section == Section::Root {
+        allowed.extend(["[admin]", "[log]", "[[source]]"]);
+    }
+    format!("unknown key {name} in {}: {hint}Allowed: {}", section.title(), allowed.join(", "))
+}
+
+/// The candidate that `name` most likely means, if any is near.
+pub fn closest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let simple = name.to_lowercase().replace(['-', ' '], "_");
+    candidates
+        .into_iter()
+        .map(|candidate| (strsim::jaro_winkler(&simple, candidate), candidate))
+        .filter(|(similarity, _)| *similarity > 0.86)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, candidate)| candidate)
+}
+
+/// The item of a default, which is TOML from the table of keys.
+pub fn default_item(toml: &'static str) -> Item {
+    // Every default is parsed by a test, so that a failure here is our own mistake.
+    let value = DeValue::parse(toml).expect("a default is valid TOML");
+    let parser = Parser { text: toml, path: Path::new("") };
+    Item { place: Place::Default, ..parser.item(&value) }
+}

@@ -1,0 +1,420 @@
+//! Every key of the configuration, once: default, allowed values, explanation, flag, and what a reload does with it.
+//!
+//! The parser takes defaults and ranges from here, `binlogd config example` its text, `binlogd run --help` its flags.
+
+use std::time::Duration;
+
+/// The table of a configuration file that a key belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Section {
+    /// Above the first table.
+    Root,
+    /// `[admin]`.
+    Admin,
+    /// `[log]`.
+    Log,
+    /// Each `[[source]]`.
+    Source,
+}
+
+impl Section {
+    /// How messages name the section.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Root => "the top level",
+            Self::Admin => "[admin]",
+            Self::Log => "[log]",
+            Self::Source => "[[source]]",
+        }
+    }
+
+    /// The keys of this section, in the order of the example.
+    pub fn keys(self) -> impl Iterator<Item = &'static Key> {
+        KEYS.iter().filter(move |key| key.section == self)
+    }
+}
+
+/// What a key accepts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Any text but an empty one.
+    Text,
+    /// A password.
+    Secret,
+    /// The path of a file or folder.
+    Path,
+    /// The name of a source.
+    Name,
+    /// A list of `host[:port]`.
+    Hosts,
+    /// `ip:port` or `off`.
+    Listen,
+    /// One of these words or numbers, each with its meaning.
+    Choice(&'static [(&'static str, &'static str)]),
+    /// `true` or `false`.
+    Boolean,
+    /// A whole number in this range, ends included.
+    Number {
+        /// Smallest.
+        min: u64,
+        /// Largest.
+        max: u64,
+    },
+    /// A duration in this range, ends included.
+    Duration {
+        /// Shortest.
+        min: Duration,
+        /// Longest.
+        max: Duration,
+    },
+    /// Where to begin.
+    Start,
+}
+
+/// What holds when a key is absent. Values are TOML.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Absent {
+    /// The key must be given; here is an example.
+    Required(&'static str),
+    /// Nothing is set; here is an example.
+    Unset(&'static str),
+    /// This value is used.
+    Default(&'static str),
+}
+
+/// What a change of a key needs before it takes effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ReloadEffect {
+    /// Nothing: it only says where an empty folder begins.
+    NextEmptyFolder,
+    /// Nothing: it holds from the reload on.
+    AtOnce,
+    /// A new connection to the source, which the daemon makes at once.
+    Reconnect,
+    /// A restart of binlogd.
+    Restart,
+}
+
+/// One key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Key {
+    /// The table it belongs to.
+    pub section: Section,
+    /// Its name in that table.
+    pub name: &'static str,
+    /// Its flag of `binlogd run`, without dashes; `None` where the URL of `--source` says it.
+    pub flag: Option<&'static str>,
+    /// What it accepts.
+    pub kind: Kind,
+    /// What holds without it.
+    pub absent: Absent,
+    /// What a change needs.
+    pub reload: ReloadEffect,
+    /// What it does, as sentences; one paragraph a line.
+    pub about: &'static str,
+}
+
+impl Key {
+    /// What the key accepts, as a phrase after "must be".
+    pub fn allowed(&self) -> String {
+        match self.kind {
+            Kind::Text => "a text that is not empty".to_owned(),
+            Kind::Secret => "a text".to_owned(),
+            Kind::Path => "a path".to_owned(),
+            Kind::Name => "1 to 64 of the characters A-Z a-z 0-9 _ . - and not begin with a dot".to_owned(),
+            Kind::Hosts => "a list of \"host:port\", such as [\"db1:3306\", \"[::1]:3306\"]".to_owned(),
+            Kind::Listen => "an IP address and port, such as 127.0.0.1:9306 or [::1]:9306, or off".to_owned(),
+            Kind::Choice(choices) => {
+                let words: Vec<String> =
+                    choices.iter().map(|(word, meaning)| format!("{word} ({meaning})")).collect();
+                format!("one of {}", words.join(", "))
+            }
+            Kind::Boolean => "true or false".to_owned(),
+            Kind::Number { min, max } => format!("a whole number from {min} to {max}"),
+            Kind::Duration { min, max } => {
+                format!(
+                    "a duration from {} to {}",
+                    super::duration::format(min),
+                    super::duration::format(max)
+                )
+            }
+            Kind::Start => "resume, earliest, latest, gtid:<set> or file:<name>:<position>".to_owned(),
+        }
+    }
+}
+
+const MINUTE: Duration = Duration::from_secs(60);
+const HOUR: Duration = Duration::from_secs(3600);
+
+const fn ms(count: u64) -> Duration {
+    Duration::from_millis(count)
+}
+
+/// The key `name` of `section`. Panics when there is none: callers name keys in their own code, and tests run them all.
+pub fn key(section: Section, name: &str) -> &'static Key {
+    KEYS.iter()
+        .find(|key| key.section == section && key.name == name)
+        .unwrap_or_else(|| panic!("no key {name} in {}", section.title()))
+}
+
+/// Every key, in the order of the example.
+pub static KEYS: &[Key] = &[
+    Key {
+        section: Section::Root,
+        name: "data_dir",
+        flag: Some("data-dir"),
+        kind: Kind::Path,
+        absent: Absent::Default("\"./data\""),
+        reload: ReloadEffect::Restart,
+        about: "Folder of the copies, one folder a source inside. It is created when it does not exist.\n\
+                A relative path in this file counts from the folder of this file.",
+    },
+    Key {
+        section: Section::Admin,
+        name: "listen",
+        flag: Some("admin-listen"),
+        kind: Kind::Listen,
+        absent: Absent::Default("\"127.0.0.1:9306\""),
+        reload: ReloadEffect::Restart,
+        about: "Address of /status, /metrics and /healthz over HTTP. There is no authentication: keep it on a private address.\n\
+                \"off\" opens no port.",
+    },
+    Key {
+        section: Section::Log,
+        name: "level",
+        flag: Some("log-level"),
+        kind: Kind::Choice(&[
+            ("error", "what needs an operator"),
+            ("warn", "also what may need one soon"),
+            ("info", "also each change of state"),
+            ("debug", "also each step of the protocol"),
+            ("trace", "also each packet"),
+        ]),
+        absent: Absent::Default("\"info\""),
+        reload: ReloadEffect::AtOnce,
+        about: "Least severe message to write. Messages go to standard error.",
+    },
+    Key {
+        section: Section::Log,
+        name: "format",
+        flag: Some("log-format"),
+        kind: Kind::Choice(&[("text", "one readable line a message"), ("json", "one JSON object a line")]),
+        absent: Absent::Default("\"text\""),
+        reload: ReloadEffect::Restart,
+        about: "Shape of a message.",
+    },
+    Key {
+        section: Section::Source,
+        name: "name",
+        flag: Some("name"),
+        kind: Kind::Name,
+        absent: Absent::Default("\"default\""),
+        reload: ReloadEffect::Restart,
+        about: "Name of the source in status and metrics, and of its folder below data_dir. With several sources each needs\n\
+                its own. It does not follow from the host, so that a copy stays where it is when the source moves.",
+    },
+    Key {
+        section: Section::Source,
+        name: "hosts",
+        flag: None,
+        kind: Kind::Hosts,
+        absent: Absent::Required("[\"127.0.0.1:3306\"]"),
+        reload: ReloadEffect::Reconnect,
+        about: "Addresses of the source, tried in order; several when a failover can move it. Without a port: 3306.",
+    },
+    Key {
+        section: Section::Source,
+        name: "user",
+        flag: None,
+        kind: Kind::Text,
+        absent: Absent::Required("\"repl\""),
+        reload: ReloadEffect::Reconnect,
+        about: "Account on the source. It needs REPLICATION SLAVE.",
+    },
+    Key {
+        section: Section::Source,
+        name: "password",
+        flag: None,
+        kind: Kind::Secret,
+        absent: Absent::Unset("\"secret\""),
+        reload: ReloadEffect::Reconnect,
+        about: "Its password: at most one of these three keys. Without them the environment variable BINLOGD_PASSWORD\n\
+                counts, and without that the account has none. A file with a password should have mode 0600.",
+    },
+    Key {
+        section: Section::Source,
+        name: "password_file",
+        flag: Some("password-file"),
+        kind: Kind::Path,
+        absent: Absent::Unset("\"binlogd.password\""),
+        reload: ReloadEffect::Reconnect,
+        about: "File that holds the password and nothing else; a newline at its end does not count.",
+    },
+    Key {
+        section: Section::Source,
+        name: "password_env",
+        flag: None,
+        kind: Kind::Text,
+        absent: Absent::Unset("\"REPL_PASSWORD\""),
+        reload: ReloadEffect::Reconnect,
+        about: "Environment variable that holds the password.",
+    },
+    Key {
+        section: Section::Source,
+        name: "server_id",
+        flag: Some("server-id"),
+        kind: Kind::Number { min: 1, max: 4_294_967_295 },
+        absent: Absent::Unset("4100000001"),
+        reload: ReloadEffect::Reconnect,
+        about: "Replication server id, unique among the source and all its replicas. Without it binlogd chooses one at\n\
+                random and remembers it.",
+    },
+    Key {
+        section: Section::Source,
+        name: "start",
+        flag: Some("start"),
+        kind: Kind::Start,
+        absent: Absent::Default("\"resume\""),
+        reload: ReloadEffect::NextEmptyFolder,
+        about: "Where to begin while nothing has been copied from this source. Once there is a copy, binlogd continues it,\n\
+                whatever stands here: a restart neither skips nor repeats anything.\n\
+                The copy holds whole files, so that each finished file is byte-identical to the source's. Every choice\n\
+                therefore begins at the start of one of the source's files:\n\
+                  resume                     the oldest file that the source still has\n\
+                  earliest                   the same, said outright\n\
+                  latest                     the file that the source is writing now\n\
+                  gtid:<set>                 the file that holds the first transaction outside the set;\n\
+                                             a MySQL set (uuid:1-100) or a MariaDB position (0-1-100)\n\
+                  file:<name>:<position>     that file; the position is inside it, at least 4",
+    },
+    Key {
+        section: Section::Source,
+        name: "fsync_mode",
+        flag: Some("fsync-mode"),
+        kind: Kind::Choice(&[("0", "acknowledge after the write"), ("1", "acknowledge after the sync")]),
+        absent: Absent::Default("1"),
+        reload: ReloadEffect::Reconnect,
+        about: "How safe a transaction must be before it is acknowledged.\n\
+                  0   written to the page cache: it survives a crash of binlogd, not of its machine\n\
+                  1   synced to the disk by fdatasync: it survives both",
+    },
+    Key {
+        section: Section::Source,
+        name: "fsync_interval",
+        flag: Some("fsync-interval"),
+        kind: Kind::Duration { min: ms(10), max: MINUTE },
+        absent: Absent::Default("\"1s\""),
+        reload: ReloadEffect::Reconnect,
+        about: "Longest time that received bytes stay unsynced when no acknowledgement asks for a sync: with fsync_mode = 0,\n\
+                and without semi-sync.",
+    },
+    Key {
+        section: Section::Source,
+        name: "semi_sync",
+        flag: Some("semi-sync"),
+        kind: Kind::Boolean,
+        absent: Absent::Default("true"),
+        reload: ReloadEffect::Reconnect,
+        about: "Whether to register as a semi-synchronous replica. A source without semi-sync is copied all the same, and\n\
+                status says so.",
+    },
+    Key {
+        section: Section::Source,
+        name: "heartbeat_period",
+        flag: Some("heartbeat-period"),
+        kind: Kind::Duration { min: ms(100), max: HOUR },
+        absent: Absent::Default("\"5s\""),
+        reload: ReloadEffect::Reconnect,
+        about: "How often a source with nothing to send says that it is alive.",
+    },
+    Key {
+        section: Section::Source,
+        name: "net_read_timeout",
+        flag: Some("net-read-timeout"),
+        kind: Kind::Duration { min: ms(200), max: Duration::from_secs(24 * 3600) },
+        absent: Absent::Default("\"15s\""),
+        reload: ReloadEffect::Reconnect,
+        about: "Silence after which the connection counts as lost. It must exceed heartbeat_period.",
+    },
+    Key {
+        section: Section::Source,
+        name: "connect_timeout",
+        flag: Some("connect-timeout"),
+        kind: Kind::Duration { min: ms(100), max: Duration::from_secs(600) },
+        absent: Absent::Default("\"10s\""),
+        reload: ReloadEffect::Reconnect,
+        about: "Longest time for one attempt to connect and authenticate.",
+    },
+    Key {
+        section: Section::Source,
+        name: "backoff_min",
+        flag: Some("backoff-min"),
+        kind: Kind::Duration { min: ms(10), max: HOUR },
+        absent: Absent::Default("\"100ms\""),
+        reload: ReloadEffect::Reconnect,
+        about: "Pause after the first failed attempt to connect. Each further pause is longer, up to backoff_max.",
+    },
+    Key {
+        section: Section::Source,
+        name: "backoff_max",
+        flag: Some("backoff-max"),
+        kind: Kind::Duration { min: ms(10), max: HOUR },
+        absent: Absent::Default("\"30s\""),
+        reload: ReloadEffect::Reconnect,
+        about: "Longest pause between attempts. binlogd never gives up.",
+    },
+    Key {
+        section: Section::Source,
+        name: "tls",
+        flag: Some("tls"),
+        kind: Kind::Choice(&[
+            ("disabled", "never"),
+            ("preferred", "where the server offers it"),
+            ("required", "always, the certificate unchecked"),
+            ("verify-ca", "always, the certificate from tls_ca"),
+            ("verify-full", "as verify-ca, and it names the host"),
+        ]),
+        absent: Absent::Default("\"preferred\""),
+        reload: ReloadEffect::Reconnect,
+        about: "Protection of the connection, as the MySQL client's --ssl-mode.",
+    },
+    Key {
+        section: Section::Source,
+        name: "tls_ca",
+        flag: Some("tls-ca"),
+        kind: Kind::Path,
+        absent: Absent::Unset("\"ca.pem\""),
+        reload: ReloadEffect::Reconnect,
+        about: "PEM file of the certificate authorities to trust, for verify-ca and verify-full.",
+    },
+    Key {
+        section: Section::Source,
+        name: "tls_cert",
+        flag: Some("tls-cert"),
+        kind: Kind::Path,
+        absent: Absent::Unset("\"client-cert.pem\""),
+        reload: ReloadEffect::Reconnect,
+        about: "PEM file of the certificate to show to a source that asks for one; with tls_key.",
+    },
+    Key {
+        section: Section::Source,
+        name: "tls_key",
+        flag: Some("tls-key"),
+        kind: Kind::Path,
+        absent: Absent::Unset("\"client-key.pem\""),
+        reload: ReloadEffect::Reconnect,
+        about: "PEM file of its private key.",
+    },
+    Key {
+        section: Section::Source,
+        name: "on_gap",
+        flag: Some("on-gap"),
+        kind: Kind::Choice(&[
+            ("stop", "wait for an operator"),
+            ("record", "record what is missing and go on from the oldest file"),
+        ]),
+        absent: Absent::Default("\"stop\""),
+        reload: ReloadEffect::Reconnect,
+        about: "What to do when the source has purged what was not copied yet.",
+    },
+];

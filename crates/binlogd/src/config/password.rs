@@ -1,0 +1,151 @@
+//! Where a source's password comes from, and who else can read it.
+
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use super::error::{Findings, Place};
+use super::given::{Table, Value};
+use crate::wire::Secret;
+
+/// Looks up an environment variable: `None` when it is not set, an error when it is not UTF-8.
+pub type Environment<'a> = &'a dyn Fn(&str) -> Option<Result<String, NotUtf8>>;
+
+/// A variable or file holds bytes that are not UTF-8.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NotUtf8;
+
+/// The variable that counts when no key names a password.
+pub const PASSWORD_VARIABLE: &str = "BINLOGD_PASSWORD";
+
+/// Largest password file, in bytes. MySQL's own limit for a password is far below.
+const PASSWORD_FILE_BYTES_MAX: u64 = 4096;
+
+/// The keys of which at most one may be given.
+const PASSWORD_KEYS: [&str; 3] = ["password", "password_file", "password_env"];
+
+/// The environment of this process.
+pub fn process_environment(name: &str) -> Option<Result<String, NotUtf8>> {
+    std::env::var_os(name).map(|value| value.into_string().map_err(|_| NotUtf8))
+}
+
+/// The password of the source in `table`; empty when nothing gives one. `None` after an error.
+pub fn resolve(
+    table: &Table,
+    base: &Path,
+    environment: Environment<'_>,
+    findings: &mut Findings,
+) -> Option<Secret> {
+    let given: Vec<_> = PASSWORD_KEYS.iter().filter_map(|key| Some((*key, table.items.get(*key)?))).collect();
+    let (key, item) = match given[..] {
+        [] => return from_environment(PASSWORD_VARIABLE, &table.place, "", environment, findings),
+        [only] => only,
+        [(first_key, first), .., (last_key, last)] => {
+            let (first, last) = (named(first_key, &first.place), named(last_key, &last.place));
+            let place = &given[given.len() - 1].1.place;
+            findings.error(place, format!("{first} and {last} both give the password: keep one of them"));
+            return None;
+        }
+    };
+    let what = named(key, &item.place);
+    let Value::Text(text) = &item.value else {
+        findings.error(&item.place, format!("{what} is a {}: it must be a text in quotes", item.type_name()));
+        return None;
+    };
+    if text.contains('\0') {
+        findings.error(&item.place, format!("{what} holds a NUL character, which MySQL passwords cannot"));
+        return None;
+    }
+    match key {
+        "password" => Some(Secret::new(text.clone())),
+        "password_file" => from_file(&base.join(text), &what, &item.place, findings),
+        _ if text.is_empty() => {
+            findings.error(&item.place, format!("{what} is empty: it must name an environment variable"));
+            None
+        }
+        _ => {
+            if environment(text).is_none() {
+                findings
+                    .error(&item.place, format!("{what} = \"{text}\": this environment variable is not set"));
+                return None;
+            }
+            from_environment(text, &item.place, &format!("{what}: "), environment, findings)
+        }
+    }
+}
+
+fn from_environment(
+    variable: &str,
+    place: &Place,
+    prefix: &str,
+    environment: Environment<'_>,
+    findings: &mut Findings,
+) -> Option<Secret> {
+    match environment(variable) {
+        None => Some(Secret::default()),
+        Some(Ok(text)) => Some(Secret::new(text)),
+        Some(Err(NotUtf8)) => {
+            findings.error(place, format!("{prefix}the environment variable {variable} is not valid UTF-8"));
+            None
+        }
+    }
+}
+
+fn from_file(path: &Path, what: &str, place: &Place, findings: &mut Findings) -> Option<Secret> {
+    let what = format!("{what} \"{}\"", path.display());
+    let text = match read_bounded(path, PASSWORD_FILE_BYTES_MAX) {
+        Ok(text) => text,
+        Err(problem) => {
+            findings.error(place, format!("{what} {problem}"));
+            return None;
+        }
+    };
+    warn_if_exposed(path, "holds a password", place, findings);
+    let line = text.strip_suffix('\n').unwrap_or(&text);
+    let line = line.strip_suffix('\r').unwrap_or(line);
+    let problem = if line.is_empty() {
+        "is empty: it must hold the password"
+    } else if line.contains(['\n', '\0']) {
+        "holds more than the one line with the password"
+    } else {
+        return Some(Secret::new(line));
+    };
+    findings.error(place, format!("{what} {problem}"));
+    None
+}
+
+/// Reads a whole text file of at most `bytes_max`. The error completes the sentence "the file …".
+pub fn read_bounded(path: &Path, bytes_max: u64) -> Result<String, String> {
+    let mut bytes = Vec::new();
+    File::open(path)
+        .and_then(|file| file.take(bytes_max + 1).read_to_end(&mut bytes))
+        .map_err(|error| format!("cannot be read: {error}"))?;
+    if bytes.len() as u64 > bytes_max {
+        return Err(format!("is larger than {bytes_max} bytes"));
+    }
+    String::from_utf8(bytes)
+        .map_err(|error| format!("is not UTF-8 (byte {})", error.utf8_error().valid_up_to() + 1))
+}
+
+/// Warns when others than the owner can read the file at `path`. `why` completes the sentence "the file …".
+pub fn warn_if_exposed(path: &Path, why: &str, place: &Place, findings: &mut Findings) {
+    let Ok(metadata) = std::fs::metadata(path) else { return };
+    let mode = metadata.permissions().mode() & 0o777;
+    if metadata.is_file() && mode & 0o077 != 0 {
+        let path = path.display();
+        findings.warning(
+            place,
+            format!("{path} {why} and others than its owner can use it (mode {mode:04o}): chmod 600 {path}"),
+        );
+    }
+}
+
+/// A key as the operator wrote it: the key of a file, or the flag.
+fn named(key: &str, place: &Place) -> String {
+    match place {
+        Place::Flag(flag) if key == "password" => format!("the URL of {flag}"),
+        Place::Flag(flag) => flag.clone(),
+        _ => key.to_owned(),
+    }
+}

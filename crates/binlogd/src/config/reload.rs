@@ -1,0 +1,71 @@
+//! What a reread configuration changes.
+
+use super::keys::{ReloadEffect, Section, key};
+use super::{Config, SourceConfig};
+
+/// The keys of a source that differ, in the order of the example. A change of `password`, `password_file`,
+/// `password_env` or of what they name is a change of `password`: only the password itself matters.
+pub fn changed_keys(old: &SourceConfig, new: &SourceConfig) -> Vec<&'static str> {
+    // Taken apart whole, so that a new field does not compile before it is compared here.
+    let SourceConfig {
+        name,
+        hosts,
+        user,
+        password,
+        server_id,
+        start,
+        fsync_mode,
+        fsync_interval,
+        semi_sync,
+        heartbeat_period,
+        net_read_timeout,
+        connect_timeout,
+        backoff_min,
+        backoff_max,
+        tls,
+        on_gap,
+    } = old;
+    let differs = [
+        ("name", *name != new.name),
+        ("hosts", *hosts != new.hosts),
+        ("user", *user != new.user),
+        ("password", *password != new.password),
+        ("server_id", *server_id != new.server_id),
+        ("start", *start != new.start),
+        ("fsync_mode", *fsync_mode != new.fsync_mode),
+        ("fsync_interval", *fsync_interval != new.fsync_interval),
+        ("semi_sync", *semi_sync != new.semi_sync),
+        ("heartbeat_period", *heartbeat_period != new.heartbeat_period),
+        ("net_read_timeout", *net_read_timeout != new.net_read_timeout),
+        ("connect_timeout", *connect_timeout != new.connect_timeout),
+        ("backoff_min", *backoff_min != new.backoff_min),
+        ("backoff_max", *backoff_max != new.backoff_max),
+        ("tls", tls.mode != new.tls.mode),
+        ("tls_ca", tls.ca != new.tls.ca),
+        ("tls_cert", tls.cert != new.tls.cert),
+        ("tls_key", tls.key != new.tls.key),
+        ("on_gap", *on_gap != new.on_gap),
+    ];
+    differs.into_iter().filter_map(|(key, differs)| differs.then_some(key)).collect()
+}
+
+/// The keys outside the sources that differ, written as `data_dir`, `admin.listen`, `log.level`, `log.format`.
+pub fn changed_global_keys(old: &Config, new: &Config) -> Vec<&'static str> {
+    let Config { data_dir, admin, log, sources: _ } = old;
+    let differs = [
+        ("data_dir", *data_dir != new.data_dir),
+        ("admin.listen", admin.listen != new.admin.listen),
+        ("log.level", log.level != new.log.level),
+        ("log.format", log.format != new.log.format),
+    ];
+    differs.into_iter().filter_map(|(key, differs)| differs.then_some(key)).collect()
+}
+
+/// What a change of these keys of a source needs: the strongest effect among them, `None` for no keys.
+///
+/// # Panics
+///
+/// When a name is not a key of `[[source]]`.
+pub fn reload_effect(keys: &[&str]) -> Option<ReloadEffect> {
+    keys.iter().map(|name| key(Section::Source, name).reload).max()
+}
