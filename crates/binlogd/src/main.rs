@@ -1,2 +1,7 @@
 //! The `binlogd` command.
-fn main() {}
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    binlogd::cli::main()
+}

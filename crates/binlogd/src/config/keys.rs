@@ -71,6 +71,25 @@ pub enum Kind {
     Start,
 }
 
+impl Kind {
+    /// The word that stands for a value in `--help`.
+    pub fn placeholder(self) -> &'static str {
+        match self {
+            Self::Text => "TEXT",
+            Self::Secret => "PASSWORD",
+            Self::Path => "PATH",
+            Self::Name => "NAME",
+            Self::Hosts => "HOSTS",
+            Self::Listen => "ADDRESS",
+            Self::Choice(_) => "CHOICE",
+            Self::Boolean => "BOOLEAN",
+            Self::Number { .. } => "NUMBER",
+            Self::Duration { .. } => "DURATION",
+            Self::Start => "START",
+        }
+    }
+}
+
 /// What holds when a key is absent. Values are TOML.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Absent {
@@ -110,7 +129,7 @@ pub struct Key {
     pub absent: Absent,
     /// What a change needs.
     pub reload: ReloadEffect,
-    /// What it does, as sentences; one paragraph a line.
+    /// What it does, as sentences; one paragraph a line. A line that begins with two blanks keeps its shape.
     pub about: &'static str,
 }
 
@@ -167,7 +186,7 @@ pub static KEYS: &[Key] = &[
         absent: Absent::Default("\"./data\""),
         reload: ReloadEffect::Restart,
         about: "Folder of the copies, one folder a source inside. It is created when it does not exist.\n\
-                A relative path in this file counts from the folder of this file.",
+                A relative path in a configuration file counts from the file's own folder.",
     },
     Key {
         section: Section::Admin,
@@ -210,7 +229,7 @@ pub static KEYS: &[Key] = &[
         kind: Kind::Name,
         absent: Absent::Default("\"default\""),
         reload: ReloadEffect::Restart,
-        about: "Name of the source in status and metrics, and of its folder below data_dir. With several sources each needs\n\
+        about: "Name of the source in status and metrics, and of its folder below data_dir. With several sources each needs \
                 its own. It does not follow from the host, so that a copy stays where it is when the source moves.",
     },
     Key {
@@ -238,7 +257,7 @@ pub static KEYS: &[Key] = &[
         kind: Kind::Secret,
         absent: Absent::Unset("\"secret\""),
         reload: ReloadEffect::Reconnect,
-        about: "Its password: at most one of these three keys. Without them the environment variable BINLOGD_PASSWORD\n\
+        about: "Its password: at most one of these three keys. Without them the environment variable BINLOGD_PASSWORD \
                 counts, and without that the account has none. A file with a password should have mode 0600.",
     },
     Key {
@@ -266,7 +285,7 @@ pub static KEYS: &[Key] = &[
         kind: Kind::Number { min: 1, max: 4_294_967_295 },
         absent: Absent::Unset("4100000001"),
         reload: ReloadEffect::Reconnect,
-        about: "Replication server id, unique among the source and all its replicas. Without it binlogd chooses one at\n\
+        about: "Replication server id, unique among the source and all its replicas. Without it binlogd chooses one at \
                 random and remembers it.",
     },
     Key {
@@ -276,27 +295,30 @@ pub static KEYS: &[Key] = &[
         kind: Kind::Start,
         absent: Absent::Default("\"resume\""),
         reload: ReloadEffect::NextEmptyFolder,
-        about: "Where to begin while nothing has been copied from this source. Once there is a copy, binlogd continues it,\n\
-                whatever stands here: a restart neither skips nor repeats anything.\n\
-                The copy holds whole files, so that each finished file is byte-identical to the source's. Every choice\n\
-                therefore begins at the start of one of the source's files:\n\
-                  resume                     the oldest file that the source still has\n\
-                  earliest                   the same, said outright\n\
-                  latest                     the file that the source is writing now\n\
-                  gtid:<set>                 the file that holds the first transaction outside the set;\n\
-                                             a MySQL set (uuid:1-100) or a MariaDB position (0-1-100)\n\
-                  file:<name>:<position>     that file; the position is inside it, at least 4",
+        about: concat!(
+            "Where to begin while nothing has been copied from this source. Once there is a copy, binlogd continues it, ",
+            "whatever stands here: a restart neither skips nor repeats anything.\n",
+            "The copy holds whole files, so that each finished file is byte-identical to the source's. Every choice ",
+            "therefore begins at the start of one of the source's files:\n",
+            "  resume                   the oldest file that the source still has\n",
+            "  earliest                 the same, said outright\n",
+            "  latest                   the file that the source is writing now\n",
+            "  gtid:<set>               the file that holds the first transaction outside the set, which is a\n",
+            "                           MySQL set (uuid:1-100) or a MariaDB position (0-1-100)\n",
+            "  file:<name>:<position>   that file; the position is inside it, at least 4",
+        ),
     },
     Key {
         section: Section::Source,
         name: "fsync_mode",
         flag: Some("fsync-mode"),
-        kind: Kind::Choice(&[("0", "acknowledge after the write"), ("1", "acknowledge after the sync")]),
+        kind: Kind::Choice(&[
+            ("0", "written: survives a crash of binlogd, not of its machine"),
+            ("1", "synced by fdatasync: survives both"),
+        ]),
         absent: Absent::Default("1"),
         reload: ReloadEffect::Reconnect,
-        about: "How safe a transaction must be before it is acknowledged.\n\
-                  0   written to the page cache: it survives a crash of binlogd, not of its machine\n\
-                  1   synced to the disk by fdatasync: it survives both",
+        about: "How safe a transaction must be before it is acknowledged.",
     },
     Key {
         section: Section::Source,
@@ -305,7 +327,7 @@ pub static KEYS: &[Key] = &[
         kind: Kind::Duration { min: ms(10), max: MINUTE },
         absent: Absent::Default("\"1s\""),
         reload: ReloadEffect::Reconnect,
-        about: "Longest time that received bytes stay unsynced when no acknowledgement asks for a sync: with fsync_mode = 0,\n\
+        about: "Longest time that received bytes stay unsynced when no acknowledgement asks for a sync: with fsync_mode = 0, \
                 and without semi-sync.",
     },
     Key {
@@ -315,7 +337,7 @@ pub static KEYS: &[Key] = &[
         kind: Kind::Boolean,
         absent: Absent::Default("true"),
         reload: ReloadEffect::Reconnect,
-        about: "Whether to register as a semi-synchronous replica. A source without semi-sync is copied all the same, and\n\
+        about: "Whether to register as a semi-synchronous replica. A source without semi-sync is copied all the same, and \
                 status says so.",
     },
     Key {

@@ -269,7 +269,9 @@ impl<'a> Reader<'a> {
         let key = key(self.section, name);
         let Some(item) = self.item(key) else { return Some(None) };
         match &item.value {
-            Value::Text(text) if !text.is_empty() && !text.contains('\0') => Some(Some(self.base.join(text))),
+            Value::Text(text) if !text.is_empty() && !text.contains('\0') => {
+                Some(Some(below(self.base, text)))
+            }
             _ => {
                 self.refuse(key, &item);
                 None
@@ -511,6 +513,16 @@ impl<'a> Reader<'a> {
     fn tls_error(&mut self, name: &str, text: &str) {
         let place = self.table.items.get(name).map_or(&self.table.place, |item| &item.place).clone();
         self.findings.error(&place, text);
+    }
+}
+
+/// `path` seen from `base`, without the `./` that operators like to write.
+fn below(base: &Path, path: &str) -> PathBuf {
+    let path = Path::new(path);
+    if base.as_os_str().is_empty() {
+        path.to_owned()
+    } else {
+        base.join(path.strip_prefix(".").unwrap_or(path))
     }
 }
 

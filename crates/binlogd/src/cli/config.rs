@@ -1,0 +1,66 @@
+//! `binlogd config check FILE` and `binlogd config example`.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+
+use super::{print_result, usage_error};
+use crate::config::example::example;
+use crate::config::{Config, Loaded};
+
+/// The arguments of `binlogd config`.
+#[derive(Debug, Args)]
+pub struct ConfigArgs {
+    #[command(subcommand)]
+    verb: ConfigVerb,
+}
+
+#[derive(Debug, Subcommand)]
+enum ConfigVerb {
+    /// Read a configuration file as `run` would, and say everything that is wrong with it
+    ///
+    /// Exits with 0 when binlogd can run with it and with 2 when it cannot. Password and TLS files that it names are
+    /// read too.
+    Check {
+        /// The configuration file
+        file: PathBuf,
+    },
+    /// Print a commented configuration that means exactly the defaults
+    Example,
+}
+
+/// Runs `binlogd config`.
+pub fn execute(args: ConfigArgs) -> ExitCode {
+    match args.verb {
+        ConfigVerb::Example => print_result(&example()),
+        ConfigVerb::Check { file } => match Config::load(&file) {
+            Ok(loaded) => {
+                for warning in &loaded.warnings {
+                    eprintln!("warning: {warning}");
+                }
+                print_result(&format!("{}: {}\n", file.display(), summary(&loaded)))
+            }
+            Err(error) => usage_error(&error),
+        },
+    }
+}
+
+/// `ok, 2 sources (orders, users), data in /var/lib/binlogd, 1 warning`.
+fn summary(loaded: &Loaded) -> String {
+    let names: Vec<&str> = loaded.config.sources.iter().map(|source| source.name.as_str()).collect();
+    let warnings = match loaded.warnings.len() {
+        0 => String::new(),
+        count => format!(", {}", counted(count, "warning")),
+    };
+    format!(
+        "ok, {} ({}), data in {}{warnings}",
+        counted(names.len(), "source"),
+        names.join(", "),
+        loaded.config.data_dir.display()
+    )
+}
+
+fn counted(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}

@@ -1,0 +1,77 @@
+//! The `binlogd` command: one verb, one file.
+//!
+//! Exit codes: 0 all is well, 1 a problem was found, 2 the command line or the configuration is wrong.
+
+pub mod config;
+pub mod hide_password;
+pub mod import;
+pub mod run_args;
+pub mod source_url;
+pub mod virtual_slave;
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// All is well.
+pub const EXIT_OK: u8 = 0;
+/// A problem was found: damage, a warning of the doctor, a source that does not receive.
+pub const EXIT_PROBLEM: u8 = 1;
+/// The command line or the configuration is wrong. clap uses the same number.
+pub const EXIT_USAGE: u8 = 2;
+
+/// A virtual MySQL and MariaDB replica: a durable, byte-identical copy of the binary log, acknowledged by semi-sync.
+#[derive(Debug, Parser)]
+#[command(name = "binlogd", version, arg_required_else_help = true, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+/// One line here and one in [`execute`] add a verb.
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Check a configuration file, or print a commented example
+    Config(config::ConfigArgs),
+    /// Translate a virtual_slave.cnf into a configuration of binlogd
+    Import(import::ImportArgs),
+}
+
+fn execute(verb: Verb) -> ExitCode {
+    match verb {
+        Verb::Config(args) => config::execute(args),
+        Verb::Import(args) => import::execute(&args),
+    }
+}
+
+/// Runs the command line of this process and returns its exit code.
+pub fn main() -> ExitCode {
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    // Before anything else: until then the password stands in the process list.
+    if let Err(error) = hide_password::hide_password(&arguments) {
+        return usage_error(&error);
+    }
+    execute(Cli::parse_from(arguments).verb)
+}
+
+/// Prints `error`, one line for each of its lines, and returns the exit code of a usage error.
+pub fn usage_error(error: &dyn std::fmt::Display) -> ExitCode {
+    for line in error.to_string().lines() {
+        eprintln!("error: {line}");
+    }
+    ExitCode::from(EXIT_USAGE)
+}
+
+/// Writes a result to standard output. A reader that has gone away, as in `binlogd config example | head`, is no error.
+pub fn print_result(text: &str) -> ExitCode {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            eprintln!("error: cannot write to standard output: {error}");
+            ExitCode::from(EXIT_PROBLEM)
+        }
+        _ => ExitCode::from(EXIT_OK),
+    }
+}
