@@ -1,5 +1,6 @@
 //! binlogd: a virtual MySQL and MariaDB replica.
 
+pub mod admin;
 pub mod cli;
 pub mod config;
 pub mod log;

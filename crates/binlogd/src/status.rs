@@ -23,7 +23,7 @@ mod snapshot;
 pub use daemon::{DaemonMonitor, absolute};
 pub use ladder::{Ladder, LogPosition};
 pub use latency::{LatencyHistogram, LatencySummary};
-pub use monitor::{CounterValues, Counters, SharedGtid, SourceFacts, SourceMonitor, SourceState};
+pub use monitor::{CounterValues, Counters, GtidRungs, SourceFacts, SourceMonitor, SourceState, human_time};
 pub use snapshot::{
     DaemonStatus, GtidTexts, LastError, Latencies, NOT_RUNNING, SemiSyncStatus, SourceStatus,
 };

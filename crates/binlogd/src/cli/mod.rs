@@ -7,6 +7,7 @@ pub mod hide_password;
 pub mod import;
 pub mod run_args;
 pub mod source_url;
+pub mod status;
 pub mod virtual_slave;
 
 use std::ffi::OsString;

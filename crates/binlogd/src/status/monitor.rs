@@ -2,14 +2,20 @@
 
 use super::{GtidTexts, Ladder, LastError, Latencies, LatencyHistogram, SemiSyncStatus, SourceStatus};
 use crate::config::FsyncMode;
+use codec::gtid::GtidState;
 use jiff::{Timestamp, Unit};
 use serde::{Deserialize, Serialize};
-use std::fmt::Display;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// A GTID set that a receiver keeps up to date and readers render. An `Arc<Mutex<T>>` of any set type converts to it.
-pub type SharedGtid = Arc<Mutex<dyn Display + Send>>;
+/// The transactions at two of the rungs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GtidRungs {
+    /// Transactions whose end is at or below the durable position.
+    pub durable: GtidState,
+    /// Transactions whose end is at or below the acknowledged position.
+    pub acknowledged: GtidState,
+}
 
 macro_rules! counters {
     ($($(#[$doc:meta])* $name:ident,)*) => {
@@ -116,7 +122,9 @@ impl SourceState {
             SourceState::Starting | SourceState::Recovering => None,
             SourceState::Connecting { host } => Some(format!("to {host}")),
             SourceState::Receiving => facts.connected_since.map(|since| format!("since {since}")),
-            SourceState::BackingOff { until, error } => Some(format!("{error}; next attempt at {until}")),
+            SourceState::BackingOff { until, error } => {
+                Some(format!("{error}; next attempt at {}", human_time(*until)))
+            }
             SourceState::WaitingForSpace { error } => Some(error.clone()),
             SourceState::Stopped { reason } => Some(reason.clone()),
         }
@@ -171,7 +179,7 @@ pub struct SourceMonitor {
     fsync_mode: AtomicU8,
     event_time: AtomicU64,
     ladder: Mutex<Ladder>,
-    gtids: Mutex<Option<(SharedGtid, SharedGtid)>>,
+    gtids: Mutex<GtidRungs>,
     session: Mutex<Session>,
 }
 
@@ -222,10 +230,15 @@ impl SourceMonitor {
         self.event_time.fetch_or(CAUGHT_UP, Relaxed);
     }
 
-    /// Names the sets that the receiver updates in place from now on, at the start and at every new timeline. The
-    /// receiver keeps its own clones and advances `durable` before `acknowledged`.
-    pub fn share_gtids(&self, durable: SharedGtid, acknowledged: SharedGtid) {
-        *lock(&self.gtids) = Some((durable, acknowledged));
+    /// Changes the GTID sets in place: by insertion as the rungs advance, whole at the start and at a new timeline.
+    /// Both are seen together. Allocates only where the sets themselves do.
+    pub fn publish_gtids(&self, change: impl FnOnce(&mut GtidRungs)) {
+        change(&mut lock(&self.gtids));
+    }
+
+    /// The GTID sets of one moment.
+    pub fn gtids(&self) -> GtidRungs {
+        lock(&self.gtids).clone()
     }
 
     /// The mode in use, [`FsyncMode::SyncThenAcknowledge`] until this is called.
@@ -271,6 +284,12 @@ impl SourceMonitor {
         lock(&self.session).state.clone()
     }
 
+    /// The state now as status shows it: the word, and what it is about.
+    pub fn state_in_words(&self) -> (&'static str, Option<String>) {
+        let session = lock(&self.session);
+        (session.state.word(), session.state.detail(&session.facts))
+    }
+
     /// Records an error that does not change the state by itself. The message must not hold a password.
     pub fn set_error(&self, message: impl Into<String>) {
         let error = LastError { at: now_in_milliseconds(), message: message.into() };
@@ -280,6 +299,11 @@ impl SourceMonitor {
     /// Changes what is known of the source.
     pub fn update_facts(&self, change: impl FnOnce(&mut SourceFacts)) {
         change(&mut lock(&self.session).facts);
+    }
+
+    /// What is known of the source now.
+    pub fn facts(&self) -> SourceFacts {
+        lock(&self.session).facts.clone()
     }
 
     /// Everything at one moment. `now` is the clock for seconds behind.
@@ -293,7 +317,7 @@ impl SourceMonitor {
             state: state.word().to_owned(),
             state_detail: state.detail(&facts),
             last_error,
-            seconds_behind: if state == SourceState::Receiving { self.seconds_behind(now) } else { None },
+            seconds_behind: self.seconds_behind(now),
             host: facts.host,
             server_version: facts.server_version,
             server_uuid: facts.server_uuid,
@@ -312,7 +336,9 @@ impl SourceMonitor {
         }
     }
 
-    fn seconds_behind(&self, now: Timestamp) -> Option<u64> {
+    /// Seconds from the timestamp of the newest event to `now`; 0 when the source said that it has nothing newer,
+    /// `None` when that is not known, as always outside [`SourceState::Receiving`].
+    pub fn seconds_behind(&self, now: Timestamp) -> Option<u64> {
         let event_time = self.event_time.load(Relaxed);
         if event_time & CAUGHT_UP != 0 {
             return Some(0);
@@ -323,10 +349,9 @@ impl SourceMonitor {
     }
 
     fn gtid_texts(&self) -> GtidTexts {
-        let Some((durable, acknowledged)) = lock(&self.gtids).clone() else { return GtidTexts::default() };
-        // The lower rung is read first: both only grow, so the text of `durable` always contains `acknowledged`.
-        let acknowledged = lock(&acknowledged).to_string();
-        GtidTexts { durable: lock(&durable).to_string(), acknowledged }
+        // Text is made of a copy, because that of a set with many intervals takes longer than the receiver may wait.
+        let gtids = self.gtids();
+        GtidTexts { durable: gtids.durable.to_line(), acknowledged: gtids.acknowledged.to_line() }
     }
 }
 
@@ -334,6 +359,11 @@ impl SourceMonitor {
 /// panic must not end a receiver.
 pub(super) fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A time as people read it, in UTC to the second.
+pub fn human_time(time: Timestamp) -> String {
+    time.strftime("%Y-%m-%d %H:%M:%S UTC").to_string()
 }
 
 fn now_in_milliseconds() -> Timestamp {
@@ -345,7 +375,7 @@ fn now_in_milliseconds() -> Timestamp {
 mod tests {
     use super::*;
     use crate::status::LogPosition;
-    use std::sync::atomic::AtomicBool;
+    use std::sync::{Arc, atomic::AtomicBool};
 
     fn receiving(name: &str) -> SourceMonitor {
         let monitor = SourceMonitor::new(name);
@@ -429,7 +459,7 @@ mod tests {
         assert_eq!(status.state, "backing off");
         assert_eq!(
             status.state_detail.as_deref(),
-            Some("connection refused; next attempt at 2027-01-15T08:00:00Z")
+            Some("connection refused; next attempt at 2027-01-15 08:00:00 UTC")
         );
         assert_eq!(status.tls, None);
         assert!(!status.semi_sync.active);
@@ -440,14 +470,15 @@ mod tests {
     }
 
     #[test]
-    fn gtid_texts_follow_the_shared_sets() {
+    fn gtid_texts_stand_on_one_line() {
         let monitor = SourceMonitor::new("db1");
         assert_eq!(monitor.status(Timestamp::UNIX_EPOCH).gtid, GtidTexts::default());
-        let (durable, acknowledged) = (Arc::new(Mutex::new(7)), Arc::new(Mutex::new(5)));
-        monitor.share_gtids(durable.clone(), acknowledged);
-        *durable.lock().unwrap() = 8;
+        let two = "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-7,4e11fa47-71ca-11e1-9e33-c80aa9429562:1";
+        let set = |text: &str| GtidState::from(text.parse::<codec::gtid::GtidSet>().unwrap());
+        monitor.publish_gtids(|gtids| gtids.durable = set(two));
+        monitor.publish_gtids(|gtids| gtids.acknowledged.union_with(&set(&two[..40])).unwrap());
         let texts = monitor.status(Timestamp::UNIX_EPOCH).gtid;
-        assert_eq!((texts.durable.as_str(), texts.acknowledged.as_str()), ("8", "5"));
+        assert_eq!((texts.durable.as_str(), texts.acknowledged.as_str()), (two, &two[..40]));
     }
 
     #[test]

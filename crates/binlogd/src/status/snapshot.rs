@@ -125,3 +125,50 @@ pub struct Latencies {
     /// From the arrival of a packet that wants an acknowledgement to the acknowledgement leaving.
     pub acknowledge: LatencySummary,
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::status::{DaemonMonitor, DaemonStatus, SourceMonitor, SourceStatus};
+    use jiff::Timestamp;
+    use std::path::Path;
+    use std::sync::Arc;
+
+    fn fresh() -> DaemonStatus {
+        let daemon = DaemonMonitor::new(Path::new("/srv/binlogd-test"));
+        let source = Arc::new(SourceMonitor::new("orders"));
+        source.sync_latency.record(std::time::Duration::from_micros(1_000));
+        daemon.add(source);
+        DaemonStatus { pid: Some(1), binlogd_version: "0".to_owned(), ..daemon.status(Timestamp::UNIX_EPOCH) }
+    }
+
+    /// A change of this snapshot changes docs/status.md and CHANGELOG.md; only new keys are allowed.
+    #[test]
+    fn the_json_contract() {
+        insta::assert_snapshot!(serde_json::to_string_pretty(&fresh()).unwrap());
+    }
+
+    #[test]
+    fn json_survives_a_round_trip() {
+        let json = serde_json::to_string(&fresh()).unwrap();
+        assert_eq!(serde_json::from_str::<DaemonStatus>(&json).unwrap(), fresh());
+    }
+
+    #[test]
+    fn an_older_or_newer_daemon_is_understood() {
+        let json = r#"{"name":"orders","state":"receiving","counters":{"events":1,"new":2},"invented":{}}"#;
+        let status: SourceStatus = serde_json::from_str(json).unwrap();
+        assert!(status.is_receiving());
+        assert_eq!((status.counters.events, status.counters.syncs), (1, 0));
+    }
+
+    #[test]
+    fn a_daemon_without_sources_and_a_folder_without_daemon_are_not_healthy() {
+        let mut status = fresh();
+        assert!(!status.is_healthy());
+        status.sources[0].state = "receiving".to_owned();
+        assert!(status.is_healthy());
+        assert!(!DaemonStatus { running: false, ..status.clone() }.is_healthy());
+        status.sources.clear();
+        assert!(!status.is_healthy());
+    }
+}

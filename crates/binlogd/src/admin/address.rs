@@ -1,0 +1,87 @@
+//! The file that tells where the daemon of a data folder answers.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+
+/// Name of the file in the data folder: one line, the address as `host:port`.
+pub const ADDRESS_FILE: &str = "admin.address";
+/// Longer files are not ours.
+const ADDRESS_BYTES_MAX: u64 = 128;
+
+/// `<data_dir>/admin.address` while a daemon runs. Dropping it removes the file.
+///
+/// After a crash of the daemon an old file remains. A reader therefore treats it as a hint: it asks the address, and
+/// checks that the answer is about the same data folder.
+#[derive(Debug)]
+pub struct AddressFile {
+    path: PathBuf,
+}
+
+impl AddressFile {
+    /// Writes the file, replacing an old one whole, so that no reader sees half an address. An unspecified address
+    /// such as `0.0.0.0` is written as the loopback address of its family, because a client cannot connect to it.
+    pub fn publish(data_dir: &Path, address: SocketAddr) -> io::Result<AddressFile> {
+        let path = data_dir.join(ADDRESS_FILE);
+        let temporary = data_dir.join(format!("{ADDRESS_FILE}.new"));
+        std::fs::write(&temporary, format!("{}\n", reachable(address)))?;
+        std::fs::rename(&temporary, &path)?;
+        Ok(AddressFile { path })
+    }
+
+    /// The address in the file; `None` when there is no file or it holds no address.
+    pub fn read(data_dir: &Path) -> Option<SocketAddr> {
+        let path = data_dir.join(ADDRESS_FILE);
+        let metadata = path.metadata().ok()?;
+        if !metadata.is_file() || metadata.len() > ADDRESS_BYTES_MAX {
+            return None;
+        }
+        std::fs::read_to_string(path).ok()?.trim().parse().ok()
+    }
+}
+
+impl Drop for AddressFile {
+    fn drop(&mut self) {
+        if let Err(error) = std::fs::remove_file(&self.path) {
+            tracing::warn!(path = %self.path.display(), %error, "cannot remove the file with the admin address");
+        }
+    }
+}
+
+/// The address that a client on this machine connects to.
+pub fn reachable(address: SocketAddr) -> SocketAddr {
+    let ip = match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    SocketAddr::new(ip, address.port())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_file_holds_a_reachable_address_and_goes_with_its_owner() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(AddressFile::read(folder.path()), None);
+        for (listen, connect) in
+            [("127.0.0.1:9306", "127.0.0.1:9306"), ("0.0.0.0:1", "127.0.0.1:1"), ("[::]:2", "[::1]:2")]
+        {
+            let file = AddressFile::publish(folder.path(), listen.parse().unwrap()).unwrap();
+            assert_eq!(AddressFile::read(folder.path()), Some(connect.parse().unwrap()));
+            drop(file);
+        }
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_file_that_is_not_an_address_is_no_hint() {
+        let folder = tempfile::tempdir().unwrap();
+        for content in ["", "nonsense", &"1".repeat(4096)] {
+            std::fs::write(folder.path().join(ADDRESS_FILE), content).unwrap();
+            assert_eq!(AddressFile::read(folder.path()), None);
+        }
+    }
+}

@@ -1,0 +1,410 @@
+//! The Prometheus text, in the OpenMetrics form that prometheus-client writes.
+//!
+//! Names carry their unit and every series its `source`. They are read from the monitors at each scrape; nothing is
+//! kept between scrapes. docs/status.md lists them.
+
+use crate::status::{CounterValues, DaemonMonitor, LatencyHistogram, SourceMonitor, SourceState};
+use jiff::Timestamp;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, NoLabelSet, text};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::registry::{Registry, Unit};
+use std::fmt::{Error, Result};
+use std::sync::Arc;
+
+/// The media type of [`text`].
+pub(super) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// All metrics at one moment.
+pub(super) fn text(monitor: &Arc<DaemonMonitor>, now: Timestamp) -> std::result::Result<String, Error> {
+    let mut registry = Registry::default();
+    registry.register_collector(Box::new(Scrape { monitor: monitor.clone(), now }));
+    let mut text = String::with_capacity(16 * 1024);
+    text::encode(&mut text, &registry)?;
+    Ok(text)
+}
+
+struct Scrape {
+    monitor: Arc<DaemonMonitor>,
+    now: Timestamp,
+}
+
+impl std::fmt::Debug for Scrape {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> Result {
+        f.debug_struct("Scrape").field("now", &self.now).finish_non_exhaustive()
+    }
+}
+
+/// One counter a source: name without `_total`, unit, help, value.
+type CounterRow = (&'static str, Option<Unit>, &'static str, fn(&CounterValues) -> u64);
+
+const COUNTERS: [CounterRow; 9] = [
+    ("binlogd_events", None, "Events stored", |c| c.events),
+    ("binlogd_transactions", None, "Transactions stored to their end", |c| c.transactions),
+    ("binlogd_acknowledgements", None, "Semi-sync acknowledgements sent to the source", |c| {
+        c.acknowledgements
+    }),
+    ("binlogd_reconnects", None, "Sessions with the source that ended and were tried again", |c| {
+        c.reconnects
+    }),
+    ("binlogd_checksum_failures", None, "Events refused because their CRC32 did not match", |c| {
+        c.checksum_failures
+    }),
+    ("binlogd_received", Some(Unit::Bytes), "Bytes read from the source's connection", |c| c.bytes_received),
+    ("binlogd_written", Some(Unit::Bytes), "Bytes appended to the log", |c| c.bytes_written),
+    ("binlogd_syncs", None, "Completed calls of fdatasync on the log", |c| c.syncs),
+    (
+        "binlogd_unexpected_acknowledgement_requests",
+        None,
+        "Packets that wanted an acknowledgement where none is expected",
+        |c| c.unexpected_ack_requests,
+    ),
+];
+
+impl Collector for Scrape {
+    fn encode(&self, mut encoder: DescriptorEncoder) -> Result {
+        let sources = self.monitor.sources();
+        self.encode_daemon(&mut encoder)?;
+        encode_states(&mut encoder, &sources)?;
+        encode_facts(&mut encoder, &sources)?;
+        self.encode_seconds_behind(&mut encoder, &sources)?;
+        encode_positions(&mut encoder, &sources)?;
+        for (name, unit, help, value) in &COUNTERS {
+            let rows = sources.iter().map(|source| (of(source), value(&source.counters.values())));
+            counters(&mut encoder, name, unit.as_ref(), help, rows)?;
+        }
+        histograms(
+            &mut encoder,
+            "binlogd_sync_latency",
+            "Time of one fdatasync of the log",
+            &sources,
+            |source| &source.sync_latency,
+        )?;
+        histograms(
+            &mut encoder,
+            "binlogd_acknowledge_latency",
+            "Time from the arrival of a packet that wants an acknowledgement to the acknowledgement leaving",
+            &sources,
+            |source| &source.acknowledge_latency,
+        )
+    }
+}
+
+impl Scrape {
+    fn encode_daemon(&self, encoder: &mut DescriptorEncoder) -> Result {
+        encoder
+            .encode_descriptor("binlogd_build", "The binlogd that answers", None, MetricType::Info)?
+            .encode_info(&[("version", env!("CARGO_PKG_VERSION"))])?;
+        encoder
+            .encode_descriptor(
+                "binlogd_uptime",
+                "Time since the daemon started",
+                Some(&Unit::Seconds),
+                MetricType::Gauge,
+            )?
+            .encode_gauge(&self.monitor.uptime_seconds())
+    }
+
+    fn encode_seconds_behind(
+        &self,
+        encoder: &mut DescriptorEncoder,
+        sources: &[Arc<SourceMonitor>],
+    ) -> Result {
+        let rows = sources.iter().filter_map(|source| Some((of(source), source.seconds_behind(self.now)?)));
+        gauges(
+            encoder,
+            "binlogd_seconds_behind",
+            None,
+            "Seconds behind the source, absent when not known",
+            rows,
+        )
+    }
+}
+
+type SourceLabel<'a> = [(&'static str, &'a str); 1];
+
+fn of(source: &SourceMonitor) -> SourceLabel<'_> {
+    [("source", source.name())]
+}
+
+fn encode_states(encoder: &mut DescriptorEncoder, sources: &[Arc<SourceMonitor>]) -> Result {
+    let states: Vec<_> = sources.iter().map(|source| (source, source.state_in_words().0)).collect();
+    let up =
+        states.iter().map(|(source, state)| (of(source), u64::from(*state == SourceState::Receiving.word())));
+    gauges(encoder, "binlogd_source_up", None, "1 while the source is received, otherwise 0", up)?;
+    let each = states.iter().flat_map(|(source, state)| {
+        SourceState::WORDS
+            .map(|word| ([("source", source.name()), ("state", word)], u64::from(word == *state)))
+    });
+    gauges(encoder, "binlogd_source_state", None, "1 for the state that the source is in, otherwise 0", each)
+}
+
+fn encode_facts(encoder: &mut DescriptorEncoder, sources: &[Arc<SourceMonitor>]) -> Result {
+    let facts: Vec<_> = sources.iter().map(|source| (source, source.facts())).collect();
+    let mut info = encoder.encode_descriptor(
+        "binlogd_source",
+        "The server that the source was at the last connection",
+        None,
+        MetricType::Info,
+    )?;
+    for (source, facts) in &facts {
+        let text = |fact: &Option<String>| fact.clone().unwrap_or_default();
+        info.encode_info(&[
+            ("source", source.name().to_owned()),
+            ("server_version", text(&facts.server_version)),
+            ("server_uuid", text(&facts.server_uuid)),
+            ("timeline", text(&facts.timeline)),
+        ])?;
+    }
+    let active = facts.iter().map(|(source, facts)| (of(source), u64::from(facts.semi_sync.active)));
+    gauges(
+        encoder,
+        "binlogd_semi_sync_active",
+        None,
+        "1 while the source's requests are acknowledged",
+        active,
+    )
+}
+
+/// Positions are bytes in a file, so each comes with the number of its file: `mysql-bin.000003` is 3. The name itself
+/// is no label, because every file would then begin new series.
+fn encode_positions(encoder: &mut DescriptorEncoder, sources: &[Arc<SourceMonitor>]) -> Result {
+    let ladders: Vec<_> = sources.iter().map(|source| (source, source.positions())).collect();
+    let rungs: Vec<_> = ladders
+        .iter()
+        .flat_map(|(source, ladder)| ladder.rungs().map(|(rung, position)| (source.name(), rung, position)))
+        .filter_map(|(source, rung, position)| Some(([("source", source), ("rung", rung)], position?)))
+        .collect();
+    let offsets = rungs.iter().map(|(labels, position)| (*labels, position.position));
+    let help = "Offset in the file, by rung of the ladder received, written, durable, acknowledged";
+    gauges(encoder, "binlogd_position", Some(&Unit::Bytes), help, offsets)?;
+    let numbers = rungs.iter().filter_map(|(labels, position)| {
+        let (_, number) = position.file.rsplit_once('.')?;
+        Some((*labels, number.parse().ok()?))
+    });
+    gauges(
+        encoder,
+        "binlogd_position_file_number",
+        None,
+        "Number at the end of the file's name, by rung",
+        numbers,
+    )
+}
+
+fn gauges<L: EncodeLabelSet>(
+    encoder: &mut DescriptorEncoder,
+    name: &str,
+    unit: Option<&Unit>,
+    help: &str,
+    rows: impl Iterator<Item = (L, u64)>,
+) -> Result {
+    let mut metric = encoder.encode_descriptor(name, help, unit, MetricType::Gauge)?;
+    for (labels, value) in rows {
+        metric.encode_family(&labels)?.encode_gauge(&value)?;
+    }
+    Ok(())
+}
+
+fn counters<L: EncodeLabelSet>(
+    encoder: &mut DescriptorEncoder,
+    name: &str,
+    unit: Option<&Unit>,
+    help: &str,
+    rows: impl Iterator<Item = (L, u64)>,
+) -> Result {
+    let mut metric = encoder.encode_descriptor(name, help, unit, MetricType::Counter)?;
+    for (labels, value) in rows {
+        metric.encode_family(&labels)?.encode_counter::<NoLabelSet, _, u64>(&value, None)?;
+    }
+    Ok(())
+}
+
+fn histograms(
+    encoder: &mut DescriptorEncoder,
+    name: &str,
+    help: &str,
+    sources: &[Arc<SourceMonitor>],
+    histogram: fn(&SourceMonitor) -> &LatencyHistogram,
+) -> Result {
+    let mut metric = encoder.encode_descriptor(name, help, Some(&Unit::Seconds), MetricType::Histogram)?;
+    for source in sources {
+        let histogram = histogram(source);
+        let buckets = histogram.octaves();
+        let count = buckets.iter().map(|bucket| bucket.1).sum();
+        metric.encode_family(&of(source))?.encode_histogram::<NoLabelSet>(
+            histogram.sum_seconds(),
+            count,
+            &buckets,
+            None,
+        )?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::status::{Ladder, LogPosition, SemiSyncStatus};
+    use std::collections::{BTreeMap, BTreeSet};
+    use std::path::Path;
+    use std::time::Duration;
+
+    /// One line of the exposition that is not a comment.
+    #[derive(Debug)]
+    struct Sample {
+        family: String,
+        name: String,
+        labels: String,
+        value: f64,
+    }
+
+    /// Reads the text as a scraper does, and refuses what breaks the OpenMetrics rules: a sample outside its declared
+    /// family, a series twice, a counter without `_total`, a unit that is not in the name, no `# EOF`.
+    fn parse(text: &str) -> (BTreeMap<String, String>, Vec<Sample>) {
+        let mut types = BTreeMap::new();
+        let mut helped = BTreeSet::new();
+        let mut series = BTreeSet::new();
+        let mut samples = Vec::new();
+        let mut family = String::new();
+        let body = text.strip_suffix("# EOF\n").expect("ends with # EOF");
+        for line in body.lines() {
+            if let Some(comment) = line.strip_prefix("# ") {
+                let (keyword, rest) = comment.split_once(' ').expect(line);
+                let (name, content) = rest.split_once(' ').expect(line);
+                assert!(name.starts_with("binlogd_"), "{line}");
+                match keyword {
+                    "HELP" => {
+                        family = name.to_owned();
+                        assert!(helped.insert(name.to_owned()), "twice: {line}");
+                        assert!(!content.trim().is_empty(), "{line}");
+                    }
+                    "TYPE" => {
+                        assert_eq!(name, family);
+                        types.insert(name.to_owned(), content.to_owned());
+                    }
+                    "UNIT" => assert!(name == family && name.ends_with(&format!("_{content}")), "{line}"),
+                    _ => panic!("unknown comment: {line}"),
+                }
+                continue;
+            }
+            let (key, value) = line.rsplit_once(' ').expect(line);
+            let (name, labels) = key.split_once('{').unwrap_or((key, ""));
+            assert!(name.chars().all(|c| c.is_ascii_lowercase() || c == '_'), "{line}");
+            let suffixes: &[&str] = match types.get(&family).expect(line).as_str() {
+                "gauge" => &[""],
+                "counter" => &["_total"],
+                "info" => &["_info"],
+                "histogram" => &["_sum", "_count", "_bucket"],
+                other => panic!("unknown type {other}"),
+            };
+            assert!(
+                suffixes.iter().any(|suffix| name == format!("{family}{suffix}")),
+                "{line} under {family}"
+            );
+            assert!(series.insert(key.to_owned()), "twice: {line}");
+            samples.push(Sample {
+                family: family.clone(),
+                name: name.to_owned(),
+                labels: labels.to_owned(),
+                value: value.parse().expect(line),
+            });
+        }
+        (types, samples)
+    }
+
+    fn two_sources() -> Arc<DaemonMonitor> {
+        let daemon = Arc::new(DaemonMonitor::new(Path::new("data")));
+        let receiving = Arc::new(SourceMonitor::new("orders"));
+        let file: Arc<str> = "mysql-bin.000003".into();
+        let at = |position| Some(LogPosition::new(file.clone(), position));
+        receiving.publish_positions(&Ladder {
+            received: at(40),
+            written: at(30),
+            durable: at(20),
+            acknowledged: None,
+        });
+        receiving.update_facts(|facts| {
+            facts.server_version = Some("9.7.0".to_owned());
+            facts.semi_sync = SemiSyncStatus { active: true, reason: "negotiated".to_owned() };
+        });
+        receiving.set_state(SourceState::Receiving);
+        receiving.publish_event_time(990);
+        receiving.counters.bytes_received.store(77, std::sync::atomic::Ordering::Relaxed);
+        for microseconds in [1, 50, 1_000, 100_000_000] {
+            receiving.sync_latency.record(Duration::from_micros(microseconds));
+        }
+        daemon.add(receiving);
+        daemon.add(Arc::new(SourceMonitor::new("stock \"a\\b\"\n}")));
+        daemon
+    }
+
+    fn scrape() -> String {
+        text(&two_sources(), Timestamp::from_second(1_000).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn the_text_obeys_the_format() {
+        let (types, samples) = parse(&scrape());
+        for sample in &samples {
+            let daemon_wide = ["binlogd_build", "binlogd_uptime_seconds"].contains(&sample.family.as_str());
+            assert!(daemon_wide || sample.labels.contains("source=\""), "{sample:?}");
+        }
+        for expected in [
+            ("binlogd_received_bytes", "counter"),
+            ("binlogd_position_bytes", "gauge"),
+            ("binlogd_sync_latency_seconds", "histogram"),
+            ("binlogd_acknowledge_latency_seconds", "histogram"),
+            ("binlogd_acknowledgements", "counter"),
+            ("binlogd_source_up", "gauge"),
+            ("binlogd_semi_sync_active", "gauge"),
+            ("binlogd_seconds_behind", "gauge"),
+        ] {
+            assert_eq!(types.get(expected.0).map(String::as_str), Some(expected.1), "{}", expected.0);
+        }
+    }
+
+    #[test]
+    fn values_are_those_of_the_monitors() {
+        let text = scrape();
+        for line in [
+            "binlogd_source_up{source=\"orders\"} 1",
+            "binlogd_source_state{source=\"orders\",state=\"receiving\"} 1",
+            "binlogd_source_state{source=\"orders\",state=\"backing off\"} 0",
+            "binlogd_semi_sync_active{source=\"orders\"} 1",
+            "binlogd_seconds_behind{source=\"orders\"} 10",
+            "binlogd_position_bytes{source=\"orders\",rung=\"durable\"} 20",
+            "binlogd_position_file_number{source=\"orders\",rung=\"received\"} 3",
+            "binlogd_received_bytes_total{source=\"orders\"} 77",
+            "binlogd_sync_latency_seconds_count{source=\"orders\"} 4",
+        ] {
+            assert!(text.lines().any(|l| l == line), "{line} is not in\n{text}");
+        }
+        // What is not known is absent, not 0.
+        assert!(!text.contains("rung=\"acknowledged\""));
+        assert!(!text.contains("binlogd_seconds_behind{source=\"stock"));
+    }
+
+    #[test]
+    fn a_hostile_name_stays_inside_its_label() {
+        let text = scrape();
+        assert!(text.contains(r#"binlogd_source_up{source="stock \"a\\b\"\n}"} 0"#), "{text}");
+    }
+
+    #[test]
+    fn histogram_buckets_grow_up_to_the_count() {
+        let (_, samples) = parse(&scrape());
+        let of_orders = |suffix: &str| {
+            let name = format!("binlogd_sync_latency_seconds{suffix}");
+            samples
+                .iter()
+                .filter(move |sample| sample.name == name && sample.labels.contains("\"orders\""))
+                .collect::<Vec<_>>()
+        };
+        let buckets = of_orders("_bucket");
+        assert!(buckets.is_sorted_by(|a, b| a.value <= b.value));
+        let last = buckets.last().unwrap();
+        assert!(last.labels.contains("le=\"+Inf\"") && last.value == 4.0, "{last:?}");
+        assert_eq!(of_orders("_count")[0].value, 4.0);
+        assert!((of_orders("_sum")[0].value - 100.001_051).abs() < 1e-9);
+    }
+}

@@ -1,0 +1,68 @@
+//! What each path answers.
+
+use super::metrics;
+use crate::status::{DaemonMonitor, SourceState};
+use axum::Router;
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Json, Response};
+use axum::routing::get;
+use jiff::Timestamp;
+use std::fmt::Write;
+use std::sync::Arc;
+
+const ENDPOINTS: &str = "\
+binlogd
+
+/status   everything about every source, as JSON
+/metrics  the same as numbers, for Prometheus
+/healthz  200 while every source receives, otherwise 503 and a line for each that does not
+";
+
+/// The paths, all for GET and HEAD.
+pub(super) fn router(monitor: Arc<DaemonMonitor>) -> Router {
+    Router::new()
+        .route("/", get(|| async { ENDPOINTS }))
+        .route("/status", get(status))
+        .route("/metrics", get(scrape))
+        .route("/healthz", get(health))
+        .fallback(|| async { (StatusCode::NOT_FOUND, ENDPOINTS) })
+        .with_state(monitor)
+}
+
+async fn status(State(monitor): State<Arc<DaemonMonitor>>) -> Response {
+    Json(monitor.status(Timestamp::now())).into_response()
+}
+
+async fn scrape(State(monitor): State<Arc<DaemonMonitor>>) -> Response {
+    match metrics::text(&monitor, Timestamp::now()) {
+        Ok(text) => ([(header::CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response(),
+        Err(_) => (StatusCode::INTERNAL_SERVER_ERROR, "the metrics could not be formatted\n").into_response(),
+    }
+}
+
+async fn health(State(monitor): State<Arc<DaemonMonitor>>) -> Response {
+    match complaints(&monitor) {
+        None => (StatusCode::OK, "ok\n").into_response(),
+        Some(complaints) => (StatusCode::SERVICE_UNAVAILABLE, complaints).into_response(),
+    }
+}
+
+/// One line for each source that does not receive; `None` when all do.
+fn complaints(monitor: &DaemonMonitor) -> Option<String> {
+    let sources = monitor.sources();
+    if sources.is_empty() {
+        return Some("no source has been started\n".to_owned());
+    }
+    let mut lines = String::new();
+    for source in sources {
+        let (state, detail) = source.state_in_words();
+        if state != SourceState::Receiving.word() {
+            let colon = if detail.is_some() { ": " } else { "" };
+            // One line a source, whatever an error message of a server holds. Writing to a String does not fail.
+            let detail = detail.unwrap_or_default().replace(['\r', '\n'], " ");
+            let _ = writeln!(lines, "{}: {state}{colon}{detail}", source.name());
+        }
+    }
+    (!lines.is_empty()).then_some(lines)
+}

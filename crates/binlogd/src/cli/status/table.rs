@@ -1,0 +1,446 @@
+//! The status for a person: one block a source, 80 columns.
+
+use super::units;
+use crate::config::FsyncMode;
+use crate::status::{
+    CounterValues, DaemonStatus, GtidTexts, Ladder, LatencySummary, LogPosition, NOT_RUNNING, SourceState,
+    SourceStatus, human_time,
+};
+use jiff::Timestamp;
+use std::fmt::{Result, Write};
+
+const WIDTH: usize = 80;
+/// Width of the names at the left, with their margin.
+const MARGIN: usize = 16;
+/// Most lines given to one GTID set; JSON has all of it.
+const GTID_LINES_MAX: usize = 4;
+
+/// The whole text. `unanswered` says why it comes from the files, if it does. Texts of a server are shown without
+/// control characters, so that none can drive the terminal.
+pub(super) fn render(
+    status: &DaemonStatus,
+    unanswered: Option<&str>,
+    colored: bool,
+    now: Timestamp,
+) -> String {
+    let mut page = Page { text: String::new(), colored, now };
+    // Writing to a String does not fail.
+    let _ = page.daemon(status, unanswered);
+    for source in &status.sources {
+        let _ = page.source(source);
+    }
+    page.text
+}
+
+struct Page {
+    text: String,
+    colored: bool,
+    now: Timestamp,
+}
+
+impl Page {
+    fn daemon(&mut self, status: &DaemonStatus, unanswered: Option<&str>) -> Result {
+        write!(self.text, "binlogd {}", clean(&status.binlogd_version))?;
+        if let Some(pid) = status.pid {
+            write!(self.text, ", process {pid}")?;
+        }
+        if let Some(uptime) = status.uptime_seconds {
+            write!(self.text, ", running for {}", units::duration(uptime))?;
+        }
+        writeln!(self.text, "\ndata folder {}", clean(&status.data_dir))?;
+        if let Some(why) = unanswered {
+            for line in wrapped(&format!("Read from the files: {}.", clean(why)), WIDTH) {
+                writeln!(self.text, "{line}")?;
+            }
+        }
+        if status.sources.is_empty() {
+            writeln!(self.text, "\nno sources")?;
+        }
+        Ok(())
+    }
+
+    fn source(&mut self, source: &SourceStatus) -> Result {
+        let state = self.paint(&source.state);
+        writeln!(self.text, "\n{}: {state}", clean(&source.name))?;
+        self.line("", source.state_detail.as_deref())?;
+        if let Some(error) = &source.last_error {
+            let ago = u64::try_from(self.now.as_second() - error.at.as_second()).unwrap_or(0);
+            let when = format!("{} ({} ago)", human_time(error.at), units::duration(ago));
+            self.line("last error", Some(&when))?;
+            self.line("", Some(&error.message))?;
+        }
+        self.line("host", source.host.as_deref())?;
+        let id = source.server_id.map(|id| format!("server_id {id}"));
+        let server: Vec<&str> =
+            [&source.server_version, &id].into_iter().flatten().map(String::as_str).collect();
+        self.line("server", Some(server.join(", ").as_str()).filter(|text| !text.is_empty()))?;
+        self.line("uuid", source.server_uuid.as_deref())?;
+        self.line("timeline", source.timeline.as_deref())?;
+        if source.state != NOT_RUNNING {
+            let semi_sync = if source.semi_sync.active { "on" } else { "off" };
+            self.line("semi-sync", Some(&format!("{semi_sync}: {}", source.semi_sync.reason)))?;
+            self.line("TLS", Some(source.tls.as_deref().unwrap_or("no")))?;
+        }
+        self.line("fsync_mode", source.fsync_mode.map(fsync_mode_words))?;
+        if source.state != NOT_RUNNING {
+            let behind = source.seconds_behind.map_or_else(|| "not known".to_owned(), units::duration);
+            self.line("behind source", Some(&behind))?;
+        }
+        self.ladder(&source.positions)?;
+        self.gtids(&source.gtid)?;
+        if source.state == NOT_RUNNING {
+            return Ok(());
+        }
+        self.counters(&source.counters)?;
+        self.latencies(&[("sync", &source.latency.sync), ("acknowledge", &source.latency.acknowledge)])
+    }
+
+    /// A name and a text, wrapped. Nothing when there is no text.
+    fn line(&mut self, name: &str, text: Option<&str>) -> Result {
+        let Some(text) = text else { return Ok(()) };
+        let mut name = name;
+        for line in wrapped(&clean(text), WIDTH - MARGIN) {
+            writeln!(self.text, "  {name:<width$}{line}", width = MARGIN - 2)?;
+            name = "";
+        }
+        Ok(())
+    }
+
+    fn gtids(&mut self, gtids: &GtidTexts) -> Result {
+        writeln!(self.text, "\n  GTIDs")?;
+        self.gtid("durable", &gtids.durable)?;
+        match gtids.acknowledged == gtids.durable && !gtids.durable.is_empty() {
+            true => self.line("acknowledged", Some("the same")),
+            false => self.gtid("acknowledged", &gtids.acknowledged),
+        }
+    }
+
+    fn gtid(&mut self, name: &str, set: &str) -> Result {
+        if set.is_empty() {
+            return self.line(name, Some("none"));
+        }
+        let mut lines = wrapped_set(&clean(set), WIDTH - MARGIN);
+        if lines.len() > GTID_LINES_MAX {
+            lines.truncate(GTID_LINES_MAX - 1);
+            lines.push(format!(
+                "… {} characters in all, see --json",
+                units::count(set.chars().count() as u64)
+            ));
+        }
+        for (index, line) in lines.iter().enumerate() {
+            self.line(if index == 0 { name } else { "" }, Some(line))?;
+        }
+        Ok(())
+    }
+
+    fn ladder(&mut self, positions: &Ladder) -> Result {
+        let rungs = positions.rungs();
+        let file_width = rungs.iter().filter_map(|rung| rung.1).map(|at| at.file.chars().count()).max();
+        let Some(file_width) = file_width.map(|width| width.max(20)) else {
+            return self.line("position", Some("nothing stored yet"));
+        };
+        writeln!(
+            self.text,
+            "\n  {:<14}{:<file_width$}  {:>14}  behind the line above",
+            "position", "file", "offset"
+        )?;
+        let mut above = None;
+        for (name, position) in rungs {
+            let Some(position) = position else {
+                writeln!(self.text, "  {name:<14}-")?;
+                continue;
+            };
+            let lag = above.map_or(String::new(), |above| lag(above, position));
+            let line = format!(
+                "  {name:<14}{:<file_width$}  {:>14}  {lag}",
+                clean(&position.file),
+                position.position
+            );
+            writeln!(self.text, "{}", line.trim_end())?;
+            above = Some(position);
+        }
+        Ok(())
+    }
+
+    fn counters(&mut self, counters: &CounterValues) -> Result {
+        let unexpected = counters.unexpected_ack_requests;
+        let pairs = [
+            ("events", units::count(counters.events), "transactions", units::count(counters.transactions)),
+            (
+                "syncs",
+                units::count(counters.syncs),
+                "acknowledgements",
+                units::count(counters.acknowledgements),
+            ),
+            (
+                "received",
+                units::bytes(counters.bytes_received),
+                "written",
+                units::bytes(counters.bytes_written),
+            ),
+            (
+                "reconnects",
+                units::count(counters.reconnects),
+                "checksum failures",
+                units::count(counters.checksum_failures),
+            ),
+        ];
+        writeln!(self.text)?;
+        for (left, left_value, right, right_value) in pairs {
+            writeln!(self.text, "  {left:<14}{left_value:>20}    {right:<20}{right_value:>20}")?;
+        }
+        if unexpected > 0 {
+            writeln!(
+                self.text,
+                "  unexpected requests for an acknowledgement: {}",
+                units::count(unexpected)
+            )?;
+        }
+        Ok(())
+    }
+
+    fn latencies(&mut self, rows: &[(&str, &LatencySummary)]) -> Result {
+        if rows.iter().all(|(_, latency)| latency.count == 0) {
+            return Ok(());
+        }
+        write!(self.text, "\n  {:<14}", "latency")?;
+        for title in ["p50", "p90", "p95", "p99", "p99.9", "max", "mean"] {
+            write!(self.text, "{title:>9}")?;
+        }
+        writeln!(self.text)?;
+        for (name, l) in rows.iter().filter(|(_, latency)| latency.count > 0) {
+            write!(self.text, "  {name:<14}")?;
+            for value in [l.p50_us, l.p90_us, l.p95_us, l.p99_us, l.p999_us, l.max_us, l.mean_us] {
+                write!(self.text, "{:>9}", units::latency(value))?;
+            }
+            writeln!(self.text)?;
+        }
+        Ok(())
+    }
+
+    /// The state in green when it is healthy, red when an operator must act, yellow between.
+    fn paint(&self, state: &str) -> String {
+        let [.., waiting_for_space, stopped] = SourceState::WORDS;
+        let color = match state {
+            _ if !self.colored => return clean(state),
+            word if word == SourceState::Receiving.word() => 32,
+            word if [waiting_for_space, stopped, NOT_RUNNING].contains(&word) => 31,
+            _ => 33,
+        };
+        format!("\x1b[1;{color}m{}\x1b[0m", clean(state))
+    }
+}
+
+fn fsync_mode_words(mode: u8) -> &'static str {
+    if mode == FsyncMode::WriteThenAcknowledge as u8 {
+        "0: acknowledges what is written"
+    } else {
+        "1: acknowledges only what is durable"
+    }
+}
+
+fn lag(above: &LogPosition, below: &LogPosition) -> String {
+    if above.file != below.file {
+        return "in another file".to_owned();
+    }
+    match above.position.checked_sub(below.position) {
+        Some(lag) => units::bytes(lag),
+        // Only acknowledged can be ahead, and only with fsync_mode 0.
+        None => format!("ahead by {}", units::bytes(below.position - above.position)),
+    }
+}
+
+fn clean(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+/// Lines of at most `width` characters, broken at spaces where there are some.
+fn wrapped(text: &str, width: usize) -> Vec<String> {
+    wrap(text.split_inclusive(' '), width)
+}
+
+/// As [`wrapped`], broken after the commas between UUIDs and before the colons between intervals.
+fn wrapped_set(set: &str, width: usize) -> Vec<String> {
+    let parts = set.split_inclusive(',').flat_map(|member| {
+        let colons: Vec<usize> = member.match_indices(':').map(|(index, _)| index).collect();
+        let starts = [0].into_iter().chain(colons.clone());
+        let ends = colons.into_iter().chain([member.len()]);
+        starts.zip(ends).map(|(start, end)| &member[start..end]).collect::<Vec<_>>()
+    });
+    wrap(parts, width)
+}
+
+fn wrap<'a>(parts: impl Iterator<Item = &'a str>, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    let mut used = width;
+    for part in parts {
+        if used + part.trim_end().chars().count() > width || lines.is_empty() {
+            lines.push(String::new());
+            used = 0;
+        }
+        for character in part.chars() {
+            if used == width && character != ' ' {
+                lines.push(String::new());
+                used = 0;
+            }
+            lines.last_mut().expect("a line was begun").push(character);
+            used += 1;
+        }
+    }
+    lines.iter().map(|line| line.trim_end().to_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::status::{LastError, Latencies, SemiSyncStatus};
+    use std::sync::Arc;
+
+    const UUID: &str = "3e11fa47-71ca-11e1-9e33-c80aa9429562";
+
+    fn now() -> Timestamp {
+        "2026-11-21T07:00:00Z".parse().unwrap()
+    }
+
+    fn daemon(sources: Vec<SourceStatus>) -> DaemonStatus {
+        DaemonStatus {
+            binlogd_version: "0.1.0".to_owned(),
+            pid: Some(4242),
+            uptime_seconds: Some(11_520),
+            data_dir: "/var/lib/binlogd".to_owned(),
+            running: true,
+            sources,
+        }
+    }
+
+    fn receiving() -> SourceStatus {
+        let at = |file: &str, position| Some(LogPosition::new(Arc::from(file), position));
+        SourceStatus {
+            name: "orders".to_owned(),
+            state: "receiving".to_owned(),
+            state_detail: Some("since 2026-11-21 03:48:00 UTC".to_owned()),
+            host: Some("db1:3306".to_owned()),
+            server_version: Some("9.7.0".to_owned()),
+            server_uuid: Some(UUID.to_owned()),
+            server_id: Some(1),
+            timeline: Some(format!("0001-{UUID}")),
+            semi_sync: SemiSyncStatus { active: true, reason: "negotiated with the source".to_owned() },
+            tls: Some("TLSv1.3".to_owned()),
+            fsync_mode: Some(1),
+            positions: Ladder {
+                received: at("mysql-bin.000003", 123_456_789),
+                written: at("mysql-bin.000003", 123_456_789),
+                durable: at("mysql-bin.000003", 123_400_000),
+                acknowledged: at("mysql-bin.000002", 1_073_741_824),
+            },
+            gtid: GtidTexts {
+                durable: format!("{UUID}:1-1234567"),
+                acknowledged: format!("{UUID}:1-1234560"),
+            },
+            seconds_behind: Some(0),
+            counters: CounterValues {
+                events: 12_345_678,
+                transactions: 1_234_567,
+                acknowledgements: 98_765,
+                reconnects: 2,
+                bytes_received: 5_000_000_000,
+                bytes_written: 4_999_000_000,
+                syncs: 98_770,
+                ..CounterValues::default()
+            },
+            latency: Latencies {
+                sync: LatencySummary {
+                    count: 98_770,
+                    p50_us: 870.4,
+                    p90_us: 1_240.0,
+                    p95_us: 1_400.0,
+                    p99_us: 3_100.0,
+                    p999_us: 12_400.0,
+                    max_us: 1_250_000.0,
+                    mean_us: 910.7,
+                },
+                acknowledge: LatencySummary::default(),
+            },
+            ..SourceStatus::default()
+        }
+    }
+
+    fn backing_off() -> SourceStatus {
+        let intervals: Vec<String> =
+            (0..40).map(|n| format!(":{}-{}", n * 1_000 + 1, n * 1_000 + 900)).collect();
+        SourceStatus {
+            name: "stock".to_owned(),
+            state: "backing off".to_owned(),
+            state_detail: Some(
+                "the connection was refused; next attempt at 2026-11-21 07:00:08 UTC".to_owned(),
+            ),
+            last_error: Some(LastError {
+                at: "2026-11-21T06:56:55Z".parse().unwrap(),
+                message:
+                    "db2:3306 refused the connection, and this message is longer than one line of a terminal \
+                          \x1b[2J\nas those of servers can be"
+                        .to_owned(),
+            }),
+            host: Some("db2:3306".to_owned()),
+            fsync_mode: Some(0),
+            gtid: GtidTexts { durable: format!("{UUID}{}", intervals.concat()), ..GtidTexts::default() },
+            ..SourceStatus::default()
+        }
+    }
+
+    fn offline() -> SourceStatus {
+        let at = |position| Some(LogPosition::new(Arc::from("mysql-bin.000003"), position));
+        SourceStatus {
+            name: "orders".to_owned(),
+            state: NOT_RUNNING.to_owned(),
+            positions: Ladder { received: at(400), written: at(400), durable: at(400), acknowledged: None },
+            ..SourceStatus::default()
+        }
+    }
+
+    #[test]
+    fn the_text_of_a_running_daemon() {
+        let text = render(&daemon(vec![receiving(), backing_off()]), None, false, now());
+        insta::assert_snapshot!(text);
+    }
+
+    #[test]
+    fn the_text_from_the_files() {
+        let status =
+            DaemonStatus { running: false, pid: None, uptime_seconds: None, ..daemon(vec![offline()]) };
+        let why = "no daemon answers at 127.0.0.1:9306 (io: Connection refused)";
+        insta::assert_snapshot!(render(&status, Some(why), false, now()));
+    }
+
+    #[test]
+    fn no_line_is_wider_than_a_terminal_and_no_control_character_passes() {
+        let text = render(&daemon(vec![receiving(), backing_off(), offline()]), None, false, now());
+        for line in text.lines() {
+            assert!(line.chars().count() <= WIDTH, "{line}");
+            assert!(!line.contains(char::is_control) && line == line.trim_end(), "{line:?}");
+        }
+    }
+
+    #[test]
+    fn color_only_where_asked_for() {
+        let text = render(&daemon(vec![receiving(), backing_off(), offline()]), None, true, now());
+        for colored in
+            ["\x1b[1;32mreceiving\x1b[0m", "\x1b[1;33mbacking off\x1b[0m", "\x1b[1;31mnot running\x1b[0m"]
+        {
+            assert!(text.contains(colored), "{text}");
+        }
+        assert!(!render(&daemon(vec![receiving()]), None, false, now()).contains('\x1b'));
+    }
+
+    #[test]
+    fn wrapping_loses_nothing() {
+        for width in 1..40 {
+            let set = format!("{UUID}:1-7:9,{UUID}:tag:1-3");
+            let lines = wrapped_set(&set, width);
+            assert_eq!(lines.concat(), set);
+            assert!(lines.iter().all(|line| line.chars().count() <= width));
+        }
+        assert_eq!(wrapped("one two three", 7), ["one two", "three"]);
+        assert_eq!(wrapped("", 7), [""; 0]);
+    }
+}
