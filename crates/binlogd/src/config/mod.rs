@@ -13,8 +13,12 @@ pub mod given;
 pub mod keys;
 pub mod load;
 pub mod password;
+pub mod reader;
 pub mod reload;
 pub mod value;
+
+#[cfg(test)]
+mod tests;
 
 use std::fmt;
 use std::net::SocketAddr;
