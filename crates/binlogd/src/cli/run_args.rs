@@ -51,7 +51,7 @@ impl RunArgs {
     /// As [`load`](Self::load), with another environment.
     pub fn load_with(&self, environment: Environment<'_>) -> Result<Loaded, ConfigError> {
         if let Some(path) = &self.config {
-            return Config::load(path);
+            return Config::load_with(path, environment);
         }
         let mut findings = Findings::default();
         let config = self
@@ -153,7 +153,10 @@ impl Args for RunArgs {
 /// The flag of a key. It takes any text: the value is checked where a file's is, so that both give the same message.
 fn flag(key: &'static Key) -> Option<Arg> {
     let name = key.flag?;
-    let paragraph = key.about.lines().map(str::trim_end).collect::<Vec<_>>().join("\n");
+    let allowed = match key.kind {
+        Kind::Path | Kind::Start => String::new(),
+        _ => format!("\nAllowed: {}", key.allowed()),
+    };
     let default = match key.absent {
         Absent::Default(toml) => format!("\n\nDefault: {}", toml.trim_matches('"')),
         Absent::Required(_) | Absent::Unset(_) => String::new(),
@@ -165,7 +168,7 @@ fn flag(key: &'static Key) -> Option<Arg> {
         .conflicts_with("config")
         .requires("source")
         .help(short_help(key))
-        .long_help(format!("{paragraph}\nAllowed: {}{default}", key.allowed()));
+        .long_help(format!("{}{allowed}{default}", key.about));
     Some(if key.kind == Kind::Boolean { arg.num_args(0..=1).default_missing_value("true") } else { arg })
 }
 

@@ -31,13 +31,18 @@ impl Config {
     ///
     /// Every problem at once, each with its file, line, column, key, value and what is allowed.
     pub fn load(path: &Path) -> Result<Loaded, ConfigError> {
+        Self::load_with(path, &password::process_environment)
+    }
+
+    /// As [`load`](Self::load), with another environment.
+    pub fn load_with(path: &Path, environment: Environment<'_>) -> Result<Loaded, ConfigError> {
         let text = password::read_bounded(path, FILE_BYTES_MAX).map_err(|problem| ConfigError {
             problems: vec![Problem {
                 place: Place::WholeFile(path.to_owned()),
                 text: format!("the configuration file {problem}"),
             }],
         })?;
-        Self::parse(&text, path, &password::process_environment)
+        Self::parse(&text, path, environment)
     }
 
     /// As [`load`](Self::load), from `text`. `path` names the file in messages, and its folder is where relative paths
