@@ -2,6 +2,7 @@
 //!
 //! Exit codes: 0 all is well, 1 a problem was found, 2 the command line or the configuration is wrong.
 
+pub mod cnf;
 pub mod config;
 pub mod hide_password;
 pub mod import;
