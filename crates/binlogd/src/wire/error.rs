@@ -124,7 +124,9 @@ pub enum TlsError {
     },
     /// The two sides have no protocol version or cipher in common, or the server refused our certificate.
     #[error(
-        "the TLS handshake failed: {0}; TLS 1.2 or 1.3 and a client certificate that the server trusts, if it asks for one, are needed"
+        "the TLS handshake failed: {0}; the server must speak TLS 1.2 or 1.3 with an ECDHE key exchange (MySQL built \
+         with yaSSL or OpenSSL 1.0 does not: set `tls` to \"disabled\" for it), and trust our certificate if it asks \
+         for one (`tls_cert`, `tls_key`)"
     )]
     Refused(String),
     /// The handshake broke off or the encrypted stream was damaged.
