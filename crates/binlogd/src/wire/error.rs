@@ -208,9 +208,10 @@ impl TlsError {
                 presented,
             }) => Self::WrongName { host: expected.to_str().into_owned(), reason: names(presented) },
             rustls::Error::InvalidCertificate(reason) => Self::Untrusted(certificate_reason(reason)),
-            rustls::Error::AlertReceived(_) | rustls::Error::PeerIncompatible(_) => {
-                Self::Refused(error.to_string())
-            }
+            // yaSSL answers with a version that it knows, TLS 1.1, and rustls takes that for damage.
+            rustls::Error::InvalidMessage(rustls::InvalidMessage::UnknownProtocolVersion)
+            | rustls::Error::AlertReceived(_)
+            | rustls::Error::PeerIncompatible(_) => Self::Refused(error.to_string()),
             _ => Self::Broken(error.to_string()),
         }
     }
@@ -273,6 +274,16 @@ mod tests {
         assert!(WireError::from(TlsError::NotOffered).is_permanent());
         assert!(!WireError::from(TlsError::Broken("x".into())).is_permanent());
         assert!(!WireError::Closed { during: "x" }.is_permanent());
+    }
+
+    #[test]
+    fn a_server_without_tls_1_2_is_told_from_a_broken_connection() {
+        let sorted = |error| WireError::from_io("x", io::Error::new(io::ErrorKind::InvalidData, error));
+        let old = rustls::Error::InvalidMessage(rustls::InvalidMessage::UnknownProtocolVersion);
+        assert!(matches!(sorted(old), WireError::Tls(TlsError::Refused(_))));
+        let alert = rustls::Error::AlertReceived(rustls::AlertDescription::HandshakeFailure);
+        assert!(matches!(sorted(alert), WireError::Tls(TlsError::Refused(_))));
+        assert!(matches!(sorted(rustls::Error::DecryptError), WireError::Tls(TlsError::Broken(_))));
     }
 
     #[test]

@@ -176,8 +176,8 @@ impl TlsStream {
                     wait(stream.socket.as_fd(), PollFlags::IN, patience)?;
                 }
                 Err(error) => {
-                    // Tell the peer why, as far as the socket takes it; the error itself matters more.
-                    let _ = stream.session.write_tls(&mut stream.socket);
+                    // Tells the peer why.
+                    stream.answer();
                     return Err(error);
                 }
             }
@@ -226,7 +226,16 @@ impl TlsStream {
             .process_new_packets()
             .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
         self.buffered = state.plaintext_bytes_to_read();
+        self.answer();
         Ok(fed > 0)
+    }
+
+    /// Sends what the TLS protocol itself has to say, such as the answer to a key update, as far as the socket takes it.
+    /// The rest goes out with the next write, and a broken socket shows at the next read.
+    fn answer(&mut self) {
+        if self.session.wants_write() {
+            let _ = self.session.write_tls(&mut self.socket);
+        }
     }
 
     fn write_all(&mut self, mut bytes: &[u8], patience: Patience) -> io::Result<()> {
