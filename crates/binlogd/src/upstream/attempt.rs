@@ -43,7 +43,9 @@ pub enum AttemptError {
     )]
     Privilege(String, String),
     /// Our server id is the source's own.
-    #[error("server_id {0} is the source's own; give this source another server_id, one that no server of the topology has")]
+    #[error(
+        "server_id {0} is the source's own; give this source another server_id, one that no server of the topology has"
+    )]
     ServerId(u32),
     /// The source purged what we still need and the operator wants to decide.
     #[error(
@@ -228,22 +230,39 @@ impl Attempt<'_> {
             missing: missing.to_line(),
             previous: String::new(), // Filled in by the copy, which knows its folders.
         };
-        let (lacks, missing, first_file) = (info.source_lacks.clone(), info.missing.clone(), info.first_file.clone());
+        let (lacks, missing, first_file) =
+            (info.source_lacks.clone(), info.missing.clone(), info.first_file.clone());
         copy.begin_timeline(info)?;
         let name = copy.timeline().map_or("", |timeline| timeline.name.as_str());
         let source_name = &self.upstream.config.name;
-        tracing::info!(source = source_name, timeline = name, "a timeline begins with {first_file}: {}", reason.words());
+        tracing::info!(
+            source = source_name,
+            timeline = name,
+            "a timeline begins with {first_file}: {}",
+            reason.words()
+        );
         if !lacks.is_empty() {
-            tracing::error!(source = source_name, "the copy holds transactions that the source lacks: {lacks}");
+            tracing::error!(
+                source = source_name,
+                "the copy holds transactions that the source lacks: {lacks}"
+            );
         }
         if !missing.is_empty() {
-            tracing::error!(source = source_name, "the source purged transactions that were never copied: {missing}");
+            tracing::error!(
+                source = source_name,
+                "the source purged transactions that were never copied: {missing}"
+            );
         }
         Ok(())
     }
 
     /// Name of the file that `from` means on this source.
-    fn first_file(&self, copy: &HeldCopy, source: &SourceIdentity, from: &From) -> Result<String, AttemptError> {
+    fn first_file(
+        &self,
+        copy: &HeldCopy,
+        source: &SourceIdentity,
+        from: &From,
+    ) -> Result<String, AttemptError> {
         match from {
             From::File(name) => Ok(name.clone()),
             From::Earliest => Ok(self.look(copy, source, "")?.file),
@@ -253,9 +272,11 @@ impl Attempt<'_> {
                 let request = locate_request(&mut connection, self.server_id(copy), set)?;
                 match self.look_with(connection, source, &request) {
                     Ok(look) => Ok(look.file),
-                    Err(AttemptError::Wire(WireError::Server { code: ER_FATAL_READING_BINLOG, message, .. }))
-                        if Complaint::of(&message) == Complaint::Purged =>
-                    {
+                    Err(AttemptError::Wire(WireError::Server {
+                        code: ER_FATAL_READING_BINLOG,
+                        message,
+                        ..
+                    })) if Complaint::of(&message) == Complaint::Purged => {
                         let oldest = self.look(copy, source, "").map(|look| look.file).unwrap_or_default();
                         Err(AttemptError::Gap { needed: format!("what follows {}", set.to_line()), oldest })
                     }
@@ -348,7 +369,10 @@ impl Attempt<'_> {
         complaint: &ErrPacket,
     ) -> Result<Option<(Reason, From)>, AttemptError> {
         if complaint.code == ER_SPECIFIC_ACCESS_DENIED {
-            return Err(AttemptError::Privilege(complaint.message.clone(), self.upstream.config.user.clone()));
+            return Err(AttemptError::Privilege(
+                complaint.message.clone(),
+                self.upstream.config.user.clone(),
+            ));
         }
         if complaint.code != ER_FATAL_READING_BINLOG {
             return Ok(None);
@@ -425,7 +449,8 @@ impl Complaint {
         let says = |words: &str| message.contains(words);
         if says("Could not find first log file name") {
             Complaint::FileNotFound
-        } else if says("has purged") || says("missing transactions") || says("is not in the master's binlog") {
+        } else if says("has purged") || says("missing transactions") || says("is not in the master's binlog")
+        {
             Complaint::Purged
         } else if says("position > file size") || says("impossible position") {
             Complaint::PastTheEnd
@@ -494,7 +519,10 @@ mod tests {
                 Complaint::PastTheEnd,
             ),
             ("Binary log is not open", Complaint::NoBinlog),
-            ("A replica with the same server_uuid/server_id as this replica has connected to the source", Complaint::Evicted),
+            (
+                "A replica with the same server_uuid/server_id as this replica has connected to the source",
+                Complaint::Evicted,
+            ),
             ("log event entry exceeded max_allowed_packet", Complaint::Other),
         ];
         for (message, expected) in cases {
@@ -504,7 +532,9 @@ mod tests {
 
     #[test]
     fn semi_sync_says_why() {
-        let say = |configured, source, in_force| semi_sync_status(configured, configured && source != SourceSemiSync::Absent, source, in_force);
+        let say = |configured, source, in_force| {
+            semi_sync_status(configured, configured && source != SourceSemiSync::Absent, source, in_force)
+        };
         assert!(say(true, SourceSemiSync::Enabled, true).active);
         assert!(!say(true, SourceSemiSync::Enabled, false).active);
         assert!(say(true, SourceSemiSync::Disabled, true).reason.contains("switched off on the source"));

@@ -64,8 +64,14 @@ impl Upstream {
         }
         if let Some(timeline) = copy.timeline() {
             match timeline.end() {
-                Some(end) => tracing::info!(source = self.config.name, timeline = timeline.name, "the copy ends at {end}"),
-                None => tracing::info!(source = self.config.name, timeline = timeline.name, "the copy is empty"),
+                Some(end) => tracing::info!(
+                    source = self.config.name,
+                    timeline = timeline.name,
+                    "the copy ends at {end}"
+                ),
+                None => {
+                    tracing::info!(source = self.config.name, timeline = timeline.name, "the copy is empty")
+                }
             }
         }
         attempt::publish_copy(&self.monitor, &copy);
@@ -94,7 +100,13 @@ impl Upstream {
     }
 
     /// Does what the error asks for; false when that is to stop.
-    fn recover_from(&self, error: &AttemptError, copy: &mut HeldCopy, backoff: &mut Backoff, host: usize) -> bool {
+    fn recover_from(
+        &self,
+        error: &AttemptError,
+        copy: &mut HeldCopy,
+        backoff: &mut Backoff,
+        host: usize,
+    ) -> bool {
         let name = &self.config.name;
         let address = &self.config.hosts[host];
         let pause = match error.cure() {

@@ -274,7 +274,12 @@ impl<'a> Sink<'a> {
     }
 
     /// Takes a whole event, which stands `at` in `buffer`.
-    fn event(&mut self, buffer: &[u8], at: Range<usize>, stream: &mut DumpStream) -> Result<(), SessionError> {
+    fn event(
+        &mut self,
+        buffer: &[u8],
+        at: Range<usize>,
+        stream: &mut DumpStream,
+    ) -> Result<(), SessionError> {
         let event = &buffer[at.clone()];
         let admission = self.cursor.admit(event).inspect_err(|refusal| self.count_refusal(refusal))?;
         match admission {
@@ -371,7 +376,9 @@ impl<'a> Sink<'a> {
             Ok(before) => {
                 let _ = self.unsynced.union_with(&before);
             }
-            Err(error) => tracing::warn!(source = self.monitor.name(), "{error}; the GTID set shown may be incomplete"),
+            Err(error) => {
+                tracing::warn!(source = self.monitor.name(), "{error}; the GTID set shown may be incomplete")
+            }
         }
     }
 
@@ -404,7 +411,9 @@ impl<'a> Sink<'a> {
         if self.acknowledger.is_owed() {
             let safe = match self.options.fsync_mode {
                 FsyncMode::SyncThenAcknowledge => self.sync()?,
-                FsyncMode::WriteThenAcknowledge => self.timeline.log.written().map(|written| written.accepted_unsynced()),
+                FsyncMode::WriteThenAcknowledge => {
+                    self.timeline.log.written().map(|written| written.accepted_unsynced())
+                }
             };
             if let Some(safe) = safe {
                 self.acknowledge(&safe, stream)?;
@@ -495,7 +504,8 @@ impl<'a> Sink<'a> {
                     written.offset = written.offset.min(received.offset);
                 }
                 set_rung(&mut self.ladder.written, &written);
-                if let Some(durable) = self.ladder.durable.as_mut().filter(|rung| *rung.file == *written.file) {
+                if let Some(durable) = self.ladder.durable.as_mut().filter(|rung| *rung.file == *written.file)
+                {
                     durable.position = durable.position.min(written.offset);
                 }
             }
