@@ -12,7 +12,7 @@ use crate::config::{HostPort, OnGap};
 use crate::log::Position;
 use crate::log::timeline::{Reason, Timeline};
 use crate::log::writer::LogError;
-use crate::status::{SemiSyncStatus, SourceMonitor, SourceState};
+use crate::status::{GtidRungs, Ladder, LogPosition, SemiSyncStatus, SourceMonitor, SourceState};
 use crate::wire::{ConnectOptions, Connection, WireError};
 use codec::gtid::GtidState;
 use codec::packet::ErrPacket;
@@ -75,8 +75,6 @@ pub enum AttemptError {
 /// What helps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cure {
-    /// Trying again at once.
-    AtOnce,
     /// Trying again after the usual pause.
     Soon,
     /// Somebody must change something, on the source perhaps; trying again now and then does no harm.
@@ -90,14 +88,27 @@ impl AttemptError {
     pub fn cure(&self) -> Cure {
         match self {
             AttemptError::Wire(error) if error.is_permanent() => Cure::Later,
-            AttemptError::Wire(_) | AttemptError::Session(_) | AttemptError::Copy(_) => Cure::Soon,
+            // A new timeline too: should beginning one ever repeat itself, it must not do so in a hot loop.
+            AttemptError::Wire(_)
+            | AttemptError::Session(_)
+            | AttemptError::Copy(_)
+            | AttemptError::NewTimeline(_) => Cure::Soon,
             AttemptError::Privilege(..)
             | AttemptError::ServerId(_)
             | AttemptError::Evicted(_)
             | AttemptError::NoBinlog => Cure::Later,
             AttemptError::Gap { .. } => Cure::Operator,
-            AttemptError::NewTimeline(_) => Cure::AtOnce,
         }
+    }
+
+    /// True when the host could not be reached or refused us, so that another one of the list may be the source now.
+    pub fn is_unreachable(&self) -> bool {
+        matches!(self, AttemptError::Wire(_))
+    }
+
+    /// True when the disk is full.
+    pub fn is_full_disk(&self) -> bool {
+        matches!(self, AttemptError::Session(SessionError::Log(error)) if error.is_full_disk())
     }
 
     /// True when the state in memory is worthless and the copy must be opened again from disk.
@@ -233,6 +244,9 @@ impl Attempt<'_> {
         let (lacks, missing, first_file) =
             (info.source_lacks.clone(), info.missing.clone(), info.first_file.clone());
         copy.begin_timeline(info)?;
+        // What was acknowledged belongs to the timeline before.
+        self.upstream.monitor.publish_positions(&Ladder::default());
+        self.upstream.monitor.publish_gtids(|gtids| *gtids = GtidRungs::default());
         let name = copy.timeline().map_or("", |timeline| timeline.name.as_str());
         let source_name = &self.upstream.config.name;
         tracing::info!(
@@ -495,7 +509,7 @@ pub(super) fn publish_copy(monitor: &SourceMonitor, copy: &HeldCopy) {
     let Some(timeline) = copy.timeline() else { return };
     monitor.update_facts(|facts| facts.timeline = Some(timeline.name.clone()));
     let mut ladder = monitor.positions();
-    let end = timeline.end().map(|end| crate::status::LogPosition::new(end.file, end.offset));
+    let end = timeline.end().map(|end| LogPosition::new(end.file, end.offset));
     (ladder.received, ladder.written, ladder.durable) = (end.clone(), end.clone(), end);
     monitor.publish_positions(&ladder);
     monitor.publish_gtids(|gtids| gtids.durable.clone_from(&timeline.gtids));

@@ -113,7 +113,6 @@ impl HeldCopy {
         let newest_name = newest.as_deref().and_then(Path::file_name).and_then(|name| name.to_str());
         info.previous = newest_name.unwrap_or_default().to_owned();
         let number = newest_name.and_then(timeline_number).unwrap_or(0) + 1;
-        let gtids = self.timeline.as_ref().map(|timeline| timeline.gtids.clone()).unwrap_or_default();
         let path =
             info.create(&*self.storage, self.folder.path(), number).map_err(|error| CopyError::Timeline {
                 path: self.folder.path().join(format!("{number:04}-{}", info.server_uuid)),
@@ -126,7 +125,8 @@ impl HeldCopy {
             info,
             log: LogWriter::new(self.storage.clone(), &path, recovered),
             format: None,
-            gtids,
+            // Its first file says what came before. The older timeline's set may name the same GTIDs with other contents.
+            gtids: GtidState::default(),
             last_timestamp: 0,
         });
         Ok(())

@@ -94,7 +94,9 @@ impl Upstream {
                 return;
             }
             self.monitor.counters.reconnects.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-            host = (host + 1) % self.config.hosts.len();
+            if error.is_unreachable() {
+                host = (host + 1) % self.config.hosts.len();
+            }
         }
         self.monitor.set_state(SourceState::Stopped { reason: "binlogd is stopping".to_owned() });
     }
@@ -115,8 +117,6 @@ impl Upstream {
                 self.monitor.set_state(SourceState::Stopped { reason: error.to_string() });
                 return false;
             }
-            // What must be done has been done or is done by the next attempt; there is nothing to wait for.
-            Cure::AtOnce => Duration::ZERO,
             Cure::Later => backoff.longest(),
             Cure::Soon => backoff.pause(random()),
         };
@@ -125,9 +125,11 @@ impl Upstream {
             self.reopen(copy, backoff);
         }
         let until = jiff::Timestamp::now() + pause;
-        let error = error.to_string();
-        let state = SourceState::BackingOff { until, error };
-        self.monitor.set_state(state);
+        self.monitor.set_state(if error.is_full_disk() {
+            SourceState::WaitingForSpace { error: error.to_string() }
+        } else {
+            SourceState::BackingOff { until, error: error.to_string() }
+        });
         self.stop.wait(pause);
         true
     }

@@ -17,7 +17,7 @@ use crate::config::FsyncMode;
 use crate::log::scan::gtids_before;
 use crate::log::writer::LogError;
 use crate::log::{Position, Safe};
-use crate::status::{Ladder, LogPosition, SourceMonitor};
+use crate::status::{Ladder, LogPosition, SemiSyncStatus, SourceMonitor};
 use crate::wire::DumpStream;
 use codec::dump_stream::{DumpFramer, Frame, FrameError};
 use codec::event::boundary::Step;
@@ -78,7 +78,8 @@ pub enum SessionError {
 }
 
 /// Receives until a stop is requested (`Ok`) or the session fails. Whatever ended it, the timeline is left at the last
-/// boundary that was received, durable, unless the log itself failed.
+/// boundary that was received, durable, unless the log itself failed. `on_stream` is called when the first event has
+/// come, and told whether the source took the offer of semi-sync.
 ///
 /// # Errors
 /// Why the session ended.
@@ -97,6 +98,7 @@ pub fn receive(
         framer: None,
         sink: Sink::new(cursor, timeline, options, monitor),
         last_arrival: Instant::now(),
+        announced: false,
     };
     let result = session.run(stop, on_stream);
     let closed = session.sink.close(&session.buffer.bytes);
@@ -117,6 +119,8 @@ struct Session<'a> {
     framer: Option<DumpFramer>,
     sink: Sink<'a>,
     last_arrival: Instant,
+    /// The first event has come: the source has accepted the request.
+    announced: bool,
 }
 
 impl Session<'_> {
@@ -146,7 +150,6 @@ impl Session<'_> {
             let Some(semi_sync) = DumpFramer::detect_semi_sync(available) else { return Ok(()) };
             self.framer = Some(DumpFramer::new(semi_sync));
             self.sink.semi_sync = semi_sync;
-            on_stream(semi_sync);
         }
         let Some(framer) = self.framer.as_mut() else { return Ok(()) };
         loop {
@@ -155,6 +158,9 @@ impl Session<'_> {
             let end = self.buffer.start + consumed;
             match frame {
                 Frame::Event { wants_acknowledgement, bytes } => {
+                    if !std::mem::replace(&mut self.announced, true) {
+                        on_stream(self.sink.semi_sync);
+                    }
                     let at = end - bytes.len()..end;
                     self.sink.event(&self.buffer.bytes, at, &mut self.stream)?;
                     if wants_acknowledgement {
@@ -220,6 +226,8 @@ struct Sink<'a> {
     monitor: &'a SourceMonitor,
     acknowledger: Acknowledger,
     semi_sync: bool,
+    /// At least one acknowledgement was sent in this session.
+    has_acknowledged: bool,
     /// Pieces of the receive buffer that are to be written, in order.
     batch: Vec<Range<usize>>,
     large: Option<Large>,
@@ -260,6 +268,7 @@ impl<'a> Sink<'a> {
             monitor,
             acknowledger: Acknowledger::default(),
             semi_sync: false,
+            has_acknowledged: false,
             batch: Vec::with_capacity(1024),
             large: None,
             prefix: Vec::new(),
@@ -473,6 +482,11 @@ impl<'a> Sink<'a> {
         stream.write_all_blocking(packet, self.options.net_read_timeout).map_err(SessionError::Network)?;
         self.monitor.acknowledge_latency.record(arrived.elapsed());
         self.monitor.counters.acknowledgements.fetch_add(1, Relaxed);
+        if !std::mem::replace(&mut self.has_acknowledged, true) {
+            // The source may have switched semi-sync on after the session began; that it asks is the proof.
+            let reason = "the source asks for acknowledgements and gets them".to_owned();
+            self.monitor.update_facts(|facts| facts.semi_sync = SemiSyncStatus { active: true, reason });
+        }
         set_rung(&mut self.ladder.acknowledged, &position);
         self.monitor.publish_gtids(|gtids| {
             let _ = gtids.acknowledged.append(&self.flagged);
