@@ -1,0 +1,67 @@
+# shellcheck shell=bash
+# The demo's words and numbers, in units that people read.
+
+# 1234567 -> 1,234,567
+count() {
+    local digits=$1 groups=
+    while [[ ${#digits} -gt 3 ]]; do
+        groups=,${digits: -3}$groups
+        digits=${digits:0:-3}
+    done
+    printf '%s%s' "$digits" "$groups"
+}
+
+# Microseconds -> 850 µs, 1.24 ms, 12.4 ms, 2.5 s
+duration() {
+    awk -v us="${1:-0}" 'BEGIN {
+        if (us < 1000) printf "%.0f µs", us
+        else if (us < 10000) printf "%.2f ms", us / 1000
+        else if (us < 1000000) printf "%.1f ms", us / 1000
+        else printf "%.1f s", us / 1000000 }'
+}
+
+# One of the four positions of the status, as file:position.
+position_of() { printf '%s:%s' "$(status_of "positions.$1.file")" "$(count "$(status_of "positions.$1.position")")"; }
+
+percentiles_of() {
+    printf 'median %s, 99 %% within %s, longest %s' "$(duration "$(status_of "latency.$1.p50_us")")" \
+        "$(duration "$(status_of "latency.$1.p99_us")")" "$(duration "$(status_of "latency.$1.max_us")")"
+}
+
+line() { printf '  %-38s %s\n' "$1" "$2"; }
+
+report() {
+    local lists=$DEMO/lists committed
+    committed=$(wc -l <"$lists/committed")
+    printf '\nNothing was lost.\n\n'
+    line 'committed, as the clients were told' "$(count "$committed")"
+    line "of these in binlogd's copy" "$(count "$committed")"
+    line 'lost' 0
+    line 'in the copy, but no client was told' "$(count "$(wc -l <"$lists/untold")") (on their way when the source died)"
+    printf '\n'
+    line 'load' "$(count "$THREADS") clients, $(duration "$LOAD_US"), $(count $((COMMITTED_IN_LOAD * 1000000 / LOAD_US))) commits a second"
+    line 'commits that the source had confirmed' "$(count "$WAITED_TX"); without confirmation: $(count "$UNWAITED_TX")"
+    line 'transactions received by binlogd' "$(count "$(status_of counters.transactions)")"
+    line 'acknowledged' "up to $(position_of acknowledged), by $(count "$(status_of counters.acknowledgements)") acknowledgements"
+    line 'time to acknowledge' "$(percentiles_of acknowledge)"
+    line 'of this the disk (fdatasync)' "$(percentiles_of sync)"
+    line "the copy's files" "$(count "$SEALED_FILES") finished, identical to the source's; 1 live, identical as far as it goes"
+    line 'the whole demo' "$(duration $(($(now_us) - STARTED_US)))"
+    report_files
+}
+
+report_files() {
+    local last
+    last=$(files_of "$DEMO/copy" | tail -1)
+    printf '\nFiles, %s in %s\n' "$(du -sh "$DEMO" | cut -f1)" "$DEMO"
+    line "copy/" "binlogd's copy"
+    line "ledger/" "what each client was told"
+    line "source/, log/" "the dead server; what the programs said"
+    printf '\nLook for yourself:\n'
+    printf '  %s\n' "$BINLOGD verify $DEMO/copy" \
+        "$DEMO/source/mysqlbinlog --base64-output=decode-rows -v $last | less" \
+        "scripts/demo --compare $DEMO" "rm -r $DEMO     # when you have seen enough"
+    if [[ $(stat -f -c %T "$DEMO") == tmpfs ]]; then
+        printf '\nNote: these files are in memory (tmpfs), so the times say nothing about a disk. DEMO_DIR names another place.\n'
+    fi
+}
