@@ -13,6 +13,7 @@ build_binlogd() {
         BINLOGD=$(readlink -f "$DEMO_BINLOGD")
         return
     fi
+    step "building binlogd (release; the first time takes some minutes)"
     command -v cargo >/dev/null || die "cargo is missing: install a Rust toolchain (https://rustup.rs) and try again"
     need cc build-essential
     # On a terminal cargo shows how far it is; elsewhere hundreds of lines would bury the rest.

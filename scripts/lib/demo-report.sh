@@ -31,16 +31,14 @@ percentiles_of() {
 line() { printf '  %-38s %s\n' "$1" "$2"; }
 
 report() {
-    local lists=$DEMO/lists committed
-    committed=$(wc -l <"$lists/committed")
     printf '\nNothing was lost.\n\n'
-    line 'committed, as the clients were told' "$(count "$committed")"
-    line "of these in binlogd's copy" "$(count "$committed")"
-    line 'lost' 0
-    line 'in the copy, but no client was told' "$(count "$(wc -l <"$lists/untold")") (on their way when the source died)"
+    line 'committed, as the clients were told' "$(count "$COMMITTED")"
+    line "of these in binlogd's copy" "$(count "$FOUND")"
+    line 'lost' "$((COMMITTED - FOUND))"
+    line 'in the copy, but no client was told' "$(count "$(wc -l <"$DEMO/lists/untold")") (on their way when the source died)"
     printf '\n'
     line 'load' "$(count "$THREADS") clients, $(duration "$LOAD_US"), $(count $((COMMITTED_IN_LOAD * 1000000 / LOAD_US))) commits a second"
-    line 'commits that the source had confirmed' "$(count "$WAITED_TX"); without confirmation: $(count "$UNWAITED_TX")"
+    line 'commits that did not wait for binlogd' "$(count "$UNWAITED_TX") (the source's ${SEMI_SYNC^}_no_tx)"
     line 'transactions received by binlogd' "$(count "$(status_of counters.transactions)")"
     line 'acknowledged' "up to $(position_of acknowledged), by $(count "$(status_of counters.acknowledgements)") acknowledgements"
     line 'time to acknowledge' "$(percentiles_of acknowledge)"
@@ -60,7 +58,7 @@ report_files() {
     printf '\nLook for yourself:\n'
     printf '  %s\n' "$BINLOGD verify $DEMO/copy" \
         "$DEMO/source/mysqlbinlog --base64-output=decode-rows -v $last | less" \
-        "scripts/demo --compare $DEMO" "rm -r $DEMO     # when you have seen enough"
+        "$SCRIPTS/demo --compare $DEMO" "rm -r $DEMO     # when you have seen enough"
     if [[ $(stat -f -c %T "$DEMO") == tmpfs ]]; then
         printf '\nNote: these files are in memory (tmpfs), so the times say nothing about a disk. DEMO_DIR names another place.\n'
     fi
