@@ -3,6 +3,8 @@
 
 # From the death of the source to the end of its clients.
 LOAD_END_SECONDS_MAX=30
+# Time, commits a second, commits, latency, position: within 80 columns.
+PROGRESS_FORMAT='%10s  %9s  %10s  %8s  %s'
 
 start_load() {
     local sysbench
@@ -18,6 +20,8 @@ load_runs() { kill -0 "$LOAD_PID" 2>/dev/null; }
 
 watch_load() {
     local second=0 before=0 now
+    # shellcheck disable=SC2059 # The columns of the heading are those of the lines.
+    printf "$PROGRESS_FORMAT\n" time commits/s committed 'ack p99' 'acknowledged to'
     while [[ $second -lt $LOAD_SECONDS ]]; do
         second=$((second + 1))
         # From one start, so that the seconds do not drift by the time that showing them takes.
@@ -41,11 +45,12 @@ sleep_until() {
 # What the clients have been told so far.
 committed_count() { find "$DEMO/ledger" -type f -exec cat {} + | wc -l; }
 
+# shellcheck disable=SC2059
 # One line that changes on a terminal; elsewhere one every five seconds.
 show_progress() {
     local second=$1 total=$2 rate=$3 line width
-    line=$(printf '      %3d s  %6s tx/s  %9s committed  acknowledged to %s  p99 %s' "$second" "$(count "$rate")" \
-        "$(count "$total")" "$(position_of acknowledged)" "$(duration "$(status_of latency.acknowledge.p99_us)")")
+    line=$(printf "$PROGRESS_FORMAT" "$second s" "$(count "$rate")" "$(count "$total")" \
+        "$(duration "$(status_of latency.acknowledge.p99_us)")" "$(position_of acknowledged)")
     if [[ -t 1 ]]; then
         width=$(stty size 2>/dev/null </dev/tty | cut -d' ' -f2) || true
         printf '\r\033[K%s' "${line:0:$((${width:-80} - 1))}"

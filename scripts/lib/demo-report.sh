@@ -11,10 +11,10 @@ count() {
     printf '%s%s' "$digits" "$groups"
 }
 
-# Microseconds -> 850 µs, 1.24 ms, 12.4 ms, 2.5 s
+# Microseconds -> 0.021 ms, 1.24 ms, 12.4 ms, 2.5 s
 duration() {
     awk -v us="${1:-0}" 'BEGIN {
-        if (us < 1000) printf "%.0f µs", us
+        if (us < 100) printf "%.3f ms", us / 1000
         else if (us < 10000) printf "%.2f ms", us / 1000
         else if (us < 1000000) printf "%.1f ms", us / 1000
         else printf "%.1f s", us / 1000000 }'
@@ -45,7 +45,6 @@ report() {
     line 'of this the disk (fdatasync)' "$(percentiles_of sync)"
     line "the copy's files" "$(count "$SEALED_FILES") finished, identical to the source's; 1 live, identical as far as it goes"
     line 'the whole demo' "$(duration $(($(now_us) - STARTED_US)))"
-    report_files
 }
 
 report_files() {
