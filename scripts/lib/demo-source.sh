@@ -53,7 +53,7 @@ kill_source_under_load() {
     "$SCRIPTS/servers" stop "$DEMO/source" --kill
     UNWAITED_TX=$(semi_sync_value no_tx "$answer")
     if [[ $UNWAITED_TX != 0 || $(semi_sync_value status "$answer") != ON ]]; then
-        die "semi-sync had fallen back: the source committed $UNWAITED_TX transactions without an acknowledgement"
+        die "semi-sync had fallen back; commits that did not wait for an acknowledgement: $UNWAITED_TX"
     fi
     wait_for_load
 }
