@@ -43,7 +43,7 @@ report() {
     line 'acknowledged' "up to $(position_of acknowledged), by $(count "$(status_of counters.acknowledgements)") acknowledgements"
     line 'time to acknowledge' "$(percentiles_of acknowledge)"
     line 'of this the disk (fdatasync)' "$(percentiles_of sync)"
-    line "the copy's files" "$(count "$SEALED_FILES") finished, identical to the source's; 1 live, identical as far as it goes"
+    line "files identical to the source's" "$(count "$SEALED_FILES") finished; the live one as far as it goes"
     line 'the whole demo' "$(duration $(($(now_us) - STARTED_US)))"
 }
 
