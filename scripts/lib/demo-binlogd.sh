@@ -86,6 +86,7 @@ stop_binlogd() {
 verify_copy() {
     "$BINLOGD" verify "$DEMO/copy" >"$DEMO/log/verify.log" 2>&1 ||
         die_showing "$DEMO/log/verify.log" "binlogd verify found damage in the copy"
+    printf '         %s\n' "$(tail -n 1 "$DEMO/log/verify.log")"
 }
 
 # For the end of a demo that did not get as far as stop_binlogd.
