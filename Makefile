@@ -9,7 +9,7 @@ MAKEFLAGS += --no-print-directory
 help: ## show this menu
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 	@echo
-	@echo "  DEMO_SERVER=mariadb make demo · FUZZ_SECONDS=600 make fuzz · ROUNDS=100 make kill-loop · scripts/demo --help"
+	@echo "  make demo DEMO_SERVER=mariadb · make fuzz FUZZ_SECONDS=600 · make kill-loop ROUNDS=100 · scripts/demo --help"
 
 demo: ## kill a loaded MySQL and show that binlogd lost nothing
 	@scripts/demo
