@@ -1,9 +1,9 @@
 //! Opening a timeline: find the live file, cut it at its last boundary, know where to go on.
 
+use super::Position;
 use super::index;
 use super::scan::{FileScan, scan_file};
 use super::storage::{Storage, StorageFile};
-use super::Position;
 use codec::event::FormatDescription;
 use codec::gtid::GtidState;
 use std::collections::BTreeSet;
@@ -98,11 +98,32 @@ pub fn recover(storage: &dyn Storage, folder: &Path, tail: Tail) -> io::Result<R
 }
 
 /// The index in agreement with the folder: the files are the truth.
-fn agree_on_files(storage: &dyn Storage, folder: &Path, remarks: &mut Vec<String>) -> io::Result<Vec<String>> {
+fn agree_on_files(
+    storage: &dyn Storage,
+    folder: &Path,
+    remarks: &mut Vec<String>,
+) -> io::Result<Vec<String>> {
     let listed = index::read(folder)?;
+    let files = files_in_order(folder, &listed, remarks)?;
+    if files != listed {
+        index::write(storage, folder, &files)?;
+    }
+    Ok(files)
+}
+
+/// The files of a timeline as recovery takes them, the live one last: those listed that are there, then the others by
+/// number. `remarks` gets what disagrees.
+///
+/// # Errors
+/// When the folder cannot be read.
+pub fn files_in_order(
+    folder: &Path,
+    listed: &[String],
+    remarks: &mut Vec<String>,
+) -> io::Result<Vec<String>> {
     let mut present = binlog_files(folder)?;
     let mut files = Vec::new();
-    for name in &listed {
+    for name in listed {
         if present.remove(&sort_key(name)) {
             files.push(name.clone());
         } else {
@@ -113,9 +134,6 @@ fn agree_on_files(storage: &dyn Storage, folder: &Path, remarks: &mut Vec<String
         // The usual cause is a crash between making the file and listing it.
         remarks.push(format!("{} was not in binlog.index; added", folder.join(&name).display()));
         files.push(name);
-    }
-    if files != listed {
-        index::write(storage, folder, &files)?;
     }
     Ok(files)
 }
@@ -208,7 +226,11 @@ fn save_tail(
 }
 
 /// The live file does not say yet what came before it; the file before it does at its end.
-fn gtids_of_earlier_files(storage: &dyn Storage, folder: &Path, files: &[String]) -> io::Result<Option<GtidState>> {
+fn gtids_of_earlier_files(
+    storage: &dyn Storage,
+    folder: &Path,
+    files: &[String],
+) -> io::Result<Option<GtidState>> {
     for name in files.iter().rev().skip(1) {
         let scan = scan_file(&*storage.open(&folder.join(name))?, u64::MAX, |_| {})?;
         if scan.gtids_before.is_some() {
@@ -358,7 +380,8 @@ mod tests {
     #[test]
     fn an_empty_live_file_resumes_at_its_beginning_with_the_gtids_of_the_one_before() {
         for live in [vec![], b"\xfeb".to_vec(), b"\xfebin".to_vec(), b"\xfebin\0\0".to_vec()] {
-            let first = FileBuilder::new().previous_gtids("").transaction(1, 10).rotate("mysql-bin.000002").finish();
+            let first =
+                FileBuilder::new().previous_gtids("").transaction(1, 10).rotate("mysql-bin.000002").finish();
             let dir = folder_with(&[("mysql-bin.000001", first.clone()), ("mysql-bin.000002", live)]);
             let found = recover(&PosixStorage, dir.path(), Tail::SaveAside).unwrap();
             assert_eq!(found.resume_at().unwrap(), Position::new("mysql-bin.000002", 4));
