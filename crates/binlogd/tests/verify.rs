@@ -27,7 +27,7 @@ fn copy_of(server: &Server, kind: &str, uuid: &str) -> (tempfile::TempDir, PathB
     for entry in std::fs::read_dir(server.datadir()).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_str().unwrap().to_owned();
-        if name.rsplit_once('.').is_some_and(|(_, number)| number.bytes().all(|byte| byte.is_ascii_digit())) {
+        if name.starts_with("mysql-bin.0") {
             std::fs::copy(&path, folder.join(&name)).unwrap();
             names.push(name);
         }

@@ -19,7 +19,7 @@ mod grants;
 mod identity;
 mod semi_sync;
 
-pub use facts::{Facts, Replica};
+pub use facts::{Answer, Facts, Replica};
 
 use crate::wire::TlsMode;
 use std::time::Duration;
