@@ -8,6 +8,7 @@ pub mod doctor;
 pub mod hide_password;
 pub mod import;
 pub mod offline;
+pub mod run;
 pub mod run_args;
 pub mod source_url;
 pub mod status;
@@ -40,6 +41,8 @@ struct Cli {
 /// One line here and one in [`execute`] add a verb.
 #[derive(Debug, Subcommand)]
 enum Verb {
+    /// Receive from one source (flags) or several (--config) until told to stop
+    Run(run_args::RunArgs),
     /// Check a configuration file, or print a commented example
     Config(config::ConfigArgs),
     /// Look at a source before anything is started: what is missing, and the SQL that mends it
@@ -54,6 +57,7 @@ enum Verb {
 
 fn execute(verb: Verb) -> ExitCode {
     match verb {
+        Verb::Run(args) => run::execute(&args),
         Verb::Config(args) => config::execute(args),
         Verb::Doctor(args) => doctor::execute(&args),
         Verb::Import(args) => import::execute(&args),

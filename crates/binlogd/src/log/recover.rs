@@ -71,7 +71,7 @@ pub fn recover(storage: &dyn Storage, folder: &Path, tail: Tail) -> io::Result<R
     };
     let path = folder.join(name);
     let file = storage.open(&path)?;
-    let len = file.len()?;
+    let len = file.size()?;
     let scan = scan_file(&*file, u64::MAX, |_| {})?;
     if scan.boundary < len {
         cut(storage, &path, &*file, &scan, len, tail, &mut remarks)?;
@@ -241,8 +241,9 @@ fn gtids_of_earlier_files(
 }
 
 #[cfg(test)]
-pub mod test_files {
+pub(crate) mod test_files {
     //! Small, valid binary logs.
+    #![allow(missing_docs, unreachable_pub, clippy::new_without_default, clippy::len_without_is_empty)]
 
     use codec::event::BINLOG_MAGIC;
     use codec::gtid::GtidSet;
