@@ -22,6 +22,10 @@ use thiserror::Error;
 /// One number for a dozen causes that only its text tells apart (`sql/rpl_binlog_sender.cc`, MariaDB `sql/sql_repl.cc`).
 const ER_FATAL_READING_BINLOG: u16 = 1236;
 
+/// `ER_SLAVE_SAME_ID`: MariaDB's number for a dump that another client with our server id took over
+/// (`sql/share/errmsg-utf8.txt`). MySQL says the same by error 1236 and its text.
+const ER_SAME_SERVER_ID: u16 = 4052;
+
 /// `ER_SPECIFIC_ACCESS_DENIED_ERROR`: a privilege is missing.
 const ER_SPECIFIC_ACCESS_DENIED: u16 = 1227;
 
@@ -387,6 +391,9 @@ impl Attempt<'_> {
                 complaint.message.clone(),
                 self.upstream.config.user.clone(),
             ));
+        }
+        if complaint.code == ER_SAME_SERVER_ID {
+            return Err(AttemptError::Evicted(complaint.message.clone()));
         }
         if complaint.code != ER_FATAL_READING_BINLOG {
             return Ok(None);
