@@ -3,6 +3,7 @@
 pub mod admin;
 pub mod cli;
 pub mod config;
+pub mod daemon;
 pub mod log;
 pub mod status;
 pub mod upstream;

@@ -2,9 +2,11 @@
 //!
 //! Exit codes: 0 all is well, 1 a problem was found, 2 the command line or the configuration is wrong.
 
+pub mod cnf;
 pub mod config;
 pub mod hide_password;
 pub mod import;
+pub mod run;
 pub mod run_args;
 pub mod source_url;
 pub mod status;
@@ -34,6 +36,8 @@ struct Cli {
 /// One line here and one in [`execute`] add a verb.
 #[derive(Debug, Subcommand)]
 enum Verb {
+    /// Receive from one source (flags) or several (--config) until told to stop
+    Run(run_args::RunArgs),
     /// Check a configuration file, or print a commented example
     Config(config::ConfigArgs),
     /// Translate a virtual_slave.cnf into a configuration of binlogd
@@ -42,6 +46,7 @@ enum Verb {
 
 fn execute(verb: Verb) -> ExitCode {
     match verb {
+        Verb::Run(args) => run::execute(&args),
         Verb::Config(args) => config::execute(args),
         Verb::Import(args) => import::execute(&args),
     }

@@ -51,7 +51,7 @@ impl RunArgs {
     /// As [`load`](Self::load), with another environment.
     pub fn load_with(&self, environment: Environment<'_>) -> Result<Loaded, ConfigError> {
         if let Some(path) = &self.config {
-            return Config::load(path);
+            return Config::load_with(path, environment);
         }
         let mut findings = Findings::default();
         let config = self
@@ -153,7 +153,10 @@ impl Args for RunArgs {
 /// The flag of a key. It takes any text: the value is checked where a file's is, so that both give the same message.
 fn flag(key: &'static Key) -> Option<Arg> {
     let name = key.flag?;
-    let paragraph = key.about.lines().map(str::trim_end).collect::<Vec<_>>().join("\n");
+    let allowed = match key.kind {
+        Kind::Path | Kind::Start => String::new(),
+        _ => format!("\nAllowed: {}", key.allowed()),
+    };
     let default = match key.absent {
         Absent::Default(toml) => format!("\n\nDefault: {}", toml.trim_matches('"')),
         Absent::Required(_) | Absent::Unset(_) => String::new(),
@@ -165,7 +168,7 @@ fn flag(key: &'static Key) -> Option<Arg> {
         .conflicts_with("config")
         .requires("source")
         .help(short_help(key))
-        .long_help(format!("{paragraph}\nAllowed: {}{default}", key.allowed()));
+        .long_help(format!("{}{allowed}{default}", key.about));
     Some(if key.kind == Kind::Boolean { arg.num_args(0..=1).default_missing_value("true") } else { arg })
 }
 
@@ -194,5 +197,185 @@ impl FromArgMatches for RunArgs {
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), ClapError> {
         *self = Self::from_arg_matches(matches)?;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::config::{FsyncMode, LogLevel, OnGap, Start};
+    use crate::wire::TlsMode;
+
+    #[derive(Debug, Parser)]
+    #[command(name = "run")]
+    struct Run {
+        #[command(flatten)]
+        args: RunArgs,
+    }
+
+    fn parse(flags: &[&str]) -> Result<RunArgs, ClapError> {
+        Run::try_parse_from([&["run"], flags].concat()).map(|run| run.args)
+    }
+
+    fn load(flags: &[&str]) -> Result<Loaded, ConfigError> {
+        load_with(flags, &[])
+    }
+
+    fn load_with(flags: &[&str], environment: &[(&str, &str)]) -> Result<Loaded, ConfigError> {
+        parse(flags).unwrap().load_with(&|name| {
+            environment.iter().find(|(key, _)| *key == name).map(|(_, value)| Ok((*value).to_owned()))
+        })
+    }
+
+    #[test]
+    fn the_command_is_well_formed() {
+        <Run as clap::CommandFactory>::command().debug_assert();
+    }
+
+    #[test]
+    fn a_url_alone_means_the_defaults_of_a_file() {
+        let file = Config::parse(
+            "[[source]]\nhosts = [\"127.0.0.1:3306\"]\nuser = \"repl\"\n",
+            std::path::Path::new("b.toml"),
+            &|_| None,
+        );
+        assert_eq!(load(&["--source", "mysql://repl@127.0.0.1:3306"]), file);
+    }
+
+    #[test]
+    fn every_flag_reaches_its_key() {
+        let loaded = load(&[
+            "--source=mysql://repl@db1,[::1]:3307",
+            "--data-dir=d",
+            "--admin-listen=off",
+            "--log-level=debug",
+            "--log-format=json",
+            "--name=n",
+            "--server-id=7",
+            "--start=latest",
+            "--fsync-mode=0",
+            "--fsync-interval=2s",
+            "--semi-sync=false",
+            "--heartbeat-period=1s",
+            "--net-read-timeout=2s",
+            "--connect-timeout=3s",
+            "--backoff-min=1s",
+            "--backoff-max=2s",
+            "--tls=required",
+            "--on-gap=record",
+        ])
+        .unwrap();
+        let config = loaded.config;
+        let source = &config.sources[0];
+        assert_eq!(
+            (config.data_dir.to_str(), config.admin.listen, config.log.level),
+            (Some("d"), None, LogLevel::Debug)
+        );
+        let hosts: Vec<String> = source.hosts.iter().map(ToString::to_string).collect();
+        assert_eq!(hosts, ["db1:3306", "[::1]:3307"]);
+        assert_eq!((source.name.as_str(), source.server_id, &source.start), ("n", Some(7), &Start::Latest));
+        assert_eq!((source.fsync_mode, source.semi_sync), (FsyncMode::WriteThenAcknowledge, false));
+        assert_eq!((source.tls.mode, source.on_gap), (TlsMode::Required, OnGap::Record));
+        let seconds = [
+            source.fsync_interval,
+            source.heartbeat_period,
+            source.net_read_timeout,
+            source.connect_timeout,
+            source.backoff_min,
+            source.backoff_max,
+        ]
+        .map(|duration| duration.as_secs());
+        assert_eq!(seconds, [2, 1, 2, 3, 1, 2]);
+    }
+
+    #[test]
+    fn every_key_of_a_source_has_a_flag_or_a_place_in_the_url() {
+        for key in KEYS {
+            let in_url = ["hosts", "user", "password", "password_env"].contains(&key.name);
+            assert_eq!(key.flag.is_none(), in_url, "{}", key.name);
+            if let (Some(flag), Section::Source) = (key.flag, key.section) {
+                assert_eq!(flag, key.name.replace('_', "-"));
+            }
+        }
+    }
+
+    #[test]
+    fn semi_sync_needs_no_value() {
+        assert!(load(&["--source=mysql://u@h", "--semi-sync"]).unwrap().config.sources[0].semi_sync);
+    }
+
+    #[test]
+    fn wrong_values_are_named_by_their_flags() {
+        let message = load(&[
+            "--source=mysql://repl@db1,db1",
+            "--server-id=x",
+            "--heartbeat-period=20",
+            "--semi-sync=maybe",
+            "--backoff-min=40s",
+        ])
+        .unwrap_err()
+        .to_string();
+        assert_eq!(
+            message,
+            "backoff_max (default 30s) must not be below --backoff-min 40s: the longest pause cannot be shorter than the first one\
+             \n--heartbeat-period 20: has no unit: write 20s for seconds, 20ms for milliseconds, 20m for minutes or 20h for hours\
+                   \n--semi-sync maybe: must be true or false\
+                   \n--server-id x: must be a whole number from 1 to 4294967295\
+                   \n--source db1: is listed twice"
+        );
+    }
+
+    #[test]
+    fn passwords_by_precedence() {
+        let url = "mysql://u:in%40url@h";
+        let password = |loaded: Loaded| loaded.config.sources[0].password.expose().to_owned();
+        let variable = [(PASSWORD_VARIABLE, "ambient")];
+        let moved = [(PASSWORD_VARIABLE, "ambient"), (URL_PASSWORD_VARIABLE, "moved%21")];
+        assert_eq!(password(load_with(&["--source=mysql://u@h"], &variable).unwrap()), "ambient");
+        assert_eq!(password(load_with(&["--source", url], &variable).unwrap()), "in@url");
+        assert_eq!(password(load_with(&["--source=mysql://u@h"], &moved).unwrap()), "moved!");
+        assert_eq!(load(&["--source", url]).unwrap().warnings.len(), 1);
+
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "in file\n").unwrap();
+        let flag = format!("--password-file={}", file.path().display());
+        assert_eq!(password(load_with(&["--source=mysql://u@h", &flag], &variable).unwrap()), "in file");
+        assert_eq!(
+            load(&["--source", url, &flag]).unwrap_err().to_string(),
+            "the URL of --source and --password-file both give the password: keep one of them"
+        );
+    }
+
+    #[test]
+    fn a_bad_url_is_explained_and_not_quoted() {
+        for (url, why) in [
+            ("u:SECRET@h", "must begin with mysql:// as in mysql://user@host:3306"),
+            ("mysql://h:3306", "names no user: write mysql://user@host:3306"),
+        ] {
+            assert_eq!(load(&["--source", url]).unwrap_err().to_string(), format!("--source: the URL {why}"));
+        }
+        let message = load(&["--source", "mysql://u:SECRET@h:x"]).unwrap_err().to_string();
+        assert_eq!(message, "--source h:x: has a port that is not a number");
+        assert!(!format!("{:?}", parse(&["--source=mysql://u:SECRET@h"]).unwrap()).contains("SECRET"));
+    }
+
+    #[test]
+    fn a_file_and_flags_exclude_each_other() {
+        use clap::error::ErrorKind::{ArgumentConflict, MissingRequiredArgument};
+        for (flags, kind) in [
+            (&[][..], MissingRequiredArgument),
+            (&["--name=x"], MissingRequiredArgument),
+            (&["--config=b.toml", "--source=mysql://u@h"], ArgumentConflict),
+            (&["--config=b.toml", "--fsync-mode=1"], ArgumentConflict),
+        ] {
+            assert_eq!(parse(flags).unwrap_err().kind(), kind, "{flags:?}");
+        }
+        let missing = load(&["--config=/nonexistent/b.toml"]).unwrap_err().to_string();
+        assert!(
+            missing.starts_with("/nonexistent/b.toml: the configuration file cannot be read"),
+            "{missing}"
+        );
     }
 }

@@ -6,6 +6,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use super::cnf::{self, Entry, shown};
 use crate::config::example::comment;
 use crate::config::value::{parse_host_port, parse_start};
 use crate::config::{Config, duration, keys};
@@ -17,17 +18,6 @@ pub struct Translation {
     pub toml: String,
     /// What has no counterpart or behaves differently. No password.
     pub warnings: Vec<String>,
-}
-
-/// One `key = value` of the file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Entry {
-    key: String,
-    value: String,
-    /// From 1.
-    line: usize,
-    /// Whether a `#` directly after a character cut the value.
-    cut: bool,
 }
 
 /// Keys of early versions that say what binlogd always does.
@@ -43,8 +33,8 @@ const ALWAYS: [(&str, &str); 3] = [
 ///
 /// When no valid configuration follows from it; the text names the key.
 pub fn translate(text: &str) -> Result<Translation, String> {
-    let mut translator = Translator::default();
-    translator.entries = translator.read(text);
+    let (entries, warnings) = cnf::read(text);
+    let mut translator = Translator { entries, toml: String::new(), warnings };
     translator.top();
     translator.log();
     translator.source()?;
@@ -56,7 +46,6 @@ pub fn translate(text: &str) -> Result<Translation, String> {
     Ok(Translation { toml: translator.toml, warnings: translator.warnings })
 }
 
-#[derive(Default)]
 struct Translator {
     entries: Vec<Entry>,
     toml: String,
@@ -64,46 +53,6 @@ struct Translator {
 }
 
 impl Translator {
-    /// Reads as the tool does: a `#` anywhere begins a comment, a line without `=` continues the value above it until a
-    /// blank line, and of a repeated key the last one counts.
-    fn read(&mut self, text: &str) -> Vec<Entry> {
-        let mut entries: Vec<Entry> = Vec::new();
-        let mut open = false;
-        for (index, raw) in text.lines().enumerate() {
-            let line = index + 1;
-            let (content, comment) =
-                raw.split_once('#').map_or((raw, None), |(before, after)| (before, Some(after)));
-            let content_trimmed = content.trim();
-            if raw.trim().is_empty() {
-                open = false;
-            } else if content_trimmed.starts_with('[') && content_trimmed.ends_with(']') {
-                open = false;
-                self.warnings.push(format!(
-                    "line {line}: the section {} has no meaning here and is ignored",
-                    shown(content_trimmed)
-                ));
-            } else if let Some((key, value)) = content.split_once('=') {
-                let cut = comment.is_some() && value.ends_with(|c: char| !c.is_whitespace());
-                let entry = Entry { key: key.trim().to_owned(), value: value.trim().to_owned(), line, cut };
-                if let Some(at) = entries.iter().position(|earlier| earlier.key == entry.key) {
-                    let earlier = entries.remove(at).line;
-                    self.warnings.push(format!(
-                        "line {earlier}: {} is given again in line {line}, which counts",
-                        shown(&entry.key)
-                    ));
-                }
-                entries.push(entry);
-                open = true;
-            } else if let Some(entry) = entries.last_mut().filter(|_| open) {
-                entry.value.push_str(content_trimmed);
-            } else if !content_trimmed.is_empty() {
-                // Not quoted: a stray line may be half a password.
-                self.warnings.push(format!("line {line}: has no = and is ignored"));
-            }
-        }
-        entries
-    }
-
     /// Takes the entry of `key`; an empty value counts as absent, as it does for the tool.
     fn take(&mut self, key: &str) -> Option<Entry> {
         let at = self.entries.iter().position(|entry| entry.key == key)?;
@@ -382,9 +331,140 @@ fn quoted(text: &str) -> String {
     toml::Value::String(text.to_owned()).to_string()
 }
 
-/// A text inside a one-line comment or warning.
-fn shown(text: &str) -> String {
-    let line: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    let cut: String = line.chars().take(100).collect();
-    if cut.len() < line.len() { format!("{cut}…") } else { cut }
+#[cfg(test)]
+mod tests {
+    use insta::assert_snapshot;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// The least that translates.
+    const LEAST: &str = "master_host=db1\nmaster_user=u\nbinlog_dir=/b\nfsync_mode=1\n";
+
+    fn source(more: &str) -> (crate::config::SourceConfig, Vec<String>) {
+        let translation = translate(&format!("{LEAST}{more}")).unwrap();
+        let config = Config::parse(&translation.toml, Path::new("b.toml"), &|_| None).unwrap().config;
+        (config.sources.into_iter().next().unwrap(), translation.warnings)
+    }
+
+    fn start(more: &str) -> String {
+        format!("{:?}", source(more).0.start)
+    }
+
+    #[test]
+    fn translates_the_example_of_its_manual() {
+        let translation = translate(include_str!("../../tests/data/virtual_slave.cnf")).unwrap();
+        assert_snapshot!("manual_toml", translation.toml);
+        assert_snapshot!("manual_warnings", translation.warnings.join("\n"));
+    }
+
+    #[test]
+    fn translates_what_has_no_counterpart_into_comments() {
+        let translation = translate(
+            "[virtual_slave]\n\
+             opt_remote_proto=1\nraw_mode=1\nstop_never = 1\nmysql-bin.000001\n\
+             get_start_gtid_mode=1\nexclude_gtids=3e11fa47-71ca-11e1-9e33-c80aa9429562:1-5\n\
+             virtual_slave_server_id=0\nmaster_host=localhost\nmaster_port=abc\nmaster_user=a\"b\nmaster_user=ashe\n\
+             master_password=as#he\nbinlog_dir = /data/binlog backup/ # the copy\n\
+             heartbeat_period = 0\nnet_read_time_out = 3\nlog_level=0\nexpire_days = 3\nold_password = hidden\n",
+        )
+        .unwrap();
+        assert_snapshot!("odd_toml", translation.toml);
+        assert_snapshot!("odd_warnings", translation.warnings.join("\n"));
+        assert!(!format!("{translation:?}").contains("hidden"));
+        assert!(!translation.warnings.join("").contains("as#"));
+    }
+
+    #[test]
+    fn start_of_every_mode() {
+        let set = "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-5";
+        assert_eq!(start(""), "Earliest");
+        assert_eq!(start("get_start_gtid_mode=0\nexclude_gtids=\n"), "Earliest");
+        assert_eq!(start(&format!("get_start_gtid_mode=0\nexclude_gtids={set}\n")), format!("Gtid({set:?})"));
+        assert_eq!(start("get_start_gtid_mode=1"), "Latest");
+        assert_eq!(start("get_start_gtid_mode=2"), "Resume");
+        assert_eq!(start("get_start_gtid_mode=3"), "Resume");
+        assert_eq!(start("exclude_gtids=nonsense"), "Earliest");
+        let other = set.replace('3', "4");
+        assert_eq!(
+            start(&format!("exclude_gtids={set},\n  {other}\n\n")),
+            format!("Gtid({:?})", format!("{set},{other}"))
+        );
+    }
+
+    #[test]
+    fn log_levels_count_what_is_written() {
+        for (number, level) in [(0, "Error"), (1, "Error"), (2, "Warn"), (3, "Info"), (9, "Info")] {
+            let translation = translate(&format!("{LEAST}log_level={number}\n")).unwrap();
+            let config = Config::parse(&translation.toml, Path::new("b.toml"), &|_| None).unwrap().config;
+            assert_eq!(format!("{:?}", config.log.level), level);
+        }
+    }
+
+    #[test]
+    fn times_are_seconds_and_always_fit_together() {
+        let times = |more: &str| {
+            let source = source(more).0;
+            (source.heartbeat_period.as_secs(), source.net_read_timeout.as_secs())
+        };
+        assert_eq!(times(""), (5, 15));
+        assert_eq!(times("heartbeat_period=1\nnet_read_time_out=4"), (1, 4));
+        assert_eq!(times("heartbeat_period=10\nnet_read_time_out=10"), (10, 30));
+        assert_eq!(times("heartbeat_period=30"), (30, 90));
+        assert_eq!(times("net_read_time_out=3"), (5, 15));
+        assert_eq!(times("heartbeat_period=0\nnet_read_time_out=0"), (5, 15));
+        assert_eq!(times("heartbeat_period=4294967295\nnet_read_time_out=4294967295"), (3600, 86400));
+    }
+
+    #[test]
+    fn a_fixed_fsync_mode_and_hosts() {
+        assert_eq!(source("fsync_mode=0").0.fsync_mode as u8, 0);
+        assert_eq!(source("fsync_mode=7").0.fsync_mode as u8, 1);
+        assert_eq!(source("master_port=3307").0.hosts[0].to_string(), "db1:3307");
+        assert_eq!(source("master_host=::1").0.hosts[0].to_string(), "[::1]:3306");
+    }
+
+    #[test]
+    fn says_what_prevents_a_translation() {
+        for (text, error) in [
+            ("", "master_user is missing: add the account that replicates"),
+            (
+                "master_user=u\nmaster_host=a b",
+                "master_host and master_port: a b:3306 is not host:port: a host name holds no blank, comma, ?, # or quote",
+            ),
+            (
+                "master_user=u\nmaster_host=db\nmaster_port=70000",
+                "master_host and master_port: db:70000 has a port outside 1 to 65535",
+            ),
+        ] {
+            assert_eq!(translate(text), Err(error.to_owned()));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_is_translated_is_valid(
+            values in proptest::collection::vec(("[a-z_]{0,12}", "\\PC{0,20}"), 0..6),
+            known in proptest::collection::vec((0usize..13, "[0-9]{0,11}|\\PC{0,12}"), 0..13),
+        ) {
+            const KEYS: [&str; 13] = [
+                "get_start_gtid_mode", "exclude_gtids", "virtual_slave_server_id", "master_host", "master_port",
+                "master_user", "master_password", "binlog_dir", "heartbeat_period", "net_read_time_out", "log_file",
+                "log_level", "fsync_mode",
+            ];
+            let mut text = LEAST.to_owned();
+            for (key, value) in values {
+                text.push_str(&format!("{key}={value}\n"));
+            }
+            for (key, value) in known {
+                text.push_str(&format!("{}={value}\n", KEYS[key]));
+            }
+            if let Err(error) = translate(&text) {
+                prop_assert!(
+                    ["master_user is missing", "master_host and"].iter().any(|start| error.starts_with(start)),
+                    "{error}"
+                );
+            }
+        }
+    }
 }

@@ -97,6 +97,7 @@ impl Findings {
 
     /// Pairs a finished value with the warnings, or returns every error in the order of the file.
     pub fn finish<T>(mut self, value: Option<T>) -> Result<(T, Vec<Problem>), ConfigError> {
+        self.warnings.sort_by(|a, b| a.place.cmp(&b.place));
         match value {
             Some(value) if self.errors.is_empty() => Ok((value, self.warnings)),
             _ => {

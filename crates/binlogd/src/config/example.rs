@@ -79,3 +79,70 @@ fn allowed(key: &Key) -> String {
         _ => String::new(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+
+    use super::*;
+    use crate::config::tests::{SOURCE, defaults, parse};
+    use crate::config::{Config, Loaded};
+
+    #[test]
+    fn the_example_means_the_defaults() {
+        assert_eq!(parse(&example()).unwrap(), Loaded { config: defaults(), warnings: vec![] });
+    }
+
+    #[test]
+    fn the_example_with_every_default_written_out_means_the_same() {
+        let uncommented: String = example()
+            .lines()
+            .map(|line| match line.strip_prefix('#') {
+                Some(rest) if !rest.starts_with(' ') => format!("{rest}\n"),
+                _ => format!("{line}\n"),
+            })
+            .collect();
+        let written = KEYS.iter().filter(|key| !matches!(key.absent, Absent::Unset(_))).count();
+        assert_eq!(
+            uncommented.lines().filter(|line| line.contains(" = ") && !line.starts_with('#')).count(),
+            written
+        );
+        assert_eq!(parse(&uncommented).unwrap().config, defaults());
+    }
+
+    #[test]
+    fn the_example_shows_every_key_and_its_lines_fit() {
+        let example = example();
+        for key in KEYS {
+            let line = match key.absent {
+                Absent::Required(value) => format!("{} = {value}", key.name),
+                Absent::Default(value) => format!("#{} = {value}", key.name),
+                Absent::Unset(value) => format!("# {} = {value}", key.name),
+            };
+            assert_eq!(example.lines().filter(|shown| *shown == line).count(), 1, "{line}");
+        }
+        for line in example.lines() {
+            assert!(line.chars().count() <= 110, "{line}");
+        }
+    }
+
+    #[test]
+    fn every_example_of_a_key_is_accepted() {
+        let folder = tempfile::tempdir().unwrap();
+        for file in ["binlogd.password", "ca.pem", "client-cert.pem", "client-key.pem"] {
+            std::fs::write(folder.path().join(file), "x\n").unwrap();
+        }
+        for key in KEYS.iter().filter(|key| key.section == Section::Source) {
+            let Absent::Unset(value) = key.absent else { continue };
+            let companions = match key.name {
+                "tls_ca" => "tls = \"verify-ca\"\n",
+                "tls_cert" => "tls_key = \"client-key.pem\"\n",
+                "tls_key" => "tls_cert = \"client-cert.pem\"\n",
+                _ => "",
+            };
+            let text = format!("{SOURCE}{} = {value}\n{companions}", key.name);
+            let environment = |_: &str| Some(Ok("from-env".to_owned()));
+            Config::parse(&text, &folder.path().join("b.toml"), &environment)
+                .unwrap_or_else(|error| panic!("{error}"));
+        }
+    }
+}

@@ -1,7 +1,7 @@
 //! What an operator decides: typed keys with units, ranges and defaults.
 //!
 //! Every key is described once, in [`keys`]: its default, its allowed values, its text in `binlogd config example`, its
-//! flag of `binlogd run`, and what a reload does with it. A configuration file ([`file`]) and a command line become the
+//! flag of `binlogd run`, and what a reload does with it. A configuration file ([`mod@file`]) and a command line become the
 //! same [`given::Document`] of values that know where they stand, and [`load`] turns that into a [`Config`], gathering
 //! every problem rather than stopping at the first.
 
@@ -13,8 +13,12 @@ pub mod given;
 pub mod keys;
 pub mod load;
 pub mod password;
+pub mod reader;
 pub mod reload;
 pub mod value;
+
+#[cfg(test)]
+mod tests;
 
 use std::fmt;
 use std::net::SocketAddr;

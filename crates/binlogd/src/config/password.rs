@@ -7,6 +7,7 @@ use std::path::Path;
 
 use super::error::{Findings, Place};
 use super::given::{Table, Value};
+use super::value::below;
 use crate::wire::Secret;
 
 /// Looks up an environment variable: `None` when it is not set, an error when it is not UTF-8.
@@ -59,7 +60,7 @@ pub fn resolve(
     }
     match key {
         "password" => Some(Secret::new(text.clone())),
-        "password_file" => from_file(&base.join(text), &what, &item.place, findings),
+        "password_file" => from_file(&below(base, text), &what, &item.place, findings),
         _ if text.is_empty() => {
             findings.error(&item.place, format!("{what} is empty: it must name an environment variable"));
             None
@@ -147,5 +148,108 @@ fn named(key: &str, place: &Place) -> String {
         Place::Flag(flag) if key == "password" => format!("the URL of {flag}"),
         Place::Flag(flag) => flag.clone(),
         _ => key.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+    use crate::config::tests::{SOURCE, error, source};
+
+    #[test]
+    fn a_password_has_one_origin() {
+        assert_eq!(source("password_env = \"SET\"").password.expose(), "from-env");
+        assert_eq!(source("").password.expose(), "");
+        for (lines, message) in [
+            (
+                "password = \"a\"\npassword_env = \"SET\"",
+                "b.toml:5:16: password and password_env both give the password: keep one of them",
+            ),
+            (
+                "password = \"a\"\npassword_env = \"SET\"\npassword_file = \"x\"",
+                "b.toml:5:16: password and password_env both give the password: keep one of them",
+            ),
+            (
+                "password_env = \"UNSET\"",
+                "b.toml:4:16: password_env = \"UNSET\": this environment variable is not set",
+            ),
+            (
+                "password_env = \"BYTES\"",
+                "b.toml:4:16: password_env: the environment variable BYTES is not valid UTF-8",
+            ),
+            (
+                "password_env = \"\"",
+                "b.toml:4:16: password_env is empty: it must name an environment variable",
+            ),
+            ("password = 12345", "b.toml:4:12: password is a whole number: it must be a text in quotes"),
+            (
+                "password = \"a\\u0000\"",
+                "b.toml:4:12: password holds a NUL character, which MySQL passwords cannot",
+            ),
+        ] {
+            assert_eq!(error(lines), message, "{lines}");
+        }
+        let from_variable = Config::parse(SOURCE, Path::new("b.toml"), &|name| {
+            (name == "BINLOGD_PASSWORD").then(|| Ok("ambient".to_owned()))
+        });
+        assert_eq!(from_variable.unwrap().config.sources[0].password.expose(), "ambient");
+    }
+
+    #[test]
+    fn password_files_are_read_and_their_mode_is_checked() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("password");
+        let config = folder.path().join("b.toml");
+        let read = |bytes: &[u8], mode: u32| {
+            std::fs::write(&path, bytes).unwrap();
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+            Config::parse(&format!("{SOURCE}password_file = \"./password\"\n"), &config, &|_| None)
+        };
+        let at = format!("{}:4:17", config.display());
+        let shown = path.display();
+
+        for (bytes, password) in
+            [(&b"pw"[..], "pw"), (b"pw\n", "pw"), (b"pw\r\n", "pw"), (b" p w \n", " p w ")]
+        {
+            let loaded = read(bytes, 0o600).unwrap();
+            assert_eq!(loaded.config.sources[0].password.expose(), password);
+            assert_eq!(loaded.warnings, []);
+        }
+        assert_eq!(
+            read(b"pw", 0o644).unwrap().warnings[0].to_string(),
+            format!(
+                "{at}: {shown} holds a password and others than its owner can use it (mode 0644): chmod 600 {shown}"
+            )
+        );
+        for (bytes, problem) in [
+            (&b""[..], "is empty: it must hold the password"),
+            (b"\n", "is empty: it must hold the password"),
+            (b"a\nb\n", "holds more than the one line with the password"),
+            (b"\xff", "is not UTF-8 (byte 1)"),
+            (&[b'x'; 4097], "is larger than 4096 bytes"),
+        ] {
+            let message = read(bytes, 0o600).unwrap_err().to_string();
+            assert_eq!(message, format!("{at}: password_file \"{shown}\" {problem}"));
+        }
+        std::fs::remove_file(&path).unwrap();
+        let text = format!("{SOURCE}password_file = \"./password\"\n");
+        let message = Config::parse(&text, &config, &|_| None).unwrap_err().to_string();
+        assert_eq!(
+            message,
+            format!("{at}: password_file \"{shown}\" cannot be read: No such file or directory (os error 2)")
+        );
+    }
+
+    #[test]
+    fn a_configuration_that_holds_a_password_should_be_private() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("b.toml");
+        std::fs::write(&path, format!("{SOURCE}password = \"pw\"\n")).unwrap();
+        for (mode, warnings) in [(0o640, 1), (0o600, 0)] {
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+            assert_eq!(Config::load(&path).unwrap().warnings.len(), warnings);
+        }
+        assert_eq!(Config::load(&path).unwrap().config.data_dir, folder.path().join("data"));
     }
 }

@@ -69,3 +69,55 @@ pub fn changed_global_keys(old: &Config, new: &Config) -> Vec<&'static str> {
 pub fn reload_effect(keys: &[&str]) -> Option<ReloadEffect> {
     keys.iter().map(|name| key(Section::Source, name).reload).max()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::tests::{defaults, source};
+    use crate::config::{LogConfig, LogFormat, LogLevel};
+
+    #[test]
+    fn a_reload_names_what_changed_and_what_it_needs() {
+        let old = source("");
+        for (line, key, effect) in [
+            ("name = \"b\"", "name", ReloadEffect::Restart),
+            ("password_env = \"SET\"", "password", ReloadEffect::Reconnect),
+            ("server_id = 7", "server_id", ReloadEffect::Reconnect),
+            ("start = \"latest\"", "start", ReloadEffect::NextEmptyFolder),
+            ("fsync_mode = 0", "fsync_mode", ReloadEffect::Reconnect),
+            ("fsync_interval = \"2s\"", "fsync_interval", ReloadEffect::Reconnect),
+            ("semi_sync = false", "semi_sync", ReloadEffect::Reconnect),
+            ("heartbeat_period = \"6s\"", "heartbeat_period", ReloadEffect::Reconnect),
+            ("net_read_timeout = \"16s\"", "net_read_timeout", ReloadEffect::Reconnect),
+            ("connect_timeout = \"11s\"", "connect_timeout", ReloadEffect::Reconnect),
+            ("backoff_min = \"1s\"", "backoff_min", ReloadEffect::Reconnect),
+            ("backoff_max = \"31s\"", "backoff_max", ReloadEffect::Reconnect),
+            ("tls = \"required\"", "tls", ReloadEffect::Reconnect),
+            ("on_gap = \"record\"", "on_gap", ReloadEffect::Reconnect),
+        ] {
+            let changed = changed_keys(&old, &source(line));
+            assert_eq!((changed.as_slice(), reload_effect(&changed)), (&[key][..], Some(effect)), "{line}");
+        }
+        assert_eq!(changed_keys(&old, &old), Vec::<&str>::new());
+        assert_eq!(reload_effect(&[]), None);
+        assert_eq!(reload_effect(&["start", "hosts", "name"]), Some(ReloadEffect::Restart));
+
+        let mut new = old.clone();
+        new.hosts[0].port = 1;
+        new.user.push('x');
+        new.tls.ca = Some("a".into());
+        new.tls.cert = Some("a".into());
+        new.tls.key = Some("a".into());
+        assert_eq!(changed_keys(&old, &new), ["hosts", "user", "tls_ca", "tls_cert", "tls_key"]);
+
+        let mut new = defaults();
+        assert_eq!(changed_global_keys(&defaults(), &new), Vec::<&str>::new());
+        new.data_dir.push("x");
+        new.admin.listen = None;
+        new.log = LogConfig { level: LogLevel::Debug, format: LogFormat::Json };
+        assert_eq!(
+            changed_global_keys(&defaults(), &new),
+            ["data_dir", "admin.listen", "log.level", "log.format"]
+        );
+    }
+}

@@ -1,5 +1,7 @@
 //! Texts with a grammar of their own: names, addresses, places to start.
 
+use std::path::{Path, PathBuf};
+
 use codec::gtid::{GtidSet, MariadbGtidState};
 
 use super::{HostPort, Start};
@@ -16,8 +18,21 @@ pub fn is_name(text: &str) -> bool {
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte))
 }
 
+/// `path` seen from `base`, without the `./` that operators like to write.
+pub fn below(base: &Path, path: &str) -> PathBuf {
+    let path = Path::new(path);
+    if base.as_os_str().is_empty() {
+        path.to_owned()
+    } else {
+        base.join(path.strip_prefix(".").unwrap_or(path))
+    }
+}
+
 /// Reads `host`, `host:port`, `[ipv6]` or `[ipv6]:port`. The error completes the sentence "`text` …".
 pub fn parse_host_port(text: &str) -> Result<HostPort, &'static str> {
+    if text.contains(['@', '/']) {
+        return Err("is not host:port alone: user and password have keys of their own");
+    }
     let (host, port) = if let Some(rest) = text.strip_prefix('[') {
         let (host, rest) = rest.split_once(']').ok_or("lacks the closing bracket")?;
         if host.parse::<std::net::Ipv6Addr>().is_err() {
@@ -39,8 +54,8 @@ pub fn parse_host_port(text: &str) -> Result<HostPort, &'static str> {
     if host.is_empty() {
         return Err("has no host");
     }
-    if host.contains(|c: char| c.is_whitespace() || c.is_control() || "/@?#,\"'".contains(c)) {
-        return Err("is not host:port: a host name holds no blank, comma, slash, @ or quote");
+    if host.contains(|c: char| c.is_whitespace() || c.is_control() || "?#,\"'".contains(c)) {
+        return Err("is not host:port: a host name holds no blank, comma, ?, # or quote");
     }
     let port = match port {
         None => DEFAULT_PORT,

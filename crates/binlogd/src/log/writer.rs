@@ -142,6 +142,26 @@ impl LogWriter {
         Ok(self.durable())
     }
 
+    /// Drops what was appended after `offset`, the last boundary: the beginning of a transaction that the source will
+    /// send again. Everything before it is synced.
+    ///
+    /// # Errors
+    /// When the cut or the sync fails; the writer is then latched.
+    pub fn cut_to(&mut self, offset: u64) -> Result<(), LogError> {
+        if self.latched {
+            return Err(LogError::Latched);
+        }
+        let Some(live) = self.live.as_mut() else { return Ok(()) };
+        assert!(offset <= live.written, "a cut at {offset} lies past the end of {}", live.name);
+        let result = if offset < live.written { live.file.truncate(offset) } else { Ok(()) };
+        if let Err(error) = result.and_then(|()| live.file.sync_data()) {
+            self.latched = true;
+            return Err(LogError::Io { action: "cut", path: live.path.clone(), error });
+        }
+        (live.written, live.durable) = (offset, offset);
+        Ok(())
+    }
+
     /// Seals the live file, if there is one, and begins another.
     ///
     /// # Errors

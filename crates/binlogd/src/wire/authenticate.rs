@@ -65,8 +65,8 @@ pub(super) fn authenticate(
     channel: &mut Channel,
     options: &ConnectOptions,
     handshake: &Handshake,
-    tls: bool,
 ) -> Result<String, WireError> {
+    let tls = channel.is_encrypted();
     let offered = CapabilityFlags::from_bits_truncate(handshake.capabilities);
     let capabilities = capabilities(tls) & offered;
     let required = CapabilityFlags::CLIENT_PROTOCOL_41 | CapabilityFlags::CLIENT_PLUGIN_AUTH;

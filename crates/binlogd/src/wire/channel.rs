@@ -55,6 +55,11 @@ impl Channel {
         }
     }
 
+    /// Whether nobody on the path can read along. The only thing that may decide about a password in clear.
+    pub(super) fn is_encrypted(&self) -> bool {
+        matches!(self.transport, Transport::Tls(_))
+    }
+
     /// Whether bytes have arrived that no message has used.
     pub(super) fn has_leftover(&self) -> bool {
         self.start < self.buffer.len()

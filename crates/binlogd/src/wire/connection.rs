@@ -56,17 +56,36 @@ impl fmt::Debug for Connection {
 impl Connection {
     /// Connects and authenticates. Each later wait for an answer may take `connect_timeout` too, until
     /// [`set_timeout`](Self::set_timeout) says otherwise.
+    ///
+    /// With [`TlsMode::Preferred`] a server that offers TLS, but none that we can speak, is connected to once more
+    /// without it.
     pub fn connect(options: &ConnectOptions) -> Result<Self, WireError> {
-        let whole = options.connect_timeout;
-        let deadline = Deadline::after(whole);
+        let deadline = Deadline::after(options.connect_timeout);
+        match Self::open(options, options.tls.mode, deadline) {
+            Err(WireError::Tls(TlsError::Refused(reason))) if options.tls.mode == TlsMode::Preferred => {
+                tracing::warn!(
+                    host = options.host,
+                    port = options.port,
+                    reason,
+                    "no TLS with this server; going on in clear"
+                );
+                Self::open(options, TlsMode::Disabled, deadline)
+            }
+            other => other,
+        }
+    }
+
+    fn open(options: &ConnectOptions, mode: TlsMode, deadline: Deadline) -> Result<Self, WireError> {
         let socket = dial(&options.host, options.port, deadline)?;
         let mut channel = Channel::new(Transport::Plain(socket), Patience::Until(deadline));
         let handshake = receive_handshake(&mut channel)?;
-
-        let (mut channel, tls_version) = encrypt(channel, options, &handshake)?;
-        let auth_plugin =
-            authenticate::authenticate(&mut channel, options, &handshake, tls_version.is_some())?;
-        channel.patience = Patience::EachWait(whole);
+        let (mut channel, tls_version) = match (mode, authenticate::offers_tls(&handshake)) {
+            (TlsMode::Disabled, _) | (TlsMode::Preferred, false) => (channel, None),
+            (_, true) => encrypt(channel, options, &handshake)?,
+            (_, false) => return Err(TlsError::NotOffered.into()),
+        };
+        let auth_plugin = authenticate::authenticate(&mut channel, options, &handshake)?;
+        channel.patience = Patience::EachWait(options.connect_timeout);
         Ok(Self { channel, handshake, auth_plugin, tls_version })
     }
 
@@ -130,6 +149,12 @@ impl Connection {
         Ok(())
     }
 
+    /// Ends the session in good order, so that the server does not count an aborted connection. Dropping it ends it too.
+    pub fn close(mut self) {
+        // The session is over either way.
+        let _ = self.channel.send_command(&packet::command::quit(), "closing the session");
+    }
+
     /// Sends a binlog dump command and hands over the stream of its answer, framing and all.
     ///
     /// The first packet of the answer carries sequence number 1. An error of the server comes as an ERR packet in it.
@@ -149,18 +174,12 @@ fn receive_handshake(channel: &mut Channel) -> Result<Handshake, WireError> {
     Handshake::parse(&message).map_err(|error| WireError::protocol(DURING, error))
 }
 
-/// Switches to TLS where the options and the server want it; gives the version that was agreed on.
+/// Switches to TLS; gives the version that was agreed on.
 fn encrypt(
     mut channel: Channel,
     options: &ConnectOptions,
     handshake: &Handshake,
 ) -> Result<(Channel, Option<&'static str>), WireError> {
-    match options.tls.mode {
-        TlsMode::Disabled => return Ok((channel, None)),
-        TlsMode::Preferred if !authenticate::offers_tls(handshake) => return Ok((channel, None)),
-        _ if !authenticate::offers_tls(handshake) => return Err(TlsError::NotOffered.into()),
-        _ => {}
-    }
     let session = tls::new_session(&options.tls, &options.host)?;
     // Bytes that arrived in clear must not be taken for encrypted ones later: somebody on the path could have put
     // them there.

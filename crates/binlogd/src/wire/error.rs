@@ -124,7 +124,9 @@ pub enum TlsError {
     },
     /// The two sides have no protocol version or cipher in common, or the server refused our certificate.
     #[error(
-        "the TLS handshake failed: {0}; TLS 1.2 or 1.3 and a client certificate that the server trusts, if it asks for one, are needed"
+        "the TLS handshake failed: {0}; the server must speak TLS 1.2 or 1.3 with an ECDHE key exchange (MySQL built \
+         with yaSSL or OpenSSL 1.0 does not: set `tls` to \"disabled\" for it), and trust our certificate if it asks \
+         for one (`tls_cert`, `tls_key`)"
     )]
     Refused(String),
     /// The handshake broke off or the encrypted stream was damaged.
@@ -206,9 +208,10 @@ impl TlsError {
                 presented,
             }) => Self::WrongName { host: expected.to_str().into_owned(), reason: names(presented) },
             rustls::Error::InvalidCertificate(reason) => Self::Untrusted(certificate_reason(reason)),
-            rustls::Error::AlertReceived(_) | rustls::Error::PeerIncompatible(_) => {
-                Self::Refused(error.to_string())
-            }
+            // yaSSL answers with a version that it knows, TLS 1.1, and rustls takes that for damage.
+            rustls::Error::InvalidMessage(rustls::InvalidMessage::UnknownProtocolVersion)
+            | rustls::Error::AlertReceived(_)
+            | rustls::Error::PeerIncompatible(_) => Self::Refused(error.to_string()),
             _ => Self::Broken(error.to_string()),
         }
     }
@@ -271,6 +274,16 @@ mod tests {
         assert!(WireError::from(TlsError::NotOffered).is_permanent());
         assert!(!WireError::from(TlsError::Broken("x".into())).is_permanent());
         assert!(!WireError::Closed { during: "x" }.is_permanent());
+    }
+
+    #[test]
+    fn a_server_without_tls_1_2_is_told_from_a_broken_connection() {
+        let sorted = |error| WireError::from_io("x", io::Error::new(io::ErrorKind::InvalidData, error));
+        let old = rustls::Error::InvalidMessage(rustls::InvalidMessage::UnknownProtocolVersion);
+        assert!(matches!(sorted(old), WireError::Tls(TlsError::Refused(_))));
+        let alert = rustls::Error::AlertReceived(rustls::AlertDescription::HandshakeFailure);
+        assert!(matches!(sorted(alert), WireError::Tls(TlsError::Refused(_))));
+        assert!(matches!(sorted(rustls::Error::DecryptError), WireError::Tls(TlsError::Broken(_))));
     }
 
     #[test]

@@ -95,14 +95,63 @@ mod tests {
 
     use super::*;
 
-    /// A key of MySQL 8.0 (public_key.pem of a throw-away server).
-    const KEY: &[u8] = b"-----BEGIN PUBLIC KEY-----
-MIIBIjANBgkqhkiG9w0BAQEFAAOCAQ8AMIIBCgKCAQEA0000000000000000000000000000000000000000000000000000000000000000
+    /// The public_key.pem that a throw-away MySQL 9.7 generated.
+    const KEY: &str = "-----BEGIN PUBLIC KEY-----
+MIIBIjANBgkqhkiG9w0BAQEFAAOCAQ8AMIIBCgKCAQEAsnvEeP+3cfd0IpLqVjKu
+KZ7yNC6CUzU3pBuYv3ygmoktYLNCwaPJv6BOKONOdCh8h44V5MGDZnfPu8X2ru4g
+16kyC9enp3tgVFoxkVYk9YIpB6gTj7zIvEX0hWfEF1/rjt+XWewQiKBdjivTeouC
+Pm+oFbiVdl2ittRizhx6sb35PeV4X0uY9sgC7nIHXGHy2Cq9WATKqgNFekZuOpNJ
+siU6MdbWr5lyTMiBQV+ElOcUC/2/bWI3N/O7SygdgyidZfK+8JS27t9E63guRoWv
+/aaBiF3Ul/vUIB6wAS9FeoimNb+72BhU3U8S5TBev7Kdwt6XRbyByu7G0TzL6Ge8
+sQIDAQAB
 -----END PUBLIC KEY-----
 ";
 
+    /// Length of the modulus of `KEY`, in bytes.
+    const MODULUS: usize = 256;
+
     #[test]
-    fn placeholder() {
-        assert!(check(KEY, 10).is_err());
+    fn a_servers_key_is_good_for_passwords_that_fit() {
+        assert_eq!(check(KEY.as_bytes(), MODULUS - OAEP_BYTES), Ok(()));
+        mysql_common::crypto::encrypt(&[b'x'; MODULUS - OAEP_BYTES], KEY.as_bytes()).unwrap();
+        assert!(check(KEY.as_bytes(), MODULUS - OAEP_BYTES + 1).is_err());
+    }
+
+    #[test]
+    fn what_is_no_key_is_refused() {
+        assert!(check(b"", 9).is_err());
+        assert!(check(b"-----BEGIN PUBLIC KEY-----\n-----END PUBLIC KEY-----", 9).is_err());
+        assert!(check(&vec![b'-'; PEM_BYTES_MAX + 1], 9).is_err());
+        // SEQUENCE { SEQUENCE {}, BIT STRING { SEQUENCE { INTEGER 0, INTEGER 0 } } }
+        let zeros = "-----BEGIN PUBLIC KEY-----\nMA8wAAMLADAIAgEAAgMAAAA=\n-----END PUBLIC KEY-----";
+        assert!(check(zeros.as_bytes(), 9).is_err());
+    }
+
+    #[test]
+    fn every_key_cut_short_is_refused() {
+        let body: String = KEY.lines().filter(|line| !line.starts_with('-')).collect();
+        // Whole groups of four characters, so that the base64 stays valid and the DER is what is cut.
+        for end in (0..body.len() - 4).step_by(4) {
+            let cut = format!("-----BEGIN PUBLIC KEY-----\n{}\n-----END PUBLIC KEY-----", &body[..end]);
+            assert!(check(cut.as_bytes(), 9).is_err(), "cut at {end}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_key_that_passes_does_not_break_the_encryption(
+            changes in proptest::collection::vec((28_usize..420, "[A-Za-z0-9+/]"), 1..4),
+            message in 1_usize..250,
+        ) {
+            let mut key = KEY.to_owned();
+            for (at, character) in changes {
+                if key.as_bytes()[at] != b'\n' {
+                    key.replace_range(at..=at, &character);
+                }
+            }
+            if check(key.as_bytes(), message).is_ok() {
+                let _ = mysql_common::crypto::encrypt(&vec![b'x'; message], key.as_bytes());
+            }
+        }
     }
 }

@@ -107,11 +107,11 @@ impl Transport {
         }
     }
 
-    /// Decrypted bytes that a read gives without the socket becoming readable.
+    /// Whether a read may give bytes without the socket becoming readable.
     pub(super) fn has_buffered(&self) -> bool {
         match self {
             Self::Plain(_) => false,
-            Self::Tls(stream) => stream.buffered > 0,
+            Self::Tls(stream) => stream.buffered > 0 || !stream.unfed.is_empty(),
         }
     }
 }
@@ -140,11 +140,17 @@ fn write_all_plain(socket: &mut TcpStream, mut bytes: &[u8], patience: Patience)
     Ok(())
 }
 
+/// Size of the buffer for ciphertext, in bytes: two records. rustls by itself would ask the socket for 4 KiB at a time.
+const CIPHERTEXT_BYTES: usize = 32 << 10;
+
 /// A rustls session over a non-blocking socket.
 #[derive(Debug)]
 pub(super) struct TlsStream {
     socket: TcpStream,
     session: ClientConnection,
+    ciphertext: Box<[u8]>,
+    /// The part of `ciphertext` that the session has not taken yet.
+    unfed: std::ops::Range<usize>,
     /// Decrypted bytes in `session` that no read has taken yet.
     buffered: usize,
 }
@@ -156,7 +162,8 @@ impl TlsStream {
         session: ClientConnection,
         patience: Patience,
     ) -> io::Result<Self> {
-        let mut stream = Self { socket, session, buffered: 0 };
+        let ciphertext = vec![0; CIPHERTEXT_BYTES].into_boxed_slice();
+        let mut stream = Self { socket, session, ciphertext, unfed: 0..0, buffered: 0 };
         while stream.session.is_handshaking() {
             stream.flush(patience)?;
             if !stream.session.is_handshaking() {
@@ -169,8 +176,8 @@ impl TlsStream {
                     wait(stream.socket.as_fd(), PollFlags::IN, patience)?;
                 }
                 Err(error) => {
-                    // Tell the peer why, as far as the socket takes it; the error itself matters more.
-                    let _ = stream.session.write_tls(&mut stream.socket);
+                    // Tells the peer why.
+                    stream.answer();
                     return Err(error);
                 }
             }
@@ -208,13 +215,27 @@ impl TlsStream {
 
     /// Takes ciphertext from the socket and decrypts it. False when the peer has closed the connection.
     fn receive(&mut self) -> io::Result<bool> {
-        let received = self.session.read_tls(&mut self.socket)?;
+        if self.unfed.is_empty() {
+            let received = self.socket.read(&mut self.ciphertext)?;
+            self.unfed = 0..received;
+        }
+        let fed = self.session.read_tls(&mut &self.ciphertext[self.unfed.clone()])?;
+        self.unfed.start += fed;
         let state = self
             .session
             .process_new_packets()
             .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
         self.buffered = state.plaintext_bytes_to_read();
-        Ok(received > 0)
+        self.answer();
+        Ok(fed > 0)
+    }
+
+    /// Sends what the TLS protocol itself has to say, such as the answer to a key update, as far as the socket takes it.
+    /// The rest goes out with the next write, and a broken socket shows at the next read.
+    fn answer(&mut self) {
+        if self.session.wants_write() {
+            let _ = self.session.write_tls(&mut self.socket);
+        }
     }
 
     fn write_all(&mut self, mut bytes: &[u8], patience: Patience) -> io::Result<()> {

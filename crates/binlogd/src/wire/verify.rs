@@ -114,3 +114,60 @@ impl ServerCertVerifier for TrustChain {
         self.algorithms.supported_schemes()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+    use rustls::pki_types::pem::PemObject;
+
+    use super::*;
+    use crate::wire::TlsError;
+
+    /// Self-signed, ECDSA P-256, X.509 version 1, as `openssl x509 -req -signkey` makes it without extensions.
+    const VERSION_1: &[u8] = b"-----BEGIN CERTIFICATE-----
+MIIBFDCBuwIUUhJqSXPq/fP+0hJxHTT0RREPRDEwCgYIKoZIzj0EAwIwDTELMAkG
+A1UEAwwCdjEwHhcNMjYxMTIxMDczMjMxWhcNMzYxMTE4MDczMjMxWjANMQswCQYD
+VQQDDAJ2MTBZMBMGByqGSM49AgEGCCqGSM49AwEHA0IABOMWsU3z7PaDoiICqCA4
+lcyCE8v6FbPBDfOJZXidMWMbB/XgwseJZybXOHbhPlnkgySrOp5S+zKRrT9JZGL0
+X1IwCgYIKoZIzj0EAwIDSAAwRQIgA2HRknYT+VB3LlAV26HtrQkarapelsQi4abT
+h6c9GbYCIQCwFljtI/BIcA0POp4qwnpf4iP1tR8xIex2EVsLt9T4iw==
+-----END CERTIFICATE-----
+";
+
+    /// What `verify-ca` says to a certificate when `authority` is the only one trusted.
+    fn verdict(authority: &CertificateDer<'_>, certificate: &CertificateDer<'_>) -> Result<(), String> {
+        let mut roots = RootCertStore::empty();
+        roots.add(authority.clone().into_owned()).unwrap();
+        let verifier = TrustChain::new(roots, &rustls::crypto::ring::default_provider());
+        let name = ServerName::try_from("any.example").unwrap();
+        let verified = verifier.verify_server_cert(certificate, &[], &name, &[], UnixTime::now());
+        verified.map(drop).map_err(|error| TlsError::from_rustls(&error).to_string())
+    }
+
+    fn authority() -> CertifiedIssuer<'static, KeyPair> {
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_certificate_of_the_authority_is_trusted_under_any_name() {
+        let authority = authority();
+        let params = CertificateParams::new(vec!["db.example".to_owned()]).unwrap();
+        let certificate = params.signed_by(&KeyPair::generate().unwrap(), &authority).unwrap();
+        assert_eq!(verdict(authority.der(), certificate.der()), Ok(()));
+        let shown = verdict(self::authority().der(), certificate.der()).unwrap_err();
+        assert!(shown.contains("tls_ca"), "{shown}");
+    }
+
+    #[test]
+    fn certificates_that_cannot_be_verified_come_with_advice() {
+        let version_1 = CertificateDer::from_pem_slice(VERSION_1).unwrap();
+        let shown = verdict(&version_1, &version_1).unwrap_err();
+        assert!(shown.contains("version 1") && shown.contains("\"required\""), "{shown}");
+
+        let authority = authority();
+        let shown = verdict(authority.der(), authority.der()).unwrap_err();
+        assert!(shown.contains("authority's own certificate"), "{shown}");
+    }
+}

@@ -1,9 +1,14 @@
 //! Real servers for integration tests, started by the project's `scripts/servers`.
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its own part of this module")]
 
+pub mod tap;
+
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+use binlogd::wire::{ConnectOptions, TlsMode, TlsOptions};
 
 /// A server in a temporary folder, stopped and removed when dropped.
 pub struct Server {
@@ -90,6 +95,18 @@ impl Drop for Server {
     fn drop(&mut self) {
         // A test that fails must not leave a server behind; whether this works no longer matters to it.
         let _ = script().arg("stop").arg(self.dir.path()).arg("--kill").output();
+    }
+}
+
+/// How to reach a server by TCP. The time allowed is long, because tests run side by side on small machines.
+pub fn connect_options(server: &Server, user: &str, password: &str, mode: TlsMode) -> ConnectOptions {
+    ConnectOptions {
+        host: server.env("HOST").to_owned(),
+        port: server.port(),
+        user: user.to_owned(),
+        password: password.into(),
+        connect_timeout: Duration::from_secs(30),
+        tls: TlsOptions { mode, ..TlsOptions::default() },
     }
 }
 

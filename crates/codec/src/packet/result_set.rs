@@ -169,12 +169,15 @@ fn column_name(message: &[u8]) -> Result<String, MalformedPacket> {
     Ok(printable(name, COLUMN_NAME_BYTES_MAX))
 }
 
+/// One row. Where it ends before its columns do, the rest is NULL: MySQL 5.7 and early 8.0 leave out the last column
+/// of SHOW SLAVE HOSTS for a replica without a UUID (`show_slave_hosts` in sql/rpl_master.cc).
 fn text_row(message: &[u8], cells: usize) -> Result<Vec<Option<Vec<u8>>>, MalformedPacket> {
     let mut cursor = Cursor::new(message);
     let mut row = Vec::with_capacity(cells);
-    for _ in 0..cells {
+    while row.len() < cells && !cursor.is_empty() {
         row.push(cursor.length_encoded_string("a value of the row")?.map(<[u8]>::to_vec));
     }
+    row.resize(cells, None);
     if cursor.is_empty() { Ok(row) } else { Err(cursor.malformed("the end of the row")) }
 }
 
@@ -222,6 +225,12 @@ mod tests {
         assert_eq!(set.get(1, "POSITION"), Some("42"));
         assert_eq!(set.get(2, "File"), None);
         assert_eq!(set.get(0, "absent"), None);
+    }
+
+    #[test]
+    fn a_row_without_its_last_column() {
+        let set = rows(&[b"\x02", &column("Server_id"), &column("Slave_UUID"), EOF, b"\x017", EOF]);
+        assert_eq!(set.rows, [[Some(b"7".to_vec()), None]]);
     }
 
     #[test]

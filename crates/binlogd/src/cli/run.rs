@@ -1,0 +1,23 @@
+//! `binlogd run`: receive until told to stop.
+
+use super::run_args::RunArgs;
+use super::{EXIT_OK, EXIT_PROBLEM, usage_error};
+use std::process::ExitCode;
+
+/// Runs the daemon in the foreground.
+pub fn execute(args: &RunArgs) -> ExitCode {
+    let loaded = match args.load() {
+        Ok(loaded) => loaded,
+        Err(error) => return usage_error(&error),
+    };
+    for warning in &loaded.warnings {
+        eprintln!("warning: {warning}");
+    }
+    match crate::daemon::run(loaded.config, &|| args.load()) {
+        Ok(()) => ExitCode::from(EXIT_OK),
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::from(EXIT_PROBLEM)
+        }
+    }
+}

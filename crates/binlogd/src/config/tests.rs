@@ -1,0 +1,464 @@
+//! Whole configurations: every key, and every error with its whole message.
+
+use std::path::Path;
+
+use super::keys::{KEYS, Key, Section};
+use super::password::NotUtf8;
+use super::*;
+use crate::wire::TlsMode;
+
+/// The least that a source needs. Lines 1 to 3 of every text below.
+pub(super) const SOURCE: &str = "[[source]]\nhosts = [\"db1:3306\"]\nuser = \"repl\"\n";
+
+pub(super) fn parse(text: &str) -> Result<Loaded, ConfigError> {
+    Config::parse(text, Path::new("b.toml"), &|name| match name {
+        "SET" => Some(Ok("from-env".to_owned())),
+        "BYTES" => Some(Err(NotUtf8)),
+        _ => None,
+    })
+}
+
+/// The one source of [`SOURCE`] with `lines` below it.
+pub(super) fn source(lines: &str) -> SourceConfig {
+    let loaded = parse(&format!("{SOURCE}{lines}")).unwrap_or_else(|error| panic!("{lines}: {error}"));
+    loaded.config.sources.into_iter().next().unwrap()
+}
+
+fn errors(text: &str) -> String {
+    parse(text).expect_err(text).to_string()
+}
+
+/// The message about line 4, which is `line` below [`SOURCE`].
+pub(super) fn error(line: &str) -> String {
+    errors(&format!("{SOURCE}{line}\n"))
+}
+
+/// The defaults, spelled out once more, so that none changes unnoticed.
+pub(super) fn defaults() -> Config {
+    Config {
+        data_dir: "./data".into(),
+        admin: AdminConfig { listen: Some("127.0.0.1:9306".parse().unwrap()) },
+        log: LogConfig { level: LogLevel::Info, format: LogFormat::Text },
+        sources: vec![SourceConfig {
+            name: "default".to_owned(),
+            hosts: vec![HostPort { host: "127.0.0.1".to_owned(), port: 3306 }],
+            user: "repl".to_owned(),
+            password: Secret::default(),
+            server_id: None,
+            start: Start::Resume,
+            fsync_mode: FsyncMode::SyncThenAcknowledge,
+            fsync_interval: Duration::from_secs(1),
+            semi_sync: true,
+            heartbeat_period: Duration::from_secs(5),
+            net_read_timeout: Duration::from_secs(15),
+            connect_timeout: Duration::from_secs(10),
+            backoff_min: Duration::from_millis(100),
+            backoff_max: Duration::from_secs(30),
+            tls: TlsOptions { mode: TlsMode::Preferred, ca: None, cert: None, key: None },
+            on_gap: OnGap::Stop,
+        }],
+    }
+}
+
+#[test]
+fn reads_every_key() {
+    let text = r#"
+        data_dir = "/var/lib/binlogd"
+        [admin]
+        listen = "[::1]:1"
+        [log]
+        level = "trace"
+        format = "json"
+        [[source]]
+        name = "orders-1"
+        hosts = ["db1", "db2:3307", "[::1]:3308"]
+        user = "replica"
+        password = "pä ss"
+        server_id = 4294967295
+        start = "file:binlog.000007:1234"
+        fsync_mode = 0
+        fsync_interval = "10ms"
+        semi_sync = false
+        heartbeat_period = "1m30s"
+        net_read_timeout = "2h"
+        connect_timeout = "3s"
+        backoff_min = "1s"
+        backoff_max = "1s"
+        tls = "required"
+        on_gap = "record"
+    "#;
+    let host = |host: &str, port| HostPort { host: host.to_owned(), port };
+    let expected = Config {
+        data_dir: "/var/lib/binlogd".into(),
+        admin: AdminConfig { listen: Some("[::1]:1".parse().unwrap()) },
+        log: LogConfig { level: LogLevel::Trace, format: LogFormat::Json },
+        sources: vec![SourceConfig {
+            name: "orders-1".to_owned(),
+            hosts: vec![host("db1", 3306), host("db2", 3307), host("::1", 3308)],
+            user: "replica".to_owned(),
+            password: Secret::new("pä ss"),
+            server_id: Some(u32::MAX),
+            start: Start::File { name: "binlog.000007".to_owned(), position: 1234 },
+            fsync_mode: FsyncMode::WriteThenAcknowledge,
+            fsync_interval: Duration::from_millis(10),
+            semi_sync: false,
+            heartbeat_period: Duration::from_secs(90),
+            net_read_timeout: Duration::from_secs(7200),
+            connect_timeout: Duration::from_secs(3),
+            backoff_min: Duration::from_secs(1),
+            backoff_max: Duration::from_secs(1),
+            tls: TlsOptions { mode: TlsMode::Required, ca: None, cert: None, key: None },
+            on_gap: OnGap::Record,
+        }],
+    };
+    assert_eq!(parse(text).unwrap().config, expected);
+    assert_eq!(expected.sources[0].hosts[2].to_string(), "[::1]:3308");
+    assert_eq!(
+        parse(&format!("admin = {{ listen = \"off\" }}\n{SOURCE}")).unwrap().config.admin.listen,
+        None
+    );
+    assert_eq!(source("start = \"gtid:0-1-100\"").start, Start::Gtid("0-1-100".to_owned()));
+    assert_eq!(source("start = \"earliest\"").start, Start::Earliest);
+    assert_eq!(source("start = \"latest\"").start, Start::Latest);
+    assert_eq!(source("tls = \"verify-full\"").tls.mode, TlsMode::VerifyFull);
+}
+
+#[test]
+fn every_limit_is_inclusive_and_one_beyond_is_refused() {
+    for key in KEYS.iter().filter(|key| key.section == Section::Source) {
+        let keys::Kind::Duration { min, max } = key.kind else { continue };
+        let tick = Duration::from_millis(1);
+        let with = |value: Duration| {
+            // Companions far away, so that only the key's own range speaks.
+            let companions = match key.name {
+                "heartbeat_period" => "net_read_timeout = \"24h\"\n",
+                "net_read_timeout" => "heartbeat_period = \"100ms\"\n",
+                "backoff_min" => "backoff_max = \"1h\"\n",
+                "backoff_max" => "backoff_min = \"10ms\"\n",
+                _ => "",
+            };
+            parse(&format!("{SOURCE}{} = \"{}\"\n{companions}", key.name, duration::format(value)))
+        };
+        assert!(with(min).is_ok() && with(max).is_ok(), "{}", key.name);
+        for beyond in [min - tick, max + tick] {
+            let expected = format!(
+                "b.toml:4:{}: {} = \"{}\": must be {}",
+                key.name.len() + 4,
+                key.name,
+                duration::format(beyond),
+                key.allowed()
+            );
+            assert_eq!(with(beyond).unwrap_err().to_string(), expected);
+        }
+    }
+}
+
+#[test]
+fn every_wrong_value_is_named_with_what_is_allowed() {
+    for (line, message) in [
+        (
+            "fsync_mode = 2",
+            "fsync_mode = 2: must be one of 0 (written: survives a crash of binlogd, not of its machine), 1 (synced by fdatasync: survives both)",
+        ),
+        (
+            "fsync_mode = true",
+            "fsync_mode = true: must be one of 0 (written: survives a crash of binlogd, not of its machine), 1 (synced by fdatasync: survives both)",
+        ),
+        (
+            "fsync_interval = 1",
+            "fsync_interval = 1: has no unit: write 1s for seconds, 1ms for milliseconds, 1m for minutes or 1h for hours",
+        ),
+        (
+            "fsync_interval = \"1\"",
+            "fsync_interval = \"1\": has no unit: write 1s for seconds, 1ms for milliseconds, 1m for minutes or 1h for hours",
+        ),
+        (
+            "fsync_interval = 1.5",
+            "fsync_interval = a float: is not a duration: write a number and a unit, such as 5s, 250ms, 1m30s or 2h",
+        ),
+        (
+            "connect_timeout = \"5 sec\"",
+            "connect_timeout = \"5 sec\": is not a duration: write a number and a unit, such as 5s, 250ms, 1m30s or 2h",
+        ),
+        (
+            "connect_timeout = \"5sec\"",
+            "connect_timeout = \"5sec\": has the unknown unit \"sec\": the units are h, m, s and ms",
+        ),
+        ("semi_sync = \"yes\"", "semi_sync = \"yes\": must be true or false"),
+        ("semi_sync = \"true\"", "semi_sync = \"true\": must be true or false"),
+        ("server_id = 0", "server_id = 0: must be a whole number from 1 to 4294967295"),
+        ("server_id = 4294967296", "server_id = 4294967296: must be a whole number from 1 to 4294967295"),
+        ("server_id = -1", "server_id = -1: must be a whole number from 1 to 4294967295"),
+        ("server_id = \"7\"", "server_id = \"7\": must be a whole number from 1 to 4294967295"),
+        (
+            "name = \"../x\"",
+            "name = \"../x\": must be 1 to 64 of the characters A-Z a-z 0-9 _ . - and not begin with a dot",
+        ),
+        (
+            "name = 7",
+            "name = 7: must be 1 to 64 of the characters A-Z a-z 0-9 _ . - and not begin with a dot",
+        ),
+        (
+            "start = \"newest\"",
+            "start = \"newest\": must be resume, earliest, latest, gtid:<set> or file:<name>:<position>",
+        ),
+        ("start = 4", "start = 4: must be resume, earliest, latest, gtid:<set> or file:<name>:<position>"),
+        (
+            "start = \"file:binlog.000001\"",
+            "start = \"file:binlog.000001\": lacks the position: write file:<name>:<position>",
+        ),
+        (
+            "start = \"file:a/b:4\"",
+            "start = \"file:a/b:4\": needs the bare name of a binlog file, as in file:binlog.000042:4",
+        ),
+        (
+            "start = \"file:b.1:3\"",
+            "start = \"file:b.1:3\": needs a position of at least 4, which is where the first event of a file stands",
+        ),
+        (
+            "start = \"gtid:\"",
+            "start = \"gtid:\": holds no transaction: to begin with the oldest file, write earliest",
+        ),
+        (
+            "tls = \"on\"",
+            "tls = \"on\": must be one of disabled (never), preferred (where the server offers it), required (always, the certificate unchecked), verify-ca (always, the certificate from a trusted authority), verify-full (as verify-ca, and it names the host)",
+        ),
+        (
+            "on_gap = \"skip\"",
+            "on_gap = \"skip\": must be one of stop (wait for an operator), record (record what is missing and go on from the oldest file)",
+        ),
+        ("password_env = 3", "password_env is a whole number: it must be a text in quotes"),
+    ] {
+        let column = line.find('=').unwrap() + 3;
+        assert_eq!(error(line), format!("b.toml:4:{column}: {message}"), "{line}");
+    }
+    assert!(
+        error("start = \"gtid:0-1\"")
+            .starts_with("b.toml:4:9: start = \"gtid:0-1\": is not a GTID set: \"0-1\" is not")
+    );
+}
+
+#[test]
+fn hosts_and_user_are_needed_and_checked_one_by_one() {
+    for (text, message) in [
+        ("[[source]]\nuser = \"u\"", "b.toml:1:1: [[source]] lacks hosts: add hosts = [\"127.0.0.1:3306\"]"),
+        ("[[source]]\nhosts = [\"a\"]", "b.toml:1:1: [[source]] lacks user: add user = \"repl\""),
+        (
+            "[[source]]\nuser = \"\"\nhosts = [\"a\"]",
+            "b.toml:2:8: user = \"\": must be a text that is not empty",
+        ),
+        (
+            "[[source]]\nuser = \"u\"\nhosts = []",
+            "b.toml:3:9: hosts = []: must be a list of \"host:port\", such as [\"db1:3306\", \"[::1]:3306\"]",
+        ),
+        (
+            "[[source]]\nuser = \"u\"\nhosts = \"db1\"",
+            "b.toml:3:9: hosts = \"db1\": must be a list of \"host:port\", such as [\"db1:3306\", \"[::1]:3306\"]",
+        ),
+        (
+            "[[source]]\nuser = \"u\"\nhosts = [\"db1\", \"db1:3306\", 5, \"db2:x\"]",
+            "b.toml:3:17: hosts = \"db1:3306\": is listed twice\n\
+             b.toml:3:29: hosts = 5: must be a list of \"host:port\", such as [\"db1:3306\", \"[::1]:3306\"]\n\
+             b.toml:3:32: hosts = \"db2:x\": has a port that is not a number",
+        ),
+        (
+            "[[source]]\nuser = \"u\"\nhosts = [\"mysql://u:secret@db1:3306\"]",
+            "b.toml:3:10: hosts = \"mysql://u:***@db1:3306\": is not host:port alone: user and password have keys of their own",
+        ),
+    ] {
+        assert_eq!(errors(text), message, "{text}");
+    }
+}
+
+#[test]
+fn the_other_sections_are_checked_too() {
+    for (text, message) in [
+        ("data_dir = \"\"", "b.toml:1:12: data_dir = \"\": must be a path"),
+        ("data_dir = 5", "b.toml:1:12: data_dir = 5: must be a path"),
+        (
+            "[admin]\nlisten = \"9306\"",
+            "b.toml:2:10: listen = \"9306\": must be an IP address and port, such as 127.0.0.1:9306 or [::1]:9306, or off",
+        ),
+        (
+            "[log]\nformat = \"xml\"",
+            "b.toml:2:10: format = \"xml\": must be one of text (one readable line a message), json (one JSON object a line)",
+        ),
+        ("admin = 5", "b.toml:1:1: admin is a whole number: write it as [admin]"),
+        ("[[log]]", "b.toml:1:3: log is a list: write it as [log]"),
+    ] {
+        assert_eq!(errors(&format!("{text}\n{SOURCE}")), message, "{text}");
+    }
+    assert!(
+        errors("[log]\nlevel = \"verbose\"\n")
+            .contains("must be one of error (what needs an operator), warn")
+    );
+    assert_eq!(errors(""), "b.toml: there is no [[source]]: add one table for each server to copy");
+    assert_eq!(
+        errors("[source]\nhosts = [\"a\"]\nuser = \"u\""),
+        "b.toml:1:2: write [[source]], with two brackets on each side: there may be several"
+    );
+    assert_eq!(
+        errors("source = [5]"),
+        "b.toml: there is no [[source]]: add one table for each server to copy".replace(
+            "b.toml: there",
+            "b.toml:1:11: source holds a whole number: write each source as a [[source]] table\nb.toml: there"
+        )
+    );
+}
+
+#[test]
+fn unknown_keys_come_with_a_suggestion_and_the_known_ones() {
+    let source_keys: Vec<&str> = Section::Source.keys().map(|key: &Key| key.name).collect();
+    let allowed = format!("Allowed: {}", source_keys.join(", "));
+    for (line, hint) in [
+        ("host = [\"a\"]", "did you mean hosts? "),
+        ("heartbeat = \"5s\"", "did you mean heartbeat_period? "),
+        ("net_read_time_out = \"5s\"", "did you mean net_read_timeout? "),
+        ("fsync-mode = 1", "did you mean fsync_mode? "),
+        ("listen = \"off\"", "it belongs to [admin]. "),
+        ("data_dir = \"x\"", "it belongs to the top level. "),
+        ("colour = \"blue\"", ""),
+    ] {
+        let key = line.split(' ').next().unwrap();
+        assert_eq!(error(line), format!("b.toml:4:1: unknown key {key} in [[source]]: {hint}{allowed}"));
+    }
+    assert_eq!(
+        errors(&format!("fsync_mode = 1\n[logs]\nlevel = \"info\"\n{SOURCE}[[sources]]\n")),
+        "b.toml:1:1: unknown key fsync_mode in the top level: it belongs to [[source]]. Allowed: data_dir, [admin], [log], [[source]]\n\
+         b.toml:2:2: unknown key logs in the top level: did you mean [log]? Allowed: data_dir, [admin], [log], [[source]]\n\
+         b.toml:7:3: unknown key sources in the top level: did you mean [[source]]? Allowed: data_dir, [admin], [log], [[source]]"
+    );
+}
+
+#[test]
+fn every_error_is_reported_at_once_in_the_order_of_the_file() {
+    let text = "[[source]]\nuser = 5\nfsync_mode = 9\nbogus = 1\ntls = \"x\"\n[admin]\nlisten = 1\n";
+    let lines: Vec<String> =
+        errors(text).lines().map(|line| line.split(": ").next().unwrap().to_owned()).collect();
+    assert_eq!(lines, ["b.toml:1:1", "b.toml:2:8", "b.toml:3:14", "b.toml:4:1", "b.toml:5:7", "b.toml:7:10"]);
+}
+
+#[test]
+fn syntax_errors_have_a_place_and_never_quote_the_line() {
+    for text in [
+        "password = SECRET\n",
+        "password = \"SECRET\n",
+        "password = \"SECRET\\q\"\n",
+        "password = 'SECRET' 'SECRET'\n",
+        "password = \"SECRET\"\npassword = \"SECRET\"\n",
+        "SECRET\n",
+        "[[source]\npassword = \"SECRET\"\n",
+    ] {
+        let message = errors(&format!("\n{text}"));
+        for line in message.lines() {
+            assert!(line.starts_with("b.toml:") && line.contains(": not valid TOML: "), "{message}");
+        }
+        assert!(!message.contains("SECRET"), "{message}");
+    }
+}
+
+#[test]
+fn relations_between_durations() {
+    for (lines, message) in [
+        (
+            "net_read_timeout = \"5s\"",
+            "b.toml:4:20: net_read_timeout = \"5s\" must exceed heartbeat_period (default 5s): a source with nothing to send would count as lost between two heartbeats",
+        ),
+        (
+            "heartbeat_period = \"20s\"",
+            "b.toml:4:20: net_read_timeout (default 15s) must exceed heartbeat_period = \"20s\": a source with nothing to send would count as lost between two heartbeats",
+        ),
+        (
+            "backoff_max = \"1s\"\nbackoff_min = \"2s\"",
+            "b.toml:4:15: backoff_max = \"1s\" must not be below backoff_min = \"2s\": the longest pause cannot be shorter than the first one",
+        ),
+    ] {
+        assert_eq!(error(lines), message);
+    }
+    assert_eq!(source("net_read_timeout = \"5001ms\"").net_read_timeout, Duration::from_millis(5001));
+}
+
+#[test]
+fn names_and_server_ids_are_unique() {
+    let two = |first: &str, second: &str| format!("{SOURCE}{first}\n{SOURCE}{second}\n");
+    assert_eq!(
+        errors(&two("", "")),
+        "b.toml:5:1: name = \"default\" is taken by the source at b.toml:1:1: give each [[source]] its own name"
+    );
+    assert_eq!(
+        errors(&two("name = \"a\"", "name = \"a\"")),
+        "b.toml:8:8: name = \"a\" is taken by the source at b.toml:4:8: give each [[source]] its own name"
+    );
+    assert_eq!(
+        errors(&two("name = \"a\"\nserver_id = 7", "server_id = 7")),
+        "b.toml:9:13: server_id = 7 is used for db1:3306 already, at b.toml:5:13: each replica of a server needs its own"
+    );
+    assert!(parse(&two("name = \"a\"\nserver_id = 7", "server_id = 8")).is_ok());
+    let elsewhere = two("name = \"a\"\nserver_id = 7", "server_id = 7").replacen("db1", "db2", 1);
+    assert!(parse(&elsewhere).is_ok());
+}
+
+#[test]
+fn a_configuration_that_cannot_be_read_is_one_error() {
+    assert_eq!(
+        Config::load(Path::new("/nonexistent/b.toml")).unwrap_err().to_string(),
+        "/nonexistent/b.toml: the configuration file cannot be read: No such file or directory (os error 2)"
+    );
+}
+
+#[test]
+fn tls_files_must_exist_and_fit_the_mode() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("b.toml");
+    std::fs::write(folder.path().join("a.pem"), "").unwrap();
+    let parse = |lines: &str| Config::parse(&format!("{SOURCE}{lines}"), &config, &|_| None);
+    let at = config.display();
+    for (lines, message) in [
+        (
+            "tls_ca = \"a.pem\"",
+            "4:10: tls_ca is not used while tls is preferred: set tls to verify-ca or verify-full, or remove tls_ca",
+        ),
+        ("tls_cert = \"a.pem\"", "4:12: tls_cert needs tls_key, its private key"),
+        ("tls_key = \"a.pem\"", "4:11: tls_key needs tls_cert, the certificate that it belongs to"),
+        (
+            "tls = \"disabled\"\ntls_cert = \"a.pem\"\ntls_key = \"a.pem\"",
+            "5:12: tls_cert and tls_key are not used while tls is disabled",
+        ),
+        (
+            "tls = \"verify-ca\"\ntls_ca = \"none.pem\"",
+            "5:10: tls_ca = \"none.pem\": cannot be read: No such file or directory (os error 2)",
+        ),
+        ("tls = \"verify-ca\"\ntls_ca = \".\"", "5:10: tls_ca = \".\": is a folder, not a PEM file"),
+        ("tls = \"verify-ca\"\ntls_ca = 1", "5:10: tls_ca = 1: must be a path"),
+    ] {
+        assert_eq!(parse(lines).expect_err(lines).to_string(), format!("{at}:{message}"), "{lines}");
+    }
+    let loaded =
+        parse("tls = \"verify-full\"\ntls_ca = \"a.pem\"\ntls_cert = \"a.pem\"\ntls_key = \"a.pem\"")
+            .unwrap();
+    let file = Some(folder.path().join("a.pem"));
+    assert_eq!(
+        loaded.config.sources[0].tls,
+        TlsOptions { mode: TlsMode::VerifyFull, ca: file.clone(), cert: file.clone(), key: file }
+    );
+    assert!(
+        loaded.warnings[0].to_string().contains("a.pem is a private key and others"),
+        "{:?}",
+        loaded.warnings
+    );
+}
+
+#[test]
+fn a_password_does_not_show_in_debug_output() {
+    let config = parse(&format!("{SOURCE}password = \"hunter2\"\n")).unwrap();
+    assert!(!format!("{config:?}").contains("hunter2"));
+}
+
+proptest::proptest! {
+    #[test]
+    fn any_text_is_read_or_refused_with_reasons(text in "\\PC*|([a-z_]+ ?= ?[\"0-9a-z\\[\\]{}.:-]*\n|\\[+[a-z]+\\]+\n)*") {
+        if let Err(error) = parse(&text) {
+            proptest::prop_assert!(!error.problems.is_empty());
+        }
+    }
+}
