@@ -41,9 +41,12 @@ pub enum Frame<'a> {
         offset: u64,
         /// Length of the whole event.
         event_size: u32,
-        /// The part.
+        /// The part, never empty. It is the last one when it reaches `event_size`.
         bytes: &'a [u8],
     },
+    /// The empty packet that ends an event whose payload is an exact multiple of [`PACKET_PAYLOAD_MAX`]. The event's last
+    /// part came before; this is nothing of it.
+    EmptyPacket,
     /// The source ended the dump in good order (an EOF packet).
     End,
     /// The source ended the dump with an error.
@@ -239,9 +242,12 @@ impl DumpFramer {
         let mut consumed = 0;
         if partial.packet_left == 0 {
             let Some(head) = buffer.first_chunk::<PACKET_HEADER_LEN>() else { return Ok(None) };
+            let missing = u64::from(partial.event_size) - partial.offset;
+            if missing > 0 && buffer.len() == PACKET_HEADER_LEN {
+                return Ok(None);
+            }
             self.check_sequence(head[3])?;
             let len = payload_len(head);
-            let missing = u64::from(partial.event_size) - partial.offset;
             let expected = missing.min(PACKET_PAYLOAD_MAX as u64);
             if len as u64 != expected {
                 return Err(FrameError::Length {
@@ -253,9 +259,14 @@ impl DumpFramer {
             partial.continued = len == PACKET_PAYLOAD_MAX;
             consumed = PACKET_HEADER_LEN;
         }
+        if consumed > 0 && partial.packet_left == 0 {
+            self.partial = Some(partial);
+            self.finish_partial_if_done();
+            return Ok(Some((consumed, Frame::EmptyPacket)));
+        }
         let available = &buffer[consumed..];
         let bytes = &available[..available.len().min(partial.packet_left)];
-        if bytes.is_empty() && consumed == 0 {
+        if bytes.is_empty() {
             return Ok(None);
         }
         let (offset, event_size) = (partial.offset, partial.event_size);
@@ -337,11 +348,14 @@ mod tests {
                         assert!(bytes.len() >= PEEK_BYTES_MAX);
                         events.push((wants_acknowledgement, bytes.to_vec()));
                     }
-                    Frame::Part { offset, bytes, .. } => {
+                    Frame::Part { offset, event_size, bytes, .. } => {
                         let last = events.last_mut().unwrap();
                         assert_eq!(last.1.len() as u64, offset);
+                        // The caller knows the last part by its end, so nothing may follow it.
+                        assert!(!bytes.is_empty() && offset < u64::from(event_size));
                         last.1.extend_from_slice(bytes);
                     }
+                    Frame::EmptyPacket => {}
                     Frame::End | Frame::SourceError(_) => return Ok(events),
                 }
                 buffer.drain(..consumed);

@@ -53,7 +53,7 @@ pub fn look(
                     }
                 }
                 Frame::SourceError(error) => return Err(error.into()),
-                Frame::Part { .. } | Frame::End => {
+                Frame::Part { .. } | Frame::EmptyPacket | Frame::End => {
                     return Err(protocol("the dump has no beginning".to_owned()));
                 }
             }

@@ -175,6 +175,7 @@ impl Session<'_> {
                         self.sink.acknowledgement_wanted(self.last_arrival);
                     }
                 }
+                Frame::EmptyPacket => {}
                 Frame::SourceError(error) => return Err(SessionError::Source(error)),
                 Frame::End => return Err(SessionError::EndOfDump),
             }

@@ -1,8 +1,10 @@
 //! Real servers for integration tests, started by the project's `scripts/servers`.
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its own part of this module")]
 
+pub mod compare;
 pub mod daemon;
 pub mod tap;
+pub mod workload;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -121,6 +123,16 @@ pub fn connect_options(server: &Server, user: &str, password: &str, mode: TlsMod
         connect_timeout: Duration::from_secs(30),
         tls: TlsOptions { mode, ..TlsOptions::default() },
     }
+}
+
+/// Seed of what is random in a test: of the environment's BINLOGD_TEST_SEED, else by the clock. It is printed, and a
+/// failing test shows what it printed.
+pub fn seed() -> u64 {
+    let given = std::env::var("BINLOGD_TEST_SEED").ok().and_then(|text| text.parse().ok());
+    let since_1970 = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    let seed = given.unwrap_or_else(|| since_1970.as_secs() % 1_000_000);
+    println!("again with BINLOGD_TEST_SEED={seed}");
+    seed
 }
 
 /// Root of the workspace.
