@@ -234,3 +234,11 @@ command_sysbench() {
     fetch sysbench
     printf '%s\n' "$(home_of sysbench)/sysbench"
 }
+
+# --- strace ----------------------------------------------------------------------------------------------------------
+
+# The host's own: it must fit the host's kernel, and needs nothing but libraries that are there.
+command_strace() {
+    need strace
+    command -v strace
+}
