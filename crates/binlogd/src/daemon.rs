@@ -5,7 +5,9 @@
 //! configuration.
 
 use crate::admin::{AddressFile, AdminServer};
-use crate::config::{Config, ConfigError, Loaded, LogConfig, LogFormat, LogLevel, ReloadEffect, SourceConfig};
+use crate::config::{
+    Config, ConfigError, Loaded, LogConfig, LogFormat, LogLevel, ReloadEffect, SourceConfig,
+};
 use crate::config::{changed_global_keys, changed_keys, reload_effect};
 use crate::log::storage::PosixStorage;
 use crate::status::{DaemonMonitor, SourceMonitor, SourceState};
@@ -100,15 +102,17 @@ impl Daemon {
         let Some(listen) = self.config.admin.listen else { return Ok(None) };
         let server = AdminServer::start(listen, self.monitor.clone())?;
         let address = server.local_addr();
-        let file = AddressFile::publish(&self.config.data_dir, address)
-            .with_context(|| format!("cannot write the admin address into {}", self.config.data_dir.display()))?;
+        let file = AddressFile::publish(&self.config.data_dir, address).with_context(|| {
+            format!("cannot write the admin address into {}", self.config.data_dir.display())
+        })?;
         tracing::info!(%address, "status, metrics and health over HTTP");
         Ok(Some((server, file)))
     }
 
     fn start(&mut self, upstream: Upstream, copy: HeldCopy) -> anyhow::Result<()> {
         let name = upstream.config.name.clone();
-        let (config, stop, monitor) = (upstream.config.clone(), upstream.stop.clone(), upstream.monitor.clone());
+        let (config, stop, monitor) =
+            (upstream.config.clone(), upstream.stop.clone(), upstream.monitor.clone());
         self.monitor.add(monitor.clone());
         let guard = PanicGuard(monitor.clone());
         let thread = std::thread::Builder::new()

@@ -163,10 +163,20 @@ impl DumpFramer {
         let header = EventHeader::parse(event)?;
         let in_packet = payload_len - (payload.len() - event.len());
         if too_large {
-            return self.first_part(buffer, event, header.event_size, in_packet, wants_acknowledgement, payload_len);
+            return self.first_part(
+                buffer,
+                event,
+                header.event_size,
+                in_packet,
+                wants_acknowledgement,
+                payload_len,
+            );
         }
         if header.event_size as usize != in_packet {
-            return Err(FrameError::Length { event_size: u64::from(header.event_size), packet: in_packet as u64 });
+            return Err(FrameError::Length {
+                event_size: u64::from(header.event_size),
+                packet: in_packet as u64,
+            });
         }
         self.after_flagged = wants_acknowledgement;
         Ok(Some((whole, Frame::Event { wants_acknowledgement, bytes: event })))
@@ -187,7 +197,9 @@ impl DumpFramer {
             return Ok((false, &payload[1..]));
         }
         match payload {
-            [_, SEMI_SYNC_MAGIC, flags, event @ ..] => Ok((flags & SEMI_SYNC_WANTS_ACKNOWLEDGEMENT != 0, event)),
+            [_, SEMI_SYNC_MAGIC, flags, event @ ..] => {
+                Ok((flags & SEMI_SYNC_WANTS_ACKNOWLEDGEMENT != 0, event))
+            }
             [_, other, ..] => Err(FrameError::SemiSyncMagic(*other)),
             _ => Err(FrameError::Short(payload.len())),
         }
@@ -203,7 +215,8 @@ impl DumpFramer {
         payload_len: usize,
     ) -> Result<Option<(usize, Frame<'a>)>, FrameError> {
         let continued = payload_len == PACKET_PAYLOAD_MAX;
-        let fits = if continued { event_size as usize >= in_packet } else { event_size as usize == in_packet };
+        let fits =
+            if continued { event_size as usize >= in_packet } else { event_size as usize == in_packet };
         if !fits {
             return Err(FrameError::Length { event_size: u64::from(event_size), packet: in_packet as u64 });
         }
@@ -215,12 +228,10 @@ impl DumpFramer {
             continued,
         });
         self.finish_partial_if_done();
-        Ok(Some((buffer.len().min(PACKET_HEADER_LEN + payload_len), Frame::Part {
-            wants_acknowledgement,
-            offset: 0,
-            event_size,
-            bytes: event,
-        })))
+        Ok(Some((
+            buffer.len().min(PACKET_HEADER_LEN + payload_len),
+            Frame::Part { wants_acknowledgement, offset: 0, event_size, bytes: event },
+        )))
     }
 
     fn next_part<'a>(&mut self, buffer: &'a [u8]) -> Result<Option<(usize, Frame<'a>)>, FrameError> {
@@ -352,7 +363,8 @@ mod tests {
             for semi_sync in [false, true] {
                 let prefix = if semi_sync { 3 } else { 1 };
                 let big = (PACKET_PAYLOAD_MAX as i64 - prefix + extra) as usize;
-                let events = vec![event(30), event(big), event(CAPACITY), event(19), event(2 * big + 5), event(40)];
+                let events =
+                    vec![event(30), event(big), event(CAPACITY), event(19), event(2 * big + 5), event(40)];
                 let stream = pack(&events, semi_sync, &[1, 5]);
                 let out = unpack(&stream, semi_sync, 150_001).unwrap();
                 assert_eq!(out.len(), events.len());

@@ -38,7 +38,9 @@ pub enum FolderError {
         error: io::Error,
     },
     /// `replica.toml` is there but holds nonsense.
-    #[error("{path} cannot be understood ({reason}); restore it, or remove it to present a new identity to the source")]
+    #[error(
+        "{path} cannot be understood ({reason}); restore it, or remove it to present a new identity to the source"
+    )]
     Replica {
         /// The file.
         path: PathBuf,
@@ -127,9 +129,10 @@ fn lock(folder: &Path) -> Result<File, FolderError> {
 fn read_or_make_identity(storage: &dyn Storage, folder: &Path) -> Result<ReplicaIdentity, FolderError> {
     let path = folder.join(REPLICA_FILE);
     match std::fs::read_to_string(&path) {
-        Ok(text) => toml::from_str(&text).map_err(|error| error.to_string()).and_then(check).map_err(|reason| {
-            FolderError::Replica { path, reason }
-        }),
+        Ok(text) => toml::from_str(&text)
+            .map_err(|error| error.to_string())
+            .and_then(check)
+            .map_err(|reason| FolderError::Replica { path, reason }),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let identity = make_identity();
             let text = format!(

@@ -1,9 +1,9 @@
 //! Opening a timeline: find the live file, cut it at its last boundary, know where to go on.
 
+use super::Position;
 use super::index;
 use super::scan::{FileScan, scan_file};
 use super::storage::{Storage, StorageFile};
-use super::Position;
 use codec::event::FormatDescription;
 use codec::gtid::GtidState;
 use std::collections::BTreeSet;
@@ -71,7 +71,7 @@ pub fn recover(storage: &dyn Storage, folder: &Path, tail: Tail) -> io::Result<R
     };
     let path = folder.join(name);
     let file = storage.open(&path)?;
-    let len = file.len()?;
+    let len = file.size()?;
     let scan = scan_file(&*file, u64::MAX, |_| {})?;
     if scan.boundary < len {
         cut(storage, &path, &*file, &scan, len, tail, &mut remarks)?;
@@ -98,7 +98,11 @@ pub fn recover(storage: &dyn Storage, folder: &Path, tail: Tail) -> io::Result<R
 }
 
 /// The index in agreement with the folder: the files are the truth.
-fn agree_on_files(storage: &dyn Storage, folder: &Path, remarks: &mut Vec<String>) -> io::Result<Vec<String>> {
+fn agree_on_files(
+    storage: &dyn Storage,
+    folder: &Path,
+    remarks: &mut Vec<String>,
+) -> io::Result<Vec<String>> {
     let listed = index::read(folder)?;
     let mut present = binlog_files(folder)?;
     let mut files = Vec::new();
@@ -208,7 +212,11 @@ fn save_tail(
 }
 
 /// The live file does not say yet what came before it; the file before it does at its end.
-fn gtids_of_earlier_files(storage: &dyn Storage, folder: &Path, files: &[String]) -> io::Result<Option<GtidState>> {
+fn gtids_of_earlier_files(
+    storage: &dyn Storage,
+    folder: &Path,
+    files: &[String],
+) -> io::Result<Option<GtidState>> {
     for name in files.iter().rev().skip(1) {
         let scan = scan_file(&*storage.open(&folder.join(name))?, u64::MAX, |_| {})?;
         if scan.gtids_before.is_some() {
@@ -219,8 +227,9 @@ fn gtids_of_earlier_files(storage: &dyn Storage, folder: &Path, files: &[String]
 }
 
 #[cfg(test)]
-pub mod test_files {
+pub(crate) mod test_files {
     //! Small, valid binary logs.
+    #![allow(missing_docs, unreachable_pub, clippy::new_without_default, clippy::len_without_is_empty)]
 
     use codec::event::BINLOG_MAGIC;
     use codec::gtid::GtidSet;
@@ -358,7 +367,8 @@ mod tests {
     #[test]
     fn an_empty_live_file_resumes_at_its_beginning_with_the_gtids_of_the_one_before() {
         for live in [vec![], b"\xfeb".to_vec(), b"\xfebin".to_vec(), b"\xfebin\0\0".to_vec()] {
-            let first = FileBuilder::new().previous_gtids("").transaction(1, 10).rotate("mysql-bin.000002").finish();
+            let first =
+                FileBuilder::new().previous_gtids("").transaction(1, 10).rotate("mysql-bin.000002").finish();
             let dir = folder_with(&[("mysql-bin.000001", first.clone()), ("mysql-bin.000002", live)]);
             let found = recover(&PosixStorage, dir.path(), Tail::SaveAside).unwrap();
             assert_eq!(found.resume_at().unwrap(), Position::new("mysql-bin.000002", 4));

@@ -156,7 +156,9 @@ impl Walk<'_> {
             }
             let header = match EventHeader::parse(head) {
                 Ok(header) => header,
-                Err(error) => return Ok(Some(Damage { at, kind: DamageKind::Event(EventType(head[4]), error) })),
+                Err(error) => {
+                    return Ok(Some(Damage { at, kind: DamageKind::Event(EventType(head[4]), error) }));
+                }
             };
             if let Some(kind) = self.event(at, &header)? {
                 return Ok(Some(Damage { at, kind }));
@@ -432,7 +434,11 @@ mod tests {
             bad[at] ^= 0x41;
             let found = scan(&bad);
             assert!(found.damage.is_some(), "byte {at}");
-            assert!(found.boundary <= at as u64, "byte {at}: boundary {} lies past the damage", found.boundary);
+            assert!(
+                found.boundary <= at as u64,
+                "byte {at}: boundary {} lies past the damage",
+                found.boundary
+            );
         }
     }
 

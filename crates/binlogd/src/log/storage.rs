@@ -72,7 +72,7 @@ pub trait StorageFile: Send + Debug + ReadAt {
     ///
     /// # Errors
     /// As the operating system says.
-    fn len(&self) -> io::Result<u64>;
+    fn size(&self) -> io::Result<u64>;
 }
 
 /// The file system.
@@ -129,7 +129,7 @@ impl StorageFile for File {
         self.set_len(len)
     }
 
-    fn len(&self) -> io::Result<u64> {
+    fn size(&self) -> io::Result<u64> {
         Ok(self.metadata()?.len())
     }
 }
@@ -145,12 +145,16 @@ pub mod double {
     /// Counts down to the failure of one kind of operation; below zero it never fails.
     #[derive(Debug, Clone)]
     pub struct FaultyStorage {
+        /// Writes that succeed before one takes half of its bytes and fails.
         pub writes_until_failure: Arc<AtomicI64>,
+        /// Syncs that succeed before one fails.
         pub syncs_until_failure: Arc<AtomicI64>,
+        /// Syncs so far.
         pub syncs: Arc<AtomicI64>,
     }
 
     impl FaultyStorage {
+        /// Fails nothing until told to.
         pub fn sound() -> FaultyStorage {
             FaultyStorage {
                 writes_until_failure: Arc::new(AtomicI64::new(i64::MAX)),
@@ -206,8 +210,8 @@ pub mod double {
         fn truncate(&self, len: u64) -> io::Result<()> {
             self.0.truncate(len)
         }
-        fn len(&self) -> io::Result<u64> {
-            self.0.len()
+        fn size(&self) -> io::Result<u64> {
+            self.0.size()
         }
     }
 }

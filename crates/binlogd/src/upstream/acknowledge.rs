@@ -64,7 +64,8 @@ impl Acknowledger {
     /// the arrival of the request. This is the only place where an acknowledgement is made.
     pub fn pay(&mut self, safe: &Safe) -> Option<(&[u8], Position, Instant)> {
         let owed = self.owed.as_ref()?;
-        let covered = *owed.position.file == *safe.position().file && owed.position.offset <= safe.position().offset;
+        let covered =
+            *owed.position.file == *safe.position().file && owed.position.offset <= safe.position().offset;
         if !covered {
             return None;
         }

@@ -12,7 +12,7 @@ use crate::config::{HostPort, OnGap};
 use crate::log::Position;
 use crate::log::timeline::{Reason, Timeline};
 use crate::log::writer::LogError;
-use crate::status::{SemiSyncStatus, SourceMonitor, SourceState};
+use crate::status::{GtidRungs, Ladder, LogPosition, SemiSyncStatus, SourceMonitor, SourceState};
 use crate::wire::{ConnectOptions, Connection, WireError};
 use codec::gtid::GtidState;
 use codec::packet::ErrPacket;
@@ -43,7 +43,9 @@ pub enum AttemptError {
     )]
     Privilege(String, String),
     /// Our server id is the source's own.
-    #[error("server_id {0} is the source's own; give this source another server_id, one that no server of the topology has")]
+    #[error(
+        "server_id {0} is the source's own; give this source another server_id, one that no server of the topology has"
+    )]
     ServerId(u32),
     /// The source purged what we still need and the operator wants to decide.
     #[error(
@@ -73,8 +75,6 @@ pub enum AttemptError {
 /// What helps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cure {
-    /// Trying again at once.
-    AtOnce,
     /// Trying again after the usual pause.
     Soon,
     /// Somebody must change something, on the source perhaps; trying again now and then does no harm.
@@ -88,14 +88,27 @@ impl AttemptError {
     pub fn cure(&self) -> Cure {
         match self {
             AttemptError::Wire(error) if error.is_permanent() => Cure::Later,
-            AttemptError::Wire(_) | AttemptError::Session(_) | AttemptError::Copy(_) => Cure::Soon,
+            // A new timeline too: should beginning one ever repeat itself, it must not do so in a hot loop.
+            AttemptError::Wire(_)
+            | AttemptError::Session(_)
+            | AttemptError::Copy(_)
+            | AttemptError::NewTimeline(_) => Cure::Soon,
             AttemptError::Privilege(..)
             | AttemptError::ServerId(_)
             | AttemptError::Evicted(_)
             | AttemptError::NoBinlog => Cure::Later,
             AttemptError::Gap { .. } => Cure::Operator,
-            AttemptError::NewTimeline(_) => Cure::AtOnce,
         }
+    }
+
+    /// True when the host could not be reached or refused us, so that another one of the list may be the source now.
+    pub fn is_unreachable(&self) -> bool {
+        matches!(self, AttemptError::Wire(_))
+    }
+
+    /// True when the disk is full.
+    pub fn is_full_disk(&self) -> bool {
+        matches!(self, AttemptError::Session(SessionError::Log(error)) if error.is_full_disk())
     }
 
     /// True when the state in memory is worthless and the copy must be opened again from disk.
@@ -228,22 +241,42 @@ impl Attempt<'_> {
             missing: missing.to_line(),
             previous: String::new(), // Filled in by the copy, which knows its folders.
         };
-        let (lacks, missing, first_file) = (info.source_lacks.clone(), info.missing.clone(), info.first_file.clone());
+        let (lacks, missing, first_file) =
+            (info.source_lacks.clone(), info.missing.clone(), info.first_file.clone());
         copy.begin_timeline(info)?;
+        // What was acknowledged belongs to the timeline before.
+        self.upstream.monitor.publish_positions(&Ladder::default());
+        self.upstream.monitor.publish_gtids(|gtids| *gtids = GtidRungs::default());
         let name = copy.timeline().map_or("", |timeline| timeline.name.as_str());
         let source_name = &self.upstream.config.name;
-        tracing::info!(source = source_name, timeline = name, "a timeline begins with {first_file}: {}", reason.words());
+        tracing::info!(
+            source = source_name,
+            timeline = name,
+            "a timeline begins with {first_file}: {}",
+            reason.words()
+        );
         if !lacks.is_empty() {
-            tracing::error!(source = source_name, "the copy holds transactions that the source lacks: {lacks}");
+            tracing::error!(
+                source = source_name,
+                "the copy holds transactions that the source lacks: {lacks}"
+            );
         }
         if !missing.is_empty() {
-            tracing::error!(source = source_name, "the source purged transactions that were never copied: {missing}");
+            tracing::error!(
+                source = source_name,
+                "the source purged transactions that were never copied: {missing}"
+            );
         }
         Ok(())
     }
 
     /// Name of the file that `from` means on this source.
-    fn first_file(&self, copy: &HeldCopy, source: &SourceIdentity, from: &From) -> Result<String, AttemptError> {
+    fn first_file(
+        &self,
+        copy: &HeldCopy,
+        source: &SourceIdentity,
+        from: &From,
+    ) -> Result<String, AttemptError> {
         match from {
             From::File(name) => Ok(name.clone()),
             From::Earliest => Ok(self.look(copy, source, "")?.file),
@@ -253,9 +286,11 @@ impl Attempt<'_> {
                 let request = locate_request(&mut connection, self.server_id(copy), set)?;
                 match self.look_with(connection, source, &request) {
                     Ok(look) => Ok(look.file),
-                    Err(AttemptError::Wire(WireError::Server { code: ER_FATAL_READING_BINLOG, message, .. }))
-                        if Complaint::of(&message) == Complaint::Purged =>
-                    {
+                    Err(AttemptError::Wire(WireError::Server {
+                        code: ER_FATAL_READING_BINLOG,
+                        message,
+                        ..
+                    })) if Complaint::of(&message) == Complaint::Purged => {
                         let oldest = self.look(copy, source, "").map(|look| look.file).unwrap_or_default();
                         Err(AttemptError::Gap { needed: format!("what follows {}", set.to_line()), oldest })
                     }
@@ -348,7 +383,10 @@ impl Attempt<'_> {
         complaint: &ErrPacket,
     ) -> Result<Option<(Reason, From)>, AttemptError> {
         if complaint.code == ER_SPECIFIC_ACCESS_DENIED {
-            return Err(AttemptError::Privilege(complaint.message.clone(), self.upstream.config.user.clone()));
+            return Err(AttemptError::Privilege(
+                complaint.message.clone(),
+                self.upstream.config.user.clone(),
+            ));
         }
         if complaint.code != ER_FATAL_READING_BINLOG {
             return Ok(None);
@@ -425,7 +463,8 @@ impl Complaint {
         let says = |words: &str| message.contains(words);
         if says("Could not find first log file name") {
             Complaint::FileNotFound
-        } else if says("has purged") || says("missing transactions") || says("is not in the master's binlog") {
+        } else if says("has purged") || says("missing transactions") || says("is not in the master's binlog")
+        {
             Complaint::Purged
         } else if says("position > file size") || says("impossible position") {
             Complaint::PastTheEnd
@@ -470,7 +509,7 @@ pub(super) fn publish_copy(monitor: &SourceMonitor, copy: &HeldCopy) {
     let Some(timeline) = copy.timeline() else { return };
     monitor.update_facts(|facts| facts.timeline = Some(timeline.name.clone()));
     let mut ladder = monitor.positions();
-    let end = timeline.end().map(|end| crate::status::LogPosition::new(end.file, end.offset));
+    let end = timeline.end().map(|end| LogPosition::new(end.file, end.offset));
     (ladder.received, ladder.written, ladder.durable) = (end.clone(), end.clone(), end);
     monitor.publish_positions(&ladder);
     monitor.publish_gtids(|gtids| gtids.durable.clone_from(&timeline.gtids));
@@ -494,7 +533,10 @@ mod tests {
                 Complaint::PastTheEnd,
             ),
             ("Binary log is not open", Complaint::NoBinlog),
-            ("A replica with the same server_uuid/server_id as this replica has connected to the source", Complaint::Evicted),
+            (
+                "A replica with the same server_uuid/server_id as this replica has connected to the source",
+                Complaint::Evicted,
+            ),
             ("log event entry exceeded max_allowed_packet", Complaint::Other),
         ];
         for (message, expected) in cases {
@@ -504,7 +546,9 @@ mod tests {
 
     #[test]
     fn semi_sync_says_why() {
-        let say = |configured, source, in_force| semi_sync_status(configured, configured && source != SourceSemiSync::Absent, source, in_force);
+        let say = |configured, source, in_force| {
+            semi_sync_status(configured, configured && source != SourceSemiSync::Absent, source, in_force)
+        };
         assert!(say(true, SourceSemiSync::Enabled, true).active);
         assert!(!say(true, SourceSemiSync::Enabled, false).active);
         assert!(say(true, SourceSemiSync::Disabled, true).reason.contains("switched off on the source"));

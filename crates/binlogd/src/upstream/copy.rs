@@ -1,12 +1,12 @@
 //! What binlogd holds of one source: the folder, its newest timeline, and where that ends.
 
 use super::plan::Holding;
+use crate::log::Position;
 use crate::log::folder::{FolderError, SourceFolder, timeline_number};
 use crate::log::recover::{Tail, recover};
 use crate::log::storage::Storage;
 use crate::log::timeline::Timeline;
 use crate::log::writer::{LogError, LogWriter};
-use crate::log::Position;
 use codec::event::FormatDescription;
 use codec::gtid::GtidState;
 use std::io;
@@ -113,10 +113,11 @@ impl HeldCopy {
         let newest_name = newest.as_deref().and_then(Path::file_name).and_then(|name| name.to_str());
         info.previous = newest_name.unwrap_or_default().to_owned();
         let number = newest_name.and_then(timeline_number).unwrap_or(0) + 1;
-        let gtids = self.timeline.as_ref().map(|timeline| timeline.gtids.clone()).unwrap_or_default();
-        let path = info.create(&*self.storage, self.folder.path(), number).map_err(|error| {
-            CopyError::Timeline { path: self.folder.path().join(format!("{number:04}-{}", info.server_uuid)), error }
-        })?;
+        let path =
+            info.create(&*self.storage, self.folder.path(), number).map_err(|error| CopyError::Timeline {
+                path: self.folder.path().join(format!("{number:04}-{}", info.server_uuid)),
+                error,
+            })?;
         let recovered = recover(&*self.storage, &path, Tail::Discard)
             .map_err(|error| CopyError::Timeline { path: path.clone(), error })?;
         self.timeline = Some(OpenTimeline {
@@ -124,7 +125,8 @@ impl HeldCopy {
             info,
             log: LogWriter::new(self.storage.clone(), &path, recovered),
             format: None,
-            gtids,
+            // Its first file says what came before. The older timeline's set may name the same GTIDs with other contents.
+            gtids: GtidState::default(),
             last_timestamp: 0,
         });
         Ok(())

@@ -7,7 +7,8 @@
 use crate::log::Position;
 use codec::event::boundary::{BoundaryTracker, Step};
 use codec::event::{
-    ChecksumAlgorithm, EventError, EventHeader, EventType, FormatDescription, Heartbeat, Rotate, StreamChecksum,
+    ChecksumAlgorithm, EventError, EventHeader, EventType, FormatDescription, Heartbeat, Rotate,
+    StreamChecksum,
 };
 use std::sync::Arc;
 use thiserror::Error;
@@ -39,7 +40,9 @@ pub enum PeerError {
         error: EventError,
     },
     /// Bytes are missing or doubled between two events.
-    #[error("after {at} the source sent an event that ends at {stated}, but it would end at {actual}: bytes are missing")]
+    #[error(
+        "after {at} the source sent an event that ends at {stated}, but it would end at {actual}: bytes are missing"
+    )]
     Discontinuity {
         /// End of the event before.
         at: Position,
@@ -49,7 +52,9 @@ pub enum PeerError {
         actual: u64,
     },
     /// A heartbeat names another place than the one that was reached.
-    #[error("the source's heartbeat stands at {heartbeat}, but its stream has only reached {at}: bytes are missing")]
+    #[error(
+        "the source's heartbeat stands at {heartbeat}, but its stream has only reached {at}: bytes are missing"
+    )]
     HeartbeatElsewhere {
         /// Where the stream stands.
         at: Position,
@@ -78,7 +83,9 @@ impl PeerError {
 
 /// The file at which we resume is no longer the one that we hold: the source began its logs anew.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("{file} of the source is not the file of that name in the copy: the source's logs were reset or replaced")]
+#[error(
+    "{file} of the source is not the file of that name in the copy: the source's logs were reset or replaced"
+)]
 pub struct OtherFile {
     /// The name.
     pub file: Arc<str>,
@@ -145,7 +152,9 @@ impl Cursor {
 
     /// End of what has been received and verified.
     pub fn position(&self) -> Option<Position> {
-        self.file.as_ref().map(|file| Position { file: file.clone(), offset: self.offset.max(self.held_until) })
+        self.file
+            .as_ref()
+            .map(|file| Position { file: file.clone(), offset: self.offset.max(self.held_until) })
     }
 
     /// The last boundary, as an offset in the current file.
@@ -192,12 +201,20 @@ impl Cursor {
     ///
     /// # Errors
     /// When its beginning makes no sense.
-    pub fn finish_large(&mut self, header: &EventHeader, prefix: &[u8]) -> Result<Admission<'static>, Refusal> {
+    pub fn finish_large(
+        &mut self,
+        header: &EventHeader,
+        prefix: &[u8],
+    ) -> Result<Admission<'static>, Refusal> {
         let end = self.next_end(header)?;
         self.advance(header, prefix, end)
     }
 
-    fn admit_verified<'a>(&mut self, header: &EventHeader, event: &'a [u8]) -> Result<Admission<'a>, Refusal> {
+    fn admit_verified<'a>(
+        &mut self,
+        header: &EventHeader,
+        event: &'a [u8],
+    ) -> Result<Admission<'a>, Refusal> {
         let unsound = |cursor: &Cursor, error| cursor.unsound(header.event_type, error);
         if header.event_type == EventType::ROTATE && header.is_artificial() {
             let rotate = Rotate::parse(event).map_err(|error| unsound(self, error))?;
@@ -263,7 +280,11 @@ impl Cursor {
         Ok(Admission::CaughtUp)
     }
 
-    fn format_description(&mut self, header: &EventHeader, event: &[u8]) -> Result<Admission<'static>, Refusal> {
+    fn format_description(
+        &mut self,
+        header: &EventHeader,
+        event: &[u8],
+    ) -> Result<Admission<'static>, Refusal> {
         let Some(file) = self.file.clone() else { return Err(PeerError::NoFile(header.event_type).into()) };
         let unsound = |cursor: &Cursor, error| cursor.unsound(header.event_type, error);
         let format = FormatDescription::parse(event).map_err(|error| unsound(self, error))?;
@@ -297,7 +318,12 @@ impl Cursor {
         Ok(end)
     }
 
-    fn advance(&mut self, header: &EventHeader, event: &[u8], end: u64) -> Result<Admission<'static>, Refusal> {
+    fn advance(
+        &mut self,
+        header: &EventHeader,
+        event: &[u8],
+        end: u64,
+    ) -> Result<Admission<'static>, Refusal> {
         let step = self
             .tracker
             .advance(header, event, self.offset, end)
@@ -409,7 +435,8 @@ mod tests {
         let held = FormatDescription::parse(&other).unwrap();
         other[0] ^= 1;
         let end = file.len() as u64;
-        let mut cursor = Cursor::new(Some(Position::new("b.1", end)), end, Some(held), ChecksumAlgorithm::Crc32);
+        let mut cursor =
+            Cursor::new(Some(Position::new("b.1", end)), end, Some(held), ChecksumAlgorithm::Crc32);
         cursor.admit(&rotate_to("b.1", end)).unwrap();
         assert_eq!(cursor.admit(&seal(other)), Err(OtherFile { file: "b.1".into() }.into()));
     }
@@ -457,7 +484,8 @@ mod tests {
         }
         let here = file.len() as u32;
         assert_eq!(cursor.admit(&made_up(27, here, false, b"b.1")), Ok(Admission::CaughtUp));
-        let ahead = cursor.admit(&made_up(27, here + 100, false, b"b.1"));
+        let beat = made_up(27, here + 100, false, b"b.1");
+        let ahead = cursor.admit(&beat);
         assert!(matches!(ahead, Err(Refusal::Peer(PeerError::HeartbeatElsewhere { .. }))));
     }
 
@@ -467,7 +495,8 @@ mod tests {
         let held = builder.len() as u64;
         let file = builder.transaction(2, 50).finish();
         let format = FormatDescription::parse(&events(&file, 4)[0]).unwrap();
-        let mut cursor = Cursor::new(Some(Position::new("b.1", held)), 4, Some(format), ChecksumAlgorithm::Crc32);
+        let mut cursor =
+            Cursor::new(Some(Position::new("b.1", held)), 4, Some(format), ChecksumAlgorithm::Crc32);
         assert_eq!(cursor.admit(&rotate_to("b.1", 4)), Ok(Admission::Ignore));
         let mut stored = Vec::new();
         for event in events(&file, 4) {
@@ -481,7 +510,8 @@ mod tests {
     #[test]
     fn a_source_that_starts_elsewhere_is_refused() {
         let mut cursor = Cursor::new(Some(Position::new("b.1", 500)), 500, None, ChecksumAlgorithm::Crc32);
-        let answer = cursor.admit(&rotate_to("b.2", 4));
+        let elsewhere = rotate_to("b.2", 4);
+        let answer = cursor.admit(&elsewhere);
         assert!(matches!(answer, Err(Refusal::Peer(PeerError::StartsElsewhere { .. }))));
     }
 

@@ -66,7 +66,12 @@ impl SourceIdentity {
         let (uuid, has_gtids, executed, purged) = if mariadb {
             let state = variable("gtid_binlog_state")?.unwrap_or_default();
             let state: MariadbGtidState = state.parse().unwrap_or_default();
-            (format!("mariadb-{server_id}"), true, GtidState::Mariadb(state), GtidState::empty(Flavour::Mariadb))
+            (
+                format!("mariadb-{server_id}"),
+                true,
+                GtidState::Mariadb(state),
+                GtidState::empty(Flavour::Mariadb),
+            )
         } else {
             let uuid = variable("server_uuid")?.unwrap_or_default();
             let on = variable("gtid_mode")?.is_some_and(|mode| mode == "ON");
@@ -89,6 +94,16 @@ impl SourceIdentity {
                 what: format!("@@server_uuid is {uuid:?}, not a UUID"),
             });
         }
-        Ok(SourceIdentity { version, kind, server_id, uuid, has_gtids, executed, purged, semi_sync, knows_checksums })
+        Ok(SourceIdentity {
+            version,
+            kind,
+            server_id,
+            uuid,
+            has_gtids,
+            executed,
+            purged,
+            semi_sync,
+            knows_checksums,
+        })
     }
 }

@@ -45,13 +45,17 @@ pub fn look(
         {
             match frame {
                 Frame::Event { bytes, .. } => {
-                    if let Some(format) = event(bytes, checksum_outside_files(source), &mut file).map_err(&protocol)? {
+                    if let Some(format) =
+                        event(bytes, checksum_outside_files(source), &mut file).map_err(&protocol)?
+                    {
                         let file = file.ok_or_else(|| protocol("no ROTATE event came first".to_owned()))?;
                         return Ok(Look { file, format });
                     }
                 }
                 Frame::SourceError(error) => return Err(error.into()),
-                Frame::Part { .. } | Frame::End => return Err(protocol("the dump has no beginning".to_owned())),
+                Frame::Part { .. } | Frame::End => {
+                    return Err(protocol("the dump has no beginning".to_owned()));
+                }
             }
             buffer.copy_within(consumed..len, 0);
             len -= consumed;
@@ -61,7 +65,9 @@ pub fn look(
             let woken = stop.wait_readable(stream.as_fd(), left);
             match woken.map_err(|reason| WireError::Io { during: DURING, reason })? {
                 Woken::Readable => {}
-                Woken::TimedOut | Woken::Stop => return Err(WireError::Timeout { during: DURING, after: timeout }),
+                Woken::TimedOut | Woken::Stop => {
+                    return Err(WireError::Timeout { during: DURING, after: timeout });
+                }
             }
         }
         match stream.read(&mut buffer[len..]) {
@@ -87,7 +93,9 @@ fn event(
             *file = Some(rotate.next_file.to_owned());
             Ok(None)
         }
-        EventType::FORMAT_DESCRIPTION => FormatDescription::parse(bytes).map(Some).map_err(|error| error.to_string()),
+        EventType::FORMAT_DESCRIPTION => {
+            FormatDescription::parse(bytes).map(Some).map_err(|error| error.to_string())
+        }
         _ => Ok(None),
     }
 }

@@ -64,8 +64,14 @@ impl Upstream {
         }
         if let Some(timeline) = copy.timeline() {
             match timeline.end() {
-                Some(end) => tracing::info!(source = self.config.name, timeline = timeline.name, "the copy ends at {end}"),
-                None => tracing::info!(source = self.config.name, timeline = timeline.name, "the copy is empty"),
+                Some(end) => tracing::info!(
+                    source = self.config.name,
+                    timeline = timeline.name,
+                    "the copy ends at {end}"
+                ),
+                None => {
+                    tracing::info!(source = self.config.name, timeline = timeline.name, "the copy is empty")
+                }
             }
         }
         attempt::publish_copy(&self.monitor, &copy);
@@ -88,13 +94,21 @@ impl Upstream {
                 return;
             }
             self.monitor.counters.reconnects.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-            host = (host + 1) % self.config.hosts.len();
+            if error.is_unreachable() {
+                host = (host + 1) % self.config.hosts.len();
+            }
         }
         self.monitor.set_state(SourceState::Stopped { reason: "binlogd is stopping".to_owned() });
     }
 
     /// Does what the error asks for; false when that is to stop.
-    fn recover_from(&self, error: &AttemptError, copy: &mut HeldCopy, backoff: &mut Backoff, host: usize) -> bool {
+    fn recover_from(
+        &self,
+        error: &AttemptError,
+        copy: &mut HeldCopy,
+        backoff: &mut Backoff,
+        host: usize,
+    ) -> bool {
         let name = &self.config.name;
         let address = &self.config.hosts[host];
         let pause = match error.cure() {
@@ -103,8 +117,6 @@ impl Upstream {
                 self.monitor.set_state(SourceState::Stopped { reason: error.to_string() });
                 return false;
             }
-            // What must be done has been done or is done by the next attempt; there is nothing to wait for.
-            Cure::AtOnce => Duration::ZERO,
             Cure::Later => backoff.longest(),
             Cure::Soon => backoff.pause(random()),
         };
@@ -113,9 +125,11 @@ impl Upstream {
             self.reopen(copy, backoff);
         }
         let until = jiff::Timestamp::now() + pause;
-        let error = error.to_string();
-        let state = SourceState::BackingOff { until, error };
-        self.monitor.set_state(state);
+        self.monitor.set_state(if error.is_full_disk() {
+            SourceState::WaitingForSpace { error: error.to_string() }
+        } else {
+            SourceState::BackingOff { until, error: error.to_string() }
+        });
         self.stop.wait(pause);
         true
     }

@@ -136,7 +136,8 @@ mod tests {
     #[test]
     fn the_same_server_is_resumed_where_the_copy_ends() {
         // Its own executed set may lag behind what it sent: with AFTER_SYNC a transaction is sent before it is committed.
-        let plan = plan(Some(&holding(&format!("{A}:1-10"))), &source(A, &format!("{A}:1-9")), &Start::Earliest);
+        let plan =
+            plan(Some(&holding(&format!("{A}:1-10"))), &source(A, &format!("{A}:1-9")), &Start::Earliest);
         assert_eq!(plan, Plan::Resume(Position::new("b.000003", 777)));
     }
 
@@ -144,21 +145,28 @@ mod tests {
     fn a_timeline_without_files_starts_with_the_file_it_was_begun_for() {
         let mut holding = holding("");
         holding.end = None;
-        assert_eq!(plan(Some(&holding), &source(A, ""), &Start::Latest), Plan::Resume(Position::new("b.000001", 4)));
+        assert_eq!(
+            plan(Some(&holding), &source(A, ""), &Start::Latest),
+            Plan::Resume(Position::new("b.000001", 4))
+        );
     }
 
     #[test]
     fn a_successor_that_has_everything_is_followed_by_gtid() {
         let ours = format!("{A}:1-10");
         let plan = plan(Some(&holding(&ours)), &source(B, &format!("{A}:1-10,{B}:1-2")), &Start::Resume);
-        let expected =
-            Plan::Begin { reason: Reason::SourceChanged, from: From::After(set(&ours)), source_lacks: set("") };
+        let expected = Plan::Begin {
+            reason: Reason::SourceChanged,
+            from: From::After(set(&ours)),
+            source_lacks: set(""),
+        };
         assert_eq!(plan, expected);
     }
 
     #[test]
     fn a_successor_that_lacks_transactions_is_a_fork_and_is_asked_for_what_it_has() {
-        let plan = plan(Some(&holding(&format!("{A}:1-10"))), &source(B, &format!("{A}:1-8")), &Start::Resume);
+        let plan =
+            plan(Some(&holding(&format!("{A}:1-10"))), &source(B, &format!("{A}:1-8")), &Start::Resume);
         assert_eq!(
             plan,
             Plan::Begin {
@@ -185,7 +193,10 @@ mod tests {
         };
         assert_eq!(from(&Start::Resume), From::Earliest);
         assert_eq!(from(&Start::Latest), From::Latest);
-        assert_eq!(from(&Start::File { name: "b.000009".into(), position: 99 }), From::File("b.000009".into()));
+        assert_eq!(
+            from(&Start::File { name: "b.000009".into(), position: 99 }),
+            From::File("b.000009".into())
+        );
         let text = format!("{A}:1-5");
         assert_eq!(from(&Start::Gtid(text.clone())), From::After(set(&text)));
     }

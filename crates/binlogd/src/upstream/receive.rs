@@ -17,7 +17,7 @@ use crate::config::FsyncMode;
 use crate::log::scan::gtids_before;
 use crate::log::writer::LogError;
 use crate::log::{Position, Safe};
-use crate::status::{Ladder, LogPosition, SourceMonitor};
+use crate::status::{Ladder, LogPosition, SemiSyncStatus, SourceMonitor};
 use crate::wire::DumpStream;
 use codec::dump_stream::{DumpFramer, Frame, FrameError};
 use codec::event::boundary::Step;
@@ -78,7 +78,8 @@ pub enum SessionError {
 }
 
 /// Receives until a stop is requested (`Ok`) or the session fails. Whatever ended it, the timeline is left at the last
-/// boundary that was received, durable, unless the log itself failed.
+/// boundary that was received, durable, unless the log itself failed. `on_stream` is called when the first event has
+/// come, and told whether the source took the offer of semi-sync.
 ///
 /// # Errors
 /// Why the session ended.
@@ -97,6 +98,7 @@ pub fn receive(
         framer: None,
         sink: Sink::new(cursor, timeline, options, monitor),
         last_arrival: Instant::now(),
+        announced: false,
     };
     let result = session.run(stop, on_stream);
     let closed = session.sink.close(&session.buffer.bytes);
@@ -117,6 +119,8 @@ struct Session<'a> {
     framer: Option<DumpFramer>,
     sink: Sink<'a>,
     last_arrival: Instant,
+    /// The first event has come: the source has accepted the request.
+    announced: bool,
 }
 
 impl Session<'_> {
@@ -146,7 +150,6 @@ impl Session<'_> {
             let Some(semi_sync) = DumpFramer::detect_semi_sync(available) else { return Ok(()) };
             self.framer = Some(DumpFramer::new(semi_sync));
             self.sink.semi_sync = semi_sync;
-            on_stream(semi_sync);
         }
         let Some(framer) = self.framer.as_mut() else { return Ok(()) };
         loop {
@@ -155,6 +158,9 @@ impl Session<'_> {
             let end = self.buffer.start + consumed;
             match frame {
                 Frame::Event { wants_acknowledgement, bytes } => {
+                    if !std::mem::replace(&mut self.announced, true) {
+                        on_stream(self.sink.semi_sync);
+                    }
                     let at = end - bytes.len()..end;
                     self.sink.event(&self.buffer.bytes, at, &mut self.stream)?;
                     if wants_acknowledgement {
@@ -220,6 +226,8 @@ struct Sink<'a> {
     monitor: &'a SourceMonitor,
     acknowledger: Acknowledger,
     semi_sync: bool,
+    /// At least one acknowledgement was sent in this session.
+    has_acknowledged: bool,
     /// Pieces of the receive buffer that are to be written, in order.
     batch: Vec<Range<usize>>,
     large: Option<Large>,
@@ -260,6 +268,7 @@ impl<'a> Sink<'a> {
             monitor,
             acknowledger: Acknowledger::default(),
             semi_sync: false,
+            has_acknowledged: false,
             batch: Vec::with_capacity(1024),
             large: None,
             prefix: Vec::new(),
@@ -274,7 +283,12 @@ impl<'a> Sink<'a> {
     }
 
     /// Takes a whole event, which stands `at` in `buffer`.
-    fn event(&mut self, buffer: &[u8], at: Range<usize>, stream: &mut DumpStream) -> Result<(), SessionError> {
+    fn event(
+        &mut self,
+        buffer: &[u8],
+        at: Range<usize>,
+        stream: &mut DumpStream,
+    ) -> Result<(), SessionError> {
         let event = &buffer[at.clone()];
         let admission = self.cursor.admit(event).inspect_err(|refusal| self.count_refusal(refusal))?;
         match admission {
@@ -371,7 +385,9 @@ impl<'a> Sink<'a> {
             Ok(before) => {
                 let _ = self.unsynced.union_with(&before);
             }
-            Err(error) => tracing::warn!(source = self.monitor.name(), "{error}; the GTID set shown may be incomplete"),
+            Err(error) => {
+                tracing::warn!(source = self.monitor.name(), "{error}; the GTID set shown may be incomplete")
+            }
         }
     }
 
@@ -404,7 +420,9 @@ impl<'a> Sink<'a> {
         if self.acknowledger.is_owed() {
             let safe = match self.options.fsync_mode {
                 FsyncMode::SyncThenAcknowledge => self.sync()?,
-                FsyncMode::WriteThenAcknowledge => self.timeline.log.written().map(|written| written.accepted_unsynced()),
+                FsyncMode::WriteThenAcknowledge => {
+                    self.timeline.log.written().map(|written| written.accepted_unsynced())
+                }
             };
             if let Some(safe) = safe {
                 self.acknowledge(&safe, stream)?;
@@ -464,6 +482,11 @@ impl<'a> Sink<'a> {
         stream.write_all_blocking(packet, self.options.net_read_timeout).map_err(SessionError::Network)?;
         self.monitor.acknowledge_latency.record(arrived.elapsed());
         self.monitor.counters.acknowledgements.fetch_add(1, Relaxed);
+        if !std::mem::replace(&mut self.has_acknowledged, true) {
+            // The source may have switched semi-sync on after the session began; that it asks is the proof.
+            let reason = "the source asks for acknowledgements and gets them".to_owned();
+            self.monitor.update_facts(|facts| facts.semi_sync = SemiSyncStatus { active: true, reason });
+        }
         set_rung(&mut self.ladder.acknowledged, &position);
         self.monitor.publish_gtids(|gtids| {
             let _ = gtids.acknowledged.append(&self.flagged);
@@ -495,7 +518,8 @@ impl<'a> Sink<'a> {
                     written.offset = written.offset.min(received.offset);
                 }
                 set_rung(&mut self.ladder.written, &written);
-                if let Some(durable) = self.ladder.durable.as_mut().filter(|rung| *rung.file == *written.file) {
+                if let Some(durable) = self.ladder.durable.as_mut().filter(|rung| *rung.file == *written.file)
+                {
                     durable.position = durable.position.min(written.offset);
                 }
             }

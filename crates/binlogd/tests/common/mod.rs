@@ -1,6 +1,7 @@
 //! Real servers for integration tests, started by the project's `scripts/servers`.
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its own part of this module")]
 
+pub mod daemon;
 pub mod tap;
 
 use std::collections::HashMap;
@@ -9,6 +10,9 @@ use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
 use binlogd::wire::{ConnectOptions, TlsMode, TlsOptions};
+
+/// Longest time for one call of the client program.
+const SQL_SECONDS_MAX: u32 = 90;
 
 /// A server in a temporary folder, stopped and removed when dropped.
 pub struct Server {
@@ -54,9 +58,18 @@ impl Server {
     /// Runs statements as root and gives what they print: no column names, columns parted by tabs.
     #[track_caller]
     pub fn sql(&self, statements: &str) -> String {
-        let mut command = Command::new(self.env("MYSQL"));
-        command.args(["--batch", "--skip-column-names", "-e", statements]);
+        let mut command = within(SQL_SECONDS_MAX, self.env("MYSQL"));
+        command.args(["--batch", "--skip-column-names", "-e", statements]).stdin(Stdio::null());
         run(command, &format!("{}: {statements}", self.name))
+    }
+
+    /// Runs a file of statements as root, with further flags of the client, and gives what they print.
+    #[track_caller]
+    pub fn sql_file(&self, path: &Path, flags: &[&str]) -> String {
+        let mut command = within(SQL_SECONDS_MAX, self.env("MYSQL"));
+        let file = std::fs::File::open(path).expect("the file of statements");
+        command.args(["--batch", "--skip-column-names"]).args(flags).stdin(file);
+        run(command, &format!("{}: {}", self.name, path.display()))
     }
 
     /// Runs the mysqlbinlog of this server.
@@ -118,6 +131,13 @@ pub fn workspace() -> PathBuf {
 fn script() -> Command {
     let mut command = Command::new(workspace().join("scripts/servers"));
     command.stdin(Stdio::null());
+    command
+}
+
+/// A program that is ended when it takes longer: with semi-sync a statement may wait for ever.
+fn within(seconds: u32, program: &str) -> Command {
+    let mut command = Command::new("timeout");
+    command.arg("--signal=KILL").arg(seconds.to_string()).arg(program);
     command
 }
 

@@ -74,7 +74,13 @@ impl BoundaryTracker {
     ///
     /// # Errors
     /// When a GTID event cannot be read.
-    pub fn advance(&mut self, header: &EventHeader, event: &[u8], start: u64, end: u64) -> Result<Step, EventError> {
+    pub fn advance(
+        &mut self,
+        header: &EventHeader,
+        event: &[u8],
+        start: u64,
+        end: u64,
+    ) -> Result<Step, EventError> {
         if GtidEvent::is_gtid(header.event_type) {
             return self.open(header, event, start, end);
         }

@@ -38,7 +38,9 @@ impl FormatDescription {
             return Err(EventError::Malformed("the binary log is not of version 4 (MySQL 5.0 and later)"));
         }
         if usize::from(body[56]) != HEADER_LEN {
-            return Err(EventError::Malformed("the format description states an event header that is not 19 bytes"));
+            return Err(EventError::Malformed(
+                "the format description states an event header that is not 19 bytes",
+            ));
         }
         let version = &body[2..52];
         let version = &version[..version.iter().position(|b| *b == 0).unwrap_or(version.len())];
@@ -109,7 +111,10 @@ mod tests {
 
     #[test]
     fn an_unknown_checksum_algorithm_is_named() {
-        assert_eq!(FormatDescription::parse(&sample("9.7.0", 7)), Err(EventError::UnknownChecksumAlgorithm(7)));
+        assert_eq!(
+            FormatDescription::parse(&sample("9.7.0", 7)),
+            Err(EventError::UnknownChecksumAlgorithm(7))
+        );
     }
 
     #[test]

@@ -58,7 +58,12 @@ fn parse_mysql(header: &EventHeader, event: &[u8]) -> Result<GtidEvent, EventErr
         }
         Some(TransactionId::Mysql(Gtid { uuid: Uuid::from_bytes(uuid), tag: Tag::default(), gno }))
     };
-    Ok(GtidEvent { id, transaction_length: transaction_length(&body[25..]), standalone: false, mariadb: false })
+    Ok(GtidEvent {
+        id,
+        transaction_length: transaction_length(&body[25..]),
+        standalone: false,
+        mariadb: false,
+    })
 }
 
 /// The length stands behind fields that old servers do not write, so its absence is not an error.

@@ -1,7 +1,7 @@
 //! HEARTBEAT: an idle source says where its file ends.
 
-use super::{EventError, EventHeader, EventType, HEADER_LEN, need};
 use super::rotate::check_file_name;
+use super::{EventError, EventHeader, EventType, HEADER_LEN, need};
 
 /// A heartbeat of either form. The source sends it after `heartbeat_period` of silence, and in place of transactions
 /// that it skips.

@@ -35,10 +35,11 @@ pub(super) fn check_file_name(name: &str) -> Result<(), EventError> {
     if name.is_empty() || name.len() > NAME_LEN_MAX {
         return Err(EventError::Malformed("a binary log's file name must have 1 to 512 bytes"));
     }
-    let numbered = name
-        .rsplit_once('.')
-        .is_some_and(|(base, number)| !base.is_empty() && !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()));
-    if !numbered || name.starts_with('.') || name.contains(['/', '\\']) || name.chars().any(char::is_control) {
+    let numbered = name.rsplit_once('.').is_some_and(|(base, number)| {
+        !base.is_empty() && !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit())
+    });
+    if !numbered || name.starts_with('.') || name.contains(['/', '\\']) || name.chars().any(char::is_control)
+    {
         return Err(EventError::Malformed(
             "a binary log's file name must be a bare name that ends in a dot and digits",
         ));
@@ -65,7 +66,18 @@ mod tests {
 
     #[test]
     fn names_that_could_leave_the_folder_are_refused() {
-        for bad in ["", "../x.000001", "a/b.000001", "..", ".000001", "mysql-bin", "a\0.1", "x.", "binlog.index", "a\\b.1"] {
+        for bad in [
+            "",
+            "../x.000001",
+            "a/b.000001",
+            "..",
+            ".000001",
+            "mysql-bin",
+            "a\0.1",
+            "x.",
+            "binlog.index",
+            "a\\b.1",
+        ] {
             assert!(Rotate::parse(&rotate(bad.as_bytes())).is_err(), "{bad:?}");
         }
         assert!(Rotate::parse(&rotate(b"\xff.000001")).is_err());

@@ -1,0 +1,250 @@
+//! The built binary, run as an operator runs it: `binlogd run` with flags, its status over HTTP, its log in a file.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use super::Server;
+
+/// Longest time from the start of the process to its first answer over HTTP.
+const START_MAX: Duration = Duration::from_secs(30);
+/// Longest time that [`Daemon::terminate`] allows for finishing what has arrived.
+const STOP_MAX: Duration = Duration::from_secs(30);
+/// Longest time that [`Daemon::wait_caught_up`] allows.
+const CATCH_UP_MAX: Duration = Duration::from_secs(60);
+/// Pause between two looks at something that is waited for.
+const LOOK_INTERVAL: Duration = Duration::from_millis(50);
+
+/// A binlogd with one source in a temporary data folder of its own, killed and removed when dropped. When the test
+/// fails, its log is printed.
+pub struct Daemon {
+    folder: tempfile::TempDir,
+    url: String,
+    child: Option<Child>,
+}
+
+impl Daemon {
+    /// Starts `binlogd run` as root of that server, with further flags, and waits until it answers over HTTP.
+    #[track_caller]
+    pub fn start(server: &Server, flags: &[&str]) -> Self {
+        Self::start_on(&url(server), flags)
+    }
+
+    /// As [`Daemon::start`], with the URL of `--source`.
+    #[track_caller]
+    pub fn start_on(url: &str, flags: &[&str]) -> Self {
+        let folder =
+            tempfile::Builder::new().prefix("binlogd-daemon-").tempdir().expect("a temporary folder");
+        let mut daemon = Self { folder, url: url.to_owned(), child: None };
+        daemon.restart(flags);
+        daemon
+    }
+
+    /// Starts it again on the same data folder after [`Daemon::terminate`] or [`Daemon::kill`]. The log goes on in the
+    /// same file.
+    #[track_caller]
+    pub fn restart(&mut self, flags: &[&str]) {
+        assert!(self.child.is_none(), "it still runs");
+        // A killed daemon leaves its address behind, which may be somebody else's by now.
+        let _ = std::fs::remove_file(self.address_file());
+        let log = File::options().create(true).append(true).open(self.log_file()).expect("a log file");
+        let mut command = run_command(&self.url, &self.data_dir(), flags);
+        command.stderr(log);
+        self.child = Some(command.spawn().expect("binlogd starts"));
+        let deadline = Instant::now() + START_MAX;
+        while self.try_status().is_none() {
+            if let Some(status) =
+                self.child.as_mut().and_then(|child| child.try_wait().expect("a child of ours"))
+            {
+                self.child = None;
+                panic!("binlogd ended at its start: {status}\n{}", self.log());
+            }
+            assert!(Instant::now() < deadline, "binlogd does not answer\n{}", self.log());
+            std::thread::sleep(LOOK_INTERVAL);
+        }
+    }
+
+    /// The data folder.
+    pub fn data_dir(&self) -> PathBuf {
+        self.folder.path().join("data")
+    }
+
+    /// Everything that it has written to standard error since the first start.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(self.log_file()).unwrap_or_default()
+    }
+
+    /// Process id of the running daemon.
+    #[track_caller]
+    pub fn pid(&self) -> u32 {
+        self.child.as_ref().expect("it runs").id()
+    }
+
+    /// `host:port` of its admin server.
+    #[track_caller]
+    pub fn admin_address(&self) -> String {
+        std::fs::read_to_string(self.address_file()).expect("a running daemon").trim().to_owned()
+    }
+
+    /// `/status` as JSON.
+    #[track_caller]
+    pub fn status(&self) -> Value {
+        self.try_status().unwrap_or_else(|| panic!("no status\n{}", self.log()))
+    }
+
+    /// The one source's part of the status.
+    #[track_caller]
+    pub fn source(&self) -> Value {
+        self.status()["sources"][0].clone()
+    }
+
+    /// Waits until the one source's part of the status is as wanted and returns it; fails after `timeout`.
+    #[track_caller]
+    pub fn wait_until(&self, wanted: impl Fn(&Value) -> bool, timeout: Duration) -> Value {
+        let deadline = Instant::now() + timeout;
+        loop {
+            let source = self.source();
+            if wanted(&source) {
+                return source;
+            }
+            assert!(Instant::now() < deadline, "not within {timeout:?}:\n{source:#}\n{}", self.log());
+            std::thread::sleep(LOOK_INTERVAL);
+        }
+    }
+
+    /// Waits until the source's binary log up to now is durable here, and returns the status.
+    #[track_caller]
+    pub fn wait_caught_up(&self, server: &Server) -> Value {
+        let (file, position) = binlog_end(server);
+        let wanted = |source: &Value| {
+            let durable = &source["positions"]["durable"];
+            // MariaDB writes a BINLOG_CHECKPOINT by itself a moment after a rotation, so the end may move on.
+            let reached = durable["position"].as_u64() >= Some(position);
+            source["state"] == "receiving" && durable["file"] == *file && reached
+        };
+        self.wait_until(wanted, CATCH_UP_MAX)
+    }
+
+    /// Folder of the newest timeline.
+    #[track_caller]
+    pub fn timeline_dir(&self) -> PathBuf {
+        let mut timelines = self.timeline_dirs();
+        timelines.pop().unwrap_or_else(|| panic!("no timeline\n{}", self.log()))
+    }
+
+    /// Folders of all timelines, the oldest first.
+    pub fn timeline_dirs(&self) -> Vec<PathBuf> {
+        let Ok(entries) = std::fs::read_dir(self.data_dir().join("default")) else { return Vec::new() };
+        let mut paths: Vec<PathBuf> =
+            entries.flatten().map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
+        paths.sort();
+        paths
+    }
+
+    /// Asks it to end with SIGTERM and waits until it has; it must exit with 0.
+    #[track_caller]
+    pub fn terminate(&mut self) {
+        self.signal(Signal::TERM);
+        let status = self.wait_end(STOP_MAX);
+        assert!(status.success(), "after SIGTERM: {status}\n{}", self.log());
+    }
+
+    /// Ends it with SIGKILL.
+    #[track_caller]
+    pub fn kill(&mut self) {
+        self.signal(Signal::KILL);
+        self.wait_end(STOP_MAX);
+    }
+
+    /// Waits until it has ended by itself, or by a signal that was sent already.
+    #[track_caller]
+    pub fn wait_end(&mut self, timeout: Duration) -> ExitStatus {
+        let mut child = self.child.take().expect("it runs");
+        let Some(status) = wait_child(&mut child, timeout) else {
+            panic!("still running after {timeout:?}\n{}", self.log())
+        };
+        status
+    }
+
+    fn signal(&self, signal: Signal) {
+        let pid = Pid::from_raw(self.pid().cast_signed()).expect("a process id");
+        kill_process(pid, signal).expect("a child of ours");
+    }
+
+    fn try_status(&self) -> Option<Value> {
+        let address = std::fs::read_to_string(self.address_file()).ok()?;
+        let agent: ureq::Agent =
+            ureq::Agent::config_builder().timeout_global(Some(Duration::from_secs(10))).build().into();
+        let mut answer = agent.get(format!("http://{}/status", address.trim())).call().ok()?;
+        serde_json::from_str(&answer.body_mut().read_to_string().ok()?).ok()
+    }
+
+    fn address_file(&self) -> PathBuf {
+        self.data_dir().join("admin.address")
+    }
+
+    fn log_file(&self) -> PathBuf {
+        self.folder.path().join("binlogd.log")
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+        if std::thread::panicking() {
+            eprintln!("--- the log of binlogd ---\n{}", self.log());
+        }
+    }
+}
+
+/// The URL by which root reaches the server.
+pub fn url(server: &Server) -> String {
+    format!("mysql://root@{}:{}", server.env("HOST"), server.port())
+}
+
+/// `binlogd run` with an admin server on a free port; its standard error is the caller's.
+pub fn run_command(url: &str, data_dir: &Path, flags: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_binlogd"));
+    command
+        .args(["run", "--source", url, "--admin-listen", "127.0.0.1:0", "--data-dir"])
+        .arg(data_dir)
+        .args(flags);
+    command.env_remove("BINLOGD_PASSWORD").env("NO_COLOR", "1").stdin(Stdio::null()).stdout(Stdio::null());
+    command
+}
+
+/// Waits for a child's end; `None` when it still runs after `timeout`, in which case it is killed.
+pub fn wait_child(child: &mut Child, timeout: Duration) -> Option<ExitStatus> {
+    let deadline = Instant::now() + timeout;
+    loop {
+        if let Some(status) = child.try_wait().expect("a child of ours") {
+            return Some(status);
+        }
+        if Instant::now() >= deadline {
+            let _ = child.kill();
+            let _ = child.wait();
+            return None;
+        }
+        std::thread::sleep(LOOK_INTERVAL);
+    }
+}
+
+/// File and position at which the source's binary log ends now.
+#[track_caller]
+pub fn binlog_end(server: &Server) -> (String, u64) {
+    // MySQL 8.4 took the old statement away; MariaDB has only the old one.
+    let statement =
+        if server.name() == "mysql-9.7" { "SHOW BINARY LOG STATUS" } else { "SHOW MASTER STATUS" };
+    let answer = server.sql(statement);
+    let mut columns = answer.split('\t');
+    let file = columns.next().unwrap_or_default().trim().to_owned();
+    let position = columns.next().and_then(|text| text.trim().parse().ok());
+    (file, position.unwrap_or_else(|| panic!("{statement} says {answer:?}")))
+}
