@@ -275,8 +275,8 @@ fn verdict(report: &FileReport, colored: bool) -> String {
             format!("{ok}, live, {} after the last boundary", counted(after_boundary, "byte"))
         }
         FileEnd::Stop => format!("{ok}, the source was stopped"),
-        FileEnd::None => format!("{ok}, the source crashed"),
-        FileEnd::Rotate { .. } | FileEnd::Unknown => ok,
+        // A note says what an end of neither kind means.
+        FileEnd::None | FileEnd::Rotate { .. } | FileEnd::Unknown => ok,
     }
 }
 

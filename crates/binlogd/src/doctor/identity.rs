@@ -52,7 +52,9 @@ fn ours(facts: &Facts, wanted: &Wanted) -> Finding {
     }
     match replicas.iter().find(|replica| replica.server_id == id) {
         None => Finding::ok(format!("{what}, unlike the source's and those of {} replicas", replicas.len())),
-        Some(replica) if ours(&replica.uuid) => Finding::ok(format!("{what}; this binlogd is connected now")),
+        Some(replica) if ours(&replica.uuid) => {
+            Finding::ok(format!("{what}, registered there by this binlogd"))
+        }
         Some(replica) => {
             let host = if replica.host.is_empty() { String::new() } else { format!(" on {}", replica.host) };
             match &replica.uuid {
