@@ -56,15 +56,16 @@ fn assert_files_equal(server: &Server, timeline: &Path, file: &str) {
 }
 
 fn reset(server: &Server) {
-    let statement =
-        if server.name() == "mysql-9.7" { "RESET BINARY LOGS AND GTIDS" } else { "RESET MASTER" };
+    let statement = if server.name() == "mysql-9.7" { "RESET BINARY LOGS AND GTIDS" } else { "RESET MASTER" };
     server.sql(statement);
 }
 
 fn a_reset_begins_a_timeline(name: &str, while_running: bool) {
     let server = source(name);
     let mut daemon = Daemon::start(&server, &FLAGS);
-    server.sql("INSERT INTO d.t (v) VALUES ('before'); FLUSH BINARY LOGS; INSERT INTO d.t (v) VALUES ('before')");
+    server.sql(
+        "INSERT INTO d.t (v) VALUES ('before'); FLUSH BINARY LOGS; INSERT INTO d.t (v) VALUES ('before')",
+    );
     daemon.wait_caught_up(&server);
     let before = archive(&daemon);
     if !while_running {
@@ -170,7 +171,8 @@ fn a_source_that_lost_its_tail_is_a_fork_and_ours_is_kept() {
     let before = archive(&daemon);
     server.kill();
     // What a crash of the machine does to a source with sync_binlog = 0: the end of its binary log is gone.
-    let file = std::fs::OpenOptions::new().write(true).open(server.datadir().join("mysql-bin.000001")).unwrap();
+    let file =
+        std::fs::OpenOptions::new().write(true).open(server.datadir().join("mysql-bin.000001")).unwrap();
     file.set_len(kept).unwrap();
     server.restart(&[]);
     daemon.wait_until(|_| daemon.timeline_dirs().len() == 2, PATIENCE);

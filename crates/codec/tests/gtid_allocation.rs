@@ -68,9 +68,13 @@ fn a_running_stream_allocates_nothing() {
         state.clear();
         // The first clearing set memory aside for the entries; from then on batches come and go without allocation.
         follow(&mut state);
+        // The receiver hands its batches on from one set to another, both cleared each time.
+        let mut handed_on = state.clone();
+        handed_on.clear();
         let bytes = requested(|| {
             state.clear();
             follow(&mut state);
+            handed_on.append(&state).unwrap();
             total.append(&state).unwrap();
             total.union_with(&state).unwrap();
         });

@@ -10,7 +10,7 @@ use super::plan::{From, Plan, plan};
 use super::receive::{ReceiveOptions, SessionError, receive};
 use crate::config::{HostPort, OnGap};
 use crate::log::Position;
-use crate::log::timeline::{Reason, Timeline};
+use crate::log::timeline::{Reason, ServerKind, Timeline};
 use crate::log::writer::LogError;
 use crate::status::{GtidRungs, Ladder, LogPosition, SemiSyncStatus, SourceMonitor, SourceState};
 use crate::wire::{ConnectOptions, Connection, WireError};
@@ -146,7 +146,8 @@ impl Attempt<'_> {
         let tls = connection.tls_version().map(str::to_owned);
         monitor.update_facts(|facts| {
             facts.server_version = Some(source.version.clone());
-            facts.server_uuid = Some(source.uuid.clone());
+            // MariaDB has none; the stand-in names the timeline's folder only.
+            facts.server_uuid = (source.kind == ServerKind::Mysql).then(|| source.uuid.clone());
             facts.server_id = Some(source.server_id);
             facts.tls = tls;
         });

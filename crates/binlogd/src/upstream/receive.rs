@@ -525,12 +525,13 @@ impl<'a> Sink<'a> {
                 }
             }
         }
-        self.monitor.publish_positions(&self.ladder);
+        // Counted before the positions are seen, so that who sees a position sees everything up to it counted.
         if self.events > 0 {
             self.monitor.publish_event_time(self.timeline.last_timestamp);
         }
         self.monitor.counters.events.fetch_add(std::mem::take(&mut self.events), Relaxed);
         self.monitor.counters.transactions.fetch_add(std::mem::take(&mut self.transactions), Relaxed);
+        self.monitor.publish_positions(&self.ladder);
     }
 
     #[cold]

@@ -3,6 +3,9 @@
 
 pub mod compare;
 pub mod daemon;
+pub mod ledger;
+pub mod semi_sync;
+pub mod strace;
 pub mod tap;
 pub mod workload;
 

@@ -6,6 +6,10 @@ use super::{
 };
 use std::{cmp::Ordering, fmt, ops::RangeInclusive};
 
+/// Sets of up to this many names are added name by name, in place, into the memory that [`GtidSet::clear`] kept; larger
+/// ones in one pass over both. A batch of a stream holds one or two.
+const ADD_IN_PLACE_MAX: usize = 8;
+
 /// A set of MySQL GTIDs: for each UUID and tag, sorted intervals of transaction numbers.
 ///
 /// Numbers outside `1..=`[`GNO_MAX`] belong to no set: every method treats them as absent. That makes the methods total,
@@ -106,9 +110,12 @@ impl GtidSet {
         part.start <= part.end && self.intervals_of_mut(uuid, tag).insert(part)
     }
 
-    /// Adds every GTID of `other`. Allocates nothing where `other` only continues intervals of this set.
+    /// Adds every GTID of `other`. Allocates nothing where `other` only continues intervals of this set, nor where a few
+    /// names come into a set that held as many before it was cleared.
     pub fn union_with(&mut self, other: &GtidSet) {
-        if other.entries.iter().all(|entry| self.find(&entry.uuid, &entry.tag).is_ok()) {
+        if other.entries.len() <= ADD_IN_PLACE_MAX
+            || other.entries.iter().all(|entry| self.find(&entry.uuid, &entry.tag).is_ok())
+        {
             for entry in &other.entries {
                 self.intervals_of_mut(entry.uuid, entry.tag).merge(&entry.intervals);
             }

@@ -1,0 +1,379 @@
+//! The source's binary log: whole, valid files in memory.
+
+use crate::event::{self, Head};
+use codec::event::{BINLOG_MAGIC, EventType, HEADER_LEN, flags};
+
+/// What the log's events say of their writer.
+#[derive(Debug, Clone)]
+pub struct LogOptions {
+    /// `log_bin`: the files are called `<base_name>.000001` and so on.
+    pub base_name: String,
+    /// Version in the format descriptions.
+    pub server_version: String,
+    /// `server_id`.
+    pub server_id: u32,
+    /// `server_uuid`.
+    pub uuid: [u8; 16],
+    /// Time of the first file in seconds since 1970; each later file is a second younger. All else being equal, it
+    /// tells a log from one that was begun anew.
+    pub timestamp: u32,
+    /// GTID events (`gtid_mode = ON`) instead of anonymous ones.
+    pub gtids: bool,
+    /// `binlog_checksum = CRC32`.
+    pub checksum: bool,
+    /// Begin the next file after the transaction that makes a file this long, in bytes.
+    pub rotate_after: u64,
+}
+
+impl Default for LogOptions {
+    fn default() -> LogOptions {
+        LogOptions {
+            base_name: "mysql-bin".to_owned(),
+            server_version: "9.7.0".to_owned(),
+            server_id: 1,
+            uuid: [0xab; 16],
+            timestamp: 1_700_000_000,
+            gtids: true,
+            checksum: true,
+            rotate_after: 1 << 30,
+        }
+    }
+}
+
+/// A place in the log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// Bare file name.
+    pub file: String,
+    /// Offset in bytes.
+    pub position: u64,
+}
+
+/// One file.
+#[derive(Debug, Clone)]
+pub struct LogFile {
+    /// Bare name.
+    pub name: String,
+    /// Everything in it, the magic included.
+    pub bytes: Vec<u8>,
+    /// Where its events begin, and whether the source asks for an acknowledgement of them.
+    events: Vec<(usize, bool)>,
+    /// Number of the first transaction at or after the file's beginning.
+    first_gno: u64,
+}
+
+impl LogFile {
+    /// Count of events.
+    pub fn event_count(&self) -> usize {
+        self.events.len()
+    }
+
+    /// An event's bytes and whether an acknowledgement is wanted; `None` past the end.
+    pub fn event(&self, index: usize) -> Option<(&[u8], bool)> {
+        let (begin, flagged) = *self.events.get(index)?;
+        let end = self.events.get(index + 1).map_or(self.bytes.len(), |next| next.0);
+        Some((&self.bytes[begin..end], flagged))
+    }
+
+    /// The event that begins at `position`; the count of events for the file's end.
+    pub fn event_at(&self, position: u64) -> Option<usize> {
+        if position == self.bytes.len() as u64 {
+            return Some(self.events.len());
+        }
+        self.events.binary_search_by_key(&position, |(begin, _)| *begin as u64).ok()
+    }
+
+    /// End of an event.
+    pub fn end_of(&self, index: usize) -> u64 {
+        self.events.get(index + 1).map_or(self.bytes.len(), |next| next.0) as u64
+    }
+}
+
+/// All files that the source has. Each method appends valid bytes; what is wrong on the wire is a
+/// [`Fault`](crate::Fault) and never stands here.
+#[derive(Debug, Clone)]
+pub struct SourceLog {
+    options: LogOptions,
+    files: Vec<LogFile>,
+    /// Number of the first file that is still there, counted from 0.
+    first: usize,
+    next_gno: u64,
+    /// Transactions in the current file, for the logical clock.
+    sequence: u64,
+}
+
+impl SourceLog {
+    /// A log of one file without transactions.
+    pub fn new(options: LogOptions) -> SourceLog {
+        let mut log = SourceLog { options, files: Vec::new(), first: 0, next_gno: 1, sequence: 0 };
+        log.begin_file();
+        log
+    }
+
+    /// What it was made with.
+    pub fn options(&self) -> &LogOptions {
+        &self.options
+    }
+
+    /// The files, oldest first.
+    pub fn files(&self) -> &[LogFile] {
+        &self.files
+    }
+
+    /// A file by its name.
+    pub fn file(&self, name: &str) -> Option<&LogFile> {
+        self.files.iter().find(|file| file.name == name)
+    }
+
+    /// End of the last file.
+    pub fn end(&self) -> Place {
+        let file = self.live();
+        Place { file: file.name.clone(), position: file.bytes.len() as u64 }
+    }
+
+    /// `gtid_executed`.
+    pub fn executed(&self) -> String {
+        self.gtids_before(self.next_gno)
+    }
+
+    /// `gtid_purged`.
+    pub fn purged(&self) -> String {
+        self.gtids_before(self.files[0].first_gno)
+    }
+
+    /// One transaction: GTID, BEGIN, TABLE_MAP, WRITE_ROWS with a payload of `payload_len` bytes, XID.
+    pub fn transaction(&mut self, payload_len: usize) {
+        let number = self.next_gno;
+        let rest = [
+            (EventType::QUERY, event::query("BEGIN")),
+            (EventType::TABLE_MAP, event::table_map()),
+            (EventType::WRITE_ROWS, event::write_rows(number, payload_len)),
+            (EventType::XID, event::xid(number)),
+        ];
+        self.append_transaction(&rest);
+    }
+
+    /// A statement that is a transaction by itself.
+    pub fn ddl(&mut self, statement: &str) {
+        self.append_transaction(&[(EventType::QUERY, event::query(statement))]);
+    }
+
+    /// A flush group of `count` transactions; an acknowledgement is wanted at its end, as MySQL does it.
+    pub fn group(&mut self, count: usize, payload_len: usize) {
+        for _ in 0..count {
+            self.transaction(payload_len);
+        }
+        self.flag_last();
+    }
+
+    /// Asks for an acknowledgement of the last event.
+    pub fn flag_last(&mut self) {
+        let file = self.files.iter_mut().rev().find(|file| file.events.len() > 2);
+        if let Some(last) = file.and_then(|file| file.events.last_mut()) {
+            last.1 = true;
+        }
+    }
+
+    /// Length in bytes of a transaction with a payload of `payload_len` bytes, as the next one would be.
+    pub fn transaction_len(&self, payload_len: usize) -> usize {
+        let mut scratch = SourceLog::new(LogOptions { rotate_after: u64::MAX, ..self.options.clone() });
+        let before = scratch.live().bytes.len();
+        scratch.transaction(payload_len);
+        scratch.live().bytes.len() - before
+    }
+
+    /// Any event, with a position and checksum that fit.
+    pub fn event(&mut self, event_type: EventType, body: &[u8]) {
+        let head = self.head(event_type);
+        let checksum = self.options.checksum;
+        let file = self.live_mut();
+        let begin = file.bytes.len();
+        file.events.push((begin, false));
+        event::append(&mut file.bytes, head, |size| (begin + size) as u32, body, checksum);
+    }
+
+    /// Ends the file with ROTATE and begins the next, as FLUSH BINARY LOGS does.
+    pub fn rotate(&mut self) {
+        let next = self.file_name(self.first + self.files.len());
+        self.event(EventType::ROTATE, &event::rotate(4, &next));
+        self.begin_file();
+    }
+
+    /// Ends the file with STOP and begins the next, as a clean restart does.
+    pub fn restart(&mut self) {
+        self.event(EventType::STOP, &[]);
+        self.begin_file();
+    }
+
+    /// Begins the next file without a word at the end of this one, as after a crash.
+    pub fn crash(&mut self) {
+        self.begin_file();
+    }
+
+    /// Drops the `count` oldest files, but never the last one (PURGE BINARY LOGS).
+    pub fn purge(&mut self, count: usize) {
+        let count = count.min(self.files.len() - 1);
+        self.files.drain(..count);
+        self.first += count;
+    }
+
+    /// The file with this number, counted from 0 over purged ones too.
+    pub(crate) fn numbered(&self, number: usize) -> Option<&LogFile> {
+        self.files.get(number.checked_sub(self.first)?)
+    }
+
+    /// Number of the named file; of the oldest one for an empty name.
+    pub(crate) fn number_of(&self, name: &str) -> Option<usize> {
+        let index = if name.is_empty() { 0 } else { self.files.iter().position(|file| file.name == name)? };
+        Some(self.first + index)
+    }
+
+    /// Number of the newest file that begins before the first transaction which `holds` does not have.
+    pub(crate) fn number_for_gtids(&self, holds: impl Fn(u64) -> bool) -> Option<usize> {
+        let missing = (1..self.next_gno).find(|gno| !holds(*gno)).unwrap_or(self.next_gno);
+        let index = self.files.iter().rposition(|file| file.first_gno <= missing)?;
+        Some(self.first + index)
+    }
+
+    fn append_transaction(&mut self, rest: &[(EventType, Vec<u8>)]) {
+        let trailer = HEADER_LEN + if self.options.checksum { 4 } else { 0 };
+        let rest_len: usize = rest.iter().map(|(_, body)| body.len() + trailer).sum();
+        let (event_type, uuid, gno) = if self.options.gtids {
+            (EventType::GTID, self.options.uuid, self.next_gno)
+        } else {
+            (EventType::ANONYMOUS_GTID, [0; 16], 0)
+        };
+        self.sequence += 1;
+        let timestamp = self.head(event_type).timestamp;
+        let gtid = event::gtid(&uuid, gno, self.sequence, rest_len as u64, timestamp, self.options.checksum);
+        self.event(event_type, &gtid);
+        for (event_type, body) in rest {
+            self.event(*event_type, body);
+        }
+        self.next_gno += 1;
+        if self.live().bytes.len() as u64 >= self.options.rotate_after {
+            self.rotate();
+        }
+    }
+
+    fn begin_file(&mut self) {
+        let name = self.file_name(self.first + self.files.len());
+        self.files.push(LogFile {
+            name,
+            bytes: BINLOG_MAGIC.to_vec(),
+            events: Vec::new(),
+            first_gno: self.next_gno,
+        });
+        self.sequence = 0;
+        let created = if self.first + self.files.len() == 1 { self.options.timestamp } else { 0 };
+        let body = event::format_description(&self.options.server_version, created, self.options.checksum);
+        self.event(EventType::FORMAT_DESCRIPTION, &body);
+        let mut set = Vec::new();
+        self.previous_gtids().encode(&mut set);
+        self.event(EventType::PREVIOUS_GTIDS, &set);
+    }
+
+    fn previous_gtids(&self) -> codec::gtid::GtidSet {
+        self.executed().parse().unwrap_or_default()
+    }
+
+    fn gtids_before(&self, gno: u64) -> String {
+        if !self.options.gtids || gno <= 1 {
+            return String::new();
+        }
+        let uuid = codec::gtid::Uuid::from_bytes(self.options.uuid);
+        if gno == 2 { format!("{uuid}:1") } else { format!("{uuid}:1-{}", gno - 1) }
+    }
+
+    fn file_name(&self, number: usize) -> String {
+        format!("{}.{:06}", self.options.base_name, number + 1)
+    }
+
+    fn head(&self, event_type: EventType) -> Head {
+        let age = (self.first + self.files.len()) as u32 - 1;
+        let flags = if event_type == EventType::PREVIOUS_GTIDS { flags::IGNORABLE } else { 0 };
+        Head { timestamp: self.options.timestamp + age, event_type, server_id: self.options.server_id, flags }
+    }
+
+    fn live(&self) -> &LogFile {
+        &self.files[self.files.len() - 1]
+    }
+
+    fn live_mut(&mut self) -> &mut LogFile {
+        let last = self.files.len() - 1;
+        &mut self.files[last]
+    }
+}
+
+impl Default for SourceLog {
+    fn default() -> SourceLog {
+        SourceLog::new(LogOptions::default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use codec::event::boundary::BoundaryTracker;
+    use codec::event::{ChecksumAlgorithm, EventHeader};
+
+    fn walk(log: &SourceLog) -> (usize, String) {
+        let (mut transactions, mut last) = (0, String::new());
+        for file in log.files() {
+            let mut tracker = BoundaryTracker::new();
+            let mut position = 4;
+            for index in 0..file.event_count() {
+                let (bytes, _) = file.event(index).unwrap();
+                let header = EventHeader::parse(bytes).unwrap();
+                ChecksumAlgorithm::Crc32.verify(bytes).unwrap();
+                let end = position + bytes.len() as u64;
+                assert_eq!((header.log_pos, header.event_size as usize), (end as u32, bytes.len()));
+                let step = tracker.advance(&header, &bytes[..bytes.len() - 4], position, end).unwrap();
+                assert!(!step.abandoned);
+                transactions += usize::from(step.transaction);
+                if let Some(id) = step.committed {
+                    last = id.to_string();
+                }
+                position = end;
+            }
+            assert!(tracker.is_outside());
+        }
+        (transactions, last)
+    }
+
+    #[test]
+    fn the_codec_accepts_every_event_and_finds_every_transaction() {
+        let mut log = SourceLog::new(LogOptions { rotate_after: 20_000, ..LogOptions::default() });
+        for size in [0, 1, 100, 200, 250, 300, 5_000, 70_000] {
+            log.group(2, size);
+        }
+        log.ddl("CREATE TABLE x (a INT)");
+        log.restart();
+        log.transaction(10);
+        assert_eq!(walk(&log), (18, "abababab-abab-abab-abab-abababababab:18".to_owned()));
+        assert_eq!(log.executed(), "abababab-abab-abab-abab-abababababab:1-18");
+        assert!(log.files().len() > 3);
+    }
+
+    #[test]
+    fn without_gtids_transactions_are_anonymous() {
+        let mut log = SourceLog::new(LogOptions { gtids: false, ..LogOptions::default() });
+        log.transaction(10);
+        assert_eq!(walk(&log), (1, String::new()));
+        assert_eq!(log.executed(), "");
+    }
+
+    #[test]
+    fn a_purged_log_keeps_its_numbers() {
+        let mut log = SourceLog::default();
+        log.transaction(10);
+        log.rotate();
+        log.transaction(10);
+        log.purge(1);
+        assert_eq!((log.number_of("mysql-bin.000002"), log.number_of("mysql-bin.000001")), (Some(1), None));
+        assert_eq!(log.number_of(""), Some(1));
+        assert_eq!(log.purged(), "abababab-abab-abab-abab-abababababab:1");
+        assert_eq!(log.number_for_gtids(|_| false), None);
+        assert_eq!(log.number_for_gtids(|gno| gno == 1), Some(1));
+    }
+}

@@ -1,0 +1,105 @@
+//! What the source says, and what it does wrong.
+
+use crate::dump::Dump;
+use crate::log::SourceLog;
+use std::fmt;
+use std::io;
+
+/// The source's side of semi-sync.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum SemiSync {
+    /// Switched on; packets carry the semi-sync bytes if the replica offers it.
+    #[default]
+    Enabled,
+    /// The variables say that it is on, but packets do not carry the bytes: it was switched off in between.
+    Refused,
+    /// Installed and switched off.
+    Disabled,
+    /// No plugin.
+    Absent,
+}
+
+/// Everything that a source follows.
+#[derive(Default)]
+pub struct Script {
+    /// Its binary log. More can be appended while it runs.
+    pub log: SourceLog,
+    /// Whether it asks for acknowledgements.
+    pub semi_sync: SemiSync,
+    /// What goes wrong on the wire. The log itself stays right.
+    pub faults: Vec<Fault>,
+    /// Takes over the first dump that has been sent all that was there.
+    pub load: Option<Box<dyn Load>>,
+}
+
+impl Script {
+    /// A source with semi-sync that has `log`.
+    pub fn new(log: SourceLog) -> Script {
+        Script { log, ..Script::default() }
+    }
+
+    /// Adds a fault to the dump number `dump` (the first is 0; short looks that ask not to wait do not count), at the
+    /// event number `event` (the format description is 0) of `file`.
+    #[must_use]
+    pub fn fault(mut self, dump: usize, file: &str, event: usize, kind: FaultKind) -> Script {
+        self.faults.push(Fault { dump, file: file.to_owned(), event, kind });
+        self
+    }
+}
+
+impl fmt::Debug for Script {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Script")
+            .field("semi_sync", &self.semi_sync)
+            .field("faults", &self.faults)
+            .finish_non_exhaustive()
+    }
+}
+
+/// One thing that goes wrong, once.
+#[derive(Debug, Clone)]
+pub struct Fault {
+    /// In which dump, counted from 0.
+    pub dump: usize,
+    /// In which file.
+    pub file: String,
+    /// At which event of the file, counted from 0.
+    pub event: usize,
+    /// What.
+    pub kind: FaultKind,
+}
+
+/// What can go wrong at an event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FaultKind {
+    /// One bit of it is wrong.
+    BadChecksum,
+    /// Its header says this many bytes.
+    EventLength(u32),
+    /// It is not sent; the stream goes on behind it.
+    Missing,
+    /// It is sent twice.
+    Twice,
+    /// The connection is closed after this many bytes of its packet.
+    CloseAfter(usize),
+    /// Its packet's sequence number is one too high.
+    PacketLost,
+    /// An acknowledgement is wanted here, wherever that is in a transaction.
+    Flag,
+    /// A heartbeat that names this position comes before it.
+    Heartbeat(u64),
+    /// An error packet comes in its place and ends the dump.
+    Error(u16, String),
+    /// Nothing more is sent, not even heartbeats, and the connection stays open.
+    Silence,
+}
+
+/// What a benchmark does with a dump: it appends, sends and waits for acknowledgements on the dump's own thread, so that
+/// no wake-up stands between the socket and the stopwatch.
+pub trait Load: Send {
+    /// Runs once. Afterwards the dump goes on as usual, with heartbeats.
+    ///
+    /// # Errors
+    /// When the connection fails; the dump then ends.
+    fn run(&mut self, dump: &mut Dump) -> io::Result<()>;
+}
