@@ -49,7 +49,9 @@ fn copies_what_any_receiver_gets(server: &Server) {
     workload::run(server, "schema", &workload::schema("d", 1));
     let mut daemon = Daemon::start(server, &["--fsync-interval=50ms"]);
     workload::run(server, "mixed", &workload::mixed(dialect, "d", seed(), 0, 300));
-    server.sql(&format!("INSERT INTO d.t0 (c) VALUES ('{MARK}'); FLUSH BINARY LOGS; INSERT INTO d.t0 (k) VALUES (1)"));
+    server.sql(&format!(
+        "INSERT INTO d.t0 (c) VALUES ('{MARK}'); FLUSH BINARY LOGS; INSERT INTO d.t0 (k) VALUES (1)"
+    ));
     daemon.wait_caught_up(server);
     // A start in the middle of an encrypted file.
     daemon.terminate();
@@ -77,7 +79,11 @@ fn copies_what_any_receiver_gets(server: &Server) {
             // MariaDB sends its START_ENCRYPTION event too, and its program must still read what follows in clear.
             let decoded = server.mysqlbinlog(&["--verbose".as_ref(), copies.join(name).as_os_str()]);
             assert!(decoded.status.success(), "{}", String::from_utf8_lossy(&decoded.stderr));
-            assert!(holds(&decoded.stdout, MARK), "{}: mysqlbinlog cannot read {name} of the copy", server.name());
+            assert!(
+                holds(&decoded.stdout, MARK),
+                "{}: mysqlbinlog cannot read {name} of the copy",
+                server.name()
+            );
         }
     }
     assert_eq!(marks, 1, "the copy is in clear");
@@ -118,7 +124,8 @@ impl Encrypted {
 
         let plugins = folder.join("plugins");
         std::fs::create_dir(&plugins).unwrap();
-        let given = arguments.iter().find_map(|word| word.strip_prefix("--plugin-dir=")).expect("a plugin folder");
+        let given =
+            arguments.iter().find_map(|word| word.strip_prefix("--plugin-dir=")).expect("a plugin folder");
         for plugin in std::fs::read_dir(given).expect("the plugin folder").flatten() {
             symlink(plugin.path(), plugins.join(plugin.file_name())).unwrap();
         }
@@ -126,7 +133,8 @@ impl Encrypted {
         let at = arguments.iter().position(|word| word.ends_with("/mysqld")).expect("the server's program");
         symlink(&arguments[at], &program).unwrap();
         arguments[at] = program.display().to_string();
-        std::fs::write(folder.join("mysqld.my"), r#"{"components": "file://component_keyring_file"}"#).unwrap();
+        std::fs::write(folder.join("mysqld.my"), r#"{"components": "file://component_keyring_file"}"#)
+            .unwrap();
         let keyring = format!(r#"{{"path": "{}/keys", "read_only": false}}"#, folder.display());
         std::fs::write(plugins.join("component_keyring_file.cnf"), keyring).unwrap();
 
