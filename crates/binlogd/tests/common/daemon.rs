@@ -119,8 +119,9 @@ impl Daemon {
     /// Waits until the source's binary log up to now is durable here, and returns the status.
     #[track_caller]
     pub fn wait_caught_up(&self, server: &Server) -> Value {
-        let (file, position) = binlog_end(server);
+        // Asked each time: after a rotation MariaDB writes its checkpoint by itself, some time later.
         let wanted = |source: &Value| {
+            let (file, position) = binlog_end(server);
             let durable = &source["positions"]["durable"];
             source["state"] == "receiving" && durable["file"] == *file && durable["position"] == position
         };
