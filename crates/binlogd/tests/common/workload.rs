@@ -102,7 +102,7 @@ fn transaction(dialect: Dialect, random: &mut Random, c: u64, n: u64) -> String 
         // Rolled back, but a table without transactions keeps its rows, and the log what made them.
         14 if !dialect.gtid_consistency => format!(
             "BEGIN; {insert}; INSERT INTO m{c} (k) VALUES ({k}); SAVEPOINT b; {insert}; ROLLBACK TO b; {};",
-            if n % 2 == 0 { "ROLLBACK" } else { "COMMIT" }
+            if n.is_multiple_of(2) { "ROLLBACK" } else { "COMMIT" }
         ),
         _ => format!("REPLACE INTO t{c} (id, k, c) VALUES ({}, {k}, {text});", 1 + random.below(200)),
     }
