@@ -13,7 +13,7 @@ use std::time::Duration;
 
 /// Defaults of the arguments.
 const BYTES: [usize; 2] = [600, 4096];
-const GROUPS: usize = 3000;
+const GROUPS: usize = 500;
 const FSYNC_MODES: [u8; 2] = [1, 0];
 
 /// Arguments of `binlogd-bench ack`.

@@ -11,7 +11,7 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 /// Defaults of the arguments.
-const MIB: usize = 2048;
+const MIB: usize = 1024;
 const FILE_MIB: usize = 256;
 const EVENT_BYTES: [usize; 2] = [8192, 200];
 

@@ -41,7 +41,7 @@ pub struct Common {
     #[arg(long, default_value = "target/release/binlogd")]
     pub binlogd: PathBuf,
     /// How often everything is measured.
-    #[arg(long, default_value_t = 5)]
+    #[arg(long, default_value_t = 9)]
     pub rounds: usize,
     /// Folder on the disk to use; a temporary folder is made in it and removed.
     #[arg(long, default_value = "target")]

@@ -14,6 +14,7 @@ use std::time::Duration;
 const CLIENTS: [usize; 3] = [2, 8, 64];
 const TRANSACTION_BYTES: usize = 600;
 const SECONDS: u64 = 3;
+const THINK_MAX_US: u64 = 200;
 
 /// Arguments of `binlogd-bench clients`.
 #[derive(Debug, Clone, clap::Args)]
@@ -30,12 +31,21 @@ pub struct ClientsArgs {
     /// Seconds of each round.
     #[arg(long, default_value_t = SECONDS)]
     pub seconds: u64,
+    /// Longest time in microseconds between an acknowledgement and the client's next commit.
+    #[arg(long, default_value_t = THINK_MAX_US)]
+    pub think_max_us: u64,
 }
 
 impl ClientsArgs {
     /// The defaults.
     pub fn with(common: Common) -> ClientsArgs {
-        ClientsArgs { common, clients: CLIENTS.to_vec(), bytes: TRANSACTION_BYTES, seconds: SECONDS }
+        ClientsArgs {
+            common,
+            clients: CLIENTS.to_vec(),
+            bytes: TRANSACTION_BYTES,
+            seconds: SECONDS,
+            think_max_us: THINK_MAX_US,
+        }
     }
 }
 
@@ -105,7 +115,9 @@ pub fn run(args: &ClientsArgs) -> anyhow::Result<()> {
 fn measure(args: &ClientsArgs, kind: Kind, clients: usize) -> anyhow::Result<(Commits, f64)> {
     let (result, results) = mpsc::channel();
     let duration = Duration::from_secs(args.seconds);
-    let load = Clients { clients, transaction_len: args.bytes, in_flight_max: 2, duration, result };
+    let think_max = Duration::from_micros(args.think_max_us);
+    let load =
+        Clients { clients, transaction_len: args.bytes, in_flight_max: 2, think_max, duration, result };
     let source = ScriptedSource::start(Script { load: Some(Box::new(load)), ..Script::default() })?;
     let receiver = Receiver::start(kind, &args.common.binlogd, &args.common.dir, source.port())?;
     let commits = results

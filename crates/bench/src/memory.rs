@@ -67,8 +67,14 @@ pub fn run(args: &MemoryArgs) -> anyhow::Result<()> {
 fn measure(args: &MemoryArgs) -> anyhow::Result<(Memory, f64)> {
     let (result, results) = mpsc::channel();
     let duration = Duration::from_secs(args.seconds);
-    let load =
-        Clients { clients: args.clients, transaction_len: args.bytes, in_flight_max: 2, duration, result };
+    let load = Clients {
+        clients: args.clients,
+        transaction_len: args.bytes,
+        in_flight_max: 2,
+        think_max: Duration::from_micros(200),
+        duration,
+        result,
+    };
     let source = ScriptedSource::start(Script { load: Some(Box::new(load)), ..Script::default() })?;
     let kind = Kind::Binlogd { fsync_mode: 1 };
     let receiver = Receiver::start(kind, &args.common.binlogd, &args.common.dir, source.port())?;

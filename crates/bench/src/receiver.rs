@@ -84,7 +84,7 @@ impl Receiver {
                     "bench",
                 ]);
                 command.args(["--fsync-mode", &fsync_mode.to_string(), "--admin-listen", "127.0.0.1:0"]);
-                command.args(["--tls", "disabled", "--log-level", "warn"]).arg("--data-dir").arg(dir.path());
+                command.args(["--tls", "disabled", "--log-level", "error"]).arg("--data-dir").arg(dir.path());
                 command.stdout(Stdio::null());
                 command
             }

@@ -18,6 +18,16 @@ impl Samples {
         self.0.push(duration.as_nanos() as u64);
     }
 
+    /// How many were kept.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// True when none was kept.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// The percentiles of what was recorded.
     pub fn percentiles(mut self) -> Percentiles {
         self.0.sort_unstable();
