@@ -3,6 +3,7 @@
 //! | file | noun |
 //! |---|---|
 //! | `receive.rs` | the heart: the loop from the socket to the acknowledgement |
+//! | `sink.rs` | its second half: batch, write, sync, acknowledge, publish |
 //! | `cursor.rs` | what each arriving event is: stored, ignored, refused |
 //! | `acknowledge.rs` | which acknowledgement is owed, and the one way to pay it |
 //! | `plan.rs` | where a session goes on: a pure decision |
@@ -26,6 +27,7 @@ pub mod look;
 pub mod negotiate;
 pub mod plan;
 pub mod receive;
+mod sink;
 pub mod stop;
 
 use crate::config::SourceConfig;
