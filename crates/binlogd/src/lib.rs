@@ -4,6 +4,7 @@ pub mod admin;
 pub mod cli;
 pub mod config;
 pub mod daemon;
+pub mod doctor;
 pub mod log;
 pub mod status;
 pub mod upstream;

@@ -4,12 +4,17 @@
 
 pub mod cnf;
 pub mod config;
+pub mod doctor;
 pub mod hide_password;
 pub mod import;
+pub mod offline;
 pub mod run;
 pub mod run_args;
 pub mod source_url;
 pub mod status;
+pub mod style;
+pub mod units;
+pub mod verify;
 pub mod virtual_slave;
 
 use std::ffi::OsString;
@@ -40,15 +45,26 @@ enum Verb {
     Run(run_args::RunArgs),
     /// Check a configuration file, or print a commented example
     Config(config::ConfigArgs),
+    /// Look at a source before anything is started: what is missing, and the SQL that mends it
+    Doctor(doctor::DoctorArgs),
     /// Translate a virtual_slave.cnf into a configuration of binlogd
     Import(import::ImportArgs),
+    /// Show what the daemon does, or what the files hold when it does not run
+    Status(status::StatusArgs),
+    /// Walk every file of a copy and say exactly where and what is wrong
+    Verify(verify::VerifyArgs),
 }
 
 fn execute(verb: Verb) -> ExitCode {
     match verb {
         Verb::Run(args) => run::execute(&args),
         Verb::Config(args) => config::execute(args),
+        Verb::Doctor(args) => doctor::execute(&args),
         Verb::Import(args) => import::execute(&args),
+        Verb::Status(args) => {
+            status::run(args, offline::from_files).unwrap_or_else(|error| usage_error(&format!("{error:#}")))
+        }
+        Verb::Verify(args) => verify::execute(&args),
     }
 }
 

@@ -1,15 +1,13 @@
 //! `binlogd status`: what the daemon says of itself, or what the files say when no daemon answers.
 
 mod table;
-mod units;
 
-use super::{EXIT_PROBLEM, print_result};
+use super::{EXIT_PROBLEM, print_result, style};
 use crate::admin::{AddressFile, reachable};
 use crate::status::{DaemonStatus, absolute};
 use anyhow::{Context, anyhow, bail};
 use jiff::Timestamp;
 use serde::Deserialize;
-use std::io::{self, IsTerminal};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -59,9 +57,12 @@ pub fn run(
     let text = if args.json {
         serde_json::to_string_pretty(&report.status)? + "\n"
     } else {
-        let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        let colored = io::stdout().is_terminal() && !no_color;
-        table::render(&report.status, report.unanswered.as_deref(), colored, Timestamp::now())
+        table::render(
+            &report.status,
+            report.unanswered.as_deref(),
+            style::stdout_is_colored(),
+            Timestamp::now(),
+        )
     };
     let printed = print_result(&text);
     Ok(if report.status.is_healthy() { printed } else { ExitCode::from(EXIT_PROBLEM) })

@@ -11,8 +11,10 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-const LOCK_FILE: &str = "lock";
-const REPLICA_FILE: &str = "replica.toml";
+/// Name of the lock in a source's folder.
+pub const LOCK_FILE: &str = "lock";
+/// Name of the file that keeps the identity.
+pub const REPLICA_FILE: &str = "replica.toml";
 
 /// What can go wrong with a source's folder; the message names the path and what to do.
 #[derive(Debug, Error)]
@@ -126,25 +128,35 @@ fn lock(folder: &Path) -> Result<File, FolderError> {
     Ok(file)
 }
 
-fn read_or_make_identity(storage: &dyn Storage, folder: &Path) -> Result<ReplicaIdentity, FolderError> {
+/// Reads the identity from a source's folder without making one; `None` when there is none yet.
+///
+/// # Errors
+/// When it is there and cannot be read or understood.
+pub fn read_identity(folder: &Path) -> Result<Option<ReplicaIdentity>, FolderError> {
     let path = folder.join(REPLICA_FILE);
     match std::fs::read_to_string(&path) {
-        Ok(text) => toml::from_str(&text)
-            .map_err(|error| error.to_string())
-            .and_then(check)
-            .map_err(|reason| FolderError::Replica { path, reason }),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let identity = make_identity();
-            let text = format!(
-                "# Who binlogd is to this source. Made once; keep it, so that the source recognises a reconnect.\n\
-                 replica_uuid = \"{}\"\nserver_id = {}\n",
-                identity.replica_uuid, identity.server_id
-            );
-            replace_file(storage, &path, text.as_bytes()).map_err(FolderError::io("write", &path))?;
-            Ok(identity)
-        }
+        Ok(text) => match toml::from_str(&text).map_err(|error| error.to_string()).and_then(check) {
+            Ok(identity) => Ok(Some(identity)),
+            Err(reason) => Err(FolderError::Replica { path, reason }),
+        },
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(FolderError::Io { action: "read", path, error }),
     }
+}
+
+fn read_or_make_identity(storage: &dyn Storage, folder: &Path) -> Result<ReplicaIdentity, FolderError> {
+    if let Some(identity) = read_identity(folder)? {
+        return Ok(identity);
+    }
+    let path = folder.join(REPLICA_FILE);
+    let identity = make_identity();
+    let text = format!(
+        "# Who binlogd is to this source. Made once; keep it, so that the source recognises a reconnect.\n\
+         replica_uuid = \"{}\"\nserver_id = {}\n",
+        identity.replica_uuid, identity.server_id
+    );
+    replace_file(storage, &path, text.as_bytes()).map_err(FolderError::io("write", &path))?;
+    Ok(identity)
 }
 
 /// The text becomes part of a statement to the source, so it must be what it claims to be.
@@ -163,6 +175,30 @@ fn make_identity() -> ReplicaIdentity {
     // Above 2^31 a clash with a number that a person chose is unlikely.
     let server_id = (uuid.as_u128() as u32) | 0x8000_0000;
     ReplicaIdentity { replica_uuid: uuid.to_string(), server_id }
+}
+
+/// The folders of sources under a data folder, by name: those that hold an identity, a lock or a timeline.
+///
+/// # Errors
+/// When the folder cannot be read.
+pub fn source_folders(data_dir: &Path) -> io::Result<Vec<(String, PathBuf)>> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(data_dir)? {
+        let entry = entry?;
+        let Ok(name) = entry.file_name().into_string() else { continue };
+        let path = entry.path();
+        if path.is_dir() && is_source_folder(&path) {
+            found.push((name, path));
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// Whether a folder is that of a source.
+pub fn is_source_folder(path: &Path) -> bool {
+    [LOCK_FILE, REPLICA_FILE].iter().any(|name| path.join(name).is_file())
+        || timelines(path).is_ok_and(|timelines| !timelines.is_empty())
 }
 
 /// The timeline folders under a source's folder, in order: `NNNN-…`.

@@ -29,10 +29,12 @@
 
 pub mod folder;
 pub mod index;
+pub mod offline;
 pub mod recover;
 pub mod scan;
 pub mod storage;
 pub mod timeline;
+pub mod verify;
 pub mod writer;
 
 use std::fmt;

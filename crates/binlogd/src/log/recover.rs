@@ -104,9 +104,26 @@ fn agree_on_files(
     remarks: &mut Vec<String>,
 ) -> io::Result<Vec<String>> {
     let listed = index::read(folder)?;
+    let files = files_in_order(folder, &listed, remarks)?;
+    if files != listed {
+        index::write(storage, folder, &files)?;
+    }
+    Ok(files)
+}
+
+/// The files of a timeline as recovery takes them, the live one last: those listed that are there, then the others by
+/// number. `remarks` gets what disagrees.
+///
+/// # Errors
+/// When the folder cannot be read.
+pub fn files_in_order(
+    folder: &Path,
+    listed: &[String],
+    remarks: &mut Vec<String>,
+) -> io::Result<Vec<String>> {
     let mut present = binlog_files(folder)?;
     let mut files = Vec::new();
-    for name in &listed {
+    for name in listed {
         if present.remove(&sort_key(name)) {
             files.push(name.clone());
         } else {
@@ -117,9 +134,6 @@ fn agree_on_files(
         // The usual cause is a crash between making the file and listing it.
         remarks.push(format!("{} was not in binlog.index; added", folder.join(&name).display()));
         files.push(name);
-    }
-    if files != listed {
-        index::write(storage, folder, &files)?;
     }
     Ok(files)
 }

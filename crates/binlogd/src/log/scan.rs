@@ -16,6 +16,10 @@ use std::io;
 /// Read buffer; holds the beginning of every event that a look is taken at.
 const BUFFER_LEN: usize = 256 * 1024;
 
+/// The longest PREVIOUS_GTIDS or GTID_LIST event, in bytes: four million intervals. It is read whole, into memory.
+const GTID_STATE_BYTES_MAX: usize = 64 * 1024 * 1024;
+const GTIDS_TOO_LONG: EventError = EventError::Malformed("a GTID set of more than 64 MiB is not supported");
+
 /// What is wrong at a place in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Damage {
@@ -54,22 +58,30 @@ pub enum DamageKind {
 
 impl fmt::Display for Damage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let at = self.at;
         match &self.kind {
+            DamageKind::NoMagic | DamageKind::BadMagic => write!(f, "{}", self.kind),
+            kind => write!(f, "at {}: {kind}", self.at),
+        }
+    }
+}
+
+impl fmt::Display for DamageKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
             DamageKind::NoMagic => write!(f, "the file ends before its 4-byte magic"),
             DamageKind::BadMagic => write!(f, "the first 4 bytes are not those of a binary log"),
             DamageKind::Truncated { event_size: 0, available } => {
-                write!(f, "at {at}: {available} bytes left, less than an event header")
+                write!(f, "{available} bytes left, less than an event header")
             }
             DamageKind::Truncated { event_size, available } => {
-                write!(f, "at {at}: an event of {event_size} bytes is cut after {available}")
+                write!(f, "an event of {event_size} bytes is cut after {available}")
             }
-            DamageKind::Event(event_type, error) => write!(f, "at {at}: {event_type} event: {error}"),
+            DamageKind::Event(event_type, error) => write!(f, "{event_type} event: {error}"),
             DamageKind::Position { actual, stated } => {
-                write!(f, "at {at}: the event ends at {actual} but says {stated}")
+                write!(f, "the event ends at {actual} but says {stated}")
             }
             DamageKind::NoFormatDescription(event_type) => {
-                write!(f, "at {at}: the first event is {event_type}, not FORMAT_DESCRIPTION")
+                write!(f, "the first event is {event_type}, not FORMAT_DESCRIPTION")
             }
         }
     }
@@ -94,6 +106,8 @@ pub struct FileScan {
     pub transactions: u64,
     /// Transactions whose GTID was there before: a source never writes one twice into one history.
     pub repeated_gtids: u64,
+    /// The first of them, and the end of its transaction in the file.
+    pub first_repeated: Option<(TransactionId, u64)>,
     /// Time of the last event that has one, seconds since 1970.
     pub last_timestamp: u32,
     /// Name in the ROTATE event that ends the file, if one does.
@@ -122,6 +136,7 @@ pub fn scan_file(file: &dyn ReadAt, limit: u64, mut progress: impl FnMut(u64)) -
             events: 0,
             transactions: 0,
             repeated_gtids: 0,
+            first_repeated: None,
             last_timestamp: 0,
             rotates_to: None,
             last_event: None,
@@ -202,7 +217,17 @@ impl Walk<'_> {
             return Ok(Some(DamageKind::Position { actual: end as u32, stated: header.log_pos }));
         }
         let peek = self.peek_len(header);
-        let event = self.window.view(at, peek)?;
+        let whole;
+        let event = if states_gtids(header.event_type) && peek == PEEK_BYTES_MAX {
+            let len = (header.event_size as usize).saturating_sub(self.checksum.len());
+            whole = match self.window.whole(at, len)? {
+                Some(whole) => whole,
+                None => return Ok(Some(DamageKind::Event(header.event_type, GTIDS_TOO_LONG))),
+            };
+            &whole[..]
+        } else {
+            self.window.view(at, peek)?
+        };
         if let Err(error) = note(&mut self.scan, &mut self.tracker, header, event, at, end) {
             return Ok(Some(DamageKind::Event(header.event_type, error)));
         }
@@ -255,6 +280,11 @@ impl Walk<'_> {
     }
 }
 
+/// The events that must be read whole, however long they are.
+fn states_gtids(event_type: EventType) -> bool {
+    matches!(event_type, EventType::PREVIOUS_GTIDS | EventType::MARIADB_GTID_LIST)
+}
+
 /// Takes a sound event into the result.
 fn note(
     scan: &mut FileScan,
@@ -278,7 +308,10 @@ fn note(
     let step = tracker.advance(header, event, at, end)?;
     if let Some(id) = step.committed {
         // MariaDB allows numbers out of order unless gtid_strict_mode is on, so only MySQL's can repeat wrongly.
-        scan.repeated_gtids += u64::from(matches!(id, TransactionId::Mysql(_)) && scan.gtids.contains(&id));
+        if matches!(id, TransactionId::Mysql(_)) && scan.gtids.contains(&id) {
+            scan.repeated_gtids += 1;
+            scan.first_repeated.get_or_insert((id, end));
+        }
         scan.gtids
             .insert(id)
             .map_err(|_| EventError::Malformed("the GTID is of another kind than those before it"))?;
@@ -333,6 +366,22 @@ impl Window<'_> {
         let from = (at - self.start) as usize;
         let to = (from + want).min(self.len);
         Ok(&self.bytes[from.min(to)..to])
+    }
+
+    /// `len` bytes from `at` on, which the caller knows to exist; `None` when they are too many.
+    fn whole(&mut self, at: u64, len: usize) -> io::Result<Option<Vec<u8>>> {
+        if len > GTID_STATE_BYTES_MAX {
+            return Ok(None);
+        }
+        let mut bytes = Vec::with_capacity(len);
+        while bytes.len() < len {
+            let part = self.view(at + bytes.len() as u64, len - bytes.len())?;
+            if part.is_empty() {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            bytes.extend_from_slice(part);
+        }
+        Ok(Some(bytes))
     }
 
     fn fill(&mut self, at: u64) -> io::Result<()> {
@@ -424,6 +473,18 @@ mod tests {
         for cut in 0..4 {
             assert_eq!(scan(&file[..cut]).damage.unwrap().kind, DamageKind::NoMagic);
         }
+    }
+
+    /// A set with many holes is longer than what is looked at of other events, and than the read buffer.
+    #[test]
+    fn a_long_gtid_set_is_read_whole() {
+        let holes: Vec<String> = (0..20_000).map(|n| (n * 2 + 1).to_string()).collect();
+        let before = format!("{}:{}", test_files::SERVER_UUID, holes.join(":"));
+        let file = FileBuilder::new().previous_gtids(&before).transaction(2, 100).finish();
+        assert!(file.len() > BUFFER_LEN);
+        let found = scan(&file);
+        assert_eq!((found.damage, found.boundary), (None, file.len() as u64));
+        assert_eq!(found.gtids_before.unwrap().to_line(), before);
     }
 
     #[test]

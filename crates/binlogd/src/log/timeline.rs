@@ -7,7 +7,8 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-const TIMELINE_FILE: &str = "timeline.toml";
+/// Name of the description in a timeline's folder.
+pub const TIMELINE_FILE: &str = "timeline.toml";
 
 /// Why a timeline began beside the one before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -10,7 +10,7 @@ use super::plan::{From, Plan, plan};
 use super::receive::{ReceiveOptions, SessionError, receive};
 use crate::config::{HostPort, OnGap};
 use crate::log::Position;
-use crate::log::timeline::{Reason, Timeline};
+use crate::log::timeline::{Reason, ServerKind, Timeline};
 use crate::log::writer::LogError;
 use crate::status::{GtidRungs, Ladder, LogPosition, SemiSyncStatus, SourceMonitor, SourceState};
 use crate::wire::{ConnectOptions, Connection, WireError};
@@ -21,6 +21,10 @@ use thiserror::Error;
 /// `ER_MASTER_FATAL_ERROR_READING_BINLOG` / `ER_SOURCE_FATAL_ERROR_READING_BINLOG`: the source cannot or will not dump.
 /// One number for a dozen causes that only its text tells apart (`sql/rpl_binlog_sender.cc`, MariaDB `sql/sql_repl.cc`).
 const ER_FATAL_READING_BINLOG: u16 = 1236;
+
+/// `ER_SLAVE_SAME_ID`: MariaDB's number for a dump that another client with our server id took over
+/// (`sql/share/errmsg-utf8.txt`). MySQL says the same by error 1236 and its text.
+const ER_SAME_SERVER_ID: u16 = 4052;
 
 /// `ER_SPECIFIC_ACCESS_DENIED_ERROR`: a privilege is missing.
 const ER_SPECIFIC_ACCESS_DENIED: u16 = 1227;
@@ -142,7 +146,8 @@ impl Attempt<'_> {
         let tls = connection.tls_version().map(str::to_owned);
         monitor.update_facts(|facts| {
             facts.server_version = Some(source.version.clone());
-            facts.server_uuid = Some(source.uuid.clone());
+            // MariaDB has none; the stand-in names the timeline's folder only.
+            facts.server_uuid = (source.kind == ServerKind::Mysql).then(|| source.uuid.clone());
             facts.server_id = Some(source.server_id);
             facts.tls = tls;
         });
@@ -387,6 +392,9 @@ impl Attempt<'_> {
                 complaint.message.clone(),
                 self.upstream.config.user.clone(),
             ));
+        }
+        if complaint.code == ER_SAME_SERVER_ID {
+            return Err(AttemptError::Evicted(complaint.message.clone()));
         }
         if complaint.code != ER_FATAL_READING_BINLOG {
             return Ok(None);

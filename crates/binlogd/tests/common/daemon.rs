@@ -1,5 +1,6 @@
 //! The built binary, run as an operator runs it: `binlogd run` with flags, its status over HTTP, its log in a file.
 
+use std::cell::RefCell;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -16,6 +17,8 @@ const START_MAX: Duration = Duration::from_secs(30);
 const STOP_MAX: Duration = Duration::from_secs(30);
 /// Longest time that [`Daemon::wait_caught_up`] allows.
 const CATCH_UP_MAX: Duration = Duration::from_secs(60);
+/// Pause between two questions for the end of the source's binary log.
+const END_INTERVAL: Duration = Duration::from_millis(500);
 /// Pause between two looks at something that is waited for.
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 
@@ -116,14 +119,18 @@ impl Daemon {
         }
     }
 
-    /// Waits until the source's binary log up to now is durable here, and returns the status.
+    /// Waits until the source's binary log is durable here to its end, and returns the status.
     #[track_caller]
     pub fn wait_caught_up(&self, server: &Server) -> Value {
-        // Asked each time: after a rotation MariaDB writes its checkpoint by itself, some time later.
+        // Asked again and again: after a rotation MariaDB appends an event of its own accord (BINLOG_CHECKPOINT).
+        let end = RefCell::new((Instant::now(), binlog_end(server)));
         let wanted = |source: &Value| {
-            let (file, position) = binlog_end(server);
+            if end.borrow().0.elapsed() > END_INTERVAL {
+                end.replace((Instant::now(), binlog_end(server)));
+            }
+            let (file, position) = &end.borrow().1;
             let durable = &source["positions"]["durable"];
-            source["state"] == "receiving" && durable["file"] == *file && durable["position"] == position
+            source["state"] == "receiving" && durable["file"] == **file && durable["position"] == *position
         };
         self.wait_until(wanted, CATCH_UP_MAX)
     }

@@ -10,9 +10,10 @@ use super::Server;
 /// What a server allows.
 #[derive(Debug, Clone, Copy)]
 pub struct Dialect {
-    pub mariadb: bool,
-    /// A transaction may then not write to transactional and other tables.
+    /// A transaction may not write to transactional and other tables.
     pub gtid_consistency: bool,
+    /// A table may be made from a SELECT; with GTIDs only from MySQL 8.0.21 on.
+    pub create_select: bool,
 }
 
 /// Small pseudo-random numbers, the same for the same seed (xorshift64*).
@@ -33,8 +34,8 @@ impl Random {
 
 /// Tables for `clients` writers side by side, each with its own so that none waits for another, and what is called from
 /// statements: a view, a trigger, a procedure, a function.
-pub fn schema(clients: u64) -> String {
-    let mut sql = String::from("CREATE DATABASE d; USE d;\n");
+pub fn schema(database: &str, clients: u64) -> String {
+    let mut sql = format!("CREATE DATABASE {database} CHARACTER SET utf8mb4; USE {database};\n");
     for client in 0..clients {
         write!(
             sql,
@@ -53,9 +54,9 @@ pub fn schema(clients: u64) -> String {
 }
 
 /// `count` transactions of one client: all kinds of statement in all three formats.
-pub fn mixed(dialect: Dialect, seed: u64, client: u64, count: u64) -> String {
+pub fn mixed(dialect: Dialect, database: &str, seed: u64, client: u64, count: u64) -> String {
     let mut random = Random::new(seed + client * 7919);
-    let mut sql = format!("-- seed {seed}, client {client}\nUSE d;\n");
+    let mut sql = format!("-- seed {seed}, client {client}\nUSE {database};\n");
     for number in 0..count {
         if number % 50 == 0 {
             let format = ["ROW", "MIXED", "STATEMENT", "ROW"][random.below(4) as usize];
@@ -66,7 +67,7 @@ pub fn mixed(dialect: Dialect, seed: u64, client: u64, count: u64) -> String {
             writeln!(sql, "SET SESSION binlog_row_image = {image};").unwrap();
         }
         if number % 40 == 39 {
-            sql.push_str(&definition(&mut random, client, number));
+            sql.push_str(&definition(dialect, &mut random, client, number));
         } else {
             sql.push_str(&transaction(dialect, &mut random, client, number));
         }
@@ -103,20 +104,21 @@ fn transaction(dialect: Dialect, random: &mut Random, c: u64, n: u64) -> String 
 }
 
 /// Statements that define something.
-fn definition(random: &mut Random, c: u64, n: u64) -> String {
-    match random.below(7) {
-        0 => format!("CREATE TABLE x{c}_{n} AS SELECT id, k FROM t{c} LIMIT 20; DROP TABLE x{c}_{n};"),
-        1 => format!("CREATE TABLE x{c}_{n} (PRIMARY KEY (id)) ENGINE=InnoDB SELECT id, c FROM t{c} LIMIT 5; TRUNCATE x{c}_{n}; DROP TABLE x{c}_{n}, m{c}; CREATE TABLE m{c} (id INT AUTO_INCREMENT PRIMARY KEY, k INT, c VARCHAR(4000)) ENGINE=MyISAM;"),
+fn definition(dialect: Dialect, random: &mut Random, c: u64, n: u64) -> String {
+    let kinds = if dialect.create_select { 7 } else { 5 };
+    match random.below(kinds) {
         // A change of format is refused while a temporary table exists, so it goes at once.
-        2 => format!("CREATE TEMPORARY TABLE tmp (k INT); INSERT INTO tmp VALUES ({n}), (2); INSERT INTO t{c} (k) SELECT k FROM tmp; DROP TEMPORARY TABLE tmp;"),
-        3 => format!("ALTER TABLE t{c} ADD COLUMN extra{n} INT DEFAULT {n}; ALTER TABLE t{c} DROP COLUMN extra{n};"),
-        4 => format!("CREATE OR REPLACE VIEW v{c} AS SELECT id, k, {n} FROM t{c}; CREATE INDEX i{n} ON t{c} (k, id); DROP INDEX i{n} ON t{c};"),
-        5 => format!("CREATE USER u{c}_{n} IDENTIFIED BY 'aA1!{n}'; GRANT SELECT ON d.* TO u{c}_{n}; DROP USER u{c}_{n};"),
-        _ => format!(
+        0 => format!("CREATE TEMPORARY TABLE tmp (k INT); INSERT INTO tmp VALUES ({n}), (2); INSERT INTO t{c} (k) SELECT k FROM tmp; DROP TEMPORARY TABLE tmp;"),
+        1 => format!("ALTER TABLE t{c} ADD COLUMN extra{n} INT DEFAULT {n}; ALTER TABLE t{c} DROP COLUMN extra{n};"),
+        2 => format!("CREATE OR REPLACE VIEW v{c} AS SELECT id, k, {n} FROM t{c}; CREATE INDEX i{n} ON t{c} (k, id); DROP INDEX i{n} ON t{c};"),
+        3 => format!("CREATE USER u{c}_{n} IDENTIFIED BY 'aA1!{n}'; GRANT SELECT ON d.* TO u{c}_{n}; DROP USER u{c}_{n};"),
+        4 => format!(
             "DROP PROCEDURE p{c};\nDELIMITER //\n\
              CREATE PROCEDURE p{c} (n INT) BEGIN INSERT INTO t{c} (k) VALUES (n); UPDATE t{c} SET k = n + 1 WHERE id = LAST_INSERT_ID(); END//\n\
              DELIMITER ;\n"
         ),
+        5 => format!("CREATE TABLE x{c}_{n} AS SELECT id, k FROM t{c} LIMIT 20; DROP TABLE x{c}_{n};"),
+        _ => format!("CREATE TABLE x{c}_{n} (PRIMARY KEY (id)) ENGINE=InnoDB SELECT id, c FROM t{c} LIMIT 5; TRUNCATE x{c}_{n}; DROP TABLE x{c}_{n}, m{c}; CREATE TABLE m{c} (id INT AUTO_INCREMENT PRIMARY KEY, k INT, c VARCHAR(4000)) ENGINE=MyISAM;"),
     }
 }
 
@@ -149,17 +151,16 @@ pub fn load_data(folder: &Path) -> String {
     )
 }
 
-/// One transaction of more than 16 MiB in many events.
-pub fn large_transaction() -> String {
+/// One transaction of 5 KB in many events, doubled that many times: 12 are 20 MiB, 14 are 80 MiB.
+pub fn one_transaction(doublings: u32) -> String {
     let mut sql = String::from(
         "USE d;\nSET SESSION binlog_format = ROW;\nCREATE TABLE many (id INT AUTO_INCREMENT PRIMARY KEY, c VARCHAR(1100)) ENGINE=InnoDB;\nBEGIN;\n\
          INSERT INTO many (c) VALUES (REPEAT('a', 1000)), (REPEAT('b', 1000)), (REPEAT('c', 1000)), (REPEAT('d', 1000)), (REPEAT('e', 1000));\n",
     );
-    // 5 rows doubled 12 times: 20 MiB in all.
-    for _ in 0..12 {
+    for _ in 0..doublings {
         sql.push_str("INSERT INTO many (c) SELECT c FROM many;\n");
     }
-    sql.push_str("COMMIT;\nDROP TABLE many;\n");
+    sql.push_str("COMMIT;\n");
     sql
 }
 

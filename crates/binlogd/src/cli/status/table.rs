@@ -1,6 +1,6 @@
 //! The status for a person: one block a source, 80 columns.
 
-use super::units;
+use crate::cli::units;
 use crate::config::FsyncMode;
 use crate::status::{
     CounterValues, DaemonStatus, GtidTexts, Ladder, LatencySummary, LogPosition, NOT_RUNNING, SourceState,

@@ -1,0 +1,85 @@
+//! The subcommands.
+
+use crate::acknowledge::{self, AckArgs};
+use crate::bare::{self, BareArgs};
+use crate::bulk::{self, BulkArgs};
+use crate::clients::{self, ClientsArgs};
+use crate::machine;
+use crate::memory::{self, MemoryArgs};
+use anyhow::bail;
+use clap::{Parser, Subcommand};
+use std::path::PathBuf;
+
+/// Benchmarks of the binlogd binary against a scripted source on 127.0.0.1.
+#[derive(Debug, Parser)]
+#[command(name = "binlogd-bench")]
+struct Cli {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Time from a request's arrival to its acknowledgement.
+    Ack(AckArgs),
+    /// Commits a second of clients that wait for their acknowledgements.
+    Clients(ClientsArgs),
+    /// Bytes a second of a backlog.
+    Bulk(BulkArgs),
+    /// Resident memory in a steady stream.
+    Memory(MemoryArgs),
+    /// All of them, with their defaults.
+    All(Common),
+    /// The simplest receiver that keeps semi-sync's promise: the yardstick, usable with any source.
+    Bare(BareArgs),
+}
+
+/// What every benchmark needs.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Common {
+    /// The binary under test, built for release.
+    #[arg(long, default_value = "target/release/binlogd")]
+    pub binlogd: PathBuf,
+    /// How often everything is measured.
+    #[arg(long, default_value_t = 5)]
+    pub rounds: usize,
+    /// Folder on the disk to use; a temporary folder is made in it and removed.
+    #[arg(long, default_value = "target")]
+    pub dir: PathBuf,
+}
+
+/// Runs what the command line asks for.
+///
+/// # Errors
+/// When a benchmark could not be made. No number is an error.
+pub fn main() -> anyhow::Result<()> {
+    match Cli::parse().verb {
+        Verb::Bare(args) => bare::run(&args),
+        Verb::All(common) => all(&common),
+        Verb::Ack(args) => begin(&args.common).and_then(|()| acknowledge::run(&args)),
+        Verb::Clients(args) => begin(&args.common).and_then(|()| clients::run(&args)),
+        Verb::Bulk(args) => begin(&args.common).and_then(|()| bulk::run(&args)),
+        Verb::Memory(args) => begin(&args.common).and_then(|()| memory::run(&args)),
+    }
+}
+
+fn all(common: &Common) -> anyhow::Result<()> {
+    begin(common)?;
+    acknowledge::run(&AckArgs::with(common.clone()))?;
+    clients::run(&ClientsArgs::with(common.clone()))?;
+    bulk::run(&BulkArgs::with(common.clone()))?;
+    memory::run(&MemoryArgs::with(common.clone()))
+}
+
+fn begin(common: &Common) -> anyhow::Result<()> {
+    if !common.binlogd.is_file() {
+        bail!(
+            "{} is not there: build it with `cargo build --release`, or name it with --binlogd",
+            common.binlogd.display()
+        );
+    }
+    if cfg!(debug_assertions) {
+        eprintln!("this benchmark was built without --release: the source is then slower than it should be");
+    }
+    machine::print(&common.dir)
+}

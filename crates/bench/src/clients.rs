@@ -1,0 +1,117 @@
+//! Group commit: many clients that wait for their acknowledgements at once.
+
+use crate::bare::Acknowledge;
+use crate::cli::Common;
+use crate::load::{Clients, Commits};
+use crate::receiver::{Kind, Receiver};
+use crate::statistics::{Table, median, with_spread};
+use anyhow::Context;
+use scripted_source::{Script, ScriptedSource};
+use std::sync::mpsc;
+use std::time::Duration;
+
+/// Defaults of the arguments.
+const CLIENTS: [usize; 3] = [2, 8, 64];
+const TRANSACTION_BYTES: usize = 600;
+const SECONDS: u64 = 3;
+
+/// Arguments of `binlogd-bench clients`.
+#[derive(Debug, Clone, clap::Args)]
+pub struct ClientsArgs {
+    /// Common ones.
+    #[command(flatten)]
+    pub common: Common,
+    /// Numbers of clients.
+    #[arg(long, value_delimiter = ',', default_values_t = CLIENTS)]
+    pub clients: Vec<usize>,
+    /// Bytes of a transaction.
+    #[arg(long, default_value_t = TRANSACTION_BYTES)]
+    pub bytes: usize,
+    /// Seconds of each round.
+    #[arg(long, default_value_t = SECONDS)]
+    pub seconds: u64,
+}
+
+impl ClientsArgs {
+    /// The defaults.
+    pub fn with(common: Common) -> ClientsArgs {
+        ClientsArgs { common, clients: CLIENTS.to_vec(), bytes: TRANSACTION_BYTES, seconds: SECONDS }
+    }
+}
+
+/// Runs it and prints one table.
+///
+/// # Errors
+/// When a program under test does not do its work.
+pub fn run(args: &ClientsArgs) -> anyhow::Result<()> {
+    let Common { rounds, .. } = args.common;
+    println!(
+        "## Clients that commit at once, {} bytes a transaction, {rounds} rounds of {} s\n",
+        args.bytes, args.seconds
+    );
+    let pairs = [(Acknowledge::Synced, 1), (Acknowledge::Written, 0)];
+    let mut table = Table::new(&[
+        "clients",
+        "",
+        "commits/s",
+        "against bare",
+        "p50 µs",
+        "p99 µs",
+        "commits a group",
+        "processor, cores",
+    ]);
+    for clients in &args.clients {
+        for (acknowledge, fsync_mode) in pairs {
+            let bare = Kind::Bare { acknowledge, sync_each_second: false };
+            let binlogd = Kind::Binlogd { fsync_mode };
+            let (mut of_bare, mut of_binlogd) = (Vec::new(), Vec::new());
+            for number in 0..rounds {
+                if number % 2 == 0 {
+                    of_bare.push(measure(args, bare, *clients)?);
+                    of_binlogd.push(measure(args, binlogd, *clients)?);
+                } else {
+                    of_binlogd.push(measure(args, binlogd, *clients)?);
+                    of_bare.push(measure(args, bare, *clients)?);
+                }
+            }
+            for (kind, results) in [(bare, &of_bare), (binlogd, &of_binlogd)] {
+                let ratios: Vec<f64> = results
+                    .iter()
+                    .zip(&of_bare)
+                    .map(|((one, _), (bare, _))| one.per_second / bare.per_second)
+                    .collect();
+                let middle = |what: &dyn Fn(&(Commits, f64)) -> f64| median(results.iter().map(what));
+                table.row(vec![
+                    clients.to_string(),
+                    kind.to_string(),
+                    format!("{:.0}", middle(&|(commits, _)| commits.per_second)),
+                    with_spread(&ratios, 2),
+                    format!("{:.0}", middle(&|(commits, _)| commits.latency.p50)),
+                    format!("{:.0}", middle(&|(commits, _)| commits.latency.p99)),
+                    format!(
+                        "{:.1}",
+                        middle(&|(commits, _)| commits.latency.count as f64 / commits.groups.max(1) as f64)
+                    ),
+                    format!("{:.2}", middle(&|(_, cores)| *cores)),
+                ]);
+            }
+        }
+    }
+    table.print();
+    Ok(())
+}
+
+/// One round: what the clients saw, and the cores that the receiver used.
+fn measure(args: &ClientsArgs, kind: Kind, clients: usize) -> anyhow::Result<(Commits, f64)> {
+    let (result, results) = mpsc::channel();
+    let duration = Duration::from_secs(args.seconds);
+    let load = Clients { clients, transaction_len: args.bytes, in_flight_max: 2, duration, result };
+    let source = ScriptedSource::start(Script { load: Some(Box::new(load)), ..Script::default() })?;
+    let receiver = Receiver::start(kind, &args.common.binlogd, &args.common.dir, source.port())?;
+    let commits = results
+        .recv_timeout(duration + Duration::from_secs(30))
+        .with_context(|| format!("{kind} did not finish"))?;
+    let cores = receiver.processor_seconds()? / duration.as_secs_f64();
+    receiver.finish(|| source.disconnect())?;
+    Ok((commits, cores))
+}

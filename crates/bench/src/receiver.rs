@@ -1,0 +1,214 @@
+//! A program under test: its start, its processor time and memory, its end.
+
+use crate::bare::Acknowledge;
+use crate::statistics::Percentiles;
+use anyhow::{Context, bail};
+use clap::ValueEnum;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use std::fmt;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Longest wait for anything that a program under test should do at once.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Which program, and how it is to behave.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// binlogd with this `fsync_mode`.
+    Binlogd {
+        /// 0 or 1.
+        fsync_mode: u8,
+    },
+    /// See [`crate::bare`].
+    Bare {
+        /// What it acknowledges.
+        acknowledge: Acknowledge,
+        /// It syncs once a second, as binlogd does without semi-sync.
+        sync_each_second: bool,
+    },
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Kind::Binlogd { fsync_mode } => write!(f, "binlogd, fsync_mode {fsync_mode}"),
+            Kind::Bare { acknowledge: Acknowledge::Never, sync_each_second: false } => {
+                f.write_str("copy, never synced")
+            }
+            Kind::Bare { acknowledge: Acknowledge::Never, .. } => f.write_str("copy, synced each second"),
+            Kind::Bare { acknowledge: Acknowledge::Written, .. } => f.write_str("bare: write, ack"),
+            Kind::Bare { acknowledge: Acknowledge::Synced, .. } => f.write_str("bare: write, fdatasync, ack"),
+        }
+    }
+}
+
+/// A running program. It is killed when dropped.
+#[derive(Debug)]
+pub struct Receiver {
+    kind: Kind,
+    child: Child,
+    dir: tempfile::TempDir,
+}
+
+/// Memory of a process in KiB.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Memory {
+    /// Resident now (VmRSS).
+    pub resident: u64,
+    /// The most that was ever resident (VmHWM).
+    pub highest: u64,
+    /// Of `resident`, what is the process's own and not a mapped file (RssAnon).
+    pub anonymous: u64,
+}
+
+impl Receiver {
+    /// Starts it with a new folder under `dir`, receiving from 127.0.0.1:`port`.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub fn start(kind: Kind, binlogd: &Path, dir: &Path, port: u16) -> anyhow::Result<Receiver> {
+        let dir = tempfile::Builder::new().prefix("binlogd-bench-").tempdir_in(dir)?;
+        let mut command = match kind {
+            Kind::Binlogd { fsync_mode } => {
+                let mut command = Command::new(binlogd);
+                command.args([
+                    "run",
+                    "--source",
+                    &format!("mysql://bench@127.0.0.1:{port}"),
+                    "--name",
+                    "bench",
+                ]);
+                command.args(["--fsync-mode", &fsync_mode.to_string(), "--admin-listen", "127.0.0.1:0"]);
+                command.args(["--tls", "disabled", "--log-level", "warn"]).arg("--data-dir").arg(dir.path());
+                command.stdout(Stdio::null());
+                command
+            }
+            Kind::Bare { acknowledge, sync_each_second } => {
+                let mut command = Command::new(std::env::current_exe()?);
+                let name = acknowledge.to_possible_value().context("every value has a name")?;
+                command.args(["bare", "--port", &port.to_string(), "--acknowledge", name.get_name()]);
+                command.args(["--sync-interval-ms", if sync_each_second { "1000" } else { "0" }]);
+                command.arg("--out").arg(dir.path().join("received")).stdout(Stdio::piped());
+                command
+            }
+        };
+        let child =
+            command.stdin(Stdio::null()).spawn().with_context(|| format!("cannot start {command:?}"))?;
+        Ok(Receiver { kind, child, dir })
+    }
+
+    /// Where it keeps its data.
+    pub fn dir(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// The file that it is to write, once it is there: for binlogd the log file `name`, otherwise its only file.
+    ///
+    /// # Errors
+    /// When it does not appear.
+    pub fn wait_for_file(&self, name: &str) -> anyhow::Result<PathBuf> {
+        let name = if matches!(self.kind, Kind::Binlogd { .. }) { name } else { "received" };
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            if let Some(path) = find(self.dir.path(), name) {
+                return Ok(path);
+            }
+            if Instant::now() > deadline {
+                bail!("{} has made no file {name} within {PATIENCE:?}", self.kind);
+            }
+            std::thread::sleep(Duration::from_micros(200));
+        }
+    }
+
+    /// Processor time that it has used, user and system, in seconds. The kernel counts it in hundredths.
+    ///
+    /// # Errors
+    /// When the process is gone.
+    pub fn processor_seconds(&self) -> anyhow::Result<f64> {
+        const TICKS_PER_SECOND: f64 = 100.0;
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
+        // The name in brackets may hold blanks; utime and stime are fields 14 and 15.
+        let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+        let ticks =
+            |index: usize| fields.get(index).and_then(|field| field.parse::<f64>().ok()).unwrap_or(0.0);
+        Ok((ticks(11) + ticks(12)) / TICKS_PER_SECOND)
+    }
+
+    /// Its memory.
+    ///
+    /// # Errors
+    /// When the process is gone.
+    pub fn memory(&self) -> anyhow::Result<Memory> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
+        let field = |name: &str| {
+            let line = status.lines().find(|line| line.starts_with(name));
+            line.and_then(|line| line.split_whitespace().nth(1)?.parse().ok()).unwrap_or(0)
+        };
+        Ok(Memory { resident: field("VmRSS:"), highest: field("VmHWM:"), anonymous: field("RssAnon:") })
+    }
+
+    /// The only source in binlogd's own status.
+    ///
+    /// # Errors
+    /// When it does not answer, or it is not binlogd.
+    pub fn status(&self) -> anyhow::Result<Value> {
+        let address = std::fs::read_to_string(self.dir.path().join("admin.address"))?;
+        let mut stream =
+            TcpStream::connect(address.trim()).with_context(|| format!("connecting to {address}"))?;
+        stream.write_all(b"GET /status HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer)?;
+        let (_, body) = answer.split_once("\r\n\r\n").context("not an HTTP answer")?;
+        let status: Value = serde_json::from_str(body)?;
+        Ok(status["sources"][0].clone())
+    }
+
+    /// The receiver's own measurement from the arrival of a request to the leaving of its acknowledgement, for all
+    /// since its start. Ends the receiver; `close` must close the source's connection, which ends the bare one.
+    ///
+    /// # Errors
+    /// When it cannot be had.
+    pub fn finish(mut self, close: impl FnOnce()) -> anyhow::Result<Percentiles> {
+        if matches!(self.kind, Kind::Binlogd { .. }) {
+            let percentiles = Percentiles::from_json(&self.status()?["latency"]["acknowledge"]);
+            kill_process(Pid::from_child(&self.child), Signal::TERM)?;
+            close();
+            self.child.wait()?;
+            return Ok(percentiles);
+        }
+        close();
+        let mut printed = String::new();
+        if let Some(mut stdout) = self.child.stdout.take() {
+            stdout.read_to_string(&mut printed)?;
+        }
+        self.child.wait()?;
+        Ok(Percentiles::from_json(&serde_json::from_str(&printed).context("what the bare receiver printed")?))
+    }
+}
+
+impl Drop for Receiver {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn find(dir: &Path, name: &str) -> Option<PathBuf> {
+    for entry in std::fs::read_dir(dir).ok()?.flatten() {
+        let path = entry.path();
+        if entry.file_name() == name {
+            return Some(path);
+        }
+        if path.is_dir()
+            && let Some(found) = find(&path, name)
+        {
+            return Some(found);
+        }
+    }
+    None
+}

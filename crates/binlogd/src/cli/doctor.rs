@@ -1,0 +1,186 @@
+//! `binlogd doctor`: looks at each source before anything is started.
+
+use super::run_args::RunArgs;
+use super::style;
+use super::{EXIT_OK, EXIT_PROBLEM, print_result, usage_error};
+use crate::config::{Config, HostPort, SourceConfig};
+use crate::doctor::{Facts, Finding, Level, Wanted, examine};
+use crate::log::folder::read_identity;
+use crate::wire::{ConnectOptions, Connection, WireError};
+use clap::builder::NonEmptyStringValueParser;
+use clap::error::Error as ClapError;
+use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
+use std::net::IpAddr;
+use std::path::Path;
+use std::process::ExitCode;
+
+/// The arguments of `binlogd doctor`: those of `run`, except that `--name` also chooses a source of `--config`.
+#[derive(Debug)]
+pub struct DoctorArgs {
+    run: RunArgs,
+    name: Option<String>,
+}
+
+impl Args for DoctorArgs {
+    fn augment_args(command: Command) -> Command {
+        RunArgs::augment_args(command).mut_arg("name", |_| {
+            Arg::new("name")
+                .long("name")
+                .value_name("NAME")
+                .value_parser(NonEmptyStringValueParser::new())
+                .help("With --config: look at this source only. With --source: its name below data_dir [default: default]")
+        })
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for DoctorArgs {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, ClapError> {
+        let run = RunArgs::from_arg_matches(matches)?;
+        // With --source the name is the source's own and chooses nothing.
+        let name = run.config.as_ref().and_then(|_| matches.get_one::<String>("name").cloned());
+        Ok(Self { run, name })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), ClapError> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+/// Runs `binlogd doctor`. Exit code 0 when no line is an error, 1 when one is, 2 when the command line or the
+/// configuration is wrong.
+pub fn execute(args: &DoctorArgs) -> ExitCode {
+    let loaded = match args.run.load() {
+        Ok(loaded) => loaded,
+        Err(error) => return usage_error(&error),
+    };
+    for warning in &loaded.warnings {
+        eprintln!("warning: {warning}");
+    }
+    let sources = match choose(&loaded.config, args.name.as_deref()) {
+        Ok(sources) => sources,
+        Err(error) => return usage_error(&error),
+    };
+    let colored = style::stdout_is_colored();
+    let mut worst = Level::Ok;
+    for source in sources {
+        for host in &source.hosts {
+            let findings = look(source, host, &loaded.config.data_dir);
+            worst = findings.iter().map(|finding| finding.level).fold(worst, Level::max);
+            let printed = print_result(&render(&source.name, host, &findings, colored));
+            if printed != ExitCode::from(EXIT_OK) {
+                return printed;
+            }
+        }
+    }
+    ExitCode::from(if worst == Level::Error { EXIT_PROBLEM } else { EXIT_OK })
+}
+
+fn choose<'a>(config: &'a Config, name: Option<&str>) -> Result<Vec<&'a SourceConfig>, String> {
+    let all = || config.sources.iter();
+    match name {
+        None => Ok(all().collect()),
+        Some(name) => match all().find(|source| source.name == name) {
+            Some(source) => Ok(vec![source]),
+            None => {
+                let names: Vec<&str> = all().map(|source| source.name.as_str()).collect();
+                Err(format!("there is no source {name:?}; there are: {}", names.join(", ")))
+            }
+        },
+    }
+}
+
+/// Looks at one server.
+fn look(source: &SourceConfig, host: &HostPort, data_dir: &Path) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let identity = read_identity(&data_dir.join(&source.name)).unwrap_or_else(|error| {
+        findings.push(Finding::error(format!("data folder: {error}")));
+        None
+    });
+    let wanted = Wanted {
+        server_id: source.server_id.or(identity.as_ref().map(|identity| identity.server_id)),
+        replica_uuid: identity.map(|identity| identity.replica_uuid),
+        semi_sync: source.semi_sync,
+        tls: source.tls.mode,
+        backoff_max: source.backoff_max,
+    };
+    match ask(source, host) {
+        Ok(facts) => {
+            findings.push(Finding::ok(format!("connected to {host} as {}", facts.quoted_account())));
+            findings.extend(examine(&facts, &wanted));
+        }
+        Err(error) => findings.push(Finding::error(format!("cannot look at {host}: {error}"))),
+    }
+    findings
+}
+
+fn ask(source: &SourceConfig, host: &HostPort) -> Result<Facts, WireError> {
+    let mut connection = Connection::connect(&ConnectOptions {
+        host: host.host.clone(),
+        port: host.port,
+        user: source.user.clone(),
+        password: source.password.clone(),
+        connect_timeout: source.connect_timeout,
+        tls: source.tls.clone(),
+    })?;
+    let address = host.host.parse::<IpAddr>();
+    let loopback = host.host == "localhost" || address.is_ok_and(|address| address.is_loopback());
+    Facts::collect(&mut connection, loopback)
+}
+
+/// One line a finding, its statements below it.
+fn render(name: &str, host: &HostPort, findings: &[Finding], colored: bool) -> String {
+    let mut text = format!("{name}: {host}\n");
+    for finding in findings {
+        let color = match finding.level {
+            Level::Ok => style::GREEN,
+            Level::Warning => style::YELLOW,
+            Level::Error => style::RED,
+        };
+        // Padded before it is coloured: the codes take no room on the screen.
+        let word = style::paint(&format!("{:<8}", finding.level.word()), color, colored);
+        let why = if finding.why.is_empty() { String::new() } else { format!(": {}", finding.why) };
+        text.push_str(&format!("  {word} {}\n", style::clean(&format!("{}{why}", finding.what))));
+        for line in finding.sql.iter().flat_map(|sql| sql.lines()) {
+            text.push_str(&format!("             {}\n", style::clean(line)));
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(line: &str) -> Result<DoctorArgs, ClapError> {
+        let command = DoctorArgs::augment_args(Command::new("doctor"));
+        DoctorArgs::from_arg_matches(&command.try_get_matches_from(line.split(' '))?)
+    }
+
+    #[test]
+    fn a_source_of_a_file_can_be_chosen() {
+        DoctorArgs::augment_args(Command::new("doctor")).debug_assert();
+        assert_eq!(parse("doctor --config b.toml --name orders").unwrap().name.as_deref(), Some("orders"));
+        assert_eq!(parse("doctor --source mysql://u@h --name orders").unwrap().name, None);
+        assert!(parse("doctor").is_err() && parse("doctor --config b.toml --source mysql://u@h").is_err());
+    }
+
+    #[test]
+    fn statements_stand_below_their_line() {
+        let mut finding = Finding::warning("binlog_format: MIXED\x1b[2J");
+        finding.why = "less certain".to_owned();
+        finding.sql = Some("SET PERSIST binlog_format = 'ROW';".to_owned());
+        let host = HostPort { host: "db1".to_owned(), port: 3306 };
+        let findings = [Finding::ok("log_bin: ON"), finding];
+        assert_eq!(
+            render("orders", &host, &findings, false),
+            "orders: db1:3306\n  ok       log_bin: ON\n  warning  binlog_format: MIXED [2J: less certain\n             \
+             SET PERSIST binlog_format = 'ROW';\n"
+        );
+        assert!(render("orders", &host, &findings, true).contains("\x1b[1;32mok      \x1b[0m log_bin"));
+    }
+}

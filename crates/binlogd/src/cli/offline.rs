@@ -1,0 +1,128 @@
+//! The status of a data folder whose daemon does not run.
+
+use crate::log::folder::{source_folders, timelines};
+use crate::log::offline::resume_point;
+use crate::log::timeline::{ServerKind, Timeline};
+use crate::status::{DaemonStatus, GtidTexts, Ladder, LogPosition, NOT_RUNNING, SourceStatus, absolute};
+use anyhow::Context;
+use std::io;
+use std::path::Path;
+
+/// Reads the files: per source its newest timeline, and as received, written and durable the place at which a restart
+/// would go on. `acknowledged` stays unknown: all of it may have been acknowledged. Locks nothing and mends nothing.
+///
+/// # Errors
+/// When the data folder cannot be read. A source that cannot be read says so in its `state_detail`.
+pub fn from_files(data_dir: &Path) -> anyhow::Result<DaemonStatus> {
+    let sources = source_folders(data_dir).with_context(|| format!("cannot read {}", data_dir.display()))?;
+    Ok(DaemonStatus {
+        binlogd_version: env!("CARGO_PKG_VERSION").to_owned(),
+        pid: None,
+        uptime_seconds: None,
+        data_dir: absolute(data_dir).display().to_string(),
+        running: false,
+        sources: sources.into_iter().map(|(name, folder)| source(name, &folder)).collect(),
+    })
+}
+
+fn source(name: String, folder: &Path) -> SourceStatus {
+    let mut status = SourceStatus { name, state: NOT_RUNNING.to_owned(), ..SourceStatus::default() };
+    status.semi_sync.reason = NOT_RUNNING.to_owned();
+    if let Err(error) = fill(&mut status, folder) {
+        status.state_detail = Some(format!("the files cannot be read: {error}"));
+    }
+    status
+}
+
+fn fill(status: &mut SourceStatus, folder: &Path) -> io::Result<()> {
+    let Some(newest) = timelines(folder)?.pop() else {
+        status.state_detail = Some("nothing copied yet".to_owned());
+        return Ok(());
+    };
+    status.timeline = newest.file_name().map(|name| name.to_string_lossy().into_owned());
+    if let Some(point) = resume_point(&newest)? {
+        let position = Some(LogPosition::new(point.position.file, point.position.offset));
+        status.positions = Ladder {
+            received: position.clone(),
+            written: position.clone(),
+            durable: position,
+            acknowledged: None,
+        };
+        status.gtid = GtidTexts { durable: point.gtids.to_line(), acknowledged: String::new() };
+    }
+    // Last, so that a description that cannot be read hides nothing of the files.
+    let timeline = Timeline::read(&newest)?;
+    status.server_version = Some(timeline.server_version);
+    match timeline.server_kind {
+        ServerKind::Mysql => status.server_uuid = Some(timeline.server_uuid),
+        ServerKind::Mariadb => {
+            status.server_id = timeline.server_uuid.strip_prefix("mariadb-").and_then(|id| id.parse().ok());
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::log::recover::test_files::{FileBuilder, SERVER_UUID};
+    use crate::log::storage::PosixStorage;
+    use crate::log::timeline::Reason;
+
+    fn timeline(kind: ServerKind, server_uuid: &str) -> Timeline {
+        Timeline {
+            began_at: "2026-01-02T03:04:05Z".into(),
+            reason: Reason::First,
+            server_uuid: server_uuid.into(),
+            server_version: "9.7.0".into(),
+            server_kind: kind,
+            first_file: "b.000001".into(),
+            gtid_before: String::new(),
+            source_lacks: String::new(),
+            missing: String::new(),
+            previous: String::new(),
+        }
+    }
+
+    #[test]
+    fn the_newest_timeline_of_each_source_is_told() {
+        let dir = tempfile::tempdir().unwrap();
+        let (orders, stock) = (dir.path().join("orders"), dir.path().join("stock"));
+        std::fs::create_dir_all(&orders).unwrap();
+        std::fs::create_dir_all(&stock).unwrap();
+        std::fs::create_dir_all(dir.path().join("other")).unwrap();
+        timeline(ServerKind::Mysql, "old").create(&PosixStorage, &orders, 1).unwrap();
+        let newest = timeline(ServerKind::Mysql, SERVER_UUID).create(&PosixStorage, &orders, 2).unwrap();
+        timeline(ServerKind::Mariadb, "mariadb-7").create(&PosixStorage, &stock, 1).unwrap();
+        let builder = FileBuilder::new().previous_gtids("").transaction(1, 10);
+        let end = builder.len() as u64;
+        let whole = builder.transaction(2, 10).finish();
+        std::fs::write(newest.join("b.000001"), &whole[..whole.len() - 1]).unwrap();
+
+        let status = from_files(dir.path()).unwrap();
+        assert!(!status.running && status.pid.is_none());
+        let [orders, stock] = &status.sources[..] else { panic!("{status:?}") };
+        assert_eq!((orders.name.as_str(), orders.state.as_str()), ("orders", NOT_RUNNING));
+        assert_eq!(orders.timeline, Some(format!("0002-{SERVER_UUID}")));
+        assert_eq!(orders.server_uuid.as_deref(), Some(SERVER_UUID));
+        let at = Some(LogPosition::new("b.000001".into(), end));
+        assert_eq!((&orders.positions.received, &orders.positions.durable), (&at, &at));
+        assert_eq!(orders.positions.acknowledged, None);
+        assert_eq!(orders.gtid.durable, format!("{SERVER_UUID}:1"));
+        assert_eq!((&stock.server_uuid, stock.server_id, &stock.positions.durable), (&None, Some(7), &None));
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_told_and_hides_no_other_source() {
+        let dir = tempfile::tempdir().unwrap();
+        let source = dir.path().join("orders");
+        std::fs::create_dir_all(&source).unwrap();
+        let folder = timeline(ServerKind::Mysql, SERVER_UUID).create(&PosixStorage, &source, 1).unwrap();
+        std::fs::write(folder.join("timeline.toml"), "broken").unwrap();
+        std::fs::write(folder.join("b.000001"), FileBuilder::new().finish()).unwrap();
+        let status = from_files(dir.path()).unwrap().sources.remove(0);
+        assert!(status.state_detail.unwrap().contains("timeline.toml"));
+        assert!(status.positions.durable.is_some());
+        assert!(from_files(&dir.path().join("none")).unwrap_err().to_string().contains("cannot read"));
+    }
+}

@@ -1,0 +1,285 @@
+//! `binlogd verify DATA_DIR`: is the copy sound, and if not, exactly where and what is wrong.
+
+use super::{EXIT_OK, EXIT_PROBLEM, style, units, usage_error};
+use crate::log::folder::{is_source_folder, source_folders, timelines};
+use crate::log::timeline::Timeline;
+use crate::log::verify::{FileEnd, FileReport, Progress, TimelineReport, verify_timeline};
+use clap::Args;
+use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
+use std::io::{self, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Narrowest column of file names.
+const NAME_WIDTH: usize = 18;
+/// The bar is told of every so many bytes.
+const BAR_STEP_BYTES: u64 = 1 << 20;
+/// Two lines would not fit a narrow terminal.
+const BAR: &str = "{msg} {wide_bar} {binary_bytes}/{binary_total_bytes} {binary_bytes_per_sec} {eta}";
+
+/// The arguments of `binlogd verify`.
+#[derive(Debug, Args)]
+pub struct VerifyArgs {
+    /// Folder of the copies, one folder a source inside: the data_dir of the configuration
+    data_dir: PathBuf,
+    /// Verify this source only
+    #[arg(long, value_name = "NAME")]
+    source: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs `binlogd verify`. Exit code 0 when nothing is wrong, 1 when something is, 2 when there is nothing to verify.
+pub fn execute(args: &VerifyArgs) -> ExitCode {
+    let sources = match choose(args) {
+        Ok(sources) => sources,
+        Err(error) => return usage_error(&error),
+    };
+    let mut screen = Screen::new(args.json);
+    let mut reports = Vec::new();
+    for (name, folder) in sources {
+        reports.push(verify_source(name, &folder, &mut screen));
+    }
+    let report = Report {
+        sound: reports.iter().all(|source| source.problems().next().is_none()),
+        binlogd_version: env!("CARGO_PKG_VERSION"),
+        sources: reports,
+    };
+    if args.json {
+        screen.print(&(serde_json::to_string_pretty(&report).expect("a report is plain data") + "\n"));
+    } else {
+        screen.summary(&report);
+    }
+    screen.exit_code(report.sound)
+}
+
+/// The sources to verify, or what is wrong with the command line.
+fn choose(args: &VerifyArgs) -> Result<Vec<(String, PathBuf)>, String> {
+    let folder = &args.data_dir;
+    let shown = folder.display();
+    let mut sources = source_folders(folder).map_err(|error| format!("cannot read {shown}: {error}"))?;
+    if sources.is_empty() {
+        return Err(no_source(folder));
+    }
+    if let Some(wanted) = &args.source {
+        let names: Vec<String> = sources.iter().map(|(name, _)| name.clone()).collect();
+        sources.retain(|(name, _)| name == wanted);
+        if sources.is_empty() {
+            return Err(format!("{shown} holds no source {wanted:?}; there are: {}", names.join(", ")));
+        }
+    }
+    Ok(sources)
+}
+
+/// Why a folder holds no source; the likely mistake is to name one too deep.
+fn no_source(folder: &Path) -> String {
+    let shown = folder.display();
+    let real = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+    for (depth, path) in real.ancestors().take(2).enumerate() {
+        if let (true, Some(name), Some(parent)) = (is_source_folder(path), path.file_name(), path.parent()) {
+            let what = if depth == 0 { "the folder of one source" } else { "one timeline of a source" };
+            return format!(
+                "{shown} is {what}: name the folder above, as in binlogd verify {} --source {}",
+                parent.display(),
+                name.to_string_lossy()
+            );
+        }
+    }
+    format!("{shown} holds no source: name the data_dir of the configuration, which has one folder a source")
+}
+
+/// The whole answer in JSON.
+#[derive(Debug, Serialize)]
+struct Report {
+    binlogd_version: &'static str,
+    sound: bool,
+    sources: Vec<SourceReport>,
+}
+
+#[derive(Debug, Serialize)]
+struct SourceReport {
+    name: String,
+    /// Why its folder cannot be read.
+    unreadable: Option<String>,
+    timelines: Vec<TimelineReport>,
+}
+
+impl SourceReport {
+    fn problems(&self) -> impl Iterator<Item = String> {
+        let timelines = self.timelines.iter().flat_map(TimelineReport::all_problems).map(ToString::to_string);
+        self.unreadable.clone().into_iter().chain(timelines)
+    }
+}
+
+fn verify_source(name: String, folder: &Path, screen: &mut Screen) -> SourceReport {
+    screen.line(&style::clean(&name));
+    let mut report = SourceReport { name, unreadable: None, timelines: Vec::new() };
+    match timelines(folder) {
+        Ok(found) if found.is_empty() => screen.line("  nothing copied yet"),
+        Ok(found) => {
+            for timeline in found {
+                let timeline = verify_timeline(&timeline, screen);
+                screen.about_timeline(&timeline);
+                report.timelines.push(timeline);
+            }
+        }
+        Err(error) => {
+            let what = format!("{} cannot be read: {error}", folder.display());
+            screen.damage(&what);
+            report.unreadable = Some(what);
+        }
+    }
+    report
+}
+
+/// What is printed while the files are walked.
+struct Screen {
+    json: bool,
+    colored: bool,
+    bar: ProgressBar,
+    done_bytes: u64,
+    shown_bytes: u64,
+    /// Set when standard output no longer takes anything.
+    broken: Option<io::Error>,
+}
+
+impl Screen {
+    fn new(json: bool) -> Screen {
+        let bar = if io::stderr().is_terminal() { ProgressBar::new(0) } else { ProgressBar::hidden() };
+        bar.set_style(ProgressStyle::with_template(BAR).expect("the template is valid"));
+        let colored = style::stdout_is_colored();
+        Screen { json, colored, bar, done_bytes: 0, shown_bytes: 0, broken: None }
+    }
+
+    fn line(&mut self, text: &str) {
+        if !self.json {
+            self.print(&format!("{text}\n"));
+        }
+    }
+
+    fn print(&mut self, text: &str) {
+        if self.broken.is_none() {
+            let mut out = io::stdout().lock();
+            let written = self.bar.suspend(|| out.write_all(text.as_bytes()).and_then(|()| out.flush()));
+            self.broken = written.err();
+        }
+    }
+
+    fn damage(&mut self, what: &str) {
+        let word = style::paint("damage", style::RED, self.colored);
+        self.line(&format!("      {word}: {}", style::clean(what)));
+    }
+
+    fn note(&mut self, what: &str) {
+        self.line(&format!("      note: {}", style::clean(what)));
+    }
+
+    /// What concerns no single file.
+    fn about_timeline(&mut self, report: &TimelineReport) {
+        self.bar.set_message("");
+        for problem in &report.problems {
+            self.damage(&problem.to_string());
+        }
+        for note in &report.notes {
+            self.note(note);
+        }
+    }
+
+    fn summary(&mut self, report: &Report) {
+        self.bar.finish_and_clear();
+        let timelines: Vec<_> = report.sources.iter().flat_map(|source| &source.timelines).collect();
+        let files: Vec<_> = timelines.iter().flat_map(|timeline| &timeline.files).collect();
+        let damage = report.sources.iter().flat_map(SourceReport::problems).count();
+        let verdict = match damage {
+            0 => style::paint("no damage", style::GREEN, self.colored),
+            found => style::paint(
+                &format!("DAMAGED ({} found)", counted(found as u64, "problem")),
+                style::RED,
+                self.colored,
+            ),
+        };
+        self.line(&format!(
+            "{verdict}: {}, {}, {} in {} of {}",
+            counted(files.len() as u64, "file"),
+            units::bytes(files.iter().map(|file| file.bytes).sum()),
+            counted(files.iter().map(|file| file.transactions).sum(), "transaction"),
+            counted(timelines.len() as u64, "timeline"),
+            counted(report.sources.len() as u64, "source"),
+        ));
+    }
+
+    fn exit_code(self, sound: bool) -> ExitCode {
+        match self.broken {
+            Some(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+                eprintln!("error: cannot write to standard output: {error}");
+                ExitCode::from(EXIT_PROBLEM)
+            }
+            _ if sound => ExitCode::from(EXIT_OK),
+            _ => ExitCode::from(EXIT_PROBLEM),
+        }
+    }
+}
+
+impl Progress for Screen {
+    fn timeline(&mut self, name: &str, description: Option<&Timeline>, bytes: u64) {
+        let about = description.map_or_else(String::new, |timeline| {
+            let Timeline { server_version, began_at, reason, .. } = timeline;
+            format!(": {server_version}, since {began_at}, {}", reason.words())
+        });
+        self.line(&style::clean(&format!("  {name}{about}")));
+        self.line(&format!(
+            "    {:<NAME_WIDTH$} {:>15} {:>11} {:>12}",
+            "file", "bytes", "events", "transactions"
+        ));
+        self.bar.inc_length(bytes);
+        self.bar.set_message(name.to_owned());
+    }
+
+    fn offset(&mut self, offset: u64) {
+        let at = self.done_bytes + offset;
+        // A bar that is told of every event would cost more than the walk.
+        if at.abs_diff(self.shown_bytes) >= BAR_STEP_BYTES {
+            self.bar.set_position(at);
+            self.shown_bytes = at;
+        }
+    }
+
+    fn file(&mut self, report: &FileReport) {
+        self.done_bytes += report.bytes;
+        self.line(&format!(
+            "    {:<NAME_WIDTH$} {:>15} {:>11} {:>12}  {}",
+            style::clean(&report.name),
+            units::count(report.bytes),
+            units::count(report.events),
+            units::count(report.transactions),
+            verdict(report, self.colored)
+        ));
+        for problem in &report.problems {
+            self.damage(&problem.to_string());
+        }
+        for note in &report.notes {
+            self.note(note);
+        }
+    }
+}
+
+fn verdict(report: &FileReport, colored: bool) -> String {
+    if !report.problems.is_empty() {
+        return style::paint("DAMAGED", style::RED, colored);
+    }
+    let ok = style::paint("ok", style::GREEN, colored);
+    match report.end {
+        FileEnd::Live { after_boundary } => {
+            format!("{ok}, live, {} after the last boundary", counted(after_boundary, "byte"))
+        }
+        FileEnd::Stop => format!("{ok}, the source was stopped"),
+        // A note says what an end of neither kind means.
+        FileEnd::None | FileEnd::Rotate { .. } | FileEnd::Unknown => ok,
+    }
+}
+
+fn counted(count: u64, noun: &str) -> String {
+    format!("{} {noun}{}", units::count(count), if count == 1 { "" } else { "s" })
+}

@@ -1,0 +1,225 @@
+//! What a server says of itself.
+
+use crate::wire::{Connection, ResultSet, WireError};
+use std::collections::BTreeMap;
+
+/// ER_PARSE_ERROR: the server does not know the statement.
+const ER_PARSE_ERROR: u16 = 1064;
+
+/// The variables that are looked at, apart from those of semi-sync. What a server does not have is absent.
+const VARIABLES: [&str; 19] = [
+    "version",
+    "server_id",
+    "log_bin",
+    "binlog_format",
+    "binlog_row_image",
+    "binlog_checksum",
+    "gtid_mode",
+    "enforce_gtid_consistency",
+    "gtid_strict_mode",
+    "sync_binlog",
+    "innodb_flush_log_at_trx_commit",
+    "binlog_expire_logs_seconds",
+    "binlog_expire_logs_auto_purge",
+    "expire_logs_days",
+    "max_binlog_total_size",
+    "binlog_encryption",
+    "encrypt_binlog",
+    "read_only",
+    "super_read_only",
+];
+
+/// An answer, or why there is none.
+pub type Answer<T> = Result<T, String>;
+
+/// Everything that the checks look at.
+#[derive(Debug, Clone)]
+pub struct Facts {
+    /// MariaDB rather than MySQL.
+    pub mariadb: bool,
+    /// `@@version`.
+    pub version: String,
+    /// `CURRENT_USER()`: `user@host` as the server matched the account.
+    pub account: String,
+    /// `TLSv1.2` or `TLSv1.3`; `None` without encryption.
+    pub tls_version: Option<String>,
+    /// The authentication method of the account.
+    pub auth_plugin: String,
+    /// Whether the server is on this machine.
+    pub loopback: bool,
+    /// The lines of SHOW GRANTS, those of active roles among them. MariaDB's hold password hashes: never print them.
+    pub grants: Answer<Vec<String>>,
+    /// The replicas that are registered now.
+    pub replicas: Answer<Vec<Replica>>,
+    /// Global variables by name.
+    pub variables: BTreeMap<String, String>,
+    /// Semi-sync replicas attached now; `None` when the server does not say.
+    pub semi_sync_clients: Option<u64>,
+}
+
+/// A registered replica.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Replica {
+    /// Its server id.
+    pub server_id: u32,
+    /// The host that it reported; often empty.
+    pub host: String,
+    /// Its UUID; MariaDB does not tell.
+    pub uuid: Option<String>,
+}
+
+impl Facts {
+    /// Asks the server. Changes nothing and needs no privilege; what is refused is recorded as such.
+    ///
+    /// # Errors
+    /// When the connection fails.
+    pub fn collect(connection: &mut Connection, loopback: bool) -> Result<Facts, WireError> {
+        let account = connection.query("SELECT CURRENT_USER()")?.first().unwrap_or_default().to_owned();
+        let names = VARIABLES.map(|name| format!("'{name}'")).join(", ");
+        let variables = pairs(&connection.query(&format!(
+            "SHOW GLOBAL VARIABLES WHERE Variable_name LIKE 'rpl_semi_sync%' OR Variable_name IN ({names})"
+        ))?);
+        let status = pairs(&connection.query("SHOW GLOBAL STATUS LIKE 'Rpl_semi_sync%clients'")?);
+        let grants = answered(connection.query("SHOW GRANTS"))?.map(|rows| first_column(&rows));
+        let replicas = ask_for_replicas(connection)?;
+        Ok(Facts {
+            mariadb: connection.is_mariadb(),
+            version: variables.get("version").map_or(connection.server_version(), String::as_str).to_owned(),
+            account,
+            tls_version: connection.tls_version().map(str::to_owned),
+            auth_plugin: connection.auth_plugin().to_owned(),
+            loopback,
+            grants,
+            replicas,
+            semi_sync_clients: status.values().next().and_then(|count| count.parse().ok()),
+            variables,
+        })
+    }
+
+    /// A global variable.
+    pub fn variable(&self, name: &str) -> Option<&str> {
+        self.variables.get(name).map(String::as_str)
+    }
+
+    /// A global variable that is a number. MariaDB writes days with decimals.
+    pub fn number(&self, name: &str) -> Option<u64> {
+        let value = self.variable(name)?;
+        value.split('.').next()?.parse().ok()
+    }
+
+    /// Whether a global variable is switched on.
+    pub fn is_on(&self, name: &str) -> bool {
+        matches!(self.variable(name), Some("ON" | "1"))
+    }
+
+    /// Major and minor version and patch level; zeros where they cannot be told.
+    pub fn release(&self) -> (u32, u32, u32) {
+        let numbers: String = self
+            .version
+            .chars()
+            .take_while(|character| character.is_ascii_digit() || *character == '.')
+            .collect();
+        let mut numbers = numbers.split('.').map(|number| number.parse().unwrap_or(0));
+        let mut next = || numbers.next().unwrap_or(0);
+        (next(), next(), next())
+    }
+
+    /// The account for a statement: `'repl'@'%'`.
+    pub fn quoted_account(&self) -> String {
+        let (user, host) = self.account.rsplit_once('@').unwrap_or((&self.account, "%"));
+        let quote = |text: &str| format!("'{}'", text.replace('\\', "\\\\").replace('\'', "''"));
+        format!("{}@{}", quote(user), quote(host))
+    }
+
+    /// The statement that sets a global variable, so that it lasts where the server can do that.
+    pub fn set(&self, name: &str, value: &str) -> String {
+        if !self.mariadb && self.release() >= (8, 0, 0) {
+            format!("SET PERSIST {name} = {value};")
+        } else {
+            format!("SET GLOBAL {name} = {value}; -- and in the server's option file, to last")
+        }
+    }
+}
+
+/// SHOW REPLICAS came with MySQL 8.0.22, and SHOW SLAVE HOSTS left with 8.4.
+fn ask_for_replicas(connection: &mut Connection) -> Result<Answer<Vec<Replica>>, WireError> {
+    let rows = match connection.query("SHOW REPLICAS") {
+        Err(WireError::Server { code: ER_PARSE_ERROR, .. }) => connection.query("SHOW SLAVE HOSTS"),
+        other => other,
+    };
+    Ok(answered(rows)?.map(|rows| {
+        let replica = |row| {
+            let uuid = rows.get(row, "Replica_UUID").or_else(|| rows.get(row, "Slave_UUID"));
+            Some(Replica {
+                server_id: rows.get(row, "Server_Id")?.parse().ok()?,
+                host: rows.get(row, "Host").unwrap_or_default().to_owned(),
+                uuid: uuid.map(str::to_owned),
+            })
+        };
+        (0..rows.rows.len()).filter_map(replica).collect()
+    }))
+}
+
+/// Parts an answer of the server, a refusal included, from a broken connection.
+fn answered(result: Result<ResultSet, WireError>) -> Result<Answer<ResultSet>, WireError> {
+    match result {
+        Ok(rows) => Ok(Ok(rows)),
+        Err(WireError::AccessDenied { message, .. } | WireError::Server { message, .. }) => Ok(Err(message)),
+        Err(error) => Err(error),
+    }
+}
+
+fn first_column(rows: &ResultSet) -> Vec<String> {
+    let text =
+        |row: &Vec<Option<Vec<u8>>>| Some(String::from_utf8_lossy(row.first()?.as_deref()?).into_owned());
+    rows.rows.iter().filter_map(text).collect()
+}
+
+fn pairs(rows: &ResultSet) -> BTreeMap<String, String> {
+    let pair = |row| {
+        Some((rows.get(row, "Variable_name")?.to_ascii_lowercase(), rows.get(row, "Value")?.to_owned()))
+    };
+    (0..rows.rows.len()).filter_map(pair).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::test_facts::{mariadb, mysql};
+    use super::*;
+
+    #[test]
+    fn releases() {
+        for (version, release) in [
+            ("9.7.0", (9, 7, 0)),
+            ("8.0.31-log", (8, 0, 31)),
+            ("11.8.3-MariaDB-0+deb13u1-log", (11, 8, 3)),
+            ("", (0, 0, 0)),
+            ("9", (9, 0, 0)),
+            ("99999999999.1", (0, 1, 0)),
+        ] {
+            assert_eq!(Facts { version: version.to_owned(), ..mysql() }.release(), release, "{version}");
+        }
+    }
+
+    #[test]
+    fn accounts_are_quoted_for_sql() {
+        for (account, quoted) in
+            [("repl@%", "'repl'@'%'"), ("a@b@h", "'a@b'@'h'"), ("o'x@h", "'o''x'@'h'"), ("", "''@'%'")]
+        {
+            assert_eq!(Facts { account: account.to_owned(), ..mysql() }.quoted_account(), quoted);
+        }
+    }
+
+    #[test]
+    fn a_setting_lasts_where_it_can() {
+        assert_eq!(mysql().set("a", "1"), "SET PERSIST a = 1;");
+        assert!(mariadb().set("a", "1").starts_with("SET GLOBAL a = 1; -- "));
+        assert!(Facts { version: "5.7.22".to_owned(), ..mysql() }.set("a", "1").starts_with("SET GLOBAL"));
+    }
+
+    #[test]
+    fn numbers_with_decimals() {
+        let facts = super::super::test_facts::with(mariadb(), "expire_logs_days", Some("10.000000"));
+        assert_eq!((facts.number("expire_logs_days"), facts.number("none")), (Some(10), None));
+    }
+}

@@ -1,0 +1,239 @@
+//! A look at a source before anything is started.
+//!
+//! [`Facts::collect`] asks the server, without changing anything; [`examine`] judges what came back. The judging is a
+//! pure function of the facts, so that every answer a server can give is tested without one.
+//!
+//! | file | noun |
+//! |---|---|
+//! | `facts.rs` | [`Facts`]: what a server says of itself |
+//! | `grants.rs` | [`Privileges`](grants::Privileges): what SHOW GRANTS gives an account |
+//! | `access.rs` | version, TLS, authentication, privileges |
+//! | `binlog.rs` | log_bin, formats, checksums, GTIDs, durability, retention, encryption |
+//! | `semi_sync.rs` | the plugin and its settings |
+//! | `identity.rs` | server ids |
+
+mod access;
+mod binlog;
+mod facts;
+mod grants;
+mod identity;
+mod semi_sync;
+
+pub use facts::{Answer, Facts, Replica};
+
+use crate::wire::TlsMode;
+use std::time::Duration;
+
+/// How much a finding matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// As it should be.
+    Ok,
+    /// binlogd works, but something is less safe than it could be.
+    Warning,
+    /// binlogd will not work, or not for long.
+    Error,
+}
+
+impl Level {
+    /// The word at the front of a line.
+    pub fn word(self) -> &'static str {
+        match self {
+            Level::Ok => "ok",
+            Level::Warning => "warning",
+            Level::Error => "error",
+        }
+    }
+}
+
+/// One line of the doctor.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// How much it matters.
+    pub level: Level,
+    /// What was looked at and what was found.
+    pub what: String,
+    /// Why it matters and what helps; empty when there is nothing to say.
+    pub why: String,
+    /// Statements for the source that mend it.
+    pub sql: Option<String>,
+}
+
+impl Finding {
+    fn new(level: Level, what: impl Into<String>) -> Finding {
+        Finding { level, what: what.into(), why: String::new(), sql: None }
+    }
+
+    /// All is well.
+    pub fn ok(what: impl Into<String>) -> Finding {
+        Finding::new(Level::Ok, what)
+    }
+
+    /// Something could be better.
+    pub fn warning(what: impl Into<String>) -> Finding {
+        Finding::new(Level::Warning, what)
+    }
+
+    /// Something prevents the copy.
+    pub fn error(what: impl Into<String>) -> Finding {
+        Finding::new(Level::Error, what)
+    }
+
+    fn because(mut self, why: impl Into<String>) -> Finding {
+        self.why = why.into();
+        self
+    }
+
+    fn mended_by(mut self, sql: impl Into<String>) -> Finding {
+        self.sql = Some(sql.into());
+        self
+    }
+}
+
+/// Our side: what the configuration wants and who we are to the source.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wanted {
+    /// The configured server id, or the one remembered in the data folder; `None` before the first start.
+    pub server_id: Option<u32>,
+    /// The remembered replica UUID; `None` before the first start.
+    pub replica_uuid: Option<String>,
+    /// Whether semi-sync is wanted.
+    pub semi_sync: bool,
+    /// How the connection is to be protected.
+    pub tls: TlsMode,
+    /// The longest pause between two attempts to connect.
+    pub backoff_max: Duration,
+}
+
+/// Judges everything, in the order in which a person would.
+pub fn examine(facts: &Facts, wanted: &Wanted) -> Vec<Finding> {
+    let mut findings = access::examine(facts, wanted);
+    findings.extend(identity::examine(facts, wanted));
+    findings.extend(binlog::examine(facts));
+    findings.extend(semi_sync::examine(facts, wanted));
+    findings
+}
+
+#[cfg(test)]
+mod test_facts {
+    //! Servers with nothing to find fault with.
+
+    use super::*;
+    use std::collections::BTreeMap;
+
+    pub(super) fn wanted() -> Wanted {
+        Wanted {
+            server_id: Some(4_100_000_001),
+            replica_uuid: Some("cccccccc-cccc-cccc-cccc-cccccccccccc".to_owned()),
+            semi_sync: true,
+            tls: TlsMode::Preferred,
+            backoff_max: Duration::from_secs(30),
+        }
+    }
+
+    fn facts(mariadb: bool, version: &str, variables: &[(&str, &str)]) -> Facts {
+        let common = [
+            ("log_bin", "ON"),
+            ("server_id", "1"),
+            ("binlog_format", "ROW"),
+            ("binlog_row_image", "FULL"),
+            ("binlog_checksum", "CRC32"),
+            ("sync_binlog", "1"),
+            ("innodb_flush_log_at_trx_commit", "1"),
+            ("binlog_expire_logs_seconds", "2592000"),
+        ];
+        let variables: BTreeMap<String, String> = common
+            .iter()
+            .chain(variables)
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect();
+        Facts {
+            mariadb,
+            version: version.to_owned(),
+            account: "repl@%".to_owned(),
+            tls_version: Some("TLSv1.3".to_owned()),
+            auth_plugin: if mariadb { "ed25519" } else { "caching_sha2_password" }.to_owned(),
+            loopback: false,
+            grants: Ok(vec!["GRANT REPLICATION SLAVE ON *.* TO `repl`@`%`".to_owned()]),
+            replicas: Ok(Vec::new()),
+            variables,
+            semi_sync_clients: Some(0),
+        }
+    }
+
+    pub(super) fn mysql() -> Facts {
+        facts(
+            false,
+            "9.7.0",
+            &[
+                ("gtid_mode", "ON"),
+                ("enforce_gtid_consistency", "ON"),
+                ("rpl_semi_sync_source_enabled", "ON"),
+                ("rpl_semi_sync_source_timeout", "3600000"),
+                ("rpl_semi_sync_source_wait_point", "AFTER_SYNC"),
+                ("rpl_semi_sync_source_wait_for_replica_count", "1"),
+                ("rpl_semi_sync_source_wait_no_replica", "ON"),
+            ],
+        )
+    }
+
+    pub(super) fn mariadb() -> Facts {
+        facts(
+            true,
+            "11.8.3-MariaDB-log",
+            &[
+                ("rpl_semi_sync_master_enabled", "ON"),
+                ("rpl_semi_sync_master_timeout", "3600000"),
+                ("rpl_semi_sync_master_wait_point", "AFTER_SYNC"),
+                ("rpl_semi_sync_master_wait_no_slave", "ON"),
+            ],
+        )
+    }
+
+    /// `facts` with one variable changed, or removed.
+    pub(super) fn with(mut facts: Facts, name: &str, value: Option<&str>) -> Facts {
+        match value {
+            Some(value) => facts.variables.insert(name.to_owned(), value.to_owned()),
+            None => facts.variables.remove(name),
+        };
+        facts
+    }
+
+    /// The one finding that is not ok.
+    #[track_caller]
+    pub(super) fn only_fault(facts: &Facts, wanted: &Wanted) -> Finding {
+        let mut faults: Vec<Finding> =
+            examine(facts, wanted).into_iter().filter(|finding| finding.level > Level::Ok).collect();
+        assert_eq!(faults.len(), 1, "{faults:#?}");
+        faults.remove(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::test_facts::{mariadb, mysql, wanted};
+    use super::*;
+
+    #[test]
+    fn servers_that_are_well_set_up_have_no_fault() {
+        for facts in [mysql(), mariadb()] {
+            let findings = examine(&facts, &wanted());
+            assert!(findings.iter().all(|finding| finding.level == Level::Ok), "{findings:#?}");
+            assert!(findings.iter().all(|finding| finding.sql.is_none()), "{findings:#?}");
+            assert!(findings.len() > 10, "{findings:#?}");
+        }
+    }
+
+    #[test]
+    fn a_server_that_tells_nothing_is_judged_all_the_same() {
+        let facts = Facts {
+            variables: Default::default(),
+            grants: Err("denied".to_owned()),
+            replicas: Err("denied".to_owned()),
+            semi_sync_clients: None,
+            version: String::new(),
+            ..mysql()
+        };
+        assert!(!examine(&facts, &wanted()).is_empty());
+    }
+}

@@ -1,0 +1,82 @@
+//! What a stopped copy holds, read without a lock and without mending anything.
+
+use super::Position;
+use super::index;
+use super::recover::files_in_order;
+use super::scan::{FileScan, scan_file};
+use codec::gtid::GtidState;
+use std::fs::File;
+use std::io;
+use std::path::Path;
+
+/// Where a restart would go on in a timeline.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ResumePoint {
+    /// The last boundary of the live file.
+    pub position: Position,
+    /// GTIDs executed up to it.
+    pub gtids: GtidState,
+}
+
+/// Finds the place at which [`recover`](super::recover::recover) would cut and go on; `None` when the timeline has no
+/// file yet. Walks the live file.
+///
+/// # Errors
+/// When the folder or a file cannot be read.
+pub fn resume_point(folder: &Path) -> io::Result<Option<ResumePoint>> {
+    let files = files_in_order(folder, &index::read(folder)?, &mut Vec::new())?;
+    let Some((live, sealed)) = files.split_last() else { return Ok(None) };
+    let found = scan(folder, live)?;
+    let position = Position::new(live.as_str(), found.boundary.max(4));
+    let mut gtids = found.gtids;
+    if found.gtids_before.is_none() {
+        // The live file does not say yet what came before it; the file before it does at its end.
+        for name in sealed.iter().rev() {
+            let earlier = scan(folder, name)?;
+            if earlier.gtids_before.is_some() {
+                gtids = earlier.gtids;
+                break;
+            }
+        }
+    }
+    Ok(Some(ResumePoint { position, gtids }))
+}
+
+fn scan(folder: &Path, name: &str) -> io::Result<FileScan> {
+    let path = folder.join(name);
+    File::open(&path)
+        .and_then(|file| scan_file(&file, u64::MAX, |_| {}))
+        .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::recover::test_files::FileBuilder;
+    use super::super::recover::{Tail, recover};
+    use super::super::storage::PosixStorage;
+    use super::*;
+
+    #[test]
+    fn a_timeline_without_files_has_none() {
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(resume_point(dir.path()).unwrap(), None);
+    }
+
+    #[test]
+    fn it_is_where_recovery_goes_on_and_nothing_is_changed() {
+        let first = FileBuilder::new().previous_gtids("").transaction(1, 10).rotate("b.000002").finish();
+        let begun = FileBuilder::new().previous_gtids("abababab-abab-abab-abab-abababababab:1");
+        let torn = begun.transaction(2, 100).transaction(3, 100).finish();
+        for live in [torn[..torn.len() - 7].to_vec(), b"\xfebin".to_vec(), vec![]] {
+            let dir = tempfile::tempdir().unwrap();
+            std::fs::write(dir.path().join("b.000001"), &first).unwrap();
+            std::fs::write(dir.path().join("b.000002"), &live).unwrap();
+            let point = resume_point(dir.path()).unwrap().unwrap();
+            assert_eq!(std::fs::read(dir.path().join("b.000002")).unwrap(), live);
+            assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 2, "nothing is added");
+            let recovered = recover(&PosixStorage, dir.path(), Tail::SaveAside).unwrap();
+            assert_eq!(Some(&point.position), recovered.resume_at().as_ref());
+            assert_eq!(point.gtids, recovered.gtids);
+        }
+    }
+}

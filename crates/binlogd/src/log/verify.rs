@@ -1,0 +1,365 @@
+//! Whether a timeline is what the source wrote: every file by itself, and each as the continuation of the one before.
+//!
+//! Nothing is locked and nothing is changed, so it may run while the daemon writes. What can then be half done is at the
+//! end of the last file, the *live* one: an incomplete event or transaction there is no damage.
+//!
+//! | file | what it decides |
+//! |---|---|
+//! | `verify/names.rs` | the index against the folder: missing, unlisted, out of order, holes |
+//! | `verify/continuity.rs` | one file against the next: how it ends, and GTIDs |
+
+mod continuity;
+mod names;
+
+use super::index::{self, INDEX_FILE};
+use super::recover::binlog_files;
+use super::scan::{Damage, DamageKind, FileScan, scan_file};
+use super::storage::ReadAt;
+use super::timeline::{TIMELINE_FILE, Timeline};
+use codec::event::{EventHeader, EventType, FormatDescription, HEADER_LEN};
+use serde::Serialize;
+use std::fmt;
+use std::fs::File;
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+/// Time given to the daemon to finish cutting or rewriting the live file's tail, before damage in it is believed.
+const LIVE_RETRY_AFTER: Duration = Duration::from_millis(500);
+
+/// A format description lies within this many bytes from the start of its file.
+const FILE_START_BYTES: u64 = 64 * 1024;
+
+/// Something wrong, and where.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Problem {
+    /// The file's bare name; `None` when it concerns the timeline as a whole.
+    pub file: Option<String>,
+    /// Offset in bytes in that file, where there is one place.
+    pub at: Option<u64>,
+    /// What is wrong there.
+    pub what: String,
+}
+
+impl fmt::Display for Problem {
+    /// `mysql-bin.000002 at 1234: what`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(file) = &self.file {
+            write!(f, "{file}")?;
+            if let Some(at) = self.at {
+                write!(f, " at {at}")?;
+            }
+            f.write_str(": ")?;
+        }
+        f.write_str(&self.what)
+    }
+}
+
+/// How a file ends.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum FileEnd {
+    /// With ROTATE naming the next file.
+    Rotate {
+        /// The name in it.
+        next: String,
+    },
+    /// With STOP: the source was shut down.
+    Stop,
+    /// With neither: the source crashed, or the end is missing.
+    None,
+    /// It may be written at this moment.
+    Live {
+        /// Bytes after the last boundary: an incomplete event or transaction.
+        after_boundary: u64,
+    },
+    /// Not known: the file is damaged or missing.
+    Unknown,
+}
+
+/// What was found in one file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct FileReport {
+    /// Bare name.
+    pub name: String,
+    /// Its length when the walk began.
+    pub bytes: u64,
+    /// Sound events.
+    pub events: u64,
+    /// Complete transactions.
+    pub transactions: u64,
+    /// How it ends.
+    pub end: FileEnd,
+    /// What is wrong with it; empty for a sound file.
+    pub problems: Vec<Problem>,
+    /// What is unusual and no damage.
+    pub notes: Vec<String>,
+}
+
+/// What was found in one timeline.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct TimelineReport {
+    /// Name of its folder.
+    pub name: String,
+    /// Its files in order, missing ones included.
+    pub files: Vec<FileReport>,
+    /// What is wrong with the folder as a whole.
+    pub problems: Vec<Problem>,
+    /// What is unusual and no damage.
+    pub notes: Vec<String>,
+}
+
+impl TimelineReport {
+    /// Everything that is wrong.
+    pub fn all_problems(&self) -> impl Iterator<Item = &Problem> {
+        self.problems.iter().chain(self.files.iter().flat_map(|file| &file.problems))
+    }
+}
+
+/// Told how far the walk is.
+pub trait Progress {
+    /// A timeline begins: what its description says, if it can be read, and the bytes of all its files.
+    fn timeline(&mut self, name: &str, description: Option<&Timeline>, bytes: u64);
+    /// The walk through the current file is at this offset. It can go back: see [`verify_timeline`].
+    fn offset(&mut self, offset: u64);
+    /// A file is done.
+    fn file(&mut self, report: &FileReport);
+}
+
+/// Walks all files of the timeline in `folder`.
+///
+/// The live file is walked up to the length that it had at the beginning; if damage shows in it, once more after half a
+/// second, because the daemon cuts its tail and writes it again when it reconnects.
+pub fn verify_timeline(folder: &Path, progress: &mut dyn Progress) -> TimelineReport {
+    let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let mut report = TimelineReport { name, files: Vec::new(), problems: Vec::new(), notes: Vec::new() };
+    // The index before the folder: the daemon makes a file before it lists it, so that a file it begins meanwhile can
+    // look unlisted, but none can look missing.
+    let names = index::read(folder).and_then(|listed| Ok((listed, binlog_files(folder)?)));
+    let (listed, present) = match names {
+        Ok(names) => names,
+        Err(error) => {
+            report.problems.push(whole(format!("{} cannot be read: {error}", folder.display())));
+            return report;
+        }
+    };
+    let present: Vec<String> = present.into_iter().map(|(_, name)| name).collect();
+    let order = names::compare(&listed, &present);
+    report.problems.extend(order.problems);
+    report.notes.extend(order.notes);
+    let description = describe(folder, &order.files, &mut report);
+    report.notes.extend(unknown_files(folder, &present));
+    let bytes =
+        present.iter().filter_map(|name| folder.join(name).metadata().ok()).map(|file| file.len()).sum();
+    progress.timeline(&report.name, description.as_ref(), bytes);
+    let mut walk = Walk { folder, progress, previous: None };
+    for (index, name) in order.files.iter().enumerate() {
+        let next = order.files.get(index + 1);
+        let file = if present.contains(name) { walk.file(name, next) } else { missing(name) };
+        walk.progress.file(&file);
+        report.files.push(file);
+    }
+    report
+}
+
+/// A problem of the timeline as a whole.
+fn whole(what: String) -> Problem {
+    Problem { file: None, at: None, what }
+}
+
+fn missing(name: &str) -> FileReport {
+    let what = format!("it is in {INDEX_FILE}, but not in the folder");
+    FileReport { problems: vec![Problem { file: Some(name.to_owned()), at: None, what }], ..blank(name) }
+}
+
+fn blank(name: &str) -> FileReport {
+    FileReport {
+        name: name.to_owned(),
+        bytes: 0,
+        events: 0,
+        transactions: 0,
+        end: FileEnd::Unknown,
+        problems: Vec::new(),
+        notes: Vec::new(),
+    }
+}
+
+/// Reads `timeline.toml` and holds the first file against it.
+fn describe(folder: &Path, files: &[String], report: &mut TimelineReport) -> Option<Timeline> {
+    let timeline = match Timeline::read(folder) {
+        Ok(timeline) => timeline,
+        Err(error) => {
+            report.problems.push(whole(format!("{TIMELINE_FILE} cannot be read: {error}")));
+            return None;
+        }
+    };
+    match files.first() {
+        None => report.notes.push("no file yet".to_owned()),
+        Some(first) if *first != timeline.first_file => report.problems.push(whole(format!(
+            "{TIMELINE_FILE} says that it begins with {}, but {first} is the first file here: earlier files are missing",
+            timeline.first_file
+        ))),
+        Some(_) => {}
+    }
+    Some(timeline)
+}
+
+/// A note for each file that binlogd did not make.
+fn unknown_files(folder: &Path, present: &[String]) -> Vec<String> {
+    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
+    let mut unknown: Vec<String> = entries
+        .filter_map(|entry| Some(entry.ok()?.file_name().to_string_lossy().into_owned()))
+        .filter(|name| !present.contains(name) && !is_ours(name))
+        .map(|name| format!("{name} is not a file of binlogd; it was not looked at"))
+        .collect();
+    unknown.sort();
+    unknown
+}
+
+fn is_ours(name: &str) -> bool {
+    let name = name.strip_suffix(".tmp").unwrap_or(name);
+    name == INDEX_FILE || name == TIMELINE_FILE || name.contains(".torn-")
+}
+
+/// The file walked before, as far as the next one must continue it.
+struct Previous {
+    name: String,
+    scan: FileScan,
+}
+
+struct Walk<'a> {
+    folder: &'a Path,
+    progress: &'a mut dyn Progress,
+    previous: Option<Previous>,
+}
+
+impl Walk<'_> {
+    /// Walks one file; it is the live one when there is no `next`.
+    fn file(&mut self, name: &str, next: Option<&String>) -> FileReport {
+        let path = self.folder.join(name);
+        let (scan, bytes) = match self.scan(&path, next.is_none()) {
+            Ok(scanned) => scanned,
+            Err(error) => {
+                self.previous = None;
+                let what = format!("it cannot be read: {error}");
+                let problem = Problem { file: Some(name.to_owned()), at: None, what };
+                return FileReport { problems: vec![problem], ..blank(name) };
+            }
+        };
+        let mut report =
+            FileReport { bytes, events: scan.events, transactions: scan.transactions, ..blank(name) };
+        if next.is_none() {
+            self.live_end(&scan, &mut report);
+        } else {
+            self.sealed_end(&scan, next.map(String::as_str), &mut report);
+        }
+        if let Some((id, at)) = scan.first_repeated {
+            let more = match scan.repeated_gtids {
+                0 | 1 => String::new(),
+                count => format!(", the first of {count} such transactions"),
+            };
+            report.problem(
+                Some(at),
+                format!("the transaction that ends here, {id}, is in the log already{more}"),
+            );
+        }
+        if let Some(previous) = &self.previous {
+            continuity::gtids(previous, &scan, &mut report);
+        }
+        self.previous = Some(Previous { name: name.to_owned(), scan });
+        report
+    }
+
+    fn scan(&mut self, path: &Path, live: bool) -> io::Result<(FileScan, u64)> {
+        let file = File::open(path)?;
+        let mut bytes = file.metadata()?.len();
+        let mut scan = scan_file(&file, bytes, |offset| self.progress.offset(offset))?;
+        if live && (live_damage(&scan, &file).is_some() || scan.repeated_gtids > 0) {
+            std::thread::sleep(LIVE_RETRY_AFTER);
+            bytes = file.metadata()?.len();
+            scan = scan_file(&file, bytes, |offset| self.progress.offset(offset))?;
+        }
+        if live && let Some(damage) = live_damage(&scan, &file) {
+            scan.damage = Some(damage);
+        } else if live {
+            scan.damage = None;
+        }
+        Ok((scan, bytes))
+    }
+
+    fn live_end(&self, scan: &FileScan, report: &mut FileReport) {
+        if let Some(damage) = &scan.damage {
+            report.damage(damage);
+            report.notes.push(format!(
+                "its last boundary is {}: unless the daemon runs, its next start cuts the file there and fetches the rest again",
+                scan.boundary
+            ));
+            return;
+        }
+        match (&scan.rotates_to, scan.last_event) {
+            (Some(next), Some(EventType::ROTATE)) => {
+                if names::successor(&report.name).as_ref() != Some(next) {
+                    report.problem(
+                        None,
+                        format!("its ROTATE event names {next:?}, which is not the next file"),
+                    );
+                }
+                report.end = FileEnd::Rotate { next: next.clone() };
+            }
+            (_, Some(EventType::STOP)) => report.end = FileEnd::Stop,
+            _ => report.end = FileEnd::Live { after_boundary: report.bytes.saturating_sub(scan.boundary) },
+        }
+    }
+
+    fn sealed_end(&self, scan: &FileScan, next: Option<&str>, report: &mut FileReport) {
+        if let Some(damage) = &scan.damage {
+            report.damage(damage);
+            return;
+        }
+        let next = next.map(|name| continuity::Next { name, format: self.format_of(name) });
+        continuity::sealed_end(scan, next.as_ref(), report);
+    }
+
+    /// The format description of a file that has not been walked yet.
+    fn format_of(&self, name: &str) -> Option<FormatDescription> {
+        let file = File::open(self.folder.join(name)).ok()?;
+        scan_file(&file, FILE_START_BYTES, |_| {}).ok()?.format
+    }
+}
+
+impl FileReport {
+    fn problem(&mut self, at: Option<u64>, what: String) {
+        self.problems.push(Problem { file: Some(self.name.clone()), at, what });
+    }
+
+    fn damage(&mut self, damage: &Damage) {
+        self.problem(Some(damage.at), damage.kind.to_string());
+    }
+}
+
+/// What is wrong with a file that may be written at this moment. That its last event is not whole yet is not.
+fn live_damage(scan: &FileScan, file: &dyn ReadAt) -> Option<Damage> {
+    let damage = scan.damage.clone()?;
+    match damage.kind {
+        DamageKind::NoMagic => None,
+        DamageKind::Truncated { event_size: 0, .. } => None,
+        DamageKind::Truncated { event_size, .. } => {
+            // A wrong length looks like an event that is still being written, but the event also says where it ends.
+            let mut head = [0u8; HEADER_LEN];
+            if file.read_at(&mut head, damage.at).ok()? < HEADER_LEN {
+                return None; // Cut by the daemon since.
+            }
+            let header = EventHeader::parse(&head).ok()?;
+            let end = damage.at.wrapping_add(u64::from(event_size)) as u32;
+            if header.log_pos == 0 || header.log_pos == end || header.event_size != event_size {
+                return None;
+            }
+            let kind = DamageKind::Position { actual: end, stated: header.log_pos };
+            Some(Damage { at: damage.at, kind })
+        }
+        _ => Some(damage),
+    }
+}
+
+#[cfg(test)]
+mod tests;

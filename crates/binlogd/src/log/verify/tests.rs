@@ -1,0 +1,373 @@
+//! Each kind of damage, made in small files, and what is said about it.
+
+use super::super::index;
+use super::super::recover::test_files::{FileBuilder, SERVER_UUID};
+use super::super::storage::PosixStorage;
+use super::super::timeline::{Reason, ServerKind};
+use super::*;
+use proptest::prelude::*;
+use std::path::PathBuf;
+
+struct Silent;
+
+impl Progress for Silent {
+    fn timeline(&mut self, _: &str, _: Option<&Timeline>, _: u64) {}
+    fn offset(&mut self, _: u64) {}
+    fn file(&mut self, _: &FileReport) {}
+}
+
+/// Three sealed files of two transactions each, and a live one.
+struct Copy {
+    _dir: tempfile::TempDir,
+    folder: PathBuf,
+}
+
+const NAMES: [&str; 4] = ["b.000001", "b.000002", "b.000003", "b.000004"];
+
+fn set(through: u64) -> String {
+    if through == 0 { String::new() } else { format!("{SERVER_UUID}:1-{through}") }
+}
+
+fn sealed(index: usize) -> FileBuilder {
+    let first = 2 * index as u64 + 1;
+    FileBuilder::new().previous_gtids(&set(first - 1)).transaction(first, 100).transaction(first + 1, 100)
+}
+
+impl Copy {
+    fn new() -> Copy {
+        let dir = tempfile::tempdir().unwrap();
+        let timeline = Timeline {
+            began_at: "2026-01-02T03:04:05Z".into(),
+            reason: Reason::First,
+            server_uuid: SERVER_UUID.into(),
+            server_version: "9.7.0".into(),
+            server_kind: ServerKind::Mysql,
+            first_file: NAMES[0].into(),
+            gtid_before: String::new(),
+            source_lacks: String::new(),
+            missing: String::new(),
+            previous: String::new(),
+        };
+        let folder = timeline.create(&PosixStorage, dir.path(), 1).unwrap();
+        let copy = Copy { _dir: dir, folder };
+        for index in 0..3 {
+            copy.write(NAMES[index], &sealed(index).rotate(NAMES[index + 1]).finish());
+        }
+        copy.write(NAMES[3], &FileBuilder::new().previous_gtids(&set(6)).transaction(7, 100).finish());
+        copy.list(&NAMES);
+        copy
+    }
+
+    fn list(&self, names: &[&str]) {
+        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        index::write(&PosixStorage, &self.folder, &names).unwrap();
+    }
+
+    fn write(&self, name: &str, bytes: &[u8]) {
+        std::fs::write(self.folder.join(name), bytes).unwrap();
+    }
+
+    fn read(&self, name: &str) -> Vec<u8> {
+        std::fs::read(self.folder.join(name)).unwrap()
+    }
+
+    fn verify(&self) -> TimelineReport {
+        verify_timeline(&self.folder, &mut Silent)
+    }
+
+    #[track_caller]
+    fn problems(&self) -> Vec<String> {
+        self.verify().all_problems().map(ToString::to_string).collect()
+    }
+
+    #[track_caller]
+    fn assert_only(&self, expected: &str) {
+        assert_eq!(self.problems(), [expected.to_owned()]);
+    }
+}
+
+/// The format description's time of creation set, as in the first file after a server's start.
+fn first_after_start(mut file: Vec<u8>) -> Vec<u8> {
+    let size = u32::from_le_bytes(file[13..17].try_into().unwrap()) as usize;
+    let event = &mut file[4..4 + size];
+    event[19 + 52..19 + 56].copy_from_slice(&1_700_000_000u32.to_le_bytes());
+    let sum = crc32fast::hash(&event[..size - 4]);
+    event[size - 4..].copy_from_slice(&sum.to_le_bytes());
+    file
+}
+
+#[test]
+fn a_sound_copy_is_clean() {
+    let report = Copy::new().verify();
+    assert_eq!(report.all_problems().count(), 0, "{report:?}");
+    assert!(report.notes.is_empty() && report.files.iter().all(|file| file.notes.is_empty()), "{report:?}");
+    let transactions: Vec<u64> = report.files.iter().map(|file| file.transactions).collect();
+    assert_eq!(transactions, [2, 2, 2, 1]);
+    assert_eq!(report.files[0].end, FileEnd::Rotate { next: NAMES[1].to_owned() });
+    assert_eq!(report.files[3].end, FileEnd::Live { after_boundary: 0 });
+}
+
+#[test]
+fn a_flipped_byte_is_damage_at_its_event() {
+    let copy = Copy::new();
+    let mut bytes = copy.read(NAMES[1]);
+    let at = bytes.len() / 2;
+    bytes[at] ^= 1;
+    copy.write(NAMES[1], &bytes);
+    let report = copy.verify();
+    let problems: Vec<&Problem> = report.all_problems().collect();
+    assert_eq!(problems.len(), 1, "{problems:?}");
+    assert_eq!(problems[0].file.as_deref(), Some(NAMES[1]));
+    let named = problems[0].at.unwrap() as usize;
+    assert!(named <= at && at < named + 600, "{problems:?}");
+    assert!(problems[0].what.contains("checksum"), "{problems:?}");
+    assert_eq!(
+        report.files[2].notes,
+        ["its GTIDs were not compared with those of b.000002, which is damaged"]
+    );
+}
+
+#[test]
+fn a_truncated_sealed_file_is_damage_wherever_it_is_cut() {
+    let copy = Copy::new();
+    let whole = copy.read(NAMES[1]);
+    for cut in 0..whole.len() {
+        copy.write(NAMES[1], &whole[..cut]);
+        let problems = copy.problems();
+        assert!(!problems.is_empty() && problems[0].starts_with("b.000002"), "cut at {cut}: {problems:?}");
+    }
+    let without_rotate = sealed(1).finish();
+    copy.write(NAMES[1], &without_rotate);
+    copy.assert_only(&format!(
+        "b.000002 at {}: it ends without ROTATE, and the source did not restart before b.000003: its end is missing",
+        without_rotate.len()
+    ));
+}
+
+#[test]
+fn a_source_that_crashed_is_told_and_no_damage() {
+    let copy = Copy::new();
+    let next = first_after_start(copy.read(NAMES[2]));
+    copy.write(NAMES[1], &sealed(1).finish());
+    copy.write(NAMES[2], &next);
+    let report = copy.verify();
+    assert_eq!(report.all_problems().count(), 0, "{report:?}");
+    assert_eq!(report.files[1].notes, ["it ends without ROTATE or STOP: the source crashed"]);
+    let mut stump = sealed(1);
+    stump.event(34, &[0; 25]);
+    copy.write(NAMES[1], &stump.finish());
+    let report = copy.verify();
+    assert_eq!(report.all_problems().count(), 0, "{report:?}");
+    assert_eq!(
+        report.files[1].notes,
+        ["it ends without ROTATE or STOP, 48 bytes into a transaction: the source crashed"]
+    );
+    let mut stopped = sealed(1);
+    stopped.event(3, &[]);
+    copy.write(NAMES[1], &stopped.finish());
+    let report = copy.verify();
+    assert_eq!((report.all_problems().count(), &report.files[1].end), (0, &FileEnd::Stop));
+    assert!(report.files[1].notes.is_empty());
+}
+
+#[test]
+fn a_missing_file_is_named_with_the_transactions_that_went_with_it() {
+    let copy = Copy::new();
+    std::fs::remove_file(copy.folder.join(NAMES[1])).unwrap();
+    let gap = format!(
+        "b.000003: a gap: its PREVIOUS_GTIDS holds {SERVER_UUID}:3-4, which b.000001 does not end with: transactions between \
+         the two are missing"
+    );
+    assert_eq!(
+        copy.problems(),
+        ["b.000002: it is in binlog.index, but not in the folder".to_owned(), gap.clone()]
+    );
+    copy.list(&[NAMES[0], NAMES[2], NAMES[3]]);
+    let problems = copy.problems();
+    assert_eq!(problems[0], "b.000002 is missing between b.000001 and b.000003");
+    assert_eq!(problems[1], "b.000001: its ROTATE event names \"b.000002\", but the next file is b.000003");
+    assert_eq!(problems[2..], [gap]);
+}
+
+#[test]
+fn the_first_file_must_be_the_one_that_the_timeline_began_with() {
+    let copy = Copy::new();
+    std::fs::remove_file(copy.folder.join(NAMES[0])).unwrap();
+    copy.list(&NAMES[1..]);
+    copy.assert_only(
+        "timeline.toml says that it begins with b.000001, but b.000002 is the first file here: earlier files are missing",
+    );
+    std::fs::write(copy.folder.join(TIMELINE_FILE), "reason = 7").unwrap();
+    assert!(copy.problems()[0].starts_with("timeline.toml cannot be read: "));
+}
+
+#[test]
+fn unlisted_and_swapped_names_are_damage() {
+    let copy = Copy::new();
+    copy.list(&[NAMES[0], NAMES[2], NAMES[3]]);
+    copy.assert_only("b.000002 is in the folder, but not in binlog.index");
+    copy.list(&[NAMES[0], NAMES[2], NAMES[1], NAMES[3]]);
+    copy.assert_only("binlog.index lists b.000002 after b.000003");
+}
+
+#[test]
+fn swapped_contents_are_damage() {
+    let copy = Copy::new();
+    let (second, third) = (copy.read(NAMES[1]), copy.read(NAMES[2]));
+    copy.write(NAMES[1], &third);
+    copy.write(NAMES[2], &second);
+    let problems = copy.problems();
+    for expected in [
+        "b.000002: its ROTATE event names \"b.000004\", but the next file is b.000003",
+        "b.000002: a gap: its PREVIOUS_GTIDS holds",
+        "b.000003: a repeat: its PREVIOUS_GTIDS lacks",
+    ] {
+        assert!(problems.iter().any(|problem| problem.starts_with(expected)), "{expected}: {problems:#?}");
+    }
+}
+
+#[test]
+fn gtids_must_go_on_where_the_file_before_ends() {
+    let copy = Copy::new();
+    let first = FileBuilder::new().previous_gtids("").transaction(1, 100).rotate(NAMES[1]).finish();
+    copy.write(NAMES[0], &first);
+    copy.assert_only(&format!(
+        "b.000002: a gap: its PREVIOUS_GTIDS holds {SERVER_UUID}:2, which b.000001 does not end with: transactions between \
+         the two are missing"
+    ));
+    copy.write(NAMES[0], &sealed(0).transaction(9, 10).rotate(NAMES[1]).finish());
+    copy.assert_only(&format!(
+        "b.000002: a repeat: its PREVIOUS_GTIDS lacks {SERVER_UUID}:9, which b.000001 ends with: the source may have written \
+         other transactions under these GTIDs"
+    ));
+}
+
+#[test]
+fn a_transaction_twice_in_a_file_is_damage() {
+    let copy = Copy::new();
+    let builder = sealed(1).transaction(4, 100);
+    let end = builder.len();
+    copy.write(NAMES[1], &builder.transaction(3, 10).rotate(NAMES[2]).finish());
+    copy.assert_only(&format!(
+        "b.000002 at {end}: the transaction that ends here, {SERVER_UUID}:4, is in the log already, the first of 2 such \
+         transactions"
+    ));
+}
+
+#[test]
+fn the_tail_of_the_live_file_may_be_half_written() {
+    let copy = Copy::new();
+    let builder = FileBuilder::new().previous_gtids(&set(6)).transaction(7, 100);
+    let boundary = builder.len();
+    let whole = builder.transaction(8, 5000).finish();
+    for cut in (0..whole.len()).filter(|cut| *cut < 300 || cut % 97 == 0) {
+        copy.write(NAMES[3], &whole[..cut]);
+        let report = copy.verify();
+        assert_eq!(report.all_problems().count(), 0, "cut at {cut}: {report:?}");
+        if cut >= boundary {
+            let after_boundary = (cut - boundary) as u64;
+            assert_eq!(report.files[3].end, FileEnd::Live { after_boundary }, "cut at {cut}");
+        }
+    }
+}
+
+#[test]
+fn damage_in_the_live_file_is_told_with_what_a_start_would_do() {
+    let copy = Copy::new();
+    let builder = FileBuilder::new().previous_gtids(&set(6)).transaction(7, 100);
+    let boundary = builder.len();
+    let mut bytes = builder.transaction(8, 5000).finish();
+    bytes[boundary + 30] ^= 1;
+    copy.write(NAMES[3], &bytes);
+    let report = copy.verify();
+    let problems: Vec<&Problem> = report.all_problems().collect();
+    assert_eq!((problems.len(), problems[0].at), (1, Some(boundary as u64)));
+    assert!(report.files[3].notes[0].contains(&format!("its last boundary is {boundary}")), "{report:?}");
+    // A length that reaches past the end looks like an event that is still being written.
+    bytes[boundary + 30] ^= 1;
+    bytes[boundary + 11] = 1;
+    copy.write(NAMES[3], &bytes);
+    let problems = copy.problems();
+    assert_eq!(problems.len(), 1);
+    assert!(problems[0].starts_with(&format!("b.000004 at {boundary}: the event ends at ")), "{problems:?}");
+}
+
+#[test]
+fn a_live_file_may_have_ended_with_the_next_one_not_begun() {
+    let copy = Copy::new();
+    std::fs::remove_file(copy.folder.join(NAMES[3])).unwrap();
+    copy.list(&NAMES[..3]);
+    let report = copy.verify();
+    assert_eq!((report.all_problems().count(), report.files.len()), (0, 3));
+    copy.write(NAMES[2], &sealed(2).rotate("b.000009").finish());
+    copy.assert_only("b.000003: its ROTATE event names \"b.000009\", which is not the next file");
+}
+
+#[test]
+fn what_binlogd_leaves_is_known_and_the_rest_is_noted() {
+    let copy = Copy::new();
+    for name in ["b.000002.torn-20260101T000000.000000Z", "binlog.index.tmp", "notes.txt", "b.000001.gz"] {
+        copy.write(name, b"x");
+    }
+    let report = copy.verify();
+    assert_eq!(report.all_problems().count(), 0);
+    assert_eq!(
+        report.notes,
+        [
+            "b.000001.gz is not a file of binlogd; it was not looked at",
+            "notes.txt is not a file of binlogd; it was not looked at"
+        ]
+    );
+}
+
+#[test]
+fn an_index_that_is_gone_is_damage() {
+    let copy = Copy::new();
+    std::fs::remove_file(copy.folder.join(INDEX_FILE)).unwrap();
+    assert_eq!(copy.problems().len(), 4);
+    assert!(copy.verify().files.iter().all(|file| file.problems.is_empty()));
+}
+
+/// MariaDB's GTID_LIST, whose domains an operator may delete.
+#[test]
+fn mariadb_states_are_compared_by_domain() {
+    let list = |state: &str| {
+        let mut file = FileBuilder::new();
+        let mut body = Vec::new();
+        state.parse::<codec::gtid::MariadbGtidState>().unwrap().encode_gtid_list(&mut body);
+        file.event(163, &body);
+        file
+    };
+    let copy = Copy::new();
+    copy.list(&NAMES[..2]);
+    for name in &NAMES[2..] {
+        std::fs::remove_file(copy.folder.join(name)).unwrap();
+    }
+    for (before, stated, problems, notes) in [
+        ("0-1-5,7-1-2", "0-1-5,7-1-2", 0, 0),
+        ("0-1-5,7-1-2", "0-1-5", 0, 1),
+        ("0-1-5", "0-1-9", 1, 0),
+        ("0-1-9", "0-1-5", 1, 0),
+    ] {
+        copy.write(NAMES[0], &list(before).rotate(NAMES[1]).finish());
+        copy.write(NAMES[1], &list(stated).finish());
+        let report = copy.verify();
+        let found = (report.all_problems().count(), report.files[1].notes.len());
+        assert_eq!(found, (problems, notes), "{before} {stated}: {report:?}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// No byte of a sealed file can change without being seen.
+    #[test]
+    fn every_change_of_a_sealed_file_is_seen(file in 0..3usize, at: prop::sample::Index, mask in 1..=255u8) {
+        let copy = Copy::new();
+        let mut bytes = copy.read(NAMES[file]);
+        let at = at.index(bytes.len());
+        bytes[at] ^= mask;
+        copy.write(NAMES[file], &bytes);
+        prop_assert!(!copy.problems().is_empty(), "{} byte {at}", NAMES[file]);
+    }
+}

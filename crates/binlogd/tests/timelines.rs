@@ -1,0 +1,214 @@
+//! What begins a timeline on real servers: a reset, a purge, a successor, a source that lost its tail. Whatever happens,
+//! nothing that was copied is changed or deleted.
+
+mod common;
+
+use common::Server;
+use common::daemon::{Daemon, url};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+const PATIENCE: Duration = Duration::from_secs(40);
+const FLAGS: [&str; 4] = ["--heartbeat-period", "1s", "--net-read-timeout", "3s"];
+
+/// A server with a table.
+fn source(name: &str) -> Server {
+    let server = Server::start(name, &[]);
+    server.sql("CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY AUTO_INCREMENT, v VARCHAR(50))");
+    server
+}
+
+/// Every binary log below the data folder with its content.
+fn archive(daemon: &Daemon) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    for timeline in daemon.timeline_dirs() {
+        for entry in std::fs::read_dir(&timeline).unwrap() {
+            let path = entry.unwrap().path();
+            if path.extension().is_some_and(|e| e.to_str().unwrap().bytes().all(|b| b.is_ascii_digit())) {
+                found.insert(path.clone(), std::fs::read(path).unwrap());
+            }
+        }
+    }
+    found
+}
+
+/// Everything that was there before is there now; the last file may have grown.
+#[track_caller]
+fn assert_kept(before: &BTreeMap<PathBuf, Vec<u8>>, daemon: &Daemon) {
+    let after = archive(daemon);
+    for (path, bytes) in before {
+        let now = after.get(path).unwrap_or_else(|| panic!("{} is gone", path.display()));
+        assert!(now.starts_with(bytes), "{} has changed", path.display());
+    }
+}
+
+fn reason(timeline: &Path) -> String {
+    let text = std::fs::read_to_string(timeline.join("timeline.toml")).unwrap();
+    let value: toml::Table = text.parse().unwrap();
+    value["reason"].as_str().unwrap().to_owned()
+}
+
+#[track_caller]
+fn assert_files_equal(server: &Server, timeline: &Path, file: &str) {
+    let (theirs, ours) = (server.datadir().join(file), timeline.join(file));
+    assert_eq!(std::fs::read(&theirs).unwrap(), std::fs::read(&ours).unwrap(), "{file}");
+}
+
+fn reset(server: &Server) {
+    let statement = if server.name() == "mysql-9.7" { "RESET BINARY LOGS AND GTIDS" } else { "RESET MASTER" };
+    server.sql(statement);
+}
+
+fn a_reset_begins_a_timeline(name: &str, while_running: bool) {
+    let server = source(name);
+    let mut daemon = Daemon::start(&server, &FLAGS);
+    server.sql(
+        "INSERT INTO d.t (v) VALUES ('before'); FLUSH BINARY LOGS; INSERT INTO d.t (v) VALUES ('before')",
+    );
+    daemon.wait_caught_up(&server);
+    let before = archive(&daemon);
+    if !while_running {
+        daemon.terminate();
+    }
+    // A file's format description has its time in seconds; a reset within the same second as the first file is not what
+    // this is about.
+    std::thread::sleep(Duration::from_millis(1100));
+    reset(&server);
+    server.sql("INSERT INTO d.t (v) VALUES ('after')");
+    if !while_running {
+        daemon.restart(&FLAGS);
+    }
+    daemon.wait_until(|_| daemon.timeline_dirs().len() == 2, PATIENCE);
+    daemon.wait_caught_up(&server);
+    assert_eq!(reason(&daemon.timeline_dir()), "source-reset");
+    assert_kept(&before, &daemon);
+    server.sql("FLUSH BINARY LOGS");
+    daemon.wait_caught_up(&server);
+    assert_files_equal(&server, &daemon.timeline_dir(), "mysql-bin.000001");
+    assert_eq!(daemon.timeline_dirs().len(), 2, "one reset, one timeline\n{}", daemon.log());
+}
+
+#[test]
+fn a_reset_under_a_running_binlogd_mysql() {
+    a_reset_begins_a_timeline("mysql-9.7", true);
+}
+
+#[test]
+fn a_reset_under_a_stopped_binlogd_mysql() {
+    a_reset_begins_a_timeline("mysql-9.7", false);
+}
+
+#[test]
+fn a_reset_under_a_running_binlogd_mariadb() {
+    a_reset_begins_a_timeline("mariadb-11.8", true);
+}
+
+#[test]
+fn a_reset_under_a_stopped_binlogd_mariadb() {
+    a_reset_begins_a_timeline("mariadb-11.8", false);
+}
+
+/// Logs that were not copied are purged while binlogd is down.
+fn a_purge(name: &str, on_gap: &str) -> (Server, Daemon, BTreeMap<PathBuf, Vec<u8>>) {
+    let server = source(name);
+    let mut daemon = Daemon::start(&server, &FLAGS);
+    server.sql("INSERT INTO d.t (v) VALUES ('copied')");
+    daemon.wait_caught_up(&server);
+    daemon.terminate();
+    let before = archive(&daemon);
+    for _ in 0..3 {
+        server.sql("INSERT INTO d.t (v) VALUES ('lost'); FLUSH BINARY LOGS");
+    }
+    server.sql("INSERT INTO d.t (v) VALUES ('kept')");
+    let newest = server.sql("SHOW BINARY LOGS");
+    let newest = newest.lines().last().unwrap().split('\t').next().unwrap().to_owned();
+    // MariaDB keeps logs that a crash recovery could need until a checkpoint, which an idle server has at once.
+    std::thread::sleep(Duration::from_millis(300));
+    server.sql(&format!("PURGE BINARY LOGS TO '{newest}'"));
+    daemon.restart(&[&FLAGS[..], &["--on-gap", on_gap]].concat());
+    (server, daemon, before)
+}
+
+#[test]
+fn a_gap_stops_the_source_by_default() {
+    let (_server, daemon, before) = a_purge("mysql-9.7", "stop");
+    let source = daemon.wait_until(|source| source["state"] == "stopped", PATIENCE);
+    let detail = source["state_detail"].as_str().unwrap();
+    assert!(detail.contains("a gap") && detail.contains("on_gap"), "{detail}");
+    assert_kept(&before, &daemon);
+    assert_eq!(daemon.timeline_dirs().len(), 1);
+}
+
+fn a_gap_is_recorded_and_passed(name: &str, missing: bool) {
+    let (server, daemon, before) = a_purge(name, "record");
+    daemon.wait_until(|_| daemon.timeline_dirs().len() == 2, PATIENCE);
+    daemon.wait_caught_up(&server);
+    assert_eq!(reason(&daemon.timeline_dir()), "gap");
+    assert_kept(&before, &daemon);
+    let text = std::fs::read_to_string(daemon.timeline_dir().join("timeline.toml")).unwrap();
+    assert_eq!(text.contains("missing = "), missing, "{text}");
+}
+
+#[test]
+fn a_gap_can_be_recorded_mysql() {
+    a_gap_is_recorded_and_passed("mysql-9.7", true);
+}
+
+#[test]
+fn a_gap_can_be_recorded_mariadb() {
+    a_gap_is_recorded_and_passed("mariadb-11.8", false);
+}
+
+#[test]
+fn a_source_that_lost_its_tail_is_a_fork_and_ours_is_kept() {
+    let mut server = source("mysql-9.7");
+    let daemon = Daemon::start(&server, &FLAGS);
+    server.sql("INSERT INTO d.t (v) VALUES ('first')");
+    let kept = daemon.wait_caught_up(&server)["positions"]["durable"]["position"].as_u64().unwrap();
+    server.sql("INSERT INTO d.t (v) VALUES ('acknowledged, then lost by the source')");
+    daemon.wait_caught_up(&server);
+    let before = archive(&daemon);
+    server.kill();
+    // What a crash of the machine does to a source with sync_binlog = 0: the end of its binary log is gone.
+    let file =
+        std::fs::OpenOptions::new().write(true).open(server.datadir().join("mysql-bin.000001")).unwrap();
+    file.set_len(kept).unwrap();
+    server.restart(&[]);
+    daemon.wait_until(|_| daemon.timeline_dirs().len() == 2, PATIENCE);
+    assert_eq!(reason(&daemon.timeline_dir()), "fork");
+    assert_kept(&before, &daemon);
+    server.sql("INSERT INTO d.t (v) VALUES ('goes on'); FLUSH BINARY LOGS");
+    daemon.wait_caught_up(&server);
+    let newest = server.sql("SHOW BINARY LOGS");
+    for line in newest.lines().rev().skip(1) {
+        assert_files_equal(&server, &daemon.timeline_dir(), line.split('\t').next().unwrap());
+    }
+}
+
+#[test]
+fn a_successor_is_followed_by_gtid() {
+    let old = source("mysql-9.7");
+    let new = Server::start("mysql-9.7", &[]);
+    new.sql(&format!(
+        "CHANGE REPLICATION SOURCE TO SOURCE_HOST='127.0.0.1', SOURCE_PORT={}, SOURCE_USER='root', \
+         SOURCE_AUTO_POSITION=1, SOURCE_SSL=1; START REPLICA",
+        old.port()
+    ));
+    let hosts = format!("{},127.0.0.1:{}", url(&old), new.port());
+    let daemon = Daemon::start_on(&hosts, &FLAGS);
+    old.sql("INSERT INTO d.t (v) VALUES ('a'),('b'); FLUSH BINARY LOGS; INSERT INTO d.t (v) VALUES ('c')");
+    daemon.wait_caught_up(&old);
+    let executed = old.sql("SELECT @@gtid_executed").trim().to_owned();
+    new.sql(&format!("SELECT WAIT_FOR_EXECUTED_GTID_SET('{executed}', 20)"));
+    let before = archive(&daemon);
+    old.kill();
+    new.sql("STOP REPLICA; INSERT INTO d.t (v) VALUES ('from the successor')");
+    daemon.wait_until(|_| daemon.timeline_dirs().len() == 2, PATIENCE);
+    let source = daemon.wait_caught_up(&new);
+    assert_eq!(reason(&daemon.timeline_dir()), "source-changed");
+    assert_kept(&before, &daemon);
+    let ours = source["gtid"]["durable"].as_str().unwrap();
+    let contains = new.sql(&format!("SELECT GTID_SUBSET(@@gtid_executed, '{ours}')"));
+    assert_eq!(contains.trim(), "1", "the copy has {ours}");
+}
