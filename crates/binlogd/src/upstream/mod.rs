@@ -11,11 +11,14 @@
 //! | `look.rs` | a short look at a source's logs, to tell a purge from a reset from a fork |
 //! | `copy.rs` | what is held: the folder and its newest timeline |
 //! | `attempt.rs` | one attempt: from connecting to the end of the session |
+//! | `attempt_error.rs`, `complaint.rs` | why an attempt ended and what helps; the causes of error 1236 |
 //! | `backoff.rs`, `stop.rs` | pauses; the request to stop |
 
 pub mod acknowledge;
 pub mod attempt;
+pub mod attempt_error;
 pub mod backoff;
+pub mod complaint;
 pub mod copy;
 pub mod cursor;
 pub mod identify;
@@ -28,7 +31,8 @@ pub mod stop;
 use crate::config::SourceConfig;
 use crate::log::storage::Storage;
 use crate::status::{SourceMonitor, SourceState};
-use attempt::{Attempt, AttemptError, Cure};
+use attempt::Attempt;
+use attempt_error::{AttemptError, Cure};
 use backoff::Backoff;
 use copy::{CopyError, HeldCopy};
 use std::path::PathBuf;
