@@ -11,13 +11,14 @@ count() {
     printf '%s%s' "$digits" "$groups"
 }
 
-# Microseconds -> 0.021 ms, 1.24 ms, 12.4 ms, 2.5 s
+# Microseconds -> 0.021 ms, 1.24 ms, 12.4 ms, 2.5 s, 6 min 15 s
 duration() {
     awk -v us="${1:-0}" 'BEGIN {
         if (us < 100) printf "%.3f ms", us / 1000
         else if (us < 10000) printf "%.2f ms", us / 1000
         else if (us < 1000000) printf "%.1f ms", us / 1000
-        else printf "%.1f s", us / 1000000 }'
+        else if (us < 120000000) printf "%.1f s", us / 1000000
+        else printf "%d min %d s", us / 60000000, us / 1000000 % 60 }'
 }
 
 # One of the four positions of the status, as file:position.

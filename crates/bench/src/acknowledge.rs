@@ -14,6 +14,7 @@ use std::time::Duration;
 /// Defaults of the arguments.
 const BYTES: [usize; 2] = [600, 4096];
 const GROUPS: usize = 3000;
+const FSYNC_MODES: [u8; 2] = [1, 0];
 
 /// Arguments of `binlogd-bench ack`.
 #[derive(Debug, Clone, clap::Args)]
@@ -27,14 +28,20 @@ pub struct AckArgs {
     /// Groups in a round.
     #[arg(long, default_value_t = GROUPS)]
     pub groups: usize,
+    /// Only these values of `fsync_mode`.
+    #[arg(long, value_delimiter = ',', default_values_t = FSYNC_MODES)]
+    pub fsync_modes: Vec<u8>,
 }
 
 impl AckArgs {
     /// The defaults.
     pub fn with(common: Common) -> AckArgs {
-        AckArgs { common, bytes: BYTES.to_vec(), groups: GROUPS }
+        AckArgs { common, bytes: BYTES.to_vec(), groups: GROUPS, fsync_modes: FSYNC_MODES.to_vec() }
     }
 }
+
+/// Most writes of the floor in a round.
+const FLOOR_COUNT_MAX: usize = 3000;
 
 /// Not counted at the beginning of each round.
 const WARM_UP: usize = 200;
@@ -55,17 +62,13 @@ struct Round {
 /// When a program under test does not do its work.
 pub fn run(args: &AckArgs) -> anyhow::Result<()> {
     println!("## Acknowledgement, {} rounds of {} groups, one at a time\n", args.common.rounds, args.groups);
-    let kinds = [
-        Kind::Bare { acknowledge: Acknowledge::Synced, sync_each_second: false },
-        Kind::Binlogd { fsync_mode: 1 },
-        Kind::Bare { acknowledge: Acknowledge::Written, sync_each_second: false },
-        Kind::Binlogd { fsync_mode: 0 },
-    ];
+    let kinds: Vec<Kind> = args.fsync_modes.iter().flat_map(|mode| pair(*mode)).collect();
     for bytes in &args.bytes {
         let mut floors = Vec::new();
         let mut rounds: Vec<Vec<Round>> = kinds.iter().map(|_| Vec::new()).collect();
         for number in 0..args.common.rounds {
-            floors.push(floor::write_and_sync(&args.common.dir, *bytes, args.groups)?.percentiles());
+            let groups = args.groups.min(FLOOR_COUNT_MAX);
+            floors.push(floor::write_and_sync(&args.common.dir, *bytes, groups)?.percentiles());
             for index in 0..kinds.len() {
                 // Another order in each round, so that no program always follows the same one.
                 let index = (index + number) % kinds.len();
@@ -75,6 +78,12 @@ pub fn run(args: &AckArgs) -> anyhow::Result<()> {
         print(*bytes, &kinds, &floors, &rounds);
     }
     Ok(())
+}
+
+/// binlogd, and the yardstick for it.
+fn pair(fsync_mode: u8) -> [Kind; 2] {
+    let acknowledge = if fsync_mode == 0 { Acknowledge::Written } else { Acknowledge::Synced };
+    [Kind::Bare { acknowledge, sync_each_second: false }, Kind::Binlogd { fsync_mode }]
 }
 
 fn measure(args: &AckArgs, kind: Kind, bytes: usize) -> anyhow::Result<Round> {

@@ -48,8 +48,12 @@ const DEFAULTS: Case = Case {
 };
 
 /// A crash of the process loses nothing of what it gave to the operating system, so syncing only costs time here.
-const QUICK: [&str; 4] =
-    ["--sync-binlog=0", "--innodb-flush-log-at-trx-commit=2", "--max-allowed-packet=64M", "--max-binlog-size=1M"];
+const QUICK: [&str; 4] = [
+    "--sync-binlog=0",
+    "--innodb-flush-log-at-trx-commit=2",
+    "--max-allowed-packet=64M",
+    "--max-binlog-size=1M",
+];
 
 /// A compressed transaction, small and large.
 const MYSQL_COMPRESSED: &str = "SET SESSION binlog_transaction_compression = ON;
@@ -75,7 +79,8 @@ const MARIADB_COMPRESSED: &str = "SET GLOBAL log_bin_compress = ON; SET GLOBAL l
     SET GLOBAL log_bin_compress = OFF;";
 
 /// Several domains, and rows without the statement that made them.
-const MARIADB_SPECIAL: &str = "SET SESSION gtid_domain_id = 5; INSERT INTO d.t0 (k) VALUES (1); INSERT INTO d.t1 (k) VALUES (2);
+const MARIADB_SPECIAL: &str =
+    "SET SESSION gtid_domain_id = 5; INSERT INTO d.t0 (k) VALUES (1); INSERT INTO d.t1 (k) VALUES (2);
     SET SESSION gtid_domain_id = 0; SET SESSION server_id = 77; INSERT INTO d.t0 (k) VALUES (3);
     SET SESSION binlog_annotate_row_events = OFF; INSERT INTO d.t0 (k) VALUES (4);
     SET SESSION binlog_annotate_row_events = ON; INSERT INTO d.t0 (k) VALUES (5);
@@ -269,8 +274,12 @@ fn large(case: &Case, server: &Server, daemon: &Daemon) {
     // What the probe's event has beside its value, every other one of that size has too.
     let copies = daemon.timeline_dir();
     let names = binary_logs(server);
-    let sizes = names.iter().rev().take(4).flat_map(|name| event_sizes(&std::fs::read(copies.join(name)).unwrap()));
-    let probe = sizes.map(|(_, size)| u64::from(size)).find(|size| (PROBE..PROBE + 200).contains(size)).expect("the probe");
+    let sizes =
+        names.iter().rev().take(4).flat_map(|name| event_sizes(&std::fs::read(copies.join(name)).unwrap()));
+    let probe = sizes
+        .map(|(_, size)| u64::from(size))
+        .find(|size| (PROBE..PROBE + 200).contains(size))
+        .expect("the probe");
     // The length prefix of a value has 4 bytes whatever its length.
     let overhead = probe - PROBE;
     // Before the event stand a status byte and, with semi-sync, two more.
@@ -335,6 +344,7 @@ fn verify(daemon: &Daemon) {
         return;
     }
     let output = binlogd().arg("verify").arg(daemon.data_dir()).output().expect("binlogd runs");
-    let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    let text =
+        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{text}");
 }

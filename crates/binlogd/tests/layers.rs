@@ -36,8 +36,10 @@ fn named_modules(code: &str) -> Vec<String> {
     for line in code.lines().filter(|line| !line.trim_start().starts_with("//")) {
         for prefix in ["crate::", "binlogd::"] {
             for (at, _) in line.match_indices(prefix) {
-                let word: String =
-                    line[at + prefix.len()..].chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+                let word: String = line[at + prefix.len()..]
+                    .chars()
+                    .take_while(|c| c.is_alphanumeric() || *c == '_')
+                    .collect();
                 named.push(word);
             }
         }

@@ -37,7 +37,8 @@ fn with_quick<'a>(flags: &[&'a str]) -> Vec<&'a str> {
 #[track_caller]
 fn fails(url: &str, flags: &[&str], words: &[&str]) -> Daemon {
     let daemon = Daemon::start_on(url, &with_quick(flags));
-    let source = daemon.wait_until(|source| source["counters"]["reconnects"].as_u64() >= Some(2), ATTEMPT_MAX);
+    let source =
+        daemon.wait_until(|source| source["counters"]["reconnects"].as_u64() >= Some(2), ATTEMPT_MAX);
     assert!(source["state"] == "backing off" || source["state"] == "connecting", "{source:#}");
     let last_error = source["last_error"]["message"].as_str().unwrap_or_default();
     for word in words {
@@ -46,7 +47,10 @@ fn fails(url: &str, flags: &[&str], words: &[&str]) -> Daemon {
     let log = daemon.log();
     let problems: Vec<&str> = problems(&log);
     for line in &problems {
-        assert!(words.iter().all(|word| line.contains(word)), "another problem, or not all of {words:?}: {line}");
+        assert!(
+            words.iter().all(|word| line.contains(word)),
+            "another problem, or not all of {words:?}: {line}"
+        );
         assert!(line.contains("next attempt in "), "{line}");
         assert!(line.len() < MESSAGE_BYTES_MAX, "too long: {line}");
     }
@@ -120,11 +124,17 @@ fn is_receiving(source: &Value) -> bool {
 #[test]
 fn accounts_and_addresses() {
     let server = Server::start("mysql-9.7", &[]);
-    server.sql(&format!("CREATE USER wrong IDENTIFIED BY 'another'; CREATE USER plain IDENTIFIED BY '{PASSWORD}'"));
+    server.sql(&format!(
+        "CREATE USER wrong IDENTIFIED BY 'another'; CREATE USER plain IDENTIFIED BY '{PASSWORD}'"
+    ));
 
     let denied = ["the server denies access", "'wrong'@'127.0.0.1' (using password: YES)"];
     fails(&url_with_password(&server, "wrong"), &[], &denied);
-    fails("mysql://root@no-such-host.invalid:3306", &[], &["cannot resolve host \"no-such-host.invalid\"", "check the name"]);
+    fails(
+        "mysql://root@no-such-host.invalid:3306",
+        &[],
+        &["cannot resolve host \"no-such-host.invalid\"", "check the name"],
+    );
     // The server's own second port, which nothing listens on, would race; port 1 is nobody's.
     fails("mysql://root@127.0.0.1:1", &[], &["cannot connect to 127.0.0.1:1: Connection refused"]);
 
@@ -191,7 +201,8 @@ fn accounts_of_every_method_are_used_without_a_trace() {
         }
         let server = servers.last().expect("one was started");
         let user = format!("u{number}");
-        let secret = if method.ends_with("PASSWORD") { format!("('{PASSWORD}')") } else { format!("'{PASSWORD}'") };
+        let secret =
+            if method.ends_with("PASSWORD") { format!("('{PASSWORD}')") } else { format!("'{PASSWORD}'") };
         let statements = format!(
             "SET SESSION sql_log_bin = 0; CREATE USER {user} IDENTIFIED {} {method} {secret}; GRANT REPLICATION SLAVE ON *.* TO {user}",
             if name.starts_with("mariadb") { "VIA" } else { "WITH" }
@@ -215,7 +226,8 @@ fn a_folder_in_use_is_refused() {
     let said = std::io::read_to_string(child.stderr.take().expect("a pipe")).expect("text");
     assert_eq!(status.code(), Some(1), "{said}");
     let holder = format!("in use by another binlogd (process {})", daemon.pid());
-    let errors: Vec<&str> = said.lines().filter(|line| line.contains("error") || line.contains("ERROR")).collect();
+    let errors: Vec<&str> =
+        said.lines().filter(|line| line.contains("error") || line.contains("ERROR")).collect();
     assert_eq!(errors.len(), 1, "{said}");
     assert!(errors[0].starts_with("error: source default: ") && errors[0].contains(&holder), "{said}");
     // The first one is as it was, and still found by its folder.
@@ -245,7 +257,8 @@ fn two_receivers_with_one_identity_are_told_and_do_not_race() {
         let source = first.wait_until(evicted, ATTEMPT_MAX);
         println!("{name}: {}", source["last_error"]["message"]);
         std::thread::sleep(Duration::from_secs(3));
-        let attempts = |daemon: &Daemon| daemon.source()["counters"]["reconnects"].as_u64().expect("a number");
+        let attempts =
+            |daemon: &Daemon| daemon.source()["counters"]["reconnects"].as_u64().expect("a number");
         let both = attempts(&first) + attempts(&second);
         assert!((1..=12).contains(&both), "{both} attempts in 3 s\n{}\n{}", first.log(), second.log());
         assert_discreet(&first);

@@ -74,7 +74,8 @@ fn begins_where_it_is_told(name: &str, gtid_variable: &str) {
 
     // Once there is a copy, it goes on, whatever the flag says.
     daemon.terminate();
-    server.sql("INSERT INTO d.t VALUES (6); FLUSH BINARY LOGS; FLUSH BINARY LOGS; INSERT INTO d.t VALUES (7)");
+    server
+        .sql("INSERT INTO d.t VALUES (6); FLUSH BINARY LOGS; FLUSH BINARY LOGS; INSERT INTO d.t VALUES (7)");
     daemon.restart(&["--start=latest", SOON]);
     daemon.wait_caught_up(&server);
     assert_identical(&server, &daemon, AfterCrash::Identical);
@@ -110,7 +111,8 @@ fn goes_on_where_it_stopped(name: &str) {
     server.sql("FLUSH BINARY LOGS");
     check(&mut daemon, "stopped before a rotation");
     daemon.terminate();
-    server.sql("INSERT INTO d.t VALUES (3); FLUSH BINARY LOGS; INSERT INTO d.t VALUES (4); FLUSH BINARY LOGS");
+    server
+        .sql("INSERT INTO d.t VALUES (3); FLUSH BINARY LOGS; INSERT INTO d.t VALUES (4); FLUSH BINARY LOGS");
     check(&mut daemon, "stopped before two rotations");
     for len in [4, 0, 3, 60, 130] {
         daemon.terminate();
@@ -146,7 +148,10 @@ fn in_a_huge_transaction(server: &Server, daemon: &mut Daemon) {
         if kill {
             daemon.kill();
             let len = len();
-            assert!(len > start && len < end, "the transaction from {start} to {end} was not in the middle, but at {len}");
+            assert!(
+                len > start && len < end,
+                "the transaction from {start} to {end} was not in the middle, but at {len}"
+            );
         } else {
             daemon.terminate();
             // The table's definition comes before the transaction.

@@ -76,7 +76,7 @@ impl Client {
                         Some((header.event_type, wants_acknowledgement, bytes.to_vec()))
                     }
                     Frame::End | Frame::SourceError(_) => None,
-                    Frame::Part { .. } => panic!("larger than the buffer"),
+                    Frame::Part { .. } | Frame::EmptyPacket => panic!("larger than the buffer"),
                 };
                 self.buffer.drain(..consumed);
                 return Ok(received);

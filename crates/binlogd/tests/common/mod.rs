@@ -133,7 +133,7 @@ pub fn connect_options(server: &Server, user: &str, password: &str, mode: TlsMod
 pub fn seed() -> u64 {
     let given = std::env::var("BINLOGD_TEST_SEED").ok().and_then(|text| text.parse().ok());
     let since_1970 = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    let seed = given.unwrap_or_else(|| since_1970.as_secs() % 1_000_000);
+    let seed = given.unwrap_or(since_1970.as_secs() % 1_000_000);
     println!("again with BINLOGD_TEST_SEED={seed}");
     seed
 }

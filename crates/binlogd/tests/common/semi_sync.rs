@@ -21,10 +21,14 @@ pub struct SemiSyncCounters {
     pub on: bool,
     /// Replicas that acknowledge.
     pub clients: u64,
-    /// Commits that were acknowledged.
+    /// Commits that were acknowledged. MySQL counts the transactions that one sync of its binary log covers as one.
     pub yes_tx: u64,
     /// Commits that were not.
     pub no_tx: u64,
+    /// Packets that asked for an acknowledgement.
+    pub asked: u64,
+    /// Acknowledgements that arrived; MySQL does not count them.
+    pub received: Option<u64>,
 }
 
 impl<'a> SemiSync<'a> {
@@ -51,12 +55,15 @@ impl<'a> SemiSync<'a> {
             let found = rows.lines().filter_map(|row| row.split_once('\t')).find(|(key, _)| *key == name);
             found.unwrap_or_else(|| panic!("no {name} in\n{rows}")).1
         };
+        let mariadb = self.role == "master";
         let number = |name| value(name).parse().expect("a number");
         SemiSyncCounters {
             on: value("status") == "ON",
             clients: number("clients"),
             yes_tx: number("yes_tx"),
             no_tx: number("no_tx"),
+            asked: number(if mariadb { "request_ack" } else { "net_waits" }),
+            received: mariadb.then(|| number("get_ack")),
         }
     }
 

@@ -89,15 +89,20 @@ fn transaction(dialect: Dialect, random: &mut Random, c: u64, n: u64) -> String 
         ),
         7 => format!("BEGIN; {insert}; DELETE FROM t{c} WHERE k = {k}; ROLLBACK;"),
         8 => format!("INSERT INTO m{c} (k, c) VALUES ({k}, {text}), ({k}, NULL);"),
-        9 => format!("UPDATE t{c} SET k = k + 1, c = CONCAT(LEFT(c, 100), '{n}') WHERE k BETWEEN {k} AND {};", k + 5),
+        9 => format!(
+            "UPDATE t{c} SET k = k + 1, c = CONCAT(LEFT(c, 100), '{n}') WHERE k BETWEEN {k} AND {};",
+            k + 5
+        ),
         10 => format!("DELETE FROM t{c} WHERE k BETWEEN {k} AND {};", k + 3),
         11 => format!("CALL p{c}({k});"),
-        12 => format!("SET @a = 'user variable {n}'; INSERT INTO t{c} (k, c) VALUES (RAND() * 1000, @a), (f{c}({k}), 'ü€𝄞');"),
+        12 => format!(
+            "SET @a = 'user variable {n}'; INSERT INTO t{c} (k, c) VALUES (RAND() * 1000, @a), (f{c}({k}), 'ü€𝄞');"
+        ),
         13 => format!("BEGIN; {insert}; INSERT INTO log{c} (k) VALUES (LAST_INSERT_ID()); COMMIT;"),
         // Rolled back, but a table without transactions keeps its rows, and the log what made them.
         14 if !dialect.gtid_consistency => format!(
             "BEGIN; {insert}; INSERT INTO m{c} (k) VALUES ({k}); SAVEPOINT b; {insert}; ROLLBACK TO b; {};",
-            if n % 2 == 0 { "ROLLBACK" } else { "COMMIT" }
+            if n.is_multiple_of(2) { "ROLLBACK" } else { "COMMIT" }
         ),
         _ => format!("REPLACE INTO t{c} (id, k, c) VALUES ({}, {k}, {text});", 1 + random.below(200)),
     }
@@ -108,17 +113,27 @@ fn definition(dialect: Dialect, random: &mut Random, c: u64, n: u64) -> String {
     let kinds = if dialect.create_select { 7 } else { 5 };
     match random.below(kinds) {
         // A change of format is refused while a temporary table exists, so it goes at once.
-        0 => format!("CREATE TEMPORARY TABLE tmp (k INT); INSERT INTO tmp VALUES ({n}), (2); INSERT INTO t{c} (k) SELECT k FROM tmp; DROP TEMPORARY TABLE tmp;"),
-        1 => format!("ALTER TABLE t{c} ADD COLUMN extra{n} INT DEFAULT {n}; ALTER TABLE t{c} DROP COLUMN extra{n};"),
-        2 => format!("CREATE OR REPLACE VIEW v{c} AS SELECT id, k, {n} FROM t{c}; CREATE INDEX i{n} ON t{c} (k, id); DROP INDEX i{n} ON t{c};"),
-        3 => format!("CREATE USER u{c}_{n} IDENTIFIED BY 'aA1!{n}'; GRANT SELECT ON d.* TO u{c}_{n}; DROP USER u{c}_{n};"),
+        0 => format!(
+            "CREATE TEMPORARY TABLE tmp (k INT); INSERT INTO tmp VALUES ({n}), (2); INSERT INTO t{c} (k) SELECT k FROM tmp; DROP TEMPORARY TABLE tmp;"
+        ),
+        1 => format!(
+            "ALTER TABLE t{c} ADD COLUMN extra{n} INT DEFAULT {n}; ALTER TABLE t{c} DROP COLUMN extra{n};"
+        ),
+        2 => format!(
+            "CREATE OR REPLACE VIEW v{c} AS SELECT id, k, {n} FROM t{c}; CREATE INDEX i{n} ON t{c} (k, id); DROP INDEX i{n} ON t{c};"
+        ),
+        3 => format!(
+            "CREATE USER u{c}_{n} IDENTIFIED BY 'aA1!{n}'; GRANT SELECT ON d.* TO u{c}_{n}; DROP USER u{c}_{n};"
+        ),
         4 => format!(
             "DROP PROCEDURE p{c};\nDELIMITER //\n\
              CREATE PROCEDURE p{c} (n INT) BEGIN INSERT INTO t{c} (k) VALUES (n); UPDATE t{c} SET k = n + 1 WHERE id = LAST_INSERT_ID(); END//\n\
              DELIMITER ;\n"
         ),
         5 => format!("CREATE TABLE x{c}_{n} AS SELECT id, k FROM t{c} LIMIT 20; DROP TABLE x{c}_{n};"),
-        _ => format!("CREATE TABLE x{c}_{n} (PRIMARY KEY (id)) ENGINE=InnoDB SELECT id, c FROM t{c} LIMIT 5; TRUNCATE x{c}_{n}; DROP TABLE x{c}_{n}, m{c}; CREATE TABLE m{c} (id INT AUTO_INCREMENT PRIMARY KEY, k INT, c VARCHAR(4000)) ENGINE=MyISAM;"),
+        _ => format!(
+            "CREATE TABLE x{c}_{n} (PRIMARY KEY (id)) ENGINE=InnoDB SELECT id, c FROM t{c} LIMIT 5; TRUNCATE x{c}_{n}; DROP TABLE x{c}_{n}, m{c}; CREATE TABLE m{c} (id INT AUTO_INCREMENT PRIMARY KEY, k INT, c VARCHAR(4000)) ENGINE=MyISAM;"
+        ),
     }
 }
 
@@ -132,8 +147,13 @@ pub fn xa(count: u64) -> String {
             2 => format!("XA COMMIT 'x{number}', 'branch', 7 ONE PHASE;"),
             _ => format!("XA ROLLBACK 'x{number}', 'branch', 7;"),
         };
-        let insert = if number % 9 == 8 { String::new() } else { format!("INSERT INTO t0 (k, c) VALUES ({number}, 'xa'); ") };
-        writeln!(sql, "XA START 'x{number}', 'branch', 7; {insert}XA END 'x{number}', 'branch', 7; {end}").unwrap();
+        let insert = if number % 9 == 8 {
+            String::new()
+        } else {
+            format!("INSERT INTO t0 (k, c) VALUES ({number}, 'xa'); ")
+        };
+        writeln!(sql, "XA START 'x{number}', 'branch', 7; {insert}XA END 'x{number}', 'branch', 7; {end}")
+            .unwrap();
     }
     sql
 }

@@ -1,0 +1,183 @@
+//! A ledger of what clients were told: writers that insert numbered rows and remember each one whose commit the server
+//! confirmed. Held against the copy, it shows whether anything was lost.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use binlogd::log::recover::binlog_files;
+use binlogd::log::scan::{FileScan, scan_file};
+use binlogd::wire::{Connection, TlsMode, WireError};
+
+use super::{Server, connect_options};
+use codec::event::{BINLOG_MAGIC, EventHeader};
+
+/// Longest that one statement may take, including the time in which binlogd is down.
+const STATEMENT_MAX: Duration = Duration::from_secs(60);
+
+/// The large transactions: so many rows of so many bytes, and a pause after each, for the sake of the disk.
+const BULK_ROWS: usize = 8;
+const BULK_ROW_LEN: usize = 60_000;
+const BULK_PAUSE: Duration = Duration::from_millis(100);
+
+/// Stands before each number in the rows, so that the rows can be found in the bytes of a binary log.
+const TOKEN: &[u8] = b"ledger-";
+const DIGITS: usize = 8;
+
+/// Makes the table. Before semi-sync is switched on: later it would wait for binlogd.
+pub fn create_table(server: &Server) {
+    server.sql(
+        "CREATE DATABASE ledger; CREATE TABLE ledger.entry (id INT PRIMARY KEY, note VARCHAR(4000)) ENGINE=InnoDB; \
+         CREATE TABLE ledger.bulk (id INT, note MEDIUMTEXT) ENGINE=InnoDB",
+    );
+}
+
+/// Writers at work. They stop when it is dropped or finished.
+pub struct Ledger {
+    shared: Arc<Shared>,
+    writers: Vec<JoinHandle<()>>,
+}
+
+#[derive(Default)]
+struct Shared {
+    next: AtomicU64,
+    committed: Mutex<BTreeSet<u64>>,
+    stop: AtomicBool,
+    errors: Mutex<Vec<String>>,
+}
+
+impl Ledger {
+    /// Starts that many writers, each on a connection of its own. One of them makes large transactions of many events, so
+    /// that binlogd is often in the middle of one.
+    pub fn start(server: &Server, writers: usize) -> Self {
+        let shared = Arc::new(Shared::default());
+        let start = |writer| {
+            let options = connect_options(server, "root", "", TlsMode::Preferred);
+            let mut connection = Connection::connect(&options).expect("a connection for a writer");
+            connection.set_timeout(STATEMENT_MAX);
+            let shared = shared.clone();
+            std::thread::spawn(move || shared.write(&mut connection, writer == 0))
+        };
+        let writers = (0..writers).map(start).collect();
+        Self { shared, writers }
+    }
+
+    /// The ids whose commit was confirmed to a client until now.
+    pub fn committed(&self) -> BTreeSet<u64> {
+        self.shared.committed.lock().expect("no writer panics").clone()
+    }
+
+    /// Lets the writers end their statements, and returns every id whose commit was confirmed.
+    ///
+    /// Fails when a statement failed: the server is never touched here, so each must have succeeded.
+    #[track_caller]
+    pub fn finish(mut self) -> BTreeSet<u64> {
+        self.stop();
+        let errors = self.shared.errors.lock().expect("no writer panics").clone();
+        assert!(errors.is_empty(), "{errors:#?}");
+        self.committed()
+    }
+
+    fn stop(&mut self) {
+        self.shared.stop.store(true, Ordering::Release);
+        for writer in self.writers.drain(..) {
+            let _ = writer.join();
+        }
+    }
+}
+
+impl Drop for Ledger {
+    /// Does not wait: after a failed test a writer may hang in the server, which ends with the test.
+    fn drop(&mut self) {
+        self.shared.stop.store(true, Ordering::Release);
+    }
+}
+
+impl Shared {
+    fn write(&self, connection: &mut Connection, large: bool) {
+        while !self.stop.load(Ordering::Acquire) {
+            let id = self.next.fetch_add(1, Ordering::Relaxed);
+            let result = if large { enter_with_bulk(connection, id) } else { enter(connection, id) };
+            if let Err(error) = result {
+                self.errors.lock().expect("no writer panics").push(format!("entry {id}: {error}"));
+                return;
+            }
+            self.committed.lock().expect("no writer panics").insert(id);
+        }
+    }
+}
+
+/// Inserts one row. Outside a transaction it is committed when this returns.
+fn enter(connection: &mut Connection, id: u64) -> Result<(), WireError> {
+    let padding = if id.is_multiple_of(16) { id * id % 3_500 } else { id % 60 };
+    // The token is put together by the server: MariaDB writes the statement's text into the binary log too.
+    let note = format!("CONCAT('ledger', '-{id:0DIGITS$}-', REPEAT('x', {padding}))");
+    connection.query(&format!("INSERT INTO ledger.entry VALUES ({id}, {note})")).map(drop)
+}
+
+/// Inserts the same row in a transaction of [`BULK_ROWS`] large events.
+fn enter_with_bulk(connection: &mut Connection, id: u64) -> Result<(), WireError> {
+    let row = format!("({id}, REPEAT('x', {BULK_ROW_LEN}))");
+    connection.query("BEGIN")?;
+    connection.query(&format!("INSERT INTO ledger.bulk VALUES {}", vec![row; BULK_ROWS].join(", ")))?;
+    enter(connection, id)?;
+    connection.query("COMMIT")?;
+    std::thread::sleep(BULK_PAUSE);
+    Ok(())
+}
+
+/// What the binary logs in a folder of the copy hold, as they stand on disk.
+#[derive(Debug, Default)]
+pub struct CopiedEntries {
+    /// Ids in transactions that are there to their end: only up to the last boundary of each file.
+    pub ids: BTreeSet<u64>,
+    /// Ids that occur more than once.
+    pub twice: BTreeSet<u64>,
+    /// The walk over the last file.
+    pub live: Option<FileScan>,
+    /// Length of the last file in bytes.
+    pub live_len: u64,
+}
+
+/// Reads every binary log in a timeline's folder.
+#[track_caller]
+pub fn copied_entries(folder: &Path) -> CopiedEntries {
+    let mut found = CopiedEntries::default();
+    for (_, name) in binlog_files(folder).expect("the timeline's folder") {
+        let path = folder.join(name);
+        let bytes = std::fs::read(&path).expect("a file of the copy");
+        let file = std::fs::File::open(&path).expect("a file of the copy");
+        let scan = scan_file(&file, bytes.len() as u64, |_| {}).expect("a file that can be read");
+        for id in ids_in(&bytes[..usize::try_from(scan.boundary).expect("a file in memory")]) {
+            if !found.ids.insert(id) {
+                found.twice.insert(id);
+            }
+        }
+        found.live_len = bytes.len() as u64;
+        found.live = Some(scan);
+    }
+    found
+}
+
+/// The numbers that follow [`TOKEN`] in the events of a sound file. A row event holds the row's values as they are; the
+/// large ones hold only filling.
+fn ids_in(file: &[u8]) -> Vec<u64> {
+    let mut ids = Vec::new();
+    let mut rest = &file[BINLOG_MAGIC.len().min(file.len())..];
+    while let Ok(header) = EventHeader::parse(rest) {
+        let (event, after) = rest.split_at(header.event_size as usize);
+        if event.len() < BULK_ROW_LEN {
+            ids.extend(event.windows(TOKEN.len() + DIGITS + 1).filter_map(id));
+        }
+        rest = after;
+    }
+    ids
+}
+
+fn id(window: &[u8]) -> Option<u64> {
+    let digits = window.strip_prefix(TOKEN)?.strip_suffix(b"-")?;
+    std::str::from_utf8(digits).ok()?.parse().ok()
+}
