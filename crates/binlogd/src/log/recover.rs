@@ -422,6 +422,20 @@ mod tests {
         assert_eq!(found.resume_at(), Some(Position::new("mysql-bin.000002", 4)));
     }
 
+    /// A session that resumes there compares the source's format with it.
+    #[test]
+    fn a_format_description_that_is_cut_off_is_not_the_files() {
+        let mut file = FileBuilder::new().finish();
+        file[4 + 13] ^= 1; // The position that it states.
+        let checksum = file.len() - 4;
+        let computed = crc32fast::hash(&file[4..checksum]);
+        file[checksum..].copy_from_slice(&computed.to_le_bytes());
+        let dir = folder_with(&[("mysql-bin.000001", file)]);
+        let found = recover(&PosixStorage, dir.path(), Tail::SaveAside).unwrap();
+        let live = found.live.unwrap();
+        assert_eq!((live.len, live.format), (4, None));
+    }
+
     #[test]
     fn an_index_of_any_bytes_is_written_anew() {
         let dir = folder_with(&[("mysql-bin.000001", b"\xfebin".to_vec())]);

@@ -204,8 +204,9 @@ impl Walk<'_> {
         if available < end - at {
             return Ok(Some(DamageKind::Truncated { event_size: header.event_size, available }));
         }
+        let mut format = None;
         let result = if header.event_type == EventType::FORMAT_DESCRIPTION {
-            self.format_description(at, header)?
+            self.format_description(at, header)?.map(|found| format = Some(found))
         } else {
             self.verify(at, header)?
         };
@@ -215,6 +216,11 @@ impl Walk<'_> {
         // MariaDB 11.4 and later leaves 0 inside transactions.
         if header.log_pos != 0 && header.log_pos != end as u32 {
             return Ok(Some(DamageKind::Position { actual: end as u32, stated: header.log_pos }));
+        }
+        // Only now: the format of a file that is cut before its format description would be compared with the source's.
+        if let Some(format) = format {
+            self.checksum = format.checksum;
+            self.scan.format.get_or_insert(format);
         }
         let peek = self.peek_len(header);
         let whole;
@@ -239,7 +245,11 @@ impl Walk<'_> {
         (header.event_size as usize).saturating_sub(self.checksum.len()).min(PEEK_BYTES_MAX)
     }
 
-    fn format_description(&mut self, at: u64, header: &EventHeader) -> io::Result<Result<(), EventError>> {
+    fn format_description(
+        &mut self,
+        at: u64,
+        header: &EventHeader,
+    ) -> io::Result<Result<FormatDescription, EventError>> {
         let event = self.window.view(at, header.event_size as usize)?;
         if event.len() < header.event_size as usize {
             return Ok(Err(EventError::Malformed("the format description is longer than 256 KiB")));
@@ -248,14 +258,8 @@ impl Walk<'_> {
             Ok(format) => format,
             Err(error) => return Ok(Err(error)),
         };
-        // It carries a checksum even where the file's other events do not.
-        let verdict = ChecksumAlgorithm::Crc32.verify_format_description(event);
-        if format.checksum == ChecksumAlgorithm::Crc32 && verdict.is_err() {
-            return Ok(verdict);
-        }
-        self.checksum = format.checksum;
-        self.scan.format = Some(format);
-        Ok(Ok(()))
+        let verdict = format.checksum.verify_format_description(event);
+        Ok(verdict.map(|()| format))
     }
 
     fn verify(&mut self, at: u64, header: &EventHeader) -> io::Result<Result<(), EventError>> {
