@@ -602,6 +602,20 @@ mod tests {
     }
 
     #[test]
+    fn events_that_must_be_read_whole_do_not_come_in_parts() {
+        let file = FileBuilder::new().finish();
+        let mut cursor = from_oldest();
+        cursor.admit(&rotate_to("b.1", 4)).unwrap();
+        cursor.admit(&events(&file, 4)[0]).unwrap();
+        let header = |code, artificial| EventHeader::parse(&made_up(code, 0, artificial, &[0; 50])).unwrap();
+        for code in [4, 15, 27, 41] {
+            assert!(cursor.begin_large(&header(code, false)).is_err(), "type {code}");
+        }
+        assert!(cursor.begin_large(&header(30, true)).is_err(), "made up for the connection");
+        assert!(cursor.begin_large(&header(30, false)).is_ok());
+    }
+
+    #[test]
     fn another_format_in_the_middle_of_a_file_is_refused() {
         let file = FileBuilder::new().previous_gtids("").finish();
         let mut cursor = from_oldest();
