@@ -99,6 +99,28 @@ fn nothing_that_mariadb_had_acknowledged_is_lost() {
     survives_kills("mariadb-11.8", seed(), rounds() / 2);
 }
 
+/// A file that lost its second half lost entries, and whoever reads the copy for the ledger must see that.
+#[test]
+fn a_lost_entry_would_be_noticed() {
+    let server = Server::start("mysql-9.7", &[]);
+    ledger::create_table(&server);
+    let daemon = Daemon::start(&server, &FLAGS);
+    let ledger = Ledger::start(&server, WRITERS);
+    std::thread::sleep(Duration::from_millis(300));
+    let committed = ledger.finish();
+    daemon.wait_caught_up(&server);
+    let whole = copied_entries(&daemon.timeline_dir());
+    assert_holds(&whole, &committed, &daemon, "of the whole file");
+    let live = daemon.timeline_dir().join("mysql-bin.000001");
+    std::fs::File::options()
+        .write(true)
+        .open(live)
+        .and_then(|file| file.set_len(whole.live_len / 2))
+        .expect("a cut");
+    let half = copied_entries(&daemon.timeline_dir());
+    assert!(half.ids.len() < committed.len() && half.live.is_some_and(|live| live.damage.is_some()));
+}
+
 /// Names in the timeline's folder of tails that were cut off.
 fn torn_files(daemon: &Daemon) -> Vec<String> {
     let entries = std::fs::read_dir(daemon.timeline_dir()).expect("the timeline's folder").flatten();

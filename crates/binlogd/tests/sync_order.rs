@@ -160,6 +160,8 @@ fn the_checker_knows_the_right_order_from_the_wrong_ones() {
     let short = WRITE.replace("= 10", "= 9");
     let missing = [Fault::NotSynced { line: 5, position: 14, synced: 13 }];
     assert_eq!(faults(&[MAKE, FOLDER, &short, SYNC, SEND]), missing, "a byte that was not written");
+    let padded = SEND.replacen(' ', "    ", 1);
+    assert_eq!(faults(&[MAKE, FOLDER, WRITE, &padded]), not_synced(4), "a thread number that strace pads");
 }
 
 #[test]

@@ -157,7 +157,7 @@ impl DumpFramer {
             Some(0) => {}
             Some(&packet::ERR) => {
                 let error = ErrPacket::parse(payload).map_err(|_| FrameError::Short(payload.len()))?;
-                return Ok(Some((whole, Frame::SourceError(error))));
+                return Ok(Some((PACKET_HEADER_LEN + payload.len(), Frame::SourceError(error))));
             }
             Some(&packet::EOF) if payload_len < 9 => return Ok(Some((whole, Frame::End))),
             Some(other) => return Err(FrameError::Status(*other)),
@@ -413,6 +413,15 @@ mod tests {
         let (_, frame) = DumpFramer::new(true).next(&stream, CAPACITY).unwrap().unwrap();
         let Frame::SourceError(error) = frame else { panic!("{frame:?}") };
         assert_eq!((error.code, error.message.as_str()), (1236, "Could not find first log"));
+    }
+
+    #[test]
+    fn an_error_packet_larger_than_the_buffer_consumes_no_more_than_there_is() {
+        let mut stream = vec![0xfe, 0xff, 0xff, 1, 0xff, 0xd4, 0x04];
+        stream.resize(BUFFER_LEN_MIN, b'e');
+        let (consumed, frame) = DumpFramer::new(true).next(&stream, BUFFER_LEN_MIN).unwrap().unwrap();
+        assert_eq!(consumed, stream.len());
+        assert!(matches!(frame, Frame::SourceError(_)));
     }
 
     #[test]

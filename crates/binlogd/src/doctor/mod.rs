@@ -6,7 +6,7 @@
 //! | file | noun |
 //! |---|---|
 //! | `facts.rs` | [`Facts`]: what a server says of itself |
-//! | `grants.rs` | [`Privileges`](grants::Privileges): what SHOW GRANTS gives an account |
+//! | `grants.rs` | `Privileges`: what SHOW GRANTS gives an account |
 //! | `access.rs` | version, TLS, authentication, privileges |
 //! | `binlog.rs` | log_bin, formats, checksums, GTIDs, durability, retention, encryption |
 //! | `semi_sync.rs` | the plugin and its settings |

@@ -12,8 +12,13 @@ pub const INDEX_FILE: &str = "binlog.index";
 /// # Errors
 /// When the file is there but cannot be read.
 pub fn read(folder: &Path) -> io::Result<Vec<String>> {
-    match std::fs::read_to_string(folder.join(INDEX_FILE)) {
-        Ok(text) => Ok(text.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect()),
+    match std::fs::read(folder.join(INDEX_FILE)) {
+        // Damage in it is no reason to stop: a name that is none names no file, and the files are the truth.
+        Ok(bytes) => Ok(String::from_utf8_lossy(&bytes)
+            .lines()
+            .filter(|line| !line.is_empty())
+            .map(str::to_owned)
+            .collect()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
         Err(error) => Err(error),
     }

@@ -131,9 +131,13 @@ pub fn files_in_order(
         }
     }
     for (_, name) in present {
-        // The usual cause is a crash between making the file and listing it.
+        // The usual cause is a crash between making the file and listing it: it is the newest. One that a damaged index
+        // lost from among the others must not become the live file, so numbers of one base name stay in order.
         remarks.push(format!("{} was not in binlog.index; added", folder.join(&name).display()));
-        files.push(name);
+        let before = files
+            .iter()
+            .position(|listed| base_name(listed) == base_name(&name) && sort_key(listed) > sort_key(&name));
+        files.insert(before.unwrap_or(files.len()), name);
     }
     Ok(files)
 }
@@ -156,6 +160,11 @@ pub fn binlog_files(folder: &Path) -> io::Result<BTreeSet<(u64, String)>> {
         }
     }
     Ok(found)
+}
+
+/// A binary log's name without its number.
+fn base_name(name: &str) -> Option<&str> {
+    name.rsplit_once('.').map(|(base, _)| base)
 }
 
 fn sort_key(name: &str) -> (u64, String) {
@@ -401,6 +410,53 @@ mod tests {
         let found = recover(&PosixStorage, dir.path(), Tail::SaveAside).unwrap();
         assert_eq!(found.files, ["mysql-bin.000001", "mysql-bin.000002"]);
         assert_eq!(index::read(dir.path()).unwrap(), found.files);
+    }
+
+    #[test]
+    fn a_sealed_file_that_the_index_lost_does_not_become_the_live_one() {
+        let sealed = FileBuilder::new().previous_gtids("").rotate("mysql-bin.000002").finish();
+        let dir = folder_with(&[("mysql-bin.000002", b"\xfebin".to_vec())]);
+        std::fs::write(dir.path().join("mysql-bin.000001"), &sealed).unwrap();
+        let found = recover(&PosixStorage, dir.path(), Tail::SaveAside).unwrap();
+        assert_eq!(found.files, ["mysql-bin.000001", "mysql-bin.000002"]);
+        assert_eq!(found.resume_at(), Some(Position::new("mysql-bin.000002", 4)));
+    }
+
+    /// A session that resumes there compares the source's format with it.
+    #[test]
+    fn a_format_description_that_is_cut_off_is_not_the_files() {
+        let mut file = FileBuilder::new().finish();
+        file[4 + 13] ^= 1; // The position that it states.
+        let checksum = file.len() - 4;
+        let computed = crc32fast::hash(&file[4..checksum]);
+        file[checksum..].copy_from_slice(&computed.to_le_bytes());
+        let dir = folder_with(&[("mysql-bin.000001", file)]);
+        let found = recover(&PosixStorage, dir.path(), Tail::SaveAside).unwrap();
+        let live = found.live.unwrap();
+        assert_eq!((live.len, live.format), (4, None));
+    }
+
+    #[test]
+    fn an_index_of_any_bytes_is_written_anew() {
+        let dir = folder_with(&[("mysql-bin.000001", b"\xfebin".to_vec())]);
+        std::fs::write(dir.path().join(index::INDEX_FILE), b"mysql-bin.000001\n\xff\n").unwrap();
+        let found = recover(&PosixStorage, dir.path(), Tail::SaveAside).unwrap();
+        assert_eq!(found.files, ["mysql-bin.000001"]);
+        assert_eq!(index::read(dir.path()).unwrap(), found.files);
+    }
+
+    /// Cut at its end, the stump would look unfinished to the next recovery.
+    #[test]
+    fn a_transaction_that_nothing_continues_goes_with_the_one_after_it() {
+        let mut builder = FileBuilder::new().previous_gtids("").transaction(1, 10);
+        let boundary = builder.len() as u64;
+        builder.event(34, &[0; 25]);
+        builder.event(34, &[0; 25]);
+        let dir = folder_with(&[("mysql-bin.000001", builder.finish())]);
+        for _ in 0..2 {
+            let found = recover(&PosixStorage, dir.path(), Tail::SaveAside).unwrap();
+            assert_eq!(found.resume_at().unwrap().offset, boundary);
+        }
     }
 
     proptest! {

@@ -204,8 +204,9 @@ impl Walk<'_> {
         if available < end - at {
             return Ok(Some(DamageKind::Truncated { event_size: header.event_size, available }));
         }
+        let mut format = None;
         let result = if header.event_type == EventType::FORMAT_DESCRIPTION {
-            self.format_description(at, header)?
+            self.format_description(at, header)?.map(|found| format = Some(found))
         } else {
             self.verify(at, header)?
         };
@@ -215,6 +216,11 @@ impl Walk<'_> {
         // MariaDB 11.4 and later leaves 0 inside transactions.
         if header.log_pos != 0 && header.log_pos != end as u32 {
             return Ok(Some(DamageKind::Position { actual: end as u32, stated: header.log_pos }));
+        }
+        // Only now: the format of a file that is cut before its format description would be compared with the source's.
+        if let Some(format) = format {
+            self.checksum = format.checksum;
+            self.scan.format.get_or_insert(format);
         }
         let peek = self.peek_len(header);
         let whole;
@@ -239,7 +245,11 @@ impl Walk<'_> {
         (header.event_size as usize).saturating_sub(self.checksum.len()).min(PEEK_BYTES_MAX)
     }
 
-    fn format_description(&mut self, at: u64, header: &EventHeader) -> io::Result<Result<(), EventError>> {
+    fn format_description(
+        &mut self,
+        at: u64,
+        header: &EventHeader,
+    ) -> io::Result<Result<FormatDescription, EventError>> {
         let event = self.window.view(at, header.event_size as usize)?;
         if event.len() < header.event_size as usize {
             return Ok(Err(EventError::Malformed("the format description is longer than 256 KiB")));
@@ -248,14 +258,8 @@ impl Walk<'_> {
             Ok(format) => format,
             Err(error) => return Ok(Err(error)),
         };
-        // It carries a checksum even where the file's other events do not.
-        let verdict = ChecksumAlgorithm::Crc32.verify_format_description(event);
-        if format.checksum == ChecksumAlgorithm::Crc32 && verdict.is_err() {
-            return Ok(verdict);
-        }
-        self.checksum = format.checksum;
-        self.scan.format = Some(format);
-        Ok(Ok(()))
+        let verdict = format.checksum.verify_format_description(event);
+        Ok(verdict.map(|()| format))
     }
 
     fn verify(&mut self, at: u64, header: &EventHeader) -> io::Result<Result<(), EventError>> {
@@ -312,9 +316,8 @@ fn note(
             scan.repeated_gtids += 1;
             scan.first_repeated.get_or_insert((id, end));
         }
-        scan.gtids
-            .insert(id)
-            .map_err(|_| EventError::Malformed("the GTID is of another kind than those before it"))?;
+        // One source cannot mix the two kinds of GTID, and if it did the bytes would still be right.
+        let _ = scan.gtids.insert(id);
     }
     if step.boundary {
         scan.boundary = end;
@@ -327,6 +330,21 @@ fn note(
     scan.sound_end = end;
     scan.events += 1;
     Ok(())
+}
+
+/// Checks the fields on which the walk relies in an event that is not a GTID event. The receiver makes the same check
+/// before it stores an event: recovery would cut off at the next start what it let through.
+///
+/// # Errors
+/// When such a field cannot be read.
+pub fn check_body(event_type: EventType, event: &[u8]) -> Result<(), EventError> {
+    match event_type {
+        EventType::ROTATE => codec::event::Rotate::parse(event).map(drop),
+        other if states_gtids(other) => {
+            gtids_before(other, event.get(HEADER_LEN..).unwrap_or_default()).map(drop)
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The GTID state that a file begins with, from the body of its PREVIOUS_GTIDS or GTID_LIST event.

@@ -1,7 +1,9 @@
 //! One attempt: connect, find out who answers, decide, receive.
 
 use super::Upstream;
-use super::copy::{CopyError, HeldCopy};
+use super::attempt_error::AttemptError;
+use super::complaint::Complaint;
+use super::copy::HeldCopy;
 use super::cursor::{Cursor, Refusal};
 use super::identify::{SourceIdentity, SourceSemiSync};
 use super::look::{Look, look};
@@ -16,7 +18,6 @@ use crate::status::{GtidRungs, Ladder, LogPosition, SemiSyncStatus, SourceMonito
 use crate::wire::{ConnectOptions, Connection, WireError};
 use codec::gtid::GtidState;
 use codec::packet::ErrPacket;
-use thiserror::Error;
 
 /// `ER_MASTER_FATAL_ERROR_READING_BINLOG` / `ER_SOURCE_FATAL_ERROR_READING_BINLOG`: the source cannot or will not dump.
 /// One number for a dozen causes that only its text tells apart (`sql/rpl_binlog_sender.cc`, MariaDB `sql/sql_repl.cc`).
@@ -28,102 +29,6 @@ const ER_SAME_SERVER_ID: u16 = 4052;
 
 /// `ER_SPECIFIC_ACCESS_DENIED_ERROR`: a privilege is missing.
 const ER_SPECIFIC_ACCESS_DENIED: u16 = 1227;
-
-/// Why an attempt ended.
-#[derive(Debug, Error)]
-pub enum AttemptError {
-    /// Connecting, asking or negotiating failed.
-    #[error(transparent)]
-    Wire(#[from] WireError),
-    /// Receiving failed.
-    #[error(transparent)]
-    Session(#[from] SessionError),
-    /// The copy's folder failed.
-    #[error(transparent)]
-    Copy(#[from] CopyError),
-    /// The account may not replicate.
-    #[error(
-        "the account may not read the binary log: {0}; run on the source: GRANT REPLICATION SLAVE ON *.* TO '{1}'@'<this host>'"
-    )]
-    Privilege(String, String),
-    /// Our server id is the source's own.
-    #[error(
-        "server_id {0} is the source's own; give this source another server_id, one that no server of the topology has"
-    )]
-    ServerId(u32),
-    /// The source purged what we still need and the operator wants to decide.
-    #[error(
-        "a gap: the source no longer has {needed} (its oldest is {oldest}); what is missing can be seen by GTID or by file. \
-         Nothing was changed here. To go on without it, set on_gap = \"record\": the copy so far is kept and a new timeline begins at the oldest file"
-    )]
-    Gap {
-        /// What we asked for.
-        needed: String,
-        /// What it has.
-        oldest: String,
-    },
-    /// Another client took our identity.
-    #[error(
-        "the source ended the dump because another client connected with the same server_id or replica UUID: {0}; give each \
-         receiver its own server_id, and never copy a data folder that is in use"
-    )]
-    Evicted(String),
-    /// The source writes no binary log.
-    #[error("the source writes no binary log (log_bin is OFF); start it with --log-bin")]
-    NoBinlog,
-    /// A new timeline has begun; the next attempt receives into it.
-    #[error("{0}: a new timeline begins, the old one is kept")]
-    NewTimeline(&'static str),
-}
-
-/// What helps.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Cure {
-    /// Trying again after the usual pause.
-    Soon,
-    /// Somebody must change something, on the source perhaps; trying again now and then does no harm.
-    Later,
-    /// Only the operator can decide.
-    Operator,
-}
-
-impl AttemptError {
-    /// What helps against it.
-    pub fn cure(&self) -> Cure {
-        match self {
-            AttemptError::Wire(error) if error.is_permanent() => Cure::Later,
-            // A new timeline too: should beginning one ever repeat itself, it must not do so in a hot loop.
-            AttemptError::Wire(_)
-            | AttemptError::Session(_)
-            | AttemptError::Copy(_)
-            | AttemptError::NewTimeline(_) => Cure::Soon,
-            AttemptError::Privilege(..)
-            | AttemptError::ServerId(_)
-            | AttemptError::Evicted(_)
-            | AttemptError::NoBinlog => Cure::Later,
-            AttemptError::Gap { .. } => Cure::Operator,
-        }
-    }
-
-    /// True when the host could not be reached or refused us, so that another one of the list may be the source now.
-    pub fn is_unreachable(&self) -> bool {
-        matches!(self, AttemptError::Wire(_))
-    }
-
-    /// True when the disk is full.
-    pub fn is_full_disk(&self) -> bool {
-        matches!(self, AttemptError::Session(SessionError::Log(error)) if error.is_full_disk())
-    }
-
-    /// True when the state in memory is worthless and the copy must be opened again from disk.
-    pub fn log_failed(&self) -> bool {
-        match self {
-            AttemptError::Session(SessionError::Log(LogError::FileExists(_))) => false,
-            AttemptError::Session(SessionError::Log(_)) | AttemptError::Copy(_) => true,
-            _ => false,
-        }
-    }
-}
 
 /// One attempt with one host.
 pub struct Attempt<'a> {
@@ -448,44 +353,6 @@ impl Attempt<'_> {
     }
 }
 
-/// The causes of error 1236 that are answered differently.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Complaint {
-    /// The file that we asked for is not there.
-    FileNotFound,
-    /// Transactions that we need are in no file any more.
-    Purged,
-    /// The file is shorter than the place that we asked for.
-    PastTheEnd,
-    /// The source writes no binary log.
-    NoBinlog,
-    /// Another replica with our identity has connected.
-    Evicted,
-    /// Anything else; it is tried again.
-    Other,
-}
-
-impl Complaint {
-    /// By the server's English text; the words are those of MySQL 5.7 to 9.7 and MariaDB 10.11 to 11.8.
-    fn of(message: &str) -> Complaint {
-        let says = |words: &str| message.contains(words);
-        if says("Could not find first log file name") {
-            Complaint::FileNotFound
-        } else if says("has purged") || says("missing transactions") || says("is not in the master's binlog")
-        {
-            Complaint::Purged
-        } else if says("position > file size") || says("impossible position") {
-            Complaint::PastTheEnd
-        } else if says("Binary log is not open") {
-            Complaint::NoBinlog
-        } else if says("same server_uuid") || says("same server_id") {
-            Complaint::Evicted
-        } else {
-            Complaint::Other
-        }
-    }
-}
-
 /// The number at the end of a binary log's name.
 fn number_of(file: &str) -> u64 {
     file.rsplit_once('.').and_then(|(_, number)| number.parse().ok()).unwrap_or(0)
@@ -526,31 +393,6 @@ pub(super) fn publish_copy(monitor: &SourceMonitor, copy: &HeldCopy) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_causes_of_error_1236_are_told_apart() {
-        let cases = [
-            ("Could not find first log file name in binary log index file", Complaint::FileNotFound),
-            (
-                "Cannot replicate because the source purged required binary logs. The GTID set sent by the replica is missing transactions",
-                Complaint::Purged,
-            ),
-            ("Client requested source to start replication from position > file size", Complaint::PastTheEnd),
-            (
-                "Client requested master to start replication from impossible position; the first event 'b.000001' at 900",
-                Complaint::PastTheEnd,
-            ),
-            ("Binary log is not open", Complaint::NoBinlog),
-            (
-                "A replica with the same server_uuid/server_id as this replica has connected to the source",
-                Complaint::Evicted,
-            ),
-            ("log event entry exceeded max_allowed_packet", Complaint::Other),
-        ];
-        for (message, expected) in cases {
-            assert_eq!(Complaint::of(message), expected, "{message}");
-        }
-    }
 
     #[test]
     fn semi_sync_says_why() {

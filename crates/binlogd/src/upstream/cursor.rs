@@ -5,6 +5,7 @@
 //! I/O, so every decision can be tested with bytes alone.
 
 use crate::log::Position;
+use crate::log::scan::check_body;
 use codec::event::boundary::{BoundaryTracker, Step};
 use codec::event::{
     ChecksumAlgorithm, EventError, EventHeader, EventType, FormatDescription, Heartbeat, Rotate,
@@ -191,6 +192,13 @@ impl Cursor {
     /// # Errors
     /// When it cannot be the next event.
     pub fn begin_large(&mut self, header: &EventHeader) -> Result<(StreamChecksum, bool), Refusal> {
+        self.need_format(header)?;
+        let is_small = matches!(header.event_type, EventType::FORMAT_DESCRIPTION | EventType::ROTATE);
+        if is_small || header.is_artificial() || header.event_type.is_heartbeat() {
+            // These are read whole or not at all, and no server makes them larger than some hundred bytes.
+            let error = EventError::Malformed("it is longer than an event of its type can be");
+            return Err(self.unsound(header.event_type, error));
+        }
         let checksum = StreamChecksum::new(self.checksum, header.event_size)
             .map_err(|error| self.unsound(header.event_type, error))?;
         let end = self.next_end(header)?;
@@ -227,6 +235,8 @@ impl Cursor {
         if header.is_artificial() || self.is_resent(header) {
             return Ok(Admission::Ignore);
         }
+        self.need_format(header)?;
+        check_body(header.event_type, event).map_err(|error| unsound(self, error))?;
         let end = self.next_end(header)?;
         self.advance(header, event, end)
     }
@@ -238,30 +248,32 @@ impl Cursor {
     }
 
     fn artificial_rotate<'a>(&mut self, rotate: Rotate<'a>) -> Result<Admission<'a>, Refusal> {
-        if let Some(asked) = self.asked.take() {
-            let sent = Position::new(rotate.next_file, rotate.position);
+        let sent = Position::new(rotate.next_file, rotate.position);
+        if let Some(asked) = &self.asked {
             if *sent.file != *asked.file || sent.offset != self.offset {
-                return Err(PeerError::StartsElsewhere { asked, sent }.into());
+                return Err(PeerError::StartsElsewhere { asked: asked.clone(), sent }.into());
             }
-            self.file = Some(asked.file);
+            self.file = self.asked.take().map(|asked| asked.file);
             return Ok(Admission::Ignore);
         }
-        let same = self.file.as_deref() == Some(rotate.next_file);
-        if same && rotate.position == self.offset {
-            return Ok(Admission::Ignore);
+        if self.file.as_deref() == Some(rotate.next_file) {
+            if rotate.position == self.offset {
+                return Ok(Admission::Ignore);
+            }
+            // Taken as a switch, it would make the session's end cut the file that it names down to its beginning.
+            return Err(OtherFile { file: sent.file }.into());
         }
-        self.file = Some(rotate.next_file.into());
+        if rotate.position != 4 {
+            let asked = Position::new(rotate.next_file, 4);
+            return Err(PeerError::StartsElsewhere { asked, sent }.into());
+        }
+        self.file = Some(sent.file);
         self.offset = 4;
         self.boundary = 4;
         self.held_until = 0;
         self.resumed_format = None;
         self.format = None;
         self.tracker = BoundaryTracker::new();
-        if rotate.position != 4 {
-            let asked = Position::new(rotate.next_file, 4);
-            let sent = Position::new(rotate.next_file, rotate.position);
-            return Err(PeerError::StartsElsewhere { asked, sent }.into());
-        }
         Ok(Admission::SwitchFile(rotate.next_file))
     }
 
@@ -288,19 +300,39 @@ impl Cursor {
         let Some(file) = self.file.clone() else { return Err(PeerError::NoFile(header.event_type).into()) };
         let unsound = |cursor: &Cursor, error| cursor.unsound(header.event_type, error);
         let format = FormatDescription::parse(event).map_err(|error| unsound(self, error))?;
-        format.checksum.verify(event).map_err(|error| unsound(self, error))?;
-        if let Some(held) = &self.resumed_format
+        format.checksum.verify_format_description(event).map_err(|error| unsound(self, error))?;
+        // Within one file it must stay the same: the checksums of all stored events depend on it.
+        if let Some(held) = self.format.as_ref().or(self.resumed_format.as_ref())
             && !held.is_same_file(&format)
         {
             return Err(OtherFile { file }.into());
         }
-        self.checksum = format.checksum;
-        self.format = Some(format);
         if self.offset > 4 {
+            self.take_format(format);
             return Ok(Admission::Ignore); // Sent again for a start in the middle.
         }
         let end = self.next_end(header)?;
-        self.advance(header, &event[..event.len() - self.checksum.len()], end)
+        let event = &event[..event.len() - format.checksum.len()];
+        self.take_format(format);
+        self.advance(header, event, end)
+    }
+
+    fn take_format(&mut self, format: FormatDescription) {
+        self.checksum = format.checksum;
+        self.format = Some(format);
+    }
+
+    /// Fails unless the file's format description has come: without it nobody knows whether events end with a checksum,
+    /// and recovery reads no file that begins with another event.
+    fn need_format(&self, header: &EventHeader) -> Result<(), Refusal> {
+        match (&self.file, &self.format) {
+            (None, _) => Err(PeerError::NoFile(header.event_type).into()),
+            (_, Some(_)) => Ok(()),
+            (_, None) => {
+                let error = EventError::Malformed("it comes before the file's FORMAT_DESCRIPTION event");
+                Err(self.unsound(header.event_type, error))
+            }
+        }
     }
 
     /// Where the event ends, after checking that it follows the one before.
@@ -328,9 +360,6 @@ impl Cursor {
             .tracker
             .advance(header, event, self.offset, end)
             .map_err(|error| self.unsound(header.event_type, error))?;
-        if step.abandoned {
-            self.boundary = self.offset;
-        }
         self.offset = end;
         if end <= self.held_until {
             return Ok(Admission::Ignore);
@@ -513,6 +542,106 @@ mod tests {
         let elsewhere = rotate_to("b.2", 4);
         let answer = cursor.admit(&elsewhere);
         assert!(matches!(answer, Err(Refusal::Peer(PeerError::StartsElsewhere { .. }))));
+    }
+
+    /// The session's end cuts the file to the cursor's boundary, so a false switch would cost the whole file.
+    #[test]
+    fn a_file_that_begins_a_second_time_is_refused_and_changes_nothing() {
+        let file = FileBuilder::new().previous_gtids("").transaction(1, 50).finish();
+        for position in [4, 100, 1 << 40] {
+            let mut cursor = from_oldest();
+            cursor.admit(&rotate_to("b.1", 4)).unwrap();
+            for event in events(&file, 4) {
+                cursor.admit(&event).unwrap();
+            }
+            assert_eq!(
+                cursor.admit(&rotate_to("b.1", position)),
+                Err(OtherFile { file: "b.1".into() }.into())
+            );
+            assert_eq!(cursor.position(), Some(Position::new("b.1", file.len() as u64)));
+            assert_eq!(cursor.boundary(), file.len() as u64);
+        }
+    }
+
+    #[test]
+    fn a_switch_into_the_middle_of_a_file_is_refused_and_changes_nothing() {
+        let mut cursor = from_oldest();
+        cursor.admit(&rotate_to("b.1", 4)).unwrap();
+        let rotate = rotate_to("b.2", 500);
+        let refused = cursor.admit(&rotate);
+        assert!(matches!(refused, Err(Refusal::Peer(PeerError::StartsElsewhere { .. }))));
+        assert_eq!(cursor.position(), Some(Position::new("b.1", 4)));
+    }
+
+    #[test]
+    fn no_event_is_stored_before_the_format_description() {
+        let file = FileBuilder::new().previous_gtids("").transaction(1, 50).finish();
+        let mut cursor = from_oldest();
+        cursor.admit(&rotate_to("b.1", 4)).unwrap();
+        let without_position = made_up(30, 0, false, b"rows");
+        assert!(cursor.admit(&without_position).is_err());
+        let header = EventHeader::parse(&without_position).unwrap();
+        assert!(cursor.begin_large(&header).is_err());
+        cursor.admit(&events(&file, 4)[0]).unwrap();
+        assert!(matches!(cursor.admit(&without_position), Ok(Admission::Store(_))));
+    }
+
+    /// Recovery sees the same: a file that ends with the stump would look unfinished to it.
+    #[test]
+    fn the_end_of_an_abandoned_transaction_is_no_place_to_cut() {
+        let mut builder = FileBuilder::new();
+        let boundary = builder.len() as u64;
+        builder.event(34, &[0; 25]);
+        builder.event(34, &[0; 25]);
+        let mut cursor = from_oldest();
+        cursor.admit(&rotate_to("b.1", 4)).unwrap();
+        for event in events(&builder.finish(), 4) {
+            cursor.admit(&event).unwrap();
+        }
+        assert_eq!(cursor.boundary(), boundary);
+    }
+
+    #[test]
+    fn events_that_must_be_read_whole_do_not_come_in_parts() {
+        let file = FileBuilder::new().finish();
+        let mut cursor = from_oldest();
+        cursor.admit(&rotate_to("b.1", 4)).unwrap();
+        cursor.admit(&events(&file, 4)[0]).unwrap();
+        let header = |code, artificial| EventHeader::parse(&made_up(code, 0, artificial, &[0; 50])).unwrap();
+        for code in [4, 15, 27, 41] {
+            assert!(cursor.begin_large(&header(code, false)).is_err(), "type {code}");
+        }
+        assert!(cursor.begin_large(&header(30, true)).is_err(), "made up for the connection");
+        assert!(cursor.begin_large(&header(30, false)).is_ok());
+    }
+
+    #[test]
+    fn another_format_in_the_middle_of_a_file_is_refused() {
+        let file = FileBuilder::new().previous_gtids("").finish();
+        let mut cursor = from_oldest();
+        cursor.admit(&rotate_to("b.1", 4)).unwrap();
+        for event in events(&file, 4) {
+            cursor.admit(&event).unwrap();
+        }
+        let mut without_checksums = events(&file, 4)[0].clone();
+        let algorithm = without_checksums.len() - 5;
+        without_checksums[algorithm] = 0;
+        assert_eq!(cursor.admit(&without_checksums), Err(OtherFile { file: "b.1".into() }.into()));
+        assert!(cursor.admit(&made_up(30, 0, false, b"rows")).is_ok(), "checksums are still expected");
+    }
+
+    /// The walk of recovery would take such an event for damage and cut it off.
+    #[test]
+    fn what_recovery_cannot_read_is_not_stored() {
+        let file = FileBuilder::new().finish();
+        for (code, body) in
+            [(4, &b"\x04\0\0\0\0\0\0\0no-number"[..]), (35, b"short"), (163, b"\xff\xff\xff\x0f")]
+        {
+            let mut cursor = from_oldest();
+            cursor.admit(&rotate_to("b.1", 4)).unwrap();
+            cursor.admit(&events(&file, 4)[0]).unwrap();
+            assert!(cursor.admit(&made_up(code, 0, false, body)).is_err(), "type {code}");
+        }
     }
 
     #[test]

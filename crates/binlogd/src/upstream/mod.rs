@@ -3,6 +3,7 @@
 //! | file | noun |
 //! |---|---|
 //! | `receive.rs` | the heart: the loop from the socket to the acknowledgement |
+//! | `sink.rs` | its second half: batch, write, sync, acknowledge, publish |
 //! | `cursor.rs` | what each arriving event is: stored, ignored, refused |
 //! | `acknowledge.rs` | which acknowledgement is owed, and the one way to pay it |
 //! | `plan.rs` | where a session goes on: a pure decision |
@@ -11,11 +12,14 @@
 //! | `look.rs` | a short look at a source's logs, to tell a purge from a reset from a fork |
 //! | `copy.rs` | what is held: the folder and its newest timeline |
 //! | `attempt.rs` | one attempt: from connecting to the end of the session |
+//! | `attempt_error.rs`, `complaint.rs` | why an attempt ended and what helps; the causes of error 1236 |
 //! | `backoff.rs`, `stop.rs` | pauses; the request to stop |
 
 pub mod acknowledge;
 pub mod attempt;
+pub mod attempt_error;
 pub mod backoff;
+pub mod complaint;
 pub mod copy;
 pub mod cursor;
 pub mod identify;
@@ -23,12 +27,14 @@ pub mod look;
 pub mod negotiate;
 pub mod plan;
 pub mod receive;
+mod sink;
 pub mod stop;
 
 use crate::config::SourceConfig;
 use crate::log::storage::Storage;
 use crate::status::{SourceMonitor, SourceState};
-use attempt::{Attempt, AttemptError, Cure};
+use attempt::Attempt;
+use attempt_error::{AttemptError, Cure};
 use backoff::Backoff;
 use copy::{CopyError, HeldCopy};
 use std::path::PathBuf;

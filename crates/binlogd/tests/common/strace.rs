@@ -115,11 +115,11 @@ pub fn check(trace: &str) -> Result<Verdict, String> {
     let mut unfinished: HashMap<&str, (usize, String)> = HashMap::new();
     for (index, line) in trace.lines().enumerate() {
         let number = index + 1;
-        let mut words = line.splitn(3, ' ');
-        let (Some(thread), Some(_time), Some(text)) = (words.next(), words.next(), words.next()) else {
-            return Err(format!("line {number}: {line}"));
-        };
-        let text = text.trim_start();
+        // strace pads a thread number of fewer than five digits, so more than one space may stand between the words.
+        let words = line.split_once(' ').and_then(|(thread, rest)| {
+            rest.trim_start().split_once(' ').map(|(_time, text)| (thread, text.trim_start()))
+        });
+        let Some((thread, text)) = words else { return Err(format!("line {number}: {line}")) };
         let at = |error: String| format!("line {number}: {error}: {line}");
         if text.starts_with("---") || text.starts_with("+++") {
             continue;

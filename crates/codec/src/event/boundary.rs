@@ -17,8 +17,8 @@ use crate::gtid::TransactionId;
 /// What an event did to the sequence of transactions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Step {
-    /// The position *before* the event is a boundary although the transaction there was never ended: another one begins,
-    /// or the file ends. A source that crashed leaves such a stump.
+    /// The transaction before the event was never ended: another one begins, or the file ends. A source that crashed
+    /// leaves such a stump. Its end is no boundary: a file that is cut there ends with a transaction that looks unfinished.
     pub abandoned: bool,
     /// The position after the event is a boundary.
     pub boundary: bool,

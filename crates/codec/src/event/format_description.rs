@@ -5,6 +5,9 @@ use super::{ChecksumAlgorithm, EventError, HEADER_LEN, need, u32_at};
 /// Length of the fixed part: version, server version, creation time, header length.
 const FIXED_LEN: usize = 2 + 50 + 4 + 1;
 
+/// Most event types that can have a post-header length: the type code is one byte, and 0 is none.
+const EVENT_TYPES_MAX: usize = 255;
+
 /// The first event of every file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FormatDescription {
@@ -30,7 +33,8 @@ impl FormatDescription {
     /// (`Format_description_event`, `rpl_constants.h`); earlier ones are refused, for their files cannot be verified.
     ///
     /// # Errors
-    /// When it is cut short, of another binary-log version than 4, or has another header length than 19.
+    /// When it is cut short, of another binary-log version than 4, or has another header length than 19, or lists more than
+    /// 255 event types.
     pub fn parse(event: &[u8]) -> Result<FormatDescription, EventError> {
         need("a FORMAT_DESCRIPTION event", event, HEADER_LEN + FIXED_LEN + 1 + 4)?;
         let (head, body) = event.split_at(HEADER_LEN);
@@ -47,6 +51,9 @@ impl FormatDescription {
         let server_version: String =
             String::from_utf8_lossy(version).chars().filter(|c| !c.is_control()).collect();
         let tail = body.len() - 5;
+        if tail - FIXED_LEN > EVENT_TYPES_MAX {
+            return Err(EventError::Malformed("the format description lists more than 255 event types"));
+        }
         Ok(FormatDescription {
             timestamp: u32_at(head, 0),
             server_id: u32_at(head, 5),
@@ -115,6 +122,16 @@ mod tests {
             FormatDescription::parse(&sample("9.7.0", 7)),
             Err(EventError::UnknownChecksumAlgorithm(7))
         );
+    }
+
+    #[test]
+    fn more_event_types_than_there_are_codes_are_refused() {
+        let mut event = sample("9.7.0", 1);
+        let at = HEADER_LEN + FIXED_LEN;
+        event.splice(at..at, vec![0; EVENT_TYPES_MAX - 4]);
+        assert_eq!(FormatDescription::parse(&event).unwrap().post_header_lens.len(), EVENT_TYPES_MAX);
+        event.insert(at, 0);
+        assert!(FormatDescription::parse(&event).is_err());
     }
 
     #[test]

@@ -1,0 +1,389 @@
+//! From admitted events to the acknowledgement: write the batch, sync it, acknowledge it, publish.
+
+use super::acknowledge::Acknowledger;
+use super::copy::OpenTimeline;
+use super::cursor::{Admission, Cursor, PeerError, Refusal};
+use super::receive::{ReceiveOptions, SessionError};
+use crate::config::FsyncMode;
+use crate::log::scan::gtids_before;
+use crate::log::{Position, Safe};
+use crate::status::{Ladder, LogPosition, SemiSyncStatus, SourceMonitor};
+use crate::wire::DumpStream;
+use codec::event::boundary::Step;
+use codec::event::{EventHeader, EventType, HEADER_LEN, PEEK_BYTES_MAX, StreamChecksum};
+use codec::gtid::GtidState;
+use std::io::IoSlice;
+use std::ops::Range;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+
+/// How many pieces one write call takes.
+const WRITE_PARTS_MAX: usize = 128;
+
+/// An event that arrives in parts.
+struct Large {
+    header: EventHeader,
+    checksum: StreamChecksum,
+    store: bool,
+}
+
+/// From admitted events to the acknowledgement.
+pub(super) struct Sink<'a> {
+    cursor: Cursor,
+    timeline: &'a mut OpenTimeline,
+    pub(super) options: &'a ReceiveOptions,
+    pub(super) monitor: &'a SourceMonitor,
+    acknowledger: Acknowledger,
+    /// The source took the offer of semi-sync.
+    pub(super) semi_sync: bool,
+    /// At least one acknowledgement was sent in this session.
+    has_acknowledged: bool,
+    /// Pieces of the receive buffer that are to be written, in order.
+    batch: Vec<Range<usize>>,
+    large: Option<Large>,
+    /// First bytes of the large event; kept between events for its memory.
+    prefix: Vec<u8>,
+    /// GTIDs committed since the last sync.
+    unsynced: GtidState,
+    /// GTIDs committed since the source last asked for an acknowledgement.
+    unflagged: GtidState,
+    /// GTIDs that the acknowledgement which is owed will cover.
+    flagged: GtidState,
+    /// When the oldest unsynced byte was written.
+    unsynced_since: Option<Instant>,
+    ladder: Ladder,
+    events: u64,
+    transactions: u64,
+}
+
+impl<'a> Sink<'a> {
+    pub(super) fn new(
+        cursor: Cursor,
+        timeline: &'a mut OpenTimeline,
+        options: &'a ReceiveOptions,
+        monitor: &'a SourceMonitor,
+    ) -> Sink<'a> {
+        let flavour = timeline.gtids.flavour();
+        let mut ladder = monitor.positions();
+        let end = timeline.end().map(at_rung);
+        (ladder.received, ladder.written, ladder.durable) = (end.clone(), end.clone(), end);
+        // An acknowledgement covers all earlier positions, so the first one of this session covers what is held.
+        let flagged = timeline.gtids.clone();
+        monitor.publish_positions(&ladder);
+        monitor.publish_gtids(|gtids| gtids.durable.clone_from(&timeline.gtids));
+        Sink {
+            cursor,
+            timeline,
+            options,
+            monitor,
+            acknowledger: Acknowledger::default(),
+            semi_sync: false,
+            has_acknowledged: false,
+            batch: Vec::with_capacity(1024),
+            large: None,
+            prefix: Vec::new(),
+            unsynced: GtidState::empty(flavour),
+            unflagged: GtidState::empty(flavour),
+            flagged,
+            unsynced_since: None,
+            ladder,
+            events: 0,
+            transactions: 0,
+        }
+    }
+
+    /// Takes a whole event, which stands `at` in `buffer`.
+    pub(super) fn event(
+        &mut self,
+        buffer: &[u8],
+        at: Range<usize>,
+        stream: &mut DumpStream,
+    ) -> Result<(), SessionError> {
+        let event = &buffer[at.clone()];
+        let admission = self.cursor.admit(event).inspect_err(|refusal| self.count_refusal(refusal))?;
+        match admission {
+            Admission::Store(step) => {
+                self.batch.push(at);
+                self.stored(event, step)
+            }
+            Admission::Ignore => Ok(()),
+            Admission::CaughtUp => {
+                self.monitor.publish_caught_up();
+                Ok(())
+            }
+            Admission::SwitchFile(name) => {
+                // Everything before belongs to the old file, and so does what is owed for it.
+                self.settle(buffer, stream)?;
+                self.switch_file(name)
+            }
+        }
+    }
+
+    /// Takes a part of an event that is larger than the buffer.
+    pub(super) fn part(
+        &mut self,
+        buffer: &[u8],
+        at: Range<usize>,
+        first: bool,
+        last: bool,
+    ) -> Result<(), SessionError> {
+        let bytes = &buffer[at.clone()];
+        if first {
+            let header = EventHeader::parse(bytes).map_err(|error| {
+                let at = self.cursor.position().unwrap_or_else(|| Position::new("(no file yet)", 0));
+                Refusal::Peer(PeerError::Event { event_type: EventType(0), at, error })
+            })?;
+            let (checksum, store) = self.cursor.begin_large(&header)?;
+            self.large = Some(Large { header, checksum, store });
+            self.prefix.clear();
+            self.prefix.extend_from_slice(&bytes[..bytes.len().min(PEEK_BYTES_MAX)]);
+        }
+        let large = self.large.as_mut().expect("the framer gives a first part before any other");
+        large.checksum.update(bytes);
+        if large.store {
+            self.batch.push(at);
+        }
+        if !last {
+            return Ok(());
+        }
+        let Large { header, checksum, .. } = self.large.take().expect("it was there a moment ago");
+        if let Err(error) = checksum.finish() {
+            let at = self.cursor.position().unwrap_or_else(|| Position::new("(no file yet)", 0));
+            let refusal = Refusal::Peer(PeerError::Event { event_type: header.event_type, at, error });
+            self.count_refusal(&refusal);
+            return Err(refusal.into());
+        }
+        let prefix = std::mem::take(&mut self.prefix);
+        let admission = self.cursor.finish_large(&header, &prefix);
+        let result = match admission? {
+            Admission::Store(step) => self.stored(&prefix, step),
+            _ => Ok(()),
+        };
+        self.prefix = prefix;
+        result
+    }
+
+    /// Follows what an event that will be stored means. `event` is its beginning at least.
+    fn stored(&mut self, event: &[u8], step: Step) -> Result<(), SessionError> {
+        self.events += 1;
+        self.transactions += u64::from(step.transaction);
+        if let Some(header) = event.first_chunk::<HEADER_LEN>() {
+            let timestamp = u32::from_le_bytes([header[0], header[1], header[2], header[3]]);
+            if timestamp != 0 {
+                self.timeline.last_timestamp = timestamp;
+            }
+            let event_type = EventType(header[4]);
+            if matches!(event_type, EventType::PREVIOUS_GTIDS | EventType::MARIADB_GTID_LIST) {
+                self.file_begins_with(event_type, event);
+            }
+        }
+        if let Some(id) = step.committed {
+            // A stream of one source cannot mix the two kinds of GTID, and if it did the bytes would still be right.
+            let _ = self.unsynced.insert(id);
+            if self.semi_sync {
+                let _ = self.unflagged.insert(id);
+            }
+        }
+        if step.boundary
+            && let Some(rung) = &self.ladder.received
+        {
+            self.acknowledger.boundary_reached(&rung.file, self.cursor.boundary());
+        }
+        Ok(())
+    }
+
+    /// The source's word about what came before this file, so that the set is right from the first file on.
+    fn file_begins_with(&mut self, event_type: EventType, event: &[u8]) {
+        let checksum = self.cursor.format().map_or(0, |format| format.checksum.len());
+        let body = &event[HEADER_LEN..event.len().saturating_sub(checksum).max(HEADER_LEN)];
+        match gtids_before(event_type, body) {
+            Ok(before) => {
+                let _ = self.unsynced.union_with(&before);
+            }
+            Err(error) => {
+                tracing::warn!(source = self.monitor.name(), "{error}; the GTID set shown may be incomplete")
+            }
+        }
+    }
+
+    fn switch_file(&mut self, name: &str) -> Result<(), SessionError> {
+        self.sync()?;
+        self.timeline.log.begin_file(name)?;
+        self.timeline.format = None;
+        let rung = self.timeline.end().map(at_rung);
+        (self.ladder.received, self.ladder.written, self.ladder.durable) = (rung.clone(), rung.clone(), rung);
+        tracing::info!(source = self.monitor.name(), file = name, "receiving a new file");
+        Ok(())
+    }
+
+    /// The source asks for an acknowledgement of the event that was just taken.
+    pub(super) fn acknowledgement_wanted(&mut self, arrived: Instant) {
+        let Some(rung) = &self.ladder.received else { return };
+        if self.cursor.is_at_boundary() {
+            self.acknowledger.request(&rung.file, self.cursor.boundary(), arrived);
+            let _ = self.flagged.append(&self.unflagged);
+            self.unflagged.clear();
+        } else {
+            self.monitor.counters.unexpected_ack_requests.fetch_add(1, Relaxed);
+            self.acknowledger.request_at_next_boundary(arrived);
+        }
+    }
+
+    /// Writes the batch, syncs if somebody waits for it or it is due, acknowledges, publishes.
+    pub(super) fn settle(&mut self, buffer: &[u8], stream: &mut DumpStream) -> Result<(), SessionError> {
+        self.write_batch(buffer)?;
+        if self.acknowledger.is_owed() {
+            let safe = match self.options.fsync_mode {
+                FsyncMode::SyncThenAcknowledge => self.sync()?,
+                FsyncMode::WriteThenAcknowledge => {
+                    self.timeline.log.written().map(|written| written.accepted_unsynced())
+                }
+            };
+            if let Some(safe) = safe {
+                self.acknowledge(&safe, stream)?;
+            }
+        }
+        self.sync_if_due()?;
+        self.publish();
+        Ok(())
+    }
+
+    fn write_batch(&mut self, buffer: &[u8]) -> Result<(), SessionError> {
+        if self.batch.is_empty() {
+            return Ok(());
+        }
+        let mut bytes = 0;
+        for pieces in self.batch.chunks(WRITE_PARTS_MAX) {
+            let mut parts = [IoSlice::new(&[]); WRITE_PARTS_MAX];
+            for (part, piece) in parts.iter_mut().zip(pieces) {
+                *part = IoSlice::new(&buffer[piece.clone()]);
+                bytes += piece.len() as u64;
+            }
+            self.timeline.log.append(&mut parts[..pieces.len()])?;
+        }
+        self.batch.clear();
+        self.monitor.counters.bytes_written.fetch_add(bytes, Relaxed);
+        self.unsynced_since.get_or_insert_with(Instant::now);
+        if self.timeline.format.is_none() {
+            self.timeline.format = self.cursor.format().cloned();
+        }
+        Ok(())
+    }
+
+    fn sync(&mut self) -> Result<Option<Safe>, SessionError> {
+        if self.timeline.log.is_unsynced() {
+            let began = Instant::now();
+            self.timeline.log.sync()?;
+            self.monitor.sync_latency.record(began.elapsed());
+            self.monitor.counters.syncs.fetch_add(1, Relaxed);
+        }
+        self.unsynced_since = None;
+        let durable = self.timeline.log.durable();
+        if let Some(durable) = &durable {
+            set_rung(&mut self.ladder.durable, durable.position());
+        }
+        if !self.unsynced.is_empty() {
+            let _ = self.timeline.gtids.append(&self.unsynced);
+            self.monitor.publish_gtids(|gtids| {
+                let _ = gtids.durable.append(&self.unsynced);
+            });
+            self.unsynced.clear();
+        }
+        Ok(durable.map(Safe::from))
+    }
+
+    fn acknowledge(&mut self, safe: &Safe, stream: &mut DumpStream) -> Result<(), SessionError> {
+        let Some((packet, position, arrived)) = self.acknowledger.pay(safe) else { return Ok(()) };
+        stream.write_all_blocking(packet, self.options.net_read_timeout).map_err(SessionError::Network)?;
+        self.monitor.acknowledge_latency.record(arrived.elapsed());
+        self.monitor.counters.acknowledgements.fetch_add(1, Relaxed);
+        if !std::mem::replace(&mut self.has_acknowledged, true) {
+            // The source may have switched semi-sync on after the session began; that it asks is the proof.
+            let reason = "the source asks for acknowledgements and gets them".to_owned();
+            self.monitor.update_facts(|facts| facts.semi_sync = SemiSyncStatus { active: true, reason });
+        }
+        set_rung(&mut self.ladder.acknowledged, &position);
+        self.monitor.publish_gtids(|gtids| {
+            let _ = gtids.acknowledged.append(&self.flagged);
+        });
+        self.flagged.clear();
+        Ok(())
+    }
+
+    pub(super) fn sync_if_due(&mut self) -> Result<(), SessionError> {
+        if self.sync_due_in().is_some_and(|due| due.is_zero()) {
+            self.sync()?;
+            self.publish();
+        }
+        Ok(())
+    }
+
+    /// Time until unsynced bytes must be synced; `None` when there are none.
+    pub(super) fn sync_due_in(&self) -> Option<Duration> {
+        self.unsynced_since.map(|since| self.options.fsync_interval.saturating_sub(since.elapsed()))
+    }
+
+    fn publish(&mut self) {
+        if let Some(received) = self.cursor.position() {
+            set_rung(&mut self.ladder.received, &received);
+            if let Some(written) = self.timeline.log.written() {
+                let mut written = written.position().clone();
+                if *written.file == *received.file {
+                    // Parts of an event that is not whole yet are on disk, but they are not part of the ladder.
+                    written.offset = written.offset.min(received.offset);
+                }
+                set_rung(&mut self.ladder.written, &written);
+                if let Some(durable) = self.ladder.durable.as_mut().filter(|rung| *rung.file == *written.file)
+                {
+                    durable.position = durable.position.min(written.offset);
+                }
+            }
+        }
+        // Counted before the positions are seen, so that who sees a position sees everything up to it counted.
+        if self.events > 0 {
+            self.monitor.publish_event_time(self.timeline.last_timestamp);
+        }
+        self.monitor.counters.events.fetch_add(std::mem::take(&mut self.events), Relaxed);
+        self.monitor.counters.transactions.fetch_add(std::mem::take(&mut self.transactions), Relaxed);
+        self.monitor.publish_positions(&self.ladder);
+    }
+
+    #[cold]
+    fn count_refusal(&self, refusal: &Refusal) {
+        if let Refusal::Peer(error) = refusal
+            && error.is_checksum_failure()
+        {
+            self.monitor.counters.checksum_failures.fetch_add(1, Relaxed);
+        }
+    }
+
+    /// Ends the session: the beginning of a transaction that did not arrive to its end is dropped, the rest is synced.
+    ///
+    /// What was admitted before an error is sound, so it is written first: the cursor's boundary may lie in it.
+    pub(super) fn close(&mut self, buffer: &[u8]) -> Result<(), SessionError> {
+        self.write_batch(buffer)?;
+        let written = self.timeline.log.written().map(|written| written.position().clone());
+        if let Some(written) = written {
+            // The cursor may have begun a file that the log has not.
+            let same_file = self.cursor.position().is_none_or(|position| *position.file == *written.file);
+            let boundary = if same_file { self.cursor.boundary() } else { written.offset };
+            self.timeline.cut_to_boundary(boundary)?;
+        }
+        self.sync()?;
+        let end = self.timeline.end().map(at_rung);
+        (self.ladder.received, self.ladder.written, self.ladder.durable) = (end.clone(), end.clone(), end);
+        self.monitor.publish_positions(&self.ladder);
+        Ok(())
+    }
+}
+
+fn at_rung(position: Position) -> LogPosition {
+    LogPosition::new(position.file, position.offset)
+}
+
+fn set_rung(rung: &mut Option<LogPosition>, position: &Position) {
+    match rung {
+        Some(rung) if *rung.file == *position.file => rung.position = position.offset,
+        rung => *rung = Some(LogPosition::new(position.file.clone(), position.offset)),
+    }
+}

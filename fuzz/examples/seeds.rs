@@ -1,0 +1,290 @@
+//! Writes the seed corpora, and the regressions that are written by hand: `cargo run --example seeds`.
+//!
+//! Seeds are small inputs that are valid, so that the fuzzer starts behind the first checks. A regression that the
+//! fuzzer found is committed as it is, with a name that says what was wrong.
+
+use codec::event::HEADER_LEN;
+use std::fs;
+use std::path::Path;
+use targets::binlog::{self, Binlog, code};
+use targets::dump_framer::HUGE;
+use targets::script::{ARTIFICIAL, CHECKSUM, PADDED, POSITION, SIZE, SPECIAL};
+
+const UUID: &str = "3e11fa47-71ca-11e1-9e33-c80aa9429562";
+const SOUND: u8 = SIZE | POSITION | CHECKSUM;
+const MADE_UP: u8 = SIZE | CHECKSUM | ARTIFICIAL;
+
+fn main() -> std::io::Result<()> {
+    write(
+        "corpus",
+        [
+            ("cursor", cursor()),
+            ("dump_framer", dump_framer()),
+            ("event_peek", event_peek()),
+            ("gtid_set", gtid_set()),
+            ("recover_tail", recover_tail()),
+        ],
+    )?;
+    write(
+        "regressions",
+        [
+            ("cursor", cursor_regressions()),
+            ("dump_framer", dump_framer_regressions()),
+            ("recover_tail", recover_tail_regressions()),
+        ],
+    )
+}
+
+fn write(folder: &str, targets: impl IntoIterator<Item = (&'static str, Seeds)>) -> std::io::Result<()> {
+    for (target, inputs) in targets {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder).join(target);
+        fs::create_dir_all(&folder)?;
+        for (name, bytes) in inputs {
+            fs::write(folder.join(name), bytes)?;
+        }
+    }
+    Ok(())
+}
+
+type Seeds = Vec<(&'static str, Vec<u8>)>;
+
+fn scripted(mend: u8, code: u8, body: &[u8]) -> Vec<u8> {
+    let mut event = vec![mend, code, u8::try_from(body.len()).expect("a short body")];
+    event.extend_from_slice(body);
+    event
+}
+
+fn transaction(number: u64) -> Vec<u8> {
+    [
+        scripted(SOUND, code::GTID, &binlog::gtid_body(number)),
+        scripted(SOUND, code::QUERY, &binlog::query_body("BEGIN")),
+        scripted(SOUND, code::WRITE_ROWS, &[7; 20]),
+        scripted(SOUND, code::XID, &number.to_le_bytes()),
+    ]
+    .concat()
+}
+
+fn mysql_file() -> Vec<u8> {
+    let compressed = (HEADER_LEN + 4) * 2 + 58 + 30;
+    [
+        scripted(SOUND, code::FORMAT_DESCRIPTION, &binlog::format_body(1)),
+        scripted(SOUND, code::PREVIOUS_GTIDS, &binlog::previous_gtids_body(&format!("{UUID}:1-5"))),
+        transaction(6),
+        scripted(SOUND, code::GTID, &binlog::gtid_body_with_length(7, compressed as u64)),
+        scripted(SOUND, code::TRANSACTION_PAYLOAD, &[9; 30]),
+        scripted(SOUND, code::ANONYMOUS_GTID, &binlog::gtid_body(0)),
+        scripted(SOUND, code::QUERY, &binlog::query_body("CREATE TABLE t (a int)")),
+        scripted(SOUND, code::GTID_TAGGED, &tagged_body()),
+        scripted(SOUND, code::QUERY, &binlog::query_body("DROP TABLE t")),
+        scripted(SOUND, code::ROTATE, &binlog::rotate_body("mysql-bin.000002", 4)),
+    ]
+    .concat()
+}
+
+fn mariadb_file() -> Vec<u8> {
+    let mut format = binlog::format_body(1);
+    format[2..16].copy_from_slice(b"11.8.1-MariaDB");
+    let mut gtid = 100u64.to_le_bytes().to_vec();
+    gtid.extend_from_slice(&[0; 4]);
+    let standalone = [&gtid[..], &[1]].concat();
+    let group = [&gtid[..], &[0]].concat();
+    [
+        scripted(SOUND, code::FORMAT_DESCRIPTION, &format),
+        scripted(SOUND, code::MARIADB_GTID_LIST, &gtid_list()),
+        scripted(SOUND, code::MARIADB_GTID, &standalone),
+        scripted(SOUND, code::QUERY, &binlog::query_body("CREATE TABLE t (a int)")),
+        scripted(SOUND, code::MARIADB_GTID, &group),
+        scripted(SIZE | CHECKSUM, code::WRITE_ROWS, &[7; 20]),
+        scripted(SOUND, code::XID, &[1; 8]),
+    ]
+    .concat()
+}
+
+fn gtid_list() -> Vec<u8> {
+    let mut body = 2u32.to_le_bytes().to_vec();
+    for server_id in [1u32, 2] {
+        body.extend_from_slice(&0u32.to_le_bytes());
+        body.extend_from_slice(&server_id.to_le_bytes());
+        body.extend_from_slice(&99u64.to_le_bytes());
+    }
+    body
+}
+
+/// A GTID_TAGGED event's body with all twelve fields; every number below 64 is one byte, shifted by one.
+fn tagged_body() -> Vec<u8> {
+    let mut fields = vec![0, 0, 2];
+    fields.extend_from_slice(&[0x22; 16]);
+    fields.extend_from_slice(&[4, 2 << 2, 6, 3 << 1, b't', b'a', b'g', 8, 0, 10, 2 << 1]);
+    fields.extend_from_slice(&[12, 20, 14, 18, 16, 60, 18, 14, 20, 12, 22, 2]);
+    let mut body = vec![1 << 1, 0, 12 << 1];
+    body.extend_from_slice(&fields);
+    // One byte of a variable-length integer reaches to 127.
+    body[1] = u8::try_from(body.len() << 1).expect("a short message");
+    assert!(codec::gtid::decode_gtid_tagged_event(&body).is_ok());
+    body
+}
+
+fn heartbeat_v2(file: &str, position: u64) -> Vec<u8> {
+    let mut body = vec![1, file.len() as u8];
+    body.extend_from_slice(file.as_bytes());
+    body.extend_from_slice(&[2, 9, 254]);
+    body.extend_from_slice(&position.to_le_bytes());
+    body.push(0);
+    body
+}
+
+fn cursor() -> Seeds {
+    let to = |name: &str| scripted(MADE_UP, code::ROTATE, &binlog::rotate_body(name, 4));
+    let again = scripted(SIZE | CHECKSUM, code::FORMAT_DESCRIPTION, &binlog::format_body(1));
+    let large = scripted(SOUND | SPECIAL | PADDED, code::WRITE_ROWS, &[7; 20]);
+    let beat = scripted(SIZE | CHECKSUM, code::HEARTBEAT_V2, &heartbeat_v2("mysql-bin.000001", 4));
+    vec![
+        (
+            "oldest",
+            [vec![0], to("mysql-bin.000001"), mysql_file(), to("mysql-bin.000002"), mariadb_file()].concat(),
+        ),
+        ("resumed", [vec![1], resent_format(), transaction(2), large, vec![9]].concat()),
+        ("resumed-from-beginning", [vec![2], transaction(2), transaction(3)].concat()),
+        ("empty-file", [vec![3], mysql_file(), to("mysql-bin.000002"), again].concat()),
+        ("mariadb", [vec![3], mariadb_file()].concat()),
+        ("heartbeat", [vec![3], beat].concat()),
+        ("abandoned", [vec![3], mysql_file(), transaction(8)[..60].to_vec()].concat()),
+    ]
+}
+
+/// The format description of the target's own prefix as a source sends it again: position 0, everything else the same.
+fn resent_format() -> Vec<u8> {
+    let prefix = Binlog::new("");
+    let event = prefix.events().next().expect("a first event");
+    let mut script = vec![SIZE | CHECKSUM | targets::script::RAW_HEADER];
+    let mut header = event[..HEADER_LEN].to_vec();
+    header[13..17].fill(0);
+    script.extend_from_slice(&header);
+    let body = &event[HEADER_LEN..event.len() - 4];
+    script.extend_from_slice(&[code::FORMAT_DESCRIPTION, u8::try_from(body.len()).expect("a short body")]);
+    script.extend_from_slice(body);
+    script
+}
+
+fn dump_framer() -> Seeds {
+    let start = |flags: u8, reads: [u16; 4]| {
+        [vec![flags], reads.iter().flat_map(|read| read.to_le_bytes()).collect()].concat()
+    };
+    let sizes: Vec<u8> = [30u16, 0, 5000, 65_000]
+        .iter()
+        .flat_map(|size| [&[0x09][..], &size.to_le_bytes()].concat())
+        .collect();
+    vec![
+        ("small-events", [start(1, [1, 7, 64, 300]), sizes.clone()].concat()),
+        ("without-semi-sync", [start(0, [4, 4, 1, 1000]), sizes].concat()),
+        (
+            "in-parts",
+            [start(1, [1000, 1, 60_000, 3]), vec![3, 0xff, 0xf0, 0x0b, 0x00, 0x30, 1, 40, 0]].concat(),
+        ),
+        ("one-packet-limit", [start(HUGE, [65_535, 65_535, 9, 65_535]), vec![4, 0x00, 1, 30, 0]].concat()),
+        (
+            "past-the-limit",
+            [start(HUGE | 3, [65_535, 60_000, 1, 65_535]), vec![0x0c, 0x05, 1, 30, 0]].concat(),
+        ),
+        (
+            "error",
+            [start(1, [2, 3, 5, 7]), vec![1, 9, 0, 5, 8, 0xd4, 4, b'#', b'H', b'Y', b'0', b'0', b'0']]
+                .concat(),
+        ),
+        ("end", [start(0, [2, 3, 5, 7]), vec![1, 9, 0, 6, 4, 0, 0, 0, 0]].concat()),
+        ("out-of-step", [start(0, [2, 3, 5, 7]), vec![1, 9, 0, 0x21, 9, 0, 9]].concat()),
+        ("lying-length", [start(0, [2, 3, 5, 7]), vec![0x11, 9, 0, 1, 0, 0, 0]].concat()),
+    ]
+}
+
+fn event_peek() -> Seeds {
+    let mut binlog = Binlog::new(&format!("{UUID}:1-5"));
+    binlog.transaction(6);
+    let beat = scripted(SIZE | CHECKSUM, code::HEARTBEAT_V2, &heartbeat_v2("mysql-bin.000001", 2 << 32));
+    let old_beat = scripted(SIZE, code::HEARTBEAT, b"mysql-bin.000001");
+    vec![
+        ("cut", [&[0], &binlog.bytes[4..]].concat()),
+        ("mysql", [vec![1], mysql_file()].concat()),
+        ("mariadb", [vec![1], mariadb_file()].concat()),
+        ("past-4-gib", [vec![3], mysql_file()].concat()),
+        ("heartbeats", [vec![1], beat, old_beat].concat()),
+        (
+            "long",
+            [vec![1], scripted(SIZE | PADDED, code::QUERY, &binlog::query_body("BEGIN")), vec![0xff]]
+                .concat(),
+        ),
+    ]
+}
+
+fn gtid_set() -> Seeds {
+    let with = |which: u8, bytes: &[u8]| [&[which], bytes].concat();
+    let text = format!("{UUID}:1-5:7:tag:1-3,\n4e11fa47-71ca-11e1-9e33-c80aa9429562:9");
+    vec![
+        ("wire", with(0, &binlog::previous_gtids_body(&format!("{UUID}:1-5:7")))),
+        ("wire-tagged", with(0, &binlog::previous_gtids_body(&text))),
+        ("text", with(1, text.as_bytes())),
+        ("gtid-list", with(2, &gtid_list())),
+        ("gtid-list-empty", with(2, &[0; 6])),
+        ("mariadb-text", with(3, b"0-1-99,0-2-100,1-2-5")),
+        ("tagged-event", with(4, &tagged_body())),
+        ("two-sets", with(5, format!("{UUID}:1-5:7\0{UUID}:4-9:tag:1").as_bytes())),
+    ]
+}
+
+fn recover_tail() -> Seeds {
+    let mut whole = Binlog::new("");
+    whole.transaction(1);
+    let gtid = scripted(SOUND, code::ANONYMOUS_GTID, &binlog::gtid_body(0));
+    vec![
+        ("abandoned-transaction", [&[0x13, 0, 0][..], &gtid, &gtid].concat()),
+        ("torn", vec![0x05, 9, 0]),
+        ("torn-garbage", [vec![0x0d, 5, 0], b"garbage".to_vec()].concat()),
+        ("half-a-transaction", [vec![0x17, 0, 0], transaction(12)[..60].to_vec()].concat()),
+        ("transactions", [vec![0x1d, 0, 0], transaction(11), transaction(12)].concat()),
+        ("arbitrary-file", [vec![0x00, 0, 0], whole.bytes].concat()),
+        ("no-magic", [vec![0x20, 0, 0], b"\xfeb".to_vec()].concat()),
+        ("other-index", [vec![0x49, 0, 0], vec![0; 30]].concat()),
+        ("index-of-bytes", [vec![0x61, 0, 0], b"a\xff\n".to_vec()].concat()),
+    ]
+}
+
+fn cursor_regressions() -> Seeds {
+    let to = |name: &str, position| scripted(MADE_UP, code::ROTATE, &binlog::rotate_body(name, position));
+    let format = |algorithm| scripted(SOUND, code::FORMAT_DESCRIPTION, &binlog::format_body(algorithm));
+    let start = [vec![3], format(1)].concat();
+    let gtid = scripted(SOUND, code::ANONYMOUS_GTID, &binlog::gtid_body(0));
+    let rows = scripted(SOUND, code::WRITE_ROWS, &[7; 20]);
+    let unverified = scripted(SIZE | POSITION, code::WRITE_ROWS, &[7; 20]);
+    let mariadb_gtid = [&[0; 8][..], &[0; 4], &[1]].concat();
+    let statement = scripted(SOUND, code::QUERY, &binlog::query_body("CREATE TABLE t (a int)"));
+    let bad_rotate = scripted(SOUND, code::ROTATE, b"\x04\0\0\0\0\0\0\0no-number");
+    vec![
+        ("same-file-begins-again", [&start[..], &transaction(1), &to("mysql-bin.000001", 4)].concat()),
+        ("same-file-elsewhere", [&start[..], &transaction(1), &to("mysql-bin.000001", 500)].concat()),
+        ("switch-into-the-middle", [&start[..], &to("mysql-bin.000002", 500)].concat()),
+        ("no-format-description", [&[3][..], &rows].concat()),
+        ("no-format-description-in-parts", [vec![3, rows[0] | SPECIAL], rows[1..].to_vec()].concat()),
+        ("another-format-inside", [&start[..], &transaction(1), &format(0), &unverified].concat()),
+        ("rotate-to-no-name", [&start[..], &bad_rotate].concat()),
+        (
+            "previous-gtids-of-garbage",
+            [&start[..], &scripted(SOUND, code::PREVIOUS_GTIDS, b"short")].concat(),
+        ),
+        ("abandoned-transaction", [&start[..], &gtid, &gtid].concat()),
+        (
+            "both-kinds-of-gtid",
+            [&start[..], &transaction(1), &scripted(SOUND, code::MARIADB_GTID, &mariadb_gtid), &statement]
+                .concat(),
+        ),
+    ]
+}
+
+fn dump_framer_regressions() -> Seeds {
+    // An ERR packet of 130 000 bytes: longer than the buffer.
+    let error = [vec![0x0d, 2, 0xd4, 4], 32_500u16.to_le_bytes().to_vec()].concat();
+    vec![("error-larger-than-the-buffer", [vec![0], vec![0xff; 8], error].concat())]
+}
+
+fn recover_tail_regressions() -> Seeds {
+    vec![("index-lost-the-sealed-file", vec![0x4b, 0, 0]), ("index-is-not-utf-8", vec![0x61, 0, 0, 0xff])]
+}
