@@ -65,7 +65,7 @@ fn warnings_do_not_fail_a_check() {
     assert_eq!((code, out.as_str()), (0, "b.toml: ok, 1 source (default), data in /d, 1 warning\n"));
     assert_eq!(
         errors,
-        "warning: b.toml: b.toml holds a password and others than its owner can use it (mode 0644): chmod 600 b.toml\n"
+        "warning: b.toml: this file holds a password and others than its owner can use it (mode 0644): chmod 600 b.toml\n"
     );
 }
 

@@ -134,10 +134,12 @@ pub fn warn_if_exposed(path: &Path, why: &str, place: &Place, findings: &mut Fin
     let Ok(metadata) = std::fs::metadata(path) else { return };
     let mode = metadata.permissions().mode() & 0o777;
     if metadata.is_file() && mode & 0o077 != 0 {
-        let path = path.display();
+        let path = path.display().to_string();
+        // The message begins with the place, which may be the file itself.
+        let file = if place.to_string() == path { "this file" } else { &path };
         findings.warning(
             place,
-            format!("{path} {why} and others than its owner can use it (mode {mode:04o}): chmod 600 {path}"),
+            format!("{file} {why} and others than its owner can use it (mode {mode:04o}): chmod 600 {path}"),
         );
     }
 }
