@@ -15,7 +15,8 @@ use crate::script;
 use binlogd::log::Position;
 use binlogd::log::scan::scan_file;
 use binlogd::log::storage::ReadAt;
-use binlogd::upstream::cursor::{Admission, Cursor, Refusal};
+use binlogd::upstream::cursor::{Admission, Cursor};
+use binlogd::upstream::refusal::Refusal;
 use codec::event::{BINLOG_MAGIC, ChecksumAlgorithm, EventHeader, FormatDescription, PEEK_BYTES_MAX, flags};
 use std::io;
 

@@ -4,6 +4,7 @@
 //! bytes from what it makes up for the connection, and checks that nothing is missing between two events. It does no
 //! I/O, so every decision can be tested with bytes alone.
 
+use super::refusal::{OtherFile, PeerError, Refusal};
 use crate::log::Position;
 use crate::log::scan::check_body;
 use codec::event::boundary::{BoundaryTracker, Step};
@@ -12,7 +13,6 @@ use codec::event::{
     StreamChecksum,
 };
 use std::sync::Arc;
-use thiserror::Error;
 
 /// What to do with an event.
 #[derive(Debug, PartialEq)]
@@ -25,82 +25,6 @@ pub enum Admission<'a> {
     CaughtUp,
     /// Another file begins. Its bytes follow.
     SwitchFile(&'a str),
-}
-
-/// The source's fault, or that of what is between it and us. Nothing of the event is stored.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum PeerError {
-    /// An event's bytes are not what its checksum says, or a field is impossible.
-    #[error("the source sent a {event_type} event at {at} that is not sound: {error}")]
-    Event {
-        /// Its type.
-        event_type: EventType,
-        /// Where it would have been stored.
-        at: Position,
-        /// What is wrong.
-        error: EventError,
-    },
-    /// Bytes are missing or doubled between two events.
-    #[error(
-        "after {at} the source sent an event that ends at {stated}, but it would end at {actual}: bytes are missing"
-    )]
-    Discontinuity {
-        /// End of the event before.
-        at: Position,
-        /// The event's own word, modulo 2^32.
-        stated: u32,
-        /// Where it would end.
-        actual: u64,
-    },
-    /// A heartbeat names another place than the one that was reached.
-    #[error(
-        "the source's heartbeat stands at {heartbeat}, but its stream has only reached {at}: bytes are missing"
-    )]
-    HeartbeatElsewhere {
-        /// Where the stream stands.
-        at: Position,
-        /// Where the source believes to be.
-        heartbeat: Position,
-    },
-    /// The stream does not start where it was asked to.
-    #[error("asked for {asked}, but the source starts at {sent}")]
-    StartsElsewhere {
-        /// The request.
-        asked: Position,
-        /// The answer.
-        sent: Position,
-    },
-    /// An event came where the protocol has none.
-    #[error("the source sent a {0} event before it named a file")]
-    NoFile(EventType),
-}
-
-impl PeerError {
-    /// True when the bytes themselves were wrong, as opposed to their order.
-    pub fn is_checksum_failure(&self) -> bool {
-        matches!(self, PeerError::Event { error: EventError::BadChecksum { .. }, .. })
-    }
-}
-
-/// The file at which we resume is no longer the one that we hold: the source began its logs anew.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error(
-    "{file} of the source is not the file of that name in the copy: the source's logs were reset or replaced"
-)]
-pub struct OtherFile {
-    /// The name.
-    pub file: Arc<str>,
-}
-
-/// Why an event is not admitted.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum Refusal {
-    /// See [`PeerError`].
-    #[error(transparent)]
-    Peer(#[from] PeerError),
-    /// See [`OtherFile`].
-    #[error(transparent)]
-    OtherFile(#[from] OtherFile),
 }
 
 /// Where the stream of one session stands.

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `receive.rs` | the heart: the loop from the socket to the acknowledgement |
 //! | `sink.rs` | its second half: batch, write, sync, acknowledge, publish |
-//! | `cursor.rs` | what each arriving event is: stored, ignored, refused |
+//! | `cursor.rs`, `refusal.rs` | what each arriving event is: stored, ignored, or refused and why |
 //! | `acknowledge.rs` | which acknowledgement is owed, and the one way to pay it |
 //! | `plan.rs` | where a session goes on: a pure decision |
 //! | `identify.rs` | who answers |
@@ -27,6 +27,7 @@ pub mod look;
 pub mod negotiate;
 pub mod plan;
 pub mod receive;
+pub mod refusal;
 mod sink;
 pub mod stop;
 

@@ -10,7 +10,8 @@
 //! hand-off between threads on the way, so no wake-up to wait for, and no allocation per event.
 
 use super::copy::OpenTimeline;
-use super::cursor::{Cursor, Refusal};
+use super::cursor::Cursor;
+use super::refusal::Refusal;
 use super::sink::Sink;
 use super::stop::{StopSignal, Woken};
 use crate::config::FsyncMode;

@@ -2,8 +2,9 @@
 
 use super::acknowledge::Acknowledger;
 use super::copy::OpenTimeline;
-use super::cursor::{Admission, Cursor, PeerError, Refusal};
+use super::cursor::{Admission, Cursor};
 use super::receive::{ReceiveOptions, SessionError};
+use super::refusal::{PeerError, Refusal};
 use crate::config::FsyncMode;
 use crate::log::scan::gtids_before;
 use crate::log::{Position, Safe};
