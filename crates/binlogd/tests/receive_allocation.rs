@@ -131,8 +131,12 @@ fn session(load: Load, fsync_mode: FsyncMode, transactions: usize) -> Measured {
     let monitor = SourceMonitor::new("scripted");
     monitor.set_fsync_mode(fsync_mode);
     let stop = StopSignal::new().unwrap();
-    let options =
-        ReceiveOptions { fsync_mode, fsync_interval: Duration::from_millis(5), net_read_timeout: PATIENCE };
+    let options = ReceiveOptions {
+        fsync_mode,
+        fsync_interval: Duration::from_millis(5),
+        net_read_timeout: PATIENCE,
+        busy_wait: Duration::ZERO,
+    };
     let allocations = std::thread::scope(|scope| {
         scope.spawn(|| {
             if matches!(load, Load::LockStep) {

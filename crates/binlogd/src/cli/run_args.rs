@@ -257,6 +257,7 @@ mod tests {
             "--start=latest",
             "--fsync-mode=0",
             "--fsync-interval=2s",
+            "--busy-wait-us=9",
             "--semi-sync=false",
             "--heartbeat-period=1s",
             "--net-read-timeout=2s",
@@ -277,6 +278,7 @@ mod tests {
         assert_eq!(hosts, ["db1:3306", "[::1]:3307"]);
         assert_eq!((source.name.as_str(), source.server_id, &source.start), ("n", Some(7), &Start::Latest));
         assert_eq!((source.fsync_mode, source.semi_sync), (FsyncMode::WriteThenAcknowledge, false));
+        assert_eq!(source.busy_wait.as_micros(), 9);
         assert_eq!((source.tls.mode, source.on_gap), (TlsMode::Required, OnGap::Record));
         let seconds = [
             source.fsync_interval,

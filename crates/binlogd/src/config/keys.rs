@@ -332,6 +332,17 @@ pub static KEYS: &[Key] = &[
     },
     Key {
         section: Section::Source,
+        name: "busy_wait_us",
+        flag: Some("busy-wait-us"),
+        kind: Kind::Number { min: 0, max: 10_000 },
+        absent: Absent::Default("0"),
+        reload: ReloadEffect::Reconnect,
+        about: "How long, in microseconds, to look for the next bytes without sleeping, after each batch. It saves the \
+                wake-up of a sleeping thread, some microseconds of each commit, where a processor is free for it: a busy \
+                source costs up to a whole processor. Without a free processor it makes everything slower.",
+    },
+    Key {
+        section: Section::Source,
         name: "semi_sync",
         flag: Some("semi-sync"),
         kind: Kind::Boolean,

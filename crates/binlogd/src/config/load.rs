@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::Path;
+use std::time::Duration;
 
 use super::error::{ConfigError, Findings, Place, Problem};
 use super::given::{Document, Table};
@@ -101,6 +102,7 @@ fn build_source(mut reader: Reader<'_>, environment: Environment<'_>) -> Option<
     let start = reader.start("start");
     let fsync_mode = reader.choice("fsync_mode", fsync_mode);
     let fsync_interval = reader.duration("fsync_interval");
+    let busy_wait_us = reader.number("busy_wait_us");
     let semi_sync = reader.boolean("semi_sync");
     let connect_timeout = reader.duration("connect_timeout");
     let (heartbeat_period, net_read_timeout) =
@@ -122,6 +124,7 @@ fn build_source(mut reader: Reader<'_>, environment: Environment<'_>) -> Option<
         start: start?,
         fsync_mode: fsync_mode?,
         fsync_interval: fsync_interval?,
+        busy_wait: Duration::from_micros(busy_wait_us?.unwrap_or(0).into()),
         semi_sync: semi_sync?,
         heartbeat_period: heartbeat_period?,
         net_read_timeout: net_read_timeout?,

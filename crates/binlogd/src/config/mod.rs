@@ -104,6 +104,8 @@ pub struct SourceConfig {
     pub fsync_mode: FsyncMode,
     /// Longest time that written bytes stay unsynced when no acknowledgement asks for a sync.
     pub fsync_interval: Duration,
+    /// How long to look for the next bytes without sleeping, after each batch. Zero: not at all.
+    pub busy_wait: Duration,
     /// Whether to register as a semi-synchronous replica.
     pub semi_sync: bool,
     /// How often a quiet source sends a heartbeat.

@@ -48,6 +48,7 @@ pub(super) fn defaults() -> Config {
             start: Start::Resume,
             fsync_mode: FsyncMode::SyncThenAcknowledge,
             fsync_interval: Duration::from_secs(1),
+            busy_wait: Duration::ZERO,
             semi_sync: true,
             heartbeat_period: Duration::from_secs(5),
             net_read_timeout: Duration::from_secs(15),
@@ -78,6 +79,7 @@ fn reads_every_key() {
         start = "file:binlog.000007:1234"
         fsync_mode = 0
         fsync_interval = "10ms"
+        busy_wait_us = 10000
         semi_sync = false
         heartbeat_period = "1m30s"
         net_read_timeout = "2h"
@@ -101,6 +103,7 @@ fn reads_every_key() {
             start: Start::File { name: "binlog.000007".to_owned(), position: 1234 },
             fsync_mode: FsyncMode::WriteThenAcknowledge,
             fsync_interval: Duration::from_millis(10),
+            busy_wait: Duration::from_millis(10),
             semi_sync: false,
             heartbeat_period: Duration::from_secs(90),
             net_read_timeout: Duration::from_secs(7200),

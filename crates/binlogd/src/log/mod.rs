@@ -29,10 +29,12 @@
 
 pub mod folder;
 pub mod index;
+pub mod journal;
 pub mod offline;
 pub mod recover;
 pub mod scan;
 pub mod storage;
+pub mod syncer;
 pub mod timeline;
 pub mod verify;
 pub mod writer;

@@ -2,6 +2,8 @@
 //!
 //! [`PosixStorage`] is the real one. Tests put a double behind the same trait to fail a chosen write or sync.
 
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
 use std::fmt::Debug;
 use std::fs::{File, OpenOptions};
 use std::io::{self, IoSlice};
@@ -24,6 +26,13 @@ pub trait Storage: Send + Sync + Debug {
     /// # Errors
     /// When it does not exist or cannot be opened.
     fn open(&self, path: &Path) -> io::Result<Box<dyn StorageFile>>;
+
+    /// Opens a file for writing so that each write is on stable storage when it returns, and goes past the page cache
+    /// where the file system can do that. Offsets, lengths and memory of the writes must be multiples of 4096 bytes.
+    ///
+    /// # Errors
+    /// When it does not exist or cannot be opened.
+    fn open_synced(&self, path: &Path) -> io::Result<Box<dyn StorageFile>>;
 
     /// Gives a file another name in place of whatever has that name. Durable after [`Storage::sync_dir`].
     ///
@@ -48,7 +57,7 @@ pub trait ReadAt {
 }
 
 /// Operations on one open file.
-pub trait StorageFile: Send + Debug + ReadAt {
+pub trait StorageFile: Send + Sync + Debug + ReadAt {
     /// Writes all of `parts`, one after another, from `offset` on. The slices may be changed.
     ///
     /// # Errors
@@ -89,6 +98,16 @@ impl Storage for PosixStorage {
         Ok(Box::new(OpenOptions::new().read(true).write(true).open(path)?))
     }
 
+    fn open_synced(&self, path: &Path) -> io::Result<Box<dyn StorageFile>> {
+        // O_DSYNC with O_DIRECT is one system call for what are a write, a copy into the page cache and an fdatasync.
+        match open_with(path, OFlags::DSYNC | OFlags::DIRECT) {
+            Ok(file) if takes_aligned_blocks(&file) => Ok(Box::new(file)),
+            // Some file systems know no direct output, or ask for larger blocks.
+            Ok(_) | Err(Errno::INVAL) => Ok(Box::new(open_with(path, OFlags::DSYNC)?)),
+            Err(error) => Err(error.into()),
+        }
+    }
+
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         std::fs::rename(from, to)
     }
@@ -96,6 +115,19 @@ impl Storage for PosixStorage {
     fn sync_dir(&self, path: &Path) -> io::Result<()> {
         File::open(path)?.sync_all()
     }
+}
+
+fn open_with(path: &Path, flags: OFlags) -> Result<File, Errno> {
+    let flags = OFlags::RDWR | OFlags::CLOEXEC | flags;
+    rustix::fs::open(path, flags, Mode::empty()).map(File::from)
+}
+
+/// Tries the alignment that writes will have with a read, which asks for the same.
+fn takes_aligned_blocks(file: &File) -> bool {
+    const BLOCK: usize = 4096;
+    let mut memory = vec![0; 2 * BLOCK];
+    let start = memory.as_ptr().align_offset(BLOCK);
+    FileExt::read_at(file, &mut memory[start..start + BLOCK], 0).is_ok()
 }
 
 impl ReadAt for File {
@@ -114,7 +146,7 @@ impl StorageFile for File {
                     offset += written as u64;
                     IoSlice::advance_slices(&mut parts, written);
                 }
-                Err(rustix::io::Errno::INTR) => {}
+                Err(Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
             }
         }
@@ -167,12 +199,19 @@ pub mod double {
     #[derive(Debug)]
     struct FaultyFile(Box<dyn StorageFile>, FaultyStorage);
 
+    /// A write to it is a write and a sync.
+    #[derive(Debug)]
+    struct FaultySyncedFile(FaultyFile);
+
     impl Storage for FaultyStorage {
         fn create(&self, path: &Path) -> io::Result<Box<dyn StorageFile>> {
             Ok(Box::new(FaultyFile(PosixStorage.create(path)?, self.clone())))
         }
         fn open(&self, path: &Path) -> io::Result<Box<dyn StorageFile>> {
             Ok(Box::new(FaultyFile(PosixStorage.open(path)?, self.clone())))
+        }
+        fn open_synced(&self, path: &Path) -> io::Result<Box<dyn StorageFile>> {
+            Ok(Box::new(FaultySyncedFile(FaultyFile(PosixStorage.open_synced(path)?, self.clone()))))
         }
         fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
             PosixStorage.rename(from, to)
@@ -205,6 +244,31 @@ pub mod double {
             if self.1.syncs_until_failure.fetch_sub(1, Ordering::Relaxed) == 0 {
                 return Err(io::Error::from_raw_os_error(5));
             }
+            self.0.sync_data()
+        }
+        fn truncate(&self, len: u64) -> io::Result<()> {
+            self.0.truncate(len)
+        }
+        fn size(&self) -> io::Result<u64> {
+            self.0.size()
+        }
+    }
+
+    impl ReadAt for FaultySyncedFile {
+        fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+            self.0.read_at(buffer, offset)
+        }
+    }
+
+    impl StorageFile for FaultySyncedFile {
+        fn write_all_at(&self, parts: &mut [IoSlice<'_>], offset: u64) -> io::Result<()> {
+            self.0.1.syncs.fetch_add(1, Ordering::Relaxed);
+            if self.0.1.syncs_until_failure.fetch_sub(1, Ordering::Relaxed) == 0 {
+                return Err(io::Error::from_raw_os_error(5));
+            }
+            self.0.write_all_at(parts, offset)
+        }
+        fn sync_data(&self) -> io::Result<()> {
             self.0.sync_data()
         }
         fn truncate(&self, len: u64) -> io::Result<()> {

@@ -87,7 +87,7 @@ mod tests {
     /// The only way to a `Safe` is through a log, so the test has one.
     fn log(dir: &std::path::Path) -> LogWriter {
         let recovered = recover(&PosixStorage, dir, Tail::Discard).unwrap();
-        let mut log = LogWriter::new(Arc::new(PosixStorage), dir, recovered);
+        let mut log = LogWriter::new(Arc::new(PosixStorage), dir, recovered, None);
         log.begin_file("b.000001").unwrap();
         log
     }
@@ -102,7 +102,8 @@ mod tests {
         acks.request(&file, 14, Instant::now());
         let not_yet: Safe = log.durable().unwrap().into();
         assert!(acks.pay(&not_yet).is_none());
-        let safe: Safe = log.sync().unwrap().unwrap().into();
+        log.sync().unwrap();
+        let safe: Safe = log.durable().unwrap().into();
         let (packet, position, _) = acks.pay(&safe).unwrap();
         assert_eq!(position, Position::new("b.000001", 14));
         assert_eq!(packet, b"\x11\0\0\0\xef\x0e\0\0\0\0\0\0\0b.000001");
@@ -116,7 +117,8 @@ mod tests {
         let file: Arc<str> = "b.000001".into();
         let mut acks = Acknowledger::default();
         log.append(&mut [IoSlice::new(&[0; 20])]).unwrap();
-        let safe: Safe = log.sync().unwrap().unwrap().into();
+        log.sync().unwrap();
+        let safe: Safe = log.durable().unwrap().into();
         acks.request_at_next_boundary(Instant::now());
         assert!(acks.pay(&safe).is_none());
         acks.boundary_reached(&file, 24);

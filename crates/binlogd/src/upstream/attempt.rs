@@ -97,6 +97,7 @@ impl Attempt<'_> {
             fsync_mode: config.fsync_mode,
             fsync_interval: config.fsync_interval,
             net_read_timeout: config.net_read_timeout,
+            busy_wait: config.busy_wait,
         };
         let monitor = &self.upstream.monitor;
         let mut on_stream = |semi_sync: bool| {

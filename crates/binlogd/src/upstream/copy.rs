@@ -3,6 +3,7 @@
 use super::plan::Holding;
 use crate::log::Position;
 use crate::log::folder::{FolderError, SourceFolder, timeline_number};
+use crate::log::journal::Journal;
 use crate::log::recover::{Tail, recover};
 use crate::log::storage::Storage;
 use crate::log::timeline::Timeline;
@@ -20,6 +21,14 @@ pub enum CopyError {
     /// The source's folder.
     #[error(transparent)]
     Folder(#[from] FolderError),
+    /// The journal in it.
+    #[error("cannot open the journal in {path}: {error}")]
+    Journal {
+        /// The source's folder.
+        path: PathBuf,
+        /// The system's reason.
+        error: io::Error,
+    },
     /// A timeline in it.
     #[error("cannot open the timeline {path}: {error}")]
     Timeline {
@@ -88,20 +97,29 @@ impl HeldCopy {
     }
 
     fn open_newest(&mut self, tail: Tail) -> Result<Vec<String>, CopyError> {
-        let Some(path) = self.folder.timelines()?.pop() else { return Ok(Vec::new()) };
+        let mut remarks = Vec::new();
+        let journal = self.open_journal(&mut remarks)?;
+        let Some(path) = self.folder.timelines()?.pop() else { return Ok(remarks) };
         let failed = |error| CopyError::Timeline { path: path.clone(), error };
         let info = Timeline::read(&path).map_err(failed)?;
         let mut recovered = recover(&*self.storage, &path, tail).map_err(failed)?;
-        let remarks = std::mem::take(&mut recovered.remarks);
+        remarks.append(&mut recovered.remarks);
         self.timeline = Some(OpenTimeline {
             name: path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
             info,
             format: recovered.live.as_ref().and_then(|live| live.format.clone()),
             last_timestamp: recovered.live.as_ref().map_or(0, |live| live.last_timestamp),
             gtids: std::mem::take(&mut recovered.gtids),
-            log: LogWriter::new(self.storage.clone(), &path, recovered),
+            log: LogWriter::new(self.storage.clone(), &path, recovered, journal),
         });
         Ok(remarks)
+    }
+
+    /// The journal, after what it holds was put back into the files.
+    fn open_journal(&self, remarks: &mut Vec<String>) -> Result<Option<Journal>, CopyError> {
+        let path = self.folder.path();
+        Journal::open(&*self.storage, path, remarks)
+            .map_err(|error| CopyError::Journal { path: path.to_owned(), error })
     }
 
     /// Begins a timeline and makes it the newest one.
@@ -120,10 +138,14 @@ impl HeldCopy {
             })?;
         let recovered = recover(&*self.storage, &path, Tail::Discard)
             .map_err(|error| CopyError::Timeline { path: path.clone(), error })?;
+        let journal = match self.timeline.take().and_then(|timeline| timeline.log.into_journal()) {
+            Some(journal) => Some(journal),
+            None => self.open_journal(&mut Vec::new())?,
+        };
         self.timeline = Some(OpenTimeline {
             name: path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
             info,
-            log: LogWriter::new(self.storage.clone(), &path, recovered),
+            log: LogWriter::new(self.storage.clone(), &path, recovered, journal),
             format: None,
             // Its first file says what came before. The older timeline's set may name the same GTIDs with other contents.
             gtids: GtidState::default(),

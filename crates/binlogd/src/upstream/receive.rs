@@ -2,18 +2,20 @@
 //!
 //! ```text
 //! read what has arrived → frame packets → admit each event (checksum, position, boundary)
-//!   → one write of the batch → if an acknowledgement is owed: one fdatasync → publish
-//!   → one acknowledgement for the highest owed position that is now safe
+//!   → an acknowledgement is owed: one durable write of the batch into the journal
+//!       → one acknowledgement for the highest owed position that is now safe → the same bytes into the binary log
+//!   → none is owed: one write of the batch into the binary log, which is synced in the background
+//!   → publish
 //! ```
 //!
-//! Group commit comes for free: while fdatasync runs, the kernel's socket buffer collects the next group. There is no
-//! hand-off between threads on the way, so no wake-up to wait for, and no allocation per event.
+//! Group commit comes for free: while the journal is written, the kernel's socket buffer collects the next group. There
+//! is no hand-off between threads on the way, so no wake-up to wait for, and no allocation per event.
 
 use super::copy::OpenTimeline;
 use super::cursor::Cursor;
 use super::refusal::Refusal;
 use super::sink::Sink;
-use super::stop::{StopSignal, Woken};
+use super::stop::StopSignal;
 use crate::config::FsyncMode;
 use crate::log::writer::LogError;
 use crate::status::SourceMonitor;
@@ -29,6 +31,9 @@ use thiserror::Error;
 /// Size of the receive buffer in bytes. Larger events are stored in parts, so this bounds the memory of a source.
 const BUFFER_LEN: usize = 1024 * 1024;
 
+/// The shortest time limit that a read gets; zero would mean none.
+const READ_TIMEOUT_MIN: Duration = Duration::from_millis(1);
+
 /// What a session needs to know of the configuration.
 #[derive(Debug, Clone)]
 pub struct ReceiveOptions {
@@ -38,6 +43,15 @@ pub struct ReceiveOptions {
     pub fsync_interval: Duration,
     /// Silence after which the connection counts as lost.
     pub net_read_timeout: Duration,
+    /// How long to look for the next bytes without sleeping, after each batch. Zero: not at all.
+    pub busy_wait: Duration,
+}
+
+impl ReceiveOptions {
+    /// Age of written bytes at which a sync begins. Half of the limit: the thread may sleep as long again.
+    pub(super) fn sync_after(&self) -> Duration {
+        self.fsync_interval / 2
+    }
 }
 
 /// Why a session ended.
@@ -90,10 +104,11 @@ pub fn receive(
         framer: None,
         sink: Sink::new(cursor, timeline, options, monitor),
         last_arrival: Instant::now(),
+        silent: Duration::ZERO,
         announced: false,
     };
     let result = session.run(stop, on_stream);
-    let closed = session.sink.close(&session.buffer.bytes);
+    let closed = session.sink.close(&mut session.buffer.bytes);
     result.and(closed)
 }
 
@@ -111,24 +126,31 @@ struct Session<'a> {
     framer: Option<DumpFramer>,
     sink: Sink<'a>,
     last_arrival: Instant,
+    /// How long nothing had arrived at the last look; zero again when something does.
+    silent: Duration,
     /// The first event has come: the source has accepted the request.
     announced: bool,
 }
 
 impl Session<'_> {
     fn run(&mut self, stop: &StopSignal, on_stream: &mut dyn FnMut(bool)) -> Result<(), SessionError> {
+        // One system call waits and reads; a request to stop ends it by shutting the socket down.
+        self.stream.set_blocking(self.sink.options.net_read_timeout).map_err(SessionError::Network)?;
+        let _shut_down = stop.shuts_down(self.stream.as_fd()).map_err(SessionError::Network)?;
         while !stop.is_requested() {
-            match self.stream.read(&mut self.buffer.bytes[self.buffer.end..]) {
+            match self.read() {
+                Ok(0) if stop.is_requested() => {}
                 Ok(0) => return Err(SessionError::Closed),
                 Ok(read) => {
                     self.buffer.end += read;
                     self.last_arrival = Instant::now();
+                    self.silent = Duration::ZERO;
                     self.sink.monitor.counters.bytes_received.fetch_add(read as u64, Relaxed);
                     self.take_frames(on_stream)?;
-                    self.sink.settle(&self.buffer.bytes, &mut self.stream)?;
+                    self.sink.settle(&mut self.buffer.bytes, &mut self.stream)?;
                     self.make_room();
                 }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.wait(stop)?,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.nothing_arrived()?,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(SessionError::Network(error)),
             }
@@ -136,12 +158,38 @@ impl Session<'_> {
         Ok(())
     }
 
+    fn read(&mut self) -> io::Result<usize> {
+        let room = &mut self.buffer.bytes[self.buffer.end..];
+        let busy_wait = self.sink.options.busy_wait;
+        if !busy_wait.is_zero() {
+            let began = Instant::now();
+            while began.elapsed() < busy_wait {
+                match self.stream.read_now(room) {
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => std::hint::spin_loop(),
+                    other => return other,
+                }
+            }
+        }
+        let until_silent = self.sink.options.net_read_timeout.saturating_sub(self.silent);
+        let timeout = self.sink.tend_within().map_or(until_silent, |within| within.min(until_silent));
+        self.stream.set_read_timeout(timeout.max(READ_TIMEOUT_MIN))?;
+        self.stream.read(room)
+    }
+
+    /// Does what is due while the source is quiet.
+    fn nothing_arrived(&mut self) -> Result<(), SessionError> {
+        self.sink.tend()?;
+        self.silent = self.last_arrival.elapsed();
+        let timeout = self.sink.options.net_read_timeout;
+        if self.silent >= timeout { Err(SessionError::Silent(timeout)) } else { Ok(()) }
+    }
+
     fn take_frames(&mut self, on_stream: &mut dyn FnMut(bool)) -> Result<(), SessionError> {
         if self.framer.is_none() {
             let available = &self.buffer.bytes[self.buffer.start..self.buffer.end];
             let Some(semi_sync) = DumpFramer::detect_semi_sync(available) else { return Ok(()) };
             self.framer = Some(DumpFramer::new(semi_sync));
-            self.sink.semi_sync = semi_sync;
+            self.sink.begin(semi_sync);
         }
         let Some(framer) = self.framer.as_mut() else { return Ok(()) };
         loop {
@@ -154,7 +202,7 @@ impl Session<'_> {
                         on_stream(self.sink.semi_sync);
                     }
                     let at = end - bytes.len()..end;
-                    self.sink.event(&self.buffer.bytes, at, &mut self.stream)?;
+                    self.sink.event(&mut self.buffer.bytes, at, &mut self.stream)?;
                     if wants_acknowledgement {
                         self.sink.acknowledgement_wanted(self.last_arrival);
                     }
@@ -183,23 +231,6 @@ impl Session<'_> {
         } else if buffer.start > 0 {
             buffer.bytes.copy_within(buffer.start..buffer.end, 0);
             (buffer.start, buffer.end) = (0, buffer.end - buffer.start);
-        }
-    }
-
-    /// Nothing has arrived: sync what is due, then wait until something does.
-    fn wait(&mut self, stop: &StopSignal) -> Result<(), SessionError> {
-        self.sink.sync_if_due()?;
-        if self.stream.pending() {
-            return Ok(());
-        }
-        let silent = self.last_arrival.elapsed();
-        let timeout = self.sink.options.net_read_timeout;
-        let Some(left) = timeout.checked_sub(silent).filter(|left| !left.is_zero()) else {
-            return Err(SessionError::Silent(timeout));
-        };
-        let left = self.sink.sync_due_in().map_or(left, |due| due.min(left));
-        match stop.wait_readable(self.stream.as_fd(), left).map_err(SessionError::Network)? {
-            Woken::Readable | Woken::TimedOut | Woken::Stop => Ok(()),
         }
     }
 }

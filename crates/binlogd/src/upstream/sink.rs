@@ -21,6 +21,12 @@ use std::time::{Duration, Instant};
 /// How many pieces one write call takes.
 const WRITE_PARTS_MAX: usize = 128;
 
+/// A piece shorter than this is copied to the end of the one before it: that is quicker than a piece of its own.
+const JOIN_BELOW: usize = 4096;
+
+/// How long a background sync that has ended may go unnoticed while nothing arrives.
+const BACKGROUND_SYNC_LOOK: Duration = Duration::from_millis(5);
+
 /// An event that arrives in parts.
 struct Large {
     header: EventHeader,
@@ -44,13 +50,15 @@ pub(super) struct Sink<'a> {
     large: Option<Large>,
     /// First bytes of the large event; kept between events for its memory.
     prefix: Vec<u8>,
-    /// GTIDs committed since the last sync.
+    /// GTIDs committed since the last sync began.
     unsynced: GtidState,
+    /// GTIDs that the sync in the background will cover.
+    syncing: GtidState,
     /// GTIDs committed since the source last asked for an acknowledgement.
     unflagged: GtidState,
     /// GTIDs that the acknowledgement which is owed will cover.
     flagged: GtidState,
-    /// When the oldest unsynced byte was written.
+    /// When the oldest byte was written that no sync covers, or will when it ends.
     unsynced_since: Option<Instant>,
     ladder: Ladder,
     events: u64,
@@ -72,6 +80,7 @@ impl<'a> Sink<'a> {
         let flagged = timeline.gtids.clone();
         monitor.publish_positions(&ladder);
         monitor.publish_gtids(|gtids| gtids.durable.clone_from(&timeline.gtids));
+        timeline.log.leave_journal();
         Sink {
             cursor,
             timeline,
@@ -84,6 +93,7 @@ impl<'a> Sink<'a> {
             large: None,
             prefix: Vec::new(),
             unsynced: GtidState::empty(flavour),
+            syncing: GtidState::empty(flavour),
             unflagged: GtidState::empty(flavour),
             flagged,
             unsynced_since: None,
@@ -96,7 +106,7 @@ impl<'a> Sink<'a> {
     /// Takes a whole event, which stands `at` in `buffer`.
     pub(super) fn event(
         &mut self,
-        buffer: &[u8],
+        buffer: &mut [u8],
         at: Range<usize>,
         stream: &mut DumpStream,
     ) -> Result<(), SessionError> {
@@ -114,8 +124,9 @@ impl<'a> Sink<'a> {
             }
             Admission::SwitchFile(name) => {
                 // Everything before belongs to the old file, and so does what is owed for it.
+                let name = name.to_owned();
                 self.settle(buffer, stream)?;
-                self.switch_file(name)
+                self.switch_file(&name)
             }
         }
     }
@@ -230,29 +241,65 @@ impl<'a> Sink<'a> {
         }
     }
 
-    /// Writes the batch, syncs if somebody waits for it or it is due, acknowledges, publishes.
-    pub(super) fn settle(&mut self, buffer: &[u8], stream: &mut DumpStream) -> Result<(), SessionError> {
-        self.write_batch(buffer)?;
-        if self.acknowledger.is_owed() {
-            let safe = match self.options.fsync_mode {
-                FsyncMode::SyncThenAcknowledge => self.sync()?,
-                FsyncMode::WriteThenAcknowledge => {
-                    self.timeline.log.written().map(|written| written.accepted_unsynced())
-                }
-            };
-            if let Some(safe) = safe {
-                self.acknowledge(&safe, stream)?;
-            }
+    /// The first packet has told whether semi-sync is in force.
+    pub(super) fn begin(&mut self, semi_sync: bool) {
+        self.semi_sync = semi_sync;
+        if semi_sync
+            && self.options.fsync_mode == FsyncMode::SyncThenAcknowledge
+            && let Err(error) = self.timeline.log.use_journal()
+        {
+            tracing::warn!(
+                source = self.monitor.name(),
+                "{error}; going on without it: each acknowledgement waits for a sync of the binary log, which is slower"
+            );
         }
-        self.sync_if_due()?;
+    }
+
+    /// Writes the batch, makes it durable and acknowledges it if somebody waits for that, publishes.
+    pub(super) fn settle(&mut self, buffer: &mut [u8], stream: &mut DumpStream) -> Result<(), SessionError> {
+        if !self.acknowledger.is_owed() {
+            self.write_batch(buffer)?;
+        } else if self.options.fsync_mode == FsyncMode::WriteThenAcknowledge {
+            self.write_batch(buffer)?;
+            let safe = self.timeline.log.written().map(|written| written.accepted_unsynced());
+            self.acknowledge(safe, stream)?;
+        } else if self.commit_batch(buffer)? {
+            let safe = self.timeline.log.durable().map(Safe::from);
+            // Whether or not it could be sent, the file must get what the journal has.
+            let sent = self.acknowledge(safe, stream);
+            self.timeline.log.write_behind()?;
+            sent?;
+        } else {
+            self.write_batch(buffer)?;
+            self.sync()?;
+            let safe = self.timeline.log.durable().map(Safe::from);
+            self.acknowledge(safe, stream)?;
+        }
+        self.sync_in_background()?;
         self.publish();
         Ok(())
     }
 
-    fn write_batch(&mut self, buffer: &[u8]) -> Result<(), SessionError> {
+    /// Makes the batch durable through the journal. False when it must be written and synced in the file instead.
+    fn commit_batch(&mut self, buffer: &[u8]) -> Result<bool, SessionError> {
+        let began = Instant::now();
+        if !self.timeline.log.commit(self.batch.iter().map(|piece| &buffer[piece.clone()]))? {
+            return Ok(false);
+        }
+        if !self.batch.is_empty() {
+            self.count_sync(began.elapsed());
+            let bytes: usize = self.batch.iter().map(Range::len).sum();
+            self.batch_is_written(bytes as u64);
+        }
+        self.everything_is_durable();
+        Ok(true)
+    }
+
+    fn write_batch(&mut self, buffer: &mut [u8]) -> Result<(), SessionError> {
         if self.batch.is_empty() {
             return Ok(());
         }
+        join_small_pieces(buffer, &mut self.batch);
         let mut bytes = 0;
         for pieces in self.batch.chunks(WRITE_PARTS_MAX) {
             let mut parts = [IoSlice::new(&[]); WRITE_PARTS_MAX];
@@ -262,39 +309,79 @@ impl<'a> Sink<'a> {
             }
             self.timeline.log.append(&mut parts[..pieces.len()])?;
         }
+        self.batch_is_written(bytes);
+        self.unsynced_since.get_or_insert_with(Instant::now);
+        Ok(())
+    }
+
+    fn batch_is_written(&mut self, bytes: u64) {
         self.batch.clear();
         self.monitor.counters.bytes_written.fetch_add(bytes, Relaxed);
-        self.unsynced_since.get_or_insert_with(Instant::now);
         if self.timeline.format.is_none() {
             self.timeline.format = self.cursor.format().cloned();
+        }
+    }
+
+    /// Makes everything written durable, now.
+    fn sync(&mut self) -> Result<(), SessionError> {
+        if self.timeline.log.is_unsynced() {
+            let began = Instant::now();
+            self.timeline.log.sync()?;
+            self.count_sync(began.elapsed());
+        }
+        self.everything_is_durable();
+        Ok(())
+    }
+
+    fn count_sync(&self, took: Duration) {
+        self.monitor.sync_latency.record(took);
+        self.monitor.counters.syncs.fetch_add(1, Relaxed);
+    }
+
+    fn everything_is_durable(&mut self) {
+        self.unsynced_since = None;
+        if !self.unsynced.is_empty() {
+            let _ = self.syncing.append(&self.unsynced);
+            self.unsynced.clear();
+        }
+        self.synced_is_durable();
+    }
+
+    /// What the last sync covered is durable.
+    fn synced_is_durable(&mut self) {
+        if let Some(durable) = self.timeline.log.durable() {
+            set_rung(&mut self.ladder.durable, durable.position());
+        }
+        if !self.syncing.is_empty() {
+            let _ = self.timeline.gtids.append(&self.syncing);
+            self.monitor.publish_gtids(|gtids| {
+                let _ = gtids.durable.append(&self.syncing);
+            });
+            self.syncing.clear();
+        }
+    }
+
+    /// Notices the end of a sync in the background, and begins the next where one is due.
+    fn sync_in_background(&mut self) -> Result<(), SessionError> {
+        let log = &mut self.timeline.log;
+        if let Some(took) = log.end_background_sync()? {
+            self.count_sync(took);
+            self.synced_is_durable();
+        }
+        let log = &mut self.timeline.log;
+        let is_due = self.unsynced_since.is_some_and(|since| since.elapsed() >= self.options.sync_after());
+        if (is_due || log.wants_background_sync()) && log.begin_background_sync()? {
+            self.unsynced_since = None;
+            let _ = self.syncing.append(&self.unsynced);
+            self.unsynced.clear();
         }
         Ok(())
     }
 
-    fn sync(&mut self) -> Result<Option<Safe>, SessionError> {
-        if self.timeline.log.is_unsynced() {
-            let began = Instant::now();
-            self.timeline.log.sync()?;
-            self.monitor.sync_latency.record(began.elapsed());
-            self.monitor.counters.syncs.fetch_add(1, Relaxed);
-        }
-        self.unsynced_since = None;
-        let durable = self.timeline.log.durable();
-        if let Some(durable) = &durable {
-            set_rung(&mut self.ladder.durable, durable.position());
-        }
-        if !self.unsynced.is_empty() {
-            let _ = self.timeline.gtids.append(&self.unsynced);
-            self.monitor.publish_gtids(|gtids| {
-                let _ = gtids.durable.append(&self.unsynced);
-            });
-            self.unsynced.clear();
-        }
-        Ok(durable.map(Safe::from))
-    }
-
-    fn acknowledge(&mut self, safe: &Safe, stream: &mut DumpStream) -> Result<(), SessionError> {
-        let Some((packet, position, arrived)) = self.acknowledger.pay(safe) else { return Ok(()) };
+    fn acknowledge(&mut self, safe: Option<Safe>, stream: &mut DumpStream) -> Result<(), SessionError> {
+        let Some((packet, position, arrived)) = safe.and_then(|safe| self.acknowledger.pay(&safe)) else {
+            return Ok(());
+        };
         stream.write_all_blocking(packet, self.options.net_read_timeout).map_err(SessionError::Network)?;
         self.monitor.acknowledge_latency.record(arrived.elapsed());
         self.monitor.counters.acknowledgements.fetch_add(1, Relaxed);
@@ -311,17 +398,20 @@ impl<'a> Sink<'a> {
         Ok(())
     }
 
-    pub(super) fn sync_if_due(&mut self) -> Result<(), SessionError> {
-        if self.sync_due_in().is_some_and(|due| due.is_zero()) {
-            self.sync()?;
-            self.publish();
-        }
+    /// Nothing has arrived for a while: what would wait for the next batch is done now.
+    pub(super) fn tend(&mut self) -> Result<(), SessionError> {
+        self.sync_in_background()?;
+        self.publish();
         Ok(())
     }
 
-    /// Time until unsynced bytes must be synced; `None` when there are none.
-    pub(super) fn sync_due_in(&self) -> Option<Duration> {
-        self.unsynced_since.map(|since| self.options.fsync_interval.saturating_sub(since.elapsed()))
+    /// Longest time until [`Sink::tend`] must be called; `None` when nothing waits for it.
+    pub(super) fn tend_within(&self) -> Option<Duration> {
+        if self.timeline.log.is_syncing() && self.timeline.log.is_unsynced() {
+            Some(BACKGROUND_SYNC_LOOK)
+        } else {
+            self.unsynced_since.map(|_| self.options.sync_after())
+        }
     }
 
     fn publish(&mut self) {
@@ -361,7 +451,7 @@ impl<'a> Sink<'a> {
     /// Ends the session: the beginning of a transaction that did not arrive to its end is dropped, the rest is synced.
     ///
     /// What was admitted before an error is sound, so it is written first: the cursor's boundary may lie in it.
-    pub(super) fn close(&mut self, buffer: &[u8]) -> Result<(), SessionError> {
+    pub(super) fn close(&mut self, buffer: &mut [u8]) -> Result<(), SessionError> {
         self.write_batch(buffer)?;
         let written = self.timeline.log.written().map(|written| written.position().clone());
         if let Some(written) = written {
@@ -378,6 +468,24 @@ impl<'a> Sink<'a> {
     }
 }
 
+/// Closes the gaps that packet headers leave between small pieces, so that a write has few parts. Pieces only move
+/// towards the front and keep their order, so nothing is written over that is still to come.
+fn join_small_pieces(buffer: &mut [u8], pieces: &mut Vec<Range<usize>>) {
+    let mut kept = 0;
+    for index in 1..pieces.len() {
+        let piece = pieces[index].clone();
+        if piece.len() < JOIN_BELOW {
+            let end = pieces[kept].end;
+            pieces[kept].end += piece.len();
+            buffer.copy_within(piece, end);
+        } else {
+            kept += 1;
+            pieces[kept] = piece;
+        }
+    }
+    pieces.truncate(kept + 1);
+}
+
 fn at_rung(position: Position) -> LogPosition {
     LogPosition::new(position.file, position.offset)
 }
@@ -386,5 +494,31 @@ fn set_rung(rung: &mut Option<LogPosition>, position: &Position) {
     match rung {
         Some(rung) if *rung.file == *position.file => rung.position = position.offset,
         rung => *rung = Some(LogPosition::new(position.file.clone(), position.offset)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn joined_pieces_hold_the_same_bytes(
+            lens in proptest::collection::vec((0usize..9, prop_oneof![1usize..80, 4000usize..5000]), 0..40),
+        ) {
+            let (mut pieces, mut end) = (Vec::new(), 0);
+            for (gap, len) in lens {
+                pieces.push(end + gap..end + gap + len);
+                end += gap + len;
+            }
+            let mut buffer: Vec<u8> = (0..end + 10).map(|index| (index * 31 % 251) as u8).collect();
+            let (after, expected) = (buffer[end..].to_vec(), pieces.iter().flat_map(|piece| buffer[piece.clone()].to_vec()));
+            let expected: Vec<u8> = expected.collect();
+            join_small_pieces(&mut buffer, &mut pieces);
+            let joined: Vec<u8> = pieces.iter().flat_map(|piece| buffer[piece.clone()].to_vec()).collect();
+            prop_assert_eq!(joined, expected);
+            prop_assert_eq!(&buffer[end..], &after[..], "what has arrived behind the batch stays");
+        }
     }
 }

@@ -1,9 +1,11 @@
 //! The request to stop, which also wakes a thread that waits for its source.
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::net::Shutdown;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Set once, seen by every thread that holds it.
@@ -11,6 +13,18 @@ use std::time::{Duration, Instant};
 pub struct StopSignal {
     requested: AtomicBool,
     wake: OwnedFd,
+    /// A socket on which a thread waits.
+    socket: Mutex<Option<OwnedFd>>,
+}
+
+/// Holds a socket that a [`StopSignal`] will shut down.
+#[derive(Debug)]
+pub struct ShutsDown<'a>(&'a StopSignal);
+
+impl Drop for ShutsDown<'_> {
+    fn drop(&mut self) {
+        *self.0.socket.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
 }
 
 /// What ended a wait.
@@ -30,7 +44,8 @@ impl StopSignal {
     /// # Errors
     /// When the process has no descriptors left.
     pub fn new() -> io::Result<StopSignal> {
-        Ok(StopSignal { requested: AtomicBool::new(false), wake: eventfd(0, EventfdFlags::CLOEXEC)? })
+        let wake = eventfd(0, EventfdFlags::CLOEXEC)?;
+        Ok(StopSignal { requested: AtomicBool::new(false), wake, socket: Mutex::default() })
     }
 
     /// Requests the stop.
@@ -38,6 +53,25 @@ impl StopSignal {
         self.requested.store(true, Ordering::Release);
         // It stays readable, so that each later wait ends at once too.
         let _ = rustix::io::write(&self.wake, &1u64.to_ne_bytes());
+        if let Some(socket) = &*self.socket.lock().unwrap_or_else(PoisonError::into_inner) {
+            // Fails when the connection has ended, and then nobody waits on it.
+            let _ = rustix::net::shutdown(socket, Shutdown::Read);
+        }
+    }
+
+    /// As long as the answer is held, the request shuts `socket` down for reading, which ends a read that waits there.
+    ///
+    /// # Errors
+    /// When the process has no descriptors left.
+    pub fn shuts_down(&self, socket: BorrowedFd<'_>) -> io::Result<ShutsDown<'_>> {
+        let socket = socket.try_clone_to_owned()?;
+        let mut held = self.socket.lock().unwrap_or_else(PoisonError::into_inner);
+        *held = Some(socket);
+        drop(held);
+        if self.is_requested() {
+            self.request(); // It may have come before the socket was known.
+        }
+        Ok(ShutsDown(self))
     }
 
     /// True from the request on.

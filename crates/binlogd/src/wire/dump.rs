@@ -9,10 +9,12 @@ use super::transport::{Deadline, Patience, Transport};
 
 /// The raw stream in both directions after a dump command: framed packets in, acknowledgements out.
 ///
-/// The socket is non-blocking. The usual loop is: while [`pending`](Self::pending) or poll(2) says readable,
-/// [`read`](Self::read); the packets' sequence numbers start at 1.
+/// The socket is non-blocking at first: while [`pending`](Self::pending) or poll(2) says readable, [`read`](Self::read).
+/// After [`set_blocking`](Self::set_blocking) reads wait. The packets' sequence numbers start at 1.
 pub struct DumpStream {
     transport: Transport,
+    /// As the socket has it.
+    read_timeout: Option<Duration>,
     /// Bytes that arrived before the hand-over and were not read yet; empty soon after.
     leftover: Vec<u8>,
 }
@@ -25,7 +27,7 @@ impl fmt::Debug for DumpStream {
 
 impl DumpStream {
     pub(super) fn new(transport: Transport, leftover: Vec<u8>) -> Self {
-        Self { transport, leftover }
+        Self { transport, leftover, read_timeout: None }
     }
 
     /// Reads what is there: `WouldBlock` when nothing is, 0 when the peer has closed the connection (or `buffer` is
@@ -33,6 +35,39 @@ impl DumpStream {
     #[inline]
     pub fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.leftover.is_empty() { self.transport.read(buffer) } else { Ok(self.read_leftover(buffer)) }
+    }
+
+    /// From now on reads wait for bytes, and each single write waits at most `write_timeout`.
+    ///
+    /// # Errors
+    /// As the operating system says.
+    pub fn set_blocking(&mut self, write_timeout: Duration) -> io::Result<()> {
+        self.transport.socket().set_write_timeout(Some(write_timeout))?;
+        self.transport.socket().set_nonblocking(false)
+    }
+
+    /// How long a read that waits may take; `WouldBlock` after it. A system call only when it changes.
+    ///
+    /// # Errors
+    /// When `timeout` is zero.
+    #[inline]
+    pub fn set_read_timeout(&mut self, timeout: Duration) -> io::Result<()> {
+        if self.read_timeout != Some(timeout) {
+            self.transport.socket().set_read_timeout(Some(timeout))?;
+            self.read_timeout = Some(timeout);
+        }
+        Ok(())
+    }
+
+    /// Reads what is there without waiting: `WouldBlock` when nothing is.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn read_now(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.pending() || self.transport.is_readable()? {
+            return self.read(buffer);
+        }
+        Err(io::ErrorKind::WouldBlock.into())
     }
 
     /// Whether [`read`](Self::read) has bytes that poll(2) does not know of: decrypted ones, or some that arrived

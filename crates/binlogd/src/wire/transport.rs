@@ -107,6 +107,24 @@ impl Transport {
         }
     }
 
+    /// The socket below.
+    pub(super) fn socket(&self) -> &TcpStream {
+        match self {
+            Self::Plain(socket) => socket,
+            Self::Tls(stream) => &stream.socket,
+        }
+    }
+
+    /// Whether the socket has bytes now, or an error, or has been closed.
+    pub(super) fn is_readable(&self) -> io::Result<bool> {
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        match poll(&mut [PollFd::new(&self.socket(), PollFlags::IN)], Some(&now)) {
+            Ok(count) => Ok(count > 0),
+            Err(rustix::io::Errno::INTR) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
     /// Whether a read may give bytes without the socket becoming readable.
     pub(super) fn has_buffered(&self) -> bool {
         match self {
