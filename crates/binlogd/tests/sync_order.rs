@@ -1,7 +1,8 @@
 //! `fsync_mode = 1` syncs before it acknowledges, shown by the system calls of the built binary.
 //!
 //! A single client commits one transaction after another, in clear, so that an acknowledgement can be read in the trace.
-//! For each one the checker looks for the fdatasync of the same file that returned 0 before. With `fsync_mode = 0` the
+//! For each one the checker looks for the durable write into the journal, or the fdatasync of the same file, that has
+//! returned before. With `fsync_mode = 0` the
 //! same checker must find acknowledgements that no sync preceded: otherwise it would prove nothing.
 
 mod common;
@@ -162,6 +163,38 @@ fn the_checker_knows_the_right_order_from_the_wrong_ones() {
     assert_eq!(faults(&[MAKE, FOLDER, &short, SYNC, SEND]), missing, "a byte that was not written");
     let padded = SEND.replacen(' ', "    ", 1);
     assert_eq!(faults(&[MAKE, FOLDER, WRITE, &padded]), not_synced(4), "a thread number that strace pads");
+}
+
+/// The journal of the source, and a record of it with 10 bytes for offset 4 of the file.
+const JOURNAL: &str =
+    r#"7 1.1 openat(AT_FDCWD, "journal", O_RDWR|O_DSYNC|O_DIRECT|O_CLOEXEC) = 9</data/d/journal>"#;
+
+fn record(offset: u64, len: u32, written: u64) -> String {
+    let mut bytes = b"binlogdJ".to_vec();
+    bytes.resize(48, 0);
+    bytes.extend_from_slice(&offset.to_le_bytes());
+    bytes.extend_from_slice(&len.to_le_bytes());
+    bytes.extend_from_slice(&[6, 0, 8, 0]);
+    bytes.extend_from_slice(b"0001-ub.000001");
+    let hex: String = bytes.iter().map(|byte| format!("\\x{byte:02x}")).collect();
+    format!(
+        r#"7 1.3 pwritev(9</data/d/journal>, [{{iov_base="{hex}"..., iov_len=4096}}], 1, 4096) = {written}"#
+    )
+}
+
+#[test]
+fn the_checker_knows_what_makes_a_record_of_the_journal_durable() {
+    let made = r"7 1.1 pwritev(8</data/d/0001-u/b.000001>, [], 1, 0) = 4";
+    let not_synced = [Fault::NotSynced { line: 6, position: 14, synced: 4 }];
+    let with = |journal, record: &str| faults(&[MAKE, made, SYNC, FOLDER, journal, record, SEND]);
+    let at_line_7 = |synced| [Fault::NotSynced { line: 7, position: 14, synced }];
+    assert_eq!(with(JOURNAL, &record(4, 10, 4096)), []);
+    assert_eq!(with(JOURNAL, &record(4, 9, 4096)), at_line_7(13), "a byte is missing");
+    assert_eq!(with(JOURNAL, &record(5, 9, 4096)), at_line_7(4), "a hole before it");
+    assert_eq!(with(JOURNAL, &record(4, 10, 80)), at_line_7(4), "not written whole");
+    assert_eq!(with(&JOURNAL.replace("O_DSYNC|", ""), &record(4, 10, 4096)), at_line_7(4));
+    let late = faults(&[MAKE, made, SYNC, FOLDER, JOURNAL, SEND, &record(4, 10, 4096)]);
+    assert_eq!(late, not_synced, "the record after the acknowledgement");
 }
 
 #[test]

@@ -2,7 +2,6 @@
 //!
 //! [`PosixStorage`] is the real one. Tests put a double behind the same trait to fail a chosen write or sync.
 
-use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use std::fmt::Debug;
 use std::fs::{File, OpenOptions};
@@ -100,11 +99,12 @@ impl Storage for PosixStorage {
 
     fn open_synced(&self, path: &Path) -> io::Result<Box<dyn StorageFile>> {
         // O_DSYNC with O_DIRECT is one system call for what are a write, a copy into the page cache and an fdatasync.
-        match open_with(path, OFlags::DSYNC | OFlags::DIRECT) {
+        let open = |flags| OpenOptions::new().read(true).write(true).custom_flags(flags).open(path);
+        match open(libc::O_DSYNC | libc::O_DIRECT) {
             Ok(file) if takes_aligned_blocks(&file) => Ok(Box::new(file)),
+            Err(error) if error.raw_os_error() != Some(libc::EINVAL) => Err(error),
             // Some file systems know no direct output, or ask for larger blocks.
-            Ok(_) | Err(Errno::INVAL) => Ok(Box::new(open_with(path, OFlags::DSYNC)?)),
-            Err(error) => Err(error.into()),
+            _ => Ok(Box::new(open(libc::O_DSYNC)?)),
         }
     }
 
@@ -115,11 +115,6 @@ impl Storage for PosixStorage {
     fn sync_dir(&self, path: &Path) -> io::Result<()> {
         File::open(path)?.sync_all()
     }
-}
-
-fn open_with(path: &Path, flags: OFlags) -> Result<File, Errno> {
-    let flags = OFlags::RDWR | OFlags::CLOEXEC | flags;
-    rustix::fs::open(path, flags, Mode::empty()).map(File::from)
 }
 
 /// Tries the alignment that writes will have with a read, which asks for the same.

@@ -1,7 +1,7 @@
 //! binlogd under strace: what it asks of the operating system and in which order, which is the only proof that a sync
 //! comes before its acknowledgement that does not rest on reading the code.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -97,7 +97,8 @@ pub enum Fault {
 pub struct Verdict {
     /// Acknowledgements that were sent.
     pub acknowledgements: usize,
-    /// Successful calls of fdatasync or fsync on binary logs.
+    /// Successful calls of fdatasync or fsync on binary logs, and records written into a journal that is opened so that
+    /// each write is durable.
     pub syncs: usize,
     /// Binary logs that were made.
     pub files_made: usize,
@@ -105,8 +106,9 @@ pub struct Verdict {
     pub faults: Vec<Fault>,
 }
 
-/// Checks each acknowledgement in a trace: it may only leave when an fdatasync of the file that it names has returned 0,
-/// which began after the bytes up to its position were written.
+/// Checks each acknowledgement in a trace: it may only leave when the bytes up to its position are on stable storage. They
+/// are by an fdatasync of the file that it names, which began after they were written and has returned 0, or by a write
+/// into a journal opened with O_DSYNC, which has returned its whole length and says that it holds them.
 ///
 /// # Errors
 /// When a line cannot be understood, or binlogd writes in a way that the checker does not know: then nothing is proven.
@@ -155,6 +157,8 @@ struct Log {
 struct Checker {
     /// By path.
     logs: HashMap<String, Log>,
+    /// Paths of journals that are open with O_DSYNC.
+    durable: HashSet<String>,
     verdict: Verdict,
 }
 
@@ -202,6 +206,13 @@ impl Checker {
                     self.verdict.files_made += 1;
                 }
             }
+            "openat" | "open" if text.contains("O_DSYNC") && number >= 0 => {
+                self.durable.insert(between(result, '<', '>').ok_or("no path")?.to_owned());
+            }
+            "pwrite64" | "pwritev" | "pwritev2" if self.durable.contains(call.path) && number >= 0 => {
+                let written = quoted(call.arguments).ok_or("no bytes")?;
+                self.journaled(call.path, &written, number.unsigned_abs());
+            }
             "pwrite64" | "pwritev" | "pwritev2" if is_binary_log(call.path) && number >= 0 => {
                 let arguments = text.rsplit_once(") = ").map_or(text, |(arguments, _)| arguments);
                 let offset = arguments.rsplit(", ").next().and_then(|text| text.parse::<u64>().ok());
@@ -216,6 +227,19 @@ impl Checker {
             _ => {}
         }
         Ok(())
+    }
+
+    /// `begin` is the beginning of a record that was written into a journal, `written` bytes of it. Its form is described
+    /// in src/log/journal/record.rs.
+    fn journaled(&mut self, journal: &str, begin: &[u8], written: u64) {
+        let Some((name, offset, len)) = record(begin, written) else { return };
+        let path = Path::new(journal).parent().unwrap_or(Path::new("")).join(name);
+        let log = self.logs.entry(path.to_string_lossy().into_owned()).or_default();
+        // A hole before it would make it worthless.
+        if offset <= log.synced && len > 0 {
+            log.synced = log.synced.max(offset + len);
+            self.verdict.syncs += 1;
+        }
     }
 
     fn synced(&mut self, line: usize, path: &str, succeeded: bool) {
@@ -275,6 +299,20 @@ fn acknowledgement(bytes: &[u8]) -> Option<(u64, String)> {
     let (position, file) = payload.strip_prefix(&[0xEF])?.split_first_chunk::<8>()?;
     let sound = sequence == 0 && length == payload.len();
     sound.then(|| (u64::from_le_bytes(*position), String::from_utf8_lossy(file).into_owned()))
+}
+
+/// Path of the binary log below the source's folder, offset in it and length of the data of a record of a journal; `None`
+/// when it is none or was not written whole.
+fn record(begin: &[u8], written: u64) -> Option<(PathBuf, u64, u64)> {
+    let number = |at: usize, len: usize| {
+        begin.get(at..at + len).map(|bytes| bytes.iter().rev().fold(0, |sum, byte| sum << 8 | u64::from(*byte)))
+    };
+    let (offset, len, timeline, file) = (number(48, 8)?, number(56, 4)?, number(60, 2)?, number(62, 2)?);
+    let names = begin.get(64..64 + (timeline + file) as usize)?;
+    let (timeline, file) = names.split_at_checked(timeline as usize)?;
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).ok();
+    let whole = begin.starts_with(b"binlogdJ") && 64 + names.len() as u64 + len <= written;
+    whole.then_some((Path::new(&text(timeline)?).join(text(file)?), offset, len))
 }
 
 fn is_binary_log(path: &str) -> bool {
