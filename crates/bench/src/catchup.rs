@@ -275,15 +275,9 @@ fn print_speeds(bytes: u64, pullers: &[Puller], pulls: &[Vec<Pull>]) {
 /// Of the pulls in which binlogd was looked at often.
 fn print_progress(pulls: &[Pull]) {
     let progress: Vec<&Progress> = pulls.iter().filter_map(|pull| pull.progress.as_ref()).collect();
-    let rungs: [(&str, fn(&Progress) -> &Samples); 4] = [
-        ("received: bytes read from the socket", |progress| &progress.received),
-        ("written position", |progress| &progress.written),
-        ("durable position", |progress| &progress.durable),
-        ("(between two looks)", |progress| &progress.looks),
-    ];
     println!("Times between advances, in ms\n");
     let mut table = Table::new(&["", "advances a round", "p99", "longest of a round", "longest of all"]);
-    for (name, of) in rungs {
+    let mut row = |name: &str, of: fn(&Progress) -> &Samples| {
         let mut all = Samples::default();
         progress.iter().for_each(|progress| all.extend(of(progress).clone()));
         let longest: Vec<f64> =
@@ -297,6 +291,10 @@ fn print_progress(pulls: &[Pull]) {
             with_spread(&longest, 1),
             format!("{:.1}", all.max / 1000.0),
         ]);
-    }
+    };
+    row("received: bytes read from the socket", |progress| &progress.received);
+    row("written position", |progress| &progress.written);
+    row("durable position", |progress| &progress.durable);
+    row("(between two looks)", |progress| &progress.looks);
     table.print();
 }
