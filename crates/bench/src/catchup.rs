@@ -295,6 +295,7 @@ fn print_progress(pulls: &[Pull]) {
     row("received: bytes read from the socket", |progress| &progress.received);
     row("written position", |progress| &progress.written);
     row("durable position", |progress| &progress.durable);
+    row("durable position, at least", |progress| &progress.durable_at_least);
     row("(between two looks)", |progress| &progress.looks);
     table.print();
 }

@@ -24,6 +24,9 @@ pub struct Progress {
     pub written: Samples,
     /// Times between advances of the durable position; the first is that from the first byte received.
     pub durable: Samples,
+    /// Of `durable`, the part that is certain: until the last look that still saw the old position was asked for. The
+    /// look that sees the new one may itself have been late.
+    pub durable_at_least: Samples,
     /// Times between two looks: what lies between them is not seen.
     pub looks: Samples,
     /// Events stored.
@@ -50,6 +53,7 @@ pub fn follow(
     let (mut looked, mut receiving_since, mut written_after) = (Instant::now(), None, None);
     let mut due = looked;
     loop {
+        let asked = Instant::now();
         let status = client.status()?;
         let now = Instant::now();
         looks.record(now - looked);
@@ -62,10 +66,10 @@ pub fn follow(
         if bytes > 0 {
             let since = *receiving_since.get_or_insert(now);
             if written_after.is_none() {
-                received.look((String::new(), bytes), since, now);
-                written.look(place(&source["positions"]["written"]), since, now);
+                received.look((String::new(), bytes), since, asked, now);
+                written.look(place(&source["positions"]["written"]), since, asked, now);
             }
-            durable.look(place(&source["positions"]["durable"]), since, now);
+            durable.look(place(&source["positions"]["durable"]), since, asked, now);
         }
         if written_after.is_none() && written.is_at(file, position) {
             written_after = Some(now - began);
@@ -77,6 +81,7 @@ pub fn follow(
                 received: received.times,
                 written: written.times,
                 durable: durable.times,
+                durable_at_least: durable.at_least,
                 looks,
                 events: source["counters"]["events"].as_u64().unwrap_or(0),
                 transactions: source["counters"]["transactions"].as_u64().unwrap_or(0),
@@ -103,19 +108,27 @@ fn place(value: &Value) -> (String, u64) {
 struct Rung {
     last: (String, u64),
     advanced: Option<Instant>,
+    /// When the last look began that saw no advance.
+    still: Option<Instant>,
     times: Samples,
+    at_least: Samples,
 }
 
 impl Rung {
-    fn look(&mut self, now_at: (String, u64), since: Instant, now: Instant) {
+    /// A look, `asked` for and answered `now`, saw it at `now_at`; the first byte was seen to have come at `since`.
+    fn look(&mut self, now_at: (String, u64), since: Instant, asked: Instant, now: Instant) {
         let advanced = *self.advanced.get_or_insert(since);
         // What stood there before the first byte came is no advance.
         if now_at != self.last {
             self.last = now_at;
             if now > since {
                 self.times.record(now - advanced);
+                let still = self.still.map(|still| still.saturating_duration_since(advanced));
+                self.at_least.record(still.unwrap_or_default());
             }
-            self.advanced = Some(now);
+            (self.advanced, self.still) = (Some(now), None);
+        } else {
+            self.still = Some(asked);
         }
     }
 
@@ -133,8 +146,9 @@ mod tests {
         let since = Instant::now();
         let at = |milliseconds| since + Duration::from_millis(milliseconds);
         let mut rung = Rung::default();
-        let mut look =
-            |milliseconds, position| rung.look(("a".to_owned(), position), since, at(milliseconds));
+        let mut look = |milliseconds, position| {
+            rung.look(("a".to_owned(), position), since, at(milliseconds), at(milliseconds))
+        };
         look(0, 4);
         look(2, 4);
         look(10, 900);
@@ -143,5 +157,6 @@ mod tests {
         assert!(rung.is_at("a", 1000) && !rung.is_at("b", 1000));
         let percentiles = rung.times.percentiles();
         assert_eq!((percentiles.count, percentiles.p50, percentiles.max), (2, 10_000.0, 60_000.0));
+        assert_eq!(rung.at_least.percentiles().max, 50_000.0);
     }
 }
