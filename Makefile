@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench fuzz kill-loop dist clean-servers
+.PHONY: help demo test check bench bench-catchup bench-many fuzz kill-loop dist clean-servers
 
 help: ## show this menu
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -26,6 +26,17 @@ check: ## formatting, lints, documentation, licences, shell scripts
 bench: ## measure, and print the numbers of docs/benchmarks.md
 	cargo build --release --locked
 	cargo run --release --locked -p binlogd-bench -- all
+
+GIB ?= 2.1
+bench-catchup: ## pull a backlog of GIB (2.1) from a real MySQL, beside other programs
+	@scripts/servers fetch mysql-9.7
+	cargo build --release --locked
+	cargo run --release --locked -p binlogd-bench -- catchup --gib $(GIB)
+
+SOURCES ?= 200
+bench-many: ## acknowledge for SOURCES (200) sources in one process, beside one
+	cargo build --release --locked
+	cargo run --release --locked -p binlogd-bench -- many --sources $(SOURCES)
 
 fuzz: ## feed every parser random input, FUZZ_SECONDS (60) each; needs nightly and cargo-fuzz
 	@scripts/fuzz

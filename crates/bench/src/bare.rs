@@ -22,9 +22,17 @@ const BUFFER_LEN: usize = 1 << 20;
 /// Packet header, status byte, semi-sync bytes, and an event header: all that is looked at.
 const LOOK_LEN: usize = 4 + 3 + 19;
 
+/// Flag of a dump: send what there is, and do not wait for more.
+const NON_BLOCK: u16 = 1;
+
+/// Flag of a dump, see ARCHITECTURE.md.
+const HEARTBEATS_V2: u16 = 2;
+
 /// What an acknowledgement waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Acknowledge {
+    /// Nothing, and what was read is thrown away: what the source and the socket can do.
+    Discard,
     /// Nothing is acknowledged and packets are not even looked at: a copy from socket to file.
     Never,
     /// The write.
@@ -57,27 +65,45 @@ pub struct BareArgs {
     /// `server_id` to register with.
     #[arg(long, default_value_t = 4_000_000)]
     pub server_id: u32,
-    /// File to write to.
+    /// File to write to; not needed for `--acknowledge discard`.
     #[arg(long)]
-    pub out: PathBuf,
+    pub out: Option<PathBuf>,
     /// What an acknowledgement waits for.
     #[arg(long, value_enum, default_value = "synced")]
     pub acknowledge: Acknowledge,
     /// Sync after so many milliseconds, beside what acknowledgements need; 0 for never.
     #[arg(long, default_value_t = 0)]
     pub sync_interval_ms: u64,
+    /// Ask for what the source has now, and end when it has all been received.
+    #[arg(long)]
+    pub to_the_end: bool,
+}
+
+impl BareArgs {
+    /// Whether packets are looked at and acknowledged.
+    fn acknowledges(&self) -> bool {
+        matches!(self.acknowledge, Acknowledge::Written | Acknowledge::Synced)
+    }
 }
 
 /// Receives until the source closes the connection, and prints the times from the arrival of a request to the leaving
-/// of its acknowledgement, as JSON.
+/// of its acknowledgement, and how many bytes were received, as JSON.
 ///
 /// # Errors
 /// When something fails; the end of the connection is none.
 pub fn run(args: &BareArgs) -> anyhow::Result<()> {
     let stream = connect(args)?;
-    let mut out = File::create(&args.out).with_context(|| format!("cannot create {}", args.out.display()))?;
-    let samples = receive(stream, &mut out, args)?;
-    println!("{}", samples.percentiles().to_json());
+    let mut out = match (&args.out, args.acknowledge) {
+        (_, Acknowledge::Discard) => None,
+        (None, _) => bail!("--out is missing: name the file to write to, or say --acknowledge discard"),
+        (Some(path), _) => {
+            Some(File::create(path).with_context(|| format!("cannot create {}", path.display()))?)
+        }
+    };
+    let (samples, bytes) = receive(stream, out.as_mut(), args)?;
+    let mut result = samples.percentiles().to_json();
+    result["bytes"] = bytes.into();
+    println!("{result}");
     Ok(())
 }
 
@@ -94,21 +120,23 @@ fn connect(args: &BareArgs) -> anyhow::Result<DumpStream> {
     connection.query("SET @master_heartbeat_period = 5000000000, @source_heartbeat_period = 5000000000")?;
     connection.query("SET @master_binlog_checksum = 'CRC32', @source_binlog_checksum = 'CRC32'")?;
     connection.query("SET @mariadb_slave_capability = 4")?;
-    if args.acknowledge != Acknowledge::Never {
+    if args.acknowledges() {
         connection.query("SET @rpl_semi_sync_slave = 1, @rpl_semi_sync_replica = 1")?;
     }
     connection.command(&command::register_replica(args.server_id, "bare", 0))?;
-    Ok(connection.start_dump(&command::binlog_dump(
-        args.position,
-        2,
-        args.server_id,
-        args.file.as_bytes(),
-    ))?)
+    let flags = HEARTBEATS_V2 | if args.to_the_end { NON_BLOCK } else { 0 };
+    let dump = command::binlog_dump(args.position, flags, args.server_id, args.file.as_bytes());
+    // A source that does not wait closes the connection at the end, so that no packet needs to be looked at to see it.
+    Ok(connection.start_dump(&dump)?)
 }
 
-fn receive(mut stream: DumpStream, out: &mut File, args: &BareArgs) -> anyhow::Result<Samples> {
+fn receive(
+    mut stream: DumpStream,
+    mut out: Option<&mut File>,
+    args: &BareArgs,
+) -> anyhow::Result<(Samples, u64)> {
     let mut buffer = vec![0; BUFFER_LEN];
-    let mut leftover = 0;
+    let (mut leftover, mut bytes) = (0, 0);
     while stream.pending() {
         leftover += stream.read(&mut buffer[leftover..])?;
     }
@@ -122,11 +150,12 @@ fn receive(mut stream: DumpStream, out: &mut File, args: &BareArgs) -> anyhow::R
     loop {
         let read = if leftover > 0 { std::mem::take(&mut leftover) } else { socket.read(&mut buffer)? };
         if read == 0 {
-            return Ok(samples);
+            return Ok((samples, bytes));
         }
+        bytes += read as u64;
         let arrived = Instant::now();
-        let wanted =
-            if args.acknowledge == Acknowledge::Never { None } else { packets.look(&buffer[..read])? };
+        let Some(out) = out.as_deref_mut() else { continue };
+        let wanted = if args.acknowledges() { packets.look(&buffer[..read])? } else { None };
         out.write_all(&buffer[..read])?;
         if let Some(position) = wanted {
             if args.acknowledge == Acknowledge::Synced {

@@ -3,8 +3,11 @@
 use crate::acknowledge::{self, AckArgs};
 use crate::bare::{self, BareArgs};
 use crate::bulk::{self, BulkArgs};
+use crate::catchup::{self, CatchupArgs};
 use crate::clients::{self, ClientsArgs};
 use crate::machine;
+use crate::many::{self, ManyArgs};
+use crate::many_load::{self, ManyLoadArgs};
 use crate::memory::{self, MemoryArgs};
 use anyhow::bail;
 use clap::{Parser, Subcommand};
@@ -26,6 +29,15 @@ enum Verb {
     Clients(ClientsArgs),
     /// Bytes a second of a backlog.
     Bulk(BulkArgs),
+    /// Seconds for a backlog on a real source, beside other programs, and stalls on the way.
+    #[command(mut_arg("rounds", |arg| arg.default_value("5")))]
+    Catchup(CatchupArgs),
+    /// Latency and memory with many sources in one process, beside one.
+    #[command(mut_arg("rounds", |arg| arg.default_value("3")))]
+    Many(ManyArgs),
+    /// The sources of `many`, which starts it.
+    #[command(hide = true)]
+    ManyLoad(ManyLoadArgs),
     /// Resident memory in a steady stream.
     Memory(MemoryArgs),
     /// All of them, with their defaults.
@@ -59,6 +71,9 @@ pub fn main() -> anyhow::Result<()> {
         Verb::Ack(args) => begin(&args.common).and_then(|()| acknowledge::run(&args)),
         Verb::Clients(args) => begin(&args.common).and_then(|()| clients::run(&args)),
         Verb::Bulk(args) => begin(&args.common).and_then(|()| bulk::run(&args)),
+        Verb::Catchup(args) => begin(&args.common).and_then(|()| catchup::run(&args)),
+        Verb::Many(args) => begin(&args.common).and_then(|()| many::run(&args)),
+        Verb::ManyLoad(args) => many_load::run(&args),
         Verb::Memory(args) => begin(&args.common).and_then(|()| memory::run(&args)),
     }
 }

@@ -2,7 +2,8 @@
 
 use crate::cli::Common;
 use crate::load::Clients;
-use crate::receiver::{Kind, Memory, Receiver};
+use crate::process::Memory;
+use crate::receiver::{Kind, Receiver};
 use crate::statistics::{Table, median};
 use anyhow::Context;
 use scripted_source::{Script, ScriptedSource};

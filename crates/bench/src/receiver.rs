@@ -1,6 +1,7 @@
 //! A program under test: its start, its processor time and memory, its end.
 
 use crate::bare::Acknowledge;
+use crate::process::{self, Memory};
 use crate::statistics::Percentiles;
 use anyhow::{Context, bail};
 use clap::ValueEnum;
@@ -41,6 +42,7 @@ impl fmt::Display for Kind {
                 f.write_str("copy, never synced")
             }
             Kind::Bare { acknowledge: Acknowledge::Never, .. } => f.write_str("copy, synced each second"),
+            Kind::Bare { acknowledge: Acknowledge::Discard, .. } => f.write_str("discard"),
             Kind::Bare { acknowledge: Acknowledge::Written, .. } => f.write_str("bare: write, ack"),
             Kind::Bare { acknowledge: Acknowledge::Synced, .. } => f.write_str("bare: write, fdatasync, ack"),
         }
@@ -53,17 +55,6 @@ pub struct Receiver {
     kind: Kind,
     child: Child,
     dir: tempfile::TempDir,
-}
-
-/// Memory of a process in KiB.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Memory {
-    /// Resident now (VmRSS).
-    pub resident: u64,
-    /// The most that was ever resident (VmHWM).
-    pub highest: u64,
-    /// Of `resident`, what is the process's own and not a mapped file (RssAnon).
-    pub anonymous: u64,
 }
 
 impl Receiver {
@@ -125,18 +116,17 @@ impl Receiver {
         }
     }
 
+    /// Its number as a process.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Processor time that it has used, user and system, in seconds. The kernel counts it in hundredths.
     ///
     /// # Errors
     /// When the process is gone.
     pub fn processor_seconds(&self) -> anyhow::Result<f64> {
-        const TICKS_PER_SECOND: f64 = 100.0;
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
-        // The name in brackets may hold blanks; utime and stime are fields 14 and 15.
-        let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
-        let ticks =
-            |index: usize| fields.get(index).and_then(|field| field.parse::<f64>().ok()).unwrap_or(0.0);
-        Ok((ticks(11) + ticks(12)) / TICKS_PER_SECOND)
+        process::processor_seconds(self.pid())
     }
 
     /// Its memory.
@@ -144,12 +134,7 @@ impl Receiver {
     /// # Errors
     /// When the process is gone.
     pub fn memory(&self) -> anyhow::Result<Memory> {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
-        let field = |name: &str| {
-            let line = status.lines().find(|line| line.starts_with(name));
-            line.and_then(|line| line.split_whitespace().nth(1)?.parse().ok()).unwrap_or(0)
-        };
-        Ok(Memory { resident: field("VmRSS:"), highest: field("VmHWM:"), anonymous: field("RssAnon:") })
+        process::memory(self.pid())
     }
 
     /// The only source in binlogd's own status.

@@ -1,0 +1,149 @@
+//! A backlog on a real source: binary log files of ordinary row events, as sysbench makes them.
+//!
+//! Nine tenths of the bytes are transactions that update 400 rows of sysbench's table, in events of up to 8 KiB (the
+//! server's `binlog_row_event_max_size`); one tenth are sysbench's oltp_write_only: two updates, a delete and an insert
+//! of one row each, in events of a few hundred bytes.
+
+use crate::source_server::{SourceFile, SourceServer};
+use anyhow::bail;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+/// Account that every receiver uses; it has no password.
+pub const USER: &str = "bench";
+
+/// Options for a source that makes a log quickly. Nothing of it has to survive a crash.
+const OPTIONS: [&str; 7] = [
+    "--sync-binlog=0",
+    "--innodb-flush-log-at-trx-commit=0",
+    "--innodb-doublewrite=OFF",
+    "--innodb-buffer-pool-size=512M",
+    "--innodb-redo-log-capacity=1G",
+    "--binlog-cache-size=4M",
+    "--max-binlog-size=256M",
+];
+
+/// Clients that write at once, each in its own rows.
+const CLIENTS: usize = 2;
+
+/// Rows of each client.
+const ROWS: usize = 20_000;
+
+/// What a client runs at once: about 17 MiB of log.
+const LARGE_TRANSACTIONS: usize = 100;
+const SMALL_TRANSACTIONS: usize = 1000;
+
+/// Longest time in which the log may stay as long as it is.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Table and procedures, of `@rows` rows. The columns are sysbench's.
+const SCHEMA: &str = "
+CREATE DATABASE bench//
+CREATE USER bench@'%'//
+GRANT REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO bench@'%'//
+USE bench//
+CREATE TABLE sbtest1 (
+  id INT NOT NULL PRIMARY KEY, k INT NOT NULL, c CHAR(120) NOT NULL, pad CHAR(60) NOT NULL, KEY k_1 (k)
+) ENGINE=InnoDB//
+SET SESSION cte_max_recursion_depth = 1000000//
+INSERT INTO sbtest1
+  WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < @rows)
+  SELECT i, i * 7919 % @rows, RPAD(CONCAT(SHA2(i, 256), '-', SHA2(-i, 256)), 119, '0'), LEFT(SHA2(i, 256), 59) FROM n//
+CREATE PROCEDURE small(transactions INT, first INT, count INT)
+BEGIN
+  DECLARE i, a, b, d INT DEFAULT 0;
+  WHILE i < transactions DO
+    SET a = first + FLOOR(RAND() * count), b = first + FLOOR(RAND() * count), d = first + FLOOR(RAND() * count);
+    START TRANSACTION;
+    UPDATE sbtest1 SET k = k + 1 WHERE id = a;
+    UPDATE sbtest1 SET c = RPAD(CONCAT(SHA2(RAND(), 256), '-', SHA2(i, 256)), 119, '1') WHERE id = b;
+    DELETE FROM sbtest1 WHERE id = d;
+    INSERT INTO sbtest1 VALUES
+      (d, i, RPAD(CONCAT(SHA2(RAND(), 256), '-', SHA2(i, 256)), 119, '2'), LEFT(SHA2(i, 256), 59));
+    COMMIT;
+    SET i = i + 1;
+  END WHILE;
+END//
+CREATE PROCEDURE large(transactions INT, first INT, count INT)
+BEGIN
+  DECLARE i, a INT DEFAULT 0;
+  WHILE i < transactions DO
+    SET a = first + FLOOR(RAND() * (count - 400));
+    UPDATE sbtest1 SET c = LEFT(CONCAT(SHA2(RAND(), 256), '-', c), 119) WHERE id BETWEEN a AND a + 399;
+    SET i = i + 1;
+  END WHILE;
+END//
+";
+
+/// A source with its backlog. It writes nothing more.
+#[derive(Debug)]
+pub struct Backlog {
+    /// The source.
+    pub server: SourceServer,
+    /// Its files, oldest first.
+    pub files: Vec<SourceFile>,
+}
+
+impl Backlog {
+    /// Starts a server in `dir` and makes at least `bytes` bytes of log.
+    ///
+    /// # Errors
+    /// When the server does not do its work, or has semi-sync switched on.
+    pub fn make(script: &Path, server: &str, dir: &Path, bytes: u64) -> anyhow::Result<Backlog> {
+        let mut server = SourceServer::start(script, server, dir, &OPTIONS)?;
+        server.query(&format!("SET @rows = {}//{SCHEMA}", CLIENTS * ROWS))?;
+        let mut grown = (0, Instant::now());
+        loop {
+            let len = len(&server.log_files()?);
+            if len >= bytes {
+                break;
+            }
+            if len > grown.0 {
+                grown = (len, Instant::now());
+            } else if grown.1.elapsed() > PATIENCE {
+                bail!("the source's log has stayed at {len} of {bytes} bytes for {PATIENCE:?}");
+            }
+            write(&server)?;
+        }
+        server.restart()?;
+        for name in ["rpl_semi_sync_source_enabled", "rpl_semi_sync_master_enabled"] {
+            if server.variable(name)? == "ON" {
+                bail!("{name} is ON: the backlog is to be pulled without semi-sync; switch it off");
+            }
+        }
+        Ok(Backlog { files: server.log_files()?, server })
+    }
+
+    /// Bytes of all files.
+    pub fn len(&self) -> u64 {
+        len(&self.files)
+    }
+
+    /// Never true: a source has a file.
+    pub fn is_empty(&self) -> bool {
+        self.files.is_empty()
+    }
+}
+
+fn len(files: &[SourceFile]) -> u64 {
+    files.iter().map(|file| file.len).sum()
+}
+
+/// Lets every client run its share once.
+fn write(server: &SourceServer) -> anyhow::Result<()> {
+    let mut clients = Vec::new();
+    for client in 0..CLIENTS {
+        let first = client * ROWS + 1;
+        let sql = format!(
+            "CALL small({SMALL_TRANSACTIONS}, {first}, {ROWS}); CALL large({LARGE_TRANSACTIONS}, {first}, {ROWS})"
+        );
+        clients.push(server.client().args(["bench", "-e", &sql]).stdin(Stdio::null()).spawn()?);
+    }
+    for mut client in clients {
+        if !client.wait()?.success() {
+            bail!("a client that makes the backlog failed: see its message above");
+        }
+    }
+    Ok(())
+}
