@@ -166,7 +166,7 @@ fn unpack(stream: &[u8], semi_sync: bool, capacity: usize, reads: &[usize]) -> (
             assert!(consumed <= end - start, "{consumed} bytes consumed of {}", end - start);
             match frame {
                 Frame::End => return (taken, End::GoodOrder),
-                Frame::SourceError(error) => return (taken, End::Source(error)),
+                Frame::SourceError(error) => return (taken, End::Source(*error)),
                 Frame::EmptyPacket => {
                     let last = taken.last().expect("an event that it ends");
                     assert_eq!(last.len, last.announced, "an empty packet in the middle of an event");

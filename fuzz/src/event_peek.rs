@@ -109,7 +109,7 @@ fn boundaries(
     };
     assert_eq!(step.boundary, whole.is_outside());
     assert!(step.boundary || !step.transaction);
-    assert!(step.transaction || step.committed.is_none());
+    assert_eq!(whole.committed(), peeked.committed());
     assert!(!step.abandoned || !before);
 }
 

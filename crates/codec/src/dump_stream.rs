@@ -50,7 +50,7 @@ pub enum Frame<'a> {
     /// The source ended the dump in good order (an EOF packet).
     End,
     /// The source ended the dump with an error.
-    SourceError(ErrPacket),
+    SourceError(Box<ErrPacket>),
 }
 
 /// The peer's fault: bytes that cannot be a binlog dump.
@@ -157,7 +157,7 @@ impl DumpFramer {
             Some(0) => {}
             Some(&packet::ERR) => {
                 let error = ErrPacket::parse(payload).map_err(|_| FrameError::Short(payload.len()))?;
-                return Ok(Some((PACKET_HEADER_LEN + payload.len(), Frame::SourceError(error))));
+                return Ok(Some((PACKET_HEADER_LEN + payload.len(), Frame::SourceError(error.into()))));
             }
             Some(&packet::EOF) if payload_len < 9 => return Ok(Some((whole, Frame::End))),
             Some(other) => return Err(FrameError::Status(*other)),

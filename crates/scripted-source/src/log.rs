@@ -331,7 +331,9 @@ mod tests {
                 let step = tracker.advance(&header, &bytes[..bytes.len() - 4], position, end).unwrap();
                 assert!(!step.abandoned);
                 transactions += usize::from(step.transaction);
-                if let Some(id) = step.committed {
+                if step.transaction
+                    && let Some(id) = tracker.committed()
+                {
                     last = id.to_string();
                 }
                 position = end;

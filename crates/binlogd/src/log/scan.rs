@@ -310,7 +310,9 @@ fn note(
         _ => {}
     }
     let step = tracker.advance(header, event, at, end)?;
-    if let Some(id) = step.committed {
+    if step.transaction
+        && let Some(id) = tracker.committed()
+    {
         // MariaDB allows numbers out of order unless gtid_strict_mode is on, so only MySQL's can repeat wrongly.
         if matches!(id, TransactionId::Mysql(_)) && scan.gtids.contains(&id) {
             scan.repeated_gtids += 1;

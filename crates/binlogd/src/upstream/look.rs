@@ -52,7 +52,7 @@ pub fn look(
                         return Ok(Look { file, format });
                     }
                 }
-                Frame::SourceError(error) => return Err(error.into()),
+                Frame::SourceError(error) => return Err((*error).into()),
                 Frame::Part { .. } | Frame::EmptyPacket | Frame::End => {
                     return Err(protocol("the dump has no beginning".to_owned()));
                 }

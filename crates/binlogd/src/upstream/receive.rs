@@ -216,7 +216,7 @@ impl Session<'_> {
                     }
                 }
                 Frame::EmptyPacket => {}
-                Frame::SourceError(error) => return Err(SessionError::Source(error)),
+                Frame::SourceError(error) => return Err(SessionError::Source(*error)),
                 Frame::End => return Err(SessionError::EndOfDump),
             }
             self.buffer.start = end;

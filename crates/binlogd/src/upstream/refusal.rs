@@ -73,10 +73,16 @@ pub struct OtherFile {
 /// Why an event is not admitted.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Refusal {
-    /// See [`PeerError`].
+    /// See [`PeerError`]. In a box, so that the answer to each event is small.
     #[error(transparent)]
-    Peer(#[from] PeerError),
+    Peer(Box<PeerError>),
     /// See [`OtherFile`].
     #[error(transparent)]
     OtherFile(#[from] OtherFile),
+}
+
+impl From<PeerError> for Refusal {
+    fn from(error: PeerError) -> Refusal {
+        Refusal::Peer(Box::new(error))
+    }
 }

@@ -143,7 +143,7 @@ impl<'a> Sink<'a> {
         if first {
             let header = EventHeader::parse(bytes).map_err(|error| {
                 let at = self.cursor.position().unwrap_or_else(|| Position::new("(no file yet)", 0));
-                Refusal::Peer(PeerError::Event { event_type: EventType(0), at, error })
+                Refusal::from(PeerError::Event { event_type: EventType(0), at, error })
             })?;
             let (checksum, store) = self.cursor.begin_large(&header)?;
             self.large = Some(Large { header, checksum, store });
@@ -161,7 +161,7 @@ impl<'a> Sink<'a> {
         let Large { header, checksum, .. } = self.large.take().expect("it was there a moment ago");
         if let Err(error) = checksum.finish() {
             let at = self.cursor.position().unwrap_or_else(|| Position::new("(no file yet)", 0));
-            let refusal = Refusal::Peer(PeerError::Event { event_type: header.event_type, at, error });
+            let refusal = Refusal::from(PeerError::Event { event_type: header.event_type, at, error });
             self.count_refusal(&refusal);
             return Err(refusal.into());
         }
@@ -189,7 +189,9 @@ impl<'a> Sink<'a> {
                 self.file_begins_with(event_type, event);
             }
         }
-        if let Some(id) = step.committed {
+        if step.transaction
+            && let Some(id) = self.cursor.committed()
+        {
             // A stream of one source cannot mix the two kinds of GTID, and if it did the bytes would still be right.
             let _ = self.unsynced.insert(id);
             if self.semi_sync {

@@ -22,15 +22,13 @@ pub struct Step {
     pub abandoned: bool,
     /// The position after the event is a boundary.
     pub boundary: bool,
-    /// The event ended a transaction.
+    /// The event ended a transaction; [`BoundaryTracker::committed`] says which.
     pub transaction: bool,
-    /// Identifier of the transaction that the event ended, if it has one.
-    pub committed: Option<TransactionId>,
 }
 
 impl Step {
-    const INSIDE: Step = Step { abandoned: false, boundary: false, transaction: false, committed: None };
-    const OUTSIDE: Step = Step { abandoned: false, boundary: true, transaction: false, committed: None };
+    const INSIDE: Step = Step { abandoned: false, boundary: false, transaction: false };
+    const OUTSIDE: Step = Step { abandoned: false, boundary: true, transaction: false };
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,6 +48,8 @@ pub struct BoundaryTracker {
     /// Where the open transaction ends, by its own word.
     expected_end: Option<u64>,
     id: Option<TransactionId>,
+    /// `id` of the transaction that was ended last.
+    committed: Option<TransactionId>,
 }
 
 impl Default for BoundaryTracker {
@@ -61,12 +61,18 @@ impl Default for BoundaryTracker {
 impl BoundaryTracker {
     /// A machine at a boundary.
     pub fn new() -> BoundaryTracker {
-        BoundaryTracker { state: State::Outside, expected_end: None, id: None }
+        BoundaryTracker { state: State::Outside, expected_end: None, id: None, committed: None }
     }
 
     /// True when the last position is a boundary.
     pub fn is_outside(&self) -> bool {
         self.state == State::Outside
+    }
+
+    /// Identifier of the transaction that was ended last, if it has one: that of the last event when its [`Step`] says
+    /// that it ended one. It is not in the step, which is made and moved for each event and had better be small.
+    pub fn committed(&self) -> Option<TransactionId> {
+        self.committed
     }
 
     /// Takes one event. `event` is the whole event without its checksum, or at least its first
@@ -113,14 +119,14 @@ impl BoundaryTracker {
             state: if gtid.mariadb && !gtid.standalone { State::Open } else { State::Opened },
             expected_end: expected_end.filter(|expected| *expected > end),
             id: gtid.id,
+            committed: None,
         };
         Ok(Step { abandoned, ..Step::INSIDE })
     }
 
     fn close(&mut self) -> Step {
-        let committed = self.id;
-        *self = BoundaryTracker::new();
-        Step { abandoned: false, boundary: true, transaction: true, committed }
+        *self = BoundaryTracker { committed: self.id, ..BoundaryTracker::new() };
+        Step { abandoned: false, boundary: true, transaction: true }
     }
 
     fn by_grammar(&mut self, event_type: EventType, event: &[u8]) -> Step {
@@ -293,9 +299,8 @@ mod tests {
         let mut s = Script::new();
         s.gtid(9, (HEADER_LEN + 100) as u64 + (HEADER_LEN + 8) as u64);
         assert!(!s.event(EventType::TRANSACTION_PAYLOAD, &[0; 100]).boundary);
-        let end = s.event(EventType(99), &[0; 8]);
-        assert!(end.transaction);
-        assert_eq!(end.committed.unwrap().to_string(), "abababab-abab-abab-abab-abababababab:9");
+        assert!(s.event(EventType(99), &[0; 8]).transaction);
+        assert_eq!(s.tracker.committed().unwrap().to_string(), "abababab-abab-abab-abab-abababababab:9");
     }
 
     #[test]
@@ -320,7 +325,8 @@ mod tests {
     fn mariadb_standalone_and_grouped() {
         let mut s = Script::new();
         s.mariadb_gtid(1, true);
-        assert_eq!(s.query("CREATE TABLE t (a int)").committed.unwrap().to_string(), "0-1-1");
+        assert!(s.query("CREATE TABLE t (a int)").transaction);
+        assert_eq!(s.tracker.committed().unwrap().to_string(), "0-1-1");
         s.mariadb_gtid(2, false);
         assert!(!s.query("INSERT INTO t VALUES (1)").boundary);
         assert!(!s.event(EventType::MARIADB_QUERY_COMPRESSED, &[]).boundary);
@@ -336,7 +342,7 @@ mod tests {
         s.mariadb_gtid(1, false);
         s.event(EventType::WRITE_ROWS, &[]);
         let step = s.event(EventType::FORMAT_DESCRIPTION, &[0; 80]);
-        assert_eq!(step, Step { abandoned: true, boundary: true, transaction: false, committed: None });
+        assert_eq!(step, Step { abandoned: true, boundary: true, transaction: false });
     }
 
     #[test]

@@ -60,18 +60,6 @@ pub struct Record<'a> {
     pub data: &'a [u8],
 }
 
-impl Record<'_> {
-    /// Length of the record without the zeros at its end.
-    pub fn len(&self) -> usize {
-        head_len(self.timeline, self.file) + self.data.len()
-    }
-
-    /// Blocks that the record takes.
-    pub fn blocks(&self) -> usize {
-        self.len().div_ceil(BLOCK)
-    }
-}
-
 /// Bytes before the data of a record.
 pub fn head_len(timeline: &str, file: &str) -> usize {
     HEAD + timeline.len() + file.len()
@@ -211,7 +199,6 @@ mod tests {
         let read = read(&bytes, &ID).unwrap();
         assert_eq!((read.sequence, read.needed_from, read.offset), (3, 2, 300));
         assert_eq!((read.timeline, read.file, read.data), ("0001-u", "b.000001", &b"some bytes"[..]));
-        assert_eq!(read.blocks(), 1);
         assert_eq!(super::read(&bytes, &[8; 16]), None, "a record of another journal");
     }
 
