@@ -14,6 +14,7 @@
 //! | `load.rs` | what the scripted source does: ping-pong, a pool of clients |
 //! | `bulk_load.rs` | the scripted source in a hurry |
 //! | `acknowledge.rs`, `clients.rs`, `bulk.rs`, `memory.rs` | the benchmarks |
+//! | `semisync/` | the whole system on real servers |
 //! | `statistics.rs` | percentiles, medians, tables |
 
 pub mod acknowledge;
@@ -27,4 +28,5 @@ pub mod load;
 pub mod machine;
 pub mod memory;
 pub mod receiver;
+pub mod semisync;
 pub mod statistics;

@@ -130,13 +130,7 @@ impl Receiver {
     /// # Errors
     /// When the process is gone.
     pub fn processor_seconds(&self) -> anyhow::Result<f64> {
-        const TICKS_PER_SECOND: f64 = 100.0;
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
-        // The name in brackets may hold blanks; utime and stime are fields 14 and 15.
-        let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
-        let ticks =
-            |index: usize| fields.get(index).and_then(|field| field.parse::<f64>().ok()).unwrap_or(0.0);
-        Ok((ticks(11) + ticks(12)) / TICKS_PER_SECOND)
+        processor_seconds_of(self.child.id())
     }
 
     /// Its memory.
@@ -144,12 +138,7 @@ impl Receiver {
     /// # Errors
     /// When the process is gone.
     pub fn memory(&self) -> anyhow::Result<Memory> {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
-        let field = |name: &str| {
-            let line = status.lines().find(|line| line.starts_with(name));
-            line.and_then(|line| line.split_whitespace().nth(1)?.parse().ok()).unwrap_or(0)
-        };
-        Ok(Memory { resident: field("VmRSS:"), highest: field("VmHWM:"), anonymous: field("RssAnon:") })
+        memory_of(self.child.id())
     }
 
     /// The only source in binlogd's own status.
@@ -189,6 +178,32 @@ impl Receiver {
         self.child.wait()?;
         Ok(Percentiles::from_json(&serde_json::from_str(&printed).context("what the bare receiver printed")?))
     }
+}
+
+/// Processor time that the process `pid` has used, user and system, in seconds. The kernel counts it in hundredths.
+///
+/// # Errors
+/// When the process is gone.
+pub fn processor_seconds_of(pid: u32) -> anyhow::Result<f64> {
+    const TICKS_PER_SECOND: f64 = 100.0;
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    // The name in brackets may hold blanks; utime and stime are fields 14 and 15.
+    let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+    let ticks = |index: usize| fields.get(index).and_then(|field| field.parse::<f64>().ok()).unwrap_or(0.0);
+    Ok((ticks(11) + ticks(12)) / TICKS_PER_SECOND)
+}
+
+/// Memory of the process `pid`.
+///
+/// # Errors
+/// When the process is gone.
+pub fn memory_of(pid: u32) -> anyhow::Result<Memory> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let field = |name: &str| {
+        let line = status.lines().find(|line| line.starts_with(name));
+        line.and_then(|line| line.split_whitespace().nth(1)?.parse().ok()).unwrap_or(0)
+    };
+    Ok(Memory { resident: field("VmRSS:"), highest: field("VmHWM:"), anonymous: field("RssAnon:") })
 }
 
 impl Drop for Receiver {
