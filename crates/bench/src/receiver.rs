@@ -130,7 +130,13 @@ impl Receiver {
     /// # Errors
     /// When the process is gone.
     pub fn processor_seconds(&self) -> anyhow::Result<f64> {
-        processor_seconds_of(self.child.id())
+        const TICKS_PER_SECOND: f64 = 100.0;
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
+        // The name in brackets may hold blanks; utime and stime are fields 14 and 15.
+        let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+        let ticks =
+            |index: usize| fields.get(index).and_then(|field| field.parse::<f64>().ok()).unwrap_or(0.0);
+        Ok((ticks(11) + ticks(12)) / TICKS_PER_SECOND)
     }
 
     /// Its memory.
@@ -178,19 +184,6 @@ impl Receiver {
         self.child.wait()?;
         Ok(Percentiles::from_json(&serde_json::from_str(&printed).context("what the bare receiver printed")?))
     }
-}
-
-/// Processor time that the process `pid` has used, user and system, in seconds. The kernel counts it in hundredths.
-///
-/// # Errors
-/// When the process is gone.
-pub fn processor_seconds_of(pid: u32) -> anyhow::Result<f64> {
-    const TICKS_PER_SECOND: f64 = 100.0;
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
-    // The name in brackets may hold blanks; utime and stime are fields 14 and 15.
-    let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
-    let ticks = |index: usize| fields.get(index).and_then(|field| field.parse::<f64>().ok()).unwrap_or(0.0);
-    Ok((ticks(11) + ticks(12)) / TICKS_PER_SECOND)
 }
 
 /// Memory of the process `pid`.

@@ -1,10 +1,11 @@
 //! A receiver while it is attached to the source.
 
 use super::configuration::Configuration;
+use super::processor::ProcessorTime;
 use super::replica::Replica;
 use super::source::{Dialect, Place};
 use super::sysbench::{Killed, last_lines};
-use crate::receiver;
+use crate::receiver::{Memory, memory_of};
 use anyhow::{Context, bail};
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -120,11 +121,11 @@ impl Receivers {
         }
     }
 
-    /// Its processor time so far in seconds, and its memory; nothing for nothing.
+    /// Its processor time so far and its memory; nothing for nothing.
     ///
     /// # Errors
     /// When its process is gone; the error holds its last words.
-    pub fn usage(&mut self, attachment: &mut Attachment) -> anyhow::Result<Option<(f64, receiver::Memory)>> {
+    pub fn usage(&mut self, attachment: &mut Attachment) -> anyhow::Result<Option<(ProcessorTime, Memory)>> {
         let pid = match attachment {
             Attachment::Nothing => return Ok(None),
             Attachment::Replica(applying) => self.replica(*applying)?.pid(),
@@ -135,7 +136,7 @@ impl Receivers {
                 child.0.id()
             }
         };
-        Ok(Some((receiver::processor_seconds_of(pid)?, receiver::memory_of(pid)?)))
+        Ok(Some((ProcessorTime::of(pid)?, memory_of(pid)?)))
     }
 
     /// Its last words, for a reason why a cell is invalid.

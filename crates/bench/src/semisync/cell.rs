@@ -59,6 +59,8 @@ pub struct Numbers {
     pub waits: u64,
     /// What they took together, in µs.
     pub wait_us: u64,
+    /// Acknowledgements that the source received.
+    pub acknowledgements: u64,
     /// Commits that the source counts as acknowledged.
     pub yes_tx: u64,
     /// Commits that the source counts as not acknowledged.
@@ -77,9 +79,9 @@ impl Numbers {
         (self.waits > 0).then(|| self.wait_us as f64 / self.waits as f64)
     }
 
-    /// Transactions for each wait of the source.
-    pub fn transactions_a_wait(&self) -> Option<f64> {
-        (self.waits > 0).then(|| self.transactions as f64 / self.waits as f64)
+    /// Transactions for each acknowledgement.
+    pub fn transactions_an_acknowledgement(&self) -> Option<f64> {
+        (self.acknowledgements > 0).then(|| self.transactions as f64 / self.acknowledgements as f64)
     }
 }
 

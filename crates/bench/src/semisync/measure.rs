@@ -32,9 +32,10 @@ pub fn measure(
         Err(error) => return Ok((None, Some(format!("it does not start: {error:#}")))),
     };
     let measured = loaded(stage, setting, configuration, seconds, &mut attachment);
-    stage.receivers.detach(attachment)?;
+    let detached = stage.receivers.detach(attachment);
     stage.source.drop_dumps(&stage.interrupt)?;
-    measured
+    let (numbers, invalid) = measured?;
+    Ok((numbers, invalid.or(detached.err().map(|error| format!("it does not stop: {error:#}")))))
 }
 
 fn loaded(
@@ -78,6 +79,7 @@ fn loaded(
         transactions: outcome.transactions,
         waits: after.waits.saturating_sub(before.waits),
         wait_us: after.wait_us.saturating_sub(before.wait_us),
+        acknowledgements: after.acknowledgements.saturating_sub(before.acknowledgements),
         yes_tx: after.yes_tx.saturating_sub(before.yes_tx),
         no_tx: after.no_tx.saturating_sub(before.no_tx),
         log_bytes: source.log_bytes()?.saturating_sub(log_before),
@@ -88,7 +90,7 @@ fn loaded(
     match (used_before, used) {
         (Some((before, _)), Ok(Some((after, memory)))) => {
             // sysbench connects and prepares its statements first; a receiver has nothing to do then.
-            numbers.cores = Some((after - before) / took.min(seconds as f64));
+            numbers.cores = Some(after.seconds_since(&before) / took.min(seconds as f64));
             numbers.resident_kib = Some(memory.resident);
         }
         (_, Err(error)) => reasons.push(format!("{error:#}")),

@@ -58,11 +58,13 @@ pub struct SemiSync {
     pub waits: u64,
     /// What they took together, in µs.
     pub wait_us: u64,
+    /// Acknowledgements. MySQL does not count them as such; there it asks for one a group, so this is `yes_tx`.
+    pub acknowledgements: u64,
 }
 
 impl SemiSync {
     fn read(rows: &ResultSet, prefix: &str) -> SemiSync {
-        let mut counters = SemiSync::default();
+        let (mut counters, mut counted) = (SemiSync::default(), None);
         for index in 0..rows.rows.len() {
             let name = rows.get(index, "Variable_name").unwrap_or_default().to_ascii_lowercase();
             let value = rows.get(index, "Value").unwrap_or_default();
@@ -72,11 +74,13 @@ impl SemiSync {
                 Some("clients") => counters.clients = number,
                 Some("no_tx") => counters.no_tx = number,
                 Some("yes_tx") => counters.yes_tx = number,
+                Some("get_ack") => counted = Some(number),
                 Some("tx_waits") => counters.waits = number,
                 Some("tx_wait_time") => counters.wait_us = number,
                 _ => {}
             }
         }
+        counters.acknowledgements = counted.unwrap_or(counters.yes_tx);
         counters
     }
 }
