@@ -75,24 +75,29 @@ impl Configuration {
         }
     }
 
-    /// Whether it takes one of the two replica servers.
-    pub fn is_replica(self) -> bool {
-        matches!(
-            self,
-            Configuration::ReplicaUnsynced | Configuration::ReplicaSynced | Configuration::ReplicaApplying
-        )
+    /// The same for receivers whose ratio is a goal: a disk's mood changes within half a minute.
+    fn neighbourhood(self) -> u8 {
+        match self {
+            Configuration::None => 0,
+            Configuration::BareSynced | Configuration::Binlogd1 | Configuration::ReplicaUnsynced => 1,
+            Configuration::ReplicaSynced => 2,
+            Configuration::ReplicaApplying => 3,
+            Configuration::GoMysqlbinlog => 4,
+            Configuration::BareWritten | Configuration::Binlogd0 => 5,
+        }
     }
 }
 
-/// `configurations` in the order of round `round`: each round begins elsewhere and turns round, so that none always
-/// follows the same one.
+/// `configurations`, sorted, in the order of round `round`: each round begins elsewhere, and every second one runs
+/// backwards, so that none always follows the same one. Those of one neighbourhood stay side by side.
 pub fn order(configurations: &[Configuration], round: usize) -> Vec<Configuration> {
-    let mut order = configurations.to_vec();
-    if order.is_empty() {
-        return order;
+    let mut groups: Vec<&[Configuration]> =
+        configurations.chunk_by(|one, other| one.neighbourhood() == other.neighbourhood()).collect();
+    if !groups.is_empty() {
+        let shift = round % groups.len();
+        groups.rotate_left(shift);
     }
-    let len = order.len();
-    order.rotate_left(round * 2 % len);
+    let mut order = groups.concat();
     if round % 2 == 1 {
         order.reverse();
     }
@@ -113,6 +118,14 @@ mod tests {
             sorted.dedup();
             assert_eq!(sorted.len(), Configuration::ALL.len());
             assert!(orders[..index].iter().all(|other| other != one));
+            for pair in [
+                [Configuration::BareSynced, Configuration::Binlogd1],
+                [Configuration::BareWritten, Configuration::Binlogd0],
+                [Configuration::Binlogd1, Configuration::ReplicaUnsynced],
+            ] {
+                let together = |two: &[Configuration]| pair.iter().all(|one| two.contains(one));
+                assert!(one.windows(2).any(together), "{pair:?} in {one:?}");
+            }
         }
         assert!(order(&[], 3).is_empty());
     }
