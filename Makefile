@@ -4,12 +4,13 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench bench-catchup bench-many fuzz kill-loop dist clean-servers
+.PHONY: help demo test check bench bench-catchup bench-many bench-semisync fuzz kill-loop dist clean-servers
 
 help: ## show this menu
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 	@echo
 	@echo "  make demo DEMO_SERVER=mariadb · make fuzz FUZZ_SECONDS=600 · make kill-loop ROUNDS=100 · scripts/demo --help"
+	@echo "  make bench-semisync SEMISYNC_SECONDS=2 SEMISYNC_ROUNDS=5 SEMISYNC_OPTIONS='--threads 8,64'"
 
 demo: ## kill a loaded MySQL and show that binlogd lost nothing
 	@scripts/demo
@@ -37,6 +38,17 @@ SOURCES ?= 200
 bench-many: ## acknowledge for SOURCES (200) sources in one process, beside one
 	cargo build --release --locked
 	cargo run --release --locked -p binlogd-bench -- many --sources $(SOURCES)
+
+SEMISYNC_SECONDS ?= 5
+SEMISYNC_ROUNDS ?= 3
+bench-semisync: ## measure semi-sync on real servers, every receiver in turn
+	@scripts/servers fetch mysql-9.7 mariadb-11.8
+	@scripts/servers sysbench >/dev/null
+	cargo build --release --locked -p binlogd -p binlogd-bench
+	for source in '--server mysql-9.7' '--server mariadb-11.8' '--server mysql-9.7 --relaxed'; do \
+		cargo run --release --locked -p binlogd-bench -- semisync $$source \
+			--seconds $(SEMISYNC_SECONDS) --rounds $(SEMISYNC_ROUNDS) $(SEMISYNC_OPTIONS); \
+	done
 
 fuzz: ## feed every parser random input, FUZZ_SECONDS (60) each; needs nightly and cargo-fuzz
 	@scripts/fuzz

@@ -9,6 +9,7 @@ use crate::machine;
 use crate::many::{self, ManyArgs};
 use crate::many_load::{self, ManyLoadArgs};
 use crate::memory::{self, MemoryArgs};
+use crate::semisync::{self, SemisyncArgs};
 use anyhow::bail;
 use clap::{Parser, Subcommand};
 use std::path::PathBuf;
@@ -42,6 +43,8 @@ enum Verb {
     Memory(MemoryArgs),
     /// All of them, with their defaults.
     All(Common),
+    /// The whole system: real servers, semi-sync, sysbench, and every receiver in turn.
+    Semisync(Box<SemisyncArgs>),
     /// The simplest receiver that keeps semi-sync's promise: the yardstick, usable with any source.
     Bare(BareArgs),
 }
@@ -67,6 +70,9 @@ pub struct Common {
 pub fn main() -> anyhow::Result<()> {
     match Cli::parse().verb {
         Verb::Bare(args) => bare::run(&args),
+        Verb::Semisync(args) => {
+            args.common().map_or(Ok(()), |common| begin(&common)).and_then(|()| semisync::run(&args))
+        }
         Verb::All(common) => all(&common),
         Verb::Ack(args) => begin(&args.common).and_then(|()| acknowledge::run(&args)),
         Verb::Clients(args) => begin(&args.common).and_then(|()| clients::run(&args)),

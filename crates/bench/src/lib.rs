@@ -19,6 +19,7 @@
 //! | `status_client.rs`, `progress.rs` | binlogd's status, and how its positions advance |
 //! | `compare.rs` | whether a copy is right |
 //! | `process.rs` | processor time and memory of a process |
+//! | `semisync/` | the whole system on real servers |
 //! | `statistics.rs` | percentiles, medians, tables |
 
 pub mod acknowledge;
@@ -39,6 +40,7 @@ pub mod memory;
 pub mod process;
 pub mod progress;
 pub mod receiver;
+pub mod semisync;
 pub mod source_server;
 pub mod statistics;
 pub mod status_client;
