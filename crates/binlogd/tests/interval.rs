@@ -65,10 +65,10 @@ fn a_quiet_stream_becomes_durable_within_the_interval() {
                 "{from_written:?} after it was written\n{}",
                 daemon.log()
             );
-            // It is the interval that causes the sync, and nothing before it.
+            // It is the interval that causes the sync: it begins at half of it, so that it ends within the whole.
             assert!(
-                from_insert >= interval,
-                "synced {from_insert:?} after the insert, before the interval was over"
+                from_insert >= interval / 2,
+                "synced {from_insert:?} after the insert, before half of the interval was over"
             );
         }
         let after = daemon.source()["counters"]["syncs"].clone();

@@ -52,7 +52,7 @@ const COUNTERS: [CounterRow; 9] = [
     }),
     ("binlogd_received", Some(Unit::Bytes), "Bytes read from the source's connection", |c| c.bytes_received),
     ("binlogd_written", Some(Unit::Bytes), "Bytes appended to the log", |c| c.bytes_written),
-    ("binlogd_syncs", None, "Completed calls of fdatasync on the log", |c| c.syncs),
+    ("binlogd_syncs", None, "Durable writes of the journal and completed fdatasyncs of the log", |c| c.syncs),
     (
         "binlogd_unexpected_acknowledgement_requests",
         None,
@@ -76,7 +76,7 @@ impl Collector for Scrape {
         histograms(
             &mut encoder,
             "binlogd_sync_latency",
-            "Time of one fdatasync of the log",
+            "Time of one durable write of the journal or fdatasync of the log",
             &sources,
             |source| &source.sync_latency,
         )?;

@@ -1,6 +1,7 @@
 //! The status of a data folder whose daemon does not run.
 
 use crate::log::folder::{source_folders, timelines};
+use crate::log::journal::waiting;
 use crate::log::offline::resume_point;
 use crate::log::timeline::{ServerKind, Timeline};
 use crate::status::{DaemonStatus, GtidTexts, Ladder, LogPosition, NOT_RUNNING, SourceStatus, absolute};
@@ -40,6 +41,7 @@ fn fill(status: &mut SourceStatus, folder: &Path) -> io::Result<()> {
         return Ok(());
     };
     status.timeline = newest.file_name().map(|name| name.to_string_lossy().into_owned());
+    status.state_detail = waiting(folder)?.map(|waiting| waiting.to_string());
     if let Some(point) = resume_point(&newest)? {
         let position = Some(LogPosition::new(point.position.file, point.position.offset));
         status.positions = Ladder {

@@ -2,6 +2,7 @@
 
 use super::{EXIT_OK, EXIT_PROBLEM, style, units, usage_error};
 use crate::log::folder::{is_source_folder, source_folders, timelines};
+use crate::log::journal::waiting;
 use crate::log::timeline::Timeline;
 use crate::log::verify::{FileEnd, FileReport, Progress, TimelineReport, verify_timeline};
 use clap::Args;
@@ -103,6 +104,9 @@ struct SourceReport {
     name: String,
     /// Why its folder cannot be read.
     unreadable: Option<String>,
+    /// What the journal holds and the files lack, if anything. No damage: the next start puts it into them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    journal: Option<String>,
     timelines: Vec<TimelineReport>,
 }
 
@@ -115,7 +119,11 @@ impl SourceReport {
 
 fn verify_source(name: String, folder: &Path, screen: &mut Screen) -> SourceReport {
     screen.line(&style::clean(&name));
-    let mut report = SourceReport { name, unreadable: None, timelines: Vec::new() };
+    let journal = waiting(folder).ok().flatten().map(|waiting| waiting.to_string());
+    if let Some(journal) = &journal {
+        screen.line(&format!("  {journal}"));
+    }
+    let mut report = SourceReport { name, unreadable: None, journal, timelines: Vec::new() };
     match timelines(folder) {
         Ok(found) if found.is_empty() => screen.line("  nothing copied yet"),
         Ok(found) => {

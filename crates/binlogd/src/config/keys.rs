@@ -314,7 +314,7 @@ pub static KEYS: &[Key] = &[
         flag: Some("fsync-mode"),
         kind: Kind::Choice(&[
             ("0", "written: survives a crash of binlogd, not of its machine"),
-            ("1", "synced by fdatasync: survives both"),
+            ("1", "on stable storage: survives both"),
         ]),
         absent: Absent::Default("1"),
         reload: ReloadEffect::Reconnect,

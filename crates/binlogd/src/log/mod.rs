@@ -5,6 +5,7 @@
 //! ```text
 //! <data_dir>/<source>/lock                    one process at a time (flock)
 //! <data_dir>/<source>/replica.toml            the replica UUID and server id that binlogd presents to this source
+//! <data_dir>/<source>/journal                 what was made durable for an acknowledgement, until a sync of its file
 //! <data_dir>/<source>/0001-<server_uuid>/     one folder a timeline, counting up
 //!     mysql-bin.000001 …                      the source's names, the source's bytes
 //!     binlog.index                            the names in order
@@ -13,7 +14,8 @@
 //! ```
 //!
 //! The files are the truth; the index is rebuilt from them where it disagrees. All files but the last are *sealed*:
-//! they never change again.
+//! they never change again. Only the end of the live file may stand in the [`journal`] alone after a crash of the machine;
+//! opening the copy puts it back first.
 //!
 //! # The ladder
 //!
@@ -24,7 +26,8 @@
 //!
 //! # Threads
 //!
-//! Everything here is synchronous and belongs to the one thread that receives from the source. Readers (status, verify)
+//! Everything here is synchronous and belongs to the one thread that receives from the source, but for the fdatasync of
+//! the live file that [`syncer`] makes in the background. Readers (status, verify)
 //! open the files for themselves; they may read a file up to its durable position at any time.
 
 pub mod folder;
@@ -70,11 +73,12 @@ impl fmt::Debug for Position {
     }
 }
 
-/// End of the bytes that have been handed to the operating system. Survives the end of this process, not of the machine.
+/// End of the bytes that have been handed to the operating system, in the file or in the journal. Survives the end of this process, not of the machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Written(Position);
 
-/// End of the bytes that fdatasync has covered. Always at or before [`Written`].
+/// End of the bytes that are on stable storage: fdatasync has covered them in their file, or they stand in the journal.
+/// Always at or before [`Written`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Durable(Position);
 

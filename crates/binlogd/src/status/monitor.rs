@@ -52,7 +52,7 @@ counters! {
     bytes_received,
     /// Bytes appended to the log.
     bytes_written,
-    /// Completed calls of fdatasync on the log.
+    /// Durable writes of the journal, and completed calls of fdatasync on the binary log.
     syncs,
     /// Packets that wanted an acknowledgement where this session does not expect one, such as inside a transaction.
     unexpected_ack_requests,
@@ -172,7 +172,7 @@ pub struct SourceMonitor {
     name: String,
     /// Counts since the daemon started: `monitor.counters.events.fetch_add(n, Relaxed)`.
     pub counters: Counters,
-    /// How long each fdatasync of the log took.
+    /// How long each durable write of the journal and each fdatasync of the binary log took.
     pub sync_latency: LatencyHistogram,
     /// From the arrival of a packet that wants an acknowledgement to the acknowledgement leaving.
     pub acknowledge_latency: LatencyHistogram,

@@ -120,7 +120,7 @@ pub struct GtidTexts {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Latencies {
-    /// One fdatasync.
+    /// One durable write of the journal, or one fdatasync of a binary log.
     pub sync: LatencySummary,
     /// From the arrival of a packet that wants an acknowledgement to the acknowledgement leaving.
     pub acknowledge: LatencySummary,

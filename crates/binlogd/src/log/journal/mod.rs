@@ -29,6 +29,7 @@ use super::storage::{Storage, StorageFile};
 use record::{BLOCK, JournalId};
 use ring::Ring;
 use staging::Staging;
+use std::fmt;
 use std::io::{self, IoSlice};
 use std::path::{Path, PathBuf};
 
@@ -210,6 +211,45 @@ impl Journal {
         self.sequence += 1;
         Ok(())
     }
+}
+
+/// Bytes that a journal holds and their file lacks: a crash kept them from it, and the next start puts them back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Waiting {
+    /// The binary log, as `<timeline>/<file>`.
+    pub file: String,
+    /// How many bytes it will grow by.
+    pub bytes: u64,
+}
+
+impl fmt::Display for Waiting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Waiting { file, bytes } = self;
+        write!(
+            f,
+            "the journal holds {bytes} more bytes of {file}, which the next start of binlogd puts into it"
+        )
+    }
+}
+
+/// What the journal in a source's folder holds and the files lack, without a lock and without mending anything. `None`
+/// as well when there is no journal that can be read: [`Journal::open`] says why.
+///
+/// # Errors
+/// When it is there and cannot be read.
+pub fn waiting(folder: &Path) -> io::Result<Option<Waiting>> {
+    let bytes = match std::fs::read(folder.join(JOURNAL_FILE)) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let Some((id, _)) = record::read_first_block(&bytes) else { return Ok(None) };
+    let (records, _) = record::needed(&bytes, &id);
+    let Some(last) = records.last().filter(|record| !record.data.is_empty()) else { return Ok(None) };
+    let file = format!("{}/{}", last.timeline, last.file);
+    let held = std::fs::metadata(folder.join(&file)).map_or(0, |file| file.len());
+    let bytes = (last.offset + last.data.len() as u64).saturating_sub(held);
+    Ok((bytes > 0).then_some(Waiting { file, bytes }))
 }
 
 fn blocks(len: usize) -> u32 {
