@@ -161,11 +161,11 @@ fn every_wrong_value_is_named_with_what_is_allowed() {
     for (line, message) in [
         (
             "fsync_mode = 2",
-            "fsync_mode = 2: must be one of 0 (written: survives a crash of binlogd, not of its machine), 1 (synced by fdatasync: survives both)",
+            "fsync_mode = 2: must be one of 0 (written: survives a crash of binlogd, not of its machine), 1 (on stable storage: survives both)",
         ),
         (
             "fsync_mode = true",
-            "fsync_mode = true: must be one of 0 (written: survives a crash of binlogd, not of its machine), 1 (synced by fdatasync: survives both)",
+            "fsync_mode = true: must be one of 0 (written: survives a crash of binlogd, not of its machine), 1 (on stable storage: survives both)",
         ),
         (
             "fsync_interval = 1",
