@@ -4,8 +4,10 @@ use crate::acknowledge::{self, AckArgs};
 use crate::bare::{self, BareArgs};
 use crate::bulk::{self, BulkArgs};
 use crate::clients::{self, ClientsArgs};
+use crate::groups::{self, GroupsArgs};
 use crate::machine;
 use crate::memory::{self, MemoryArgs};
+use crate::receive::{self, ReceiveArgs};
 use anyhow::bail;
 use clap::{Parser, Subcommand};
 use std::path::PathBuf;
@@ -22,6 +24,8 @@ struct Cli {
 enum Verb {
     /// Time from a request's arrival to its acknowledgement.
     Ack(AckArgs),
+    /// Groups a second, and syncs a group, when many groups are in flight.
+    Groups(GroupsArgs),
     /// Commits a second of clients that wait for their acknowledgements.
     Clients(ClientsArgs),
     /// Bytes a second of a backlog.
@@ -32,6 +36,9 @@ enum Verb {
     All(Common),
     /// The simplest receiver that keeps semi-sync's promise: the yardstick, usable with any source.
     Bare(BareArgs),
+    /// binlogd's receive loop with another storage behind it; `ack` and `groups` run it.
+    #[command(hide = true)]
+    Receive(ReceiveArgs),
 }
 
 /// What every benchmark needs.
@@ -55,6 +62,8 @@ pub struct Common {
 pub fn main() -> anyhow::Result<()> {
     match Cli::parse().verb {
         Verb::Bare(args) => bare::run(&args),
+        Verb::Receive(args) => receive::run(&args),
+        Verb::Groups(args) => begin(&args.common).and_then(|()| groups::run(&args)),
         Verb::All(common) => all(&common),
         Verb::Ack(args) => begin(&args.common).and_then(|()| acknowledge::run(&args)),
         Verb::Clients(args) => begin(&args.common).and_then(|()| clients::run(&args)),
@@ -66,6 +75,7 @@ pub fn main() -> anyhow::Result<()> {
 fn all(common: &Common) -> anyhow::Result<()> {
     begin(common)?;
     acknowledge::run(&AckArgs::with(common.clone()))?;
+    groups::run(&GroupsArgs::with(common.clone()))?;
     clients::run(&ClientsArgs::with(common.clone()))?;
     bulk::run(&BulkArgs::with(common.clone()))?;
     memory::run(&MemoryArgs::with(common.clone()))

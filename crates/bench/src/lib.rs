@@ -8,12 +8,15 @@
 //! |---|---|
 //! | `cli.rs` | the subcommands |
 //! | `machine.rs` | what it was measured on |
-//! | `floor.rs` | one write and one fdatasync, nothing else |
+//! | `floor.rs` | the durable write alone, in a loop and after a wake-up |
 //! | `bare.rs` | the simplest receiver: the yardstick |
 //! | `receiver.rs` | a program under test: start, processor time, memory, end |
-//! | `load.rs` | what the scripted source does: ping-pong, a pool of clients |
+//! | `usage.rs` | what a process has used of the processor and the disk |
+//! | `strategies/` | ways to make a group durable, behind the product's storage seam |
+//! | `receive.rs` | the product's receive loop in a process of its own, with one of them |
+//! | `load.rs` | what the scripted source does: ping-pong, groups in flight, a pool of clients |
 //! | `bulk_load.rs` | the scripted source in a hurry |
-//! | `acknowledge.rs`, `clients.rs`, `bulk.rs`, `memory.rs` | the benchmarks |
+//! | `acknowledge.rs`, `groups.rs`, `clients.rs`, `bulk.rs`, `memory.rs` | the benchmarks |
 //! | `statistics.rs` | percentiles, medians, tables |
 
 pub mod acknowledge;
@@ -23,8 +26,12 @@ pub mod bulk_load;
 pub mod cli;
 pub mod clients;
 pub mod floor;
+pub mod groups;
 pub mod load;
 pub mod machine;
 pub mod memory;
+pub mod receive;
 pub mod receiver;
 pub mod statistics;
+pub mod strategies;
+pub mod usage;

@@ -18,6 +18,11 @@ impl Samples {
         self.0.push(duration.as_nanos() as u64);
     }
 
+    /// Keeps all of `others` too.
+    pub fn extend(&mut self, others: Samples) {
+        self.0.extend(others.0);
+    }
+
     /// How many were kept.
     pub fn len(&self) -> usize {
         self.0.len()
@@ -35,7 +40,14 @@ impl Samples {
             let rank = (percent / 100.0 * self.0.len() as f64).ceil().max(1.0) as usize;
             self.0.get(rank - 1).map_or(0.0, |nanoseconds| *nanoseconds as f64 / 1000.0)
         };
-        Percentiles { count: self.0.len() as u64, p50: at(50.0), p95: at(95.0), p99: at(99.0) }
+        Percentiles {
+            count: self.0.len() as u64,
+            p50: at(50.0),
+            p95: at(95.0),
+            p99: at(99.0),
+            p999: at(99.9),
+            max: at(100.0),
+        }
     }
 }
 
@@ -50,19 +62,36 @@ pub struct Percentiles {
     pub p95: f64,
     /// 99 % took no longer.
     pub p99: f64,
+    /// 99.9 % took no longer.
+    pub p999: f64,
+    /// The longest.
+    pub max: f64,
 }
 
 impl Percentiles {
     /// For handing over from process to process.
     pub fn to_json(self) -> Value {
-        json!({"count": self.count, "p50_us": self.p50, "p95_us": self.p95, "p99_us": self.p99})
+        json!({
+            "count": self.count,
+            "p50_us": self.p50,
+            "p95_us": self.p95,
+            "p99_us": self.p99,
+            "p999_us": self.p999,
+            "max_us": self.max,
+        })
     }
 
     /// From [`Percentiles::to_json`], or from a latency of binlogd's own status.
     pub fn from_json(value: &Value) -> Percentiles {
         let number = |key: &str| value[key].as_f64().unwrap_or(0.0);
-        let count = value["count"].as_u64().unwrap_or(0);
-        Percentiles { count, p50: number("p50_us"), p95: number("p95_us"), p99: number("p99_us") }
+        Percentiles {
+            count: value["count"].as_u64().unwrap_or(0),
+            p50: number("p50_us"),
+            p95: number("p95_us"),
+            p99: number("p99_us"),
+            p999: number("p999_us"),
+            max: number("max_us"),
+        }
     }
 }
 

@@ -305,7 +305,9 @@ fn acknowledgement(bytes: &[u8]) -> Option<(u64, String)> {
 /// when it is none or was not written whole.
 fn record(begin: &[u8], written: u64) -> Option<(PathBuf, u64, u64)> {
     let number = |at: usize, len: usize| {
-        begin.get(at..at + len).map(|bytes| bytes.iter().rev().fold(0, |sum, byte| sum << 8 | u64::from(*byte)))
+        begin
+            .get(at..at + len)
+            .map(|bytes| bytes.iter().rev().fold(0, |sum, byte| sum << 8 | u64::from(*byte)))
     };
     let (offset, len, timeline, file) = (number(48, 8)?, number(56, 4)?, number(60, 2)?, number(62, 2)?);
     let names = begin.get(64..64 + (timeline + file) as usize)?;
