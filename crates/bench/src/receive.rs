@@ -53,14 +53,14 @@ pub fn run(args: &ReceiveArgs) -> anyhow::Result<()> {
     let copy = upstream.open()?;
     let receiver = std::thread::Builder::new().name("recv-bench".to_owned()).spawn(|| upstream.run(copy))?;
     std::io::stdin().read_to_end(&mut Vec::new())?;
-    // Before the end, which syncs once more and closes the files.
-    let open = journal_of_this_process(&args.dir);
-    let counters = monitor.counters.values();
-    let latency = monitor.acknowledge_latency.summary();
+    let open = journal_of_this_process(&args.dir); // Before the end, which closes it.
     stop.request();
     if receiver.join().is_err() {
         bail!("the receiver has panicked");
     }
+    // After the end: the last acknowledgement is counted when it has left, and whoever got it may be here sooner.
+    let counters = monitor.counters.values();
+    let latency = monitor.acknowledge_latency.summary();
     let open = open?;
     if open != args.storage.journal() {
         bail!(
