@@ -8,7 +8,7 @@ use crate::load::{PingPong, Rallies};
 use crate::receiver::{Kind, Receiver, Report};
 use crate::statistics::{Percentiles, Table, median, with_spread};
 use crate::strategies::Strategy;
-use crate::usage::Pid;
+use crate::usage::Process;
 use anyhow::{Context, bail};
 use clap::ValueEnum;
 use scripted_source::{Script, ScriptedSource};
@@ -109,18 +109,18 @@ fn pair(fsync_mode: u8) -> [Kind; 2] {
 
 fn measure(args: &AckArgs, kind: Kind, bytes: usize) -> anyhow::Result<Round> {
     let (result, results) = mpsc::channel();
-    let pid = Pid::default();
+    let process = Process::new(&args.common.dir);
     let load = PingPong {
         transactions: 1,
         transaction_len: bytes,
         warm_up: WARM_UP,
         groups: args.groups,
-        pid: pid.clone(),
+        process: process.clone(),
         result,
     };
     let source = ScriptedSource::start(Script { load: Some(Box::new(load)), ..Script::default() })?;
     let receiver = Receiver::start(kind, &args.common.binlogd, &args.common.dir, source.port())?;
-    let _ = pid.set(receiver.pid());
+    let _ = process.pid.set(receiver.pid());
     let rallies =
         results.recv_timeout(Duration::from_secs(120)).with_context(|| format!("{kind} did not finish"))?;
     let Report { latency, syncs, acknowledgements } = receiver.finish(|| source.disconnect())?;
@@ -150,7 +150,8 @@ fn print(args: &AckArgs, bytes: usize, kinds: &[Kind], floors: &[Floors], rounds
         "p50 / (b)",
         "p99 / (b)",
         "syncs/s",
-        "bytes to disk a group",
+        "write_bytes a group",
+        "disk's bytes a group",
         "µs of processor a group",
         "processor s a MB",
         "p50 at the source",
@@ -174,6 +175,7 @@ fn print(args: &AckArgs, bytes: usize, kinds: &[Kind], floors: &[Floors], rounds
         cells.extend([
             format!("{:.0}", middle(&|round| round.syncs_a_group * groups / round.rallies.used.seconds)),
             format!("{:.0}", middle(&|round| round.rallies.used.written_bytes as f64 / groups)),
+            format!("{:.0}", middle(&|round| round.rallies.used.disk_bytes as f64 / groups)),
             format!("{:.1}", middle(&|round| round.rallies.used.processor_seconds * 1e6 / groups)),
             format!("{:.4}", middle(&|round| round.rallies.used.processor_seconds / megabytes)),
             with_spread(&outside, 0),

@@ -1,7 +1,7 @@
 //! What the scripted source does with a receiver: ping-pong, many groups in flight, and a pool of clients.
 
 use crate::statistics::{Percentiles, Samples};
-use crate::usage::{Pid, Usage};
+use crate::usage::{Process, Usage};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use scripted_source::{Dump, Load, SourceLog};
 use std::cmp::Reverse;
@@ -9,6 +9,10 @@ use std::collections::{BinaryHeap, VecDeque};
 use std::io;
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
+
+/// A receiver makes its files when the stream begins. A group that arrives together with the stream's first bytes would
+/// have waited for that.
+const SETTLE: Duration = Duration::from_millis(100);
 
 /// The payload that makes a transaction of `bytes` bytes, or the smallest one.
 pub fn payload_for(log: &SourceLog, bytes: usize) -> usize {
@@ -27,7 +31,7 @@ pub struct PingPong {
     /// Groups that are counted.
     pub groups: usize,
     /// The receiver's process.
-    pub pid: Pid,
+    pub process: Process,
     /// Gets the result.
     pub result: Sender<Rallies>,
 }
@@ -45,11 +49,12 @@ impl Load for PingPong {
     fn run(&mut self, dump: &mut Dump) -> io::Result<()> {
         let payload = dump.append(|log| payload_for(log, self.transaction_len));
         let mut samples = Samples::with_capacity(self.groups);
-        let pid = *self.pid.wait();
-        let mut before = usage(pid)?;
+        let usage = || self.process.usage().map_err(io::Error::other);
+        let mut before = usage()?;
+        std::thread::sleep(SETTLE);
         for index in 0..self.warm_up + self.groups {
             if index == self.warm_up {
-                before = usage(pid)?;
+                before = usage()?;
             }
             let end = dump.append(|log| {
                 log.group(self.transactions, payload);
@@ -69,14 +74,10 @@ impl Load for PingPong {
                 samples.record(acknowledgement.arrived - began);
             }
         }
-        let used = usage(pid)?.since(&before);
+        let used = usage()?.since(&before);
         let _ = self.result.send(Rallies { latency: samples.percentiles(), used });
         Ok(())
     }
-}
-
-fn usage(pid: u32) -> io::Result<Usage> {
-    Usage::of(pid).map_err(io::Error::other)
 }
 
 /// Groups of one transaction, each with a request for an acknowledgement, sent one by one without waiting as long as
@@ -112,6 +113,7 @@ impl Load for Flood {
         let mut samples = Samples::with_capacity(1 << 20);
         let mut in_flight: VecDeque<(u64, Instant)> = VecDeque::with_capacity(self.in_flight_max);
         let (mut groups, mut acknowledgements) = (0, 0);
+        std::thread::sleep(SETTLE);
         let began = Instant::now();
         loop {
             let sending = began.elapsed() < self.duration;
