@@ -78,6 +78,9 @@ struct Round {
     rallies: Rallies,
 }
 
+/// Picks one of the floors.
+type FloorOf = fn(&Floors) -> Percentiles;
+
 /// Runs it and prints a table for each size.
 ///
 /// # Errors
@@ -156,7 +159,7 @@ fn print(args: &AckArgs, bytes: usize, kinds: &[Kind], floors: &[Floors], rounds
         "processor s a MB",
         "p50 at the source",
     ]);
-    let named: [(&str, fn(&Floors) -> Percentiles); 3] = [
+    let named: [(&str, FloorOf); 3] = [
         ("floor (a): write at the end, fdatasync; loop", |floors| floors.append),
         ("floor (b): one write of a journal's record; loop", |floors| floors.record),
         ("floor (c): as (b), each after a wake-up", |floors| floors.woken),

@@ -6,8 +6,8 @@ use binlogd::log::journal::record::BLOCK;
 use binlogd::log::storage::{PosixStorage, Storage, StorageFile};
 use std::fs::File;
 use std::io::{self, IoSlice, Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::FileExt;
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -106,9 +106,14 @@ impl Records {
         Ok(samples)
     }
 
-    /// Another thread sends a group's bytes and waits for one byte in answer; the time is that between the two.
+    /// Another thread sends a group's bytes over TCP, as a source does, and waits for one byte in answer; the time is
+    /// that between the two.
     fn woken(mut self, count: usize, group_len: usize) -> io::Result<Samples> {
-        let (mut here, mut there) = UnixStream::pair()?;
+        let listener = TcpListener::bind(("127.0.0.1", 0))?;
+        let mut here = TcpStream::connect(listener.local_addr()?)?;
+        let mut there = listener.accept()?.0;
+        here.set_nodelay(true)?;
+        there.set_nodelay(true)?;
         let source = std::thread::Builder::new().name("floor-source".to_owned()).spawn(move || {
             let (group, mut answer) = (vec![0x5a; group_len], [0]);
             for _ in 0..count {
