@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench bench-catchup bench-many bench-semisync fuzz kill-loop dist clean-servers
+.PHONY: help demo test check bench bench-ack bench-catchup bench-many bench-semisync fuzz kill-loop dist clean-servers
 
 help: ## show this menu
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -27,6 +27,11 @@ check: ## formatting, lints, documentation, licences, shell scripts
 bench: ## measure, and print the numbers of docs/benchmarks.md
 	cargo build --release --locked
 	cargo run --release --locked -p binlogd-bench -- all
+
+bench-ack: ## measure every way to make a group durable before its acknowledgement
+	cargo build --release --locked -p binlogd -p binlogd-bench
+	cargo run --release --locked -p binlogd-bench -- ack $(ACK_OPTIONS)
+	cargo run --release --locked -p binlogd-bench -- groups
 
 GIB ?= 2.1
 bench-catchup: ## pull a backlog of GIB (2.1) from a real MySQL, beside other programs

@@ -1,19 +1,23 @@
-//! The acknowledgement path: from the arrival of the packet that wants it to its leaving.
+//! The acknowledgement path: from the arrival of the packet that wants it to its leaving, in every way to make the group
+//! durable that was considered.
 
 use crate::bare::Acknowledge;
 use crate::cli::Common;
-use crate::floor;
-use crate::load::PingPong;
-use crate::receiver::{Kind, Receiver};
+use crate::floor::Floors;
+use crate::load::{PingPong, Rallies};
+use crate::receiver::{Kind, Receiver, Report};
 use crate::statistics::{Percentiles, Table, median, with_spread};
-use anyhow::Context;
+use crate::strategies::Strategy;
+use crate::usage::Process;
+use anyhow::{Context, bail};
+use clap::ValueEnum;
 use scripted_source::{Script, ScriptedSource};
 use std::sync::mpsc;
 use std::time::Duration;
 
 /// Defaults of the arguments.
-const BYTES: [usize; 2] = [600, 4096];
-const GROUPS: usize = 500;
+const BYTES: [usize; 3] = [600, 4096, 16384];
+const GROUPS: usize = 2000;
 const FSYNC_MODES: [u8; 2] = [1, 0];
 
 /// Arguments of `binlogd-bench ack`.
@@ -28,19 +32,37 @@ pub struct AckArgs {
     /// Groups in a round.
     #[arg(long, default_value_t = GROUPS)]
     pub groups: usize,
-    /// Only these values of `fsync_mode`.
+    /// Only these values of `fsync_mode` of the binlogd binary, each beside the bare receiver.
     #[arg(long, value_delimiter = ',', default_values_t = FSYNC_MODES)]
     pub fsync_modes: Vec<u8>,
+    /// Only these ways to make a group durable.
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = Strategy::value_variants().to_vec())]
+    pub strategies: Vec<Strategy>,
 }
 
 impl AckArgs {
     /// The defaults.
     pub fn with(common: Common) -> AckArgs {
-        AckArgs { common, bytes: BYTES.to_vec(), groups: GROUPS, fsync_modes: FSYNC_MODES.to_vec() }
+        AckArgs {
+            common,
+            bytes: BYTES.to_vec(),
+            groups: GROUPS,
+            fsync_modes: FSYNC_MODES.to_vec(),
+            strategies: Strategy::value_variants().to_vec(),
+        }
+    }
+
+    /// Everything that is compared, in the order of the table: what syncs first.
+    fn kinds(&self) -> Vec<Kind> {
+        let modes = |wanted: u8| self.fsync_modes.iter().filter(move |mode| **mode == wanted);
+        let mut kinds: Vec<Kind> = modes(1).flat_map(|_| pair(1)).collect();
+        kinds.extend(self.strategies.iter().copied().map(Kind::Strategy));
+        kinds.extend(modes(0).flat_map(|_| pair(0)));
+        kinds
     }
 }
 
-/// Most writes of the floor in a round.
+/// Most writes of a floor in a round.
 const FLOOR_COUNT_MAX: usize = 3000;
 
 /// Not counted at the beginning of each round.
@@ -50,37 +72,39 @@ const WARM_UP: usize = 200;
 struct Round {
     /// Arrival to leaving, by the receiver's own clock.
     inside: Percentiles,
-    /// Write to read, by the source's clock.
-    outside: Percentiles,
-    /// Processor time a group, in microseconds.
-    processor: f64,
+    /// Durable writes of the receiver for each acknowledgement.
+    syncs_a_group: f64,
+    /// By the source's clock, and what the receiver used meanwhile.
+    rallies: Rallies,
 }
+
+/// Picks one of the floors.
+type FloorOf = fn(&Floors) -> Percentiles;
 
 /// Runs it and prints a table for each size.
 ///
 /// # Errors
-/// When a program under test does not do its work.
+/// When a program under test does not do its work, or not as its name says.
 pub fn run(args: &AckArgs) -> anyhow::Result<()> {
     println!("## Acknowledgement, {} rounds of {} groups, one at a time\n", args.common.rounds, args.groups);
-    let kinds: Vec<Kind> = args.fsync_modes.iter().flat_map(|mode| pair(*mode)).collect();
+    let kinds = args.kinds();
     for bytes in &args.bytes {
         let mut floors = Vec::new();
         let mut rounds: Vec<Vec<Round>> = kinds.iter().map(|_| Vec::new()).collect();
         for number in 0..args.common.rounds {
-            let groups = args.groups.min(FLOOR_COUNT_MAX);
-            floors.push(floor::write_and_sync(&args.common.dir, *bytes, groups)?.percentiles());
+            floors.push(Floors::measure(&args.common.dir, *bytes, args.groups.min(FLOOR_COUNT_MAX))?);
             for index in 0..kinds.len() {
                 // Another order in each round, so that no program always follows the same one.
                 let index = (index + number) % kinds.len();
                 rounds[index].push(measure(args, kinds[index], *bytes)?);
             }
         }
-        print(*bytes, &kinds, &floors, &rounds);
+        print(args, *bytes, &kinds, &floors, &rounds);
     }
     Ok(())
 }
 
-/// binlogd, and the yardstick for it.
+/// The yardstick for binlogd, and binlogd.
 fn pair(fsync_mode: u8) -> [Kind; 2] {
     let acknowledge = if fsync_mode == 0 { Acknowledge::Written } else { Acknowledge::Synced };
     [Kind::Bare { acknowledge, sync_each_second: false }, Kind::Binlogd { fsync_mode }]
@@ -88,60 +112,95 @@ fn pair(fsync_mode: u8) -> [Kind; 2] {
 
 fn measure(args: &AckArgs, kind: Kind, bytes: usize) -> anyhow::Result<Round> {
     let (result, results) = mpsc::channel();
-    let load =
-        PingPong { transactions: 1, transaction_len: bytes, warm_up: WARM_UP, groups: args.groups, result };
+    let process = Process::new(&args.common.dir);
+    let load = PingPong {
+        transactions: 1,
+        transaction_len: bytes,
+        warm_up: WARM_UP,
+        groups: args.groups,
+        process: process.clone(),
+        result,
+    };
     let source = ScriptedSource::start(Script { load: Some(Box::new(load)), ..Script::default() })?;
     let receiver = Receiver::start(kind, &args.common.binlogd, &args.common.dir, source.port())?;
-    let outside =
+    let _ = process.pid.set(receiver.pid());
+    let rallies =
         results.recv_timeout(Duration::from_secs(120)).with_context(|| format!("{kind} did not finish"))?;
-    let processor = receiver.processor_seconds()? * 1e6 / (args.groups + WARM_UP) as f64;
-    let inside = receiver.finish(|| source.disconnect())?;
-    Ok(Round { inside, outside, processor })
+    let Report { latency, syncs, acknowledgements } = receiver.finish(|| source.disconnect())?;
+    let groups = (args.groups + WARM_UP) as u64;
+    // The last one is counted when it has left: whoever got it may ask for the counts sooner.
+    if acknowledgements > groups || acknowledgements + 1 < groups {
+        bail!("{kind} counts {acknowledgements} acknowledgements, and {groups} were asked for one at a time");
+    }
+    let syncs_first = !matches!(
+        kind,
+        Kind::Binlogd { fsync_mode: 0 } | Kind::Bare { acknowledge: Acknowledge::Written, .. }
+    );
+    if syncs_first && syncs < groups {
+        bail!("{kind} made {syncs} durable writes for {groups} groups, each of which needs one");
+    }
+    Ok(Round { inside: latency, syncs_a_group: syncs as f64 / groups as f64, rallies })
 }
 
-fn print(bytes: usize, kinds: &[Kind], floors: &[Percentiles], rounds: &[Vec<Round>]) {
+fn print(args: &AckArgs, bytes: usize, kinds: &[Kind], floors: &[Floors], rounds: &[Vec<Round>]) {
     println!("{bytes} bytes a group, times in µs: medians of the rounds, and their range\n");
     let mut table = Table::new(&[
         "",
         "p50",
         "p95",
         "p99",
-        "p50 / floor",
-        "p99 / floor",
-        "p50 at the source",
+        "p99.9",
+        "p50 / (b)",
+        "p99 / (b)",
+        "syncs/s",
+        "write_bytes a group",
+        "disk's bytes a group",
         "µs of processor a group",
+        "processor s a MB",
+        "p50 at the source",
     ]);
-    let column = |of: &[Percentiles], what: fn(&Percentiles) -> f64| {
-        with_spread(&of.iter().map(what).collect::<Vec<_>>(), 0)
-    };
-    table.row(vec![
-        "floor: write, fdatasync".to_owned(),
-        column(floors, |p| p.p50),
-        column(floors, |p| p.p95),
-        column(floors, |p| p.p99),
-        "1".to_owned(),
-        "1".to_owned(),
-        String::new(),
-        String::new(),
-    ]);
+    let named: [(&str, FloorOf); 3] = [
+        ("floor (a): write at the end, fdatasync; loop", |floors| floors.append),
+        ("floor (b): one write of a journal's record; loop", |floors| floors.record),
+        ("floor (c): as (b), each after a wake-up", |floors| floors.woken),
+    ];
+    for (name, of) in named {
+        let times: Vec<Percentiles> = floors.iter().map(of).collect();
+        table.row([vec![name.to_owned()], latency_cells(&times, floors)].concat());
+    }
+    let (groups, megabytes) = (args.groups as f64, (args.groups * bytes) as f64 / 1e6);
     for (kind, rounds) in kinds.iter().zip(rounds) {
         let inside: Vec<Percentiles> = rounds.iter().map(|round| round.inside).collect();
-        let outside: Vec<Percentiles> = rounds.iter().map(|round| round.outside).collect();
-        let ratio = |what: fn(&Percentiles) -> f64| {
-            let ratios: Vec<f64> =
-                inside.iter().zip(floors).map(|(inside, floor)| what(inside) / what(floor)).collect();
-            with_spread(&ratios, 2)
-        };
-        table.row(vec![
-            kind.to_string(),
-            column(&inside, |p| p.p50),
-            column(&inside, |p| p.p95),
-            column(&inside, |p| p.p99),
-            ratio(|p| p.p50),
-            ratio(|p| p.p99),
-            column(&outside, |p| p.p50),
-            format!("{:.0}", median(rounds.iter().map(|round| round.processor))),
+        let middle = |what: &dyn Fn(&Round) -> f64| median(rounds.iter().map(what));
+        let outside: Vec<f64> = rounds.iter().map(|round| round.rallies.latency.p50).collect();
+        let mut cells = vec![kind.to_string()];
+        cells.extend(latency_cells(&inside, floors));
+        cells.extend([
+            format!("{:.0}", middle(&|round| round.syncs_a_group * groups / round.rallies.used.seconds)),
+            format!("{:.0}", middle(&|round| round.rallies.used.written_bytes as f64 / groups)),
+            format!("{:.0}", middle(&|round| round.rallies.used.disk_bytes as f64 / groups)),
+            format!("{:.1}", middle(&|round| round.rallies.used.processor_seconds * 1e6 / groups)),
+            format!("{:.4}", middle(&|round| round.rallies.used.processor_seconds / megabytes)),
+            with_spread(&outside, 0),
         ]);
+        table.row(cells);
     }
     table.print();
+}
+
+/// Percentiles, and what they are of floor (b) in the same round.
+fn latency_cells(times: &[Percentiles], floors: &[Floors]) -> Vec<String> {
+    let column = |what: fn(&Percentiles) -> f64| with_spread(&times.iter().map(what).collect::<Vec<_>>(), 0);
+    let ratio = |what: fn(&Percentiles) -> f64| {
+        let ratios = times.iter().zip(floors).map(|(time, floors)| what(time) / what(&floors.record));
+        with_spread(&ratios.collect::<Vec<_>>(), 2)
+    };
+    vec![
+        column(|p| p.p50),
+        column(|p| p.p95),
+        column(|p| p.p99),
+        column(|p| p.p999),
+        ratio(|p| p.p50),
+        ratio(|p| p.p99),
+    ]
 }

@@ -131,7 +131,9 @@ fn measure(args: &BulkArgs, kind: Kind, event_bytes: usize) -> anyhow::Result<Ro
     start.send(())?;
     let began = has_begun.recv_timeout(ROUND_TIME_MAX)?;
     let (last, len) = match kind {
-        Kind::Binlogd { .. } => (receiver.wait_for_file(&Bulk::last_file(&options, files))?, image_len),
+        Kind::Binlogd { .. } | Kind::Strategy(_) => {
+            (receiver.wait_for_file(&Bulk::last_file(&options, files))?, image_len)
+        }
         Kind::Bare { .. } => (first, before + wire_len),
     };
     wait_for_len(&last, len, kind)?;

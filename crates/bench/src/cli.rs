@@ -5,10 +5,12 @@ use crate::bare::{self, BareArgs};
 use crate::bulk::{self, BulkArgs};
 use crate::catchup::{self, CatchupArgs};
 use crate::clients::{self, ClientsArgs};
+use crate::groups::{self, GroupsArgs};
 use crate::machine;
 use crate::many::{self, ManyArgs};
 use crate::many_load::{self, ManyLoadArgs};
 use crate::memory::{self, MemoryArgs};
+use crate::receive::{self, ReceiveArgs};
 use crate::semisync::{self, SemisyncArgs};
 use anyhow::bail;
 use clap::{Parser, Subcommand};
@@ -26,6 +28,8 @@ struct Cli {
 enum Verb {
     /// Time from a request's arrival to its acknowledgement.
     Ack(AckArgs),
+    /// Groups a second, and syncs a group, when many groups are in flight.
+    Groups(GroupsArgs),
     /// Commits a second of clients that wait for their acknowledgements.
     Clients(ClientsArgs),
     /// Bytes a second of a backlog.
@@ -47,6 +51,9 @@ enum Verb {
     Semisync(Box<SemisyncArgs>),
     /// The simplest receiver that keeps semi-sync's promise: the yardstick, usable with any source.
     Bare(BareArgs),
+    /// binlogd's receive loop with another storage behind it; `ack` and `groups` run it.
+    #[command(hide = true)]
+    Receive(ReceiveArgs),
 }
 
 /// What every benchmark needs.
@@ -73,6 +80,8 @@ pub fn main() -> anyhow::Result<()> {
         Verb::Semisync(args) => {
             args.common().map_or(Ok(()), |common| begin(&common)).and_then(|()| semisync::run(&args))
         }
+        Verb::Receive(args) => receive::run(&args),
+        Verb::Groups(args) => begin(&args.common).and_then(|()| groups::run(&args)),
         Verb::All(common) => all(&common),
         Verb::Ack(args) => begin(&args.common).and_then(|()| acknowledge::run(&args)),
         Verb::Clients(args) => begin(&args.common).and_then(|()| clients::run(&args)),
@@ -87,6 +96,7 @@ pub fn main() -> anyhow::Result<()> {
 fn all(common: &Common) -> anyhow::Result<()> {
     begin(common)?;
     acknowledge::run(&AckArgs::with(common.clone()))?;
+    groups::run(&GroupsArgs::with(common.clone()))?;
     clients::run(&ClientsArgs::with(common.clone()))?;
     bulk::run(&BulkArgs::with(common.clone()))?;
     memory::run(&MemoryArgs::with(common.clone()))

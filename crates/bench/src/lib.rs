@@ -8,12 +8,15 @@
 //! |---|---|
 //! | `cli.rs` | the subcommands |
 //! | `machine.rs` | what it was measured on |
-//! | `floor.rs` | one write and one fdatasync, nothing else |
+//! | `floor.rs` | the durable write alone, in a loop and after a wake-up |
 //! | `bare.rs` | the simplest receiver: the yardstick |
 //! | `receiver.rs` | a program under test: start, processor time, memory, end |
-//! | `load.rs` | what the scripted source does: ping-pong, a pool of clients |
+//! | `usage.rs` | what a process has used of the processor and the disk |
+//! | `strategies/` | ways to make a group durable, behind the product's storage seam |
+//! | `receive.rs` | the product's receive loop in a process of its own, with one of them |
+//! | `load.rs` | what the scripted source does: ping-pong, groups in flight, a pool of clients |
 //! | `bulk_load.rs` | the scripted source in a hurry |
-//! | `acknowledge.rs`, `clients.rs`, `bulk.rs`, `memory.rs`, `catchup.rs`, `many.rs` | the benchmarks |
+//! | `acknowledge.rs`, `groups.rs`, `clients.rs`, `bulk.rs`, `memory.rs`, `catchup.rs`, `many.rs` | the benchmarks |
 //! | `many_load.rs` | many scripted sources in a process of their own |
 //! | `source_server.rs`, `backlog.rs` | a real source, and gigabytes of its log |
 //! | `status_client.rs`, `progress.rs` | binlogd's status, and how its positions advance |
@@ -32,6 +35,7 @@ pub mod cli;
 pub mod clients;
 pub mod compare;
 pub mod floor;
+pub mod groups;
 pub mod load;
 pub mod machine;
 pub mod many;
@@ -39,8 +43,11 @@ pub mod many_load;
 pub mod memory;
 pub mod process;
 pub mod progress;
+pub mod receive;
 pub mod receiver;
 pub mod semisync;
 pub mod source_server;
 pub mod statistics;
 pub mod status_client;
+pub mod strategies;
+pub mod usage;

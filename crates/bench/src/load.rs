@@ -1,6 +1,7 @@
-//! What the scripted source does with a receiver: ping-pong, and a pool of clients.
+//! What the scripted source does with a receiver: ping-pong, many groups in flight, and a pool of clients.
 
 use crate::statistics::{Percentiles, Samples};
+use crate::usage::{Process, Usage};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use scripted_source::{Dump, Load, SourceLog};
 use std::cmp::Reverse;
@@ -8,6 +9,10 @@ use std::collections::{BinaryHeap, VecDeque};
 use std::io;
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
+
+/// A receiver makes its files when the stream begins. A group that arrives together with the stream's first bytes would
+/// have waited for that.
+const SETTLE: Duration = Duration::from_millis(100);
 
 /// The payload that makes a transaction of `bytes` bytes, or the smallest one.
 pub fn payload_for(log: &SourceLog, bytes: usize) -> usize {
@@ -25,15 +30,32 @@ pub struct PingPong {
     pub warm_up: usize,
     /// Groups that are counted.
     pub groups: usize,
-    /// Gets the times from before the write to after the read of the acknowledgement.
-    pub result: Sender<Percentiles>,
+    /// The receiver's process.
+    pub process: Process,
+    /// Gets the result.
+    pub result: Sender<Rallies>,
+}
+
+/// What the groups that count have shown.
+#[derive(Debug, Clone, Copy)]
+pub struct Rallies {
+    /// From before the write to after the read of the acknowledgement.
+    pub latency: Percentiles,
+    /// What the receiver has used.
+    pub used: Usage,
 }
 
 impl Load for PingPong {
     fn run(&mut self, dump: &mut Dump) -> io::Result<()> {
         let payload = dump.append(|log| payload_for(log, self.transaction_len));
         let mut samples = Samples::with_capacity(self.groups);
+        let usage = || self.process.usage().map_err(io::Error::other);
+        let mut before = usage()?;
+        std::thread::sleep(SETTLE);
         for index in 0..self.warm_up + self.groups {
+            if index == self.warm_up {
+                before = usage()?;
+            }
             let end = dump.append(|log| {
                 log.group(self.transactions, payload);
                 log.end()
@@ -52,7 +74,74 @@ impl Load for PingPong {
                 samples.record(acknowledgement.arrived - began);
             }
         }
-        let _ = self.result.send(samples.percentiles());
+        let used = usage()?.since(&before);
+        let _ = self.result.send(Rallies { latency: samples.percentiles(), used });
+        Ok(())
+    }
+}
+
+/// Groups of one transaction, each with a request for an acknowledgement, sent one by one without waiting as long as
+/// fewer than a number of them are in flight.
+#[derive(Debug)]
+pub struct Flood {
+    /// Bytes of each group.
+    pub transaction_len: usize,
+    /// Most groups that are sent and not acknowledged.
+    pub in_flight_max: usize,
+    /// How long.
+    pub duration: Duration,
+    /// Gets the result.
+    pub result: Sender<Flooded>,
+}
+
+/// What became of the groups.
+#[derive(Debug, Clone, Copy)]
+pub struct Flooded {
+    /// Groups that were sent, all of them acknowledged.
+    pub groups: u64,
+    /// Acknowledgements that came for them.
+    pub acknowledgements: u64,
+    /// From the first to the last, in seconds.
+    pub seconds: f64,
+    /// From before the write of a group to the acknowledgement that covers it.
+    pub latency: Percentiles,
+}
+
+impl Load for Flood {
+    fn run(&mut self, dump: &mut Dump) -> io::Result<()> {
+        let payload = dump.append(|log| payload_for(log, self.transaction_len));
+        let mut samples = Samples::with_capacity(1 << 20);
+        let mut in_flight: VecDeque<(u64, Instant)> = VecDeque::with_capacity(self.in_flight_max);
+        let (mut groups, mut acknowledgements) = (0, 0);
+        std::thread::sleep(SETTLE);
+        let began = Instant::now();
+        loop {
+            let sending = began.elapsed() < self.duration;
+            if sending && in_flight.len() < self.in_flight_max {
+                let end = dump.append(|log| {
+                    log.group(1, payload);
+                    log.end().position
+                });
+                dump.stage()?;
+                in_flight.push_back((end, Instant::now()));
+                dump.send()?;
+                groups += 1;
+            } else if in_flight.is_empty() {
+                break;
+            } else {
+                let acknowledgement = dump.read_acknowledgement()?;
+                acknowledgements += 1;
+                while let Some((end, sent)) = in_flight.front().copied()
+                    && end <= acknowledgement.place.position
+                {
+                    samples.record(acknowledgement.arrived - sent);
+                    in_flight.pop_front();
+                }
+            }
+        }
+        let seconds = began.elapsed().as_secs_f64();
+        let latency = samples.percentiles();
+        let _ = self.result.send(Flooded { groups, acknowledgements, seconds, latency });
         Ok(())
     }
 }

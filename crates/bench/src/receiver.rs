@@ -3,6 +3,7 @@
 use crate::bare::Acknowledge;
 use crate::process::{self, Memory};
 use crate::statistics::Percentiles;
+use crate::strategies::Strategy;
 use anyhow::{Context, bail};
 use clap::ValueEnum;
 use rustix::process::{Pid, Signal, kill_process};
@@ -32,12 +33,26 @@ pub enum Kind {
         /// It syncs once a second, as binlogd does without semi-sync.
         sync_each_second: bool,
     },
+    /// binlogd's receive loop with this way to store, see [`crate::receive`].
+    Strategy(Strategy),
+}
+
+/// A receiver's own account, of all since its start.
+#[derive(Debug, Clone, Copy)]
+pub struct Report {
+    /// From the arrival of a request to the leaving of its acknowledgement.
+    pub latency: Percentiles,
+    /// Durable writes: of the journal, and syncs of the log.
+    pub syncs: u64,
+    /// Acknowledgements.
+    pub acknowledgements: u64,
 }
 
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Kind::Binlogd { fsync_mode } => write!(f, "binlogd, fsync_mode {fsync_mode}"),
+            Kind::Strategy(strategy) => write!(f, "{strategy}"),
             Kind::Bare { acknowledge: Acknowledge::Never, sync_each_second: false } => {
                 f.write_str("copy, never synced")
             }
@@ -87,9 +102,16 @@ impl Receiver {
                 command.arg("--out").arg(dir.path().join("received")).stdout(Stdio::piped());
                 command
             }
+            Kind::Strategy(strategy) => {
+                let mut command = Command::new(std::env::current_exe()?);
+                command.args(["receive", "--storage", &strategy.name(), "--port", &port.to_string()]);
+                command.arg("--dir").arg(dir.path()).stdout(Stdio::piped());
+                command
+            }
         };
-        let child =
-            command.stdin(Stdio::null()).spawn().with_context(|| format!("cannot start {command:?}"))?;
+        // The end of its standard input ends a strategy.
+        let stdin = if matches!(kind, Kind::Strategy(_)) { Stdio::piped() } else { Stdio::null() };
+        let child = command.stdin(stdin).spawn().with_context(|| format!("cannot start {command:?}"))?;
         Ok(Receiver { kind, child, dir })
     }
 
@@ -103,7 +125,7 @@ impl Receiver {
     /// # Errors
     /// When it does not appear.
     pub fn wait_for_file(&self, name: &str) -> anyhow::Result<PathBuf> {
-        let name = if matches!(self.kind, Kind::Binlogd { .. }) { name } else { "received" };
+        let name = if matches!(self.kind, Kind::Bare { .. }) { "received" } else { name };
         let deadline = Instant::now() + PATIENCE;
         loop {
             if let Some(path) = find(self.dir.path(), name) {
@@ -153,26 +175,55 @@ impl Receiver {
         Ok(status["sources"][0].clone())
     }
 
-    /// The receiver's own measurement from the arrival of a request to the leaving of its acknowledgement, for all
-    /// since its start. Ends the receiver; `close` must close the source's connection, which ends the bare one.
+    /// The receiver's own account of all since its start. Ends the receiver; `close` must close the source's connection,
+    /// which ends the bare one.
     ///
     /// # Errors
     /// When it cannot be had.
-    pub fn finish(mut self, close: impl FnOnce()) -> anyhow::Result<Percentiles> {
-        if matches!(self.kind, Kind::Binlogd { .. }) {
-            let percentiles = Percentiles::from_json(&self.status()?["latency"]["acknowledge"]);
-            kill_process(Pid::from_child(&self.child), Signal::TERM)?;
-            close();
-            self.child.wait()?;
-            return Ok(percentiles);
+    pub fn finish(mut self, close: impl FnOnce()) -> anyhow::Result<Report> {
+        match self.kind {
+            Kind::Binlogd { .. } => {
+                let status = self.status()?;
+                let counter = |name: &str| status["counters"][name].as_u64().unwrap_or(0);
+                let report = Report {
+                    latency: Percentiles::from_json(&status["latency"]["acknowledge"]),
+                    syncs: counter("syncs"),
+                    acknowledgements: counter("acknowledgements"),
+                };
+                kill_process(Pid::from_child(&self.child), Signal::TERM)?;
+                close();
+                self.child.wait()?;
+                Ok(report)
+            }
+            Kind::Bare { acknowledge, .. } => {
+                close();
+                let latency = Percentiles::from_json(&self.printed()?);
+                let acknowledgements = latency.count;
+                let syncs = if acknowledge == Acknowledge::Synced { acknowledgements } else { 0 };
+                Ok(Report { latency, syncs, acknowledgements })
+            }
+            Kind::Strategy(_) => {
+                drop(self.child.stdin.take());
+                let printed = self.printed()?;
+                close();
+                let counter = |name: &str| printed[name].as_u64().unwrap_or(0);
+                let (syncs, acknowledgements) = (counter("syncs"), counter("acknowledgements"));
+                Ok(Report { latency: Percentiles::from_json(&printed), syncs, acknowledgements })
+            }
         }
-        close();
+    }
+
+    /// What it prints before it ends.
+    fn printed(&mut self) -> anyhow::Result<Value> {
         let mut printed = String::new();
         if let Some(mut stdout) = self.child.stdout.take() {
             stdout.read_to_string(&mut printed)?;
         }
-        self.child.wait()?;
-        Ok(Percentiles::from_json(&serde_json::from_str(&printed).context("what the bare receiver printed")?))
+        let status = self.child.wait()?;
+        if !status.success() {
+            bail!("{} failed ({status}); its message stands above", self.kind);
+        }
+        serde_json::from_str(&printed).with_context(|| format!("what {} printed", self.kind))
     }
 }
 

@@ -1,0 +1,112 @@
+//! Many small groups in flight: whether a durable write is made that another has made needless.
+
+use crate::bare::Acknowledge;
+use crate::cli::Common;
+use crate::load::{Flood, Flooded};
+use crate::receiver::{Kind, Receiver, Report};
+use crate::statistics::{Table, median, with_spread};
+use crate::strategies::Strategy;
+use anyhow::Context;
+use scripted_source::{Script, ScriptedSource};
+use std::sync::mpsc;
+use std::time::Duration;
+
+/// Defaults of the arguments.
+const IN_FLIGHT: [usize; 3] = [1, 8, 32];
+const BYTES: usize = 600;
+const SECONDS: u64 = 2;
+
+/// What is compared.
+const KINDS: [Kind; 4] = [
+    Kind::Bare { acknowledge: Acknowledge::Synced, sync_each_second: false },
+    Kind::Strategy(Strategy::Append),
+    Kind::Strategy(Strategy::Product),
+    Kind::Binlogd { fsync_mode: 1 },
+];
+
+/// Arguments of `binlogd-bench groups`.
+#[derive(Debug, Clone, clap::Args)]
+pub struct GroupsArgs {
+    /// Common ones.
+    #[command(flatten)]
+    pub common: Common,
+    /// Most groups that are sent and not acknowledged.
+    #[arg(long, value_delimiter = ',', default_values_t = IN_FLIGHT)]
+    pub in_flight: Vec<usize>,
+    /// Bytes of a group. Each is one transaction.
+    #[arg(long, default_value_t = BYTES)]
+    pub bytes: usize,
+    /// Seconds of each round.
+    #[arg(long, default_value_t = SECONDS)]
+    pub seconds: u64,
+}
+
+impl GroupsArgs {
+    /// The defaults.
+    pub fn with(common: Common) -> GroupsArgs {
+        GroupsArgs { common, in_flight: IN_FLIGHT.to_vec(), bytes: BYTES, seconds: SECONDS }
+    }
+}
+
+/// Runs it and prints one table.
+///
+/// # Errors
+/// When a program under test does not do its work.
+pub fn run(args: &GroupsArgs) -> anyhow::Result<()> {
+    println!(
+        "## Groups in flight, each of {} bytes and with a request for an acknowledgement, {} rounds of {} s\n",
+        args.bytes, args.common.rounds, args.seconds
+    );
+    let mut table = Table::new(&[
+        "in flight",
+        "",
+        "groups/s",
+        "against bare",
+        "syncs a group",
+        "syncs an ack",
+        "groups an ack",
+        "p50 µs",
+        "p99 µs",
+    ]);
+    for in_flight in &args.in_flight {
+        let mut rounds: Vec<Vec<(Flooded, Report)>> = KINDS.iter().map(|_| Vec::new()).collect();
+        for number in 0..args.common.rounds {
+            for index in 0..KINDS.len() {
+                // Another order in each round, so that no program always follows the same one.
+                let index = (index + number) % KINDS.len();
+                rounds[index].push(measure(args, KINDS[index], *in_flight)?);
+            }
+        }
+        for (kind, results) in KINDS.iter().zip(&rounds) {
+            let per_second = |(seen, _): &(Flooded, Report)| seen.groups as f64 / seen.seconds;
+            let ratios = results.iter().zip(&rounds[0]).map(|(one, bare)| per_second(one) / per_second(bare));
+            let middle = |what: &dyn Fn(&(Flooded, Report)) -> f64| median(results.iter().map(what));
+            table.row(vec![
+                in_flight.to_string(),
+                kind.to_string(),
+                format!("{:.0}", middle(&per_second)),
+                with_spread(&ratios.collect::<Vec<_>>(), 2),
+                format!("{:.3}", middle(&|(seen, report)| report.syncs as f64 / seen.groups as f64)),
+                format!("{:.3}", middle(&|(_, report)| report.syncs as f64 / report.acknowledgements as f64)),
+                format!("{:.2}", middle(&|(seen, _)| seen.groups as f64 / seen.acknowledgements as f64)),
+                format!("{:.0}", middle(&|(seen, _)| seen.latency.p50)),
+                format!("{:.0}", middle(&|(seen, _)| seen.latency.p99)),
+            ]);
+        }
+    }
+    table.print();
+    Ok(())
+}
+
+/// One round: what the source saw, and the receiver's own account.
+fn measure(args: &GroupsArgs, kind: Kind, in_flight_max: usize) -> anyhow::Result<(Flooded, Report)> {
+    let (result, results) = mpsc::channel();
+    let duration = Duration::from_secs(args.seconds);
+    let load = Flood { transaction_len: args.bytes, in_flight_max, duration, result };
+    let source = ScriptedSource::start(Script { load: Some(Box::new(load)), ..Script::default() })?;
+    let receiver = Receiver::start(kind, &args.common.binlogd, &args.common.dir, source.port())?;
+    let seen = results
+        .recv_timeout(duration + Duration::from_secs(30))
+        .with_context(|| format!("{kind} did not finish"))?;
+    Ok((seen, receiver.finish(|| source.disconnect())?))
+}

@@ -1,0 +1,125 @@
+//! binlogd's own receive loop in a process of its own, with another storage behind it.
+
+use crate::statistics::Percentiles;
+use crate::strategies::{JournalOpen, Strategy};
+use anyhow::{Context, bail};
+use binlogd::config::{FsyncMode, HostPort, OnGap, SourceConfig, Start};
+use binlogd::log::journal::JOURNAL_FILE;
+use binlogd::status::SourceMonitor;
+use binlogd::upstream::Upstream;
+use binlogd::upstream::stop::StopSignal;
+use binlogd::wire::{Secret, TlsMode, TlsOptions};
+use rustix::fs::OFlags;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// O_DSYNC, as fdinfo shows it. rustix means O_SYNC by its DSYNC, which has another bit too.
+const DSYNC: u32 = 0o10000;
+
+/// Arguments of `binlogd-bench receive`.
+#[derive(Debug, Clone, clap::Args)]
+pub struct ReceiveArgs {
+    /// How it stores.
+    #[arg(long, value_enum, default_value = "product")]
+    pub storage: Strategy,
+    /// Port of the source on 127.0.0.1.
+    #[arg(long)]
+    pub port: u16,
+    /// Folder for the data; it is made.
+    #[arg(long)]
+    pub dir: PathBuf,
+    /// How long to look for the next bytes without sleeping, in microseconds. Otherwise what the strategy says.
+    #[arg(long)]
+    pub busy_wait_us: Option<u64>,
+}
+
+/// Receives until standard input is closed, and prints the times from the arrival of a request to the leaving of its
+/// acknowledgement, and the counts of acknowledgements and syncs, as JSON.
+///
+/// # Errors
+/// When something fails, or the journal was not used as `--storage` says: a number would then have the wrong name.
+pub fn run(args: &ReceiveArgs) -> anyhow::Result<()> {
+    let monitor = Arc::new(SourceMonitor::new("bench"));
+    let stop = Arc::new(StopSignal::new()?);
+    let upstream = Upstream {
+        config: config(args),
+        data_dir: args.dir.clone(),
+        storage: args.storage.storage(),
+        monitor: monitor.clone(),
+        stop: stop.clone(),
+    };
+    let copy = upstream.open()?;
+    let receiver = std::thread::Builder::new().name("recv-bench".to_owned()).spawn(|| upstream.run(copy))?;
+    std::io::stdin().read_to_end(&mut Vec::new())?;
+    let open = journal_of_this_process(&args.dir); // Before the end, which closes it.
+    stop.request();
+    if receiver.join().is_err() {
+        bail!("the receiver has panicked");
+    }
+    // After the end: the last acknowledgement is counted when it has left, and whoever got it may be here sooner.
+    let counters = monitor.counters.values();
+    let latency = monitor.acknowledge_latency.summary();
+    let open = open?;
+    if open != args.storage.journal() {
+        bail!(
+            "{}: the journal should be open as {:?} and was as {open:?}. A file system without direct output cannot be \
+             measured so: choose another disk with --dir, or leave this one out with --strategies",
+            args.storage,
+            args.storage.journal()
+        );
+    }
+    if counters.reconnects > 0 {
+        bail!(
+            "{}: the connection to the source broke: the numbers are of more than one session",
+            args.storage
+        );
+    }
+    let mut json = Percentiles::from_json(&serde_json::to_value(latency)?).to_json();
+    json["syncs"] = counters.syncs.into();
+    json["acknowledgements"] = counters.acknowledgements.into();
+    println!("{json}");
+    Ok(())
+}
+
+fn config(args: &ReceiveArgs) -> SourceConfig {
+    SourceConfig {
+        name: "bench".to_owned(),
+        hosts: vec![HostPort { host: "127.0.0.1".to_owned(), port: args.port }],
+        user: "bench".to_owned(),
+        password: Secret::default(),
+        server_id: None,
+        start: Start::Resume,
+        fsync_mode: FsyncMode::SyncThenAcknowledge,
+        fsync_interval: Duration::from_secs(1),
+        busy_wait: args.busy_wait_us.map_or(args.storage.busy_wait(), Duration::from_micros),
+        semi_sync: true,
+        heartbeat_period: Duration::from_secs(5),
+        net_read_timeout: Duration::from_secs(15),
+        connect_timeout: Duration::from_secs(10),
+        backoff_min: Duration::from_millis(100),
+        backoff_max: Duration::from_secs(30),
+        tls: TlsOptions { mode: TlsMode::Disabled, ..TlsOptions::default() },
+        on_gap: OnGap::Stop,
+    }
+}
+
+/// How this process has the journal below `dir` open; `None` when it has not.
+fn journal_of_this_process(dir: &Path) -> anyhow::Result<Option<JournalOpen>> {
+    let dir = dir.canonicalize()?;
+    for entry in std::fs::read_dir("/proc/self/fd")? {
+        let entry = entry?;
+        let Ok(target) = std::fs::read_link(entry.path()) else { continue };
+        if target.starts_with(&dir) && target.file_name().is_some_and(|name| name == JOURNAL_FILE) {
+            let info = std::fs::read_to_string(Path::new("/proc/self/fdinfo").join(entry.file_name()))?;
+            let flags = info.lines().find_map(|line| line.strip_prefix("flags:"));
+            let flags = u32::from_str_radix(flags.context("no flags in fdinfo")?.trim(), 8)?;
+            return Ok(Some(JournalOpen {
+                direct: flags & OFlags::DIRECT.bits() != 0,
+                dsync: flags & DSYNC != 0,
+            }));
+        }
+    }
+    Ok(None)
+}
