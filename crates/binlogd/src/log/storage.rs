@@ -2,10 +2,12 @@
 //!
 //! [`PosixStorage`] is the real one. Tests put a double behind the same trait to fail a chosen write or sync.
 
+use rustix::fs::Advice;
 use rustix::io::Errno;
 use std::fmt::Debug;
 use std::fs::{File, OpenOptions};
 use std::io::{self, IoSlice};
+use std::num::NonZeroU64;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
@@ -70,6 +72,9 @@ pub trait StorageFile: Send + Sync + Debug + ReadAt {
     /// having written them.
     fn sync_data(&self) -> io::Result<()>;
 
+    /// Lets the system begin to write these bytes to the device. It promises nothing; a later sync has less to wait for.
+    fn begin_writing_out(&self, offset: u64, len: u64);
+
     /// Cuts the file to `len` bytes.
     ///
     /// # Errors
@@ -101,7 +106,11 @@ impl Storage for PosixStorage {
         // O_DSYNC with O_DIRECT is one system call for what are a write, a copy into the page cache and an fdatasync.
         let open = |flags| OpenOptions::new().read(true).write(true).custom_flags(flags).open(path);
         match open(libc::O_DSYNC | libc::O_DIRECT) {
-            Ok(file) if takes_aligned_blocks(&file) => Ok(Box::new(file)),
+            Ok(file) if takes_aligned_blocks(&file) => {
+                // Pages of it that are cached from its making would have to be thrown out by each write.
+                let _ = rustix::fs::fadvise(&file, 0, None, Advice::DontNeed);
+                Ok(Box::new(file))
+            }
             Err(error) if error.raw_os_error() != Some(libc::EINVAL) => Err(error),
             // Some file systems know no direct output, or ask for larger blocks.
             _ => Ok(Box::new(open(libc::O_DSYNC)?)),
@@ -150,6 +159,14 @@ impl StorageFile for File {
 
     fn sync_data(&self) -> io::Result<()> {
         File::sync_data(self)
+    }
+
+    fn begin_writing_out(&self, offset: u64, len: u64) {
+        // Linux begins to write back what is dirty in the range (mm/fadvise.c), and lets go only of what is clean: here
+        // nothing yet. A hint, so its failure means nothing.
+        if let Some(len) = NonZeroU64::new(len) {
+            let _ = rustix::fs::fadvise(self, offset, Some(len), Advice::DontNeed);
+        }
     }
 
     fn truncate(&self, len: u64) -> io::Result<()> {
@@ -241,6 +258,9 @@ pub mod double {
             }
             self.0.sync_data()
         }
+        fn begin_writing_out(&self, offset: u64, len: u64) {
+            self.0.begin_writing_out(offset, len);
+        }
         fn truncate(&self, len: u64) -> io::Result<()> {
             self.0.truncate(len)
         }
@@ -265,6 +285,9 @@ pub mod double {
         }
         fn sync_data(&self) -> io::Result<()> {
             self.0.sync_data()
+        }
+        fn begin_writing_out(&self, offset: u64, len: u64) {
+            self.0.begin_writing_out(offset, len);
         }
         fn truncate(&self, len: u64) -> io::Result<()> {
             self.0.truncate(len)

@@ -9,7 +9,7 @@
 use super::journal::Journal;
 use super::recover::{LiveFile, Recovered};
 use super::storage::{Storage, StorageFile};
-use super::syncer::{Synced, Syncer};
+use super::syncer::{Ended, Job, Syncer};
 use super::{Durable, Position, Written, index};
 use codec::event::BINLOG_MAGIC;
 use std::io::{self, IoSlice};
@@ -21,6 +21,10 @@ use thiserror::Error;
 /// When so many bytes of the file wait for a sync, one begins in the background. Small enough that the disk never has
 /// much to write at once, which would hold up everybody's syncs; large enough for its full speed.
 pub const BACKGROUND_SYNC_BYTES: u64 = 8 << 20;
+
+/// When so many bytes of the file have not been given to the disk, it begins to write them. A sync then finds little left
+/// to do, and a write of the journal never waits long behind the file's own.
+const WRITE_OUT_BYTES: u64 = 1 << 20;
 
 /// Why the log cannot go on.
 #[derive(Debug, Error)]
@@ -66,6 +70,8 @@ struct Live {
     durable: u64,
     /// End of the bytes that a sync of the file has covered. Always <= `durable` and <= `in_file`.
     synced: u64,
+    /// End of the bytes that the disk was asked to begin with.
+    writing_out: u64,
 }
 
 /// The end of a timeline that is open for appending.
@@ -99,6 +105,7 @@ impl LogWriter {
             written: len,
             durable: len,
             synced: len,
+            writing_out: len,
         });
         let files = recovered.files;
         let (folder, syncer) = (folder.to_owned(), Syncer::default());
@@ -253,12 +260,24 @@ impl LogWriter {
     pub fn wants_background_sync(&self) -> bool {
         let waiting =
             self.live.as_ref().is_some_and(|live| live.in_file - live.synced >= BACKGROUND_SYNC_BYTES);
-        !self.syncer.is_busy() && (waiting || self.journal.as_ref().is_some_and(Journal::is_half_full))
+        self.syncer.job().is_none() && (waiting || self.journal.as_ref().is_some_and(Journal::is_half_full))
     }
 
     /// True while a background sync runs or its end was not noticed.
     pub fn is_syncing(&self) -> bool {
-        self.syncer.is_busy()
+        matches!(self.syncer.job(), Some(Job::Sync { .. }))
+    }
+
+    /// Lets the disk begin with what was written, in the background, if that is much and nothing else is being done.
+    pub fn write_out_in_background(&mut self) {
+        let Some(live) = self.live.as_mut() else { return };
+        let (offset, len) = (live.writing_out, live.in_file.saturating_sub(live.writing_out));
+        if len >= WRITE_OUT_BYTES
+            && self.syncer.job().is_none()
+            && self.syncer.begin(live.file.clone(), Job::WriteOut { offset, len }).is_ok()
+        {
+            live.writing_out = live.in_file;
+        }
     }
 
     /// Begins a sync of everything written in the background, if something waits for one and none is running. Returns
@@ -271,10 +290,10 @@ impl LogWriter {
         let Some(live) = self.live.as_ref().filter(|live| live.synced < live.in_file) else {
             return Ok(false);
         };
-        if self.syncer.is_busy() {
+        if self.syncer.job().is_some() {
             return Ok(false);
         }
-        match self.syncer.begin(live.file.clone(), live.in_file) {
+        match self.syncer.begin(live.file.clone(), Job::Sync { through: live.in_file }) {
             Ok(()) => Ok(true),
             Err(_) => self.sync_file().map(|()| false),
         }
@@ -286,23 +305,24 @@ impl LogWriter {
     /// When it failed; the writer is then latched.
     pub fn end_background_sync(&mut self) -> Result<Option<Duration>, LogError> {
         match self.syncer.take_ended() {
-            Some(synced) => self.take_synced(synced).map(Some),
+            Some(ended) => self.take_ended(ended),
             None => Ok(None),
         }
     }
 
     fn finish_background_sync(&mut self) -> Result<(), LogError> {
         match self.syncer.wait() {
-            Some(synced) => self.take_synced(synced).map(|_| ()),
+            Some(ended) => self.take_ended(ended).map(|_| ()),
             None => Ok(()),
         }
     }
 
-    fn take_synced(&mut self, synced: Synced) -> Result<Duration, LogError> {
-        match synced.result {
+    fn take_ended(&mut self, ended: Ended) -> Result<Option<Duration>, LogError> {
+        let Job::Sync { through } = ended.job else { return Ok(None) };
+        match ended.result {
             Ok(()) => {
-                self.synced_through(synced.through);
-                Ok(synced.took)
+                self.synced_through(through);
+                Ok(Some(ended.took))
             }
             Err(error) => Err(self.latch("sync", error)),
         }
@@ -312,6 +332,7 @@ impl LogWriter {
     fn synced_through(&mut self, offset: u64) {
         let Some(live) = self.live.as_mut() else { return };
         live.synced = live.synced.max(offset);
+        live.writing_out = live.writing_out.max(offset);
         live.durable = live.durable.max(live.synced);
         if let Some(journal) = self.journal.as_mut() {
             journal.release(live.synced);
@@ -336,6 +357,7 @@ impl LogWriter {
             return Err(self.latch("cut", error));
         }
         (live.in_file, live.written, live.durable, live.synced) = (offset, offset, offset, offset);
+        live.writing_out = offset;
         self.checkpoint()?;
         self.begin_staging();
         Ok(())
@@ -360,9 +382,16 @@ impl LogWriter {
             LogError::Io { action: "begin", path: path.clone(), error }
         })?;
         let start = BINLOG_MAGIC.len() as u64;
-        let (in_file, written, durable, synced) = (start, start, start, start);
-        self.live =
-            Some(Live { name: name.into(), path, file: Arc::from(file), in_file, written, durable, synced });
+        self.live = Some(Live {
+            name: name.into(),
+            path,
+            file: Arc::from(file),
+            in_file: start,
+            written: start,
+            durable: start,
+            synced: start,
+            writing_out: start,
+        });
         self.begin_staging();
         Ok(())
     }
