@@ -281,21 +281,22 @@ impl LogWriter {
     }
 
     /// Begins a sync of everything written in the background, if something waits for one and none is running. Returns
-    /// whether one was begun.
+    /// how many bytes it will cover, if one was begun.
     ///
     /// # Errors
     /// When the log has failed, or there can be no background thread and the sync that is made instead fails.
-    pub fn begin_background_sync(&mut self) -> Result<bool, LogError> {
+    pub fn begin_background_sync(&mut self) -> Result<Option<u64>, LogError> {
         self.check()?;
         let Some(live) = self.live.as_ref().filter(|live| live.synced < live.in_file) else {
-            return Ok(false);
+            return Ok(None);
         };
         if self.syncer.job().is_some() {
-            return Ok(false);
+            return Ok(None);
         }
+        let bytes = live.in_file - live.synced;
         match self.syncer.begin(live.file.clone(), Job::Sync { through: live.in_file }) {
-            Ok(()) => Ok(true),
-            Err(_) => self.sync_file().map(|()| false),
+            Ok(()) => Ok(Some(bytes)),
+            Err(_) => self.sync_file().map(|()| None),
         }
     }
 
@@ -627,7 +628,7 @@ mod tests {
             assert!(log.commit([&group[..]].into_iter()).unwrap(), "the journal is full");
             log.write_behind().unwrap();
             if log.wants_background_sync() {
-                background += u64::from(log.begin_background_sync().unwrap());
+                background += u64::from(log.begin_background_sync().unwrap().is_some());
                 while log.end_background_sync().unwrap().is_none() {
                     std::thread::yield_now();
                 }
@@ -664,8 +665,8 @@ mod tests {
         assert!(log.commit([&b"acknowledged"[..]].into_iter()).unwrap());
         log.write_behind().unwrap();
         storage.syncs_until_failure.store(0, Ordering::Relaxed);
-        assert!(log.begin_background_sync().unwrap());
-        assert!(log.is_syncing() && !log.begin_background_sync().unwrap());
+        assert_eq!(log.begin_background_sync().unwrap(), Some(12));
+        assert!(log.is_syncing() && log.begin_background_sync().unwrap().is_none());
         // Who syncs for himself learns of it too, before his own sync could succeed without the bytes.
         assert!(matches!(log.begin_file("b.000002"), Err(LogError::Io { action: "sync", .. })));
         assert!(matches!(log.end_background_sync(), Ok(None)));

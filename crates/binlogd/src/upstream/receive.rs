@@ -47,13 +47,6 @@ pub struct ReceiveOptions {
     pub busy_wait: Duration,
 }
 
-impl ReceiveOptions {
-    /// Age of written bytes at which a sync begins. Half of the limit: the thread may sleep as long again.
-    pub(super) fn sync_after(&self) -> Duration {
-        self.fsync_interval / 2
-    }
-}
-
 /// Why a session ended.
 #[derive(Debug, Error)]
 pub enum SessionError {

@@ -24,6 +24,9 @@ const WRITE_PARTS_MAX: usize = 128;
 /// A piece shorter than this is copied to the end of the one before it: that is quicker than a piece of its own.
 const JOIN_BELOW: usize = 4096;
 
+/// A sync in the background that covers so much is one of a bulk.
+const BULK_BYTES: u64 = 1 << 20;
+
 /// How long a background sync that has ended may go unnoticed while nothing arrives.
 const BACKGROUND_SYNC_LOOK: Duration = Duration::from_millis(5);
 
@@ -60,6 +63,9 @@ pub(super) struct Sink<'a> {
     flagged: GtidState,
     /// When the oldest byte was written that no sync covers, or will when it ends.
     unsynced_since: Option<Instant>,
+    /// The last sync in the background covered much: the next one follows at once, so that what is durable advances
+    /// steadily and the end of a backlog does not wait for the interval.
+    in_bulk: bool,
     ladder: Ladder,
     events: u64,
     transactions: u64,
@@ -97,6 +103,7 @@ impl<'a> Sink<'a> {
             unflagged: GtidState::empty(flavour),
             flagged,
             unsynced_since: None,
+            in_bulk: false,
             ladder,
             events: 0,
             transactions: 0,
@@ -370,9 +377,12 @@ impl<'a> Sink<'a> {
             self.count_sync(took);
             self.synced_is_durable();
         }
+        let sync_after = self.sync_after();
         let log = &mut self.timeline.log;
-        let is_due = self.unsynced_since.is_some_and(|since| since.elapsed() >= self.options.sync_after());
-        if (is_due || log.wants_background_sync()) && log.begin_background_sync()? {
+        let is_due = self.unsynced_since.is_some_and(|since| since.elapsed() >= sync_after);
+        let begun = if is_due || log.wants_background_sync() { log.begin_background_sync()? } else { None };
+        if let Some(bytes) = begun {
+            self.in_bulk = bytes >= BULK_BYTES;
             self.unsynced_since = None;
             let _ = self.syncing.append(&self.unsynced);
             self.unsynced.clear();
@@ -414,8 +424,14 @@ impl<'a> Sink<'a> {
         if self.timeline.log.is_syncing() && self.timeline.log.is_unsynced() {
             Some(BACKGROUND_SYNC_LOOK)
         } else {
-            self.unsynced_since.map(|_| self.options.sync_after())
+            self.unsynced_since.map(|_| self.sync_after())
         }
+    }
+
+    /// Age of written bytes at which a sync of them begins.
+    fn sync_after(&self) -> Duration {
+        // Half of the limit: the thread may sleep as long again.
+        if self.in_bulk { BACKGROUND_SYNC_LOOK } else { self.options.fsync_interval / 2 }
     }
 
     fn publish(&mut self) {
