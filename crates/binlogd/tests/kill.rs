@@ -1,13 +1,14 @@
 //! binlogd is killed under load, again and again, and nothing that it has acknowledged is missing.
 //!
 //! Several clients insert numbered rows under semi-sync and keep a ledger of the commits that the server confirmed to
-//! them. binlogd is killed with SIGKILL at a random moment. Before it is started again, the files that it left are read as
-//! they stand: every row in the ledger must be in them, in a transaction that is there to its end.
+//! them. binlogd is killed with SIGKILL at a random moment. Before it is started again, the files that it left are read: every
+//! row in the ledger must be in the binary logs or the journal, in a transaction that is there to its end.
 //!
 //! What this proves and what not: a killed process loses what it had in its own memory, but what it has written stays in
 //! the kernel's page cache, synced or not. So this shows that binlogd acknowledges nothing that it has not written, and that
-//! it goes on correctly from whatever a kill leaves. That a sync comes before the acknowledgement, which is what counts
-//! when the machine loses power, is shown by `sync_order.rs`.
+//! it goes on correctly from whatever a kill leaves. That a durable write comes before the acknowledgement, which is what
+//! counts when the machine loses power, is shown by `sync_order.rs`; and that what was written so is found again when
+//! the page cache of the binary log is lost, by the last test here.
 //!
 //! `BINLOGD_KILL_ROUNDS` is the number of kills, shared between the two servers (5; `make kill-loop`: 20).
 //! `BINLOGD_TEST_SEED` replays the moments of a failed run, as far as time can be replayed.
@@ -17,6 +18,8 @@ mod common;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
+use binlogd::log::journal::{JOURNAL_FILE, Journal};
+use binlogd::log::storage::PosixStorage;
 use binlogd::wire::{Connection, TlsMode};
 use common::compare::{AfterCrash, assert_identical};
 use common::daemon::Daemon;
@@ -54,6 +57,23 @@ fn assert_holds(copied: &CopiedEntries, committed: &BTreeSet<u64>, daemon: &Daem
     assert!(copied.twice.is_empty(), "{when}: more than once in the copy: {:?}", copied.twice);
 }
 
+/// What the killed binlogd left: its binary logs, and what only the journal holds. Nothing of it is touched.
+fn what_was_left(daemon: &Daemon) -> CopiedEntries {
+    let timeline = daemon.timeline_dir();
+    let source = timeline.parent().expect("the source's folder");
+    let copy = tempfile::tempdir().expect("a temporary folder");
+    let copied_timeline = copy.path().join(timeline.file_name().expect("a name"));
+    std::fs::create_dir(&copied_timeline).expect("a folder");
+    for file in std::fs::read_dir(&timeline).expect("the timeline").flatten() {
+        std::fs::copy(file.path(), copied_timeline.join(file.file_name())).expect("a copy");
+    }
+    if source.join(JOURNAL_FILE).exists() {
+        std::fs::copy(source.join(JOURNAL_FILE), copy.path().join(JOURNAL_FILE)).expect("a copy");
+    }
+    Journal::open(&PosixStorage, copy.path(), &mut Vec::new()).expect("a journal that can be read");
+    copied_entries(&copied_timeline)
+}
+
 fn survives_kills(server_name: &str, seed: u64, rounds: u64) {
     let mut random = Random::new(seed);
     let server = Server::start(server_name, &SOURCE_OPTIONS);
@@ -68,7 +88,7 @@ fn survives_kills(server_name: &str, seed: u64, rounds: u64) {
         daemon.kill();
         std::thread::sleep(ANSWERS_ARRIVE_MAX);
         let committed = ledger.committed();
-        let copied = copied_entries(&daemon.timeline_dir());
+        let copied = what_was_left(&daemon);
         let torn = copied.live.as_ref().map_or(0, |live| copied.live_len - live.boundary);
         println!(
             "{server_name}, round {round}: killed after {uptime:?}; {} commits confirmed, {} in the copy, {torn} bytes torn",
@@ -184,4 +204,53 @@ fn sigterm_under_load_on_mysql() {
 #[test]
 fn sigterm_under_load_on_mariadb() {
     ends_in_good_order("mariadb-11.8");
+}
+
+/// The machine of binlogd loses power and the source is lost with it: the binary log has nothing but what was synced, which
+/// is its first four bytes, and nobody can be asked for the rest. Every commit that a client was told of is in the journal.
+fn survives_a_power_failure(server_name: &str) {
+    const COMMITS: usize = 300;
+    let server = Server::start(server_name, &[]);
+    server.sql("CREATE DATABASE d; CREATE TABLE d.t (a INT PRIMARY KEY, b VARCHAR(4000)); FLUSH BINARY LOGS");
+    let semi_sync = SemiSync::enable(&server, TIMEOUT);
+    let mut daemon = Daemon::start(&server, &["--backoff-max=1s", "--start=latest"]);
+    semi_sync.wait_attached();
+    let mut client =
+        Connection::connect(&connect_options(&server, "root", "", TlsMode::Preferred)).expect("a connection");
+    for number in 0..COMMITS {
+        let row = format!("INSERT INTO d.t VALUES ({number}, REPEAT('x', {}))", number * 13 % 4000);
+        client.query(&row).expect("a commit");
+    }
+    assert_eq!(semi_sync.counters().no_tx, 0);
+    let told = daemon.wait_caught_up(&server)["positions"]["acknowledged"].clone();
+    daemon.kill();
+    server.kill();
+    let live = daemon.timeline_dir().join(told["file"].as_str().expect("a file"));
+    let whole = std::fs::read(&live).expect("the live file");
+    let acknowledged = told["position"].as_u64().expect("a position") as usize;
+    assert!(whole.len() >= acknowledged, "{told}");
+    std::fs::File::options().write(true).open(&live).and_then(|file| file.set_len(4)).expect("a cut");
+    let verified = std::process::Command::new(env!("CARGO_BIN_EXE_binlogd"))
+        .args(["verify", "--json"])
+        .arg(daemon.data_dir())
+        .output()
+        .expect("it runs");
+    let said = String::from_utf8_lossy(&verified.stdout).into_owned();
+    assert!(said.contains("which the next start of binlogd puts into it"), "{said}");
+    daemon.restart(&["--backoff-max=1s"]);
+    let durable = daemon.source()["positions"]["durable"].clone();
+    assert_eq!(durable, told, "{}", daemon.log());
+    let found = std::fs::read(&live).expect("the live file");
+    assert!(found == whole[..acknowledged], "{} bytes of {acknowledged} are back", found.len());
+    assert!(daemon.log().contains("were put back from the journal"), "{}", daemon.log());
+}
+
+#[test]
+fn nothing_is_lost_when_mysql_and_the_page_cache_are() {
+    survives_a_power_failure("mysql-9.7");
+}
+
+#[test]
+fn nothing_is_lost_when_mariadb_and_the_page_cache_are() {
+    survives_a_power_failure("mariadb-11.8");
 }

@@ -57,6 +57,9 @@ fn loaded(
         let complaint = receivers.complaint(attachment);
         return Ok((None, Some(format!("before the load: {wrong}; the receiver: {complaint}"))));
     }
+    // MySQL's thread that reads acknowledgements looks for new receivers once a second (`Ack_receiver::run` of
+    // plugin/semisync): commits before that wait for it, up to a quarter of a short cell.
+    source.commit_probes()?;
     let before = source.semi_sync()?;
     let log_before = source.log_bytes()?;
     let used_before = match receivers.usage(attachment) {

@@ -164,6 +164,17 @@ impl Source {
         Ok(())
     }
 
+    /// Commits twice, one row each, and so waits for a receiver twice if semi-sync is on.
+    ///
+    /// # Errors
+    /// When the source refuses.
+    pub fn commit_probes(&mut self) -> anyhow::Result<()> {
+        for number in 0..2 {
+            self.session.query(&format!("REPLACE INTO sbtest.probe VALUES (1, {number})"))?;
+        }
+        Ok(())
+    }
+
     /// Its counters now.
     ///
     /// # Errors

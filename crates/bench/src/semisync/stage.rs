@@ -71,6 +71,7 @@ impl Stage {
         let log = dir.path().join("sysbench.log");
         let sysbench = Sysbench::new(&args.scripts, source.port(), args.tables, args.rows, log)?;
         source.session()?.query("CREATE DATABASE sbtest")?;
+        source.session()?.query("CREATE TABLE sbtest.probe (a INT PRIMARY KEY, b INT)")?;
         sysbench.prepare(&interrupt)?;
         source.session()?.query(dialect.reset_logs())?;
         source.stop()?;
