@@ -121,10 +121,6 @@ impl StorageFile for AheadFile {
         self.file.sync_data()
     }
 
-    fn begin_writing_out(&self, offset: u64, len: u64) {
-        StorageFile::begin_writing_out(&self.file, offset, len);
-    }
-
     fn truncate(&self, len: u64) -> io::Result<()> {
         self.file.set_len(len)?;
         self.end.store(len, Relaxed);

@@ -54,10 +54,6 @@ impl StorageFile for DsyncFile {
         Ok(())
     }
 
-    fn begin_writing_out(&self, offset: u64, len: u64) {
-        StorageFile::begin_writing_out(&self.file, offset, len);
-    }
-
     fn truncate(&self, len: u64) -> io::Result<()> {
         self.needs_sync.store(true, Ordering::Release);
         self.file.set_len(len)

@@ -66,10 +66,6 @@ impl StorageFile for SyncedFile {
         self.0.sync_data()
     }
 
-    fn begin_writing_out(&self, offset: u64, len: u64) {
-        StorageFile::begin_writing_out(&self.0, offset, len);
-    }
-
     fn truncate(&self, len: u64) -> io::Result<()> {
         self.0.set_len(len)
     }

@@ -7,7 +7,6 @@ use rustix::io::Errno;
 use std::fmt::Debug;
 use std::fs::{File, OpenOptions};
 use std::io::{self, IoSlice};
-use std::num::NonZeroU64;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
@@ -71,9 +70,6 @@ pub trait StorageFile: Send + Sync + Debug + ReadAt {
     /// When the device reports a failure. The bytes are then in an unknown state: another call may succeed without
     /// having written them.
     fn sync_data(&self) -> io::Result<()>;
-
-    /// Lets the system begin to write these bytes to the device. It promises nothing; a later sync has less to wait for.
-    fn begin_writing_out(&self, offset: u64, len: u64);
 
     /// Cuts the file to `len` bytes.
     ///
@@ -159,14 +155,6 @@ impl StorageFile for File {
 
     fn sync_data(&self) -> io::Result<()> {
         File::sync_data(self)
-    }
-
-    fn begin_writing_out(&self, offset: u64, len: u64) {
-        // Linux begins to write back what is dirty in the range (mm/fadvise.c), and lets go only of what is clean: here
-        // nothing yet. A hint, so its failure means nothing.
-        if let Some(len) = NonZeroU64::new(len) {
-            let _ = rustix::fs::fadvise(self, offset, Some(len), Advice::DontNeed);
-        }
     }
 
     fn truncate(&self, len: u64) -> io::Result<()> {
@@ -258,9 +246,6 @@ pub mod double {
             }
             self.0.sync_data()
         }
-        fn begin_writing_out(&self, offset: u64, len: u64) {
-            self.0.begin_writing_out(offset, len);
-        }
         fn truncate(&self, len: u64) -> io::Result<()> {
             self.0.truncate(len)
         }
@@ -285,9 +270,6 @@ pub mod double {
         }
         fn sync_data(&self) -> io::Result<()> {
             self.0.sync_data()
-        }
-        fn begin_writing_out(&self, offset: u64, len: u64) {
-            self.0.begin_writing_out(offset, len);
         }
         fn truncate(&self, len: u64) -> io::Result<()> {
             self.0.truncate(len)

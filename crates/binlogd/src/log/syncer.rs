@@ -1,4 +1,4 @@
-//! Writing the live file out and syncing it in the background.
+//! Syncing the live file in the background.
 //!
 //! A sync of much new data takes as long as the disk needs to write it. The thread that receives hands such a sync to
 //! this one and goes on; it looks now and then whether the sync has ended. One sync runs at a time, and who syncs the
@@ -15,31 +15,14 @@ use std::time::{Duration, Instant};
 /// Enough for a loop that calls fdatasync.
 const STACK_BYTES: usize = 128 << 10;
 
-/// What can be done in the background.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Job {
-    /// A sync of the file, which has been written to the end of `through`.
-    Sync {
-        /// Offset in the file.
-        through: u64,
-    },
-    /// Let the system begin to write a part of the file to the device.
-    WriteOut {
-        /// Where it begins in the file.
-        offset: u64,
-        /// How long it is.
-        len: u64,
-    },
-}
-
-/// A job that has ended.
+/// A background sync that has ended.
 #[derive(Debug)]
-pub struct Ended {
-    /// Which.
-    pub job: Job,
+pub struct Synced {
+    /// End of the bytes that had been written when it was asked for.
+    pub through: u64,
     /// How long it took.
     pub took: Duration,
-    /// Whether the bytes of a sync are durable.
+    /// Whether the bytes are durable.
     pub result: io::Result<()>,
 }
 
@@ -47,9 +30,9 @@ pub struct Ended {
 enum State {
     #[default]
     Idle,
-    Asked(Arc<dyn StorageFile>, Job),
-    Working,
-    Ended(Ended),
+    Asked(Arc<dyn StorageFile>, u64),
+    Syncing,
+    Ended(Synced),
     /// The thread is to end.
     Closing,
 }
@@ -67,51 +50,53 @@ struct Shared {
 pub struct Syncer {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
-    /// The job that was begun and whose end was not taken.
-    job: Option<Job>,
+    /// A sync was begun and its end not taken.
+    busy: bool,
 }
 
 impl Syncer {
-    /// The job that runs, or has ended and was not taken.
-    pub fn job(&self) -> Option<Job> {
-        self.job
+    /// True while a sync runs, or has ended and was not taken.
+    pub fn is_busy(&self) -> bool {
+        self.busy
     }
 
-    /// Begins a job.
+    /// Begins to sync `file`, which has been written to the end of `through`.
     ///
     /// # Errors
     /// When there can be no thread; nothing was begun then.
     ///
     /// # Panics
     /// When one is running: that is an error of ours.
-    pub fn begin(&mut self, file: Arc<dyn StorageFile>, job: Job) -> io::Result<()> {
-        assert!(self.job.is_none(), "one background job at a time");
+    pub fn begin(&mut self, file: Arc<dyn StorageFile>, through: u64) -> io::Result<()> {
+        assert!(!self.busy, "one background sync at a time");
         if self.thread.is_none() {
             let shared = self.shared.clone();
             let builder = std::thread::Builder::new().name("sync".to_owned()).stack_size(STACK_BYTES);
             self.thread = Some(builder.spawn(move || run(&shared))?);
         }
-        *lock(&self.shared.state) = State::Asked(file, job);
+        *lock(&self.shared.state) = State::Asked(file, through);
         self.shared.changed.notify_all();
-        self.job = Some(job);
+        self.busy = true;
         Ok(())
     }
 
-    /// The job that has ended since the last look, if one has.
-    pub fn take_ended(&mut self) -> Option<Ended> {
-        let ended = self.job.is_some() && self.shared.has_ended.load(Ordering::Acquire);
+    /// The sync that has ended since the last look, if one has.
+    pub fn take_ended(&mut self) -> Option<Synced> {
+        let ended = self.busy && self.shared.has_ended.load(Ordering::Acquire);
         if ended { self.wait() } else { None }
     }
 
-    /// Waits for the end of the job that runs; `None` when none does.
-    pub fn wait(&mut self) -> Option<Ended> {
-        self.job.take()?;
+    /// Waits for the end of the sync that runs; `None` when none does.
+    pub fn wait(&mut self) -> Option<Synced> {
+        if !std::mem::take(&mut self.busy) {
+            return None;
+        }
         let mut state = lock(&self.shared.state);
         loop {
             match std::mem::take(&mut *state) {
-                State::Ended(ended) => {
+                State::Ended(synced) => {
                     self.shared.has_ended.store(false, Ordering::Release);
-                    return Some(ended);
+                    return Some(synced);
                 }
                 other => *state = other,
             }
@@ -135,20 +120,14 @@ fn run(shared: &Shared) {
     let mut state = lock(&shared.state);
     loop {
         match std::mem::take(&mut *state) {
-            State::Asked(file, job) => {
-                *state = State::Working;
+            State::Asked(file, through) => {
+                *state = State::Syncing;
                 drop(state);
                 let began = Instant::now();
-                let result = match job {
-                    Job::Sync { .. } => file.sync_data(),
-                    Job::WriteOut { offset, len } => {
-                        file.begin_writing_out(offset, len);
-                        Ok(())
-                    }
-                };
+                let result = file.sync_data();
                 drop(file);
                 state = lock(&shared.state);
-                *state = State::Ended(Ended { job, took: began.elapsed(), result });
+                *state = State::Ended(Synced { through, took: began.elapsed(), result });
                 shared.has_ended.store(true, Ordering::Release);
                 shared.changed.notify_all();
             }
@@ -173,30 +152,27 @@ mod tests {
     use std::sync::atomic::Ordering::Relaxed;
 
     #[test]
-    fn each_job_ends_once_and_says_how() {
+    fn each_sync_ends_once_and_says_how() {
         let dir = tempfile::tempdir().unwrap();
         let storage = FaultyStorage::sound();
         let file: Arc<dyn StorageFile> = Arc::from(storage.create(&dir.path().join("f")).unwrap());
         let mut syncer = Syncer::default();
         assert!(syncer.wait().is_none());
-        let job = Job::Sync { through: 7 };
-        syncer.begin(file.clone(), job).unwrap();
-        assert_eq!(syncer.job(), Some(job));
-        let ended = syncer.wait().unwrap();
-        assert_eq!((ended.job, ended.result.is_ok()), (job, true));
-        assert!(syncer.job().is_none() && syncer.take_ended().is_none());
+        syncer.begin(file.clone(), 7).unwrap();
+        assert!(syncer.is_busy());
+        let synced = syncer.wait().unwrap();
+        assert_eq!((synced.through, synced.result.is_ok()), (7, true));
+        assert!(!syncer.is_busy() && syncer.take_ended().is_none());
         storage.syncs_until_failure.store(0, Relaxed);
-        syncer.begin(file.clone(), job).unwrap();
-        let ended = loop {
-            if let Some(ended) = syncer.take_ended() {
-                break ended;
+        syncer.begin(file.clone(), 9).unwrap();
+        let synced = loop {
+            if let Some(synced) = syncer.take_ended() {
+                break synced;
             }
             std::thread::yield_now();
         };
-        assert!(ended.result.is_err());
-        syncer.begin(file.clone(), Job::WriteOut { offset: 0, len: 1 }).unwrap();
-        assert!(syncer.wait().unwrap().result.is_ok());
-        syncer.begin(file.clone(), job).unwrap();
+        assert_eq!((synced.through, synced.result.is_err()), (9, true));
+        syncer.begin(file.clone(), 11).unwrap();
         drop(syncer);
         assert_eq!(storage.syncs.load(Relaxed), 3, "the end waits for what was begun");
     }

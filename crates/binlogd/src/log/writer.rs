@@ -9,7 +9,7 @@
 use super::journal::Journal;
 use super::recover::{LiveFile, Recovered};
 use super::storage::{Storage, StorageFile};
-use super::syncer::{Ended, Job, Syncer};
+use super::syncer::{Synced, Syncer};
 use super::{Durable, Position, Written, index};
 use codec::event::BINLOG_MAGIC;
 use std::io::{self, IoSlice};
@@ -21,10 +21,6 @@ use thiserror::Error;
 /// When so many bytes of the file wait for a sync, one begins in the background. Small enough that the disk never has
 /// much to write at once, which would hold up everybody's syncs; large enough for its full speed.
 pub const BACKGROUND_SYNC_BYTES: u64 = 8 << 20;
-
-/// When so many bytes of the file have not been given to the disk, it begins to write them. A sync then finds little left
-/// to do, and a write of the journal never waits long behind the file's own.
-const WRITE_OUT_BYTES: u64 = 1 << 20;
 
 /// Why the log cannot go on.
 #[derive(Debug, Error)]
@@ -70,8 +66,6 @@ struct Live {
     durable: u64,
     /// End of the bytes that a sync of the file has covered. Always <= `durable` and <= `in_file`.
     synced: u64,
-    /// End of the bytes that the disk was asked to begin with.
-    writing_out: u64,
 }
 
 /// The end of a timeline that is open for appending.
@@ -105,7 +99,6 @@ impl LogWriter {
             written: len,
             durable: len,
             synced: len,
-            writing_out: len,
         });
         let files = recovered.files;
         let (folder, syncer) = (folder.to_owned(), Syncer::default());
@@ -260,24 +253,12 @@ impl LogWriter {
     pub fn wants_background_sync(&self) -> bool {
         let waiting =
             self.live.as_ref().is_some_and(|live| live.in_file - live.synced >= BACKGROUND_SYNC_BYTES);
-        self.syncer.job().is_none() && (waiting || self.journal.as_ref().is_some_and(Journal::is_half_full))
+        !self.syncer.is_busy() && (waiting || self.journal.as_ref().is_some_and(Journal::is_half_full))
     }
 
     /// True while a background sync runs or its end was not noticed.
     pub fn is_syncing(&self) -> bool {
-        matches!(self.syncer.job(), Some(Job::Sync { .. }))
-    }
-
-    /// Lets the disk begin with what was written, in the background, if that is much and nothing else is being done.
-    pub fn write_out_in_background(&mut self) {
-        let Some(live) = self.live.as_mut() else { return };
-        let (offset, len) = (live.writing_out, live.in_file.saturating_sub(live.writing_out));
-        if len >= WRITE_OUT_BYTES
-            && self.syncer.job().is_none()
-            && self.syncer.begin(live.file.clone(), Job::WriteOut { offset, len }).is_ok()
-        {
-            live.writing_out = live.in_file;
-        }
+        self.syncer.is_busy()
     }
 
     /// Begins a sync of everything written in the background, if something waits for one and none is running. Returns
@@ -290,11 +271,11 @@ impl LogWriter {
         let Some(live) = self.live.as_ref().filter(|live| live.synced < live.in_file) else {
             return Ok(None);
         };
-        if self.syncer.job().is_some() {
+        if self.syncer.is_busy() {
             return Ok(None);
         }
         let bytes = live.in_file - live.synced;
-        match self.syncer.begin(live.file.clone(), Job::Sync { through: live.in_file }) {
+        match self.syncer.begin(live.file.clone(), live.in_file) {
             Ok(()) => Ok(Some(bytes)),
             Err(_) => self.sync_file().map(|()| None),
         }
@@ -306,24 +287,23 @@ impl LogWriter {
     /// When it failed; the writer is then latched.
     pub fn end_background_sync(&mut self) -> Result<Option<Duration>, LogError> {
         match self.syncer.take_ended() {
-            Some(ended) => self.take_ended(ended),
+            Some(synced) => self.take_synced(synced).map(Some),
             None => Ok(None),
         }
     }
 
     fn finish_background_sync(&mut self) -> Result<(), LogError> {
         match self.syncer.wait() {
-            Some(ended) => self.take_ended(ended).map(|_| ()),
+            Some(synced) => self.take_synced(synced).map(|_| ()),
             None => Ok(()),
         }
     }
 
-    fn take_ended(&mut self, ended: Ended) -> Result<Option<Duration>, LogError> {
-        let Job::Sync { through } = ended.job else { return Ok(None) };
-        match ended.result {
+    fn take_synced(&mut self, synced: Synced) -> Result<Duration, LogError> {
+        match synced.result {
             Ok(()) => {
-                self.synced_through(through);
-                Ok(Some(ended.took))
+                self.synced_through(synced.through);
+                Ok(synced.took)
             }
             Err(error) => Err(self.latch("sync", error)),
         }
@@ -333,7 +313,6 @@ impl LogWriter {
     fn synced_through(&mut self, offset: u64) {
         let Some(live) = self.live.as_mut() else { return };
         live.synced = live.synced.max(offset);
-        live.writing_out = live.writing_out.max(offset);
         live.durable = live.durable.max(live.synced);
         if let Some(journal) = self.journal.as_mut() {
             journal.release(live.synced);
@@ -358,7 +337,6 @@ impl LogWriter {
             return Err(self.latch("cut", error));
         }
         (live.in_file, live.written, live.durable, live.synced) = (offset, offset, offset, offset);
-        live.writing_out = offset;
         self.checkpoint()?;
         self.begin_staging();
         Ok(())
@@ -391,7 +369,6 @@ impl LogWriter {
             written: start,
             durable: start,
             synced: start,
-            writing_out: start,
         });
         self.begin_staging();
         Ok(())

@@ -386,8 +386,6 @@ impl<'a> Sink<'a> {
             self.unsynced_since = None;
             let _ = self.syncing.append(&self.unsynced);
             self.unsynced.clear();
-        } else {
-            log.write_out_in_background();
         }
         Ok(())
     }
