@@ -128,8 +128,8 @@ impl LogWriter {
 
     /// The journal, for the writer of another timeline of this source. `None` after a failure: it must then be opened
     /// again from disk.
-    pub fn into_journal(self) -> Option<Journal> {
-        if self.latched { None } else { self.journal }
+    pub fn take_journal(&mut self) -> Option<Journal> {
+        self.journal.take().filter(|_| !self.latched)
     }
 
     /// End of the written bytes; `None` before the first file.
@@ -563,7 +563,7 @@ mod tests {
         let error = log.write_behind().unwrap_err();
         assert!(error.is_full_disk(), "{error}");
         assert!(matches!(log.commit(std::iter::empty()), Err(LogError::Latched)));
-        assert!(log.into_journal().is_none());
+        assert!(log.take_journal().is_none());
         assert_eq!(after_a_crash(dir.path()).0, [&BINLOG_MAGIC[..], b"acknowledged"].concat());
     }
 

@@ -138,7 +138,8 @@ impl HeldCopy {
             })?;
         let recovered = recover(&*self.storage, &path, Tail::Discard)
             .map_err(|error| CopyError::Timeline { path: path.clone(), error })?;
-        let journal = match self.timeline.take().and_then(|timeline| timeline.log.into_journal()) {
+        // If it cannot be opened, the timeline of before stays the newest one here.
+        let journal = match self.timeline.as_mut().and_then(|timeline| timeline.log.take_journal()) {
             Some(journal) => Some(journal),
             None => self.open_journal(&mut Vec::new())?,
         };
