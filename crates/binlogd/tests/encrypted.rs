@@ -65,18 +65,21 @@ fn copies_what_any_receiver_gets(server: &Server) {
     let names = binary_logs(server);
     let copies = daemon.timeline_dir();
     assert_eq!(copied_files(&copies), names);
-    let received = receive_what_we_have(server, &names, &copies);
     let mut marks = 0;
-    for name in &names {
-        let ours = std::fs::read(copies.join(name)).expect("our file");
-        let raw = std::fs::read(received.path().join(name)).expect("mysqlbinlog's file");
-        assert!(ours == raw, "{}: {name} is not what mysqlbinlog receives", server.name());
-        let theirs = std::fs::read(server.datadir().join(name)).expect("the source's file");
+    for (name, ours, raw) in received_by_both(server, &names, &copies) {
+        assert!(
+            ours == raw,
+            "{}: {name} of {} bytes is not what mysqlbinlog receives, {} bytes",
+            server.name(),
+            ours.len(),
+            raw.len()
+        );
+        let theirs = std::fs::read(server.datadir().join(&name)).expect("the source's file");
         assert!(!holds(&theirs, MARK), "{name} of the source is not encrypted");
         if holds(&ours, MARK) {
             marks += 1;
             // MariaDB sends its START_ENCRYPTION event too, and its program must still read what follows in clear.
-            let decoded = server.mysqlbinlog(&["--verbose".as_ref(), copies.join(name).as_os_str()]);
+            let decoded = server.mysqlbinlog(&["--verbose".as_ref(), copies.join(&name).as_os_str()]);
             assert!(decoded.status.success(), "{}", String::from_utf8_lossy(&decoded.stderr));
             assert!(
                 holds(&decoded.stdout, MARK),
@@ -88,17 +91,23 @@ fn copies_what_any_receiver_gets(server: &Server) {
     assert_eq!(marks, 1, "the copy is in clear");
 }
 
-/// What mysqlbinlog receives. MariaDB adds an event to its newest file by itself some time after a rotation, so that file
-/// is received again until both have it.
-fn receive_what_we_have(server: &Server, names: &[String], copies: &Path) -> tempfile::TempDir {
+/// Names, our bytes and those that mysqlbinlog receives. MariaDB adds an event to its newest file by itself some time
+/// after a rotation, before or after one of the two is read, so they are read again until both have it.
+fn received_by_both(server: &Server, names: &[String], copies: &Path) -> Vec<(String, Vec<u8>, Vec<u8>)> {
     let deadline = Instant::now() + Duration::from_secs(20);
     loop {
         let received = tempfile::tempdir().unwrap();
         receive_raw(server, &names[0], received.path());
-        let last = names.last().expect("there is a file");
-        let len = |folder: &Path| std::fs::metadata(folder.join(last)).map(|file| file.len()).ok();
-        if len(copies) == len(received.path()) || Instant::now() > deadline {
-            return received;
+        let both: Vec<_> = names
+            .iter()
+            .map(|name| {
+                let ours = std::fs::read(copies.join(name)).expect("our file");
+                let raw = std::fs::read(received.path().join(name)).expect("mysqlbinlog's file");
+                (name.clone(), ours, raw)
+            })
+            .collect();
+        if both.iter().all(|(_, ours, raw)| ours == raw) || Instant::now() > deadline {
+            return both;
         }
         std::thread::sleep(Duration::from_millis(200));
     }
