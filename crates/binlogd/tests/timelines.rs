@@ -7,7 +7,7 @@ use common::Server;
 use common::daemon::{Daemon, url};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const PATIENCE: Duration = Duration::from_secs(40);
 const FLAGS: [&str; 4] = ["--heartbeat-period", "1s", "--net-read-timeout", "3s"];
@@ -44,7 +44,13 @@ fn assert_kept(before: &BTreeMap<PathBuf, Vec<u8>>, daemon: &Daemon) {
 }
 
 fn reason(timeline: &Path) -> String {
-    let text = std::fs::read_to_string(timeline.join("timeline.toml")).unwrap();
+    // The folder is there a moment before its description, which takes its name when it is on stable storage.
+    let path = timeline.join("timeline.toml");
+    let deadline = Instant::now() + PATIENCE;
+    while !path.exists() && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let text = std::fs::read_to_string(path).unwrap();
     let value: toml::Table = text.parse().unwrap();
     value["reason"].as_str().unwrap().to_owned()
 }
