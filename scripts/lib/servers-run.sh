@@ -72,8 +72,13 @@ command_restart() {
     fetch "$NAME"
     load_server "$NAME" "$(home_of "$NAME")"
     save_state
-    # MySQL 5.7 crashes now and then in a thread of InnoDB while it recovers from a kill; the next start succeeds.
-    launch || { has_crashed && say 'the server crashed while starting; once more' && launch; } || start_failed
+    # MySQL 5.7 crashes now and then in a thread of InnoDB while it recovers from a kill; a later start succeeds.
+    local tries=5
+    until launch; do
+        tries=$((tries - 1))
+        if [[ $tries -eq 0 ]] || ! has_crashed; then start_failed; fi
+        say 'the server crashed while starting; once more'
+    done
 }
 
 command_stop() {
