@@ -83,7 +83,12 @@ impl Journal {
             return Err(io::Error::new(io::ErrorKind::InvalidData, message));
         };
         let (records, newest) = record::needed(&bytes, &id);
-        replay::put_back(storage, folder, &records, remarks)?;
+        if !replay::put_back(storage, folder, &records, remarks)? {
+            remarks.push(format!(
+                "a copy of the journal is kept as {}",
+                keep_aside(storage, &path, &bytes)?.display()
+            ));
+        }
         let mut journal = Journal::with(storage, path, id, newest + 1, len)?;
         // Otherwise the next start would do it again, over files that may have changed by then.
         journal.is_checkpointed = records.is_empty();
@@ -269,6 +274,17 @@ fn fill(storage: &dyn Storage, path: &Path, id: &JournalId) -> io::Result<()> {
         at += len;
     }
     file.sync_data()
+}
+
+/// Keeps what has no place in the files before the journal is used again: it may be acknowledged, and its source dead.
+fn keep_aside(storage: &dyn Storage, path: &Path, bytes: &[u8]) -> io::Result<PathBuf> {
+    let now = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%S%.6fZ");
+    let aside = path.with_file_name(format!("{JOURNAL_FILE}.kept-{now}"));
+    let copy = storage.create(&aside)?;
+    copy.write_all_at(&mut [IoSlice::new(bytes)], 0)?;
+    copy.sync_data()?;
+    storage.sync_dir(path.parent().unwrap_or(Path::new(".")))?;
+    Ok(aside)
 }
 
 fn read_whole(storage: &dyn Storage, path: &Path) -> io::Result<Option<Vec<u8>>> {

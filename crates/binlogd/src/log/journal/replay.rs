@@ -6,7 +6,7 @@ use std::io::{self, IoSlice};
 use std::path::{Component, Path};
 
 /// Writes the data of `records`, oldest first, where it belongs, and syncs each file that was touched. `folder` is the
-/// source's.
+/// source's. False when some of it has no place: its file is gone, or was cut.
 ///
 /// # Errors
 /// When a file cannot be read, written or synced.
@@ -15,7 +15,8 @@ pub(super) fn put_back(
     folder: &Path,
     records: &[Record<'_>],
     remarks: &mut Vec<String>,
-) -> io::Result<()> {
+) -> io::Result<bool> {
+    let mut all_placed = true;
     // A journal holds records of one file, and of the one before it if a crash came right after a rotation.
     for run in records.chunk_by(|a, b| (a.timeline, a.file) == (b.timeline, b.file)) {
         let Some(Record { timeline, file, .. }) = run.iter().find(|record| !record.data.is_empty()) else {
@@ -27,16 +28,19 @@ pub(super) fn put_back(
             return Err(io::Error::new(io::ErrorKind::InvalidData, message));
         }
         match storage.open(&path) {
-            Ok(open) => put_back_into(&*open, &path, run, remarks)?,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => remarks.push(format!(
-                "the journal holds bytes of {} that a crash may have kept from it, but the file is gone; the source is \
-                 asked for them",
-                path.display()
-            )),
+            Ok(open) => all_placed &= put_back_into(&*open, &path, run, remarks)?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                all_placed = false;
+                remarks.push(format!(
+                    "the journal holds bytes of {} that a crash may have kept from it, but the file is gone; the \
+                     source is asked for them",
+                    path.display()
+                ));
+            }
             Err(error) => return Err(error),
         }
     }
-    Ok(())
+    Ok(all_placed)
 }
 
 fn put_back_into(
@@ -44,8 +48,8 @@ fn put_back_into(
     path: &Path,
     records: &[Record<'_>],
     remarks: &mut Vec<String>,
-) -> io::Result<()> {
-    let mut changed = 0;
+) -> io::Result<bool> {
+    let (mut changed, mut all_placed) = (0, true);
     for record in records {
         let len = file.size()?;
         if len < record.offset {
@@ -56,6 +60,7 @@ fn put_back_into(
                 path.display(),
                 record.offset
             ));
+            all_placed = false;
             break;
         }
         if !holds(file, record.offset, record.data)? {
@@ -70,7 +75,7 @@ fn put_back_into(
         ));
     }
     // What the file holds may stand in the page cache only, and the journal is about to give it up.
-    file.sync_data()
+    file.sync_data().map(|()| all_placed)
 }
 
 fn holds(file: &dyn ReadAt, offset: u64, data: &[u8]) -> io::Result<bool> {

@@ -70,6 +70,9 @@ fn a_file_that_is_gone_or_cut_from_outside_is_told() {
     std::fs::remove_file(&log).unwrap();
     let (opened, remarks) = open(&dir);
     assert!(opened.is_ok() && remarks[0].contains("the file is gone"), "{remarks:?}");
+    let kept = std::fs::read_dir(dir.path()).unwrap().flatten();
+    let kept = kept.filter(|file| file.file_name().to_string_lossy().starts_with("journal.kept-")).count();
+    assert!(kept == 2 && remarks[1].contains("a copy of the journal is kept"), "{kept} copies, {remarks:?}");
 }
 
 #[test]
