@@ -43,7 +43,7 @@ report() {
     line 'transactions received by binlogd' "$(count "$(status_of counters.transactions)")"
     line 'acknowledged' "up to $(position_of acknowledged), by $(count "$(status_of counters.acknowledgements)") acknowledgements"
     line 'time to acknowledge' "$(percentiles_of acknowledge)"
-    line 'of this the disk (fdatasync)' "$(percentiles_of sync)"
+    line 'of this the durable write' "$(percentiles_of sync)"
     line "files identical to the source's" "$(count "$SEALED_FILES") finished; the live one as far as it goes"
     line 'the whole demo' "$(duration $(($(now_us) - STARTED_US)))"
 }
