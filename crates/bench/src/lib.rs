@@ -21,7 +21,8 @@
 //! | `source_server.rs`, `backlog.rs` | a real source, and gigabytes of its log |
 //! | `status_client.rs`, `progress.rs` | binlogd's status, and how its positions advance |
 //! | `compare.rs` | whether a copy is right |
-//! | `process.rs` | processor time and memory of a process |
+//! | `process.rs` | a child; memory and threads of a process |
+//! | `processor.rs` | processor time, to the nanosecond |
 //! | `semisync/` | the whole system on real servers |
 //! | `statistics.rs` | percentiles, medians, tables |
 
@@ -42,6 +43,7 @@ pub mod many;
 pub mod many_load;
 pub mod memory;
 pub mod process;
+pub mod processor;
 pub mod progress;
 pub mod receive;
 pub mod receiver;

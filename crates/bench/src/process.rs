@@ -16,7 +16,7 @@ pub struct Memory {
 }
 
 /// Processor time that a process has used, all threads, user and system, in seconds. The kernel counts it in
-/// hundredths. A process that has ended can be asked until it is waited for.
+/// hundredths; [`crate::processor`] is finer. But a process that has ended can be asked too, until it is waited for.
 ///
 /// # Errors
 /// When there is no such process.

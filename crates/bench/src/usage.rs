@@ -1,5 +1,6 @@
 //! What a process has used of the processor and the disk.
 
+use crate::processor::ProcessorTime;
 use anyhow::Context;
 use rustix::fs::{major, minor};
 use std::os::unix::fs::MetadataExt;
@@ -53,17 +54,11 @@ pub struct Usage {
 impl Usage {
     fn of(pid: u32, dir: &Path) -> anyhow::Result<Usage> {
         let at = Instant::now();
-        let mut nanoseconds = 0u64;
-        for task in std::fs::read_dir(format!("/proc/{pid}/task"))? {
-            // A thread may end meanwhile. The first number is its time on a processor, exact, not in clock ticks.
-            let Ok(text) = std::fs::read_to_string(task?.path().join("schedstat")) else { continue };
-            nanoseconds += text.split(' ').next().and_then(|field| field.parse::<u64>().ok()).unwrap_or(0);
-        }
+        let processor_seconds = ProcessorTime::of(pid)?.seconds();
         let io = std::fs::read_to_string(format!("/proc/{pid}/io"))?;
         let written = io.lines().find_map(|line| line.strip_prefix("write_bytes: "));
         let written_bytes =
             written.and_then(|number| number.parse().ok()).context("no write_bytes in /proc/<pid>/io")?;
-        let processor_seconds = nanoseconds as f64 / 1e9;
         Ok(Usage { at, seconds: 0.0, processor_seconds, written_bytes, disk_bytes: disk_bytes(dir)? })
     }
 

@@ -6,6 +6,7 @@ pub mod config;
 pub mod daemon;
 pub mod doctor;
 pub mod log;
+pub mod rescue;
 pub mod status;
 pub mod upstream;
 pub mod wire;

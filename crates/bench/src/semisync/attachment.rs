@@ -1,11 +1,11 @@
 //! A receiver while it is attached to the source.
 
 use super::configuration::Configuration;
-use super::processor::ProcessorTime;
 use super::replica::Replica;
 use super::source::{Dialect, Place};
 use super::sysbench::{Killed, last_lines};
 use crate::process::{self, Memory};
+use crate::processor::ProcessorTime;
 use anyhow::{Context, bail};
 use std::fs::File;
 use std::path::{Path, PathBuf};

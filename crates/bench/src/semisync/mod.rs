@@ -11,7 +11,6 @@
 //! | `replica.rs`, `go_mysqlbinlog.rs` | receivers that need more than a start |
 //! | `attachment.rs` | a receiver while it is attached |
 //! | `stage.rs` | all servers of a run, set up |
-//! | `processor.rs` | processor time |
 //! | `sysbench.rs` | the load |
 //! | `measure.rs` | one cell, and whether it counts |
 //! | `cell.rs` | what is kept of it |
@@ -26,7 +25,6 @@ pub mod go_mysqlbinlog;
 pub mod goals;
 pub mod interrupt;
 pub mod measure;
-pub mod processor;
 pub mod replica;
 pub mod report;
 pub mod server;

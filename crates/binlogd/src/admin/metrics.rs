@@ -4,6 +4,7 @@
 //! kept between scrapes. docs/status.md lists them.
 
 use crate::status::{CounterValues, DaemonMonitor, LatencyHistogram, SourceMonitor, SourceState};
+use codec::gtid::GtidState;
 use jiff::Timestamp;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, NoLabelSet, text};
@@ -156,6 +157,16 @@ fn encode_facts(encoder: &mut DescriptorEncoder, sources: &[Arc<SourceMonitor>])
             ("timeline", text(&facts.timeline)),
         ])?;
     }
+    let lacked = facts.iter().filter_map(|(source, facts)| {
+        Some((of(source), count(&source.source_lacks(facts.source_lacked.as_ref())?)))
+    });
+    gauges(
+        encoder,
+        "binlogd_source_lacks_transactions",
+        None,
+        "Transactions that the copy holds and the source lacks; for MariaDB the servers whose newest it lacks",
+        lacked,
+    )?;
     let active = facts.iter().map(|(source, facts)| (of(source), u64::from(facts.semi_sync.active)));
     gauges(
         encoder,
@@ -164,6 +175,14 @@ fn encode_facts(encoder: &mut DescriptorEncoder, sources: &[Arc<SourceMonitor>])
         "1 while the source's requests are acknowledged",
         active,
     )
+}
+
+/// MariaDB's sequence numbers have holes, so that a count of transactions cannot be told.
+fn count(lacked: &GtidState) -> u64 {
+    match lacked {
+        GtidState::Mysql(set) => set.len(),
+        GtidState::Mariadb(state) => state.list().count() as u64,
+    }
 }
 
 /// Positions are bytes in a file, so each comes with the number of its file: `mysql-bin.000003` is 3. The name itself

@@ -4,8 +4,10 @@ use super::run_args::RunArgs;
 use super::style;
 use super::{EXIT_OK, EXIT_PROBLEM, print_result, usage_error};
 use crate::config::{Config, HostPort, SourceConfig};
-use crate::doctor::{Facts, Finding, Level, Wanted, examine};
+use crate::doctor::{Facts, Finding, Level, Wanted, examine, held};
 use crate::log::folder::read_identity;
+use crate::log::held::held_gtids;
+use crate::upstream::identify::SourceIdentity;
 use crate::wire::{ConnectOptions, Connection, WireError};
 use clap::builder::NonEmptyStringValueParser;
 use clap::error::Error as ClapError;
@@ -109,16 +111,31 @@ fn look(source: &SourceConfig, host: &HostPort, data_dir: &Path) -> Vec<Finding>
         backoff_max: source.backoff_max,
     };
     match ask(source, host) {
-        Ok(facts) => {
+        Ok((facts, server)) => {
             findings.push(Finding::ok(format!("connected to {host} as {}", facts.quoted_account())));
             findings.extend(examine(&facts, &wanted));
+            findings.extend(compare(&data_dir.join(&source.name), &facts, &server));
         }
         Err(error) => findings.push(Finding::error(format!("cannot look at {host}: {error}"))),
     }
     findings
 }
 
-fn ask(source: &SourceConfig, host: &HostPort) -> Result<Facts, WireError> {
+/// Holds the copy against the server. Nothing to say where there is no copy yet, or no GTIDs.
+fn compare(folder: &Path, facts: &Facts, server: &SourceIdentity) -> Option<Finding> {
+    if !server.has_gtids || !folder.is_dir() {
+        return None;
+    }
+    match held_gtids(folder, server.executed.flavour()) {
+        Ok(held) => {
+            let lacked = held?.lacked_by(&server.uuid, &server.executed);
+            Some(held::examine(&lacked, facts.is_on("read_only") || facts.is_on("super_read_only")))
+        }
+        Err(error) => Some(Finding::error(format!("the copy cannot be read: {error}"))),
+    }
+}
+
+fn ask(source: &SourceConfig, host: &HostPort) -> Result<(Facts, SourceIdentity), WireError> {
     let mut connection = Connection::connect(&ConnectOptions {
         host: host.host.clone(),
         port: host.port,
@@ -129,7 +146,8 @@ fn ask(source: &SourceConfig, host: &HostPort) -> Result<Facts, WireError> {
     })?;
     let address = host.host.parse::<IpAddr>();
     let loopback = host.host == "localhost" || address.is_ok_and(|address| address.is_loopback());
-    Facts::collect(&mut connection, loopback)
+    let facts = Facts::collect(&mut connection, loopback)?;
+    Ok((facts, SourceIdentity::ask(&mut connection)?))
 }
 
 /// One line a finding, its statements below it.

@@ -8,6 +8,7 @@ pub mod doctor;
 pub mod hide_password;
 pub mod import;
 pub mod offline;
+pub mod rescue;
 pub mod run;
 pub mod run_args;
 pub mod source_url;
@@ -49,6 +50,8 @@ enum Verb {
     Doctor(doctor::DoctorArgs),
     /// Translate a virtual_slave.cnf into a configuration of binlogd
     Import(import::ImportArgs),
+    /// Give a server the transactions that it lacks and the copy holds, after a failover or a crash of the source
+    Rescue(rescue::RescueArgs),
     /// Show what the daemon does, or what the files hold when it does not run
     Status(status::StatusArgs),
     /// Walk every file of a copy and say exactly where and what is wrong
@@ -61,6 +64,7 @@ fn execute(verb: Verb) -> ExitCode {
         Verb::Config(args) => config::execute(args),
         Verb::Doctor(args) => doctor::execute(&args),
         Verb::Import(args) => import::execute(&args),
+        Verb::Rescue(args) => rescue::execute(&args),
         Verb::Status(args) => {
             status::run(args, offline::from_files).unwrap_or_else(|error| usage_error(&format!("{error:#}")))
         }

@@ -11,11 +11,13 @@
 //! | `binlog.rs` | log_bin, formats, checksums, GTIDs, durability, retention, encryption |
 //! | `semi_sync.rs` | the plugin and its settings |
 //! | `identity.rs` | server ids |
+//! | `held.rs` | what the server lacks of the copy |
 
 mod access;
 mod binlog;
 mod facts;
 mod grants;
+pub mod held;
 mod identity;
 mod semi_sync;
 

@@ -31,6 +31,7 @@
 //! open the files for themselves; they may read a file up to its durable position at any time.
 
 pub mod folder;
+pub mod held;
 pub mod index;
 pub mod journal;
 pub mod offline;
@@ -39,6 +40,7 @@ pub mod scan;
 pub mod storage;
 pub mod syncer;
 pub mod timeline;
+pub mod transactions;
 pub mod verify;
 pub mod writer;
 

@@ -148,6 +148,8 @@ pub struct SourceFacts {
     pub semi_sync: SemiSyncStatus,
     /// TLS version in use, such as `TLSv1.3`; `None` for a connection in clear.
     pub tls: Option<String>,
+    /// Transactions that older timelines hold and that the source lacked at the last connection; `None` when not known.
+    pub source_lacked: Option<GtidState>,
     /// When the source began to receive. [`SourceMonitor::set_state`] fills and clears it.
     pub connected_since: Option<Timestamp>,
 }
@@ -328,6 +330,7 @@ impl SourceMonitor {
             fsync_mode: Some(self.fsync_mode() as u8),
             positions: self.positions(),
             gtid: self.gtid_texts(),
+            source_lacks: self.source_lacks(facts.source_lacked.as_ref()).map(|lacks| lacks.to_line()),
             counters: self.counters.values(),
             latency: Latencies {
                 sync: self.sync_latency.summary(),
@@ -346,6 +349,14 @@ impl SourceMonitor {
         // A source whose clock is ahead of ours counts as not behind.
         let seconds = i64::from(event_time as u32);
         (event_time & TIME_KNOWN != 0).then(|| u64::try_from(now.as_second() - seconds).unwrap_or(0))
+    }
+
+    /// What the source lacks now: what it lacked when it was asked, without what it has sent since, after a rescue for
+    /// instance. `None` when it is not known.
+    pub fn source_lacks(&self, lacked: Option<&GtidState>) -> Option<GtidState> {
+        lacked.map(
+            |lacked| if lacked.is_empty() { lacked.clone() } else { lacked.subtract(&self.gtids().durable) },
+        )
     }
 
     fn gtid_texts(&self) -> GtidTexts {

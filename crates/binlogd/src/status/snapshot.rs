@@ -66,6 +66,9 @@ pub struct SourceStatus {
     pub positions: Ladder,
     /// GTID sets at two of the positions.
     pub gtid: GtidTexts,
+    /// Transactions that the copy holds and the source lacks, which a crash or a failover lost; empty text for none, null when
+    /// not known, as without GTIDs or before the first connection.
+    pub source_lacks: Option<String>,
     /// Whole seconds that the copy is behind the source; 0 when the source said that it has nothing newer, null when
     /// not known or not receiving.
     pub seconds_behind: Option<u64>,

@@ -66,7 +66,26 @@ impl Attempt<'_> {
             }
         };
         publish_copy(monitor, copy);
+        self.publish_lacked(copy, &source)?;
         self.session(connection, copy, &source, &at).map_err(|error| self.examine(copy, &source, &at, error))
+    }
+
+    /// Says what the source lacks of what older timelines hold: a loss that a crash or a failover made, until a rescue.
+    fn publish_lacked(&self, copy: &HeldCopy, source: &SourceIdentity) -> Result<(), AttemptError> {
+        let lacked = match source.has_gtids {
+            true => Some(copy.older_gtids(source.executed.flavour())?.subtract(&source.executed)),
+            false => None,
+        };
+        if let Some(lacked) = lacked.as_ref().filter(|lacked| !lacked.is_empty()) {
+            tracing::error!(
+                source = self.upstream.config.name,
+                host = %self.host,
+                "the source lacks transactions that the copy holds: {}; binlogd rescue hands them over",
+                lacked.to_line()
+            );
+        }
+        self.upstream.monitor.update_facts(|facts| facts.source_lacked = lacked);
+        Ok(())
     }
 
     /// Introduces us, asks for the binary log from `at` on, and receives.

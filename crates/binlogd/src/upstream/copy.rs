@@ -3,13 +3,14 @@
 use super::plan::Holding;
 use crate::log::Position;
 use crate::log::folder::{FolderError, SourceFolder, timeline_number};
+use crate::log::held::older_gtids;
 use crate::log::journal::Journal;
 use crate::log::recover::{Tail, recover};
 use crate::log::storage::Storage;
 use crate::log::timeline::Timeline;
 use crate::log::writer::{LogError, LogWriter};
 use codec::event::FormatDescription;
-use codec::gtid::GtidState;
+use codec::gtid::{Flavour, GtidState};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -153,6 +154,16 @@ impl HeldCopy {
             last_timestamp: 0,
         });
         Ok(())
+    }
+
+    /// GTIDs that the timelines before the newest hold.
+    ///
+    /// # Errors
+    /// When the description of a timeline cannot be read.
+    pub fn older_gtids(&self, flavour: Flavour) -> Result<GtidState, CopyError> {
+        let timelines = self.folder.timelines()?;
+        older_gtids(&timelines, flavour)
+            .map_err(|error| CopyError::Timeline { path: self.folder.path().to_owned(), error })
     }
 
     /// Who binlogd is to this source.

@@ -121,8 +121,10 @@ impl Connection {
 
     /// Runs one statement and collects its rows; a statement without rows gives an empty set.
     ///
+    /// Its text is in the session's character set, UTF-8 unless somebody has changed that.
+    ///
     /// Limits: [`packet::RESPONSE_BYTES_MAX`] a row, [`packet::RESULT_SET_BYTES_MAX`] altogether.
-    pub fn query(&mut self, sql: &str) -> Result<ResultSet, WireError> {
+    pub fn query(&mut self, sql: impl AsRef<[u8]>) -> Result<ResultSet, WireError> {
         const DURING: &str = "running a query";
         self.channel.send_command(&packet::command::query(sql), DURING)?;
         let mut reader = QueryResponseReader::new();

@@ -11,16 +11,22 @@ mod checksum;
 mod format_description;
 mod gtid_event;
 mod heartbeat;
+mod payload;
 mod query;
 mod rotate;
+mod statement_values;
+mod table_map;
 mod types;
 
 pub use checksum::{CHECKSUM_LEN, ChecksumAlgorithm, StreamChecksum};
 pub use format_description::FormatDescription;
 pub use gtid_event::{GtidEvent, MARIADB_STANDALONE};
 pub use heartbeat::Heartbeat;
-pub use query::query_text;
+pub use payload::{PayloadCompression, TransactionPayload};
+pub use query::{Query, SessionSettings, query_text};
 pub use rotate::Rotate;
+pub use statement_values::{IntVar, Rand};
+pub use table_map::TableMap;
 pub use types::EventType;
 
 use thiserror::Error;

@@ -23,10 +23,11 @@ pub fn quit() -> Vec<u8> {
 }
 
 /// COM_QUERY: one statement as text, of a session without CLIENT_QUERY_ATTRIBUTES.
-pub fn query(sql: &str) -> Vec<u8> {
+pub fn query(sql: impl AsRef<[u8]>) -> Vec<u8> {
+    let sql = sql.as_ref();
     let mut payload = Vec::with_capacity(1 + sql.len());
     payload.push(COM_QUERY);
-    payload.extend_from_slice(sql.as_bytes());
+    payload.extend_from_slice(sql);
     payload
 }
 

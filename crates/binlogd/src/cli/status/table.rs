@@ -88,6 +88,10 @@ impl Page {
         }
         self.ladder(&source.positions)?;
         self.gtids(&source.gtid)?;
+        if let Some(lacks) = source.source_lacks.as_ref().filter(|lacks| !lacks.is_empty()) {
+            self.gtid("source lacks", lacks)?;
+            self.line("", Some("the copy holds these: binlogd rescue hands them over"))?;
+        }
         if source.state == NOT_RUNNING {
             return Ok(());
         }

@@ -25,6 +25,11 @@ impl ProcessorTime {
         Ok(ProcessorTime(run.collect()))
     }
 
+    /// Seconds that the threads alive have used since their start.
+    pub fn seconds(&self) -> f64 {
+        self.seconds_since(&ProcessorTime::default())
+    }
+
     /// Seconds that were used since `before`. A thread that has ended since then is not counted, one that has begun is.
     pub fn seconds_since(&self, before: &ProcessorTime) -> f64 {
         let used = |(thread, now): (&PathBuf, &u64)| {

@@ -1,0 +1,277 @@
+//! Whole transactions, read back from a file of the copy.
+
+use super::scan::gtids_before;
+use codec::event::boundary::BoundaryTracker;
+use codec::event::{
+    BINLOG_MAGIC, ChecksumAlgorithm, EventError, EventHeader, EventType, FormatDescription, GtidEvent,
+    HEADER_LEN,
+};
+use codec::gtid::{GtidState, TransactionId};
+use std::fs::File;
+use std::io::{self, BufReader, ErrorKind, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+/// The longest event that is read into memory, in bytes. A server takes no statement above its `max_allowed_packet`, which
+/// is 1 GiB at most, and base64 makes four bytes of three.
+pub const EVENT_BYTES_MAX: u32 = 768 << 20;
+
+/// The longest transaction that is read into memory, in bytes.
+pub const TRANSACTION_BYTES_MAX: u64 = 4 << 30;
+
+/// One event of a file, verified.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredEvent {
+    /// Its header.
+    pub header: EventHeader,
+    /// All of it but the checksum. The length in the header still counts the checksum.
+    pub bytes: Vec<u8>,
+}
+
+/// One transaction with all its events.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredTransaction {
+    /// Its identifier; `None` for an anonymous one.
+    pub id: Option<TransactionId>,
+    /// Where it begins in its file.
+    pub at: u64,
+    /// Where it ends.
+    pub end: u64,
+    /// Its events, the GTID event first if it has one.
+    pub events: Vec<StoredEvent>,
+}
+
+/// Reads a file of the copy, one transaction after another.
+#[derive(Debug)]
+pub struct TransactionReader {
+    path: PathBuf,
+    file: BufReader<File>,
+    at: u64,
+    checksum: ChecksumAlgorithm,
+    tracker: BoundaryTracker,
+    format_event: Vec<u8>,
+}
+
+impl TransactionReader {
+    /// Opens a file and reads its format description.
+    ///
+    /// # Errors
+    /// When the file cannot be read or does not begin as a binary log; the message names it.
+    pub fn open(path: &Path) -> io::Result<TransactionReader> {
+        let named = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
+        let mut reader = TransactionReader {
+            path: path.to_owned(),
+            file: BufReader::with_capacity(1 << 20, File::open(path).map_err(named)?),
+            at: 0,
+            checksum: ChecksumAlgorithm::None,
+            tracker: BoundaryTracker::new(),
+            format_event: Vec::new(),
+        };
+        let mut magic = [0; 4];
+        reader.file.read_exact(&mut magic).map_err(named)?;
+        if magic != BINLOG_MAGIC {
+            return Err(reader.damaged("it does not begin as a binary log"));
+        }
+        reader.at = 4;
+        let Some((header, bytes)) = reader.raw_event()? else {
+            return Err(reader.damaged("it ends before its first event"));
+        };
+        if header.event_type != EventType::FORMAT_DESCRIPTION {
+            return Err(reader.damaged("its first event is no format description"));
+        }
+        let format = FormatDescription::parse(&bytes).map_err(|error| reader.damaged(&error.to_string()))?;
+        reader.checksum = format.checksum;
+        reader.format_event = bytes;
+        Ok(reader)
+    }
+
+    /// The file's format description, checksum included.
+    pub fn format_event(&self) -> &[u8] {
+        &self.format_event
+    }
+
+    /// GTIDs executed before the file by its own word, where one of the first events after the format description says so.
+    /// Reads on in the file: to be asked right after opening it.
+    ///
+    /// # Errors
+    /// When reading fails or the event cannot be decoded.
+    pub fn gtids_before(&mut self) -> io::Result<Option<GtidState>> {
+        while let Some((header, mut bytes)) = self.raw_event()? {
+            match header.event_type {
+                EventType::PREVIOUS_GTIDS | EventType::MARIADB_GTID_LIST => {
+                    self.verify(&header, &bytes).map_err(|error| self.damaged(&error.to_string()))?;
+                    bytes.truncate(bytes.len() - self.checksum.len());
+                    let state = gtids_before(header.event_type, &bytes[HEADER_LEN..]);
+                    return state.map(Some).map_err(|error| self.damaged(&error.to_string()));
+                }
+                EventType::MARIADB_START_ENCRYPTION => {}
+                _ => break,
+            }
+        }
+        Ok(None)
+    }
+
+    /// Goes to a place where a transaction begins.
+    ///
+    /// # Errors
+    /// As the operating system says.
+    pub fn seek(&mut self, at: u64) -> io::Result<()> {
+        self.file.seek(SeekFrom::Start(at))?;
+        self.at = at;
+        self.tracker = BoundaryTracker::new();
+        Ok(())
+    }
+
+    /// The next complete transaction that `wanted` says yes to; the others are passed over without being kept. `None` at the
+    /// end of the file, where a transaction may have been begun and not ended.
+    ///
+    /// # Errors
+    /// When reading fails or an event is damaged; the message names the file and the place.
+    pub fn next(
+        &mut self,
+        mut wanted: impl FnMut(Option<&TransactionId>) -> bool,
+    ) -> io::Result<Option<StoredTransaction>> {
+        let (mut events, mut began, mut keep, mut size) = (Vec::new(), self.at, None, 0);
+        loop {
+            let at = self.at;
+            let Some((header, mut bytes)) = self.raw_event()? else { return Ok(None) };
+            self.verify(&header, &bytes).map_err(|error| self.damaged_at(at, &error.to_string()))?;
+            bytes.truncate(bytes.len() - self.checksum.len());
+            let step = self
+                .tracker
+                .advance(&header, &bytes, at, self.at)
+                .map_err(|error| self.damaged_at(at, &error.to_string()))?;
+            if step.abandoned || GtidEvent::is_gtid(header.event_type) {
+                (keep, size) = (None, 0);
+                events.clear();
+            }
+            if events.is_empty() && keep.is_none() {
+                began = at;
+                let id = GtidEvent::is_gtid(header.event_type)
+                    .then(|| GtidEvent::parse(&header, &bytes).ok().and_then(|gtid| gtid.id))
+                    .flatten();
+                keep = Some(wanted(id.as_ref()));
+            }
+            if keep == Some(true) {
+                size += bytes.len() as u64;
+                if size > TRANSACTION_BYTES_MAX {
+                    return Err(
+                        self.damaged_at(began, "a transaction above 4 GiB cannot be taken into memory")
+                    );
+                }
+                events.push(StoredEvent { header, bytes });
+            }
+            if step.transaction && keep == Some(true) {
+                let id = self.tracker.committed();
+                return Ok(Some(StoredTransaction { id, at: began, end: self.at, events }));
+            }
+            if step.boundary {
+                (keep, size) = (None, 0);
+                events.clear();
+            }
+        }
+    }
+
+    fn verify(&self, header: &EventHeader, bytes: &[u8]) -> Result<(), EventError> {
+        if header.event_type == EventType::FORMAT_DESCRIPTION {
+            return self.checksum.verify_format_description(bytes);
+        }
+        self.checksum.verify(bytes)
+    }
+
+    /// The next event with its checksum; `None` at the end of the file, also inside an event, which a live file may have.
+    fn raw_event(&mut self) -> io::Result<Option<(EventHeader, Vec<u8>)>> {
+        let mut bytes = vec![0; HEADER_LEN];
+        if !self.fill(&mut bytes)? {
+            return Ok(None);
+        }
+        let header = EventHeader::parse(&bytes).map_err(|error| self.damaged(&error.to_string()))?;
+        if header.event_size > EVENT_BYTES_MAX {
+            return Err(self.damaged("an event above 768 MiB cannot be taken into memory"));
+        }
+        // As the bytes come: the length may be damaged.
+        let body = u64::from(header.event_size) - HEADER_LEN as u64;
+        let read = (&mut self.file).take(body).read_to_end(&mut bytes)?;
+        if read as u64 != body {
+            return Ok(None);
+        }
+        self.at += u64::from(header.event_size);
+        Ok(Some((header, bytes)))
+    }
+
+    fn fill(&mut self, bytes: &mut [u8]) -> io::Result<bool> {
+        match self.file.read_exact(bytes) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(false),
+            Err(error) => Err(io::Error::new(error.kind(), format!("{}: {error}", self.path.display()))),
+        }
+    }
+
+    fn damaged(&self, what: &str) -> io::Error {
+        self.damaged_at(self.at, what)
+    }
+
+    fn damaged_at(&self, at: u64, what: &str) -> io::Error {
+        let text = format!("{} at {at}: {what}; binlogd verify says more", self.path.display());
+        io::Error::new(ErrorKind::InvalidData, text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::recover::test_files::{FileBuilder, SERVER_UUID};
+    use super::*;
+
+    fn written(bytes: &[u8]) -> (tempfile::TempDir, PathBuf) {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("b.000001");
+        std::fs::write(&path, bytes).unwrap();
+        (dir, path)
+    }
+
+    #[test]
+    fn wanted_transactions_come_whole_and_in_order() {
+        let file = FileBuilder::new()
+            .previous_gtids("")
+            .transaction(1, 50)
+            .transaction(2, 60)
+            .transaction(3, 70)
+            .rotate("b.000002")
+            .finish();
+        let (_dir, path) = written(&file);
+        let mut reader = TransactionReader::open(&path).unwrap();
+        let not_two =
+            |id: Option<&TransactionId>| id.is_some_and(|id| id.to_string() != format!("{SERVER_UUID}:2"));
+        let first = reader.next(not_two).unwrap().unwrap();
+        let third = reader.next(not_two).unwrap().unwrap();
+        assert_eq!(reader.next(not_two).unwrap(), None);
+        assert_eq!(third.id.unwrap().to_string(), format!("{SERVER_UUID}:3"));
+        assert!(first.end < third.at && first.events.len() >= 2);
+        let sizes: u64 = third.events.iter().map(|event| u64::from(event.header.event_size)).sum();
+        assert_eq!(sizes, third.end - third.at);
+
+        reader.seek(third.at).unwrap();
+        assert_eq!(reader.next(|_| true).unwrap().as_ref(), Some(&third));
+    }
+
+    #[test]
+    fn an_unfinished_end_is_no_transaction_and_damage_is_named() {
+        let builder = FileBuilder::new().previous_gtids("").transaction(1, 50);
+        let whole = builder.len();
+        let file = builder.transaction(2, 50).finish();
+        for len in [whole + 10, whole + 40, file.len() - 1] {
+            let (_dir, path) = written(&file[..len]);
+            let mut reader = TransactionReader::open(&path).unwrap();
+            assert!(reader.next(|_| true).unwrap().is_some());
+            assert_eq!(reader.next(|_| true).unwrap(), None, "{len} bytes");
+        }
+        let mut damaged = file.clone();
+        damaged[whole + 25] ^= 1;
+        let (_dir, path) = written(&damaged);
+        let mut reader = TransactionReader::open(&path).unwrap();
+        reader.next(|_| true).unwrap();
+        let error = reader.next(|_| true).unwrap_err().to_string();
+        assert!(error.contains(&format!("b.000001 at {whole}: event checksum")), "{error}");
+        let (_dir, path) = written(b"nonsense");
+        assert!(TransactionReader::open(&path).unwrap_err().to_string().contains("begin as a binary log"));
+    }
+}

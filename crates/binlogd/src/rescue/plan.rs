@@ -1,0 +1,265 @@
+//! Which transactions of the copy a server lacks.
+
+use super::statements::{Translator, summary};
+use crate::log::folder::timelines;
+use crate::log::held::HeldGtids;
+use crate::log::index;
+use crate::log::recover::files_in_order;
+use crate::log::transactions::{StoredTransaction, TransactionReader};
+use codec::gtid::{GtidState, TransactionId};
+use std::io;
+use std::path::{Path, PathBuf};
+use thiserror::Error;
+
+/// A transaction that the copy holds and the target lacks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lacked {
+    /// Its GTID.
+    pub id: TransactionId,
+    /// Folder name of the timeline that holds it.
+    pub timeline: String,
+    /// The file that holds it.
+    pub path: PathBuf,
+    /// Where it begins there.
+    pub at: u64,
+    /// Where it ends there.
+    pub end: u64,
+    /// Seconds since 1970 at which it was begun on its source.
+    pub timestamp: u32,
+    /// What it changes: `schema.table` of its rows, the beginning of its statements.
+    pub changes: Vec<String>,
+}
+
+impl Lacked {
+    /// Length in the binary log, in bytes.
+    pub fn size(&self) -> u64 {
+        self.end - self.at
+    }
+}
+
+/// Everything that is to be known before anything is sent.
+#[derive(Debug, Default)]
+pub struct Plan {
+    /// What to hand over, in the order of the copy.
+    pub transactions: Vec<Lacked>,
+    /// Their GTIDs.
+    pub gtids: GtidState,
+    /// Lacked transactions that no file of the copy holds: they were executed before the copy began.
+    pub not_held: GtidState,
+    /// Lacked transactions that cannot be handed over by statements, and why. While there are any, nothing is sent.
+    pub refused: Vec<(Lacked, String)>,
+    /// Transactions without a GTID, of which nobody can say whether the target has them.
+    pub anonymous: u64,
+    /// Length of the longest statement, in bytes: what `max_allowed_packet` must exceed.
+    pub longest_statement: u64,
+}
+
+/// Why the copy cannot be read for it.
+#[derive(Debug, Error)]
+pub enum PlanError {
+    /// A file or folder.
+    #[error("cannot read the copy: {0}")]
+    Read(#[from] io::Error),
+}
+
+impl Plan {
+    /// Goes through the timelines in `source_folder` for what `executed` lacks. Files that hold nothing new by the word of the
+    /// one after them are not read. `look_at` is told each file that is.
+    ///
+    /// # Errors
+    /// When a file cannot be read or is damaged.
+    pub fn make(
+        source_folder: &Path,
+        held: &HeldGtids,
+        executed: &GtidState,
+        mut look_at: impl FnMut(&Path),
+    ) -> Result<Plan, PlanError> {
+        let mut plan = Plan { gtids: GtidState::empty(executed.flavour()), ..Plan::default() };
+        for timeline in timelines(source_folder)? {
+            let files = files_in_order(&timeline, &index::read(&timeline)?, &mut Vec::new())?;
+            for (position, name) in files.iter().enumerate() {
+                let next = files.get(position + 1).map(|next| timeline.join(next));
+                if plan.has_nothing_new(next.as_deref(), executed)? {
+                    continue;
+                }
+                let path = timeline.join(name);
+                look_at(&path);
+                plan.read_file(&timeline, &path, executed)?;
+            }
+        }
+        let mut held_or_executed = executed.clone();
+        let _ = held_or_executed.union_with(&plan.gtids);
+        let mut all = held.older.clone();
+        let _ = all.union_with(&held.newest);
+        plan.not_held = all.subtract(&held_or_executed);
+        for (refused, _) in &plan.refused {
+            let mut one = GtidState::empty(executed.flavour());
+            let _ = one.insert(refused.id);
+            plan.not_held = plan.not_held.subtract(&one);
+        }
+        Ok(plan)
+    }
+
+    /// Bytes of all that is to be handed over.
+    pub fn size(&self) -> u64 {
+        self.transactions.iter().map(Lacked::size).sum()
+    }
+
+    /// True when everything up to the end of a file is there already, as the file after it says.
+    fn has_nothing_new(&self, next: Option<&Path>, executed: &GtidState) -> io::Result<bool> {
+        let Some(next) = next else { return Ok(false) };
+        // One that has no whole head yet says nothing.
+        let Ok(mut reader) = TransactionReader::open(next) else { return Ok(false) };
+        let Some(before) = reader.gtids_before()? else { return Ok(false) };
+        Ok(!before.is_empty() && executed.contains_state(&before))
+    }
+
+    fn read_file(&mut self, timeline: &Path, path: &Path, executed: &GtidState) -> io::Result<()> {
+        if std::fs::metadata(path)?.len() <= 4 {
+            return Ok(()); // Begun, and nothing in it yet.
+        }
+        let mut reader = TransactionReader::open(path)?;
+        let format = reader.format_event().to_vec();
+        loop {
+            let gtids = &self.gtids;
+            let wanted = |id: Option<&TransactionId>| {
+                id.is_none_or(|id| !executed.contains(id) && !gtids.contains(id))
+            };
+            let Some(transaction) = reader.next(wanted)? else { return Ok(()) };
+            self.take(timeline, path, &transaction, &format);
+        }
+    }
+
+    fn take(&mut self, timeline: &Path, path: &Path, transaction: &StoredTransaction, format: &[u8]) {
+        let Some(id) = transaction.id else {
+            self.anonymous += 1;
+            return;
+        };
+        let summary = summary(transaction);
+        let mut lacked = Lacked {
+            id,
+            timeline: timeline.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+            path: path.to_owned(),
+            at: transaction.at,
+            end: transaction.end,
+            timestamp: 0,
+            changes: Vec::new(),
+        };
+        // Translated once for nothing: what cannot be handed over must be known before the first is.
+        let statements = summary.and_then(|summary| {
+            (lacked.timestamp, lacked.changes) = (summary.timestamp, summary.changes);
+            Translator::default().statements(transaction, format)
+        });
+        match statements {
+            Ok(statements) => {
+                let longest = statements.iter().map(Vec::len).max().unwrap_or(0) as u64;
+                self.longest_statement = self.longest_statement.max(longest);
+                // A state of one flavour takes its own GTIDs; the target's flavour was compared before.
+                let _ = self.gtids.insert(id);
+                self.transactions.push(lacked);
+            }
+            Err(why) => self.refused.push((lacked, why)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::log::recover::test_files::{FileBuilder, SERVER_UUID};
+    use codec::gtid::Flavour;
+
+    fn set(text: &str) -> GtidState {
+        GtidState::parse(Flavour::Mysql, text).unwrap()
+    }
+
+    fn transaction(mut builder: FileBuilder, number: u64, events: &[(u8, &[u8])]) -> FileBuilder {
+        let gtid = [&[0][..], &[0xab; 16], &number.to_le_bytes()].concat();
+        builder.event(33, &gtid);
+        builder.event(2, &[&[0; 14][..], b"BEGIN"].concat());
+        for (code, body) in events {
+            builder.event(*code, body);
+        }
+        builder.event(16, &number.to_le_bytes());
+        builder
+    }
+
+    fn rows(builder: FileBuilder, number: u64) -> FileBuilder {
+        let map = b"\x01\0\0\0\0\0\x01\0\x01d\0\x01t\0";
+        transaction(builder, number, &[(19, map), (30, &[1, 0, 0, 0, 0, 0, 1, 0, 9, 9])])
+    }
+
+    /// Two timelines: 1 to 4 in two files; then a fork whose source had 1 to 3 and reads 3 again.
+    fn copy() -> tempfile::TempDir {
+        let dir = tempfile::tempdir().unwrap();
+        let (old, new) = (dir.path().join("0001-a"), dir.path().join("0002-b"));
+        std::fs::create_dir_all(&old).unwrap();
+        std::fs::create_dir_all(&new).unwrap();
+        let first = rows(rows(FileBuilder::new().previous_gtids(""), 1), 2).rotate("b.000002").finish();
+        let before = format!("{SERVER_UUID}:1-2");
+        let second = rows(rows(FileBuilder::new().previous_gtids(&before), 3), 4).finish();
+        std::fs::write(old.join("b.000001"), first).unwrap();
+        std::fs::write(old.join("b.000002"), &second[..second.len() - 3]).unwrap();
+        let again = rows(rows(FileBuilder::new().previous_gtids(&before), 3), 4).finish();
+        std::fs::write(new.join("b.000001"), again).unwrap();
+        dir
+    }
+
+    fn plan(dir: &Path, executed: &str) -> (Plan, Vec<String>) {
+        let held = HeldGtids {
+            older: set(&format!("{SERVER_UUID}:1-3,{SERVER_UUID}:9")),
+            newest: set(&format!("{SERVER_UUID}:1-4")),
+            newest_uuid: "b".into(),
+        };
+        let mut looked = Vec::new();
+        let plan = Plan::make(dir, &held, &set(executed), |path| {
+            looked.push(path.strip_prefix(dir).unwrap().display().to_string());
+        });
+        (plan.unwrap(), looked)
+    }
+
+    #[test]
+    fn each_lacked_transaction_is_found_once_and_in_order() {
+        let dir = copy();
+        let (plan, looked) = plan(dir.path(), &format!("{SERVER_UUID}:1-2"));
+        assert_eq!(looked, ["0001-a/b.000002", "0002-b/b.000001"], "the first file holds nothing new");
+        let found: Vec<_> = plan
+            .transactions
+            .iter()
+            .map(|lacked| (lacked.id.to_string(), lacked.timeline.as_str()))
+            .collect();
+        assert_eq!(
+            found,
+            [(format!("{SERVER_UUID}:3"), "0001-a"), (format!("{SERVER_UUID}:4"), "0002-b")],
+            "of 4 the older timeline has a part only"
+        );
+        assert_eq!(plan.gtids, set(&format!("{SERVER_UUID}:3-4")));
+        assert_eq!(plan.not_held, set(&format!("{SERVER_UUID}:9")));
+        assert_eq!(plan.transactions[0].changes, ["d.t"]);
+        assert!(plan.transactions[0].size() > 50 && plan.longest_statement > 50 && plan.anonymous == 0);
+    }
+
+    #[test]
+    fn nothing_is_lacked_by_a_server_that_has_all() {
+        let dir = copy();
+        let (plan, _) = plan(dir.path(), &format!("{SERVER_UUID}:1-9"));
+        assert!(plan.transactions.is_empty() && plan.not_held.is_empty() && plan.refused.is_empty());
+    }
+
+    #[test]
+    fn what_cannot_be_handed_over_is_told_before_anything_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let timeline = dir.path().join("0001-a");
+        std::fs::create_dir_all(&timeline).unwrap();
+        let mut file = rows(FileBuilder::new().previous_gtids(""), 1);
+        file = transaction(file, 2, &[(18, &[0; 30])]); // LOAD DATA as a statement
+        file.event(34, &[0; 25]);
+        file.event(2, &[&[0; 14][..], b"DROP TABLE t"].concat());
+        std::fs::write(timeline.join("b.000001"), file.finish()).unwrap();
+        let (plan, _) = plan(dir.path(), "");
+        assert_eq!(plan.transactions.len(), 1);
+        assert_eq!(plan.refused[0].0.id.to_string(), format!("{SERVER_UUID}:2"));
+        assert_eq!(plan.anonymous, 1);
+        assert!(!plan.not_held.contains(&plan.refused[0].0.id));
+    }
+}
