@@ -17,12 +17,15 @@ pub struct SourceIdentity {
     pub uuid: String,
     /// `GTID_MODE = ON`, or MariaDB, where GTIDs are always on.
     pub has_gtids: bool,
-    /// GTIDs of all that the source has executed (`@@gtid_executed`; MariaDB: `@@gtid_binlog_state`).
+    /// GTIDs of all that the source has executed: `@@gtid_executed`; MariaDB: `@@gtid_binlog_state`, and
+    /// `@@gtid_slave_pos` for what it applied as a replica without writing it to its own log (`log_slave_updates = OFF`).
     pub executed: GtidState,
     /// GTIDs whose logs it no longer has (`@@gtid_purged`); empty for MariaDB, which does not say.
     pub purged: GtidState,
     /// Whether it knows semi-sync, and whether that is switched on.
     pub semi_sync: SourceSemiSync,
+    /// `@@read_only` (super_read_only sets it too): by convention a replica, or a server that is being taken out of service.
+    pub is_read_only: bool,
     /// False for servers before MySQL 5.6.1, whose binary logs have no checksums.
     pub knows_checksums: bool,
 }
@@ -53,6 +56,8 @@ impl SourceIdentity {
             Ok(rows.get(0, "Value").map(str::to_owned))
         };
         let knows_checksums = variable("binlog_checksum")?.is_some();
+        // MariaDB 12 knows more values than ON; every one but OFF keeps ordinary clients from writing.
+        let is_read_only = variable("read_only")?.is_some_and(|value| value != "OFF" && value != "0");
         let semi_sync = match variable("rpl_semi_sync_source_enabled")? {
             Some(value) => Some(value),
             None => variable("rpl_semi_sync_master_enabled")?,
@@ -65,7 +70,9 @@ impl SourceIdentity {
         let kind = if mariadb { ServerKind::Mariadb } else { ServerKind::Mysql };
         let (uuid, has_gtids, executed, purged) = if mariadb {
             let state = variable("gtid_binlog_state")?.unwrap_or_default();
-            let state: MariadbGtidState = state.parse().unwrap_or_default();
+            let mut state: MariadbGtidState = state.parse().unwrap_or_default();
+            let applied = variable("gtid_slave_pos")?.unwrap_or_default();
+            state.union_with(&applied.parse().unwrap_or_default());
             (
                 format!("mariadb-{server_id}"),
                 true,
@@ -103,6 +110,7 @@ impl SourceIdentity {
             executed,
             purged,
             semi_sync,
+            is_read_only,
             knows_checksums,
         })
     }
