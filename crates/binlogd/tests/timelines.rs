@@ -4,10 +4,12 @@
 mod common;
 
 use common::Server;
+use common::archive::{archive, assert_files_equal, assert_kept, described, reason};
 use common::daemon::{Daemon, url};
+use common::pair::gtid_executed;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::path::PathBuf;
+use std::time::Duration;
 
 const PATIENCE: Duration = Duration::from_secs(40);
 const FLAGS: [&str; 4] = ["--heartbeat-period", "1s", "--net-read-timeout", "3s"];
@@ -17,48 +19,6 @@ fn source(name: &str) -> Server {
     let server = Server::start(name, &[]);
     server.sql("CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY AUTO_INCREMENT, v VARCHAR(50))");
     server
-}
-
-/// Every binary log below the data folder with its content.
-fn archive(daemon: &Daemon) -> BTreeMap<PathBuf, Vec<u8>> {
-    let mut found = BTreeMap::new();
-    for timeline in daemon.timeline_dirs() {
-        for entry in std::fs::read_dir(&timeline).unwrap() {
-            let path = entry.unwrap().path();
-            if path.extension().is_some_and(|e| e.to_str().unwrap().bytes().all(|b| b.is_ascii_digit())) {
-                found.insert(path.clone(), std::fs::read(path).unwrap());
-            }
-        }
-    }
-    found
-}
-
-/// Everything that was there before is there now; the last file may have grown.
-#[track_caller]
-fn assert_kept(before: &BTreeMap<PathBuf, Vec<u8>>, daemon: &Daemon) {
-    let after = archive(daemon);
-    for (path, bytes) in before {
-        let now = after.get(path).unwrap_or_else(|| panic!("{} is gone", path.display()));
-        assert!(now.starts_with(bytes), "{} has changed", path.display());
-    }
-}
-
-fn reason(timeline: &Path) -> String {
-    // The folder is there a moment before its description, which takes its name when it is on stable storage.
-    let path = timeline.join("timeline.toml");
-    let deadline = Instant::now() + PATIENCE;
-    while !path.exists() && Instant::now() < deadline {
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    let text = std::fs::read_to_string(path).unwrap();
-    let value: toml::Table = text.parse().unwrap();
-    value["reason"].as_str().unwrap().to_owned()
-}
-
-#[track_caller]
-fn assert_files_equal(server: &Server, timeline: &Path, file: &str) {
-    let (theirs, ours) = (server.datadir().join(file), timeline.join(file));
-    assert_eq!(std::fs::read(&theirs).unwrap(), std::fs::read(&ours).unwrap(), "{file}");
 }
 
 fn reset(server: &Server) {
@@ -115,6 +75,28 @@ fn a_reset_under_a_stopped_binlogd_mariadb() {
     a_reset_begins_a_timeline("mariadb-11.8", false);
 }
 
+/// An operator resets the logs and keeps the count of transactions: what binlogd had not copied is gone with the old logs.
+#[test]
+fn a_reset_that_keeps_the_gtids_tells_what_is_missing() {
+    let server = source("mysql-9.7");
+    let mut daemon = Daemon::start(&server, &FLAGS);
+    daemon.wait_caught_up(&server);
+    daemon.terminate();
+    let before = archive(&daemon);
+    let copied = gtid_executed(&server);
+    server.sql("INSERT INTO d.t (v) VALUES ('lost'); INSERT INTO d.t (v) VALUES ('lost')");
+    let executed = gtid_executed(&server);
+    reset(&server);
+    server.sql(&format!("SET GLOBAL gtid_purged = '{executed}'; INSERT INTO d.t (v) VALUES ('goes on')"));
+    daemon.restart(&FLAGS);
+    daemon.wait_until(|_| daemon.timeline_dirs().len() == 2, PATIENCE);
+    daemon.wait_caught_up(&server);
+    let missing = server.sql(&format!("SELECT GTID_SUBTRACT('{executed}', '{copied}')"));
+    assert_eq!(described(&daemon.timeline_dir(), "missing"), missing.trim());
+    assert_eq!(reason(&daemon.timeline_dir()), "source-reset");
+    assert_kept(&before, &daemon);
+}
+
 /// Logs that were not copied are purged while binlogd is down.
 fn a_purge(name: &str, on_gap: &str) -> (Server, Daemon, BTreeMap<PathBuf, Vec<u8>>) {
     let server = source(name);
@@ -152,8 +134,7 @@ fn a_gap_is_recorded_and_passed(name: &str, missing: bool) {
     daemon.wait_caught_up(&server);
     assert_eq!(reason(&daemon.timeline_dir()), "gap");
     assert_kept(&before, &daemon);
-    let text = std::fs::read_to_string(daemon.timeline_dir().join("timeline.toml")).unwrap();
-    assert_eq!(text.contains("missing = "), missing, "{text}");
+    assert_eq!(!described(&daemon.timeline_dir(), "missing").is_empty(), missing);
 }
 
 #[test]

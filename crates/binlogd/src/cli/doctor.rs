@@ -6,7 +6,7 @@ use super::{EXIT_OK, EXIT_PROBLEM, print_result, usage_error};
 use crate::config::{Config, HostPort, SourceConfig};
 use crate::doctor::{Facts, Finding, Level, Wanted, examine, held};
 use crate::log::folder::read_identity;
-use crate::log::held::held_gtids;
+use crate::log::held::HeldGtids;
 use crate::upstream::identify::SourceIdentity;
 use crate::wire::{ConnectOptions, Connection, WireError};
 use clap::builder::NonEmptyStringValueParser;
@@ -126,9 +126,9 @@ fn compare(folder: &Path, facts: &Facts, server: &SourceIdentity) -> Option<Find
     if !server.has_gtids || !folder.is_dir() {
         return None;
     }
-    match held_gtids(folder, server.executed.flavour()) {
+    match HeldGtids::read(folder, server.executed.flavour()) {
         Ok(held) => {
-            let lacked = held?.lacked_by(&server.uuid, &server.executed);
+            let lacked = server.lacks(&held?.expected_of(&server.uuid));
             Some(held::examine(&lacked, facts.is_on("read_only") || facts.is_on("super_read_only")))
         }
         Err(error) => Some(Finding::error(format!("the copy cannot be read: {error}"))),

@@ -7,14 +7,13 @@ use crate::config::HostPort;
 use crate::config::password::{PASSWORD_VARIABLE, process_environment, read_bounded};
 use crate::config::value::parse_host_port;
 use crate::log::folder::{source_folders, timelines};
-use crate::log::held::{HeldGtids, held_gtids};
+use crate::log::held::HeldGtids;
 use crate::log::storage::PosixStorage;
-use crate::log::timeline::{ServerKind, Timeline};
+use crate::log::timeline::Timeline;
 use crate::rescue::{Lacked, Plan, Target};
 use crate::upstream::copy::HeldCopy;
 use crate::wire::{ConnectOptions, Secret, TlsMode, TlsOptions};
 use clap::Args;
-use codec::gtid::Flavour;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 use std::io::{self, BufRead, IsTerminal, Write};
@@ -103,13 +102,10 @@ fn rescue(args: &RescueArgs, name: &str, folder: &Path, options: &ConnectOptions
     let newest = timelines(folder).map_err(|error| text(&error))?.pop();
     let Some(newest) = newest else { return Err(format!("the copy of {name} holds nothing yet")) };
     let kind = Timeline::read(&newest).map_err(|error| text(&error))?.server_kind;
-    let flavour = match kind {
-        ServerKind::Mysql => Flavour::Mysql,
-        ServerKind::Mariadb => Flavour::Mariadb,
-    };
     let host = HostPort { host: options.host.clone(), port: options.port };
     let mut target = Target::connect(options, kind).map_err(|error| format!("{host}: {error}"))?;
-    let held = held_gtids(folder, flavour).map_err(|error| text(&error))?.expect("there is a timeline");
+    let held =
+        HeldGtids::read(folder, kind.flavour()).map_err(|error| text(&error))?.expect("there is a timeline");
     let plan = make_plan(folder, &held, &target, args.json)?;
     let version = target.identity.version.clone();
     let report = Report { name, host: &host, version: &version, plan: &plan };
@@ -161,7 +157,7 @@ fn put_in_place(data_dir: &Path, name: &str) -> Result<Option<HeldCopy>, String>
 fn make_plan(folder: &Path, held: &HeldGtids, target: &Target, quiet: bool) -> Result<Plan, String> {
     let bar =
         if quiet || !io::stderr().is_terminal() { ProgressBar::hidden() } else { ProgressBar::new_spinner() };
-    let plan = Plan::make(folder, held, &target.identity.executed, |path| {
+    let plan = Plan::make(folder, held, &target.identity, |path| {
         bar.set_message(format!("reading {}", path.display()));
         bar.tick();
     });
@@ -391,7 +387,7 @@ fn password_of_environment() -> Result<Secret, String> {
 mod tests {
     use super::*;
     use crate::log::storage::PosixStorage;
-    use crate::log::timeline::Reason;
+    use crate::log::timeline::{Reason, ServerKind};
     use clap::{Command, FromArgMatches};
 
     fn parse(line: &str) -> RescueArgs {
@@ -457,7 +453,7 @@ mod tests {
             lacked(&format!("{uuid}:9"), &["shop.orders", "shop.lines"]),
             lacked(&format!("{uuid}:10"), &["CREATE TABLE x\x1b (id INT)"]),
         ]);
-        assert_eq!(lines[0], format!("GTID{}began (UTC)           size  changes", " ".repeat(37)));
+        assert_eq!(lines[0], format!("GTID{}began (UTC)            size  changes", " ".repeat(37)));
         assert_eq!(lines[1], format!("{uuid}:9   2023-11-14T22:13:20Z  300 B  shop.orders, shop.lines"));
         assert_eq!(lines[2], format!("{uuid}:10  2023-11-14T22:13:20Z  300 B  CREATE TABLE x  (id INT)"));
     }

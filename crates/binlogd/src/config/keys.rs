@@ -239,7 +239,8 @@ pub static KEYS: &[Key] = &[
         kind: Kind::Hosts,
         absent: Absent::Required("[\"127.0.0.1:3306\"]"),
         reload: ReloadEffect::Reconnect,
-        about: "Addresses of the source, tried in order; several when a failover can move it. Without a port: 3306.",
+        about: "Addresses of the source, tried in order; several when a failover can move it. A host that is read-only, or that \
+                lacks what the copy holds, is taken only when no better one is found. Without a port: 3306.",
     },
     Key {
         section: Section::Source,

@@ -46,6 +46,8 @@ pub struct LiveFile {
     pub file: Box<dyn StorageFile>,
     /// Its length, which is a boundary; 4 when it holds nothing but the magic.
     pub len: u64,
+    /// Where the tail begins that a session compares; see [`tail_start`](super::scan::tail_start). Always <= `len`.
+    pub tail_start: u64,
     /// Its first event, if it has one yet.
     pub format: Option<FormatDescription>,
     /// Time of its last event, seconds since 1970; 0 if it has none.
@@ -91,6 +93,7 @@ pub fn recover(storage: &dyn Storage, folder: &Path, tail: Tail) -> io::Result<R
         name: name.as_str().into(),
         file,
         len: scan.boundary.max(4),
+        tail_start: scan.tail_start.max(4),
         format: scan.format,
         last_timestamp: scan.last_timestamp,
     };

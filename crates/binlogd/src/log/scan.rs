@@ -16,6 +16,9 @@ use std::io;
 /// Read buffer; holds the beginning of every event that a look is taken at.
 const BUFFER_LEN: usize = 256 * 1024;
 
+/// Longest tail of a file, in bytes, that a session asks for again to compare it with the copy. See [`tail_start`].
+pub const TAIL_BYTES_MAX: u64 = 256 * 1024;
+
 /// The longest PREVIOUS_GTIDS or GTID_LIST event, in bytes: four million intervals. It is read whole, into memory.
 const GTID_STATE_BYTES_MAX: usize = 64 * 1024 * 1024;
 const GTIDS_TOO_LONG: EventError = EventError::Malformed("a GTID set of more than 64 MiB is not supported");
@@ -96,6 +99,8 @@ pub struct FileScan {
     pub boundary: u64,
     /// The file's first event, when it is whole.
     pub format: Option<FormatDescription>,
+    /// Where the tail begins that a session compares, see [`tail_start`]. Always <= [`FileScan::boundary`].
+    pub tail_start: u64,
     /// GTIDs executed before this file by its own word (PREVIOUS_GTIDS or MariaDB's GTID_LIST).
     pub gtids_before: Option<GtidState>,
     /// GTIDs executed up to [`FileScan::boundary`]: those before and those in the file.
@@ -130,6 +135,7 @@ pub fn scan_file(file: &dyn ReadAt, limit: u64, mut progress: impl FnMut(u64)) -
         scan: FileScan {
             sound_end: 0,
             boundary: 0,
+            tail_start: 0,
             format: None,
             gtids_before: None,
             gtids: GtidState::default(),
@@ -190,7 +196,7 @@ impl Walk<'_> {
         if magic != BINLOG_MAGIC {
             return Ok(Some(DamageKind::BadMagic));
         }
-        (self.scan.sound_end, self.scan.boundary) = (4, 4);
+        (self.scan.sound_end, self.scan.boundary, self.scan.tail_start) = (4, 4, 4);
         Ok(None)
     }
 
@@ -321,6 +327,9 @@ fn note(
         // One source cannot mix the two kinds of GTID, and if it did the bytes would still be right.
         let _ = scan.gtids.insert(id);
     }
+    if step.transaction {
+        scan.tail_start = tail_start(scan.boundary, at, end);
+    }
     if step.boundary {
         scan.boundary = end;
         scan.transactions += u64::from(step.transaction);
@@ -332,6 +341,13 @@ fn note(
     scan.sound_end = end;
     scan.events += 1;
     Ok(())
+}
+
+/// Where the tail of a file begins after a transaction that goes on from `boundary` and whose last event stands at `last`
+/// to `end`: the whole transaction, or of a long one its last event. With it a session shows that the source still has the
+/// history that the copy has.
+pub fn tail_start(boundary: u64, last: u64, end: u64) -> u64 {
+    if end - boundary <= TAIL_BYTES_MAX { boundary } else { last }
 }
 
 /// Checks the fields on which the walk relies in an event that is not a GTID event. The receiver makes the same check
@@ -477,6 +493,21 @@ mod tests {
         assert_eq!((found.sound_end, found.boundary), (file.len() as u64, file.len() as u64));
         assert_eq!((found.transactions, found.repeated_gtids), (2, 0));
         assert_eq!(found.gtids.to_string(), format!("{}:1-2", test_files::SERVER_UUID));
+    }
+
+    #[test]
+    fn the_tail_is_the_last_transaction_or_its_last_event() {
+        let builder = FileBuilder::new().previous_gtids("");
+        assert_eq!(scan(&builder.finish()).tail_start, 4);
+        let builder = FileBuilder::new().previous_gtids("").transaction(1, 100);
+        let last = builder.len() as u64;
+        let builder = builder.transaction(2, 100);
+        let end = builder.len() as u64;
+        let file = builder.transaction(3, 300_000).rotate("b.000002").finish();
+        assert_eq!(scan(&file[..end as usize]).tail_start, last);
+        let rotate = 19 + 8 + 8 + 4;
+        let xid = 19 + 8 + 4;
+        assert_eq!(scan(&file).tail_start, (file.len() - rotate - xid) as u64);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use super::index::replace_file;
 use super::storage::Storage;
+use codec::gtid::{Flavour, GtidState};
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
@@ -54,7 +55,7 @@ pub struct Timeline {
     pub server_kind: ServerKind,
     /// Name of the timeline's first file.
     pub first_file: String,
-    /// The copy's GTID set when the timeline began.
+    /// GTIDs of the history that the copy held when the timeline began, whichever older timelines hold them.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub gtid_before: String,
     /// GTIDs that the copy holds on older timelines and the source lacks (a fork).
@@ -78,7 +79,36 @@ pub enum ServerKind {
     Mariadb,
 }
 
+impl ServerKind {
+    /// The GTID system of such a server.
+    pub fn flavour(self) -> Flavour {
+        match self {
+            ServerKind::Mysql => Flavour::Mysql,
+            ServerKind::Mariadb => Flavour::Mariadb,
+        }
+    }
+}
+
 impl Timeline {
+    /// GTIDs of the history before this timeline that its source shares with the older ones. With those of the timeline's
+    /// own files they are what a successor must have. Empty where the source began its logs anew, for it may give the
+    /// same GTIDs to other transactions.
+    pub fn shared_before(&self) -> GtidState {
+        let flavour = self.server_kind.flavour();
+        if matches!(self.reason, Reason::First | Reason::SourceReset) {
+            return GtidState::empty(flavour);
+        }
+        // What cannot be read is of the other kind of server, so that nothing of it is shared.
+        let read = |text| GtidState::parse(flavour, text).unwrap_or_else(|_| GtidState::empty(flavour));
+        read(&self.gtid_before).subtract(&read(&self.source_lacks))
+    }
+
+    /// GTIDs that no timeline holds, see [`Timeline::missing`].
+    pub fn never_held(&self) -> GtidState {
+        let flavour = self.server_kind.flavour();
+        GtidState::parse(flavour, &self.missing).unwrap_or_else(|_| GtidState::empty(flavour))
+    }
+
     /// Reads the timeline's description from its folder.
     ///
     /// # Errors
@@ -111,10 +141,8 @@ mod tests {
     use super::super::storage::PosixStorage;
     use super::*;
 
-    #[test]
-    fn what_is_created_is_read() {
-        let dir = tempfile::tempdir().unwrap();
-        let timeline = Timeline {
+    fn sample() -> Timeline {
+        Timeline {
             began_at: "2026-01-02T03:04:05Z".into(),
             reason: Reason::SourceReset,
             server_uuid: "3e11fa47-71ca-11e1-9e33-c80aa9429562".into(),
@@ -125,7 +153,27 @@ mod tests {
             source_lacks: String::new(),
             missing: String::new(),
             previous: "0001-3e11fa47-71ca-11e1-9e33-c80aa9429562".into(),
+        }
+    }
+
+    #[test]
+    fn what_is_shared_with_older_timelines_is_what_the_source_did_not_lack() {
+        let fork = Timeline {
+            reason: Reason::Fork,
+            source_lacks: "3e11fa47-71ca-11e1-9e33-c80aa9429562:4-5".into(),
+            ..sample()
         };
+        assert_eq!(fork.shared_before().to_line(), "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-3");
+        assert!(sample().shared_before().is_empty(), "a reset shares nothing");
+        let other_kind =
+            Timeline { reason: Reason::SourceChanged, server_kind: ServerKind::Mariadb, ..sample() };
+        assert!(other_kind.shared_before().is_empty());
+    }
+
+    #[test]
+    fn what_is_created_is_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let timeline = sample();
         let folder = timeline.create(&PosixStorage, dir.path(), 2).unwrap();
         assert_eq!(folder.file_name().unwrap(), "0002-3e11fa47-71ca-11e1-9e33-c80aa9429562");
         assert_eq!(Timeline::read(&folder).unwrap(), timeline);

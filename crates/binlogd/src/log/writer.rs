@@ -152,6 +152,35 @@ impl LogWriter {
         self.files.iter().any(|file| file == name)
     }
 
+    /// The timeline's folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Names of the timeline's files, the live one last.
+    pub fn files(&self) -> &[String] {
+        &self.files
+    }
+
+    /// Reads the durable bytes of the live file from `from` on. Between sessions all of them stand in the file.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub fn read_live(&self, from: u64) -> Result<Vec<u8>, LogError> {
+        let Some(live) = &self.live else { return Ok(Vec::new()) };
+        let failed = |error| LogError::Io { action: "read", path: live.path.clone(), error };
+        let len = usize::try_from(live.durable.min(live.in_file).saturating_sub(from)).unwrap_or(usize::MAX);
+        let mut bytes = vec![0; len];
+        let mut filled = 0;
+        while filled < len {
+            match live.file.read_at(&mut bytes[filled..], from + filled as u64).map_err(failed)? {
+                0 => return Err(failed(io::ErrorKind::UnexpectedEof.into())),
+                read => filled += read,
+            }
+        }
+        Ok(bytes)
+    }
+
     /// Appends bytes to the live file with one positioned vectored write where the system takes them all.
     ///
     /// # Errors

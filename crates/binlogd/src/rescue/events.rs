@@ -118,7 +118,7 @@ mod tests {
             let result = super::unpacked(&transaction(damaged));
             assert!(result.is_err() || damaged.is_empty(), "{result:?}");
         }
-        let cut = zstd::encode_all(&events.concat()[..30], 3).unwrap();
+        let cut = zstd::encode_all(&events.concat()[..42], 3).unwrap();
         assert!(super::unpacked(&transaction(&cut)).unwrap_err().contains("cut short"));
     }
 

@@ -1,11 +1,11 @@
 //! Which transactions of the copy a server lacks.
 
 use super::statements::{Translator, summary};
-use crate::log::folder::timelines;
-use crate::log::held::HeldGtids;
+use crate::log::held::{HeldGtids, present_history};
 use crate::log::index;
 use crate::log::recover::files_in_order;
 use crate::log::transactions::{StoredTransaction, TransactionReader};
+use crate::upstream::identify::SourceIdentity;
 use codec::gtid::{GtidState, TransactionId};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -63,40 +63,36 @@ pub enum PlanError {
 }
 
 impl Plan {
-    /// Goes through the timelines in `source_folder` for what `executed` lacks. Files that hold nothing new by the word of the
-    /// one after them are not read. `look_at` is told each file that is.
+    /// Goes through the timelines of the present history in `source_folder` for what the server lacks. Files that hold nothing
+    /// new by the word of the one after them are not read. `look_at` is told each file that is.
     ///
     /// # Errors
     /// When a file cannot be read or is damaged.
     pub fn make(
         source_folder: &Path,
         held: &HeldGtids,
-        executed: &GtidState,
+        server: &SourceIdentity,
         mut look_at: impl FnMut(&Path),
     ) -> Result<Plan, PlanError> {
-        let mut plan = Plan { gtids: GtidState::empty(executed.flavour()), ..Plan::default() };
-        for timeline in timelines(source_folder)? {
+        let mut plan = Plan { gtids: GtidState::empty(server.executed.flavour()), ..Plan::default() };
+        for timeline in present_history(source_folder)?.into_iter().map(|timeline| timeline.folder) {
             let files = files_in_order(&timeline, &index::read(&timeline)?, &mut Vec::new())?;
             for (position, name) in files.iter().enumerate() {
                 let next = files.get(position + 1).map(|next| timeline.join(next));
-                if plan.has_nothing_new(next.as_deref(), executed)? {
+                if plan.has_nothing_new(next.as_deref(), server)? {
                     continue;
                 }
                 let path = timeline.join(name);
                 look_at(&path);
-                plan.read_file(&timeline, &path, executed)?;
+                plan.read_file(&timeline, &path, server)?;
             }
         }
-        let mut held_or_executed = executed.clone();
-        let _ = held_or_executed.union_with(&plan.gtids);
-        let mut all = held.older.clone();
-        let _ = all.union_with(&held.newest);
-        plan.not_held = all.subtract(&held_or_executed);
+        let mut found = plan.gtids.clone();
         for (refused, _) in &plan.refused {
-            let mut one = GtidState::empty(executed.flavour());
-            let _ = one.insert(refused.id);
-            plan.not_held = plan.not_held.subtract(&one);
+            // A state of one flavour takes its own GTIDs; the target's flavour was compared before.
+            let _ = found.insert(refused.id);
         }
+        plan.not_held = server.lacks(&held.all()).subtract(&found);
         Ok(plan)
     }
 
@@ -106,15 +102,15 @@ impl Plan {
     }
 
     /// True when everything up to the end of a file is there already, as the file after it says.
-    fn has_nothing_new(&self, next: Option<&Path>, executed: &GtidState) -> io::Result<bool> {
+    fn has_nothing_new(&self, next: Option<&Path>, server: &SourceIdentity) -> io::Result<bool> {
         let Some(next) = next else { return Ok(false) };
         // One that has no whole head yet says nothing.
         let Ok(mut reader) = TransactionReader::open(next) else { return Ok(false) };
         let Some(before) = reader.gtids_before()? else { return Ok(false) };
-        Ok(!before.is_empty() && executed.contains_state(&before))
+        Ok(!before.is_empty() && server.lacks(&before).is_empty())
     }
 
-    fn read_file(&mut self, timeline: &Path, path: &Path, executed: &GtidState) -> io::Result<()> {
+    fn read_file(&mut self, timeline: &Path, path: &Path, server: &SourceIdentity) -> io::Result<()> {
         if std::fs::metadata(path)?.len() <= 4 {
             return Ok(()); // Begun, and nothing in it yet.
         }
@@ -122,9 +118,8 @@ impl Plan {
         let format = reader.format_event().to_vec();
         loop {
             let gtids = &self.gtids;
-            let wanted = |id: Option<&TransactionId>| {
-                id.is_none_or(|id| !executed.contains(id) && !gtids.contains(id))
-            };
+            let wanted =
+                |id: Option<&TransactionId>| id.is_none_or(|id| !server.has(id) && !gtids.contains(id));
             let Some(transaction) = reader.next(wanted)? else { return Ok(()) };
             self.take(timeline, path, &transaction, &format);
         }
@@ -154,7 +149,6 @@ impl Plan {
             Ok(statements) => {
                 let longest = statements.iter().map(Vec::len).max().unwrap_or(0) as u64;
                 self.longest_statement = self.longest_statement.max(longest);
-                // A state of one flavour takes its own GTIDs; the target's flavour was compared before.
                 let _ = self.gtids.insert(id);
                 self.transactions.push(lacked);
             }
@@ -167,6 +161,9 @@ impl Plan {
 mod tests {
     use super::*;
     use crate::log::recover::test_files::{FileBuilder, SERVER_UUID};
+    use crate::log::storage::PosixStorage;
+    use crate::log::timeline::{Reason, ServerKind, Timeline};
+    use crate::upstream::identify::SourceSemiSync;
     use codec::gtid::Flavour;
 
     fn set(text: &str) -> GtidState {
@@ -189,12 +186,26 @@ mod tests {
         transaction(builder, number, &[(19, map), (30, &[1, 0, 0, 0, 0, 0, 1, 0, 9, 9])])
     }
 
+    fn timeline(dir: &Path, number: u32, uuid: &str) -> PathBuf {
+        let info = Timeline {
+            began_at: String::new(),
+            reason: if number == 1 { Reason::First } else { Reason::Fork },
+            server_uuid: uuid.into(),
+            server_version: String::new(),
+            server_kind: ServerKind::Mysql,
+            first_file: "b.000001".into(),
+            gtid_before: String::new(),
+            source_lacks: String::new(),
+            missing: String::new(),
+            previous: String::new(),
+        };
+        info.create(&PosixStorage, dir, number).unwrap()
+    }
+
     /// Two timelines: 1 to 4 in two files; then a fork whose source had 1 to 3 and reads 3 again.
     fn copy() -> tempfile::TempDir {
         let dir = tempfile::tempdir().unwrap();
-        let (old, new) = (dir.path().join("0001-a"), dir.path().join("0002-b"));
-        std::fs::create_dir_all(&old).unwrap();
-        std::fs::create_dir_all(&new).unwrap();
+        let (old, new) = (timeline(dir.path(), 1, "a"), timeline(dir.path(), 2, "b"));
         let first = rows(rows(FileBuilder::new().previous_gtids(""), 1), 2).rotate("b.000002").finish();
         let before = format!("{SERVER_UUID}:1-2");
         let second = rows(rows(FileBuilder::new().previous_gtids(&before), 3), 4).finish();
@@ -207,12 +218,25 @@ mod tests {
 
     fn plan(dir: &Path, executed: &str) -> (Plan, Vec<String>) {
         let held = HeldGtids {
-            older: set(&format!("{SERVER_UUID}:1-3,{SERVER_UUID}:9")),
-            newest: set(&format!("{SERVER_UUID}:1-4")),
+            lost: set(&format!("{SERVER_UUID}:1-3,{SERVER_UUID}:9")),
+            history: set(&format!("{SERVER_UUID}:1-4")),
             newest_uuid: "b".into(),
         };
+        let server = SourceIdentity {
+            version: String::new(),
+            kind: ServerKind::Mysql,
+            server_id: 1,
+            uuid: "c".into(),
+            has_gtids: true,
+            executed: set(executed),
+            applied: codec::gtid::MariadbGtidState::new(),
+            purged: set(""),
+            semi_sync: SourceSemiSync::Absent,
+            is_read_only: false,
+            knows_checksums: true,
+        };
         let mut looked = Vec::new();
-        let plan = Plan::make(dir, &held, &set(executed), |path| {
+        let plan = Plan::make(dir, &held, &server, |path| {
             looked.push(path.strip_prefix(dir).unwrap().display().to_string());
         });
         (plan.unwrap(), looked)
@@ -249,8 +273,7 @@ mod tests {
     #[test]
     fn what_cannot_be_handed_over_is_told_before_anything_is() {
         let dir = tempfile::tempdir().unwrap();
-        let timeline = dir.path().join("0001-a");
-        std::fs::create_dir_all(&timeline).unwrap();
+        let timeline = timeline(dir.path(), 1, "a");
         let mut file = rows(FileBuilder::new().previous_gtids(""), 1);
         file = transaction(file, 2, &[(18, &[0; 30])]); // LOAD DATA as a statement
         file.event(34, &[0; 25]);

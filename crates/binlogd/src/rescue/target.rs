@@ -6,7 +6,7 @@ use crate::log::timeline::ServerKind;
 use crate::log::transactions::TransactionReader;
 use crate::upstream::identify::SourceIdentity;
 use crate::wire::{ConnectOptions, Connection, WireError};
-use codec::gtid::{GtidState, TransactionId};
+use codec::gtid::TransactionId;
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -14,6 +14,11 @@ use thiserror::Error;
 
 /// How long one statement may take: an ALTER of a large table takes hours.
 const STATEMENT_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
+
+/// What the account needs.
+const RIGHTS: &str = "The account must be allowed to do what the transactions did, and to say under which GTID: SUPER, or on \
+                      MySQL REPLICATION_APPLIER, BINLOG_ADMIN and SYSTEM_VARIABLES_ADMIN, on MariaDB BINLOG REPLAY and \
+                      REPLICATION SLAVE ADMIN, beside the rights to the tables.";
 
 /// `ER_UNKNOWN_SYSTEM_VARIABLE`.
 const ER_UNKNOWN_VARIABLE: u16 = 1193;
@@ -94,12 +99,24 @@ pub enum HandOverError {
         /// What to do.
         help: &'static str,
     },
+    /// The account may not act as an applier of replicated transactions; nothing was sent.
+    #[error("{0}\n{RIGHTS}")]
+    MayNot(WireError),
     /// The connection broke.
     #[error(transparent)]
     Wire(#[from] WireError),
     /// All was accepted, but the target's GTIDs do not show it.
     #[error("the target accepted everything, but its GTIDs lack {0}")]
     NotThere(String),
+}
+
+impl HandOverError {
+    fn may_not(error: WireError) -> HandOverError {
+        match error {
+            error @ WireError::AccessDenied { .. } => HandOverError::MayNot(error),
+            error => error.into(),
+        }
+    }
 }
 
 impl Target {
@@ -144,13 +161,9 @@ impl Target {
     ///
     /// # Errors
     /// The first thing that goes wrong; nothing is tried after it. All of it can be repeated.
-    pub fn hand_over(
-        &mut self,
-        plan: &Plan,
-        mut done: impl FnMut(&Lacked),
-    ) -> Result<GtidState, HandOverError> {
+    pub fn hand_over(&mut self, plan: &Plan, mut done: impl FnMut(&Lacked)) -> Result<(), HandOverError> {
         self.connection.set_timeout(STATEMENT_MAX);
-        self.act_as_applier()?;
+        self.act_as_applier().map_err(HandOverError::may_not)?;
         let mut translator = Translator::default();
         let mut open: Option<(PathBuf, TransactionReader)> = None;
         for lacked in &plan.transactions {
@@ -175,9 +188,8 @@ impl Target {
             }
             done(lacked);
         }
-        let executed = SourceIdentity::ask(&mut self.connection)?.executed;
-        let lacking = plan.gtids.subtract(&executed);
-        if lacking.is_empty() { Ok(executed) } else { Err(HandOverError::NotThere(lacking.to_line())) }
+        let lacking = SourceIdentity::ask(&mut self.connection)?.lacks(&plan.gtids);
+        if lacking.is_empty() { Ok(()) } else { Err(HandOverError::NotThere(lacking.to_line())) }
     }
 
     /// As mysqlbinlog does it: rows may come by BINLOG, and a prepared XA transaction leaves the session.
@@ -195,7 +207,7 @@ impl Target {
         if self.identity.kind == ServerKind::Mysql {
             return Ok(false);
         }
-        Ok(SourceIdentity::ask(&mut self.connection)?.executed.contains(&lacked.id))
+        Ok(SourceIdentity::ask(&mut self.connection)?.has(&lacked.id))
     }
 }
 
@@ -231,11 +243,7 @@ fn refused(connection: &mut Connection, lacked: &Lacked, error: WireError) -> Ha
 fn help(code: u16) -> &'static str {
     match code {
         // ER_SPECIFIC_ACCESS_DENIED_ERROR, ER_ACCESS_DENIED_NO_PASSWORD_ERROR, ER_TABLEACCESS_DENIED_ERROR
-        1227 | 1698 | 1142 | 1044 | 1045 => {
-            "The account must be allowed to do what the transactions did, and to say under which GTID: SUPER, or on MySQL \
-             REPLICATION_APPLIER, BINLOG_ADMIN and SYSTEM_VARIABLES_ADMIN, on MariaDB BINLOG REPLAY and REPLICATION SLAVE \
-             ADMIN beside the rights to the tables."
-        }
+        1227 | 1698 | 1142 | 1044 | 1045 => RIGHTS,
         // ER_GTID_STRICT_OUT_OF_ORDER
         1950 => {
             "The target has written transactions of this domain since, and gtid_strict_mode = ON forbids to go back: SET \

@@ -148,7 +148,7 @@ pub struct SourceFacts {
     pub semi_sync: SemiSyncStatus,
     /// TLS version in use, such as `TLSv1.3`; `None` for a connection in clear.
     pub tls: Option<String>,
-    /// Transactions that older timelines hold and that the source lacked at the last connection; `None` when not known.
+    /// Transactions that forks took from the source and that it lacked at the last connection; `None` when not known.
     pub source_lacked: Option<GtidState>,
     /// When the source began to receive. [`SourceMonitor::set_state`] fills and clears it.
     pub connected_since: Option<Timestamp>,

@@ -5,31 +5,23 @@ use super::attempt_error::AttemptError;
 use super::complaint::Complaint;
 use super::copy::HeldCopy;
 use super::cursor::Cursor;
+use super::examine::{ER_FATAL_READING_BINLOG, ER_SPECIFIC_ACCESS_DENIED};
+use super::hosts::{Hosts, STANDBY_PATIENCE, Standing};
 use super::identify::{SourceIdentity, SourceSemiSync};
-use super::look::{Look, look};
-use super::negotiate::{Introduction, checksum_outside_files, dump_request, locate_request, look_request};
+use super::look::{Compared, Look, Ours, compare, look};
+use super::negotiate::{
+    Introduction, ask_for_events_as_they_are, checksum_outside_files, dump_request, locate_request,
+    look_request,
+};
 use super::plan::{From, Plan, plan};
 use super::receive::{ReceiveOptions, SessionError, receive};
-use super::refusal::Refusal;
 use crate::config::{HostPort, OnGap};
 use crate::log::Position;
 use crate::log::timeline::{Reason, ServerKind, Timeline};
-use crate::log::writer::LogError;
 use crate::status::{GtidRungs, Ladder, LogPosition, SemiSyncStatus, SourceMonitor, SourceState};
 use crate::wire::{ConnectOptions, Connection, WireError};
 use codec::gtid::GtidState;
-use codec::packet::ErrPacket;
-
-/// `ER_MASTER_FATAL_ERROR_READING_BINLOG` / `ER_SOURCE_FATAL_ERROR_READING_BINLOG`: the source cannot or will not dump.
-/// One number for a dozen causes that only its text tells apart (`sql/rpl_binlog_sender.cc`, MariaDB `sql/sql_repl.cc`).
-const ER_FATAL_READING_BINLOG: u16 = 1236;
-
-/// `ER_SLAVE_SAME_ID`: MariaDB's number for a dump that another client with our server id took over
-/// (`sql/share/errmsg-utf8.txt`). MySQL says the same by error 1236 and its text.
-const ER_SAME_SERVER_ID: u16 = 4052;
-
-/// `ER_SPECIFIC_ACCESS_DENIED_ERROR`: a privilege is missing.
-const ER_SPECIFIC_ACCESS_DENIED: u16 = 1227;
+use std::time::Instant;
 
 /// One attempt with one host.
 pub struct Attempt<'a> {
@@ -37,6 +29,8 @@ pub struct Attempt<'a> {
     pub upstream: &'a Upstream,
     /// The host to try.
     pub host: &'a HostPort,
+    /// What is known of the list that it stands in.
+    pub hosts: &'a Hosts,
 }
 
 impl Attempt<'_> {
@@ -49,6 +43,8 @@ impl Attempt<'_> {
         monitor.set_state(SourceState::Connecting { host: self.host.to_string() });
         let (connection, source) = self.connect()?;
         self.check_server_id(copy, &source)?;
+        let plan = plan(copy.holding().as_ref(), &source, &self.upstream.config.start);
+        self.check_standing(&source, &plan)?;
         let tls = connection.tls_version().map(str::to_owned);
         monitor.update_facts(|facts| {
             facts.server_version = Some(source.version.clone());
@@ -57,7 +53,7 @@ impl Attempt<'_> {
             facts.server_id = Some(source.server_id);
             facts.tls = tls;
         });
-        let at = match plan(copy.holding().as_ref(), &source, &self.upstream.config.start) {
+        let at = match plan {
             Plan::Resume(position) => position,
             Plan::Begin { reason, from, source_lacks } => {
                 self.begin_timeline(copy, &source, reason, &from, &source_lacks)?;
@@ -70,10 +66,10 @@ impl Attempt<'_> {
         self.session(connection, copy, &source, &at).map_err(|error| self.examine(copy, &source, &at, error))
     }
 
-    /// Says what the source lacks of what older timelines hold: a loss that a crash or a failover made, until a rescue.
+    /// Says what the source lacks of what forks took from it: a loss that a crash or a failover made, until a rescue.
     fn publish_lacked(&self, copy: &HeldCopy, source: &SourceIdentity) -> Result<(), AttemptError> {
         let lacked = match source.has_gtids {
-            true => Some(copy.older_gtids(source.executed.flavour())?.subtract(&source.executed)),
+            true => Some(source.lacks(&copy.lost_gtids(source.executed.flavour())?)),
             false => None,
         };
         if let Some(lacked) = lacked.as_ref().filter(|lacked| !lacked.is_empty()) {
@@ -106,12 +102,14 @@ impl Attempt<'_> {
         };
         introduction.make(&mut connection, source).map_err(|error| self.with_privilege(error))?;
         let offered = introduction.offers_semi_sync(source);
-        let (request, requested) = dump_request(server_id, &at.file, at.offset);
-        let stream = connection.start_dump(&request)?;
         let timeline = copy.timeline_mut().expect("a session has a timeline");
+        let tail = timeline.tail().map_err(SessionError::from)?;
+        let (request, requested) = dump_request(server_id, &at.file, at.offset - tail.len() as u64);
+        let stream = connection.start_dump(&request)?;
         // Until the timeline has a file, the source's first ROTATE is what begins it.
         let asked = timeline.end().map(|_| at.clone());
-        let cursor = Cursor::new(asked, requested, timeline.format.clone(), checksum_outside_files(source));
+        let cursor = Cursor::new(asked, requested, timeline.format.clone(), checksum_outside_files(source))
+            .comparing(timeline.tail_start, tail);
         let options = ReceiveOptions {
             fsync_mode: config.fsync_mode,
             fsync_interval: config.fsync_interval,
@@ -139,7 +137,7 @@ impl Attempt<'_> {
     }
 
     /// Finds the first file of a new timeline and makes its folder.
-    fn begin_timeline(
+    pub(super) fn begin_timeline(
         &self,
         copy: &mut HeldCopy,
         source: &SourceIdentity,
@@ -156,9 +154,12 @@ impl Attempt<'_> {
             }
             other => other?,
         };
-        if reason == Reason::Gap && missing.is_empty() {
+        if missing.is_empty() {
             let held = copy.holding().map(|holding| holding.gtids).unwrap_or_default();
-            missing = source.purged.subtract(&held);
+            // A history without GTIDs says nothing of what it lacks, unless something is known to be missing.
+            if reason == Reason::Gap || (reason != Reason::First && !held.is_empty()) {
+                missing = source.purged.subtract(&held);
+            }
         }
         let info = Timeline {
             began_at: jiff::Timestamp::now().to_string(),
@@ -167,9 +168,9 @@ impl Attempt<'_> {
             server_version: source.version.clone(),
             server_kind: source.kind,
             first_file,
-            gtid_before: copy.holding().map(|holding| holding.gtids.to_line()).unwrap_or_default(),
-            source_lacks: source_lacks.to_line(),
-            missing: missing.to_line(),
+            gtid_before: copy.holding().map(|holding| holding.gtids.to_record()).unwrap_or_default(),
+            source_lacks: source_lacks.to_record(),
+            missing: missing.to_record(),
             previous: String::new(), // Filled in by the copy, which knows its folders.
         };
         let (lacks, missing, first_file) =
@@ -248,7 +249,12 @@ impl Attempt<'_> {
         }
     }
 
-    fn look(&self, copy: &HeldCopy, source: &SourceIdentity, file: &str) -> Result<Look, AttemptError> {
+    pub(super) fn look(
+        &self,
+        copy: &HeldCopy,
+        source: &SourceIdentity,
+        file: &str,
+    ) -> Result<Look, AttemptError> {
         let (connection, _) = self.connect()?;
         self.look_with(connection, source, &look_request(self.server_id(copy), file))
     }
@@ -259,9 +265,7 @@ impl Attempt<'_> {
         source: &SourceIdentity,
         request: &[u8],
     ) -> Result<Look, AttemptError> {
-        if source.knows_checksums {
-            connection.query("SET @master_binlog_checksum = 'CRC32', @source_binlog_checksum = 'CRC32'")?;
-        }
+        ask_for_events_as_they_are(&mut connection, source)?;
         let timeout = self.upstream.config.connect_timeout;
         look(connection, source, request, timeout, &self.upstream.stop).map_err(|error| match error {
             WireError::Server { code: ER_FATAL_READING_BINLOG, ref message, .. }
@@ -273,81 +277,20 @@ impl Attempt<'_> {
         })
     }
 
-    /// Finds out what a failed session means, and begins a new timeline where that is the answer.
-    fn examine(
-        &self,
-        copy: &mut HeldCopy,
-        source: &SourceIdentity,
-        at: &Position,
-        error: AttemptError,
-    ) -> AttemptError {
-        let verdict = match &error {
-            AttemptError::Session(
-                SessionError::Refused(Refusal::OtherFile(_)) | SessionError::Log(LogError::FileExists(_)),
-            ) => Some((Reason::SourceReset, From::Earliest)),
-            AttemptError::Session(SessionError::Source(complaint)) => {
-                match self.examine_complaint(copy, source, at, complaint) {
-                    Ok(verdict) => verdict,
-                    Err(better) => return better,
-                }
-            }
-            _ => None,
-        };
-        let Some((reason, from)) = verdict else { return error };
-        let none = GtidState::empty(source.executed.flavour());
-        let lacks = match (reason, copy.holding()) {
-            (Reason::Fork, Some(holding)) if source.has_gtids => holding.gtids.subtract(&source.executed),
-            _ => none,
-        };
-        match self.begin_timeline(copy, source, reason, &from, &lacks) {
-            Ok(()) => AttemptError::NewTimeline(reason.words()),
-            Err(error) => error,
-        }
-    }
-
-    /// Tells the causes of error 1236 apart: by its text as far as that goes, then by a look at the source's logs.
-    fn examine_complaint(
+    /// Holds a file of the source against the copy's.
+    pub(super) fn compare(
         &self,
         copy: &HeldCopy,
         source: &SourceIdentity,
-        at: &Position,
-        complaint: &ErrPacket,
-    ) -> Result<Option<(Reason, From)>, AttemptError> {
-        if complaint.code == ER_SPECIFIC_ACCESS_DENIED {
-            return Err(AttemptError::Privilege(
-                complaint.message.clone(),
-                self.upstream.config.user.clone(),
-            ));
-        }
-        if complaint.code == ER_SAME_SERVER_ID {
-            return Err(AttemptError::Evicted(complaint.message.clone()));
-        }
-        if complaint.code != ER_FATAL_READING_BINLOG {
-            return Ok(None);
-        }
-        match Complaint::of(&complaint.message) {
-            Complaint::NoBinlog => Err(AttemptError::NoBinlog),
-            Complaint::Evicted => Err(AttemptError::Evicted(complaint.message.clone())),
-            Complaint::FileNotFound | Complaint::Purged => {
-                let oldest = self.look(copy, source, "")?.file;
-                if number_of(&oldest) <= number_of(&at.file) {
-                    return Ok(Some((Reason::SourceReset, From::Earliest)));
-                }
-                if self.upstream.config.on_gap == OnGap::Record {
-                    return Ok(Some((Reason::Gap, From::Earliest)));
-                }
-                Err(AttemptError::Gap { needed: at.to_string(), oldest })
-            }
-            Complaint::PastTheEnd => {
-                let look = self.look(copy, source, &at.file)?;
-                let held = copy.timeline().and_then(|timeline| timeline.format.as_ref());
-                if held.is_some_and(|held| held.is_same_file(&look.format)) {
-                    return Ok(Some((Reason::Fork, From::File(at.file.to_string()))));
-                }
-                Ok(Some((Reason::SourceReset, From::Earliest)))
-            }
-            Complaint::Other => Ok(None),
-        }
+        file: &str,
+        ours: Ours<'_>,
+    ) -> Result<Compared, AttemptError> {
+        let config = &self.upstream.config;
+        let (mut connection, _) = self.connect()?;
+        ask_for_events_as_they_are(&mut connection, source)?;
+        let request = look_request(self.server_id(copy), file);
+        let silence = config.net_read_timeout;
+        Ok(compare(connection, source, &request, ours, silence, &self.upstream.stop)?)
     }
 
     fn connect(&self) -> Result<(Connection, SourceIdentity), WireError> {
@@ -368,15 +311,26 @@ impl Attempt<'_> {
         self.upstream.config.server_id.unwrap_or(copy.identity().server_id)
     }
 
+    /// Fails when the server is not to be taken for the source yet; see [`Hosts`].
+    fn check_standing(&self, source: &SourceIdentity, plan: &Plan) -> Result<(), AttemptError> {
+        let lacks = match plan {
+            Plan::Begin { reason: Reason::Fork, source_lacks, .. } => Some(source_lacks),
+            _ => None,
+        };
+        let standing = Standing::of(source.is_read_only, lacks.is_some(), self.hosts.is_alone());
+        if self.hosts.accepts(standing, Instant::now()) {
+            return Ok(());
+        }
+        Err(match lacks {
+            Some(lacks) if standing == Standing::Behind => AttemptError::Behind(lacks.to_line()),
+            _ => AttemptError::ReadOnly(STANDBY_PATIENCE),
+        })
+    }
+
     fn check_server_id(&self, copy: &HeldCopy, source: &SourceIdentity) -> Result<(), AttemptError> {
         let ours = self.server_id(copy);
         if ours == source.server_id { Err(AttemptError::ServerId(ours)) } else { Ok(()) }
     }
-}
-
-/// The number at the end of a binary log's name.
-fn number_of(file: &str) -> u64 {
-    file.rsplit_once('.').and_then(|(_, number)| number.parse().ok()).unwrap_or(0)
 }
 
 /// Whether acknowledgements are sent, and why or why not.

@@ -4,6 +4,7 @@ use super::copy::CopyError;
 use super::receive::SessionError;
 use crate::log::writer::LogError;
 use crate::wire::WireError;
+use std::time::Duration;
 use thiserror::Error;
 
 /// Why an attempt ended.
@@ -48,6 +49,17 @@ pub enum AttemptError {
     /// The source writes no binary log.
     #[error("the source writes no binary log (log_bin is OFF); start it with --log-bin")]
     NoBinlog,
+    /// The server is read-only, as a replica is.
+    #[error(
+        "the server is read-only, so it is not taken for the source before {0:?} have passed without a better one: switch \
+         read_only off on the source, and leave it on where replicas and old sources are"
+    )]
+    ReadOnly(Duration),
+    /// The server lacks transactions that the copy holds, and another host may not.
+    #[error(
+        "the server lacks transactions that the copy holds ({0}), so the other hosts are tried before it is taken for the source"
+    )]
+    Behind(String),
     /// A new timeline has begun; the next attempt receives into it.
     #[error("{0}: a new timeline begins, the old one is kept")]
     NewTimeline(&'static str),
@@ -73,6 +85,8 @@ impl AttemptError {
             AttemptError::Wire(_)
             | AttemptError::Session(_)
             | AttemptError::Copy(_)
+            | AttemptError::ReadOnly(_)
+            | AttemptError::Behind(_)
             | AttemptError::NewTimeline(_) => Cure::Soon,
             AttemptError::Privilege(..)
             | AttemptError::ServerId(_)
@@ -82,9 +96,22 @@ impl AttemptError {
         }
     }
 
-    /// True when the host could not be reached or refused us, so that another one of the list may be the source now.
-    pub fn is_unreachable(&self) -> bool {
-        matches!(self, AttemptError::Wire(_))
+    /// True when the host could not be reached, refused us or cannot be the source, so that another one of the list may be
+    /// the source now.
+    pub fn is_of_host(&self) -> bool {
+        match self {
+            AttemptError::Wire(_)
+            | AttemptError::ReadOnly(_)
+            | AttemptError::Behind(_)
+            | AttemptError::Privilege(..)
+            | AttemptError::ServerId(_)
+            | AttemptError::NoBinlog => true,
+            AttemptError::Session(_)
+            | AttemptError::Copy(_)
+            | AttemptError::Gap { .. }
+            | AttemptError::Evicted(_)
+            | AttemptError::NewTimeline(_) => false,
+        }
     }
 
     /// True when the disk is full.

@@ -35,6 +35,11 @@ impl Backoff {
         pause - pause.mul_f64(f64::from(random) / f64::from(u32::MAX) / 2.0)
     }
 
+    /// The shortest pause, between two hosts of a list.
+    pub fn shortest(&self) -> Duration {
+        self.min
+    }
+
     /// The longest pause, for errors that only a person can mend.
     pub fn longest(&self) -> Duration {
         self.max

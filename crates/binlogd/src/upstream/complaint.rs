@@ -9,6 +9,10 @@ pub enum Complaint {
     Purged,
     /// The file is shorter than the place that we asked for.
     PastTheEnd,
+    /// There is no sound event at the place that was read: the source's file is damaged, or is not the one that we hold.
+    Unreadable,
+    /// We named transactions with the source's own UUID that it does not have: it lost the end of its log.
+    AheadOfSource,
     /// The source writes no binary log.
     NoBinlog,
     /// Another replica with our identity has connected.
@@ -17,24 +21,37 @@ pub enum Complaint {
     Other,
 }
 
+/// Words of the servers' English texts, and what they mean; the first that occur count.
+///
+/// MySQL 5.7 to 9.7: `Binlog_sender` (`sql/rpl_binlog_sender.cc`, `libs/mysql/binlog/event`'s and
+/// `sql/binlog_reader.cc`'s reading errors), `MYSQL_BIN_LOG::find_first_log_not_in_gtid_set` (`sql/binlog.cc`) and the
+/// messages `ER_SOURCE_HAS_PURGED_REQUIRED_GTIDS` and `ER_REPLICA_HAS_MORE_GTIDS_THAN_SOURCE`. MariaDB 10.11 to 11.8:
+/// `mysql_binlog_send` and `check_slave_start_position` (`sql/sql_repl.cc`).
+const WORDS: &[(&str, Complaint)] = &[
+    ("Could not find first log file name", Complaint::FileNotFound),
+    ("has more GTIDs than the", Complaint::AheadOfSource), // "Replica", before 8.0.26 "Slave".
+    ("purged required binary logs", Complaint::Purged),    // "the source", "the master has".
+    ("has purged binary logs", Complaint::Purged),         // Before 8.0.
+    ("binary log files have been purged", Complaint::Purged),
+    ("binlog files have been purged", Complaint::Purged), // MariaDB.
+    ("is not in the master's binlog", Complaint::Purged), // MariaDB.
+    ("position > file size", Complaint::PastTheEnd),
+    ("impossible position", Complaint::PastTheEnd), // MariaDB.
+    ("bogus data in log event", Complaint::Unreadable),
+    ("log event entry exceeded max_allowed_packet", Complaint::Unreadable),
+    ("binlog truncated in the middle of event", Complaint::Unreadable),
+    ("did not pass crc check", Complaint::Unreadable),
+    ("error reading log event", Complaint::Unreadable), // "I/O error …", "unknown error …".
+    ("Binary log is not open", Complaint::NoBinlog),
+    ("same server_uuid", Complaint::Evicted),
+    ("same server_id", Complaint::Evicted),
+];
+
 impl Complaint {
-    /// By the server's English text; the words are those of MySQL 5.7 to 9.7 and MariaDB 10.11 to 11.8.
+    /// By the server's English text, which does not depend on its language settings.
     pub fn of(message: &str) -> Complaint {
-        let says = |words: &str| message.contains(words);
-        if says("Could not find first log file name") {
-            Complaint::FileNotFound
-        } else if says("has purged") || says("missing transactions") || says("is not in the master's binlog")
-        {
-            Complaint::Purged
-        } else if says("position > file size") || says("impossible position") {
-            Complaint::PastTheEnd
-        } else if says("Binary log is not open") {
-            Complaint::NoBinlog
-        } else if says("same server_uuid") || says("same server_id") {
-            Complaint::Evicted
-        } else {
-            Complaint::Other
-        }
+        let found = WORDS.iter().find(|(words, _)| message.contains(words));
+        found.map_or(Complaint::Other, |(_, complaint)| *complaint)
     }
 }
 
@@ -42,25 +59,67 @@ impl Complaint {
 mod tests {
     use super::*;
 
+    /// Texts as servers sent them, or as they stand in their sources.
     #[test]
     fn the_causes_of_error_1236_are_told_apart() {
         let cases = [
             ("Could not find first log file name in binary log index file", Complaint::FileNotFound),
             (
-                "Cannot replicate because the source purged required binary logs. The GTID set sent by the replica is missing transactions",
+                "Cannot replicate because the source purged required binary logs. Replicate the missing transactions from elsewhere, \
+                 or provision a new replica from backup. Consider increasing the source's binary log expiration period. The GTID set \
+                 sent by the replica is 'a', and the missing transactions are 'b'",
                 Complaint::Purged,
+            ),
+            (
+                "Cannot replicate because the master purged required binary logs. Replicate the missing transactions from elsewhere",
+                Complaint::Purged,
+            ),
+            (
+                "The slave is connecting using CHANGE MASTER TO MASTER_AUTO_POSITION = 1, but the master has purged binary logs \
+                 containing GTIDs that the slave requires.",
+                Complaint::Purged,
+            ),
+            (
+                "Could not find GTID state requested by slave in any binlog files. Probably the slave state is too old and \
+                 required binlog files have been purged.",
+                Complaint::Purged,
+            ),
+            (
+                "Error: connecting slave requested to start from GTID 0-1-3, which is not in the master's binlog",
+                Complaint::Purged,
+            ),
+            (
+                "Replica has more GTIDs than the source has, using the source's SERVER_UUID. This may indicate that the the last \
+                 binary log file was truncated or lost",
+                Complaint::AheadOfSource,
+            ),
+            (
+                "Slave has more GTIDs than the master has, using the master's SERVER_UUID.",
+                Complaint::AheadOfSource,
             ),
             ("Client requested source to start replication from position > file size", Complaint::PastTheEnd),
             (
                 "Client requested master to start replication from impossible position; the first event 'b.000001' at 900",
                 Complaint::PastTheEnd,
             ),
+            ("bogus data in log event; the first event 'b.000001' at 157", Complaint::Unreadable),
+            (
+                "log event entry exceeded max_allowed_packet; Increase max_allowed_packet on source; the first event",
+                Complaint::Unreadable,
+            ),
+            ("event read from binlog did not pass crc check; the first event", Complaint::Unreadable),
+            ("I/O error reading log event; the first event 'b.000001' at 157", Complaint::Unreadable),
             ("Binary log is not open", Complaint::NoBinlog),
             (
                 "A replica with the same server_uuid/server_id as this replica has connected to the source",
                 Complaint::Evicted,
             ),
-            ("log event entry exceeded max_allowed_packet", Complaint::Other),
+            (
+                "A slave with the same server_uuid as this slave has connected to the master",
+                Complaint::Evicted,
+            ),
+            ("Misconfigured source - source server_id is 0", Complaint::Other),
+            ("Failed on my_net_write()", Complaint::Other),
         ];
         for (message, expected) in cases {
             assert_eq!(Complaint::of(message), expected, "{message}");

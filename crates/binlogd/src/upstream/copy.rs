@@ -3,9 +3,10 @@
 use super::plan::Holding;
 use crate::log::Position;
 use crate::log::folder::{FolderError, SourceFolder, timeline_number};
-use crate::log::held::older_gtids;
+use crate::log::held::{lost_gtids, present_history};
 use crate::log::journal::Journal;
 use crate::log::recover::{Tail, recover};
+use crate::log::scan::TAIL_BYTES_MAX;
 use crate::log::storage::Storage;
 use crate::log::timeline::Timeline;
 use crate::log::writer::{LogError, LogWriter};
@@ -58,8 +59,12 @@ pub struct OpenTimeline {
     pub log: LogWriter,
     /// Format description of the live file, once it has one.
     pub format: Option<FormatDescription>,
-    /// GTIDs of all transactions that are durable.
+    /// GTIDs of all transactions that are durable, and of those before the timeline's first file by the source's word.
     pub gtids: GtidState,
+    /// GTIDs on older timelines that belong to the same history; see [`Timeline::shared_before`].
+    pub shared_before: GtidState,
+    /// Where the live file's tail begins, with which a session makes sure that the source's history is ours.
+    pub tail_start: u64,
     /// Time of the newest event, seconds since 1970; 0 when unknown.
     pub last_timestamp: u32,
 }
@@ -70,6 +75,8 @@ pub struct HeldCopy {
     storage: Arc<dyn Storage>,
     folder: SourceFolder,
     timeline: Option<OpenTimeline>,
+    /// Up to here the source was found to have every byte that is held.
+    equal_through: Option<Position>,
 }
 
 impl HeldCopy {
@@ -83,7 +90,7 @@ impl HeldCopy {
         source: &str,
     ) -> Result<(HeldCopy, Vec<String>), CopyError> {
         let folder = SourceFolder::open(&*storage, data_dir, source)?;
-        let mut copy = HeldCopy { storage, folder, timeline: None };
+        let mut copy = HeldCopy { storage, folder, timeline: None, equal_through: None };
         let remarks = copy.open_newest(Tail::SaveAside)?;
         Ok((copy, remarks))
     }
@@ -107,6 +114,8 @@ impl HeldCopy {
         remarks.append(&mut recovered.remarks);
         self.timeline = Some(OpenTimeline {
             name: path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+            shared_before: info.shared_before(),
+            tail_start: recovered.live.as_ref().map_or(4, |live| live.tail_start),
             info,
             format: recovered.live.as_ref().and_then(|live| live.format.clone()),
             last_timestamp: recovered.live.as_ref().map_or(0, |live| live.last_timestamp),
@@ -139,6 +148,7 @@ impl HeldCopy {
             })?;
         let recovered = recover(&*self.storage, &path, Tail::Discard)
             .map_err(|error| CopyError::Timeline { path: path.clone(), error })?;
+        self.equal_through = None;
         // If it cannot be opened, the timeline of before stays the newest one here.
         let journal = match self.timeline.as_mut().and_then(|timeline| timeline.log.take_journal()) {
             Some(journal) => Some(journal),
@@ -146,6 +156,8 @@ impl HeldCopy {
         };
         self.timeline = Some(OpenTimeline {
             name: path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+            shared_before: info.shared_before(),
+            tail_start: 4,
             info,
             log: LogWriter::new(self.storage.clone(), &path, recovered, journal),
             format: None,
@@ -156,14 +168,15 @@ impl HeldCopy {
         Ok(())
     }
 
-    /// GTIDs that the timelines before the newest hold.
+    /// Transactions that forks took from the source and the copy holds.
     ///
     /// # Errors
     /// When the description of a timeline cannot be read.
-    pub fn older_gtids(&self, flavour: Flavour) -> Result<GtidState, CopyError> {
-        let timelines = self.folder.timelines()?;
-        older_gtids(&timelines, flavour)
-            .map_err(|error| CopyError::Timeline { path: self.folder.path().to_owned(), error })
+    pub fn lost_gtids(&self, flavour: Flavour) -> Result<GtidState, CopyError> {
+        let path = self.folder.path();
+        let history = present_history(path);
+        let history = history.map_err(|error| CopyError::Timeline { path: path.to_owned(), error })?;
+        Ok(lost_gtids(&history, flavour))
     }
 
     /// Who binlogd is to this source.
@@ -181,6 +194,17 @@ impl HeldCopy {
         self.timeline.as_mut()
     }
 
+    /// Remembers that the source was found to have every byte of the newest timeline up to its present end. A comparison
+    /// reads a whole file of the source, so the same error at the same place does not cause another one.
+    pub fn found_equal(&mut self) {
+        self.equal_through = self.timeline.as_ref().and_then(OpenTimeline::end);
+    }
+
+    /// Whether that was found when the timeline ended at `at`.
+    pub fn was_found_equal(&self, at: &Position) -> bool {
+        self.equal_through.as_ref() == Some(at)
+    }
+
     /// What the decision about the next session needs.
     pub fn holding(&self) -> Option<Holding> {
         let timeline = self.timeline.as_ref()?;
@@ -188,7 +212,8 @@ impl HeldCopy {
             uuid: timeline.info.server_uuid.clone(),
             end: timeline.end(),
             first_file: timeline.info.first_file.clone(),
-            gtids: timeline.gtids.clone(),
+            gtids: timeline.history(),
+            never_held: timeline.info.never_held(),
         })
     }
 }
@@ -199,11 +224,126 @@ impl OpenTimeline {
         self.log.durable().map(|durable| durable.position().clone())
     }
 
+    /// GTIDs of the whole history that the copy holds up to here, on this timeline and the older ones that it continues.
+    ///
+    /// Those of this timeline alone would say too little: it begins with the file that holds the first transaction which
+    /// the older ones lack, so until that file has arrived, what is known to be acknowledged is known from them.
+    pub fn history(&self) -> GtidState {
+        let mut history = self.shared_before.clone();
+        // Of two kinds of server only the newer one is a history that a successor could continue.
+        if history.union_with(&self.gtids).is_err() {
+            history.clone_from(&self.gtids);
+        }
+        history
+    }
+
+    /// The bytes at the live file's end that the source must have too; empty when they are too many.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub fn tail(&self) -> Result<Vec<u8>, LogError> {
+        let end = self.end().map_or(0, |end| end.offset);
+        if end.saturating_sub(self.tail_start) > TAIL_BYTES_MAX {
+            return Ok(Vec::new());
+        }
+        self.log.read_live(self.tail_start)
+    }
+
+    /// Folder of the timeline's files.
+    pub fn folder(&self) -> &Path {
+        self.log.folder()
+    }
+
     /// After a session: drops the beginning of a transaction that was not received to its end.
     ///
     /// # Errors
     /// When the log has failed; it must then be opened again from disk.
     pub fn cut_to_boundary(&mut self, boundary: u64) -> Result<(), LogError> {
         self.log.cut_to(boundary)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::log::recover::test_files::{FileBuilder, SERVER_UUID};
+    use crate::log::storage::PosixStorage;
+    use crate::log::timeline::{Reason, ServerKind};
+
+    fn open(dir: &Path) -> HeldCopy {
+        HeldCopy::open(Arc::new(PosixStorage), dir, "s").unwrap().0
+    }
+
+    fn begin(copy: &mut HeldCopy, reason: Reason, source_lacks: &str) {
+        let gtid_before = copy.holding().map(|holding| holding.gtids.to_record()).unwrap_or_default();
+        copy.begin_timeline(Timeline {
+            began_at: String::new(),
+            reason,
+            server_uuid: SERVER_UUID.to_owned(),
+            server_version: String::new(),
+            server_kind: ServerKind::Mysql,
+            first_file: "b.000001".to_owned(),
+            gtid_before,
+            source_lacks: source_lacks.to_owned(),
+            missing: String::new(),
+            previous: String::new(),
+        })
+        .unwrap();
+    }
+
+    fn history(copy: &HeldCopy) -> String {
+        copy.holding().unwrap().gtids.to_line().replace(SERVER_UUID, "")
+    }
+
+    /// A copy of transactions 1 to 3, closed.
+    fn copied() -> tempfile::TempDir {
+        let dir = tempfile::tempdir().unwrap();
+        let mut copy = open(dir.path());
+        begin(&mut copy, Reason::First, "");
+        let file =
+            FileBuilder::new().previous_gtids("").transaction(1, 9).transaction(2, 9).transaction(3, 9);
+        std::fs::write(copy.timeline().unwrap().folder().join("b.000001"), file.finish()).unwrap();
+        dir
+    }
+
+    /// Compared with the newest timeline alone, a second successor that lacks the end would pass for complete.
+    #[test]
+    fn the_history_is_not_forgotten_while_a_new_timeline_has_less() {
+        let dir = copied();
+        let mut copy = open(dir.path());
+        begin(&mut copy, Reason::SourceChanged, "");
+        assert_eq!(history(&copy), ":1-3", "nothing has arrived yet");
+        drop(copy);
+        let copy = open(dir.path());
+        assert_eq!(history(&copy), ":1-3", "after a restart");
+        let begun = FileBuilder::new().previous_gtids(&format!("{SERVER_UUID}:1")).transaction(2, 9).finish();
+        std::fs::write(copy.timeline().unwrap().folder().join("b.000001"), begun).unwrap();
+        drop(copy);
+        let mut copy = open(dir.path());
+        assert_eq!(copy.timeline().unwrap().gtids.to_line(), format!("{SERVER_UUID}:1-2"));
+        assert_eq!(history(&copy), ":1-3", "with a part of the first file");
+        begin(&mut copy, Reason::SourceChanged, "");
+        assert_eq!(history(&copy), ":1-3", "after another switch");
+    }
+
+    #[test]
+    fn what_a_fork_lost_is_history_no_more() {
+        let dir = copied();
+        let mut copy = open(dir.path());
+        begin(&mut copy, Reason::Fork, &format!("{SERVER_UUID}:3"));
+        assert_eq!(history(&copy), ":1-2");
+        begin(&mut copy, Reason::SourceReset, "");
+        assert_eq!(history(&copy), "");
+    }
+
+    #[test]
+    fn the_tail_is_the_last_transaction() {
+        let dir = copied();
+        let copy = open(dir.path());
+        let timeline = copy.timeline().unwrap();
+        let file = std::fs::read(timeline.folder().join("b.000001")).unwrap();
+        let expected = FileBuilder::new().previous_gtids("").transaction(1, 9).transaction(2, 9).len();
+        assert_eq!(timeline.tail_start, expected as u64);
+        assert_eq!(timeline.tail().unwrap(), file[expected..]);
     }
 }

@@ -4,9 +4,9 @@
 //! bytes from what it makes up for the connection, and checks that nothing is missing between two events. It does no
 //! I/O, so every decision can be tested with bytes alone.
 
-use super::refusal::{OtherFile, PeerError, Refusal};
+use super::refusal::{OtherFile, OtherHistory, PeerError, Refusal};
 use crate::log::Position;
-use crate::log::scan::check_body;
+use crate::log::scan::{check_body, tail_start};
 use codec::event::boundary::{BoundaryTracker, Step};
 use codec::event::{
     ChecksumAlgorithm, EventError, EventHeader, EventType, FormatDescription, Heartbeat, Rotate,
@@ -48,6 +48,10 @@ pub struct Cursor {
     tracker: BoundaryTracker,
     /// Events that end at or before this offset are in the copy already.
     held_until: u64,
+    /// Bytes of the copy up to `held_until`, which the source must send just so. Empty when nothing is compared.
+    tail: Vec<u8>,
+    /// Where the tail of what is held now begins; see [`tail_start`].
+    tail_start: u64,
 }
 
 impl Cursor {
@@ -73,7 +77,20 @@ impl Cursor {
             checksum,
             tracker: BoundaryTracker::new(),
             held_until,
+            tail: Vec::new(),
+            tail_start: held_until,
         }
+    }
+
+    /// Makes the session begin by comparing: `tail` are the last bytes that the copy holds before the place that was asked
+    /// for, and the last transaction in them begins at `tail_start`. The dump must be asked for from there or before.
+    ///
+    /// The format description tells a file from another one of the same name, but not a file from what it was before the
+    /// source's disk was put back to an earlier state. There the last transaction is another one, or none.
+    #[must_use]
+    pub fn comparing(mut self, tail_start: u64, tail: Vec<u8>) -> Cursor {
+        (self.tail_start, self.tail) = (tail_start, tail);
+        self
     }
 
     /// End of what has been received and verified.
@@ -86,6 +103,11 @@ impl Cursor {
     /// The last boundary, as an offset in the current file.
     pub fn boundary(&self) -> u64 {
         self.boundary
+    }
+
+    /// Where the tail begins that the next session compares. Always <= [`Cursor::boundary`].
+    pub fn tail_start(&self) -> u64 {
+        self.tail_start
     }
 
     /// True when the stream stands at a boundary.
@@ -193,6 +215,7 @@ impl Cursor {
             // Taken as a switch, it would make the session's end cut the file that it names down to its beginning.
             return Err(OtherFile { file: sent.file }.into());
         }
+        self.has_sent_what_is_held()?;
         if rotate.position != 4 {
             let asked = Position::new(rotate.next_file, 4);
             return Err(PeerError::StartsElsewhere { asked, sent }.into());
@@ -201,10 +224,23 @@ impl Cursor {
         self.offset = 4;
         self.boundary = 4;
         self.held_until = 0;
+        self.tail = Vec::new();
+        self.tail_start = 4;
         self.resumed_format = None;
         self.format = None;
         self.tracker = BoundaryTracker::new();
         Ok(Admission::SwitchFile(rotate.next_file))
+    }
+
+    /// Fails when the source has come to the end of what it has before the end of what the copy holds.
+    fn has_sent_what_is_held(&self) -> Result<(), OtherHistory> {
+        match &self.file {
+            Some(file) if self.offset < self.held_until => Err(OtherHistory {
+                at: Position { file: file.clone(), offset: self.offset },
+                held: self.held_until,
+            }),
+            _ => Ok(()),
+        }
     }
 
     fn heartbeat(&mut self, heartbeat: Heartbeat<'_>) -> Result<Admission<'static>, Refusal> {
@@ -215,6 +251,9 @@ impl Cursor {
             } else {
                 heartbeat.position == at.offset
             };
+        if *heartbeat.file == *at.file && heartbeat.position == self.offset {
+            self.has_sent_what_is_held()?;
+        }
         if !same_place {
             let heartbeat = Position::new(heartbeat.file, heartbeat.position);
             return Err(PeerError::HeartbeatElsewhere { at, heartbeat }.into());
@@ -271,10 +310,13 @@ impl Cursor {
         let end = self.offset + u64::from(header.event_size);
         // MariaDB 11.4 and later send 0 inside transactions.
         let stated = header.log_pos;
-        let is_elsewhere = stated != 0 && stated != end as u32;
-        if is_elsewhere || (self.offset < self.held_until && end > self.held_until) {
+        if stated != 0 && stated != end as u32 {
             let at = Position { file: file.clone(), offset: self.offset.max(self.held_until) };
             return Err(PeerError::Discontinuity { at, stated, actual: end }.into());
+        }
+        if self.offset < self.held_until && end > self.held_until {
+            // An event that begins before the end of what is held, and ends behind it.
+            self.has_sent_what_is_held()?;
         }
         Ok(end)
     }
@@ -285,18 +327,42 @@ impl Cursor {
         event: &[u8],
         end: u64,
     ) -> Result<Admission<'static>, Refusal> {
+        let begin = self.offset;
+        if end <= self.held_until {
+            self.compare_with_tail(event)?;
+        }
         let step = self
             .tracker
-            .advance(header, event, self.offset, end)
+            .advance(header, event, begin, end)
             .map_err(|error| self.unsound(header.event_type, error))?;
         self.offset = end;
         if end <= self.held_until {
+            if end == self.held_until {
+                // A boundary, whatever a tracker makes of a tail that begins inside a transaction.
+                self.tracker = BoundaryTracker::new();
+                self.tail = Vec::new();
+            }
             return Ok(Admission::Ignore);
+        }
+        if step.transaction {
+            self.tail_start = tail_start(self.boundary, begin, end);
         }
         if step.boundary {
             self.boundary = end;
         }
         Ok(Admission::Store(step))
+    }
+
+    /// Holds an event that the copy has already, or the beginning of a long one, against the copy.
+    fn compare_with_tail(&self, event: &[u8]) -> Result<(), OtherHistory> {
+        let left = usize::try_from(self.held_until - self.offset).unwrap_or(usize::MAX);
+        // None where only a part of what is held is compared and it has not begun yet.
+        let Some(at) = self.tail.len().checked_sub(left) else { return Ok(()) };
+        if self.tail[at..].starts_with(event) {
+            return Ok(());
+        }
+        let file = self.file.clone().unwrap_or_else(|| "".into());
+        Err(OtherHistory { at: Position { file, offset: self.offset }, held: self.held_until })
     }
 
     #[cold]
@@ -467,6 +533,78 @@ mod tests {
             }
         }
         assert_eq!(stored, file[held as usize..]);
+    }
+
+    /// A file of two transactions of which the second is compared: a cursor before it, where it begins, and where it ends.
+    fn comparing() -> (Cursor, usize, usize, Vec<u8>) {
+        let builder = FileBuilder::new().previous_gtids("").transaction(1, 50);
+        let tail_start = builder.len();
+        let file = builder.transaction(2, 50).finish();
+        let format = FormatDescription::parse(&events(&file, 4)[0]).unwrap();
+        let asked = Position::new("b.1", file.len() as u64);
+        let mut cursor = Cursor::new(Some(asked), tail_start as u64, Some(format), ChecksumAlgorithm::Crc32)
+            .comparing(tail_start as u64, file[tail_start..].to_vec());
+        assert_eq!(cursor.admit(&rotate_to("b.1", tail_start as u64)), Ok(Admission::Ignore));
+        assert_eq!(cursor.admit(&events(&file, 4)[0]), Ok(Admission::Ignore));
+        (cursor, tail_start, file.len(), file)
+    }
+
+    /// Sends a file of the source from where the comparison begins.
+    fn refused_in(theirs: &[u8]) -> Position {
+        let (mut cursor, tail_start, held, _) = comparing();
+        for event in events(theirs, tail_start) {
+            match cursor.admit(&event) {
+                Ok(admission) => assert_eq!(admission, Admission::Ignore),
+                Err(Refusal::OtherHistory(found)) => {
+                    assert_eq!(found.held, held as u64);
+                    assert_eq!(cursor.boundary(), held as u64, "nothing of ours is cut");
+                    return found.at;
+                }
+                Err(other) => panic!("{other}"),
+            }
+        }
+        panic!("nothing was refused")
+    }
+
+    #[test]
+    fn a_source_with_our_history_goes_on_behind_it() {
+        let (mut cursor, tail_start, held, file) = comparing();
+        for event in events(&file, tail_start) {
+            assert_eq!(cursor.admit(&event), Ok(Admission::Ignore));
+        }
+        assert_eq!((cursor.boundary(), cursor.tail_start()), (held as u64, tail_start as u64));
+        assert!(cursor.is_at_boundary());
+        let longer =
+            FileBuilder::new().previous_gtids("").transaction(1, 50).transaction(2, 50).transaction(3, 50);
+        for event in events(&longer.finish(), held) {
+            assert!(matches!(cursor.admit(&event), Ok(Admission::Store(_))));
+        }
+        assert_eq!(cursor.tail_start(), held as u64);
+    }
+
+    #[test]
+    fn a_source_with_another_history_is_refused_where_it_differs() {
+        let builder = || FileBuilder::new().previous_gtids("").transaction(1, 50);
+        let tail_start = builder().len() as u64;
+        let another = builder().transaction(3, 50).finish();
+        assert_eq!(refused_in(&another), Position::new("b.1", tail_start));
+        // The GTID and the BEGIN are ours.
+        let rows_at = tail_start + (19 + 25 + 4) + (19 + 19 + 4);
+        for size in [49, 51, 500] {
+            let another = builder().transaction(2, size).finish();
+            assert_eq!(refused_in(&another), Position::new("b.1", rows_at), "{size}");
+        }
+    }
+
+    #[test]
+    fn a_source_that_lost_its_end_is_refused_when_it_says_that_it_has_no_more() {
+        let (mut cursor, tail_start, held, _) = comparing();
+        let lost = OtherHistory { at: Position::new("b.1", tail_start as u64), held: held as u64 };
+        let beat = made_up(27, tail_start as u32, false, b"b.1");
+        assert_eq!(cursor.admit(&beat), Err(lost.clone().into()));
+        let rotate = rotate_to("b.2", 4);
+        assert_eq!(cursor.admit(&rotate), Err(lost.into()));
+        assert_eq!(cursor.position(), Some(Position::new("b.1", held as u64)));
     }
 
     #[test]

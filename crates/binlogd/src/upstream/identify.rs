@@ -2,7 +2,7 @@
 
 use crate::log::timeline::ServerKind;
 use crate::wire::{Connection, WireError};
-use codec::gtid::{Flavour, GtidSet, GtidState, MariadbGtidState, Uuid};
+use codec::gtid::{Flavour, GtidSet, GtidState, MariadbGtid, MariadbGtidState, TransactionId, Uuid};
 
 /// What the source says of itself.
 #[derive(Debug, Clone)]
@@ -17,12 +17,17 @@ pub struct SourceIdentity {
     pub uuid: String,
     /// `GTID_MODE = ON`, or MariaDB, where GTIDs are always on.
     pub has_gtids: bool,
-    /// GTIDs of all that the source has executed (`@@gtid_executed`; MariaDB: `@@gtid_binlog_state`).
+    /// GTIDs of all that the source has executed: `@@gtid_executed`; MariaDB: `@@gtid_binlog_state`, and
+    /// `@@gtid_slave_pos` for what it applied as a replica without writing it to its own log (`log_slave_updates = OFF`).
     pub executed: GtidState,
+    /// MariaDB's `@@gtid_slave_pos`, empty for MySQL: it names the newest transaction of each domain only, with all before it.
+    pub applied: MariadbGtidState,
     /// GTIDs whose logs it no longer has (`@@gtid_purged`); empty for MariaDB, which does not say.
     pub purged: GtidState,
     /// Whether it knows semi-sync, and whether that is switched on.
     pub semi_sync: SourceSemiSync,
+    /// `@@read_only` (super_read_only sets it too): by convention a replica, or a server that is being taken out of service.
+    pub is_read_only: bool,
     /// False for servers before MySQL 5.6.1, whose binary logs have no checksums.
     pub knows_checksums: bool,
 }
@@ -53,6 +58,8 @@ impl SourceIdentity {
             Ok(rows.get(0, "Value").map(str::to_owned))
         };
         let knows_checksums = variable("binlog_checksum")?.is_some();
+        // MariaDB 12 knows more values than ON; every one but OFF keeps ordinary clients from writing.
+        let is_read_only = variable("read_only")?.is_some_and(|value| value != "OFF" && value != "0");
         let semi_sync = match variable("rpl_semi_sync_source_enabled")? {
             Some(value) => Some(value),
             None => variable("rpl_semi_sync_master_enabled")?,
@@ -63,9 +70,12 @@ impl SourceIdentity {
             Some(_) => SourceSemiSync::Disabled,
         };
         let kind = if mariadb { ServerKind::Mariadb } else { ServerKind::Mysql };
+        let mut applied = MariadbGtidState::new();
         let (uuid, has_gtids, executed, purged) = if mariadb {
             let state = variable("gtid_binlog_state")?.unwrap_or_default();
-            let state: MariadbGtidState = state.parse().unwrap_or_default();
+            let mut state: MariadbGtidState = state.parse().unwrap_or_default();
+            applied = variable("gtid_slave_pos")?.unwrap_or_default().parse().unwrap_or_default();
+            state.union_with(&applied);
             (
                 format!("mariadb-{server_id}"),
                 true,
@@ -101,9 +111,59 @@ impl SourceIdentity {
             uuid,
             has_gtids,
             executed,
+            applied,
             purged,
             semi_sync,
+            is_read_only,
             knows_checksums,
         })
+    }
+
+    /// Whether it has executed a transaction.
+    pub fn has(&self, id: &TransactionId) -> bool {
+        let covers = |id: &MariadbGtid| {
+            self.applied.positions().any(|at| at.domain == id.domain && id.sequence <= at.sequence)
+        };
+        self.executed.contains(id) || matches!(id, TransactionId::Mariadb(id) if covers(id))
+    }
+
+    /// What of `held` it has not executed.
+    pub fn lacks(&self, held: &GtidState) -> GtidState {
+        let GtidState::Mariadb(lacked) = held.subtract(&self.executed) else {
+            return held.subtract(&self.executed);
+        };
+        let mut left = MariadbGtidState::new();
+        for id in lacked.list().filter(|id| !self.has(&TransactionId::Mariadb(*id))) {
+            left.insert(id);
+        }
+        GtidState::Mariadb(left)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// It knows one server of each domain by name, and has everything in that domain up to there.
+    #[test]
+    fn a_mariadb_replica_without_a_log_of_its_own_has_what_its_position_covers() {
+        let server = SourceIdentity {
+            version: String::new(),
+            kind: ServerKind::Mariadb,
+            server_id: 3,
+            uuid: "mariadb-3".into(),
+            has_gtids: true,
+            executed: GtidState::parse(Flavour::Mariadb, "0-2-50,0-3-60").unwrap(),
+            applied: "0-2-50".parse().unwrap(),
+            purged: GtidState::empty(Flavour::Mariadb),
+            semi_sync: SourceSemiSync::Absent,
+            is_read_only: false,
+            knows_checksums: true,
+        };
+        let held = GtidState::parse(Flavour::Mariadb, "0-1-10,0-2-55,0-3-58,4-1-1").unwrap();
+        assert_eq!(server.lacks(&held), GtidState::parse(Flavour::Mariadb, "0-2-55,4-1-1").unwrap());
+        let id = |text: &str| TransactionId::Mariadb(text.parse().unwrap());
+        assert!(server.has(&id("0-1-49")) && server.has(&id("0-3-60")));
+        assert!(!server.has(&id("0-1-51")) && !server.has(&id("0-3-61")) && !server.has(&id("4-1-1")));
     }
 }

@@ -1,15 +1,22 @@
-//! A short look at a source's logs over a dump of its own: which file, and whose.
+//! Short looks at a source's logs over a dump of their own: which file, and whose; and whether a file is ours.
 
 use super::identify::SourceIdentity;
 use super::negotiate::checksum_outside_files;
+use crate::log::storage::ReadAt;
 use crate::wire::{Connection, WireError};
 use codec::dump_stream::{BUFFER_LEN_MIN, DumpFramer, Frame};
 use codec::event::{ChecksumAlgorithm, EventHeader, EventType, FormatDescription, Rotate};
 use std::io;
+use std::ops::ControlFlow;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use super::stop::{StopSignal, Woken};
+
+const DURING: &str = "looking at the source's logs";
+
+/// Receive buffer of a comparison, in bytes. Larger events are compared in parts.
+const COMPARE_BUFFER_LEN: usize = 1024 * 1024;
 
 /// The beginning of a dump.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,6 +25,30 @@ pub struct Look {
     pub file: String,
     /// The file's format description.
     pub format: FormatDescription,
+}
+
+/// How a file of the source compares with the copy's file of that name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Compared {
+    /// The source has every byte that the copy has.
+    Equal {
+        /// The file that follows it on the source, if one does.
+        next: Option<String>,
+    },
+    /// The first event that is another one on the source, or the end of what the source has.
+    Differs {
+        /// Its offset in bytes.
+        at: u64,
+    },
+}
+
+/// How long a look may take.
+#[derive(Debug, Clone, Copy)]
+enum Patience {
+    /// In all.
+    InAll(Duration),
+    /// Without a byte arriving.
+    Silence(Duration),
 }
 
 /// Starts the dump `request` and reads until the first format description. The connection is given up afterwards.
@@ -31,35 +62,185 @@ pub fn look(
     timeout: Duration,
     stop: &StopSignal,
 ) -> Result<Look, WireError> {
-    const DURING: &str = "looking at the source's logs";
-    let protocol = |what: String| WireError::Protocol { during: DURING, what };
-    let deadline = Instant::now() + timeout;
+    let (mut file, mut found) = (None, None);
+    let checksum = checksum_outside_files(source);
+    let mut visit = |frame: Frame<'_>| match frame {
+        Frame::Event { bytes, .. } => {
+            found = event(bytes, checksum, &mut file).map_err(protocol)?;
+            Ok(if found.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+        }
+        Frame::SourceError(error) => Err((*error).into()),
+        Frame::Part { .. } | Frame::EmptyPacket | Frame::End => {
+            Err(protocol("the dump has no beginning".to_owned()))
+        }
+    };
+    walk(connection, request, BUFFER_LEN_MIN, Patience::InAll(timeout), stop, &mut visit)?;
+    match (file, found) {
+        (Some(file), Some(format)) => Ok(Look { file, format }),
+        _ => Err(protocol("no ROTATE event came first".to_owned())),
+    }
+}
+
+/// What the copy has of a file.
+pub struct Ours<'a> {
+    /// Its bytes.
+    pub file: &'a dyn ReadAt,
+    /// How many of them count, from the file's beginning on.
+    pub len: u64,
+    /// It ends where the source's file ends.
+    pub sealed: bool,
+}
+
+/// Starts the dump `request`, which asks for the beginning of a file and does not wait, and holds the file against `ours`.
+/// Reads no more of the source's file than the copy has, up to the first difference.
+///
+/// # Errors
+/// The source's error as [`WireError::Server`], everything that can happen to a connection, and `Io` when the copy cannot
+/// be read.
+pub fn compare(
+    connection: Connection,
+    source: &SourceIdentity,
+    request: &[u8],
+    ours: Ours<'_>,
+    silence: Duration,
+    stop: &StopSignal,
+) -> Result<Compared, WireError> {
+    let checksum = checksum_outside_files(source);
+    let mut comparison = Comparison { ours, checksum, at: 4, file: None, result: None, scratch: Vec::new() };
+    let mut visit = |frame: Frame<'_>| comparison.visit(frame);
+    walk(connection, request, COMPARE_BUFFER_LEN, Patience::Silence(silence), stop, &mut visit)?;
+    comparison.result.ok_or_else(|| protocol("the comparison came to no end".to_owned()))
+}
+
+struct Comparison<'a> {
+    ours: Ours<'a>,
+    /// In force until a format description says otherwise.
+    checksum: ChecksumAlgorithm,
+    /// Where the next event of the source stands.
+    at: u64,
+    file: Option<String>,
+    result: Option<Compared>,
+    scratch: Vec<u8>,
+}
+
+impl Comparison<'_> {
+    fn visit(&mut self, frame: Frame<'_>) -> Result<ControlFlow<()>, WireError> {
+        match frame {
+            Frame::Event { bytes, .. } => self.event(bytes)?,
+            Frame::Part { offset, event_size, bytes, .. } => {
+                if !self.is_ours(bytes, self.at + offset)? {
+                    self.differs();
+                } else if offset + bytes.len() as u64 == u64::from(event_size) {
+                    self.passed(u64::from(event_size));
+                }
+            }
+            Frame::EmptyPacket => {}
+            Frame::End => self.ends(None),
+            Frame::SourceError(error) => return Err((*error).into()),
+        }
+        Ok(if self.result.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+    }
+
+    fn event(&mut self, bytes: &[u8]) -> Result<(), WireError> {
+        let header = EventHeader::parse(bytes).map_err(|error| protocol(error.to_string()))?;
+        if header.event_type == EventType::ROTATE && header.is_artificial() {
+            let end = bytes.len().saturating_sub(self.checksum.len());
+            let rotate = Rotate::parse(&bytes[..end]).map_err(|error| protocol(error.to_string()))?;
+            match &self.file {
+                None => self.file = Some(rotate.next_file.to_owned()),
+                Some(file) if file != rotate.next_file => self.ends(Some(rotate.next_file.to_owned())),
+                Some(_) => {}
+            }
+            return Ok(());
+        }
+        if header.is_artificial() || header.event_type.is_heartbeat() {
+            return Ok(());
+        }
+        self.verify(&header, bytes)?;
+        if self.is_ours(bytes, self.at)? {
+            self.passed(u64::from(header.event_size));
+        } else {
+            self.differs();
+        }
+        Ok(())
+    }
+
+    /// An event of the source stands in the copy too. What follows the end of a file that still grows does not matter.
+    fn passed(&mut self, event_size: u64) {
+        self.at += event_size;
+        if self.at >= self.ours.len && !self.ours.sealed {
+            self.result = Some(Compared::Equal { next: None });
+        }
+    }
+
+    /// Bytes that the network damaged must not pass for another history.
+    fn verify(&mut self, header: &EventHeader, event: &[u8]) -> Result<(), WireError> {
+        let verdict = if header.event_type == EventType::FORMAT_DESCRIPTION {
+            FormatDescription::parse(event).and_then(|format| {
+                self.checksum = format.checksum;
+                format.checksum.verify_format_description(event)
+            })
+        } else {
+            self.checksum.verify(event)
+        };
+        verdict.map_err(|error| protocol(error.to_string()))
+    }
+
+    /// The source has nothing more of the file.
+    fn ends(&mut self, next: Option<String>) {
+        let equal = Compared::Equal { next };
+        self.result = Some(if self.at < self.ours.len { Compared::Differs { at: self.at } } else { equal });
+    }
+
+    fn differs(&mut self) {
+        self.result = Some(Compared::Differs { at: self.at });
+    }
+
+    fn is_ours(&mut self, bytes: &[u8], at: u64) -> Result<bool, WireError> {
+        if at + bytes.len() as u64 > self.ours.len {
+            return Ok(false);
+        }
+        self.scratch.resize(bytes.len(), 0);
+        let mut filled = 0;
+        while filled < bytes.len() {
+            let read = self.ours.file.read_at(&mut self.scratch[filled..], at + filled as u64);
+            match read.map_err(|reason| WireError::Io { during: "reading the copy to compare it", reason })? {
+                0 => return Ok(false),
+                read => filled += read,
+            }
+        }
+        Ok(self.scratch == bytes)
+    }
+}
+
+/// Starts a dump and gives its frames to `visit` until that breaks off.
+fn walk(
+    connection: Connection,
+    request: &[u8],
+    buffer_len: usize,
+    patience: Patience,
+    stop: &StopSignal,
+    visit: &mut dyn FnMut(Frame<'_>) -> Result<ControlFlow<()>, WireError>,
+) -> Result<(), WireError> {
+    let (Patience::InAll(timeout) | Patience::Silence(timeout)) = patience;
+    let mut deadline = Instant::now() + timeout;
     let mut stream = connection.start_dump(request)?;
-    let mut buffer = vec![0u8; BUFFER_LEN_MIN];
-    let (mut len, mut file) = (0, None);
+    let mut buffer = vec![0u8; buffer_len];
+    let mut len = 0;
     // A look never offers semi-sync, so no packet carries its bytes.
     let mut framer = DumpFramer::new(false);
     loop {
+        let mut start = 0;
         while let Some((consumed, frame)) =
-            framer.next(&buffer[..len], buffer.len()).map_err(|error| protocol(error.to_string()))?
+            framer.next(&buffer[start..len], buffer_len).map_err(|error| protocol(error.to_string()))?
         {
-            match frame {
-                Frame::Event { bytes, .. } => {
-                    if let Some(format) =
-                        event(bytes, checksum_outside_files(source), &mut file).map_err(&protocol)?
-                    {
-                        let file = file.ok_or_else(|| protocol("no ROTATE event came first".to_owned()))?;
-                        return Ok(Look { file, format });
-                    }
-                }
-                Frame::SourceError(error) => return Err((*error).into()),
-                Frame::Part { .. } | Frame::EmptyPacket | Frame::End => {
-                    return Err(protocol("the dump has no beginning".to_owned()));
-                }
+            if visit(frame)?.is_break() {
+                return Ok(());
             }
-            buffer.copy_within(consumed..len, 0);
-            len -= consumed;
+            start += consumed;
         }
+        buffer.copy_within(start..len, 0);
+        len -= start;
         if !stream.pending() {
             let left = deadline.saturating_duration_since(Instant::now());
             let woken = stop.wait_readable(stream.as_fd(), left);
@@ -73,10 +254,17 @@ pub fn look(
         match stream.read(&mut buffer[len..]) {
             Ok(0) => return Err(WireError::Closed { during: DURING }),
             Ok(read) => len += read,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
             Err(reason) => return Err(WireError::Io { during: DURING, reason }),
         }
+        if matches!(patience, Patience::Silence(_)) {
+            deadline = Instant::now() + timeout;
+        }
     }
+}
+
+fn protocol(what: String) -> WireError {
+    WireError::Protocol { during: DURING, what }
 }
 
 /// Takes the file's name from a ROTATE event; returns the format description when it comes.

@@ -9,10 +9,12 @@
 //! | `plan.rs` | where a session goes on: a pure decision |
 //! | `identify.rs` | who answers |
 //! | `negotiate.rs` | what a replica tells its source, and the dump request |
-//! | `look.rs` | a short look at a source's logs, to tell a purge from a reset from a fork |
+//! | `look.rs` | short looks at a source's logs, to tell a purge from a reset from a fork |
 //! | `copy.rs` | what is held: the folder and its newest timeline |
 //! | `attempt.rs` | one attempt: from connecting to the end of the session |
+//! | `examine.rs` | what a failed session means: a gap, a reset, a fork, or nothing |
 //! | `attempt_error.rs`, `complaint.rs` | why an attempt ended and what helps; the causes of error 1236 |
+//! | `hosts.rs` | which host of the list is the source |
 //! | `backoff.rs`, `stop.rs` | pauses; the request to stop |
 
 pub mod acknowledge;
@@ -22,6 +24,8 @@ pub mod backoff;
 pub mod complaint;
 pub mod copy;
 pub mod cursor;
+mod examine;
+pub mod hosts;
 pub mod identify;
 pub mod look;
 pub mod negotiate;
@@ -31,13 +35,14 @@ pub mod refusal;
 mod sink;
 pub mod stop;
 
-use crate::config::SourceConfig;
+use crate::config::{HostPort, SourceConfig};
 use crate::log::storage::Storage;
 use crate::status::{SourceMonitor, SourceState};
 use attempt::Attempt;
 use attempt_error::{AttemptError, Cure};
 use backoff::Backoff;
 use copy::{CopyError, HeldCopy};
+use hosts::Hosts;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -88,22 +93,26 @@ impl Upstream {
     /// Receives until a stop is requested. Returns early only when nothing but an operator can help.
     pub fn run(self, mut copy: HeldCopy) {
         let mut backoff = Backoff::new(self.config.backoff_min, self.config.backoff_max);
-        let mut host = 0;
+        let mut hosts = Hosts::new(self.config.hosts.len(), Instant::now());
         while !self.stop.is_requested() {
             let began = Instant::now();
-            let attempt = Attempt { upstream: &self, host: &self.config.hosts[host] };
+            let host = &self.config.hosts[hosts.current()];
+            let attempt = Attempt { upstream: &self, host, hosts: &hosts };
             let Err(error) = attempt.make(&mut copy) else { continue };
             if self.stop.is_requested() {
                 break;
             }
             backoff.session_lasted(began.elapsed());
-            if !self.recover_from(&error, &mut copy, &mut backoff, host) {
+            let others_are_left = if error.is_of_host() {
+                !hosts.failed()
+            } else {
+                hosts.session_ended(Instant::now());
+                false
+            };
+            if !self.recover_from(&error, &mut copy, &mut backoff, host, others_are_left) {
                 return;
             }
             self.monitor.counters.reconnects.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-            if error.is_unreachable() {
-                host = (host + 1) % self.config.hosts.len();
-            }
         }
         self.monitor.set_state(SourceState::Stopped { reason: "binlogd is stopping".to_owned() });
     }
@@ -114,11 +123,13 @@ impl Upstream {
         error: &AttemptError,
         copy: &mut HeldCopy,
         backoff: &mut Backoff,
-        host: usize,
+        address: &HostPort,
+        others_are_left: bool,
     ) -> bool {
         let name = &self.config.name;
-        let address = &self.config.hosts[host];
         let pause = match error.cure() {
+            // The pauses are there to spare a server, and the next one is another.
+            _ if others_are_left => backoff.shortest(),
             Cure::Operator => {
                 tracing::error!(source = name, host = %address, "stopped: {error}");
                 self.monitor.set_state(SourceState::Stopped { reason: error.to_string() });

@@ -51,20 +51,33 @@ impl Introduction<'_> {
             "SET @master_heartbeat_period = {nanoseconds}, @source_heartbeat_period = {nanoseconds}"
         ))?;
         connection.query(&format!("SET @slave_uuid = '{uuid}', @replica_uuid = '{uuid}'"))?;
-        if source.knows_checksums {
-            // CRC32 says that we understand checksums. Events come as they stand in each file, with or without one; NONE
-            // would make MariaDB strip them from files that have them.
-            connection.query("SET @master_binlog_checksum = 'CRC32', @source_binlog_checksum = 'CRC32'")?;
-        }
-        if source.kind == ServerKind::Mariadb {
-            connection.query(&format!("SET @mariadb_slave_capability = {MARIADB_CAPABILITY_GTID}"))?;
-        }
+        ask_for_events_as_they_are(connection, source)?;
         if self.offers_semi_sync(source) {
             connection.query("SET @rpl_semi_sync_slave = 1, @rpl_semi_sync_replica = 1")?;
         }
         let host = rustix::system::uname();
         connection.command(&command::register_replica(self.server_id, &host.nodename().to_string_lossy(), 0))
     }
+}
+
+/// Sets what decides how events are sent: as they stand in the file.
+///
+/// # Errors
+/// When the connection fails.
+pub fn ask_for_events_as_they_are(
+    connection: &mut Connection,
+    source: &SourceIdentity,
+) -> Result<(), WireError> {
+    if source.knows_checksums {
+        // CRC32 says that we understand checksums. Events come as they stand in each file, with or without one; NONE
+        // would make MariaDB strip them from files that have them.
+        connection.query("SET @master_binlog_checksum = 'CRC32', @source_binlog_checksum = 'CRC32'")?;
+    }
+    if source.kind == ServerKind::Mariadb {
+        // A replica that does not know its GTIDs would get other events in their place.
+        connection.query(&format!("SET @mariadb_slave_capability = {MARIADB_CAPABILITY_GTID}"))?;
+    }
+    Ok(())
 }
 
 /// The checksum of events that stand in no file, before the first format description.

@@ -15,8 +15,10 @@ pub struct Holding {
     pub end: Option<Position>,
     /// Name of the timeline's first file, as it was found when the timeline began.
     pub first_file: String,
-    /// GTIDs of all transactions up to there.
+    /// GTIDs of the whole history up to there, on whichever timelines; see `OpenTimeline::history`.
     pub gtids: GtidState,
+    /// Those of them that no timeline holds, because they were purged before they were copied.
+    pub never_held: GtidState,
 }
 
 /// What to do with the connection.
@@ -82,18 +84,17 @@ fn changed_source(holding: &Holding, source: &SourceIdentity) -> Plan {
     if !source.has_gtids || holding.gtids.is_empty() || !same_flavour {
         return Plan::Begin { reason: Reason::SourceChanged, from: From::Earliest, source_lacks: none };
     }
-    let source_lacks = holding.gtids.subtract(&source.executed);
-    if source_lacks.is_empty() {
-        let from = From::After(holding.gtids.clone());
-        return Plan::Begin { reason: Reason::SourceChanged, from, source_lacks };
-    }
+    let unknown_there = holding.gtids.subtract(&source.executed);
     // A source refuses a request that names transactions which it does not have. MariaDB's states cannot be cut to
     // what both have, so there everything is taken again: twice is safe, a hole is not.
-    let from = match &source_lacks {
-        GtidState::Mysql(_) => From::After(holding.gtids.subtract(&source_lacks)),
+    let from = match &unknown_there {
+        state if state.is_empty() => From::After(holding.gtids.clone()),
+        GtidState::Mysql(_) => From::After(holding.gtids.subtract(&unknown_there)),
         GtidState::Mariadb(_) => From::Earliest,
     };
-    Plan::Begin { reason: Reason::Fork, from, source_lacks }
+    let source_lacks = unknown_there.subtract(&holding.never_held);
+    let reason = if source_lacks.is_empty() { Reason::SourceChanged } else { Reason::Fork };
+    Plan::Begin { reason, from, source_lacks }
 }
 
 #[cfg(test)]
@@ -101,7 +102,7 @@ mod tests {
     use super::super::identify::SourceSemiSync;
     use super::*;
     use crate::log::timeline::ServerKind;
-    use codec::gtid::Flavour;
+    use codec::gtid::{Flavour, MariadbGtidState};
 
     const A: &str = "aaaaaaaa-0000-0000-0000-000000000001";
     const B: &str = "bbbbbbbb-0000-0000-0000-000000000002";
@@ -118,9 +119,11 @@ mod tests {
             uuid: uuid.into(),
             has_gtids: true,
             executed: set(executed),
+            applied: MariadbGtidState::new(),
             purged: set(""),
             semi_sync: SourceSemiSync::Enabled,
             knows_checksums: true,
+            is_read_only: false,
         }
     }
 
@@ -130,6 +133,7 @@ mod tests {
             end: Some(Position::new("b.000003", 777)),
             first_file: "b.000001".into(),
             gtids: set(gtids),
+            never_held: set(""),
         }
     }
 
@@ -175,6 +179,14 @@ mod tests {
                 source_lacks: set(&format!("{A}:9-10")),
             }
         );
+    }
+
+    #[test]
+    fn what_was_never_copied_is_no_fork() {
+        let holding = Holding { never_held: set(&format!("{A}:3-4")), ..holding(&format!("{A}:1-10")) };
+        let plan = plan(Some(&holding), &source(B, &format!("{A}:1-2:5-10")), &Start::Resume);
+        let from = From::After(set(&format!("{A}:1-2:5-10")));
+        assert_eq!(plan, Plan::Begin { reason: Reason::SourceChanged, from, source_lacks: set("") });
     }
 
     #[test]

@@ -70,6 +70,19 @@ pub struct OtherFile {
     pub file: Arc<str>,
 }
 
+/// The source has the file at which we resume, but not with the bytes that we hold.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error(
+    "the source's {at} is not what the copy holds there (it holds the file up to {held}): the source was put back to an \
+     earlier state, or has lost the end of its log"
+)]
+pub struct OtherHistory {
+    /// The event that differs, or the end of what the source has.
+    pub at: Position,
+    /// End of what the copy holds of the file, in bytes.
+    pub held: u64,
+}
+
 /// Why an event is not admitted.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Refusal {
@@ -79,6 +92,15 @@ pub enum Refusal {
     /// See [`OtherFile`].
     #[error(transparent)]
     OtherFile(#[from] OtherFile),
+    /// See [`OtherHistory`]. In a box, as [`Refusal::Peer`].
+    #[error(transparent)]
+    OtherHistory(Box<OtherHistory>),
+}
+
+impl From<OtherHistory> for Refusal {
+    fn from(found: OtherHistory) -> Refusal {
+        Refusal::OtherHistory(Box::new(found))
+    }
 }
 
 impl From<PeerError> for Refusal {

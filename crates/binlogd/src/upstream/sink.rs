@@ -476,6 +476,8 @@ impl<'a> Sink<'a> {
             // The cursor may have begun a file that the log has not.
             let same_file = self.cursor.position().is_none_or(|position| *position.file == *written.file);
             let boundary = if same_file { self.cursor.boundary() } else { written.offset };
+            // Of a file that the log has not begun, it is the beginning, which is that of every file.
+            self.timeline.tail_start = self.cursor.tail_start();
             self.timeline.cut_to_boundary(boundary)?;
         }
         self.sync()?;

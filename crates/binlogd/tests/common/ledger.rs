@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use binlogd::log::recover::binlog_files;
 use binlogd::log::scan::{FileScan, scan_file};
@@ -79,6 +79,22 @@ impl Ledger {
         let errors = self.shared.errors.lock().expect("no writer panics").clone();
         assert!(errors.is_empty(), "{errors:#?}");
         self.committed()
+    }
+
+    /// After the server has ended: waits until every writer has noticed, and returns every id whose commit was confirmed.
+    pub fn of_a_dead_server(mut self) -> BTreeSet<u64> {
+        self.stop();
+        self.committed()
+    }
+
+    /// Waits until that many commits were confirmed.
+    #[track_caller]
+    pub fn wait_for(&self, commits: usize) {
+        let deadline = Instant::now() + STATEMENT_MAX;
+        while self.committed().len() < commits {
+            assert!(Instant::now() < deadline, "{} commits within {STATEMENT_MAX:?}", self.committed().len());
+            std::thread::sleep(Duration::from_millis(10));
+        }
     }
 
     fn stop(&mut self) {

@@ -1,9 +1,12 @@
 //! Real servers for integration tests, started by the project's `scripts/servers`.
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its own part of this module")]
 
+pub mod archive;
 pub mod compare;
 pub mod daemon;
+pub mod forward;
 pub mod ledger;
+pub mod pair;
 pub mod semi_sync;
 pub mod strace;
 pub mod tap;

@@ -51,7 +51,9 @@ impl<'a> TransactionPayload<'a> {
                         0 => PayloadCompression::Zstd,
                         255 => PayloadCompression::None,
                         _ => {
-                            return Err(EventError::Malformed("a TRANSACTION_PAYLOAD of unknown compression"));
+                            return Err(EventError::Malformed(
+                                "a TRANSACTION_PAYLOAD of unknown compression",
+                            ));
                         }
                     }
                 }

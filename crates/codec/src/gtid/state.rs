@@ -188,6 +188,15 @@ impl GtidState {
         }
     }
 
+    /// The text form on one line that [`parse`](Self::parse) reads back without loss. For MariaDB it names every server of
+    /// each domain, which [`to_line`](Self::to_line) does not.
+    pub fn to_record(&self) -> String {
+        match self {
+            GtidState::Mysql(set) => set.to_line(),
+            GtidState::Mariadb(state) => state.binlog_state(),
+        }
+    }
+
     /// Changes the kind of an empty state.
     fn take_flavour(&mut self, flavour: Flavour) -> Result<(), GtidError> {
         if self.flavour() == flavour {
@@ -271,6 +280,18 @@ mod tests {
         state.insert(mysql(1)).unwrap();
         assert_eq!(state.to_line(), "3e11fa47-71ca-11e1-9e33-c80aa9429562:1");
         assert!(state.contains(&mysql(1)) && !state.contains(&mysql(2)) && !state.contains(&mariadb(5)));
+    }
+
+    #[test]
+    fn a_record_keeps_every_server_of_a_domain() {
+        for (flavour, text) in [
+            (Flavour::Mariadb, "0-1-100,0-2-130,5-1-7"),
+            (Flavour::Mysql, "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-5:7"),
+        ] {
+            let state = GtidState::parse(flavour, text).unwrap();
+            assert_eq!(state.to_record(), text);
+            assert_eq!(GtidState::parse(flavour, &state.to_record()).unwrap(), state);
+        }
     }
 
     #[test]

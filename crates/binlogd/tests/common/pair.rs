@@ -1,0 +1,77 @@
+//! A source and its replica, and the steps of a failover as an operator takes them.
+
+use std::time::{Duration, Instant};
+
+use super::Server;
+
+/// Longest wait for a replica.
+const REPLICATES_MAX: Duration = Duration::from_secs(60);
+
+fn is_mariadb(server: &Server) -> bool {
+    server.env("SERVER_KIND") == "mariadb"
+}
+
+/// Makes `replica` a replica of `source` by GTID, and read-only.
+pub fn replicate(replica: &Server, source: &Server) {
+    let port = source.port();
+    if is_mariadb(replica) {
+        replica.sql(&format!(
+            "SET GLOBAL read_only = 1; CHANGE MASTER TO MASTER_HOST = '127.0.0.1', MASTER_PORT = {port}, \
+             MASTER_USER = 'root', MASTER_USE_GTID = slave_pos, MASTER_SSL = 0, MASTER_SSL_VERIFY_SERVER_CERT = 0; START SLAVE"
+        ));
+    } else {
+        replica.sql(&format!(
+            "SET GLOBAL super_read_only = 1; CHANGE REPLICATION SOURCE TO SOURCE_HOST = '127.0.0.1', \
+             SOURCE_PORT = {port}, SOURCE_USER = 'root', SOURCE_AUTO_POSITION = 1, SOURCE_SSL = 1; START REPLICA"
+        ));
+    }
+}
+
+/// Waits until the replica has executed everything that the source has written.
+#[track_caller]
+pub fn wait_replicated(replica: &Server, source: &Server) {
+    if is_mariadb(replica) {
+        let position = source.sql("SELECT @@global.gtid_binlog_pos");
+        let answer = replica.sql(&format!("SELECT MASTER_GTID_WAIT('{}', 60)", position.trim()));
+        assert_eq!(answer.trim(), "0", "the replica does not come to {position}");
+    } else {
+        let executed = gtid_executed(source);
+        let answer = replica.sql(&format!("SELECT WAIT_FOR_EXECUTED_GTID_SET('{executed}', 60)"));
+        assert_eq!(answer.trim(), "0", "the replica does not come to {executed}");
+    }
+}
+
+/// `@@gtid_executed` on one line.
+pub fn gtid_executed(server: &Server) -> String {
+    server.sql("SELECT REPLACE(@@global.gtid_executed, '\\n', '')").trim().replace("\\n", "")
+}
+
+/// Makes a replica the source, after it has applied everything that it has received.
+#[track_caller]
+pub fn promote(replica: &Server) {
+    let (stop_receiver, status, rest) = if is_mariadb(replica) {
+        let rest = "STOP SLAVE; RESET SLAVE ALL; SET GLOBAL read_only = 0";
+        ("STOP SLAVE IO_THREAD", "SHOW SLAVE STATUS", rest)
+    } else {
+        let rest =
+            "STOP REPLICA; RESET REPLICA ALL; SET GLOBAL super_read_only = 0; SET GLOBAL read_only = 0";
+        ("STOP REPLICA IO_THREAD", "SHOW REPLICA STATUS", rest)
+    };
+    replica.sql(stop_receiver);
+    let deadline = Instant::now() + REPLICATES_MAX;
+    // What its applier does: "Replica (or Slave) has read all relay log; waiting for more updates".
+    while !replica.sql(status).contains("has read all relay log") {
+        assert!(Instant::now() < deadline, "the relay log is not applied:\n{}", replica.sql(status));
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    replica.sql(rest);
+}
+
+/// What a planned switch-over does to the source first: clients can no longer write to it.
+pub fn demote(source: &Server) {
+    source.sql(if is_mariadb(source) {
+        "SET GLOBAL read_only = 1"
+    } else {
+        "SET GLOBAL super_read_only = 1"
+    });
+}
