@@ -28,4 +28,4 @@ mod statements;
 mod target;
 
 pub use plan::{Lacked, Plan, PlanError};
-pub use target::{HandOverError, Target, TargetError};
+pub use target::{HandOverError, RefusedTransaction, Target, TargetError};

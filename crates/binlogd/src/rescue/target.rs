@@ -86,19 +86,8 @@ pub enum HandOverError {
         id: TransactionId,
     },
     /// The target refused a statement.
-    #[error("the target refused {id} ({changes}): {error}{details}\n{help}")]
-    Refused {
-        /// The transaction; nothing of it was kept, unless its tables know no transactions.
-        id: TransactionId,
-        /// What it changes.
-        changes: String,
-        /// The server's words.
-        error: WireError,
-        /// What SHOW WARNINGS added.
-        details: String,
-        /// What to do.
-        help: &'static str,
-    },
+    #[error(transparent)]
+    Refused(Box<RefusedTransaction>),
     /// The account may not act as an applier of replicated transactions; nothing was sent.
     #[error("{0}\n{RIGHTS}")]
     MayNot(WireError),
@@ -108,6 +97,22 @@ pub enum HandOverError {
     /// All was accepted, but the target's GTIDs do not show it.
     #[error("the target accepted everything, but its GTIDs lack {0}")]
     NotThere(String),
+}
+
+/// A transaction that the target did not take. Nothing of it was kept, unless its tables know no transactions.
+#[derive(Debug, Error)]
+#[error("the target refused {id} ({changes}): {error}{details}\n{help}")]
+pub struct RefusedTransaction {
+    /// Its GTID.
+    pub id: TransactionId,
+    /// What it changes.
+    pub changes: String,
+    /// The server's words.
+    pub error: WireError,
+    /// What SHOW WARNINGS added.
+    pub details: String,
+    /// What to do.
+    pub help: &'static str,
 }
 
 impl HandOverError {
@@ -131,7 +136,7 @@ impl Target {
             return Err(TargetError::OtherKind { copy: name(copy), target: name(identity.kind) });
         }
         let mut variable = |name: &str| -> Result<String, WireError> {
-            let rows = connection.query(format!("SHOW GLOBAL VARIABLES LIKE '{name}'"))?;
+            let rows = connection.query(&format!("SHOW GLOBAL VARIABLES LIKE '{name}'"))?;
             Ok(rows.get(0, "Value").unwrap_or_default().to_owned())
         };
         if !identity.has_gtids {
@@ -182,7 +187,7 @@ impl Target {
                 let statements = translator.statements(&transaction, &format).map_err(|_| moved())?;
                 for statement in &statements {
                     self.connection
-                        .query(statement)
+                        .query_bytes(statement)
                         .map_err(|error| refused(&mut self.connection, lacked, error))?;
                 }
             }
@@ -237,7 +242,13 @@ fn refused(connection: &mut Connection, lacked: &Lacked, error: WireError) -> Ha
     // The transaction was begun in this session; it must not linger until the connection is dropped.
     let _ = connection.query("ROLLBACK");
     let changes = lacked.changes.join(", ");
-    HandOverError::Refused { id: lacked.id, changes, error, details, help: help(code) }
+    HandOverError::Refused(Box::new(RefusedTransaction {
+        id: lacked.id,
+        changes,
+        error,
+        details,
+        help: help(code),
+    }))
 }
 
 fn help(code: u16) -> &'static str {

@@ -121,10 +121,13 @@ impl Connection {
 
     /// Runs one statement and collects its rows; a statement without rows gives an empty set.
     ///
-    /// Its text is in the session's character set, UTF-8 unless somebody has changed that.
-    ///
     /// Limits: [`packet::RESPONSE_BYTES_MAX`] a row, [`packet::RESULT_SET_BYTES_MAX`] altogether.
-    pub fn query(&mut self, sql: impl AsRef<[u8]>) -> Result<ResultSet, WireError> {
+    pub fn query(&mut self, sql: &str) -> Result<ResultSet, WireError> {
+        self.query_bytes(sql.as_bytes())
+    }
+
+    /// As [`query`](Self::query), for a statement in whatever character set the session has.
+    pub fn query_bytes(&mut self, sql: &[u8]) -> Result<ResultSet, WireError> {
         const DURING: &str = "running a query";
         self.channel.send_command(&packet::command::query(sql), DURING)?;
         let mut reader = QueryResponseReader::new();
