@@ -3,10 +3,12 @@
 
 pub mod compare;
 pub mod daemon;
+pub mod injection;
 pub mod ledger;
 pub mod semi_sync;
 pub mod strace;
 pub mod tap;
+pub mod volume;
 pub mod workload;
 
 use std::collections::HashMap;
