@@ -113,6 +113,39 @@ fn mariadb_waits_for_space_on_ext4() {
     goes_on_when_space_returns("mariadb-11.8", Kind::Ext4);
 }
 
+/// The journal has its space, so a transaction can be acknowledged that the full disk has no room for. It stands in the
+/// journal alone then, and a restart must neither fail for want of space nor forget it.
+#[test]
+fn what_only_the_journal_holds_outlasts_a_restart_on_a_full_disk() {
+    let Some(volume) = Volume::mount(Kind::Tmpfs, VOLUME_BYTES) else { return };
+    let server = Server::start("mysql-9.7", &[]);
+    server.sql("CREATE DATABASE d; CREATE TABLE d.t (a MEDIUMTEXT)");
+    let semi_sync = SemiSync::enable(&server, TIMEOUT);
+    let mut daemon = Daemon::start_in(&volume.path().join("data"), &url(&server), &FLAGS);
+    semi_sync.wait_attached();
+    server.sql("INSERT INTO d.t VALUES ('makes the journal needed')");
+    volume.fill_but(0);
+    // Returns, so it is acknowledged.
+    server.sql("INSERT INTO d.t VALUES (REPEAT('x', 60000))");
+    let cannot_put_back =
+        |source: &Value| is("waiting for disk space")(source) && last_error(source).contains("the journal");
+    daemon.wait_until(cannot_put_back, PATIENCE);
+    daemon.kill();
+    daemon.restart(&FLAGS);
+    daemon.wait_until(cannot_put_back, PATIENCE);
+    let shown = Command::new(env!("CARGO_BIN_EXE_binlogd"))
+        .args(["status", "--admin", &daemon.admin_address()])
+        .output()
+        .expect("binlogd runs");
+    assert!(String::from_utf8_lossy(&shown.stdout).contains("waiting for disk space"));
+
+    volume.make_space();
+    daemon.wait_caught_up(&server);
+    assert!(told(&daemon, "were put back from the journal") >= 1, "{}", daemon.log());
+    assert_identical(&server, &daemon, AfterCrash::Identical);
+    assert_eq!(semi_sync.counters().no_tx, 0);
+}
+
 /// The journal needs 8 MiB at once. Without them each acknowledgement waits for a sync of the binary log.
 #[test]
 fn a_disk_too_small_for_the_journal_is_used_without_it() {
