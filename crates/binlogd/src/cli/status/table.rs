@@ -14,6 +14,8 @@ const WIDTH: usize = 80;
 const MARGIN: usize = 16;
 /// Width of what stands before the state of the disk.
 const DISK_MARGIN: usize = "disk is low: ".len();
+/// From here on nobody asks how much longer.
+const YEAR_HOURS: f64 = 365.0 * 24.0;
 /// Most lines given to one GTID set; JSON has all of it.
 const GTID_LINES_MAX: usize = 4;
 
@@ -67,7 +69,11 @@ impl Page {
     fn disk(&mut self, disk: &DiskStatus) -> Result {
         let mut text = format!("{} of {} free", units::bytes(disk.free_bytes), units::bytes(disk.size_bytes));
         if let Some(hours) = disk.hours_left {
-            write!(text, ", enough for {} at the present rate", units::duration((hours * 3600.0) as u64))?;
+            let how_long = match hours {
+                hours if hours > YEAR_HOURS => "more than a year".to_owned(),
+                hours => units::duration((hours * 3600.0) as u64),
+            };
+            write!(text, ", enough for {how_long} at the present rate")?;
         }
         let mut margin = "disk        ".to_owned();
         if let Some(watermark) = disk.warn_below_bytes.filter(|_| disk.low) {
@@ -442,6 +448,12 @@ mod tests {
         let mut status = daemon(Vec::new());
         status.disk = status.disk.map(|disk| DiskStatus { free_bytes: 9 << 30, low: true, ..disk });
         let text = render(&status, None, false, now());
+        let idle = |hours_left| {
+            let disk = status.disk.clone().map(|disk| DiskStatus { low: false, hours_left, ..disk });
+            render(&DaemonStatus { disk, ..status.clone() }, None, false, now())
+        };
+        assert!(idle(None).contains("disk        9.0 GiB of 100.0 GiB free\n"));
+        assert!(idle(Some(8_761.0)).contains(" free, enough for more than a year at the"));
         let expected = "\
 disk is low: 9.0 GiB of 100.0 GiB free, enough for 3 d 7 h at the present rate;
              disk_warn is 10.0 GiB
