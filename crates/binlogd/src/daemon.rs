@@ -1,8 +1,10 @@
 //! The process: the only place that wires the modules together, and the order in which they start and stop.
 //!
-//! Start: data folder, copies (locked and recovered), admin server, one thread a source. Stop, on SIGTERM or SIGINT: the
+//! Start: data folder, copies (locked and recovered), the watch over the disk, admin server, one thread a source. Stop, on SIGTERM or SIGINT: the
 //! receiver threads finish their batch, sync, acknowledge and close; then the admin server. SIGHUP rereads the
 //! configuration.
+
+mod disk_watch;
 
 use crate::admin::{AddressFile, AdminServer};
 use crate::config::{
@@ -15,6 +17,7 @@ use crate::upstream::Upstream;
 use crate::upstream::copy::HeldCopy;
 use crate::upstream::stop::StopSignal;
 use anyhow::Context;
+use disk_watch::DiskWatch;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::collections::BTreeMap;
@@ -36,6 +39,8 @@ pub fn run(config: Config, reload: &dyn Fn() -> Result<Loaded, ConfigError>) -> 
     let monitor = Arc::new(DaemonMonitor::new(&config.data_dir));
     let mut daemon = Daemon { config, monitor, receivers: BTreeMap::new() };
     let opened = daemon.open_copies()?;
+    daemon.monitor.disk.set_warn(daemon.config.disk_warn);
+    let disk_watch = DiskWatch::start(daemon.monitor.clone()).context("cannot watch the disk")?;
     let admin = daemon.start_admin()?;
     for (upstream, copy) in opened {
         daemon.start(upstream, copy)?;
@@ -57,7 +62,7 @@ pub fn run(config: Config, reload: &dyn Fn() -> Result<Loaded, ConfigError>) -> 
     }
     let _ = sd_notify::notify(&[sd_notify::NotifyState::Stopping]);
     daemon.stop_all();
-    drop(admin);
+    drop((admin, disk_watch));
     tracing::info!("stopped");
     Ok(())
 }
@@ -98,15 +103,20 @@ impl Daemon {
         })
     }
 
-    fn start_admin(&self) -> anyhow::Result<Option<(AdminServer, AddressFile)>> {
+    fn start_admin(&self) -> anyhow::Result<Option<(AdminServer, Option<AddressFile>)>> {
         let Some(listen) = self.config.admin.listen else { return Ok(None) };
         let server = AdminServer::start(listen, self.monitor.clone())?;
         let address = server.local_addr();
-        let file = AddressFile::publish(&self.config.data_dir, address).with_context(|| {
-            format!("cannot write the admin address into {}", self.config.data_dir.display())
-        })?;
+        let data_dir = &self.config.data_dir;
+        // A help for `binlogd status` only: a full disk must not keep binlogd from starting.
+        let file = AddressFile::publish(data_dir, address).inspect_err(|error| {
+            tracing::warn!(
+                "cannot write the admin address into {}: {error}; ask with binlogd status --admin {address}",
+                data_dir.display()
+            );
+        });
         tracing::info!(%address, "status, metrics and health over HTTP");
-        Ok(Some((server, file)))
+        Ok(Some((server, file.ok())))
     }
 
     fn start(&mut self, upstream: Upstream, copy: HeldCopy) -> anyhow::Result<()> {
@@ -138,7 +148,10 @@ impl Daemon {
             tracing::warn!("{warning}");
         }
         let new = loaded.config;
-        let restart = changed_global_keys(&self.config, &new);
+        let mut restart = changed_global_keys(&self.config, &new);
+        restart.retain(|key| *key != "disk_warn");
+        self.config.disk_warn = new.disk_warn;
+        self.monitor.disk.set_warn(new.disk_warn);
         if !restart.is_empty() {
             tracing::warn!("changed, but in force only after a restart: {}", restart.join(", "));
         }

@@ -1,5 +1,7 @@
 //! binlogd: a virtual MySQL and MariaDB replica.
 
+#![forbid(unsafe_code)]
+
 pub mod admin;
 pub mod cli;
 pub mod config;

@@ -10,20 +10,23 @@
 //! | `latency.rs` | [`LatencyHistogram`]: durations in log-linear buckets |
 //! | `monitor.rs` | [`SourceMonitor`]: the live values of one source |
 //! | `daemon.rs` | [`DaemonMonitor`]: the process and its sources |
+//! | `disk.rs` | [`DiskMonitor`]: the file system of the data folder |
 //! | `snapshot.rs` | [`DaemonStatus`], [`SourceStatus`]: the JSON contract of `/status` and `binlogd status --json` |
 //!
 //! The module knows nothing of HTTP and nothing of the log, so that both may depend on it.
 
 mod daemon;
+mod disk;
 mod ladder;
 mod latency;
 mod monitor;
 mod snapshot;
 
 pub use daemon::{DaemonMonitor, absolute};
+pub use disk::{Crossing, DiskMonitor, DiskSpace, RATE_WINDOW};
 pub use ladder::{Ladder, LogPosition};
 pub use latency::{LatencyHistogram, LatencySummary};
 pub use monitor::{CounterValues, Counters, GtidRungs, SourceFacts, SourceMonitor, SourceState, human_time};
 pub use snapshot::{
-    DaemonStatus, GtidTexts, LastError, Latencies, NOT_RUNNING, SemiSyncStatus, SourceStatus,
+    DaemonStatus, DiskStatus, GtidTexts, LastError, Latencies, NOT_RUNNING, SemiSyncStatus, SourceStatus,
 };

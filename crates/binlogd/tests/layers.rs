@@ -7,11 +7,13 @@ use std::path::Path;
 /// mysql_common stays in `wire`.
 const ALLOWED: &[(&str, &[&str])] = &[
     ("main", &["cli"]),
-    ("cli", &["admin", "cli", "config", "daemon", "doctor", "log", "status", "wire"]),
+    ("cli", &["admin", "cli", "config", "daemon", "doctor", "log", "rescue", "status", "upstream", "wire"]),
     ("daemon", &["admin", "config", "log", "status", "upstream"]),
     ("upstream", &["config", "log", "status", "upstream", "wire"]),
     ("admin", &["admin", "status"]),
     ("doctor", &["config", "doctor", "wire"]),
+    // `upstream` knows how to ask a server who it is and what it has executed.
+    ("rescue", &["log", "rescue", "upstream", "wire"]),
     // The keys of `wire` appear in the configuration as they are.
     ("config", &["config", "wire"]),
     ("status", &["config", "status"]),

@@ -1,7 +1,9 @@
 //! The file that tells where the daemon of a data folder answers.
 
-use std::io;
+use std::fs::OpenOptions;
+use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// Name of the file in the data folder: one line, the address as `host:port`.
@@ -24,7 +26,13 @@ impl AddressFile {
     pub fn publish(data_dir: &Path, address: SocketAddr) -> io::Result<AddressFile> {
         let path = data_dir.join(ADDRESS_FILE);
         let temporary = data_dir.join(format!("{ADDRESS_FILE}.new"));
-        std::fs::write(&temporary, format!("{}\n", reachable(address)))?;
+        match std::fs::remove_file(&temporary) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {} // One that a crash left behind.
+        }
+        // Like everything in the data folder it is its owner's only, whatever the umask.
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
+        writeln!(file, "{}", reachable(address))?;
         std::fs::rename(&temporary, &path)?;
         Ok(AddressFile { path })
     }

@@ -66,6 +66,7 @@ impl Collector for Scrape {
     fn encode(&self, mut encoder: DescriptorEncoder) -> Result {
         let sources = self.monitor.sources();
         self.encode_daemon(&mut encoder)?;
+        self.encode_disk(&mut encoder)?;
         encode_states(&mut encoder, &sources)?;
         encode_facts(&mut encoder, &sources)?;
         self.encode_seconds_behind(&mut encoder, &sources)?;
@@ -104,6 +105,25 @@ impl Scrape {
                 MetricType::Gauge,
             )?
             .encode_gauge(&self.monitor.uptime_seconds())
+    }
+
+    fn encode_disk(&self, encoder: &mut DescriptorEncoder) -> Result {
+        let Some(disk) = self.monitor.disk.status() else { return Ok(()) };
+        let mut gauge = |name, unit: Option<&Unit>, help, value: f64| {
+            encoder.encode_descriptor(name, help, unit, MetricType::Gauge)?.encode_gauge(&value)
+        };
+        let bytes = Some(&Unit::Bytes);
+        let help = "Bytes free in the file system of the data folder";
+        gauge("binlogd_disk_free", bytes, help, disk.free_bytes as f64)?;
+        let help = "Size of the file system of the data folder";
+        gauge("binlogd_disk_size", bytes, help, disk.size_bytes as f64)?;
+        let help =
+            "1 from when less than disk_warn is free until a tenth of it is free above it, otherwise 0";
+        gauge("binlogd_disk_low", None, help, f64::from(u8::from(disk.low)))?;
+        let Some(hours) = disk.hours_left else { return Ok(()) };
+        let help =
+            "Hours until the disk is full at the rate of the last 10 minutes, absent while nothing is stored";
+        gauge("binlogd_disk_left", Some(&Unit::Other("hours".to_owned())), help, hours)
     }
 
     fn encode_seconds_behind(
@@ -263,7 +283,8 @@ fn histograms(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::status::{Ladder, LogPosition, SemiSyncStatus};
+    use crate::config::DiskWarn;
+    use crate::status::{DiskSpace, Ladder, LogPosition, SemiSyncStatus};
     use std::collections::{BTreeMap, BTreeSet};
     use std::path::Path;
     use std::time::Duration;
@@ -352,6 +373,14 @@ mod tests {
         for microseconds in [1, 50, 1_000, 100_000_000] {
             receiving.sync_latency.record(Duration::from_micros(microseconds));
         }
+        daemon.disk.set_warn(DiskWarn::Percent(10));
+        for (at, stored) in [(0, 0), (10, 20 << 30)] {
+            daemon.disk.observe(
+                Duration::from_secs(at),
+                DiskSpace { free: 9 << 40, size: 100 << 40 },
+                stored,
+            );
+        }
         daemon.add(receiving);
         daemon.add(Arc::new(SourceMonitor::new("stock \"a\\b\"\n}")));
         daemon
@@ -365,7 +394,8 @@ mod tests {
     fn the_text_obeys_the_format() {
         let (types, samples) = parse(&scrape());
         for sample in &samples {
-            let daemon_wide = ["binlogd_build", "binlogd_uptime_seconds"].contains(&sample.family.as_str());
+            let daemon_wide = ["binlogd_build", "binlogd_uptime_seconds"].contains(&sample.family.as_str())
+                || sample.family.starts_with("binlogd_disk_");
             assert!(daemon_wide || sample.labels.contains("source=\""), "{sample:?}");
         }
         for expected in [
@@ -377,6 +407,8 @@ mod tests {
             ("binlogd_source_up", "gauge"),
             ("binlogd_semi_sync_active", "gauge"),
             ("binlogd_seconds_behind", "gauge"),
+            ("binlogd_disk_free_bytes", "gauge"),
+            ("binlogd_disk_left_hours", "gauge"),
         ] {
             assert_eq!(types.get(expected.0).map(String::as_str), Some(expected.1), "{}", expected.0);
         }
@@ -386,6 +418,10 @@ mod tests {
     fn values_are_those_of_the_monitors() {
         let text = scrape();
         for line in [
+            "binlogd_disk_free_bytes 9895604649984.0",
+            "binlogd_disk_size_bytes 109951162777600.0",
+            "binlogd_disk_low 1.0",
+            "binlogd_disk_left_hours 1.28",
             "binlogd_source_up{source=\"orders\"} 1",
             "binlogd_source_state{source=\"orders\",state=\"receiving\"} 1",
             "binlogd_source_state{source=\"orders\",state=\"backing off\"} 0",
@@ -401,6 +437,11 @@ mod tests {
         // What is not known is absent, not 0.
         assert!(!text.contains("rung=\"acknowledged\""));
         assert!(!text.contains("binlogd_seconds_behind{source=\"stock"));
+        let idle = Arc::new(DaemonMonitor::new(Path::new("data")));
+        assert!(!super::text(&idle, Timestamp::UNIX_EPOCH).unwrap().contains("binlogd_disk"));
+        idle.disk.observe(Duration::ZERO, DiskSpace { free: 1, size: 2 }, 0);
+        let text = super::text(&idle, Timestamp::UNIX_EPOCH).unwrap();
+        assert!(text.contains("binlogd_disk_free_bytes") && !text.contains("binlogd_disk_left"), "{text}");
     }
 
     #[test]

@@ -4,7 +4,9 @@ use crate::log::folder::{source_folders, timelines};
 use crate::log::journal::waiting;
 use crate::log::offline::resume_point;
 use crate::log::timeline::{ServerKind, Timeline};
-use crate::status::{DaemonStatus, GtidTexts, Ladder, LogPosition, NOT_RUNNING, SourceStatus, absolute};
+use crate::status::{
+    DaemonStatus, DiskSpace, DiskStatus, GtidTexts, Ladder, LogPosition, NOT_RUNNING, SourceStatus, absolute,
+};
 use anyhow::Context;
 use std::io;
 use std::path::Path;
@@ -21,9 +23,15 @@ pub fn from_files(data_dir: &Path) -> anyhow::Result<DaemonStatus> {
         pid: None,
         uptime_seconds: None,
         data_dir: absolute(data_dir).display().to_string(),
+        disk: DiskSpace::of(data_dir).ok().map(disk_status),
         running: false,
         sources: sources.into_iter().map(|(name, folder)| source(name, &folder)).collect(),
     })
+}
+
+/// Without a daemon there is no rate, and no watermark is known.
+fn disk_status(space: DiskSpace) -> DiskStatus {
+    DiskStatus { free_bytes: space.free, size_bytes: space.size, ..DiskStatus::default() }
 }
 
 fn source(name: String, folder: &Path) -> SourceStatus {
@@ -103,6 +111,7 @@ mod tests {
 
         let status = from_files(dir.path()).unwrap();
         assert!(!status.running && status.pid.is_none());
+        assert!(status.disk.as_ref().is_some_and(|disk| disk.size_bytes > 0 && disk.hours_left.is_none()));
         let [orders, stock] = &status.sources[..] else { panic!("{status:?}") };
         assert_eq!((orders.name.as_str(), orders.state.as_str()), ("orders", NOT_RUNNING));
         assert_eq!(orders.timeline, Some(format!("0002-{SERVER_UUID}")));

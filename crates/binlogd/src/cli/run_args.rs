@@ -205,7 +205,7 @@ mod tests {
     use clap::Parser;
 
     use super::*;
-    use crate::config::{FsyncMode, LogLevel, OnGap, Start};
+    use crate::config::{DiskWarn, FsyncMode, LogLevel, OnGap, Start};
     use crate::wire::TlsMode;
 
     #[derive(Debug, Parser)]
@@ -249,6 +249,7 @@ mod tests {
         let loaded = load(&[
             "--source=mysql://repl@db1,[::1]:3307",
             "--data-dir=d",
+            "--disk-warn=5GiB",
             "--admin-listen=off",
             "--log-level=debug",
             "--log-format=json",
@@ -271,8 +272,8 @@ mod tests {
         let config = loaded.config;
         let source = &config.sources[0];
         assert_eq!(
-            (config.data_dir.to_str(), config.admin.listen, config.log.level),
-            (Some("d"), None, LogLevel::Debug)
+            (config.data_dir.to_str(), config.disk_warn, config.admin.listen, config.log.level),
+            (Some("d"), DiskWarn::Bytes(5 << 30), None, LogLevel::Debug)
         );
         let hosts: Vec<String> = source.hosts.iter().map(ToString::to_string).collect();
         assert_eq!(hosts, ["db1:3306", "[::1]:3307"]);

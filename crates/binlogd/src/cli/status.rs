@@ -232,6 +232,7 @@ mod tests {
             pid: None,
             uptime_seconds: None,
             data_dir: data_dir.display().to_string(),
+            disk: None,
             running: false,
             sources: vec![SourceStatus { state: NOT_RUNNING.to_owned(), ..SourceStatus::default() }],
         })

@@ -75,7 +75,9 @@ fn allowed(key: &Key) -> String {
             let lines = choices.iter().map(|(word, meaning)| format!("  {word:width$}   {meaning}"));
             lines.collect::<Vec<_>>().join("\n")
         }
-        Kind::Name | Kind::Number { .. } | Kind::Duration { .. } => format!("It must be {}.", key.allowed()),
+        Kind::Name | Kind::Number { .. } | Kind::Duration { .. } | Kind::Space => {
+            format!("It must be {}.", key.allowed())
+        }
         _ => String::new(),
     }
 }

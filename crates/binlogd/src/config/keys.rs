@@ -67,6 +67,8 @@ pub enum Kind {
         /// Longest.
         max: Duration,
     },
+    /// An amount or a percentage of disk space, or `off`.
+    Space,
     /// Where to begin.
     Start,
 }
@@ -85,6 +87,7 @@ impl Kind {
             Self::Boolean => "BOOLEAN",
             Self::Number { .. } => "NUMBER",
             Self::Duration { .. } => "DURATION",
+            Self::Space => "SPACE",
             Self::Start => "START",
         }
     }
@@ -157,6 +160,7 @@ impl Key {
                     super::duration::format(max)
                 )
             }
+            Kind::Space => super::space::ALLOWED.to_owned(),
             Kind::Start => "resume, earliest, latest, gtid:<set> or file:<name>:<position>".to_owned(),
         }
     }
@@ -187,6 +191,16 @@ pub static KEYS: &[Key] = &[
         reload: ReloadEffect::Restart,
         about: "Folder of the copies, one folder a source inside. It is created when it does not exist.\n\
                 A relative path in a configuration file counts from the file's own folder.",
+    },
+    Key {
+        section: Section::Root,
+        name: "disk_warn",
+        flag: Some("disk-warn"),
+        kind: Kind::Space,
+        absent: Absent::Default("\"10%\""),
+        reload: ReloadEffect::AtOnce,
+        about: "Free space of the file system of data_dir below which the log warns, once, and status, /status and \
+                /metrics show it. When the disk is full nothing is acknowledged any more.",
     },
     Key {
         section: Section::Admin,

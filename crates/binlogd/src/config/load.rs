@@ -70,6 +70,7 @@ impl Config {
 pub fn build(document: &Document, environment: Environment<'_>, findings: &mut Findings) -> Option<Config> {
     let mut root = Reader::new(document, Section::Root, &document.root, findings);
     let data_dir = root.path("data_dir");
+    let disk_warn = root.space("disk_warn");
     let mut admin = Reader::new(document, Section::Admin, &document.admin, findings);
     let listen = admin.listen("listen");
     let mut log = Reader::new(document, Section::Log, &document.log, findings);
@@ -87,6 +88,7 @@ pub fn build(document: &Document, environment: Environment<'_>, findings: &mut F
     check_server_ids(&document.sources, &sources, findings);
     Some(Config {
         data_dir: data_dir?,
+        disk_warn: disk_warn?,
         admin: AdminConfig { listen: listen? },
         log: LogConfig { level: level?, format: format? },
         sources: sources.into_iter().collect::<Option<_>>()?,

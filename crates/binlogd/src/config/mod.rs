@@ -15,6 +15,7 @@ pub mod load;
 pub mod password;
 pub mod reader;
 pub mod reload;
+pub mod space;
 pub mod value;
 
 #[cfg(test)]
@@ -37,12 +38,44 @@ use crate::wire::{Secret, TlsOptions};
 pub struct Config {
     /// Folder that holds one folder a source. A relative path in a file counts from the file's own folder.
     pub data_dir: PathBuf,
+    /// Free space of its file system below which to warn.
+    pub disk_warn: DiskWarn,
     /// Status, metrics and health over HTTP.
     pub admin: AdminConfig,
     /// What binlogd writes to standard error about itself.
     pub log: LogConfig,
     /// The servers to copy. Never empty; names are unique.
     pub sources: Vec<SourceConfig>,
+}
+
+/// How little free space in the file system of `data_dir` is worth a warning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DiskWarn {
+    /// None is: never warn.
+    Off,
+    /// Less than so many bytes, 1 MiB to 1 PiB.
+    Bytes(u64),
+    /// Less than this share of the file system's size, in percent, 1 to 99.
+    Percent(u8),
+}
+
+impl DiskWarn {
+    /// Free bytes below which to warn on a file system of `size` bytes; `None`: never.
+    pub fn threshold(self, size: u64) -> Option<u64> {
+        match self {
+            Self::Off => None,
+            Self::Bytes(bytes) => Some(bytes),
+            // By parts of a hundred, so that nothing overflows.
+            Self::Percent(percent) => Some(size / 100 * u64::from(percent)),
+        }
+    }
+}
+
+impl fmt::Display for DiskWarn {
+    /// As the configuration has it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&space::format(*self))
+    }
 }
 
 /// The `[admin]` section.

@@ -10,7 +10,7 @@ use super::given::{Document, Item, Table, Value};
 use super::keys::{Absent, Key, Kind, Section, key};
 use super::password::{self, Environment};
 use super::value::{below, is_name, parse_host_port, parse_start};
-use super::{HostPort, Start, duration, file};
+use super::{DiskWarn, HostPort, Start, duration, file, space};
 use crate::wire::{Secret, TlsMode, TlsOptions};
 
 /// Reads the keys of one section. Each method returns `None` after it has noted an error.
@@ -214,6 +214,24 @@ impl<'a> Reader<'a> {
                 self.refuse(key, &item);
                 None
             }
+            Err(error) => {
+                self.wrong(key, &item, &error.to_string());
+                None
+            }
+        }
+    }
+
+    /// An amount of disk space.
+    pub fn space(&mut self, name: &str) -> Option<DiskWarn> {
+        let key = key(self.section, name);
+        let item = self.item(key)?;
+        let parsed = match &item.value {
+            Value::Text(text) => space::parse(text),
+            Value::Integer(number) => Err(space::SpaceError::NoUnit(number.clone())),
+            _ => Err(space::SpaceError::Other),
+        };
+        match parsed {
+            Ok(warn) => Some(warn),
             Err(error) => {
                 self.wrong(key, &item, &error.to_string());
                 None

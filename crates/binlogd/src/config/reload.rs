@@ -51,11 +51,12 @@ pub fn changed_keys(old: &SourceConfig, new: &SourceConfig) -> Vec<&'static str>
     differs.into_iter().filter_map(|(key, differs)| differs.then_some(key)).collect()
 }
 
-/// The keys outside the sources that differ, written as `data_dir`, `admin.listen`, `log.level`, `log.format`.
+/// The keys outside the sources that differ, written as `data_dir`, `disk_warn`, `admin.listen`, `log.level`, `log.format`.
 pub fn changed_global_keys(old: &Config, new: &Config) -> Vec<&'static str> {
-    let Config { data_dir, admin, log, sources: _ } = old;
+    let Config { data_dir, disk_warn, admin, log, sources: _ } = old;
     let differs = [
         ("data_dir", *data_dir != new.data_dir),
+        ("disk_warn", *disk_warn != new.disk_warn),
         ("admin.listen", admin.listen != new.admin.listen),
         ("log.level", log.level != new.log.level),
         ("log.format", log.format != new.log.format),
@@ -76,7 +77,7 @@ pub fn reload_effect(keys: &[&str]) -> Option<ReloadEffect> {
 mod tests {
     use super::*;
     use crate::config::tests::{defaults, source};
-    use crate::config::{LogConfig, LogFormat, LogLevel};
+    use crate::config::{DiskWarn, LogConfig, LogFormat, LogLevel};
 
     #[test]
     fn a_reload_names_what_changed_and_what_it_needs() {
@@ -116,11 +117,12 @@ mod tests {
         let mut new = defaults();
         assert_eq!(changed_global_keys(&defaults(), &new), Vec::<&str>::new());
         new.data_dir.push("x");
+        new.disk_warn = DiskWarn::Off;
         new.admin.listen = None;
         new.log = LogConfig { level: LogLevel::Debug, format: LogFormat::Json };
         assert_eq!(
             changed_global_keys(&defaults(), &new),
-            ["data_dir", "admin.listen", "log.level", "log.format"]
+            ["data_dir", "disk_warn", "admin.listen", "log.level", "log.format"]
         );
     }
 }

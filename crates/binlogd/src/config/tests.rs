@@ -37,6 +37,7 @@ pub(super) fn error(line: &str) -> String {
 pub(super) fn defaults() -> Config {
     Config {
         data_dir: "./data".into(),
+        disk_warn: DiskWarn::Percent(10),
         admin: AdminConfig { listen: Some("127.0.0.1:9306".parse().unwrap()) },
         log: LogConfig { level: LogLevel::Info, format: LogFormat::Text },
         sources: vec![SourceConfig {
@@ -65,6 +66,7 @@ pub(super) fn defaults() -> Config {
 fn reads_every_key() {
     let text = r#"
         data_dir = "/var/lib/binlogd"
+        disk_warn = "20GiB"
         [admin]
         listen = "[::1]:1"
         [log]
@@ -92,6 +94,7 @@ fn reads_every_key() {
     let host = |host: &str, port| HostPort { host: host.to_owned(), port };
     let expected = Config {
         data_dir: "/var/lib/binlogd".into(),
+        disk_warn: DiskWarn::Bytes(20 << 30),
         admin: AdminConfig { listen: Some("[::1]:1".parse().unwrap()) },
         log: LogConfig { level: LogLevel::Trace, format: LogFormat::Json },
         sources: vec![SourceConfig {
@@ -124,6 +127,19 @@ fn reads_every_key() {
     assert_eq!(source("start = \"earliest\"").start, Start::Earliest);
     assert_eq!(source("start = \"latest\"").start, Start::Latest);
     assert_eq!(source("tls = \"verify-full\"").tls.mode, TlsMode::VerifyFull);
+}
+
+#[test]
+fn a_watermark_is_bytes_whatever_it_was_given_as() {
+    for (warn, threshold) in [
+        (DiskWarn::Off, None),
+        (DiskWarn::Bytes(5), Some(5)),
+        (DiskWarn::Percent(10), Some(100)),
+        (DiskWarn::Percent(99), Some(990)),
+    ] {
+        assert_eq!(warn.threshold(1_000), threshold, "{warn}");
+    }
+    assert!(DiskWarn::Percent(99).threshold(u64::MAX).is_some_and(|bytes| bytes > u64::MAX / 100 * 98));
 }
 
 #[test]
@@ -278,6 +294,15 @@ fn the_other_sections_are_checked_too() {
     for (text, message) in [
         ("data_dir = \"\"", "b.toml:1:12: data_dir = \"\": must be a path"),
         ("data_dir = 5", "b.toml:1:12: data_dir = 5: must be a path"),
+        ("disk_warn = 10", "b.toml:1:13: disk_warn = 10: has no unit: write 10GiB, 10MiB or 10%"),
+        (
+            "disk_warn = \"10GB\"",
+            "b.toml:1:13: disk_warn = \"10GB\": has the unknown unit \"GB\": the units are KiB, MiB, GiB, TiB and %",
+        ),
+        (
+            "disk_warn = true",
+            "b.toml:1:13: disk_warn = true: must be an amount of free space from 1MiB to 1024TiB, such as 10GiB, a percentage of the file system from 1% to 99%, or off",
+        ),
         (
             "[admin]\nlisten = \"9306\"",
             "b.toml:2:10: listen = \"9306\": must be an IP address and port, such as 127.0.0.1:9306 or [::1]:9306, or off",
@@ -327,9 +352,9 @@ fn unknown_keys_come_with_a_suggestion_and_the_known_ones() {
     }
     assert_eq!(
         errors(&format!("fsync_mode = 1\n[logs]\nlevel = \"info\"\n{SOURCE}[[sources]]\n")),
-        "b.toml:1:1: unknown key fsync_mode in the top level: it belongs to [[source]]. Allowed: data_dir, [admin], [log], [[source]]\n\
-         b.toml:2:2: unknown key logs in the top level: did you mean [log]? Allowed: data_dir, [admin], [log], [[source]]\n\
-         b.toml:7:3: unknown key sources in the top level: did you mean [[source]]? Allowed: data_dir, [admin], [log], [[source]]"
+        "b.toml:1:1: unknown key fsync_mode in the top level: it belongs to [[source]]. Allowed: data_dir, disk_warn, [admin], [log], [[source]]\n\
+         b.toml:2:2: unknown key logs in the top level: did you mean [log]? Allowed: data_dir, disk_warn, [admin], [log], [[source]]\n\
+         b.toml:7:3: unknown key sources in the top level: did you mean [[source]]? Allowed: data_dir, disk_warn, [admin], [log], [[source]]"
     );
 }
 

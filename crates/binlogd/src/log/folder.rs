@@ -123,8 +123,8 @@ fn lock(folder: &Path) -> Result<File, FolderError> {
         let holder = if holder.trim().is_empty() { "unknown".to_owned() } else { holder.trim().to_owned() };
         return Err(FolderError::Locked { path: folder.to_owned(), holder });
     }
-    // Only a hint for the message above; the lock itself is the kernel's.
-    std::fs::write(&path, format!("{}\n", std::process::id())).map_err(FolderError::io("write", &path))?;
+    // Only a hint for the message above; the lock itself is the kernel's. On a full disk there is no hint.
+    let _ = std::fs::write(&path, format!("{}\n", std::process::id()));
     Ok(file)
 }
 

@@ -45,7 +45,13 @@ pub mod verify;
 pub mod writer;
 
 use std::fmt;
+use std::io;
 use std::sync::Arc;
+
+/// True for an error that goes away when somebody makes space: a full file system, or a full quota.
+pub fn is_full_disk(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}
 
 /// A place in the source's stream of files.
 #[derive(Clone, PartialEq, Eq, Hash)]

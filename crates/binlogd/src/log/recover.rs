@@ -110,6 +110,9 @@ fn agree_on_files(
     let files = files_in_order(folder, &listed, remarks)?;
     if files != listed {
         index::write(storage, folder, &files)?;
+    } else {
+        // Who wrote the index may have ended, or failed, before the sync that makes its names durable.
+        storage.sync_dir(folder)?;
     }
     Ok(files)
 }

@@ -7,7 +7,7 @@ use rustix::io::Errno;
 use std::fmt::Debug;
 use std::fs::{File, OpenOptions};
 use std::io::{self, IoSlice};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 /// Mode of every file that binlogd makes: binary logs hold the data of all tables.
@@ -70,6 +70,15 @@ pub trait StorageFile: Send + Sync + Debug + ReadAt {
     /// When the device reports a failure. The bytes are then in an unknown state: another call may succeed without
     /// having written them.
     fn sync_data(&self) -> io::Result<()>;
+
+    /// False when the file is not the one that has the name `path` any more: somebody removed, moved or replaced it.
+    ///
+    /// # Errors
+    /// As the operating system says.
+    fn stands_at(&self, path: &Path) -> io::Result<bool> {
+        let _ = path;
+        Ok(true)
+    }
 
     /// Cuts the file to `len` bytes.
     ///
@@ -155,6 +164,15 @@ impl StorageFile for File {
 
     fn sync_data(&self) -> io::Result<()> {
         File::sync_data(self)
+    }
+
+    fn stands_at(&self, path: &Path) -> io::Result<bool> {
+        let named = match std::fs::symlink_metadata(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            other => other?,
+        };
+        let open = self.metadata()?;
+        Ok((named.dev(), named.ino()) == (open.dev(), open.ino()))
     }
 
     fn truncate(&self, len: u64) -> io::Result<()> {
@@ -246,6 +264,9 @@ pub mod double {
             }
             self.0.sync_data()
         }
+        fn stands_at(&self, path: &Path) -> io::Result<bool> {
+            self.0.stands_at(path)
+        }
         fn truncate(&self, len: u64) -> io::Result<()> {
             self.0.truncate(len)
         }
@@ -270,6 +291,9 @@ pub mod double {
         }
         fn sync_data(&self) -> io::Result<()> {
             self.0.sync_data()
+        }
+        fn stands_at(&self, path: &Path) -> io::Result<bool> {
+            self.0.stands_at(path)
         }
         fn truncate(&self, len: u64) -> io::Result<()> {
             self.0.truncate(len)

@@ -10,7 +10,7 @@ use super::journal::Journal;
 use super::recover::{LiveFile, Recovered};
 use super::storage::{Storage, StorageFile};
 use super::syncer::{Synced, Syncer};
-use super::{Durable, Position, Written, index};
+use super::{Durable, Position, Written, index, is_full_disk};
 use codec::event::BINLOG_MAGIC;
 use std::io::{self, IoSlice};
 use std::path::{Path, PathBuf};
@@ -39,6 +39,12 @@ pub enum LogError {
     /// The source starts a file whose name this timeline has already.
     #[error("the source starts {0} again, which this timeline holds already: its logs were reset")]
     FileExists(String),
+    /// Somebody removed, moved or replaced a file that is being written to.
+    #[error(
+        "{0} was removed or replaced while binlogd writes to it; nothing of what is written there would be found again. \
+         Leave the newest file and the journal of a running binlogd alone"
+    )]
+    Displaced(PathBuf),
     /// An earlier failure; see it in the log.
     #[error("the log stopped at an earlier write or sync error")]
     Latched,
@@ -48,7 +54,7 @@ impl LogError {
     /// True when space may return by itself.
     pub fn is_full_disk(&self) -> bool {
         matches!(self, LogError::Io { error, .. }
-            if matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded))
+            if is_full_disk(error))
     }
 }
 
@@ -266,6 +272,7 @@ impl LogWriter {
     /// Syncs the file itself, whatever the journal holds, unless that was done.
     fn sync_file(&mut self) -> Result<(), LogError> {
         self.finish_background_sync()?;
+        self.check_in_place()?;
         let Some(live) = self.live.as_mut() else { return Ok(()) };
         debug_assert_eq!(live.in_file, live.written, "sync before the write behind");
         if live.synced < live.in_file
@@ -304,6 +311,8 @@ impl LogWriter {
             return Ok(None);
         }
         let bytes = live.in_file - live.synced;
+        self.check_in_place()?;
+        let Some(live) = self.live.as_ref() else { return Ok(None) };
         match self.syncer.begin(live.file.clone(), live.in_file) {
             Ok(()) => Ok(Some(bytes)),
             Err(_) => self.sync_file().map(|()| None),
@@ -431,6 +440,24 @@ impl LogWriter {
             debug_assert_eq!(live.durable, live.written);
             journal.begin_file(&timeline, &live.name, live.written);
         }
+    }
+
+    /// A sync of a file that nobody will find again must not pass for safety.
+    fn check_in_place(&mut self) -> Result<(), LogError> {
+        let Some(live) = &self.live else { return Ok(()) };
+        let journal = self.journal.as_ref();
+        let in_place = live.file.stands_at(&live.path).and_then(|live_is| {
+            let journal_is = journal.map_or(Ok(true), Journal::is_in_place)?;
+            Ok((live_is, journal_is))
+        });
+        let displaced = match in_place {
+            Ok((true, true)) => return Ok(()),
+            Ok((true, false)) => journal.map(Journal::path).unwrap_or(&self.folder).to_owned(),
+            Ok((false, _)) => live.path.clone(),
+            Err(error) => return Err(self.latch("look at", error)),
+        };
+        self.latched = true;
+        Err(LogError::Displaced(displaced))
     }
 
     fn check(&self) -> Result<(), LogError> {

@@ -1,15 +1,19 @@
 //! The process and its sources.
 
-use super::{DaemonStatus, SourceMonitor, monitor::lock};
+use super::{DaemonStatus, DiskMonitor, SourceMonitor, monitor::lock};
+use crate::config::DiskWarn;
 use jiff::Timestamp;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// The monitors of all sources, and what they share. Readers hold it as `Arc`.
 pub struct DaemonMonitor {
     data_dir: PathBuf,
     started: Instant,
+    /// The file system of the data folder.
+    pub disk: DiskMonitor,
     sources: Mutex<Vec<Arc<SourceMonitor>>>,
 }
 
@@ -17,7 +21,12 @@ impl DaemonMonitor {
     /// The monitor of a daemon that starts now and stores under `data_dir`. The path is made absolute, so that a
     /// reader in another working folder can tell whose status it sees.
     pub fn new(data_dir: &Path) -> DaemonMonitor {
-        DaemonMonitor { data_dir: absolute(data_dir), started: Instant::now(), sources: Mutex::default() }
+        DaemonMonitor {
+            data_dir: absolute(data_dir),
+            started: Instant::now(),
+            disk: DiskMonitor::new(DiskWarn::Off),
+            sources: Mutex::default(),
+        }
     }
 
     /// Adds a source at the end. The daemon adds them in the order of the configuration, before they connect.
@@ -35,9 +44,19 @@ impl DaemonMonitor {
         lock(&self.sources).clone()
     }
 
+    /// Time since the daemon started.
+    pub fn uptime(&self) -> Duration {
+        self.started.elapsed()
+    }
+
     /// Whole seconds since the daemon started.
     pub fn uptime_seconds(&self) -> u64 {
-        self.started.elapsed().as_secs()
+        self.uptime().as_secs()
+    }
+
+    /// Bytes that the sources of now have stored since the daemon started.
+    pub fn bytes_written(&self) -> u64 {
+        lock(&self.sources).iter().map(|source| source.counters.bytes_written.load(Relaxed)).sum()
     }
 
     /// The absolute data folder.
@@ -52,6 +71,7 @@ impl DaemonMonitor {
             pid: Some(std::process::id()),
             uptime_seconds: Some(self.uptime_seconds()),
             data_dir: self.data_dir.display().to_string(),
+            disk: self.disk.status(),
             running: true,
             sources: self.sources().iter().map(|source| source.status(now)).collect(),
         }

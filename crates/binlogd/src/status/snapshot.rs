@@ -20,6 +20,9 @@ pub struct DaemonStatus {
     pub uptime_seconds: Option<u64>,
     /// Absolute path of the data folder.
     pub data_dir: String,
+    /// The file system of the data folder; null when it cannot be measured.
+    #[serde(default)]
+    pub disk: Option<DiskStatus>,
     /// True when a daemon answered, false when the status was read from the files.
     pub running: bool,
     /// One entry a source, in the order of the configuration.
@@ -32,6 +35,23 @@ impl DaemonStatus {
     pub fn is_healthy(&self) -> bool {
         self.running && !self.sources.is_empty() && self.sources.iter().all(SourceStatus::is_receiving)
     }
+}
+
+/// The file system of the data folder.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct DiskStatus {
+    /// Bytes that an ordinary user can still write.
+    pub free_bytes: u64,
+    /// Bytes in all.
+    pub size_bytes: u64,
+    /// Free bytes below which to warn (`disk_warn`); null when that is off, or no daemon runs.
+    pub warn_below_bytes: Option<u64>,
+    /// True from when less is free until a tenth of the watermark is free above it.
+    pub low: bool,
+    /// Hours until nothing is free, at the rate at which the copies grew over the last 10 minutes; null while nothing
+    /// is stored, or when no daemon runs.
+    pub hours_left: Option<f64>,
 }
 
 /// One source.
@@ -131,16 +151,21 @@ pub struct Latencies {
 
 #[cfg(test)]
 mod tests {
-    use crate::status::{DaemonMonitor, DaemonStatus, SourceMonitor, SourceStatus};
+    use crate::config::DiskWarn;
+    use crate::status::{DaemonMonitor, DaemonStatus, DiskSpace, SourceMonitor, SourceStatus};
     use jiff::Timestamp;
     use std::path::Path;
     use std::sync::Arc;
+    use std::time::Duration;
 
     fn fresh() -> DaemonStatus {
         let daemon = DaemonMonitor::new(Path::new("/srv/binlogd-test"));
         let source = Arc::new(SourceMonitor::new("orders"));
-        source.sync_latency.record(std::time::Duration::from_micros(1_000));
+        source.sync_latency.record(Duration::from_micros(1_000));
         daemon.add(source);
+        daemon.disk.set_warn(DiskWarn::Percent(10));
+        daemon.disk.observe(Duration::ZERO, DiskSpace { free: 8_000, size: 100_000 }, 0);
+        daemon.disk.observe(Duration::from_secs(1), DiskSpace { free: 7_200, size: 100_000 }, 1);
         DaemonStatus { pid: Some(1), binlogd_version: "0".to_owned(), ..daemon.status(Timestamp::UNIX_EPOCH) }
     }
 
@@ -162,6 +187,8 @@ mod tests {
         let status: SourceStatus = serde_json::from_str(json).unwrap();
         assert!(status.is_receiving());
         assert_eq!((status.counters.events, status.counters.syncs), (1, 0));
+        let json = r#"{"binlogd_version":"0","pid":1,"uptime_seconds":1,"data_dir":"/d","running":true,"sources":[]}"#;
+        assert_eq!(serde_json::from_str::<DaemonStatus>(json).unwrap().disk, None);
     }
 
     #[test]

@@ -360,6 +360,11 @@ pub(super) fn publish_copy(monitor: &SourceMonitor, copy: &HeldCopy) {
     monitor.update_facts(|facts| facts.timeline = Some(timeline.name.clone()));
     let mut ladder = monitor.positions();
     let end = timeline.end().map(|end| LogPosition::new(end.file, end.offset));
+    let is_held = |position: &LogPosition| {
+        end.as_ref().is_some_and(|end| end.file != position.file || end.position >= position.position)
+    };
+    // Somebody may have removed or cut a file in which positions were acknowledged.
+    ladder.acknowledged = ladder.acknowledged.filter(is_held);
     (ladder.received, ladder.written, ladder.durable) = (end.clone(), end.clone(), end);
     monitor.publish_positions(&ladder);
     monitor.publish_gtids(|gtids| gtids.durable.clone_from(&timeline.gtids));

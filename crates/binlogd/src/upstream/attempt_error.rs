@@ -116,7 +116,11 @@ impl AttemptError {
 
     /// True when the disk is full.
     pub fn is_full_disk(&self) -> bool {
-        matches!(self, AttemptError::Session(SessionError::Log(error)) if error.is_full_disk())
+        match self {
+            AttemptError::Session(SessionError::Log(error)) => error.is_full_disk(),
+            AttemptError::Copy(error) => error.is_full_disk(),
+            _ => false,
+        }
     }
 
     /// True when the state in memory is worthless and the copy must be opened again from disk.

@@ -1,7 +1,6 @@
 //! What binlogd holds of one source: the folder, its newest timeline, and where that ends.
 
 use super::plan::Holding;
-use crate::log::Position;
 use crate::log::folder::{FolderError, SourceFolder, timeline_number};
 use crate::log::held::{lost_gtids, present_history};
 use crate::log::journal::Journal;
@@ -10,6 +9,7 @@ use crate::log::scan::TAIL_BYTES_MAX;
 use crate::log::storage::Storage;
 use crate::log::timeline::Timeline;
 use crate::log::writer::{LogError, LogWriter};
+use crate::log::{Position, is_full_disk};
 use codec::event::FormatDescription;
 use codec::gtid::{Flavour, GtidState};
 use std::io;
@@ -42,6 +42,17 @@ pub enum CopyError {
 }
 
 impl CopyError {
+    /// True when space may return by itself.
+    pub fn is_full_disk(&self) -> bool {
+        let (CopyError::Folder(FolderError::Io { error, .. })
+        | CopyError::Journal { error, .. }
+        | CopyError::Timeline { error, .. }) = self
+        else {
+            return false;
+        };
+        is_full_disk(error)
+    }
+
     /// True when another process holds the folder.
     pub fn is_locked(&self) -> bool {
         matches!(self, CopyError::Folder(FolderError::Locked { .. }))
@@ -77,6 +88,10 @@ pub struct HeldCopy {
     timeline: Option<OpenTimeline>,
     /// Up to here the source was found to have every byte that is held.
     equal_through: Option<Position>,
+    /// What is on disk has been found out, and is what `timeline` says.
+    is_recovered: bool,
+    /// What happens to bytes behind the last boundary: none of this process at the start.
+    tail: Tail,
 }
 
 impl HeldCopy {
@@ -89,19 +104,36 @@ impl HeldCopy {
         data_dir: &Path,
         source: &str,
     ) -> Result<(HeldCopy, Vec<String>), CopyError> {
-        let folder = SourceFolder::open(&*storage, data_dir, source)?;
-        let mut copy = HeldCopy { storage, folder, timeline: None, equal_through: None };
-        let remarks = copy.open_newest(Tail::SaveAside)?;
+        let mut copy = HeldCopy::lock(storage, data_dir, source)?;
+        let remarks = copy.reopen()?;
         Ok((copy, remarks))
     }
 
-    /// Opens the newest timeline again from disk, after an error that made the state in memory worthless.
+    /// Locks the source's folder and looks at nothing in it yet: [`HeldCopy::reopen`] must follow.
     ///
     /// # Errors
-    /// As [`HeldCopy::open`].
+    /// When another process holds the folder, or it cannot be made.
+    pub fn lock(storage: Arc<dyn Storage>, data_dir: &Path, source: &str) -> Result<HeldCopy, CopyError> {
+        let folder = SourceFolder::open(&*storage, data_dir, source)?;
+        let tail = Tail::SaveAside;
+        Ok(HeldCopy { storage, folder, timeline: None, equal_through: None, is_recovered: false, tail })
+    }
+
+    /// True when [`HeldCopy::reopen`] has found out what is on disk. Nothing may be decided before.
+    pub fn is_recovered(&self) -> bool {
+        self.is_recovered
+    }
+
+    /// Opens the newest timeline from disk, at the start and after an error that made the state in memory worthless.
+    /// The value says what was found and mended.
+    ///
+    /// # Errors
+    /// When something in the folder cannot be read or mended. It can be tried again.
     pub fn reopen(&mut self) -> Result<Vec<String>, CopyError> {
-        self.timeline = None;
-        self.open_newest(Tail::Discard)
+        (self.is_recovered, self.timeline) = (false, None);
+        let remarks = self.open_newest(self.tail)?;
+        (self.is_recovered, self.tail) = (true, Tail::Discard);
+        Ok(remarks)
     }
 
     fn open_newest(&mut self, tail: Tail) -> Result<Vec<String>, CopyError> {
@@ -268,7 +300,10 @@ mod tests {
     use super::*;
     use crate::log::recover::test_files::{FileBuilder, SERVER_UUID};
     use crate::log::storage::PosixStorage;
+    use crate::log::storage::double::FaultyStorage;
     use crate::log::timeline::{Reason, ServerKind};
+    use std::io::IoSlice;
+    use std::sync::atomic::Ordering::Relaxed;
 
     fn open(dir: &Path) -> HeldCopy {
         HeldCopy::open(Arc::new(PosixStorage), dir, "s").unwrap().0
@@ -345,5 +380,49 @@ mod tests {
         let expected = FileBuilder::new().previous_gtids("").transaction(1, 9).transaction(2, 9).len();
         assert_eq!(timeline.tail_start, expected as u64);
         assert_eq!(timeline.tail().unwrap(), file[expected..]);
+    }
+
+    fn timeline() -> Timeline {
+        Timeline {
+            began_at: "2026-01-02T03:04:05Z".into(),
+            reason: Reason::First,
+            server_uuid: SERVER_UUID.into(),
+            server_version: "9.7.0".into(),
+            server_kind: ServerKind::Mysql,
+            first_file: "b.000001".into(),
+            gtid_before: String::new(),
+            source_lacks: String::new(),
+            missing: String::new(),
+            previous: String::new(),
+        }
+    }
+
+    #[test]
+    fn a_disk_that_is_full_at_the_start_can_be_waited_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let storage = FaultyStorage::sound();
+        let builder = FileBuilder::new().previous_gtids("").transaction(1, 30);
+        let boundary = builder.len();
+        let file = builder.transaction(2, 300).finish();
+        let (mut copy, _) = HeldCopy::open(Arc::new(storage.clone()), dir.path(), "a").unwrap();
+        assert!(copy.is_recovered() && copy.timeline().is_none());
+        copy.begin_timeline(timeline()).unwrap();
+        let log = &mut copy.timeline_mut().unwrap().log;
+        log.begin_file("b.000001").unwrap();
+        log.append(&mut [IoSlice::new(&file[4..boundary])]).unwrap();
+        log.sync().unwrap();
+        log.use_journal().unwrap();
+        // Acknowledged, and the process ends before the file has it.
+        assert!(log.commit([&file[boundary..]].into_iter()).unwrap());
+        drop(copy);
+
+        let mut copy = HeldCopy::lock(Arc::new(storage.clone()), dir.path(), "a").unwrap();
+        assert!(!copy.is_recovered());
+        storage.writes_until_failure.store(0, Relaxed);
+        let error = copy.reopen().unwrap_err();
+        assert!(error.is_full_disk() && !copy.is_recovered(), "{error}");
+        copy.reopen().unwrap();
+        assert!(copy.is_recovered());
+        assert_eq!(copy.timeline().unwrap().end().unwrap().offset, file.len() as u64);
     }
 }

@@ -63,14 +63,29 @@ pub struct Upstream {
 }
 
 impl Upstream {
-    /// Opens the copy: locks the folder, recovers the newest timeline.
+    /// Opens the copy: locks the folder, recovers the newest timeline. When the disk is too full for that, the copy is
+    /// not recovered yet, and [`Upstream::run`] goes on trying: a restart must not be what keeps binlogd from going on
+    /// by itself.
     ///
     /// # Errors
     /// When another process holds the folder, or it cannot be read or mended.
     pub fn open(&self) -> Result<HeldCopy, CopyError> {
         self.monitor.set_fsync_mode(self.config.fsync_mode);
         self.monitor.set_state(SourceState::Recovering);
-        let (copy, remarks) = HeldCopy::open(self.storage.clone(), &self.data_dir, &self.config.name)?;
+        let mut copy = HeldCopy::lock(self.storage.clone(), &self.data_dir, &self.config.name)?;
+        match copy.reopen() {
+            Ok(remarks) => self.opened(&copy, &remarks),
+            Err(error) if error.is_full_disk() => {
+                tracing::error!(source = self.config.name, "{error}; waiting for space");
+                self.monitor.set_state(SourceState::WaitingForSpace { error: error.to_string() });
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(copy)
+    }
+
+    /// Says what is held.
+    fn opened(&self, copy: &HeldCopy, remarks: &[String]) {
         for remark in remarks {
             tracing::warn!(source = self.config.name, "{remark}");
         }
@@ -86,14 +101,17 @@ impl Upstream {
                 }
             }
         }
-        attempt::publish_copy(&self.monitor, &copy);
-        Ok(copy)
+        attempt::publish_copy(&self.monitor, copy);
     }
 
     /// Receives until a stop is requested. Returns early only when nothing but an operator can help.
     pub fn run(self, mut copy: HeldCopy) {
         let mut backoff = Backoff::new(self.config.backoff_min, self.config.backoff_max);
         let mut hosts = Hosts::new(self.config.hosts.len(), Instant::now());
+        if !copy.is_recovered() {
+            self.stop.wait(backoff.pause(random()));
+            self.reopen(&mut copy, &mut backoff);
+        }
         while !self.stop.is_requested() {
             let began = Instant::now();
             let host = &self.config.hosts[hosts.current()];
@@ -142,32 +160,30 @@ impl Upstream {
         if error.log_failed() {
             self.reopen(copy, backoff);
         }
+        self.pause(pause, error.is_full_disk(), error.to_string());
+        true
+    }
+
+    /// Waits, and shows why.
+    fn pause(&self, pause: Duration, disk_is_full: bool, error: String) {
         let until = jiff::Timestamp::now() + pause;
-        self.monitor.set_state(if error.is_full_disk() {
-            SourceState::WaitingForSpace { error: error.to_string() }
+        self.monitor.set_state(if disk_is_full {
+            SourceState::WaitingForSpace { error }
         } else {
-            SourceState::BackingOff { until, error: error.to_string() }
+            SourceState::BackingOff { until, error }
         });
         self.stop.wait(pause);
-        true
     }
 
     /// After a failed write or sync: what is on disk is found out from the disk, however long that takes to succeed.
     fn reopen(&self, copy: &mut HeldCopy, backoff: &mut Backoff) {
         while !self.stop.is_requested() {
             match copy.reopen() {
-                Ok(remarks) => {
-                    for remark in remarks {
-                        tracing::warn!(source = self.config.name, "{remark}");
-                    }
-                    attempt::publish_copy(&self.monitor, copy);
-                    return;
-                }
+                Ok(remarks) => return self.opened(copy, &remarks),
                 Err(error) => {
                     let pause = backoff.pause(random());
                     tracing::error!(source = self.config.name, "{error}; next attempt in {}", show(pause));
-                    self.monitor.set_state(SourceState::WaitingForSpace { error: error.to_string() });
-                    self.stop.wait(pause);
+                    self.pause(pause, error.is_full_disk(), error.to_string());
                 }
             }
         }

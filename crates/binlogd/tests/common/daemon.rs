@@ -26,8 +26,26 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 /// fails, its log is printed.
 pub struct Daemon {
     folder: tempfile::TempDir,
+    data_dir: PathBuf,
+    launch: Launch,
     url: String,
+    /// Bytes of the log that earlier runs have written.
+    log_before: usize,
     child: Option<Child>,
+}
+
+/// How the built binary is run.
+pub struct Launch {
+    /// A program and arguments that end by running those behind them; empty: none.
+    pub wrapper: Vec<String>,
+    /// The binary.
+    pub program: PathBuf,
+}
+
+impl Default for Launch {
+    fn default() -> Self {
+        Self { wrapper: Vec::new(), program: env!("CARGO_BIN_EXE_binlogd").into() }
+    }
 }
 
 impl Daemon {
@@ -40,9 +58,28 @@ impl Daemon {
     /// As [`Daemon::start`], with the URL of `--source`.
     #[track_caller]
     pub fn start_on(url: &str, flags: &[&str]) -> Self {
-        let folder =
-            tempfile::Builder::new().prefix("binlogd-daemon-").tempdir().expect("a temporary folder");
-        let mut daemon = Self { folder, url: url.to_owned(), child: None };
+        let folder = temporary_folder();
+        let data_dir = folder.path().join("data");
+        Self::start_with(Launch::default(), folder, &data_dir, url, flags)
+    }
+
+    /// As [`Daemon::start_on`], with a data folder of the test's choice, which is not removed in the end.
+    #[track_caller]
+    pub fn start_in(data_dir: &Path, url: &str, flags: &[&str]) -> Self {
+        Self::start_with(Launch::default(), temporary_folder(), data_dir, url, flags)
+    }
+
+    /// As [`Daemon::start_in`], run in another way. The log goes into `folder`.
+    #[track_caller]
+    pub fn start_with(
+        launch: Launch,
+        folder: tempfile::TempDir,
+        data_dir: &Path,
+        url: &str,
+        flags: &[&str],
+    ) -> Self {
+        let (data_dir, url) = (data_dir.to_owned(), url.to_owned());
+        let mut daemon = Self { folder, data_dir, launch, url, log_before: 0, child: None };
         daemon.restart(flags);
         daemon
     }
@@ -54,8 +91,9 @@ impl Daemon {
         assert!(self.child.is_none(), "it still runs");
         // A killed daemon leaves its address behind, which may be somebody else's by now.
         let _ = std::fs::remove_file(self.address_file());
+        self.log_before = self.log().len();
         let log = File::options().create(true).append(true).open(self.log_file()).expect("a log file");
-        let mut command = run_command(&self.url, &self.data_dir(), flags);
+        let mut command = command(&self.launch, &self.url, &self.data_dir, flags);
         command.stderr(log);
         self.child = Some(command.spawn().expect("binlogd starts"));
         let deadline = Instant::now() + START_MAX;
@@ -73,7 +111,7 @@ impl Daemon {
 
     /// The data folder.
     pub fn data_dir(&self) -> PathBuf {
-        self.folder.path().join("data")
+        self.data_dir.clone()
     }
 
     /// Everything that it has written to standard error since the first start.
@@ -90,7 +128,21 @@ impl Daemon {
     /// `host:port` of its admin server.
     #[track_caller]
     pub fn admin_address(&self) -> String {
-        std::fs::read_to_string(self.address_file()).expect("a running daemon").trim().to_owned()
+        self.try_address().expect("a running daemon")
+    }
+
+    /// Waits until the whole status is as wanted and returns it; fails after `timeout`.
+    #[track_caller]
+    pub fn wait_until_status(&self, wanted: impl Fn(&Value) -> bool, timeout: Duration) -> Value {
+        let deadline = Instant::now() + timeout;
+        loop {
+            let status = self.status();
+            if wanted(&status) {
+                return status;
+            }
+            assert!(Instant::now() < deadline, "not within {timeout:?}:\n{status:#}\n{}", self.log());
+            std::thread::sleep(LOOK_INTERVAL);
+        }
     }
 
     /// `/status` as JSON.
@@ -181,11 +233,21 @@ impl Daemon {
         kill_process(pid, signal).expect("a child of ours");
     }
 
+    /// From the file in the data folder; on a full disk there is none, and only the log says it.
+    fn try_address(&self) -> Option<String> {
+        if let Ok(address) = std::fs::read_to_string(self.address_file()) {
+            return Some(address.trim().to_owned());
+        }
+        let log = self.log();
+        let line = log.get(self.log_before..)?.lines().find(|line| line.contains("health over HTTP"))?;
+        line.split("address=").nth(1).map(|address| address.trim().to_owned())
+    }
+
     fn try_status(&self) -> Option<Value> {
-        let address = std::fs::read_to_string(self.address_file()).ok()?;
+        let address = self.try_address()?;
         let agent: ureq::Agent =
             ureq::Agent::config_builder().timeout_global(Some(Duration::from_secs(10))).build().into();
-        let mut answer = agent.get(format!("http://{}/status", address.trim())).call().ok()?;
+        let mut answer = agent.get(format!("http://{address}/status")).call().ok()?;
         serde_json::from_str(&answer.body_mut().read_to_string().ok()?).ok()
     }
 
@@ -217,13 +279,34 @@ pub fn url(server: &Server) -> String {
 
 /// `binlogd run` with an admin server on a free port; its standard error is the caller's.
 pub fn run_command(url: &str, data_dir: &Path, flags: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_binlogd"));
+    command(&Launch::default(), url, data_dir, flags)
+}
+
+/// As [`run_command`], run in another way.
+pub fn command(launch: &Launch, url: &str, data_dir: &Path, flags: &[&str]) -> Command {
+    let mut command = match launch.wrapper.split_first() {
+        None => Command::new(&launch.program),
+        Some((wrapper, arguments)) => {
+            let mut command = Command::new(wrapper);
+            command.args(arguments).arg(&launch.program);
+            command
+        }
+    };
     command
         .args(["run", "--source", url, "--admin-listen", "127.0.0.1:0", "--data-dir"])
         .arg(data_dir)
         .args(flags);
+    if !flags.iter().any(|flag| flag.starts_with("--disk-warn")) {
+        // Tests look at what the log warns of, and whether their machine's disk is full is none of that.
+        command.arg("--disk-warn=off");
+    }
     command.env_remove("BINLOGD_PASSWORD").env("NO_COLOR", "1").stdin(Stdio::null()).stdout(Stdio::null());
     command
+}
+
+/// A folder for the log of a daemon.
+pub fn temporary_folder() -> tempfile::TempDir {
+    tempfile::Builder::new().prefix("binlogd-daemon-").tempdir().expect("a temporary folder")
 }
 
 /// Waits for a child's end; `None` when it still runs after `timeout`, in which case it is killed.

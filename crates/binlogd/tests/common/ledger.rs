@@ -8,10 +8,13 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use binlogd::log::journal::{JOURNAL_FILE, Journal};
 use binlogd::log::recover::binlog_files;
 use binlogd::log::scan::{FileScan, scan_file};
+use binlogd::log::storage::PosixStorage;
 use binlogd::wire::{Connection, TlsMode, WireError};
 
+use super::daemon::Daemon;
 use super::{Server, connect_options};
 use codec::event::{BINLOG_MAGIC, EventHeader};
 
@@ -76,7 +79,7 @@ impl Ledger {
     #[track_caller]
     pub fn finish(mut self) -> BTreeSet<u64> {
         self.stop();
-        let errors = self.shared.errors.lock().expect("no writer panics").clone();
+        let errors = self.errors();
         assert!(errors.is_empty(), "{errors:#?}");
         self.committed()
     }
@@ -95,6 +98,38 @@ impl Ledger {
             assert!(Instant::now() < deadline, "{} commits within {STATEMENT_MAX:?}", self.committed().len());
             std::thread::sleep(Duration::from_millis(10));
         }
+    }
+
+    /// Waits until another commit was confirmed after `committed`.
+    #[track_caller]
+    pub fn wait_progress(&self, committed: &BTreeSet<u64>) {
+        let deadline = Instant::now() + STATEMENT_MAX;
+        while self.committed().len() <= committed.len() {
+            assert!(Instant::now() < deadline, "no commit is confirmed any more: {:#?}", self.errors());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Waits until no commit has been confirmed for `quiet`, and returns all that were.
+    #[track_caller]
+    pub fn wait_standstill(&self, quiet: Duration) -> BTreeSet<u64> {
+        let deadline = Instant::now() + STATEMENT_MAX;
+        let mut committed = self.committed();
+        let mut since = Instant::now();
+        while since.elapsed() < quiet {
+            assert!(Instant::now() < deadline, "commits are still confirmed");
+            std::thread::sleep(Duration::from_millis(20));
+            let now = self.committed();
+            if now.len() != committed.len() {
+                (committed, since) = (now, Instant::now());
+            }
+        }
+        committed
+    }
+
+    /// Statements that failed.
+    pub fn errors(&self) -> Vec<String> {
+        self.shared.errors.lock().expect("no writer panics").clone()
     }
 
     fn stop(&mut self) {
@@ -158,6 +193,20 @@ pub struct CopiedEntries {
     pub live_len: u64,
 }
 
+impl CopiedEntries {
+    /// Everything in the ledger must be in the copy, and nothing twice.
+    #[track_caller]
+    pub fn assert_holds(&self, committed: &BTreeSet<u64>, daemon: &Daemon, when: &str) {
+        let missing: Vec<_> = committed.difference(&self.ids).collect();
+        assert!(
+            missing.is_empty(),
+            "{when}: LOST, acknowledged but not in the copy: {missing:?}\n{}",
+            daemon.log()
+        );
+        assert!(self.twice.is_empty(), "{when}: more than once in the copy: {:?}", self.twice);
+    }
+}
+
 /// Reads every binary log in a timeline's folder.
 #[track_caller]
 pub fn copied_entries(folder: &Path) -> CopiedEntries {
@@ -176,6 +225,23 @@ pub fn copied_entries(folder: &Path) -> CopiedEntries {
         found.live = Some(scan);
     }
     found
+}
+
+/// As [`copied_entries`], with what only the journal holds: what a start would find now. Nothing of it is touched.
+#[track_caller]
+pub fn entries_left(timeline: &Path) -> CopiedEntries {
+    let source = timeline.parent().expect("the source's folder");
+    let copy = tempfile::tempdir().expect("a temporary folder");
+    let copied_timeline = copy.path().join(timeline.file_name().expect("a name"));
+    std::fs::create_dir(&copied_timeline).expect("a folder");
+    for file in std::fs::read_dir(timeline).expect("the timeline").flatten() {
+        std::fs::copy(file.path(), copied_timeline.join(file.file_name())).expect("a copy");
+    }
+    if source.join(JOURNAL_FILE).exists() {
+        std::fs::copy(source.join(JOURNAL_FILE), copy.path().join(JOURNAL_FILE)).expect("a copy");
+    }
+    Journal::open(&PosixStorage, copy.path(), &mut Vec::new()).expect("a journal that can be read");
+    copied_entries(&copied_timeline)
 }
 
 /// The numbers that follow [`TOKEN`] in the events of a sound file. A row event holds the row's values as they are; the

@@ -5,11 +5,13 @@ pub mod archive;
 pub mod compare;
 pub mod daemon;
 pub mod forward;
+pub mod injection;
 pub mod ledger;
 pub mod pair;
 pub mod semi_sync;
 pub mod strace;
 pub mod tap;
+pub mod volume;
 pub mod workload;
 
 use std::collections::HashMap;

@@ -3,8 +3,8 @@
 use crate::cli::units;
 use crate::config::FsyncMode;
 use crate::status::{
-    CounterValues, DaemonStatus, GtidTexts, Ladder, LatencySummary, LogPosition, NOT_RUNNING, SourceState,
-    SourceStatus, human_time,
+    CounterValues, DaemonStatus, DiskStatus, GtidTexts, Ladder, LatencySummary, LogPosition, NOT_RUNNING,
+    SourceState, SourceStatus, human_time,
 };
 use jiff::Timestamp;
 use std::fmt::{Result, Write};
@@ -12,6 +12,10 @@ use std::fmt::{Result, Write};
 const WIDTH: usize = 80;
 /// Width of the names at the left, with their margin.
 const MARGIN: usize = 16;
+/// Width of what stands before the state of the disk.
+const DISK_MARGIN: usize = "disk is low: ".len();
+/// From here on nobody asks how much longer.
+const YEAR_HOURS: f64 = 365.0 * 24.0;
 /// Most lines given to one GTID set; JSON has all of it.
 const GTID_LINES_MAX: usize = 4;
 
@@ -48,6 +52,9 @@ impl Page {
             write!(self.text, ", running for {}", units::duration(uptime))?;
         }
         writeln!(self.text, "\ndata folder {}", clean(&status.data_dir))?;
+        if let Some(disk) = &status.disk {
+            self.disk(disk)?;
+        }
         if let Some(why) = unanswered {
             for line in wrapped(&format!("Read from the files: {}.", clean(why)), WIDTH) {
                 writeln!(self.text, "{line}")?;
@@ -55,6 +62,27 @@ impl Page {
         }
         if status.sources.is_empty() {
             writeln!(self.text, "\nno sources")?;
+        }
+        Ok(())
+    }
+
+    fn disk(&mut self, disk: &DiskStatus) -> Result {
+        let mut text = format!("{} of {} free", units::bytes(disk.free_bytes), units::bytes(disk.size_bytes));
+        if let Some(hours) = disk.hours_left {
+            let how_long = match hours {
+                hours if hours > YEAR_HOURS => "more than a year".to_owned(),
+                hours => units::duration((hours * 3600.0) as u64),
+            };
+            write!(text, ", enough for {how_long} at the present rate")?;
+        }
+        let mut margin = "disk        ".to_owned();
+        if let Some(watermark) = disk.warn_below_bytes.filter(|_| disk.low) {
+            write!(text, "; disk_warn is {}", units::bytes(watermark))?;
+            margin = format!("{}: ", self.painted("disk is low", 31));
+        }
+        for line in wrapped(&text, WIDTH - DISK_MARGIN) {
+            writeln!(self.text, "{margin}{line}")?;
+            margin = " ".repeat(DISK_MARGIN);
         }
         Ok(())
     }
@@ -226,12 +254,16 @@ impl Page {
     fn paint(&self, state: &str) -> String {
         let [.., waiting_for_space, stopped] = SourceState::WORDS;
         let color = match state {
-            _ if !self.colored => return clean(state),
             word if word == SourceState::Receiving.word() => 32,
             word if [waiting_for_space, stopped, NOT_RUNNING].contains(&word) => 31,
             _ => 33,
         };
-        format!("\x1b[1;{color}m{}\x1b[0m", clean(state))
+        self.painted(state, color)
+    }
+
+    /// Bold, in a colour of the terminal, where colours are wanted.
+    fn painted(&self, text: &str, color: u8) -> String {
+        if self.colored { format!("\x1b[1;{color}m{}\x1b[0m", clean(text)) } else { clean(text) }
     }
 }
 
@@ -312,6 +344,13 @@ mod tests {
             pid: Some(4242),
             uptime_seconds: Some(11_520),
             data_dir: "/var/lib/binlogd".to_owned(),
+            disk: Some(DiskStatus {
+                free_bytes: 41 << 30,
+                size_bytes: 100 << 30,
+                warn_below_bytes: Some(10 << 30),
+                low: false,
+                hours_left: Some(79.25),
+            }),
             running: true,
             sources,
         }
@@ -406,6 +445,25 @@ mod tests {
     fn the_text_of_a_running_daemon() {
         let text = render(&daemon(vec![receiving(), backing_off()]), None, false, now());
         insta::assert_snapshot!(text);
+    }
+
+    #[test]
+    fn a_disk_that_is_low_is_told_apart() {
+        let mut status = daemon(Vec::new());
+        status.disk = status.disk.map(|disk| DiskStatus { free_bytes: 9 << 30, low: true, ..disk });
+        let text = render(&status, None, false, now());
+        let idle = |hours_left| {
+            let disk = status.disk.clone().map(|disk| DiskStatus { low: false, hours_left, ..disk });
+            render(&DaemonStatus { disk, ..status.clone() }, None, false, now())
+        };
+        assert!(idle(None).contains("disk        9.0 GiB of 100.0 GiB free\n"));
+        assert!(idle(Some(8_761.0)).contains(" free, enough for more than a year at the"));
+        let expected = "\
+disk is low: 9.0 GiB of 100.0 GiB free, enough for 3 d 7 h at the present rate;
+             disk_warn is 10.0 GiB
+";
+        assert!(text.contains(expected), "{text}");
+        assert!(render(&status, None, true, now()).contains("\x1b[1;31mdisk is low\x1b[0m: 9.0"));
     }
 
     #[test]

@@ -138,6 +138,14 @@ impl Journal {
         &self.path
     }
 
+    /// False when somebody has removed, moved or replaced it.
+    ///
+    /// # Errors
+    /// As the operating system says.
+    pub fn is_in_place(&self) -> io::Result<bool> {
+        self.file.stands_at(&self.path)
+    }
+
     /// What comes next belongs to this file, from `offset` on.
     pub fn begin_file(&mut self, timeline: &str, file: &str, offset: u64) {
         self.staging.begin_file(timeline, file, offset);

@@ -248,3 +248,32 @@ fn what_was_cut_or_sealed_is_not_put_back() {
     after_a_crash(dir.path());
     assert_eq!(std::fs::read(dir.path().join("0001-u/b.000002")).unwrap().len(), 17);
 }
+
+#[test]
+fn a_file_that_has_lost_its_name_is_not_synced_for_safe() {
+    type Harm = fn(&Path);
+    let harms: [(&str, Harm); 4] = [
+        ("0001-u/b.000001", |path| std::fs::remove_file(path).unwrap()),
+        ("0001-u/b.000001", |path| std::fs::rename(path, path.with_extension("away")).unwrap()),
+        ("0001-u/b.000001", |path| {
+            std::fs::copy(path, path.with_extension("copy")).unwrap();
+            std::fs::rename(path.with_extension("copy"), path).unwrap();
+        }),
+        ("journal", |path| std::fs::remove_file(path).unwrap()),
+    ];
+    for (name, harm) in harms {
+        for in_background in [true, false] {
+            let dir = tempfile::tempdir().unwrap();
+            let mut log = journaled(&FaultyStorage::sound(), dir.path());
+            assert!(log.commit([&b"acknowledged"[..]].into_iter()).unwrap());
+            log.write_behind().unwrap();
+            harm(&dir.path().join(name));
+            let error = match in_background {
+                true => log.begin_background_sync().map(|_| ()).unwrap_err(),
+                false => log.begin_file("b.000002").unwrap_err(),
+            };
+            assert!(matches!(&error, LogError::Displaced(path) if path.ends_with(name)), "{error}");
+            assert!(matches!(log.append(&mut [IoSlice::new(b"x")]), Err(LogError::Latched)));
+        }
+    }
+}

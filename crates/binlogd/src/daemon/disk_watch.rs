@@ -1,0 +1,92 @@
+//! Looks at the file system of the data folder every few seconds, and warns before it is full.
+
+use crate::status::{Crossing, DaemonMonitor, DiskSpace, DiskStatus};
+use crate::upstream::stop::StopSignal;
+use std::io;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Pause between two looks.
+const LOOK_INTERVAL: Duration = Duration::from_secs(5);
+/// Enough for a loop that calls statvfs and logs.
+const STACK_BYTES: usize = 256 << 10;
+
+/// The thread that looks. It ends when this is dropped.
+pub(super) struct DiskWatch {
+    stop: Arc<StopSignal>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl DiskWatch {
+    /// Looks once, then from a thread. What is found goes into `monitor`, and into the log when a watermark is passed.
+    ///
+    /// # Errors
+    /// When the system has no thread or descriptor left.
+    pub(super) fn start(monitor: Arc<DaemonMonitor>) -> io::Result<DiskWatch> {
+        let mut look = Look { monitor, failed: false };
+        look.take();
+        let stop = Arc::new(StopSignal::new()?);
+        let signal = stop.clone();
+        let thread =
+            std::thread::Builder::new().name("disk".to_owned()).stack_size(STACK_BYTES).spawn(move || {
+                while !signal.wait(LOOK_INTERVAL) {
+                    look.take();
+                }
+            })?;
+        Ok(DiskWatch { stop, thread: Some(thread) })
+    }
+}
+
+impl Drop for DiskWatch {
+    fn drop(&mut self) {
+        self.stop.request();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+struct Look {
+    monitor: Arc<DaemonMonitor>,
+    /// The last look failed: that is said once.
+    failed: bool,
+}
+
+impl Look {
+    fn take(&mut self) {
+        let data_dir = self.monitor.data_dir();
+        let space = match DiskSpace::of(data_dir) {
+            Ok(space) => space,
+            Err(error) => {
+                self.monitor.disk.forget();
+                if !std::mem::replace(&mut self.failed, true) {
+                    tracing::warn!(data_dir = %data_dir.display(), "cannot tell how much space is free: {error}");
+                }
+                return;
+            }
+        };
+        self.failed = false;
+        let crossing = self.monitor.disk.observe(self.monitor.uptime(), space, self.monitor.bytes_written());
+        let (Some(crossing), Some(disk)) = (crossing, self.monitor.disk.status()) else { return };
+        let free = described(&disk);
+        let (data_dir, disk_warn) = (data_dir.display(), self.monitor.disk.warn());
+        match crossing {
+            Crossing::Below => tracing::warn!(
+                %data_dir, %disk_warn,
+                "the disk is running full: {free}. When it is full nothing is acknowledged until there is space again: \
+                 make the file system larger, or archive old files and remove them"
+            ),
+            Crossing::Above => tracing::info!(%data_dir, %disk_warn, "the disk has space again: {free}"),
+        }
+    }
+}
+
+/// What is free, in words.
+fn described(disk: &DiskStatus) -> String {
+    let free = format!("{} MiB of {} MiB are free", disk.free_bytes >> 20, disk.size_bytes >> 20);
+    match disk.hours_left {
+        Some(hours) => format!("{free}, enough for {hours:.1} hours at the present rate"),
+        None => free,
+    }
+}

@@ -1,0 +1,140 @@
+//! File systems of a test's own: small ones that can be filled, one that fails, one without direct output.
+//!
+//! Mounting takes root, and a container may forbid it. A test that gets no volume says so on standard error, past the
+//! harness, and proves nothing.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use rustix::fs::FallocateFlags;
+
+/// What to mount.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// In memory, of a fixed size.
+    Tmpfs,
+    /// In memory; refuses O_DIRECT, as some file systems do. Its size is that of the memory.
+    Ramfs,
+    /// In a file, by way of a loop device.
+    Ext4,
+}
+
+/// A mounted file system, unmounted and removed when dropped: declare it before the daemon that uses it.
+pub struct Volume {
+    kind: Kind,
+    size: u64,
+    folder: tempfile::TempDir,
+}
+
+impl Volume {
+    /// Mounts a new file system of `size` bytes; `None`, and said loudly, where that cannot be done.
+    pub fn mount(kind: Kind, size: u64) -> Option<Self> {
+        let folder =
+            tempfile::Builder::new().prefix("binlogd-volume-").tempdir().expect("a temporary folder");
+        let volume = Self { kind, size, folder };
+        std::fs::create_dir(volume.path()).expect("a mount point");
+        match volume.make().and_then(|()| volume.attach()) {
+            Ok(()) => Some(volume),
+            Err(why) => {
+                let _ = writeln!(
+                    std::io::stderr(),
+                    "\n*** no {kind:?} can be mounted here: what binlogd does on it is NOT tested by this run. {why} ***\n"
+                );
+                None
+            }
+        }
+    }
+
+    /// The mount point.
+    pub fn path(&self) -> PathBuf {
+        self.folder.path().join("volume")
+    }
+
+    /// Takes all space but `left` bytes, until [`Volume::make_space`].
+    pub fn fill_but(&self, left: u64) {
+        let space = rustix::fs::statvfs(self.path()).expect("a mounted file system");
+        let free = space.f_bavail * space.f_frsize;
+        let ballast = std::fs::File::create(self.ballast()).expect("a file");
+        let length = free.checked_sub(left).expect("there is more space than that");
+        rustix::fs::fallocate(&ballast, FallocateFlags::empty(), 0, length).expect("space");
+    }
+
+    /// Gives back what [`Volume::fill_but`] has taken.
+    pub fn make_space(&self) {
+        std::fs::remove_file(self.ballast()).expect("the ballast");
+    }
+
+    /// Stops ext4 as an error of its device does: from now on every write is refused (EROFS), also to open files.
+    pub fn abort(&self) {
+        assert_eq!(self.kind, Kind::Ext4, "only ext4 can be told to");
+        let mut command = Command::new("mount");
+        run(command.args(["-o", "remount,abort"]).arg(self.path())).expect("a mounted ext4");
+    }
+
+    /// Unmounts it, which nobody may be using, and mounts it again.
+    pub fn mount_again(&self) {
+        run(Command::new("umount").arg(self.path())).expect("nobody uses it");
+        self.attach().expect("what could be mounted before");
+    }
+
+    fn make(&self) -> Result<(), String> {
+        if self.kind != Kind::Ext4 {
+            return Ok(());
+        }
+        let image = std::fs::File::create(self.image()).and_then(|file| file.set_len(self.size));
+        image.map_err(|error| error.to_string())?;
+        // -m 0: none of it is kept for root.
+        run(Command::new("mkfs.ext4").args(["-q", "-F", "-m", "0"]).arg(self.image()))
+    }
+
+    fn attach(&self) -> Result<(), String> {
+        let mut command = Command::new("mount");
+        match self.kind {
+            Kind::Tmpfs => command.args(["-t", "tmpfs", "-o", &format!("size={}", self.size), "tmpfs"]),
+            Kind::Ramfs => command.args(["-t", "ramfs", "ramfs"]),
+            Kind::Ext4 => command.args(["-o", "loop"]).arg(self.image()),
+        };
+        run(command.arg(self.path()))
+    }
+
+    fn ballast(&self) -> PathBuf {
+        self.path().join("ballast")
+    }
+
+    fn image(&self) -> PathBuf {
+        self.folder.path().join("image")
+    }
+}
+
+impl Drop for Volume {
+    fn drop(&mut self) {
+        // Lazily: after a failed test somebody may still have a file open.
+        let _ = Command::new("umount").arg("--lazy").arg(self.path()).output();
+    }
+}
+
+/// Runs a command to its end. The error is what it said.
+fn run(command: &mut Command) -> Result<(), String> {
+    let told = |output: Output| {
+        let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        if output.status.success() { Ok(()) } else { Err(said) }
+    };
+    // Where sbin is not in the path of ordinary users.
+    let path = format!("{}:/usr/sbin:/sbin", std::env::var("PATH").unwrap_or_default());
+    command.env("PATH", path).output().map_err(|error| format!("{command:?}: {error}")).and_then(told)
+}
+
+/// Flags by which process `pid` has opened the file `path`, as open(2) has them.
+pub fn open_flags(pid: u32, path: &Path) -> Option<i32> {
+    let path = path.canonicalize().ok()?;
+    for descriptor in std::fs::read_dir(format!("/proc/{pid}/fd")).ok()?.flatten() {
+        if std::fs::read_link(descriptor.path()).is_ok_and(|target| target == path) {
+            let number = descriptor.file_name();
+            let info = std::fs::read_to_string(format!("/proc/{pid}/fdinfo/{}", number.display())).ok()?;
+            let flags = info.lines().find_map(|line| line.strip_prefix("flags:"))?;
+            return i32::from_str_radix(flags.trim(), 8).ok();
+        }
+    }
+    None
+}
