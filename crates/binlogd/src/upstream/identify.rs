@@ -20,7 +20,8 @@ pub struct SourceIdentity {
     /// GTIDs of all that the source has executed: `@@gtid_executed`; MariaDB: `@@gtid_binlog_state`, and
     /// `@@gtid_slave_pos` for what it applied as a replica without writing it to its own log (`log_slave_updates = OFF`).
     pub executed: GtidState,
-    /// GTIDs whose logs it no longer has (`@@gtid_purged`); empty for MariaDB, which does not say.
+    /// GTIDs whose logs it no longer has (`@@gtid_purged`); empty for MariaDB, where
+    /// only the beginning of the oldest file says so.
     pub purged: GtidState,
     /// Whether it knows semi-sync, and whether that is switched on.
     pub semi_sync: SourceSemiSync,
