@@ -172,7 +172,7 @@ fn ends_in_good_order(server_name: &str) {
         semi_sync.wait_attached();
     }
     assert_eq!(semi_sync.counters().no_tx, 0);
-    falls_back_and_returns(&server, &semi_sync, &mut daemon);
+    falls_back_and_returns(&server, &semi_sync, &ledger, &mut daemon);
     let committed = ledger.finish();
     daemon.wait_caught_up(&server);
     assert_holds(&copied_entries(&daemon.timeline_dir()), &committed, &daemon, "at the end");
@@ -181,8 +181,10 @@ fn ends_in_good_order(server_name: &str) {
 }
 
 /// With a short timeout the source goes on without binlogd, and returns to semi-sync when binlogd has caught up.
-fn falls_back_and_returns(server: &Server, semi_sync: &SemiSync, daemon: &mut Daemon) {
+fn falls_back_and_returns(server: &Server, semi_sync: &SemiSync, ledger: &Ledger, daemon: &mut Daemon) {
     semi_sync.set_timeout(Duration::from_millis(300));
+    // A wait keeps the timeout with which it began. Commits end in order, so those that began before have ended then.
+    ledger.wait_for(ledger.committed().len() + 3 * WRITERS);
     daemon.terminate();
     let mut client =
         Connection::connect(&connect_options(server, "root", "", TlsMode::Preferred)).expect("a connection");

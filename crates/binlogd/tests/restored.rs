@@ -221,6 +221,8 @@ fn every_way_in_which_a_log_can_differ_behind_the_same_beginning() {
     replaced(&[100, 200, 300], &[100, 210, 300, 400], "2-3");
     replaced(&[100, 200, 300], &[90, 80, 70, 60, 50, 40, 30, 20], "1-3");
     replaced(&[100, 200, 300], &[5_000, 5_000], "1-3");
+    // Another order, so that both logs have a boundary at our end.
+    replaced(&[100, 200, 300], &[100, 300, 200, 50], "2-3");
     // A last transaction that is not asked for again as a whole.
     replaced(&[100, 700_000], &[100, 600_000], "2");
     replaced(&[100, 700_000, 50], &[100, 600_000, 100_050], "2-3");

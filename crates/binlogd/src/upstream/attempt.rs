@@ -23,6 +23,13 @@ use crate::wire::{ConnectOptions, Connection, WireError};
 use codec::gtid::GtidState;
 use std::time::Instant;
 
+/// The first file of a new timeline.
+struct FirstFile {
+    name: String,
+    /// GTIDs of what the source wrote and has in no file any more, as far as it says so.
+    purged: GtidState,
+}
+
 /// One attempt with one host.
 pub struct Attempt<'a> {
     /// The source it belongs to.
@@ -145,30 +152,28 @@ impl Attempt<'_> {
         from: &From,
         source_lacks: &GtidState,
     ) -> Result<(), AttemptError> {
-        let mut missing = GtidState::empty(source.executed.flavour());
-        let first_file = match self.first_file(copy, source, from) {
+        let first = match self.first_file(copy, source, from) {
             Err(AttemptError::Gap { .. }) if self.upstream.config.on_gap == OnGap::Record => {
-                let held = copy.holding().map(|holding| holding.gtids).unwrap_or_default();
-                (reason, missing) = (Reason::Gap, source.purged.subtract(&held));
+                reason = Reason::Gap;
                 self.first_file(copy, source, &From::Earliest)?
             }
             other => other?,
         };
-        if missing.is_empty() {
-            let held = copy.holding().map(|holding| holding.gtids).unwrap_or_default();
-            // A history without GTIDs says nothing of what it lacks, unless something is known to be missing.
-            if reason == Reason::Gap || (reason != Reason::First && !held.is_empty()) {
-                missing = source.purged.subtract(&held);
-            }
-        }
+        let held = copy.holding().map(|holding| holding.gtids).unwrap_or_default();
+        // A history without GTIDs says nothing of what it lacks, unless something is known to be missing.
+        let missing = if reason == Reason::Gap || (reason != Reason::First && !held.is_empty()) {
+            first.purged.subtract(&held)
+        } else {
+            GtidState::empty(source.executed.flavour())
+        };
         let info = Timeline {
             began_at: jiff::Timestamp::now().to_string(),
             reason,
             server_uuid: source.uuid.clone(),
             server_version: source.version.clone(),
             server_kind: source.kind,
-            first_file,
-            gtid_before: copy.holding().map(|holding| holding.gtids.to_record()).unwrap_or_default(),
+            first_file: first.name,
+            gtid_before: held.to_record(),
             source_lacks: source_lacks.to_record(),
             missing: missing.to_record(),
             previous: String::new(), // Filled in by the copy, which knows its folders.
@@ -202,22 +207,27 @@ impl Attempt<'_> {
         Ok(())
     }
 
-    /// Name of the file that `from` means on this source.
+    /// The file that `from` means on this source.
     fn first_file(
         &self,
         copy: &HeldCopy,
         source: &SourceIdentity,
         from: &From,
-    ) -> Result<String, AttemptError> {
+    ) -> Result<FirstFile, AttemptError> {
+        let named = |name| FirstFile { name, purged: source.purged.clone() };
         match from {
-            From::File(name) => Ok(name.clone()),
-            From::Earliest => Ok(self.look(copy, source, "")?.file),
-            From::Latest => self.newest_file(),
+            From::File(name) => Ok(named(name.clone())),
+            From::Earliest => {
+                let look = self.look(copy, source, "")?;
+                let purged = look.gtids_before.unwrap_or_else(|| source.purged.clone());
+                Ok(FirstFile { name: look.file, purged })
+            }
+            From::Latest => Ok(named(self.newest_file()?)),
             From::After(set) => {
                 let (mut connection, _) = self.connect()?;
                 let request = locate_request(&mut connection, self.server_id(copy), set)?;
                 match self.look_with(connection, source, &request) {
-                    Ok(look) => Ok(look.file),
+                    Ok(look) => Ok(named(look.file)),
                     Err(AttemptError::Wire(WireError::Server {
                         code: ER_FATAL_READING_BINLOG,
                         message,

@@ -22,7 +22,8 @@ pub struct SourceIdentity {
     pub executed: GtidState,
     /// MariaDB's `@@gtid_slave_pos`, empty for MySQL: it names the newest transaction of each domain only, with all before it.
     pub applied: MariadbGtidState,
-    /// GTIDs whose logs it no longer has (`@@gtid_purged`); empty for MariaDB, which does not say.
+    /// GTIDs whose logs it no longer has (`@@gtid_purged`); empty for MariaDB, where only the beginning
+    /// of the oldest file says so.
     pub purged: GtidState,
     /// Whether it knows semi-sync, and whether that is switched on.
     pub semi_sync: SourceSemiSync,

@@ -2,10 +2,12 @@
 
 use super::identify::SourceIdentity;
 use super::negotiate::checksum_outside_files;
+use crate::log::scan;
 use crate::log::storage::ReadAt;
 use crate::wire::{Connection, WireError};
 use codec::dump_stream::{BUFFER_LEN_MIN, DumpFramer, Frame};
-use codec::event::{ChecksumAlgorithm, EventHeader, EventType, FormatDescription, Rotate};
+use codec::event::{ChecksumAlgorithm, EventHeader, EventType, FormatDescription, HEADER_LEN, Rotate};
+use codec::gtid::GtidState;
 use std::io;
 use std::ops::ControlFlow;
 use std::os::fd::AsFd;
@@ -25,6 +27,8 @@ pub struct Look {
     pub file: String,
     /// The file's format description.
     pub format: FormatDescription,
+    /// MariaDB: GTIDs of what the source wrote before this file. Nothing else tells what it purged.
+    pub gtids_before: Option<GtidState>,
 }
 
 /// How a file of the source compares with the copy's file of that name.
@@ -51,7 +55,8 @@ enum Patience {
     Silence(Duration),
 }
 
-/// Starts the dump `request` and reads until the first format description. The connection is given up afterwards.
+/// Starts the dump `request`, which does not wait, and reads the beginning of its first file. The connection is given up
+/// afterwards.
 ///
 /// # Errors
 /// The source's error as [`WireError::Server`], and everything that can happen to a connection.
@@ -62,21 +67,33 @@ pub fn look(
     timeout: Duration,
     stop: &StopSignal,
 ) -> Result<Look, WireError> {
-    let (mut file, mut found) = (None, None);
+    let (mut file, mut found, mut gtids_before) = (None, None, None);
     let checksum = checksum_outside_files(source);
-    let mut visit = |frame: Frame<'_>| match frame {
-        Frame::Event { bytes, .. } => {
+    let mut visit = |frame: Frame<'_>| match (&found, frame) {
+        (None, Frame::Event { bytes, .. }) => {
             found = event(bytes, checksum, &mut file).map_err(protocol)?;
-            Ok(if found.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+            let is_enough = found.as_ref().is_some_and(|format| !format.is_mariadb());
+            Ok(if is_enough { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
         }
-        Frame::SourceError(error) => Err((*error).into()),
-        Frame::Part { .. } | Frame::EmptyPacket | Frame::End => {
+        (None, Frame::SourceError(error)) => Err((*error).into()),
+        (None, Frame::Part { .. } | Frame::EmptyPacket | Frame::End) => {
             Err(protocol("the dump has no beginning".to_owned()))
         }
+        (Some(format), Frame::Event { bytes, .. }) if EventType(bytes[4]) == EventType::MARIADB_GTID_LIST => {
+            let body = bytes.get(HEADER_LEN..bytes.len() - format.checksum.len()).unwrap_or_default();
+            gtids_before = scan::gtids_before(EventType::MARIADB_GTID_LIST, body).ok();
+            Ok(ControlFlow::Break(()))
+        }
+        (Some(_), Frame::Event { bytes, .. })
+            if EventType(bytes[4]) == EventType::MARIADB_START_ENCRYPTION =>
+        {
+            Ok(ControlFlow::Continue(()))
+        }
+        (Some(_), _) => Ok(ControlFlow::Break(())),
     };
     walk(connection, request, BUFFER_LEN_MIN, Patience::InAll(timeout), stop, &mut visit)?;
     match (file, found) {
-        (Some(file), Some(format)) => Ok(Look { file, format }),
+        (Some(file), Some(format)) => Ok(Look { file, format, gtids_before }),
         _ => Err(protocol("no ROTATE event came first".to_owned())),
     }
 }
