@@ -195,6 +195,40 @@ fn the_journal_works_without_direct_output() {
     assert_complete(&server, &semi_sync, &daemon, ledger);
 }
 
+/// A disk that promises more than it has fails late: writes succeed, and the sync does not. The system then takes the bytes
+/// in its page cache for written, so that a second sync succeeds without them, and reads show what the disk does not have.
+#[test]
+fn what_a_failed_sync_has_lost_is_not_taken_for_durable() {
+    let Some(volume) = Volume::mount(Kind::Thin, VOLUME_BYTES) else { return };
+    let server = Server::start("mysql-9.7", &[]);
+    ledger::create_table(&server);
+    let semi_sync = SemiSync::enable(&server, TIMEOUT);
+    let mut daemon = Daemon::start_in(&volume.path().join("data"), &url(&server), &FLAGS);
+    semi_sync.wait_attached();
+    let ledger = Ledger::start(&server, WRITERS);
+    ledger.wait_progress(&ledger.committed());
+    volume.fill_but(LEFT_BYTES);
+    daemon.wait_until(|_| told(&daemon, "cannot sync ") > 0, PATIENCE);
+    // The kernel's word for it is ENOSPC or EIO, as the device says.
+    daemon.wait_until(|source| source["state"] != "receiving", PATIENCE);
+    let committed = ledger.wait_standstill(STANDSTILL);
+    daemon.kill();
+    // What is read now comes from the disk.
+    volume.mount_again();
+    entries_left(&daemon.timeline_dir()).assert_holds(&committed, &daemon, "on the disk");
+
+    volume.make_space();
+    daemon.restart(&FLAGS);
+    ledger.wait_progress(&committed);
+    let committed = ledger.finish();
+    daemon.wait_caught_up(&server);
+    assert_identical(&server, &daemon, AfterCrash::Identical);
+    assert_eq!(semi_sync.counters().no_tx, 0);
+    daemon.terminate();
+    volume.mount_again();
+    copied_entries(&daemon.timeline_dir()).assert_holds(&committed, &daemon, "on the disk at the end");
+}
+
 /// An error of the device makes ext4 refuse every write. That needs a check of the file system, so an operator; until
 /// then binlogd stays, says so, and acknowledges nothing.
 #[test]

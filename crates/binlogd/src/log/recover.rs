@@ -73,6 +73,12 @@ pub fn recover(storage: &dyn Storage, folder: &Path, tail: Tail) -> io::Result<R
     };
     let path = folder.join(name);
     let file = storage.open(&path)?;
+    // What is in the page cache only must be durable: the boundary is about to be called so. And what is walked must be what
+    // the disk has: after a sync that failed the page cache may hold bytes that no later sync writes.
+    file.sync_data()?;
+    file.forget_cached();
+    // A process may have ended between giving a name and syncing the folder.
+    storage.sync_dir(folder)?;
     let len = file.size()?;
     let scan = scan_file(&*file, u64::MAX, |_| {})?;
     if scan.boundary < len {
@@ -82,9 +88,8 @@ pub fn recover(storage: &dyn Storage, folder: &Path, tail: Tail) -> io::Result<R
         // A crash between making the file and writing its magic.
         file.truncate(0)?;
         file.write_all_at(&mut [IoSlice::new(&codec::event::BINLOG_MAGIC)], 0)?;
+        file.sync_data()?;
     }
-    // What was only in the page cache before must be durable now: the boundary is about to be called durable.
-    file.sync_data()?;
     let gtids = match &scan.gtids_before {
         Some(_) => scan.gtids.clone(),
         None => gtids_of_earlier_files(storage, folder, &files)?.unwrap_or_else(|| scan.gtids.clone()),
@@ -110,9 +115,6 @@ fn agree_on_files(
     let files = files_in_order(folder, &listed, remarks)?;
     if files != listed {
         index::write(storage, folder, &files)?;
-    } else {
-        // Who wrote the index may have ended, or failed, before the sync that makes its names durable.
-        storage.sync_dir(folder)?;
     }
     Ok(files)
 }

@@ -71,6 +71,10 @@ pub trait StorageFile: Send + Sync + Debug + ReadAt {
     /// having written them.
     fn sync_data(&self) -> io::Result<()>;
 
+    /// Lets the next reads come from the disk, not from the page cache, for everything that was synced before. A sync that
+    /// failed leaves pages in the cache that can be read, that no later sync writes, and that the disk does not have.
+    fn forget_cached(&self) {}
+
     /// False when the file is not the one that has the name `path` any more: somebody removed, moved or replaced it.
     ///
     /// # Errors
@@ -164,6 +168,11 @@ impl StorageFile for File {
 
     fn sync_data(&self) -> io::Result<()> {
         File::sync_data(self)
+    }
+
+    fn forget_cached(&self) {
+        // Some file systems have no cache to forget, and one that refuses leaves things as they were.
+        let _ = rustix::fs::fadvise(self, 0, None, Advice::DontNeed);
     }
 
     fn stands_at(&self, path: &Path) -> io::Result<bool> {

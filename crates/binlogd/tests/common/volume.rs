@@ -18,7 +18,16 @@ pub enum Kind {
     Ramfs,
     /// In a file, by way of a loop device.
     Ext4,
+    /// As a disk that promises more than it has: ext4 without a journal of its own, in a file with holes on a tmpfs. When
+    /// that is full, writes into new places fail when they are synced.
+    Thin,
 }
+
+/// Bytes at the beginning of a [`Kind::Thin`] that it does have: there ext4 keeps its own data.
+const THIN_METADATA_BYTES: u64 = 4 << 20;
+
+/// Bytes that a tmpfs gives or refuses at once.
+const PAGE_BYTES: u64 = 4096;
 
 /// A mounted file system, unmounted and removed when dropped: declare it before the daemon that uses it.
 pub struct Volume {
@@ -53,9 +62,10 @@ impl Volume {
 
     /// Takes all space but `left` bytes, until [`Volume::make_space`].
     pub fn fill_but(&self, left: u64) {
-        let space = rustix::fs::statvfs(self.path()).expect("a mounted file system");
+        let ballast = self.ballast();
+        let space = rustix::fs::statvfs(ballast.parent().expect("a folder")).expect("a mounted file system");
         let free = space.f_bavail * space.f_frsize;
-        let ballast = std::fs::File::create(self.ballast()).expect("a file");
+        let ballast = std::fs::File::create(ballast).expect("a file");
         let length = free.checked_sub(left).expect("there is more space than that");
         rustix::fs::fallocate(&ballast, FallocateFlags::empty(), 0, length).expect("space");
     }
@@ -72,20 +82,35 @@ impl Volume {
         run(command.args(["-o", "remount,abort"]).arg(self.path())).expect("a mounted ext4");
     }
 
-    /// Unmounts it, which nobody may be using, and mounts it again.
+    /// Unmounts it, which nobody may be using, and mounts it again. What was in the page cache only, and could not be
+    /// written, is lost by that.
     pub fn mount_again(&self) {
         run(Command::new("umount").arg(self.path())).expect("nobody uses it");
         self.attach().expect("what could be mounted before");
     }
 
     fn make(&self) -> Result<(), String> {
-        if self.kind != Kind::Ext4 {
-            return Ok(());
-        }
-        let image = std::fs::File::create(self.image()).and_then(|file| file.set_len(self.size));
-        image.map_err(|error| error.to_string())?;
+        let mut format = Command::new("mkfs.ext4");
         // -m 0: none of it is kept for root.
-        run(Command::new("mkfs.ext4").args(["-q", "-F", "-m", "0"]).arg(self.image()))
+        format.args(["-q", "-F", "-m", "0"]);
+        match self.kind {
+            Kind::Tmpfs | Kind::Ramfs => return Ok(()),
+            Kind::Ext4 => {}
+            Kind::Thin => {
+                std::fs::create_dir(self.beneath()).map_err(|error| error.to_string())?;
+                let size = format!("size={}", self.size);
+                run(Command::new("mount").args(["-t", "tmpfs", "-o", &size, "tmpfs"]).arg(self.beneath()))?;
+                format.args(["-N", "128", "-O", "^has_journal", "-b", &PAGE_BYTES.to_string()]);
+            }
+        }
+        let image = std::fs::File::create(self.image()).map_err(|error| error.to_string())?;
+        image.set_len(self.size).map_err(|error| error.to_string())?;
+        run(format.arg(self.image()))?;
+        if self.kind == Kind::Thin {
+            let has = rustix::fs::fallocate(image, FallocateFlags::KEEP_SIZE, 0, THIN_METADATA_BYTES);
+            has.map_err(|error| error.to_string())?;
+        }
+        Ok(())
     }
 
     fn attach(&self) -> Result<(), String> {
@@ -94,16 +119,38 @@ impl Volume {
             Kind::Tmpfs => command.args(["-t", "tmpfs", "-o", &format!("size={}", self.size), "tmpfs"]),
             Kind::Ramfs => command.args(["-t", "ramfs", "ramfs"]),
             Kind::Ext4 => command.args(["-o", "loop"]).arg(self.image()),
+            // A refused write must not split an extent: the block with the parts would have no place either.
+            Kind::Thin => command.args(["-o", "loop,dioread_lock"]).arg(self.image()),
         };
-        run(command.arg(self.path()))
+        run(command.arg(self.path()))?;
+        if self.kind == Kind::Thin { self.make_requests_small() } else { Ok(()) }
     }
 
+    /// A loop device takes a request of which only a part was written for done. One of a single page is written or not.
+    fn make_requests_small(&self) -> Result<(), String> {
+        let mut find = Command::new("findmnt");
+        let found = find.args(["-n", "-o", "SOURCE"]).arg(self.path()).output();
+        let device = found.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
+        let device = device.map_err(|error| format!("{find:?}: {error}"))?;
+        let name = device.strip_prefix("/dev/").ok_or_else(|| format!("{device:?} is no device"))?;
+        let limit = format!("/sys/block/{name}/queue/max_sectors_kb");
+        std::fs::write(&limit, (PAGE_BYTES / 1024).to_string()).map_err(|error| format!("{limit}: {error}"))
+    }
+
+    /// Takes the space, of [`Kind::Thin`] that which it only promises.
     fn ballast(&self) -> PathBuf {
-        self.path().join("ballast")
+        let folder = if self.kind == Kind::Thin { self.beneath() } else { self.path() };
+        folder.join("ballast")
     }
 
     fn image(&self) -> PathBuf {
-        self.folder.path().join("image")
+        let folder = if self.kind == Kind::Thin { self.beneath() } else { self.folder.path().to_owned() };
+        folder.join("image")
+    }
+
+    /// Where a [`Kind::Thin`] has its image.
+    fn beneath(&self) -> PathBuf {
+        self.folder.path().join("beneath")
     }
 }
 
@@ -111,6 +158,9 @@ impl Drop for Volume {
     fn drop(&mut self) {
         // Lazily: after a failed test somebody may still have a file open.
         let _ = Command::new("umount").arg("--lazy").arg(self.path()).output();
+        if self.kind == Kind::Thin {
+            let _ = Command::new("umount").arg("--lazy").arg(self.beneath()).output();
+        }
     }
 }
 
