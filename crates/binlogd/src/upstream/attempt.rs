@@ -11,6 +11,7 @@ use super::negotiate::{Introduction, checksum_outside_files, dump_request, locat
 use super::plan::{From, Plan, plan};
 use super::receive::{ReceiveOptions, SessionError, receive};
 use super::refusal::Refusal;
+use super::stop::ShutsDown;
 use crate::config::{HostPort, OnGap};
 use crate::log::Position;
 use crate::log::timeline::{Reason, ServerKind, Timeline};
@@ -19,6 +20,7 @@ use crate::status::{GtidRungs, Ladder, LogPosition, SemiSyncStatus, SourceMonito
 use crate::wire::{ConnectOptions, Connection, WireError};
 use codec::gtid::GtidState;
 use codec::packet::ErrPacket;
+use std::os::fd::AsFd;
 
 /// `ER_MASTER_FATAL_ERROR_READING_BINLOG` / `ER_SOURCE_FATAL_ERROR_READING_BINLOG`: the source cannot or will not dump.
 /// One number for a dozen causes that only its text tells apart (`sql/rpl_binlog_sender.cc`, MariaDB `sql/sql_repl.cc`).
@@ -85,7 +87,10 @@ impl Attempt<'_> {
             heartbeat_period: config.heartbeat_period,
             semi_sync: config.semi_sync,
         };
-        introduction.make(&mut connection, source).map_err(|error| self.with_privilege(error))?;
+        {
+            let _shut_down = self.ended_by_stop(&connection)?;
+            introduction.make(&mut connection, source).map_err(|error| self.with_privilege(error))?;
+        }
         let offered = introduction.offers_semi_sync(source);
         let (request, requested) = dump_request(server_id, &at.file, at.offset);
         let stream = connection.start_dump(&request)?;
@@ -331,18 +336,35 @@ impl Attempt<'_> {
         }
     }
 
+    /// Connects and asks who answers. A request to stop ends each wait in it.
     fn connect(&self) -> Result<(Connection, SourceIdentity), WireError> {
         let config = &self.upstream.config;
-        let mut connection = Connection::connect(&ConnectOptions {
+        let options = ConnectOptions {
             host: self.host.host.clone(),
             port: self.host.port,
             user: config.user.clone(),
             password: config.password.clone(),
             connect_timeout: config.connect_timeout,
             tls: config.tls.clone(),
+        };
+        let stop = &self.upstream.stop;
+        let mut shut_down = None;
+        let mut connection = Connection::connect_with(&options, &mut |socket| {
+            // Not in one assignment: the end of an earlier one would forget the newer socket too. Without descriptors left
+            // the stop waits until the connection's own time is over.
+            drop(shut_down.take());
+            shut_down = stop.shuts_down(socket).ok();
         })?;
         let source = SourceIdentity::ask(&mut connection)?;
         Ok((connection, source))
+    }
+
+    /// As long as the answer is held, a request to stop ends a wait for the source: one that answers slowly must not hold
+    /// up the end of the process.
+    fn ended_by_stop(&self, connection: &Connection) -> Result<ShutsDown<'_>, WireError> {
+        let stop = &self.upstream.stop;
+        stop.shuts_down(connection.as_fd())
+            .map_err(|reason| WireError::Io { during: "preparing to question the source", reason })
     }
 
     fn server_id(&self, copy: &HeldCopy) -> u32 {

@@ -4,6 +4,7 @@ use super::copy::CopyError;
 use super::receive::SessionError;
 use crate::log::writer::LogError;
 use crate::wire::WireError;
+use std::time::Duration;
 use thiserror::Error;
 
 /// Why an attempt ended.
@@ -82,6 +83,16 @@ impl AttemptError {
         }
     }
 
+    /// For how much of an attempt that took `elapsed` the source was there. Waiting in vain, for a connection or for the
+    /// next event, is no success that would make the next pause a short one.
+    pub fn source_was_there(&self, elapsed: Duration) -> Duration {
+        match self {
+            AttemptError::Wire(_) => Duration::ZERO,
+            AttemptError::Session(SessionError::Silent(timeout)) => elapsed.saturating_sub(*timeout),
+            _ => elapsed,
+        }
+    }
+
     /// True when the host could not be reached or refused us, so that another one of the list may be the source now.
     pub fn is_unreachable(&self) -> bool {
         matches!(self, AttemptError::Wire(_))
@@ -99,5 +110,20 @@ impl AttemptError {
             AttemptError::Session(SessionError::Log(_)) | AttemptError::Copy(_) => true,
             _ => false,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waiting_in_vain_is_no_success() {
+        const LONG: Duration = Duration::from_secs(60);
+        let timeout = WireError::Timeout { during: "connecting", after: LONG };
+        assert_eq!(AttemptError::from(timeout).source_was_there(LONG), Duration::ZERO);
+        let silent = AttemptError::from(SessionError::Silent(Duration::from_secs(55)));
+        assert_eq!(silent.source_was_there(LONG), Duration::from_secs(5));
+        assert_eq!(AttemptError::from(SessionError::Closed).source_was_there(LONG), LONG);
     }
 }

@@ -96,7 +96,7 @@ impl Upstream {
             if self.stop.is_requested() {
                 break;
             }
-            backoff.session_lasted(began.elapsed());
+            backoff.session_lasted(error.source_was_there(began.elapsed()));
             if !self.recover_from(&error, &mut copy, &mut backoff, host) {
                 return;
             }
