@@ -4,6 +4,7 @@
 pub mod compare;
 pub mod daemon;
 pub mod ledger;
+pub mod proxy;
 pub mod semi_sync;
 pub mod strace;
 pub mod tap;
