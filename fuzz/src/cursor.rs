@@ -117,9 +117,6 @@ impl Session {
         }
         let before = (self.cursor.position(), self.cursor.boundary(), self.cursor.is_at_boundary());
         let format = self.cursor.format().cloned();
-        // A set that is larger than the receive buffer is not decoded on arrival, so the walk may refuse it. No script
-        // can make one that large.
-        let in_parts = in_parts && !matches!(event[4], code::PREVIOUS_GTIDS | code::MARIADB_GTID_LIST);
         let admission = if in_parts { self.admit_parts(&header, event) } else { self.cursor.admit(event) };
         let after = (self.cursor.position(), self.cursor.boundary(), self.cursor.is_at_boundary());
         assert!(

@@ -15,7 +15,6 @@
 
 mod common;
 
-use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use binlogd::log::journal::{JOURNAL_FILE, Journal};
@@ -43,18 +42,6 @@ fn rounds() -> u64 {
     std::env::var("BINLOGD_KILL_ROUNDS")
         .ok()
         .map_or(5, |text| text.parse().expect("BINLOGD_KILL_ROUNDS is a number"))
-}
-
-/// Everything in the ledger must be in the copy.
-#[track_caller]
-fn assert_holds(copied: &CopiedEntries, committed: &BTreeSet<u64>, daemon: &Daemon, when: &str) {
-    let missing: Vec<_> = committed.difference(&copied.ids).collect();
-    assert!(
-        missing.is_empty(),
-        "{when}: LOST, acknowledged but not in the copy: {missing:?}\n{}",
-        daemon.log()
-    );
-    assert!(copied.twice.is_empty(), "{when}: more than once in the copy: {:?}", copied.twice);
 }
 
 /// What the killed binlogd left: its binary logs, and what only the journal holds. Nothing of it is touched.
@@ -95,15 +82,15 @@ fn survives_kills(server_name: &str, seed: u64, rounds: u64) {
             committed.len(),
             copied.ids.len()
         );
-        assert_holds(&copied, &committed, &daemon, "after the kill");
+        copied.assert_holds(&committed, &daemon, "after the kill");
         daemon.restart(&FLAGS);
-        assert_holds(&copied_entries(&daemon.timeline_dir()), &committed, &daemon, "after the restart");
+        copied_entries(&daemon.timeline_dir()).assert_holds(&committed, &daemon, "after the restart");
     }
     std::thread::sleep(UPTIME_MAX);
     let committed = ledger.finish();
     daemon.wait_caught_up(&server);
     assert!(committed.len() as u64 > rounds, "the load made no progress: {committed:?}");
-    assert_holds(&copied_entries(&daemon.timeline_dir()), &committed, &daemon, "at the end");
+    copied_entries(&daemon.timeline_dir()).assert_holds(&committed, &daemon, "at the end");
     assert_identical(&server, &daemon, AfterCrash::Identical);
     assert_eq!(daemon.timeline_dirs().len(), 1, "a kill of binlogd begins no timeline");
     assert_eq!(semi_sync.counters().no_tx, 0, "commits that went without acknowledgement prove nothing");
@@ -130,7 +117,7 @@ fn a_lost_entry_would_be_noticed() {
     let committed = ledger.finish();
     daemon.wait_caught_up(&server);
     let whole = copied_entries(&daemon.timeline_dir());
-    assert_holds(&whole, &committed, &daemon, "of the whole file");
+    whole.assert_holds(&committed, &daemon, "of the whole file");
     let live = daemon.timeline_dir().join("mysql-bin.000001");
     std::fs::File::options()
         .write(true)
@@ -162,7 +149,7 @@ fn ends_in_good_order(server_name: &str) {
         std::thread::sleep(ANSWERS_ARRIVE_MAX);
         let committed = ledger.committed();
         let copied = copied_entries(&daemon.timeline_dir());
-        assert_holds(&copied, &committed, &daemon, "after SIGTERM");
+        copied.assert_holds(&committed, &daemon, "after SIGTERM");
         let live = copied.live.expect("a file");
         assert_eq!((live.boundary, live.damage), (copied.live_len, None), "the copy ends at a boundary");
         // The source waits, as its long timeout says.
@@ -175,7 +162,7 @@ fn ends_in_good_order(server_name: &str) {
     falls_back_and_returns(&server, &semi_sync, &ledger, &mut daemon);
     let committed = ledger.finish();
     daemon.wait_caught_up(&server);
-    assert_holds(&copied_entries(&daemon.timeline_dir()), &committed, &daemon, "at the end");
+    copied_entries(&daemon.timeline_dir()).assert_holds(&committed, &daemon, "at the end");
     assert_identical(&server, &daemon, AfterCrash::Identical);
     assert_eq!(torn_files(&daemon), [""; 0], "SIGTERM leaves no torn tail");
 }

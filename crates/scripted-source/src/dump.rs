@@ -61,10 +61,15 @@ pub struct Dump {
 }
 
 /// How a fault ends a dump.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 enum Ending {
     Close,
     Silence,
+    /// See [`FaultKind::Flood`].
+    Flood {
+        payloads: Vec<Vec<u8>>,
+        packets: usize,
+    },
 }
 
 impl Dump {
@@ -218,9 +223,10 @@ impl Dump {
             while self.stage()? || !self.staged.is_empty() {
                 self.send()?;
             }
-            match self.ending {
+            match self.ending.take() {
                 Some(Ending::Close) => return Ok(()),
                 Some(Ending::Silence) => return self.wait_for_close(),
+                Some(Ending::Flood { payloads, packets }) => return self.flood(&payloads, packets),
                 None => {}
             }
             let Some(_) = self.number else {
@@ -325,7 +331,26 @@ impl Dump {
                 self.ending = Some(Ending::Close);
             }
             FaultKind::Silence => self.ending = Some(Ending::Silence),
+            FaultKind::Raw(bytes) => {
+                self.staged.extend_from_slice(&bytes);
+                self.ending = Some(Ending::Close);
+            }
+            FaultKind::Flood { payloads, packets } => self.ending = Some(Ending::Flood { payloads, packets }),
         }
+    }
+
+    fn flood(&mut self, payloads: &[Vec<u8>], packets: usize) -> io::Result<()> {
+        let Some(last) = payloads.last() else { return Ok(()) };
+        for payload in payloads.iter().chain(std::iter::repeat(last)).take(packets) {
+            let [a, b, c, ..] = (payload.len() as u32).to_le_bytes();
+            self.staged.extend_from_slice(&[a, b, c, self.sequence]);
+            self.staged.extend_from_slice(payload);
+            self.sequence = self.sequence.wrapping_add(1);
+            if self.staged.len() >= STAGED_BYTES_MAX {
+                self.send()?;
+            }
+        }
+        self.send()
     }
 
     fn stage_error(&mut self, code: u16, message: &str) {

@@ -111,17 +111,21 @@ pub fn gtid(
 
 /// The transaction's length as a length-encoded integer that counts itself too.
 fn transaction_length(without_itself: u64) -> Vec<u8> {
-    let encoded = |value: u64| match value {
+    [1, 3, 4, 9]
+        .into_iter()
+        .map(|width| (width, length_encoded(without_itself + width as u64)))
+        .find_map(|(width, bytes)| (bytes.len() == width).then_some(bytes))
+        .unwrap_or_else(|| length_encoded(without_itself))
+}
+
+/// A length-encoded integer.
+fn length_encoded(value: u64) -> Vec<u8> {
+    match value {
         0..251 => vec![value as u8],
         251..0x1_0000 => [&[252], &value.to_le_bytes()[..2]].concat(),
         0x1_0000..0x100_0000 => [&[253], &value.to_le_bytes()[..3]].concat(),
         _ => [&[254], &value.to_le_bytes()[..]].concat(),
-    };
-    [1, 3, 4, 9]
-        .into_iter()
-        .map(|width| (width, encoded(without_itself + width as u64)))
-        .find_map(|(width, bytes)| (bytes.len() == width).then_some(bytes))
-        .unwrap_or_else(|| encoded(without_itself))
+    }
 }
 
 /// QUERY without status variables, in the schema `bench`.
@@ -164,6 +168,29 @@ pub fn write_rows(id: u64, payload_len: usize) -> Vec<u8> {
 /// XID: the commit of a transaction.
 pub fn xid(number: u64) -> Vec<u8> {
     number.to_le_bytes().to_vec()
+}
+
+/// TRANSACTION_PAYLOAD: fields of type, length, value, all length-encoded integers, then the payload
+/// (`Transaction_payload_event` in libs/mysql/binlog/event/control_events.h).
+pub fn transaction_payload(compressed: &[u8], uncompressed_len: u64) -> Vec<u8> {
+    const END_OF_FIELDS: u8 = 0;
+    const PAYLOAD_SIZE: u8 = 1;
+    const COMPRESSION_TYPE: u8 = 2;
+    const UNCOMPRESSED_SIZE: u8 = 3;
+    const ZSTD: u64 = 0;
+    let mut body = Vec::with_capacity(compressed.len() + 32);
+    for (field, value) in [
+        (PAYLOAD_SIZE, compressed.len() as u64),
+        (COMPRESSION_TYPE, ZSTD),
+        (UNCOMPRESSED_SIZE, uncompressed_len),
+    ] {
+        let value = length_encoded(value);
+        body.extend_from_slice(&[field, value.len() as u8]);
+        body.extend_from_slice(&value);
+    }
+    body.push(END_OF_FIELDS);
+    body.extend_from_slice(compressed);
+    body
 }
 
 /// HEARTBEAT in its newer form (`Heartbeat_event_v2`): fields of type, length, value.

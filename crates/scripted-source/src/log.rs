@@ -158,6 +158,13 @@ impl SourceLog {
         self.append_transaction(&[(EventType::QUERY, event::query(statement))]);
     }
 
+    /// A compressed transaction: GTID and TRANSACTION_PAYLOAD. It is the caller's to say what `compressed` holds and how
+    /// long it claims to be when it is not.
+    pub fn compressed_transaction(&mut self, compressed: &[u8], uncompressed_len: u64) {
+        let body = event::transaction_payload(compressed, uncompressed_len);
+        self.append_transaction(&[(EventType::TRANSACTION_PAYLOAD, body)]);
+    }
+
     /// A flush group of `count` transactions; an acknowledgement is wanted at its end, as MySQL does it.
     pub fn group(&mut self, count: usize, payload_len: usize) {
         for _ in 0..count {

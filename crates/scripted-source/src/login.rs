@@ -158,6 +158,9 @@ fn answer(sql: &str, shared: &Shared) -> Vec<u8> {
 }
 
 fn variable(name: &str, shared: &Shared) -> Option<String> {
+    if let Some(value) = shared.variables.get(name) {
+        return Some(value.clone());
+    }
     let log = shared.log();
     let options = log.options();
     let on = |on: bool| Some(if on { "ON" } else { "OFF" }.to_owned());
@@ -206,13 +209,18 @@ fn rows(columns: &[String], rows: &[Vec<String>]) -> Vec<u8> {
     out
 }
 
-/// A length-encoded string of less than 64 KiB.
+/// A length-encoded string of less than 16 MiB.
 fn append_text(out: &mut Vec<u8>, text: &str) {
-    if text.len() < 251 {
-        out.push(text.len() as u8);
-    } else {
-        out.push(252);
-        out.extend_from_slice(&(text.len() as u16).to_le_bytes());
+    match text.len() {
+        length @ 0..251 => out.push(length as u8),
+        length @ 251..0x1_0000 => {
+            out.push(252);
+            out.extend_from_slice(&(length as u16).to_le_bytes());
+        }
+        length => {
+            out.push(253);
+            out.extend_from_slice(&(length as u32).to_le_bytes()[..3]);
+        }
     }
     out.extend_from_slice(text.as_bytes());
 }

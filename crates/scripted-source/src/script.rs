@@ -2,6 +2,7 @@
 
 use crate::dump::Dump;
 use crate::log::SourceLog;
+use std::collections::HashMap;
 use std::fmt;
 use std::io;
 
@@ -28,6 +29,8 @@ pub struct Script {
     pub semi_sync: SemiSync,
     /// What goes wrong on the wire. The log itself stays right.
     pub faults: Vec<Fault>,
+    /// Values of variables by name, where they shall not be the log's own.
+    pub variables: HashMap<String, String>,
     /// Takes over the first dump that has been sent all that was there.
     pub load: Option<Box<dyn Load>>,
 }
@@ -92,6 +95,16 @@ pub enum FaultKind {
     Error(u16, String),
     /// Nothing more is sent, not even heartbeats, and the connection stays open.
     Silence,
+    /// These bytes, which need not be packets, come in its place; then the connection is closed.
+    Raw(Vec<u8>),
+    /// These payloads come in its place, each in a packet of its own with the right number, the last one again and again
+    /// until `packets` were sent; then the connection is closed. None may be longer than a packet holds.
+    Flood {
+        /// What the packets hold.
+        payloads: Vec<Vec<u8>>,
+        /// How many packets.
+        packets: usize,
+    },
 }
 
 /// What a benchmark does with a dump: it appends, sends and waits for acknowledgements on the dump's own thread, so that

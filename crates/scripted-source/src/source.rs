@@ -4,6 +4,7 @@ use crate::dump::{Acknowledgement, Dump};
 use crate::log::{Place, SourceLog};
 use crate::login;
 use crate::script::{Fault, FaultKind, Load, Script, SemiSync};
+use std::collections::HashMap;
 use std::io;
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -133,6 +134,8 @@ pub(crate) struct Shared {
     state: Mutex<State>,
     state_changed: Condvar,
     pub(crate) semi_sync: SemiSync,
+    /// In the place of the log's own.
+    pub(crate) variables: HashMap<String, String>,
     /// Counts the logs that were put in place.
     pub(crate) epoch: AtomicU64,
     stopped: AtomicBool,
@@ -165,6 +168,7 @@ impl Shared {
             state: Mutex::new(State { faults: script.faults, load: script.load, ..State::default() }),
             state_changed: Condvar::new(),
             semi_sync: script.semi_sync,
+            variables: script.variables,
             epoch: AtomicU64::new(0),
             stopped: AtomicBool::new(false),
         }

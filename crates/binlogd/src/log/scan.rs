@@ -290,8 +290,8 @@ impl Walk<'_> {
     }
 }
 
-/// The events that must be read whole, however long they are.
-fn states_gtids(event_type: EventType) -> bool {
+/// The events that must be read whole, up to a limit of their own; see [`check_length`].
+pub fn states_gtids(event_type: EventType) -> bool {
     matches!(event_type, EventType::PREVIOUS_GTIDS | EventType::MARIADB_GTID_LIST)
 }
 
@@ -363,6 +363,14 @@ pub fn check_body(event_type: EventType, event: &[u8]) -> Result<(), EventError>
         }
         _ => Ok(()),
     }
+}
+
+/// Checks that an event of `len` bytes, without its checksum, can be read as far as its type needs it.
+///
+/// # Errors
+/// When it states GTIDs and is too long to be read whole.
+pub fn check_length(event_type: EventType, len: usize) -> Result<(), EventError> {
+    if states_gtids(event_type) && len > GTID_STATE_BYTES_MAX { Err(GTIDS_TOO_LONG) } else { Ok(()) }
 }
 
 /// The GTID state that a file begins with, from the body of its PREVIOUS_GTIDS or GTID_LIST event.

@@ -15,12 +15,14 @@ use super::negotiate::{
 };
 use super::plan::{From, Plan, plan};
 use super::receive::{ReceiveOptions, SessionError, receive};
+use super::stop::ShutsDown;
 use crate::config::{HostPort, OnGap};
 use crate::log::Position;
 use crate::log::timeline::{Reason, ServerKind, Timeline};
 use crate::status::{GtidRungs, Ladder, LogPosition, SemiSyncStatus, SourceMonitor, SourceState};
 use crate::wire::{ConnectOptions, Connection, WireError};
 use codec::gtid::GtidState;
+use std::os::fd::AsFd;
 use std::time::Instant;
 
 /// The first file of a new timeline.
@@ -107,7 +109,10 @@ impl Attempt<'_> {
             heartbeat_period: config.heartbeat_period,
             semi_sync: config.semi_sync,
         };
-        introduction.make(&mut connection, source).map_err(|error| self.with_privilege(error))?;
+        {
+            let _shut_down = self.ended_by_stop(&connection)?;
+            introduction.make(&mut connection, source).map_err(|error| self.with_privilege(error))?;
+        }
         let offered = introduction.offers_semi_sync(source);
         let timeline = copy.timeline_mut().expect("a session has a timeline");
         let tail = timeline.tail().map_err(SessionError::from)?;
@@ -303,18 +308,35 @@ impl Attempt<'_> {
         Ok(compare(connection, source, &request, ours, silence, &self.upstream.stop)?)
     }
 
+    /// Connects and asks who answers. A request to stop ends each wait in it.
     fn connect(&self) -> Result<(Connection, SourceIdentity), WireError> {
         let config = &self.upstream.config;
-        let mut connection = Connection::connect(&ConnectOptions {
+        let options = ConnectOptions {
             host: self.host.host.clone(),
             port: self.host.port,
             user: config.user.clone(),
             password: config.password.clone(),
             connect_timeout: config.connect_timeout,
             tls: config.tls.clone(),
+        };
+        let stop = &self.upstream.stop;
+        let mut shut_down = None;
+        let mut connection = Connection::connect_with(&options, &mut |socket| {
+            // Not in one assignment: the end of an earlier one would forget the newer socket too. Without descriptors left
+            // the stop waits until the connection's own time is over.
+            drop(shut_down.take());
+            shut_down = stop.shuts_down(socket).ok();
         })?;
         let source = SourceIdentity::ask(&mut connection)?;
         Ok((connection, source))
+    }
+
+    /// As long as the answer is held, a request to stop ends a wait for the source: one that answers slowly must not hold
+    /// up the end of the process.
+    fn ended_by_stop(&self, connection: &Connection) -> Result<ShutsDown<'_>, WireError> {
+        let stop = &self.upstream.stop;
+        stop.shuts_down(connection.as_fd())
+            .map_err(|reason| WireError::Io { during: "preparing to question the source", reason })
     }
 
     fn server_id(&self, copy: &HeldCopy) -> u32 {

@@ -96,6 +96,16 @@ impl AttemptError {
         }
     }
 
+    /// For how much of an attempt that took `elapsed` the source was there. Waiting in vain, for a connection or for the
+    /// next event, is no success that would make the next pause a short one.
+    pub fn source_was_there(&self, elapsed: Duration) -> Duration {
+        match self {
+            AttemptError::Wire(_) => Duration::ZERO,
+            AttemptError::Session(SessionError::Silent(timeout)) => elapsed.saturating_sub(*timeout),
+            _ => elapsed,
+        }
+    }
+
     /// True when the host could not be reached, refused us or cannot be the source, so that another one of the list may be
     /// the source now.
     pub fn is_of_host(&self) -> bool {
@@ -130,5 +140,20 @@ impl AttemptError {
             AttemptError::Session(SessionError::Log(_)) | AttemptError::Copy(_) => true,
             _ => false,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waiting_in_vain_is_no_success() {
+        const LONG: Duration = Duration::from_secs(60);
+        let timeout = WireError::Timeout { during: "connecting", after: LONG };
+        assert_eq!(AttemptError::from(timeout).source_was_there(LONG), Duration::ZERO);
+        let silent = AttemptError::from(SessionError::Silent(Duration::from_secs(55)));
+        assert_eq!(silent.source_was_there(LONG), Duration::from_secs(5));
+        assert_eq!(AttemptError::from(SessionError::Closed).source_was_there(LONG), LONG);
     }
 }

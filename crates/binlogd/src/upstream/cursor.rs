@@ -6,7 +6,7 @@
 
 use super::refusal::{OtherFile, OtherHistory, PeerError, Refusal};
 use crate::log::Position;
-use crate::log::scan::{check_body, tail_start};
+use crate::log::scan::{check_body, check_length, tail_start};
 use codec::event::boundary::{BoundaryTracker, Step};
 use codec::event::{
     ChecksumAlgorithm, EventError, EventHeader, EventType, FormatDescription, Heartbeat, Rotate,
@@ -153,21 +153,27 @@ impl Cursor {
         }
         let checksum = StreamChecksum::new(self.checksum, header.event_size)
             .map_err(|error| self.unsound(header.event_type, error))?;
+        check_length(header.event_type, (header.event_size as usize).saturating_sub(self.checksum.len()))
+            .map_err(|error| self.unsound(header.event_type, error))?;
         let end = self.next_end(header)?;
         Ok((checksum, end > self.held_until))
     }
 
-    /// Ends an event that came in parts and whose checksum was right. `prefix` holds its first bytes.
+    /// Ends an event that came in parts and whose checksum was right. `prefix` holds its first bytes; all of them, with or
+    /// without its checksum, where the event [states GTIDs](crate::log::scan::states_gtids).
     ///
     /// # Errors
-    /// When its beginning makes no sense.
+    /// When what it holds makes no sense.
     pub fn finish_large(
         &mut self,
         header: &EventHeader,
         prefix: &[u8],
     ) -> Result<Admission<'static>, Refusal> {
+        let is_whole = prefix.len() == header.event_size as usize;
+        let event = if is_whole { &prefix[..prefix.len() - self.checksum.len()] } else { prefix };
+        check_body(header.event_type, event).map_err(|error| self.unsound(header.event_type, error))?;
         let end = self.next_end(header)?;
-        self.advance(header, prefix, end)
+        self.advance(header, event, end)
     }
 
     fn admit_verified<'a>(

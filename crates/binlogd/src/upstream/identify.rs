@@ -3,6 +3,10 @@
 use crate::log::timeline::ServerKind;
 use crate::wire::{Connection, WireError};
 use codec::gtid::{Flavour, GtidSet, GtidState, MariadbGtid, MariadbGtidState, TransactionId, Uuid};
+use codec::packet::{SERVER_VERSION_BYTES_MAX, printable};
+
+/// Bytes that are shown at most of what should be a UUID and is none.
+const UUID_BYTES_SHOWN_MAX: usize = 64;
 
 /// What the source says of itself.
 #[derive(Debug, Clone)]
@@ -53,7 +57,9 @@ impl SourceIdentity {
         let mariadb = connection.is_mariadb();
         let basics = connection.query("SELECT @@global.server_id, @@version")?;
         let server_id = basics.get(0, "@@global.server_id").and_then(|id| id.parse().ok()).unwrap_or(0);
-        let version = basics.get(0, "@@version").unwrap_or(connection.server_version()).to_owned();
+        // A peer may say anything, and what it says is shown and stored.
+        let version = basics.get(0, "@@version").unwrap_or(connection.server_version());
+        let version = printable(version.as_bytes(), SERVER_VERSION_BYTES_MAX);
         let mut variable = |name: &str| -> Result<Option<String>, WireError> {
             let rows = connection.query(&format!("SHOW GLOBAL VARIABLES LIKE '{name}'"))?;
             Ok(rows.get(0, "Value").map(str::to_owned))
@@ -102,7 +108,10 @@ impl SourceIdentity {
         if kind == ServerKind::Mysql && uuid.parse::<Uuid>().is_err() {
             return Err(WireError::Protocol {
                 during: "asking for the server's identity",
-                what: format!("@@server_uuid is {uuid:?}, not a UUID"),
+                what: format!(
+                    "@@server_uuid is {:?}, not a UUID",
+                    printable(uuid.as_bytes(), UUID_BYTES_SHOWN_MAX)
+                ),
             });
         }
         Ok(SourceIdentity {

@@ -120,7 +120,7 @@ impl Upstream {
             if self.stop.is_requested() {
                 break;
             }
-            backoff.session_lasted(began.elapsed());
+            backoff.session_lasted(error.source_was_there(began.elapsed()));
             let others_are_left = if error.is_of_host() {
                 !hosts.failed()
             } else {

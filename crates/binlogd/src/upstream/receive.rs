@@ -169,9 +169,12 @@ impl Session<'_> {
         self.stream.read(room)
     }
 
-    /// Does what is due while the source is quiet.
+    /// Does what is due while the source is quiet, or what it sends cannot be read yet.
     fn nothing_arrived(&mut self) -> Result<(), SessionError> {
         self.sink.tend()?;
+        if self.stream.take_part_arrived() {
+            self.last_arrival = Instant::now();
+        }
         self.silent = self.last_arrival.elapsed();
         let timeout = self.sink.options.net_read_timeout;
         if self.silent >= timeout { Err(SessionError::Silent(timeout)) } else { Ok(()) }

@@ -6,7 +6,7 @@ use super::cursor::{Admission, Cursor};
 use super::receive::{ReceiveOptions, SessionError};
 use super::refusal::{PeerError, Refusal};
 use crate::config::FsyncMode;
-use crate::log::scan::gtids_before;
+use crate::log::scan::{gtids_before, states_gtids};
 use crate::log::{Position, Safe};
 use crate::status::{Ladder, LogPosition, SemiSyncStatus, SourceMonitor};
 use crate::wire::DumpStream;
@@ -37,6 +37,13 @@ struct Large {
     store: bool,
 }
 
+impl Large {
+    /// How many of its first bytes are kept until it is whole.
+    fn looked_at(&self) -> usize {
+        if states_gtids(self.header.event_type) { self.header.event_size as usize } else { PEEK_BYTES_MAX }
+    }
+}
+
 /// From admitted events to the acknowledgement.
 pub(super) struct Sink<'a> {
     cursor: Cursor,
@@ -51,7 +58,7 @@ pub(super) struct Sink<'a> {
     /// Pieces of the receive buffer that are to be written, in order.
     batch: Vec<Range<usize>>,
     large: Option<Large>,
-    /// First bytes of the large event; kept between events for its memory.
+    /// First bytes of the large event, as many as are [looked at](Large::looked_at); kept between events for its memory.
     prefix: Vec<u8>,
     /// GTIDs committed since the last sync began.
     unsynced: GtidState,
@@ -155,10 +162,12 @@ impl<'a> Sink<'a> {
             let (checksum, store) = self.cursor.begin_large(&header)?;
             self.large = Some(Large { header, checksum, store });
             self.prefix.clear();
-            self.prefix.extend_from_slice(&bytes[..bytes.len().min(PEEK_BYTES_MAX)]);
         }
         let large = self.large.as_mut().expect("the framer gives a first part before any other");
         large.checksum.update(bytes);
+        let looked_at = large.looked_at();
+        let wanted = looked_at.saturating_sub(self.prefix.len()).min(bytes.len());
+        self.prefix.extend_from_slice(&bytes[..wanted]);
         if large.store {
             self.batch.push(at);
         }
@@ -179,6 +188,9 @@ impl<'a> Sink<'a> {
             _ => Ok(()),
         };
         self.prefix = prefix;
+        // It may have held a whole GTID set, which nobody needs again.
+        self.prefix.clear();
+        self.prefix.shrink_to(PEEK_BYTES_MAX);
         result
     }
 
@@ -192,7 +204,7 @@ impl<'a> Sink<'a> {
                 self.timeline.last_timestamp = timestamp;
             }
             let event_type = EventType(header[4]);
-            if matches!(event_type, EventType::PREVIOUS_GTIDS | EventType::MARIADB_GTID_LIST) {
+            if states_gtids(event_type) {
                 self.file_begins_with(event_type, event);
             }
         }

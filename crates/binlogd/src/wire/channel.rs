@@ -1,10 +1,12 @@
 //! Whole messages over a transport.
 
+use std::time::Duration;
+
 use codec::packet::{self, Assembler, RESPONSE_BYTES_MAX};
 use rustls::ClientConnection;
 
 use super::error::WireError;
-use super::transport::{Patience, TlsStream, Transport};
+use super::transport::{Deadline, TlsStream, Transport};
 
 /// Size of the buffer for answers to commands, in bytes.
 const BUFFER_BYTES: usize = 16 << 10;
@@ -13,7 +15,8 @@ const BUFFER_BYTES: usize = 16 << 10;
 #[derive(Debug)]
 pub(super) struct Channel {
     pub(super) transport: Transport,
-    pub(super) patience: Patience,
+    /// End of what is being done now: connecting, or one command and its whole answer.
+    deadline: Deadline,
     buffer: Vec<u8>,
     /// The bytes not used yet are `buffer[start..]`.
     start: usize,
@@ -22,12 +25,18 @@ pub(super) struct Channel {
 }
 
 impl Channel {
-    pub(super) fn new(transport: Transport, patience: Patience) -> Self {
-        Self { transport, patience, buffer: Vec::new(), start: 0, sequence: 0 }
+    pub(super) fn new(transport: Transport, deadline: Deadline) -> Self {
+        Self { transport, deadline, buffer: Vec::new(), start: 0, sequence: 0 }
     }
 
-    /// Sends the first message of a command.
-    pub(super) fn send_command(&mut self, message: &[u8], during: &'static str) -> Result<(), WireError> {
+    /// Sends the first message of a command. It and its answer may take `timeout` altogether.
+    pub(super) fn send_command(
+        &mut self,
+        message: &[u8],
+        during: &'static str,
+        timeout: Duration,
+    ) -> Result<(), WireError> {
+        self.deadline = Deadline::after(timeout);
         self.sequence = 0;
         self.send(message, during)
     }
@@ -36,7 +45,7 @@ impl Channel {
     pub(super) fn send(&mut self, message: &[u8], during: &'static str) -> Result<(), WireError> {
         let mut bytes = Vec::with_capacity(packet::HEADER_BYTES + message.len());
         self.sequence = packet::append_message(&mut bytes, self.sequence, message);
-        self.transport.write_all(&bytes, self.patience).map_err(|error| failure(error, during, self.patience))
+        self.transport.write_all(&bytes, self.deadline).map_err(|error| failure(error, during, self.deadline))
     }
 
     /// Waits for the next message.
@@ -70,13 +79,13 @@ impl Channel {
         self,
         session: ClientConnection,
     ) -> Result<(Self, Option<&'static str>), WireError> {
-        let Self { transport, patience, sequence, .. } = self;
+        let Self { transport, deadline, sequence, .. } = self;
         let Transport::Plain(socket) = transport else { unreachable!("a session starts TLS at most once") };
-        let stream = TlsStream::handshake(socket, session, patience)
-            .map_err(|error| failure(error, "negotiating TLS", patience))?;
+        let stream = TlsStream::handshake(socket, session, deadline)
+            .map_err(|error| failure(error, "negotiating TLS", deadline))?;
         let version = stream.version();
         let transport = Transport::Tls(Box::new(stream));
-        Ok((Self { sequence, ..Self::new(transport, patience) }, version))
+        Ok((Self { sequence, ..Self::new(transport, deadline) }, version))
     }
 
     /// Gives up the messages: the transport, and the bytes that have arrived beyond the last message.
@@ -89,19 +98,19 @@ impl Channel {
     fn fill(&mut self, during: &'static str) -> Result<(), WireError> {
         self.start = 0;
         self.buffer.resize(BUFFER_BYTES, 0);
-        let read = self.transport.read_waiting(&mut self.buffer, self.patience);
+        let read = self.transport.read_waiting(&mut self.buffer, self.deadline);
         self.buffer.truncate(*read.as_ref().unwrap_or(&0));
         match read {
             Ok(0) => Err(WireError::Closed { during }),
             Ok(_) => Ok(()),
-            Err(error) => Err(failure(error, during, self.patience)),
+            Err(error) => Err(failure(error, during, self.deadline)),
         }
     }
 }
 
-fn failure(error: std::io::Error, during: &'static str, patience: Patience) -> WireError {
+fn failure(error: std::io::Error, during: &'static str, deadline: Deadline) -> WireError {
     if error.kind() == std::io::ErrorKind::TimedOut {
-        WireError::Timeout { during, after: patience.allowed() }
+        WireError::Timeout { during, after: deadline.whole }
     } else {
         WireError::from_io(during, error)
     }

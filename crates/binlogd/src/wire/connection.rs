@@ -1,6 +1,7 @@
 //! An authenticated session with a server.
 
 use std::fmt;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use codec::packet::{self, ErrPacket, Handshake, OkPacket, QueryResponse, QueryResponseReader, ResultSet};
@@ -12,7 +13,7 @@ use super::dump::DumpStream;
 use super::error::{TlsError, WireError};
 use super::secret::Secret;
 use super::tls::{self, TlsMode, TlsOptions};
-use super::transport::{Deadline, Patience, Transport};
+use super::transport::{Deadline, Transport};
 
 /// How to reach a server and who to be there.
 #[derive(Debug, Clone)]
@@ -40,6 +41,8 @@ pub struct Connection {
     handshake: Handshake,
     auth_plugin: String,
     tls_version: Option<&'static str>,
+    /// For each command and its whole answer.
+    timeout: Duration,
 }
 
 impl fmt::Debug for Connection {
@@ -54,14 +57,23 @@ impl fmt::Debug for Connection {
 }
 
 impl Connection {
-    /// Connects and authenticates. Each later wait for an answer may take `connect_timeout` too, until
+    /// Connects and authenticates. Each later command may take `connect_timeout` too, with its whole answer, until
     /// [`set_timeout`](Self::set_timeout) says otherwise.
     ///
     /// With [`TlsMode::Preferred`] a server that offers TLS, but none that we can speak, is connected to once more
     /// without it.
     pub fn connect(options: &ConnectOptions) -> Result<Self, WireError> {
+        Self::connect_with(options, &mut |_| {})
+    }
+
+    /// As [`connect`](Self::connect). Each socket is shown to `on_socket` as soon as it is connected, before anything is
+    /// read from it: who shuts it down from another thread ends the wait for a server that says nothing.
+    pub fn connect_with(
+        options: &ConnectOptions,
+        on_socket: &mut dyn FnMut(BorrowedFd<'_>),
+    ) -> Result<Self, WireError> {
         let deadline = Deadline::after(options.connect_timeout);
-        match Self::open(options, options.tls.mode, deadline) {
+        match Self::open(options, options.tls.mode, deadline, on_socket) {
             Err(WireError::Tls(TlsError::Refused(reason))) if options.tls.mode == TlsMode::Preferred => {
                 tracing::warn!(
                     host = options.host,
@@ -69,15 +81,21 @@ impl Connection {
                     reason,
                     "no TLS with this server; going on in clear"
                 );
-                Self::open(options, TlsMode::Disabled, deadline)
+                Self::open(options, TlsMode::Disabled, deadline, on_socket)
             }
             other => other,
         }
     }
 
-    fn open(options: &ConnectOptions, mode: TlsMode, deadline: Deadline) -> Result<Self, WireError> {
+    fn open(
+        options: &ConnectOptions,
+        mode: TlsMode,
+        deadline: Deadline,
+        on_socket: &mut dyn FnMut(BorrowedFd<'_>),
+    ) -> Result<Self, WireError> {
         let socket = dial(&options.host, options.port, deadline)?;
-        let mut channel = Channel::new(Transport::Plain(socket), Patience::Until(deadline));
+        on_socket(socket.as_fd());
+        let mut channel = Channel::new(Transport::Plain(socket), deadline);
         let handshake = receive_handshake(&mut channel)?;
         let (mut channel, tls_version) = match (mode, authenticate::offers_tls(&handshake)) {
             (TlsMode::Disabled, _) | (TlsMode::Preferred, false) => (channel, None),
@@ -85,8 +103,7 @@ impl Connection {
             (_, false) => return Err(TlsError::NotOffered.into()),
         };
         let auth_plugin = authenticate::authenticate(&mut channel, options, &handshake)?;
-        channel.patience = Patience::EachWait(options.connect_timeout);
-        Ok(Self { channel, handshake, auth_plugin, tls_version })
+        Ok(Self { channel, handshake, auth_plugin, tls_version, timeout: options.connect_timeout })
     }
 
     /// For instance `9.7.0` or `11.8.3-MariaDB-log`.
@@ -114,14 +131,14 @@ impl Connection {
         &self.auth_plugin
     }
 
-    /// Sets how long each wait for the server may take, in reading and in writing.
+    /// Sets how long each command may take with its whole answer.
     pub fn set_timeout(&mut self, timeout: Duration) {
-        self.channel.patience = Patience::EachWait(timeout);
+        self.timeout = timeout;
     }
 
     /// Runs one statement and collects its rows; a statement without rows gives an empty set.
     ///
-    /// Limits: [`packet::RESPONSE_BYTES_MAX`] a row, [`packet::RESULT_SET_BYTES_MAX`] altogether.
+    /// Limits: [`packet::RESPONSE_BYTES_MAX`] a row, [`packet::RESULT_SET_BYTES_MAX`] and the timeout altogether.
     pub fn query(&mut self, sql: &str) -> Result<ResultSet, WireError> {
         self.query_bytes(sql.as_bytes())
     }
@@ -129,7 +146,7 @@ impl Connection {
     /// As [`query`](Self::query), for a statement in whatever character set the session has.
     pub fn query_bytes(&mut self, sql: &[u8]) -> Result<ResultSet, WireError> {
         const DURING: &str = "running a query";
-        self.channel.send_command(&packet::command::query(sql), DURING)?;
+        self.channel.send_command(&packet::command::query(sql), DURING, self.timeout)?;
         let mut reader = QueryResponseReader::new();
         loop {
             let message = self.channel.receive(DURING)?;
@@ -145,7 +162,7 @@ impl Connection {
     /// Sends a command whose only answer is OK or an error, such as the registration of a replica.
     pub fn command(&mut self, payload: &[u8]) -> Result<(), WireError> {
         const DURING: &str = "sending a command";
-        self.channel.send_command(payload, DURING)?;
+        self.channel.send_command(payload, DURING, self.timeout)?;
         let message = self.channel.receive(DURING)?;
         if packet::is_err(&message) {
             return Err(ErrPacket::parse(&message)?.into());
@@ -157,16 +174,22 @@ impl Connection {
     /// Ends the session in good order, so that the server does not count an aborted connection. Dropping it ends it too.
     pub fn close(mut self) {
         // The session is over either way.
-        let _ = self.channel.send_command(&packet::command::quit(), "closing the session");
+        let _ = self.channel.send_command(&packet::command::quit(), "closing the session", self.timeout);
     }
 
     /// Sends a binlog dump command and hands over the stream of its answer, framing and all.
     ///
     /// The first packet of the answer carries sequence number 1. An error of the server comes as an ERR packet in it.
     pub fn start_dump(mut self, payload: &[u8]) -> Result<DumpStream, WireError> {
-        self.channel.send_command(payload, "asking for the binlog")?;
+        self.channel.send_command(payload, "asking for the binlog", self.timeout)?;
         let (transport, leftover) = self.channel.into_parts();
         Ok(DumpStream::new(transport, leftover))
+    }
+}
+
+impl AsFd for Connection {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.channel.transport.as_fd()
     }
 }
 

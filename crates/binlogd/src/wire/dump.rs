@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
-use super::transport::{Deadline, Patience, Transport};
+use super::transport::{Deadline, Transport};
 
 /// The raw stream in both directions after a dump command: framed packets in, acknowledgements out.
 ///
@@ -59,6 +59,12 @@ impl DumpStream {
         Ok(())
     }
 
+    /// Whether bytes have arrived since the last call that were too few to read any (a part of a record of TLS), so that a
+    /// [`read`](Self::read) gave `WouldBlock` although the peer is not silent.
+    pub fn take_part_arrived(&mut self) -> bool {
+        self.transport.take_part_arrived()
+    }
+
     /// Reads what is there without waiting: `WouldBlock` when nothing is.
     ///
     /// # Errors
@@ -80,7 +86,7 @@ impl DumpStream {
     /// Writes all of `bytes`, at most `timeout` for everything (`TimedOut` after it). In the ordinary case, without
     /// TLS, this is one send(2).
     pub fn write_all_blocking(&mut self, bytes: &[u8], timeout: Duration) -> io::Result<()> {
-        self.transport.write_all(bytes, Patience::Until(Deadline::after(timeout)))
+        self.transport.write_all(bytes, Deadline::after(timeout))
     }
 
     #[cold]

@@ -28,35 +28,8 @@ impl Deadline {
     }
 }
 
-/// How long to wait for the peer.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Patience {
-    /// All waits together end at a deadline.
-    Until(Deadline),
-    /// Each wait may take this long, as MySQL's net_read_timeout counts.
-    EachWait(Duration),
-}
-
-impl Patience {
-    fn deadline(self) -> Deadline {
-        match self {
-            Self::Until(deadline) => deadline,
-            Self::EachWait(time) => Deadline::after(time),
-        }
-    }
-
-    /// The time that was allowed, for messages.
-    pub(super) fn allowed(self) -> Duration {
-        match self {
-            Self::Until(deadline) => deadline.whole,
-            Self::EachWait(time) => time,
-        }
-    }
-}
-
-/// Waits until the socket is ready for one of `events` or has failed; `TimedOut` when patience ends first.
-pub(super) fn wait(fd: BorrowedFd<'_>, events: PollFlags, patience: Patience) -> io::Result<()> {
-    let deadline = patience.deadline();
+/// Waits until the socket is ready for one of `events` or has failed; `TimedOut` when the deadline comes first.
+pub(super) fn wait(fd: BorrowedFd<'_>, events: PollFlags, deadline: Deadline) -> io::Result<()> {
     loop {
         let left = deadline.left();
         let timeout = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() };
@@ -77,7 +50,7 @@ pub(super) enum Transport {
 }
 
 impl Transport {
-    /// One read: `WouldBlock` when nothing is there, 0 when the peer has closed.
+    /// One read: `WouldBlock` when nothing can be read yet, 0 when the peer has closed.
     #[inline]
     pub(super) fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match self {
@@ -86,12 +59,16 @@ impl Transport {
         }
     }
 
-    /// Reads what is there, waiting for it if need be.
-    pub(super) fn read_waiting(&mut self, buffer: &mut [u8], patience: Patience) -> io::Result<usize> {
+    /// Reads what is there, waiting for it if need be. After the deadline nothing is read any more, however much there is:
+    /// a peer that never stops sending must not be listened to for ever.
+    pub(super) fn read_waiting(&mut self, buffer: &mut [u8], deadline: Deadline) -> io::Result<usize> {
         loop {
+            if deadline.left().is_zero() {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
             match self.read(buffer) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    wait(self.as_fd(), PollFlags::IN, patience)?;
+                    wait(self.as_fd(), PollFlags::IN, deadline)?;
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 other => return other,
@@ -100,10 +77,10 @@ impl Transport {
     }
 
     /// Writes all of `bytes`, waiting where the socket is full.
-    pub(super) fn write_all(&mut self, bytes: &[u8], patience: Patience) -> io::Result<()> {
+    pub(super) fn write_all(&mut self, bytes: &[u8], deadline: Deadline) -> io::Result<()> {
         match self {
-            Self::Plain(socket) => write_all_plain(socket, bytes, patience),
-            Self::Tls(stream) => stream.write_all(bytes, patience),
+            Self::Plain(socket) => write_all_plain(socket, bytes, deadline),
+            Self::Tls(stream) => stream.write_all(bytes, deadline),
         }
     }
 
@@ -125,6 +102,15 @@ impl Transport {
         }
     }
 
+    /// Whether bytes have arrived since the last call that were too few to read any: a part of a record of TLS. A read
+    /// gives `WouldBlock` then, though the peer is not silent.
+    pub(super) fn take_part_arrived(&mut self) -> bool {
+        match self {
+            Self::Plain(_) => false,
+            Self::Tls(stream) => std::mem::take(&mut stream.part_arrived),
+        }
+    }
+
     /// Whether a read may give bytes without the socket becoming readable.
     pub(super) fn has_buffered(&self) -> bool {
         match self {
@@ -143,13 +129,13 @@ impl AsFd for Transport {
     }
 }
 
-fn write_all_plain(socket: &mut TcpStream, mut bytes: &[u8], patience: Patience) -> io::Result<()> {
+fn write_all_plain(socket: &mut TcpStream, mut bytes: &[u8], deadline: Deadline) -> io::Result<()> {
     while !bytes.is_empty() {
         match socket.write(bytes) {
             Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
             Ok(written) => bytes = &bytes[written..],
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                wait(socket.as_fd(), PollFlags::OUT, patience)?;
+                wait(socket.as_fd(), PollFlags::OUT, deadline)?;
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
@@ -171,6 +157,8 @@ pub(super) struct TlsStream {
     unfed: std::ops::Range<usize>,
     /// Decrypted bytes in `session` that no read has taken yet.
     buffered: usize,
+    /// Ciphertext has arrived that gave nothing to read: the beginning of a record.
+    part_arrived: bool,
 }
 
 impl TlsStream {
@@ -178,12 +166,12 @@ impl TlsStream {
     pub(super) fn handshake(
         socket: TcpStream,
         session: ClientConnection,
-        patience: Patience,
+        deadline: Deadline,
     ) -> io::Result<Self> {
         let ciphertext = vec![0; CIPHERTEXT_BYTES].into_boxed_slice();
-        let mut stream = Self { socket, session, ciphertext, unfed: 0..0, buffered: 0 };
+        let mut stream = Self { socket, session, ciphertext, unfed: 0..0, buffered: 0, part_arrived: false };
         while stream.session.is_handshaking() {
-            stream.flush(patience)?;
+            stream.flush(deadline)?;
             if !stream.session.is_handshaking() {
                 break;
             }
@@ -191,7 +179,7 @@ impl TlsStream {
                 Ok(true) => {}
                 Ok(false) => return Err(io::ErrorKind::UnexpectedEof.into()),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    wait(stream.socket.as_fd(), PollFlags::IN, patience)?;
+                    wait(stream.socket.as_fd(), PollFlags::IN, deadline)?;
                 }
                 Err(error) => {
                     // Tells the peer why.
@@ -200,7 +188,7 @@ impl TlsStream {
                 }
             }
         }
-        stream.flush(patience)?;
+        stream.flush(deadline)?;
         Ok(stream)
     }
 
@@ -213,7 +201,10 @@ impl TlsStream {
         }
     }
 
+    /// Asks the socket at most once. On a blocking socket a peer that sends a byte now and then, none of which ends a
+    /// record, would otherwise keep the caller here for as long as it likes.
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let mut has_asked = false;
         loop {
             match self.session.reader().read(buffer) {
                 Ok(read) => {
@@ -224,6 +215,10 @@ impl TlsStream {
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(0),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(error) => return Err(error),
+            }
+            if self.unfed.is_empty() && std::mem::replace(&mut has_asked, true) {
+                self.part_arrived = true;
+                return Err(io::ErrorKind::WouldBlock.into());
             }
             if !self.receive()? {
                 return Ok(0);
@@ -256,23 +251,23 @@ impl TlsStream {
         }
     }
 
-    fn write_all(&mut self, mut bytes: &[u8], patience: Patience) -> io::Result<()> {
+    fn write_all(&mut self, mut bytes: &[u8], deadline: Deadline) -> io::Result<()> {
         while !bytes.is_empty() {
             // The session takes as much as its buffer holds, so that encrypted data never piles up.
             let taken = self.session.writer().write(bytes)?;
             bytes = &bytes[taken..];
-            self.flush(patience)?;
+            self.flush(deadline)?;
         }
         Ok(())
     }
 
-    fn flush(&mut self, patience: Patience) -> io::Result<()> {
+    fn flush(&mut self, deadline: Deadline) -> io::Result<()> {
         while self.session.wants_write() {
             match self.session.write_tls(&mut self.socket) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    wait(self.socket.as_fd(), PollFlags::OUT, patience)?;
+                    wait(self.socket.as_fd(), PollFlags::OUT, deadline)?;
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),

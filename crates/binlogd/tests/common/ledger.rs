@@ -12,7 +12,7 @@ use binlogd::log::journal::{JOURNAL_FILE, Journal};
 use binlogd::log::recover::binlog_files;
 use binlogd::log::scan::{FileScan, scan_file};
 use binlogd::log::storage::PosixStorage;
-use binlogd::wire::{Connection, TlsMode, WireError};
+use binlogd::wire::{ConnectOptions, Connection, TlsMode, WireError};
 
 use super::daemon::Daemon;
 use super::{Server, connect_options};
@@ -25,6 +25,8 @@ const STATEMENT_MAX: Duration = Duration::from_secs(60);
 const BULK_ROWS: usize = 8;
 const BULK_ROW_LEN: usize = 60_000;
 const BULK_PAUSE: Duration = Duration::from_millis(100);
+/// Pause between two attempts to reach a source that is away.
+const RECONNECT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Stands before each number in the rows, so that the rows can be found in the bytes of a binary log.
 const TOKEN: &[u8] = b"ledger-";
@@ -36,6 +38,24 @@ pub fn create_table(server: &Server) {
         "CREATE DATABASE ledger; CREATE TABLE ledger.entry (id INT PRIMARY KEY, note VARCHAR(4000)) ENGINE=InnoDB; \
          CREATE TABLE ledger.bulk (id INT, note MEDIUMTEXT) ENGINE=InnoDB",
     );
+}
+
+/// How the writers go about it.
+#[derive(Debug, Clone, Copy)]
+pub struct Manner {
+    /// Pause after each small transaction.
+    pub pause: Duration,
+    /// Pause after each large one.
+    pub bulk_pause: Duration,
+    /// A writer whose statement failed connects again and goes on, because the source is killed and comes back. Without it
+    /// a failure ends the writer, and [`Ledger::finish`] fails.
+    pub endures: bool,
+}
+
+impl Default for Manner {
+    fn default() -> Self {
+        Self { pause: Duration::ZERO, bulk_pause: BULK_PAUSE, endures: false }
+    }
 }
 
 /// Writers at work. They stop when it is dropped or finished.
@@ -50,19 +70,24 @@ struct Shared {
     committed: Mutex<BTreeSet<u64>>,
     stop: AtomicBool,
     errors: Mutex<Vec<String>>,
+    manner: Manner,
 }
 
 impl Ledger {
     /// Starts that many writers, each on a connection of its own. One of them makes large transactions of many events, so
     /// that binlogd is often in the middle of one.
     pub fn start(server: &Server, writers: usize) -> Self {
-        let shared = Arc::new(Shared::default());
+        Self::start_in(server, writers, Manner::default())
+    }
+
+    /// As [`Ledger::start`], in that manner.
+    pub fn start_in(server: &Server, writers: usize, manner: Manner) -> Self {
+        let shared = Arc::new(Shared { manner, ..Shared::default() });
         let start = |writer| {
             let options = connect_options(server, "root", "", TlsMode::Preferred);
-            let mut connection = Connection::connect(&options).expect("a connection for a writer");
-            connection.set_timeout(STATEMENT_MAX);
+            let connection = connect(&options).expect("a connection for a writer");
             let shared = shared.clone();
-            std::thread::spawn(move || shared.write(&mut connection, writer == 0))
+            std::thread::spawn(move || shared.write(&options, connection, writer == 0))
         };
         let writers = (0..writers).map(start).collect();
         Self { shared, writers }
@@ -75,7 +100,7 @@ impl Ledger {
 
     /// Lets the writers end their statements, and returns every id whose commit was confirmed.
     ///
-    /// Fails when a statement failed: the server is never touched here, so each must have succeeded.
+    /// Fails when a statement failed, unless the writers endure that: a server that is never touched confirms each.
     #[track_caller]
     pub fn finish(mut self) -> BTreeSet<u64> {
         self.stop();
@@ -148,17 +173,45 @@ impl Drop for Ledger {
 }
 
 impl Shared {
-    fn write(&self, connection: &mut Connection, large: bool) {
+    fn write(&self, options: &ConnectOptions, mut connection: Connection, large: bool) {
         while !self.stop.load(Ordering::Acquire) {
             let id = self.next.fetch_add(1, Ordering::Relaxed);
-            let result = if large { enter_with_bulk(connection, id) } else { enter(connection, id) };
-            if let Err(error) = result {
-                self.errors.lock().expect("no writer panics").push(format!("entry {id}: {error}"));
-                return;
+            let result =
+                if large { enter_with_bulk(&mut connection, id) } else { enter(&mut connection, id) };
+            match result {
+                Ok(()) => {
+                    self.committed.lock().expect("no writer panics").insert(id);
+                    std::thread::sleep(if large { self.manner.bulk_pause } else { self.manner.pause });
+                }
+                // Nobody knows whether it was committed, so it does not count, and its number is not used again.
+                Err(_) if self.manner.endures => match self.reconnect(options) {
+                    Some(new) => connection = new,
+                    None => return,
+                },
+                Err(error) => {
+                    self.errors.lock().expect("no writer panics").push(format!("entry {id}: {error}"));
+                    return;
+                }
             }
-            self.committed.lock().expect("no writer panics").insert(id);
         }
     }
+
+    /// Tries until it succeeds or the writers shall stop.
+    fn reconnect(&self, options: &ConnectOptions) -> Option<Connection> {
+        while !self.stop.load(Ordering::Acquire) {
+            if let Ok(connection) = connect(options) {
+                return Some(connection);
+            }
+            std::thread::sleep(RECONNECT_PAUSE);
+        }
+        None
+    }
+}
+
+fn connect(options: &ConnectOptions) -> Result<Connection, WireError> {
+    let mut connection = Connection::connect(options)?;
+    connection.set_timeout(STATEMENT_MAX);
+    Ok(connection)
 }
 
 /// Inserts one row. Outside a transaction it is committed when this returns.
@@ -175,9 +228,7 @@ fn enter_with_bulk(connection: &mut Connection, id: u64) -> Result<(), WireError
     connection.query("BEGIN")?;
     connection.query(&format!("INSERT INTO ledger.bulk VALUES {}", vec![row; BULK_ROWS].join(", ")))?;
     enter(connection, id)?;
-    connection.query("COMMIT")?;
-    std::thread::sleep(BULK_PAUSE);
-    Ok(())
+    connection.query("COMMIT").map(drop)
 }
 
 /// What the binary logs in a folder of the copy hold, as they stand on disk.

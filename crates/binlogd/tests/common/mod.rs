@@ -8,6 +8,7 @@ pub mod forward;
 pub mod injection;
 pub mod ledger;
 pub mod pair;
+pub mod proxy;
 pub mod semi_sync;
 pub mod strace;
 pub mod tap;
