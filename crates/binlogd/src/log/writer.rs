@@ -9,7 +9,7 @@
 use super::journal::Journal;
 use super::recover::{LiveFile, Recovered};
 use super::storage::{Storage, StorageFile};
-use super::syncer::{Synced, Syncer};
+use super::syncer::{BackgroundSync, Synced};
 use super::{Durable, Position, Written, index};
 use codec::event::BINLOG_MAGIC;
 use std::io::{self, IoSlice};
@@ -78,7 +78,7 @@ pub struct LogWriter {
     journal: Option<Journal>,
     /// What is appended is staged for the journal.
     journaling: bool,
-    syncer: Syncer,
+    syncer: Box<dyn BackgroundSync>,
     latched: bool,
 }
 
@@ -101,7 +101,7 @@ impl LogWriter {
             synced: len,
         });
         let files = recovered.files;
-        let (folder, syncer) = (folder.to_owned(), Syncer::default());
+        let (folder, syncer) = (folder.to_owned(), storage.background_sync());
         LogWriter { storage, folder, files, live, journal, journaling: false, syncer, latched: false }
     }
 

@@ -94,6 +94,7 @@ impl Attempt<'_> {
         let asked = timeline.end().map(|_| at.clone());
         let cursor = Cursor::new(asked, requested, timeline.format.clone(), checksum_outside_files(source));
         let options = ReceiveOptions {
+            clock: self.upstream.clock.clone(),
             fsync_mode: config.fsync_mode,
             fsync_interval: config.fsync_interval,
             net_read_timeout: config.net_read_timeout,
@@ -333,7 +334,7 @@ impl Attempt<'_> {
 
     fn connect(&self) -> Result<(Connection, SourceIdentity), WireError> {
         let config = &self.upstream.config;
-        let mut connection = Connection::connect(&ConnectOptions {
+        let mut connection = self.upstream.network.connect(&ConnectOptions {
             host: self.host.host.clone(),
             port: self.host.port,
             user: config.user.clone(),

@@ -14,11 +14,13 @@
 //! | `attempt.rs` | one attempt: from connecting to the end of the session |
 //! | `attempt_error.rs`, `complaint.rs` | why an attempt ended and what helps; the causes of error 1236 |
 //! | `backoff.rs`, `stop.rs` | pauses; the request to stop |
+//! | `clock.rs` | the seam to time |
 
 pub mod acknowledge;
 pub mod attempt;
 pub mod attempt_error;
 pub mod backoff;
+pub mod clock;
 pub mod complaint;
 pub mod copy;
 pub mod cursor;
@@ -34,13 +36,15 @@ pub mod stop;
 use crate::config::SourceConfig;
 use crate::log::storage::Storage;
 use crate::status::{SourceMonitor, SourceState};
+use crate::wire::Network;
 use attempt::Attempt;
 use attempt_error::{AttemptError, Cure};
 use backoff::Backoff;
+use clock::Clock;
 use copy::{CopyError, HeldCopy};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use stop::StopSignal;
 
 /// Everything that the thread of one source works with.
@@ -51,6 +55,10 @@ pub struct Upstream {
     pub data_dir: PathBuf,
     /// The disk.
     pub storage: Arc<dyn Storage>,
+    /// The way to the source.
+    pub network: Arc<dyn Network>,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
     /// Where it publishes what it does.
     pub monitor: Arc<SourceMonitor>,
     /// Tells it to end.
@@ -90,13 +98,13 @@ impl Upstream {
         let mut backoff = Backoff::new(self.config.backoff_min, self.config.backoff_max);
         let mut host = 0;
         while !self.stop.is_requested() {
-            let began = Instant::now();
+            let began = self.clock.now();
             let attempt = Attempt { upstream: &self, host: &self.config.hosts[host] };
             let Err(error) = attempt.make(&mut copy) else { continue };
             if self.stop.is_requested() {
                 break;
             }
-            backoff.session_lasted(began.elapsed());
+            backoff.session_lasted(self.clock.now().saturating_duration_since(began));
             if !self.recover_from(&error, &mut copy, &mut backoff, host) {
                 return;
             }
@@ -125,7 +133,7 @@ impl Upstream {
                 return false;
             }
             Cure::Later => backoff.longest(),
-            Cure::Soon => backoff.pause(random()),
+            Cure::Soon => backoff.pause(self.clock.jitter()),
         };
         tracing::warn!(source = name, host = %address, "{error}; next attempt in {}", show(pause));
         if error.log_failed() {
@@ -137,7 +145,7 @@ impl Upstream {
         } else {
             SourceState::BackingOff { until, error: error.to_string() }
         });
-        self.stop.wait(pause);
+        self.clock.pause(&self.stop, pause);
         true
     }
 
@@ -153,10 +161,10 @@ impl Upstream {
                     return;
                 }
                 Err(error) => {
-                    let pause = backoff.pause(random());
+                    let pause = backoff.pause(self.clock.jitter());
                     tracing::error!(source = self.config.name, "{error}; next attempt in {}", show(pause));
                     self.monitor.set_state(SourceState::WaitingForSpace { error: error.to_string() });
-                    self.stop.wait(pause);
+                    self.clock.pause(&self.stop, pause);
                 }
             }
         }
@@ -170,9 +178,4 @@ fn show(pause: Duration) -> String {
     } else {
         format!("{:.1} s", pause.as_secs_f64())
     }
-}
-
-/// For the jitter of pauses only.
-fn random() -> u32 {
-    getrandom::u32().unwrap_or(0)
 }
