@@ -71,6 +71,12 @@ pub fn recover(storage: &dyn Storage, folder: &Path, tail: Tail) -> io::Result<R
     };
     let path = folder.join(name);
     let file = storage.open(&path)?;
+    // What is in the page cache only must be durable: the boundary is about to be called so. And what is walked must be what
+    // the disk has: after a sync that failed the page cache may hold bytes that no later sync writes.
+    file.sync_data()?;
+    file.forget_cached();
+    // A process may have ended between giving a name and syncing the folder.
+    storage.sync_dir(folder)?;
     let len = file.size()?;
     let scan = scan_file(&*file, u64::MAX, |_| {})?;
     if scan.boundary < len {
@@ -80,9 +86,8 @@ pub fn recover(storage: &dyn Storage, folder: &Path, tail: Tail) -> io::Result<R
         // A crash between making the file and writing its magic.
         file.truncate(0)?;
         file.write_all_at(&mut [IoSlice::new(&codec::event::BINLOG_MAGIC)], 0)?;
+        file.sync_data()?;
     }
-    // What was only in the page cache before must be durable now: the boundary is about to be called durable.
-    file.sync_data()?;
     let gtids = match &scan.gtids_before {
         Some(_) => scan.gtids.clone(),
         None => gtids_of_earlier_files(storage, folder, &files)?.unwrap_or_else(|| scan.gtids.clone()),
@@ -95,6 +100,25 @@ pub fn recover(storage: &dyn Storage, folder: &Path, tail: Tail) -> io::Result<R
         last_timestamp: scan.last_timestamp,
     };
     Ok(Recovered { files, live: Some(live), gtids, remarks })
+}
+
+/// Writes the bytes of a file from `from` on over themselves. After a sync that failed they may stand in the page cache
+/// alone, as if they were on the disk; written again, the next sync has to take them there.
+///
+/// # Errors
+/// When the file cannot be read or written.
+pub fn write_again(storage: &dyn Storage, path: &Path, from: u64) -> io::Result<()> {
+    let file = storage.open(path)?;
+    let mut buffer = vec![0u8; 256 * 1024];
+    let mut at = from;
+    loop {
+        let read = file.read_at(&mut buffer, at)?;
+        if read == 0 {
+            return Ok(());
+        }
+        file.write_all_at(&mut [IoSlice::new(&buffer[..read])], at)?;
+        at += read as u64;
+    }
 }
 
 /// The index in agreement with the folder: the files are the truth.

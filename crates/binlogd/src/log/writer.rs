@@ -142,6 +142,11 @@ impl LogWriter {
         self.live.as_ref().map(|live| Durable(Position { file: live.name.clone(), offset: live.durable }))
     }
 
+    /// The live file, and the end of the bytes that a sync of it has covered.
+    pub fn synced(&self) -> Option<(&Path, u64)> {
+        self.live.as_ref().map(|live| (live.path.as_path(), live.synced))
+    }
+
     /// True when written bytes are not durable yet.
     pub fn is_unsynced(&self) -> bool {
         self.live.as_ref().is_some_and(|live| live.durable < live.written)

@@ -385,8 +385,14 @@ fn semi_sync_status(
 /// Shows what is held before, and without, a session.
 pub(super) fn publish_copy(monitor: &SourceMonitor, copy: &HeldCopy) {
     let Some(timeline) = copy.timeline() else { return };
-    monitor.update_facts(|facts| facts.timeline = Some(timeline.name.clone()));
+    let mut before = None;
+    monitor.update_facts(|facts| before = facts.timeline.replace(timeline.name.clone()));
     let mut ladder = monitor.positions();
+    if before.is_some_and(|before| before != timeline.name) {
+        // What was acknowledged belongs to the timeline before, whose successor was begun by an attempt that failed.
+        ladder = Ladder::default();
+        monitor.publish_gtids(|gtids| *gtids = GtidRungs::default());
+    }
     let end = timeline.end().map(|end| LogPosition::new(end.file, end.offset));
     (ladder.received, ladder.written, ladder.durable) = (end.clone(), end.clone(), end);
     monitor.publish_positions(&ladder);

@@ -4,7 +4,7 @@ use super::plan::Holding;
 use crate::log::Position;
 use crate::log::folder::{FolderError, SourceFolder, timeline_number};
 use crate::log::journal::Journal;
-use crate::log::recover::{Tail, recover};
+use crate::log::recover::{Tail, recover, write_again};
 use crate::log::storage::Storage;
 use crate::log::timeline::Timeline;
 use crate::log::writer::{LogError, LogWriter};
@@ -92,12 +92,28 @@ impl HeldCopy {
     /// # Errors
     /// As [`HeldCopy::open`].
     pub fn reopen(&mut self) -> Result<Vec<String>, CopyError> {
+        if let Some((path, from)) = self.timeline.as_ref().and_then(|timeline| timeline.log.synced()) {
+            // The page cache may be all that has them; a timeline that is gone is found out below.
+            match write_again(&*self.storage, path, from) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(CopyError::Timeline { path: path.to_owned(), error });
+                }
+                _ => {}
+            }
+        }
         self.timeline = None;
         self.open_newest(Tail::Discard)
     }
 
     fn open_newest(&mut self, tail: Tail) -> Result<Vec<String>, CopyError> {
         let mut remarks = Vec::new();
+        let folder = self.folder.path();
+        // The journal and the timelines have their names here, and a process may have ended before it made them durable.
+        self.storage.sync_dir(folder).map_err(|error| FolderError::Io {
+            action: "sync the folder",
+            path: folder.to_owned(),
+            error,
+        })?;
         let journal = self.open_journal(&mut remarks)?;
         let Some(path) = self.folder.timelines()?.pop() else { return Ok(remarks) };
         let failed = |error| CopyError::Timeline { path: path.clone(), error };

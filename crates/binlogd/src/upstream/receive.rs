@@ -80,6 +80,13 @@ pub enum SessionError {
     Log(#[from] LogError),
 }
 
+impl SessionError {
+    /// True when the log is worthless in memory and must be opened again from disk.
+    pub fn log_failed(&self) -> bool {
+        matches!(self, SessionError::Log(error) if !matches!(error, LogError::FileExists(_)))
+    }
+}
+
 /// Receives until a stop is requested (`Ok`) or the session fails. Whatever ended it, the timeline is left at the last
 /// boundary that was received, durable, unless the log itself failed. `on_stream` is called when the first event has
 /// come, and told whether the source took the offer of semi-sync.
@@ -106,7 +113,12 @@ pub fn receive(
     };
     let result = session.run(stop, on_stream);
     let closed = session.sink.close(&mut session.buffer.bytes);
-    result.and(closed)
+    match (result, closed) {
+        (Err(error), _) if error.log_failed() => Err(error),
+        // A log that has failed must be opened again from disk, whatever else ended the session.
+        (_, Err(error)) => Err(error),
+        (result, Ok(())) => result,
+    }
 }
 
 /// What has arrived and was not consumed.

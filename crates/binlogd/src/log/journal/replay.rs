@@ -50,6 +50,9 @@ fn put_back_into(
     remarks: &mut Vec<String>,
 ) -> io::Result<bool> {
     let (mut changed, mut all_placed) = (0, true);
+    // Compare with the disk: after a sync that failed the page cache may hold bytes that no later sync writes.
+    file.sync_data()?;
+    file.forget_cached();
     for record in records {
         let len = file.size()?;
         if len < record.offset {
