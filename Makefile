@@ -4,12 +4,12 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench bench-ack bench-catchup bench-many bench-semisync fuzz kill-loop dist clean-servers
+.PHONY: help demo test check bench bench-ack bench-catchup bench-many bench-semisync fuzz kill-loop sim dist clean-servers
 
 help: ## show this menu
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 	@echo
-	@echo "  make demo DEMO_SERVER=mariadb · make fuzz FUZZ_SECONDS=600 · make kill-loop ROUNDS=100 · scripts/demo --help"
+	@echo "  make demo DEMO_SERVER=mariadb · make fuzz FUZZ_SECONDS=600 · make kill-loop ROUNDS=100 · make sim SEED=7 · scripts/demo --help"
 	@echo "  make bench-semisync SEMISYNC_SECONDS=2 SEMISYNC_ROUNDS=5 SEMISYNC_OPTIONS='--threads 8,64'"
 
 demo: ## kill a loaded MySQL and show that binlogd lost nothing
@@ -63,6 +63,11 @@ kill-loop: ## kill binlogd under load ROUNDS (20) times
 	@scripts/servers fetch all
 	@scripts/servers sysbench >/dev/null
 	BINLOGD_KILL_ROUNDS=$(ROUNDS) cargo test --locked -p binlogd --test kill -- --nocapture
+
+STEPS ?= 1000000
+sim: ## simulate failures for STEPS (1000000) steps, or replay one SEED
+	$(if $(SEED),BINLOGD_SIM_SEED=$(SEED),BINLOGD_SIM_STEPS=$(STEPS)) \
+		cargo test --locked -p binlogd --test simulation -- --nocapture simulated
 
 dist: ## a release as tar.gz, with checksums, in target/dist
 	@scripts/dist
