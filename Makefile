@@ -4,13 +4,13 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench bench-ack bench-catchup bench-many bench-semisync fuzz kill-loop soak dist clean-servers
+.PHONY: help demo test check bench bench-ack bench-catchup bench-many bench-semisync fuzz kill-loop sim soak dist clean-servers
 
 help: ## show this menu
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 	@echo
 	@echo "  make demo DEMO_SERVER=mariadb · make fuzz FUZZ_SECONDS=600 · make kill-loop ROUNDS=100 · scripts/demo --help"
-	@echo "  make soak MINUTES=30"
+	@echo "  make soak MINUTES=30 · make sim STEPS=10000000 · make sim SEED=7"
 	@echo "  make bench-semisync SEMISYNC_SECONDS=2 SEMISYNC_ROUNDS=5 SEMISYNC_OPTIONS='--threads 8,64'"
 
 demo: ## kill a loaded MySQL and show that binlogd lost nothing
@@ -69,6 +69,11 @@ MINUTES ?= 2
 soak: ## break network, binlogd and sources at random for MINUTES (2), and lose nothing
 	@scripts/servers fetch mysql-9.7 mariadb-11.8
 	BINLOGD_SOAK_MINUTES=$(MINUTES) cargo test --locked -p binlogd --test soak -- --nocapture
+
+STEPS ?= 1000000
+sim: ## simulate failures for STEPS (1000000) steps, or replay one SEED
+	$(if $(SEED),BINLOGD_SIM_SEED=$(SEED),BINLOGD_SIM_STEPS=$(STEPS)) \
+		cargo test --locked -p binlogd --test simulation -- --nocapture simulated
 
 dist: ## a release as tar.gz, with checksums, in target/dist
 	@scripts/dist

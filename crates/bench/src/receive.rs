@@ -7,8 +7,9 @@ use binlogd::config::{FsyncMode, HostPort, OnGap, SourceConfig, Start};
 use binlogd::log::journal::JOURNAL_FILE;
 use binlogd::status::SourceMonitor;
 use binlogd::upstream::Upstream;
+use binlogd::upstream::clock::SystemClock;
 use binlogd::upstream::stop::StopSignal;
-use binlogd::wire::{Secret, TlsMode, TlsOptions};
+use binlogd::wire::{Secret, Tcp, TlsMode, TlsOptions};
 use rustix::fs::OFlags;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -47,6 +48,8 @@ pub fn run(args: &ReceiveArgs) -> anyhow::Result<()> {
         config: config(args),
         data_dir: args.dir.clone(),
         storage: args.storage.storage(),
+        network: Arc::new(Tcp),
+        clock: Arc::new(SystemClock),
         monitor: monitor.clone(),
         stop: stop.clone(),
     };

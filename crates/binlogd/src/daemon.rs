@@ -11,17 +11,19 @@ use crate::config::{
     Config, ConfigError, Loaded, LogConfig, LogFormat, LogLevel, ReloadEffect, SourceConfig,
 };
 use crate::config::{changed_global_keys, changed_keys, reload_effect};
+use crate::log::folder::make_folder;
 use crate::log::storage::PosixStorage;
 use crate::status::{DaemonMonitor, SourceMonitor, SourceState};
 use crate::upstream::Upstream;
+use crate::upstream::clock::SystemClock;
 use crate::upstream::copy::HeldCopy;
 use crate::upstream::stop::StopSignal;
+use crate::wire::Tcp;
 use anyhow::Context;
 use disk_watch::DiskWatch;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::collections::BTreeMap;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -98,6 +100,8 @@ impl Daemon {
             config: source.clone(),
             data_dir: self.config.data_dir.clone(),
             storage: Arc::new(PosixStorage),
+            network: Arc::new(Tcp),
+            clock: Arc::new(SystemClock),
             monitor,
             stop: Arc::new(StopSignal::new().context("cannot make an eventfd")?),
         })
@@ -226,10 +230,7 @@ impl Drop for PanicGuard {
 }
 
 fn make_data_dir(path: &Path) -> anyhow::Result<()> {
-    std::fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(path)
+    make_folder(&PosixStorage, path)
         .with_context(|| format!("cannot create the data folder {} (data_dir)", path.display()))
 }
 

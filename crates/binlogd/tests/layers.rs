@@ -8,7 +8,7 @@ use std::path::Path;
 const ALLOWED: &[(&str, &[&str])] = &[
     ("main", &["cli"]),
     ("cli", &["admin", "cli", "config", "daemon", "doctor", "log", "rescue", "status", "upstream", "wire"]),
-    ("daemon", &["admin", "config", "log", "status", "upstream"]),
+    ("daemon", &["admin", "config", "log", "status", "upstream", "wire"]),
     ("upstream", &["config", "log", "status", "upstream", "wire"]),
     ("admin", &["admin", "status"]),
     ("doctor", &["config", "doctor", "wire"]),

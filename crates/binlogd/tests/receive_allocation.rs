@@ -5,6 +5,7 @@ use binlogd::config::FsyncMode;
 use binlogd::log::storage::PosixStorage;
 use binlogd::log::timeline::{Reason, Timeline};
 use binlogd::status::SourceMonitor;
+use binlogd::upstream::clock::SystemClock;
 use binlogd::upstream::copy::HeldCopy;
 use binlogd::upstream::cursor::Cursor;
 use binlogd::upstream::identify::SourceIdentity;
@@ -132,6 +133,7 @@ fn session(load: Load, fsync_mode: FsyncMode, transactions: usize) -> Measured {
     monitor.set_fsync_mode(fsync_mode);
     let stop = StopSignal::new().unwrap();
     let options = ReceiveOptions {
+        clock: Arc::new(SystemClock),
         fsync_mode,
         fsync_interval: Duration::from_millis(5),
         net_read_timeout: PATIENCE,

@@ -161,7 +161,9 @@ pub fn write_rows(id: u64, payload_len: usize) -> Vec<u8> {
     body.extend_from_slice(&id.to_le_bytes());
     body.extend_from_slice(&(payload_len as u32).to_le_bytes());
     let seed = id.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes();
-    body.extend(seed.iter().cycle().take(payload_len));
+    let begin = body.len();
+    body.extend_from_slice(&seed.repeat(payload_len.div_ceil(seed.len())));
+    body.truncate(begin + payload_len);
     body
 }
 

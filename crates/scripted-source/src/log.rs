@@ -83,6 +83,11 @@ impl LogFile {
         self.events.binary_search_by_key(&position, |(begin, _)| *begin as u64).ok()
     }
 
+    /// Number of the first transaction at or after the file's beginning.
+    pub fn first_gno(&self) -> u64 {
+        self.first_gno
+    }
+
     /// End of an event.
     pub fn end_of(&self, index: usize) -> u64 {
         self.events.get(index + 1).map_or(self.bytes.len(), |next| next.0) as u64
@@ -108,6 +113,11 @@ impl SourceLog {
         let mut log = SourceLog { options, files: Vec::new(), first: 0, next_gno: 1, sequence: 0 };
         log.begin_file();
         log
+    }
+
+    /// From now on events are of this time, in seconds since 1970: after a restart, for example.
+    pub fn set_timestamp(&mut self, timestamp: u32) {
+        self.options.timestamp = timestamp;
     }
 
     /// What it was made with.
@@ -242,7 +252,8 @@ impl SourceLog {
         Some(self.first + index)
     }
 
-    fn append_transaction(&mut self, rest: &[(EventType, Vec<u8>)]) {
+    /// A transaction of these events, after the GTID event that opens it.
+    pub fn append_transaction(&mut self, rest: &[(EventType, Vec<u8>)]) {
         let trailer = HEADER_LEN + if self.options.checksum { 4 } else { 0 };
         let rest_len: usize = rest.iter().map(|(_, body)| body.len() + trailer).sum();
         let (event_type, uuid, gno) = if self.options.gtids {

@@ -61,6 +61,14 @@ impl Storage for AppendStorage {
         Err(io::Error::new(io::ErrorKind::Unsupported, "this way of storing has no journal"))
     }
 
+    fn create_dir(&self, path: &Path) -> io::Result<()> {
+        PosixStorage.create_dir(path)
+    }
+
+    fn remove_file(&self, path: &Path) -> io::Result<()> {
+        PosixStorage.remove_file(path)
+    }
+
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         PosixStorage.rename(from, to)
     }
@@ -130,6 +138,10 @@ impl StorageFile for AheadFile {
 
     fn size(&self) -> io::Result<u64> {
         Ok(self.end.load(Relaxed))
+    }
+
+    fn forget_cached(&self) {
+        self.file.forget_cached();
     }
 }
 

@@ -62,4 +62,8 @@ impl StorageFile for DsyncFile {
     fn size(&self) -> io::Result<u64> {
         Ok(self.file.metadata()?.len())
     }
+
+    fn forget_cached(&self) {
+        self.file.forget_cached();
+    }
 }

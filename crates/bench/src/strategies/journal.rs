@@ -37,6 +37,14 @@ impl Storage for JournalStorage {
         })
     }
 
+    fn create_dir(&self, path: &Path) -> io::Result<()> {
+        PosixStorage.create_dir(path)
+    }
+
+    fn remove_file(&self, path: &Path) -> io::Result<()> {
+        PosixStorage.remove_file(path)
+    }
+
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         PosixStorage.rename(from, to)
     }
@@ -72,6 +80,10 @@ impl StorageFile for SyncedFile {
 
     fn size(&self) -> io::Result<u64> {
         Ok(self.0.metadata()?.len())
+    }
+
+    fn forget_cached(&self) {
+        self.0.forget_cached();
     }
 }
 

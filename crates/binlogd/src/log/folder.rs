@@ -5,9 +5,9 @@ use super::storage::Storage;
 use codec::gtid::Uuid;
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
@@ -84,11 +84,9 @@ impl SourceFolder {
     /// When another process has it, or it cannot be made, read or written.
     pub fn open(storage: &dyn Storage, data_dir: &Path, source: &str) -> Result<SourceFolder, FolderError> {
         let path = data_dir.join(source);
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(&path)
-            .map_err(FolderError::io("create the folder", &path))?;
+        // The folder above too: a process may have ended between making it and making its name durable.
+        make_folder(storage, data_dir).map_err(FolderError::io("create the folder", data_dir))?;
+        make_folder(storage, &path).map_err(FolderError::io("create the folder", &path))?;
         let lock = lock(&path)?;
         let identity = read_or_make_identity(storage, &path)?;
         Ok(SourceFolder { path, identity, _lock: lock })
@@ -105,6 +103,36 @@ impl SourceFolder {
     /// When the folder cannot be read.
     pub fn timelines(&self) -> Result<Vec<PathBuf>, FolderError> {
         timelines(&self.path).map_err(FolderError::io("read the folder", &self.path))
+    }
+}
+
+/// Makes a folder, and those above it that are missing, and makes its name durable, whoever made it: a crash could
+/// otherwise take everything that is acknowledged in it.
+///
+/// # Errors
+/// When the name is that of a file, or as the operating system says.
+pub fn make_folder(storage: &dyn Storage, path: &Path) -> io::Result<()> {
+    let parent = match path.parent() {
+        Some(parent) if parent.as_os_str().is_empty() => Path::new("."),
+        Some(parent) => parent,
+        None => return Ok(()), // The root.
+    };
+    let existed = path.is_dir();
+    if !existed {
+        if !parent.is_dir() {
+            make_folder(storage, parent)?;
+        }
+        match storage.create_dir(path) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists || !path.is_dir() => {
+                return Err(error);
+            }
+            _ => {} // Somebody else may have made it meanwhile.
+        }
+    }
+    match storage.sync_dir(parent) {
+        // Whoever made it for us kept the folder above to himself, and has to care for its name too.
+        Err(error) if existed && error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
+        other => other,
     }
 }
 

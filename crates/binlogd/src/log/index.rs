@@ -41,7 +41,7 @@ pub fn write(storage: &dyn Storage, folder: &Path, names: &[String]) -> io::Resu
 /// As the operating system says.
 pub fn replace_file(storage: &dyn Storage, path: &Path, content: &[u8]) -> io::Result<()> {
     let temporary = temporary_name(path);
-    match std::fs::remove_file(&temporary) {
+    match storage.remove_file(&temporary) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {} // One that a crash left behind is worth nothing.
     }

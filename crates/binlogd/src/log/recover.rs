@@ -105,6 +105,25 @@ pub fn recover(storage: &dyn Storage, folder: &Path, tail: Tail) -> io::Result<R
     Ok(Recovered { files, live: Some(live), gtids, remarks })
 }
 
+/// Writes the bytes of a file from `from` on over themselves. After a sync that failed they may stand in the page cache
+/// alone, as if they were on the disk; written again, the next sync has to take them there.
+///
+/// # Errors
+/// When the file cannot be read or written.
+pub fn write_again(storage: &dyn Storage, path: &Path, from: u64) -> io::Result<()> {
+    let file = storage.open(path)?;
+    let mut buffer = vec![0u8; 256 * 1024];
+    let mut at = from;
+    loop {
+        let read = file.read_at(&mut buffer, at)?;
+        if read == 0 {
+            return Ok(());
+        }
+        file.write_all_at(&mut [IoSlice::new(&buffer[..read])], at)?;
+        at += read as u64;
+    }
+}
+
 /// The index in agreement with the folder: the files are the truth.
 fn agree_on_files(
     storage: &dyn Storage,

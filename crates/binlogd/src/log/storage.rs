@@ -2,16 +2,20 @@
 //!
 //! [`PosixStorage`] is the real one. Tests put a double behind the same trait to fail a chosen write or sync.
 
+use super::syncer::{BackgroundSync, Syncer};
 use rustix::fs::Advice;
 use rustix::io::Errno;
 use std::fmt::Debug;
-use std::fs::{File, OpenOptions};
+use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, IoSlice};
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 /// Mode of every file that binlogd makes: binary logs hold the data of all tables.
 const FILE_MODE: u32 = 0o600;
+
+/// Mode of every folder that binlogd makes.
+const FOLDER_MODE: u32 = 0o700;
 
 /// Operations on names.
 pub trait Storage: Send + Sync + Debug {
@@ -34,7 +38,19 @@ pub trait Storage: Send + Sync + Debug {
     /// When it does not exist or cannot be opened.
     fn open_synced(&self, path: &Path) -> io::Result<Box<dyn StorageFile>>;
 
-    /// Gives a file another name in place of whatever has that name. Durable after [`Storage::sync_dir`].
+    /// Makes a folder. Durable after [`Storage::sync_dir`] of the folder that it stands in.
+    ///
+    /// # Errors
+    /// When the name is taken, or as the operating system says.
+    fn create_dir(&self, path: &Path) -> io::Result<()>;
+
+    /// Takes a file's name away. Durable after [`Storage::sync_dir`].
+    ///
+    /// # Errors
+    /// When there is none of that name, or as the operating system says.
+    fn remove_file(&self, path: &Path) -> io::Result<()>;
+
+    /// Gives a file or folder another name in place of whatever has that name. Durable after [`Storage::sync_dir`].
     ///
     /// # Errors
     /// As the operating system says.
@@ -45,6 +61,11 @@ pub trait Storage: Send + Sync + Debug {
     /// # Errors
     /// As the operating system says.
     fn sync_dir(&self, path: &Path) -> io::Result<()>;
+
+    /// What syncs the live file beside the thread that writes it. Begins nothing until it is asked to.
+    fn background_sync(&self) -> Box<dyn BackgroundSync> {
+        Box::<Syncer>::default()
+    }
 }
 
 /// Reading at an offset; all that recovery and verification need.
@@ -71,10 +92,6 @@ pub trait StorageFile: Send + Sync + Debug + ReadAt {
     /// having written them.
     fn sync_data(&self) -> io::Result<()>;
 
-    /// Lets the next reads come from the disk, not from the page cache, for everything that was synced before. A sync that
-    /// failed leaves pages in the cache that can be read, that no later sync writes, and that the disk does not have.
-    fn forget_cached(&self) {}
-
     /// False when the file is not the one that has the name `path` any more: somebody removed, moved or replaced it.
     ///
     /// # Errors
@@ -95,6 +112,10 @@ pub trait StorageFile: Send + Sync + Debug + ReadAt {
     /// # Errors
     /// As the operating system says.
     fn size(&self) -> io::Result<u64>;
+
+    /// Lets the next reads come from the disk, not from the page cache, for everything that was synced before. A sync that
+    /// failed leaves pages in the cache that can be read, that no later sync writes, and that the disk does not have.
+    fn forget_cached(&self);
 }
 
 /// The file system.
@@ -117,13 +138,21 @@ impl Storage for PosixStorage {
         match open(libc::O_DSYNC | libc::O_DIRECT) {
             Ok(file) if takes_aligned_blocks(&file) => {
                 // Pages of it that are cached from its making would have to be thrown out by each write.
-                let _ = rustix::fs::fadvise(&file, 0, None, Advice::DontNeed);
+                file.forget_cached();
                 Ok(Box::new(file))
             }
             Err(error) if error.raw_os_error() != Some(libc::EINVAL) => Err(error),
             // Some file systems know no direct output, or ask for larger blocks.
             _ => Ok(Box::new(open(libc::O_DSYNC)?)),
         }
+    }
+
+    fn create_dir(&self, path: &Path) -> io::Result<()> {
+        DirBuilder::new().mode(FOLDER_MODE).create(path)
+    }
+
+    fn remove_file(&self, path: &Path) -> io::Result<()> {
+        std::fs::remove_file(path)
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
@@ -170,11 +199,6 @@ impl StorageFile for File {
         File::sync_data(self)
     }
 
-    fn forget_cached(&self) {
-        // Some file systems have no cache to forget, and one that refuses leaves things as they were.
-        let _ = rustix::fs::fadvise(self, 0, None, Advice::DontNeed);
-    }
-
     fn stands_at(&self, path: &Path) -> io::Result<bool> {
         let named = match std::fs::symlink_metadata(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
@@ -190,6 +214,11 @@ impl StorageFile for File {
 
     fn size(&self) -> io::Result<u64> {
         Ok(self.metadata()?.len())
+    }
+
+    fn forget_cached(&self) {
+        // Some file systems have no cache to forget, and one that refuses leaves things as they were.
+        let _ = rustix::fs::fadvise(self, 0, None, Advice::DontNeed);
     }
 }
 
@@ -240,6 +269,12 @@ pub mod double {
         fn open_synced(&self, path: &Path) -> io::Result<Box<dyn StorageFile>> {
             Ok(Box::new(FaultySyncedFile(FaultyFile(PosixStorage.open_synced(path)?, self.clone()))))
         }
+        fn create_dir(&self, path: &Path) -> io::Result<()> {
+            PosixStorage.create_dir(path)
+        }
+        fn remove_file(&self, path: &Path) -> io::Result<()> {
+            PosixStorage.remove_file(path)
+        }
         fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
             PosixStorage.rename(from, to)
         }
@@ -282,6 +317,9 @@ pub mod double {
         fn size(&self) -> io::Result<u64> {
             self.0.size()
         }
+        fn forget_cached(&self) {
+            self.0.forget_cached();
+        }
     }
 
     impl ReadAt for FaultySyncedFile {
@@ -309,6 +347,9 @@ pub mod double {
         }
         fn size(&self) -> io::Result<u64> {
             self.0.size()
+        }
+        fn forget_cached(&self) {
+            self.0.forget_cached();
         }
     }
 }

@@ -6,6 +6,7 @@
 //! of them side by side could take each other's error for success.
 
 use super::storage::StorageFile;
+use std::fmt;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -45,6 +46,28 @@ struct Shared {
     has_ended: AtomicBool,
 }
 
+/// Syncs one file at a time beside the thread that writes it. [`Syncer`] is the real one; a simulation has one that ends
+/// each sync at a moment of its choice.
+pub trait BackgroundSync: Send + fmt::Debug {
+    /// True while a sync runs, or has ended and was not taken.
+    fn is_busy(&self) -> bool;
+
+    /// Begins to sync `file`, which has been written to the end of `through`.
+    ///
+    /// # Errors
+    /// When there can be no thread; nothing was begun then.
+    ///
+    /// # Panics
+    /// When one is running: that is an error of ours.
+    fn begin(&mut self, file: Arc<dyn StorageFile>, through: u64) -> io::Result<()>;
+
+    /// The sync that has ended since the last look, if one has.
+    fn take_ended(&mut self) -> Option<Synced>;
+
+    /// Waits for the end of the sync that runs; `None` when none does.
+    fn wait(&mut self) -> Option<Synced>;
+}
+
 /// The background thread of one log. It is made at the first use.
 #[derive(Debug, Default)]
 pub struct Syncer {
@@ -54,20 +77,12 @@ pub struct Syncer {
     busy: bool,
 }
 
-impl Syncer {
-    /// True while a sync runs, or has ended and was not taken.
-    pub fn is_busy(&self) -> bool {
+impl BackgroundSync for Syncer {
+    fn is_busy(&self) -> bool {
         self.busy
     }
 
-    /// Begins to sync `file`, which has been written to the end of `through`.
-    ///
-    /// # Errors
-    /// When there can be no thread; nothing was begun then.
-    ///
-    /// # Panics
-    /// When one is running: that is an error of ours.
-    pub fn begin(&mut self, file: Arc<dyn StorageFile>, through: u64) -> io::Result<()> {
+    fn begin(&mut self, file: Arc<dyn StorageFile>, through: u64) -> io::Result<()> {
         assert!(!self.busy, "one background sync at a time");
         if self.thread.is_none() {
             let shared = self.shared.clone();
@@ -80,14 +95,12 @@ impl Syncer {
         Ok(())
     }
 
-    /// The sync that has ended since the last look, if one has.
-    pub fn take_ended(&mut self) -> Option<Synced> {
+    fn take_ended(&mut self) -> Option<Synced> {
         let ended = self.busy && self.shared.has_ended.load(Ordering::Acquire);
         if ended { self.wait() } else { None }
     }
 
-    /// Waits for the end of the sync that runs; `None` when none does.
-    pub fn wait(&mut self) -> Option<Synced> {
+    fn wait(&mut self) -> Option<Synced> {
         if !std::mem::take(&mut self.busy) {
             return None;
         }

@@ -5,7 +5,6 @@ use super::storage::Storage;
 use codec::gtid::{Flavour, GtidState};
 use serde::{Deserialize, Serialize};
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 /// Name of the description in a timeline's folder.
@@ -125,12 +124,23 @@ impl Timeline {
     /// Makes the folder `<source_folder>/NNNN-<server_uuid>` with this description in it, durably.
     ///
     /// # Errors
-    /// As the operating system says.
+    /// When there is one already, or as the operating system says.
     pub fn create(&self, storage: &dyn Storage, source_folder: &Path, number: u32) -> io::Result<PathBuf> {
-        let folder = source_folder.join(format!("{number:04}-{}", self.server_uuid));
-        std::fs::DirBuilder::new().mode(0o700).create(&folder)?;
+        let name = format!("{number:04}-{}", self.server_uuid);
+        let folder = source_folder.join(&name);
+        if folder.exists() {
+            return Err(io::Error::new(io::ErrorKind::AlreadyExists, format!("{} exists", folder.display())));
+        }
+        // Under a name that is no timeline's until its description is in it: a crash could otherwise leave a folder that
+        // looks like the newest timeline and cannot be read.
+        let unfinished = source_folder.join(format!(".{name}.tmp"));
+        match storage.create_dir(&unfinished) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            _ => {} // One that a crash left behind.
+        }
         let text = toml::to_string(self).map_err(io::Error::other)?;
-        replace_file(storage, &folder.join(TIMELINE_FILE), text.as_bytes())?;
+        replace_file(storage, &unfinished.join(TIMELINE_FILE), text.as_bytes())?;
+        storage.rename(&unfinished, &folder)?;
         storage.sync_dir(source_folder)?;
         Ok(folder)
     }

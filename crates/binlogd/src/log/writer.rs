@@ -9,7 +9,7 @@
 use super::journal::Journal;
 use super::recover::{LiveFile, Recovered};
 use super::storage::{Storage, StorageFile};
-use super::syncer::{Synced, Syncer};
+use super::syncer::{BackgroundSync, Synced};
 use super::{Durable, Position, Written, index, is_full_disk};
 use codec::event::BINLOG_MAGIC;
 use std::io::{self, IoSlice};
@@ -84,7 +84,7 @@ pub struct LogWriter {
     journal: Option<Journal>,
     /// What is appended is staged for the journal.
     journaling: bool,
-    syncer: Syncer,
+    syncer: Box<dyn BackgroundSync>,
     latched: bool,
 }
 
@@ -107,7 +107,7 @@ impl LogWriter {
             synced: len,
         });
         let files = recovered.files;
-        let (folder, syncer) = (folder.to_owned(), Syncer::default());
+        let (folder, syncer) = (folder.to_owned(), storage.background_sync());
         LogWriter { storage, folder, files, live, journal, journaling: false, syncer, latched: false }
     }
 
@@ -146,6 +146,11 @@ impl LogWriter {
     /// End of the durable bytes; `None` before the first file.
     pub fn durable(&self) -> Option<Durable> {
         self.live.as_ref().map(|live| Durable(Position { file: live.name.clone(), offset: live.durable }))
+    }
+
+    /// The live file, and the end of the bytes that a sync of it has covered.
+    pub fn synced(&self) -> Option<(&Path, u64)> {
+        self.live.as_ref().map(|live| (live.path.as_path(), live.synced))
     }
 
     /// True when written bytes are not durable yet.

@@ -123,6 +123,7 @@ impl Attempt<'_> {
         let cursor = Cursor::new(asked, requested, timeline.format.clone(), checksum_outside_files(source))
             .comparing(timeline.tail_start, tail);
         let options = ReceiveOptions {
+            clock: self.upstream.clock.clone(),
             fsync_mode: config.fsync_mode,
             fsync_interval: config.fsync_interval,
             net_read_timeout: config.net_read_timeout,
@@ -321,7 +322,7 @@ impl Attempt<'_> {
         };
         let stop = &self.upstream.stop;
         let mut shut_down = None;
-        let mut connection = Connection::connect_with(&options, &mut |socket| {
+        let mut connection = self.upstream.network.connect(&options, &mut |socket| {
             // Not in one assignment: the end of an earlier one would forget the newer socket too. Without descriptors left
             // the stop waits until the connection's own time is over.
             drop(shut_down.take());
@@ -389,8 +390,14 @@ fn semi_sync_status(
 /// Shows what is held before, and without, a session.
 pub(super) fn publish_copy(monitor: &SourceMonitor, copy: &HeldCopy) {
     let Some(timeline) = copy.timeline() else { return };
-    monitor.update_facts(|facts| facts.timeline = Some(timeline.name.clone()));
+    let mut before = None;
+    monitor.update_facts(|facts| before = facts.timeline.replace(timeline.name.clone()));
     let mut ladder = monitor.positions();
+    if before.is_some_and(|before| before != timeline.name) {
+        // What was acknowledged belongs to the timeline before, whose successor was begun by an attempt that failed.
+        ladder = Ladder::default();
+        monitor.publish_gtids(|gtids| *gtids = GtidRungs::default());
+    }
     let end = timeline.end().map(|end| LogPosition::new(end.file, end.offset));
     let is_held = |position: &LogPosition| {
         end.as_ref().is_some_and(|end| end.file != position.file || end.position >= position.position)

@@ -2,7 +2,6 @@
 
 use super::copy::CopyError;
 use super::receive::SessionError;
-use crate::log::writer::LogError;
 use crate::wire::WireError;
 use std::time::Duration;
 use thiserror::Error;
@@ -136,8 +135,8 @@ impl AttemptError {
     /// True when the state in memory is worthless and the copy must be opened again from disk.
     pub fn log_failed(&self) -> bool {
         match self {
-            AttemptError::Session(SessionError::Log(LogError::FileExists(_))) => false,
-            AttemptError::Session(SessionError::Log(_)) | AttemptError::Copy(_) => true,
+            AttemptError::Session(error) => error.log_failed(),
+            AttemptError::Copy(_) => true,
             _ => false,
         }
     }

@@ -4,7 +4,7 @@ use super::plan::Holding;
 use crate::log::folder::{FolderError, SourceFolder, timeline_number};
 use crate::log::held::{lost_gtids, present_history};
 use crate::log::journal::Journal;
-use crate::log::recover::{Tail, recover};
+use crate::log::recover::{Tail, recover, write_again};
 use crate::log::scan::TAIL_BYTES_MAX;
 use crate::log::storage::Storage;
 use crate::log::timeline::Timeline;
@@ -130,6 +130,15 @@ impl HeldCopy {
     /// # Errors
     /// When something in the folder cannot be read or mended. It can be tried again.
     pub fn reopen(&mut self) -> Result<Vec<String>, CopyError> {
+        if let Some((path, from)) = self.timeline.as_ref().and_then(|timeline| timeline.log.synced()) {
+            // The page cache may be all that has them; a timeline that is gone is found out below.
+            match write_again(&*self.storage, path, from) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(CopyError::Timeline { path: path.to_owned(), error });
+                }
+                _ => {}
+            }
+        }
         (self.is_recovered, self.timeline) = (false, None);
         let remarks = self.open_newest(self.tail)?;
         (self.is_recovered, self.tail) = (true, Tail::Discard);
@@ -138,6 +147,13 @@ impl HeldCopy {
 
     fn open_newest(&mut self, tail: Tail) -> Result<Vec<String>, CopyError> {
         let mut remarks = Vec::new();
+        let folder = self.folder.path();
+        // The journal and the timelines have their names here, and a process may have ended before it made them durable.
+        self.storage.sync_dir(folder).map_err(|error| FolderError::Io {
+            action: "sync the folder",
+            path: folder.to_owned(),
+            error,
+        })?;
         let journal = self.open_journal(&mut remarks)?;
         let Some(path) = self.folder.timelines()?.pop() else { return Ok(remarks) };
         let failed = |error| CopyError::Timeline { path: path.clone(), error };

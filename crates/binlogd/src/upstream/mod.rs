@@ -16,11 +16,13 @@
 //! | `attempt_error.rs`, `complaint.rs` | why an attempt ended and what helps; the causes of error 1236 |
 //! | `hosts.rs` | which host of the list is the source |
 //! | `backoff.rs`, `stop.rs` | pauses; the request to stop |
+//! | `clock.rs` | the seam to time |
 
 pub mod acknowledge;
 pub mod attempt;
 pub mod attempt_error;
 pub mod backoff;
+pub mod clock;
 pub mod complaint;
 pub mod copy;
 pub mod cursor;
@@ -38,14 +40,16 @@ pub mod stop;
 use crate::config::{HostPort, SourceConfig};
 use crate::log::storage::Storage;
 use crate::status::{SourceMonitor, SourceState};
+use crate::wire::Network;
 use attempt::Attempt;
 use attempt_error::{AttemptError, Cure};
 use backoff::Backoff;
+use clock::Clock;
 use copy::{CopyError, HeldCopy};
 use hosts::Hosts;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use stop::StopSignal;
 
 /// Everything that the thread of one source works with.
@@ -56,6 +60,10 @@ pub struct Upstream {
     pub data_dir: PathBuf,
     /// The disk.
     pub storage: Arc<dyn Storage>,
+    /// The way to the source.
+    pub network: Arc<dyn Network>,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
     /// Where it publishes what it does.
     pub monitor: Arc<SourceMonitor>,
     /// Tells it to end.
@@ -107,24 +115,24 @@ impl Upstream {
     /// Receives until a stop is requested. Returns early only when nothing but an operator can help.
     pub fn run(self, mut copy: HeldCopy) {
         let mut backoff = Backoff::new(self.config.backoff_min, self.config.backoff_max);
-        let mut hosts = Hosts::new(self.config.hosts.len(), Instant::now());
+        let mut hosts = Hosts::new(self.config.hosts.len(), self.clock.now());
         if !copy.is_recovered() {
-            self.stop.wait(backoff.pause(random()));
+            self.clock.pause(&self.stop, backoff.pause(self.clock.jitter()));
             self.reopen(&mut copy, &mut backoff);
         }
         while !self.stop.is_requested() {
-            let began = Instant::now();
+            let began = self.clock.now();
             let host = &self.config.hosts[hosts.current()];
             let attempt = Attempt { upstream: &self, host, hosts: &hosts };
             let Err(error) = attempt.make(&mut copy) else { continue };
             if self.stop.is_requested() {
                 break;
             }
-            backoff.session_lasted(error.source_was_there(began.elapsed()));
+            backoff.session_lasted(error.source_was_there(self.clock.now().saturating_duration_since(began)));
             let others_are_left = if error.is_of_host() {
                 !hosts.failed()
             } else {
-                hosts.session_ended(Instant::now());
+                hosts.session_ended(self.clock.now());
                 false
             };
             if !self.recover_from(&error, &mut copy, &mut backoff, host, others_are_left) {
@@ -154,7 +162,7 @@ impl Upstream {
                 return false;
             }
             Cure::Later => backoff.longest(),
-            Cure::Soon => backoff.pause(random()),
+            Cure::Soon => backoff.pause(self.clock.jitter()),
         };
         tracing::warn!(source = name, host = %address, "{error}; next attempt in {}", show(pause));
         if error.log_failed() {
@@ -172,7 +180,7 @@ impl Upstream {
         } else {
             SourceState::BackingOff { until, error }
         });
-        self.stop.wait(pause);
+        self.clock.pause(&self.stop, pause);
     }
 
     /// After a failed write or sync: what is on disk is found out from the disk, however long that takes to succeed.
@@ -181,7 +189,7 @@ impl Upstream {
             match copy.reopen() {
                 Ok(remarks) => return self.opened(copy, &remarks),
                 Err(error) => {
-                    let pause = backoff.pause(random());
+                    let pause = backoff.pause(self.clock.jitter());
                     tracing::error!(source = self.config.name, "{error}; next attempt in {}", show(pause));
                     self.pause(pause, error.is_full_disk(), error.to_string());
                 }
@@ -197,9 +205,4 @@ fn show(pause: Duration) -> String {
     } else {
         format!("{:.1} s", pause.as_secs_f64())
     }
-}
-
-/// For the jitter of pauses only.
-fn random() -> u32 {
-    getrandom::u32().unwrap_or(0)
 }

@@ -11,6 +11,7 @@
 //! Group commit comes for free: while the journal is written, the kernel's socket buffer collects the next group. There
 //! is no hand-off between threads on the way, so no wake-up to wait for, and no allocation per event.
 
+use super::clock::Clock;
 use super::copy::OpenTimeline;
 use super::cursor::Cursor;
 use super::refusal::Refusal;
@@ -24,6 +25,7 @@ use codec::dump_stream::{DumpFramer, Frame, FrameError};
 use codec::packet::ErrPacket;
 use std::io;
 use std::os::fd::AsFd;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 use thiserror::Error;
@@ -37,6 +39,8 @@ const READ_TIMEOUT_MIN: Duration = Duration::from_millis(1);
 /// What a session needs to know of the configuration.
 #[derive(Debug, Clone)]
 pub struct ReceiveOptions {
+    /// The time.
+    pub clock: Arc<dyn Clock>,
     /// When an acknowledgement may be sent.
     pub fsync_mode: FsyncMode,
     /// Longest time that written bytes stay unsynced.
@@ -76,6 +80,13 @@ pub enum SessionError {
     Log(#[from] LogError),
 }
 
+impl SessionError {
+    /// True when the log is worthless in memory and must be opened again from disk.
+    pub fn log_failed(&self) -> bool {
+        matches!(self, SessionError::Log(error) if !matches!(error, LogError::FileExists(_)))
+    }
+}
+
 /// Receives until a stop is requested (`Ok`) or the session fails. Whatever ended it, the timeline is left at the last
 /// boundary that was received, durable, unless the log itself failed. `on_stream` is called when the first event has
 /// come, and told whether the source took the offer of semi-sync.
@@ -96,13 +107,18 @@ pub fn receive(
         buffer: Buffer { bytes: vec![0; BUFFER_LEN].into_boxed_slice(), start: 0, end: 0 },
         framer: None,
         sink: Sink::new(cursor, timeline, options, monitor),
-        last_arrival: Instant::now(),
+        last_arrival: options.clock.now(),
         silent: Duration::ZERO,
         announced: false,
     };
     let result = session.run(stop, on_stream);
     let closed = session.sink.close(&mut session.buffer.bytes);
-    result.and(closed)
+    match (result, closed) {
+        (Err(error), _) if error.log_failed() => Err(error),
+        // A log that has failed must be opened again from disk, whatever else ended the session.
+        (_, Err(error)) => Err(error),
+        (result, Ok(())) => result,
+    }
 }
 
 /// What has arrived and was not consumed.
@@ -136,7 +152,7 @@ impl Session<'_> {
                 Ok(0) => return Err(SessionError::Closed),
                 Ok(read) => {
                     self.buffer.end += read;
-                    self.last_arrival = Instant::now();
+                    self.last_arrival = self.sink.options.clock.now();
                     self.silent = Duration::ZERO;
                     self.sink.monitor.counters.bytes_received.fetch_add(read as u64, Relaxed);
                     self.take_frames(on_stream)?;
@@ -155,8 +171,9 @@ impl Session<'_> {
         let room = &mut self.buffer.bytes[self.buffer.end..];
         let busy_wait = self.sink.options.busy_wait;
         if !busy_wait.is_zero() {
-            let began = Instant::now();
-            while began.elapsed() < busy_wait {
+            let clock = &self.sink.options.clock;
+            let began = clock.now();
+            while clock.now().saturating_duration_since(began) < busy_wait {
                 match self.stream.read_now(room) {
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => std::hint::spin_loop(),
                     other => return other,
@@ -173,9 +190,9 @@ impl Session<'_> {
     fn nothing_arrived(&mut self) -> Result<(), SessionError> {
         self.sink.tend()?;
         if self.stream.take_part_arrived() {
-            self.last_arrival = Instant::now();
+            self.last_arrival = self.sink.options.clock.now();
         }
-        self.silent = self.last_arrival.elapsed();
+        self.silent = self.sink.options.clock.now().saturating_duration_since(self.last_arrival);
         let timeout = self.sink.options.net_read_timeout;
         if self.silent >= timeout { Err(SessionError::Silent(timeout)) } else { Ok(()) }
     }

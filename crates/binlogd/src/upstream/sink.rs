@@ -303,12 +303,12 @@ impl<'a> Sink<'a> {
 
     /// Makes the batch durable through the journal. False when it must be written and synced in the file instead.
     fn commit_batch(&mut self, buffer: &[u8]) -> Result<bool, SessionError> {
-        let began = Instant::now();
+        let began = self.now();
         if !self.timeline.log.commit(self.batch.iter().map(|piece| &buffer[piece.clone()]))? {
             return Ok(false);
         }
         if !self.batch.is_empty() {
-            self.count_sync(began.elapsed());
+            self.count_sync(self.since(began));
             let bytes: usize = self.batch.iter().map(Range::len).sum();
             self.batch_is_written(bytes as u64);
         }
@@ -331,7 +331,8 @@ impl<'a> Sink<'a> {
             self.timeline.log.append(&mut parts[..pieces.len()])?;
         }
         self.batch_is_written(bytes);
-        self.unsynced_since.get_or_insert_with(Instant::now);
+        let now = self.now();
+        self.unsynced_since.get_or_insert(now);
         Ok(())
     }
 
@@ -346,9 +347,9 @@ impl<'a> Sink<'a> {
     /// Makes everything written durable, now.
     fn sync(&mut self) -> Result<(), SessionError> {
         if self.timeline.log.is_unsynced() {
-            let began = Instant::now();
+            let began = self.now();
             self.timeline.log.sync()?;
-            self.count_sync(began.elapsed());
+            self.count_sync(self.since(began));
         }
         self.everything_is_durable();
         Ok(())
@@ -390,8 +391,8 @@ impl<'a> Sink<'a> {
             self.synced_is_durable();
         }
         let sync_after = self.sync_after();
+        let is_due = self.unsynced_since.is_some_and(|since| self.since(since) >= sync_after);
         let log = &mut self.timeline.log;
-        let is_due = self.unsynced_since.is_some_and(|since| since.elapsed() >= sync_after);
         let begun = if is_due || log.wants_background_sync() { log.begin_background_sync()? } else { None };
         if let Some(bytes) = begun {
             self.in_bulk = bytes >= BULK_BYTES;
@@ -407,7 +408,7 @@ impl<'a> Sink<'a> {
             return Ok(());
         };
         stream.write_all_blocking(packet, self.options.net_read_timeout).map_err(SessionError::Network)?;
-        self.monitor.acknowledge_latency.record(arrived.elapsed());
+        self.monitor.acknowledge_latency.record(self.since(arrived));
         self.monitor.counters.acknowledgements.fetch_add(1, Relaxed);
         if !std::mem::replace(&mut self.has_acknowledged, true) {
             // The source may have switched semi-sync on after the session began; that it asks is the proof.
@@ -427,6 +428,14 @@ impl<'a> Sink<'a> {
         self.sync_in_background()?;
         self.publish();
         Ok(())
+    }
+
+    fn now(&self) -> Instant {
+        self.options.clock.now()
+    }
+
+    fn since(&self, earlier: Instant) -> Duration {
+        self.now().saturating_duration_since(earlier)
     }
 
     /// Longest time until [`Sink::tend`] must be called; `None` when nothing waits for it.

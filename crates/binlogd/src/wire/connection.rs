@@ -11,6 +11,7 @@ use super::channel::Channel;
 use super::dial::dial;
 use super::dump::DumpStream;
 use super::error::{TlsError, WireError};
+use super::network::ByteStream;
 use super::secret::Secret;
 use super::tls::{self, TlsMode, TlsOptions};
 use super::transport::{Deadline, Transport};
@@ -95,7 +96,25 @@ impl Connection {
     ) -> Result<Self, WireError> {
         let socket = dial(&options.host, options.port, deadline)?;
         on_socket(socket.as_fd());
-        let mut channel = Channel::new(Transport::Plain(socket), deadline);
+        Self::begin(Transport::Plain(socket), options, mode, deadline)
+    }
+
+    /// Authenticates in clear over a stream that stands for a connection to the server.
+    ///
+    /// # Errors
+    /// As [`Connection::connect`].
+    pub fn over(stream: Box<dyn ByteStream>, options: &ConnectOptions) -> Result<Self, WireError> {
+        let deadline = Deadline::after(options.connect_timeout);
+        Self::begin(Transport::Other(stream), options, TlsMode::Disabled, deadline)
+    }
+
+    fn begin(
+        transport: Transport,
+        options: &ConnectOptions,
+        mode: TlsMode,
+        deadline: Deadline,
+    ) -> Result<Self, WireError> {
+        let mut channel = Channel::new(transport, deadline);
         let handshake = receive_handshake(&mut channel)?;
         let (mut channel, tls_version) = match (mode, authenticate::offers_tls(&handshake)) {
             (TlsMode::Disabled, _) | (TlsMode::Preferred, false) => (channel, None),

@@ -42,8 +42,7 @@ impl DumpStream {
     /// # Errors
     /// As the operating system says.
     pub fn set_blocking(&mut self, write_timeout: Duration) -> io::Result<()> {
-        self.transport.socket().set_write_timeout(Some(write_timeout))?;
-        self.transport.socket().set_nonblocking(false)
+        self.transport.set_blocking(write_timeout)
     }
 
     /// How long a read that waits may take; `WouldBlock` after it. A system call only when it changes.
@@ -53,7 +52,7 @@ impl DumpStream {
     #[inline]
     pub fn set_read_timeout(&mut self, timeout: Duration) -> io::Result<()> {
         if self.read_timeout != Some(timeout) {
-            self.transport.socket().set_read_timeout(Some(timeout))?;
+            self.transport.set_read_timeout(timeout)?;
             self.read_timeout = Some(timeout);
         }
         Ok(())

@@ -14,6 +14,7 @@
 //! | `tls.rs`, `verify.rs` | options, certificates and their verification |
 //! | `dial.rs` | from a host name to a TCP connection within a deadline |
 //! | `transport.rs`, `channel.rs` | non-blocking bytes, plain or TLS; whole messages on top |
+//! | `network.rs` | the seam to the network, for simulations |
 //! | `error.rs`, `secret.rs` | errors that say whose fault it is; passwords that do not print |
 //!
 //! All sockets are non-blocking from the start; waiting is done with poll(2) and always has an end.
@@ -24,6 +25,7 @@ mod connection;
 mod dial;
 mod dump;
 mod error;
+mod network;
 mod rsa_key;
 mod secret;
 mod tls;
@@ -34,5 +36,6 @@ pub use codec::packet::ResultSet;
 pub use connection::{ConnectOptions, Connection};
 pub use dump::DumpStream;
 pub use error::{TlsError, WireError};
+pub use network::{ByteStream, Network, Tcp};
 pub use secret::Secret;
 pub use tls::{ParseTlsModeError, TlsMode, TlsOptions};

@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustls::ClientConnection;
 
+use super::network::ByteStream;
+
 /// A moment at which an undertaking of several steps has to be over.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Deadline {
@@ -47,6 +49,8 @@ pub(super) fn wait(fd: BorrowedFd<'_>, events: PollFlags, deadline: Deadline) ->
 pub(super) enum Transport {
     Plain(TcpStream),
     Tls(Box<TlsStream>),
+    /// In place of a socket.
+    Other(Box<dyn ByteStream>),
 }
 
 impl Transport {
@@ -56,6 +60,7 @@ impl Transport {
         match self {
             Self::Plain(socket) => socket.read(buffer),
             Self::Tls(stream) => stream.read(buffer),
+            Self::Other(stream) => stream.read(buffer),
         }
     }
 
@@ -81,21 +86,38 @@ impl Transport {
         match self {
             Self::Plain(socket) => write_all_plain(socket, bytes, deadline),
             Self::Tls(stream) => stream.write_all(bytes, deadline),
+            Self::Other(stream) => stream.write_all(bytes),
         }
     }
 
+    /// From now on reads wait for bytes, and each single write waits at most `write_timeout`.
+    pub(super) fn set_blocking(&self, write_timeout: Duration) -> io::Result<()> {
+        let Some(socket) = self.socket() else { return Ok(()) };
+        socket.set_write_timeout(Some(write_timeout))?;
+        socket.set_nonblocking(false)
+    }
+
+    /// How long a read that waits may take.
+    pub(super) fn set_read_timeout(&mut self, timeout: Duration) -> io::Result<()> {
+        if let Self::Other(stream) = self {
+            stream.set_read_timeout(timeout);
+        }
+        self.socket().map_or(Ok(()), |socket| socket.set_read_timeout(Some(timeout)))
+    }
+
     /// The socket below.
-    pub(super) fn socket(&self) -> &TcpStream {
+    fn socket(&self) -> Option<&TcpStream> {
         match self {
-            Self::Plain(socket) => socket,
-            Self::Tls(stream) => &stream.socket,
+            Self::Plain(socket) => Some(socket),
+            Self::Tls(stream) => Some(&stream.socket),
+            Self::Other(_) => None,
         }
     }
 
     /// Whether the socket has bytes now, or an error, or has been closed.
     pub(super) fn is_readable(&self) -> io::Result<bool> {
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-        match poll(&mut [PollFd::new(&self.socket(), PollFlags::IN)], Some(&now)) {
+        match poll(&mut [PollFd::new(&self.as_fd(), PollFlags::IN)], Some(&now)) {
             Ok(count) => Ok(count > 0),
             Err(rustix::io::Errno::INTR) => Ok(false),
             Err(error) => Err(error.into()),
@@ -106,7 +128,7 @@ impl Transport {
     /// gives `WouldBlock` then, though the peer is not silent.
     pub(super) fn take_part_arrived(&mut self) -> bool {
         match self {
-            Self::Plain(_) => false,
+            Self::Plain(_) | Self::Other(_) => false,
             Self::Tls(stream) => std::mem::take(&mut stream.part_arrived),
         }
     }
@@ -114,7 +136,7 @@ impl Transport {
     /// Whether a read may give bytes without the socket becoming readable.
     pub(super) fn has_buffered(&self) -> bool {
         match self {
-            Self::Plain(_) => false,
+            Self::Plain(_) | Self::Other(_) => false,
             Self::Tls(stream) => stream.buffered > 0 || !stream.unfed.is_empty(),
         }
     }
@@ -125,6 +147,7 @@ impl AsFd for Transport {
         match self {
             Self::Plain(socket) => socket.as_fd(),
             Self::Tls(stream) => stream.socket.as_fd(),
+            Self::Other(stream) => stream.as_fd(),
         }
     }
 }

@@ -106,7 +106,7 @@ impl Journal {
             return Err(io::Error::new(io::ErrorKind::AlreadyExists, format!("{} exists", path.display())));
         }
         let temporary = folder.join(format!("{JOURNAL_FILE}.tmp"));
-        match std::fs::remove_file(&temporary) {
+        match storage.remove_file(&temporary) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {} // One that a crash left behind.
         }
@@ -114,7 +114,7 @@ impl Journal {
         getrandom::fill(&mut id).map_err(io::Error::other)?;
         let made = fill(storage, &temporary, &id).and_then(|()| storage.rename(&temporary, &path));
         if let Err(error) = made {
-            let _ = std::fs::remove_file(&temporary); // It may hold the last free space of the disk.
+            let _ = storage.remove_file(&temporary); // It may hold the last free space of the disk.
             return Err(error);
         }
         storage.sync_dir(folder)?;

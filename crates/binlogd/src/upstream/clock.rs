@@ -1,0 +1,35 @@
+//! The seam to time: what the receiving thread asks the clock for, and the pauses that it makes.
+
+use super::stop::StopSignal;
+use std::fmt::Debug;
+use std::time::{Duration, Instant};
+
+/// Time as one source's thread sees it. [`SystemClock`] is the real one; a simulation has one that it moves itself.
+pub trait Clock: Send + Sync + Debug {
+    /// The present moment.
+    fn now(&self) -> Instant;
+
+    /// Waits for a stop; true when one was requested within `pause`.
+    fn pause(&self, stop: &StopSignal, pause: Duration) -> bool;
+
+    /// A number for the jitter of pauses, uniform over all values.
+    fn jitter(&self) -> u32;
+}
+
+/// The operating system's clock.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    fn now(&self) -> Instant {
+        Instant::now()
+    }
+
+    fn pause(&self, stop: &StopSignal, pause: Duration) -> bool {
+        stop.wait(pause)
+    }
+
+    fn jitter(&self) -> u32 {
+        getrandom::u32().unwrap_or(0)
+    }
+}

@@ -1,0 +1,388 @@
+//! Every moment at which a crash can come, and for each the states that it can leave on the disk.
+//!
+//! A run over a scripted history is recorded, operation by operation. Before each operation and in the middle of each
+//! durable write the world is stopped: the power fails, with each [`Fate`] of what no sync has covered, and the product's
+//! own code opens what is left. What it then holds must be a beginning of what the source has sent, cut at a boundary, with
+//! everything in it that was acknowledged. Power failures inside that recovery are tried too, and so are crashes of the
+//! process alone, after which the copy is received to its end before the power fails.
+
+use crate::disk::{Disk, write_tree};
+use crate::history::{History, every_kind, large_events};
+use crate::image::{Fate, Image, Operation, Tree};
+use crate::receiver::{FOLDER, SOURCE, config, data_dir, process, scratch, with_journal};
+use crate::source::Source;
+use crate::world::{Environment, Scene, World};
+use binlogd::config::{FsyncMode, SourceConfig};
+use binlogd::log::folder::timelines;
+use binlogd::log::index;
+use binlogd::upstream::copy::HeldCopy;
+use binlogd::upstream::stop::StopSignal;
+use scripted_source::LogOptions;
+use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Reads that find nothing new before a run is over: long enough for background syncs to begin and end.
+const IDLE_READS: u32 = 12;
+
+/// A run that takes more steps than this makes no progress.
+const STEPS_MAX: u64 = 10_000;
+
+/// Every `CONTINUED_EVERY`th power failure is followed by a run to the end of the history.
+const CONTINUED_EVERY: usize = 5;
+
+/// What is received, and how.
+struct Scenario {
+    history: History,
+    config: SourceConfig,
+    /// `None`: the receiver makes its own.
+    journal_len: Option<u64>,
+    /// Most bytes that one read gives.
+    chunk_max: u64,
+    /// Fates of each kind that are left to chance.
+    random_fates: u64,
+}
+
+/// What was tried.
+#[derive(Debug, Default, Clone, Copy)]
+struct Tried {
+    stop_points: usize,
+    disk_states: usize,
+    second_crashes: usize,
+    killed_processes: usize,
+}
+
+/// Receives until everything was sent and a while has passed.
+struct UntilSent {
+    idle_left: u32,
+}
+
+impl Environment for UntilSent {
+    fn act(&mut self, _: &mut Scene) {}
+
+    fn idle(&mut self, scene: &mut Scene) {
+        self.idle_left -= u32::from(scene.everything_is_sent() && self.idle_left > 0);
+        if self.idle_left == 0 {
+            scene.stop.request();
+        }
+    }
+}
+
+impl Scenario {
+    fn new(history: History, fsync_mode: FsyncMode, semi_sync: bool) -> Scenario {
+        let config = config(fsync_mode, semi_sync);
+        Scenario { history, config, journal_len: Some(64 << 10), chunk_max: 1500, random_fates: 3 }
+    }
+
+    fn begin(&self) -> Tree {
+        self.journal_len.map_or_else(Tree::default, with_journal)
+    }
+
+    /// Receives the history to its end; gives what was acknowledged.
+    fn receive(&self, root: &Path, disk: &Disk, seed: u64) -> Vec<(String, u64)> {
+        let stop = Arc::new(StopSignal::new().unwrap());
+        let source = Source { history: self.history.clone(), semi_sync: true };
+        let environment = Box::new(UntilSent { idle_left: IDLE_READS });
+        let world = World::new(source, disk.clone(), stop.clone(), self.chunk_max, seed, environment);
+        let world = Arc::new(world);
+        world.with(|scene| scene.steps_left = STEPS_MAX);
+        let process = process(root, disk, &world, &self.config, stop);
+        let (copy, monitor) = (process.open().unwrap(), process.monitor.clone());
+        process.run(copy);
+        let (acknowledged, left) =
+            world.with(|scene| (std::mem::take(&mut scene.acknowledged), scene.steps_left));
+        let error = monitor.status(Default::default()).last_error;
+        assert!(left > 0, "no progress in {STEPS_MAX} steps: {error:?}");
+        acknowledged
+    }
+
+    /// Records a run.
+    fn record(&self, scratch: &Path) -> Vec<Operation> {
+        let root = scratch.join("recorded");
+        let disk = Disk::with(&root, &self.begin(), 1);
+        disk.record();
+        let acknowledged = self.receive(&root, &disk, 2);
+        let end = self.history.log.end();
+        self.check(&root, &disk, &acknowledged, true)
+            .unwrap_or_else(|wrong| panic!("without a crash: {wrong}"));
+        if self.config.semi_sync {
+            assert_eq!(acknowledged.last(), Some(&(end.file, end.position)), "the last event asks for it");
+        }
+        std::fs::remove_dir_all(&root).unwrap();
+        disk.take_trace()
+    }
+
+    /// Opens the copy on a disk, and compares it with the history.
+    fn check(
+        &self,
+        root: &Path,
+        disk: &Disk,
+        acknowledged: &[(String, u64)],
+        is_whole: bool,
+    ) -> Result<(), String> {
+        let (copy, _) = HeldCopy::open(Arc::new(disk.clone()), &data_dir(root), SOURCE)
+            .map_err(|error| format!("it cannot be opened: {error}"))?;
+        let folder = timelines(&root.join(FOLDER)).unwrap();
+        let [folder] = &folder[..] else {
+            let is_lost = !acknowledged.is_empty() || !folder.is_empty() || is_whole;
+            return if is_lost { Err(format!("{} timelines", folder.len())) } else { Ok(()) };
+        };
+        let timeline = copy.timeline().ok_or("it has a folder and is not open")?;
+        let end = timeline.end();
+        let names = index::read(folder).unwrap();
+        let held = self.compare_files(folder, &names)?;
+        let at = end.as_ref().map(|end| (end.file.to_string(), end.offset));
+        if at != held {
+            return Err(format!("it goes on at {at:?}, but the files end at {held:?}"));
+        }
+        for position in acknowledged {
+            if !is_within(position, held.as_ref(), &names) {
+                return Err(format!("{position:?} was acknowledged, but the copy ends at {held:?}"));
+            }
+        }
+        if let Some((file, offset)) = &held {
+            let boundary = self.history.boundary(file, *offset);
+            let expected =
+                boundary.ok_or_else(|| format!("it ends at {file}:{offset}, which is no boundary"))?;
+            let found = timeline.gtids.to_line();
+            if expected.as_ref().is_some_and(|expected| expected.to_line() != found) {
+                return Err(format!("at {file}:{offset} its GTID set is {found}, not {expected:?}"));
+            }
+        }
+        let last = self.history.log.end();
+        if is_whole && held.as_ref() != Some(&(last.file.clone(), last.position)) {
+            return Err(format!("it ends at {held:?}, not at {last:?}"));
+        }
+        Ok(())
+    }
+
+    /// All files must equal the source's, but the last one may be shorter. Gives the end of the last one.
+    fn compare_files(&self, folder: &Path, names: &[String]) -> Result<Option<(String, u64)>, String> {
+        let sent = self.history.log.files();
+        for (index, name) in names.iter().enumerate() {
+            let bytes = std::fs::read(folder.join(name)).map_err(|error| format!("{name}: {error}"))?;
+            let original = sent.get(index).filter(|file| file.name == *name);
+            let original = &original.ok_or_else(|| format!("{name} is file {index} of the copy"))?.bytes;
+            let is_last = index + 1 == names.len();
+            if !original.starts_with(&bytes) || !is_last && bytes.len() != original.len() {
+                let same = original.iter().zip(&bytes).take_while(|(a, b)| a == b).count();
+                let (held, whole) = (bytes.len(), original.len());
+                return Err(format!("{name} has {held} of {whole} bytes, and the first {same} are right"));
+            }
+            if is_last {
+                return Ok(Some((name.clone(), bytes.len() as u64)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Crashes everywhere.
+    fn explore(&self) -> Tried {
+        let scratch = scratch();
+        let trace = self.record(scratch.path());
+        let mut explorer = Explorer {
+            scenario: self,
+            scratch: scratch.path().to_owned(),
+            acknowledged: Vec::new(),
+            seen: HashSet::new(),
+            tried: Tried::default(),
+        };
+        let mut image = Image::of(&self.begin());
+        for (index, operation) in trace.iter().enumerate() {
+            explorer.stop_before(index, &image);
+            if matches!(operation, Operation::Write { synced: true, .. }) {
+                let mut during = image.clone();
+                during.begin(operation);
+                explorer.stop_within(index, &during);
+            }
+            if let Operation::Acknowledged { file, position } = operation {
+                explorer.acknowledged.push((file.clone(), *position));
+            }
+            image.apply(operation);
+        }
+        explorer.stop_before(trace.len(), &image);
+        explorer.tried
+    }
+}
+
+/// True when `position` lies within a copy that ends at `held`.
+fn is_within(position: &(String, u64), held: Option<&(String, u64)>, names: &[String]) -> bool {
+    let number = |name: &str| names.iter().position(|held| held == name);
+    held.is_some_and(|held| match (number(&position.0), number(&held.0)) {
+        (Some(acknowledged), Some(last)) => acknowledged < last || position.1 <= held.1,
+        _ => false,
+    })
+}
+
+/// Tries the states of one scenario.
+struct Explorer<'a> {
+    scenario: &'a Scenario,
+    scratch: PathBuf,
+    /// What the source has been told so far.
+    acknowledged: Vec<(String, u64)>,
+    /// States that were tried, and how much was acknowledged then.
+    seen: HashSet<u64>,
+    tried: Tried,
+}
+
+impl Explorer<'_> {
+    /// The world stops before the operation number `index`.
+    fn stop_before(&mut self, index: usize, image: &Image) {
+        self.tried.stop_points += 1;
+        if self.scenario.config.fsync_mode == FsyncMode::SyncThenAcknowledge {
+            let fixed = [
+                Fate::Lost,
+                Fate::Kept,
+                Fate::NamesOnly,
+                Fate::BytesOnly,
+                Fate::Zeros,
+                Fate::Garbage,
+                Fate::LastSector,
+            ];
+            let random =
+                (0..self.scenario.random_fates).map(move |seed| Fate::Random(seed << 32 | index as u64));
+            for fate in fixed.into_iter().chain(random) {
+                self.power_failure(index, image, fate);
+            }
+        }
+        self.kill(index, image);
+    }
+
+    /// The world stops in the middle of a durable write.
+    fn stop_within(&mut self, index: usize, image: &Image) {
+        self.tried.stop_points += 1;
+        if self.scenario.config.fsync_mode == FsyncMode::SyncThenAcknowledge {
+            let random = (0..3).map(move |seed| Fate::Random(seed << 40 | index as u64));
+            for fate in [Fate::Zeros, Fate::LastSector].into_iter().chain(random) {
+                self.power_failure(index, image, fate);
+            }
+        }
+    }
+
+    fn power_failure(&mut self, index: usize, image: &Image, fate: Fate) {
+        let tree = image.after_power_failure(fate);
+        let mut hasher = DefaultHasher::new();
+        (&tree, self.acknowledged.len()).hash(&mut hasher);
+        if !self.seen.insert(hasher.finish()) {
+            return;
+        }
+        self.tried.disk_states += 1;
+        let root = self.scratch.join("crashed");
+        let disk = Disk::with(&root, &tree, 3);
+        disk.record();
+        self.verify(&root, &disk, &format!("power failure before operation {index}, {fate:?}"), false);
+        let trace = disk.take_trace();
+        if self.tried.disk_states.is_multiple_of(CONTINUED_EVERY) {
+            self.scenario.receive(&root, &disk, index as u64);
+            let context =
+                format!("received to its end after a power failure before operation {index}, {fate:?}");
+            self.verify(&root, &disk, &context, true);
+        }
+        std::fs::remove_dir_all(&root).unwrap();
+        if matches!(fate, Fate::Lost | Fate::Random(_)) {
+            self.crash_again(index, &tree, fate, &trace);
+        }
+    }
+
+    /// The power fails again, at each moment of the recovery.
+    fn crash_again(&mut self, index: usize, tree: &Tree, fate: Fate, trace: &[Operation]) {
+        let mut image = Image::of(tree);
+        for (second, operation) in trace.iter().enumerate() {
+            image.apply(operation);
+            if image.is_sure() {
+                continue; // As before it, or as after the next one.
+            }
+            for again in [Fate::Lost, Fate::Zeros, Fate::Random(second as u64)] {
+                self.tried.second_crashes += 1;
+                let root = self.scratch.join("crashed-again");
+                let disk = Disk::with(&root, &image.after_power_failure(again), 4);
+                let context = format!(
+                    "power failure before operation {index}, {fate:?}, and another one in the recovery after operation \
+                     {second}, {again:?}"
+                );
+                self.verify(&root, &disk, &context, false);
+                std::fs::remove_dir_all(&root).unwrap();
+            }
+        }
+    }
+
+    /// The process alone is killed; another one receives to the end; then the power fails.
+    fn kill(&mut self, index: usize, image: &Image) {
+        self.tried.killed_processes += 1;
+        let root = self.scratch.join("killed");
+        write_tree(&root, &image.after_power_failure(Fate::Kept));
+        let disk = Disk::new(&root, image.clone(), 5);
+        self.verify(&root, &disk, &format!("killed before operation {index}"), false);
+        let again = self.scenario.receive(&root, &disk, index as u64);
+        self.verify(
+            &root,
+            &disk,
+            &format!("received to its end after a kill before operation {index}"),
+            true,
+        );
+        let tree = disk.image().after_power_failure(Fate::Lost);
+        std::fs::remove_dir_all(&root).unwrap();
+        if self.scenario.config.fsync_mode == FsyncMode::SyncThenAcknowledge {
+            let disk = Disk::with(&root, &tree, 6);
+            let before = self.acknowledged.len();
+            self.acknowledged.extend(again);
+            let context = format!("power failure after a kill before operation {index} and a run to the end");
+            self.verify(&root, &disk, &context, false);
+            self.acknowledged.truncate(before);
+            std::fs::remove_dir_all(&root).unwrap();
+        }
+    }
+
+    fn verify(&self, root: &Path, disk: &Disk, context: &str, is_whole: bool) {
+        if let Err(wrong) = self.scenario.check(root, disk, &self.acknowledged, is_whole) {
+            panic!("{context}: {wrong}");
+        }
+    }
+}
+
+#[test]
+fn a_crash_anywhere_keeps_what_was_acknowledged() {
+    let history = every_kind(LogOptions::default());
+    let tried = Scenario::new(history, FsyncMode::SyncThenAcknowledge, true).explore();
+    println!("{tried:?}");
+    assert!(tried.stop_points >= 100 && tried.disk_states >= 500 && tried.second_crashes >= 100);
+}
+
+#[test]
+fn a_crash_anywhere_without_semi_sync() {
+    let history = every_kind(LogOptions { gtids: false, ..LogOptions::default() });
+    let tried = Scenario::new(history, FsyncMode::SyncThenAcknowledge, false).explore();
+    println!("{tried:?}");
+    assert!(tried.stop_points >= 50 && tried.disk_states >= 200 && tried.second_crashes >= 50);
+}
+
+#[test]
+fn a_kill_anywhere_with_fsync_mode_0() {
+    let history = every_kind(LogOptions::default());
+    let tried = Scenario::new(history, FsyncMode::WriteThenAcknowledge, true).explore();
+    println!("{tried:?}");
+    assert!(tried.killed_processes >= 100);
+}
+
+#[test]
+fn a_crash_anywhere_with_events_larger_than_the_buffers() {
+    let mut scenario = Scenario::new(large_events(), FsyncMode::SyncThenAcknowledge, true);
+    (scenario.chunk_max, scenario.random_fates) = (400_000, 1);
+    let tried = scenario.explore();
+    println!("{tried:?}");
+    assert!(tried.stop_points >= 30 && tried.disk_states >= 100);
+}
+
+#[test]
+fn a_crash_anywhere_while_everything_is_made() {
+    let mut history = History::new(LogOptions::default());
+    history.flagged(|log| log.transaction(10));
+    history.flagged(|log| log.rotate());
+    history.flagged(|log| log.transaction(10));
+    let mut scenario = Scenario::new(history, FsyncMode::SyncThenAcknowledge, true);
+    (scenario.journal_len, scenario.random_fates) = (None, 1);
+    let tried = scenario.explore();
+    println!("{tried:?}");
+    assert!(tried.stop_points >= 30 && tried.disk_states >= 50);
+}

@@ -1,0 +1,519 @@
+//! What a disk is sure to hold, what it may hold, and the states that a power failure can leave.
+//!
+//! The model is harsher than any file system that binlogd runs on. It promises what POSIX and the Linux manual pages
+//! promise and nothing else:
+//!
+//! - A write, a new length and a new name may each reach the disk at any moment before the sync that makes them durable, or
+//!   never, in any order, and a write in part, sector by sector.
+//! - fdatasync makes the bytes and the length of a file durable, but not its name; a sync of the folder makes its names
+//!   durable, but nothing in the files.
+//! - A write with O_DSYNC is durable when it returns; until then each of its sectors may be there or not.
+//! - A sync that fails leaves pages behind that can be read from the cache, that no later sync writes, and that may be on
+//!   the disk or not.
+//! - Where a file was made longer and the bytes did not come, there are zeros, or whatever stood on the disk before.
+
+use crate::random::Random;
+use std::collections::BTreeMap;
+
+/// Number of a file or folder.
+pub type Inode = u64;
+
+/// The folder that everything stands in.
+pub const ROOT: Inode = 0;
+
+/// Smallest part of a write that a disk leaves out.
+const SECTOR: u64 = 512;
+
+/// What the page cache is written in.
+const PAGE: u64 = 4096;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Node {
+    File(Inode),
+    Folder(Inode),
+}
+
+/// One operation that has ended, as the disk saw it.
+#[derive(Debug, Clone)]
+pub enum Operation {
+    Create {
+        folder: Inode,
+        name: String,
+        node: Node,
+    },
+    Remove {
+        folder: Inode,
+        name: String,
+    },
+    Rename {
+        folder: Inode,
+        from: String,
+        to: String,
+        node: Node,
+    },
+    SyncFolder {
+        folder: Inode,
+    },
+    Write {
+        file: Inode,
+        offset: u64,
+        bytes: Vec<u8>,
+        synced: bool,
+    },
+    SetLen {
+        file: Inode,
+        len: u64,
+    },
+    /// Covers the changes up to this number.
+    Sync {
+        file: Inode,
+        through: u64,
+    },
+    /// As `Sync`, but it has failed.
+    FailedSync {
+        file: Inode,
+        through: u64,
+    },
+    /// Reads come from the disk from now on. Where the disk does not have what a failed sync should have written, the random
+    /// number decides what is there.
+    Forget {
+        file: Inode,
+        seed: u64,
+    },
+    /// The source has received this acknowledgement.
+    Acknowledged {
+        file: String,
+        position: u64,
+    },
+}
+
+#[derive(Debug, Clone)]
+enum Change {
+    Write(u64, Vec<u8>),
+    SetLen(u64),
+}
+
+#[derive(Debug, Clone)]
+struct Pending {
+    number: u64,
+    change: Change,
+    /// A sync of it has failed: no later sync covers it.
+    orphaned: bool,
+}
+
+#[derive(Debug, Clone, Default)]
+struct FileImage {
+    durable: Vec<u8>,
+    pending: Vec<Pending>,
+}
+
+#[derive(Debug, Clone)]
+enum NameChange {
+    Link(String, Node),
+    Unlink(String),
+    Rename(String, String, Node),
+}
+
+#[derive(Debug, Clone, Default)]
+struct FolderImage {
+    durable: BTreeMap<String, Node>,
+    current: BTreeMap<String, Node>,
+    pending: Vec<NameChange>,
+}
+
+/// What a power failure does to what no sync has covered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Fate {
+    /// All of it is gone.
+    Lost,
+    /// Nothing is.
+    Kept,
+    /// The names are there, the bytes are not.
+    NamesOnly,
+    /// The bytes are there, the new names are not.
+    BytesOnly,
+    /// Names and lengths are there, with zeros for bytes.
+    Zeros,
+    /// Names and lengths are there, with whatever stood on the disk before for bytes.
+    Garbage,
+    /// Only the last sector of everything is there.
+    LastSector,
+    /// Each part may be there or not.
+    Random(u64),
+}
+
+/// Files by their path below the root, and folders; what is found after a power failure.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct Tree {
+    pub folders: Vec<String>,
+    pub files: BTreeMap<String, Vec<u8>>,
+}
+
+/// The state of a disk.
+#[derive(Debug, Clone)]
+pub struct Image {
+    files: BTreeMap<Inode, FileImage>,
+    folders: BTreeMap<Inode, FolderImage>,
+    next_inode: Inode,
+    next_change: u64,
+}
+
+impl Image {
+    /// A disk that holds `tree`, all of it durable.
+    pub fn of(tree: &Tree) -> Image {
+        let folders = BTreeMap::from([(ROOT, FolderImage::default())]);
+        let mut image = Image { files: BTreeMap::new(), folders, next_inode: 1, next_change: 1 };
+        for path in &tree.folders {
+            let node = Node::Folder(image.new_inode());
+            image.place(path, node);
+        }
+        for (path, bytes) in &tree.files {
+            let inode = image.new_inode();
+            image.files.insert(inode, FileImage { durable: bytes.clone(), pending: Vec::new() });
+            image.place(path, Node::File(inode));
+        }
+        image
+    }
+
+    fn place(&mut self, path: &str, node: Node) {
+        let (folder, name) = self.split(path).expect("a tree names a folder before what is in it");
+        if let Node::Folder(inode) = node {
+            self.folders.insert(inode, FolderImage::default());
+        }
+        let folder = self.folders.get_mut(&folder).expect("it was found");
+        folder.durable.insert(name.to_owned(), node);
+        folder.current.insert(name.to_owned(), node);
+    }
+
+    pub fn new_inode(&mut self) -> Inode {
+        self.next_inode += 1;
+        self.next_inode - 1
+    }
+
+    /// What a path, with slashes, means now.
+    pub fn find(&self, path: &str) -> Option<Node> {
+        let mut node = Node::Folder(ROOT);
+        for name in path.split('/').filter(|name| !name.is_empty()) {
+            let Node::Folder(folder) = node else { return None };
+            node = *self.folders.get(&folder)?.current.get(name)?;
+        }
+        Some(node)
+    }
+
+    /// The folder of a path, and the name in it.
+    pub fn split<'a>(&self, path: &'a str) -> Option<(Inode, &'a str)> {
+        let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+        match self.find(folder)? {
+            Node::Folder(folder) => Some((folder, name)),
+            Node::File(_) => None,
+        }
+    }
+
+    /// Number of the newest change.
+    pub fn newest_change(&self) -> u64 {
+        self.next_change - 1
+    }
+
+    /// Takes an operation that has ended.
+    pub fn apply(&mut self, operation: &Operation) {
+        match operation {
+            Operation::Write { file, offset, bytes, synced: true } => {
+                let file = self.files.get_mut(file).expect("a file that is written exists");
+                write(&mut file.durable, *offset, bytes, 0);
+            }
+            Operation::Sync { file, through } => self.sync(*file, *through),
+            Operation::FailedSync { file, through } => self.orphan(*file, *through),
+            Operation::Forget { file, seed } => self.forget(*file, *seed),
+            Operation::SyncFolder { folder } => {
+                let folder = self.folders.get_mut(folder).expect("a folder that is synced exists");
+                folder.durable = folder.current.clone();
+                folder.pending.clear();
+            }
+            Operation::Acknowledged { .. } => {}
+            other => self.begin(other),
+        }
+    }
+
+    /// Takes an operation that is under way: its effect is there in part, or not, or wholly.
+    pub fn begin(&mut self, operation: &Operation) {
+        match operation {
+            Operation::Create { folder, name, node } => {
+                let (Node::File(inode) | Node::Folder(inode)) = *node;
+                self.next_inode = self.next_inode.max(inode + 1);
+                match node {
+                    Node::File(_) => drop(self.files.insert(inode, FileImage::default())),
+                    Node::Folder(_) => drop(self.folders.insert(inode, FolderImage::default())),
+                }
+                self.rename(*folder, NameChange::Link(name.clone(), *node));
+            }
+            Operation::Remove { folder, name } => self.rename(*folder, NameChange::Unlink(name.clone())),
+            Operation::Rename { folder, from, to, node } => {
+                self.rename(*folder, NameChange::Rename(from.clone(), to.clone(), *node));
+            }
+            Operation::Write { file, offset, bytes, .. } => {
+                self.change(*file, Change::Write(*offset, bytes.clone()));
+            }
+            Operation::SetLen { file, len } => self.change(*file, Change::SetLen(*len)),
+            // Until they end, nothing is sure that was not sure before.
+            Operation::Sync { .. }
+            | Operation::FailedSync { .. }
+            | Operation::Forget { .. }
+            | Operation::SyncFolder { .. }
+            | Operation::Acknowledged { .. } => {}
+        }
+    }
+
+    fn rename(&mut self, folder: Inode, change: NameChange) {
+        let folder = self.folders.get_mut(&folder).expect("a folder that is changed exists");
+        apply_name(&mut folder.current, &change);
+        folder.pending.push(change);
+    }
+
+    fn change(&mut self, file: Inode, change: Change) {
+        let image = self.files.get_mut(&file).expect("a file that is changed exists");
+        if let Change::Write(offset, bytes) = &change {
+            let pages = offset / PAGE..=(offset + bytes.len() as u64) / PAGE;
+            for pending in &mut image.pending {
+                // Written to again, the page is dirty, and the next sync writes all of it.
+                if let Change::Write(at, _) = &pending.change {
+                    pending.orphaned &= !pages.contains(&(at / PAGE));
+                }
+            }
+        }
+        image.pending.push(Pending { number: self.next_change, change, orphaned: false });
+        self.next_change += 1;
+    }
+
+    fn sync(&mut self, file: Inode, through: u64) {
+        let image = self.files.get_mut(&file).expect("a file that is synced exists");
+        let cuts: Vec<(u64, u64)> = image
+            .pending
+            .iter()
+            .filter_map(|pending| match pending.change {
+                Change::SetLen(len) if pending.number <= through => Some((pending.number, len)),
+                _ => None,
+            })
+            .collect();
+        let (covered, rest): (Vec<_>, Vec<_>) = std::mem::take(&mut image.pending)
+            .into_iter()
+            .partition(|pending| pending.number <= through && !pending.orphaned);
+        for pending in covered {
+            apply_change(&mut image.durable, &pending.change, 0);
+        }
+        let is_cut = |pending: &Pending| match pending.change {
+            Change::Write(at, _) => cuts.iter().any(|(number, len)| pending.number < *number && *len <= at),
+            Change::SetLen(_) => false,
+        };
+        image.pending = rest.into_iter().filter(|pending| !is_cut(pending)).collect();
+    }
+
+    /// What a failed sync should have covered is left to chance, page by page.
+    fn orphan(&mut self, file: Inode, through: u64) {
+        let image = self.files.get_mut(&file).expect("a file that is synced exists");
+        let mut pending = Vec::new();
+        for Pending { number, change, orphaned } in std::mem::take(&mut image.pending) {
+            match change {
+                Change::Write(offset, bytes) if number <= through && !orphaned => {
+                    for (at, part) in parts(offset, &bytes, PAGE) {
+                        pending.push(Pending {
+                            number,
+                            change: Change::Write(at, part.to_vec()),
+                            orphaned: true,
+                        });
+                    }
+                }
+                change => pending.push(Pending { number, change, orphaned }),
+            }
+        }
+        image.pending = pending;
+    }
+
+    fn forget(&mut self, file: Inode, seed: u64) {
+        let image = self.files.get_mut(&file).expect("a file that is forgotten exists");
+        let mut random = Random::new(seed);
+        let mut rest = Vec::new();
+        for pending in std::mem::take(&mut image.pending) {
+            if !pending.orphaned {
+                rest.push(pending);
+            } else if random.one_in(2) {
+                apply_change(&mut image.durable, &pending.change, 0);
+            }
+        }
+        image.pending = rest;
+    }
+
+    /// True when a sync of the file has failed and the page cache may show what the disk does not have.
+    pub fn has_orphans(&self, file: Inode) -> bool {
+        self.files[&file].pending.iter().any(|pending| pending.orphaned)
+    }
+
+    /// What the page cache shows of a file.
+    pub fn shown(&self, file: Inode) -> Vec<u8> {
+        let image = &self.files[&file];
+        let mut bytes = image.durable.clone();
+        image.pending.iter().for_each(|pending| apply_change(&mut bytes, &pending.change, 0));
+        bytes
+    }
+
+    /// True when every state after a power failure is the same.
+    pub fn is_sure(&self) -> bool {
+        self.files.values().all(|file| file.pending.is_empty())
+            && self.folders.values().all(|folder| folder.pending.is_empty())
+    }
+
+    /// What is found after a power failure.
+    pub fn after_power_failure(&self, fate: Fate) -> Tree {
+        let mut tree = Tree::default();
+        let mut chance = Chance::new(fate);
+        self.collect(ROOT, "", &mut chance, &mut tree);
+        tree
+    }
+
+    fn collect(&self, folder: Inode, path: &str, chance: &mut Chance, tree: &mut Tree) {
+        for (name, node) in chance.names(&self.folders[&folder]) {
+            let path = if path.is_empty() { name } else { format!("{path}/{name}") };
+            match node {
+                Node::File(inode) => {
+                    tree.files.insert(path, chance.bytes(&self.files[&inode]));
+                }
+                Node::Folder(inode) => {
+                    tree.folders.push(path.clone());
+                    self.collect(inode, &path, chance, tree);
+                }
+            }
+        }
+    }
+}
+
+/// Decides what of a disk survives.
+struct Chance {
+    fate: Fate,
+    random: Random,
+    /// How many of 8 parts survive.
+    eighths: u64,
+    grain: u64,
+}
+
+impl Chance {
+    fn new(fate: Fate) -> Chance {
+        let mut random = Random::new(match fate {
+            Fate::Random(seed) => seed,
+            _ => 0,
+        });
+        let eighths = *random.pick(&[1, 4, 7]);
+        let grain = *random.pick(&[SECTOR, PAGE]);
+        Chance { fate, random, eighths, grain }
+    }
+
+    fn survives(&mut self) -> bool {
+        self.random.below(8) < self.eighths
+    }
+
+    fn names(&mut self, folder: &FolderImage) -> BTreeMap<String, Node> {
+        match self.fate {
+            Fate::Lost | Fate::BytesOnly => folder.durable.clone(),
+            Fate::Random(_) => {
+                let mut names = folder.durable.clone();
+                for change in &folder.pending {
+                    if self.survives() {
+                        apply_name(&mut names, change);
+                    }
+                }
+                names
+            }
+            _ => folder.current.clone(),
+        }
+    }
+
+    fn bytes(&mut self, file: &FileImage) -> Vec<u8> {
+        let mut bytes = file.durable.clone();
+        let fill = match self.fate {
+            Fate::Garbage => 0xa5,
+            Fate::Random(_) if self.random.one_in(2) => 0xa5,
+            _ => 0,
+        };
+        let keeps_lengths = match self.fate {
+            Fate::Random(_) => self.random.one_in(2),
+            fate => matches!(fate, Fate::Zeros | Fate::Garbage | Fate::LastSector),
+        };
+        for pending in &file.pending {
+            match (&pending.change, self.fate) {
+                (_, Fate::Lost | Fate::NamesOnly) => {}
+                (change, Fate::Kept | Fate::BytesOnly) => apply_change(&mut bytes, change, 0),
+                (Change::SetLen(len), Fate::Random(_)) => {
+                    if self.survives() {
+                        bytes.resize(*len as usize, fill);
+                    }
+                }
+                (Change::SetLen(len), _) => bytes.resize(*len as usize, fill),
+                (Change::Write(offset, content), _) => {
+                    let end = (offset + content.len() as u64) as usize;
+                    if keeps_lengths && bytes.len() < end {
+                        bytes.resize(end, fill);
+                    }
+                    self.write_parts(&mut bytes, *offset, content, fill);
+                }
+            }
+        }
+        bytes
+    }
+
+    fn write_parts(&mut self, bytes: &mut Vec<u8>, offset: u64, content: &[u8], fill: u8) {
+        let parts: Vec<_> = parts(offset, content, self.grain).collect();
+        let last = parts.len().saturating_sub(1);
+        for (index, (at, part)) in parts.into_iter().enumerate() {
+            let survives = match self.fate {
+                Fate::LastSector => index == last,
+                Fate::Random(_) => self.survives(),
+                _ => false,
+            };
+            if survives {
+                write(bytes, at, part, fill);
+            }
+        }
+    }
+}
+
+/// The parts of a write that lie in one block of `grain` bytes each.
+fn parts(offset: u64, bytes: &[u8], grain: u64) -> impl Iterator<Item = (u64, &[u8])> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let left = bytes.get(at..).filter(|left| !left.is_empty())?;
+        let begin = offset + at as u64;
+        let len = left.len().min((grain - begin % grain) as usize);
+        at += len;
+        Some((begin, &left[..len]))
+    })
+}
+
+fn write(file: &mut Vec<u8>, offset: u64, bytes: &[u8], fill: u8) {
+    let (begin, end) = (offset as usize, offset as usize + bytes.len());
+    if file.len() < end {
+        file.resize(end, fill);
+    }
+    file[begin..end].copy_from_slice(bytes);
+}
+
+fn apply_change(file: &mut Vec<u8>, change: &Change, fill: u8) {
+    match change {
+        Change::Write(offset, bytes) => write(file, *offset, bytes, fill),
+        Change::SetLen(len) => file.resize(*len as usize, fill),
+    }
+}
+
+fn apply_name(names: &mut BTreeMap<String, Node>, change: &NameChange) {
+    match change {
+        NameChange::Link(name, node) => {
+            names.insert(name.clone(), *node);
+        }
+        NameChange::Unlink(name) => {
+            names.remove(name);
+        }
+        NameChange::Rename(from, to, node) => {
+            if names.get(from) == Some(node) {
+                names.remove(from);
+            }
+            names.insert(to.clone(), *node);
+        }
+    }
+}

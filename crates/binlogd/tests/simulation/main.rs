@@ -1,0 +1,24 @@
+//! Crashes and failures without servers: the receiver's own code over doubles of the disk, the network and the clock.
+//!
+//! | file | noun |
+//! |---|---|
+//! | `image.rs` | what a disk is sure to hold, what it may hold, and the states after a power failure |
+//! | `disk.rs` | the storage double |
+//! | `source.rs` | a source as a state machine over bytes |
+//! | `world.rs` | network, clock, and the rest of the world |
+//! | `history.rs` | scripted binary logs whose boundaries are known |
+//! | `receiver.rs` | the product over the doubles |
+//! | `crash.rs` | the test of every crash |
+//! | `turmoil.rs`, `simulate.rs` | what goes wrong at random, and the simulation of it |
+#![allow(unreachable_pub, missing_docs, reason = "the modules are for the tests beside them")]
+
+mod crash;
+mod disk;
+mod history;
+mod image;
+mod random;
+mod receiver;
+mod simulate;
+mod source;
+mod turmoil;
+mod world;

@@ -1,0 +1,85 @@
+//! The product, as the tests run it: the whole upstream side over the doubles.
+
+use crate::disk::Disk;
+use crate::image::Tree;
+use crate::world::{Way, World};
+use binlogd::config::{FsyncMode, HostPort, OnGap, SourceConfig, Start};
+use binlogd::log::journal::JOURNAL_FILE;
+use binlogd::log::journal::record::first_block;
+use binlogd::status::SourceMonitor;
+use binlogd::upstream::Upstream;
+use binlogd::upstream::stop::StopSignal;
+use binlogd::wire::{TlsMode, TlsOptions};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Name of the source, and of its folder.
+pub const SOURCE: &str = "db1";
+
+/// Path of the source's folder on the disk.
+pub const FOLDER: &str = "data/db1";
+
+/// A folder for many small files that nobody needs for long.
+pub fn scratch() -> tempfile::TempDir {
+    let memory = Path::new("/dev/shm");
+    let parent = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
+    tempfile::Builder::new().prefix("binlogd-simulation-").tempdir_in(parent).expect("a temporary folder")
+}
+
+/// The data folder on a disk.
+pub fn data_dir(root: &Path) -> PathBuf {
+    root.join("data")
+}
+
+/// A disk with the source's folder and an empty journal of `journal_len` bytes in it. A small one is full soon; and 8 MiB
+/// for each state that is tried would take long.
+pub fn with_journal(journal_len: u64) -> Tree {
+    let mut journal = first_block(&[7; 16], journal_len).to_vec();
+    journal.resize(journal_len as usize, 0);
+    let mut tree = Tree { folders: vec!["data".to_owned(), FOLDER.to_owned()], ..Tree::default() };
+    tree.files.insert(format!("{FOLDER}/{JOURNAL_FILE}"), journal);
+    tree
+}
+
+/// A configuration for a source that answers at once.
+pub fn config(fsync_mode: FsyncMode, semi_sync: bool) -> SourceConfig {
+    SourceConfig {
+        name: SOURCE.to_owned(),
+        hosts: vec![HostPort { host: "simulated".to_owned(), port: 3306 }],
+        user: "any".to_owned(),
+        password: "".into(),
+        server_id: Some(77),
+        start: Start::Resume,
+        fsync_mode,
+        fsync_interval: Duration::from_millis(50),
+        busy_wait: Duration::ZERO,
+        semi_sync,
+        heartbeat_period: Duration::from_secs(3),
+        net_read_timeout: Duration::from_secs(10),
+        connect_timeout: Duration::from_secs(10),
+        backoff_min: Duration::from_millis(100),
+        backoff_max: Duration::from_secs(5),
+        tls: TlsOptions { mode: TlsMode::Disabled, ..TlsOptions::default() },
+        on_gap: OnGap::Stop,
+    }
+}
+
+/// A receiver process that has not begun.
+pub fn process(
+    root: &Path,
+    disk: &Disk,
+    world: &Arc<World>,
+    config: &SourceConfig,
+    stop: Arc<StopSignal>,
+) -> Upstream {
+    Upstream {
+        config: config.clone(),
+        data_dir: data_dir(root),
+        storage: Arc::new(disk.clone()),
+        network: Arc::new(Way(world.clone())),
+        clock: Arc::new(Way(world.clone())),
+        monitor: Arc::new(SourceMonitor::new(SOURCE)),
+        stop,
+    }
+}

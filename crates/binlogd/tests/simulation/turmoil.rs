@@ -1,0 +1,287 @@
+//! What goes wrong in a simulation: the source, the network, the disk and the process, at random.
+
+use crate::disk::{Judge, Kind, Verdict};
+use crate::history::{History, any_unit};
+use crate::random::Random;
+use crate::world::{Environment, Scene};
+use scripted_source::LogOptions;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+const ENOSPC: i32 = 28;
+const EIO: i32 = 5;
+
+/// One in so many reads is given a disaster, when it is not calm.
+const DISASTER_ONE_IN: u64 = 40;
+
+/// What the disk does to operations.
+#[derive(Debug, Default)]
+pub struct Weather {
+    /// There is no space.
+    pub is_full: bool,
+    /// So many operations succeed before one fails.
+    pub fails_after: Option<u64>,
+    /// So many operations are done before the machine stops.
+    pub stops_after: Option<u64>,
+    /// Operations that failed.
+    pub failures: u64,
+}
+
+/// A judge that follows the weather.
+pub fn judge(weather: Arc<Mutex<Weather>>) -> Judge {
+    Box::new(move |kind| {
+        let mut weather = weather.lock().expect("no panic in the weather");
+        if comes_due(&mut weather.stops_after) {
+            return Verdict::Crash;
+        }
+        let error = if comes_due(&mut weather.fails_after) {
+            EIO
+        } else if weather.is_full && matches!(kind, Kind::Create | Kind::Write) {
+            ENOSPC
+        } else {
+            return Verdict::Do;
+        };
+        weather.failures += 1;
+        Verdict::Fail(error)
+    })
+}
+
+/// Counts down to one event.
+fn comes_due(after: &mut Option<u64>) -> bool {
+    match after {
+        Some(0) => {
+            *after = None;
+            true
+        }
+        Some(left) => {
+            *left -= 1;
+            false
+        }
+        None => false,
+    }
+}
+
+/// What the source has been, and what it was told.
+#[derive(Debug, Default)]
+pub struct Past {
+    /// Its histories before the present one: before it lost a tail, was reset, replaced or purged.
+    pub histories: Vec<History>,
+    /// The highest position that was acknowledged, by the number of the history and the file.
+    pub acknowledged: BTreeMap<(usize, String), u64>,
+    /// How often each thing has happened.
+    pub counts: BTreeMap<&'static str, u64>,
+}
+
+impl Past {
+    pub fn count(&mut self, what: &'static str) {
+        tracing::debug!("{what}");
+        *self.counts.entry(what).or_default() += 1;
+    }
+}
+
+/// Everything that can go wrong.
+pub struct Turmoil {
+    random: Random,
+    pub weather: Arc<Mutex<Weather>>,
+    pub past: Arc<Mutex<Past>>,
+    /// Nothing goes wrong any more.
+    pub is_calm: Arc<Mutex<bool>>,
+    /// The history at some earlier moment: what a crash of the source may leave of it.
+    snapshot: Option<History>,
+    /// Seconds since 1970 of the source's next restart.
+    timestamp: u32,
+    /// Idle looks at the end, until the run is over.
+    idle_left: u32,
+}
+
+impl Turmoil {
+    pub fn new(
+        seed: u64,
+        weather: Arc<Mutex<Weather>>,
+        past: Arc<Mutex<Past>>,
+        is_calm: Arc<Mutex<bool>>,
+    ) -> Turmoil {
+        let (random, timestamp) = (Random::new(seed), 1_800_000_000);
+        Turmoil { random, weather, past, is_calm, snapshot: None, timestamp, idle_left: 20 }
+    }
+
+    fn note_acknowledgements(&mut self, scene: &mut Scene) {
+        let mut past = self.past.lock().expect("no panic in the past");
+        let epoch = past.histories.len();
+        for (file, position) in scene.acknowledged.drain(..) {
+            let history = &scene.source.history;
+            assert!(
+                history.boundary(&file, position).is_some(),
+                "{file}:{position} was acknowledged, no boundary"
+            );
+            let highest = past.acknowledged.entry((epoch, file)).or_default();
+            *highest = position.max(*highest);
+            past.count("acknowledgement");
+        }
+    }
+
+    fn write(&mut self, history: &mut History) {
+        for _ in 0..1 + self.random.below(3) {
+            any_unit(history, &mut self.random);
+        }
+    }
+
+    fn disaster(&mut self, scene: &mut Scene) -> &'static str {
+        match self.random.below(22) {
+            0 => {
+                scene.source.history.unit(|log| log.restart());
+                scene.disconnect();
+                "clean restart of the source"
+            }
+            1 => {
+                scene.source.history.stump();
+                scene.disconnect();
+                "crash of the source inside a transaction"
+            }
+            2 => self.lose_tail(scene),
+            3 => {
+                let options = scene.source.log().options().clone();
+                self.replace(scene, LogOptions { timestamp: self.timestamp, ..options });
+                "reset of the source's logs"
+            }
+            4 => {
+                let options = scene.source.log().options().clone();
+                let uuid = [self.random.next() as u8; 16];
+                self.replace(scene, LogOptions { uuid, timestamp: self.timestamp, ..options });
+                "another server in the source's place"
+            }
+            5 | 6 => {
+                self.remember(scene);
+                let count = self.random.below(4) as usize;
+                scene.source.history.log.purge(count);
+                "purge of old logs"
+            }
+            7..=9 => {
+                self.line(scene, |line, random| line.cut_after = Some(random.below(3000) as usize), "cut")
+            }
+            10..=12 => self.line(
+                scene,
+                |line, random| line.flip_after = Some(random.below(3000) as usize),
+                "wrong bit",
+            ),
+            13 => self.line(scene, |line, _| line.is_silent = true, "silence"),
+            14 => {
+                scene.is_reachable = false;
+                scene.disconnect();
+                "source out of reach"
+            }
+            15 => {
+                scene.source.semi_sync ^= true;
+                "semi-sync switched on or off"
+            }
+            16 => {
+                self.weather.lock().expect("no panic in the weather").is_full = true;
+                "full disk"
+            }
+            17 | 18 => {
+                self.weather.lock().expect("no panic in the weather").fails_after =
+                    Some(self.random.below(12));
+                "failing operation of the disk"
+            }
+            19 => {
+                scene.disk.switch_off();
+                "kill"
+            }
+            20 => {
+                self.weather.lock().expect("no panic in the weather").stops_after =
+                    Some(self.random.below(30));
+                "power failure"
+            }
+            _ => {
+                scene.stop.request();
+                "stop in good order"
+            }
+        }
+    }
+
+    /// The source crashes and forgets what it wrote last.
+    fn lose_tail(&mut self, scene: &mut Scene) -> &'static str {
+        let Some(mut snapshot) = self.snapshot.take() else { return "nothing" };
+        self.remember(scene);
+        snapshot.log.set_timestamp(self.timestamp);
+        self.timestamp += 1000;
+        snapshot.unit(|log| log.crash());
+        scene.source.history = snapshot;
+        scene.disconnect();
+        "source lost its tail"
+    }
+
+    /// The source begins with new logs.
+    fn replace(&mut self, scene: &mut Scene, options: LogOptions) {
+        self.remember(scene);
+        self.timestamp += 1000;
+        self.snapshot = None;
+        scene.source.history = History::new(options);
+        scene.disconnect();
+    }
+
+    fn remember(&mut self, scene: &mut Scene) {
+        self.note_acknowledgements(scene);
+        let history = scene.source.history.clone();
+        self.past.lock().expect("no panic in the past").histories.push(history);
+    }
+
+    /// Something happens to one connection that streams.
+    fn line(
+        &mut self,
+        scene: &mut Scene,
+        change: impl FnOnce(&mut crate::world::Line, &mut Random),
+        what: &'static str,
+    ) -> &'static str {
+        match scene.lines.values_mut().find(|line| line.session.is_dumping()) {
+            Some(line) => change(line, &mut self.random),
+            None => return "nothing",
+        }
+        what
+    }
+
+    fn heal(&mut self, scene: &mut Scene) {
+        scene.is_reachable = true;
+        let mut weather = self.weather.lock().expect("no panic in the weather");
+        (weather.is_full, weather.fails_after, weather.stops_after) = (false, None, None);
+        scene.lines.values_mut().for_each(|line| line.is_silent = false);
+    }
+}
+
+impl Environment for Turmoil {
+    fn act(&mut self, scene: &mut Scene) {
+        self.note_acknowledgements(scene);
+        if *self.is_calm.lock().expect("no panic in the calm") {
+            return;
+        }
+        if self.random.one_in(4) {
+            self.write(&mut scene.source.history);
+        }
+        if self.random.one_in(30) {
+            self.snapshot = Some(scene.source.history.clone());
+        }
+        if self.random.one_in(DISASTER_ONE_IN) {
+            let what = self.disaster(scene);
+            self.past.lock().expect("no panic in the past").count(what);
+        }
+    }
+
+    fn idle(&mut self, scene: &mut Scene) {
+        self.note_acknowledgements(scene);
+        if scene.disk.is_off() {
+            // Nobody is left to wait.
+            scene.stop.request();
+            return;
+        }
+        let is_calm = *self.is_calm.lock().expect("no panic in the calm");
+        if is_calm || self.random.one_in(3) {
+            self.heal(scene);
+        }
+        if is_calm && scene.everything_is_sent() {
+            self.idle_left = self.idle_left.saturating_sub(1);
+            if self.idle_left == 0 {
+                scene.stop.request();
+            }
+        }
+    }
+}

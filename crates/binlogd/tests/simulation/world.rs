@@ -1,0 +1,321 @@
+//! Everything outside the receiver: the network, the clock and the source, in the receiver's own thread.
+//!
+//! Time passes only when the receiver waits, and the rest of the world acts only when the receiver reads. So one seed gives
+//! one history.
+
+use crate::disk::Disk;
+use crate::random::Random;
+use crate::source::{Session, Source};
+use binlogd::upstream::clock::Clock;
+use binlogd::upstream::stop::StopSignal;
+use binlogd::wire::{ByteStream, ConnectOptions, Connection, Network, WireError};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+/// Longest time that passes while bytes are on their way.
+const TRANSIT_MAX: Duration = Duration::from_millis(2);
+
+/// What else happens. Called when the receiver reads, with everything that it may change.
+pub trait Environment: Send {
+    /// Before bytes are given out.
+    fn act(&mut self, scene: &mut Scene);
+
+    /// Nothing came within the time limit of a read, or the receiver makes a pause.
+    fn idle(&mut self, scene: &mut Scene);
+}
+
+/// One connection, and what the network does to it.
+#[derive(Debug)]
+pub struct Line {
+    pub session: Session,
+    /// Bytes of `session.outbox` that the receiver has.
+    given: usize,
+    /// The connection breaks after so many more bytes.
+    pub cut_after: Option<usize>,
+    /// So many bytes from now, one bit is wrong.
+    pub flip_after: Option<usize>,
+    /// Nothing more arrives.
+    pub is_silent: bool,
+    is_cut: bool,
+    last_arrival: Duration,
+}
+
+/// The state of the world.
+pub struct Scene {
+    pub source: Source,
+    pub lines: BTreeMap<u64, Line>,
+    pub random: Random,
+    pub disk: Disk,
+    pub stop: Arc<StopSignal>,
+    /// The source accepts connections.
+    pub is_reachable: bool,
+    /// Every acknowledgement that the source has received, in order.
+    pub acknowledged: Vec<(String, u64)>,
+    /// Most bytes that one read gives.
+    pub chunk_max: u64,
+    /// How often the receiver has read, written, waited or connected.
+    pub steps: u64,
+    /// After so many more, the receiver is asked to stop.
+    pub steps_left: u64,
+    next_line: u64,
+    /// Since the beginning.
+    pub now: Duration,
+}
+
+/// The world, as network and clock of a receiver.
+pub struct World {
+    began: Instant,
+    state: Mutex<(Scene, Box<dyn Environment>)>,
+}
+
+impl fmt::Debug for World {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("World")
+    }
+}
+
+impl World {
+    pub fn new(
+        source: Source,
+        disk: Disk,
+        stop: Arc<StopSignal>,
+        chunk_max: u64,
+        seed: u64,
+        environment: Box<dyn Environment>,
+    ) -> World {
+        let scene = Scene {
+            source,
+            lines: BTreeMap::new(),
+            random: Random::new(seed),
+            disk,
+            stop,
+            is_reachable: true,
+            acknowledged: Vec::new(),
+            chunk_max,
+            steps: 0,
+            steps_left: u64::MAX,
+            next_line: 0,
+            now: Duration::ZERO,
+        };
+        World { began: Instant::now(), state: Mutex::new((scene, environment)) }
+    }
+
+    fn state(&self) -> MutexGuard<'_, (Scene, Box<dyn Environment>)> {
+        self.state.lock().expect("no panic in the world")
+    }
+
+    /// Looks at the world or changes it.
+    pub fn with<R>(&self, look: impl FnOnce(&mut Scene) -> R) -> R {
+        look(&mut self.state().0)
+    }
+}
+
+/// The way of one receiver process into a world, which goes on when the process ends.
+#[derive(Debug, Clone)]
+pub struct Way(pub Arc<World>);
+
+impl Network for Way {
+    fn connect(
+        &self,
+        options: &ConnectOptions,
+        _on_socket: &mut dyn FnMut(BorrowedFd<'_>),
+    ) -> Result<Connection, WireError> {
+        let number = {
+            let mut state = self.0.state();
+            let scene = &mut state.0;
+            scene.step();
+            if !scene.is_reachable || scene.disk.is_off() {
+                let reason = io::ErrorKind::ConnectionRefused.into();
+                return Err(WireError::Connect { address: options.host.clone(), reason });
+            }
+            scene.connect()
+        };
+        let poll = File::open("/dev/null")
+            .map_err(|reason| WireError::Io { during: "making a stream of the simulation", reason })?;
+        let stream = Stream { world: self.0.clone(), number, timeout: None, poll };
+        Connection::over(Box::new(stream), options)
+    }
+}
+
+impl Clock for Way {
+    fn now(&self) -> Instant {
+        self.0.began + self.0.state().0.now
+    }
+
+    fn pause(&self, stop: &StopSignal, pause: Duration) -> bool {
+        let mut state = self.0.state();
+        let (scene, environment) = &mut *state;
+        scene.step();
+        scene.now += pause;
+        environment.idle(scene);
+        stop.is_requested()
+    }
+
+    fn jitter(&self) -> u32 {
+        self.0.state().0.random.next() as u32
+    }
+}
+
+impl Scene {
+    fn step(&mut self) {
+        self.steps += 1;
+        self.steps_left = self.steps_left.saturating_sub(1);
+        if self.steps_left == 0 {
+            self.stop.request();
+        }
+    }
+
+    fn connect(&mut self) -> u64 {
+        self.next_line += 1;
+        let line = Line {
+            session: Session::new(&self.source),
+            given: 0,
+            cut_after: None,
+            flip_after: None,
+            is_silent: false,
+            is_cut: false,
+            last_arrival: self.now,
+        };
+        self.lines.insert(self.next_line, line);
+        self.next_line
+    }
+
+    /// All connections break.
+    pub fn disconnect(&mut self) {
+        self.lines.values_mut().for_each(|line| line.is_cut = true);
+    }
+
+    /// The receiver has everything that the source has: it has been sent to the last byte.
+    pub fn everything_is_sent(&self) -> bool {
+        self.lines
+            .values()
+            .any(|line| !line.is_cut && line.session.is_dumping() && line.given == line.session.outbox.len())
+    }
+
+    fn read(&mut self, number: u64, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+        if self.disk.is_off() || self.stop.is_requested() {
+            return Ok(Some(0));
+        }
+        self.now += TRANSIT_MAX.mul_f64(self.random.below(1000) as f64 / 1000.0);
+        let Some(line) = self.lines.get_mut(&number) else { return Ok(Some(0)) };
+        if line.is_cut {
+            self.lines.remove(&number);
+            return if self.random.one_in(2) {
+                Ok(Some(0))
+            } else {
+                Err(io::ErrorKind::ConnectionReset.into())
+            };
+        }
+        if line.is_silent {
+            return Ok(None);
+        }
+        if line.given == line.session.outbox.len() {
+            line.session.outbox.clear();
+            line.given = 0;
+            line.session.pump(&self.source, 1 + self.random.below(12));
+        }
+        let left = line.session.outbox.len() - line.given;
+        if left == 0 {
+            return Ok(line.session.is_ended.then_some(0));
+        }
+        let most = (1 + self.random.below(self.chunk_max)) as usize;
+        let mut len = left.min(buffer.len()).min(most);
+        if let Some(cut) = &mut line.cut_after {
+            len = len.min(*cut);
+            *cut -= len;
+            if *cut == 0 {
+                line.is_cut = true;
+            }
+        }
+        buffer[..len].copy_from_slice(&line.session.outbox[line.given..line.given + len]);
+        if let Some(flip) = &mut line.flip_after {
+            if *flip < len {
+                buffer[*flip] ^= 1 << self.random.below(8);
+                line.flip_after = None;
+            } else {
+                *flip -= len;
+            }
+        }
+        line.given += len;
+        line.last_arrival = self.now;
+        Ok(Some(len))
+    }
+
+    /// Nothing came: the time limit passes, or what is left until a heartbeat, which then is there.
+    fn wait(&mut self, number: u64, timeout: Duration) {
+        let end = self.now + timeout;
+        let line = self.lines.get_mut(&number).filter(|line| !line.is_silent && line.session.is_dumping());
+        let period = line.as_ref().and_then(|line| line.session.heartbeat_period);
+        self.now = match (line, period) {
+            (Some(line), Some(period)) if line.last_arrival + period <= end => {
+                line.session.heartbeat(&self.source);
+                self.now.max(line.last_arrival + period)
+            }
+            _ => end,
+        };
+    }
+}
+
+/// A connection as the receiver has it.
+#[derive(Debug)]
+struct Stream {
+    world: Arc<World>,
+    number: u64,
+    timeout: Option<Duration>,
+    /// Says readable whenever it is asked.
+    poll: File,
+}
+
+impl Read for Stream {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let mut state = self.world.state();
+        let (scene, environment) = &mut *state;
+        scene.step();
+        environment.act(scene);
+        match (scene.read(self.number, buffer)?, self.timeout) {
+            (Some(read), _) => Ok(read),
+            (None, None) => Err(io::ErrorKind::TimedOut.into()),
+            (None, Some(timeout)) => {
+                environment.idle(scene);
+                scene.wait(self.number, timeout);
+                scene.read(self.number, buffer)?.ok_or_else(|| io::ErrorKind::WouldBlock.into())
+            }
+        }
+    }
+}
+
+impl Write for Stream {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut state = self.world.state();
+        let scene = &mut state.0;
+        scene.step();
+        let line = scene.lines.get_mut(&self.number).filter(|line| !line.is_cut && !scene.disk.is_off());
+        let Some(line) = line else { return Err(io::ErrorKind::BrokenPipe.into()) };
+        for (file, position) in line.session.take(bytes, &scene.source) {
+            scene.disk.acknowledged(&file, position);
+            scene.acknowledged.push((file, position));
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl AsFd for Stream {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.poll.as_fd()
+    }
+}
+
+impl ByteStream for Stream {
+    fn set_read_timeout(&mut self, timeout: Duration) {
+        self.timeout = Some(timeout);
+    }
+}
