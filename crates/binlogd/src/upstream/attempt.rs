@@ -58,7 +58,10 @@ impl Attempt<'_> {
             facts.tls = tls;
         });
         let at = match plan(copy.holding().as_ref(), &source, &self.upstream.config.start) {
-            Plan::Resume(position) => position,
+            Plan::Resume(position) => {
+                self.check_continuity(copy, &source)?;
+                position
+            }
             Plan::Begin { reason, from, source_lacks } => {
                 self.begin_timeline(copy, &source, reason, &from, &source_lacks)?;
                 let holding = copy.holding().expect("a timeline was begun");
@@ -232,7 +235,7 @@ impl Attempt<'_> {
 
     fn look(&self, copy: &HeldCopy, source: &SourceIdentity, file: &str) -> Result<Look, AttemptError> {
         let (connection, _) = self.connect()?;
-        self.look_with(connection, source, &look_request(self.server_id(copy), file))
+        self.look_with(connection, source, &look_request(self.server_id(copy), file, 4))
     }
 
     fn look_with(
@@ -275,13 +278,54 @@ impl Attempt<'_> {
             }
             _ => None,
         };
-        let Some((reason, from)) = verdict else { return error };
+        match verdict {
+            Some((reason, from)) => self.begin_beside(copy, source, reason, &from),
+            None => error,
+        }
+    }
+
+    /// A live file that has no event yet says nothing about the source's file of that name: it may be that of another
+    /// history, after a reset. So the source is asked for the end of the file before, as the copy holds it.
+    fn check_continuity(&self, copy: &mut HeldCopy, source: &SourceIdentity) -> Result<(), AttemptError> {
+        let Some((end, format)) = copy.before_empty()? else { return Ok(()) };
+        let (connection, _) = self.connect()?;
+        let request = look_request(self.server_id(copy), &end.file, end.offset);
+        let (reason, from) = match self.look_with(connection, source, &request) {
+            Ok(look) if look.format.is_same_file(&format) => return Ok(()),
+            Ok(_) => (Reason::SourceReset, From::Earliest),
+            Err(AttemptError::Wire(WireError::Server { code: ER_FATAL_READING_BINLOG, message, .. })) => {
+                match Complaint::of(&message) {
+                    Complaint::PastTheEnd => {
+                        let look = self.look(copy, source, &end.file)?;
+                        if look.format.is_same_file(&format) {
+                            (Reason::Fork, From::File(end.file.to_string()))
+                        } else {
+                            (Reason::SourceReset, From::Earliest)
+                        }
+                    }
+                    // Purged meanwhile, most likely: nothing is left to compare with.
+                    _ => return Ok(()),
+                }
+            }
+            Err(error) => return Err(error),
+        };
+        Err(self.begin_beside(copy, source, reason, &from))
+    }
+
+    /// Begins a timeline because the newest one does not go on.
+    fn begin_beside(
+        &self,
+        copy: &mut HeldCopy,
+        source: &SourceIdentity,
+        reason: Reason,
+        from: &From,
+    ) -> AttemptError {
         let none = GtidState::empty(source.executed.flavour());
         let lacks = match (reason, copy.holding()) {
             (Reason::Fork, Some(holding)) if source.has_gtids => holding.gtids.subtract(&source.executed),
             _ => none,
         };
-        match self.begin_timeline(copy, source, reason, &from, &lacks) {
+        match self.begin_timeline(copy, source, reason, from, &lacks) {
             Ok(()) => AttemptError::NewTimeline(reason.words()),
             Err(error) => error,
         }
