@@ -153,6 +153,13 @@ impl LogWriter {
         self.live.as_ref().map(|live| (live.path.as_path(), live.synced))
     }
 
+    /// The file before the live one, when that holds nothing but its magic.
+    pub fn before_empty(&self) -> Option<PathBuf> {
+        self.live.as_ref().filter(|live| live.written <= BINLOG_MAGIC.len() as u64)?;
+        let before = self.files.len().checked_sub(2)?;
+        Some(self.folder.join(&self.files[before]))
+    }
+
     /// True when written bytes are not durable yet.
     pub fn is_unsynced(&self) -> bool {
         self.live.as_ref().is_some_and(|live| live.durable < live.written)

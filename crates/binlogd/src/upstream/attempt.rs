@@ -63,7 +63,10 @@ impl Attempt<'_> {
             facts.tls = tls;
         });
         let at = match plan {
-            Plan::Resume(position) => position,
+            Plan::Resume(position) => {
+                self.check_continuity(copy, &source)?;
+                position
+            }
             Plan::Begin { reason, from, source_lacks } => {
                 self.begin_timeline(copy, &source, reason, &from, &source_lacks)?;
                 let holding = copy.holding().expect("a timeline was begun");
@@ -271,8 +274,19 @@ impl Attempt<'_> {
         source: &SourceIdentity,
         file: &str,
     ) -> Result<Look, AttemptError> {
+        self.look_from(copy, source, file, 4)
+    }
+
+    /// As [`look`](Self::look), from an offset on at which the source must have an event's end.
+    pub(super) fn look_from(
+        &self,
+        copy: &HeldCopy,
+        source: &SourceIdentity,
+        file: &str,
+        offset: u64,
+    ) -> Result<Look, AttemptError> {
         let (connection, _) = self.connect()?;
-        self.look_with(connection, source, &look_request(self.server_id(copy), file))
+        self.look_with(connection, source, &look_request(self.server_id(copy), file, offset))
     }
 
     fn look_with(
@@ -304,7 +318,7 @@ impl Attempt<'_> {
         let config = &self.upstream.config;
         let (mut connection, _) = self.connect()?;
         ask_for_events_as_they_are(&mut connection, source)?;
-        let request = look_request(self.server_id(copy), file);
+        let request = look_request(self.server_id(copy), file, 4);
         let silence = config.net_read_timeout;
         Ok(compare(connection, source, &request, ours, silence, &self.upstream.stop)?)
     }

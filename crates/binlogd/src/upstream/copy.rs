@@ -5,7 +5,7 @@ use crate::log::folder::{FolderError, SourceFolder, timeline_number};
 use crate::log::held::{lost_gtids, present_history};
 use crate::log::journal::Journal;
 use crate::log::recover::{Tail, recover, write_again};
-use crate::log::scan::TAIL_BYTES_MAX;
+use crate::log::scan::{TAIL_BYTES_MAX, scan_file};
 use crate::log::storage::Storage;
 use crate::log::timeline::Timeline;
 use crate::log::writer::{LogError, LogWriter};
@@ -16,6 +16,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use thiserror::Error;
+
+/// Every file's format description ends before this offset: it lists at most 255 event types.
+const FORMAT_DESCRIPTION_END_MAX: u64 = 4096;
 
 /// Why the copy cannot be opened. The message names the path.
 #[derive(Debug, Error)]
@@ -251,6 +254,23 @@ impl HeldCopy {
     /// Whether that was found when the timeline ended at `at`.
     pub fn was_found_equal(&self, at: &Position) -> bool {
         self.equal_through.as_ref() == Some(at)
+    }
+
+    /// The end of the file before the live one and its format description, when the live file has no event yet. Nothing in
+    /// the live file can then tell whether the source's file of that name goes on from there.
+    ///
+    /// # Errors
+    /// When that file cannot be read.
+    pub fn before_empty(&self) -> Result<Option<(Position, FormatDescription)>, CopyError> {
+        let Some(path) = self.timeline.as_ref().and_then(|timeline| timeline.log.before_empty()) else {
+            return Ok(None);
+        };
+        let found = self.storage.open(&path).and_then(|file| {
+            Ok((file.size()?, scan_file(&*file, FORMAT_DESCRIPTION_END_MAX, |_| {})?.format))
+        });
+        let (end, format) = found.map_err(|error| CopyError::Timeline { path: path.clone(), error })?;
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        Ok(format.map(|format| (Position::new(&*name, end), format)))
     }
 
     /// What the decision about the next session needs.

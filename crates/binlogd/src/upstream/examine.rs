@@ -60,6 +60,17 @@ enum History {
     },
 }
 
+/// What the last of the files is that the source and the copy both have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum SharedEnd {
+    /// The file that the copy appends to.
+    Live,
+    /// The one before a live file that holds no event yet.
+    BeforeEmpty,
+    /// One that others follow in the copy, which the source does not have.
+    Sealed,
+}
+
 impl Attempt<'_> {
     /// Finds out what a failed session means, and begins a new timeline where that is the answer.
     pub(super) fn examine(
@@ -138,6 +149,34 @@ impl Attempt<'_> {
         }
     }
 
+    /// A live file that has no event yet says nothing about the source's file of that name: it may be that of another
+    /// history, after a reset. So the source is asked for the end of the file before, as the copy holds it.
+    pub(super) fn check_continuity(
+        &self,
+        copy: &mut HeldCopy,
+        source: &SourceIdentity,
+    ) -> Result<(), AttemptError> {
+        let Some((end, format)) = copy.before_empty()? else { return Ok(()) };
+        match self.look_from(copy, source, &end.file, end.offset) {
+            Ok(look) if look.format.is_same_file(&format) => return Ok(()),
+            Ok(_) => {}
+            Err(AttemptError::Wire(WireError::Server { code: ER_FATAL_READING_BINLOG, message, .. })) => {
+                // Purged meanwhile, most likely: nothing is left to compare with.
+                if Complaint::of(&message) != Complaint::PastTheEnd {
+                    return Ok(());
+                }
+            }
+            Err(error) => return Err(error),
+        }
+        match self.compare_history(copy, source)? {
+            None => Ok(()),
+            Some(Verdict { reason, from, source_lacks }) => {
+                self.begin_timeline(copy, source, reason, &from, &source_lacks)?;
+                Err(AttemptError::NewTimeline(reason.words()))
+            }
+        }
+    }
+
     /// Holds the source's logs against the newest timeline. `None` when the source has everything that it holds, so that
     /// whatever made this necessary is only to be tried again.
     fn compare_history(
@@ -169,9 +208,17 @@ impl Attempt<'_> {
     fn history(&self, copy: &HeldCopy, source: &SourceIdentity) -> Result<History, AttemptError> {
         let Some(timeline) = copy.timeline() else { return Ok(History::Unrelated) };
         let oldest = self.look(copy, source, "")?;
-        let files = timeline.log.files();
+        let mut files = timeline.log.files();
+        let live_is_empty = timeline.log.before_empty().is_some();
+        if live_is_empty {
+            // It cannot be compared; the one before it says whether it goes on.
+            files = &files[..files.len() - 1];
+        }
         // What the source purged cannot be compared. The files that both have are a beginning of what is left.
         let files = &files[files.partition_point(|file| number_of(file) < number_of(&oldest.file))..];
+        if live_is_empty && files.is_empty() {
+            return Ok(History::Same);
+        }
         let (mut shared, mut unknown) = (0, files.len());
         // The first one first: after a reset it is another one, and so are all others.
         let mut next = 0;
@@ -186,7 +233,12 @@ impl Attempt<'_> {
         if shared == 0 {
             return Ok(History::Unrelated);
         }
-        self.where_they_part(copy, source, timeline, &files[..shared], shared < files.len())
+        let end = match (shared < files.len(), live_is_empty) {
+            (true, _) => SharedEnd::Sealed,
+            (false, true) => SharedEnd::BeforeEmpty,
+            (false, false) => SharedEnd::Live,
+        };
+        self.where_they_part(copy, source, timeline, &files[..shared], end)
     }
 
     /// Whether the source has this file of the copy, as far as the format description tells.
@@ -215,15 +267,16 @@ impl Attempt<'_> {
         }
     }
 
-    /// Compares the last of the files that both have, byte by byte. `sealed`: the copy has later ones.
+    /// Compares the last of the files that both have, byte by byte.
     fn where_they_part(
         &self,
         copy: &HeldCopy,
         source: &SourceIdentity,
         timeline: &OpenTimeline,
         shared: &[String],
-        sealed: bool,
+        end: SharedEnd,
     ) -> Result<History, AttemptError> {
+        let sealed = end != SharedEnd::Live;
         let Some(file) = shared.last() else { return Ok(History::Unrelated) };
         let failed = |error| unreadable(timeline, file, error);
         let ours = File::open(timeline.folder().join(file)).map_err(failed)?;
@@ -236,6 +289,11 @@ impl Attempt<'_> {
         }
         let (at, from) = match self.compare(copy, source, file, Ours { file: &ours, len, sealed })? {
             Compared::Equal { .. } if !sealed => return Ok(History::Same),
+            Compared::Equal { next }
+                if end == SharedEnd::BeforeEmpty && goes_on(timeline, next.as_deref()) =>
+            {
+                return Ok(History::Same);
+            }
             Compared::Equal { next } => (len, next.unwrap_or_else(|| file.clone())),
             Compared::Differs { at } => (at, file.clone()),
         };
@@ -259,6 +317,11 @@ fn gtids_until(timeline: &OpenTimeline, files: &[String], at: u64) -> Result<Gti
         limit = u64::MAX;
     }
     Ok(GtidState::default())
+}
+
+/// Whether the copy's live file is the one that follows on the source. One that ends with its server names none.
+fn goes_on(timeline: &OpenTimeline, next: Option<&str>) -> bool {
+    next.is_none_or(|next| timeline.log.files().last().is_some_and(|live| live == next))
 }
 
 /// Whether bytes made no sense at the very place of the request: there may be no event of the source at that place.

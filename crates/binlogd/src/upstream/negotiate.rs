@@ -92,9 +92,11 @@ pub fn dump_request(server_id: u32, file: &str, offset: u64) -> (Vec<u8>, u64) {
     (command::binlog_dump(requested, DUMP_FLAGS, server_id, file.as_bytes()), u64::from(requested))
 }
 
-/// Asks for the beginning of a file (an empty name means the oldest) without waiting for more than there is.
-pub fn look_request(server_id: u32, file: &str) -> Vec<u8> {
-    command::binlog_dump(4, DUMP_FLAGS | DUMP_NON_BLOCK, server_id, file.as_bytes())
+/// Asks for a file from `offset` on (4 for its beginning; an empty name means the oldest) without waiting for more than
+/// there is. From an offset past 4 GiB it asks for the file's beginning.
+pub fn look_request(server_id: u32, file: &str, offset: u64) -> Vec<u8> {
+    let offset = u32::try_from(offset).unwrap_or(4);
+    command::binlog_dump(offset, DUMP_FLAGS | DUMP_NON_BLOCK, server_id, file.as_bytes())
 }
 
 /// Asks for the first file that holds a transaction outside `set`.
@@ -116,7 +118,7 @@ pub fn locate_request(
         }
         GtidState::Mariadb(state) => {
             connection.query(&format!("SET @slave_connect_state = '{}'", state.position()))?;
-            Ok(look_request(server_id, ""))
+            Ok(look_request(server_id, "", 4))
         }
     }
 }

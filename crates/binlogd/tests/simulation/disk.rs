@@ -56,6 +56,7 @@ struct State {
     /// The machine has stopped in the middle of an operation: only a power failure can follow.
     has_stopped: bool,
     operations: u64,
+    failed_syncs: u64,
     /// The next sync covers the changes up to this number: it began when that was the newest.
     sync_through: Option<u64>,
     random: Random,
@@ -82,6 +83,7 @@ impl Disk {
             is_off: false,
             has_stopped: false,
             operations: 0,
+            failed_syncs: 0,
             sync_through: None,
             random: Random::new(seed),
         })))
@@ -138,6 +140,11 @@ impl Disk {
     /// How many operations it was asked for.
     pub fn operations(&self) -> u64 {
         self.state().operations
+    }
+
+    /// How many syncs of files have failed since the last look.
+    pub fn take_failed_syncs(&self) -> u64 {
+        std::mem::take(&mut self.state().failed_syncs)
     }
 
     /// The source has received an acknowledgement.
@@ -234,6 +241,7 @@ impl State {
             Ok(()) => self.done(operation),
             Err(error) => {
                 if !self.is_off {
+                    self.failed_syncs += 1;
                     self.done(Operation::FailedSync { file, through });
                 }
                 return Err(error);
