@@ -18,15 +18,16 @@ pub(super) struct Channel {
     /// End of what is being done now: connecting, or one command and its whole answer.
     deadline: Deadline,
     buffer: Vec<u8>,
-    /// The bytes not used yet are `buffer[start..]`.
+    /// The bytes not used yet are `buffer[start..end]`.
     start: usize,
+    end: usize,
     /// Number that the next packet must carry, sent or received.
     sequence: u8,
 }
 
 impl Channel {
     pub(super) fn new(transport: Transport, deadline: Deadline) -> Self {
-        Self { transport, deadline, buffer: Vec::new(), start: 0, sequence: 0 }
+        Self { transport, deadline, buffer: Vec::new(), start: 0, end: 0, sequence: 0 }
     }
 
     /// Sends the first message of a command. It and its answer may take `timeout` altogether.
@@ -53,7 +54,7 @@ impl Channel {
         let mut assembler = Assembler::new(RESPONSE_BYTES_MAX, self.sequence);
         loop {
             let progress = assembler
-                .feed(&self.buffer[self.start..])
+                .feed(&self.buffer[self.start..self.end])
                 .map_err(|error| WireError::protocol(during, error))?;
             self.start += progress.consumed;
             if progress.complete {
@@ -71,7 +72,7 @@ impl Channel {
 
     /// Whether bytes have arrived that no message has used.
     pub(super) fn has_leftover(&self) -> bool {
-        self.start < self.buffer.len()
+        self.start < self.end
     }
 
     /// Performs a TLS handshake and goes on encrypted; gives the version that was agreed on.
@@ -90,19 +91,23 @@ impl Channel {
 
     /// Gives up the messages: the transport, and the bytes that have arrived beyond the last message.
     pub(super) fn into_parts(mut self) -> (Transport, Vec<u8>) {
+        self.buffer.truncate(self.end);
         self.buffer.drain(..self.start);
         (self.transport, self.buffer)
     }
 
     /// Replaces the used-up buffer by what arrives next.
     fn fill(&mut self, during: &'static str) -> Result<(), WireError> {
-        self.start = 0;
-        self.buffer.resize(BUFFER_BYTES, 0);
-        let read = self.transport.read_waiting(&mut self.buffer, self.deadline);
-        self.buffer.truncate(*read.as_ref().unwrap_or(&0));
-        match read {
+        (self.start, self.end) = (0, 0);
+        if self.buffer.is_empty() {
+            self.buffer = vec![0; BUFFER_BYTES];
+        }
+        match self.transport.read_waiting(&mut self.buffer, self.deadline) {
             Ok(0) => Err(WireError::Closed { during }),
-            Ok(_) => Ok(()),
+            Ok(read) => {
+                self.end = read;
+                Ok(())
+            }
             Err(error) => Err(failure(error, during, self.deadline)),
         }
     }

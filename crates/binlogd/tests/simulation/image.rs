@@ -487,11 +487,13 @@ fn parts(offset: u64, bytes: &[u8], grain: u64) -> impl Iterator<Item = (u64, &[
 }
 
 fn write(file: &mut Vec<u8>, offset: u64, bytes: &[u8], fill: u8) {
-    let (begin, end) = (offset as usize, offset as usize + bytes.len());
-    if file.len() < end {
-        file.resize(end, fill);
+    let begin = offset as usize;
+    if file.len() < begin {
+        file.resize(begin, fill);
     }
-    file[begin..end].copy_from_slice(bytes);
+    let (over, behind) = bytes.split_at(bytes.len().min(file.len() - begin));
+    file[begin..begin + over.len()].copy_from_slice(over);
+    file.extend_from_slice(behind);
 }
 
 fn apply_change(file: &mut Vec<u8>, change: &Change, fill: u8) {
