@@ -226,6 +226,13 @@ impl Report<'_> {
                 plan.not_held.to_line()
             );
         }
+        if !plan.lost_once.is_empty() {
+            println!(
+                "note: it lost {} once and has these GTIDs now: handed back since, or given to other transactions after its \
+                 crash; if clients wrote to it before a rescue, compare the rows",
+                plan.lost_once.to_line()
+            );
+        }
         if plan.anonymous > 0 {
             println!(
                 "warning: {} transactions of the copy have no GTID; nobody can say whether the target has them",
@@ -282,6 +289,7 @@ impl Report<'_> {
             "transactions": transactions,
             "cannot_be_handed_over": refused,
             "not_in_the_copy": self.plan.not_held.to_line(),
+            "lost_once": self.plan.lost_once.to_line(),
             "without_gtid": self.plan.anonymous,
             "handed_over": handed_over,
             "complete": complete,

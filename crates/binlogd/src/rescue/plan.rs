@@ -48,6 +48,9 @@ pub struct Plan {
     pub not_held: GtidState,
     /// Lacked transactions that cannot be handed over by statements, and why. While there are any, nothing is sent.
     pub refused: Vec<(Lacked, String)>,
+    /// Transactions of the target's own that a fork took from it and that its GTIDs name now: they were handed back since, or
+    /// it gave their GTIDs to others after its crash. Their numbers cannot tell.
+    pub lost_once: GtidState,
     /// Transactions without a GTID, of which nobody can say whether the target has them.
     pub anonymous: u64,
     /// Length of the longest statement, in bytes: what `max_allowed_packet` must exceed.
@@ -93,6 +96,8 @@ impl Plan {
             let _ = found.insert(refused.id);
         }
         plan.not_held = server.lacks(&held.all()).subtract(&found);
+        let own = server.own(&held.lost);
+        plan.lost_once = own.subtract(&server.lacks(&own));
         Ok(plan)
     }
 
@@ -166,6 +171,8 @@ mod tests {
     use crate::upstream::identify::SourceSemiSync;
     use codec::gtid::Flavour;
 
+    const TARGET: &str = "cccccccc-0000-0000-0000-000000000003";
+
     fn set(text: &str) -> GtidState {
         GtidState::parse(Flavour::Mysql, text).unwrap()
     }
@@ -218,7 +225,7 @@ mod tests {
 
     fn plan(dir: &Path, executed: &str) -> (Plan, Vec<String>) {
         let held = HeldGtids {
-            lost: set(&format!("{SERVER_UUID}:1-3,{SERVER_UUID}:9")),
+            lost: set(&format!("{SERVER_UUID}:1-3,{SERVER_UUID}:9,{TARGET}:5-6")),
             history: set(&format!("{SERVER_UUID}:1-4")),
             newest_uuid: "b".into(),
         };
@@ -226,7 +233,7 @@ mod tests {
             version: String::new(),
             kind: ServerKind::Mysql,
             server_id: 1,
-            uuid: "c".into(),
+            uuid: TARGET.into(),
             has_gtids: true,
             executed: set(executed),
             applied: codec::gtid::MariadbGtidState::new(),
@@ -245,7 +252,7 @@ mod tests {
     #[test]
     fn each_lacked_transaction_is_found_once_and_in_order() {
         let dir = copy();
-        let (plan, looked) = plan(dir.path(), &format!("{SERVER_UUID}:1-2"));
+        let (plan, looked) = plan(dir.path(), &format!("{SERVER_UUID}:1-2,{TARGET}:5"));
         assert_eq!(looked, ["0001-a/b.000002", "0002-b/b.000001"], "the first file holds nothing new");
         let found: Vec<_> = plan
             .transactions
@@ -258,7 +265,8 @@ mod tests {
             "of 4 the older timeline has a part only"
         );
         assert_eq!(plan.gtids, set(&format!("{SERVER_UUID}:3-4")));
-        assert_eq!(plan.not_held, set(&format!("{SERVER_UUID}:9")));
+        assert_eq!(plan.not_held, set(&format!("{SERVER_UUID}:9,{TARGET}:6")));
+        assert_eq!(plan.lost_once, set(&format!("{TARGET}:5")));
         assert_eq!(plan.transactions[0].changes, ["d.t"]);
         assert!(plan.transactions[0].size() > 50 && plan.longest_statement > 50 && plan.anonymous == 0);
     }
@@ -266,7 +274,7 @@ mod tests {
     #[test]
     fn nothing_is_lacked_by_a_server_that_has_all() {
         let dir = copy();
-        let (plan, _) = plan(dir.path(), &format!("{SERVER_UUID}:1-9"));
+        let (plan, _) = plan(dir.path(), &format!("{SERVER_UUID}:1-9,{TARGET}:1-9"));
         assert!(plan.transactions.is_empty() && plan.not_held.is_empty() && plan.refused.is_empty());
     }
 

@@ -137,6 +137,26 @@ impl SourceIdentity {
         self.executed.contains(id) || matches!(id, TransactionId::Mariadb(id) if covers(id))
     }
 
+    /// What of `gtids` it wrote first itself, not as a replica.
+    pub fn own(&self, gtids: &GtidState) -> GtidState {
+        match gtids {
+            GtidState::Mysql(set) => {
+                let mut own = GtidSet::new();
+                for (uuid, tag, numbers) in set.iter().filter(|(uuid, ..)| uuid.to_string() == self.uuid) {
+                    own.insert_interval(uuid, tag, *numbers.start(), *numbers.end());
+                }
+                GtidState::Mysql(own)
+            }
+            GtidState::Mariadb(state) => {
+                let mut own = MariadbGtidState::new();
+                for id in state.list().filter(|id| id.server_id == self.server_id) {
+                    own.insert(id);
+                }
+                GtidState::Mariadb(own)
+            }
+        }
+    }
+
     /// What of `held` it has not executed.
     pub fn lacks(&self, held: &GtidState) -> GtidState {
         let GtidState::Mariadb(lacked) = held.subtract(&self.executed) else {
@@ -175,5 +195,6 @@ mod tests {
         let id = |text: &str| TransactionId::Mariadb(text.parse().unwrap());
         assert!(server.has(&id("0-1-49")) && server.has(&id("0-3-60")));
         assert!(!server.has(&id("0-1-51")) && !server.has(&id("0-3-61")) && !server.has(&id("4-1-1")));
+        assert_eq!(server.own(&held), GtidState::parse(Flavour::Mariadb, "0-3-58").unwrap());
     }
 }
