@@ -23,6 +23,7 @@ fn main() -> std::io::Result<()> {
             ("event_peek", event_peek()),
             ("gtid_set", gtid_set()),
             ("recover_tail", recover_tail()),
+            ("session", session()),
         ],
     )?;
     write(
@@ -246,6 +247,97 @@ fn recover_tail() -> Seeds {
         ("other-index", [vec![0x49, 0, 0], vec![0; 30]].concat()),
         ("index-of-bytes", [vec![0x61, 0, 0], b"a\xff\n".to_vec()].concat()),
     ]
+}
+
+/// Sessions from the greeting to the end of the dump.
+fn session() -> Seeds {
+    use targets::session::step;
+    let sent = |operation: u8, event: Vec<u8>| [vec![operation], event].concat();
+    let format = || scripted(SOUND, code::FORMAT_DESCRIPTION, &binlog::format_body(1));
+    let previous = || scripted(SOUND, code::PREVIOUS_GTIDS, &binlog::previous_gtids_body(""));
+    let parts = |number: u64| {
+        [
+            scripted(SOUND, code::GTID, &binlog::gtid_body(number)),
+            scripted(SOUND, code::QUERY, &binlog::query_body("BEGIN")),
+            scripted(SOUND, code::WRITE_ROWS, &[7; 20]),
+            scripted(SOUND, code::XID, &number.to_le_bytes()),
+        ]
+    };
+    let transaction = |number: u64, bits: u8| {
+        let [gtid, begin, rows, xid] = parts(number);
+        [
+            sent(step::EVENT | bits & step::PLAIN, gtid),
+            sent(step::EVENT | bits & step::PLAIN, begin),
+            sent(step::EVENT | bits & step::PLAIN, rows),
+            sent(step::EVENT | bits, xid),
+        ]
+        .concat()
+    };
+    let dump = |bits: u8| {
+        let plain = bits & step::PLAIN;
+        [
+            vec![step::ROTATE | plain],
+            sent(step::EVENT | plain, format()),
+            sent(step::EVENT | plain, previous()),
+            transaction(1, bits),
+            transaction(2, bits),
+        ]
+        .concat()
+    };
+    let known = [step::LOGIN, step::IDENTITY];
+    let introduced = [step::OK; 5];
+    let look = [vec![step::NEXT_CONNECTION], known.to_vec(), vec![step::OK]].concat();
+    let look = [look, vec![step::ROTATE | step::PLAIN], sent(step::EVENT | step::PLAIN, format())].concat();
+    let purged =
+        [&b"\xFF\xD4\x04#HY000Could not find first log file name in binary log index file"[..]].concat();
+    let purged = [vec![step::PACKET], (purged.len() as u16).to_le_bytes().to_vec(), purged].concat();
+    let other_file = scripted(MADE_UP, code::ROTATE, &binlog::rotate_body("mysql-bin.000002", 4));
+    let [gtid, begin, ..] = parts(3);
+    vec![
+        ("semi-sync", [&[1][..], &known, &introduced, &dump(step::FLAGGED)].concat()),
+        ("durable", [&[3][..], &known, &introduced, &dump(step::FLAGGED)].concat()),
+        ("asynchronous", [&[5][..], &known, &introduced[1..], &dump(step::PLAIN)].concat()),
+        ("first", [&[0][..], &known, &introduced, &dump(step::FLAGGED), &look].concat()),
+        (
+            "file-not-found",
+            [&[1][..], &known, &introduced, &[step::SEQUENCE, 1], &purged, &look, &look].concat(),
+        ),
+        (
+            "cut-in-a-transaction",
+            [&[1][..], &known, &introduced, &dump(0), &sent(step::EVENT, gtid), &sent(step::EVENT, begin)]
+                .concat(),
+        ),
+        (
+            "two-files",
+            [
+                &[1][..],
+                &known,
+                &introduced,
+                &dump(0),
+                &sent(step::EVENT, other_file),
+                &sent(step::EVENT, format()),
+            ]
+            .concat(),
+        ),
+        ("mariadb", mariadb_session()),
+        ("refused", [&[1][..], &[step::LOGIN, step::NO_ROWS, step::NO_ROWS]].concat()),
+    ]
+}
+
+/// The questions that a MariaDB source is asked, and a dump.
+fn mariadb_session() -> Vec<u8> {
+    use targets::session::step;
+    // What the first question gives does not matter; the version in the greeting decides.
+    let known = [
+        vec![step::LOGIN_MARIADB, step::VARIABLE, 0, step::VARIABLE, 0, step::NO_ROWS],
+        vec![step::VARIABLE, 7, step::VARIABLE, 6],
+    ]
+    .concat();
+    let format = scripted(SOUND, code::FORMAT_DESCRIPTION, &binlog::format_body(1));
+    let dump = [vec![step::ROTATE | step::PLAIN, step::EVENT | step::PLAIN], format].concat();
+    let introduced = vec![step::OK; 6];
+    let look = [vec![step::NEXT_CONNECTION], known.clone(), vec![step::OK], dump.clone()].concat();
+    [vec![0], known, introduced, dump, look].concat()
 }
 
 fn cursor_regressions() -> Seeds {

