@@ -22,9 +22,11 @@ use binlogd::log::timeline::{Reason, ServerKind, Timeline};
 use binlogd::status::SourceMonitor;
 use binlogd::upstream::Upstream;
 use binlogd::upstream::attempt::Attempt;
+use binlogd::upstream::clock::SystemClock;
 use binlogd::upstream::copy::HeldCopy;
+use binlogd::upstream::hosts::Hosts;
 use binlogd::upstream::stop::StopSignal;
-use binlogd::wire::{TlsMode, TlsOptions};
+use binlogd::wire::{Tcp, TlsMode, TlsOptions};
 use codec::event::flags;
 use codec::packet::append_message;
 use std::collections::VecDeque;
@@ -32,7 +34,7 @@ use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::path::Path;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The server of the canned answers.
 pub const UUID: &str = "3e11fa47-71ca-11e1-9e33-c80aa9429562";
@@ -107,6 +109,8 @@ fn play(data: &[u8]) -> (String, Option<Position>) {
         config: config(port, fsync_mode, start & 4 == 0),
         data_dir: folder.path().to_owned(),
         storage: Arc::new(PosixStorage),
+        network: Arc::new(Tcp),
+        clock: Arc::new(SystemClock),
         monitor: Arc::new(SourceMonitor::new("fuzz")),
         stop: Arc::new(StopSignal::new().expect("an eventfd")),
     };
@@ -114,7 +118,8 @@ fn play(data: &[u8]) -> (String, Option<Position>) {
     if start & 1 != 0 {
         copy.begin_timeline(timeline()).expect("a new timeline");
     }
-    let attempt = Attempt { upstream: &upstream, host: &upstream.config.hosts[0] };
+    let hosts = Hosts::new(1, Instant::now());
+    let attempt = Attempt { upstream: &upstream, host: &upstream.config.hosts[0], hosts: &hosts };
     // Nobody asked it to stop, so it ends by an error, whatever the peer does.
     let error = attempt.make(&mut copy).expect_err("a session that ends by itself");
     assert!(upstream.monitor.positions().is_ordered(fsync_mode), "{:?}", upstream.monitor.positions());
