@@ -43,7 +43,7 @@ const fn cut(direction: Direction, bytes: u64, ending: Ending) -> Fault {
 /// connection is dead, MariaDB 11.8.8 ends the old dump, and that waits for the thread that reads acknowledgements, which
 /// waits without a limit for the old connection (`Ack_receiver` in poll, `remove_slave` for its reply). Everybody else waits
 /// for these two, logins included, until TCP gives the old connection up, and at times longer. Nothing that a replica does
-/// helps there.
+/// helps there. (A kindred hang, after sessions that end at once, is avoided: `upstream/attached.rs`.)
 fn failures(server_name: &str, random: &mut Random) -> Vec<Fault> {
     use Direction::{ToReceiver, ToSource};
     use Ending::{Close, Reset};

@@ -175,8 +175,8 @@ impl Era {
     /// to the source alone: events and heartbeats still arrive) is lifted after the time in which any other is noticed.
     ///
     /// MariaDB sometimes takes connections after a quick change of them and sends nothing for ever, not even the first event:
-    /// it looks as if the end of the old dump and the thread that reads acknowledgements wait for each other (see
-    /// `network.rs`). Its operator would kill it, and that is what happens to it here.
+    /// the end of the old dump and the thread that reads acknowledgements wait for each other (see `network.rs` and
+    /// `upstream/attached.rs`). Its operator would kill it, and that is what happens to it here.
     fn proceed(&mut self) {
         let before = self.ledger.committed().len();
         let began = Instant::now();

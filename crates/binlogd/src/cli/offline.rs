@@ -75,23 +75,11 @@ fn fill(status: &mut SourceStatus, folder: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::log::recover::test_files::{FileBuilder, SERVER_UUID};
+    use crate::log::recover::test_files::{FileBuilder, SERVER_UUID, first_timeline};
     use crate::log::storage::PosixStorage;
-    use crate::log::timeline::Reason;
 
     fn timeline(kind: ServerKind, server_uuid: &str) -> Timeline {
-        Timeline {
-            began_at: "2026-01-02T03:04:05Z".into(),
-            reason: Reason::First,
-            server_uuid: server_uuid.into(),
-            server_version: "9.7.0".into(),
-            server_kind: kind,
-            first_file: "b.000001".into(),
-            gtid_before: String::new(),
-            source_lacks: String::new(),
-            missing: String::new(),
-            previous: String::new(),
-        }
+        Timeline { server_kind: kind, ..first_timeline(server_uuid) }
     }
 
     #[test]

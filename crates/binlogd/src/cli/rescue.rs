@@ -394,8 +394,8 @@ fn password_of_environment() -> Result<Secret, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::log::recover::test_files::first_timeline;
     use crate::log::storage::PosixStorage;
-    use crate::log::timeline::{Reason, ServerKind};
     use clap::{Command, FromArgMatches};
 
     fn parse(line: &str) -> RescueArgs {
@@ -421,18 +421,7 @@ mod tests {
     fn one_source_needs_no_name() {
         let dir = tempfile::tempdir().unwrap();
         assert!(choose(dir.path(), None).unwrap_err().contains("holds no source"));
-        let timeline = Timeline {
-            began_at: String::new(),
-            reason: Reason::First,
-            server_uuid: "a".into(),
-            server_version: String::new(),
-            server_kind: ServerKind::Mysql,
-            first_file: String::new(),
-            gtid_before: String::new(),
-            source_lacks: String::new(),
-            missing: String::new(),
-            previous: String::new(),
-        };
+        let timeline = first_timeline("a");
         for name in ["orders", "stock"] {
             std::fs::create_dir(dir.path().join(name)).unwrap();
             timeline.create(&PosixStorage, &dir.path().join(name), 1).unwrap();

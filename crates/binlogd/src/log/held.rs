@@ -94,26 +94,14 @@ impl HeldGtids {
 
 #[cfg(test)]
 mod tests {
-    use super::super::recover::test_files::{FileBuilder, SERVER_UUID};
+    use super::super::recover::test_files::{FileBuilder, SERVER_UUID, first_timeline};
     use super::super::storage::PosixStorage;
-    use super::super::timeline::ServerKind;
     use super::*;
 
     const OTHER: &str = "11111111-2222-3333-4444-555555555555";
 
     fn timeline(uuid: &str, reason: Reason, before: &str, lacks: &str) -> Timeline {
-        Timeline {
-            began_at: "2026-01-02T03:04:05Z".into(),
-            reason,
-            server_uuid: uuid.into(),
-            server_version: "9.7.0".into(),
-            server_kind: ServerKind::Mysql,
-            first_file: "b.000001".into(),
-            gtid_before: before.into(),
-            source_lacks: lacks.into(),
-            missing: String::new(),
-            previous: String::new(),
-        }
+        Timeline { reason, gtid_before: before.into(), source_lacks: lacks.into(), ..first_timeline(uuid) }
     }
 
     fn set(text: &str) -> GtidState {

@@ -281,10 +281,27 @@ pub(crate) mod test_files {
     //! Small, valid binary logs.
     #![allow(missing_docs, unreachable_pub, clippy::new_without_default, clippy::len_without_is_empty)]
 
+    use crate::log::timeline::{Reason, ServerKind, Timeline};
     use codec::event::BINLOG_MAGIC;
     use codec::gtid::GtidSet;
 
     pub const SERVER_UUID: &str = "abababab-abab-abab-abab-abababababab";
+
+    /// The first timeline of a MySQL server.
+    pub fn first_timeline(server_uuid: &str) -> Timeline {
+        Timeline {
+            began_at: "2026-01-02T03:04:05Z".into(),
+            reason: Reason::First,
+            server_uuid: server_uuid.into(),
+            server_version: "9.7.0".into(),
+            server_kind: ServerKind::Mysql,
+            first_file: "b.000001".into(),
+            gtid_before: String::new(),
+            source_lacks: String::new(),
+            missing: String::new(),
+            previous: String::new(),
+        }
+    }
 
     pub struct FileBuilder(Vec<u8>);
 

@@ -148,21 +148,17 @@ impl Timeline {
 
 #[cfg(test)]
 mod tests {
+    use super::super::recover::test_files::first_timeline;
     use super::super::storage::PosixStorage;
     use super::*;
 
     fn sample() -> Timeline {
         Timeline {
-            began_at: "2026-01-02T03:04:05Z".into(),
             reason: Reason::SourceReset,
-            server_uuid: "3e11fa47-71ca-11e1-9e33-c80aa9429562".into(),
-            server_version: "9.7.0".into(),
-            server_kind: ServerKind::Mysql,
             first_file: "mysql-bin.000001".into(),
             gtid_before: "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-5".into(),
-            source_lacks: String::new(),
-            missing: String::new(),
             previous: "0001-3e11fa47-71ca-11e1-9e33-c80aa9429562".into(),
+            ..first_timeline("3e11fa47-71ca-11e1-9e33-c80aa9429562")
         }
     }
 

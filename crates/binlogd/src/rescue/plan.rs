@@ -165,7 +165,7 @@ impl Plan {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::log::recover::test_files::{FileBuilder, SERVER_UUID};
+    use crate::log::recover::test_files::{FileBuilder, SERVER_UUID, first_timeline};
     use crate::log::storage::PosixStorage;
     use crate::log::timeline::{Reason, ServerKind, Timeline};
     use crate::upstream::identify::SourceSemiSync;
@@ -194,18 +194,8 @@ mod tests {
     }
 
     fn timeline(dir: &Path, number: u32, uuid: &str) -> PathBuf {
-        let info = Timeline {
-            began_at: String::new(),
-            reason: if number == 1 { Reason::First } else { Reason::Fork },
-            server_uuid: uuid.into(),
-            server_version: String::new(),
-            server_kind: ServerKind::Mysql,
-            first_file: "b.000001".into(),
-            gtid_before: String::new(),
-            source_lacks: String::new(),
-            missing: String::new(),
-            previous: String::new(),
-        };
+        let reason = if number == 1 { Reason::First } else { Reason::Fork };
+        let info = Timeline { reason, ..first_timeline(uuid) };
         info.create(&PosixStorage, dir, number).unwrap()
     }
 

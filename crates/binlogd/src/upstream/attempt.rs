@@ -1,6 +1,7 @@
 //! One attempt: connect, find out who answers, decide, receive.
 
 use super::Upstream;
+use super::attached::Attached;
 use super::attempt_error::AttemptError;
 use super::complaint::Complaint;
 use super::copy::HeldCopy;
@@ -121,6 +122,12 @@ impl Attempt<'_> {
         let tail = timeline.tail().map_err(SessionError::from)?;
         let (request, requested) = dump_request(server_id, &at.file, at.offset - tail.len() as u64);
         let stream = connection.start_dump(&request)?;
+        let attached = match source.kind {
+            ServerKind::Mariadb if offered => {
+                Some(Attached::begin(stream.as_fd()).map_err(SessionError::Network)?)
+            }
+            _ => None,
+        };
         // Until the timeline has a file, the source's first ROTATE is what begins it.
         let asked = timeline.end().map(|_| at.clone());
         let cursor = Cursor::new(asked, requested, timeline.format.clone(), checksum_outside_files(source))
@@ -140,7 +147,11 @@ impl Attempt<'_> {
             monitor.set_state(SourceState::Receiving);
         };
         let stop = &self.upstream.stop;
-        Ok(receive(stream, cursor, timeline, &options, monitor, stop, &mut on_stream)?)
+        let received = receive(stream, cursor, timeline, &options, monitor, stop, &mut on_stream);
+        if let Some(attached) = attached {
+            attached.leave();
+        }
+        Ok(received?)
     }
 
     fn with_privilege(&self, error: WireError) -> AttemptError {

@@ -334,7 +334,7 @@ impl OpenTimeline {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::log::recover::test_files::{FileBuilder, SERVER_UUID};
+    use crate::log::recover::test_files::{FileBuilder, SERVER_UUID, first_timeline};
     use crate::log::storage::PosixStorage;
     use crate::log::storage::double::FaultyStorage;
     use crate::log::timeline::{Reason, ServerKind};
@@ -418,21 +418,6 @@ mod tests {
         assert_eq!(timeline.tail().unwrap(), file[expected..]);
     }
 
-    fn timeline() -> Timeline {
-        Timeline {
-            began_at: "2026-01-02T03:04:05Z".into(),
-            reason: Reason::First,
-            server_uuid: SERVER_UUID.into(),
-            server_version: "9.7.0".into(),
-            server_kind: ServerKind::Mysql,
-            first_file: "b.000001".into(),
-            gtid_before: String::new(),
-            source_lacks: String::new(),
-            missing: String::new(),
-            previous: String::new(),
-        }
-    }
-
     #[test]
     fn a_disk_that_is_full_at_the_start_can_be_waited_for() {
         let dir = tempfile::tempdir().unwrap();
@@ -442,7 +427,7 @@ mod tests {
         let file = builder.transaction(2, 300).finish();
         let (mut copy, _) = HeldCopy::open(Arc::new(storage.clone()), dir.path(), "a").unwrap();
         assert!(copy.is_recovered() && copy.timeline().is_none());
-        copy.begin_timeline(timeline()).unwrap();
+        copy.begin_timeline(first_timeline(SERVER_UUID)).unwrap();
         let log = &mut copy.timeline_mut().unwrap().log;
         log.begin_file("b.000001").unwrap();
         log.append(&mut [IoSlice::new(&file[4..boundary])]).unwrap();

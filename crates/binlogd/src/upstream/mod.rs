@@ -12,6 +12,7 @@
 //! | `look.rs` | short looks at a source's logs, to tell a purge from a reset from a fork |
 //! | `copy.rs` | what is held: the folder and its newest timeline |
 //! | `attempt.rs` | one attempt: from connecting to the end of the session |
+//! | `attached.rs` | why a session with MariaDB is not ended in its first moments |
 //! | `examine.rs` | what a failed session means: a gap, a reset, a fork, or nothing |
 //! | `attempt_error.rs`, `complaint.rs` | why an attempt ended and what helps; the causes of error 1236 |
 //! | `hosts.rs` | which host of the list is the source |
@@ -19,6 +20,7 @@
 //! | `clock.rs` | the seam to time |
 
 pub mod acknowledge;
+mod attached;
 pub mod attempt;
 pub mod attempt_error;
 pub mod backoff;

@@ -24,7 +24,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 /// Seeds of the short form, for each run of the tests.
-const SEEDS: u64 = 300;
+const SEEDS: u64 = 2_000;
 
 /// Receiver processes in one simulation, before everything is calm.
 const PROCESSES_MAX: u64 = 8;

@@ -1,0 +1,61 @@
+//! The shortest time that a semi-sync replica stays attached to a MariaDB source.
+//!
+//! MariaDB's thread that reads acknowledgements sleeps while no semi-sync replica is attached. When one comes and is gone
+//! again before that thread has run, the thread finds an empty list and sleeps on, and the dump thread that ends waits
+//! for an answer of it that never comes (`Ack_receiver::wait_for_slave_connection` and `Ack_receiver::remove_slave` of
+//! sql/semisync_master_ack_receiver.cc). The next session of the same replica has to end that dump thread first and
+//! waits for it, holding what logins need: the whole server hangs until it is killed. Seen with MariaDB 11.8 when
+//! sessions ended a millisecond after they began, on a full disk. So the connection is not closed that early.
+
+use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+/// Far longer than a thread needs to wake up, on a busy machine too; short beside the pauses between attempts.
+const ATTACHED_MIN: Duration = Duration::from_millis(250);
+
+/// A connection that stays open until [`Attached::leave`], whoever else closes it.
+#[derive(Debug)]
+pub(super) struct Attached {
+    socket: OwnedFd,
+    since: Instant,
+}
+
+impl Attached {
+    /// From now on, when the dump has just been asked for.
+    ///
+    /// # Errors
+    /// When the process has no descriptors left.
+    pub(super) fn begin(socket: BorrowedFd<'_>) -> io::Result<Attached> {
+        Ok(Attached { socket: socket.try_clone_to_owned()?, since: Instant::now() })
+    }
+
+    /// Closes the connection as soon as the source can bear it. A request to stop does not shorten this: the end of the
+    /// process would close the connection too.
+    pub(super) fn leave(self) {
+        std::thread::sleep(ATTACHED_MIN.saturating_sub(self.since.elapsed()));
+        drop(self.socket);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+    use std::os::fd::AsFd;
+    use std::os::unix::net::UnixStream;
+
+    #[test]
+    fn a_session_that_ends_at_once_is_not_closed_at_once() {
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        let began = Instant::now();
+        let attached = Attached::begin(ours.as_fd()).unwrap();
+        drop(ours);
+        let source = std::thread::spawn(move || {
+            assert_eq!(theirs.read(&mut [0]).unwrap(), 0);
+            began.elapsed()
+        });
+        attached.leave();
+        assert!(source.join().unwrap() >= ATTACHED_MIN);
+    }
+}
