@@ -377,7 +377,7 @@ mod tests {
         for (at, stored) in [(0, 0), (10, 20 << 30)] {
             daemon.disk.observe(
                 Duration::from_secs(at),
-                DiskSpace { free: 9 << 40, size: 100 << 40 },
+                DiskSpace { free: 9 << 40, reserved: 0, size: 100 << 40 },
                 stored,
             );
         }
@@ -439,7 +439,7 @@ mod tests {
         assert!(!text.contains("binlogd_seconds_behind{source=\"stock"));
         let idle = Arc::new(DaemonMonitor::new(Path::new("data")));
         assert!(!super::text(&idle, Timestamp::UNIX_EPOCH).unwrap().contains("binlogd_disk"));
-        idle.disk.observe(Duration::ZERO, DiskSpace { free: 1, size: 2 }, 0);
+        idle.disk.observe(Duration::ZERO, DiskSpace { free: 1, reserved: 0, size: 2 }, 0);
         let text = super::text(&idle, Timestamp::UNIX_EPOCH).unwrap();
         assert!(text.contains("binlogd_disk_free_bytes") && !text.contains("binlogd_disk_left"), "{text}");
     }

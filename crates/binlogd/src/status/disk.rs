@@ -21,6 +21,8 @@ const HYSTERESIS_DIVISOR: u64 = 10;
 pub struct DiskSpace {
     /// Bytes that an ordinary user can still write; less than what is free where some is reserved for root.
     pub free: u64,
+    /// Bytes that only root can still write.
+    pub reserved: u64,
     /// Bytes in all.
     pub size: u64,
 }
@@ -37,8 +39,14 @@ impl DiskSpace {
         }
         Ok(DiskSpace {
             free: found.f_bavail.saturating_mul(found.f_frsize),
+            reserved: found.f_bfree.saturating_sub(found.f_bavail).saturating_mul(found.f_frsize),
             size: found.f_blocks.saturating_mul(found.f_frsize),
         })
+    }
+
+    /// Bytes that this process can still write.
+    pub fn writable(&self) -> u64 {
+        if rustix::process::geteuid().is_root() { self.free + self.reserved } else { self.free }
     }
 }
 
@@ -169,7 +177,7 @@ mod tests {
     }
 
     fn free(free: u64) -> DiskSpace {
-        DiskSpace { free, size: 100 * GIB }
+        DiskSpace { free, reserved: 0, size: 100 * GIB }
     }
 
     #[test]

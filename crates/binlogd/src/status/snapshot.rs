@@ -164,8 +164,8 @@ mod tests {
         source.sync_latency.record(Duration::from_micros(1_000));
         daemon.add(source);
         daemon.disk.set_warn(DiskWarn::Percent(10));
-        daemon.disk.observe(Duration::ZERO, DiskSpace { free: 8_000, size: 100_000 }, 0);
-        daemon.disk.observe(Duration::from_secs(1), DiskSpace { free: 7_200, size: 100_000 }, 1);
+        daemon.disk.observe(Duration::ZERO, DiskSpace { free: 8_000, reserved: 0, size: 100_000 }, 0);
+        daemon.disk.observe(Duration::from_secs(1), DiskSpace { free: 7_200, reserved: 0, size: 100_000 }, 1);
         DaemonStatus { pid: Some(1), binlogd_version: "0".to_owned(), ..daemon.status(Timestamp::UNIX_EPOCH) }
     }
 

@@ -41,7 +41,7 @@ pub mod stop;
 
 use crate::config::{HostPort, SourceConfig};
 use crate::log::storage::Storage;
-use crate::status::{SourceMonitor, SourceState};
+use crate::status::{DiskSpace, SourceMonitor, SourceState};
 use crate::wire::Network;
 use attempt::Attempt;
 use attempt_error::{AttemptError, Cure};
@@ -53,6 +53,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use stop::StopSignal;
+
+/// With less free space than this no session is begun, in bytes: about what a small live file grows by at a time.
+const SESSION_BYTES_MIN: u64 = 1 << 20;
 
 /// Everything that the thread of one source works with.
 pub struct Upstream {
@@ -123,6 +126,9 @@ impl Upstream {
             self.reopen(&mut copy, &mut backoff);
         }
         while !self.stop.is_requested() {
+            if self.waited_for_space(&mut backoff) {
+                continue;
+            }
             let began = self.clock.now();
             let host = &self.config.hosts[hosts.current()];
             let attempt = Attempt { upstream: &self, host, hosts: &hosts };
@@ -143,6 +149,24 @@ impl Upstream {
             self.monitor.counters.reconnects.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         }
         self.monitor.set_state(SourceState::Stopped { reason: "binlogd is stopping".to_owned() });
+    }
+
+    /// Waits, once, when the disk is as good as full. A session would only end again, and each one makes the source start a
+    /// dump and wait for a replica that cannot acknowledge.
+    fn waited_for_space(&self, backoff: &mut Backoff) -> bool {
+        // A file system that cannot be asked is tried.
+        let Ok(space) = DiskSpace::of(&self.data_dir) else { return false };
+        if space.writable() >= SESSION_BYTES_MIN {
+            return false;
+        }
+        let error = format!(
+            "No space left on device: {} KiB are free in {}, and a session is not begun with less than {} KiB",
+            space.writable() / 1024,
+            self.data_dir.display(),
+            SESSION_BYTES_MIN / 1024
+        );
+        self.pause(backoff.pause(self.clock.jitter()), true, error);
+        true
     }
 
     /// Does what the error asks for; false when that is to stop.
