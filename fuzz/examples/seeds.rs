@@ -300,7 +300,8 @@ fn session() -> Seeds {
         ("first", [&[0][..], &known, &introduced, &dump(step::FLAGGED), &look].concat()),
         (
             "file-not-found",
-            [&[1][..], &known, &introduced, &[step::SEQUENCE, 1], &purged, &look, &look].concat(),
+            [&[1][..], &known, &introduced, &[step::SEQUENCE, 1], &purged, &look, &look, &look, &look]
+                .concat(),
         ),
         (
             "cut-in-a-transaction",
@@ -329,14 +330,14 @@ fn mariadb_session() -> Vec<u8> {
     use targets::session::step;
     // What the first question gives does not matter; the version in the greeting decides.
     let known = [
-        vec![step::LOGIN_MARIADB, step::VARIABLE, 0, step::VARIABLE, 0, step::NO_ROWS],
-        vec![step::VARIABLE, 7, step::VARIABLE, 6],
+        vec![step::LOGIN_MARIADB, step::VARIABLE, 0, step::VARIABLE, 0, step::VARIABLE, 1, step::NO_ROWS],
+        vec![step::VARIABLE, 8, step::VARIABLE, 7, step::VARIABLE, 9],
     ]
     .concat();
     let format = scripted(SOUND, code::FORMAT_DESCRIPTION, &binlog::format_body(1));
     let dump = [vec![step::ROTATE | step::PLAIN, step::EVENT | step::PLAIN], format].concat();
     let introduced = vec![step::OK; 6];
-    let look = [vec![step::NEXT_CONNECTION], known.clone(), vec![step::OK], dump.clone()].concat();
+    let look = [vec![step::NEXT_CONNECTION], known.clone(), vec![step::OK; 2], dump.clone()].concat();
     [vec![0], known, introduced, dump, look].concat()
 }
 

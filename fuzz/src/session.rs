@@ -22,7 +22,7 @@ use binlogd::log::timeline::{Reason, ServerKind, Timeline};
 use binlogd::status::SourceMonitor;
 use binlogd::upstream::Upstream;
 use binlogd::upstream::attempt::Attempt;
-use binlogd::upstream::clock::SystemClock;
+use binlogd::upstream::clock::Clock;
 use binlogd::upstream::copy::HeldCopy;
 use binlogd::upstream::hosts::Hosts;
 use binlogd::upstream::stop::StopSignal;
@@ -81,8 +81,9 @@ pub mod step {
 }
 
 /// What a source may be asked, and an answer.
-pub const VARIABLES: [(&str, &str); 8] = [
+pub const VARIABLES: [(&str, &str); 10] = [
     ("binlog_checksum", "CRC32"),
+    ("read_only", "OFF"),
     ("rpl_semi_sync_source_enabled", "ON"),
     ("server_uuid", UUID),
     ("gtid_mode", "ON"),
@@ -90,7 +91,26 @@ pub const VARIABLES: [(&str, &str); 8] = [
     ("@@global.gtid_purged", ""),
     ("gtid_binlog_state", "0-1-99,1-2-5"),
     ("rpl_semi_sync_master_enabled", "OFF"),
+    ("gtid_slave_pos", ""),
 ];
+
+/// The clock without the pauses, which would only make each input slower.
+#[derive(Debug)]
+struct Impatient;
+
+impl Clock for Impatient {
+    fn now(&self) -> Instant {
+        Instant::now()
+    }
+
+    fn pause(&self, stop: &StopSignal, _: Duration) -> bool {
+        stop.is_requested()
+    }
+
+    fn jitter(&self) -> u32 {
+        0
+    }
+}
 
 /// Runs one attempt and looks at what it left.
 pub fn run(data: &[u8]) {
@@ -99,6 +119,8 @@ pub fn run(data: &[u8]) {
 
 /// Runs one attempt; gives why it ended and where the copy ends.
 fn play(data: &[u8]) -> (String, Option<Position>) {
+    // The peer is one, and tests run side by side.
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let mut input = Input::new(data);
     let start = input.u8();
     let port = PEER.play(connections(&mut input));
@@ -110,7 +132,7 @@ fn play(data: &[u8]) -> (String, Option<Position>) {
         data_dir: folder.path().to_owned(),
         storage: Arc::new(PosixStorage),
         network: Arc::new(Tcp),
-        clock: Arc::new(SystemClock),
+        clock: Arc::new(Impatient),
         monitor: Arc::new(SourceMonitor::new("fuzz")),
         stop: Arc::new(StopSignal::new().expect("an eventfd")),
     };
@@ -119,7 +141,8 @@ fn play(data: &[u8]) -> (String, Option<Position>) {
         copy.begin_timeline(timeline()).expect("a new timeline");
     }
     let hosts = Hosts::new(1, Instant::now());
-    let attempt = Attempt { upstream: &upstream, host: &upstream.config.hosts[0], hosts: &hosts };
+    let attempt =
+        Attempt { upstream: &upstream, host: &upstream.config.hosts[0], hosts: &hosts, stand_in: None };
     // Nobody asked it to stop, so it ends by an error, whatever the peer does.
     let error = attempt.make(&mut copy).expect_err("a session that ends by itself");
     assert!(upstream.monitor.positions().is_ordered(fsync_mode), "{:?}", upstream.monitor.positions());
@@ -216,7 +239,7 @@ impl Connection {
             step::LOGIN_MARIADB => self.login("5.5.5-11.8.3-MariaDB"),
             step::IDENTITY => {
                 self.rows(&[("@@global.server_id", "1"), ("@@version", "9.7.0")]);
-                VARIABLES[..6].iter().for_each(|variable| self.variable(*variable));
+                VARIABLES[..7].iter().for_each(|variable| self.variable(*variable));
             }
             step::OK => self.answer(&[OK]),
             step::VARIABLE => self.variable(VARIABLES[usize::from(input.u8()) % VARIABLES.len()]),
@@ -333,6 +356,8 @@ fn artificial_rotate() -> Vec<u8> {
 
 /// The peer: one for the whole process, because inputs come one after the other.
 static PEER: LazyLock<Peer> = LazyLock::new(Peer::start);
+/// Held as long as an input is played.
+static TURN: Mutex<()> = Mutex::new(());
 
 struct Peer {
     port: u16,

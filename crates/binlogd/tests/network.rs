@@ -38,16 +38,10 @@ const fn cut(direction: Direction, bytes: u64, ending: Ending) -> Fault {
 }
 
 /// What happens to established streams.
-///
-/// MariaDB is spared the blackout. When a semi-sync replica comes back before the source has noticed that its old
-/// connection is dead, MariaDB 11.8.8 ends the old dump, and that waits for the thread that reads acknowledgements, which
-/// waits without a limit for the old connection (`Ack_receiver` in poll, `remove_slave` for its reply). Everybody else waits
-/// for these two, logins included, until TCP gives the old connection up, and at times longer. Nothing that a replica does
-/// helps there. (A kindred hang, after sessions that end at once, is avoided: `upstream/attached.rs`.)
-fn failures(server_name: &str, random: &mut Random) -> Vec<Fault> {
+fn failures(random: &mut Random) -> Vec<Fault> {
     use Direction::{ToReceiver, ToSource};
     use Ending::{Close, Reset};
-    let mut failures = vec![
+    vec![
         cut(ToReceiver, 0, Close),
         cut(ToReceiver, 0, Reset),
         // Inside the header of a packet or of an event, when it begins there; inside a TLS record in any case.
@@ -61,11 +55,8 @@ fn failures(server_name: &str, random: &mut Random) -> Vec<Fault> {
         cut(ToSource, 1 + random.below(4), Close),
         cut(ToSource, 5 + random.below(20), Reset),
         Fault::Silence(ToReceiver),
-    ];
-    if server_name.starts_with("mysql") {
-        failures.push(Fault::Blackout);
-    }
-    failures
+        Fault::Blackout,
+    ]
 }
 
 fn reconnects(source: &Value) -> u64 {
@@ -122,7 +113,7 @@ fn mends_itself(server_name: &str, tls: &str) {
 
     let ledger = Ledger::start(&server, WRITERS);
     wait_for_commits(&ledger, &daemon);
-    for fault in failures(server_name, &mut random) {
+    for fault in failures(&mut random) {
         println!("{server_name} {tls}: {fault:?}");
         break_stream(fault, &proxy, &daemon, &ledger);
     }

@@ -175,8 +175,7 @@ impl Era {
     /// to the source alone: events and heartbeats still arrive) is lifted after the time in which any other is noticed.
     ///
     /// MariaDB sometimes takes connections after a quick change of them and sends nothing for ever, not even the first event:
-    /// the end of the old dump and the thread that reads acknowledgements wait for each other (see `network.rs` and
-    /// `upstream/attached.rs`). Its operator would kill it, and that is what happens to it here.
+    /// the end of the old dump and the thread that reads acknowledgements wait for each other (see `upstream/attached.rs`). Its operator would kill it, and that is what happens to it here.
     fn proceed(&mut self) {
         let before = self.ledger.committed().len();
         let began = Instant::now();
@@ -244,13 +243,7 @@ fn soak(name: &'static str) {
         let mut era = Era::start(name, &mut random);
         let began = Instant::now();
         while Instant::now() < until && began.elapsed() < ERA_MAX {
-            let event = match Event::any(&mut random) {
-                // MariaDB itself hangs then: see `network.rs`.
-                Event::Break(Fault::Blackout) if name.starts_with("mariadb") => {
-                    Event::Break(Fault::Silence(Direction::ToReceiver))
-                }
-                event => event,
-            };
+            let event = Event::any(&mut random);
             println!(
                 "{name}: {:6.1} s, {} commits: {event:?}",
                 began.elapsed().as_secs_f64(),

@@ -7,6 +7,8 @@
 //! waits for it, holding what logins need: the whole server hangs until it is killed. Seen with MariaDB 11.8 when
 //! sessions ended a millisecond after they began, on a full disk. So the connection is not closed that early.
 
+use super::clock::Clock;
+use super::stop::StopSignal;
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
@@ -26,20 +28,22 @@ impl Attached {
     ///
     /// # Errors
     /// When the process has no descriptors left.
-    pub(super) fn begin(socket: BorrowedFd<'_>) -> io::Result<Attached> {
-        Ok(Attached { socket: socket.try_clone_to_owned()?, since: Instant::now() })
+    pub(super) fn begin(socket: BorrowedFd<'_>, clock: &dyn Clock) -> io::Result<Attached> {
+        Ok(Attached { socket: socket.try_clone_to_owned()?, since: clock.now() })
     }
 
-    /// Closes the connection as soon as the source can bear it. A request to stop does not shorten this: the end of the
-    /// process would close the connection too.
-    pub(super) fn leave(self) {
-        std::thread::sleep(ATTACHED_MIN.saturating_sub(self.since.elapsed()));
+    /// Closes the connection as soon as the source can bear it, or when a stop is requested: whoever asks for one may kill
+    /// the process next, which closes the connection too.
+    pub(super) fn leave(self, clock: &dyn Clock, stop: &StopSignal) {
+        let lasted = clock.now().saturating_duration_since(self.since);
+        clock.pause(stop, ATTACHED_MIN.saturating_sub(lasted));
         drop(self.socket);
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::clock::SystemClock;
     use super::*;
     use std::io::Read;
     use std::os::fd::AsFd;
@@ -49,13 +53,13 @@ mod tests {
     fn a_session_that_ends_at_once_is_not_closed_at_once() {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
         let began = Instant::now();
-        let attached = Attached::begin(ours.as_fd()).unwrap();
+        let attached = Attached::begin(ours.as_fd(), &SystemClock).unwrap();
         drop(ours);
         let source = std::thread::spawn(move || {
             assert_eq!(theirs.read(&mut [0]).unwrap(), 0);
             began.elapsed()
         });
-        attached.leave();
+        attached.leave(&SystemClock, &StopSignal::new().unwrap());
         assert!(source.join().unwrap() >= ATTACHED_MIN);
     }
 }

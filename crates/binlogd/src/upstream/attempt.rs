@@ -41,6 +41,8 @@ pub struct Attempt<'a> {
     pub host: &'a HostPort,
     /// What is known of the list that it stands in.
     pub hosts: &'a Hosts,
+    /// In place of the `server_id` that is ours.
+    pub stand_in: Option<u32>,
 }
 
 impl Attempt<'_> {
@@ -124,7 +126,7 @@ impl Attempt<'_> {
         let stream = connection.start_dump(&request)?;
         let attached = match source.kind {
             ServerKind::Mariadb if offered => {
-                Some(Attached::begin(stream.as_fd()).map_err(SessionError::Network)?)
+                Some(Attached::begin(stream.as_fd(), &*self.upstream.clock).map_err(SessionError::Network)?)
             }
             _ => None,
         };
@@ -149,7 +151,7 @@ impl Attempt<'_> {
         let stop = &self.upstream.stop;
         let received = receive(stream, cursor, timeline, &options, monitor, stop, &mut on_stream);
         if let Some(attached) = attached {
-            attached.leave();
+            attached.leave(&*self.upstream.clock, stop);
         }
         Ok(received?)
     }
@@ -366,7 +368,8 @@ impl Attempt<'_> {
     }
 
     fn server_id(&self, copy: &HeldCopy) -> u32 {
-        self.upstream.config.server_id.unwrap_or(copy.identity().server_id)
+        let ours = self.upstream.config.server_id.unwrap_or(copy.identity().server_id);
+        self.stand_in.unwrap_or(ours)
     }
 
     /// Fails when the server is not to be taken for the source yet; see [`Hosts`].

@@ -95,6 +95,11 @@ impl AttemptError {
         }
     }
 
+    /// True when nothing arrived any more, so that the source may not know yet that the connection is dead.
+    pub fn is_silence(&self) -> bool {
+        matches!(self, AttemptError::Session(SessionError::Silent(_)))
+    }
+
     /// For how much of an attempt that took `elapsed` the source was there. Waiting in vain, for a connection or for the
     /// next event, is no success that would make the next pause a short one.
     pub fn source_was_there(&self, elapsed: Duration) -> Duration {

@@ -41,6 +41,7 @@ pub mod stop;
 
 use crate::config::{HostPort, SourceConfig};
 use crate::log::storage::Storage;
+use crate::log::timeline::ServerKind;
 use crate::status::{DiskSpace, SourceMonitor, SourceState};
 use crate::wire::Network;
 use attempt::Attempt;
@@ -121,6 +122,7 @@ impl Upstream {
     pub fn run(self, mut copy: HeldCopy) {
         let mut backoff = Backoff::new(self.config.backoff_min, self.config.backoff_max);
         let mut hosts = Hosts::new(self.config.hosts.len(), self.clock.now());
+        let mut stand_in = None;
         if !copy.is_recovered() {
             self.clock.pause(&self.stop, backoff.pause(self.clock.jitter()));
             self.reopen(&mut copy, &mut backoff);
@@ -131,10 +133,15 @@ impl Upstream {
             }
             let began = self.clock.now();
             let host = &self.config.hosts[hosts.current()];
-            let attempt = Attempt { upstream: &self, host, hosts: &hosts };
+            let attempt = Attempt { upstream: &self, host, hosts: &hosts, stand_in };
             let Err(error) = attempt.make(&mut copy) else { continue };
             if self.stop.is_requested() {
                 break;
+            }
+            if error.is_silence()
+                && copy.timeline().is_some_and(|timeline| timeline.info.server_kind == ServerKind::Mariadb)
+            {
+                stand_in = Some(self.server_id_beside_a_dead_one());
             }
             backoff.session_lasted(error.source_was_there(self.clock.now().saturating_duration_since(began)));
             let others_are_left = if error.is_of_host() {
@@ -149,6 +156,15 @@ impl Upstream {
             self.monitor.counters.reconnects.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         }
         self.monitor.set_state(SourceState::Stopped { reason: "binlogd is stopping".to_owned() });
+    }
+
+    /// A `server_id` for the sessions after one that fell silent. A MariaDB that has not noticed that the connection is dead
+    /// would end the dump of the `server_id` that comes back, and hang as a whole: that waits for the thread that reads
+    /// acknowledgements, which waits for the dead connection until another replica attaches (`Ack_receiver::remove_slave`
+    /// of sql/semisync_master_ack_receiver.cc), and the one that could attach waits for the end. A number of 32 random bits
+    /// is no other server's.
+    fn server_id_beside_a_dead_one(&self) -> u32 {
+        self.clock.jitter().max(1)
     }
 
     /// Waits, once, when the disk is as good as full. A session would only end again, and each one makes the source start a
