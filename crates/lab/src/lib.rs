@@ -1,0 +1,22 @@
+//! The lab: published studies of what a durable binary log costs, run on anyone's machine.
+//!
+//! It drives the built binlogd from outside and is never linked into it.
+//!
+//! | module | noun |
+//! |---|---|
+//! | `cli` | the command line |
+//! | `model` | what is planned and what is measured |
+//! | `study` | the four studies |
+//! | `engine` | a run: cells in turn, progress, resuming |
+//! | `store` | the results, one SQLite file |
+//! | `environment` | what a run was measured on |
+//! | `server` | the lab's own servers and the user's; the journal of changed variables |
+//! | `receiver` | binlogd and real replicas while they are attached |
+//! | `load` | sysbench and go-tpc |
+//! | `reference` | the published figures |
+//! | `report` | HTML, Markdown and CSV |
+
+pub mod cli;
+pub mod model;
+pub mod report;
+pub mod study;
