@@ -4,6 +4,7 @@ use crate::model::{CellKey, Fact, Measured, Order, Point, Profile, Run, Settings
 use crate::report::outline::Part;
 use anyhow::bail;
 use binlogd_bench::semisync::interrupt::Interrupt;
+use std::fmt;
 use std::path::PathBuf;
 
 /// One of the published studies, made to run anywhere.
@@ -30,12 +31,26 @@ pub trait Study: Sync {
     /// Starts and fills everything that the scene needs. What it starts is stopped when the result is dropped.
     ///
     /// # Errors
-    /// When a server, a load or binlogd does not work, and when the run is broken off.
+    /// [`Skip`] when something is missing on this machine, then the run goes on without the scene. Any other error ends
+    /// the run: a server, a load or binlogd does not work, or the run is broken off.
     fn set_up(&self, order: &Order, scene: &Scene, lab: &Lab) -> anyhow::Result<Box<dyn Stage>>;
 
     /// What the report shows of a run, from its cells alone.
     fn outline(&self, run: &Run) -> Vec<Part>;
 }
+
+/// Why a scene cannot be set up on this machine, such as a file system that only root may mount:
+/// `return Err(Skip("…".to_owned()).into())`. Context may be added to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Skip(pub String);
+
+impl fmt::Display for Skip {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Skip {}
 
 /// What a run will do.
 #[derive(Debug, Clone, PartialEq)]
