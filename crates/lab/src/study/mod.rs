@@ -95,9 +95,12 @@ pub struct Lab {
     pub scripts: PathBuf,
     /// Folder on the disk to measure; scenes make temporary folders in it.
     pub dir: PathBuf,
+    /// Folder of the journals of what was changed on the user's servers; it outlives the run, and `binlogd-lab restore`
+    /// finds it again.
+    pub journals: PathBuf,
     /// Ctrl-C.
     pub interrupt: Interrupt,
-    /// Whether `--use-server-with-data` allows a server of the user's that holds other data, by its name.
+    /// Servers of the user's that may be used although they hold other data, each as `host:port`.
     pub allowed_servers: Vec<String>,
     /// Says what happens now, without disturbing the progress bar.
     pub say: fn(&str),
