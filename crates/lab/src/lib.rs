@@ -17,6 +17,9 @@
 //! | `report` | HTML, Markdown and CSV |
 
 pub mod cli;
+pub mod load;
 pub mod model;
+pub mod receiver;
 pub mod report;
+pub mod server;
 pub mod study;
