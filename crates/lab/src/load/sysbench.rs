@@ -1,6 +1,6 @@
 //! Stock sysbench and its stock workloads.
 
-use crate::model::Measured;
+use crate::model::{Fact, Measured};
 use crate::server::{DATABASE, Target};
 use crate::study::Lab;
 use anyhow::{Context, bail};
@@ -139,6 +139,16 @@ impl Sysbench {
         ];
         let printed = self.run(target, &arguments, Duration::from_secs(seconds) + EXTRA_MAX, interrupt)?;
         parse(&printed).with_context(|| format!("sysbench said: {}", last_lines(&printed)))
+    }
+
+    /// What a run's facts say of the load.
+    pub fn fact(&self, workload: &str) -> Fact {
+        let Sysbench { tables, rows, .. } = self;
+        Fact {
+            about: "load".to_owned(),
+            name: "sysbench".to_owned(),
+            value: format!("stock {workload}, {tables} tables of {rows} rows, rand-type uniform"),
+        }
     }
 
     fn run(

@@ -2,12 +2,15 @@
 //!
 //! | file | noun |
 //! |---|---|
+//! | `attachment.rs` | a receiver while it is attached, or nothing in its place |
 //! | `binlogd.rs` | binlogd, with its own status |
 //! | `replica.rs` | a real replica |
 
+pub mod attachment;
 pub mod binlogd;
 pub mod replica;
 
+pub use attachment::Attachment;
 pub use binlogd::Binlogd;
 pub use replica::Replica;
 
