@@ -14,9 +14,12 @@
 //! | `receiver` | binlogd and real replicas while they are attached |
 //! | `load` | sysbench and go-tpc |
 //! | `reference` | the published figures |
+//! | `statistics` | medians of rounds, and ratios within a round |
 //! | `report` | HTML, Markdown and CSV |
 
 pub mod cli;
 pub mod model;
+pub mod reference;
 pub mod report;
+pub mod statistics;
 pub mod study;

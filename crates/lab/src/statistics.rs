@@ -146,13 +146,16 @@ impl<'a> Figures<'a> {
     /// When no round has both as valid cells, or the baseline's value is 0; says why.
     pub fn ratio_between(&self, point: &Point, baseline: &Point, value: &str) -> Result<Spread, Missing> {
         let over = self.by_round(point, value)?;
-        let under = self
-            .by_round(baseline, value)
-            .map_err(|Missing(reason)| Missing(format!("no baseline ({}): {reason}", baseline.configuration)))?;
+        let under = self.by_round(baseline, value).map_err(|Missing(reason)| {
+            Missing(format!("no baseline ({}): {reason}", baseline.configuration))
+        })?;
         let pairs: Vec<(f64, f64)> =
             over.iter().filter_map(|(round, over)| Some((*over, *under.get(round)?))).collect();
         if pairs.is_empty() {
-            return Err(Missing(format!("no round has both this and {} as valid cells", baseline.configuration)));
+            return Err(Missing(format!(
+                "no round has both this and {} as valid cells",
+                baseline.configuration
+            )));
         }
         let ratios: Vec<f64> =
             pairs.iter().filter(|(_, under)| *under != 0.0).map(|(over, under)| over / under).collect();
