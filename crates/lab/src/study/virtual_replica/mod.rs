@@ -1,10 +1,11 @@
 //! Study `virtual-replica`: what a source with semi-sync comes to with binlogd, with a real replica, and alone.
 
 pub mod configuration;
+pub mod outline;
 pub mod stage;
 
-use self::configuration::{ALL, RELAXED};
-use super::{Lab, Plan, Scene, Skip, Study, interleaved};
+use self::configuration::{ALL, ALONE};
+use super::{Headline, Lab, Plan, Scene, Skip, Study, interleaved};
 use crate::model::{Order, Point, Profile, Run, ServerChoice, Settings};
 use crate::report::outline::Part;
 use anyhow::bail;
@@ -115,9 +116,12 @@ impl Study for VirtualReplica {
         Ok(Box::new(stage::Stage::set_up(order, scene, server, lab)?))
     }
 
-    fn outline(&self, _run: &Run) -> Vec<Part> {
-        let _ = RELAXED;
-        Vec::new()
+    fn outline(&self, run: &Run) -> Vec<Part> {
+        outline::parts(run)
+    }
+
+    fn headline(&self) -> Headline {
+        Headline { values: &["qps", "tps"], baseline: Some(ALONE) }
     }
 }
 
