@@ -14,9 +14,15 @@
 //! | `receiver` | binlogd and real replicas while they are attached |
 //! | `load` | sysbench and go-tpc |
 //! | `reference` | the published figures |
+//! | `statistics` | medians of rounds, and ratios within a round |
 //! | `report` | HTML, Markdown and CSV |
 
 pub mod cli;
+pub mod load;
 pub mod model;
+pub mod receiver;
+pub mod reference;
 pub mod report;
+pub mod server;
+pub mod statistics;
 pub mod study;
