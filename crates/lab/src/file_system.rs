@@ -75,7 +75,9 @@ impl Volume {
             return Ok(volume);
         }
         let skip = |why: String| {
-            Skip(format!("no {kind} in an image: {why} (--set file_systems=here measures on the lab's own disk)"))
+            Skip(format!(
+                "no {kind} in an image: {why} (--set file_systems=here measures on the lab's own disk)"
+            ))
         };
         if !rustix::process::geteuid().is_root() {
             return Err(skip("only root may mount one".to_owned()).into());
@@ -93,7 +95,8 @@ impl Volume {
         let mut removed = 0;
         for entry in std::fs::read_dir(dir).with_context(|| format!("reading {}", dir.display()))? {
             let path = entry?.path();
-            let is_volume = path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(PREFIX));
+            let is_volume =
+                path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(PREFIX));
             // One that is being made has no owner yet, and nothing mounted either.
             let Ok(noted) = std::fs::read_to_string(path.join(OWNER)) else { continue };
             let process = noted.split_whitespace().next().and_then(|pid| pid.parse().ok());
@@ -102,7 +105,9 @@ impl Volume {
             }
             let mount = path.join(MOUNT);
             if is_mounted(&mount)? {
-                unmount(&mount).map_err(anyhow::Error::msg).with_context(|| format!("unmounting {}", mount.display()))?;
+                unmount(&mount)
+                    .map_err(anyhow::Error::msg)
+                    .with_context(|| format!("unmounting {}", mount.display()))?;
             }
             std::fs::remove_dir_all(&path)?;
             removed += 1;
@@ -126,7 +131,12 @@ impl Volume {
         let direct = if self.direct { "past the page cache" } else { "through the page cache" };
         let mounted = mounted_from(&self.path()).unwrap_or_default();
         vec![
-            fact("lies on", format!("an image file on {beneath}, written {direct} by a loop device: its costs are those of both")),
+            fact(
+                "lies on",
+                format!(
+                    "an image file on {beneath}, written {direct} by a loop device: its costs are those of both"
+                ),
+            ),
             fact("mounted as", mounted),
             fact("size, MiB", (self.size >> 20).to_string()),
         ]
@@ -154,7 +164,9 @@ impl Volume {
     }
 
     fn attach(&mut self) -> Result<(), String> {
-        let losetup = |direct: &[&str]| run(Command::new("losetup").args(["--find", "--show"]).args(direct).arg(self.image()));
+        let losetup = |direct: &[&str]| {
+            run(Command::new("losetup").args(["--find", "--show"]).args(direct).arg(self.image()))
+        };
         let (device, direct) = match losetup(&["--direct-io=on"]) {
             Ok(device) => (device, true),
             Err(_) => (losetup(&[])?, false),
@@ -208,7 +220,8 @@ fn mounted_from(path: &Path) -> Option<String> {
 
 /// Makes sure of a command, by installing its package where that is possible, as `scripts/servers` does.
 fn need(lab: &Lab, command: &str, package: &str) -> Result<(), String> {
-    const NEED: &str = "say() { :; }; die() { printf '%s\\n' \"$*\" >&2; exit 1; }; source \"$1\"; need \"$2\" \"$3\"";
+    const NEED: &str =
+        "say() { :; }; die() { printf '%s\\n' \"$*\" >&2; exit 1; }; source \"$1\"; need \"$2\" \"$3\"";
     let host = lab.scripts.parent().unwrap_or(Path::new(".")).join("lib/host.sh");
     run(Command::new("bash").args(["-c", NEED, "need"]).arg(host).args([command, package])).map(|_| ())
 }

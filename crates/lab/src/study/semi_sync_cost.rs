@@ -1,6 +1,6 @@
 //! What one semi-synchronous replica costs a source with two replicas, under TPC-C.
 
-use super::{Lab, Plan, Scene, Stage, Study, interleaved};
+use super::{Headline, Lab, Plan, Scene, Stage, Study, interleaved};
 use crate::load::dataset::{self, Dataset};
 use crate::load::go_tpc;
 use crate::load::tpcc::Tpcc;
@@ -99,6 +99,10 @@ impl Study for SemiSyncCost {
     fn outline(&self, run: &Run) -> Vec<Part> {
         outline(run)
     }
+
+    fn headline(&self) -> Headline {
+        Headline { values: &["tpmc", "new_order_p95_ms"], baseline: Some(ASYNCHRONOUS) }
+    }
 }
 
 /// The servers that a study is asked to measure: MySQL 9.7 unless it is told otherwise.
@@ -161,8 +165,7 @@ impl Servers {
 
     /// Attaches what the configuration has, at `place`.
     fn attach(&mut self, configuration: &str, place: &Place) -> anyhow::Result<Option<Binlogd>> {
-        let behaviour =
-            |semi_sync| Behaviour { sync_relay_log: SYNC_RELAY_LOG, applying: true, semi_sync };
+        let behaviour = |semi_sync| Behaviour { sync_relay_log: SYNC_RELAY_LOG, applying: true, semi_sync };
         self.second.attach(&self.source, place, behaviour(false))?;
         if configuration == BINLOGD {
             let options = binlogd::Options { fsync_mode: 1, semi_sync: true };
@@ -173,7 +176,11 @@ impl Servers {
     }
 
     /// What is not as the configuration says, if so.
-    fn wrong(&mut self, configuration: &str, binlogd: &mut Option<Binlogd>) -> anyhow::Result<Option<String>> {
+    fn wrong(
+        &mut self,
+        configuration: &str,
+        binlogd: &mut Option<Binlogd>,
+    ) -> anyhow::Result<Option<String>> {
         let mut reasons = Vec::new();
         reasons.extend(self.source.not_in_force(configuration != ASYNCHRONOUS)?);
         let dumps = self.source.dumps()?.len();
@@ -181,7 +188,9 @@ impl Servers {
             reasons.push(format!("{dumps} sessions read the source's log, and not 2"));
         }
         match binlogd {
-            Some(binlogd) => reasons.extend(binlogd.not_attached().unwrap_or_else(|error| Some(format!("{error:#}")))),
+            Some(binlogd) => {
+                reasons.extend(binlogd.not_attached().unwrap_or_else(|error| Some(format!("{error:#}"))))
+            }
             None => reasons.extend(self.first.not_attached()?),
         }
         reasons.extend(self.second.not_attached()?);
@@ -205,7 +214,8 @@ impl Servers {
         }
         self.source.commit_probes()?;
         let (before, log_before) = (self.source.semi_sync()?, self.source.log_bytes()?);
-        let outcome = self.tpcc.load(&mut self.source, point.threads, self.settings.get("seconds")?, &interrupt);
+        let outcome =
+            self.tpcc.load(&mut self.source, point.threads, self.settings.get("seconds")?, &interrupt);
         interrupt.check()?;
         let (after, end) = (self.source.semi_sync()?, self.source.log_end()?);
         measured.put("binlog_bytes", self.source.log_bytes()?.saturating_sub(log_before) as f64);
@@ -235,8 +245,7 @@ impl Servers {
     /// begin anew at the next cell's place.
     fn level(&mut self, was_binlogd: bool, place: &Place, measured: &mut Measured) -> anyhow::Result<()> {
         if was_binlogd {
-            let behaviour =
-                Behaviour { sync_relay_log: SYNC_RELAY_LOG, applying: true, semi_sync: false };
+            let behaviour = Behaviour { sync_relay_log: SYNC_RELAY_LOG, applying: true, semi_sync: false };
             self.first.attach(&self.source, place, behaviour)?;
         }
         let end = self.source.log_end()?;
@@ -256,16 +265,20 @@ impl Servers {
 
 impl Stage for Servers {
     fn facts(&mut self) -> anyhow::Result<Vec<Fact>> {
-        let fact = |name: &str, value: String| Fact { about: "load".to_owned(), name: name.to_owned(), value };
+        let fact =
+            |name: &str, value: String| Fact { about: "load".to_owned(), name: name.to_owned(), value };
         let mut facts = vec![
             fact("go-tpc", go_tpc::version().to_owned()),
             fact("warehouses", self.settings.get("warehouses")?),
         ];
         facts.extend(self.source.facts()?);
-        facts.extend(self.first.target().facts()?.into_iter().map(|fact| Fact {
-            about: format!("{}, each replica", fact.about),
-            ..fact
-        }));
+        facts.extend(
+            self.first
+                .target()
+                .facts()?
+                .into_iter()
+                .map(|fact| Fact { about: format!("{}, each replica", fact.about), ..fact }),
+        );
         Ok(facts)
     }
 
@@ -306,7 +319,9 @@ fn behind(source: &mut Target, replica: &mut Replica, end: &Place) -> anyhow::Re
     let at = Place { file, position: position.context("the replica does not say how far it is")? };
     let rows = source.query("SHOW BINARY LOGS")?;
     let logs: Vec<(String, u64)> = (0..rows.rows.len())
-        .filter_map(|row| Some((rows.get(row, "Log_name")?.to_owned(), rows.get(row, "File_size")?.parse().ok()?)))
+        .filter_map(|row| {
+            Some((rows.get(row, "Log_name")?.to_owned(), rows.get(row, "File_size")?.parse().ok()?))
+        })
         .collect();
     Ok(distance(&at, end, &logs))
 }
@@ -322,10 +337,7 @@ fn distance(from: &Place, to: &Place, logs: &[(String, u64)]) -> u64 {
 }
 
 fn outline(run: &Run) -> Vec<Part> {
-    let published = [
-        published::asynchronous(ASYNCHRONOUS),
-        published::semi_synchronous(AFTER_SYNC),
-    ];
+    let published = [published::asynchronous(ASYNCHRONOUS), published::semi_synchronous(AFTER_SYNC)];
     let setting = |name: &str| run.order.settings.0.get(name).cloned().unwrap_or_default();
     let mut parts = vec![Part::Text(format!(
         "One source with two replicas that apply, {} warehouses, {} s for each cell, no keying or thinking times. The \
@@ -372,10 +384,13 @@ fn lag(run: &Run) -> Vec<Part> {
                 range: (spread.range.0 / f64::from(1 << 20), spread.range.1 / f64::from(1 << 20)),
                 digits: 2,
             },
-            Err(_) if point.configuration == BINLOGD => Entry::Missing("binlogd stands in its place".to_owned()),
+            Err(_) if point.configuration == BINLOGD => {
+                Entry::Missing("binlogd stands in its place".to_owned())
+            }
             Err(reason) => Entry::Missing(reason.to_string()),
         };
-        let anew = figures.cells(point).filter(|cell| cell.measured.values.get("began_anew") == Some(&1.0)).count();
+        let anew =
+            figures.cells(point).filter(|cell| cell.measured.values.get("began_anew") == Some(&1.0)).count();
         rows.push(vec![
             Entry::Text(point.server.clone()),
             Entry::Number(f64::from(point.threads), 0),
@@ -427,7 +442,8 @@ mod tests {
         let plan = SemiSyncCost.plan(&order(&[])).unwrap();
         assert_eq!(plan.scenes.len(), 1);
         assert_eq!(plan.scenes[0].cells.len(), 10 * 4 * 3);
-        let threads: Vec<u32> = plan.scenes[0].cells[..40].iter().step_by(4).map(|cell| cell.point.threads).collect();
+        let threads: Vec<u32> =
+            plan.scenes[0].cells[..40].iter().step_by(4).map(|cell| cell.point.threads).collect();
         assert_eq!(threads, published::published().iter().map(|row| row.threads).collect::<Vec<_>>());
     }
 

@@ -128,7 +128,8 @@ mod tests {
     #[test]
     fn rotations_are_the_last_writes_to_all_files_but_the_newest() {
         let dir = tempfile::tempdir().unwrap();
-        for name in ["mysql-bin.000009", "mysql-bin.000010", "mysql-bin.000011", "mysql-bin.index", "ibdata1"] {
+        for name in ["mysql-bin.000009", "mysql-bin.000010", "mysql-bin.000011", "mysql-bin.index", "ibdata1"]
+        {
             std::fs::write(dir.path().join(name), name).unwrap();
         }
         let rotations = Rotations::since(0.0, dir.path()).unwrap();
