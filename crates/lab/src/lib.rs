@@ -15,6 +15,7 @@
 //! | `receiver` | binlogd and real replicas while they are attached |
 //! | `load` | sysbench and go-tpc |
 //! | `reference` | the published figures |
+//! | `statistics` | medians of rounds, and ratios within a round |
 //! | `report` | HTML, Markdown and CSV |
 
 pub mod cli;
@@ -22,6 +23,8 @@ pub mod engine;
 pub mod environment;
 pub mod model;
 pub mod progress;
+pub mod reference;
 pub mod report;
+pub mod statistics;
 pub mod store;
 pub mod study;

@@ -37,6 +37,20 @@ pub trait Study: Sync {
 
     /// What the report shows of a run, from its cells alone.
     fn outline(&self, run: &Run) -> Vec<Part>;
+
+    /// What `binlogd-lab compare` compares.
+    fn headline(&self) -> Headline {
+        Headline { values: &["tps"], baseline: None }
+    }
+}
+
+/// What two runs of a study are compared by: ratios of these values, made within each block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Headline {
+    /// Names of values of the cells.
+    pub values: &'static [&'static str],
+    /// The configuration that ratios are made to; without one, that which was measured first in the panel.
+    pub baseline: Option<&'static str>,
 }
 
 /// Why a scene cannot be set up on this machine, such as a file system that only root may mount:
