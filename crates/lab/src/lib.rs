@@ -21,10 +21,13 @@
 pub mod cli;
 pub mod engine;
 pub mod environment;
+pub mod load;
 pub mod model;
 pub mod progress;
+pub mod receiver;
 pub mod reference;
 pub mod report;
+pub mod server;
 pub mod statistics;
 pub mod store;
 pub mod study;

@@ -98,15 +98,24 @@ impl Server {
     /// # Errors
     /// When it cannot be had.
     pub fn session(&self) -> anyhow::Result<Session> {
-        let connection = Connection::connect(&ConnectOptions {
+        Session::connect(&self.account())
+    }
+
+    /// How to reach it: as root, in clear.
+    pub fn account(&self) -> ConnectOptions {
+        ConnectOptions {
             host: "127.0.0.1".to_owned(),
             port: self.port,
             user: "root".to_owned(),
             password: Secret::new(""),
             connect_timeout: ANSWER_MAX,
             tls: TlsOptions { mode: TlsMode::Disabled, ..TlsOptions::default() },
-        })?;
-        Ok(Session { connection })
+        }
+    }
+
+    /// The folder that it lives in.
+    pub fn dir(&self) -> &Path {
+        &self.dir
     }
 }
 
@@ -129,6 +138,26 @@ pub struct Session {
 }
 
 impl Session {
+    /// A session with any server.
+    ///
+    /// # Errors
+    /// When it cannot be had.
+    pub fn connect(account: &ConnectOptions) -> anyhow::Result<Session> {
+        let connection = Connection::connect(account)
+            .with_context(|| format!("at {}:{} as {}", account.host, account.port, account.user))?;
+        Ok(Session { connection })
+    }
+
+    /// How long each statement may take from now on.
+    pub fn set_timeout(&mut self, timeout: Duration) {
+        self.connection.set_timeout(timeout);
+    }
+
+    /// Whether the server is MariaDB.
+    pub fn is_mariadb(&self) -> bool {
+        self.connection.is_mariadb()
+    }
+
     /// Runs one statement.
     ///
     /// # Errors

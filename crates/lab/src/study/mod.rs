@@ -1,5 +1,7 @@
 //! The studies: what each plans, how it measures a cell, and what its report shows.
 
+pub mod virtual_replica;
+
 use crate::model::{CellKey, Fact, Measured, Order, Point, Profile, Run, Settings};
 use crate::report::outline::Part;
 use anyhow::bail;
@@ -122,7 +124,7 @@ pub struct Lab {
 
 /// All studies.
 pub fn all() -> &'static [&'static dyn Study] {
-    &[]
+    &[&virtual_replica::VirtualReplica]
 }
 
 /// The study of that name.
