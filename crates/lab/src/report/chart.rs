@@ -96,10 +96,11 @@ fn class(line: &Line, palette: &Palette) -> String {
 }
 
 /// The names of the lines. A published line that is drawn beside the measured one of the same name is not named again:
-/// the last item says what dashes mean.
+/// the last item says what dashes mean. Where all lines are published, none needs to say so.
 fn legend(chart: &Chart, palette: &Palette) -> String {
     let is_measured =
         |line: &Line| chart.lines.iter().any(|other| !other.published && other.name == line.name);
+    let has_measured = chart.lines.iter().any(|line| !line.published);
     let sample = |class: &str, mark: &str| {
         format!(
             "<svg aria-hidden=\"true\" viewBox=\"0 0 34 14\"><g class=\"{class}\"><path class=\"stroke\" d=\"M1 7H33\"/>\
@@ -110,11 +111,12 @@ fn legend(chart: &Chart, palette: &Palette) -> String {
     for line in chart.lines.iter().filter(|line| !line.published || !is_measured(line)) {
         let sample = sample(&class(line, palette), &palette.mark(line));
         let none = if line.points.is_empty() { " (no figure)" } else { "" };
-        let _ = writeln!(html, "<li>{sample}{}{none}</li>", escaped(&name(line)));
+        let name = if has_measured { name(line) } else { line.name.clone() };
+        let _ = writeln!(html, "<li>{sample}<span>{}{none}</span></li>", escaped(&name));
     }
     if let Some(line) = chart.lines.iter().find(|line| line.published && is_measured(line)) {
         let sample = sample("line published", &palette.mark(line));
-        let _ = writeln!(html, "<li>{sample}dashed: as published</li>");
+        let _ = writeln!(html, "<li>{sample}<span>dashed: as published</span></li>");
     }
     html + "</ul>\n"
 }
@@ -153,6 +155,10 @@ mod tests {
         let html = legend(&chart, &Palette::of([&chart].into_iter()));
         let items: Vec<&str> =
             html.split("</svg>").skip(1).map(|item| &item[..item.find("</li>").unwrap()]).collect();
-        assert_eq!(items, ["a &amp; b", "c, published (no figure)", "dashed: as published"]);
+        assert_eq!(
+            items,
+            ["a &amp; b", "c, published (no figure)", "dashed: as published"]
+                .map(|name| format!("<span>{name}</span>"))
+        );
     }
 }

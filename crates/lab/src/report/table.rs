@@ -76,8 +76,9 @@ fn of_entry<'a>(entry: &'a Entry, is_published: bool, reasons: &mut Vec<&'a str>
                 "<td class=\"{class}\" data-value=\"{median}\" data-low=\"{low}\" data-high=\"{high}\">{}",
                 shown(*median)
             );
+            let (low, high) = (shown(*low), shown(*high));
             if low != high {
-                let _ = write!(html, "<span class=\"range\">{}–{}</span>", shown(*low), shown(*high));
+                let _ = write!(html, "<span class=\"range\">{low}–{high}</span>");
             }
             html + "</td>"
         }
