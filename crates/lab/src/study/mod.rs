@@ -1,5 +1,6 @@
 //! The studies: what each plans, how it measures a cell, and what its report shows.
 
+pub mod binlog_compression;
 pub mod virtual_replica;
 
 use crate::model::{CellKey, Fact, Measured, Order, Point, Profile, Run, Settings};
@@ -124,7 +125,7 @@ pub struct Lab {
 
 /// All studies.
 pub fn all() -> &'static [&'static dyn Study] {
-    &[&virtual_replica::VirtualReplica]
+    &[&virtual_replica::VirtualReplica, &binlog_compression::BinlogCompression]
 }
 
 /// The study of that name.
