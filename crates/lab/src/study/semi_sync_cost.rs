@@ -286,6 +286,9 @@ impl Stage for Servers {
         let configuration = point.configuration.as_str();
         ensure!(CONFIGURATIONS.contains(&configuration), "this study has no configuration {configuration:?}");
         let interrupt = self.lab.interrupt.clone();
+        // Otherwise they come back when their sessions are ended.
+        self.first.detach()?;
+        self.second.detach()?;
         self.source.drop_dumps(&interrupt)?;
         let place = self.source.begin_log()?;
         self.tpcc.make_room(&mut self.source, point.threads)?;
