@@ -33,7 +33,8 @@ const CHOSEN: [&str; 14] = [
 
 impl Target {
     /// Its version, and each variable that differs from the compiled default. A MySQL before 8.0 does not tell which
-    /// do: there a fact says so, and the variables that matter most are named with their values.
+    /// do: there a fact says so, and the variables that matter most are named with their values. Folders of the lab's own
+    /// servers are shown without where they are on this machine.
     ///
     /// # Errors
     /// When the server does not answer.
@@ -58,8 +59,22 @@ impl Target {
             let names = CHOSEN.map(|name| format!("'{name}'")).join(", ");
             self.query(&format!("SHOW GLOBAL VARIABLES WHERE Variable_name IN ({names})"))?
         };
-        facts.extend(pairs(&rows).map(|(name, value)| fact(&name, value)));
+        let folders = self.folders()?;
+        for (name, value) in pairs(&rows) {
+            let shown =
+                folders.iter().fold(value.to_owned(), |value, (path, word)| value.replace(path, word));
+            facts.push(fact(&name, &shown));
+        }
         Ok(facts)
+    }
+
+    /// The folders of one of the lab's own servers, and what is shown in their place.
+    fn folders(&mut self) -> anyhow::Result<Vec<(String, &'static str)>> {
+        let Some(data) = self.data_dir() else { return Ok(Vec::new()) };
+        let own = data.parent().map(|dir| dir.display().to_string()).unwrap_or_default();
+        let base = self.variable("basedir")?.unwrap_or_default();
+        let folders = [(own, "DIR"), (base.trim_end_matches('/').to_owned(), "BASEDIR")];
+        Ok(folders.into_iter().filter(|(path, _)| path.len() > 1).collect())
     }
 }
 

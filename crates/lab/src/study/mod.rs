@@ -1,5 +1,9 @@
 //! The studies: what each plans, how it measures a cell, and what its report shows.
 
+pub mod binlog_compression;
+pub mod semi_sync_cost;
+pub mod stall;
+pub mod sync_binlog;
 pub mod virtual_replica;
 
 use crate::model::{CellKey, Fact, Measured, Order, Point, Profile, Run, Settings};
@@ -124,7 +128,12 @@ pub struct Lab {
 
 /// All studies.
 pub fn all() -> &'static [&'static dyn Study] {
-    &[&virtual_replica::VirtualReplica]
+    &[
+        &virtual_replica::VirtualReplica,
+        &semi_sync_cost::SemiSyncCost,
+        &sync_binlog::SyncBinlog,
+        &binlog_compression::BinlogCompression,
+    ]
 }
 
 /// The study of that name.

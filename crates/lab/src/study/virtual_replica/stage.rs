@@ -88,6 +88,8 @@ impl Stage {
         let mut measured = Measured::default();
         let semi_sync = configuration.receiver != Receiver::Nothing;
         let place = source.begin_log()?;
+        // Before the receiver comes: binlogd looks at it when it connects, and says so in its status.
+        source.set_semi_sync(semi_sync)?;
         let attached = match configuration.receiver {
             Receiver::Nothing => Ok(Attachment::Nothing),
             Receiver::Binlogd(options) => Binlogd::attach(lab, source, options, dir.path())
@@ -102,7 +104,6 @@ impl Stage {
             Ok(attachment) => attachment,
             Err(error) => return Ok(Measured::invalid(format!("it does not start: {error:#}"))),
         };
-        source.set_semi_sync(semi_sync)?;
         if let Some(wrong) = attachment.wait_in_force(source, semi_sync, &lab.interrupt)? {
             let complaint = attachment.complaint();
             return Ok(Measured::invalid(format!("before the load: {wrong}; the receiver: {complaint}")));
