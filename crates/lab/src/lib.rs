@@ -7,7 +7,8 @@
 //! | `cli` | the command line |
 //! | `model` | what is planned and what is measured |
 //! | `study` | the four studies |
-//! | `engine` | a run: cells in turn, progress, resuming |
+//! | `engine` | a run: cells in turn, resuming |
+//! | `progress` | how far a run is |
 //! | `store` | the results, one SQLite file |
 //! | `environment` | what a run was measured on |
 //! | `server` | the lab's own servers and the user's; the journal of changed variables |
@@ -18,11 +19,15 @@
 //! | `report` | HTML, Markdown and CSV |
 
 pub mod cli;
+pub mod engine;
+pub mod environment;
 pub mod load;
 pub mod model;
+pub mod progress;
 pub mod receiver;
 pub mod reference;
 pub mod report;
 pub mod server;
 pub mod statistics;
+pub mod store;
 pub mod study;

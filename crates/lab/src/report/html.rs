@@ -1,15 +1,13 @@
 //! The report as one page of HTML that needs nothing else: no network, no script.
 
-use super::chart::{self, Palette};
-use super::number;
-use super::outline::{Chart, Entry, Part, Table};
+use super::chart;
+use super::outline::Part;
+use super::palette::Palette;
 use super::section::{INTRODUCTION, Section, describe};
+use super::table;
 use crate::model::Fact;
 use crate::reference::Publication;
 use std::fmt::Write;
-
-/// A longer table is folded.
-const MAX_ROWS: usize = 24;
 
 /// What a program finds charts and tables by.
 #[derive(Debug, Clone, Copy)]
@@ -74,16 +72,10 @@ fn of(section: &Section, shows_machine: bool) -> String {
     for warning in section.warnings() {
         let _ = writeln!(html, "<p class=\"warning\"><strong>Warning:</strong> {}</p>", escaped(warning));
     }
-    let published: &[Part] = section.publication.as_ref().map_or(&[], |publication| &publication.figures);
-    let charts = section.parts.iter().chain(published).filter_map(|part| match part {
-        Part::Chart(chart) => Some(chart),
-        _ => None,
-    });
-    let palette = Palette::of(charts);
-    html += &of_parts(&section.parts, &palette, &marks);
+    html += &of_parts(&section.parts, &marks);
     html += &not_counted(section);
     if let Some(publication) = &section.publication {
-        html += &of_publication(publication, &palette, &marks);
+        html += &of_publication(publication, &marks);
     }
     let command = escaped(&section.run.command);
     let _ = writeln!(html, "<h3>To run it again</h3>\n<pre><code>{command}</code></pre>");
@@ -91,90 +83,19 @@ fn of(section: &Section, shows_machine: bool) -> String {
     html + "</section>\n"
 }
 
-fn of_parts(parts: &[Part], palette: &Palette, marks: &Marks) -> String {
+fn of_parts(parts: &[Part], marks: &Marks) -> String {
+    let charts = parts.iter().filter_map(|part| match part {
+        Part::Chart(chart) => Some(chart),
+        _ => None,
+    });
+    let palette = &Palette::of(charts);
     let part = |part: &Part| match part {
         Part::Heading(heading) => format!("<h3>{}</h3>\n", escaped(heading)),
         Part::Text(text) => format!("<p>{}</p>\n", escaped(text)),
-        Part::Chart(chart) => of_chart(chart, palette, marks),
-        Part::Table(table) => of_table(table, marks),
+        Part::Chart(chart) => chart::figure(chart, palette, marks),
+        Part::Table(table) => table::folded(table, marks),
     };
     parts.iter().map(part).collect()
-}
-
-fn of_chart(chart: &Chart, palette: &Palette, marks: &Marks) -> String {
-    chart::figure(chart, palette, marks)
-}
-
-fn of_table(table: &Table, marks: &Marks) -> String {
-    let title = escaped(&table.title);
-    let mut reasons: Vec<&str> = Vec::new();
-    let mut html = format!("<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{title}\">\n");
-    let _ = writeln!(html, "<table {}>\n<thead><tr>", marks.of(&table.title));
-    let is_number = |column: usize| {
-        table.rows.iter().any(|row| matches!(row.get(column), Some(Entry::Number(..) | Entry::Median { .. })))
-    };
-    for (index, column) in table.columns.iter().enumerate() {
-        let class = match (is_number(index), column.ends_with(", published")) {
-            (_, true) => " class=\"number published\"",
-            (true, false) => " class=\"number\"",
-            (false, false) => "",
-        };
-        let _ = write!(html, "<th scope=\"col\"{class}>{}</th>", escaped(column));
-    }
-    html += "</tr></thead>\n<tbody>\n";
-    for row in &table.rows {
-        html += "<tr>";
-        for (entry, column) in row.iter().zip(&table.columns) {
-            html += &of_entry(entry, column.ends_with(", published"), &mut reasons);
-        }
-        html += "</tr>\n";
-    }
-    html += "</tbody>\n</table>\n</div>\n";
-    if !reasons.is_empty() {
-        html += "<ol class=\"reasons\">\n";
-        reasons.iter().for_each(|reason| html += &format!("<li>{}</li>\n", escaped(reason)));
-        html += "</ol>\n";
-    }
-    for note in &table.notes {
-        let _ = writeln!(html, "<p class=\"note\">{}</p>", escaped(note));
-    }
-    if table.rows.len() > MAX_ROWS {
-        let rows = table.rows.len();
-        return format!(
-            "<details>\n<summary>{title} <small>{rows} rows</small></summary>\n{html}</details>\n"
-        );
-    }
-    format!("<h4>{title}</h4>\n{html}")
-}
-
-/// A cell of a table. Why one is missing is said below the table, each reason once.
-fn of_entry<'a>(entry: &'a Entry, is_published: bool, reasons: &mut Vec<&'a str>) -> String {
-    let class = if is_published { "number published" } else { "number" };
-    match entry {
-        Entry::Text(text) => format!("<td>{}</td>", escaped(text)),
-        Entry::Number(value, digits) => {
-            format!("<td class=\"{class}\" data-value=\"{value}\">{}</td>", number::grouped(*value, *digits))
-        }
-        Entry::Median { median, range: (low, high), digits } => {
-            let shown = |value: f64| number::grouped(value, *digits);
-            let mut html = format!(
-                "<td class=\"{class}\" data-value=\"{median}\" data-low=\"{low}\" data-high=\"{high}\">{}",
-                shown(*median)
-            );
-            if low != high {
-                let _ = write!(html, "<span class=\"range\">{}–{}</span>", shown(*low), shown(*high));
-            }
-            html + "</td>"
-        }
-        Entry::Missing(reason) => {
-            let index = reasons.iter().position(|known| *known == reason).unwrap_or_else(|| {
-                reasons.push(reason);
-                reasons.len() - 1
-            });
-            let reason = escaped(reason);
-            format!("<td class=\"{class} missing\" title=\"{reason}\">—<sup>{}</sup></td>", index + 1)
-        }
-    }
 }
 
 /// Cells that do not count, and what was left out.
@@ -199,7 +120,7 @@ fn not_counted(section: &Section) -> String {
     html
 }
 
-fn of_publication(publication: &Publication, palette: &Palette, marks: &Marks) -> String {
+fn of_publication(publication: &Publication, marks: &Marks) -> String {
     let mut html = "<aside class=\"publication\">\n".to_owned();
     let _ = writeln!(html, "<h3>The published study: {}</h3>\n<dl>", escaped(publication.title));
     for (name, value) in [
@@ -214,7 +135,7 @@ fn of_publication(publication: &Publication, palette: &Palette, marks: &Marks) -
         let _ = writeln!(html, "<dt>{name}</dt><dd><ul>{}</ul></dd>", items.concat());
     }
     html += "</dl>\n";
-    html += &of_parts(&publication.figures, palette, marks);
+    html += &of_parts(&publication.figures, marks);
     html + "</aside>\n"
 }
 

@@ -5,12 +5,15 @@
 //! | `outline` | what a report consists of |
 //! | `sweep` | the parts that show a value over numbers of threads |
 //! | `section` | a run with what the report says of it |
-//! | `html`, `chart` | the page and its pictures |
+//! | `html` | the page |
+//! | `table` | its tables |
+//! | `chart`, `axes`, `palette` | its pictures |
 //! | `markdown` | the same as text |
 //! | `csv` | the cells |
 //! | `compare` | two runs against each other |
 //! | `number` | numbers and times as they are shown |
 
+mod axes;
 mod chart;
 pub mod compare;
 pub mod csv;
@@ -20,8 +23,10 @@ mod html;
 mod markdown;
 mod number;
 pub mod outline;
+mod palette;
 mod section;
 pub mod sweep;
+mod table;
 
 pub use compare::compare;
 
@@ -78,6 +83,7 @@ mod tests {
     fn a_page_to_look_at() {
         let mut damaged = example::virtual_replica();
         example::damage(&mut damaged);
+        damaged.id += 1;
         let whole = example::virtual_replica();
         let sections = [example::section(&whole), example::stall(&damaged)];
         let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/lab-report-of-test-data");
