@@ -4,7 +4,7 @@ use crate::model::Run;
 use crate::statistics::{Figures, Missing, Panel, Spread};
 use crate::study::{self, Headline};
 use anyhow::bail;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 /// Two runs of the same study as Markdown: what the study compares, relative to the baseline of each run, in both, and
@@ -30,7 +30,16 @@ fn by(a: &Run, b: &Run, title: &str, headline: &Headline) -> String {
     let mut text = format!("# {title}: run {} and run {}\n", a.id, b.id);
     let figures = (Figures::of(a), Figures::of(b));
     let panels = union(figures.0.panels(), figures.1.panels());
-    for value in headline.values {
+    let all: BTreeSet<&str> = [a, b]
+        .into_iter()
+        .flat_map(|run| &run.cells)
+        .flat_map(|cell| cell.measured.values.keys().map(String::as_str))
+        .collect();
+    let values = match headline.values {
+        [] => all.into_iter().collect(),
+        values => values.to_vec(),
+    };
+    for value in values {
         for panel in &panels {
             let first = || {
                 [&figures.0, &figures.1]
@@ -157,6 +166,17 @@ mod tests {
         let text = by(&a, &b, "Title", &HEADLINE);
         assert_eq!(text.matches("| +0.0 % |").count(), 8 * 4, "{text}");
         assert!(!text.contains("% *") && text.contains("no fact of the environment differs"), "{text}");
+    }
+
+    #[test]
+    fn without_names_all_values_are_compared_to_what_was_measured_first() {
+        let a = example::virtual_replica();
+        let text = by(&a, &a, "Title", &Headline { values: &[], baseline: None });
+        let headings: Vec<&str> = text.lines().filter(|line| line.starts_with("## ")).collect();
+        assert_eq!(
+            headings,
+            ["## qps, mysql-9.7: ratio to source alone", "## tps, mysql-9.7: ratio to source alone"]
+        );
     }
 
     #[test]
