@@ -1,11 +1,12 @@
 //! Two runs of a study against each other.
 
-use crate::model::Run;
+use crate::model::{Fact, Run};
 use crate::statistics::{Figures, Missing, Panel, Spread};
 use crate::study::{self, Headline};
 use anyhow::bail;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
+use std::path::Path;
 
 /// Two runs of the same study as Markdown: what the study compares, relative to the baseline of each run, in both, and
 /// how much it changed; and what differs of what they were measured on. Absolute figures are not compared.
@@ -103,11 +104,17 @@ fn change(a: &Result<Spread, Missing>, b: &Result<Spread, Missing>) -> String {
     format!("{:+.1} %{}", (b.median / a.median - 1.0) * 100.0, if apart { " *" } else { "" })
 }
 
-/// The facts that only one run has, or that differ.
+/// The facts that only one run has, or that differ. What lies in the folder of the run itself has another name in every
+/// run and is left out.
 fn differing_facts(a: &Run, b: &Run) -> String {
     let mut facts: BTreeMap<(&str, &str), [Vec<&str>; 2]> = BTreeMap::new();
     for (side, run) in [a, b].into_iter().enumerate() {
-        for fact in &run.facts {
+        let folder =
+            run.facts.iter().find(|fact| (fact.about.as_str(), fact.name.as_str()) == ("disk", "folder"));
+        let is_own = |fact: &Fact| {
+            folder.is_some_and(|folder| fact != folder && Path::new(&fact.value).starts_with(&folder.value))
+        };
+        for fact in run.facts.iter().filter(|fact| !is_own(fact)) {
             facts.entry((&fact.about, &fact.name)).or_default()[side].push(&fact.value);
         }
     }
@@ -184,6 +191,9 @@ mod tests {
         let a = example::virtual_replica();
         let mut b = Run { id: 8, ..a.clone() };
         b.facts[0].value = "Another | processor".to_owned();
+        for (name, value) in [("folder", "/lab"), ("data", "/lab/source-x/data")] {
+            b.facts.push(Fact { about: "disk".to_owned(), name: name.to_owned(), value: value.to_owned() });
+        }
         for cell in &mut b.cells {
             let point = &cell.key.point;
             if (point.configuration.as_str(), point.threads) == ("binlogd, fsync_mode 1", 32) {
@@ -201,6 +211,8 @@ mod tests {
             line("| 2 | binlogd, fsync_mode 0 |").ends_with("| — invalid: semi-sync fell back | — |"),
             "{text}"
         );
+        assert_eq!(line("| disk | folder |"), "| disk | folder | — | /lab |");
+        assert_eq!(line("| disk | data |"), "", "what lies in the run's own folder is another in every run");
         assert_eq!(
             line("| machine | processor |"),
             "| machine | processor | Test Processor \\<3> & sons | Another \\| processor |"

@@ -64,7 +64,7 @@ pub fn of_panel(figures: &Figures, panel: &Panel, named: bool, sweep: &Sweep) ->
     parts.push(Part::Chart(Chart {
         title: format!("{}, ratio to {baseline}{suffix}", sweep.title),
         x_label: "threads".to_owned(),
-        y_label: format!("{}, ratio to {baseline}", sweep.unit),
+        y_label: format!("ratio to {baseline}"),
         x_scale: Scale::Logarithmic,
         lines,
     }));
@@ -87,6 +87,26 @@ pub fn entry(figure: Result<Spread, Missing>, digits: usize) -> Entry {
 /// A figure as a point of a chart.
 pub fn dot(x: f64, figure: &Spread) -> Dot {
     Dot { x, y: figure.median, spread: (figure.rounds > 1).then_some(figure.range) }
+}
+
+/// The table, a row for each number of threads, turned over where that makes it narrower: then there is a row for each
+/// configuration, the published ones below those that they are compared with.
+fn narrow(table: Table) -> Table {
+    if table.columns.len() <= table.rows.len() + 1 {
+        return table;
+    }
+    let threads = table.rows.iter().map(|row| match row.first() {
+        Some(Entry::Number(1.0, _)) => "1 thread".to_owned(),
+        Some(Entry::Number(threads, _)) => format!("{threads} threads"),
+        _ => String::new(),
+    });
+    let columns = ["configuration".to_owned()].into_iter().chain(threads).collect();
+    let row = |(column, name): (usize, &String)| {
+        let entries = table.rows.iter().filter_map(|row| row.get(column).cloned());
+        [Entry::Text(name.clone())].into_iter().chain(entries).collect()
+    };
+    let rows = table.columns.iter().enumerate().skip(1).map(row).collect();
+    Table { title: table.title, columns, rows, notes: table.notes }
 }
 
 /// The published ratios of everything but the baseline.
@@ -159,7 +179,8 @@ impl Grid<'_> {
         if !without.is_empty() {
             notes.push(format!("Has no such value: {}.", without.join("; ")));
         }
-        Table { title, columns, rows: self.figures.threads(self.panel).into_iter().map(row).collect(), notes }
+        let rows = self.figures.threads(self.panel).into_iter().map(row).collect();
+        narrow(Table { title, columns, rows, notes })
     }
 
     fn ratios(&self, title: String, baseline: &str, published: &[Curve]) -> Table {
@@ -192,7 +213,8 @@ impl Grid<'_> {
         if !published.is_empty() && !without.is_empty() {
             notes.push(format!("Not in the published study: {}.", without.join("; ")));
         }
-        Table { title, columns, rows: self.figures.threads(self.panel).into_iter().map(row).collect(), notes }
+        let rows = self.figures.threads(self.panel).into_iter().map(row).collect();
+        narrow(Table { title, columns, rows, notes })
     }
 }
 
@@ -258,6 +280,25 @@ mod tests {
         let all =
             table(&self::parts(&run, &Sweep { baseline: None, ..sweep("nothing", &[]) }), 0).columns.len();
         assert_eq!(all, 2, "all but those that are invalid have no such value");
+    }
+
+    #[test]
+    fn a_table_of_few_threads_has_a_row_for_each_configuration() {
+        let mut run = example::virtual_replica();
+        run.cells.retain(|cell| [2, 32].contains(&cell.key.point.threads));
+        let published =
+            [qps(mode::SOURCE_ALONE, "source alone"), qps(mode::FSYNC_MODE_1, "binlogd, fsync_mode 1")];
+        let parts = parts(&run, &sweep("qps", &published));
+        let ratios = table(&parts, 1);
+        assert_eq!(ratios.columns, ["configuration", "2 threads", "32 threads"]);
+        let names: Vec<&Entry> = ratios.rows[..3].iter().map(|row| &row[0]).collect();
+        let expected = ["binlogd, fsync_mode 0", "binlogd, fsync_mode 1", "binlogd, fsync_mode 1, published"]
+            .map(|name| Entry::Text(name.to_owned()));
+        assert_eq!(names, expected.iter().collect::<Vec<_>>());
+        assert_eq!(ratios.rows[2][2], Entry::Number(108_939.0 / 119_451.0, RATIO_DIGITS));
+        let figures = Figures::of(&run);
+        let point = figures.panels()[0].point("binlogd, fsync_mode 1", 32);
+        assert_eq!(ratios.rows[1][2], entry(figures.ratio(&point, "source alone", "qps"), RATIO_DIGITS));
     }
 
     #[test]
