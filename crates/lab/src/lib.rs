@@ -18,7 +18,9 @@
 //! | `reference` | the published figures |
 //! | `statistics` | medians of rounds, and ratios within a round |
 //! | `report` | HTML, Markdown and CSV |
+//! | `check` | whether a written report is sound |
 
+pub mod check;
 pub mod cli;
 pub mod engine;
 pub mod environment;

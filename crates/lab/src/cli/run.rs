@@ -2,6 +2,7 @@
 
 mod place;
 
+pub(super) use self::place::JournalArgs;
 use self::place::PlaceArgs;
 use crate::engine::{self, Begin, Job};
 use crate::environment::Environment;

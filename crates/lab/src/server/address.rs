@@ -23,20 +23,19 @@ pub fn account(url: &str) -> anyhow::Result<ConnectOptions> {
         bail!("the server's URL names several hosts; the lab measures one")
     };
     let place = parse_host_port(host).map_err(|why| anyhow!("the server's URL: {host} {why}"))?;
-    Ok(at(&place.host, place.port, &parsed.user, parsed.password))
-}
-
-/// The same from its parts.
-pub fn at(host: &str, port: u16, user: &str, password: Option<Secret>) -> ConnectOptions {
-    let from_environment = || Secret::new(std::env::var(PASSWORD_VARIABLE).unwrap_or_default());
-    ConnectOptions {
-        host: host.to_owned(),
-        port,
-        user: user.to_owned(),
-        password: password.unwrap_or_else(from_environment),
+    Ok(ConnectOptions {
+        host: place.host,
+        port: place.port,
+        user: parsed.user,
+        password: parsed.password.unwrap_or_else(password_of_environment),
         connect_timeout: ANSWER_MAX,
         tls: TlsOptions { mode: TlsMode::Preferred, ..TlsOptions::default() },
-    }
+    })
+}
+
+/// That of the environment variable `BINLOGD_LAB_PASSWORD`; empty without one.
+pub fn password_of_environment() -> Secret {
+    Secret::new(std::env::var(PASSWORD_VARIABLE).unwrap_or_default())
 }
 
 /// `host:port`, with brackets around an IPv6 address.

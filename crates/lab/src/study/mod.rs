@@ -46,14 +46,14 @@ pub trait Study: Sync {
 
     /// What `binlogd-lab compare` compares.
     fn headline(&self) -> Headline {
-        Headline { values: &["tps"], baseline: None }
+        Headline { values: &[], baseline: None }
     }
 }
 
 /// What two runs of a study are compared by: ratios of these values, made within each block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Headline {
-    /// Names of values of the cells.
+    /// Names of values of the cells; none for all that they have.
     pub values: &'static [&'static str],
     /// The configuration that ratios are made to; without one, that which was measured first in the panel.
     pub baseline: Option<&'static str>,
