@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench bench-ack bench-catchup bench-many bench-semisync fuzz kill-loop sim soak dist clean-servers
+.PHONY: help demo test check bench bench-ack bench-catchup bench-many bench-semisync lab fuzz kill-loop sim soak dist clean-servers
 
 help: ## show this menu
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -12,6 +12,7 @@ help: ## show this menu
 	@echo "  make demo DEMO_SERVER=mariadb · make fuzz FUZZ_SECONDS=600 · make kill-loop ROUNDS=100 · scripts/demo --help"
 	@echo "  make soak MINUTES=30 · make sim STEPS=10000000 · make sim SEED=7"
 	@echo "  make bench-semisync SEMISYNC_SECONDS=2 SEMISYNC_ROUNDS=5 SEMISYNC_OPTIONS='--threads 8,64'"
+	@echo "  make lab LAB_PROFILE=quick · make lab LAB_STUDIES=virtual-replica LAB_OPTIONS='--set threads=2,16'"
 
 demo: ## kill a loaded MySQL and show that binlogd lost nothing
 	@scripts/demo
@@ -55,6 +56,17 @@ bench-semisync: ## measure semi-sync on real servers, every receiver in turn
 		cargo run --release --locked -p binlogd-bench -- semisync $$source \
 			--seconds $(SEMISYNC_SECONDS) --rounds $(SEMISYNC_ROUNDS) $(SEMISYNC_OPTIONS); \
 	done
+
+LAB_PROFILE ?= smoke
+LAB_STUDIES ?= all
+LAB_DB ?= target/lab-$(LAB_PROFILE).sqlite
+lab: ## run the four studies of docs/lab.md as LAB_PROFILE (smoke), and report into target/lab-report
+	@scripts/servers fetch all
+	@scripts/servers sysbench >/dev/null
+	cargo build --release --locked -p binlogd -p binlogd-lab
+	cargo run --release --locked --quiet -p binlogd-lab -- --db $(LAB_DB) \
+		run $(LAB_STUDIES) --profile $(LAB_PROFILE) $(LAB_OPTIONS)
+	cargo run --release --locked --quiet -p binlogd-lab -- --db $(LAB_DB) report --out target/lab-report
 
 fuzz: ## feed every parser random input, FUZZ_SECONDS (60) each; needs nightly and cargo-fuzz
 	@scripts/fuzz

@@ -38,6 +38,7 @@ use self::interrupt::Interrupt;
 use self::source::Dialect;
 use self::stage::Stage;
 use crate::cli::Common;
+use anyhow::Context;
 use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -167,7 +168,8 @@ pub fn run(args: &SemisyncArgs) -> anyhow::Result<()> {
         cells.extend(Cells::read(file)?);
     }
     if args.report.is_empty() {
-        cells = measure_all(args)?;
+        let kept = || format!("what was measured so far is in {}", args.out.display());
+        cells = measure_all(args).with_context(kept)?;
     }
     report::print(&cells);
     goals::print(&cells);

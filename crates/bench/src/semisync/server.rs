@@ -42,6 +42,24 @@ impl Server {
         Ok(server)
     }
 
+    /// Starts the server `name` in `dir` on a copy of the data folder `data`, which no server may be using.
+    ///
+    /// # Errors
+    /// As [`Server::start`].
+    pub fn start_on(
+        scripts: &Path,
+        name: &str,
+        dir: PathBuf,
+        data: &Path,
+        options: &[String],
+    ) -> anyhow::Result<Server> {
+        let mut server = Server { scripts: scripts.to_owned(), dir: dir.clone(), port: 0, pid: 0 };
+        let words = ["start", name, "--dir"].map(OsStr::new);
+        let data_from = [dir.as_os_str(), OsStr::new("--data-from"), data.as_os_str()];
+        server.launch(&[words, data_from].concat(), options)?;
+        Ok(server)
+    }
+
     /// Starts it again with other options.
     ///
     /// # Errors
@@ -98,15 +116,24 @@ impl Server {
     /// # Errors
     /// When it cannot be had.
     pub fn session(&self) -> anyhow::Result<Session> {
-        let connection = Connection::connect(&ConnectOptions {
+        Session::connect(&self.account())
+    }
+
+    /// How to reach it: as root, in clear.
+    pub fn account(&self) -> ConnectOptions {
+        ConnectOptions {
             host: "127.0.0.1".to_owned(),
             port: self.port,
             user: "root".to_owned(),
             password: Secret::new(""),
             connect_timeout: ANSWER_MAX,
             tls: TlsOptions { mode: TlsMode::Disabled, ..TlsOptions::default() },
-        })?;
-        Ok(Session { connection })
+        }
+    }
+
+    /// The folder that it lives in.
+    pub fn dir(&self) -> &Path {
+        &self.dir
     }
 }
 
@@ -129,6 +156,26 @@ pub struct Session {
 }
 
 impl Session {
+    /// A session with any server.
+    ///
+    /// # Errors
+    /// When it cannot be had.
+    pub fn connect(account: &ConnectOptions) -> anyhow::Result<Session> {
+        let connection = Connection::connect(account)
+            .with_context(|| format!("at {}:{} as {}", account.host, account.port, account.user))?;
+        Ok(Session { connection })
+    }
+
+    /// How long each statement may take from now on.
+    pub fn set_timeout(&mut self, timeout: Duration) {
+        self.connection.set_timeout(timeout);
+    }
+
+    /// Whether the server is MariaDB.
+    pub fn is_mariadb(&self) -> bool {
+        self.connection.is_mariadb()
+    }
+
     /// Runs one statement.
     ///
     /// # Errors

@@ -63,7 +63,8 @@ pub struct SemiSync {
 }
 
 impl SemiSync {
-    fn read(rows: &ResultSet, prefix: &str) -> SemiSync {
+    /// From the rows of `SHOW GLOBAL STATUS LIKE 'rpl_semi_sync_%'`; `prefix` as [`Dialect::source_prefix`].
+    pub fn read(rows: &ResultSet, prefix: &str) -> SemiSync {
         let (mut counters, mut counted) = (SemiSync::default(), None);
         for index in 0..rows.rows.len() {
             let name = rows.get(index, "Variable_name").unwrap_or_default().to_ascii_lowercase();

@@ -40,14 +40,7 @@ impl Sysbench {
     /// # Errors
     /// When it cannot be had.
     pub fn new(scripts: &Path, port: u16, tables: u32, rows: u32, log: PathBuf) -> anyhow::Result<Sysbench> {
-        let output =
-            Command::new(scripts).arg("sysbench").stdin(Stdio::null()).stderr(Stdio::inherit()).output();
-        let output = output.with_context(|| format!("cannot run {}", scripts.display()))?;
-        if !output.status.success() {
-            bail!("sysbench could not be fetched");
-        }
-        let program = PathBuf::from(String::from_utf8(output.stdout)?.trim());
-        Ok(Sysbench { program, port, tables, rows, log })
+        Ok(Sysbench { program: program(scripts)?, port, tables, rows, log })
     }
 
     /// Makes and fills the tables.
@@ -114,6 +107,19 @@ impl Sysbench {
             None => bail!("sysbench did not end within {longest:?}: {}", last_lines(&printed)),
         }
     }
+}
+
+/// The program's path, from `scripts/servers`, which fetches it first where it is missing.
+///
+/// # Errors
+/// When it cannot be had.
+pub fn program(scripts: &Path) -> anyhow::Result<PathBuf> {
+    let output = Command::new(scripts).arg("sysbench").stdin(Stdio::null()).stderr(Stdio::inherit()).output();
+    let output = output.with_context(|| format!("cannot run {}", scripts.display()))?;
+    if !output.status.success() {
+        bail!("sysbench could not be fetched");
+    }
+    Ok(PathBuf::from(String::from_utf8(output.stdout)?.trim()))
 }
 
 /// A process that does not outlive its owner.

@@ -1,0 +1,115 @@
+//! What a run uses of this machine: binlogd's binary, scripts, folders.
+
+use crate::progress::say;
+use crate::study::Lab;
+use anyhow::{Context, bail};
+use binlogd_bench::semisync::interrupt::Interrupt;
+use std::path::{Path, PathBuf};
+
+/// Arguments that say where things are.
+#[derive(Debug, clap::Args)]
+pub(super) struct PlaceArgs {
+    /// Folder on the disk to measure; made when it is missing. What stays in it: TPC-C's tables and go-tpc, for later runs
+    #[arg(long, value_name = "DIR", default_value = "target/lab")]
+    dir: PathBuf,
+    /// binlogd's binary, built for release; default: beside binlogd-lab, or target/release/binlogd
+    #[arg(long, value_name = "FILE")]
+    binlogd: Option<PathBuf>,
+    /// The script that fetches and starts servers; default: scripts/servers here or above binlogd-lab
+    #[arg(long, value_name = "FILE")]
+    scripts: Option<PathBuf>,
+    #[command(flatten)]
+    journals: JournalArgs,
+    /// Server of yours that may be used although it holds other data, as host:port, may be repeated
+    #[arg(long, value_name = "HOST:PORT")]
+    use_server_with_data: Vec<String>,
+}
+
+/// Where it is kept what was changed on the user's servers.
+#[derive(Debug, clap::Args)]
+pub(crate) struct JournalArgs {
+    /// Folder of the journals of what was changed on your own servers; default: binlogd-lab/journals in
+    /// $XDG_STATE_HOME or ~/.local/state
+    #[arg(long, value_name = "DIR")]
+    journals: Option<PathBuf>,
+}
+
+impl JournalArgs {
+    /// The folder, which need not be there.
+    pub(crate) fn dir(&self) -> anyhow::Result<PathBuf> {
+        if let Some(dir) = &self.journals {
+            return Ok(dir.clone());
+        }
+        let folder = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let state = folder("XDG_STATE_HOME").or_else(|| Some(folder("HOME")?.join(".local/state")));
+        let state = state.context("neither XDG_STATE_HOME nor HOME is set: name a folder with --journals")?;
+        Ok(state.join("binlogd-lab/journals"))
+    }
+}
+
+impl PlaceArgs {
+    /// Everything that scenes need; from now on signals do not end the process.
+    ///
+    /// # Errors
+    /// When something is not there; the error says how to come by it.
+    pub(super) fn lab(&self) -> anyhow::Result<Lab> {
+        let program = std::env::current_exe().context("where this program is")?;
+        let binlogd = match &self.binlogd {
+            Some(binlogd) => binlogd.clone(),
+            None => beside(&program),
+        };
+        if !binlogd.is_file() {
+            bail!(
+                "{} is not there: build it with `cargo build --release -p binlogd`, or name it with --binlogd",
+                binlogd.display()
+            );
+        }
+        let scripts = match &self.scripts {
+            Some(scripts) => scripts.clone(),
+            None => scripts_above(&program),
+        };
+        if !scripts.is_file() {
+            bail!(
+                "{} is not there: start binlogd-lab in binlogd's work tree, or name the script with --scripts",
+                scripts.display()
+            );
+        }
+        std::fs::create_dir_all(&self.dir)
+            .with_context(|| format!("cannot make {} (--dir)", self.dir.display()))?;
+        Ok(Lab {
+            // Whole paths: what is started may have another current folder.
+            binlogd: whole(&binlogd)?,
+            scripts: whole(&scripts)?,
+            dir: whole(&self.dir)?,
+            journals: std::path::absolute(self.journals.dir()?)?,
+            interrupt: Interrupt::install()?,
+            allowed_servers: self.use_server_with_data.clone(),
+            say,
+        })
+    }
+}
+
+fn whole(path: &Path) -> anyhow::Result<PathBuf> {
+    path.canonicalize().with_context(|| format!("cannot find {}", path.display()))
+}
+
+/// The release binary of binlogd where this program was built or installed.
+fn beside(program: &Path) -> PathBuf {
+    let folder = program.parent().unwrap_or(Path::new("."));
+    let places = [
+        // A debug binary of binlogd lies beside a debug binary of the lab, and is not what anyone wants measured.
+        (!cfg!(debug_assertions)).then(|| folder.join("binlogd")),
+        folder.parent().map(|target| target.join("release/binlogd")),
+    ];
+    let found = places.into_iter().flatten().find(|place| place.is_file());
+    found.unwrap_or_else(|| PathBuf::from("target/release/binlogd"))
+}
+
+fn scripts_above(program: &Path) -> PathBuf {
+    let here = PathBuf::from("scripts/servers");
+    if here.is_file() {
+        return here;
+    }
+    let mut places = program.ancestors().map(|folder| folder.join("scripts/servers"));
+    places.find(|place| place.is_file()).unwrap_or(here)
+}

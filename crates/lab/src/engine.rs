@@ -1,0 +1,221 @@
+//! A run: the cells of a plan in turn, each kept before the next begins.
+
+mod resume;
+
+pub use self::resume::{Begin, differences};
+
+use crate::model::{Cell, CellKey, Fact, Measured, Order};
+use crate::progress::{Estimate, Progress, label};
+use crate::store::{Store, now};
+use crate::study::{Lab, Plan, Scene, Skip, Stage, Study};
+use anyhow::{Context, bail};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::time::Instant;
+
+/// What the facts are about that say which cells were measured twice, and why.
+pub const MEASURED_AGAIN: &str = "measured again";
+
+/// What is to be run.
+#[derive(Clone, Copy)]
+pub struct Job<'a> {
+    /// Which study.
+    pub study: &'a dyn Study,
+    /// What is asked of it.
+    pub order: &'a Order,
+    /// The command line, passwords removed.
+    pub command: &'a str,
+    /// What it is measured on.
+    pub facts: &'a [Fact],
+    /// A new run, or one that was interrupted.
+    pub begin: Begin,
+}
+
+/// What a run came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outcome {
+    /// Its number in the file of results.
+    pub run: i64,
+    /// Cells that the run holds.
+    pub cells: usize,
+    /// Of `cells`, those that do not count.
+    pub invalid: usize,
+    /// Scenes that were skipped.
+    pub skipped: usize,
+}
+
+/// Context of the error of a run that has begun, and was not finished.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BrokenOff {
+    /// Its number in the file of results.
+    pub run: i64,
+}
+
+impl fmt::Display for BrokenOff {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "run {} was broken off, the same command with --resume goes on with it", self.run)
+    }
+}
+
+/// Runs a study to its end and keeps what it measures.
+///
+/// A cell that is invalid is measured once more, and the second result is kept.
+///
+/// # Errors
+/// When the plan has no sense, another process measures into the file, the run cannot be resumed, a scene does not work,
+/// and when the run is broken off. What was measured before is kept, and the run can be resumed.
+pub fn run(job: &Job<'_>, lab: &Lab, store: &mut Store) -> anyhow::Result<Outcome> {
+    let plan = planned(job.study, job.order)?;
+    let _lock = store.lock()?;
+    let run = resume::run_of(job, &plan, store)?;
+    store.keep_facts(run, job.facts)?;
+    let known = store.run(run)?.cells;
+    let measured = measure_plan(job.study, job.order, &plan, &known, lab, &mut Recorder { store, run });
+    measured.context(BrokenOff { run })?;
+    store.finish(run)?;
+    let measured = store.run(run)?;
+    let invalid = measured.cells.iter().filter(|cell| cell.measured.invalid.is_some()).count();
+    Ok(Outcome { run, cells: measured.cells.len(), invalid, skipped: measured.skipped.len() })
+}
+
+/// The plan of an order, looked through.
+///
+/// # Errors
+/// As [`Study::plan`], and when a scene or a cell is in it twice.
+pub fn planned(study: &dyn Study, order: &Order) -> anyhow::Result<Plan> {
+    let plan = study.plan(order).with_context(|| format!("the study {} cannot be run so", study.name()))?;
+    let (mut scenes, mut cells) = (BTreeSet::new(), BTreeSet::new());
+    for scene in &plan.scenes {
+        if !scenes.insert(&scene.name) {
+            bail!("the plan of {} has the scene {:?} twice", study.name(), scene.name);
+        }
+        if let Some(twice) = scene.cells.iter().find(|cell| !cells.insert(*cell)) {
+            bail!("the plan of {} has a cell twice: {}", study.name(), label(twice));
+        }
+    }
+    if cells.is_empty() {
+        bail!("the plan of {} is empty", study.name());
+    }
+    Ok(plan)
+}
+
+/// Keeps what one run measures.
+struct Recorder<'a> {
+    store: &'a mut Store,
+    run: i64,
+}
+
+fn measure_plan(
+    study: &dyn Study,
+    order: &Order,
+    plan: &Plan,
+    known: &[Cell],
+    lab: &Lab,
+    recorder: &mut Recorder<'_>,
+) -> anyhow::Result<()> {
+    let measured: BTreeSet<&CellKey> = known.iter().map(|cell| &cell.key).collect();
+    let left: Vec<(&Scene, Vec<&CellKey>)> = plan
+        .scenes
+        .iter()
+        .map(|scene| (scene, scene.cells.iter().filter(|key| !measured.contains(key)).collect::<Vec<_>>()))
+        .filter(|(_, cells)| !cells.is_empty())
+        .collect();
+    let cells_left: usize = left.iter().map(|(_, cells)| cells.len()).sum();
+    let mut estimate = Estimate::new(cells_left, left.len(), plan.cell_seconds);
+    known.iter().for_each(|cell| estimate.known(cell.took));
+    let mut progress = Progress::begin(study.name(), known.len() + cells_left, known.len(), estimate);
+    for (scene, cells) in left {
+        lab.interrupt.check()?;
+        progress.scene(&scene.name);
+        let began = Instant::now();
+        let mut stage = match interruptible(lab, study.set_up(order, scene, lab)) {
+            Ok(stage) => stage,
+            Err(error) if error.is::<Skip>() => {
+                let reason = format!("{error:#}");
+                recorder.store.keep_skipped(recorder.run, &scene.name, &reason)?;
+                progress.scene_is_skipped(&scene.name, cells.len(), &reason);
+                continue;
+            }
+            Err(error) => return Err(error.context(format!("the scene {} cannot be set up", scene.name))),
+        };
+        let facts = interruptible(lab, stage.facts());
+        let facts = facts.with_context(|| format!("nothing can be learnt of the scene {}", scene.name))?;
+        recorder.store.keep_facts(recorder.run, &facts)?;
+        recorder.store.forget_skipped(recorder.run, &scene.name)?;
+        progress.scene_is_set_up(began.elapsed().as_secs_f64());
+        for key in cells {
+            lab.interrupt.check()?;
+            progress.cell_begins(key);
+            let began = Instant::now();
+            let cell = measure_cell(stage.as_mut(), key, lab, recorder)
+                .with_context(|| format!("no cell can be measured any more; the last was {}", label(key)))?;
+            recorder.store.keep_cell(recorder.run, &cell)?;
+            progress.cell_ends(&cell, began.elapsed().as_secs_f64());
+        }
+    }
+    Ok(())
+}
+
+/// Measures a cell; once more when it is invalid.
+fn measure_cell(
+    stage: &mut dyn Stage,
+    key: &CellKey,
+    lab: &Lab,
+    recorder: &mut Recorder<'_>,
+) -> anyhow::Result<Cell> {
+    let first = measure_once(stage, key, lab)?;
+    let Some(reason) = &first.measured.invalid else { return Ok(first) };
+    (lab.say)(&format!("{}: invalid, measured once more: {reason}", label(key)));
+    let again = Fact { about: MEASURED_AGAIN.to_owned(), name: label(key), value: reason.clone() };
+    recorder.store.keep_facts(recorder.run, &[again])?;
+    measure_once(stage, key, lab)
+}
+
+fn measure_once(stage: &mut dyn Stage, key: &CellKey, lab: &Lab) -> anyhow::Result<Cell> {
+    let (started, began) = (now(), Instant::now());
+    let measured = interruptible(lab, stage.measure(&key.point, key.round))?;
+    let took = began.elapsed().as_secs_f64();
+    Ok(Cell { key: key.clone(), started, took, measured: finite(measured) })
+}
+
+/// What came of a step, but the interrupt when there was one: it may be the cause of whatever else went wrong, and what
+/// was measured meanwhile is not to be trusted.
+fn interruptible<T>(lab: &Lab, outcome: anyhow::Result<T>) -> anyhow::Result<T> {
+    lab.interrupt.check()?;
+    outcome
+}
+
+/// Leaves out numbers that are none, such as the result of a division by 0, and refuses the cell for them.
+fn finite(mut measured: Measured) -> Measured {
+    let (values, wrong): (BTreeMap<_, _>, BTreeMap<_, _>) =
+        std::mem::take(&mut measured.values).into_iter().partition(|(_, value)| value.is_finite());
+    measured.values = values;
+    let (series, wrong_series): (BTreeMap<_, _>, BTreeMap<_, _>) = std::mem::take(&mut measured.series)
+        .into_iter()
+        .partition(|(_, series)| series.iter().all(|value| value.is_finite()));
+    measured.series = series;
+    for name in wrong.keys().chain(wrong_series.keys()) {
+        measured.refuse(format!("{name} came to no number"));
+    }
+    measured
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_that_are_none_are_left_out_and_the_cell_is_refused() {
+        let mut measured = Measured::default();
+        measured.put("tps", 1.0);
+        measured.put("wait_us", f64::NAN);
+        measured.series.insert("tps".to_owned(), vec![1.0, 2.0]);
+        measured.series.insert("stalls".to_owned(), vec![1.0, f64::INFINITY]);
+        let kept = finite(measured.clone());
+        assert!(kept.values.keys().eq(["tps"]) && kept.series.keys().eq(["tps"]));
+        assert_eq!(kept.invalid.unwrap(), "wait_us came to no number; stalls came to no number");
+        measured.values.remove("wait_us");
+        measured.series.remove("stalls");
+        assert_eq!(finite(measured.clone()), measured);
+    }
+}

@@ -1,0 +1,37 @@
+//! The lab: published studies of what a durable binary log costs, run on anyone's machine.
+//!
+//! It drives the built binlogd from outside and is never linked into it.
+//!
+//! | module | noun |
+//! |---|---|
+//! | `cli` | the command line |
+//! | `model` | what is planned and what is measured |
+//! | `study` | the four studies |
+//! | `engine` | a run: cells in turn, resuming |
+//! | `progress` | how far a run is |
+//! | `store` | the results, one SQLite file |
+//! | `environment` | what a run was measured on |
+//! | `server` | the lab's own servers and the user's; the journal of changed variables |
+//! | `receiver` | binlogd and real replicas while they are attached |
+//! | `load` | sysbench and go-tpc |
+//! | `file_system` | ext4 and XFS in image files |
+//! | `reference` | the published figures |
+//! | `statistics` | medians of rounds, and ratios within a round |
+//! | `report` | HTML, Markdown and CSV |
+//! | `check` | whether a written report is sound |
+
+pub mod check;
+pub mod cli;
+pub mod engine;
+pub mod environment;
+pub mod file_system;
+pub mod load;
+pub mod model;
+pub mod progress;
+pub mod receiver;
+pub mod reference;
+pub mod report;
+pub mod server;
+pub mod statistics;
+pub mod store;
+pub mod study;

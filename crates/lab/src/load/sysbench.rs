@@ -1,0 +1,304 @@
+//! Stock sysbench and its stock workloads.
+
+use crate::model::{Fact, Measured};
+use crate::server::{DATABASE, Target};
+use crate::study::Lab;
+use anyhow::{Context, bail};
+use binlogd_bench::process::Running;
+use binlogd_bench::semisync::interrupt::Interrupt;
+use binlogd_bench::semisync::sysbench::{last_lines, program};
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// Longest time for preparing the tables: twenty million rows take half an hour on a slow disk.
+const PREPARE_MAX: Duration = Duration::from_secs(4 * 3600);
+/// Longest time for connecting, preparing statements and ending, beside the seconds of the load itself. Longer than the
+/// source's patience with a receiver.
+const EXTRA_MAX: Duration = Duration::from_secs(60);
+/// Statements that oltp_read_write prepares for each table in each thread.
+const STATEMENTS_A_TABLE: u64 = 9;
+
+/// sysbench, its tables, and the server that holds them.
+#[derive(Debug, Clone)]
+pub struct Sysbench {
+    program: PathBuf,
+    /// Holds the account with its password: readable by us alone, and not in the list of processes.
+    config: PathBuf,
+    log: PathBuf,
+    tables: u32,
+    rows: u32,
+}
+
+/// What a load came to.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Outcome {
+    /// Transactions that were committed.
+    pub transactions: u64,
+    /// The same a second.
+    pub tps: f64,
+    /// Statements a second, BEGIN and COMMIT too.
+    pub qps: f64,
+    /// 95 % of the transactions took no longer, in ms.
+    pub p95_ms: f64,
+    /// Statements that read.
+    pub reads: u64,
+    /// Statements that wrote.
+    pub writes: u64,
+    /// Other statements.
+    pub others: u64,
+    /// Transactions that failed and were repeated, such as after a deadlock.
+    pub errors: u64,
+    /// Connections that were lost and made again.
+    pub reconnects: u64,
+    /// Each second of the load.
+    pub seconds: Vec<Second>,
+}
+
+/// One second of a load.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Second {
+    /// Transactions.
+    pub tps: f64,
+    /// Statements.
+    pub qps: f64,
+    /// Statements that read.
+    pub reads: f64,
+    /// Statements that wrote.
+    pub writes: f64,
+    /// Other statements.
+    pub others: f64,
+}
+
+impl Sysbench {
+    /// Finds the program through `scripts/servers`, for `tables` tables of `rows` rows in the lab's database on `target`.
+    /// Its files go to `dir`.
+    ///
+    /// # Errors
+    /// When it cannot be had.
+    pub fn new(lab: &Lab, target: &Target, tables: u32, rows: u32, dir: &Path) -> anyhow::Result<Sysbench> {
+        let account = target.account();
+        let port = account.port;
+        let config = dir.join(format!("sysbench-{port}.cnf"));
+        let mut file =
+            OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(&config)?;
+        writeln!(file, "db-driver=mysql\nmysql-host={}\nmysql-port={port}", account.host)?;
+        writeln!(file, "mysql-user={}\nmysql-db={DATABASE}", account.user)?;
+        if !account.password.expose().is_empty() {
+            writeln!(file, "mysql-password={}", quoted(account.password.expose())?)?;
+        }
+        let log = dir.join(format!("sysbench-{port}.log"));
+        Ok(Sysbench { program: program(&lab.scripts)?, config, log, tables, rows })
+    }
+
+    /// Makes and fills the tables.
+    ///
+    /// # Errors
+    /// When sysbench fails or is broken off.
+    pub fn prepare(&self, target: &mut Target, interrupt: &Interrupt) -> anyhow::Result<()> {
+        let threads = format!("--threads={}", self.tables.min(4));
+        self.run(target, &["oltp_read_write", &threads, "prepare"], PREPARE_MAX, interrupt).map(|_| ())
+    }
+
+    /// Lets the server prepare all statements and take all connections of a load with `threads` threads.
+    ///
+    /// # Errors
+    /// When the server refuses.
+    pub fn make_room(&self, target: &mut Target, threads: u32) -> anyhow::Result<()> {
+        let statements = u64::from(self.tables) * u64::from(threads) * STATEMENTS_A_TABLE;
+        target.set_at_least("max_prepared_stmt_count", (statements + 1000).min(1_048_576))?;
+        target.set_at_least("max_connections", u64::from(threads) + 20)
+    }
+
+    /// Runs a load. `more` are further options of the workload.
+    ///
+    /// # Errors
+    /// When sysbench fails, hangs or is broken off, and when its report is not understood.
+    pub fn load(
+        &self,
+        target: &mut Target,
+        workload: &str,
+        threads: u32,
+        seconds: u64,
+        interrupt: &Interrupt,
+    ) -> anyhow::Result<Outcome> {
+        let arguments = [
+            workload,
+            &format!("--threads={threads}"),
+            &format!("--time={seconds}"),
+            "--events=0",
+            "--report-interval=1",
+            "--percentile=95",
+            // Stock sysbench lets three quarters of all statements fall on a hundredth of the rows: in the small tables
+            // of a short run they would meet there, and deadlocks are errors.
+            "--rand-type=uniform",
+            "run",
+        ];
+        let printed = self.run(target, &arguments, Duration::from_secs(seconds) + EXTRA_MAX, interrupt)?;
+        parse(&printed).with_context(|| format!("sysbench said: {}", last_lines(&printed)))
+    }
+
+    /// What a run's facts say of the load.
+    pub fn fact(&self, workload: &str) -> Fact {
+        let Sysbench { tables, rows, .. } = self;
+        Fact {
+            about: "load".to_owned(),
+            name: "sysbench".to_owned(),
+            value: format!("stock {workload}, {tables} tables of {rows} rows, rand-type uniform"),
+        }
+    }
+
+    fn run(
+        &self,
+        target: &mut Target,
+        arguments: &[&str],
+        longest: Duration,
+        interrupt: &Interrupt,
+    ) -> anyhow::Result<String> {
+        let log = File::create(&self.log)?;
+        let mut config = std::ffi::OsString::from("--config-file=");
+        config.push(&self.config);
+        let child = Command::new(&self.program)
+            .arg(config)
+            .args([&format!("--tables={}", self.tables), &format!("--table-size={}", self.rows)])
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stderr(log.try_clone()?)
+            .stdout(log)
+            .spawn()
+            .with_context(|| format!("cannot run {}", self.program.display()))?;
+        let mut child = Running(child);
+        target.started(child.0.id())?;
+        let status = interrupt.wait(longest, || Ok(child.0.try_wait()?))?;
+        drop(child);
+        // Ctrl-C reaches sysbench too, and may have ended it before the flag was looked at.
+        interrupt.check()?;
+        let printed = std::fs::read_to_string(&self.log)?;
+        match status {
+            Some(status) if status.success() => Ok(printed),
+            Some(status) => bail!("sysbench failed, {status}: {}", last_lines(&printed)),
+            None => bail!("sysbench did not end within {longest:?}: {}", last_lines(&printed)),
+        }
+    }
+}
+
+impl Outcome {
+    /// Keeps qps, tps, p95 and each second, and refuses the cell where there were errors.
+    pub fn keep(&self, measured: &mut Measured) {
+        measured.put("qps", self.qps);
+        measured.put("tps", self.tps);
+        measured.put("p95_ms", self.p95_ms);
+        measured.put("transactions", self.transactions as f64);
+        measured.put("errors", self.errors as f64);
+        let series = |of: fn(&Second) -> f64| self.seconds.iter().map(of).collect();
+        measured.series.insert("tps".to_owned(), series(|second| second.tps));
+        measured.series.insert("qps".to_owned(), series(|second| second.qps));
+        if self.errors + self.reconnects > 0 {
+            measured.refuse(format!("{} errors and {} reconnects", self.errors, self.reconnects));
+        }
+        if self.transactions == 0 {
+            measured.refuse("no transaction was committed");
+        }
+    }
+}
+
+/// As sysbench reads a value of its configuration file: blanks end it, unless it stands in quotes of either kind.
+fn quoted(value: &str) -> anyhow::Result<String> {
+    let quote = ['"', '\''].into_iter().find(|quote| !value.contains(*quote));
+    let quote = quote.context("sysbench cannot be given a password that holds both kinds of quotes")?;
+    Ok(format!("{quote}{value}{quote}"))
+}
+
+fn parse(printed: &str) -> Option<Outcome> {
+    let lines = || printed.lines().map(str::trim);
+    let after = |head: &str| lines().find_map(|line| line.strip_prefix(head)).map(str::trim);
+    let count = |head: &str| after(head)?.split_whitespace().next()?.parse::<u64>().ok();
+    let rate = |head: &str| after(head)?.split_once('(')?.1.split_whitespace().next()?.parse::<f64>().ok();
+    Some(Outcome {
+        transactions: count("transactions:")?,
+        tps: rate("transactions:")?,
+        qps: rate("queries:")?,
+        p95_ms: after("95th percentile:")?.parse().ok()?,
+        reads: count("read:")?,
+        writes: count("write:")?,
+        others: count("other:")?,
+        errors: count("ignored errors:")?,
+        reconnects: count("reconnects:")?,
+        seconds: lines().filter_map(second).collect(),
+    })
+}
+
+/// `[ 1s ] thds: 2 tps: 1.00 qps: 20.00 (r/w/o: 14.00/4.00/2.00) lat (ms,95%): 9.99 err/s: 0.00 reconn/s: 0.00`
+fn second(line: &str) -> Option<Second> {
+    let line = line.strip_prefix('[')?;
+    let after = |head: &str| line.split_once(head)?.1.split([' ', ')']).next();
+    let mut kinds = after("(r/w/o: ")?.split('/').map(str::parse);
+    let mut kind = || kinds.next()?.ok();
+    Some(Second {
+        tps: after(" tps: ")?.parse().ok()?,
+        qps: after(" qps: ")?.parse().ok()?,
+        reads: kind()?,
+        writes: kind()?,
+        others: kind()?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As sysbench 1.0.20 printed it.
+    const PRINTED: &str = "\
+[ 1s ] thds: 2 tps: 210.62 qps: 4228.27 (r/w/o: 2963.59/841.46/423.22) lat (ms,95%): 13.22 err/s: 1.00 reconn/s: 0.00
+[ 2s ] thds: 2 tps: 190.00 qps: 3800.00 (r/w/o: 2660.00/760.00/380.00) lat (ms,95%): 13.95 err/s: 0.00 reconn/s: 0.00
+SQL statistics:
+    queries performed:
+        read:                            5628
+        write:                           1608
+        other:                           804
+        total:                           8040
+    transactions:                        401    (200.11 per sec.)
+    queries:                             8040   (4012.30 per sec.)
+    ignored errors:                      1      (0.50 per sec.)
+    reconnects:                          0      (0.00 per sec.)
+
+Latency (ms):
+         95th percentile:                       13.46
+";
+
+    #[test]
+    fn the_report_of_sysbench_is_understood() {
+        let outcome = parse(PRINTED).unwrap();
+        assert_eq!(
+            (outcome.transactions, outcome.tps, outcome.qps, outcome.p95_ms),
+            (401, 200.11, 4012.3, 13.46)
+        );
+        assert_eq!((outcome.reads, outcome.writes, outcome.others), (5628, 1608, 804));
+        assert_eq!((outcome.errors, outcome.reconnects), (1, 0));
+        let first = Second { tps: 210.62, qps: 4228.27, reads: 2963.59, writes: 841.46, others: 423.22 };
+        assert_eq!((outcome.seconds.len(), outcome.seconds[0]), (2, first));
+        assert_eq!(parse("FATAL: unable to connect"), None);
+    }
+
+    #[test]
+    fn passwords_are_quoted_so_that_sysbench_reads_them_whole() {
+        assert_eq!(quoted("p' # =x").unwrap(), "\"p' # =x\"");
+        assert_eq!(quoted("p\"w x").unwrap(), "'p\"w x'");
+        assert!(quoted("'\"").is_err());
+    }
+
+    #[test]
+    fn a_load_with_an_error_does_not_count() {
+        let mut measured = Measured::default();
+        parse(PRINTED).unwrap().keep(&mut measured);
+        assert_eq!(measured.invalid.as_deref(), Some("1 errors and 0 reconnects"));
+        assert_eq!(measured.series["tps"], [210.62, 190.0]);
+        let mut measured = Measured::default();
+        Outcome { errors: 0, ..parse(PRINTED).unwrap() }.keep(&mut measured);
+        assert_eq!(measured.invalid, None);
+        assert_eq!(measured.values["qps"], 4012.3);
+    }
+}

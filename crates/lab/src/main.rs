@@ -1,0 +1,5 @@
+//! `binlogd-lab`; everything is in the library.
+
+fn main() -> std::process::ExitCode {
+    binlogd_lab::cli::main()
+}

@@ -1,0 +1,262 @@
+//! What is planned and what is measured, the same for every study.
+
+use anyhow::bail;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+/// How large a run is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum Profile {
+    /// A minute or two: everything happens once, the numbers mean little.
+    Smoke,
+    /// Minutes to half an hour: small data, short cells, several rounds.
+    Quick,
+    /// As published: hours, and a machine for it.
+    Full,
+}
+
+/// A server to measure.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub enum ServerChoice {
+    /// One that the lab fetches and starts, by the name that `scripts/servers` has for it, such as `mysql-9.7`.
+    Own(String),
+    /// One of the user's: `mysql://user:password@host:port`.
+    Url(String),
+}
+
+/// Names on the command line and in `scripts/servers`.
+const OWN_SERVERS: [(&str, &str); 6] = [
+    ("mysql:9.7", "mysql-9.7"),
+    ("mysql:8.0", "mysql-8.0.31"),
+    ("mysql:8.0.15", "mysql-8.0.15"),
+    ("mysql:5.7", "mysql-5.7.22"),
+    ("mariadb:10.11", "mariadb-10.11"),
+    ("mariadb:11.8", "mariadb-11.8"),
+];
+
+impl FromStr for ServerChoice {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> anyhow::Result<ServerChoice> {
+        if text.contains("://") {
+            return Ok(ServerChoice::Url(text.to_owned()));
+        }
+        let known = OWN_SERVERS.iter().find(|(name, own)| *name == text || *own == text);
+        if let Some((_, own)) = known {
+            return Ok(ServerChoice::Own((*own).to_owned()));
+        }
+        let names: Vec<&str> = OWN_SERVERS.iter().map(|(name, _)| *name).collect();
+        bail!(
+            "no server is called {text:?}; there are {}, and URLs: mysql://user@host:port",
+            names.join(", ")
+        )
+    }
+}
+
+impl TryFrom<String> for ServerChoice {
+    type Error = anyhow::Error;
+
+    fn try_from(text: String) -> anyhow::Result<ServerChoice> {
+        text.parse()
+    }
+}
+
+impl From<ServerChoice> for String {
+    fn from(choice: ServerChoice) -> String {
+        match choice {
+            ServerChoice::Own(name) => name,
+            ServerChoice::Url(url) => url,
+        }
+    }
+}
+
+impl fmt::Display for ServerChoice {
+    /// Without the password of a URL.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ServerChoice::Own(name) => f.write_str(name),
+            ServerChoice::Url(url) => {
+                let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
+                let (account, place) = rest.rsplit_once('@').unwrap_or(("", rest));
+                let user = account.split_once(':').map_or(account, |(user, _)| user);
+                write!(f, "{scheme}://{user}{}{place}", if user.is_empty() { "" } else { "@" })
+            }
+        }
+    }
+}
+
+/// What a run is asked to do: a study, its profile, and what was changed of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Order {
+    /// Size of the run.
+    pub profile: Profile,
+    /// The servers; empty for the study's own choice.
+    pub servers: Vec<ServerChoice>,
+    /// Settings of the study with their values under this profile, those of `--set` in place of the study's own.
+    pub settings: Settings,
+}
+
+/// Settings of a study by name, such as `threads` = `2,8,32` or `seconds` = `5`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Settings(pub BTreeMap<String, String>);
+
+impl Settings {
+    /// From pairs of name and value.
+    pub fn of<const N: usize>(pairs: [(&str, &str); N]) -> Settings {
+        Settings(pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).into())
+    }
+
+    /// The setting, as what it should be.
+    ///
+    /// # Errors
+    /// When the study has no such setting, or its value cannot be read as one; the error names the setting.
+    pub fn get<T: FromStr>(&self, name: &str) -> anyhow::Result<T> {
+        let Some(value) = self.0.get(name) else { bail!("the study has no setting {name}") };
+        value.parse().map_err(|_| anyhow::anyhow!("--set {name}={value}: this is no value for {name}"))
+    }
+
+    /// The setting, a list with commas.
+    ///
+    /// # Errors
+    /// As [`Settings::get`], and when the list is empty.
+    pub fn list<T: FromStr>(&self, name: &str) -> anyhow::Result<Vec<T>> {
+        let text: String = self.get(name)?;
+        let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
+        let values: Result<Vec<T>, _> = parts.map(str::parse).collect();
+        match values {
+            Ok(values) if !values.is_empty() => Ok(values),
+            _ => bail!("--set {name}={text}: a list with commas is wanted here"),
+        }
+    }
+}
+
+/// What one cell measures; the same in all rounds.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Point {
+    /// The server, as [`ServerChoice`] prints it.
+    pub server: String,
+    /// What else distinguishes the panel that the point belongs to, such as `ext4, buffer pool 60 %`; may be empty.
+    /// Points with the same server, condition and threads are a block: they are measured in turn, and ratios are made
+    /// within it.
+    pub condition: String,
+    /// What is compared within a block, such as `binlogd, fsync_mode 1`.
+    pub configuration: String,
+    /// Clients of the load.
+    pub threads: u32,
+}
+
+/// A cell: a point in a round.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct CellKey {
+    /// What is measured.
+    pub point: Point,
+    /// From 0.
+    pub round: u32,
+}
+
+/// What a cell came to.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Measured {
+    /// Numbers by name; the unit is part of the name where it is not evident: `tps`, `p95_ms`, `binlog_bytes`.
+    pub values: BTreeMap<String, f64>,
+    /// Numbers of each second of the load by name.
+    pub series: BTreeMap<String, Vec<f64>>,
+    /// Why it does not count. Then the numbers are kept but used nowhere.
+    pub invalid: Option<String>,
+}
+
+impl Measured {
+    /// Without numbers.
+    pub fn invalid(reason: impl Into<String>) -> Measured {
+        Measured { invalid: Some(reason.into()), ..Measured::default() }
+    }
+
+    /// Keeps one number.
+    pub fn put(&mut self, name: &str, value: f64) {
+        self.values.insert(name.to_owned(), value);
+    }
+
+    /// Adds a reason why it does not count.
+    pub fn refuse(&mut self, reason: impl AsRef<str>) {
+        let reasons = self.invalid.get_or_insert_default();
+        if !reasons.is_empty() {
+            reasons.push_str("; ");
+        }
+        reasons.push_str(reason.as_ref());
+    }
+}
+
+/// A cell that was measured, as the store keeps it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Cell {
+    /// Which.
+    pub key: CellKey,
+    /// Seconds since 1970 when it began.
+    pub started: u64,
+    /// Seconds that it took, with everything around the load.
+    pub took: f64,
+    /// What it came to.
+    pub measured: Measured,
+}
+
+/// A fact about what was measured on, such as a server's variable that differs from its default.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Fact {
+    /// What it is about: `machine`, `disk`, `binlogd`, `server mysql-9.7`, `load`.
+    pub about: String,
+    /// Its name, such as `sync_binlog`.
+    pub name: String,
+    /// Its value.
+    pub value: String,
+}
+
+/// A run, as the store keeps it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    /// Counts up from 1.
+    pub id: i64,
+    /// Name of the study.
+    pub study: String,
+    /// What was asked for.
+    pub order: Order,
+    /// The command line, passwords removed.
+    pub command: String,
+    /// Seconds since 1970.
+    pub started: u64,
+    /// Seconds since 1970; absent while it runs and when it was interrupted.
+    pub finished: Option<u64>,
+    /// What it was measured on.
+    pub facts: Vec<Fact>,
+    /// The cells that were measured, in the order of measuring.
+    pub cells: Vec<Cell>,
+    /// What could not be measured here, and why: a file system that is missing, a server that does not start.
+    pub skipped: Vec<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn servers_are_known_by_both_names_and_passwords_are_not_shown() {
+        assert_eq!("mysql:9.7".parse::<ServerChoice>().unwrap(), ServerChoice::Own("mysql-9.7".to_owned()));
+        assert_eq!("mysql-9.7".parse::<ServerChoice>().unwrap().to_string(), "mysql-9.7");
+        let url = "mysql://dba:a:b@c@db.example:3306";
+        assert_eq!(url.parse::<ServerChoice>().unwrap().to_string(), "mysql://dba@db.example:3306");
+        let error = "oracle:23".parse::<ServerChoice>().unwrap_err().to_string();
+        assert!(error.contains("oracle:23") && error.contains("mariadb:11.8"), "{error}");
+    }
+
+    #[test]
+    fn a_setting_that_is_wrong_is_named() {
+        let settings = Settings::of([("threads", "2, 8,32"), ("seconds", "five")]);
+        assert_eq!(settings.list::<u32>("threads").unwrap(), [2, 8, 32]);
+        assert!(settings.get::<u64>("seconds").unwrap_err().to_string().contains("seconds=five"));
+        assert!(settings.get::<u64>("second").unwrap_err().to_string().contains("second"));
+        assert!(Settings::of([("threads", ",")]).list::<u32>("threads").is_err());
+    }
+}

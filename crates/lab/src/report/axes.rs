@@ -1,0 +1,190 @@
+//! The axes of a chart: where numbers lie, and grid and labels as SVG.
+
+use super::html::escaped;
+use super::outline::{Chart, Scale};
+use std::fmt::Write;
+
+/// Size of the picture in its own units, and the plot within it. The page scales it to its width; the margins have room
+/// for the larger text that narrow screens get.
+pub(super) const WIDTH: f64 = 640.0;
+pub(super) const HEIGHT: f64 = 360.0;
+const LEFT: f64 = 66.0;
+const RIGHT: f64 = 622.0;
+const TOP: f64 = 38.0;
+const BOTTOM: f64 = 308.0;
+
+/// Least distance of two labels of the horizontal axis.
+const LABEL_WIDTH: f64 = 46.0;
+
+/// Where numbers lie in the picture.
+pub(super) struct Axes {
+    scale: Scale,
+    x: (f64, f64),
+    /// The vertical axis begins at 0.
+    top: f64,
+    step: f64,
+}
+
+impl Axes {
+    /// Of what the chart has to show.
+    pub(super) fn of(chart: &Chart) -> Axes {
+        let dots = || chart.lines.iter().flat_map(|line| &line.points);
+        let x = (
+            dots().map(|dot| dot.x).reduce(f64::min).unwrap_or(1.0),
+            dots().map(|dot| dot.x).reduce(f64::max).unwrap_or(1.0),
+        );
+        let highest =
+            dots().map(|dot| dot.spread.map_or(dot.y, |(_, high)| high.max(dot.y))).fold(0.0, f64::max);
+        let step = step(if highest > 0.0 { highest } else { 1.0 } / 6.0);
+        Axes { scale: chart.x_scale, x, top: (highest / step).ceil().max(1.0) * step, step }
+    }
+
+    /// Where a number of the horizontal axis lies.
+    pub(super) fn place(&self, x: f64) -> f64 {
+        let (low, high, x) = match self.scale {
+            // Nothing that a logarithmic axis is for is 0 or less; what is, stays at the left.
+            Scale::Logarithmic => (self.x.0.max(0.1).log2(), self.x.1.max(0.1).log2(), x.max(0.1).log2()),
+            Scale::Linear => (self.x.0, self.x.1, x),
+        };
+        if high <= low { (LEFT + RIGHT) / 2.0 } else { LEFT + (x - low) / (high - low) * (RIGHT - LEFT) }
+    }
+
+    /// Where a number of the vertical axis lies.
+    pub(super) fn height(&self, y: f64) -> f64 {
+        BOTTOM - y / self.top * (BOTTOM - TOP)
+    }
+
+    /// Grid, labels and names of both axes.
+    pub(super) fn drawn(&self, chart: &Chart) -> String {
+        let mut svg = String::new();
+        let mut tick = 0.0;
+        while tick <= self.top + self.step / 2.0 {
+            let y = self.height(tick);
+            let class = if tick == 0.0 { "axis" } else { "grid" };
+            let _ = writeln!(svg, "<path class=\"{class}\" d=\"M{LEFT} {y:.1}H{RIGHT}\"/>");
+            let label = label(tick, self.top, self.step);
+            let _ = writeln!(
+                svg,
+                "<text class=\"y\" x=\"{}\" y=\"{y:.1}\" dy=\".35em\">{label}</text>",
+                LEFT - 8.0
+            );
+            tick += self.step;
+        }
+        for x in self.labelled(chart) {
+            let place = self.place(x);
+            let _ = writeln!(svg, "<path class=\"axis\" d=\"M{place:.1} {BOTTOM}v5\"/>");
+            let _ = writeln!(
+                svg,
+                "<text class=\"x\" x=\"{place:.1}\" y=\"{}\" dy=\".8em\">{x}</text>",
+                BOTTOM + 9.0
+            );
+        }
+        let _ = writeln!(svg, "<text class=\"name\" x=\"4\" y=\"20\">{}</text>", escaped(&chart.y_label));
+        let _ = writeln!(
+            svg,
+            "<text class=\"name end\" x=\"{RIGHT}\" y=\"{}\">{}</text>",
+            HEIGHT - 8.0,
+            escaped(&chart.x_label)
+        );
+        svg
+    }
+
+    /// The places of the horizontal axis that get a label: on a logarithmic axis those where something was measured, as
+    /// far as they have room, then published ones; on a linear axis even steps.
+    fn labelled(&self, chart: &Chart) -> Vec<f64> {
+        if self.scale == Scale::Linear {
+            let step = step((self.x.1 - self.x.0).max(f64::MIN_POSITIVE) / 6.0);
+            let first = (self.x.0 / step).ceil();
+            let count = ((self.x.1 / step).floor() - first).clamp(0.0, 20.0) as u32;
+            return (0..=count).map(|index| (first + f64::from(index)) * step).collect();
+        }
+        let mut chosen: Vec<f64> = Vec::new();
+        for published in [false, true] {
+            let lines = chart.lines.iter().filter(|line| line.published == published);
+            let mut candidates: Vec<f64> = lines.flat_map(|line| &line.points).map(|dot| dot.x).collect();
+            candidates.sort_by(f64::total_cmp);
+            // The ends first, so that the axis says how far it goes.
+            let last = candidates.len().min(1);
+            candidates.rotate_right(last);
+            for x in candidates {
+                let is_free =
+                    chosen.iter().all(|other| (self.place(*other) - self.place(x)).abs() >= LABEL_WIDTH);
+                if is_free {
+                    chosen.push(x);
+                }
+            }
+        }
+        chosen
+    }
+}
+
+/// 1, 2, 2.5 or 5 times a power of ten, not below `least`.
+fn step(least: f64) -> f64 {
+    let power = 10f64.powf(least.log10().floor());
+    let factor = [1.0, 2.0, 2.5, 5.0, 10.0].into_iter().find(|factor| factor * power >= least * 0.999_999);
+    factor.unwrap_or(10.0) * power
+}
+
+/// A label of the vertical axis, all of one axis with the same unit and as many digits as the step needs.
+fn label(value: f64, top: f64, step: f64) -> String {
+    let (unit, suffix) = match top {
+        2e6.. => (1e6, "M"),
+        1e4.. => (1e3, "k"),
+        _ => (1.0, ""),
+    };
+    let is_whole = |digits: &i32| {
+        let step = step / unit * 10f64.powi(*digits);
+        (step - step.round()).abs() < 1e-6 * step
+    };
+    let digits = (0..6).find(is_whole).unwrap_or(6) as usize;
+    if value == 0.0 { "0".to_owned() } else { format!("{:.digits$}{suffix}", value / unit) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::outline::{Dot, Line};
+
+    #[test]
+    fn ticks_are_round_and_labels_short() {
+        assert_eq!((step(0.2), step(0.21), step(7.0), step(50_000.0)), (0.2, 0.25, 10.0, 50_000.0));
+        assert_eq!((label(0.25, 1.0, 0.25), label(1.0, 1.0, 0.25)), ("0.25".into(), "1.00".into()));
+        assert_eq!(label(0.6000000001, 1.0, 0.2), "0.6");
+        assert_eq!(label(150_000.0, 300_000.0, 50_000.0), "150k");
+        assert_eq!(label(5_000.0, 15_000.0, 2_500.0), "5.0k");
+        assert_eq!(label(0.0, 10_000.0, 500.0), "0");
+    }
+
+    fn chart(points: &[(f64, f64)], x_scale: Scale) -> Chart {
+        let points = points.iter().map(|(x, y)| Dot { x: *x, y: *y, spread: None }).collect();
+        Chart {
+            title: "a <title>".to_owned(),
+            x_label: "threads".to_owned(),
+            y_label: "tps".to_owned(),
+            x_scale,
+            lines: vec![Line { name: "a & b".to_owned(), published: false, points }],
+        }
+    }
+
+    #[test]
+    fn labels_of_crowded_threads_leave_room() {
+        let threads: Vec<(f64, f64)> =
+            [2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 266.0, 276.0, 386.0].map(|x| (x, 1.0)).to_vec();
+        let chart = chart(&threads, Scale::Logarithmic);
+        let axes = Axes::of(&chart);
+        let mut labels = axes.labelled(&chart);
+        labels.sort_by(f64::total_cmp);
+        assert_eq!(labels, [2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 386.0]);
+    }
+
+    #[test]
+    fn a_doubling_takes_the_same_room_and_the_axis_begins_at_0() {
+        let axes = Axes::of(&chart(&[(2.0, 10.0), (8.0, 95.0), (32.0, 50.0)], Scale::Logarithmic));
+        assert_eq!((axes.place(2.0), axes.place(8.0), axes.place(32.0)), (LEFT, (LEFT + RIGHT) / 2.0, RIGHT));
+        assert_eq!((axes.height(0.0), axes.top), (BOTTOM, 100.0));
+        let single = Axes::of(&chart(&[(8.0, 0.0)], Scale::Logarithmic));
+        assert_eq!((single.place(8.0), single.height(0.0)), ((LEFT + RIGHT) / 2.0, BOTTOM));
+        let linear = chart(&[(0.0, 1.0), (59.0, 1.0)], Scale::Linear);
+        assert_eq!(Axes::of(&linear).labelled(&linear), [0.0, 10.0, 20.0, 30.0, 40.0, 50.0]);
+    }
+}

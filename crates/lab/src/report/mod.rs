@@ -1,0 +1,94 @@
+//! The report of runs: HTML, Markdown and CSV.
+//!
+//! | module | noun |
+//! |---|---|
+//! | `outline` | what a report consists of |
+//! | `sweep` | the parts that show a value over numbers of threads |
+//! | `section` | a run with what the report says of it |
+//! | `html` | the page |
+//! | `table` | its tables |
+//! | `chart`, `axes`, `palette` | its pictures |
+//! | `markdown` | the same as text |
+//! | `csv` | the cells |
+//! | `compare` | two runs against each other |
+//! | `number` | numbers and times as they are shown |
+
+mod axes;
+mod chart;
+pub mod compare;
+pub mod csv;
+#[cfg(test)]
+pub(crate) mod example;
+mod html;
+mod markdown;
+pub(crate) mod number;
+pub mod outline;
+mod palette;
+mod section;
+pub mod sweep;
+mod table;
+
+pub use compare::compare;
+
+use crate::model::Run;
+use anyhow::Context;
+use section::Section;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Writes the report of the runs into the folder, which is made when it is missing: `index.html` (one page that needs
+/// nothing else), `report.md`, and of each run `run-<id>-<study>.csv`, with `run-<id>-<study>-series.csv` when its cells
+/// have series. Gives the files, the page first.
+///
+/// # Errors
+/// When a run is of a study that this lab does not have, and when a file cannot be written.
+pub fn write(runs: &[Run], dir: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let sections = runs.iter().map(Section::of).collect::<anyhow::Result<Vec<Section>>>()?;
+    fs::create_dir_all(dir).with_context(|| format!("cannot make the folder {}", dir.display()))?;
+    let mut files = vec![
+        ("index.html".to_owned(), html::page(&sections)),
+        ("report.md".to_owned(), markdown::text(&sections)),
+    ];
+    for run in runs {
+        files.push((format!("run-{}-{}.csv", run.id, run.study), csv::of(run)));
+        if let Some(series) = csv::series(run) {
+            files.push((format!("run-{}-{}-series.csv", run.id, run.study), series));
+        }
+    }
+    let mut paths = Vec::with_capacity(files.len());
+    for (name, text) in files {
+        let path = dir.join(name);
+        fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+        paths.push(path);
+    }
+    Ok(paths)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_of_an_unknown_study_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let run = Run { study: "another".to_owned(), ..example::virtual_replica() };
+        let error = write(&[run], dir.path()).unwrap_err().to_string();
+        assert!(error.contains("another"), "{error}");
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
+
+    /// A run of test data as the page shows it, with what can go wrong, and a series over time.
+    #[test]
+    #[ignore = "writes target/lab-report-of-test-data/index.html, to be looked at"]
+    fn a_page_to_look_at() {
+        let mut damaged = example::virtual_replica();
+        example::damage(&mut damaged);
+        damaged.id += 1;
+        let whole = example::virtual_replica();
+        let sections = [example::section(&whole), example::stall(&damaged)];
+        let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/lab-report-of-test-data");
+        fs::create_dir_all(&dir).unwrap();
+        fs::write(dir.join("index.html"), html::page(&sections)).unwrap();
+        fs::write(dir.join("report.md"), markdown::text(&sections)).unwrap();
+    }
+}

@@ -1,0 +1,31 @@
+//! The servers that are measured: the lab's own, through `scripts/servers`, and the user's, by URL.
+//!
+//! On the lab's own servers everything is allowed. On a user's server the lab works in a database that it creates, and
+//! whatever else it changes (variables, the semi-sync plugin) is written to a journal first and undone at the end.
+//!
+//! | file | noun |
+//! |---|---|
+//! | `target.rs` | a server to measure: sessions, restarts, its variables and database |
+//! | `semi_sync.rs` | its side of semi-sync: on and off, counters, whether it is in force |
+//! | `binary_log.rs` | its binary log: beginning a new one, size, who reads it |
+//! | `dialect.rs` | where MySQL, its versions and MariaDB differ |
+//! | `address.rs` | URLs and accounts |
+//! | `facts.rs` | version, and each variable that differs from its default |
+//! | `journal.rs` | the file of what was changed on a user's server |
+//! | `changes.rs` | changing, and changing back, now or after a crash |
+
+pub mod address;
+pub mod binary_log;
+pub mod changes;
+pub mod dialect;
+pub mod facts;
+pub mod journal;
+pub mod semi_sync;
+pub mod target;
+
+pub use changes::restore;
+pub use dialect::Dialect;
+pub use target::Target;
+
+/// The database that everything is done in.
+pub const DATABASE: &str = "binlogd_lab";

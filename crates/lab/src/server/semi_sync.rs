@@ -1,0 +1,151 @@
+//! A server's side of semi-sync.
+
+use super::{DATABASE, Target};
+use anyhow::Context;
+pub use binlogd_bench::semisync::source::SemiSync;
+use std::fmt;
+
+/// Longer than any cell's hiccup, so that the source does not give up waiting unnoticed, and short enough that a
+/// receiver which acknowledges nothing does not hold up the run.
+pub const TIMEOUT_MS: u32 = 10_000;
+
+/// When a commit waits for the acknowledgement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WaitPoint {
+    /// Before the engine commits: nobody sees what may be lost.
+    AfterSync,
+    /// After the engine has committed.
+    AfterCommit,
+}
+
+impl fmt::Display for WaitPoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            WaitPoint::AfterSync => "AFTER_SYNC",
+            WaitPoint::AfterCommit => "AFTER_COMMIT",
+        })
+    }
+}
+
+impl Target {
+    /// What its semi-sync variables and counters begin with; `None` when it has none. A MySQL from 8.0.26 on may have
+    /// either plugin.
+    ///
+    /// # Errors
+    /// When the server does not answer.
+    pub fn semi_sync_prefix(&mut self) -> anyhow::Result<Option<&'static str>> {
+        for prefix in ["rpl_semi_sync_source_", "rpl_semi_sync_master_"] {
+            if self.variable(&format!("{prefix}enabled"))?.is_some() {
+                return Ok(Some(prefix));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Makes semi-sync ready to be switched on: the plugin installed, [`TIMEOUT_MS`], and `wait_point`.
+    ///
+    /// # Errors
+    /// When the server has no plugin for it.
+    pub fn prepare_semi_sync(&mut self, wait_point: WaitPoint) -> anyhow::Result<()> {
+        if self.semi_sync_prefix()?.is_none()
+            && let Some((plugin, file)) = self.dialect().semi_sync_source().plugin
+        {
+            let name = self.name().to_owned();
+            self.install(plugin, file).with_context(|| format!("{name} has no semi-sync plugin"))?;
+        }
+        let prefix = self.semi_sync_prefix()?.context("the server has no semi-sync")?;
+        self.set(&format!("{prefix}timeout"), &TIMEOUT_MS.to_string())?;
+        self.set(&format!("{prefix}wait_point"), &wait_point.to_string())
+    }
+
+    /// Switches semi-sync on or off; a source that had given up waiting waits again. Where it is as wanted already,
+    /// nothing is done: MySQL takes a second to end the thread that reads acknowledgements. A server without semi-sync
+    /// has it off.
+    ///
+    /// # Errors
+    /// When the server refuses.
+    pub fn set_semi_sync(&mut self, wanted: bool) -> anyhow::Result<()> {
+        let Some(prefix) = self.semi_sync_prefix()? else {
+            anyhow::ensure!(!wanted, "{} has no semi-sync", self.name());
+            return Ok(());
+        };
+        let variable = format!("{prefix}enabled");
+        let enabled = self.variable(&variable)?.as_deref() == Some("ON");
+        if enabled == wanted && self.semi_sync()?.on == wanted {
+            return Ok(());
+        }
+        self.set(&variable, "0")?;
+        if wanted { self.set(&variable, "1") } else { Ok(()) }
+    }
+
+    /// Its counters now; none of a server without semi-sync.
+    ///
+    /// # Errors
+    /// When the server does not answer.
+    pub fn semi_sync(&mut self) -> anyhow::Result<SemiSync> {
+        let rows = self.query("SHOW GLOBAL STATUS LIKE 'rpl_semi_sync_%'")?;
+        let has = |prefix: &str| {
+            (0..rows.rows.len()).any(|row| {
+                rows.get(row, "Variable_name")
+                    .is_some_and(|name| name.to_ascii_lowercase().starts_with(prefix))
+            })
+        };
+        let source = "rpl_semi_sync_source_";
+        Ok(SemiSync::read(&rows, if has(source) { source } else { "rpl_semi_sync_master_" }))
+    }
+
+    /// Commits twice, one row each, and so waits for a receiver twice if semi-sync is on. MySQL's thread that reads
+    /// acknowledgements looks for new receivers once a second (`Ack_receiver::run` of plugin/semisync): commits before
+    /// that wait for it, up to a quarter of a short cell.
+    ///
+    /// # Errors
+    /// When the server refuses.
+    pub fn commit_probes(&mut self) -> anyhow::Result<()> {
+        for number in 0..2 {
+            self.query(&format!("REPLACE INTO {DATABASE}.probe VALUES (1, {number})"))?;
+        }
+        Ok(())
+    }
+
+    /// What is not as it must be before and after a load: semi-sync on and one receiver that acknowledges, or neither.
+    ///
+    /// # Errors
+    /// When the server does not answer.
+    pub fn not_in_force(&mut self, wanted: bool) -> anyhow::Result<Option<String>> {
+        let counters = self.semi_sync()?;
+        let right = counters.on == wanted && counters.clients == u64::from(wanted);
+        Ok((!right).then(|| {
+            format!(
+                "semi-sync is {}, and the source counts {} semi-sync receivers",
+                if counters.on { "on" } else { "off" },
+                counters.clients
+            )
+        }))
+    }
+}
+
+/// Why not every commit between two looks at the counters was acknowledged, or without semi-sync none, if so.
+pub fn not_acknowledged(wanted: bool, before: &SemiSync, after: &SemiSync) -> Option<String> {
+    let (yes, no) = (after.yes_tx.saturating_sub(before.yes_tx), after.no_tx.saturating_sub(before.no_tx));
+    match wanted {
+        false => (yes > 0).then(|| format!("{yes} commits were acknowledged, by whomever")),
+        true if no > 0 => Some(format!("{no} commits went without an acknowledgement")),
+        true => (yes == 0).then(|| "the source counts no commit as acknowledged".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_load_counts_only_when_all_of_it_was_acknowledged() {
+        let counters = |yes_tx, no_tx| SemiSync { yes_tx, no_tx, ..SemiSync::default() };
+        let judge = |wanted, before, after| not_acknowledged(wanted, &before, &after);
+        assert_eq!(judge(true, counters(1, 3), counters(9, 3)), None);
+        assert!(judge(true, counters(1, 3), counters(9, 4)).is_some());
+        assert!(judge(true, counters(1, 3), counters(1, 3)).is_some());
+        assert_eq!(judge(false, counters(0, 0), counters(0, 9)), None);
+        assert!(judge(false, counters(0, 0), counters(1, 0)).is_some());
+    }
+}

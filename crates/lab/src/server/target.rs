@@ -1,0 +1,238 @@
+//! A server to measure.
+
+use super::changes::{self, Changes};
+use super::dialect::Dialect;
+use super::{DATABASE, address};
+use crate::model::ServerChoice;
+use crate::study::Lab;
+use anyhow::{Context, bail, ensure};
+use binlogd::wire::{ConnectOptions, ResultSet};
+use binlogd_bench::semisync::server::{Server, Session};
+use std::path::{Path, PathBuf};
+
+/// One of the lab's own servers, or one of the user's. Dropping it stops the former and restores the latter.
+#[derive(Debug)]
+pub struct Target {
+    // Dropped in this order: what was changed is changed back while the session still holds the lab's lock, and our own
+    // server goes last.
+    changes: Option<Changes>,
+    session: Session,
+    own: Option<Server>,
+    name: String,
+    account: ConnectOptions,
+    dialect: Dialect,
+    say: fn(&str),
+}
+
+impl Target {
+    /// Starts one of the lab's own servers in the folder `dir`, on a copy of the data of `data_from`, which must be
+    /// stopped, or on none. `options` are mysqld's.
+    ///
+    /// # Errors
+    /// When it does not come up, and when the run is broken off.
+    pub fn start(
+        lab: &Lab,
+        name: &str,
+        dir: PathBuf,
+        data_from: Option<&Target>,
+        options: &[String],
+    ) -> anyhow::Result<Target> {
+        let data_from = match data_from {
+            Some(target) => Some(target.own.as_ref().context("a user's server cannot be copied")?),
+            None => None,
+        };
+        Target::of_server(lab, name, Server::start(&lab.scripts, name, dir, data_from, options)?)
+    }
+
+    /// The same on a copy of the data folder `data`, which no server may be using.
+    ///
+    /// # Errors
+    /// As [`Target::start`].
+    pub fn start_on(
+        lab: &Lab,
+        name: &str,
+        dir: PathBuf,
+        data: &Path,
+        options: &[String],
+    ) -> anyhow::Result<Target> {
+        Target::of_server(lab, name, Server::start_on(&lab.scripts, name, dir, data, options)?)
+    }
+
+    fn of_server(lab: &Lab, name: &str, server: Server) -> anyhow::Result<Target> {
+        lab.interrupt.check()?;
+        let account = server.account();
+        let session = Session::connect(&account)?;
+        let dialect = Dialect::of(&session)?;
+        let (own, name) = (Some(server), name.to_owned());
+        Ok(Target { session, changes: None, own, name, account, dialect, say: lab.say })
+    }
+
+    /// Takes one of the user's servers into use, and creates the lab's database there.
+    ///
+    /// # Errors
+    /// When it cannot be reached, is used by another run, writes no binary log, or holds other data and is not among
+    /// [`Lab::allowed_servers`].
+    pub fn attach(lab: &Lab, url: &str) -> anyhow::Result<Target> {
+        let account = address::account(url)?;
+        let place = address::place(&account);
+        let mut session = Session::connect(&account)?;
+        let dialect = Dialect::of(&session)?;
+        // Held by this session, also against a lab on another machine.
+        let locked = session.query(&format!("SELECT GET_LOCK('{DATABASE}', 0)"))?;
+        ensure!(locked.first() == Some("1"), "another run of the lab uses {place} now");
+        let others: Vec<String> =
+            changes::databases(&mut session)?.into_iter().filter(|name| name != DATABASE).collect();
+        if !others.is_empty() && !lab.allowed_servers.contains(&place) {
+            bail!(
+                "{place} holds other data (the databases {}), and a load slows everybody down: \
+                 --use-server-with-data {place} allows it nevertheless",
+                others.join(", ")
+            );
+        }
+        let writes = session.query("SELECT @@GLOBAL.log_bin")?;
+        ensure!(
+            writes.first() == Some("1"),
+            "{place} writes no binary log (log_bin is OFF): nothing can be measured"
+        );
+        let changes = Changes::begin(&lab.journals, &account, &mut session, lab.say)?;
+        let name = ServerChoice::Url(url.to_owned()).to_string();
+        let mut target =
+            Target { session, changes: Some(changes), own: None, name, account, dialect, say: lab.say };
+        target.create_database()?;
+        Ok(target)
+    }
+
+    /// Creates the database [`DATABASE`] with the table that [`Target::commit_probes`] writes to. On a user's server it
+    /// is there already.
+    ///
+    /// # Errors
+    /// When the server refuses, or holds one of that name that the lab did not create.
+    pub fn create_database(&mut self) -> anyhow::Result<()> {
+        match &mut self.changes {
+            Some(changes) => changes.create_database(&mut self.session, DATABASE)?,
+            None => self.session.run(&[format!("CREATE DATABASE {DATABASE}")])?,
+        }
+        self.session.run(&[format!("CREATE TABLE {DATABASE}.probe (a INT PRIMARY KEY, b INT)")])
+    }
+
+    /// As [`ServerChoice`] prints it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// How to reach it. It may hold a password.
+    pub fn account(&self) -> &ConnectOptions {
+        &self.account
+    }
+
+    /// Its words.
+    pub fn dialect(&self) -> Dialect {
+        self.dialect
+    }
+
+    /// Whether it is one of the user's.
+    pub fn is_users(&self) -> bool {
+        self.own.is_none()
+    }
+
+    /// Its process; `None` for a user's server.
+    pub fn pid(&self) -> Option<u32> {
+        self.own.as_ref().map(Server::pid)
+    }
+
+    /// Its data folder; `None` for a user's server.
+    pub fn data_dir(&self) -> Option<PathBuf> {
+        self.own.as_ref().map(|server| server.dir().join("data"))
+    }
+
+    /// The session that everything else here uses.
+    pub fn session(&mut self) -> &mut Session {
+        &mut self.session
+    }
+
+    /// Runs one statement.
+    ///
+    /// # Errors
+    /// When the server refuses it or is gone.
+    pub fn query(&mut self, sql: &str) -> anyhow::Result<ResultSet> {
+        self.session.query(sql)
+    }
+
+    /// Shuts one of the lab's own servers down in good order. Only [`Target::restart`] may follow, or being copied.
+    ///
+    /// # Errors
+    /// When it does not end, or is one of the user's.
+    pub fn stop(&self) -> anyhow::Result<()> {
+        self.own.as_ref().context("a user's server is not stopped")?.stop()
+    }
+
+    /// Starts one of the lab's own servers, which was stopped, with other options.
+    ///
+    /// # Errors
+    /// When it does not come up, or is one of the user's.
+    pub fn restart(&mut self, options: &[String]) -> anyhow::Result<()> {
+        let server = self.own.as_mut().context("a user's server is not restarted")?;
+        server.restart(options)?;
+        self.account = server.account();
+        self.session = Session::connect(&self.account)?;
+        Ok(())
+    }
+
+    /// A global variable as SHOW GLOBAL VARIABLES prints it; `None` when the server has none of that name.
+    ///
+    /// # Errors
+    /// When the server does not answer.
+    pub fn variable(&mut self, name: &str) -> anyhow::Result<Option<String>> {
+        changes::variable(&mut self.session, name)
+    }
+
+    /// Sets a global variable; on a user's server it is set back at the end.
+    ///
+    /// # Errors
+    /// When the server has no such variable or refuses.
+    pub fn set(&mut self, name: &str, value: &str) -> anyhow::Result<()> {
+        match &mut self.changes {
+            Some(changes) => changes.set(&mut self.session, name, value),
+            None => self.session.query(&changes::set_statement(name, value)?).map(|_| ()),
+        }
+    }
+
+    /// Sets a global variable to `least` where it is lower.
+    ///
+    /// # Errors
+    /// As [`Target::set`].
+    pub fn set_at_least(&mut self, name: &str, least: u64) -> anyhow::Result<()> {
+        let now: u64 = self.variable(name)?.and_then(|value| value.parse().ok()).unwrap_or(0);
+        if now < least { self.set(name, &least.to_string()) } else { Ok(()) }
+    }
+
+    /// Installs a plugin; on a user's server it is uninstalled at the end.
+    ///
+    /// # Errors
+    /// When the server refuses, most often because it has no such file.
+    pub fn install(&mut self, name: &str, file: &str) -> anyhow::Result<()> {
+        match &mut self.changes {
+            Some(changes) => changes.install(&mut self.session, name, file),
+            None => self.session.query(&format!("INSTALL PLUGIN {name} SONAME '{file}'")).map(|_| ()),
+        }
+    }
+
+    /// Notes a program of the lab's that uses the server: when the lab is killed, `binlogd-lab restore` ends it.
+    ///
+    /// # Errors
+    /// When it cannot be written down.
+    pub fn started(&mut self, pid: u32) -> anyhow::Result<()> {
+        self.changes.as_mut().map_or(Ok(()), |changes| changes.started(pid))
+    }
+
+    /// Restores a user's server, and says what was done; nothing to do for one of the lab's own. Dropping does the same,
+    /// but cannot tell of an error otherwise than by a message.
+    ///
+    /// # Errors
+    /// When something could not be restored; its journal stays, for `binlogd-lab restore`.
+    pub fn restore(mut self) -> anyhow::Result<()> {
+        let done = self.changes.as_mut().map_or_else(|| Ok(Vec::new()), Changes::undo)?;
+        done.iter().for_each(|line| (self.say)(line));
+        Ok(())
+    }
+}

@@ -1,0 +1,302 @@
+//! Medians and ranges over rounds, and ratios made within a round.
+//!
+//! A disk and its neighbours change from minute to minute, so a ratio is made from two cells of the same round, and the
+//! median is taken of these ratios; a ratio of two medians would mix rounds.
+
+use crate::model::{Cell, Point, Run};
+use binlogd_bench::statistics::median;
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// The median of rounds with their range.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Spread {
+    /// The middle round; the mean of the two middle ones for an even number of rounds.
+    pub median: f64,
+    /// The lowest and the highest round.
+    pub range: (f64, f64),
+    /// Rounds that counted.
+    pub rounds: usize,
+}
+
+impl Spread {
+    /// Of these values; none without any.
+    pub fn of(values: &[f64]) -> Option<Spread> {
+        let low = values.iter().copied().reduce(f64::min)?;
+        let high = values.iter().copied().reduce(f64::max)?;
+        Some(Spread { median: median(values.iter().copied()), range: (low, high), rounds: values.len() })
+    }
+}
+
+/// Why there is no figure.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Missing(pub String);
+
+impl fmt::Display for Missing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A server under a condition: what one chart or table shows.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Panel {
+    /// As in [`Point::server`].
+    pub server: String,
+    /// As in [`Point::condition`]; may be empty.
+    pub condition: String,
+}
+
+impl Panel {
+    /// The point of this panel with that configuration and number of threads.
+    pub fn point(&self, configuration: &str, threads: u32) -> Point {
+        Point {
+            server: self.server.clone(),
+            condition: self.condition.clone(),
+            configuration: configuration.to_owned(),
+            threads,
+        }
+    }
+}
+
+impl fmt::Display for Panel {
+    /// `mysql-9.7, ext4, buffer pool 60 %`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.server)?;
+        if self.condition.is_empty() { Ok(()) } else { write!(f, ", {}", self.condition) }
+    }
+}
+
+/// What a run came to, point by point.
+#[derive(Debug)]
+pub struct Figures<'a> {
+    run: &'a Run,
+    /// By point and round; of a cell that was measured again, the last one.
+    cells: BTreeMap<&'a Point, BTreeMap<u32, &'a Cell>>,
+}
+
+impl<'a> Figures<'a> {
+    /// Of this run.
+    pub fn of(run: &'a Run) -> Figures<'a> {
+        let mut cells: BTreeMap<&Point, BTreeMap<u32, &Cell>> = BTreeMap::new();
+        for cell in &run.cells {
+            cells.entry(&cell.key.point).or_default().insert(cell.key.round, cell);
+        }
+        Figures { run, cells }
+    }
+
+    /// The run.
+    pub fn run(&self) -> &'a Run {
+        self.run
+    }
+
+    /// The points that were measured, in the order of measuring.
+    pub fn points(&self) -> Vec<&'a Point> {
+        distinct(self.run.cells.iter().map(|cell| &cell.key.point))
+    }
+
+    /// The panels that were measured, in the order of measuring.
+    pub fn panels(&self) -> Vec<Panel> {
+        let panel = |cell: &Cell| Panel {
+            server: cell.key.point.server.clone(),
+            condition: cell.key.point.condition.clone(),
+        };
+        distinct(self.run.cells.iter().map(panel))
+    }
+
+    /// The configurations that were measured in the panel, in the order of measuring.
+    pub fn configurations(&self, panel: &Panel) -> Vec<&'a str> {
+        distinct(self.points_of(panel).map(|point| point.configuration.as_str()))
+    }
+
+    /// The numbers of threads that were measured in the panel, in ascending order.
+    pub fn threads(&self, panel: &Panel) -> Vec<u32> {
+        let mut threads = distinct(self.points_of(panel).map(|point| point.threads));
+        threads.sort_unstable();
+        threads
+    }
+
+    /// The cells of the point by round, invalid ones too.
+    pub fn cells(&self, point: &Point) -> impl Iterator<Item = &'a Cell> + use<'a, '_> {
+        self.cells.get(point).into_iter().flat_map(|rounds| rounds.values().copied())
+    }
+
+    /// The median and the range of a value over the valid cells of the point.
+    ///
+    /// # Errors
+    /// When no valid cell has the value; says why.
+    pub fn median(&self, point: &Point, value: &str) -> Result<Spread, Missing> {
+        let values: Vec<f64> = self.by_round(point, value)?.into_values().collect();
+        Spread::of(&values).ok_or_else(|| Missing(format!("{value} was not measured")))
+    }
+
+    /// The ratio of a value to that of `baseline` in the same block, made within each round.
+    ///
+    /// # Errors
+    /// As [`Figures::ratio_between`].
+    pub fn ratio(&self, point: &Point, baseline: &str, value: &str) -> Result<Spread, Missing> {
+        let baseline = Point { configuration: baseline.to_owned(), ..point.clone() };
+        self.ratio_between(point, &baseline, value)
+    }
+
+    /// The ratio of a value to that of any other point, made within each round; for what is compared across blocks, such
+    /// as file systems or servers. It means something only if the two points were measured soon after each other.
+    ///
+    /// # Errors
+    /// When no round has both as valid cells, or the baseline's value is 0; says why.
+    pub fn ratio_between(&self, point: &Point, baseline: &Point, value: &str) -> Result<Spread, Missing> {
+        let over = self.by_round(point, value)?;
+        let under = self.by_round(baseline, value).map_err(|Missing(reason)| {
+            Missing(format!("no baseline ({}): {reason}", baseline.configuration))
+        })?;
+        let pairs: Vec<(f64, f64)> =
+            over.iter().filter_map(|(round, over)| Some((*over, *under.get(round)?))).collect();
+        if pairs.is_empty() {
+            return Err(Missing(format!(
+                "no round has both this and {} as valid cells",
+                baseline.configuration
+            )));
+        }
+        let ratios: Vec<f64> =
+            pairs.iter().filter(|(_, under)| *under != 0.0).map(|(over, under)| over / under).collect();
+        Spread::of(&ratios).ok_or_else(|| Missing(format!("{value} of {} is 0", baseline.configuration)))
+    }
+
+    fn points_of<'b>(&'b self, panel: &'b Panel) -> impl Iterator<Item = &'a Point> + 'b {
+        self.run
+            .cells
+            .iter()
+            .map(|cell| &cell.key.point)
+            .filter(|point| point.server == panel.server && point.condition == panel.condition)
+    }
+
+    /// The value in each valid round that has it.
+    fn by_round(&self, point: &Point, value: &str) -> Result<BTreeMap<u32, f64>, Missing> {
+        let Some(rounds) = self.cells.get(point) else { return Err(Missing("not measured".to_owned())) };
+        let valid: Vec<&&Cell> = rounds.values().filter(|cell| cell.measured.invalid.is_none()).collect();
+        if valid.is_empty() {
+            let reasons = distinct(rounds.values().filter_map(|cell| cell.measured.invalid.as_deref()));
+            return Err(Missing(format!("invalid: {}", reasons.join("; "))));
+        }
+        let values: BTreeMap<u32, f64> = valid
+            .iter()
+            .filter_map(|cell| Some((cell.key.round, *cell.measured.values.get(value)?)))
+            .filter(|(_, value)| value.is_finite())
+            .collect();
+        if values.is_empty() { Err(Missing(format!("{value} was not measured"))) } else { Ok(values) }
+    }
+}
+
+/// Each once, in the order of the first.
+fn distinct<T: PartialEq>(items: impl Iterator<Item = T>) -> Vec<T> {
+    let mut seen = Vec::new();
+    for item in items {
+        if !seen.contains(&item) {
+            seen.push(item);
+        }
+    }
+    seen
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{CellKey, Measured, Order, Profile, Settings};
+
+    fn panel() -> Panel {
+        Panel { server: "mysql-9.7".to_owned(), condition: "ext4".to_owned() }
+    }
+
+    fn cell(configuration: &str, threads: u32, round: u32, measured: Measured) -> Cell {
+        let key = CellKey { point: panel().point(configuration, threads), round };
+        Cell { key, started: 0, took: 1.0, measured }
+    }
+
+    fn tps(value: f64) -> Measured {
+        let mut measured = Measured::default();
+        measured.put("tps", value);
+        measured
+    }
+
+    fn run(cells: Vec<Cell>) -> Run {
+        Run {
+            id: 1,
+            study: "test".to_owned(),
+            order: Order { profile: Profile::Smoke, servers: Vec::new(), settings: Settings::default() },
+            command: String::new(),
+            started: 0,
+            finished: None,
+            facts: Vec::new(),
+            cells,
+            skipped: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn the_median_is_of_the_valid_rounds() {
+        let run = run(vec![
+            cell("a", 2, 0, tps(30.0)),
+            cell("a", 2, 1, tps(10.0)),
+            cell("a", 2, 2, Measured { invalid: Some("fell back".to_owned()), ..tps(9000.0) }),
+            cell("a", 2, 3, tps(11.0)),
+        ]);
+        let spread = Figures::of(&run).median(&panel().point("a", 2), "tps").unwrap();
+        assert_eq!(spread, Spread { median: 11.0, range: (10.0, 30.0), rounds: 3 });
+    }
+
+    #[test]
+    fn ratios_are_made_within_rounds() {
+        // The machine became ten times slower in the second round; the third has no valid baseline.
+        let run = run(vec![
+            cell("base", 2, 0, tps(100.0)),
+            cell("a", 2, 0, tps(50.0)),
+            cell("a", 2, 1, tps(6.0)),
+            cell("base", 2, 1, tps(10.0)),
+            cell("a", 2, 2, tps(40.0)),
+            cell("base", 2, 2, Measured { invalid: Some("errors".to_owned()), ..tps(1.0) }),
+            cell("base", 8, 0, tps(1.0)),
+        ]);
+        let figures = Figures::of(&run);
+        let ratio = figures.ratio(&panel().point("a", 2), "base", "tps").unwrap();
+        assert_eq!(ratio, Spread { median: 0.55, range: (0.5, 0.6), rounds: 2 });
+        let across = figures.ratio_between(&panel().point("base", 8), &panel().point("a", 2), "tps").unwrap();
+        assert_eq!(across, Spread { median: 0.02, range: (0.02, 0.02), rounds: 1 });
+        assert_eq!(figures.threads(&panel()), [2, 8]);
+        assert_eq!(figures.configurations(&panel()), ["base", "a"]);
+        assert_eq!(figures.panels(), [panel()]);
+        assert_eq!(figures.points().len(), 3);
+    }
+
+    #[test]
+    fn what_is_missing_says_why() {
+        let run = run(vec![
+            cell("a", 2, 0, Measured::invalid("semi-sync fell back")),
+            cell("a", 2, 1, Measured::invalid("semi-sync fell back")),
+            cell("b", 2, 0, tps(1.0)),
+            cell("zero", 2, 0, tps(0.0)),
+            cell("late", 2, 5, tps(1.0)),
+        ]);
+        let figures = Figures::of(&run);
+        let reason = |result: Result<Spread, Missing>| result.unwrap_err().to_string();
+        let point = |configuration: &str| panel().point(configuration, 2);
+        assert_eq!(reason(figures.median(&point("a"), "tps")), "invalid: semi-sync fell back");
+        assert_eq!(reason(figures.median(&point("c"), "tps")), "not measured");
+        assert_eq!(reason(figures.median(&point("b"), "p95_ms")), "p95_ms was not measured");
+        assert_eq!(
+            reason(figures.ratio(&point("b"), "a", "tps")),
+            "no baseline (a): invalid: semi-sync fell back"
+        );
+        assert_eq!(reason(figures.ratio(&point("b"), "zero", "tps")), "tps of zero is 0");
+        assert_eq!(
+            reason(figures.ratio(&point("b"), "late", "tps")),
+            "no round has both this and late as valid cells"
+        );
+    }
+
+    #[test]
+    fn a_cell_that_was_measured_again_counts_once() {
+        let run = run(vec![cell("a", 2, 0, Measured::invalid("errors")), cell("a", 2, 0, tps(7.0))]);
+        let spread = Figures::of(&run).median(&panel().point("a", 2), "tps").unwrap();
+        assert_eq!(spread, Spread { median: 7.0, range: (7.0, 7.0), rounds: 1 });
+    }
+}

@@ -1,0 +1,174 @@
+//! Runs as they are read back.
+
+use super::Store;
+use crate::model::{Cell, CellKey, Fact, Measured, Order, Point, Run};
+use anyhow::{Context, bail};
+use rusqlite::{Row, params};
+use std::collections::BTreeMap;
+
+/// A run without its cells.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Summary {
+    /// Counts up from 1.
+    pub id: i64,
+    /// Name of the study.
+    pub study: String,
+    /// What was asked for, passwords removed.
+    pub order: Order,
+    /// The command line, passwords removed.
+    pub command: String,
+    /// Seconds since 1970.
+    pub started: u64,
+    /// Seconds since 1970; absent while it runs and when it was interrupted.
+    pub finished: Option<u64>,
+    /// Cells that were measured.
+    pub cells: u64,
+    /// Of `cells`, those that do not count.
+    pub invalid: u64,
+    /// Scenes that could not be measured.
+    pub skipped: u64,
+}
+
+impl Store {
+    /// All runs, oldest first.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn summaries(&self) -> anyhow::Result<Vec<Summary>> {
+        let failed = || format!("cannot read {}", self.path.display());
+        let mut statement = self
+            .connection
+            .prepare(
+                "SELECT id, study, ordered, command, started, finished,
+                        (SELECT count(*) FROM cells WHERE run = runs.id),
+                        (SELECT count(*) FROM cells WHERE run = runs.id AND invalid IS NOT NULL),
+                        (SELECT count(*) FROM skipped WHERE run = runs.id)
+                 FROM runs ORDER BY id",
+            )
+            .with_context(failed)?;
+        let rows = statement.query_map([], |row| {
+            let head = (row.get(0)?, row.get(1)?, row.get::<_, String>(2)?, row.get(3)?);
+            Ok((head, row.get::<_, i64>(4)?, row.get::<_, Option<i64>>(5)?, counts(row)?))
+        });
+        let mut summaries = Vec::new();
+        for row in rows.with_context(failed)? {
+            let ((id, study, order, command), started, finished, [cells, invalid, skipped]) =
+                row.with_context(failed)?;
+            summaries.push(Summary {
+                id,
+                study,
+                order: serde_json::from_str(&order).with_context(|| format!("the order of run {id}"))?,
+                command,
+                started: started as u64,
+                finished: finished.map(|finished| finished as u64),
+                cells,
+                invalid,
+                skipped,
+            });
+        }
+        Ok(summaries)
+    }
+
+    /// The newest run of a study.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn newest(&self, study: &str) -> anyhow::Result<Option<Summary>> {
+        Ok(self.summaries()?.into_iter().rfind(|run| run.study == study))
+    }
+
+    /// A run with everything.
+    ///
+    /// # Errors
+    /// When there is none of that number, and when the file cannot be read.
+    pub fn run(&self, id: i64) -> anyhow::Result<Run> {
+        let summaries = self.summaries()?;
+        let Some(summary) = summaries.into_iter().find(|summary| summary.id == id) else {
+            bail!("{} holds no run {id}; `binlogd-lab runs` lists those that it holds", self.path.display());
+        };
+        let failed = || format!("cannot read run {id} of {}", self.path.display());
+        Ok(Run {
+            id,
+            study: summary.study,
+            order: summary.order,
+            command: summary.command,
+            started: summary.started,
+            finished: summary.finished,
+            facts: self.facts(id).with_context(failed)?,
+            cells: self.cells(id).with_context(failed)?,
+            skipped: self.skipped(id).with_context(failed)?,
+        })
+    }
+
+    /// Seconds since 1970 as date and time of this machine, to the minute.
+    ///
+    /// # Errors
+    /// When SQLite does not know the time zone.
+    pub fn local_time(&self, seconds: u64) -> anyhow::Result<String> {
+        let sql = "SELECT strftime('%Y-%m-%d %H:%M', ?1, 'unixepoch', 'localtime')";
+        Ok(self.connection.query_row(sql, [seconds as i64], |row| row.get(0))?)
+    }
+
+    fn facts(&self, run: i64) -> rusqlite::Result<Vec<Fact>> {
+        let mut statement =
+            self.connection.prepare("SELECT about, name, value FROM facts WHERE run = ?1 ORDER BY id")?;
+        let fact = |row: &Row<'_>| Ok(Fact { about: row.get(0)?, name: row.get(1)?, value: row.get(2)? });
+        statement.query_map([run], fact)?.collect()
+    }
+
+    fn skipped(&self, run: i64) -> rusqlite::Result<Vec<String>> {
+        let mut statement =
+            self.connection.prepare("SELECT scene, reason FROM skipped WHERE run = ?1 ORDER BY id")?;
+        let text = |row: &Row<'_>| Ok(format!("{}: {}", row.get::<_, String>(0)?, row.get::<_, String>(1)?));
+        statement.query_map([run], text)?.collect()
+    }
+
+    fn cells(&self, run: i64) -> rusqlite::Result<Vec<Cell>> {
+        let mut statement = self.connection.prepare(
+            "SELECT id, server, condition, configuration, threads, round, started, took, invalid
+             FROM cells WHERE run = ?1 ORDER BY id",
+        )?;
+        let cell = |row: &Row<'_>| {
+            let point = Point {
+                server: row.get(1)?,
+                condition: row.get(2)?,
+                configuration: row.get(3)?,
+                threads: row.get(4)?,
+            };
+            let key = CellKey { point, round: row.get(5)? };
+            let (started, took): (i64, f64) = (row.get(6)?, row.get(7)?);
+            let measured = Measured { invalid: row.get(8)?, ..Measured::default() };
+            Ok((row.get::<_, i64>(0)?, Cell { key, started: started as u64, took, measured }))
+        };
+        let mut cells = statement.query_map([run], cell)?.collect::<rusqlite::Result<Vec<_>>>()?;
+        for (id, cell) in &mut cells {
+            cell.measured.values = self.values(*id)?;
+            cell.measured.series = self.series(*id)?;
+        }
+        Ok(cells.into_iter().map(|(_, cell)| cell).collect())
+    }
+
+    fn values(&self, cell: i64) -> rusqlite::Result<BTreeMap<String, f64>> {
+        self.connection
+            .prepare_cached("SELECT name, value FROM cell_values WHERE cell = ?1")?
+            .query_map([cell], |row| Ok((row.get(0)?, row.get(1)?)))?
+            .collect()
+    }
+
+    fn series(&self, cell: i64) -> rusqlite::Result<BTreeMap<String, Vec<f64>>> {
+        let mut statement = self
+            .connection
+            .prepare_cached("SELECT name, value FROM cell_series WHERE cell = ?1 ORDER BY name, second")?;
+        let mut series: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+        for row in statement.query_map(params![cell], |row| Ok((row.get(0)?, row.get(1)?)))? {
+            let (name, value) = row?;
+            series.entry(name).or_default().push(value);
+        }
+        Ok(series)
+    }
+}
+
+fn counts(row: &Row<'_>) -> rusqlite::Result<[u64; 3]> {
+    let count = |index| row.get::<_, i64>(index).map(|count| count as u64);
+    Ok([count(6)?, count(7)?, count(8)?])
+}

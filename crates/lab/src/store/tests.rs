@@ -1,0 +1,115 @@
+use super::*;
+use crate::model::{CellKey, Measured, Point, Profile, Settings};
+
+fn order() -> Order {
+    Order {
+        profile: Profile::Smoke,
+        servers: vec![ServerChoice::Url("mysql://dba:secret@db.example:3306".to_owned())],
+        settings: Settings::of([("threads", "2,8")]),
+    }
+}
+
+fn cell(threads: u32, invalid: Option<&str>) -> Cell {
+    let point = Point {
+        server: "mysql-9.7".to_owned(),
+        condition: "ext4".to_owned(),
+        configuration: "source alone".to_owned(),
+        threads,
+    };
+    let mut measured = Measured { invalid: invalid.map(str::to_owned), ..Measured::default() };
+    measured.put("tps", 0.1 + 0.2);
+    measured.put("p95_ms", f64::MAX);
+    measured.series.insert("tps".to_owned(), vec![1.5, 0.0, 1e-300]);
+    Cell { key: CellKey { point, round: 1 }, started: 1_700_000_000, took: 5.25, measured }
+}
+
+#[test]
+fn a_run_is_read_back_as_it_was_kept_but_for_passwords() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("results.sqlite");
+    let mut store = Store::open_or_create(&path).unwrap();
+    let run = store.begin("virtual-replica", &order(), "binlogd-lab run").unwrap();
+    let fact = Fact { about: "disk".to_owned(), name: "device".to_owned(), value: "/dev/vda".to_owned() };
+    store.keep_facts(run, &[fact.clone(), fact.clone()]).unwrap();
+    let cells = [cell(8, None), cell(2, Some("semi-sync fell back"))];
+    cells.iter().for_each(|cell| store.keep_cell(run, cell).unwrap());
+    store.keep_skipped(run, "xfs", "no loop device").unwrap();
+    store.keep_skipped(run, "ext4", "not root").unwrap();
+    store.forget_skipped(run, "ext4").unwrap();
+    drop(store);
+
+    let mut store = Store::open(&path).unwrap();
+    let read = store.run(run).unwrap();
+    assert_eq!(read.cells, cells);
+    assert_eq!(read.facts, [fact]);
+    assert_eq!(read.skipped, ["xfs: no loop device"]);
+    assert_eq!((read.study.as_str(), read.finished), ("virtual-replica", None));
+    assert_eq!(read.order, without_passwords(&order()));
+    let bytes = std::fs::read(&path).unwrap();
+    assert!(!bytes.windows(6).any(|window| window == b"secret"));
+
+    store.finish(run).unwrap();
+    let newest = store.newest("virtual-replica").unwrap().unwrap();
+    assert!(newest.finished.is_some() && store.newest("another").unwrap().is_none());
+    assert_eq!((newest.cells, newest.invalid, newest.skipped), (2, 1, 1));
+    assert!(store.run(run + 1).unwrap_err().to_string().contains("no run 2"));
+}
+
+#[test]
+fn a_cell_is_kept_once_and_whole() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = Store::open_or_create(&dir.path().join("results.sqlite")).unwrap();
+    let run = store.begin("a", &order(), "").unwrap();
+    let mut wrong = cell(2, None);
+    wrong.measured.put("zz", f64::NAN);
+    assert!(store.keep_cell(run, &wrong).is_err());
+    assert!(store.run(run).unwrap().cells.is_empty());
+    store.keep_cell(run, &cell(2, None)).unwrap();
+    assert!(store.keep_cell(run, &cell(2, None)).is_err());
+    assert_eq!(store.run(run).unwrap().cells.len(), 1);
+}
+
+#[test]
+fn one_process_measures_into_a_file_and_all_can_read_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("results.sqlite");
+    let mut first = Store::open_or_create(&path).unwrap();
+    let run = first.begin("a", &order(), "").unwrap();
+    let lock = first.lock().unwrap();
+    let second = Store::open_or_create(&path).unwrap();
+    let error = second.lock().unwrap_err().to_string();
+    assert!(error.contains(&std::process::id().to_string()) && error.contains("results.sqlite"), "{error}");
+    first.keep_cell(run, &cell(2, None)).unwrap();
+    assert_eq!(second.run(run).unwrap().cells.len(), 1);
+    drop(lock);
+    second.lock().unwrap();
+}
+
+#[test]
+fn a_file_that_is_not_ours_is_refused_and_left_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("file");
+    let refused = |wanted: &str| {
+        for store in [Store::open_or_create(&path), Store::open(&path)] {
+            let error = format!("{:#}", store.unwrap_err());
+            assert!(error.contains(wanted) && error.contains(path.to_str().unwrap()), "{error}");
+        }
+    };
+    assert!(Store::open(&path).unwrap_err().to_string().contains("is not there"));
+    assert!(!path.exists());
+
+    std::fs::write(&path, "notes of the day\n".repeat(100)).unwrap();
+    refused("no SQLite file");
+    assert_eq!(std::fs::read(&path).unwrap(), "notes of the day\n".repeat(100).as_bytes());
+    std::fs::remove_file(&path).unwrap();
+
+    let foreign = Connection::open(&path).unwrap();
+    foreign.execute_batch("CREATE TABLE notes (day TEXT)").unwrap();
+    drop(foreign);
+    refused("holds other data");
+    std::fs::remove_file(&path).unwrap();
+
+    drop(Store::open_or_create(&path).unwrap());
+    Connection::open(&path).unwrap().pragma_update(None, "user_version", 99).unwrap();
+    refused("newer binlogd-lab");
+}

@@ -1,0 +1,276 @@
+//! The servers of the scene, all running, and how a cell is measured on one of them.
+
+use super::configuration::{ATTACHED, Compression, Configuration, variables};
+use crate::load::sysbench::Sysbench;
+use crate::model::{Fact, Measured, Order, Point, ServerChoice};
+use crate::receiver::binlogd::{Binlogd, Counters, Options};
+use crate::receiver::{Attachment, Usage};
+use crate::server::Target;
+use crate::server::dialect::Dialect;
+use crate::study::Lab;
+use anyhow::Context;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+const WORKLOAD: &str = "oltp_read_write";
+/// The first load after a start fills caches; it is not counted.
+const WARM_UP_SECONDS: u64 = 1;
+const WARM_UP_THREADS: u32 = 4;
+const REDO_LOG_MIB: u32 = 1024;
+/// Longest wait until binlogd has received the last of what a load has written.
+const DRAIN_MAX: Duration = Duration::from_secs(60);
+/// The kinds of statements whose rates were published.
+pub const KINDS: [&str; 4] = ["select", "delete", "insert", "update"];
+
+/// A scene that is set up.
+#[derive(Debug)]
+pub struct Stage {
+    // Dropped in this order: the folder goes when the servers in it are gone.
+    sources: Vec<(Target, Sysbench)>,
+    seconds: u64,
+    lab: Lab,
+    dir: tempfile::TempDir,
+}
+
+impl Stage {
+    /// Starts all servers, fills them and warms them up.
+    pub fn set_up(order: &Order, servers: &[ServerChoice], lab: &Lab) -> anyhow::Result<Stage> {
+        let dir = tempfile::Builder::new().prefix("binlog-compression-").tempdir_in(&lab.dir)?;
+        let threads = order.settings.list::<u32>("threads")?.into_iter().max().context("no threads")?;
+        let mut sources = Vec::new();
+        for server in servers {
+            let (mut source, sysbench) = source(order, server, lab, dir.path(), threads)?;
+            sysbench.make_room(&mut source, threads.max(WARM_UP_THREADS))?;
+            // Its own waiting for a receiver is not what is measured.
+            source.set_semi_sync(false)?;
+            source.set("sync_binlog", "1")?;
+            source.set("innodb_flush_log_at_trx_commit", "1")?;
+            sysbench.load(&mut source, WORKLOAD, WARM_UP_THREADS, WARM_UP_SECONDS, &lab.interrupt)?;
+            sources.push((source, sysbench));
+        }
+        Ok(Stage { sources, seconds: order.settings.get("seconds")?, lab: lab.clone(), dir })
+    }
+}
+
+/// One server, with its tables.
+fn source(
+    order: &Order,
+    server: &ServerChoice,
+    lab: &Lab,
+    dir: &Path,
+    threads: u32,
+) -> anyhow::Result<(Target, Sysbench)> {
+    let (tables, rows): (u32, u32) = (order.settings.get("tables")?, order.settings.get("rows")?);
+    let fill = |source: &mut Target| {
+        (lab.say)(&format!("filling {tables} tables of {rows} rows on {}", source.name()));
+        let sysbench = Sysbench::new(lab, source, tables, rows, dir)?;
+        sysbench.prepare(source, &lab.interrupt)?;
+        anyhow::Ok(sysbench)
+    };
+    match server {
+        ServerChoice::Url(url) => {
+            let mut source = Target::attach(lab, url)?;
+            let sysbench = fill(&mut source)?;
+            Ok((source, sysbench))
+        }
+        ServerChoice::Own(name) => {
+            (lab.say)(&format!("starting {name}"));
+            let buffer_pool_mib: u32 = order.settings.get("buffer_pool_mib")?;
+            let relaxed = ["--sync-binlog=0".to_owned(), "--innodb-flush-log-at-trx-commit=2".to_owned()];
+            let mut source = Target::start(lab, name, dir.join(name), None, &relaxed)?;
+            let dialect = source.dialect();
+            source.create_database()?;
+            let sysbench = fill(&mut source)?;
+            source.query(dialect.reset_logs())?;
+            source.stop()?;
+            source.restart(&options(dialect, buffer_pool_mib, threads))?;
+            Ok((source, sysbench))
+        }
+    }
+}
+
+/// The same for every version, so that their defaults do not make the difference.
+fn options(dialect: Dialect, buffer_pool_mib: u32, threads: u32) -> Vec<String> {
+    let mut options = vec![
+        "--binlog-format=ROW".to_owned(),
+        "--binlog-row-image=FULL".to_owned(),
+        "--character-set-server=utf8mb4".to_owned(),
+        format!("--innodb-buffer-pool-size={buffer_pool_mib}M"),
+        format!("--max-connections={}", threads.max(WARM_UP_THREADS) + 20),
+        "--max-prepared-stmt-count=1000000".to_owned(),
+        "--innodb-flush-method=O_DIRECT".to_owned(),
+        dialect.redo_log_option(REDO_LOG_MIB),
+    ];
+    if !dialect.is_mariadb() {
+        options.extend(["--gtid-mode=ON", "--enforce-gtid-consistency=ON"].map(str::to_owned));
+    }
+    options
+}
+
+impl crate::study::Stage for Stage {
+    fn facts(&mut self) -> anyhow::Result<Vec<Fact>> {
+        let mut facts = Vec::new();
+        for (source, sysbench) in &mut self.sources {
+            facts.extend(source.facts()?);
+            facts.push(sysbench.fact(WORKLOAD));
+        }
+        facts.dedup();
+        Ok(facts)
+    }
+
+    fn measure(&mut self, point: &Point, _round: u32) -> anyhow::Result<Measured> {
+        let configuration = Configuration::named(&point.configuration)?;
+        let Stage { sources, seconds, lab, dir } = self;
+        let found = sources.iter_mut().find(|(source, _)| source.name() == configuration.server);
+        let (source, sysbench) = found.context("the server was not started")?;
+        source.drop_dumps(&lab.interrupt)?;
+        source.begin_log()?;
+        for (name, value) in variables(configuration.compression, source.dialect().is_mariadb())? {
+            if let Err(error) = source.set(name, &value) {
+                return Ok(Measured::invalid(format!("{} cannot compress: {error:#}", source.name())));
+            }
+        }
+        if let Some(wrong) = not_compressing(source, configuration.compression)? {
+            return Ok(Measured::invalid(wrong));
+        }
+        let mut attachment = Attachment::Nothing;
+        if point.condition == ATTACHED {
+            let options = Options { fsync_mode: 1, semi_sync: false };
+            match Binlogd::attach(lab, source, options, dir.path()) {
+                Ok(binlogd) => attachment = Attachment::Binlogd(Box::new(binlogd)),
+                Err(error) => {
+                    lab.interrupt.check()?;
+                    return Ok(Measured::invalid(format!("binlogd does not start: {error:#}")));
+                }
+            }
+        }
+        let measured = loaded(source, sysbench, &mut attachment, point.threads, *seconds, lab);
+        drop(attachment);
+        lab.interrupt.check()?;
+        source.drop_dumps(&lab.interrupt)?;
+        let mut measured = measured?;
+        if let Some(wrong) = not_compressing(source, configuration.compression)? {
+            measured.refuse(format!("after the load: {wrong}"));
+        }
+        Ok(measured)
+    }
+}
+
+fn loaded(
+    source: &mut Target,
+    sysbench: &Sysbench,
+    attachment: &mut Attachment<'_>,
+    threads: u32,
+    seconds: u64,
+    lab: &Lab,
+) -> anyhow::Result<Measured> {
+    let mut measured = Measured::default();
+    if let Some(wrong) = attachment.wait_in_force(source, false, &lab.interrupt)? {
+        return Ok(Measured::invalid(format!("before the load: {wrong}; {}", attachment.complaint())));
+    }
+    let (statements, log) = (statements(source)?, source.log_bytes()?);
+    let counters = received(attachment);
+    let usage = source.pid().map(Usage::of).transpose()?;
+    let outcome = sysbench.load(source, WORKLOAD, threads, seconds, &lab.interrupt);
+    let usage_after = source.pid().map(Usage::of).transpose()?;
+    lab.interrupt.check()?;
+    let (statements_after, log_after) = (self::statements(source)?, source.log_bytes()?);
+    let outcome = match outcome {
+        Ok(outcome) => outcome,
+        Err(error) => return Ok(Measured::invalid(format!("{error:#}"))),
+    };
+    outcome.keep(&mut measured);
+    let transactions = outcome.transactions.max(1) as f64;
+    // The load's own seconds, without connecting: transactions by their rate.
+    let load_seconds = outcome.transactions as f64 / outcome.tps.max(f64::MIN_POSITIVE);
+    for kind in KINDS {
+        let count = |statements: &BTreeMap<String, u64>| statements.get(kind).copied().unwrap_or(0);
+        let count = count(&statements_after).saturating_sub(count(&statements));
+        measured.put(kind, count as f64 / load_seconds);
+    }
+    let bytes = log_after.saturating_sub(log) as f64;
+    measured.put("binlog_bytes", bytes);
+    measured.put("binlog_bytes_a_transaction", bytes / transactions);
+    if let (Some(before), Some(after)) = (usage, usage_after) {
+        let used = after.processor_seconds_since(&before);
+        measured.put("source_cores", used / after.seconds_since(&before).min(load_seconds));
+        measured.put("source_us_a_transaction", used * 1e6 / transactions);
+    }
+    if let (Some(before), Attachment::Binlogd(binlogd)) = (counters, &mut *attachment) {
+        let before = before?;
+        match drained(binlogd, &before, outcome.transactions, lab)? {
+            Ok(after) => {
+                let network = (after.bytes_received - before.bytes_received) as f64;
+                let disk = (after.bytes_written - before.bytes_written) as f64;
+                measured.put("network_bytes_a_transaction", network / transactions);
+                measured.put("binlogd_bytes_a_transaction", disk / transactions);
+                // Every byte of the log, and nothing but the log.
+                if disk != bytes {
+                    measured.refuse(format!("the source wrote {bytes} bytes of log, binlogd stored {disk}"));
+                }
+            }
+            Err(wrong) => measured.refuse(wrong),
+        }
+    }
+    if let Some(wrong) = attachment.not_in_force(source, false)? {
+        measured.refuse(format!("after the load: {wrong}"));
+    }
+    Ok(measured)
+}
+
+/// binlogd's counters, if it is attached.
+fn received(attachment: &mut Attachment<'_>) -> Option<anyhow::Result<Counters>> {
+    match attachment {
+        Attachment::Binlogd(binlogd) => Some(binlogd.counters()),
+        _ => None,
+    }
+}
+
+/// binlogd's counters once it has stored that many transactions since `before`; or why it has not.
+fn drained(
+    binlogd: &mut Binlogd,
+    before: &Counters,
+    transactions: u64,
+    lab: &Lab,
+) -> anyhow::Result<Result<Counters, String>> {
+    let mut last = *before;
+    let done = lab.interrupt.wait(DRAIN_MAX, || {
+        last = binlogd.counters()?;
+        Ok((last.transactions - before.transactions >= transactions).then_some(()))
+    })?;
+    let stored = last.transactions - before.transactions;
+    Ok(done.map(|()| last).ok_or(format!("binlogd stored {stored} of {transactions} transactions")))
+}
+
+/// `Com_select` and the others by kind.
+fn statements(source: &mut Target) -> anyhow::Result<BTreeMap<String, u64>> {
+    let names = KINDS.map(|kind| format!("'Com_{kind}'")).join(", ");
+    let rows = source.query(&format!("SHOW GLOBAL STATUS WHERE Variable_name IN ({names})"))?;
+    let pair = |row: usize| {
+        let name = rows.get(row, "Variable_name")?.to_ascii_lowercase();
+        Some((name.strip_prefix("com_")?.to_owned(), rows.get(row, "Value")?.parse().ok()?))
+    };
+    Ok((0..rows.rows.len()).filter_map(pair).collect())
+}
+
+/// What is not as the configuration says, by the server's own word: its log is on, and compressed or not.
+fn not_compressing(source: &mut Target, compression: Compression) -> anyhow::Result<Option<String>> {
+    if source.variable("log_bin")?.as_deref() != Some("ON") {
+        return Ok(Some("the server writes no binary log".to_owned()));
+    }
+    let mariadb = source.dialect().is_mariadb();
+    let switch = if mariadb { "log_bin_compress" } else { "binlog_transaction_compression" };
+    let (on, level) =
+        (source.variable(switch)?, source.variable("binlog_transaction_compression_level_zstd")?);
+    let right = match compression {
+        Compression::Absent => on.is_none(),
+        Compression::Off => on.as_deref() == Some("OFF"),
+        Compression::Events => on.as_deref() == Some("ON"),
+        Compression::Zstd(wanted) => {
+            on.as_deref() == Some("ON") && level.as_deref() == Some(wanted.to_string().as_str())
+        }
+    };
+    let shown = |value: Option<String>| value.unwrap_or_else(|| "absent".to_owned());
+    Ok((!right).then(|| format!("{switch} is {}, its level {}", shown(on), shown(level))))
+}

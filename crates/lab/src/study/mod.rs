@@ -1,0 +1,185 @@
+//! The studies: what each plans, how it measures a cell, and what its report shows.
+
+pub mod binlog_compression;
+pub mod semi_sync_cost;
+pub mod stall;
+pub mod sync_binlog;
+pub mod virtual_replica;
+
+use crate::model::{CellKey, Fact, Measured, Order, Point, Profile, Run, Settings};
+use crate::report::outline::Part;
+use anyhow::bail;
+use binlogd_bench::semisync::interrupt::Interrupt;
+use std::fmt;
+use std::path::PathBuf;
+
+/// One of the published studies, made to run anywhere.
+pub trait Study: Sync {
+    /// Name on the command line.
+    fn name(&self) -> &'static str;
+
+    /// Title of its report.
+    fn title(&self) -> &'static str;
+
+    /// What it asks and how, in one or two sentences, for `binlogd-lab list`.
+    fn summary(&self) -> &'static str;
+
+    /// What `--set` may change, with the values that `profile` gives.
+    fn settings(&self, profile: Profile) -> Settings;
+
+    /// The cells of a run in the order of measuring. It changes nothing and starts nothing, and gives the same plan for
+    /// the same order, so that an interrupted run can be resumed.
+    ///
+    /// # Errors
+    /// When a setting has no sense or a server does not fit the study; the error says which.
+    fn plan(&self, order: &Order) -> anyhow::Result<Plan>;
+
+    /// Starts and fills everything that the scene needs. What it starts is stopped when the result is dropped.
+    ///
+    /// # Errors
+    /// [`Skip`] when something is missing on this machine, then the run goes on without the scene. Any other error ends
+    /// the run: a server, a load or binlogd does not work, or the run is broken off.
+    fn set_up(&self, order: &Order, scene: &Scene, lab: &Lab) -> anyhow::Result<Box<dyn Stage>>;
+
+    /// What the report shows of a run, from its cells alone.
+    fn outline(&self, run: &Run) -> Vec<Part>;
+
+    /// What `binlogd-lab compare` compares.
+    fn headline(&self) -> Headline {
+        Headline { values: &[], baseline: None }
+    }
+}
+
+/// What two runs of a study are compared by: ratios of these values, made within each block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Headline {
+    /// Names of values of the cells; none for all that they have.
+    pub values: &'static [&'static str],
+    /// The configuration that ratios are made to; without one, that which was measured first in the panel.
+    pub baseline: Option<&'static str>,
+}
+
+/// Why a scene cannot be set up on this machine, such as a file system that only root may mount:
+/// `return Err(Skip("…".to_owned()).into())`. Context may be added to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Skip(pub String);
+
+impl fmt::Display for Skip {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Skip {}
+
+/// What a run will do.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plan {
+    /// One after the other.
+    pub scenes: Vec<Scene>,
+    /// Seconds of a cell, about, with what is around the load; for the first estimate of the remaining time.
+    pub cell_seconds: f64,
+}
+
+/// Cells that need the same servers and data. Within it configurations take turns.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Scene {
+    /// Unique within the plan, shown while it is set up.
+    pub name: String,
+    /// In the order of measuring.
+    pub cells: Vec<CellKey>,
+}
+
+/// A scene that is set up.
+pub trait Stage {
+    /// What is known of the servers now: version, and each variable that differs from its default.
+    ///
+    /// # Errors
+    /// When a server does not answer.
+    fn facts(&mut self) -> anyhow::Result<Vec<Fact>>;
+
+    /// Measures one cell.
+    ///
+    /// # Errors
+    /// When the source does not work any more, and when the run is broken off. Whatever else is wrong makes the cell
+    /// invalid.
+    fn measure(&mut self, point: &Point, round: u32) -> anyhow::Result<Measured>;
+}
+
+/// What every scene needs.
+#[derive(Debug, Clone)]
+pub struct Lab {
+    /// binlogd's binary, built for release.
+    pub binlogd: PathBuf,
+    /// `scripts/servers`.
+    pub scripts: PathBuf,
+    /// Folder on the disk to measure; scenes make temporary folders in it.
+    pub dir: PathBuf,
+    /// Folder of the journals of what was changed on the user's servers; it outlives the run, and `binlogd-lab restore`
+    /// finds it again.
+    pub journals: PathBuf,
+    /// Ctrl-C.
+    pub interrupt: Interrupt,
+    /// Servers of the user's that may be used although they hold other data, each as `host:port`.
+    pub allowed_servers: Vec<String>,
+    /// Says what happens now, without disturbing the progress bar.
+    pub say: fn(&str),
+}
+
+/// All studies.
+pub fn all() -> &'static [&'static dyn Study] {
+    &[
+        &virtual_replica::VirtualReplica,
+        &semi_sync_cost::SemiSyncCost,
+        &sync_binlog::SyncBinlog,
+        &binlog_compression::BinlogCompression,
+    ]
+}
+
+/// The study of that name.
+///
+/// # Errors
+/// When there is none; the error names those that are.
+pub fn named(name: &str) -> anyhow::Result<&'static dyn Study> {
+    if let Some(study) = all().iter().find(|study| study.name() == name) {
+        return Ok(*study);
+    }
+    let names: Vec<&str> = all().iter().map(|study| study.name()).collect();
+    bail!("no study is called {name:?}; there are {}", names.join(", "))
+}
+
+/// The order of measuring: in each round every block, in a block every configuration, in each round beginning with
+/// another one. `blocks` are the points with everything but the configuration; all must name the same configurations.
+pub fn interleaved(blocks: &[Point], configurations: &[&str], rounds: u32) -> Vec<CellKey> {
+    let mut cells = Vec::with_capacity(blocks.len() * configurations.len() * rounds as usize);
+    for round in 0..rounds {
+        for block in blocks {
+            for index in 0..configurations.len() {
+                let turn = (index + round as usize) % configurations.len();
+                let point = Point { configuration: configurations[turn].to_owned(), ..block.clone() };
+                cells.push(CellKey { point, round });
+            }
+        }
+    }
+    cells
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn configurations_take_turns() {
+        let block = |threads| Point {
+            server: "mysql-9.7".to_owned(),
+            condition: String::new(),
+            configuration: String::new(),
+            threads,
+        };
+        let cells = interleaved(&[block(2), block(8)], &["a", "b", "c"], 2);
+        let order: String = cells.iter().map(|cell| cell.point.configuration.as_str()).collect();
+        assert_eq!(order, "abcabcbcabca");
+        let threads: Vec<u32> = cells.iter().map(|cell| cell.point.threads).collect();
+        assert_eq!(threads, [2, 2, 2, 8, 8, 8, 2, 2, 2, 8, 8, 8]);
+    }
+}

@@ -1,0 +1,166 @@
+//! Study `virtual-replica`: what a source with semi-sync comes to with binlogd, with a real replica, and alone.
+
+pub mod configuration;
+pub mod outline;
+pub mod stage;
+
+use self::configuration::{ALL, ALONE};
+use super::{Headline, Lab, Plan, Scene, Skip, Study, interleaved};
+use crate::model::{Order, Point, Profile, Run, ServerChoice, Settings};
+use crate::report::outline::Part;
+use anyhow::bail;
+
+/// See the module.
+#[derive(Debug, Clone, Copy)]
+pub struct VirtualReplica;
+
+/// The numbers of threads as published; there is no 366.
+const PUBLISHED_THREADS: &str = "2,4,8,16,32,64,128,256,266,276,286,296,306,316,326,336,346,356,376,386";
+/// Seconds of a cell beside the load, about: attaching, probes, detaching.
+const AROUND_SECONDS: f64 = 3.0;
+/// Ends the name of a scene that a user's server cannot have.
+const REAL_REPLICAS: &str = "real replicas";
+/// The lab's own servers that come without semi-sync plugins.
+const WITHOUT_SEMI_SYNC: [&str; 3] = ["mysql-8.0.31", "mysql-8.0.15", "mysql-5.7.22"];
+
+impl Study for VirtualReplica {
+    fn name(&self) -> &'static str {
+        "virtual-replica"
+    }
+
+    fn title(&self) -> &'static str {
+        "What a durable copy of the binary log costs: binlogd, a real replica, and nothing"
+    }
+
+    fn summary(&self) -> &'static str {
+        "sysbench OLTP read-write on a source alone, and with semi-sync to binlogd (fsync_mode 0 and 1) or to a real \
+         replica; and a relaxed source whose durability is binlogd's."
+    }
+
+    fn settings(&self, profile: Profile) -> Settings {
+        let own = match profile {
+            Profile::Smoke => {
+                [("threads", "4"), ("seconds", "2"), ("rounds", "1"), ("tables", "4"), ("rows", "10000")]
+            }
+            Profile::Quick => [
+                ("threads", "2,8,32"),
+                ("seconds", "4"),
+                ("rounds", "3"),
+                ("tables", "8"),
+                ("rows", "100000"),
+            ],
+            Profile::Full => [
+                ("threads", PUBLISHED_THREADS),
+                ("seconds", "60"),
+                ("rounds", "3"),
+                ("tables", "20"),
+                ("rows", "1000000"),
+            ],
+        };
+        let mut settings = Settings::of(own);
+        let buffer_pool_mib = match profile {
+            Profile::Smoke => "256",
+            Profile::Quick => "1024",
+            Profile::Full => "8192",
+        };
+        settings.0.insert("buffer_pool_mib".to_owned(), buffer_pool_mib.to_owned());
+        // A column of the published table; what it is cannot be found out from here.
+        settings.0.insert("disk_type".to_owned(), "local".to_owned());
+        settings
+    }
+
+    fn plan(&self, order: &Order) -> anyhow::Result<Plan> {
+        let threads: Vec<u32> = order.settings.list("threads")?;
+        let seconds: u64 = order.settings.get("seconds")?;
+        let rounds: u32 = order.settings.get("rounds")?;
+        let mut scenes = Vec::new();
+        for server in servers(order) {
+            if let ServerChoice::Own(name) = &server
+                && WITHOUT_SEMI_SYNC.contains(&name.as_str())
+            {
+                bail!("{name} comes without a semi-sync plugin: this study needs mysql:9.7 or a MariaDB");
+            }
+            let block = |threads: &u32| Point {
+                server: server.to_string(),
+                condition: String::new(),
+                configuration: String::new(),
+                threads: *threads,
+            };
+            let blocks: Vec<Point> = threads.iter().map(block).collect();
+            let (replicas, others): (Vec<&str>, Vec<&str>) =
+                ALL.iter().partition(|name| name.starts_with("replica"));
+            let mut scene = |name: String, configurations: &[&str]| {
+                scenes.push(Scene { name, cells: interleaved(&blocks, configurations, rounds) });
+            };
+            match server {
+                ServerChoice::Own(_) => scene(server.to_string(), &ALL),
+                ServerChoice::Url(_) => {
+                    scene(server.to_string(), &others);
+                    scene(format!("{server}, {REAL_REPLICAS}"), &replicas);
+                }
+            }
+        }
+        Ok(Plan { scenes, cell_seconds: seconds as f64 + AROUND_SECONDS })
+    }
+
+    fn set_up(&self, order: &Order, scene: &Scene, lab: &Lab) -> anyhow::Result<Box<dyn super::Stage>> {
+        if scene.name.ends_with(REAL_REPLICAS) {
+            let names: Vec<&str> = ALL.into_iter().filter(|name| name.starts_with("replica")).collect();
+            let reason = "a replica needs a server that the lab may start on a copy of the source's data";
+            return Err(Skip(format!("{reason}; left out: {}", names.join("; "))).into());
+        }
+        let servers = servers(order);
+        let Some(server) = servers.iter().find(|server| server.to_string() == scene.name) else {
+            bail!("the order names no server {}", scene.name)
+        };
+        Ok(Box::new(stage::Stage::set_up(order, scene, server, lab)?))
+    }
+
+    fn outline(&self, run: &Run) -> Vec<Part> {
+        outline::parts(run)
+    }
+
+    fn headline(&self) -> Headline {
+        Headline { values: &["qps", "tps"], baseline: Some(ALONE) }
+    }
+}
+
+fn servers(order: &Order) -> Vec<ServerChoice> {
+    match order.servers.is_empty() {
+        true => vec![ServerChoice::Own("mysql-9.7".to_owned())],
+        false => order.servers.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn order(profile: Profile, servers: &[&str]) -> Order {
+        let servers = servers.iter().map(|text| text.parse().unwrap()).collect();
+        Order { profile, servers, settings: VirtualReplica.settings(profile) }
+    }
+
+    #[test]
+    fn the_full_profile_is_the_published_one_and_more() {
+        let plan = VirtualReplica.plan(&order(Profile::Full, &[])).unwrap();
+        assert_eq!(plan.scenes.len(), 1);
+        assert_eq!(plan.scenes[0].cells.len(), 20 * 8 * 3);
+        let smoke = VirtualReplica.plan(&order(Profile::Smoke, &[])).unwrap();
+        assert_eq!(smoke.scenes[0].cells.len(), 8);
+    }
+
+    #[test]
+    fn a_users_server_goes_without_real_replicas_and_a_server_without_semi_sync_is_refused() {
+        let plan = VirtualReplica.plan(&order(Profile::Smoke, &["mysql://u:SECRET@db:1"])).unwrap();
+        let names: Vec<&str> = plan.scenes.iter().map(|scene| scene.name.as_str()).collect();
+        assert_eq!(names, ["mysql://u@db:1", "mysql://u@db:1, real replicas"]);
+        let of = |scene: &Scene, what: &str| {
+            scene.cells.iter().filter(|cell| cell.point.configuration.starts_with(what)).count()
+        };
+        assert_eq!((of(&plan.scenes[0], "replica"), of(&plan.scenes[1], "replica")), (0, 4));
+        assert_eq!(plan.scenes[0].cells.len(), 4);
+        let error = VirtualReplica.plan(&order(Profile::Smoke, &["mysql:5.7"])).unwrap_err().to_string();
+        assert!(error.contains("mysql-5.7.22"), "{error}");
+    }
+}

@@ -1,0 +1,217 @@
+//! What the report shows.
+
+use super::configuration::{ALONE, FSYNC_MODE_0, FSYNC_MODE_1, RELAXED, REPLICA_20, REPLICA_20_STOPPED};
+use crate::model::{Cell, Run};
+use crate::reference::Curve;
+use crate::reference::virtual_replica::{mode, qps, tps};
+use crate::report::outline::{Entry, Part, Table};
+use crate::report::sweep::{self, Sweep};
+use crate::statistics::Figures;
+
+/// The report's parts.
+pub fn parts(run: &Run) -> Vec<Part> {
+    let mut parts = vec![
+        Part::Heading("What was measured".to_owned()),
+        Part::Text(
+            "Stock sysbench oltp_read_write on a source with sync_binlog 1 and innodb_flush_log_at_trx_commit 1, alone \
+             and with one semi-sync receiver (AFTER_SYNC) on the same machine and disk. All configurations with the same \
+             number of threads are measured one right after the other, in each round beginning with another one; ratios \
+             are made within a round. A cell in which semi-sync was not in force before, during and after the load does \
+             not count, nor does one with errors."
+                .to_owned(),
+        ),
+        Part::Text(
+            "Rows are chosen uniformly; stock sysbench would let most statements fall on a hundredth of the rows, which \
+             makes deadlocks, and so errors, in tables smaller than the published ones."
+                .to_owned(),
+        ),
+        Part::Heading("Throughput".to_owned()),
+    ];
+    let published = published(qps);
+    parts.extend(sweep::parts(
+        run,
+        &Sweep {
+            title: "Queries a second",
+            value: "qps",
+            unit: "queries/s",
+            digits: 0,
+            baseline: Some(ALONE),
+            published: &published,
+        },
+    ));
+    parts.push(Part::Text(format!(
+        "The published study used sync_relay_log = 20, which counts events and not transactions: such a replica \
+         acknowledges transactions that it has not synced. With 1 it syncs after every event. “{RELAXED}” is not in the \
+         published study: the source itself syncs nothing in time (sync_binlog 0, innodb_flush_log_at_trx_commit 2), and \
+         what makes a transaction durable before its commit returns is binlogd's copy. Its ratio says what durability \
+         costs there against a source that syncs for itself with nobody attached."
+    )));
+    let sweeps = [
+        ("Transactions a second", "tps", "transactions/s", 1, Some(ALONE), true),
+        ("95th percentile of a transaction", "p95_ms", "ms", 2, Some(ALONE), false),
+        ("Source's wait for an acknowledgement", "source_wait_us", "µs, mean of a wait", 0, None, false),
+        ("Receiver's processor", "receiver_cores", "cores", 3, None, false),
+        ("Receiver's memory", "receiver_mib", "MiB resident", 1, None, false),
+    ];
+    let published_tps = self::published(tps);
+    for (title, value, unit, digits, baseline, compared) in sweeps {
+        if value == "p95_ms" {
+            parts.push(Part::Heading("Latency".to_owned()));
+        } else if value == "receiver_cores" {
+            parts.push(Part::Heading("What the receiver uses".to_owned()));
+        }
+        let published: &[Curve] = if compared { &published_tps } else { &[] };
+        parts.extend(sweep::parts(run, &Sweep { title, value, unit, digits, baseline, published }));
+    }
+    parts.push(Part::Heading("All cells".to_owned()));
+    parts.push(Part::Table(rows(run)));
+    parts
+}
+
+/// The published modes under the lab's names of the configurations that repeat them.
+fn published(figure: fn(&str, &str) -> Curve) -> Vec<Curve> {
+    [
+        (mode::SOURCE_ALONE, ALONE),
+        (mode::FSYNC_MODE_0, FSYNC_MODE_0),
+        (mode::FSYNC_MODE_1, FSYNC_MODE_1),
+        (mode::REPLICA, REPLICA_20),
+        (mode::REPLICA_SQL_THREAD_STOPPED, REPLICA_20_STOPPED),
+    ]
+    .map(|(mode, configuration)| figure(mode, configuration))
+    .to_vec()
+}
+
+/// Each cell with the columns of the published table, and those that it lacks.
+fn rows(run: &Run) -> Table {
+    let columns = [
+        "id",
+        "disk_type",
+        "thread_num",
+        "test_mode",
+        "qps",
+        "tps",
+        "mysql_mode",
+        "insert_time",
+        "p95 (ms)",
+        "receiver (cores)",
+        "receiver (MiB)",
+        "source's wait (µs)",
+    ];
+    let servers = Figures::of(run).panels().len();
+    let disk_type: String = run.order.settings.get("disk_type").unwrap_or_default();
+    let row = |(index, cell): (usize, &Cell)| {
+        let number = |name: &str, digits| match (&cell.measured.invalid, cell.measured.values.get(name)) {
+            (Some(reason), _) => Entry::Missing(reason.clone()),
+            (None, Some(value)) => Entry::Number(*value, digits),
+            (None, None) => Entry::Missing("nothing is attached, or it is not ours to look at".to_owned()),
+        };
+        let point = &cell.key.point;
+        let mode = match servers > 1 {
+            true => format!("{}: {}", point.server, point.configuration),
+            false => point.configuration.clone(),
+        };
+        vec![
+            Entry::Number((index + 1) as f64, 0),
+            Entry::Text(disk_type.clone()),
+            Entry::Number(f64::from(point.threads), 0),
+            Entry::Text("oltp_read_write".to_owned()),
+            number("qps", 0),
+            number("tps", 0),
+            Entry::Text(mode),
+            Entry::Text(utc(cell.started)),
+            number("p95_ms", 2),
+            number("receiver_cores", 3),
+            number("receiver_mib", 1),
+            number("source_wait_us", 0),
+        ]
+    };
+    Table {
+        title: "Cells in the order of measuring, in the columns of the published table".to_owned(),
+        columns: columns.map(str::to_owned).to_vec(),
+        rows: run.cells.iter().enumerate().map(row).collect(),
+        notes: vec![
+            "insert_time is when the cell began, in UTC. The columns from p95 on are not in the published table."
+                .to_owned(),
+        ],
+    }
+}
+
+/// `2019-02-13 13:43:51`, in UTC (the civil calendar from days since 1970: Howard Hinnant, `civil_from_days`).
+fn utc(seconds: u64) -> String {
+    let (days, rest) = ((seconds / 86_400) as i64 + 719_468, seconds % 86_400);
+    let (era, day_of_era) = (days / 146_097, days % 146_097);
+    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted_month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
+    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
+    let year = year_of_era + era * 400 + i64::from(month <= 2);
+    format!("{year}-{month:02}-{day:02} {:02}:{:02}:{:02}", rest / 3600, rest % 3600 / 60, rest % 60)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{CellKey, Measured, Order, Point, Profile, Settings};
+
+    #[test]
+    fn times_are_those_of_the_calendar() {
+        assert_eq!(utc(0), "1970-01-01 00:00:00");
+        assert_eq!(utc(1_550_065_431), "2019-02-13 13:43:51");
+        assert_eq!(utc(1_709_251_199), "2024-02-29 23:59:59");
+    }
+
+    fn cell(configuration: &str, qps: f64, invalid: Option<&str>) -> Cell {
+        let point = Point {
+            server: "mysql-9.7".to_owned(),
+            condition: String::new(),
+            configuration: configuration.to_owned(),
+            threads: 2,
+        };
+        let mut measured = Measured { invalid: invalid.map(str::to_owned), ..Measured::default() };
+        measured.put("qps", qps);
+        Cell { key: CellKey { point, round: 0 }, started: 0, took: 1.0, measured }
+    }
+
+    #[test]
+    fn published_ratios_stand_beside_ours_and_invalid_cells_give_no_number() {
+        let run = Run {
+            id: 1,
+            study: "virtual-replica".to_owned(),
+            order: Order {
+                profile: Profile::Smoke,
+                servers: Vec::new(),
+                settings: Settings::of([("disk_type", "d")]),
+            },
+            command: String::new(),
+            started: 0,
+            finished: None,
+            facts: Vec::new(),
+            cells: vec![
+                cell(ALONE, 200.0, None),
+                cell(FSYNC_MODE_1, 100.0, None),
+                cell(FSYNC_MODE_0, 100.0, Some("semi-sync is off")),
+            ],
+            skipped: Vec::new(),
+        };
+        let parts = parts(&run);
+        let table = |title: &str| {
+            parts.iter().find_map(|part| match part {
+                Part::Table(table) if table.title == title => Some(table),
+                _ => None,
+            })
+        };
+        let ratios = table("Queries a second, ratios to source alone").unwrap();
+        let at = |column: &str| {
+            let index = ratios.columns.iter().position(|name| name == column).unwrap();
+            ratios.rows[0][index].clone()
+        };
+        assert_eq!(at(FSYNC_MODE_1), Entry::Median { median: 0.5, range: (0.5, 0.5), digits: 3 });
+        assert_eq!(at("binlogd, fsync_mode 1, published"), Entry::Number(11764.0 / 13330.0, 3));
+        assert!(matches!(at(FSYNC_MODE_0), Entry::Missing(_)));
+        let cells = table("Cells in the order of measuring, in the columns of the published table").unwrap();
+        assert_eq!(cells.rows.len(), 3);
+        assert_eq!(cells.rows[0][4], Entry::Number(200.0, 0));
+        assert_eq!(cells.rows[2][4], Entry::Missing("semi-sync is off".to_owned()));
+    }
+}

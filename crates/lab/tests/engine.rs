@@ -1,0 +1,210 @@
+//! A run of a study made for the test, in this process.
+
+mod common;
+
+use anyhow::bail;
+use binlogd_bench::semisync::interrupt::{Interrupt, Interrupted};
+use binlogd_lab::engine::{self, Begin, BrokenOff, Job, MEASURED_AGAIN, Outcome};
+use binlogd_lab::model::{Fact, Order, Profile, Run};
+use binlogd_lab::progress::say;
+use binlogd_lab::store::Store;
+use binlogd_lab::study::{Lab, Study};
+use common::WriteAndSync;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+use tempfile::TempDir;
+
+/// A folder to measure with the folders `a` and `b`, and a file of results.
+struct Place {
+    dir: TempDir,
+    lab: Lab,
+}
+
+impl Place {
+    fn new() -> Place {
+        let dir = tempfile::tempdir().unwrap();
+        let measured = dir.path().join("measured");
+        for folder in ["a", "b"] {
+            std::fs::create_dir_all(measured.join(folder)).unwrap();
+        }
+        let lab = Lab {
+            binlogd: PathBuf::new(),
+            scripts: PathBuf::new(),
+            dir: measured,
+            journals: dir.path().join("journals"),
+            interrupt: Interrupt::default(),
+            allowed_servers: Vec::new(),
+            say,
+        };
+        Place { dir, lab }
+    }
+
+    fn store(&self) -> Store {
+        Store::open_or_create(&self.dir.path().join("results.sqlite")).unwrap()
+    }
+
+    fn run(&self, study: &WriteAndSync, order: &Order, begin: Begin) -> anyhow::Result<Outcome> {
+        let job = Job { study, order, command: "binlogd-lab run write-and-sync", facts: &[], begin };
+        engine::run(&job, &self.lab, &mut self.store())
+    }
+
+    fn read(&self, run: i64) -> Run {
+        self.store().run(run).unwrap()
+    }
+
+    /// Nothing that a scene made is left.
+    fn assert_left_as_it_was(&self) {
+        for folder in ["a", "b"] {
+            assert_eq!(std::fs::read_dir(self.lab.dir.join(folder)).unwrap().count(), 0);
+        }
+    }
+}
+
+fn order(settings: &[(&str, &str)]) -> Order {
+    let mut order = Order {
+        profile: Profile::Smoke,
+        servers: Vec::new(),
+        settings: WriteAndSync::default().settings(Profile::Smoke),
+    };
+    for (name, value) in settings {
+        order.settings.0.insert((*name).to_owned(), (*value).to_owned());
+    }
+    order
+}
+
+#[test]
+fn all_cells_are_measured_in_their_order_and_kept() {
+    let (place, study) = (Place::new(), WriteAndSync::default());
+    let outcome = place.run(&study, &order(&[]), Begin::New).unwrap();
+    assert_eq!(outcome, Outcome { run: 1, cells: 8, invalid: 0, skipped: 0 });
+    let of_folder = |folder: &str| {
+        let cells = ["written 0", "synced 0", "synced 1", "written 1"].map(|cell| format!("{folder} {cell}"));
+        std::iter::once(format!("set up {folder}")).chain(cells)
+    };
+    assert!(study.take_log().into_iter().eq(of_folder("a").chain(of_folder("b"))));
+    let run = place.read(1);
+    assert!(run.finished.is_some());
+    let planned = study.plan(&run.order).unwrap().scenes.into_iter().flat_map(|scene| scene.cells);
+    assert!(run.cells.iter().map(|cell| cell.key.clone()).eq(planned));
+    for cell in &run.cells {
+        assert!(
+            cell.measured.values["writes_per_second"] > 0.0 && cell.measured.series["write_ms"].len() == 5
+        );
+        assert!(cell.took > 0.0 && cell.started >= run.started);
+    }
+    // Both scenes told the same fact.
+    assert_eq!(run.facts.len(), 1);
+    place.assert_left_as_it_was();
+}
+
+#[test]
+fn an_invalid_cell_is_measured_once_more_and_no_more_than_that() {
+    let place = Place::new();
+    let attempts = AtomicU32::new(0);
+    let study = WriteAndSync::with(move |key| {
+        let (configuration, round) = (key.point.configuration.as_str(), key.round);
+        Ok(match (key.point.condition.as_str(), configuration, round) {
+            ("a", "written", 0) if attempts.fetch_add(1, Ordering::Relaxed) == 0 => {
+                Some("at first".to_owned())
+            }
+            ("b", "synced", 1) => Some("always".to_owned()),
+            _ => None,
+        })
+    });
+    let outcome = place.run(&study, &order(&[]), Begin::New).unwrap();
+    assert_eq!(outcome, Outcome { run: 1, cells: 8, invalid: 1, skipped: 0 });
+    let log = study.take_log();
+    assert_eq!(log.iter().filter(|cell| *cell == "a written 0").count(), 2);
+    assert_eq!(log.iter().filter(|cell| *cell == "b synced 1").count(), 2);
+    assert_eq!(log.len(), 2 + 8 + 2);
+    let run = place.read(1);
+    assert_eq!(run.cells[0].measured.invalid, None);
+    let invalid: Vec<_> = run.cells.iter().filter_map(|cell| cell.measured.invalid.clone()).collect();
+    assert_eq!(invalid, ["always"]);
+    let again: Vec<&Fact> = run.facts.iter().filter(|fact| fact.about == MEASURED_AGAIN).collect();
+    assert_eq!(again.len(), 2);
+    assert!(
+        again[0].name.contains("written, 1 threads, round 1") && again[0].value == "at first",
+        "{again:?}"
+    );
+}
+
+#[test]
+fn a_scene_that_something_is_missing_for_is_skipped_and_tried_again_when_resumed() {
+    let place = Place::new();
+    let interrupt = place.lab.interrupt.clone();
+    let study = WriteAndSync::with(move |key| {
+        if key.point.condition == "b" && key.round == 1 {
+            interrupt.request();
+        }
+        Ok(None)
+    });
+    let order = order(&[("folders", "a,missing,b")]);
+    let error = place.run(&study, &order, Begin::New).unwrap_err();
+    assert!(error.is::<Interrupted>());
+    assert_eq!(error.downcast_ref::<BrokenOff>(), Some(&BrokenOff { run: 1 }));
+    let run = place.read(1);
+    assert_eq!(run.skipped, ["missing: missing is not there"]);
+    // The cell that ran when the run was interrupted does not count.
+    assert_eq!((run.cells.len(), run.finished), (4 + 2, None));
+    place.assert_left_as_it_was();
+
+    std::fs::create_dir(place.lab.dir.join("missing")).unwrap();
+    let lab = Lab { interrupt: Interrupt::default(), ..place.lab.clone() };
+    let place = Place { lab, ..place };
+    let study = WriteAndSync::default();
+    let outcome = place.run(&study, &order, Begin::Resume(1)).unwrap();
+    assert_eq!(outcome, Outcome { run: 1, cells: 12, invalid: 0, skipped: 0 });
+    // `a` has no cell left, and is not set up again.
+    let log = study.take_log();
+    assert_eq!(log[0], "set up missing");
+    assert_eq!(log[5..], ["set up b", "b synced 1", "b written 1"]);
+}
+
+#[test]
+fn an_error_ends_the_run_which_then_goes_on_at_the_cell_that_failed() {
+    let place = Place::new();
+    let study = WriteAndSync::with(|key| match (key.point.condition.as_str(), key.round) {
+        ("a", 1) => bail!("the disk is gone"),
+        _ => Ok(None),
+    });
+    let error = format!("{:#}", place.run(&study, &order(&[]), Begin::New).unwrap_err());
+    assert!(error.contains("run 1 was broken off") && error.contains("--resume"), "{error}");
+    assert!(error.contains("a: synced, 1 threads, round 2") || error.contains("none, a: synced"), "{error}");
+    assert!(error.ends_with("the disk is gone"), "{error}");
+    let kept = place.read(1).cells;
+    assert_eq!(kept.len(), 2);
+
+    let study = WriteAndSync::default();
+    place.run(&study, &order(&[]), Begin::Resume(1)).unwrap();
+    assert_eq!(study.take_log()[..3], ["set up a", "a synced 1", "a written 1"]);
+    assert_eq!(place.read(1).cells[..2], kept);
+
+    let error = place.run(&study, &order(&[]), Begin::Resume(1)).unwrap_err().to_string();
+    assert!(error.contains("run 1 is finished"), "{error}");
+}
+
+#[test]
+fn a_run_goes_on_with_its_own_order_only() {
+    let place = Place::new();
+    let broken = WriteAndSync::with(|_| bail!("it ends here"));
+    place.run(&broken, &order(&[]), Begin::New).unwrap_err();
+    let study = WriteAndSync::default();
+    let other = Order { profile: Profile::Quick, ..order(&[("writes", "7")]) };
+    let error = place.run(&study, &other, Begin::Resume(1)).unwrap_err().to_string();
+    for wanted in
+        ["--profile was smoke, now quick", "--set writes was 5, now 7", "binlogd-lab run write-and-sync"]
+    {
+        assert!(error.contains(wanted), "{error}");
+    }
+    assert!(!error.contains("rounds was"), "{error}");
+    assert!(study.take_log().is_empty());
+}
+
+#[test]
+fn a_plan_that_would_measure_a_cell_twice_is_refused_before_anything_is_kept() {
+    let place = Place::new();
+    let error = place.run(&WriteAndSync::default(), &order(&[("folders", "a,a")]), Begin::New).unwrap_err();
+    assert!(error.to_string().contains("\"a\" twice"), "{error}");
+    assert!(place.store().summaries().unwrap().is_empty());
+}

@@ -1,0 +1,368 @@
+//! A server of the user's, given by URL: everything is as it was after a run, after Ctrl-C, and after a crash and
+//! `restore`; a server with other data is refused.
+//!
+//! This program is three: the tests, the lab (with `as-lab` before the lab's arguments), and binlogd (when it is called
+//! so). A build of binlogd's own program would take minutes.
+
+use binlogd::wire::Secret;
+use binlogd_bench::process::Running;
+use binlogd_bench::semisync::server::{Server, Session};
+use binlogd_lab::model::Run;
+use binlogd_lab::server::{DATABASE, address, restore};
+use binlogd_lab::store::Store;
+use rustix::process::{Pid, Signal, kill_process};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Output, Stdio};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// Longest wait for anything.
+const WAIT_MAX: Duration = Duration::from_secs(120);
+/// With what a URL, a configuration file of sysbench and a shell must take care of.
+const PASSWORD: &str = "p w#'@:%/x";
+const PASSWORD_IN_A_URL: &str = "p%20w%23%27%40%3A%25%2Fx";
+/// A run of seconds, and one that is long enough to be caught in the middle.
+const SMALL: [&str; 8] =
+    ["--set", "threads=2", "--set", "tables=1", "--set", "rows=1000", "--set", "seconds=1"];
+const LONG: [&str; 10] = [
+    "--set",
+    "threads=2",
+    "--set",
+    "tables=1",
+    "--set",
+    "rows=1000",
+    "--set",
+    "seconds=4",
+    "--set",
+    "rounds=100",
+];
+/// What moves by itself with every transaction.
+const MOVING: [&str; 6] = [
+    "gtid_executed",
+    "gtid_purged",
+    "gtid_binlog_pos",
+    "gtid_binlog_state",
+    "gtid_current_pos",
+    "innodb_buffer_pool_resize_status",
+];
+
+type Test = fn(&User);
+const TESTS: [(&str, Test); 5] = [
+    ("a_run_leaves_nothing", a_run_leaves_nothing),
+    ("an_interrupted_run_leaves_nothing", an_interrupted_run_leaves_nothing),
+    ("after_a_crash_everything_is_restored", after_a_crash_everything_is_restored),
+    ("what_another_has_changed_since_stays", what_another_has_changed_since_stays),
+    ("a_server_with_other_data_is_refused", a_server_with_other_data_is_refused),
+];
+
+fn main() -> ExitCode {
+    let mut arguments: Vec<_> = std::env::args_os().collect();
+    if arguments.first().is_some_and(|program| Path::new(program).ends_with("binlogd")) {
+        return binlogd::cli::main();
+    }
+    if arguments.get(1).is_some_and(|argument| argument == "as-lab") {
+        arguments.remove(1);
+        return binlogd_lab::cli::main_with(binlogd_lab::study::all(), arguments);
+    }
+    let filter = std::env::args().skip(1).find(|argument| !argument.starts_with('-')).unwrap_or_default();
+    for name in ["mysql-9.7", "mariadb-11.8"] {
+        let tests: Vec<_> = TESTS
+            .iter()
+            .map(|(test, run)| (format!("{name}::{test}"), run))
+            .filter(|(test, _)| test.contains(&filter))
+            .collect();
+        if tests.is_empty() {
+            continue;
+        }
+        let user = User::new(name);
+        for (test, run) in tests {
+            run(&user);
+            println!("test {test} ... ok");
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+fn scripts() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/servers")
+}
+
+/// A user's server, and a folder for the lab.
+struct User {
+    server: Server,
+    dir: TempDir,
+}
+
+impl User {
+    /// Starts it; MySQL without the semi-sync plugins, which the lab must install then.
+    fn new(name: &str) -> User {
+        // On the file system of this program, so that it can have a second name.
+        let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a temporary folder");
+        let program = std::env::current_exe().expect("this program");
+        std::fs::hard_link(program, dir.path().join("binlogd")).expect("a second name");
+        let options: &[&str] = if name.starts_with("mysql") { &["--plugin-load="] } else { &[] };
+        let options: Vec<String> = options.iter().map(|option| (*option).to_owned()).collect();
+        let server =
+            Server::start(&scripts(), name, dir.path().join("server"), None, &options).expect("a server");
+        let user = User { server, dir };
+        let password = PASSWORD.replace('\'', "''");
+        user.root()
+            .run(&[
+                format!("CREATE USER dba@'%' IDENTIFIED BY '{password}'"),
+                "GRANT ALL ON *.* TO dba@'%' WITH GRANT OPTION".to_owned(),
+                // Not the values that a study sets, so that restoring them is seen.
+                "SET GLOBAL sync_binlog = 7".to_owned(),
+                "SET GLOBAL innodb_flush_log_at_trx_commit = 2".to_owned(),
+                "SET GLOBAL max_prepared_stmt_count = 10".to_owned(),
+            ])
+            .expect("an account");
+        user
+    }
+
+    fn root(&self) -> Session {
+        self.server.session().expect("a session")
+    }
+
+    fn place(&self) -> String {
+        format!("127.0.0.1:{}", self.server.port())
+    }
+
+    fn journals(&self) -> PathBuf {
+        self.dir.path().join("journals")
+    }
+
+    /// `binlogd-lab run virtual-replica`, the password in the environment.
+    fn run_command(&self, more: &[&str]) -> Command {
+        let mut command = Command::new(std::env::current_exe().expect("this program"));
+        command.current_dir(self.dir.path()).args(["as-lab", "run", "virtual-replica", "--profile", "smoke"]);
+        command.args(["--dir", "measured", "--binlogd", "binlogd", "--journals", "journals", "--scripts"]);
+        command.arg(scripts()).args(more).env(address::PASSWORD_VARIABLE, PASSWORD);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    fn run(&self, more: &[&str]) -> Output {
+        self.run_command(more).output().expect("the lab starts")
+    }
+
+    fn url(&self) -> String {
+        format!("mysql://dba@{}", self.place())
+    }
+
+    fn newest(&self) -> Run {
+        let store = Store::open(&self.dir.path().join("binlogd-lab.sqlite")).expect("results");
+        let newest = store.newest("virtual-replica").expect("runs").expect("a run");
+        store.run(newest.id).expect("the run")
+    }
+
+    /// Starts a run and waits until a load runs with semi-sync on.
+    fn run_into_a_load(&self) -> Running {
+        let mut lab = Running(
+            self.run_command(&[&["--server", &self.url()][..], &LONG].concat())
+                .spawn()
+                .expect("the lab starts"),
+        );
+        let began = Instant::now();
+        let prefix = if self.root().is_mariadb() { "master" } else { "source" };
+        loop {
+            let mut root = self.root();
+            let enabled = format!("SHOW GLOBAL VARIABLES LIKE 'rpl_semi_sync_{prefix}_enabled'");
+            let on = root.query(&enabled).expect("an answer").get(0, "Value") == Some("ON");
+            let loads = "SELECT COUNT(*) FROM information_schema.processlist WHERE db = 'binlogd_lab'";
+            let loads: u64 =
+                root.query(loads).expect("an answer").first().unwrap_or("0").parse().expect("a number");
+            if on && loads >= 2 {
+                return lab;
+            }
+            if let Some(status) = lab.0.try_wait().expect("a child") {
+                panic!("the lab has ended, {status}: {}", said(&mut lab));
+            }
+            assert!(began.elapsed() < WAIT_MAX, "no load with semi-sync: {on} {loads}");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    fn snapshot(&self) -> BTreeMap<String, String> {
+        let mut root = self.root();
+        let mut all = BTreeMap::new();
+        let mut keep = |kind: &str, sql: &str| {
+            let rows = root.query(sql).expect("an answer");
+            for row in &rows.rows {
+                let text = |index: usize| {
+                    row.get(index)
+                        .cloned()
+                        .flatten()
+                        .map_or_else(String::new, |bytes| String::from_utf8_lossy(&bytes).into_owned())
+                };
+                if !MOVING.contains(&text(0).as_str()) {
+                    all.insert(format!("{kind} {}", text(0)), text(1));
+                }
+            }
+        };
+        keep("variable", "SHOW GLOBAL VARIABLES");
+        keep("database", "SHOW DATABASES");
+        keep("plugin", "SELECT plugin_name, plugin_status FROM information_schema.plugins");
+        keep("account", "SELECT CONCAT(user, '@', host), '' FROM mysql.user");
+        all
+    }
+
+    /// Waits until neither a load nor a receiver is connected any more.
+    fn wait_until_alone(&self) {
+        let began = Instant::now();
+        let others = "SELECT COUNT(*) FROM information_schema.processlist WHERE user = 'dba'";
+        while self.root().query(others).expect("an answer").first() != Some("0") {
+            assert!(began.elapsed() < WAIT_MAX, "somebody is still connected");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+}
+
+fn said(lab: &mut Running) -> String {
+    use std::io::Read;
+    let mut text = String::new();
+    lab.0.stderr.take().expect("a pipe").read_to_string(&mut text).expect("its complaint");
+    text
+}
+
+/// Shows what differs, not two maps of hundreds of variables.
+#[track_caller]
+fn assert_same(before: &BTreeMap<String, String>, after: &BTreeMap<String, String>) {
+    let differs = |(name, value): &(&String, &String)| after.get(*name) != Some(*value);
+    let changed: Vec<_> =
+        before.iter().filter(differs).map(|(name, value)| (name, value, after.get(name))).collect();
+    let added: Vec<_> = after.keys().filter(|name| !before.contains_key(*name)).collect();
+    assert!(changed.is_empty() && added.is_empty(), "changed: {changed:?}, new: {added:?}");
+}
+
+fn journals_in(dir: &Path) -> usize {
+    std::fs::read_dir(dir).map_or(0, Iterator::count)
+}
+
+fn a_run_leaves_nothing(user: &User) {
+    let before = user.snapshot();
+    let url = format!("mysql://dba:{PASSWORD_IN_A_URL}@{}", user.place());
+    let output = user.run(&[&["--server", &url][..], &SMALL].concat());
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let run = user.newest();
+    assert_eq!(run.cells.len(), 4);
+    for cell in &run.cells {
+        assert_eq!(cell.measured.invalid, None, "{:?}", cell.key);
+        assert!(cell.measured.values["tps"] > 0.0);
+        let waited = cell.measured.values.get("source_wait_us").is_some_and(|wait| *wait > 0.0);
+        assert_eq!(waited, cell.key.point.configuration != "source alone", "{:?}", cell.measured);
+    }
+    assert!(run.skipped.len() == 1 && run.skipped[0].contains("sync_relay_log"), "{:?}", run.skipped);
+    assert_same(&before, &user.snapshot());
+    assert_eq!(journals_in(&user.journals()), 0);
+    let stored = std::fs::read(user.dir.path().join("binlogd-lab.sqlite")).expect("results");
+    for password in [PASSWORD, PASSWORD_IN_A_URL] {
+        assert!(!stored.windows(password.len()).any(|bytes| bytes == password.as_bytes()));
+    }
+    user.wait_until_alone();
+}
+
+fn an_interrupted_run_leaves_nothing(user: &User) {
+    let before = user.snapshot();
+    let mut lab = user.run_into_a_load();
+    assert_ne!(before, user.snapshot(), "or nothing would have to be restored");
+    kill_process(Pid::from_child(&lab.0), Signal::INT).expect("it is there");
+    let status = lab.0.wait().expect("it has ended");
+    let said = said(&mut lab);
+    assert_eq!(status.code(), Some(130), "{said}");
+    assert_same(&before, &user.snapshot());
+    assert_eq!(journals_in(&user.journals()), 0, "{said}");
+    user.wait_until_alone();
+}
+
+fn after_a_crash_everything_is_restored(user: &User) {
+    let before = user.snapshot();
+    let mut lab = user.run_into_a_load();
+    lab.0.kill().expect("it is killed");
+    lab.0.wait().expect("it has ended");
+    let changed = user.snapshot();
+    assert!(changed.contains_key(&format!("database {DATABASE}")));
+    assert_eq!(journals_in(&user.journals()), 1);
+    let journal =
+        std::fs::read_dir(user.journals()).expect("journals").next().expect("one").expect("its name").path();
+    let text = std::fs::read_to_string(&journal).expect("the journal");
+    assert!(!text.contains(PASSWORD) && text.contains("mysql://dba@127.0.0.1"), "{text}");
+
+    // Another run would find what it changed, and take it for what the user wanted.
+    let again = user.run(&[&["--server", &user.url()][..], &SMALL].concat());
+    let complaint = String::from_utf8_lossy(&again.stderr).into_owned();
+    assert!(!again.status.success() && complaint.contains("binlogd-lab restore"), "{complaint}");
+
+    // Without the password nothing is done, and the journal stays.
+    restore(&user.journals()).expect_err("no password");
+    // Another server at the same address is left alone.
+    let identity =
+        text.split("\"identity\":\"").nth(1).and_then(|rest| rest.split('"').next()).expect("an identity");
+    std::fs::write(&journal, text.replacen(identity, "another", 1)).expect("the journal");
+    let refused = restore_with_password(user).expect_err("another server");
+    assert!(format!("{refused:#}").contains("another one"), "{refused:#}");
+    assert_eq!(user.snapshot(), changed);
+    std::fs::write(&journal, text).expect("the journal");
+
+    let done = restore_with_password(user).expect("it is restored");
+    for what in
+        ["sync_binlog = 7 again", "innodb_flush_log_at_trx_commit = 2 again", "database binlogd_lab dropped"]
+    {
+        assert!(
+            done.iter().any(|line| line.contains(what) && line.starts_with(&user.place())),
+            "{what} in {done:?}"
+        );
+    }
+    assert_same(&before, &user.snapshot());
+    assert_eq!(journals_in(&user.journals()), 0);
+    user.wait_until_alone();
+    assert_eq!(restore(&user.journals()).expect("nothing to do"), Vec::<String>::new());
+}
+
+/// `binlogd-lab restore` in a process of its own would find it in its environment.
+fn restore_with_password(user: &User) -> anyhow::Result<Vec<String>> {
+    binlogd_lab::server::changes::restore_with(&user.journals(), &Secret::new(PASSWORD))
+}
+
+fn what_another_has_changed_since_stays(user: &User) {
+    let mut lab = user.run_into_a_load();
+    lab.0.kill().expect("it is killed");
+    lab.0.wait().expect("it has ended");
+    user.root().query("SET GLOBAL sync_binlog = 5").expect("it is set");
+    let done = restore_with_password(user).expect("it is restored");
+    assert!(done.iter().any(|line| line.contains("sync_binlog is 5")), "{done:?}");
+    assert_eq!(user.snapshot()["variable sync_binlog"], "5");
+    user.root().query("SET GLOBAL sync_binlog = 7").expect("it is set");
+    user.wait_until_alone();
+}
+
+fn a_server_with_other_data_is_refused(user: &User) {
+    let mut root = user.root();
+    root.run(&["CREATE DATABASE shop", "CREATE TABLE shop.orders (id INT PRIMARY KEY)"]).expect("other data");
+    let before = user.snapshot();
+    let url = user.url();
+    let arguments = [&["--server", &url][..], &SMALL].concat();
+    let refused = user.run(&arguments);
+    let complaint = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success() && complaint.contains("shop"), "{complaint}");
+    assert!(complaint.contains(&format!("--use-server-with-data {}", user.place())), "{complaint}");
+    let elsewhere = user.run(&[&arguments[..], &["--use-server-with-data", "127.0.0.1:1"]].concat());
+    assert!(!elsewhere.status.success());
+    assert_same(&before, &user.snapshot());
+
+    // Allowed by name; but not in a database of that name that is somebody else's.
+    root.run(&["CREATE DATABASE binlogd_lab", "CREATE TABLE binlogd_lab.precious (id INT PRIMARY KEY)"])
+        .expect("a database");
+    let place = user.place();
+    let allowed = [&arguments[..], &["--use-server-with-data", &place]].concat();
+    let refused = user.run(&allowed);
+    let complaint = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success() && complaint.contains("did not create"), "{complaint}");
+    root.query("SELECT * FROM binlogd_lab.precious").expect("it is still there");
+    root.query("DROP DATABASE binlogd_lab").expect("it is dropped");
+    let output = user.run(&allowed);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_same(&before, &user.snapshot());
+    assert_eq!(journals_in(&user.journals()), 0);
+    root.query("DROP DATABASE shop").expect("it is dropped");
+}
