@@ -87,11 +87,13 @@ impl Volume {
         Ok(volume)
     }
 
-    /// Unmounts and removes what runs that were killed have left in `dir`. Returns how many there were.
+    /// Unmounts and removes what runs that were killed have left in the lab's folder, and stops the servers in it. Returns
+    /// how many there were.
     ///
     /// # Errors
     /// When the folder cannot be read, or one of them cannot be unmounted.
-    pub fn remove_leftovers(dir: &Path) -> anyhow::Result<usize> {
+    pub fn remove_leftovers(lab: &Lab) -> anyhow::Result<usize> {
+        let dir = &lab.dir;
         let mut removed = 0;
         for entry in std::fs::read_dir(dir).with_context(|| format!("reading {}", dir.display()))? {
             let path = entry?.path();
@@ -104,6 +106,7 @@ impl Volume {
                 continue;
             }
             let mount = path.join(MOUNT);
+            stop_servers(lab, &mount)?;
             if is_mounted(&mount)? {
                 unmount(&mount)
                     .map_err(anyhow::Error::msg)
@@ -201,6 +204,18 @@ fn owner(pid: u32) -> Option<String> {
     Some(format!("{pid} {began}"))
 }
 
+/// Kills the servers that live in the folders of `mount`.
+fn stop_servers(lab: &Lab, mount: &Path) -> anyhow::Result<()> {
+    for entry in std::fs::read_dir(mount).with_context(|| format!("reading {}", mount.display()))? {
+        let dir = entry?.path();
+        if dir.join("server.env").is_file() {
+            run(Command::new(&lab.scripts).arg("stop").arg(&dir).arg("--kill"))
+                .map_err(anyhow::Error::msg)?;
+        }
+    }
+    Ok(())
+}
+
 fn unmount(path: &Path) -> Result<(), String> {
     run(Command::new("umount").arg(path)).map(|_| ())
 }
@@ -271,7 +286,7 @@ mod tests {
             assert!(mounted_from(&volume.path()).unwrap().starts_with(&format!("{kind} (")));
             assert!(volume.facts().iter().any(|fact| fact.value.contains("loop device")));
             // It belongs to this process, which is alive.
-            assert_eq!(Volume::remove_leftovers(dir.path()).unwrap(), 0);
+            assert_eq!(Volume::remove_leftovers(&lab(dir.path())).unwrap(), 0);
             assert!(is_mounted(&volume.path()).unwrap());
             drop(volume);
         }
@@ -288,7 +303,7 @@ mod tests {
         std::mem::forget(volume);
         std::fs::write(folder.join(OWNER), format!("{} 1", std::process::id())).unwrap();
         assert!(is_mounted(&folder.join(MOUNT)).unwrap());
-        assert_eq!(Volume::remove_leftovers(dir.path()).unwrap(), 1);
+        assert_eq!(Volume::remove_leftovers(&lab(dir.path())).unwrap(), 1);
         assert!(!folder.exists());
     }
 

@@ -112,6 +112,22 @@ fn samples(looks: &[Look]) -> Vec<Sample> {
     }
 }
 
+/// The same in intervals of at least `seconds`; what is left at the end is dropped.
+pub fn joined(samples: &[Sample], seconds: f64) -> Vec<Sample> {
+    let (mut intervals, mut commits, mut began) = (Vec::new(), 0.0, None);
+    for sample in samples {
+        let began_at = *began.get_or_insert(sample.began);
+        commits += sample.tps * (sample.ended - sample.began);
+        let length = sample.ended - began_at;
+        // A sample that is late by a hair still ends its interval.
+        if length > seconds * 0.98 {
+            intervals.push(Sample { began: began_at, ended: sample.ended, tps: commits / length });
+            (commits, began) = (0.0, None);
+        }
+    }
+    intervals
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -129,5 +145,18 @@ mod tests {
         assert_eq!(tps, [20.0, 0.0, 20.0]);
         assert_eq!((samples(&looks)[0].began, samples(&looks)[0].ended), (101.0, 101.5));
         assert!(samples(&looks[..2]).is_empty());
+    }
+
+    #[test]
+    fn intervals_hold_all_commits_of_their_samples() {
+        let sample = |index: u32, tps| Sample {
+            began: f64::from(index) * 0.25,
+            ended: f64::from(index + 1) * 0.25,
+            tps,
+        };
+        let samples = [sample(0, 8.0), sample(1, 0.0), sample(2, 4.0), sample(3, 12.0), sample(4, 99.0)];
+        let joined = joined(&samples, 0.5);
+        assert_eq!(joined.iter().map(|interval| interval.tps).collect::<Vec<_>>(), [4.0, 8.0]);
+        assert_eq!((joined[1].began, joined[1].ended), (0.5, 1.0));
     }
 }

@@ -58,7 +58,7 @@ impl Study for SyncBinlog {
             ("rounds", rounds),
             ("warehouses", warehouses),
             ("warm_up_seconds", if full { "60" } else { "1" }),
-            ("rotation_kb", if full { "1048576" } else { "2048" }),
+            ("rotation_kb", if full { "1048576" } else { "auto" }),
             ("sample_ms", if full { "250" } else { "100" }),
             ("redo_mb", if full { "16384" } else { "256" }),
         ])
@@ -69,9 +69,10 @@ impl Study for SyncBinlog {
         let (threads, pools): (Vec<u32>, Vec<u32>) = (settings.list("threads")?, settings.list("pools")?);
         let (seconds, rounds): (f64, u32) = (settings.get("seconds")?, settings.get("rounds")?);
         let file_systems: Vec<Kind> = settings.list("file_systems")?;
-        for name in ["warehouses", "warm_up_seconds", "rotation_kb", "sample_ms", "redo_mb"] {
+        for name in ["warehouses", "warm_up_seconds", "sample_ms", "redo_mb"] {
             settings.get::<u64>(name)?;
         }
+        Rotation::of(settings)?;
         ensure!(
             pools.iter().all(|pool| (1..=DATA_GB).contains(pool)),
             "--set pools: each is a share of the data in {DATA_GB}ths, from 1 to {DATA_GB}"
@@ -104,6 +105,26 @@ impl Study for SyncBinlog {
 
     fn headline(&self) -> Headline {
         Headline { values: &["tps"], baseline: Some(NO_BINARY_LOG) }
+    }
+}
+
+/// When the binary log is rotated: the setting `rotation_kb`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Rotation {
+    /// After a file of so many KiB.
+    Kibibytes(u64),
+    /// Several times in a cell, as fast as this machine fills the log.
+    Auto,
+}
+
+impl Rotation {
+    fn of(settings: &Settings) -> anyhow::Result<Rotation> {
+        if settings.get::<String>("rotation_kb")? == "auto" {
+            return Ok(Rotation::Auto);
+        }
+        let size = settings.get("rotation_kb")?;
+        ensure!((4..=1 << 20).contains(&size), "--set rotation_kb={size}: from 4 to {}, or auto", 1 << 20);
+        Ok(Rotation::Kibibytes(size))
     }
 }
 
@@ -163,7 +184,13 @@ mod tests {
 
     #[test]
     fn settings_without_sense_are_named() {
-        for (name, value) in [("pools", "0"), ("pools", "91"), ("file_systems", "zfs"), ("attached", "x")] {
+        for (name, value) in [
+            ("pools", "0"),
+            ("pools", "91"),
+            ("file_systems", "zfs"),
+            ("attached", "x"),
+            ("rotation_kb", "3"),
+        ] {
             let mut settings = SyncBinlog.settings(Profile::Smoke);
             settings.0.insert(name.to_owned(), value.to_owned());
             let order = Order { profile: Profile::Smoke, servers: Vec::new(), settings };

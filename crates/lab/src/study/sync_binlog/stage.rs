@@ -1,11 +1,11 @@
 //! The servers of a scene: one with a binary log and one without, on copies of the same data and one file system.
 
 use super::configuration::Configuration;
-use super::parse_condition;
+use super::{Rotation, parse_condition};
 use crate::file_system::Volume;
 use crate::load::dataset::{self, Dataset};
 use crate::load::go_tpc;
-use crate::load::sampler::{Sample, Sampler};
+use crate::load::sampler::{self, Sample, Sampler};
 use crate::load::tpcc::Tpcc;
 use crate::model::{Fact, Measured, Order, Point, Settings};
 use crate::receiver::{Binlogd, binlogd};
@@ -24,6 +24,12 @@ const ATTACH_MAX: Duration = Duration::from_secs(30);
 const RESIZE_MAX: Duration = Duration::from_secs(600);
 /// Bytes of a page of InnoDB, by default.
 const PAGE: f64 = 16384.0;
+/// Rotations of the binary log in a cell, about, where `rotation_kb` is `auto`.
+const ROTATIONS: u64 = 5;
+/// Of the load by which the size of a log file is found.
+const CALIBRATION_SECONDS: u64 = 3;
+/// Throughput is the median of intervals of this length in seconds. Shorter ones hold few transactions on a slow disk.
+const INTERVAL: f64 = 0.5;
 /// What a volume has beside data and redo logs: growth, binary logs, the file system's own.
 const ROOM: u64 = 1 << 30;
 
@@ -44,6 +50,7 @@ pub(super) struct Servers {
 #[derive(Debug)]
 struct Pooled {
     target: Target,
+    /// In 90ths of the data; 0 before the first cell.
     share: u32,
 }
 
@@ -62,7 +69,7 @@ impl Servers {
         let (kind, _) = parse_condition(&first.condition).context("a condition without file system")?;
         let name = scene.name.split_once(" on ").map_or(scene.name.as_str(), |(server, _)| server);
         let (warehouses, redo_mib): (u32, u64) = (settings.get("warehouses")?, settings.get("redo_mb")?);
-        let left = Volume::remove_leftovers(&lab.dir)?;
+        let left = Volume::remove_leftovers(lab)?;
         if left > 0 {
             (lab.say)(&format!("removed {left} file systems of runs that were killed"));
         }
@@ -72,15 +79,22 @@ impl Servers {
         let tpcc = Tpcc::new(lab, warehouses, dir.path())?;
         // The whole data at first: a pool of MariaDB cannot become larger than it was.
         let mut options = dataset::options(dataset.tables_bytes.next_multiple_of(1 << 20), redo_mib);
-        options.push(format!("--max-binlog-size={}", settings.get::<u64>("rotation_kb")? << 10));
         let start = |folder: &str, options: &[String]| {
             (lab.say)(&format!("starting {name} {folder}, on {kind}"));
             let target = Target::start_on(lab, name, volume.path().join(folder), &dataset.data, options)?;
-            anyhow::Ok(Pooled { target, share: DATA_GB })
+            anyhow::Ok(Pooled { target, share: 0 })
         };
         let mut logging = start("with a binary log", &options)?;
         let reset = logging.target.dialect().reset_logs();
         logging.target.query(reset)?;
+        let log_bytes = match Rotation::of(&settings)? {
+            Rotation::Kibibytes(size) => size << 10,
+            Rotation::Auto => {
+                (lab.say)("finding the size of a binary log file that a cell fills several times");
+                bytes_a_rotation(&mut logging.target, &tpcc, &settings, lab)?
+            }
+        };
+        logging.target.set("max_binlog_size", &log_bytes.to_string())?;
         if logging.target.semi_sync_prefix()?.is_some() {
             logging.target.prepare_semi_sync(WaitPoint::AfterSync)?;
         }
@@ -111,6 +125,7 @@ impl Servers {
             bail!("{} did not change its buffer pool to {bytes} bytes", pooled.target.name());
         }
         pooled.share = share;
+        dataset::read_through(&mut pooled.target, &self.lab.interrupt)?;
         let seconds = self.settings.get("warm_up_seconds")?;
         self.tpcc.load(&mut pooled.target, threads, seconds, &self.lab.interrupt)?;
         Ok(())
@@ -237,12 +252,25 @@ impl Stage for Servers {
     }
 }
 
+/// Fills the server's log for a moment, and returns what a file must hold to be full [`ROTATIONS`] times in a cell.
+fn bytes_a_rotation(target: &mut Target, tpcc: &Tpcc, settings: &Settings, lab: &Lab) -> anyhow::Result<u64> {
+    let threads: Vec<u32> = settings.list("threads")?;
+    let seconds: u64 = settings.get("seconds")?;
+    tpcc.make_room(target, threads[0])?;
+    let before = target.log_bytes()?;
+    tpcc.load(target, threads[0], CALIBRATION_SECONDS, &lab.interrupt)?;
+    let a_cell = (target.log_bytes()? - before) * seconds / CALIBRATION_SECONDS;
+    // The server takes multiples of 4 KiB up to 1 GiB.
+    Ok((a_cell / ROTATIONS).next_multiple_of(4096).clamp(4096, 1 << 30))
+}
+
 /// Throughput as it was sampled.
 fn put_samples(samples: &[Sample], began: f64, measured: &mut Measured) {
     if samples.is_empty() {
         return measured.refuse("the server committed nothing between two looks at its counter");
     }
-    measured.put("tps", median(samples.iter().map(|sample| sample.tps)));
+    let intervals = sampler::joined(samples, INTERVAL);
+    measured.put("tps", median(intervals.iter().map(|interval| interval.tps)));
     measured.series.insert("tps".to_owned(), samples.iter().map(|sample| sample.tps).collect());
     // These are finer than seconds, and a late answer makes one longer.
     measured
