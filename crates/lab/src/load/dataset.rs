@@ -5,7 +5,27 @@ use super::tpcc::Tpcc;
 use crate::server::{DATABASE, Target};
 use crate::study::Lab;
 use anyhow::Context;
+use binlogd_bench::semisync::interrupt::Interrupt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Each table, the largest last so that it is not pushed out by the others, with a column that no index holds: to count it
+/// every row must be read.
+const COLUMNS: [(&str, &str); 9] = [
+    ("warehouse", "w_ytd"),
+    ("district", "d_ytd"),
+    ("new_order", "no_o_id"),
+    ("item", "i_data"),
+    ("history", "h_amount"),
+    ("orders", "o_carrier_id"),
+    ("order_line", "ol_amount"),
+    ("customer", "c_data"),
+    ("stock", "s_data"),
+];
+/// Longest time to read a table through.
+const READ_MAX: Duration = Duration::from_secs(3600);
+/// Longest wait for any other answer.
+const ANSWER_MAX: Duration = Duration::from_secs(60);
 
 /// A data folder that servers are started on copies of. It stays in the lab's folder; whoever needs the space removes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,6 +71,21 @@ fn fill(lab: &Lab, server: &str, warehouses: u32, kept: &Path, data: &Path) -> a
     target.stop()?;
     // Only what is complete gets the name.
     std::fs::rename(dir.join("data"), data).with_context(|| format!("making {}", data.display()))
+}
+
+/// Reads all tables, so that a server begins with as much of them in its buffer pool as there is room for, and not with
+/// nothing while another one that it is compared with has worked already.
+///
+/// # Errors
+/// When the server refuses.
+pub fn read_through(target: &mut Target, interrupt: &Interrupt) -> anyhow::Result<()> {
+    target.session().set_timeout(READ_MAX);
+    for (table, column) in COLUMNS {
+        interrupt.check()?;
+        target.query(&format!("SELECT COUNT({column}) FROM {DATABASE}.{table}"))?;
+    }
+    target.session().set_timeout(ANSWER_MAX);
+    Ok(())
 }
 
 /// Bytes of all files below a folder.

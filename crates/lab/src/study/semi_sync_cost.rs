@@ -154,12 +154,12 @@ impl Servers {
         source.query(source.dialect().reset_logs())?;
         source.prepare_semi_sync(WaitPoint::AfterSync)?;
         let replica_options = [options, replica::options(source.dialect())].concat();
-        let first = Replica::new(start("first replica", &replica_options)?)?;
-        let second = Replica::new(start("second replica", &replica_options)?)?;
-        (lab.say)("warming up");
-        let threads: Vec<u32> = settings.list("threads")?;
-        // Replicas have nothing to do with what is not in the log that they begin with.
-        tpcc.load(&mut source, threads[0].min(16), 2, &lab.interrupt)?;
+        let mut first = Replica::new(start("first replica", &replica_options)?)?;
+        let mut second = Replica::new(start("second replica", &replica_options)?)?;
+        (lab.say)("reading the tables into the buffer pools");
+        for target in [&mut source, first.target(), second.target()] {
+            dataset::read_through(target, &lab.interrupt)?;
+        }
         Ok(Servers { source, first, second, tpcc, lab: lab.clone(), settings, dir })
     }
 

@@ -50,6 +50,7 @@ pub(super) struct Servers {
 #[derive(Debug)]
 struct Pooled {
     target: Target,
+    /// In 90ths of the data; 0 before the first cell.
     share: u32,
 }
 
@@ -81,7 +82,7 @@ impl Servers {
         let start = |folder: &str, options: &[String]| {
             (lab.say)(&format!("starting {name} {folder}, on {kind}"));
             let target = Target::start_on(lab, name, volume.path().join(folder), &dataset.data, options)?;
-            anyhow::Ok(Pooled { target, share: DATA_GB })
+            anyhow::Ok(Pooled { target, share: 0 })
         };
         let mut logging = start("with a binary log", &options)?;
         let reset = logging.target.dialect().reset_logs();
@@ -124,6 +125,7 @@ impl Servers {
             bail!("{} did not change its buffer pool to {bytes} bytes", pooled.target.name());
         }
         pooled.share = share;
+        dataset::read_through(&mut pooled.target, &self.lab.interrupt)?;
         let seconds = self.settings.get("warm_up_seconds")?;
         self.tpcc.load(&mut pooled.target, threads, seconds, &self.lab.interrupt)?;
         Ok(())
