@@ -86,7 +86,8 @@ fn look_at_table(table: &Table, tags: &[Tag]) -> Result<usize, String> {
 fn look_at_entry(entry: &Entry, cell: &Tag) -> Result<usize, String> {
     let says = |name: &str, value: f64| cell.number(name) == Some(value);
     let (is_right, numbers) = match entry {
-        Entry::Text(text) => (cell.text == *text, 0),
+        // A label says in full what stands there short.
+        Entry::Text(text) => (cell.get("aria-label").unwrap_or(&cell.text) == text, 0),
         Entry::Number(value, _) => (says("data-value", *value) && is_rounded(&cell.text, *value), 1),
         Entry::Median { median, range: (low, high), .. } => {
             let says_all = says("data-value", *median) && says("data-low", *low) && says("data-high", *high);
