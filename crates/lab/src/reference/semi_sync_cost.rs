@@ -44,7 +44,7 @@ fn curve(configuration: &str, figure: fn(&Row) -> f64) -> Curve {
 pub fn publication() -> Publication {
     Publication {
         title: "Load test of MySQL: asynchronous and semi-synchronous replication",
-        origin: "an article of Alibaba Cloud's developer community; its date is not given",
+        origin: "an article in Chinese, kept on the pages of Alibaba Cloud's developer community; its date is not given",
         software: "MySQL 5.7.21, one source with two replicas; semi-sync with AFTER_SYNC, the default; TPC-C, its \
                    program, warehouses and duration not given",
         hardware: "each server with 2 cores and 6 GB of memory, the load with 2 cores and 8 GB",

@@ -35,7 +35,9 @@ impl Axes {
         );
         let highest =
             dots().map(|dot| dot.spread.map_or(dot.y, |(_, high)| high.max(dot.y))).fold(0.0, f64::max);
-        let step = step(if highest > 0.0 { highest } else { 1.0 } / 6.0);
+        // A chart of zeros has an axis too.
+        let highest = if highest > 0.0 { highest } else { 1.0 };
+        let step = step(highest / 6.0);
         Axes { scale: chart.x_scale, x, top: (highest / step).ceil().max(1.0) * step, step }
     }
 
@@ -72,10 +74,14 @@ impl Axes {
         }
         for x in self.labelled(chart) {
             let place = self.place(x);
+            let text = match self.scale {
+                Scale::Logarithmic => x.to_string(),
+                Scale::Linear => label(x, self.x.1, self.even_step()),
+            };
             let _ = writeln!(svg, "<path class=\"axis\" d=\"M{place:.1} {BOTTOM}v5\"/>");
             let _ = writeln!(
                 svg,
-                "<text class=\"x\" x=\"{place:.1}\" y=\"{}\" dy=\".8em\">{x}</text>",
+                "<text class=\"x\" x=\"{place:.1}\" y=\"{}\" dy=\".8em\">{text}</text>",
                 BOTTOM + 9.0
             );
         }
@@ -89,11 +95,18 @@ impl Axes {
         svg
     }
 
+    /// Of the labels of a linear horizontal axis.
+    fn even_step(&self) -> f64 {
+        let length = self.x.1 - self.x.0;
+        let length = if length > 0.0 { length } else { 1.0 };
+        step(length / 6.0)
+    }
+
     /// The places of the horizontal axis that get a label: on a logarithmic axis those where something was measured, as
     /// far as they have room, then published ones; on a linear axis even steps.
     fn labelled(&self, chart: &Chart) -> Vec<f64> {
         if self.scale == Scale::Linear {
-            let step = step((self.x.1 - self.x.0).max(f64::MIN_POSITIVE) / 6.0);
+            let step = self.even_step();
             let first = (self.x.0 / step).ceil();
             let count = ((self.x.1 / step).floor() - first).clamp(0.0, 20.0) as u32;
             return (0..=count).map(|index| (first + f64::from(index)) * step).collect();
@@ -186,5 +199,7 @@ mod tests {
         assert_eq!((single.place(8.0), single.height(0.0)), ((LEFT + RIGHT) / 2.0, BOTTOM));
         let linear = chart(&[(0.0, 1.0), (59.0, 1.0)], Scale::Linear);
         assert_eq!(Axes::of(&linear).labelled(&linear), [0.0, 10.0, 20.0, 30.0, 40.0, 50.0]);
+        let fractions = chart(&[(0.0, 1.0), (0.5, 1.0)], Scale::Linear);
+        assert!(Axes::of(&fractions).drawn(&fractions).contains(">0.3</text>"));
     }
 }

@@ -12,6 +12,7 @@ const MAX_MARKS: usize = 40;
 
 /// The chart as a figure of the page, with its legend.
 pub(super) fn figure(chart: &Chart, palette: &Palette, marks: &Marks) -> String {
+    let chart = &drawable(chart);
     let mut html = format!("<figure {}>\n", marks.of(&chart.title));
     let _ = writeln!(html, "<figcaption>{}</figcaption>", escaped(&chart.title));
     let names: Vec<String> = chart.lines.iter().map(name).collect();
@@ -36,6 +37,18 @@ pub(super) fn figure(chart: &Chart, palette: &Palette, marks: &Marks) -> String 
     html += "</svg>\n";
     html += &legend(chart, palette);
     html + "</figure>\n"
+}
+
+/// The chart without points that have no place: what is divided by zero is no number.
+fn drawable(chart: &Chart) -> Chart {
+    let mut chart = chart.clone();
+    for line in &mut chart.lines {
+        line.points.retain(|dot| dot.x.is_finite() && dot.y.is_finite());
+        for dot in &mut line.points {
+            dot.spread = dot.spread.filter(|(low, high)| low.is_finite() && high.is_finite());
+        }
+    }
+    chart
 }
 
 /// A line as the legend calls it.
@@ -144,6 +157,14 @@ mod tests {
         assert!(html.contains("data-x=\"2\" data-y=\"1234.5678\""), "{html}");
         assert!(html.contains("data-title=\"a &lt;title&gt;\"") && html.contains("a &amp; b"), "{html}");
         assert!(!html.contains("<title>a") || html.contains("a &amp; b: 1235 at 2 threads"), "{html}");
+    }
+
+    #[test]
+    fn what_is_no_number_is_not_drawn() {
+        let chart = chart(&[(2.0, f64::NAN), (4.0, f64::INFINITY), (8.0, 3.0)], Scale::Logarithmic);
+        let html = figure(&chart, &Palette::of([&chart].into_iter()), &Marks { study: "s", run: 3 });
+        assert_eq!(html.matches("data-x=").count(), 1);
+        assert!(!html.contains("NaN") && !html.contains("inf"), "{html}");
     }
 
     #[test]
