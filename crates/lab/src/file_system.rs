@@ -11,6 +11,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::str::FromStr;
+use std::time::{Duration, Instant};
 
 /// What the folders of volumes begin with.
 const PREFIX: &str = "volume-";
@@ -18,6 +19,9 @@ const PREFIX: &str = "volume-";
 const MOUNT: &str = "mounted";
 /// The file with the process that a volume belongs to.
 const OWNER: &str = "owner";
+
+/// Longest wait until nobody uses a file system any more.
+const UNMOUNT_MAX: Duration = Duration::from_secs(10);
 
 /// Which file system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -189,9 +193,8 @@ impl Volume {
 
 impl Drop for Volume {
     fn drop(&mut self) {
-        if self.mounted && unmount(&self.path()).is_err() {
-            // A server that is being killed may hold a file for a moment longer.
-            let _ = run(Command::new("umount").arg("--lazy").arg(self.path()));
+        if self.mounted {
+            let _ = unmount(&self.path());
         }
     }
 }
@@ -216,8 +219,17 @@ fn stop_servers(lab: &Lab, mount: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// A process that is being killed may hold a file for a moment longer. One that does not let go keeps the file system, but
+/// out of sight, and it goes with that process.
 fn unmount(path: &Path) -> Result<(), String> {
-    run(Command::new("umount").arg(path)).map(|_| ())
+    let deadline = Instant::now() + UNMOUNT_MAX;
+    while run(Command::new("umount").arg(path)).is_err() {
+        if Instant::now() > deadline {
+            return run(Command::new("umount").arg("--lazy").arg(path)).map(|_| ());
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    Ok(())
 }
 
 fn is_mounted(path: &Path) -> anyhow::Result<bool> {

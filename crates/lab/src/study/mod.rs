@@ -2,7 +2,6 @@
 
 pub mod binlog_compression;
 pub mod semi_sync_cost;
-pub mod stall;
 pub mod sync_binlog;
 pub mod virtual_replica;
 

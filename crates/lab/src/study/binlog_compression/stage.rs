@@ -41,7 +41,7 @@ impl Stage {
         let mut sources = Vec::new();
         for server in servers {
             let (mut source, sysbench) = source(order, server, lab, dir.path(), threads)?;
-            sysbench.make_room(&mut source, threads.max(WARM_UP_THREADS))?;
+            sysbench.make_ready(&mut source, threads.max(WARM_UP_THREADS))?;
             // Its own waiting for a receiver is not what is measured.
             source.set_semi_sync(false)?;
             source.set("sync_binlog", "1")?;

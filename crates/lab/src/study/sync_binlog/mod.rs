@@ -5,11 +5,13 @@
 //! | `mod.rs` | the study: settings and plan |
 //! | `configuration.rs` | what is compared: a value of `sync_binlog`, or no binary log |
 //! | `stage.rs` | the servers, and a cell |
+//! | `stall.rs` | what a rotation does to throughput |
 //! | `outline.rs` | the report |
 
 mod configuration;
 mod outline;
 mod stage;
+mod stall;
 
 use super::semi_sync_cost::{own_server, servers};
 use super::{Headline, Lab, Plan, Scene, Stage, Study, interleaved};

@@ -1,6 +1,7 @@
 //! The servers of a scene: one with a binary log and one without, on copies of the same data and one file system.
 
 use super::configuration::Configuration;
+use super::stall::{Rotations, Stall};
 use super::{Rotation, parse_condition};
 use crate::file_system::Volume;
 use crate::load::dataset::{self, Dataset};
@@ -12,7 +13,6 @@ use crate::receiver::{Binlogd, binlogd};
 use crate::reference::sync_binlog::DATA_GB;
 use crate::server::Target;
 use crate::server::semi_sync::{SemiSync, WaitPoint, not_acknowledged};
-use crate::study::stall::{Rotations, Stall};
 use crate::study::{Lab, Scene, Stage};
 use anyhow::{Context, bail};
 use binlogd_bench::statistics::median;

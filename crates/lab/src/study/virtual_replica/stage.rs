@@ -76,7 +76,7 @@ impl Stage {
             }
         };
         lab.interrupt.check()?;
-        sysbench.make_room(&mut source, threads.max(WARM_UP_THREADS))?;
+        sysbench.make_ready(&mut source, threads.max(WARM_UP_THREADS))?;
         source.prepare_semi_sync(WaitPoint::AfterSync)?;
         sysbench.load(&mut source, WORKLOAD, WARM_UP_THREADS, WARM_UP_SECONDS, &lab.interrupt)?;
         let seconds = order.settings.get("seconds")?;

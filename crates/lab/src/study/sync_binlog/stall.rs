@@ -11,7 +11,7 @@ const WINDOW: f64 = 1.0;
 
 /// The rotations of a cell.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Rotations {
+pub(super) struct Rotations {
     /// Seconds since 1970 of each.
     pub times: Vec<f64>,
     /// Bytes of the file that each ended.
@@ -24,7 +24,7 @@ impl Rotations {
     ///
     /// # Errors
     /// When the folder cannot be read.
-    pub fn since(began: f64, data: &Path) -> std::io::Result<Rotations> {
+    pub(super) fn since(began: f64, data: &Path) -> std::io::Result<Rotations> {
         let mut files = Vec::new();
         for entry in std::fs::read_dir(data)? {
             let entry = entry?;
@@ -46,14 +46,14 @@ impl Rotations {
     }
 
     /// The median of the seconds between two.
-    pub fn period(&self) -> Option<f64> {
+    pub(super) fn period(&self) -> Option<f64> {
         (self.times.len() > 1).then(|| median(self.times.windows(2).map(|pair| pair[1] - pair[0])))
     }
 }
 
 /// How throughput falls around moments, as the median over these.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Stall {
+pub(super) struct Stall {
     /// The lowest sample near a moment, relative to the median of all samples of the cell: 0 is a standstill.
     pub lowest: f64,
     /// Seconds near a moment in which throughput was below half the median.
@@ -67,7 +67,7 @@ pub struct Stall {
 impl Stall {
     /// Near these moments (seconds since 1970, ascending). `None` without samples near any of them, and when the median
     /// of the samples is 0.
-    pub fn near(moments: &[f64], samples: &[Sample]) -> Option<Stall> {
+    pub(super) fn near(moments: &[f64], samples: &[Sample]) -> Option<Stall> {
         let usual = median(samples.iter().map(|sample| sample.tps));
         if usual <= 0.0 {
             return None;
@@ -94,7 +94,7 @@ impl Stall {
     }
 
     /// Half-way between rotations, where there is none: what chance alone makes of the lowest of so many samples.
-    pub fn between(moments: &[f64], samples: &[Sample]) -> Option<Stall> {
+    pub(super) fn between(moments: &[f64], samples: &[Sample]) -> Option<Stall> {
         let middles: Vec<f64> = moments.windows(2).map(|pair| (pair[0] + pair[1]) / 2.0).collect();
         Stall::near(&middles, samples)
     }

@@ -1,132 +1,25 @@
-//! What one semi-synchronous replica costs a source with two replicas, under TPC-C.
+//! The source and its replicas.
 
-use super::{Headline, Lab, Plan, Scene, Stage, Study, interleaved};
+use super::{AFTER_COMMIT, ASYNCHRONOUS, BINLOGD, CONFIGURATIONS, SYNC_RELAY_LOG};
 use crate::load::dataset::{self, Dataset};
 use crate::load::go_tpc;
 use crate::load::tpcc::Tpcc;
-use crate::model::{Fact, Measured, Order, Point, Profile, Run, ServerChoice, Settings};
+use crate::model::{Fact, Measured, Order, Point, Settings};
 use crate::receiver::replica::{self, Behaviour};
 use crate::receiver::{Binlogd, Replica, binlogd};
-use crate::reference::semi_sync_cost as published;
-use crate::report::outline::{Entry, Part, Table};
-use crate::report::sweep::{self, Sweep};
 use crate::server::Target;
 use crate::server::binary_log::Place;
 use crate::server::semi_sync::{WaitPoint, not_acknowledged};
-use crate::statistics::Figures;
-use anyhow::{Context, bail, ensure};
+use crate::study::{Lab, Scene, Stage};
+use anyhow::{Context, ensure};
 use std::time::{Duration, Instant};
 
 /// Longest wait until all receivers are attached.
 const ATTACH_MAX: Duration = Duration::from_secs(30);
-/// MySQL's default of `sync_relay_log`.
-const SYNC_RELAY_LOG: u32 = 10_000;
-
-const ASYNCHRONOUS: &str = "two asynchronous replicas";
-const AFTER_SYNC: &str = "semi-sync (AFTER_SYNC) and asynchronous replica";
-const AFTER_COMMIT: &str = "semi-sync (AFTER_COMMIT) and asynchronous replica";
-const BINLOGD: &str = "binlogd (AFTER_SYNC, fsync_mode 1) and asynchronous replica";
-
-/// In the order of measuring and of the legends.
-const CONFIGURATIONS: [&str; 4] = [ASYNCHRONOUS, AFTER_SYNC, AFTER_COMMIT, BINLOGD];
-
-/// The study.
-#[derive(Debug)]
-pub struct SemiSyncCost;
-
-impl Study for SemiSyncCost {
-    fn name(&self) -> &'static str {
-        "semi-sync-cost"
-    }
-
-    fn title(&self) -> &'static str {
-        "What semi-synchronous replication costs"
-    }
-
-    fn summary(&self) -> &'static str {
-        "TPC-C (go-tpc) on a source with two replicas that apply, over numbers of threads: both asynchronous, one of them \
-         semi-synchronous (AFTER_SYNC, AFTER_COMMIT), and binlogd in its place."
-    }
-
-    fn settings(&self, profile: Profile) -> Settings {
-        let (threads, seconds, rounds, warehouses, pool_mb, level_seconds) = match profile {
-            Profile::Smoke => ("4", "3", "1", "2", "256", "30"),
-            Profile::Quick => ("4,16,64", "5", "3", "4", "512", "30"),
-            Profile::Full => ("4,8,16,32,64,128,256,512,1024,1536", "60", "3", "100", "4096", "600"),
-        };
-        Settings::of([
-            ("threads", threads),
-            ("seconds", seconds),
-            ("rounds", rounds),
-            ("warehouses", warehouses),
-            ("pool_mb", pool_mb),
-            ("redo_mb", if profile == Profile::Full { "2048" } else { "256" }),
-            ("level_seconds", level_seconds),
-        ])
-    }
-
-    fn plan(&self, order: &Order) -> anyhow::Result<Plan> {
-        let settings = &order.settings;
-        let threads: Vec<u32> = settings.list("threads")?;
-        let (seconds, rounds): (f64, u32) = (settings.get("seconds")?, settings.get("rounds")?);
-        for name in ["warehouses", "pool_mb", "redo_mb", "level_seconds"] {
-            settings.get::<u32>(name)?;
-        }
-        let scene = |choice: &ServerChoice| {
-            let server = own_server(choice, self.name())?;
-            ensure!(
-                !["mysql-5.7.22", "mysql-8.0.15", "mysql-8.0.31"].contains(&server),
-                "{server} as the lab has it comes without semi-sync plugins: choose mysql:9.7 or a MariaDB"
-            );
-            let block = |threads: &u32| Point {
-                server: choice.to_string(),
-                condition: String::new(),
-                configuration: String::new(),
-                threads: *threads,
-            };
-            let blocks: Vec<Point> = threads.iter().map(block).collect();
-            Ok(Scene { name: server.to_owned(), cells: interleaved(&blocks, &CONFIGURATIONS, rounds) })
-        };
-        let scenes: anyhow::Result<_> = servers(order).iter().map(scene).collect();
-        // Attaching, connecting, and bringing the replicas level.
-        Ok(Plan { scenes: scenes?, cell_seconds: seconds + 8.0 })
-    }
-
-    fn set_up(&self, order: &Order, scene: &Scene, lab: &Lab) -> anyhow::Result<Box<dyn Stage>> {
-        Ok(Box::new(Servers::set_up(order, scene, lab)?))
-    }
-
-    fn outline(&self, run: &Run) -> Vec<Part> {
-        outline(run)
-    }
-
-    fn headline(&self) -> Headline {
-        Headline { values: &["tpmc", "new_order_p95_ms"], baseline: Some(ASYNCHRONOUS) }
-    }
-}
-
-/// The servers that a study is asked to measure: MySQL 9.7 unless it is told otherwise.
-pub(super) fn servers(order: &Order) -> Vec<ServerChoice> {
-    match order.servers.as_slice() {
-        [] => vec![ServerChoice::Own("mysql-9.7".to_owned())],
-        chosen => chosen.to_vec(),
-    }
-}
-
-/// The name of one of the lab's own servers.
-pub(super) fn own_server<'a>(choice: &'a ServerChoice, study: &str) -> anyhow::Result<&'a str> {
-    match choice {
-        ServerChoice::Own(name) => Ok(name),
-        ServerChoice::Url(_) => bail!(
-            "{study} runs on the lab's own servers only: it copies their data and starts them with other options. {choice} \
-             cannot be used"
-        ),
-    }
-}
 
 /// All that a scene needs. Dropped in this order.
 #[derive(Debug)]
-struct Servers {
+pub(super) struct Servers {
     source: Target,
     /// The one that is semi-synchronous or not, or that binlogd takes the place of.
     first: Replica,
@@ -139,7 +32,8 @@ struct Servers {
 }
 
 impl Servers {
-    fn set_up(order: &Order, scene: &Scene, lab: &Lab) -> anyhow::Result<Servers> {
+    /// Starts the source and both replicas, on copies of the same data.
+    pub(super) fn set_up(order: &Order, scene: &Scene, lab: &Lab) -> anyhow::Result<Servers> {
         let settings = order.settings.clone();
         let (name, warehouses) = (&scene.name, settings.get("warehouses")?);
         let dataset = Dataset::of(lab, name, warehouses)?;
@@ -339,124 +233,9 @@ fn distance(from: &Place, to: &Place, logs: &[(String, u64)]) -> u64 {
     through(to).saturating_sub(if from.file.is_empty() { 0 } else { through(from) })
 }
 
-fn outline(run: &Run) -> Vec<Part> {
-    let published = [published::asynchronous(ASYNCHRONOUS), published::semi_synchronous(AFTER_SYNC)];
-    let setting = |name: &str| run.order.settings.0.get(name).cloned().unwrap_or_default();
-    let mut parts = vec![Part::Text(format!(
-        "One source with two replicas that apply, {} warehouses, {} s for each cell, no keying or thinking times. The \
-         source and the replicas share this machine and its disk, so both pay for what the others do; in the published \
-         study each had a machine of its own. A replica syncs its relay log every {SYNC_RELAY_LOG} events, MySQL's default: \
-         its acknowledgement means received, not durable. binlogd acknowledges what is durable (fsync_mode 1).",
-        setting("warehouses"),
-        setting("seconds")
-    ))];
-    parts.extend(sweep::parts(
-        run,
-        &Sweep {
-            title: "TpmC",
-            value: "tpmc",
-            unit: "NEW_ORDER transactions/min",
-            digits: 0,
-            baseline: Some(ASYNCHRONOUS),
-            published: &published,
-        },
-    ));
-    parts.extend(sweep::parts(
-        run,
-        &Sweep {
-            title: "NEW_ORDER, 95th percentile",
-            value: "new_order_p95_ms",
-            unit: "ms, in go-tpc's steps of 5 to 10 %",
-            digits: 1,
-            baseline: None,
-            published: &[],
-        },
-    ));
-    parts.extend(lag(run));
-    parts
-}
-
-/// How far the replicas were behind, and what was done about it.
-fn lag(run: &Run) -> Vec<Part> {
-    let figures = Figures::of(run);
-    let mut rows = Vec::new();
-    for point in figures.points() {
-        let mib = |value: &str| match figures.median(point, value) {
-            Ok(spread) => Entry::Median {
-                median: spread.median / f64::from(1 << 20),
-                range: (spread.range.0 / f64::from(1 << 20), spread.range.1 / f64::from(1 << 20)),
-                digits: 2,
-            },
-            Err(_) if point.configuration == BINLOGD => {
-                Entry::Missing("binlogd stands in its place".to_owned())
-            }
-            Err(reason) => Entry::Missing(reason.to_string()),
-        };
-        let anew =
-            figures.cells(point).filter(|cell| cell.measured.values.get("began_anew") == Some(&1.0)).count();
-        rows.push(vec![
-            Entry::Text(point.server.clone()),
-            Entry::Number(f64::from(point.threads), 0),
-            Entry::Text(point.configuration.clone()),
-            mib("first_behind_bytes"),
-            mib("second_behind_bytes"),
-            sweep::entry(figures.median(point, "level_after_s"), 1),
-            sweep::entry(figures.median(point, "wait_us"), 0),
-            Entry::Number(anew as f64, 0),
-        ]);
-    }
-    let columns = [
-        "server",
-        "threads",
-        "configuration",
-        "first replica behind (MiB)",
-        "second replica behind (MiB)",
-        "level after (s)",
-        "source's wait (µs)",
-        "rounds begun anew",
-    ];
-    vec![Part::Table(Table {
-        title: "How far the replicas were behind at the end of the load".to_owned(),
-        columns: columns.map(str::to_owned).to_vec(),
-        rows,
-        notes: vec![
-            "After each cell both replicas apply what is left before the next begins; where they did not get there in time \
-             they begin anew at the end of the log, and rows that they miss are passed over."
-                .to_owned(),
-            "The source's wait is its own average over the waits for an acknowledgement.".to_owned(),
-        ],
-    })]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn order(servers: &[&str]) -> Order {
-        Order {
-            profile: Profile::Full,
-            servers: servers.iter().map(|name| name.parse().unwrap()).collect(),
-            settings: SemiSyncCost.settings(Profile::Full),
-        }
-    }
-
-    #[test]
-    fn the_full_plan_is_the_published_sweep_three_times_in_all_configurations() {
-        let plan = SemiSyncCost.plan(&order(&[])).unwrap();
-        assert_eq!(plan.scenes.len(), 1);
-        assert_eq!(plan.scenes[0].cells.len(), 10 * 4 * 3);
-        let threads: Vec<u32> =
-            plan.scenes[0].cells[..40].iter().step_by(4).map(|cell| cell.point.threads).collect();
-        assert_eq!(threads, published::published().iter().map(|row| row.threads).collect::<Vec<_>>());
-    }
-
-    #[test]
-    fn servers_that_do_not_fit_are_refused() {
-        for (server, why) in [("mysql://root@localhost:3306", "own servers"), ("mysql:8.0", "plugins")] {
-            let error = SemiSyncCost.plan(&order(&[server])).unwrap_err().to_string();
-            assert!(error.contains(why), "{error}");
-        }
-    }
 
     #[test]
     fn a_distance_goes_over_the_ends_of_files() {

@@ -1,0 +1,152 @@
+//! What one semi-synchronous replica costs a source with two replicas, under TPC-C.
+//!
+//! | file | noun |
+//! |---|---|
+//! | `mod.rs` | the study: settings and plan |
+//! | `stage.rs` | the servers, and a cell |
+//! | `outline.rs` | the report |
+
+mod outline;
+mod stage;
+
+use super::{Headline, Lab, Plan, Scene, Stage, Study, interleaved};
+use crate::model::{Order, Point, Profile, Run, ServerChoice, Settings};
+use crate::report::outline::Part;
+use anyhow::{bail, ensure};
+
+/// MySQL's default of `sync_relay_log`.
+const SYNC_RELAY_LOG: u32 = 10_000;
+
+const ASYNCHRONOUS: &str = "two asynchronous replicas";
+const AFTER_SYNC: &str = "semi-sync (AFTER_SYNC) and asynchronous replica";
+const AFTER_COMMIT: &str = "semi-sync (AFTER_COMMIT) and asynchronous replica";
+const BINLOGD: &str = "binlogd (AFTER_SYNC, fsync_mode 1) and asynchronous replica";
+
+/// In the order of measuring and of the legends.
+const CONFIGURATIONS: [&str; 4] = [ASYNCHRONOUS, AFTER_SYNC, AFTER_COMMIT, BINLOGD];
+
+/// The study.
+#[derive(Debug)]
+pub struct SemiSyncCost;
+
+impl Study for SemiSyncCost {
+    fn name(&self) -> &'static str {
+        "semi-sync-cost"
+    }
+
+    fn title(&self) -> &'static str {
+        "What semi-synchronous replication costs"
+    }
+
+    fn summary(&self) -> &'static str {
+        "TPC-C (go-tpc) on a source with two replicas that apply, over numbers of threads: both asynchronous, one of them \
+         semi-synchronous (AFTER_SYNC, AFTER_COMMIT), and binlogd in its place."
+    }
+
+    fn settings(&self, profile: Profile) -> Settings {
+        let (threads, seconds, rounds, warehouses, pool_mb, level_seconds) = match profile {
+            Profile::Smoke => ("4", "3", "1", "2", "256", "30"),
+            Profile::Quick => ("4,16,64", "5", "3", "4", "512", "30"),
+            Profile::Full => ("4,8,16,32,64,128,256,512,1024,1536", "60", "3", "100", "4096", "600"),
+        };
+        Settings::of([
+            ("threads", threads),
+            ("seconds", seconds),
+            ("rounds", rounds),
+            ("warehouses", warehouses),
+            ("pool_mb", pool_mb),
+            ("redo_mb", if profile == Profile::Full { "2048" } else { "256" }),
+            ("level_seconds", level_seconds),
+        ])
+    }
+
+    fn plan(&self, order: &Order) -> anyhow::Result<Plan> {
+        let settings = &order.settings;
+        let threads: Vec<u32> = settings.list("threads")?;
+        let (seconds, rounds): (f64, u32) = (settings.get("seconds")?, settings.get("rounds")?);
+        for name in ["warehouses", "pool_mb", "redo_mb", "level_seconds"] {
+            settings.get::<u32>(name)?;
+        }
+        let scene = |choice: &ServerChoice| {
+            let server = own_server(choice, self.name())?;
+            ensure!(
+                !["mysql-5.7.22", "mysql-8.0.15", "mysql-8.0.31"].contains(&server),
+                "{server} as the lab has it comes without semi-sync plugins: choose mysql:9.7 or a MariaDB"
+            );
+            let block = |threads: &u32| Point {
+                server: choice.to_string(),
+                condition: String::new(),
+                configuration: String::new(),
+                threads: *threads,
+            };
+            let blocks: Vec<Point> = threads.iter().map(block).collect();
+            Ok(Scene { name: server.to_owned(), cells: interleaved(&blocks, &CONFIGURATIONS, rounds) })
+        };
+        let scenes: anyhow::Result<_> = servers(order).iter().map(scene).collect();
+        // Attaching, connecting, and bringing the replicas level.
+        Ok(Plan { scenes: scenes?, cell_seconds: seconds + 8.0 })
+    }
+
+    fn set_up(&self, order: &Order, scene: &Scene, lab: &Lab) -> anyhow::Result<Box<dyn Stage>> {
+        Ok(Box::new(stage::Servers::set_up(order, scene, lab)?))
+    }
+
+    fn outline(&self, run: &Run) -> Vec<Part> {
+        outline::outline(run)
+    }
+
+    fn headline(&self) -> Headline {
+        Headline { values: &["tpmc", "new_order_p95_ms"], baseline: Some(ASYNCHRONOUS) }
+    }
+}
+
+/// The servers that a study is asked to measure: MySQL 9.7 unless it is told otherwise.
+pub(super) fn servers(order: &Order) -> Vec<ServerChoice> {
+    match order.servers.as_slice() {
+        [] => vec![ServerChoice::Own("mysql-9.7".to_owned())],
+        chosen => chosen.to_vec(),
+    }
+}
+
+/// The name of one of the lab's own servers.
+pub(super) fn own_server<'a>(choice: &'a ServerChoice, study: &str) -> anyhow::Result<&'a str> {
+    match choice {
+        ServerChoice::Own(name) => Ok(name),
+        ServerChoice::Url(_) => bail!(
+            "{study} runs on the lab's own servers only: it copies their data and starts them with other options. {choice} \
+             cannot be used"
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reference::semi_sync_cost as published;
+
+    fn order(servers: &[&str]) -> Order {
+        Order {
+            profile: Profile::Full,
+            servers: servers.iter().map(|name| name.parse().unwrap()).collect(),
+            settings: SemiSyncCost.settings(Profile::Full),
+        }
+    }
+
+    #[test]
+    fn the_full_plan_is_the_published_sweep_three_times_in_all_configurations() {
+        let plan = SemiSyncCost.plan(&order(&[])).unwrap();
+        assert_eq!(plan.scenes.len(), 1);
+        assert_eq!(plan.scenes[0].cells.len(), 10 * 4 * 3);
+        let threads: Vec<u32> =
+            plan.scenes[0].cells[..40].iter().step_by(4).map(|cell| cell.point.threads).collect();
+        assert_eq!(threads, published::published().iter().map(|row| row.threads).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn servers_that_do_not_fit_are_refused() {
+        for (server, why) in [("mysql://root@localhost:3306", "own servers"), ("mysql:8.0", "plugins")] {
+            let error = SemiSyncCost.plan(&order(&[server])).unwrap_err().to_string();
+            assert!(error.contains(why), "{error}");
+        }
+    }
+}
