@@ -4,6 +4,7 @@
 
 mod command;
 mod list;
+mod report;
 mod run;
 mod runs;
 
@@ -48,6 +49,17 @@ enum Verb {
     Run(Box<run::RunArgs>),
     /// Show the runs that the file of results holds
     Runs,
+    /// Write a report of runs: HTML, Markdown, CSV
+    Report(report::ReportArgs),
+    /// Show how two runs of a study differ
+    Compare(report::CompareArgs),
+    /// Write the cells of a run for other programs
+    Export(report::ExportArgs),
+    /// Check a written report: every planned cell is valid, every chart and table is there, and the numbers are those of
+    /// the file of results
+    Check(report::CheckArgs),
+    /// Set back what runs that were killed have left changed on your own servers
+    Restore(run::JournalArgs),
 }
 
 /// Runs the command that the process was started with.
@@ -66,6 +78,11 @@ pub fn main_with(studies: &[&dyn Study], arguments: impl IntoIterator<Item = OsS
         Verb::List => list::print(studies),
         Verb::Run(args) => run::run(studies, &args, &db, &command::shown(&arguments)),
         Verb::Runs => runs::print(&db),
+        Verb::Report(args) => report::write(studies, &args, &db),
+        Verb::Compare(args) => report::compare(&args, &db),
+        Verb::Export(args) => report::export(&args, &db),
+        Verb::Check(args) => report::check(studies, &args, &db),
+        Verb::Restore(args) => report::restore(&args),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,6 +1,7 @@
 //! What a run is measured on, looked at when it begins.
 
 use crate::model::Fact;
+use crate::report::number::time;
 use crate::study::Lab;
 use anyhow::{Context, bail};
 use binlogd_bench::{floor, machine};
@@ -52,6 +53,9 @@ impl Environment {
                 .warn("the lab was built without --release: its loads may be slower than they should be");
         }
         environment.put("lab", "command", command);
+        for warning in environment.warnings.clone() {
+            environment.put("lab", "warning", warning);
+        }
         Ok(environment)
     }
 
@@ -124,7 +128,7 @@ impl Environment {
         let built = metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
         let built = built.map_or(0, |time| time.as_secs());
         self.put("binlogd", "version", version);
-        self.put("binlogd", "binary", format!("{} bytes, written {built} s after 1970", metadata.len()));
+        self.put("binlogd", "binary", format!("{} bytes, written {}", metadata.len(), time(built)));
         let commit = Commit::of(binary);
         self.put("binlogd", "commit", commit.as_ref().map_or_else(unknown, |commit| commit.name.clone()));
         if commit.is_some_and(|commit| built < commit.time) {
@@ -138,9 +142,7 @@ impl Environment {
     }
 
     fn warn(&mut self, text: impl Into<String>) {
-        let text = text.into();
-        self.put("lab", "warning", &text);
-        self.warnings.push(text);
+        self.warnings.push(text.into());
     }
 }
 

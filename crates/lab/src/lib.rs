@@ -14,13 +14,17 @@
 //! | `server` | the lab's own servers and the user's; the journal of changed variables |
 //! | `receiver` | binlogd and real replicas while they are attached |
 //! | `load` | sysbench and go-tpc |
+//! | `file_system` | ext4 and XFS in image files |
 //! | `reference` | the published figures |
 //! | `statistics` | medians of rounds, and ratios within a round |
 //! | `report` | HTML, Markdown and CSV |
+//! | `check` | whether a written report is sound |
 
+pub mod check;
 pub mod cli;
 pub mod engine;
 pub mod environment;
+pub mod file_system;
 pub mod load;
 pub mod model;
 pub mod progress;

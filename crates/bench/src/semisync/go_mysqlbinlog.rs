@@ -56,7 +56,11 @@ pub fn build(target: &Path) -> anyhow::Result<PathBuf> {
     Ok(program)
 }
 
-fn go<S: AsRef<OsStr>>(folder: &Path, words: impl IntoIterator<Item = S>) -> anyhow::Result<String> {
+/// Runs the Go command in `folder`, and returns what it printed.
+///
+/// # Errors
+/// When Go is missing or the command fails; the error holds its last words.
+pub fn go<S: AsRef<OsStr>>(folder: &Path, words: impl IntoIterator<Item = S>) -> anyhow::Result<String> {
     let mut command = Command::new("go");
     // The Go that is here, whatever a module would prefer to download.
     command

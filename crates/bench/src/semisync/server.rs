@@ -42,6 +42,24 @@ impl Server {
         Ok(server)
     }
 
+    /// Starts the server `name` in `dir` on a copy of the data folder `data`, which no server may be using.
+    ///
+    /// # Errors
+    /// As [`Server::start`].
+    pub fn start_on(
+        scripts: &Path,
+        name: &str,
+        dir: PathBuf,
+        data: &Path,
+        options: &[String],
+    ) -> anyhow::Result<Server> {
+        let mut server = Server { scripts: scripts.to_owned(), dir: dir.clone(), port: 0, pid: 0 };
+        let words = ["start", name, "--dir"].map(OsStr::new);
+        let data_from = [dir.as_os_str(), OsStr::new("--data-from"), data.as_os_str()];
+        server.launch(&[words, data_from].concat(), options)?;
+        Ok(server)
+    }
+
     /// Starts it again with other options.
     ///
     /// # Errors

@@ -1,7 +1,9 @@
 //! `binlogd-lab run`.
 
+mod leftover;
 mod place;
 
+pub(super) use self::place::JournalArgs;
 use self::place::PlaceArgs;
 use crate::engine::{self, Begin, Job};
 use crate::environment::Environment;
@@ -55,6 +57,8 @@ pub(super) fn run(all: &[&dyn Study], args: &RunArgs, db: &Path, command: &str) 
             jobs.push((study, order, begin));
         }
     }
+    let _folder = leftover::FolderLock::take(&lab.dir)?;
+    leftover::remove(&lab, &all.iter().map(|study| study.name()).collect::<Vec<_>>())?;
     for (study, order, begin) in jobs {
         run_one(study, order, begin, command, &lab, &mut store)?;
     }

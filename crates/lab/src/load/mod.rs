@@ -3,5 +3,13 @@
 //! | file | noun |
 //! |---|---|
 //! | `sysbench.rs` | stock sysbench and its stock workloads |
+//! | `tpcc.rs` | TPC-C by go-tpc |
+//! | `go_tpc.rs` | go-tpc itself, built from a pinned version |
+//! | `dataset.rs` | TPC-C's tables, filled once and kept |
+//! | `sampler.rs` | throughput in short intervals, as the server counts it |
 
+pub mod dataset;
+pub mod go_tpc;
+pub mod sampler;
 pub mod sysbench;
+pub mod tpcc;

@@ -1,11 +1,12 @@
 //! Two runs of a study against each other.
 
-use crate::model::Run;
+use crate::model::{Fact, Run};
 use crate::statistics::{Figures, Missing, Panel, Spread};
 use crate::study::{self, Headline};
 use anyhow::bail;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
+use std::path::Path;
 
 /// Two runs of the same study as Markdown: what the study compares, relative to the baseline of each run, in both, and
 /// how much it changed; and what differs of what they were measured on. Absolute figures are not compared.
@@ -30,7 +31,16 @@ fn by(a: &Run, b: &Run, title: &str, headline: &Headline) -> String {
     let mut text = format!("# {title}: run {} and run {}\n", a.id, b.id);
     let figures = (Figures::of(a), Figures::of(b));
     let panels = union(figures.0.panels(), figures.1.panels());
-    for value in headline.values {
+    let all: BTreeSet<&str> = [a, b]
+        .into_iter()
+        .flat_map(|run| &run.cells)
+        .flat_map(|cell| cell.measured.values.keys().map(String::as_str))
+        .collect();
+    let values = match headline.values {
+        [] => all.into_iter().collect(),
+        values => values.to_vec(),
+    };
+    for value in values {
         for panel in &panels {
             let first = || {
                 [&figures.0, &figures.1]
@@ -94,11 +104,17 @@ fn change(a: &Result<Spread, Missing>, b: &Result<Spread, Missing>) -> String {
     format!("{:+.1} %{}", (b.median / a.median - 1.0) * 100.0, if apart { " *" } else { "" })
 }
 
-/// The facts that only one run has, or that differ.
+/// The facts that only one run has, or that differ. What lies in the folder of the run itself has another name in every
+/// run and is left out.
 fn differing_facts(a: &Run, b: &Run) -> String {
     let mut facts: BTreeMap<(&str, &str), [Vec<&str>; 2]> = BTreeMap::new();
     for (side, run) in [a, b].into_iter().enumerate() {
-        for fact in &run.facts {
+        let folder =
+            run.facts.iter().find(|fact| (fact.about.as_str(), fact.name.as_str()) == ("disk", "folder"));
+        let is_own = |fact: &Fact| {
+            folder.is_some_and(|folder| fact != folder && Path::new(&fact.value).starts_with(&folder.value))
+        };
+        for fact in run.facts.iter().filter(|fact| !is_own(fact)) {
             facts.entry((&fact.about, &fact.name)).or_default()[side].push(&fact.value);
         }
     }
@@ -160,10 +176,24 @@ mod tests {
     }
 
     #[test]
+    fn without_names_all_values_are_compared_to_what_was_measured_first() {
+        let a = example::virtual_replica();
+        let text = by(&a, &a, "Title", &Headline { values: &[], baseline: None });
+        let headings: Vec<&str> = text.lines().filter(|line| line.starts_with("## ")).collect();
+        assert_eq!(
+            headings,
+            ["## qps, mysql-9.7: ratio to source alone", "## tps, mysql-9.7: ratio to source alone"]
+        );
+    }
+
+    #[test]
     fn what_changed_and_what_is_missing_is_said() {
         let a = example::virtual_replica();
         let mut b = Run { id: 8, ..a.clone() };
         b.facts[0].value = "Another | processor".to_owned();
+        for (name, value) in [("folder", "/lab"), ("data", "/lab/source-x/data")] {
+            b.facts.push(Fact { about: "disk".to_owned(), name: name.to_owned(), value: value.to_owned() });
+        }
         for cell in &mut b.cells {
             let point = &cell.key.point;
             if (point.configuration.as_str(), point.threads) == ("binlogd, fsync_mode 1", 32) {
@@ -181,6 +211,8 @@ mod tests {
             line("| 2 | binlogd, fsync_mode 0 |").ends_with("| — invalid: semi-sync fell back | — |"),
             "{text}"
         );
+        assert_eq!(line("| disk | folder |"), "| disk | folder | — | /lab |");
+        assert_eq!(line("| disk | data |"), "", "what lies in the run's own folder is another in every run");
         assert_eq!(
             line("| machine | processor |"),
             "| machine | processor | Test Processor \\<3> & sons | Another \\| processor |"

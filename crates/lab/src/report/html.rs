@@ -9,6 +9,9 @@ use crate::model::Fact;
 use crate::reference::Publication;
 use std::fmt::Write;
 
+/// A longer list of invalid cells is folded.
+const MAX_INVALID: usize = 12;
+
 /// What a program finds charts and tables by.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Marks<'a> {
@@ -106,11 +109,16 @@ fn not_counted(section: &Section) -> String {
         .map(|(cell, reason)| format!("<li>{}: {}</li>\n", escaped(&describe(cell)), escaped(reason)))
         .collect();
     if !invalid.is_empty() {
-        let _ = write!(
-            html,
-            "<h3>Cells that do not count</h3>\n<ul class=\"invalid\">\n{}</ul>\n",
-            invalid.concat()
-        );
+        let list = format!("<ul class=\"invalid\">\n{}</ul>\n", invalid.concat());
+        html += "<h3>Cells that do not count</h3>\n";
+        html += &if invalid.len() > MAX_INVALID {
+            format!(
+                "<details>\n<summary>{} cells with the reasons</summary>\n{list}</details>\n",
+                invalid.len()
+            )
+        } else {
+            list
+        };
     }
     if !section.run.skipped.is_empty() {
         html += "<h3>Not measured here</h3>\n<ul class=\"skipped\">\n";

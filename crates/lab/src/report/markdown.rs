@@ -122,7 +122,12 @@ fn of_chart(chart: &Chart) -> String {
                 |value: Option<f64>| value.map_or("—".to_owned(), |value| format!("{value:.digits$}"));
             text += &row([name(line), line.points.len().to_string(), shown(low), shown(high)].into_iter());
         }
-        let _ = write!(text, "\n{} over {}.\n", escaped(&chart.y_label), escaped(&chart.x_label));
+        let _ = write!(
+            text,
+            "\nVertical axis: {}; horizontal axis: {}.\n",
+            escaped(&chart.y_label),
+            escaped(&chart.x_label)
+        );
         return text;
     }
     text += &row([cell(&chart.x_label)].into_iter().chain(chart.lines.iter().map(name)));
@@ -134,7 +139,7 @@ fn of_chart(chart: &Chart) -> String {
         };
         text += &row([x.to_string()].into_iter().chain(chart.lines.iter().map(y)));
     }
-    let _ = write!(text, "\n{}.\n", escaped(&chart.y_label));
+    let _ = write!(text, "\nVertical axis: {}.\n", escaped(&chart.y_label));
     text
 }
 

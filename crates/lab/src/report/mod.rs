@@ -21,7 +21,7 @@ pub mod csv;
 pub(crate) mod example;
 mod html;
 mod markdown;
-mod number;
+pub(crate) mod number;
 pub mod outline;
 mod palette;
 mod section;

@@ -31,7 +31,7 @@ pub(super) fn digits(value: f64) -> usize {
 }
 
 /// `2026-11-21 22:40 UTC`, of seconds since 1970.
-pub(super) fn time(seconds: u64) -> String {
+pub(crate) fn time(seconds: u64) -> String {
     let (days, rest) = (seconds / 86_400, seconds % 86_400);
     let mut year = 1970;
     let mut day = days;

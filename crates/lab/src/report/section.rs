@@ -75,8 +75,9 @@ impl Section<'_> {
         };
         let parts = [
             fact("machine", "processor").map(str::to_owned),
-            fact("machine", "cores").map(|cores| format!("{cores} cores")),
-            fact("machine", "memory, MiB").map(|memory| format!("{memory} MiB of memory")),
+            fact("machine", "cores")
+                .map(|cores| format!("{cores} {}", if cores == "1" { "core" } else { "cores" })),
+            fact("machine", "memory, MiB").map(memory),
             fact("machine", "distribution").map(str::to_owned),
             fact("machine", "kernel").map(str::to_owned),
             fact("disk", "file system").map(str::to_owned),
@@ -94,6 +95,14 @@ impl Section<'_> {
     }
 }
 
+/// `7.8 GiB of memory`, of MiB.
+fn memory(mib: &str) -> String {
+    match mib.parse::<f64>() {
+        Ok(mib) => format!("{:.1} GiB of memory", mib / 1024.0),
+        Err(_) => format!("{mib} MiB of memory"),
+    }
+}
+
 /// What an invalid cell was, in one line: `mysql-9.7, ext4, binlogd, 32 threads, round 2`; rounds count from 1 here.
 pub(super) fn describe(cell: &Cell) -> String {
     let point = &cell.key.point;
@@ -101,4 +110,35 @@ pub(super) fn describe(cell: &Cell) -> String {
     parts.extend((!point.condition.is_empty()).then_some(point.condition.as_str()));
     parts.push(&point.configuration);
     format!("{}, {} threads, round {}", parts.join(", "), point.threads, cell.key.round + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::report::example;
+
+    #[test]
+    fn the_machine_is_told_in_one_line_without_what_is_not_known() {
+        let mut run = example::virtual_replica();
+        run.facts
+            .iter_mut()
+            .filter(|fact| fact.name == "file system")
+            .for_each(|fact| fact.value = "unknown".to_owned());
+        assert_eq!(
+            example::section(&run).machine(),
+            "Test Processor <3> & sons · 2 cores · 7.8 GiB of memory · 1250 µs to write and sync 4 KiB (median)"
+        );
+    }
+
+    #[test]
+    fn a_run_that_was_interrupted_says_so() {
+        let mut run = example::virtual_replica();
+        assert_eq!(example::section(&run).extent()[3..], ["took 12 min 34 s", "120 cells, all valid"]);
+        run.finished = None;
+        run.cells[5].measured.refuse("errors");
+        let extent = example::section(&run).extent();
+        assert_eq!(
+            extent[3..],
+            ["not finished: what is missing was not measured", "120 cells, 1 of them not valid"]
+        );
+    }
 }

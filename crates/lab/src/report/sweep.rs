@@ -1,7 +1,7 @@
 //! What a sweep over numbers of threads shows: the figures as they are, and their ratios beside the published ones.
 
 use super::outline::{Chart, Dot, Entry, Line, Part, Scale, Table};
-use crate::model::Run;
+use crate::model::{Cell, Run};
 use crate::reference::Curve;
 use crate::statistics::{Figures, Missing, Panel, Spread};
 
@@ -64,7 +64,7 @@ pub fn of_panel(figures: &Figures, panel: &Panel, named: bool, sweep: &Sweep) ->
     parts.push(Part::Chart(Chart {
         title: format!("{}, ratio to {baseline}{suffix}", sweep.title),
         x_label: "threads".to_owned(),
-        y_label: format!("{}, ratio to {baseline}", sweep.unit),
+        y_label: format!("ratio to {baseline}"),
         x_scale: Scale::Logarithmic,
         lines,
     }));
@@ -87,6 +87,26 @@ pub fn entry(figure: Result<Spread, Missing>, digits: usize) -> Entry {
 /// A figure as a point of a chart.
 pub fn dot(x: f64, figure: &Spread) -> Dot {
     Dot { x, y: figure.median, spread: (figure.rounds > 1).then_some(figure.range) }
+}
+
+/// The table, a row for each number of threads, turned over where that makes it narrower: then there is a row for each
+/// configuration, the published ones below those that they are compared with.
+fn narrow(table: Table) -> Table {
+    if table.columns.len() <= table.rows.len() + 1 {
+        return table;
+    }
+    let threads = table.rows.iter().map(|row| match row.first() {
+        Some(Entry::Number(1.0, _)) => "1 thread".to_owned(),
+        Some(Entry::Number(threads, _)) => format!("{threads} threads"),
+        _ => String::new(),
+    });
+    let columns = ["configuration".to_owned()].into_iter().chain(threads).collect();
+    let row = |(column, name): (usize, &String)| {
+        let entries = table.rows.iter().filter_map(|row| row.get(column).cloned());
+        [Entry::Text(name.clone())].into_iter().chain(entries).collect()
+    };
+    let rows = table.columns.iter().enumerate().skip(1).map(row).collect();
+    Table { title: table.title, columns, rows, notes: table.notes }
 }
 
 /// The published ratios of everything but the baseline.
@@ -114,6 +134,22 @@ impl Grid<'_> {
         self.figures.ratio(&self.panel.point(configuration, threads), baseline, self.sweep.value)
     }
 
+    /// The configurations that have the value, and those that have none of it although they were measured, such as a
+    /// receiver's memory where none is attached. Where none has it all are kept, so that the reason is shown.
+    fn configurations(&self) -> (Vec<&str>, Vec<&str>) {
+        let threads = self.figures.threads(self.panel);
+        let is_without = |configuration: &&str| {
+            let points = threads.iter().map(|threads| self.panel.point(configuration, *threads));
+            let cells: Vec<&Cell> =
+                points.flat_map(|point| self.figures.cells(&point).collect::<Vec<_>>()).collect();
+            cells.iter().any(|cell| cell.measured.invalid.is_none())
+                && cells.iter().all(|cell| !cell.measured.values.contains_key(self.sweep.value))
+        };
+        let all = self.figures.configurations(self.panel);
+        let (without, with): (Vec<&str>, Vec<&str>) = all.iter().copied().partition(is_without);
+        if with.is_empty() { (all, with) } else { (with, without) }
+    }
+
     /// A line for each configuration, of the points that have a figure.
     fn lines(&self, figure: impl Fn(&str, u32) -> Result<Spread, Missing>) -> Vec<Line> {
         let threads = self.figures.threads(self.panel);
@@ -125,11 +161,11 @@ impl Grid<'_> {
                 .filter_map(|threads| Some(dot(f64::from(*threads), &figure(configuration, *threads).ok()?)))
                 .collect(),
         };
-        self.figures.configurations(self.panel).into_iter().map(line).collect()
+        self.configurations().0.into_iter().map(line).collect()
     }
 
     fn medians(&self, title: String) -> Table {
-        let configurations = self.figures.configurations(self.panel);
+        let (configurations, without) = self.configurations();
         let mut columns = vec!["threads".to_owned()];
         columns.extend(configurations.iter().map(|name| (*name).to_owned()));
         let row = |threads: u32| {
@@ -139,13 +175,17 @@ impl Grid<'_> {
             );
             row
         };
-        let notes = vec![format!("In {}.", self.sweep.unit)];
-        Table { title, columns, rows: self.figures.threads(self.panel).into_iter().map(row).collect(), notes }
+        let mut notes = vec![format!("In {}.", self.sweep.unit)];
+        if !without.is_empty() {
+            notes.push(format!("Has no such value: {}.", without.join("; ")));
+        }
+        let rows = self.figures.threads(self.panel).into_iter().map(row).collect();
+        narrow(Table { title, columns, rows, notes })
     }
 
     fn ratios(&self, title: String, baseline: &str, published: &[Curve]) -> Table {
         let configurations: Vec<&str> =
-            self.figures.configurations(self.panel).into_iter().filter(|name| *name != baseline).collect();
+            self.configurations().0.into_iter().filter(|name| *name != baseline).collect();
         let curve = |name: &str| published.iter().find(|curve| curve.configuration == name);
         let mut columns = vec!["threads".to_owned()];
         for name in &configurations {
@@ -173,6 +213,105 @@ impl Grid<'_> {
         if !published.is_empty() && !without.is_empty() {
             notes.push(format!("Not in the published study: {}.", without.join("; ")));
         }
-        Table { title, columns, rows: self.figures.threads(self.panel).into_iter().map(row).collect(), notes }
+        let rows = self.figures.threads(self.panel).into_iter().map(row).collect();
+        narrow(Table { title, columns, rows, notes })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Measured;
+    use crate::reference::virtual_replica::{mode, qps};
+    use crate::report::example;
+
+    fn table(parts: &[Part], index: usize) -> &Table {
+        let mut tables = parts.iter().filter_map(|part| match part {
+            Part::Table(table) => Some(table),
+            _ => None,
+        });
+        tables.nth(index).expect("a table")
+    }
+
+    fn sweep<'a>(value: &'a str, published: &'a [Curve]) -> Sweep<'a> {
+        let baseline = Some("source alone");
+        Sweep { title: "Queries a second", value, unit: "queries/s", digits: 0, baseline, published }
+    }
+
+    #[test]
+    fn published_ratios_stand_beside_the_measured_ones() {
+        let run = example::virtual_replica();
+        let published =
+            [qps(mode::SOURCE_ALONE, "source alone"), qps(mode::FSYNC_MODE_1, "binlogd, fsync_mode 1")];
+        let parts = parts(&run, &sweep("qps", &published));
+        let ratios = table(&parts, 1);
+        assert_eq!(
+            ratios.columns[..4],
+            ["threads", "binlogd, fsync_mode 0", "binlogd, fsync_mode 1", "binlogd, fsync_mode 1, published"]
+        );
+        assert_eq!(ratios.rows[4][3], Entry::Number(108_939.0 / 119_451.0, RATIO_DIGITS));
+        assert!(ratios.rows.iter().all(|row| row.len() == ratios.columns.len()));
+        assert!(
+            ratios.notes[1].starts_with("Not in the published study: binlogd, fsync_mode 0;"),
+            "{:?}",
+            ratios.notes
+        );
+        let Part::Chart(chart) = &parts[2] else { panic!("{parts:?}") };
+        let lines: Vec<(bool, usize)> =
+            chart.lines.iter().map(|line| (line.published, line.points.len())).collect();
+        assert_eq!(lines, [(false, 8), (false, 8), (false, 8), (false, 8), (false, 8), (true, 20)]);
+    }
+
+    #[test]
+    fn a_configuration_without_the_value_is_named_and_one_that_is_invalid_says_why() {
+        let mut run = example::virtual_replica();
+        for cell in &mut run.cells {
+            match cell.key.point.configuration.as_str() {
+                "source alone" => {}
+                "binlogd, fsync_mode 0" => cell.measured = Measured::invalid("fell back"),
+                _ => cell.measured.put("receiver_mib", 9.0),
+            }
+        }
+        let parts = parts(&run, &Sweep { baseline: None, ..sweep("receiver_mib", &[]) });
+        let medians = table(&parts, 0);
+        assert_eq!(medians.columns[1], "binlogd, fsync_mode 0");
+        assert_eq!(medians.rows[0][1], Entry::Missing("invalid: fell back".to_owned()));
+        assert_eq!(medians.notes[1], "Has no such value: source alone.");
+        let all =
+            table(&self::parts(&run, &Sweep { baseline: None, ..sweep("nothing", &[]) }), 0).columns.len();
+        assert_eq!(all, 2, "all but those that are invalid have no such value");
+    }
+
+    #[test]
+    fn a_table_of_few_threads_has_a_row_for_each_configuration() {
+        let mut run = example::virtual_replica();
+        run.cells.retain(|cell| [2, 32].contains(&cell.key.point.threads));
+        let published =
+            [qps(mode::SOURCE_ALONE, "source alone"), qps(mode::FSYNC_MODE_1, "binlogd, fsync_mode 1")];
+        let parts = parts(&run, &sweep("qps", &published));
+        let ratios = table(&parts, 1);
+        assert_eq!(ratios.columns, ["configuration", "2 threads", "32 threads"]);
+        let names: Vec<&Entry> = ratios.rows[..3].iter().map(|row| &row[0]).collect();
+        let expected = ["binlogd, fsync_mode 0", "binlogd, fsync_mode 1", "binlogd, fsync_mode 1, published"]
+            .map(|name| Entry::Text(name.to_owned()));
+        assert_eq!(names, expected.iter().collect::<Vec<_>>());
+        assert_eq!(ratios.rows[2][2], Entry::Number(108_939.0 / 119_451.0, RATIO_DIGITS));
+        let figures = Figures::of(&run);
+        let point = figures.panels()[0].point("binlogd, fsync_mode 1", 32);
+        assert_eq!(ratios.rows[1][2], entry(figures.ratio(&point, "source alone", "qps"), RATIO_DIGITS));
+    }
+
+    #[test]
+    fn panels_are_told_apart_by_their_titles() {
+        let mut run = example::virtual_replica();
+        let others = run.cells.clone().into_iter().map(|mut cell| {
+            cell.key.point.condition = "XFS".to_owned();
+            cell
+        });
+        run.cells.extend(others.collect::<Vec<_>>());
+        let parts = parts(&run, &sweep("qps", &[]));
+        assert_eq!(parts.len(), 8);
+        assert_eq!(table(&parts, 0).title, "Queries a second, figures (mysql-9.7)");
+        assert_eq!(table(&parts, 3).title, "Queries a second, ratios to source alone (mysql-9.7, XFS)");
     }
 }

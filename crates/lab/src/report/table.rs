@@ -22,9 +22,16 @@ pub(super) fn folded(table: &Table, marks: &Marks) -> String {
     }
     html += "</tr></thead>\n<tbody>\n";
     for row in &table.rows {
+        // A published row stands below the row that it is compared with, and need not say its name again.
+        let published_row = matches!(row.first(), Some(Entry::Text(name)) if is_published(name));
         html += "<tr>";
-        for (entry, column) in row.iter().zip(&table.columns) {
-            html += &of_entry(entry, is_published(column), &mut reasons);
+        for (index, (entry, column)) in row.iter().zip(&table.columns).enumerate() {
+            html += &match entry {
+                Entry::Text(name) if published_row && index == 0 => {
+                    format!("<td class=\"published\" aria-label=\"{}\">published</td>", escaped(name))
+                }
+                entry => of_entry(entry, published_row || is_published(column), &mut reasons),
+            };
         }
         html += "</tr>\n";
     }
@@ -57,9 +64,9 @@ fn of_head(column: &str, is_number: bool) -> String {
     format!("<th scope=\"col\"{class}>{full}</th>")
 }
 
-/// Whether the column has published figures, by its name.
-fn is_published(column: &str) -> bool {
-    column.ends_with(", published")
+/// Whether a column or row has published figures, by its name.
+fn is_published(name: &str) -> bool {
+    name.ends_with(", published")
 }
 
 /// A cell of a table. Why one is missing is said below the table, each reason once.

@@ -8,7 +8,7 @@ use crate::study::Lab;
 use anyhow::{Context, bail, ensure};
 use binlogd::wire::{ConnectOptions, ResultSet};
 use binlogd_bench::semisync::server::{Server, Session};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// One of the lab's own servers, or one of the user's. Dropping it stops the former and restores the latter.
 #[derive(Debug)]
@@ -41,7 +41,24 @@ impl Target {
             Some(target) => Some(target.own.as_ref().context("a user's server cannot be copied")?),
             None => None,
         };
-        let server = Server::start(&lab.scripts, name, dir, data_from, options)?;
+        Target::of_server(lab, name, Server::start(&lab.scripts, name, dir, data_from, options)?)
+    }
+
+    /// The same on a copy of the data folder `data`, which no server may be using.
+    ///
+    /// # Errors
+    /// As [`Target::start`].
+    pub fn start_on(
+        lab: &Lab,
+        name: &str,
+        dir: PathBuf,
+        data: &Path,
+        options: &[String],
+    ) -> anyhow::Result<Target> {
+        Target::of_server(lab, name, Server::start_on(&lab.scripts, name, dir, data, options)?)
+    }
+
+    fn of_server(lab: &Lab, name: &str, server: Server) -> anyhow::Result<Target> {
         lab.interrupt.check()?;
         let account = server.account();
         let session = Session::connect(&account)?;

@@ -1,6 +1,9 @@
 //! The studies: what each plans, how it measures a cell, and what its report shows.
 
 pub mod binlog_compression;
+pub mod semi_sync_cost;
+pub mod stall;
+pub mod sync_binlog;
 pub mod virtual_replica;
 
 use crate::model::{CellKey, Fact, Measured, Order, Point, Profile, Run, Settings};
@@ -43,14 +46,14 @@ pub trait Study: Sync {
 
     /// What `binlogd-lab compare` compares.
     fn headline(&self) -> Headline {
-        Headline { values: &["tps"], baseline: None }
+        Headline { values: &[], baseline: None }
     }
 }
 
 /// What two runs of a study are compared by: ratios of these values, made within each block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Headline {
-    /// Names of values of the cells.
+    /// Names of values of the cells; none for all that they have.
     pub values: &'static [&'static str],
     /// The configuration that ratios are made to; without one, that which was measured first in the panel.
     pub baseline: Option<&'static str>,
@@ -125,7 +128,12 @@ pub struct Lab {
 
 /// All studies.
 pub fn all() -> &'static [&'static dyn Study] {
-    &[&virtual_replica::VirtualReplica, &binlog_compression::BinlogCompression]
+    &[
+        &virtual_replica::VirtualReplica,
+        &semi_sync_cost::SemiSyncCost,
+        &sync_binlog::SyncBinlog,
+        &binlog_compression::BinlogCompression,
+    ]
 }
 
 /// The study of that name.

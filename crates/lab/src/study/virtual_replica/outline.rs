@@ -202,9 +202,10 @@ mod tests {
             })
         };
         let ratios = table("Queries a second, ratios to source alone").unwrap();
-        let at = |column: &str| {
-            let index = ratios.columns.iter().position(|name| name == column).unwrap();
-            ratios.rows[0][index].clone()
+        // One number of threads, so a row is a configuration.
+        let at = |configuration: &str| {
+            let name = Entry::Text(configuration.to_owned());
+            ratios.rows.iter().find(|row| row[0] == name).unwrap()[1].clone()
         };
         assert_eq!(at(FSYNC_MODE_1), Entry::Median { median: 0.5, range: (0.5, 0.5), digits: 3 });
         assert_eq!(at("binlogd, fsync_mode 1, published"), Entry::Number(11764.0 / 13330.0, 3));

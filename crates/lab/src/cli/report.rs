@@ -1,0 +1,155 @@
+//! `binlogd-lab report`, `compare`, `export`, `check` and `restore`.
+
+use super::run::JournalArgs;
+use crate::model::Run;
+use crate::report;
+use crate::store::Store;
+use crate::study::Study;
+use crate::{check, server};
+use anyhow::{Context, bail};
+use std::path::{Path, PathBuf};
+
+/// Arguments of `binlogd-lab report`.
+#[derive(Debug, clap::Args)]
+pub(super) struct ReportArgs {
+    /// Runs by number; default: the newest finished run of each study
+    #[arg(value_name = "RUN")]
+    runs: Vec<i64>,
+    /// Folder to write into, made when it is missing
+    #[arg(long, value_name = "DIR", default_value = "binlogd-lab-report")]
+    out: PathBuf,
+}
+
+/// Arguments of `binlogd-lab compare`.
+#[derive(Debug, clap::Args)]
+pub(super) struct CompareArgs {
+    /// The run to compare with
+    #[arg(value_name = "RUN")]
+    first: i64,
+    /// The run that is compared
+    #[arg(value_name = "RUN")]
+    second: i64,
+}
+
+/// Arguments of `binlogd-lab export`.
+#[derive(Debug, clap::Args)]
+pub(super) struct ExportArgs {
+    /// The run
+    run: i64,
+    /// As CSV, one line a cell; the only form there is
+    #[arg(long, required = true)]
+    csv: bool,
+    /// The numbers of each second instead, one line a number
+    #[arg(long)]
+    series: bool,
+    /// File to write; default: standard output
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
+/// Arguments of `binlogd-lab check`.
+#[derive(Debug, clap::Args)]
+pub(super) struct CheckArgs {
+    /// Runs by number; default: the newest finished run of each study
+    #[arg(value_name = "RUN")]
+    runs: Vec<i64>,
+    /// Folder of the report
+    #[arg(long, value_name = "DIR", default_value = "binlogd-lab-report")]
+    report: PathBuf,
+}
+
+/// Writes the report, and prints where its page is.
+pub(super) fn write(studies: &[&dyn Study], args: &ReportArgs, db: &Path) -> anyhow::Result<()> {
+    let runs = runs(studies, &args.runs, &Store::open(db)?)?;
+    let files = report::write(&runs, &args.out)?;
+    for file in files {
+        println!("{}", file.display());
+    }
+    Ok(())
+}
+
+/// Prints how two runs differ.
+pub(super) fn compare(args: &CompareArgs, db: &Path) -> anyhow::Result<()> {
+    let store = Store::open(db)?;
+    print!("{}", report::compare(&store.run(args.first)?, &store.run(args.second)?)?);
+    Ok(())
+}
+
+/// Prints or writes the cells of a run.
+pub(super) fn export(args: &ExportArgs, db: &Path) -> anyhow::Result<()> {
+    let run = Store::open(db)?.run(args.run)?;
+    let text = match args.series {
+        false => report::csv::of(&run),
+        true => report::csv::series(&run).with_context(|| format!("run {} has no series", run.id))?,
+    };
+    match &args.out {
+        Some(path) => std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display())),
+        None => {
+            print!("{text}");
+            Ok(())
+        }
+    }
+}
+
+/// Prints what is wrong with a report; that is an error then.
+pub(super) fn check(studies: &[&dyn Study], args: &CheckArgs, db: &Path) -> anyhow::Result<()> {
+    let runs = runs(studies, &args.runs, &Store::open(db)?)?;
+    let mut problems = 0;
+    for run in &runs {
+        let study = studies.iter().find(|study| study.name() == run.study);
+        let study = study.with_context(|| format!("run {} is of an unknown study, {}", run.id, run.study))?;
+        let findings = check::look(*study, run, &args.report)?;
+        println!(
+            "run {} of {}: {} valid cells, {} charts, {} tables, {} numbers as in the database, {} skipped, {} problems",
+            run.id,
+            run.study,
+            findings.cells,
+            findings.charts,
+            findings.tables,
+            findings.numbers,
+            run.skipped.len(),
+            findings.problems.len()
+        );
+        run.skipped.iter().for_each(|skipped| println!("  skipped: {skipped}"));
+        findings.problems.iter().for_each(|problem| println!("  {problem}"));
+        problems += findings.problems.len();
+    }
+    if problems > 0 {
+        bail!("the report in {} is not sound: {problems} problems", args.report.display());
+    }
+    Ok(())
+}
+
+/// Sets back what runs that were killed have left changed on the user's servers.
+pub(super) fn restore(args: &JournalArgs) -> anyhow::Result<()> {
+    let dir = args.dir()?;
+    let done = server::restore(&dir)?;
+    if done.is_empty() {
+        println!("nothing to restore: {} holds no journal of changes", dir.display());
+    }
+    done.iter().for_each(|line| println!("{line}"));
+    Ok(())
+}
+
+/// The runs of these numbers, or the newest finished run of each study.
+fn runs(studies: &[&dyn Study], ids: &[i64], store: &Store) -> anyhow::Result<Vec<Run>> {
+    if !ids.is_empty() {
+        return ids.iter().map(|id| store.run(*id)).collect();
+    }
+    let summaries = store.summaries()?;
+    let newest = |study: &&dyn Study| {
+        summaries
+            .iter()
+            .rev()
+            .find(|run| run.study == study.name() && run.finished.is_some())
+            .map(|run| run.id)
+    };
+    let ids: Vec<i64> = studies.iter().filter_map(newest).collect();
+    if ids.is_empty() {
+        bail!(
+            "{} holds no finished run; a run that was interrupted can be named by its number",
+            store.path().display()
+        );
+    }
+    ids.iter().map(|id| store.run(*id)).collect()
+}

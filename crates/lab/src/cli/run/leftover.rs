@@ -1,0 +1,107 @@
+//! What a run that was killed has left in the folder to measure: its servers go on, and would be measured too.
+
+use crate::progress::say;
+use crate::study::Lab;
+use anyhow::{Context, bail};
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The right to measure in a folder, held until it is dropped or the process ends.
+#[derive(Debug)]
+pub(super) struct FolderLock {
+    _folder: File,
+}
+
+impl FolderLock {
+    /// Takes it, so that what is in the folder belongs to no run that goes on.
+    ///
+    /// # Errors
+    /// When another process has it.
+    pub(super) fn take(folder: &Path) -> anyhow::Result<FolderLock> {
+        let failed = || format!("cannot lock {}", folder.display());
+        let file = File::open(folder).with_context(failed)?;
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(FolderLock { _folder: file }),
+            Err(Errno::WOULDBLOCK) => bail!(
+                "another run measures in {} now: wait for it; two at a time would measure each other",
+                folder.display()
+            ),
+            Err(error) => Err(error).with_context(failed),
+        }
+    }
+}
+
+/// Kills the servers that live in the folder, and removes the temporary folders of `studies` that held them.
+///
+/// # Errors
+/// When the folder cannot be read, or a server cannot be stopped.
+pub(super) fn remove(lab: &Lab, studies: &[&str]) -> anyhow::Result<()> {
+    for folder in folders(&lab.dir)? {
+        let servers: Vec<PathBuf> = folders(&folder)?.into_iter().filter(|dir| is_server(dir)).collect();
+        for server in &servers {
+            let stopped = Command::new(&lab.scripts).arg("stop").arg(server).arg("--kill").output();
+            let stopped = stopped.with_context(|| format!("cannot run {}", lab.scripts.display()))?;
+            if !stopped.status.success() {
+                bail!(
+                    "the server of a run that was killed cannot be stopped, {}: {}",
+                    server.display(),
+                    String::from_utf8_lossy(&stopped.stderr).trim()
+                );
+            }
+        }
+        if !servers.is_empty() && is_temporary(&folder, studies) {
+            say(&format!("removing what a run that was killed has left: {}", folder.display()));
+            std::fs::remove_dir_all(&folder)
+                .with_context(|| format!("cannot remove {}", folder.display()))?;
+        }
+    }
+    Ok(())
+}
+
+fn folders(dir: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let entries = std::fs::read_dir(dir).with_context(|| format!("cannot read {}", dir.display()))?;
+    let folders = entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    Ok(folders.map(|entry| entry.path()).collect())
+}
+
+/// `scripts/servers` keeps this file in the folder of each server.
+fn is_server(dir: &Path) -> bool {
+    dir.join("server.env").is_file()
+}
+
+/// Named by a study, as [`tempfile`] does it: six random letters and digits at the end.
+fn is_temporary(folder: &Path, studies: &[&str]) -> bool {
+    let name = folder.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let is_random = |rest: &str| rest.len() == 6 && rest.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    studies
+        .iter()
+        .any(|study| name.strip_prefix(study).and_then(|rest| rest.strip_prefix('-')).is_some_and(is_random))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_temporary_folders_of_studies_are_removed() {
+        let is_temporary = |name: &str| is_temporary(&Path::new("/x").join(name), &["sync-binlog"]);
+        assert!(is_temporary("sync-binlog-a1B2c3"));
+        for kept in
+            ["sync-binlog", "sync-binlog-data", "sync-binlog-a1B2c3d", "data-a1B2c3", "sync-binlog-a1B2-3"]
+        {
+            assert!(!is_temporary(kept), "{kept}");
+        }
+    }
+
+    #[test]
+    fn one_run_at_a_time_measures_in_a_folder() {
+        let dir = tempfile::tempdir().unwrap();
+        let lock = FolderLock::take(dir.path()).unwrap();
+        assert!(FolderLock::take(dir.path()).unwrap_err().to_string().contains("another run measures in"));
+        drop(lock);
+        FolderLock::take(dir.path()).unwrap();
+    }
+}

@@ -1,0 +1,318 @@
+//! File systems of the lab's own, in image files on the disk that is measured.
+//!
+//! A write goes through the file system in the image and the one that the image lies on, so absolute costs are those of
+//! both; what is compared is one kind of image with another on the same disk.
+
+use crate::model::Fact;
+use crate::study::{Lab, Skip};
+use anyhow::Context;
+use rustix::fs::{FallocateFlags, fallocate};
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::str::FromStr;
+
+/// What the folders of volumes begin with.
+const PREFIX: &str = "volume-";
+/// The mount point in a volume's folder.
+const MOUNT: &str = "mounted";
+/// The file with the process that a volume belongs to.
+const OWNER: &str = "owner";
+
+/// Which file system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// ext4 in an image.
+    Ext4,
+    /// XFS in an image.
+    Xfs,
+    /// No image: that of the lab's folder, as it is.
+    Here,
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Kind::Ext4 => "ext4",
+            Kind::Xfs => "xfs",
+            Kind::Here => "here",
+        })
+    }
+}
+
+impl FromStr for Kind {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> anyhow::Result<Kind> {
+        let all = [Kind::Ext4, Kind::Xfs, Kind::Here];
+        let found = all.into_iter().find(|kind| kind.to_string() == text);
+        found.with_context(|| format!("no file system is called {text:?}; there are ext4, xfs and here"))
+    }
+}
+
+/// A folder on a file system of its own. It is unmounted and removed when dropped: declare it after the servers in it.
+#[derive(Debug)]
+pub struct Volume {
+    kind: Kind,
+    size: u64,
+    folder: tempfile::TempDir,
+    mounted: bool,
+    direct: bool,
+}
+
+impl Volume {
+    /// Makes and mounts one of `size` bytes in the lab's folder. The space is taken at once, so that a full disk is
+    /// noticed here.
+    ///
+    /// # Errors
+    /// [`Skip`] where that cannot be done: not as root, without the file system's tools, in a container that forbids it.
+    pub fn mount(lab: &Lab, kind: Kind, size: u64) -> anyhow::Result<Volume> {
+        let mut builder = tempfile::Builder::new();
+        let folder = builder.prefix(PREFIX).tempdir_in(&lab.dir)?;
+        std::fs::create_dir(folder.path().join(MOUNT))?;
+        let mut volume = Volume { kind, size, folder, mounted: false, direct: false };
+        if kind == Kind::Here {
+            return Ok(volume);
+        }
+        let skip = |why: String| {
+            Skip(format!(
+                "no {kind} in an image: {why} (--set file_systems=here measures on the lab's own disk)"
+            ))
+        };
+        if !rustix::process::geteuid().is_root() {
+            return Err(skip("only root may mount one".to_owned()).into());
+        }
+        std::fs::write(volume.folder.path().join(OWNER), owner(std::process::id()).unwrap_or_default())?;
+        volume.make(lab).and_then(|()| volume.attach()).map_err(skip)?;
+        Ok(volume)
+    }
+
+    /// Unmounts and removes what runs that were killed have left in the lab's folder, and stops the servers in it. Returns
+    /// how many there were.
+    ///
+    /// # Errors
+    /// When the folder cannot be read, or one of them cannot be unmounted.
+    pub fn remove_leftovers(lab: &Lab) -> anyhow::Result<usize> {
+        let dir = &lab.dir;
+        let mut removed = 0;
+        for entry in std::fs::read_dir(dir).with_context(|| format!("reading {}", dir.display()))? {
+            let path = entry?.path();
+            let is_volume =
+                path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(PREFIX));
+            // One that is being made has no owner yet, and nothing mounted either.
+            let Ok(noted) = std::fs::read_to_string(path.join(OWNER)) else { continue };
+            let process = noted.split_whitespace().next().and_then(|pid| pid.parse().ok());
+            if !is_volume || process.and_then(owner).is_some_and(|now| now == noted) {
+                continue;
+            }
+            let mount = path.join(MOUNT);
+            stop_servers(lab, &mount)?;
+            if is_mounted(&mount)? {
+                unmount(&mount)
+                    .map_err(anyhow::Error::msg)
+                    .with_context(|| format!("unmounting {}", mount.display()))?;
+            }
+            std::fs::remove_dir_all(&path)?;
+            removed += 1;
+        }
+        Ok(removed)
+    }
+
+    /// The mounted folder.
+    pub fn path(&self) -> PathBuf {
+        self.folder.path().join(MOUNT)
+    }
+
+    /// What it is, for the report.
+    pub fn facts(&self) -> Vec<Fact> {
+        let about = format!("file system {}", self.kind);
+        let fact = |name: &str, value: String| Fact { about: about.clone(), name: name.to_owned(), value };
+        let beneath = mounted_from(self.folder.path()).unwrap_or_else(|| "an unknown file system".to_owned());
+        if self.kind == Kind::Here {
+            return vec![fact("lies on", beneath)];
+        }
+        let direct = if self.direct { "past the page cache" } else { "through the page cache" };
+        let mounted = mounted_from(&self.path()).unwrap_or_default();
+        vec![
+            fact(
+                "lies on",
+                format!(
+                    "an image file on {beneath}, written {direct} by a loop device: its costs are those of both"
+                ),
+            ),
+            fact("mounted as", mounted),
+            fact("size, MiB", (self.size >> 20).to_string()),
+        ]
+    }
+
+    fn make(&self, lab: &Lab) -> Result<(), String> {
+        let image = std::fs::File::create(self.image()).map_err(|error| error.to_string())?;
+        fallocate(&image, FallocateFlags::empty(), 0, self.size)
+            .map_err(|error| format!("{} MiB for it: {error}", self.size >> 20))?;
+        let mut format;
+        match self.kind {
+            Kind::Xfs => {
+                need(lab, "mkfs.xfs", "xfsprogs")?;
+                format = Command::new("mkfs.xfs");
+                format.args(["-q", "-f"]);
+            }
+            _ => {
+                need(lab, "mkfs.ext4", "e2fsprogs")?;
+                format = Command::new("mkfs.ext4");
+                // What ext4 would otherwise do in the background falls into the first minutes of measuring.
+                format.args(["-q", "-F", "-m", "0", "-E", "lazy_itable_init=0,lazy_journal_init=0"]);
+            }
+        }
+        run(format.arg(self.image())).map(|_| ())
+    }
+
+    fn attach(&mut self) -> Result<(), String> {
+        let losetup = |direct: &[&str]| {
+            run(Command::new("losetup").args(["--find", "--show"]).args(direct).arg(self.image()))
+        };
+        let (device, direct) = match losetup(&["--direct-io=on"]) {
+            Ok(device) => (device, true),
+            Err(_) => (losetup(&[])?, false),
+        };
+        let mounted = run(Command::new("mount").arg(&device).arg(self.path()));
+        // A device in use is freed when it is unmounted, however that comes about.
+        let freed = run(Command::new("losetup").args(["--detach", &device]));
+        mounted.and(freed)?;
+        (self.mounted, self.direct) = (true, direct);
+        Ok(())
+    }
+
+    fn image(&self) -> PathBuf {
+        self.folder.path().join("image")
+    }
+}
+
+impl Drop for Volume {
+    fn drop(&mut self) {
+        if self.mounted && unmount(&self.path()).is_err() {
+            // A server that is being killed may hold a file for a moment longer.
+            let _ = run(Command::new("umount").arg("--lazy").arg(self.path()));
+        }
+    }
+}
+
+/// The process and when it began: its number alone may have been given to another.
+fn owner(pid: u32) -> Option<String> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name in brackets may hold blanks; field 22 is the start in ticks since boot.
+    let began = stat.rsplit(')').next()?.split_whitespace().nth(19)?.to_owned();
+    Some(format!("{pid} {began}"))
+}
+
+/// Kills the servers that live in the folders of `mount`.
+fn stop_servers(lab: &Lab, mount: &Path) -> anyhow::Result<()> {
+    for entry in std::fs::read_dir(mount).with_context(|| format!("reading {}", mount.display()))? {
+        let dir = entry?.path();
+        if dir.join("server.env").is_file() {
+            run(Command::new(&lab.scripts).arg("stop").arg(&dir).arg("--kill"))
+                .map_err(anyhow::Error::msg)?;
+        }
+    }
+    Ok(())
+}
+
+fn unmount(path: &Path) -> Result<(), String> {
+    run(Command::new("umount").arg(path)).map(|_| ())
+}
+
+fn is_mounted(path: &Path) -> anyhow::Result<bool> {
+    let path = path.canonicalize()?;
+    let mounts = std::fs::read_to_string("/proc/self/mounts")?;
+    Ok(mounts.lines().any(|line| line.split_whitespace().nth(1).is_some_and(|at| Path::new(at) == path)))
+}
+
+/// `ext4 (rw,relatime)`, of the mount that holds the path.
+fn mounted_from(path: &Path) -> Option<String> {
+    let found = run(Command::new("findmnt").args(["-n", "-o", "FSTYPE,OPTIONS", "-T"]).arg(path)).ok()?;
+    let (kind, options) = found.split_once(char::is_whitespace)?;
+    Some(format!("{kind} ({})", options.trim()))
+}
+
+/// Makes sure of a command, by installing its package where that is possible, as `scripts/servers` does.
+fn need(lab: &Lab, command: &str, package: &str) -> Result<(), String> {
+    const NEED: &str =
+        "say() { :; }; die() { printf '%s\\n' \"$*\" >&2; exit 1; }; source \"$1\"; need \"$2\" \"$3\"";
+    let host = lab.scripts.parent().unwrap_or(Path::new(".")).join("lib/host.sh");
+    run(Command::new("bash").args(["-c", NEED, "need"]).arg(host).args([command, package])).map(|_| ())
+}
+
+/// Runs a command to its end. The error is what it said.
+fn run(command: &mut Command) -> Result<String, String> {
+    // Where sbin is not in the path of ordinary users.
+    let path = format!("{}:/usr/sbin:/sbin", std::env::var("PATH").unwrap_or_default());
+    let output = command.env("PATH", path).output().map_err(|error| format!("{command:?}: {error}"))?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
+    if output.status.success() { Ok(text(&output.stdout)) } else { Err(text(&output.stderr)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use binlogd_bench::semisync::interrupt::Interrupt;
+    use std::io::Write;
+
+    const SIZE: u64 = 400 << 20;
+
+    fn lab(dir: &Path) -> Lab {
+        Lab {
+            binlogd: PathBuf::new(),
+            scripts: Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/servers"),
+            dir: dir.to_owned(),
+            journals: dir.to_owned(),
+            interrupt: Interrupt::default(),
+            allowed_servers: Vec::new(),
+            say: |_| (),
+        }
+    }
+
+    #[test]
+    fn both_kinds_are_mounted_and_leave_nothing_behind() {
+        let dir = tempfile::tempdir().unwrap();
+        for kind in [Kind::Ext4, Kind::Xfs] {
+            let volume = match Volume::mount(&lab(dir.path()), kind, SIZE) {
+                Ok(volume) => volume,
+                Err(error) => {
+                    assert!(error.downcast_ref::<Skip>().is_some(), "{error:#}");
+                    writeln!(std::io::stderr(), "\n*** NOT tested by this run: {error:#} ***\n").unwrap();
+                    continue;
+                }
+            };
+            std::fs::write(volume.path().join("file"), "text").unwrap();
+            assert!(mounted_from(&volume.path()).unwrap().starts_with(&format!("{kind} (")));
+            assert!(volume.facts().iter().any(|fact| fact.value.contains("loop device")));
+            // It belongs to this process, which is alive.
+            assert_eq!(Volume::remove_leftovers(&lab(dir.path())).unwrap(), 0);
+            assert!(is_mounted(&volume.path()).unwrap());
+            drop(volume);
+        }
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn what_a_killed_run_has_left_is_removed() {
+        let dir = tempfile::tempdir().unwrap();
+        let Ok(mut volume) = Volume::mount(&lab(dir.path()), Kind::Ext4, SIZE) else { return };
+        volume.folder.disable_cleanup(true);
+        let folder = volume.folder.path().to_owned();
+        // Not dropped: as if the process had been killed, and its number given to another.
+        std::mem::forget(volume);
+        std::fs::write(folder.join(OWNER), format!("{} 1", std::process::id())).unwrap();
+        assert!(is_mounted(&folder.join(MOUNT)).unwrap());
+        assert_eq!(Volume::remove_leftovers(&lab(dir.path())).unwrap(), 1);
+        assert!(!folder.exists());
+    }
+
+    #[test]
+    fn without_an_image_it_is_a_folder() {
+        let dir = tempfile::tempdir().unwrap();
+        let volume = Volume::mount(&lab(dir.path()), Kind::Here, 0).unwrap();
+        assert!(volume.path().is_dir() && !is_mounted(&volume.path()).unwrap());
+        assert_eq!("xfs".parse::<Kind>().unwrap(), Kind::Xfs);
+        assert!("zfs".parse::<Kind>().unwrap_err().to_string().contains("zfs"));
+    }
+}

@@ -1,0 +1,443 @@
+//! What the report shows.
+
+use super::configuration::Configuration;
+use super::{condition, parse_condition};
+use crate::file_system::Kind;
+use crate::model::{Cell, Run};
+use crate::reference::sync_binlog::{DATA_GB, FileSystem, ratio_to_no_binlog, tps};
+use crate::report::outline::{Chart, Dot, Entry, Line, Part, Scale, Table};
+use crate::report::sweep::{RATIO_DIGITS, entry};
+use crate::statistics::{Figures, Missing, Panel};
+
+/// Height of the mark of a rotation, relative to the highest sample.
+const MARK: f64 = 0.15;
+
+pub(super) fn outline(run: &Run) -> Vec<Part> {
+    let figures = Figures::of(run);
+    let mut parts = vec![Part::Text(introduction(run))];
+    for threads in all_threads(&figures) {
+        let view = View { figures: &figures, threads, panels: panels(&figures, threads) };
+        parts.push(Part::Heading(format!("{threads} threads")));
+        parts.push(Part::Table(view.medians()));
+        parts.push(Part::Table(view.ratios()));
+        parts.extend(view.attached().map(Part::Table));
+        parts.extend(view.file_systems().map(Part::Table));
+        parts.extend(view.charts().into_iter().map(Part::Chart));
+        parts.push(Part::Table(view.stalls()));
+    }
+    parts
+}
+
+fn introduction(run: &Run) -> String {
+    let setting = |name: &str| run.order.settings.0.get(name).cloned().unwrap_or_default();
+    format!(
+        "{} warehouses, {} s for each cell. innodb_flush_log_at_trx_commit stays 1, its \
+         default, which the published study does not mention. Throughput is the median of intervals of half a second, by the \
+         server's own counter of commits; for the stall it is looked at every {} ms. The buffer pool is a share of the tables as they were filled, in {DATA_GB}ths, as the \
+         published 60, 70 and 80 GB were of about {DATA_GB} GB. The file systems are images on this disk, so their absolute \
+         costs are those of both. binlogd, where it is attached, acknowledges what is durable (AFTER_SYNC, fsync_mode 1); its \
+         copy lies in the lab's folder beside the images. With sync_binlog N the log is synced once in N groups of commits: \
+         where a cell or a rotation is shorter than that, N means no more than 0 does.",
+        setting("warehouses"),
+        setting("seconds"),
+        setting("sample_ms"),
+    )
+}
+
+fn all_threads(figures: &Figures) -> Vec<u32> {
+    let mut threads: Vec<u32> = figures.points().iter().map(|point| point.threads).collect();
+    threads.sort_unstable();
+    threads.dedup();
+    threads
+}
+
+/// A panel with what its condition says.
+struct Place {
+    panel: Panel,
+    file_system: Kind,
+    pool: u32,
+}
+
+fn panels(figures: &Figures, threads: u32) -> Vec<Place> {
+    let places = figures.panels().into_iter().filter_map(|panel| {
+        let (file_system, pool) = parse_condition(&panel.condition)?;
+        figures.threads(&panel).contains(&threads).then_some(Place { panel, file_system, pool })
+    });
+    places.collect()
+}
+
+/// The run with one number of threads.
+struct View<'a> {
+    figures: &'a Figures<'a>,
+    threads: u32,
+    panels: Vec<Place>,
+}
+
+impl View<'_> {
+    fn configurations(&self) -> Vec<Configuration> {
+        let mut all = Vec::new();
+        for place in &self.panels {
+            let names = self.figures.configurations(&place.panel);
+            for configuration in names.iter().filter_map(|name| Configuration::named(name).ok()) {
+                if !all.contains(&configuration) {
+                    all.push(configuration);
+                }
+            }
+        }
+        // In the order of the settings, whichever took the first turn; no binary log last, as published.
+        all.sort_by_key(|configuration| match configuration {
+            Configuration::Sync { every, attached } => (*attached, false, *every),
+            Configuration::NoBinaryLog => (false, true, 0),
+        });
+        all
+    }
+
+    fn table(&self, title: &str, columns: Vec<String>, rows: Vec<Vec<Entry>>, notes: &[&str]) -> Table {
+        Table {
+            title: format!("{title}, {} threads", self.threads),
+            columns,
+            rows,
+            notes: notes.iter().map(|note| (*note).to_owned()).collect(),
+        }
+    }
+
+    /// As the first published table: pools down, settings across.
+    fn medians(&self) -> Table {
+        let configurations = self.configurations();
+        let mut columns = head(&["server", "file system", "buffer pool"]);
+        columns.extend(configurations.iter().map(Configuration::to_string));
+        let row = |place: &Place| {
+            let mut row = place.entries();
+            for configuration in &configurations {
+                let point = place.panel.point(&configuration.to_string(), self.threads);
+                row.push(entry(self.figures.median(&point, "tps"), 0));
+            }
+            row
+        };
+        let rows = self.panels.iter().map(row).collect();
+        self.table(
+            "Median transactions a second",
+            columns,
+            rows,
+            &["Of each round the median of its intervals."],
+        )
+    }
+
+    fn ratios(&self) -> Table {
+        let mut columns = head(&["server", "file system", "buffer pool"]);
+        let configurations: Vec<Configuration> = self
+            .configurations()
+            .into_iter()
+            .filter(|one| *one != Configuration::NoBinaryLog && !one.attached())
+            .collect();
+        for configuration in &configurations {
+            columns.extend([configuration.to_string(), format!("{configuration}, published")]);
+        }
+        let baseline = Configuration::NoBinaryLog.to_string();
+        let row = |place: &Place| {
+            let mut row = place.entries();
+            for configuration in &configurations {
+                let point = place.panel.point(&configuration.to_string(), self.threads);
+                row.push(entry(self.figures.ratio(&point, &baseline, "tps"), RATIO_DIGITS));
+                let published = place
+                    .published()
+                    .and_then(|kind| ratio_to_no_binlog(&configuration.published(), place.pool, kind));
+                row.push(number(published, RATIO_DIGITS));
+            }
+            row
+        };
+        let rows = self.panels.iter().map(row).collect();
+        self.table(
+            "Throughput, ratio to no binary log",
+            columns,
+            rows,
+            &["Made within each round. The published ratios are those of the study's second table."],
+        )
+    }
+
+    /// What binlogd adds; none where it was not attached.
+    fn attached(&self) -> Option<Table> {
+        let attached: Vec<Configuration> =
+            self.configurations().into_iter().filter(|one| one.attached()).collect();
+        let mut rows = Vec::new();
+        for place in &self.panels {
+            for configuration in &attached {
+                let Configuration::Sync { every, .. } = *configuration else { continue };
+                let alone = Configuration::Sync { every, attached: false }.to_string();
+                let point = place.panel.point(&configuration.to_string(), self.threads);
+                let ratio = |baseline: &str| entry(self.figures.ratio(&point, baseline, "tps"), RATIO_DIGITS);
+                let mut row = place.entries();
+                row.push(Entry::Number(f64::from(every), 0));
+                row.extend([
+                    entry(self.figures.median(&point, "tps"), 0),
+                    ratio(&alone),
+                    ratio("sync_binlog 1"),
+                    ratio(&Configuration::NoBinaryLog.to_string()),
+                ]);
+                rows.push(row);
+            }
+        }
+        let columns = head(&[
+            "server",
+            "file system",
+            "buffer pool",
+            "sync_binlog",
+            "transactions a second",
+            "to the same without binlogd",
+            "to sync_binlog 1 without binlogd",
+            "to no binary log",
+        ]);
+        let notes =
+            ["Not in the published study. The three last columns are ratios, made within each round."];
+        (!rows.is_empty()).then(|| self.table("With binlogd attached by semi-sync", columns, rows, &notes))
+    }
+
+    /// XFS against ext4; none where only one was measured.
+    fn file_systems(&self) -> Option<Table> {
+        let mut rows = Vec::new();
+        for place in self.panels.iter().filter(|place| place.file_system == Kind::Xfs) {
+            let other =
+                Panel { server: place.panel.server.clone(), condition: condition(Kind::Ext4, place.pool) };
+            if !self.panels.iter().any(|place| place.panel == other) {
+                continue;
+            }
+            for configuration in self.configurations() {
+                let name = configuration.to_string();
+                let (xfs, ext4) = (place.panel.point(&name, self.threads), other.point(&name, self.threads));
+                let setting = configuration.published();
+                let published = match configuration.attached() {
+                    true => None,
+                    false => tps(&setting, place.pool, FileSystem::Xfs)
+                        .and_then(|xfs| Some(xfs / tps(&setting, place.pool, FileSystem::Ext4)?)),
+                };
+                rows.push(vec![
+                    Entry::Text(place.panel.server.clone()),
+                    Entry::Text(format!("{}/{DATA_GB}", place.pool)),
+                    Entry::Text(name),
+                    entry(self.figures.median(&ext4, "tps"), 0),
+                    entry(self.figures.median(&xfs, "tps"), 0),
+                    entry(self.figures.ratio_between(&xfs, &ext4, "tps"), RATIO_DIGITS),
+                    number(published, RATIO_DIGITS),
+                ]);
+            }
+        }
+        let columns = head(&[
+            "server",
+            "buffer pool",
+            "configuration",
+            "ext4",
+            "XFS",
+            "XFS to ext4",
+            "XFS to ext4, published",
+        ]);
+        let notes =
+            ["The two file systems were measured one after the other, minutes or hours apart: a difference \
+                      smaller than the range says nothing."];
+        (!rows.is_empty()).then(|| self.table("ext4 and XFS, transactions a second", columns, rows, &notes))
+    }
+
+    /// Throughput over time, one chart for each file system, with the largest pool.
+    fn charts(&self) -> Vec<Chart> {
+        let mut charts = Vec::new();
+        for place in &self.panels {
+            let same = |other: &&Place| {
+                other.panel.server == place.panel.server && other.file_system == place.file_system
+            };
+            if self.panels.iter().filter(same).any(|other| other.pool > place.pool) {
+                continue;
+            }
+            let mut lines = Vec::new();
+            for every in [0, 1] {
+                let name = Configuration::Sync { every, attached: false }.to_string();
+                let point = place.panel.point(&name, self.threads);
+                let mut cells = self.figures.cells(&point);
+                if let Some(cell) = cells.find(|cell| cell.measured.invalid.is_none()) {
+                    lines.extend(over_time(&name, cell));
+                }
+            }
+            if !lines.is_empty() {
+                charts.push(Chart {
+                    title: format!("Throughput over time ({}), {} threads", place.panel, self.threads),
+                    x_label: "s".to_owned(),
+                    y_label: "transactions/s".to_owned(),
+                    x_scale: Scale::Linear,
+                    lines,
+                });
+            }
+        }
+        charts
+    }
+
+    fn stalls(&self) -> Table {
+        let mut rows = Vec::new();
+        for place in &self.panels {
+            for configuration in self.configurations() {
+                if configuration == Configuration::NoBinaryLog {
+                    continue;
+                }
+                let point = place.panel.point(&configuration.to_string(), self.threads);
+                let value =
+                    |name: &str, scale: f64, digits| scaled(self.figures.median(&point, name), scale, digits);
+                let mut row = place.entries();
+                row.extend([
+                    Entry::Text(configuration.to_string()),
+                    value("rotations", 1.0, 0),
+                    value("rotation_bytes", 1024.0, 0),
+                    value("rotation_period_s", 1.0, 2),
+                    value("stall_lowest", 1.0, 2),
+                    value("between_lowest", 1.0, 2),
+                    value("stall_seconds", 1e-3, 0),
+                    value("between_seconds", 1e-3, 0),
+                    value("stall_seconds_max", 1e-3, 0),
+                ]);
+                rows.push(row);
+            }
+        }
+        let columns = head(&[
+            "server",
+            "file system",
+            "buffer pool",
+            "configuration",
+            "rotations in a cell",
+            "file (KiB)",
+            "period (s)",
+            "lowest at a rotation",
+            "lowest between",
+            "slow at a rotation (ms)",
+            "slow between (ms)",
+            "slow at the worst rotation (ms)",
+        ]);
+        self.table("The stall at a rotation of the binary log", columns, rows, &[
+            "Lowest: the lowest sample within 1 s of a rotation, or half the way to the next where that is nearer, \
+             relative to the median of all samples of the cell; 0 is a standstill. Slow: time in that window below half the \
+             median. Each is the median over the rotations of a cell, and then over the rounds.",
+            "Between: the same half-way between two rotations, where nothing happens: what chance makes of so many samples. \
+             Only what is lower or longer than that is the rotation's doing.",
+            "In the published study a file of 1 GB was full every 40 s, and throughput fell to 0 for one or two seconds.",
+        ])
+    }
+}
+
+impl Place {
+    fn entries(&self) -> Vec<Entry> {
+        vec![
+            Entry::Text(self.panel.server.clone()),
+            Entry::Text(self.file_system.to_string()),
+            Entry::Text(format!("{}/{DATA_GB}", self.pool)),
+        ]
+    }
+
+    /// The published file system that it is compared with.
+    fn published(&self) -> Option<FileSystem> {
+        match self.file_system {
+            Kind::Ext4 => Some(FileSystem::Ext4),
+            Kind::Xfs => Some(FileSystem::Xfs),
+            Kind::Here => None,
+        }
+    }
+}
+
+/// The samples of a cell as a line, and its rotations as a line of marks on the axis.
+fn over_time(name: &str, cell: &Cell) -> Vec<Line> {
+    let series = |name: &str| cell.measured.series.get(name).map_or(&[][..], Vec::as_slice);
+    let dot = |x: f64, y: f64| Dot { x, y, spread: None };
+    let (tps, ended) = (series("tps"), series("sample_ended_s"));
+    let highest = tps.iter().copied().fold(0.0, f64::max);
+    let line = |name: String, points| Line { name, published: false, points };
+    let samples = ended.iter().zip(tps).map(|(ended, tps)| dot(*ended, *tps)).collect();
+    let marks: Vec<Dot> = series("rotation_s")
+        .iter()
+        .flat_map(|time| [dot(*time, 0.0), dot(*time, highest * MARK), dot(*time, 0.0)])
+        .collect();
+    let mut lines = vec![line(name.to_owned(), samples)];
+    if !marks.is_empty() {
+        lines.push(line(format!("rotations, {name}"), marks));
+    }
+    lines
+}
+
+fn head(columns: &[&str]) -> Vec<String> {
+    columns.iter().map(|column| (*column).to_owned()).collect()
+}
+
+fn number(value: Option<f64>, digits: usize) -> Entry {
+    value.map_or_else(|| Entry::Missing("not published".to_owned()), |value| Entry::Number(value, digits))
+}
+
+/// A figure in units of `unit`.
+fn scaled(figure: Result<crate::statistics::Spread, Missing>, unit: f64, digits: usize) -> Entry {
+    let scaled = figure.map(|mut spread| {
+        spread.median /= unit;
+        spread.range = (spread.range.0 / unit, spread.range.1 / unit);
+        spread
+    });
+    entry(scaled, digits)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{CellKey, Measured, Order, Profile};
+    use crate::study::Study;
+    use crate::study::sync_binlog::SyncBinlog;
+
+    /// A run of the plan in which every cell came to a throughput of its own.
+    fn run(profile: Profile) -> Run {
+        let settings = SyncBinlog.settings(profile);
+        let order = Order { profile, servers: Vec::new(), settings };
+        let keys: Vec<CellKey> =
+            SyncBinlog.plan(&order).unwrap().scenes.into_iter().flat_map(|scene| scene.cells).collect();
+        let cell = |(index, key): (usize, CellKey)| {
+            let mut measured = Measured::default();
+            measured.put("tps", 100.0 + index as f64);
+            measured.series.insert("tps".to_owned(), vec![1.0, 2.0]);
+            measured.series.insert("sample_ended_s".to_owned(), vec![0.1, 0.2]);
+            measured.series.insert("rotation_s".to_owned(), vec![0.15]);
+            Cell { key, started: 0, took: 1.0, measured }
+        };
+        Run {
+            id: 1,
+            study: "sync-binlog".to_owned(),
+            order,
+            command: String::new(),
+            started: 0,
+            finished: None,
+            facts: Vec::new(),
+            cells: keys.into_iter().enumerate().map(cell).collect(),
+            skipped: Vec::new(),
+        }
+    }
+
+    fn tables(parts: &[Part]) -> Vec<&Table> {
+        parts
+            .iter()
+            .filter_map(|part| if let Part::Table(table) = part { Some(table) } else { None })
+            .collect()
+    }
+
+    #[test]
+    fn the_full_outline_has_all_tables_and_the_published_ratios() {
+        let parts = outline(&run(Profile::Full));
+        let tables = tables(&parts);
+        assert_eq!(tables.iter().map(|table| table.rows.len()).collect::<Vec<_>>(), [6, 6, 24, 27, 48]);
+        assert!(tables.iter().all(|table| table.rows.iter().all(|row| row.len() == table.columns.len())));
+        // sync_binlog 1 on ext4 with 60 GB.
+        let published = ratio_to_no_binlog("1", 60, FileSystem::Ext4).unwrap();
+        assert_eq!(tables[1].columns[6], "sync_binlog 1, published");
+        assert_eq!(tables[1].rows[0][6], Entry::Number(published, RATIO_DIGITS));
+        let charts = parts.iter().filter(|part| matches!(part, Part::Chart(_))).count();
+        assert_eq!(charts, 2);
+    }
+
+    #[test]
+    fn a_run_without_xfs_and_binlogd_has_no_tables_of_them() {
+        let mut run = run(Profile::Smoke);
+        run.cells.retain(|cell| {
+            let point = &cell.key.point;
+            point.condition.starts_with("ext4") && !point.configuration.contains("binlogd")
+        });
+        assert_eq!(tables(&outline(&run)).len(), 3);
+        run.cells.clear();
+        assert_eq!(outline(&run).len(), 1);
+    }
+}

@@ -1,0 +1,325 @@
+//! The servers of a scene: one with a binary log and one without, on copies of the same data and one file system.
+
+use super::configuration::Configuration;
+use super::{Rotation, parse_condition};
+use crate::file_system::Volume;
+use crate::load::dataset::{self, Dataset};
+use crate::load::go_tpc;
+use crate::load::sampler::{self, Sample, Sampler};
+use crate::load::tpcc::Tpcc;
+use crate::model::{Fact, Measured, Order, Point, Settings};
+use crate::receiver::{Binlogd, binlogd};
+use crate::reference::sync_binlog::DATA_GB;
+use crate::server::Target;
+use crate::server::semi_sync::{SemiSync, WaitPoint, not_acknowledged};
+use crate::study::stall::{Rotations, Stall};
+use crate::study::{Lab, Scene, Stage};
+use anyhow::{Context, bail};
+use binlogd_bench::statistics::median;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// Longest wait until the source counts binlogd.
+const ATTACH_MAX: Duration = Duration::from_secs(30);
+/// Longest wait until a pool has its new size.
+const RESIZE_MAX: Duration = Duration::from_secs(600);
+/// Bytes of a page of InnoDB, by default.
+const PAGE: f64 = 16384.0;
+/// Rotations of the binary log in a cell, about, where `rotation_kb` is `auto`.
+const ROTATIONS: u64 = 5;
+/// Of the load by which the size of a log file is found.
+const CALIBRATION_SECONDS: u64 = 3;
+/// Throughput is the median of intervals of this length in seconds. Shorter ones hold few transactions on a slow disk.
+const INTERVAL: f64 = 0.5;
+/// What a volume has beside data and redo logs: growth, binary logs, the file system's own.
+const ROOM: u64 = 1 << 30;
+
+/// What a scene works with. Dropped in this order.
+#[derive(Debug)]
+pub(super) struct Servers {
+    logging: Pooled,
+    silent: Pooled,
+    tpcc: Tpcc,
+    tables_bytes: u64,
+    lab: Lab,
+    settings: Settings,
+    dir: tempfile::TempDir,
+    volume: Volume,
+}
+
+/// A server with a buffer pool of some share of the data.
+#[derive(Debug)]
+struct Pooled {
+    target: Target,
+    /// In 90ths of the data; 0 before the first cell.
+    share: u32,
+}
+
+/// What is known of the source's side before a load.
+struct Before {
+    at: f64,
+    log_bytes: u64,
+    semi_sync: SemiSync,
+}
+
+impl Servers {
+    /// Mounts the file system, and starts both servers on it.
+    pub(super) fn set_up(order: &Order, scene: &Scene, lab: &Lab) -> anyhow::Result<Servers> {
+        let settings = order.settings.clone();
+        let first = &scene.cells.first().context("a scene without cells")?.point;
+        let (kind, _) = parse_condition(&first.condition).context("a condition without file system")?;
+        let name = scene.name.split_once(" on ").map_or(scene.name.as_str(), |(server, _)| server);
+        let (warehouses, redo_mib): (u32, u64) = (settings.get("warehouses")?, settings.get("redo_mb")?);
+        let left = Volume::remove_leftovers(lab)?;
+        if left > 0 {
+            (lab.say)(&format!("removed {left} file systems of runs that were killed"));
+        }
+        let dataset = Dataset::of(lab, name, warehouses)?;
+        let volume = Volume::mount(lab, kind, 2 * (2 * dataset.bytes + (redo_mib << 20)) + ROOM)?;
+        let dir = tempfile::Builder::new().prefix("sync-binlog-").tempdir_in(&lab.dir)?;
+        let tpcc = Tpcc::new(lab, warehouses, dir.path())?;
+        // The whole data at first: a pool of MariaDB cannot become larger than it was.
+        let mut options = dataset::options(dataset.tables_bytes.next_multiple_of(1 << 20), redo_mib);
+        let start = |folder: &str, options: &[String]| {
+            (lab.say)(&format!("starting {name} {folder}, on {kind}"));
+            let target = Target::start_on(lab, name, volume.path().join(folder), &dataset.data, options)?;
+            anyhow::Ok(Pooled { target, share: 0 })
+        };
+        let mut logging = start("with a binary log", &options)?;
+        let reset = logging.target.dialect().reset_logs();
+        logging.target.query(reset)?;
+        let log_bytes = match Rotation::of(&settings)? {
+            Rotation::Kibibytes(size) => size << 10,
+            Rotation::Auto => {
+                (lab.say)("finding the size of a binary log file that a cell fills several times");
+                bytes_a_rotation(&mut logging.target, &tpcc, &settings, lab)?
+            }
+        };
+        logging.target.set("max_binlog_size", &log_bytes.to_string())?;
+        if logging.target.semi_sync_prefix()?.is_some() {
+            logging.target.prepare_semi_sync(WaitPoint::AfterSync)?;
+        }
+        options.push("--skip-log-bin".to_owned());
+        let silent = start("without a binary log", &options)?;
+        let (tables_bytes, lab) = (dataset.tables_bytes, lab.clone());
+        Ok(Servers { logging, silent, tpcc, tables_bytes, lab, settings, dir, volume })
+    }
+
+    /// Gives the server of the configuration its pool, and warms it up when it is a new one.
+    fn resize(&mut self, configuration: Configuration, share: u32, threads: u32) -> anyhow::Result<()> {
+        let pooled = match configuration {
+            Configuration::NoBinaryLog => &mut self.silent,
+            Configuration::Sync { .. } => &mut self.logging,
+        };
+        self.tpcc.make_room(&mut pooled.target, threads)?;
+        if pooled.share == share {
+            return Ok(());
+        }
+        let bytes = (self.tables_bytes * u64::from(share) / u64::from(DATA_GB)).next_multiple_of(1 << 20);
+        pooled.target.set("innodb_buffer_pool_size", &bytes.to_string())?;
+        let resized = self.lab.interrupt.wait(RESIZE_MAX, || {
+            // A few of a hundred hold descriptors of the others.
+            let now = status(&mut pooled.target, "Innodb_buffer_pool_pages_total")? * PAGE / bytes as f64;
+            Ok((0.85..1.02).contains(&now).then_some(()))
+        })?;
+        if resized.is_none() {
+            bail!("{} did not change its buffer pool to {bytes} bytes", pooled.target.name());
+        }
+        pooled.share = share;
+        dataset::read_through(&mut pooled.target, &self.lab.interrupt)?;
+        let seconds = self.settings.get("warm_up_seconds")?;
+        self.tpcc.load(&mut pooled.target, threads, seconds, &self.lab.interrupt)?;
+        Ok(())
+    }
+
+    /// Prepares the binary log for a cell, and attaches binlogd if the configuration has it.
+    fn begin(&mut self, every: u32, attached: bool) -> anyhow::Result<Result<Option<Binlogd>, String>> {
+        let (target, interrupt) = (&mut self.logging.target, &self.lab.interrupt);
+        target.drop_dumps(interrupt)?;
+        target.set("sync_binlog", &every.to_string())?;
+        target.begin_log()?;
+        target.set_semi_sync(attached)?;
+        if !attached {
+            return Ok(Ok(None));
+        }
+        let options = binlogd::Options { fsync_mode: 1, semi_sync: true };
+        let binlogd = match Binlogd::attach(&self.lab, target, options, self.dir.path()) {
+            Ok(binlogd) => binlogd,
+            Err(error) => {
+                interrupt.check()?;
+                return Ok(Err(format!("binlogd does not start: {error:#}")));
+            }
+        };
+        let counted =
+            interrupt.wait(ATTACH_MAX, || Ok(target.not_in_force(true)?.is_none().then_some(())))?;
+        if counted.is_none() {
+            let wrong = target.not_in_force(true)?.unwrap_or_default();
+            return Ok(Err(format!("before the load: {wrong}")));
+        }
+        target.commit_probes()?;
+        Ok(Ok(Some(binlogd)))
+    }
+
+    /// Loads the server, and puts what came of it.
+    fn load(
+        &mut self,
+        configuration: Configuration,
+        threads: u32,
+        binlogd: Option<Binlogd>,
+        measured: &mut Measured,
+    ) -> anyhow::Result<()> {
+        let interrupt = self.lab.interrupt.clone();
+        let target = match configuration {
+            Configuration::NoBinaryLog => &mut self.silent.target,
+            Configuration::Sync { .. } => &mut self.logging.target,
+        };
+        let logs = configuration != Configuration::NoBinaryLog;
+        let before = Before {
+            at: SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs_f64(),
+            log_bytes: if logs { target.log_bytes()? } else { 0 },
+            semi_sync: target.semi_sync()?,
+        };
+        let sampler = Sampler::start(target, Duration::from_millis(self.settings.get("sample_ms")?))?;
+        let outcome = self.tpcc.load(target, threads, self.settings.get("seconds")?, &interrupt);
+        interrupt.check()?;
+        let samples = sampler.finish()?;
+        match outcome {
+            Ok(outcome) => outcome.put_into(measured),
+            Err(error) => measured.refuse(format!("{error:#}")),
+        }
+        put_samples(&samples, before.at, measured);
+        if let Configuration::Sync { every, attached } = configuration {
+            put_log(target, &before, &samples, measured)?;
+            if target.variable("sync_binlog")?.as_deref() != Some(&every.to_string()) {
+                measured.refuse(format!("sync_binlog was not {every}"));
+            }
+            // A server without semi-sync has all counters at 0.
+            measured.invalid = reasons([
+                measured.invalid.take(),
+                target.not_in_force(attached)?.map(|wrong| format!("after the load: {wrong}")),
+                not_acknowledged(attached, &before.semi_sync, &target.semi_sync()?),
+            ]);
+        }
+        let log_bin = target.variable("log_bin")?.unwrap_or_default();
+        if log_bin != if logs { "ON" } else { "OFF" } {
+            measured.refuse(format!("log_bin was {log_bin}"));
+        }
+        if let Some(mut binlogd) = binlogd {
+            match binlogd.not_attached() {
+                Ok(None) => {}
+                Ok(Some(wrong)) => measured.refuse(wrong),
+                Err(error) => measured.refuse(format!("{error:#}")),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Stage for Servers {
+    fn facts(&mut self) -> anyhow::Result<Vec<Fact>> {
+        let fact =
+            |name: &str, value: String| Fact { about: "load".to_owned(), name: name.to_owned(), value };
+        let mut facts = vec![
+            fact("go-tpc", go_tpc::version().to_owned()),
+            fact("warehouses", self.settings.get("warehouses")?),
+            fact("tables with indexes, MiB", (self.tables_bytes >> 20).to_string()),
+        ];
+        facts.extend(self.volume.facts());
+        facts.extend(self.logging.target.facts()?);
+        facts.extend(
+            self.silent
+                .target
+                .facts()?
+                .into_iter()
+                .map(|fact| Fact { about: format!("{}, without a binary log", fact.about), ..fact }),
+        );
+        Ok(facts)
+    }
+
+    fn measure(&mut self, point: &Point, _: u32) -> anyhow::Result<Measured> {
+        let configuration = Configuration::named(&point.configuration)?;
+        let (_, share) = parse_condition(&point.condition).context("a condition without a buffer pool")?;
+        self.resize(configuration, share, point.threads)?;
+        let mut binlogd = None;
+        if let Configuration::Sync { every, attached } = configuration {
+            match self.begin(every, attached)? {
+                Ok(attached) => binlogd = attached,
+                Err(reason) => return Ok(Measured::invalid(reason)),
+            }
+        }
+        let mut measured = Measured::default();
+        self.load(configuration, point.threads, binlogd, &mut measured)?;
+        Ok(measured)
+    }
+}
+
+/// Fills the server's log for a moment, and returns what a file must hold to be full [`ROTATIONS`] times in a cell.
+fn bytes_a_rotation(target: &mut Target, tpcc: &Tpcc, settings: &Settings, lab: &Lab) -> anyhow::Result<u64> {
+    let threads: Vec<u32> = settings.list("threads")?;
+    let seconds: u64 = settings.get("seconds")?;
+    tpcc.make_room(target, threads[0])?;
+    let before = target.log_bytes()?;
+    tpcc.load(target, threads[0], CALIBRATION_SECONDS, &lab.interrupt)?;
+    let a_cell = (target.log_bytes()? - before) * seconds / CALIBRATION_SECONDS;
+    // The server takes multiples of 4 KiB up to 1 GiB.
+    Ok((a_cell / ROTATIONS).next_multiple_of(4096).clamp(4096, 1 << 30))
+}
+
+/// Throughput as it was sampled.
+fn put_samples(samples: &[Sample], began: f64, measured: &mut Measured) {
+    if samples.is_empty() {
+        return measured.refuse("the server committed nothing between two looks at its counter");
+    }
+    let intervals = sampler::joined(samples, INTERVAL);
+    measured.put("tps", median(intervals.iter().map(|interval| interval.tps)));
+    measured.series.insert("tps".to_owned(), samples.iter().map(|sample| sample.tps).collect());
+    // These are finer than seconds, and a late answer makes one longer.
+    measured
+        .series
+        .insert("sample_ended_s".to_owned(), samples.iter().map(|sample| sample.ended - began).collect());
+}
+
+/// What was written to the binary log, its rotations and what they did to throughput.
+fn put_log(
+    target: &mut Target,
+    before: &Before,
+    samples: &[Sample],
+    measured: &mut Measured,
+) -> anyhow::Result<()> {
+    let bytes = target.log_bytes()?.saturating_sub(before.log_bytes);
+    if bytes == 0 {
+        measured.refuse("nothing was written to the binary log");
+    }
+    measured.put("binlog_bytes", bytes as f64);
+    let data = target.data_dir().context("a server without a data folder")?;
+    let rotations = Rotations::since(before.at, &data)?;
+    measured.put("rotations", rotations.times.len() as f64);
+    measured
+        .series
+        .insert("rotation_s".to_owned(), rotations.times.iter().map(|time| time - before.at).collect());
+    if let Some(period) = rotations.period() {
+        measured.put("rotation_period_s", period);
+        measured.put("rotation_bytes", median(rotations.bytes.iter().copied()));
+    }
+    for (name, stall) in [
+        ("stall", Stall::near(&rotations.times, samples)),
+        ("between", Stall::between(&rotations.times, samples)),
+    ] {
+        let Some(stall) = stall else { continue };
+        measured.put(&format!("{name}_lowest"), stall.lowest);
+        measured.put(&format!("{name}_seconds"), stall.seconds);
+        measured.put(&format!("{name}_seconds_max"), stall.seconds_max);
+    }
+    Ok(())
+}
+
+/// One of the server's counters.
+fn status(target: &mut Target, name: &str) -> anyhow::Result<f64> {
+    let rows = target.query(&format!("SHOW GLOBAL STATUS LIKE '{name}'"))?;
+    let value = rows.get(0, "Value").and_then(|value| value.parse().ok());
+    value.with_context(|| format!("{} has no counter {name}", target.name()))
+}
+
+fn reasons<const N: usize>(reasons: [Option<String>; N]) -> Option<String> {
+    let all: Vec<String> = reasons.into_iter().flatten().collect();
+    (!all.is_empty()).then(|| all.join("; "))
+}
