@@ -70,10 +70,12 @@ impl Place {
 
     fn run_command(&self, more: &[&str]) -> Command {
         let scripts = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/servers");
-        let place =
-            ["--dir", "measured", "--binlogd", "binlogd", "--scripts", scripts, "--journals", "journals"];
+        let place = ["--binlogd", "binlogd", "--scripts", scripts, "--journals", "journals"];
         let mut command = self.lab(&["run", "write-and-sync"]);
         command.args(place).args(more);
+        if !more.contains(&"--dir") {
+            command.args(["--dir", "measured"]);
+        }
         command
     }
 
@@ -186,12 +188,17 @@ fn two_at_a_time_are_refused() {
     let place = Place::new();
     let mut lab = Running(place.run_command(&SLOW).spawn().expect("the lab starts"));
     place.wait_for_cells(1);
-    for more in [&[][..], &[&SLOW[..], &["--resume"]].concat()] {
+    // In the same folder, and into the same file of results from another folder.
+    let complaint = |more: &[&str]| {
         let second = place.run(more);
         assert_eq!(second.status.code(), Some(1));
-        let complaint = text(&second.stderr);
-        assert!(complaint.contains(&format!("process {} measures into", lab.0.id())), "{complaint}");
-    }
+        text(&second.stderr)
+    };
+    let told = complaint(&[&SLOW[..], &["--resume"]].concat());
+    assert!(told.contains("another run measures in") && told.contains("measured now"), "{told}");
+    std::fs::create_dir_all(place.dir.path().join("other/a")).expect("a folder");
+    let told = complaint(&["--dir", "other"]);
+    assert!(told.contains(&format!("process {} measures into", lab.0.id())), "{told}");
     let runs = place.lab(&["runs"]).output().expect("the lab starts");
     assert!(runs.status.success() && text(&runs.stdout).contains("not finished"), "{}", text(&runs.stderr));
     assert!(lab.0.wait().expect("it has ended").success());
@@ -228,6 +235,6 @@ fn passwords_are_not_kept() {
     assert!(output.status.success(), "{}", text(&output.stderr));
     let file = std::fs::read(place.dir.path().join("binlogd-lab.sqlite")).expect("results");
     assert!(!file.windows(9).any(|window| window == b"topsecret"));
-    assert!(place.read(1).command.ends_with("--server=mysql://dba@db.example:3306"));
+    assert!(place.read(1).command.contains(" --server=mysql://dba@db.example:3306 "));
     assert!(!text(&[output.stdout, output.stderr].concat()).contains("topsecret"));
 }

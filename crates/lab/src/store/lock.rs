@@ -14,7 +14,14 @@ use std::path::Path;
 /// ends, however it ends.
 #[derive(Debug)]
 pub struct MeasuringLock {
-    _file: File,
+    file: File,
+}
+
+impl Drop for MeasuringLock {
+    fn drop(&mut self) {
+        // Closing would not do while a child that is just being started has the descriptor too.
+        let _ = flock(&self.file, FlockOperation::Unlock);
+    }
 }
 
 impl MeasuringLock {
@@ -43,6 +50,6 @@ impl MeasuringLock {
             Err(error) => return Err(error).with_context(failed),
         }
         file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id())).with_context(failed)?;
-        Ok(MeasuringLock { _file: file })
+        Ok(MeasuringLock { file })
     }
 }

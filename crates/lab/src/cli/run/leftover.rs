@@ -5,6 +5,7 @@ use crate::study::Lab;
 use anyhow::{Context, bail};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
+use rustix::process::{Pid, Signal, kill_process};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,7 +13,14 @@ use std::process::Command;
 /// The right to measure in a folder, held until it is dropped or the process ends.
 #[derive(Debug)]
 pub(super) struct FolderLock {
-    _folder: File,
+    folder: File,
+}
+
+impl Drop for FolderLock {
+    fn drop(&mut self) {
+        // Closing would not do while a child that is just being started has the descriptor too.
+        let _ = flock(&self.folder, FlockOperation::Unlock);
+    }
 }
 
 impl FolderLock {
@@ -24,7 +32,7 @@ impl FolderLock {
         let failed = || format!("cannot lock {}", folder.display());
         let file = File::open(folder).with_context(failed)?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(FolderLock { _folder: file }),
+            Ok(()) => Ok(FolderLock { folder: file }),
             Err(Errno::WOULDBLOCK) => bail!(
                 "another run measures in {} now: wait for it; two at a time would measure each other",
                 folder.display()
@@ -54,8 +62,29 @@ pub(super) fn remove(lab: &Lab, studies: &[&str]) -> anyhow::Result<()> {
         }
         if !servers.is_empty() && is_temporary(&folder, studies) {
             say(&format!("removing what a run that was killed has left: {}", folder.display()));
+            kill_users(&folder)?;
             std::fs::remove_dir_all(&folder)
                 .with_context(|| format!("cannot remove {}", folder.display()))?;
+        }
+    }
+    Ok(())
+}
+
+/// Kills the processes that name something in the folder on their command line, such as binlogd its data.
+fn kill_users(folder: &Path) -> anyhow::Result<()> {
+    let inside = format!("{}/", folder.display());
+    for process in folders(Path::new("/proc"))? {
+        let id = process.file_name().and_then(|name| name.to_str()).and_then(|name| name.parse().ok());
+        // One that has ended meanwhile has no command line.
+        let arguments = std::fs::read(process.join("cmdline")).unwrap_or_default();
+        let uses_it = arguments
+            .split(|byte| *byte == 0)
+            .any(|argument| argument.windows(inside.len()).any(|part| part == inside.as_bytes()));
+        if let Some(pid) = id.and_then(Pid::from_raw).filter(|_| uses_it) {
+            match kill_process(pid, Signal::KILL) {
+                Ok(()) | Err(Errno::SRCH) => {}
+                Err(error) => return Err(error).with_context(|| format!("cannot kill process {id:?}")),
+            }
         }
     }
     Ok(())
@@ -84,6 +113,7 @@ fn is_temporary(folder: &Path, studies: &[&str]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use binlogd_bench::process::Running;
 
     #[test]
     fn only_temporary_folders_of_studies_are_removed() {
@@ -94,6 +124,20 @@ mod tests {
         {
             assert!(!is_temporary(kept), "{kept}");
         }
+    }
+
+    #[test]
+    fn processes_that_use_the_folder_are_killed_and_no_others() {
+        let (ours, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let tail = |dir: &tempfile::TempDir| {
+            let file = dir.path().join("log");
+            std::fs::write(&file, "").unwrap();
+            Running(Command::new("tail").arg("-f").arg(file).spawn().unwrap())
+        };
+        let (mut killed, kept) = (tail(&ours), tail(&other));
+        kill_users(ours.path()).unwrap();
+        assert_eq!(killed.0.wait().unwrap().code(), None);
+        assert!(!kept.has_ended().unwrap());
     }
 
     #[test]
