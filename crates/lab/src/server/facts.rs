@@ -45,7 +45,7 @@ impl Target {
             name: name.to_owned(),
             value: value.to_owned(),
         };
-        let version = self.query("SELECT CONCAT(@@version, ' (', @@version_comment, ')')")?;
+        let version = self.query("SELECT @@version")?;
         let mut facts = vec![fact("version", version.first().unwrap_or_default())];
         let rows = if self.dialect().is_mariadb() {
             self.query(MARIADB)?

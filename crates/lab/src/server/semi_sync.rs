@@ -1,7 +1,7 @@
 //! A server's side of semi-sync.
 
 use super::{DATABASE, Target};
-use anyhow::Context;
+use anyhow::{Context, bail};
 pub use binlogd_bench::semisync::source::SemiSync;
 use std::fmt;
 
@@ -45,7 +45,8 @@ impl Target {
     /// Makes semi-sync ready to be switched on: the plugin installed, [`TIMEOUT_MS`], and `wait_point`.
     ///
     /// # Errors
-    /// When the server has no plugin for it.
+    /// When the server has no plugin for it, and when a user's server has a semi-sync receiver of its own: nobody could
+    /// tell whose acknowledgement a commit waited for.
     pub fn prepare_semi_sync(&mut self, wait_point: WaitPoint) -> anyhow::Result<()> {
         if self.semi_sync_prefix()?.is_none()
             && let Some((plugin, file)) = self.dialect().semi_sync_source().plugin
@@ -54,6 +55,10 @@ impl Target {
             self.install(plugin, file).with_context(|| format!("{name} has no semi-sync plugin"))?;
         }
         let prefix = self.semi_sync_prefix()?.context("the server has no semi-sync")?;
+        let clients = self.semi_sync()?.clients;
+        if self.is_users() && clients > 0 {
+            bail!("{} has {clients} semi-sync receivers already: detach them for the run", self.name());
+        }
         self.set(&format!("{prefix}timeout"), &TIMEOUT_MS.to_string())?;
         self.set(&format!("{prefix}wait_point"), &wait_point.to_string())
     }

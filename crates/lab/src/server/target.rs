@@ -67,11 +67,12 @@ impl Target {
         Ok(Target { session, changes: None, own, name, account, dialect, say: lab.say })
     }
 
-    /// Takes one of the user's servers into use, and creates the lab's database there.
+    /// Takes one of the user's servers into use, and creates the lab's database there. Its own replicas will have that
+    /// database too for as long as it is there.
     ///
     /// # Errors
-    /// When it cannot be reached, is used by another run, writes no binary log, or holds other data and is not among
-    /// [`Lab::allowed_servers`].
+    /// When it cannot be reached, is used by another run, writes no binary log, takes no writes, or holds other data and
+    /// is not among [`Lab::allowed_servers`].
     pub fn attach(lab: &Lab, url: &str) -> anyhow::Result<Target> {
         let account = address::account(url)?;
         let place = address::place(&account);
@@ -89,11 +90,14 @@ impl Target {
                 others.join(", ")
             );
         }
-        let writes = session.query("SELECT @@GLOBAL.log_bin")?;
+        let is_on = |session: &mut Session, name: &str| {
+            anyhow::Ok(changes::variable(session, name)?.is_some_and(|value| value != "OFF" && value != "0"))
+        };
         ensure!(
-            writes.first() == Some("1"),
+            is_on(&mut session, "log_bin")?,
             "{place} writes no binary log (log_bin is OFF): nothing can be measured"
         );
+        ensure!(!is_on(&mut session, "read_only")?, "{place} is read_only, as a replica is: name its source");
         let changes = Changes::begin(&lab.journals, &account, &mut session, lab.say)?;
         let name = ServerChoice::Url(url.to_owned()).to_string();
         let mut target =

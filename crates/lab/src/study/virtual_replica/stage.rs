@@ -47,6 +47,11 @@ impl Stage {
         let (mut source, sysbench) = match server {
             ServerChoice::Url(url) => {
                 let mut source = Target::attach(lab, url)?;
+                (lab.say)(&format!(
+                    "{}: sync_binlog and innodb_flush_log_at_trx_commit will be 1, and 0 and 2 while the relaxed source is \
+                     measured, when a crash would lose commits; afterwards they are set back",
+                    source.name()
+                ));
                 let sysbench = fill(&mut source)?;
                 (source, sysbench)
             }
