@@ -75,6 +75,7 @@ impl Volume {
         let folder = builder.prefix(PREFIX).tempdir_in(&lab.dir)?;
         std::fs::create_dir(folder.path().join(MOUNT))?;
         let mut volume = Volume { kind, size, folder, mounted: false, direct: false };
+        std::fs::write(volume.folder.path().join(OWNER), owner(std::process::id()).unwrap_or_default())?;
         if kind == Kind::Here {
             return Ok(volume);
         }
@@ -86,7 +87,6 @@ impl Volume {
         if !rustix::process::geteuid().is_root() {
             return Err(skip("only root may mount one".to_owned()).into());
         }
-        std::fs::write(volume.folder.path().join(OWNER), owner(std::process::id()).unwrap_or_default())?;
         volume.make(lab).and_then(|()| volume.attach()).map_err(skip)?;
         Ok(volume)
     }
@@ -125,6 +125,11 @@ impl Volume {
     /// The mounted folder.
     pub fn path(&self) -> PathBuf {
         self.folder.path().join(MOUNT)
+    }
+
+    /// A folder on the lab's own disk that goes with it.
+    pub fn beside(&self) -> &Path {
+        self.folder.path()
     }
 
     /// What it is, for the report.

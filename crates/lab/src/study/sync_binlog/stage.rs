@@ -42,7 +42,6 @@ pub(super) struct Servers {
     tables_bytes: u64,
     lab: Lab,
     settings: Settings,
-    dir: tempfile::TempDir,
     volume: Volume,
 }
 
@@ -75,8 +74,7 @@ impl Servers {
         }
         let dataset = Dataset::of(lab, name, warehouses)?;
         let volume = Volume::mount(lab, kind, 2 * (2 * dataset.bytes + (redo_mib << 20)) + ROOM)?;
-        let dir = tempfile::Builder::new().prefix("sync-binlog-").tempdir_in(&lab.dir)?;
-        let tpcc = Tpcc::new(lab, warehouses, dir.path())?;
+        let tpcc = Tpcc::new(lab, warehouses, volume.beside())?;
         // The whole data at first: a pool of MariaDB cannot become larger than it was.
         let mut options = dataset::options(dataset.tables_bytes.next_multiple_of(1 << 20), redo_mib);
         let start = |folder: &str, options: &[String]| {
@@ -101,7 +99,7 @@ impl Servers {
         options.push("--skip-log-bin".to_owned());
         let silent = start("without a binary log", &options)?;
         let (tables_bytes, lab) = (dataset.tables_bytes, lab.clone());
-        Ok(Servers { logging, silent, tpcc, tables_bytes, lab, settings, dir, volume })
+        Ok(Servers { logging, silent, tpcc, tables_bytes, lab, settings, volume })
     }
 
     /// Gives the server of the configuration its pool, and warms it up when it is a new one.
@@ -142,7 +140,7 @@ impl Servers {
             return Ok(Ok(None));
         }
         let options = binlogd::Options { fsync_mode: 1, semi_sync: true };
-        let binlogd = match Binlogd::attach(&self.lab, target, options, self.dir.path()) {
+        let binlogd = match Binlogd::attach(&self.lab, target, options, self.volume.beside()) {
             Ok(binlogd) => binlogd,
             Err(error) => {
                 interrupt.check()?;
