@@ -34,7 +34,7 @@ pub fn account(url: &str) -> anyhow::Result<ConnectOptions> {
 }
 
 /// That of the environment variable `BINLOGD_LAB_PASSWORD`; empty without one.
-pub fn password_of_environment() -> Secret {
+fn password_of_environment() -> Secret {
     Secret::new(std::env::var(PASSWORD_VARIABLE).unwrap_or_default())
 }
 

@@ -3,7 +3,7 @@
 use super::address;
 use super::journal::{Entry, Journal};
 use anyhow::{Context, bail, ensure};
-use binlogd::wire::{ConnectOptions, Secret};
+use binlogd::wire::ConnectOptions;
 use binlogd_bench::semisync::server::Session;
 use rustix::process::{Pid, Signal, kill_process};
 use std::path::Path;
@@ -129,22 +129,16 @@ impl Drop for Changes {
 /// When a journal or a server cannot be read, a server is another one than the journal's, or does not do what it must.
 /// The other servers are restored nevertheless.
 pub fn restore(dir: &Path) -> anyhow::Result<Vec<String>> {
-    restore_with(dir, &address::password_of_environment())
-}
-
-/// The same with this password.
-///
-/// # Errors
-/// As [`restore`].
-pub fn restore_with(dir: &Path, password: &Secret) -> anyhow::Result<Vec<String>> {
     let (mut done, mut wrong) = (Vec::new(), Vec::new());
     for journal in Journal::left_behind(dir)? {
         let path = journal.path().to_owned();
         let restored = match journal.entries().first() {
             // Killed before the first line was whole: nothing was changed.
             None => journal.remove().map(|()| Vec::new()),
-            Some(Entry::Server { url, .. }) => address::account(url)
-                .and_then(|account| undo(journal, &ConnectOptions { password: password.clone(), ..account })),
+            // The URL holds no password: that of the environment is taken.
+            Some(Entry::Server { url, .. }) => {
+                address::account(url).and_then(|account| undo(journal, &account))
+            }
             Some(_) => Err(anyhow::anyhow!("its first line names no server")),
         };
         match restored {
