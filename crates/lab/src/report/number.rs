@@ -32,29 +32,13 @@ pub(super) fn digits(value: f64) -> usize {
 
 /// `2026-11-21 22:40 UTC`, of seconds since 1970.
 pub(crate) fn time(seconds: u64) -> String {
-    let (days, rest) = (seconds / 86_400, seconds % 86_400);
-    let mut year = 1970;
-    let mut day = days;
-    let is_leap =
-        |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
-    loop {
-        let length = if is_leap(year) { 366 } else { 365 };
-        if day < length {
-            break;
-        }
-        day -= length;
-        year += 1;
-    }
-    let february = if is_leap(year) { 29 } else { 28 };
-    let mut month = 1;
-    for length in [31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31] {
-        if day < length {
-            break;
-        }
-        day -= length;
-        month += 1;
-    }
-    format!("{year}-{month:02}-{:02} {:02}:{:02} UTC", day + 1, rest / 3600, rest / 60 % 60)
+    format!("{} UTC", utc(seconds, "%F %R"))
+}
+
+/// Seconds since 1970 in UTC, in a format of strftime(3).
+pub(crate) fn utc(seconds: u64, format: &str) -> String {
+    let at = i64::try_from(seconds).ok().and_then(|seconds| jiff::Timestamp::from_second(seconds).ok());
+    at.map_or_else(|| format!("{seconds} s"), |at| at.strftime(format).to_string())
 }
 
 /// `45 s`, `12 min 34 s`, `3 h 05 min`.

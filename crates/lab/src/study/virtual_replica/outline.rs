@@ -4,6 +4,7 @@ use super::configuration::{ALONE, FSYNC_MODE_0, FSYNC_MODE_1, RELAXED, REPLICA_2
 use crate::model::{Cell, Run};
 use crate::reference::Curve;
 use crate::reference::virtual_replica::{mode, qps, tps};
+use crate::report::number::utc;
 use crate::report::outline::{Entry, Part, Table};
 use crate::report::sweep::{self, Sweep};
 use crate::statistics::Figures;
@@ -118,7 +119,7 @@ fn rows(run: &Run) -> Table {
             number("qps", 0),
             number("tps", 0),
             Entry::Text(mode),
-            Entry::Text(utc(cell.started)),
+            Entry::Text(utc(cell.started, "%F %T")),
             number("p95_ms", 2),
             number("receiver_cores", 3),
             number("receiver_mib", 1),
@@ -136,30 +137,10 @@ fn rows(run: &Run) -> Table {
     }
 }
 
-/// `2019-02-13 13:43:51`, in UTC (the civil calendar from days since 1970: Howard Hinnant, `civil_from_days`).
-fn utc(seconds: u64) -> String {
-    let (days, rest) = ((seconds / 86_400) as i64 + 719_468, seconds % 86_400);
-    let (era, day_of_era) = (days / 146_097, days % 146_097);
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted_month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
-    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
-    let year = year_of_era + era * 400 + i64::from(month <= 2);
-    format!("{year}-{month:02}-{day:02} {:02}:{:02}:{:02}", rest / 3600, rest % 3600 / 60, rest % 60)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::model::{CellKey, Measured, Order, Point, Profile, Settings};
-
-    #[test]
-    fn times_are_those_of_the_calendar() {
-        assert_eq!(utc(0), "1970-01-01 00:00:00");
-        assert_eq!(utc(1_550_065_431), "2019-02-13 13:43:51");
-        assert_eq!(utc(1_709_251_199), "2024-02-29 23:59:59");
-    }
 
     fn cell(configuration: &str, qps: f64, invalid: Option<&str>) -> Cell {
         let point = Point {
