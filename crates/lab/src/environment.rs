@@ -8,7 +8,7 @@ use binlogd_bench::{floor, machine};
 use rustix::fs::statvfs;
 use std::path::Path;
 use std::process::Command;
-use std::time::UNIX_EPOCH;
+use std::time::{Duration, UNIX_EPOCH};
 
 /// Appends, each with its fdatasync, from which the disk's sync latency is told.
 const SYNCS: usize = 500;
@@ -16,10 +16,16 @@ const SYNCS: usize = 500;
 /// Bytes of each of them.
 const SYNC_LEN: usize = 4096;
 
+/// What the fact is called that says how busy the machine is before anything is measured.
+const BUSY: &str = "processor in use, cores";
+
+/// How long that is watched. Not the load average: it remembers the run before.
+const BUSY_WATCHED: Duration = Duration::from_secs(1);
+
 /// Facts that change from start to start on the same machine, and of which no warning is due when a run is resumed.
 const PASSING: [&str; 7] = [
     "memory available, MiB",
-    "load average of the last minute",
+    BUSY,
     "free space, MiB",
     "write and fdatasync of 4 KiB, p50, µs",
     "write and fdatasync of 4 KiB, p95, µs",
@@ -77,17 +83,12 @@ impl Environment {
         );
         let release = std::fs::read_to_string("/etc/os-release").unwrap_or_default();
         self.put("machine", "distribution", distribution(&release).unwrap_or_else(unknown));
-        let load = std::fs::read_to_string("/proc/loadavg").ok();
-        let load: Option<f64> = load.and_then(|text| text.split_whitespace().next()?.parse().ok());
-        self.put(
-            "machine",
-            "load average of the last minute",
-            load.map_or_else(unknown, |load| load.to_string()),
-        );
-        if let Some(load) = load.filter(|load| *load > cores as f64 / 2.0) {
+        let busy = busy_cores(cores);
+        self.put("machine", BUSY, busy.map_or_else(unknown, |busy| format!("{busy:.2}")));
+        if let Some(busy) = busy.filter(|busy| *busy > cores as f64 / 8.0) {
             self.warn(format!(
-                "something else uses the processor: the load average of the last minute is {load} on {cores} cores, \
-                 and what is measured will be worse and vary more than on an idle machine"
+                "something else uses the processor: {busy:.1} of {cores} cores, and what is measured will be worse and \
+                 vary more than on an idle machine"
             ));
         }
     }
@@ -132,7 +133,7 @@ impl Environment {
         let commit = Commit::of(binary);
         self.put("binlogd", "commit", commit.as_ref().map_or_else(unknown, |commit| commit.name.clone()));
         if commit.is_some_and(|commit| built < commit.time) {
-            self.warn("binlogd's binary is older than the commit that is checked out; `cargo build --release -p binlogd` makes a new one");
+            self.warn("binlogd's binary is older than its sources at the commit that is checked out; `cargo build --release -p binlogd` makes a new one");
         }
         Ok(())
     }
@@ -180,7 +181,7 @@ fn distribution(release: &str) -> Option<String> {
 struct Commit {
     /// Its hash, with `-dirty` when files differ from it.
     name: String,
-    /// Seconds since 1970.
+    /// When the product last changed in it, seconds since 1970.
     time: u64,
 }
 
@@ -195,7 +196,9 @@ impl Commit {
             return None;
         }
         let name = git(folder, &["describe", "--always", "--dirty", "--exclude=*", "--abbrev=40"])?;
-        let time = git(folder, &["log", "-1", "--format=%ct"])?.parse().ok()?;
+        let product = [":/crates/binlogd/src", ":/crates/codec/src", ":/Cargo.lock"];
+        let time =
+            git(folder, &[&["log", "-1", "--format=%ct", "--"], &product[..]].concat())?.parse().ok()?;
         Some(Commit { name, time })
     }
 }
@@ -204,6 +207,24 @@ fn git(folder: &Path, arguments: &[&str]) -> Option<String> {
     let output = Command::new("git").arg("-C").arg(folder).args(arguments).output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?;
     output.status.success().then(|| text.trim().to_owned())
+}
+
+/// Cores in use by anybody, over a second (the first line of /proc/stat, see proc_stat(5)).
+fn busy_cores(cores: usize) -> Option<f64> {
+    let times = || {
+        let text = std::fs::read_to_string("/proc/stat").ok()?;
+        let times: Option<Vec<u64>> =
+            text.lines().next()?.split_whitespace().skip(1).take(8).map(|time| time.parse().ok()).collect();
+        let times = times?;
+        // idle and iowait
+        let idle = times.get(3)? + times.get(4)?;
+        Some((times.iter().sum::<u64>(), idle))
+    };
+    let before = times()?;
+    std::thread::sleep(BUSY_WATCHED);
+    let after = times()?;
+    let (all, idle) = (after.0.saturating_sub(before.0), after.1.saturating_sub(before.1));
+    (all > 0).then(|| all.saturating_sub(idle) as f64 / all as f64 * cores as f64)
 }
 
 #[cfg(test)]
