@@ -73,6 +73,8 @@ fn run_one(
     lab: &Lab,
     store: &mut Store,
 ) -> anyhow::Result<()> {
+    // Before the look, whose writes would disturb the run of another process.
+    drop(store.lock()?);
     let Environment { facts, warnings } = Environment::look(lab, command)?;
     warnings.iter().for_each(|warning| say(&format!("warning: {warning}")));
     let began = now();
