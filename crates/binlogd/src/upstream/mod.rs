@@ -164,7 +164,14 @@ impl Upstream {
     /// of sql/semisync_master_ack_receiver.cc), and the one that could attach waits for the end. A number of 32 random bits
     /// is no other server's.
     fn server_id_beside_a_dead_one(&self) -> u32 {
-        self.clock.jitter().max(1)
+        let server_id = self.clock.jitter().max(1);
+        let name = &self.config.name;
+        tracing::info!(
+            source = name,
+            server_id,
+            "coming back with another server_id: the old connection may be alive to the source"
+        );
+        server_id
     }
 
     /// Waits, once, when the disk is as good as full. A session would only end again, and each one makes the source start a
