@@ -154,7 +154,7 @@ fn an_interrupted_run_cleans_up_and_goes_on() {
     place.wait_for_cells(1);
     assert_eq!(place.left_behind(), 1);
     kill_process(Pid::from_child(&lab.0), Signal::INT).expect("it is there");
-    let status = lab.0.wait().expect("it has ended");
+    let status = lab.wait_within(WAIT_MAX).expect("it ends");
     let mut complaint = String::new();
     lab.0.stderr.take().expect("a pipe").read_to_string(&mut complaint).expect("its complaint");
     assert_eq!(status.code(), Some(130), "{complaint}");
@@ -201,7 +201,7 @@ fn two_at_a_time_are_refused() {
     assert!(told.contains(&format!("process {} measures into", lab.0.id())), "{told}");
     let runs = place.lab(&["runs"]).output().expect("the lab starts");
     assert!(runs.status.success() && text(&runs.stdout).contains("not finished"), "{}", text(&runs.stderr));
-    assert!(lab.0.wait().expect("it has ended").success());
+    assert!(lab.wait_within(WAIT_MAX).expect("it ends").success());
     assert_eq!(place.read(1).cells.len(), 12);
     assert!(place.run(&["--profile", "smoke"]).status.success());
 }

@@ -267,7 +267,7 @@ fn an_interrupted_run_leaves_nothing(user: &User) {
     let mut lab = user.run_into_a_load();
     assert_ne!(before, user.snapshot(), "or nothing would have to be restored");
     kill_process(Pid::from_child(&lab.0), Signal::INT).expect("it is there");
-    let status = lab.0.wait().expect("it has ended");
+    let status = lab.wait_within(WAIT_MAX).expect("it ends");
     let said = said(&mut lab);
     assert_eq!(status.code(), Some(130), "{said}");
     assert_same(&before, &user.snapshot());

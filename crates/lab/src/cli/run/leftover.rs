@@ -114,6 +114,9 @@ fn is_temporary(folder: &Path, studies: &[&str]) -> bool {
 mod tests {
     use super::*;
     use binlogd_bench::process::Running;
+    use std::time::{Duration, Instant};
+
+    const LIMIT: Duration = Duration::from_secs(60);
 
     #[test]
     fn only_temporary_folders_of_studies_are_removed() {
@@ -132,11 +135,18 @@ mod tests {
         let tail = |dir: &tempfile::TempDir| {
             let file = dir.path().join("log");
             std::fs::write(&file, "").unwrap();
-            Running(Command::new("tail").arg("-f").arg(file).spawn().unwrap())
+            let tail = Running(Command::new("tail").arg("-f").arg(file).spawn().unwrap());
+            // The kernel lets the parent go on before the command line of the new program is in place.
+            let begun = Instant::now();
+            while std::fs::read(format!("/proc/{}/cmdline", tail.0.id())).unwrap().is_empty() {
+                assert!(begun.elapsed() < LIMIT, "no command line");
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            tail
         };
         let (mut killed, kept) = (tail(&ours), tail(&other));
         kill_users(ours.path()).unwrap();
-        assert_eq!(killed.0.wait().unwrap().code(), None);
+        assert_eq!(killed.wait_within(LIMIT).unwrap().code(), None);
         assert!(!kept.has_ended().unwrap());
     }
 
