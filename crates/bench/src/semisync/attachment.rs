@@ -1,9 +1,10 @@
 //! A receiver while it is attached to the source.
 
 use super::configuration::Configuration;
+use super::program::last_lines;
 use super::replica::Replica;
 use super::source::{Dialect, Place};
-use super::sysbench::{Killed, last_lines};
+use crate::process::Running;
 use crate::process::{self, Memory};
 use crate::processor::ProcessorTime;
 use anyhow::{Context, bail};
@@ -32,7 +33,7 @@ pub enum Attachment {
     /// Nothing.
     Nothing,
     /// A program, with the folder that it writes to, which goes with it.
-    Program(Killed, tempfile::TempDir),
+    Program(Running, tempfile::TempDir),
     /// One of the replicas: true for the one that applies.
     Replica(bool),
 }
@@ -102,7 +103,7 @@ impl Receivers {
         let log = File::create(dir.path().join("log"))?;
         command.stdin(Stdio::null()).stderr(log.try_clone()?).stdout(log).env_remove("BINLOGD_PASSWORD");
         let child = command.spawn().with_context(|| format!("cannot start {command:?}"))?;
-        Ok(Attachment::Program(Killed(child), dir))
+        Ok(Attachment::Program(Running(child), dir))
     }
 
     fn replica(&mut self, applying: bool) -> anyhow::Result<&mut Replica> {

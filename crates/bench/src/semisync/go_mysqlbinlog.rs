@@ -71,10 +71,7 @@ pub fn go<S: AsRef<OsStr>>(folder: &Path, words: impl IntoIterator<Item = S>) ->
         .stdin(Stdio::null());
     let output = command.output().context("cannot run go; is it installed?")?;
     if !output.status.success() {
-        bail!(
-            "{command:?} failed: {}",
-            super::sysbench::last_lines(&String::from_utf8_lossy(&output.stderr))
-        );
+        bail!("{command:?} failed: {}", super::program::last_lines(&String::from_utf8_lossy(&output.stderr)));
     }
     Ok(String::from_utf8(output.stdout)?)
 }

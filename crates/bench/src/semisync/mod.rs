@@ -25,6 +25,7 @@ pub mod go_mysqlbinlog;
 pub mod goals;
 pub mod interrupt;
 pub mod measure;
+pub mod program;
 pub mod replica;
 pub mod report;
 pub mod server;

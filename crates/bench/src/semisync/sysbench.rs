@@ -1,10 +1,10 @@
 //! The load: stock sysbench and its stock workloads.
 
 use super::interrupt::Interrupt;
+use super::program::{last_lines, run_to_end};
 use anyhow::{Context, bail};
-use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 /// Longest time for preparing the tables.
@@ -78,34 +78,17 @@ impl Sysbench {
     }
 
     fn run(&self, arguments: &[&str], longest: Duration, interrupt: &Interrupt) -> anyhow::Result<String> {
-        let log = File::create(&self.log)?;
-        let child = Command::new(&self.program)
-            .args([
-                "--db-driver=mysql",
-                "--mysql-host=127.0.0.1",
-                "--mysql-user=root",
-                "--mysql-db=sbtest",
-                &format!("--mysql-port={}", self.port),
-                &format!("--tables={}", self.tables),
-                &format!("--table-size={}", self.rows),
-            ])
-            .args(arguments)
-            .stdin(Stdio::null())
-            .stderr(log.try_clone()?)
-            .stdout(log)
-            .spawn()
-            .with_context(|| format!("cannot run {}", self.program.display()))?;
-        let mut child = Killed(child);
-        let status = interrupt.wait(longest, || Ok(child.0.try_wait()?))?;
-        drop(child);
-        // Ctrl-C reaches sysbench too, and may have ended it before the flag was looked at.
-        interrupt.check()?;
-        let printed = std::fs::read_to_string(&self.log)?;
-        match status {
-            Some(status) if status.success() => Ok(printed),
-            Some(status) => bail!("sysbench failed, {status}: {}", last_lines(&printed)),
-            None => bail!("sysbench did not end within {longest:?}: {}", last_lines(&printed)),
-        }
+        let mut command = Command::new(&self.program);
+        command.args([
+            "--db-driver=mysql",
+            "--mysql-host=127.0.0.1",
+            "--mysql-user=root",
+            "--mysql-db=sbtest",
+            &format!("--mysql-port={}", self.port),
+            &format!("--tables={}", self.tables),
+            &format!("--table-size={}", self.rows),
+        ]);
+        run_to_end(command.args(arguments), &self.log, longest, interrupt, |_| Ok(()))
     }
 }
 
@@ -120,23 +103,6 @@ pub fn program(scripts: &Path) -> anyhow::Result<PathBuf> {
         bail!("sysbench could not be fetched");
     }
     Ok(PathBuf::from(String::from_utf8(output.stdout)?.trim()))
-}
-
-/// A process that does not outlive its owner.
-#[derive(Debug)]
-pub struct Killed(pub Child);
-
-impl Drop for Killed {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-/// The last lines that say something, as one.
-pub fn last_lines(text: &str) -> String {
-    let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-    lines[lines.len().saturating_sub(3)..].join(" / ")
 }
 
 fn parse(printed: &str) -> Option<Outcome> {

@@ -3,15 +3,15 @@
 use crate::model::{Fact, Measured};
 use crate::server::{DATABASE, Target};
 use crate::study::Lab;
-use anyhow::{Context, bail};
-use binlogd_bench::process::Running;
+use anyhow::Context;
 use binlogd_bench::semisync::interrupt::Interrupt;
-use binlogd_bench::semisync::sysbench::{last_lines, program};
-use std::fs::{File, OpenOptions};
+use binlogd_bench::semisync::program::{last_lines, run_to_end};
+use binlogd_bench::semisync::sysbench::program;
+use std::fs::OpenOptions;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
 /// Longest time for preparing the tables: twenty million rows take half an hour on a slow disk.
@@ -165,30 +165,14 @@ impl Sysbench {
         longest: Duration,
         interrupt: &Interrupt,
     ) -> anyhow::Result<String> {
-        let log = File::create(&self.log)?;
         let mut config = std::ffi::OsString::from("--config-file=");
         config.push(&self.config);
-        let child = Command::new(&self.program)
+        let mut command = Command::new(&self.program);
+        command
             .arg(config)
             .args([&format!("--tables={}", self.tables), &format!("--table-size={}", self.rows)])
-            .args(arguments)
-            .stdin(Stdio::null())
-            .stderr(log.try_clone()?)
-            .stdout(log)
-            .spawn()
-            .with_context(|| format!("cannot run {}", self.program.display()))?;
-        let mut child = Running(child);
-        target.started(child.0.id())?;
-        let status = interrupt.wait(longest, || Ok(child.0.try_wait()?))?;
-        drop(child);
-        // Ctrl-C reaches sysbench too, and may have ended it before the flag was looked at.
-        interrupt.check()?;
-        let printed = std::fs::read_to_string(&self.log)?;
-        match status {
-            Some(status) if status.success() => Ok(printed),
-            Some(status) => bail!("sysbench failed, {status}: {}", last_lines(&printed)),
-            None => bail!("sysbench did not end within {longest:?}: {}", last_lines(&printed)),
-        }
+            .args(arguments);
+        run_to_end(&mut command, &self.log, longest, interrupt, |pid| target.started(pid))
     }
 }
 

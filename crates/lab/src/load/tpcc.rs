@@ -4,13 +4,11 @@ use super::go_tpc;
 use crate::model::Measured;
 use crate::server::{DATABASE, Target};
 use crate::study::Lab;
-use anyhow::{Context, bail, ensure};
-use binlogd_bench::process::Running;
+use anyhow::{Context, ensure};
 use binlogd_bench::semisync::interrupt::Interrupt;
-use binlogd_bench::semisync::sysbench::last_lines;
-use std::fs::File;
+use binlogd_bench::semisync::program::{last_lines, run_to_end};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
 /// Longest time for filling the tables. A warehouse takes about 20 s on two cores, and a thread fills whole warehouses.
@@ -173,38 +171,20 @@ impl Tpcc {
         interrupt: &Interrupt,
     ) -> anyhow::Result<String> {
         let account = target.account();
-        // go-tpc takes a password in its arguments only, where every account of the machine sees it.
-        ensure!(account.password.expose().is_empty(), "go-tpc is used with the lab's own servers only");
-        let (host, port, user) = (account.host.clone(), account.port.to_string(), account.user.clone());
-        let log = File::create(&self.log)?;
-        let child = Command::new(&self.program)
+        let host = match account.host.contains(':') {
+            true => format!("[{}]", account.host),
+            false => account.host.clone(),
+        };
+        let mut command = Command::new(&self.program);
+        command
             .arg("tpcc")
             .args(words)
             .args(["--warehouses", &self.warehouses.to_string()])
-            .args(["--host", &host, "--port", &port, "--user", &user, "--db", DATABASE])
-            .stdin(Stdio::null())
-            .stderr(log.try_clone()?)
-            .stdout(log)
-            .spawn()
-            .with_context(|| format!("cannot run {}", self.program.display()))?;
-        let mut child = Running(child);
-        let status = interrupt.wait(longest, || Ok(child.0.try_wait()?))?;
-        drop(child);
-        // Ctrl-C reaches go-tpc too, and may have ended it before the flag was looked at.
-        interrupt.check()?;
-        let printed = std::fs::read_to_string(&self.log)?;
-        match status {
-            Some(status) if status.success() => Ok(printed),
-            Some(status) => bail!("go-tpc failed, {status}: {}", complaint(&printed)),
-            None => bail!("go-tpc did not end within {longest:?}: {}", last_lines(&printed)),
-        }
+            .args(["--host", &host, "--port", &account.port.to_string()])
+            .args(["--user", &account.user, "--db", DATABASE])
+            .env(go_tpc::PASSWORD_VARIABLE, account.password.expose());
+        run_to_end(&mut command, &self.log, longest, interrupt, |pid| target.started(pid))
     }
-}
-
-/// Go prints stacks after its reason.
-fn complaint(printed: &str) -> String {
-    let panic = printed.lines().find(|line| line.starts_with("panic: "));
-    panic.map_or_else(|| last_lines(printed), str::to_owned)
 }
 
 fn parse(printed: &str) -> Option<Outcome> {

@@ -7,7 +7,7 @@ use crate::study::Lab;
 use anyhow::{Context, bail};
 use binlogd_bench::process::Running;
 use binlogd_bench::semisync::interrupt::Interrupt;
-use binlogd_bench::semisync::sysbench::last_lines;
+use binlogd_bench::semisync::program::last_lines;
 use binlogd_bench::status_client::StatusClient;
 use serde_json::Value;
 use std::fs::File;
