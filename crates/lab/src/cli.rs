@@ -25,7 +25,7 @@ Examples:
   binlogd-lab run virtual-replica                       one study, in the quick profile
   binlogd-lab run all --profile smoke                   every study once: does everything work here?
   binlogd-lab run virtual-replica --set threads=2,16 --set rounds=5
-  binlogd-lab run virtual-replica --server mysql://root:secret@db.example:3306
+  BINLOGD_LAB_PASSWORD=… binlogd-lab run all --server mysql://dba@db.example:3306
   binlogd-lab run all --resume                          go on where the last run was interrupted
   binlogd-lab report                                    the newest finished run of each study, as HTML, Markdown and CSV
   binlogd-lab restore                                   set back what an interrupted run has changed on your own servers";

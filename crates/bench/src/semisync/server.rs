@@ -176,6 +176,11 @@ impl Session {
         self.connection.is_mariadb()
     }
 
+    /// Whether it is in TLS.
+    pub fn is_encrypted(&self) -> bool {
+        self.connection.tls_version().is_some()
+    }
+
     /// Runs one statement.
     ///
     /// # Errors

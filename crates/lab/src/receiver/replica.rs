@@ -1,13 +1,22 @@
 //! A real replica; its server is one of the lab's own and keeps running from cell to cell.
 
 use super::Usage;
-use crate::server::Target;
 use crate::server::binary_log::Place;
+use crate::server::changes::quoted;
 use crate::server::dialect::Dialect;
-use anyhow::{Context, ensure};
+use crate::server::{DATABASE, Target, address};
+use crate::study::Lab;
+use anyhow::{Context, bail, ensure};
 use binlogd::wire::ResultSet;
+use binlogd_bench::semisync::interrupt::Interrupt;
+use std::hash::{BuildHasher, RandomState};
+use std::path::PathBuf;
+use std::time::Duration;
 
-/// A server that can be made a replica of another one of the lab's own.
+/// Longest wait until a replica has applied what fills the tables.
+const FILL_MAX: Duration = Duration::from_secs(4 * 3600);
+
+/// A server of the lab's own that can be made a replica of another one.
 #[derive(Debug)]
 pub struct Replica {
     target: Target,
@@ -37,6 +46,56 @@ impl Replica {
         Ok(Replica { target, behaviour: None })
     }
 
+    /// Starts a server in the folder `dir` as a replica of a user's server, with the lab's database alone, and lets it
+    /// receive what is written there from now on; [`Replica::filled`] must follow. `more` are mysqld's options.
+    ///
+    /// # Errors
+    /// When the lab has no server that can be a replica of that version, and when it does not start or attach.
+    pub fn beside(lab: &Lab, source: &mut Target, dir: PathBuf, more: &[String]) -> anyhow::Result<Replica> {
+        let (dialect, place) = (source.dialect(), address::place(source.account()));
+        let Some(server) = dialect.replica_server() else {
+            bail!(
+                "{place} is {}, and the lab has no server that can be its semi-sync replica: MySQL 9.7 and MariaDB 11.8 \
+                 replicate from their own kind, from 8.0 and 10.2 on, and from nothing later",
+                source.session().version()
+            )
+        };
+        // Its rows may be absent on the replica, or there already; statements would fail then.
+        source.set("binlog_format", "ROW")?;
+        let mut options = [more, &options(dialect)].concat();
+        options.push(format!("--replicate-wild-do-table={DATABASE}.%"));
+        // Unlike any other server's there.
+        options.push(format!("--server-id={}", RandomState::new().hash_one(&dir) as u32 | 1 << 31));
+        if let Some(mode) = source.variable("gtid_mode")? {
+            options.push(format!("--gtid-mode={mode}"));
+        }
+        (lab.say)(&format!("starting {server} as a replica of {place}"));
+        let mut replica = Replica::new(Target::start(lab, server, dir, None, &options)?)?;
+        if let Some(pid) = replica.target.pid() {
+            source.started(pid)?;
+        }
+        replica.target.create_database()?;
+        let end = source.log_end()?;
+        replica.attach(source, &end, Behaviour { sync_relay_log: 0, applying: true, semi_sync: false })?;
+        Ok(replica)
+    }
+
+    /// Waits until it has applied all that the user's server holds, and detaches it.
+    ///
+    /// # Errors
+    /// When it does not get there, with its own words.
+    pub fn filled(&mut self, source: &mut Target, interrupt: &Interrupt) -> anyhow::Result<()> {
+        let end = source.log_end()?;
+        let level = interrupt.wait(FILL_MAX, || {
+            if let Some(wrong) = self.not_attached()? {
+                bail!("it does not receive the tables: {wrong}");
+            }
+            Ok((self.behind(source, &end)? == 0).then_some(()))
+        });
+        level?.with_context(|| format!("the replica has not applied the tables within {FILL_MAX:?}"))?;
+        self.detach()
+    }
+
     /// Its server.
     pub fn target(&mut self) -> &mut Target {
         &mut self.target
@@ -56,8 +115,7 @@ impl Replica {
             Some(_) => self.target.set(&enabled, if behaviour.semi_sync { "1" } else { "0" })?,
             None => ensure!(!behaviour.semi_sync, "{} has no semi-sync", self.target.name()),
         }
-        let account = source.account();
-        self.target.query(&change_source(dialect, account.port, &account.user, place))?;
+        self.target.query(&change_source(dialect, source, place))?;
         let threads = if behaviour.applying { "" } else { " IO_THREAD" };
         self.target.query(&format!("START {}{threads}", dialect.replica()))?;
         Ok(())
@@ -94,6 +152,21 @@ impl Replica {
         }))
     }
 
+    /// Bytes of the source's log through `end` that it has not applied.
+    ///
+    /// # Errors
+    /// When a server does not answer.
+    pub fn behind(&mut self, source: &mut Target, end: &Place) -> anyhow::Result<u64> {
+        let status = self.status()?;
+        let column = |names: [&str; 2]| names.iter().find_map(|name| status.get(0, name)).map(str::to_owned);
+        let file =
+            column(["Relay_Source_Log_File", "Relay_Master_Log_File"]).context("it is not a replica")?;
+        let position =
+            column(["Exec_Source_Log_Pos", "Exec_Master_Log_Pos"]).and_then(|text| text.parse().ok());
+        let at = Place { file, position: position.context("the replica does not say how far it is")? };
+        Ok(distance(&at, end, &source.log_files()?))
+    }
+
     /// What its server has used until now.
     ///
     /// # Errors
@@ -127,22 +200,52 @@ fn errors(rows: &ResultSet) -> String {
     errors.join(" ").trim().to_owned()
 }
 
-/// In clear, as root without a password: both servers are the lab's own, on this machine.
-fn change_source(dialect: Dialect, port: u16, user: &str, place: &Place) -> String {
-    let Place { file, position } = place;
+/// From one place of a log to a later one, given the log's files with their sizes. A replica that has applied nothing yet
+/// names no file.
+fn distance(from: &Place, to: &Place, logs: &[(String, u64)]) -> u64 {
+    let through = |place: &Place| -> u64 {
+        let before = logs.iter().filter(|(name, _)| *name < place.file).map(|(_, size)| size).sum::<u64>();
+        before + place.position
+    };
+    through(to).saturating_sub(if from.file.is_empty() { 0 } else { through(from) })
+}
+
+/// With the source's account; in clear where that is, and in TLS where the lab's own session with the source is, as binlogd
+/// has it. A source notices by its next heartbeat that a replica is gone.
+fn change_source(dialect: Dialect, source: &Target, place: &Place) -> String {
+    let (account, Place { file, position }) = (source.account(), place);
     let (change, word) = match dialect.is_mysql_from(8, 0, 23) {
         true => ("CHANGE REPLICATION SOURCE", "SOURCE"),
         false => ("CHANGE MASTER", "MASTER"),
     };
     let more = if dialect.is_mariadb() {
-        ", MASTER_SSL_VERIFY_SERVER_CERT = 0, MASTER_USE_GTID = no".to_owned()
+        ", MASTER_SSL_VERIFY_SERVER_CERT = 0, MASTER_USE_GTID = no"
     } else if dialect.is_mysql_from(8, 0, 23) {
-        ", SOURCE_AUTO_POSITION = 0, GET_SOURCE_PUBLIC_KEY = 1".to_owned()
+        ", SOURCE_AUTO_POSITION = 0, GET_SOURCE_PUBLIC_KEY = 1"
     } else {
-        ", MASTER_AUTO_POSITION = 0".to_owned()
+        ", MASTER_AUTO_POSITION = 0"
     };
     format!(
-        "{change} TO {word}_HOST = '127.0.0.1', {word}_PORT = {port}, {word}_USER = '{user}', {word}_PASSWORD = '', \
-         {word}_SSL = 0, {word}_LOG_FILE = '{file}', {word}_LOG_POS = {position}{more}"
+        "{change} TO {word}_HOST = {}, {word}_PORT = {}, {word}_USER = {}, {word}_PASSWORD = {}, {word}_SSL = {}, \
+         {word}_HEARTBEAT_PERIOD = 0.5, {word}_LOG_FILE = '{file}', {word}_LOG_POS = {position}{more}",
+        quoted(&account.host),
+        account.port,
+        quoted(&account.user),
+        quoted(account.password.expose()),
+        u8::from(source.is_encrypted()),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_distance_goes_over_the_ends_of_files() {
+        let place = |file: &str, position| Place { file: file.to_owned(), position };
+        let logs = [("b.1".to_owned(), 100), ("b.2".to_owned(), 50), ("b.3".to_owned(), 30)];
+        assert_eq!(distance(&place("b.1", 90), &place("b.3", 20), &logs), 10 + 50 + 20);
+        assert_eq!(distance(&place("b.3", 20), &place("b.3", 20), &logs), 0);
+        assert_eq!(distance(&place("", 4), &place("b.1", 20), &logs), 20);
+    }
 }

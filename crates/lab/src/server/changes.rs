@@ -314,7 +314,12 @@ pub fn set_statement(name: &str, value: &str) -> anyhow::Result<String> {
     if value.parse::<f64>().is_ok_and(f64::is_finite) {
         return Ok(format!("SET GLOBAL {name} = {value}"));
     }
-    Ok(format!("SET GLOBAL {name} = '{}'", value.replace('\\', "\\\\").replace('\'', "''")))
+    Ok(format!("SET GLOBAL {name} = {}", quoted(value)))
+}
+
+/// A text as a literal of a statement.
+pub fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
 }
 
 /// Databases but the server's own.

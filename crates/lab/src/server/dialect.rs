@@ -98,6 +98,15 @@ impl Dialect {
         if self.is_mysql_from(8, 0, 22) { "REPLICA" } else { "SLAVE" }
     }
 
+    /// The lab's own server that can be a semi-sync replica of this one: of the same kind, and not older.
+    pub fn replica_server(self) -> Option<&'static str> {
+        let (name, versions) = match self.mariadb {
+            true => ("mariadb-11.8", (10, 2)..=(11, 8)),
+            false => ("mysql-9.7", (8, 0)..=(9, 7)),
+        };
+        versions.contains(&(self.version.0, self.version.1)).then_some(name)
+    }
+
     /// The option that lets a replica go on where rows that it is to change are absent.
     pub fn exec_mode_option(self) -> &'static str {
         if self.is_mysql_from(8, 0, 26) {
@@ -163,5 +172,10 @@ mod tests {
         assert_eq!(middle.redo_log_option(1024), "--innodb-redo-log-capacity=1024M");
         assert_eq!(old.redo_log_option(1024), "--innodb-log-file-size=512M");
         assert!(!old.compresses_transactions() && new.compresses_transactions());
+        assert_eq!(
+            [old, middle, new, mariadb].map(Dialect::replica_server),
+            [None, Some("mysql-9.7"), Some("mysql-9.7"), Some("mariadb-11.8")]
+        );
+        assert_eq!(dialect("9.8.0", false).replica_server(), None);
     }
 }

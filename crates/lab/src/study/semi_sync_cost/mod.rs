@@ -68,19 +68,19 @@ impl Study for SemiSyncCost {
             settings.get::<u32>(name)?;
         }
         let scene = |choice: &ServerChoice| {
-            let server = own_server(choice, self.name())?;
+            let server = choice.to_string();
             ensure!(
-                !["mysql-5.7.22", "mysql-8.0.15", "mysql-8.0.31"].contains(&server),
+                !["mysql-5.7.22", "mysql-8.0.15", "mysql-8.0.31"].contains(&server.as_str()),
                 "{server} as the lab has it comes without semi-sync plugins: choose mysql:9.7 or a MariaDB"
             );
             let block = |threads: &u32| Point {
-                server: choice.to_string(),
+                server: server.clone(),
                 condition: String::new(),
                 configuration: String::new(),
                 threads: *threads,
             };
             let blocks: Vec<Point> = threads.iter().map(block).collect();
-            Ok(Scene { name: server.to_owned(), cells: interleaved(&blocks, &CONFIGURATIONS, rounds) })
+            Ok(Scene { name: server.clone(), cells: interleaved(&blocks, &CONFIGURATIONS, rounds) })
         };
         let scenes: anyhow::Result<_> = servers(order).iter().map(scene).collect();
         // Attaching, connecting, and bringing the replicas level.
@@ -144,9 +144,7 @@ mod tests {
 
     #[test]
     fn servers_that_do_not_fit_are_refused() {
-        for (server, why) in [("mysql://root@localhost:3306", "own servers"), ("mysql:8.0", "plugins")] {
-            let error = SemiSyncCost.plan(&order(&[server])).unwrap_err().to_string();
-            assert!(error.contains(why), "{error}");
-        }
+        let error = SemiSyncCost.plan(&order(&["mysql:8.0"])).unwrap_err().to_string();
+        assert!(error.contains("plugins"), "{error}");
     }
 }

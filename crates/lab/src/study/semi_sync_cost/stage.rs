@@ -1,10 +1,10 @@
 //! The source and its replicas.
 
-use super::{AFTER_COMMIT, ASYNCHRONOUS, BINLOGD, CONFIGURATIONS, SYNC_RELAY_LOG};
+use super::{AFTER_COMMIT, ASYNCHRONOUS, BINLOGD, CONFIGURATIONS, SYNC_RELAY_LOG, servers};
 use crate::load::dataset::{self, Dataset};
 use crate::load::go_tpc;
 use crate::load::tpcc::Tpcc;
-use crate::model::{Fact, Measured, Order, Point, Settings};
+use crate::model::{Fact, Measured, Order, Point, ServerChoice, Settings};
 use crate::receiver::replica::{self, Behaviour};
 use crate::receiver::{Binlogd, Replica, binlogd};
 use crate::server::Target;
@@ -12,19 +12,20 @@ use crate::server::binary_log::Place;
 use crate::server::semi_sync::{WaitPoint, not_acknowledged};
 use crate::study::{Lab, Scene, Stage};
 use anyhow::{Context, ensure};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Longest wait until all receivers are attached.
 const ATTACH_MAX: Duration = Duration::from_secs(30);
 
-/// All that a scene needs. Dropped in this order.
+/// All that a scene needs. Dropped in this order: a user's server is restored when nobody receives from it any more.
 #[derive(Debug)]
 pub(super) struct Servers {
-    source: Target,
     /// The one that is semi-synchronous or not, or that binlogd takes the place of.
     first: Replica,
     /// The one that is always asynchronous.
     second: Replica,
+    source: Target,
     tpcc: Tpcc,
     lab: Lab,
     settings: Settings,
@@ -32,29 +33,24 @@ pub(super) struct Servers {
 }
 
 impl Servers {
-    /// Starts the source and both replicas, on copies of the same data.
+    /// Starts the source and both replicas, on copies of the same data; or takes a user's server into use, and starts both
+    /// replicas beside it.
     pub(super) fn set_up(order: &Order, scene: &Scene, lab: &Lab) -> anyhow::Result<Servers> {
         let settings = order.settings.clone();
-        let (name, warehouses) = (&scene.name, settings.get("warehouses")?);
-        let dataset = Dataset::of(lab, name, warehouses)?;
         let dir = tempfile::Builder::new().prefix("semi-sync-cost-").tempdir_in(&lab.dir)?;
-        let tpcc = Tpcc::new(lab, warehouses, dir.path())?;
+        let tpcc = Tpcc::new(lab, settings.get("warehouses")?, dir.path())?;
         let options = dataset::options(settings.get::<u64>("pool_mb")? << 20, settings.get("redo_mb")?);
-        let start = |folder: &str, options: &[String]| {
-            (lab.say)(&format!("starting {name} as {folder}"));
-            Target::start_on(lab, name, dir.path().join(folder), &dataset.data, options)
+        let choice = servers(order).into_iter().find(|choice| choice.to_string() == scene.name);
+        let (mut source, mut first, mut second) = match choice.context("a scene without a server")? {
+            ServerChoice::Own(name) => start(&name, &options, &settings, lab, dir.path())?,
+            ServerChoice::Url(url) => start_beside(&url, &options, &tpcc, lab, dir.path())?,
         };
-        let mut source = start("source", &options)?;
-        source.query(source.dialect().reset_logs())?;
         source.prepare_semi_sync(WaitPoint::AfterSync)?;
-        let replica_options = [options, replica::options(source.dialect())].concat();
-        let mut first = Replica::new(start("first replica", &replica_options)?)?;
-        let mut second = Replica::new(start("second replica", &replica_options)?)?;
         (lab.say)("reading the tables into the buffer pools");
         for target in [&mut source, first.target(), second.target()] {
             dataset::read_through(target, &lab.interrupt)?;
         }
-        Ok(Servers { source, first, second, tpcc, lab: lab.clone(), settings, dir })
+        Ok(Servers { first, second, source, tpcc, lab: lab.clone(), settings, dir })
     }
 
     /// Attaches what the configuration has, at `place`.
@@ -78,7 +74,8 @@ impl Servers {
         let mut reasons = Vec::new();
         reasons.extend(self.source.not_in_force(configuration != ASYNCHRONOUS)?);
         let dumps = self.source.dumps()?.len();
-        if dumps != 2 {
+        // A user's server may have replicas of its own.
+        if dumps != 2 && !self.source.is_users() {
             reasons.push(format!("{dumps} sessions read the source's log, and not 2"));
         }
         match binlogd {
@@ -118,9 +115,9 @@ impl Servers {
             measured.put("wait_us", after.wait_us.saturating_sub(before.wait_us) as f64 / waits as f64);
         }
         if binlogd.is_none() {
-            measured.put("first_behind_bytes", behind(&mut self.source, &mut self.first, &end)? as f64);
+            measured.put("first_behind_bytes", self.first.behind(&mut self.source, &end)? as f64);
         }
-        measured.put("second_behind_bytes", behind(&mut self.source, &mut self.second, &end)? as f64);
+        measured.put("second_behind_bytes", self.second.behind(&mut self.source, &end)? as f64);
         match outcome {
             Ok(outcome) => outcome.put_into(measured),
             Err(error) => measured.refuse(format!("{error:#}")),
@@ -147,8 +144,8 @@ impl Servers {
         let interrupt = self.lab.interrupt.clone();
         let began = Instant::now();
         let level = interrupt.wait(longest, || {
-            let first = behind(&mut self.source, &mut self.first, &end)?;
-            let second = behind(&mut self.source, &mut self.second, &end)?;
+            let first = self.first.behind(&mut self.source, &end)?;
+            let second = self.second.behind(&mut self.source, &end)?;
             Ok((first + second == 0).then_some(()))
         })?;
         measured.put("level_after_s", began.elapsed().as_secs_f64());
@@ -206,43 +203,45 @@ impl Stage for Servers {
     }
 }
 
-/// Bytes of the source's log through `end` that the replica has not applied.
-fn behind(source: &mut Target, replica: &mut Replica, end: &Place) -> anyhow::Result<u64> {
-    let word = replica.target().dialect().replica();
-    let status = replica.target().query(&format!("SHOW {word} STATUS"))?;
-    let column = |names: [&str; 2]| names.iter().find_map(|name| status.get(0, name)).map(str::to_owned);
-    let file = column(["Relay_Source_Log_File", "Relay_Master_Log_File"]).context("it is not a replica")?;
-    let position = column(["Exec_Source_Log_Pos", "Exec_Master_Log_Pos"]).and_then(|text| text.parse().ok());
-    let at = Place { file, position: position.context("the replica does not say how far it is")? };
-    let rows = source.query("SHOW BINARY LOGS")?;
-    let logs: Vec<(String, u64)> = (0..rows.rows.len())
-        .filter_map(|row| {
-            Some((rows.get(row, "Log_name")?.to_owned(), rows.get(row, "File_size")?.parse().ok()?))
-        })
-        .collect();
-    Ok(distance(&at, end, &logs))
-}
-
-/// From one place of a log to a later one, given the log's files with their sizes. A replica that has applied nothing yet
-/// names no file.
-fn distance(from: &Place, to: &Place, logs: &[(String, u64)]) -> u64 {
-    let through = |place: &Place| -> u64 {
-        let before = logs.iter().filter(|(name, _)| *name < place.file).map(|(_, size)| size).sum::<u64>();
-        before + place.position
+/// One of the lab's own servers and two replicas, on copies of the same data.
+fn start(
+    name: &str,
+    options: &[String],
+    settings: &Settings,
+    lab: &Lab,
+    dir: &Path,
+) -> anyhow::Result<(Target, Replica, Replica)> {
+    let dataset = Dataset::of(lab, name, settings.get("warehouses")?)?;
+    let start = |folder: &str, options: &[String]| {
+        (lab.say)(&format!("starting {name} as {folder}"));
+        Target::start_on(lab, name, dir.join(folder), &dataset.data, options)
     };
-    through(to).saturating_sub(if from.file.is_empty() { 0 } else { through(from) })
+    let mut source = start("source", options)?;
+    source.query(source.dialect().reset_logs())?;
+    let options = [options, &replica::options(source.dialect())].concat();
+    let first = Replica::new(start("first replica", &options)?)?;
+    let second = Replica::new(start("second replica", &options)?)?;
+    Ok((source, first, second))
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_distance_goes_over_the_ends_of_files() {
-        let place = |file: &str, position| Place { file: file.to_owned(), position };
-        let logs = [("b.1".to_owned(), 100), ("b.2".to_owned(), 50), ("b.3".to_owned(), 30)];
-        assert_eq!(distance(&place("b.1", 90), &place("b.3", 20), &logs), 10 + 50 + 20);
-        assert_eq!(distance(&place("b.3", 20), &place("b.3", 20), &logs), 0);
-        assert_eq!(distance(&place("", 4), &place("b.1", 20), &logs), 20);
+/// A user's server, and two of the lab's own that receive what fills its tables.
+fn start_beside(
+    url: &str,
+    options: &[String],
+    tpcc: &Tpcc,
+    lab: &Lab,
+    dir: &Path,
+) -> anyhow::Result<(Target, Replica, Replica)> {
+    let mut source = Target::attach(lab, url)?;
+    let name = source.name().to_owned();
+    (lab.say)(&format!("{name}: sync_binlog and innodb_flush_log_at_trx_commit stay as they are"));
+    let mut first = Replica::beside(lab, &mut source, dir.join("first replica"), options)?;
+    let mut second = Replica::beside(lab, &mut source, dir.join("second replica"), options)?;
+    (lab.say)(&format!("filling TPC-C's tables on {name}"));
+    tpcc.prepare(&mut source, &lab.interrupt)?;
+    (lab.say)("waiting until both replicas have the tables");
+    for replica in [&mut first, &mut second] {
+        replica.filled(&mut source, &lab.interrupt)?;
     }
+    Ok((source, first, second))
 }

@@ -5,7 +5,7 @@ pub mod outline;
 pub mod stage;
 
 use self::configuration::{ALL, ALONE};
-use super::{Headline, Lab, Plan, Scene, Skip, Study, interleaved};
+use super::{Headline, Lab, Plan, Scene, Study, interleaved};
 use crate::model::{Order, Point, Profile, Run, ServerChoice, Settings};
 use crate::report::outline::Part;
 use anyhow::bail;
@@ -18,8 +18,6 @@ pub struct VirtualReplica;
 const PUBLISHED_THREADS: &str = "2,4,8,16,32,64,128,256,266,276,286,296,306,316,326,336,346,356,376,386";
 /// Seconds of a cell beside the load, about: attaching, probes, detaching.
 const AROUND_SECONDS: f64 = 3.0;
-/// Ends the name of a scene that a user's server cannot have.
-const REAL_REPLICAS: &str = "real replicas";
 /// The lab's own servers that come without semi-sync plugins.
 const WITHOUT_SEMI_SYNC: [&str; 3] = ["mysql-8.0.31", "mysql-8.0.15", "mysql-5.7.22"];
 
@@ -66,6 +64,7 @@ impl Study for VirtualReplica {
         settings.0.insert("buffer_pool_mib".to_owned(), buffer_pool_mib.to_owned());
         // A column of the published table; what it is cannot be found out from here.
         settings.0.insert("disk_type".to_owned(), "local".to_owned());
+        settings.0.insert("real_replicas".to_owned(), "yes".to_owned());
         settings
     }
 
@@ -73,6 +72,11 @@ impl Study for VirtualReplica {
         let threads: Vec<u32> = order.settings.list("threads")?;
         let seconds: u64 = order.settings.get("seconds")?;
         let rounds: u32 = order.settings.get("rounds")?;
+        let configurations: Vec<&str> = match order.settings.get::<String>("real_replicas")?.as_str() {
+            "yes" => ALL.to_vec(),
+            "no" => ALL.into_iter().filter(|name| !name.starts_with("replica")).collect(),
+            other => bail!("--set real_replicas={other}: yes or no"),
+        };
         let mut scenes = Vec::new();
         for server in servers(order) {
             if let ServerChoice::Own(name) = &server
@@ -87,28 +91,15 @@ impl Study for VirtualReplica {
                 threads: *threads,
             };
             let blocks: Vec<Point> = threads.iter().map(block).collect();
-            let (replicas, others): (Vec<&str>, Vec<&str>) =
-                ALL.iter().partition(|name| name.starts_with("replica"));
-            let mut scene = |name: String, configurations: &[&str]| {
-                scenes.push(Scene { name, cells: interleaved(&blocks, configurations, rounds) });
-            };
-            match server {
-                ServerChoice::Own(_) => scene(server.to_string(), &ALL),
-                ServerChoice::Url(_) => {
-                    scene(server.to_string(), &others);
-                    scene(format!("{server}, {REAL_REPLICAS}"), &replicas);
-                }
-            }
+            scenes.push(Scene {
+                name: server.to_string(),
+                cells: interleaved(&blocks, &configurations, rounds),
+            });
         }
         Ok(Plan { scenes, cell_seconds: seconds as f64 + AROUND_SECONDS })
     }
 
     fn set_up(&self, order: &Order, scene: &Scene, lab: &Lab) -> anyhow::Result<Box<dyn super::Stage>> {
-        if scene.name.ends_with(REAL_REPLICAS) {
-            let names: Vec<&str> = ALL.into_iter().filter(|name| name.starts_with("replica")).collect();
-            let reason = "a replica needs a server that the lab may start on a copy of the source's data";
-            return Err(Skip(format!("{reason}; left out: {}", names.join("; "))).into());
-        }
         let servers = servers(order);
         let Some(server) = servers.iter().find(|server| server.to_string() == scene.name) else {
             bail!("the order names no server {}", scene.name)
@@ -151,16 +142,22 @@ mod tests {
     }
 
     #[test]
-    fn a_users_server_goes_without_real_replicas_and_a_server_without_semi_sync_is_refused() {
-        let plan = VirtualReplica.plan(&order(Profile::Smoke, &["mysql://u:SECRET@db:1"])).unwrap();
-        let names: Vec<&str> = plan.scenes.iter().map(|scene| scene.name.as_str()).collect();
-        assert_eq!(names, ["mysql://u@db:1", "mysql://u@db:1, real replicas"]);
-        let of = |scene: &Scene, what: &str| {
-            scene.cells.iter().filter(|cell| cell.point.configuration.starts_with(what)).count()
+    fn real_replicas_can_be_left_out_and_a_server_without_semi_sync_is_refused() {
+        let mut order = order(Profile::Smoke, &["mysql://u:SECRET@db:1"]);
+        let names = |order: &Order| -> Vec<String> {
+            let plan = VirtualReplica.plan(order).unwrap();
+            assert_eq!(plan.scenes.len(), 1);
+            assert_eq!(plan.scenes[0].name, "mysql://u@db:1");
+            plan.scenes[0].cells.iter().map(|cell| cell.point.configuration.clone()).collect()
         };
-        assert_eq!((of(&plan.scenes[0], "replica"), of(&plan.scenes[1], "replica")), (0, 4));
-        assert_eq!(plan.scenes[0].cells.len(), 4);
-        let error = VirtualReplica.plan(&order(Profile::Smoke, &["mysql:5.7"])).unwrap_err().to_string();
+        assert_eq!(names(&order), ALL);
+        order.settings.0.insert("real_replicas".to_owned(), "no".to_owned());
+        assert_eq!(names(&order), ALL[..4]);
+        order.settings.0.insert("real_replicas".to_owned(), "some".to_owned());
+        let error = VirtualReplica.plan(&order).unwrap_err().to_string();
+        assert!(error.contains("real_replicas=some"), "{error}");
+        let order = super::tests::order(Profile::Smoke, &["mysql:5.7"]);
+        let error = VirtualReplica.plan(&order).unwrap_err().to_string();
         assert!(error.contains("mysql-5.7.22"), "{error}");
     }
 }

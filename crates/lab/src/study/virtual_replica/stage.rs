@@ -31,7 +31,7 @@ pub struct Stage {
 
 impl Stage {
     /// Starts the source, fills it, starts a replica on a copy of its data if the scene has one, and warms the source
-    /// up.
+    /// up. A user's server is not copied: there the replica receives what fills the tables.
     pub fn set_up(order: &Order, scene: &Scene, server: &ServerChoice, lab: &Lab) -> anyhow::Result<Stage> {
         let (tables, rows): (u32, u32) = (order.settings.get("tables")?, order.settings.get("rows")?);
         let buffer_pool_mib: u32 = order.settings.get("buffer_pool_mib")?;
@@ -43,6 +43,10 @@ impl Stage {
             sysbench.prepare(source, &lab.interrupt)?;
             anyhow::Ok(sysbench)
         };
+        let wanted = |name: &str| {
+            matches!(Configuration::named(name).map(|one| one.receiver), Ok(Receiver::Replica(_)))
+        };
+        let with_replica = scene.cells.iter().any(|cell| wanted(&cell.point.configuration));
         let mut replica = None;
         let (mut source, sysbench) = match server {
             ServerChoice::Url(url) => {
@@ -52,7 +56,15 @@ impl Stage {
                      measured, when a crash would lose commits; afterwards they are set back",
                     source.name()
                 ));
+                if with_replica {
+                    let options = memory(source.dialect(), buffer_pool_mib);
+                    let started = Replica::beside(lab, &mut source, dir.path().join("replica"), &options);
+                    replica = Some(started.context("--set real_replicas=no measures without real replicas")?);
+                }
                 let sysbench = fill(&mut source)?;
+                if let Some(replica) = &mut replica {
+                    replica.filled(&mut source, &lab.interrupt)?;
+                }
                 (source, sysbench)
             }
             ServerChoice::Own(name) => {
@@ -66,10 +78,7 @@ impl Stage {
                 source.stop()?;
                 lab.interrupt.check()?;
                 let options = running(dialect, buffer_pool_mib, threads);
-                let wanted = |name: &str| {
-                    matches!(Configuration::named(name).map(|one| one.receiver), Ok(Receiver::Replica(_)))
-                };
-                if scene.cells.iter().any(|cell| wanted(&cell.point.configuration)) {
+                if with_replica {
                     (lab.say)("starting a replica on a copy of the data");
                     let options = [options.clone(), replica::options(dialect)].concat();
                     let target =
@@ -194,18 +203,22 @@ fn filling(buffer_pool_mib: u32) -> Vec<String> {
     ]
 }
 
+/// Of InnoDB.
+fn memory(dialect: Dialect, buffer_pool_mib: u32) -> Vec<String> {
+    vec![format!("--innodb-buffer-pool-size={buffer_pool_mib}M"), dialect.redo_log_option(REDO_LOG_MIB)]
+}
+
 /// Of source and replica.
 fn running(dialect: Dialect, buffer_pool_mib: u32, threads: u32) -> Vec<String> {
-    let mut options = vec![
+    let mut options = memory(dialect, buffer_pool_mib);
+    options.extend([
         "--binlog-format=ROW".to_owned(),
-        format!("--innodb-buffer-pool-size={buffer_pool_mib}M"),
         format!("--max-connections={}", threads.max(WARM_UP_THREADS) + 20),
         // sysbench prepares every statement for every table in every thread.
         "--max-prepared-stmt-count=1000000".to_owned(),
         "--sync-binlog=1".to_owned(),
         "--innodb-flush-log-at-trx-commit=1".to_owned(),
-        dialect.redo_log_option(REDO_LOG_MIB),
-    ];
+    ]);
     if !dialect.is_mariadb() {
         options.extend(["--gtid-mode=ON", "--enforce-gtid-consistency=ON"].map(str::to_owned));
     }
