@@ -120,8 +120,11 @@ impl User {
         std::fs::create_dir_all(&go_tpc).expect("a folder");
         std::fs::create_dir(dir.path().join("measured")).expect("a folder");
         std::os::unix::fs::symlink(go_tpc, dir.path().join("measured/go-tpc")).expect("a link");
-        let options: &[&str] = if name.starts_with("mysql") { &["--plugin-load="] } else { &[] };
-        let options: Vec<String> = options.iter().map(|option| (*option).to_owned()).collect();
+        // Unlike the default of the lab's own servers.
+        let mut options = vec!["--character-set-server=latin1".to_owned()];
+        if name.starts_with("mysql") {
+            options.push("--plugin-load=".to_owned());
+        }
         let server =
             Server::start(&scripts(), name, dir.path().join("server"), None, &options).expect("a server");
         let user = User { server, dir };

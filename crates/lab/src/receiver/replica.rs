@@ -75,6 +75,12 @@ impl Replica {
             source.started(pid)?;
         }
         replica.target.create_database()?;
+        // Tables take it from their database, and the server's default may be another one.
+        let collation = source.query(&format!(
+            "SELECT default_collation_name FROM information_schema.schemata WHERE schema_name = '{DATABASE}'"
+        ))?;
+        let collation = collation.first().context("the database has no collation")?;
+        replica.target.query(&format!("ALTER DATABASE {DATABASE} COLLATE {collation}"))?;
         let end = source.log_end()?;
         replica.attach(source, &end, Behaviour { sync_relay_log: 0, applying: true, semi_sync: false })?;
         Ok(replica)
