@@ -1,7 +1,7 @@
 //! The built binary, run as an operator runs it: `binlogd run` with flags, its status over HTTP, its log in a file.
 
 use std::cell::RefCell;
-use std::fs::File;
+use std::fs::{DirEntry, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
@@ -194,11 +194,16 @@ impl Daemon {
         timelines.pop().unwrap_or_else(|| panic!("no timeline\n{}", self.log()))
     }
 
-    /// Folders of all timelines, the oldest first.
+    /// Folders of all timelines, the oldest first. One that is being made is none yet: its name begins with a point.
     pub fn timeline_dirs(&self) -> Vec<PathBuf> {
         let Ok(entries) = std::fs::read_dir(self.data_dir().join("default")) else { return Vec::new() };
-        let mut paths: Vec<PathBuf> =
-            entries.flatten().map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
+        let is_whole = |entry: &DirEntry| !entry.file_name().to_string_lossy().starts_with('.');
+        let mut paths: Vec<PathBuf> = entries
+            .flatten()
+            .filter(is_whole)
+            .map(|entry| entry.path())
+            .filter(|path| path.is_dir())
+            .collect();
         paths.sort();
         paths
     }
