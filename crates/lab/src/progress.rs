@@ -191,7 +191,8 @@ fn bar(title: &str, total: usize, end: Arc<Mutex<Instant>>) -> ProgressBar {
     let elapsed = |state: &ProgressState, text: &mut dyn std::fmt::Write| {
         let _ = text.write_str(&clock(state.elapsed()));
     };
-    let template = "{prefix} {bar:24} {pos}/{len} · {spent} elapsed, about {left} left · {wide_msg}";
+    // A line for the cell alone: its name is long, and what tells it from the last one stands at its end.
+    let template = "{prefix} {bar:16} {pos}/{len} · {spent} elapsed, about {left} left\n  {wide_msg}";
     let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
     let style = style.with_key("left", left).with_key("spent", elapsed);
     let bar = ProgressBar::with_draw_target(Some(total as u64), ProgressDrawTarget::stderr());
