@@ -113,7 +113,7 @@ fn text(bytes: &[u8]) -> String {
 }
 
 /// A cell takes long enough to be caught in it: tenths of a second or more, by the number of its writes.
-const SLOW: [&str; 4] = ["--set", "writes=1000", "--set", "rounds=3"];
+const SLOW: [&str; 4] = ["--set", "writes=4000", "--set", "rounds=3"];
 
 fn a_killed_run_loses_the_cell_that_ran_and_goes_on() {
     let place = Place::new();
@@ -170,7 +170,7 @@ fn an_interrupted_run_cleans_up_and_goes_on() {
     assert_eq!(other.status.code(), Some(1));
     let complaint = text(&other.stderr);
     assert!(
-        complaint.contains("--set writes was 1000, now 1") && complaint.contains("--set rounds was 3"),
+        complaint.contains("--set writes was 4000, now 1") && complaint.contains("--set rounds was 3"),
         "{complaint}"
     );
     let resumed = place.run(&[&SLOW[..], &["--resume=1"]].concat());
