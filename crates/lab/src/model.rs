@@ -100,6 +100,21 @@ pub struct Order {
     pub settings: Settings,
 }
 
+impl Order {
+    /// Whether a server is one of the user's, which may be on another machine.
+    pub fn is_of_users_servers(&self) -> bool {
+        self.servers.iter().any(|server| matches!(server, ServerChoice::Url(_)))
+    }
+
+    /// The servers, or these of the lab's own where none was asked for.
+    pub fn servers_or(&self, own: &[&str]) -> Vec<ServerChoice> {
+        match self.servers.is_empty() {
+            true => own.iter().map(|name| ServerChoice::Own((*name).to_owned())).collect(),
+            false => self.servers.clone(),
+        }
+    }
+}
+
 /// Settings of a study by name, such as `threads` = `2,8,32` or `seconds` = `5`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Settings(pub BTreeMap<String, String>);

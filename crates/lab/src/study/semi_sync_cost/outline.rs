@@ -11,12 +11,17 @@ pub(super) fn outline(run: &Run) -> Vec<Part> {
     let published = [published::asynchronous(ASYNCHRONOUS), published::semi_synchronous(AFTER_SYNC)];
     let setting = |name: &str| run.order.settings.0.get(name).cloned().unwrap_or_default();
     let mut parts = vec![Part::Text(format!(
-        "One source with two replicas that apply, {} warehouses, {} s for each cell, no keying or thinking times. The \
-         source and the replicas share this machine and its disk, so both pay for what the others do; in the published \
-         study each had a machine of its own. A replica syncs its relay log every {SYNC_RELAY_LOG} events, MySQL's default: \
+        "One source with two replicas that apply, {} warehouses, {} s for each cell, no keying or thinking times. {} share \
+         this machine and its disk, so each pays for what the others do; in the published study each had a machine of its \
+         own. A replica syncs its relay log every {SYNC_RELAY_LOG} events, MySQL's default: \
          its acknowledgement means received, not durable. binlogd acknowledges what is durable (fsync_mode 1).",
         setting("warehouses"),
-        setting("seconds")
+        setting("seconds"),
+        if run.order.is_of_users_servers() {
+            "The replicas, binlogd and the load, and the source where it is not elsewhere,"
+        } else {
+            "The source, the replicas, binlogd and the load"
+        }
     ))];
     parts.extend(sweep::parts(
         run,

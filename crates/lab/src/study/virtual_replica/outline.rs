@@ -13,14 +13,14 @@ use crate::statistics::Figures;
 pub fn parts(run: &Run) -> Vec<Part> {
     let mut parts = vec![
         Part::Heading("What was measured".to_owned()),
-        Part::Text(
+        Part::Text(format!(
             "Stock sysbench oltp_read_write on a source with sync_binlog 1 and innodb_flush_log_at_trx_commit 1, alone \
-             and with one semi-sync receiver (AFTER_SYNC) on the same machine and disk. All configurations with the same \
+             and with one semi-sync receiver (AFTER_SYNC), which is on {} machine and disk. All configurations with the same \
              number of threads are measured one right after the other, in each round beginning with another one; ratios \
              are made within a round. A cell in which semi-sync was not in force before, during and after the load does \
-             not count, nor does one with errors."
-                .to_owned(),
-        ),
+             not count, nor does one with errors.",
+            if run.order.is_of_users_servers() { "the lab's" } else { "the same" }
+        )),
         Part::Text(
             "Rows are chosen uniformly; stock sysbench would let most statements fall on a hundredth of the rows, which \
              makes deadlocks, and so errors, in tables smaller than the published ones."
