@@ -21,7 +21,6 @@ const PREPARE_MAX: Duration = Duration::from_secs(4 * 3600);
 const EXTRA_MAX: Duration = Duration::from_secs(60);
 /// Statements that oltp_read_write prepares for each table in each thread.
 const STATEMENTS_A_TABLE: u64 = 9;
-const SNAPSHOT_ISOLATION: &str = "innodb_snapshot_isolation";
 
 /// sysbench, its tables, and the server that holds them.
 #[derive(Debug, Clone)]
@@ -104,9 +103,8 @@ impl Sysbench {
         self.run(target, &["oltp_read_write", &threads, "prepare"], PREPARE_MAX, interrupt).map(|_| ())
     }
 
-    /// Makes the server ready for a load with `threads` threads: it can prepare all statements and take all connections.
-    /// And MariaDB, from 11.6.2 on, does what every other server does with a row that was changed since the transaction's
-    /// snapshot: it updates it. By its own default it refuses, and sysbench counts an error.
+    /// Makes the server ready for a load with `threads` threads: it can prepare all statements and take all connections,
+    /// and [updates changed rows](Target::update_changed_rows).
     ///
     /// # Errors
     /// When the server refuses.
@@ -114,10 +112,7 @@ impl Sysbench {
         let statements = u64::from(self.tables) * u64::from(threads) * STATEMENTS_A_TABLE;
         target.set_at_least("max_prepared_stmt_count", (statements + 1000).min(1_048_576))?;
         target.set_at_least("max_connections", u64::from(threads) + 20)?;
-        match target.variable(SNAPSHOT_ISOLATION)? {
-            Some(_) => target.set(SNAPSHOT_ISOLATION, "0"),
-            None => Ok(()),
-        }
+        target.update_changed_rows()
     }
 
     /// Runs a load. `more` are further options of the workload.

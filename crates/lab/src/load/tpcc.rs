@@ -2,6 +2,7 @@
 
 use super::go_tpc;
 use crate::model::Measured;
+use crate::server::changes::same;
 use crate::server::{DATABASE, Target};
 use crate::study::Lab;
 use anyhow::{Context, ensure};
@@ -113,8 +114,15 @@ impl Tpcc {
     /// Makes and fills the tables in the lab's database, which must exist.
     ///
     /// # Errors
-    /// When go-tpc fails or is broken off, and when rows are missing afterwards.
+    /// When the server takes encrypted connections only, when go-tpc fails or is broken off, and when rows are missing
+    /// afterwards.
     pub fn prepare(&self, target: &mut Target, interrupt: &Interrupt) -> anyhow::Result<()> {
+        let encrypted = target.variable("require_secure_transport")?;
+        ensure!(
+            !encrypted.is_some_and(|value| same(&value, "ON")),
+            "{} takes encrypted connections only (require_secure_transport is ON), and go-tpc, the load, speaks in clear",
+            target.name()
+        );
         let threads = self.warehouses.min(PREPARE_THREADS_MAX).to_string();
         // Its own check of the data takes longer than filling them: minutes for two warehouses.
         self.run(target, &["prepare", "--no-check", "--threads", &threads], PREPARE_MAX, interrupt)?;
@@ -135,14 +143,34 @@ impl Tpcc {
         Ok(())
     }
 
-    /// Lets the server prepare all statements and take all connections of a load with `threads` threads.
+    /// Bytes of the tables with their indexes, as the server counts them.
+    ///
+    /// # Errors
+    /// When the server does not answer.
+    pub fn tables_bytes(&self, target: &mut Target) -> anyhow::Result<u64> {
+        // MySQL from 8.0 on gives for a day what it has once looked up.
+        if target.dialect().is_mysql_from(8, 0, 0) {
+            target.query("SET SESSION information_schema_stats_expiry = 0")?;
+        }
+        let names = TABLES.map(|table| format!("'{table}'")).join(", ");
+        let rows = target.query(&format!(
+            "SELECT CAST(SUM(data_length + index_length) AS UNSIGNED) FROM information_schema.tables \
+             WHERE table_schema = '{DATABASE}' AND table_name IN ({names})"
+        ))?;
+        let bytes = rows.first().and_then(|text| text.parse().ok()).filter(|bytes| *bytes > 0);
+        bytes.with_context(|| format!("{} does not say how large the tables are", target.name()))
+    }
+
+    /// Lets the server prepare all statements and take all connections of a load with `threads` threads, and
+    /// [update changed rows](Target::update_changed_rows), on which go-tpc relies.
     ///
     /// # Errors
     /// When the server refuses.
     pub fn make_room(&self, target: &mut Target, threads: u32) -> anyhow::Result<()> {
         let statements = u64::from(threads) * STATEMENTS_A_THREAD;
         target.set_at_least("max_prepared_stmt_count", (statements + 1000).min(1_048_576))?;
-        target.set_at_least("max_connections", u64::from(threads) + 20)
+        target.set_at_least("max_connections", u64::from(threads) + 20)?;
+        target.update_changed_rows()
     }
 
     /// Runs a load without TPC-C's keying and thinking times.
