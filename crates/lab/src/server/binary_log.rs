@@ -49,9 +49,18 @@ impl Target {
     /// # Errors
     /// When the server does not answer.
     pub fn log_bytes(&mut self) -> anyhow::Result<u64> {
+        Ok(self.log_files()?.iter().map(|(_, bytes)| bytes).sum())
+    }
+
+    /// Its log files with their bytes, the oldest first.
+    ///
+    /// # Errors
+    /// When the server does not answer.
+    pub fn log_files(&mut self) -> anyhow::Result<Vec<(String, u64)>> {
         let rows = self.query("SHOW BINARY LOGS")?;
-        let sizes = (0..rows.rows.len()).filter_map(|row| rows.get(row, "File_size")?.parse::<u64>().ok());
-        Ok(sizes.sum())
+        let file =
+            |row| Some((rows.get(row, "Log_name")?.to_owned(), rows.get(row, "File_size")?.parse().ok()?));
+        Ok((0..rows.rows.len()).filter_map(file).collect())
     }
 
     /// Sessions that read its log.
