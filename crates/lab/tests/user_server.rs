@@ -4,6 +4,9 @@
 //! This program is three: the tests, the lab (with `as-lab` before the lab's arguments), and binlogd (when it is called
 //! so). A build of binlogd's own program would take minutes.
 
+#[path = "user_server/sync_binlog.rs"]
+mod sync_binlog;
+
 use binlogd_bench::process::Running;
 use binlogd_bench::semisync::server::{Server, Session};
 use binlogd_lab::model::Run;
@@ -48,12 +51,13 @@ const MOVING: [&str; 7] = [
 ];
 
 type Test = fn(&User);
-const TESTS: [(&str, Test); 5] = [
+const TESTS: [(&str, Test); 6] = [
     ("a_run_leaves_nothing", a_run_leaves_nothing),
     ("an_interrupted_run_leaves_nothing", an_interrupted_run_leaves_nothing),
     ("after_a_crash_everything_is_restored", after_a_crash_everything_is_restored),
     ("what_another_has_changed_since_stays", what_another_has_changed_since_stays),
     ("a_server_with_other_data_is_refused", a_server_with_other_data_is_refused),
+    ("sync_binlog_leaves_nothing", sync_binlog::leaves_nothing),
 ];
 
 fn main() -> ExitCode {
@@ -101,7 +105,11 @@ impl User {
         let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a temporary folder");
         let program = std::env::current_exe().expect("this program");
         std::fs::hard_link(program, dir.path().join("binlogd")).expect("a second name");
-        let options: &[&str] = if name.starts_with("mysql") { &["--plugin-load="] } else { &[] };
+        // Their pools may have the sizes that TPC-C of one warehouse needs.
+        let options: &[&str] = match name.starts_with("mysql") {
+            true => &["--plugin-load=", "--innodb-buffer-pool-chunk-size=1M"],
+            false => &["--innodb-buffer-pool-size=128M"],
+        };
         let options: Vec<String> = options.iter().map(|option| (*option).to_owned()).collect();
         let server =
             Server::start(&scripts(), name, dir.path().join("server"), None, &options).expect("a server");
@@ -134,9 +142,13 @@ impl User {
 
     /// `binlogd-lab run virtual-replica`, the password in the environment.
     fn run_command(&self, more: &[&str]) -> Command {
+        self.study_command("virtual-replica", Path::new("measured"), more)
+    }
+
+    fn study_command(&self, study: &str, measured: &Path, more: &[&str]) -> Command {
         let mut command = Command::new(std::env::current_exe().expect("this program"));
-        command.current_dir(self.dir.path()).args(["as-lab", "run", "virtual-replica", "--profile", "smoke"]);
-        command.args(["--dir", "measured", "--binlogd", "binlogd", "--journals", "journals", "--scripts"]);
+        command.current_dir(self.dir.path()).args(["as-lab", "run", study, "--profile", "smoke", "--dir"]);
+        command.arg(measured).args(["--binlogd", "binlogd", "--journals", "journals", "--scripts"]);
         command.arg(scripts()).args(more).env(address::PASSWORD_VARIABLE, PASSWORD);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
@@ -151,8 +163,12 @@ impl User {
     }
 
     fn newest(&self) -> Run {
+        self.newest_of("virtual-replica")
+    }
+
+    fn newest_of(&self, study: &str) -> Run {
         let store = Store::open(&self.dir.path().join("binlogd-lab.sqlite")).expect("results");
-        let newest = store.newest("virtual-replica").expect("runs").expect("a run");
+        let newest = store.newest(study).expect("runs").expect("a run");
         store.run(newest.id).expect("the run")
     }
 
