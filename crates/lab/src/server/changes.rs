@@ -233,11 +233,8 @@ fn resize_back(session: &mut Session, old: &str, ours: &[&str]) -> anyhow::Resul
     loop {
         let status = session.query("SHOW GLOBAL STATUS LIKE 'Innodb_buffer_pool_resize_status'")?;
         let status = status.get(0, "Value").unwrap_or_default();
-        let at_rest = ["", "Completed", "Size did not change"];
-        if at_rest
-            .iter()
-            .any(|text| if text.is_empty() { status.is_empty() } else { status.starts_with(text) })
-        {
+        let finished = ["Completed", "Size did not change"].iter().any(|word| status.starts_with(word));
+        if status.is_empty() || finished {
             let now = variable(session, BUFFER_POOL)?.unwrap_or_default();
             if same(&now, old) {
                 return Ok(was.map(|was| format!("{BUFFER_POOL} = {old} again, was {was}")));

@@ -65,6 +65,15 @@ pub(crate) fn leaves_nothing(user: &User) {
         "{reason}"
     );
     assert_same(&before, &user.snapshot());
+
+    // go-tpc speaks in clear. This session stays, others must be encrypted.
+    let mut root = user.root();
+    root.query("SET GLOBAL require_secure_transport = ON").expect("it is set");
+    let refused = run_sync_binlog(user, &[]);
+    root.query("SET GLOBAL require_secure_transport = OFF").expect("it is set");
+    let complaint = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success() && complaint.contains("speaks in clear"), "{complaint}");
+    assert_same(&before, &user.snapshot());
 }
 
 /// Another command of the lab's, which must work: what it prints.
