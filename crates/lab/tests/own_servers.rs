@@ -3,6 +3,7 @@
 use binlogd_bench::semisync::interrupt::Interrupt;
 use binlogd_lab::model::Fact;
 use binlogd_lab::server::Target;
+use binlogd_lab::server::changes::{self, Changes};
 use binlogd_lab::server::semi_sync::WaitPoint;
 use binlogd_lab::study::Lab;
 use std::path::Path;
@@ -79,6 +80,38 @@ fn has_no_semi_sync(target: &mut Target, _: &[Fact]) {
     assert!(format!("{error:#}").contains("no semi-sync plugin"), "{error:#}");
     target.set_semi_sync(false).expect("it is off");
     target.set_semi_sync(true).expect_err("it cannot be on");
+}
+
+/// A run that is interrupted just then would otherwise leave the server with a pool of the lab's size.
+fn a_pool_is_set_back_while_it_is_being_resized(name: &str) {
+    const POOL: &str = "innodb_buffer_pool_size";
+    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a temporary folder");
+    let lab = lab(dir.path());
+    let options = ["--innodb-buffer-pool-size=64M", "--innodb-buffer-pool-chunk-size=1M"].map(str::to_owned);
+    let mut target = Target::start(&lab, name, dir.path().join("one"), None, &options).expect("it starts");
+    let account = target.account().clone();
+    for size in ["1073741824", "33554432"] {
+        let before = changes::variable(target.session(), POOL).expect("an answer").expect("a pool");
+        let mut changes =
+            Changes::begin(&lab.journals, &account, target.session(), lab.say).expect("a journal");
+        changes.set(target.session(), POOL, size).expect("it begins to resize");
+        changes.undo().expect("it is set back");
+        let after = changes::variable(target.session(), POOL).expect("an answer");
+        assert_eq!(after, Some(before));
+        // It could still be resized again if undoing had come too early.
+        std::thread::sleep(std::time::Duration::from_secs(2));
+        assert_eq!(changes::variable(target.session(), POOL).expect("an answer"), after);
+    }
+}
+
+#[test]
+fn a_pool_is_set_back_on_mysql() {
+    a_pool_is_set_back_while_it_is_being_resized("mysql-9.7");
+}
+
+#[test]
+fn a_pool_is_set_back_on_mariadb_that_resizes_in_the_background() {
+    a_pool_is_set_back_while_it_is_being_resized("mariadb-10.11");
 }
 
 #[test]

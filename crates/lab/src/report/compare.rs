@@ -47,7 +47,11 @@ fn by(a: &Run, b: &Run, title: &str, headline: &Headline) -> String {
                     .into_iter()
                     .find_map(|figures| figures.configurations(panel).first().copied())
             };
-            let Some(baseline) = headline.baseline.or_else(first) else { continue };
+            // A user's server may lack it.
+            let has = |name: &&str| {
+                [&figures.0, &figures.1].iter().any(|figures| figures.configurations(panel).contains(name))
+            };
+            let Some(baseline) = headline.baseline.filter(has).or_else(first) else { continue };
             let _ = write!(text, "\n## {value}, {panel}: ratio to {baseline}\n\n");
             text += &ratios(&figures, panel, baseline, value, (a.id, b.id));
         }

@@ -16,6 +16,7 @@ const UNDO_MAX: Duration = Duration::from_secs(600);
 /// Longest wait until the source has noticed that receivers are gone, which a plugin's removal needs.
 const UNINSTALL_MAX: Duration = Duration::from_secs(30);
 const LOOK_EVERY: Duration = Duration::from_millis(200);
+const BUFFER_POOL: &str = "innodb_buffer_pool_size";
 
 /// What the lab has changed on one server. Dropping it changes everything back.
 #[derive(Debug)]
@@ -204,16 +205,53 @@ fn undo_variable(session: &mut Session, journal: &Journal, name: &str) -> anyhow
     });
     let Some((old, first)) = changes.next() else { return Ok(None) };
     let Some(now) = variable(session, name)? else { return Ok(None) };
+    if name == BUFFER_POOL {
+        let ours: Vec<&str> =
+            std::iter::once(first).chain(changes.map(|(_, new)| new)).map(String::as_str).collect();
+        return resize_back(session, old, &ours);
+    }
     if same(&now, old) {
         return Ok(None);
     }
     if !same(&now, first) && !changes.any(|(_, new)| same(&now, new)) {
-        return Ok(Some(format!(
-            "{name} is {now}, which the lab did not set: left so (before the lab it was {old})"
-        )));
+        return Ok(Some(left(name, &now, old)));
     }
     session.query(&set_statement(name, old)?)?;
     Ok(Some(format!("{name} = {old} again, was {now}")))
+}
+
+/// Gives the buffer pool its old size, and waits until it has it. MySQL resizes in the background and shows the size from
+/// before until that is done, so what is shown says nothing while one is on the way. Returns the size that it had; or
+/// leaves it, when that is none of the lab's (`ours`): a server may round one, as much as a hundredth.
+fn resize_back(session: &mut Session, old: &str, ours: &[&str]) -> anyhow::Result<Option<String>> {
+    let deadline = Instant::now() + UNDO_MAX;
+    let near = |one: &str, other: &str| match (one.parse::<f64>(), other.parse::<f64>()) {
+        (Ok(one), Ok(other)) => (one / other - 1.0).abs() < 0.02,
+        _ => false,
+    };
+    let mut was = None;
+    loop {
+        let status = session.query("SHOW GLOBAL STATUS LIKE 'Innodb_buffer_pool_resize_status'")?;
+        let status = status.get(0, "Value").unwrap_or_default();
+        let finished = ["Completed", "Size did not change"].iter().any(|word| status.starts_with(word));
+        if status.is_empty() || finished {
+            let now = variable(session, BUFFER_POOL)?.unwrap_or_default();
+            if same(&now, old) {
+                return Ok(was.map(|was| format!("{BUFFER_POOL} = {old} again, was {was}")));
+            }
+            if was.is_none() && !ours.iter().any(|size| near(&now, size)) {
+                return Ok(Some(left(BUFFER_POOL, &now, old)));
+            }
+            was.get_or_insert(now);
+            session.query(&set_statement(BUFFER_POOL, old)?)?;
+        }
+        ensure!(Instant::now() < deadline, "{BUFFER_POOL} does not become {old}: {status}");
+        std::thread::sleep(LOOK_EVERY);
+    }
+}
+
+fn left(name: &str, now: &str, old: &str) -> String {
+    format!("{name} is {now}, which the lab did not set: left so (before the lab it was {old})")
 }
 
 fn undo_plugin(session: &mut Session, name: &str) -> anyhow::Result<Option<String>> {

@@ -69,7 +69,7 @@ impl Study for BinlogCompression {
     }
 
     fn plan(&self, order: &Order) -> anyhow::Result<Plan> {
-        let servers = servers(order);
+        let servers = order.servers_or(&SERVERS);
         let threads: Vec<u32> = order.settings.list("threads")?;
         let seconds: u64 = order.settings.get("seconds")?;
         let levels: Vec<u32> = order.settings.list("levels")?;
@@ -100,7 +100,7 @@ impl Study for BinlogCompression {
     }
 
     fn set_up(&self, order: &Order, _scene: &Scene, lab: &Lab) -> anyhow::Result<Box<dyn super::Stage>> {
-        Ok(Box::new(stage::Stage::set_up(order, &servers(order), lab)?))
+        Ok(Box::new(stage::Stage::set_up(order, &order.servers_or(&SERVERS), lab)?))
     }
 
     fn outline(&self, run: &Run) -> Vec<Part> {
@@ -109,13 +109,6 @@ impl Study for BinlogCompression {
 
     fn headline(&self) -> Headline {
         Headline { values: &["select", "update", "binlog_bytes_a_transaction"], baseline: None }
-    }
-}
-
-fn servers(order: &Order) -> Vec<ServerChoice> {
-    match order.servers.is_empty() {
-        true => SERVERS.iter().map(|name| ServerChoice::Own((*name).to_owned())).collect(),
-        false => order.servers.clone(),
     }
 }
 

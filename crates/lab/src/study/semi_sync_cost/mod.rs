@@ -12,8 +12,10 @@ mod stage;
 use super::{Headline, Lab, Plan, Scene, Stage, Study, interleaved};
 use crate::model::{Order, Point, Profile, Run, ServerChoice, Settings};
 use crate::report::outline::Part;
-use anyhow::{bail, ensure};
+use anyhow::ensure;
 
+/// The one that is measured unless another is asked for.
+const SERVER: &str = "mysql-9.7";
 /// MySQL's default of `sync_relay_log`.
 const SYNC_RELAY_LOG: u32 = 10_000;
 
@@ -82,7 +84,7 @@ impl Study for SemiSyncCost {
             let blocks: Vec<Point> = threads.iter().map(block).collect();
             Ok(Scene { name: server.clone(), cells: interleaved(&blocks, &CONFIGURATIONS, rounds) })
         };
-        let scenes: anyhow::Result<_> = servers(order).iter().map(scene).collect();
+        let scenes: anyhow::Result<_> = order.servers_or(&[SERVER]).iter().map(scene).collect();
         // Attaching, connecting, and bringing the replicas level.
         Ok(Plan { scenes: scenes?, cell_seconds: seconds + 8.0 })
     }
@@ -97,25 +99,6 @@ impl Study for SemiSyncCost {
 
     fn headline(&self) -> Headline {
         Headline { values: &["tpmc", "new_order_p95_ms"], baseline: Some(ASYNCHRONOUS) }
-    }
-}
-
-/// The servers that a study is asked to measure: MySQL 9.7 unless it is told otherwise.
-pub(super) fn servers(order: &Order) -> Vec<ServerChoice> {
-    match order.servers.as_slice() {
-        [] => vec![ServerChoice::Own("mysql-9.7".to_owned())],
-        chosen => chosen.to_vec(),
-    }
-}
-
-/// The name of one of the lab's own servers.
-pub(super) fn own_server<'a>(choice: &'a ServerChoice, study: &str) -> anyhow::Result<&'a str> {
-    match choice {
-        ServerChoice::Own(name) => Ok(name),
-        ServerChoice::Url(_) => bail!(
-            "{study} runs on the lab's own servers only: it copies their data and starts them with other options. {choice} \
-             cannot be used"
-        ),
     }
 }
 

@@ -1,6 +1,6 @@
 //! The source and its replicas.
 
-use super::{AFTER_COMMIT, ASYNCHRONOUS, BINLOGD, CONFIGURATIONS, SYNC_RELAY_LOG, servers};
+use super::{AFTER_COMMIT, ASYNCHRONOUS, BINLOGD, CONFIGURATIONS, SERVER, SYNC_RELAY_LOG};
 use crate::load::dataset::{self, Dataset};
 use crate::load::go_tpc;
 use crate::load::tpcc::Tpcc;
@@ -40,7 +40,7 @@ impl Servers {
         let dir = tempfile::Builder::new().prefix("semi-sync-cost-").tempdir_in(&lab.dir)?;
         let tpcc = Tpcc::new(lab, settings.get("warehouses")?, dir.path())?;
         let options = dataset::options(settings.get::<u64>("pool_mb")? << 20, settings.get("redo_mb")?);
-        let choice = servers(order).into_iter().find(|choice| choice.to_string() == scene.name);
+        let choice = order.servers_or(&[SERVER]).into_iter().find(|choice| choice.to_string() == scene.name);
         let (mut source, mut first, mut second) = match choice.context("a scene without a server")? {
             ServerChoice::Own(name) => start(&name, &options, &settings, lab, dir.path())?,
             ServerChoice::Url(url) => start_beside(&url, &options, &tpcc, lab, dir.path())?,

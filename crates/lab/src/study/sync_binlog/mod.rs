@@ -4,24 +4,31 @@
 //! |---|---|
 //! | `mod.rs` | the study: settings and plan |
 //! | `configuration.rs` | what is compared: a value of `sync_binlog`, or no binary log |
+//! | `condition.rs` | what it is measured under: file system and buffer pool |
 //! | `stage.rs` | the servers, and a cell |
+//! | `users.rs` | a user's server: what can be measured there, and what is left out |
+//! | `pool.rs` | the buffer pool, resized while the server runs |
 //! | `stall.rs` | what a rotation does to throughput |
-//! | `outline.rs` | the report |
+//! | `outline.rs` | the report, its ratios in `outline/ratios.rs` |
 
+mod condition;
 mod configuration;
 mod outline;
+mod pool;
 mod stage;
 mod stall;
+mod users;
 
-use super::semi_sync_cost::{own_server, servers};
-use super::{Headline, Lab, Plan, Scene, Stage, Study, interleaved};
+use super::{Headline, Lab, Plan, Scene, Skip, Stage, Study, interleaved};
 use crate::file_system::Kind;
 use crate::model::{Order, Point, Profile, Run, ServerChoice, Settings};
-use crate::reference::sync_binlog::DATA_GB;
 use crate::report::outline::Part;
 use anyhow::ensure;
+use condition::{Condition, Files, Pool};
 use configuration::{Configuration, NO_BINARY_LOG};
 
+/// The one that is measured unless another is asked for.
+const SERVER: &str = "mysql-9.7";
 /// The lab's own servers that come without semi-sync plugins.
 const WITHOUT_SEMI_SYNC: [&str; 3] = ["mysql-5.7.22", "mysql-8.0.15", "mysql-8.0.31"];
 
@@ -68,29 +75,40 @@ impl Study for SyncBinlog {
 
     fn plan(&self, order: &Order) -> anyhow::Result<Plan> {
         let settings = &order.settings;
-        let (threads, pools): (Vec<u32>, Vec<u32>) = (settings.list("threads")?, settings.list("pools")?);
+        let (threads, pools): (Vec<u32>, Vec<Pool>) = (settings.list("threads")?, settings.list("pools")?);
         let (seconds, rounds): (f64, u32) = (settings.get("seconds")?, settings.get("rounds")?);
         let file_systems: Vec<Kind> = settings.list("file_systems")?;
         for name in ["warehouses", "warm_up_seconds", "sample_ms", "redo_mb"] {
             settings.get::<u64>(name)?;
         }
         Rotation::of(settings)?;
-        ensure!(
-            pools.iter().all(|pool| (1..=DATA_GB).contains(pool)),
-            "--set pools: each is a share of the data in {DATA_GB}ths, from 1 to {DATA_GB}"
-        );
         let mut scenes = Vec::new();
-        for choice in servers(order) {
-            let server = own_server(&choice, self.name())?;
-            let names: Vec<String> = Configuration::all(settings, !WITHOUT_SEMI_SYNC.contains(&server))?
-                .iter()
-                .map(Configuration::to_string)
-                .collect();
+        for choice in order.servers_or(&[SERVER]) {
+            let semi_sync =
+                !matches!(&choice, ServerChoice::Own(name) if WITHOUT_SEMI_SYNC.contains(&name.as_str()));
+            let names: Vec<String> =
+                Configuration::all(settings, semi_sync)?.iter().map(Configuration::to_string).collect();
             let names: Vec<&str> = names.iter().map(String::as_str).collect();
-            for file_system in &file_systems {
-                let blocks = blocks(&choice, *file_system, &pools, &threads);
-                let name = format!("{server} on {file_system}");
-                scenes.push(Scene { name, cells: interleaved(&blocks, &names, rounds) });
+            let mut scene = |name: String, files: Files, names: &[&str]| {
+                let cells = interleaved(&blocks(&choice, files, &pools, &threads), names, rounds);
+                scenes.push(Scene { name, cells });
+            };
+            match &choice {
+                ServerChoice::Own(server) => {
+                    ensure!(
+                        !pools.contains(&Pool::Own),
+                        "--set pools=own leaves the pool of a user's server as it is; {server} is the lab's"
+                    );
+                    for kind in &file_systems {
+                        scene(format!("{server} on {kind}"), Files::Lab(*kind), &names);
+                    }
+                }
+                ServerChoice::Url(_) => {
+                    let (silent, logging): (Vec<&str>, Vec<&str>) =
+                        names.iter().partition(|name| **name == NO_BINARY_LOG);
+                    scene(choice.to_string(), Files::Users, &logging);
+                    scene(format!("{choice}, {}", users::LEFT_OUT), Files::Users, &silent);
+                }
             }
         }
         // Connecting, attaching, sampling.
@@ -98,7 +116,17 @@ impl Study for SyncBinlog {
     }
 
     fn set_up(&self, order: &Order, scene: &Scene, lab: &Lab) -> anyhow::Result<Box<dyn Stage>> {
-        Ok(Box::new(stage::Servers::set_up(order, scene, lab)?))
+        if scene.name.ends_with(users::LEFT_OUT) {
+            return Err(Skip(users::left_out(order)).into());
+        }
+        let users = order.servers_or(&[SERVER]).into_iter().find_map(|choice| match &choice {
+            ServerChoice::Url(url) if choice.to_string() == scene.name => Some(url.clone()),
+            _ => None,
+        });
+        Ok(Box::new(match users {
+            Some(url) => users::set_up(order, scene, &url, lab)?,
+            None => stage::Servers::set_up(order, scene, lab)?,
+        }))
     }
 
     fn outline(&self, run: &Run) -> Vec<Part> {
@@ -130,30 +158,19 @@ impl Rotation {
     }
 }
 
-fn blocks(choice: &ServerChoice, file_system: Kind, pools: &[u32], threads: &[u32]) -> Vec<Point> {
+fn blocks(choice: &ServerChoice, files: Files, pools: &[Pool], threads: &[u32]) -> Vec<Point> {
     let mut blocks = Vec::new();
     for pool in pools {
         for threads in threads {
             blocks.push(Point {
                 server: choice.to_string(),
-                condition: condition(file_system, *pool),
+                condition: Condition { files, pool: *pool }.to_string(),
                 configuration: String::new(),
                 threads: *threads,
             });
         }
     }
     blocks
-}
-
-/// `ext4, buffer pool 60/90`.
-fn condition(file_system: Kind, pool: u32) -> String {
-    format!("{file_system}, buffer pool {pool}/{DATA_GB}")
-}
-
-/// File system and pool of a condition.
-fn parse_condition(condition: &str) -> Option<(Kind, u32)> {
-    let (file_system, rest) = condition.split_once(", buffer pool ")?;
-    Some((file_system.parse().ok()?, rest.split_once('/')?.0.parse().ok()?))
 }
 
 #[cfg(test)]
@@ -179,9 +196,20 @@ mod tests {
     }
 
     #[test]
-    fn a_condition_is_read_back() {
-        assert_eq!(parse_condition(&condition(Kind::Xfs, 60)), Some((Kind::Xfs, 60)));
-        assert_eq!(parse_condition("ext4"), None);
+    fn a_users_server_is_measured_as_it_is_and_what_is_left_out_is_said() {
+        let full = plan(Profile::Full, "mysql://u:SECRET@db:1");
+        let names: Vec<&str> = full.scenes.iter().map(|scene| scene.name.as_str()).collect();
+        assert_eq!(names, ["mysql://u@db:1", "mysql://u@db:1, no binary log, other file systems"]);
+        // Three pools, three rounds; four values of sync_binlog with and without binlogd.
+        assert_eq!(full.scenes[0].cells.len(), 3 * 3 * 8);
+        assert!(full.scenes[0].cells.iter().all(|cell| {
+            cell.point.condition.starts_with("its own file system")
+                && cell.point.configuration != NO_BINARY_LOG
+        }));
+        assert!(full.scenes[1].cells.iter().all(|cell| cell.point.configuration == NO_BINARY_LOG));
+        let settings = SyncBinlog.settings(Profile::Full);
+        let reason = users::left_out(&Order { profile: Profile::Full, servers: Vec::new(), settings });
+        assert!(reason.contains("no binary log") && reason.contains("ext4,xfs"), "{reason}");
     }
 
     #[test]

@@ -1,13 +1,20 @@
 //! What the report shows.
 
+use super::condition::{Condition, Files, Pool};
 use super::configuration::Configuration;
-use super::{condition, parse_condition};
 use crate::file_system::Kind;
 use crate::model::{Cell, Run};
-use crate::reference::sync_binlog::{DATA_GB, FileSystem, ratio_to_no_binlog, tps};
+use crate::reference::sync_binlog::{DATA_GB, FileSystem, tps};
 use crate::report::outline::{Chart, Dot, Entry, Line, Part, Scale, Table};
 use crate::report::sweep::{RATIO_DIGITS, entry};
 use crate::statistics::{Figures, Missing, Panel};
+
+mod ratios;
+#[cfg(test)]
+mod tests;
+
+/// Why there is nothing of it.
+const NOT_ON_USERS: &str = "not measured on a user's server, which would have to be restarted";
 
 /// Height of the mark of a rotation, relative to the highest sample.
 const MARK: f64 = 0.15;
@@ -19,7 +26,8 @@ pub(super) fn outline(run: &Run) -> Vec<Part> {
         let view = View { figures: &figures, threads, panels: panels(&figures, threads) };
         parts.push(Part::Heading(format!("{threads} threads")));
         parts.push(Part::Table(view.medians()));
-        parts.push(Part::Table(view.ratios()));
+        parts.extend(view.ratios().map(Part::Table));
+        parts.extend(view.ratios_to_one().map(Part::Table));
         parts.extend(view.attached().map(Part::Table));
         parts.extend(view.file_systems().map(Part::Table));
         parts.extend(view.charts().into_iter().map(Part::Chart));
@@ -30,6 +38,8 @@ pub(super) fn outline(run: &Run) -> Vec<Part> {
 
 fn introduction(run: &Run) -> String {
     let setting = |name: &str| run.order.settings.0.get(name).cloned().unwrap_or_default();
+    let users = run.cells.iter().any(|cell| is_users(&cell.key.point.condition));
+    let of_users = if users { ON_USERS } else { "" };
     format!(
         "{} warehouses, {} s for each cell. innodb_flush_log_at_trx_commit stays 1, its \
          default, which the published study does not mention. Throughput is the median of intervals of half a second, by the \
@@ -37,11 +47,20 @@ fn introduction(run: &Run) -> String {
          published 60, 70 and 80 GB were of about {DATA_GB} GB. The file systems are images on this disk, so their absolute \
          costs are those of both. binlogd, where it is attached, acknowledges what is durable (AFTER_SYNC, fsync_mode 1); its \
          copy lies in the lab's folder beside the images. With sync_binlog N the log is synced once in N groups of commits: \
-         where a cell or a rotation is shorter than that, N means no more than 0 does.",
+         where a cell or a rotation is shorter than that, N means no more than 0 does.{of_users}",
         setting("warehouses"),
         setting("seconds"),
         setting("sample_ms"),
     )
+}
+
+/// What is different on a user's server.
+const ON_USERS: &str = " On a user's server the files lie where that has them, which is not known here, and nothing was \
+    measured without a binary log or on another file system. Its counter of commits counts those of others too. A rotation is \
+    when the name of its current log file has changed: between two looks, as often as at the commits; the middle is taken.";
+
+fn is_users(condition: &str) -> bool {
+    Condition::parse(condition).is_some_and(|condition| condition.files == Files::Users)
 }
 
 fn all_threads(figures: &Figures) -> Vec<u32> {
@@ -54,14 +73,14 @@ fn all_threads(figures: &Figures) -> Vec<u32> {
 /// A panel with what its condition says.
 struct Place {
     panel: Panel,
-    file_system: Kind,
-    pool: u32,
+    files: Files,
+    pool: Pool,
 }
 
 fn panels(figures: &Figures, threads: u32) -> Vec<Place> {
     let places = figures.panels().into_iter().filter_map(|panel| {
-        let (file_system, pool) = parse_condition(&panel.condition)?;
-        figures.threads(&panel).contains(&threads).then_some(Place { panel, file_system, pool })
+        let Condition { files, pool } = Condition::parse(&panel.condition)?;
+        figures.threads(&panel).contains(&threads).then_some(Place { panel, files, pool })
     });
     places.collect()
 }
@@ -110,7 +129,8 @@ impl View<'_> {
             let mut row = place.entries();
             for configuration in &configurations {
                 let point = place.panel.point(&configuration.to_string(), self.threads);
-                row.push(entry(self.figures.median(&point, "tps"), 0));
+                let median = entry(self.figures.median(&point, "tps"), 0);
+                row.push(place.unless_silent(*configuration, median));
             }
             row
         };
@@ -123,81 +143,12 @@ impl View<'_> {
         )
     }
 
-    fn ratios(&self) -> Table {
-        let mut columns = head(&["server", "file system", "buffer pool"]);
-        let configurations: Vec<Configuration> = self
-            .configurations()
-            .into_iter()
-            .filter(|one| *one != Configuration::NoBinaryLog && !one.attached())
-            .collect();
-        for configuration in &configurations {
-            columns.extend([configuration.to_string(), format!("{configuration}, published")]);
-        }
-        let baseline = Configuration::NoBinaryLog.to_string();
-        let row = |place: &Place| {
-            let mut row = place.entries();
-            for configuration in &configurations {
-                let point = place.panel.point(&configuration.to_string(), self.threads);
-                row.push(entry(self.figures.ratio(&point, &baseline, "tps"), RATIO_DIGITS));
-                let published = place
-                    .published()
-                    .and_then(|kind| ratio_to_no_binlog(&configuration.published(), place.pool, kind));
-                row.push(number(published, RATIO_DIGITS));
-            }
-            row
-        };
-        let rows = self.panels.iter().map(row).collect();
-        self.table(
-            "Throughput, ratio to no binary log",
-            columns,
-            rows,
-            &["Made within each round. The published ratios are those of the study's second table."],
-        )
-    }
-
-    /// What binlogd adds; none where it was not attached.
-    fn attached(&self) -> Option<Table> {
-        let attached: Vec<Configuration> =
-            self.configurations().into_iter().filter(|one| one.attached()).collect();
-        let mut rows = Vec::new();
-        for place in &self.panels {
-            for configuration in &attached {
-                let Configuration::Sync { every, .. } = *configuration else { continue };
-                let alone = Configuration::Sync { every, attached: false }.to_string();
-                let point = place.panel.point(&configuration.to_string(), self.threads);
-                let ratio = |baseline: &str| entry(self.figures.ratio(&point, baseline, "tps"), RATIO_DIGITS);
-                let mut row = place.entries();
-                row.push(Entry::Number(f64::from(every), 0));
-                row.extend([
-                    entry(self.figures.median(&point, "tps"), 0),
-                    ratio(&alone),
-                    ratio("sync_binlog 1"),
-                    ratio(&Configuration::NoBinaryLog.to_string()),
-                ]);
-                rows.push(row);
-            }
-        }
-        let columns = head(&[
-            "server",
-            "file system",
-            "buffer pool",
-            "sync_binlog",
-            "transactions a second",
-            "to the same without binlogd",
-            "to sync_binlog 1 without binlogd",
-            "to no binary log",
-        ]);
-        let notes =
-            ["Not in the published study. The three last columns are ratios, made within each round."];
-        (!rows.is_empty()).then(|| self.table("With binlogd attached by semi-sync", columns, rows, &notes))
-    }
-
     /// XFS against ext4; none where only one was measured.
     fn file_systems(&self) -> Option<Table> {
         let mut rows = Vec::new();
-        for place in self.panels.iter().filter(|place| place.file_system == Kind::Xfs) {
-            let other =
-                Panel { server: place.panel.server.clone(), condition: condition(Kind::Ext4, place.pool) };
+        for place in self.panels.iter().filter(|place| place.files == Files::Lab(Kind::Xfs)) {
+            let ext4 = Condition { files: Files::Lab(Kind::Ext4), pool: place.pool };
+            let other = Panel { server: place.panel.server.clone(), condition: ext4.to_string() };
             if !self.panels.iter().any(|place| place.panel == other) {
                 continue;
             }
@@ -205,14 +156,12 @@ impl View<'_> {
                 let name = configuration.to_string();
                 let (xfs, ext4) = (place.panel.point(&name, self.threads), other.point(&name, self.threads));
                 let setting = configuration.published();
-                let published = match configuration.attached() {
-                    true => None,
-                    false => tps(&setting, place.pool, FileSystem::Xfs)
-                        .and_then(|xfs| Some(xfs / tps(&setting, place.pool, FileSystem::Ext4)?)),
-                };
+                let published = place.pool.share().filter(|_| !configuration.attached()).and_then(|share| {
+                    Some(tps(&setting, share, FileSystem::Xfs)? / tps(&setting, share, FileSystem::Ext4)?)
+                });
                 rows.push(vec![
                     Entry::Text(place.panel.server.clone()),
-                    Entry::Text(format!("{}/{DATA_GB}", place.pool)),
+                    Entry::Text(place.pool.to_string()),
                     Entry::Text(name),
                     entry(self.figures.median(&ext4, "tps"), 0),
                     entry(self.figures.median(&xfs, "tps"), 0),
@@ -240,9 +189,8 @@ impl View<'_> {
     fn charts(&self) -> Vec<Chart> {
         let mut charts = Vec::new();
         for place in &self.panels {
-            let same = |other: &&Place| {
-                other.panel.server == place.panel.server && other.file_system == place.file_system
-            };
+            let same =
+                |other: &&Place| other.panel.server == place.panel.server && other.files == place.files;
             if self.panels.iter().filter(same).any(|other| other.pool > place.pool) {
                 continue;
             }
@@ -322,17 +270,25 @@ impl Place {
     fn entries(&self) -> Vec<Entry> {
         vec![
             Entry::Text(self.panel.server.clone()),
-            Entry::Text(self.file_system.to_string()),
-            Entry::Text(format!("{}/{DATA_GB}", self.pool)),
+            Entry::Text(self.files.to_string()),
+            Entry::Text(self.pool.to_string()),
         ]
     }
 
     /// The published file system that it is compared with.
     fn published(&self) -> Option<FileSystem> {
-        match self.file_system {
-            Kind::Ext4 => Some(FileSystem::Ext4),
-            Kind::Xfs => Some(FileSystem::Xfs),
-            Kind::Here => None,
+        match self.files {
+            Files::Lab(Kind::Ext4) => Some(FileSystem::Ext4),
+            Files::Lab(Kind::Xfs) => Some(FileSystem::Xfs),
+            Files::Lab(Kind::Here) | Files::Users => None,
+        }
+    }
+
+    /// The entry, unless it is about no binary log and the server a user's.
+    fn unless_silent(&self, configuration: Configuration, entry: Entry) -> Entry {
+        match (configuration, self.files) {
+            (Configuration::NoBinaryLog, Files::Users) => Entry::Missing(NOT_ON_USERS.to_owned()),
+            _ => entry,
         }
     }
 }
@@ -373,6 +329,3 @@ fn scaled(figure: Result<crate::statistics::Spread, Missing>, unit: f64, digits:
     });
     entry(scaled, digits)
 }
-
-#[cfg(test)]
-mod tests;

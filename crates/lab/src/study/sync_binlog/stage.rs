@@ -1,29 +1,26 @@
 //! The servers of a scene: one with a binary log and one without, on copies of the same data and one file system.
 
+use super::condition::{Condition, Files, Pool};
 use super::configuration::Configuration;
 use super::stall::{Rotations, Stall};
-use super::{Rotation, parse_condition};
+use super::{Rotation, pool, users};
 use crate::file_system::Volume;
 use crate::load::dataset::{self, Dataset};
 use crate::load::go_tpc;
-use crate::load::sampler::{self, Sample, Sampler};
+use crate::load::sampler::{self, Sample, Sampler, Seen};
 use crate::load::tpcc::Tpcc;
 use crate::model::{Fact, Measured, Order, Point, Settings};
 use crate::receiver::{Binlogd, binlogd};
-use crate::reference::sync_binlog::DATA_GB;
 use crate::server::Target;
 use crate::server::semi_sync::{SemiSync, WaitPoint, not_acknowledged};
 use crate::study::{Lab, Scene, Stage};
 use anyhow::{Context, bail};
 use binlogd_bench::statistics::median;
+use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Longest wait until the source counts binlogd.
 const ATTACH_MAX: Duration = Duration::from_secs(30);
-/// Longest wait until a pool has its new size.
-const RESIZE_MAX: Duration = Duration::from_secs(600);
-/// Bytes of a page of InnoDB, by default.
-const PAGE: f64 = 16384.0;
 /// Rotations of the binary log in a cell, about, where `rotation_kb` is `auto`.
 const ROTATIONS: u64 = 5;
 /// Of the load by which the size of a log file is found.
@@ -33,24 +30,50 @@ const INTERVAL: f64 = 0.5;
 /// What a volume has beside data and redo logs: growth, binary logs, the file system's own.
 const ROOM: u64 = 1 << 30;
 
+const NO_SILENT: &str = "a user's server is measured with its binary log only";
+
 /// What a scene works with. Dropped in this order.
 #[derive(Debug)]
 pub(super) struct Servers {
-    logging: Pooled,
-    silent: Pooled,
-    tpcc: Tpcc,
-    tables_bytes: u64,
-    lab: Lab,
-    settings: Settings,
-    volume: Volume,
+    pub(super) logging: Pooled,
+    /// A user's server has none.
+    pub(super) silent: Option<Pooled>,
+    pub(super) tpcc: Tpcc,
+    pub(super) tables_bytes: u64,
+    /// Bytes of the pool that a user's server came with; 0 for the lab's own.
+    pub(super) own_pool: u64,
+    pub(super) lab: Lab,
+    pub(super) settings: Settings,
+    pub(super) shelter: Shelter,
+}
+
+/// Where files lie that belong to a scene.
+#[derive(Debug)]
+pub(super) enum Shelter {
+    /// The servers on a file system of the lab's, and the rest beside it.
+    Volume(Volume),
+    /// The servers are elsewhere.
+    Folder(tempfile::TempDir),
+}
+
+impl Shelter {
+    /// For what is not the servers'.
+    fn beside(&self) -> &Path {
+        match self {
+            Shelter::Volume(volume) => volume.beside(),
+            Shelter::Folder(folder) => folder.path(),
+        }
+    }
 }
 
 /// A server with a buffer pool of some share of the data.
 #[derive(Debug)]
-struct Pooled {
-    target: Target,
-    /// In 90ths of the data; 0 before the first cell.
-    share: u32,
+pub(super) struct Pooled {
+    pub(super) target: Target,
+    /// Since the first cell.
+    pub(super) pool: Option<Pool>,
+    /// The same in bytes.
+    pub(super) bytes: u64,
 }
 
 /// What is known of the source's side before a load.
@@ -65,7 +88,9 @@ impl Servers {
     pub(super) fn set_up(order: &Order, scene: &Scene, lab: &Lab) -> anyhow::Result<Servers> {
         let settings = order.settings.clone();
         let first = &scene.cells.first().context("a scene without cells")?.point;
-        let (kind, _) = parse_condition(&first.condition).context("a condition without file system")?;
+        let Some(Condition { files: Files::Lab(kind), .. }) = Condition::parse(&first.condition) else {
+            bail!("{} names no file system of the lab's", first.condition)
+        };
         let name = scene.name.split_once(" on ").map_or(scene.name.as_str(), |(server, _)| server);
         let (warehouses, redo_mib): (u32, u64) = (settings.get("warehouses")?, settings.get("redo_mb")?);
         let left = Volume::remove_leftovers(lab)?;
@@ -80,49 +105,41 @@ impl Servers {
         let start = |folder: &str, options: &[String]| {
             (lab.say)(&format!("starting {name} {folder}, on {kind}"));
             let target = Target::start_on(lab, name, volume.path().join(folder), &dataset.data, options)?;
-            anyhow::Ok(Pooled { target, share: 0 })
+            anyhow::Ok(Pooled { target, pool: None, bytes: 0 })
         };
         let mut logging = start("with a binary log", &options)?;
         let reset = logging.target.dialect().reset_logs();
         logging.target.query(reset)?;
-        let log_bytes = match Rotation::of(&settings)? {
-            Rotation::Kibibytes(size) => size << 10,
-            Rotation::Auto => {
-                (lab.say)("finding the size of a binary log file that a cell fills several times");
-                bytes_a_rotation(&mut logging.target, &tpcc, &settings, lab)?
-            }
-        };
-        logging.target.set("max_binlog_size", &log_bytes.to_string())?;
+        size_log(&mut logging.target, &tpcc, &settings, lab)?;
         if logging.target.semi_sync_prefix()?.is_some() {
             logging.target.prepare_semi_sync(WaitPoint::AfterSync)?;
         }
         options.push("--skip-log-bin".to_owned());
-        let silent = start("without a binary log", &options)?;
+        let silent = Some(start("without a binary log", &options)?);
         let (tables_bytes, lab) = (dataset.tables_bytes, lab.clone());
-        Ok(Servers { logging, silent, tpcc, tables_bytes, lab, settings, volume })
+        let shelter = Shelter::Volume(volume);
+        Ok(Servers { logging, silent, tpcc, tables_bytes, own_pool: 0, lab, settings, shelter })
     }
 
     /// Gives the server of the configuration its pool, and warms it up when it is a new one.
-    fn resize(&mut self, configuration: Configuration, share: u32, threads: u32) -> anyhow::Result<()> {
+    fn resize(&mut self, configuration: Configuration, pool: Pool, threads: u32) -> anyhow::Result<()> {
         let pooled = match configuration {
-            Configuration::NoBinaryLog => &mut self.silent,
+            Configuration::NoBinaryLog => self.silent.as_mut().context(NO_SILENT)?,
             Configuration::Sync { .. } => &mut self.logging,
         };
         self.tpcc.make_room(&mut pooled.target, threads)?;
-        if pooled.share == share {
+        if pooled.pool == Some(pool) {
             return Ok(());
         }
-        let bytes = (self.tables_bytes * u64::from(share) / u64::from(DATA_GB)).next_multiple_of(1 << 20);
-        pooled.target.set("innodb_buffer_pool_size", &bytes.to_string())?;
-        let resized = self.lab.interrupt.wait(RESIZE_MAX, || {
-            // A few of a hundred hold descriptors of the others.
-            let now = status(&mut pooled.target, "Innodb_buffer_pool_pages_total")? * PAGE / bytes as f64;
-            Ok((0.85..1.02).contains(&now).then_some(()))
-        })?;
-        if resized.is_none() {
-            bail!("{} did not change its buffer pool to {bytes} bytes", pooled.target.name());
-        }
-        pooled.share = share;
+        let bytes = match pool {
+            Pool::Own => self.own_pool,
+            Pool::Share(share) if pooled.target.is_users() => {
+                pool::possible(&mut pooled.target, self.tables_bytes, share)?
+            }
+            Pool::Share(share) => pool::wanted(self.tables_bytes, share),
+        };
+        pooled.bytes = pool::resize(&mut pooled.target, bytes, &self.lab)?;
+        pooled.pool = Some(pool);
         dataset::read_through(&mut pooled.target, &self.lab.interrupt)?;
         let seconds = self.settings.get("warm_up_seconds")?;
         self.tpcc.load(&mut pooled.target, threads, seconds, &self.lab.interrupt)?;
@@ -140,7 +157,7 @@ impl Servers {
             return Ok(Ok(None));
         }
         let options = binlogd::Options { fsync_mode: 1, semi_sync: true };
-        let binlogd = match Binlogd::attach(&self.lab, target, options, self.volume.beside()) {
+        let binlogd = match Binlogd::attach(&self.lab, target, options, self.shelter.beside()) {
             Ok(binlogd) => binlogd,
             Err(error) => {
                 interrupt.check()?;
@@ -166,27 +183,30 @@ impl Servers {
         measured: &mut Measured,
     ) -> anyhow::Result<()> {
         let interrupt = self.lab.interrupt.clone();
-        let target = match configuration {
-            Configuration::NoBinaryLog => &mut self.silent.target,
-            Configuration::Sync { .. } => &mut self.logging.target,
+        let pooled = match configuration {
+            Configuration::NoBinaryLog => self.silent.as_mut().context(NO_SILENT)?,
+            Configuration::Sync { .. } => &mut self.logging,
         };
+        let target = &mut pooled.target;
         let logs = configuration != Configuration::NoBinaryLog;
         let before = Before {
             at: SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs_f64(),
             log_bytes: if logs { target.log_bytes()? } else { 0 },
             semi_sync: target.semi_sync()?,
         };
-        let sampler = Sampler::start(target, Duration::from_millis(self.settings.get("sample_ms")?))?;
+        let interval = Duration::from_millis(self.settings.get("sample_ms")?);
+        // The log files of the lab's own servers tell of their rotations by themselves.
+        let sampler = Sampler::start(target, interval, logs && target.is_users())?;
         let outcome = self.tpcc.load(target, threads, self.settings.get("seconds")?, &interrupt);
         interrupt.check()?;
-        let samples = sampler.finish()?;
+        let seen = sampler.finish()?;
         match outcome {
             Ok(outcome) => outcome.put_into(measured),
             Err(error) => measured.refuse(format!("{error:#}")),
         }
-        put_samples(&samples, before.at, measured);
+        put_samples(&seen.samples, before.at, measured);
         if let Configuration::Sync { every, attached } = configuration {
-            put_log(target, &before, &samples, measured)?;
+            put_log(target, &before, &seen, measured)?;
             if target.variable("sync_binlog")?.as_deref() != Some(&every.to_string()) {
                 measured.refuse(format!("sync_binlog was not {every}"));
             }
@@ -200,6 +220,9 @@ impl Servers {
         let log_bin = target.variable("log_bin")?.unwrap_or_default();
         if log_bin != if logs { "ON" } else { "OFF" } {
             measured.refuse(format!("log_bin was {log_bin}"));
+        }
+        if pooled.target.is_users() {
+            users::check(pooled, measured)?;
         }
         if let Some(mut binlogd) = binlogd {
             match binlogd.not_attached() {
@@ -221,22 +244,23 @@ impl Stage for Servers {
             fact("warehouses", self.settings.get("warehouses")?),
             fact("tables with indexes, MiB", (self.tables_bytes >> 20).to_string()),
         ];
-        facts.extend(self.volume.facts());
+        if let Shelter::Volume(volume) = &self.shelter {
+            facts.extend(volume.facts());
+        }
         facts.extend(self.logging.target.facts()?);
-        facts.extend(
-            self.silent
-                .target
-                .facts()?
-                .into_iter()
-                .map(|fact| Fact { about: format!("{}, without a binary log", fact.about), ..fact }),
-        );
+        if let Some(silent) = &mut self.silent {
+            let of_silent = silent.target.facts()?.into_iter();
+            facts.extend(
+                of_silent.map(|fact| Fact { about: format!("{}, without a binary log", fact.about), ..fact }),
+            );
+        }
         Ok(facts)
     }
 
     fn measure(&mut self, point: &Point, _: u32) -> anyhow::Result<Measured> {
         let configuration = Configuration::named(&point.configuration)?;
-        let (_, share) = parse_condition(&point.condition).context("a condition without a buffer pool")?;
-        self.resize(configuration, share, point.threads)?;
+        let condition = Condition::parse(&point.condition).context("a condition without a buffer pool")?;
+        self.resize(configuration, condition.pool, point.threads)?;
         let mut binlogd = None;
         if let Configuration::Sync { every, attached } = configuration {
             match self.begin(every, attached)? {
@@ -250,6 +274,23 @@ impl Stage for Servers {
     }
 }
 
+/// Gives the server's log files the size that the settings ask for.
+pub(super) fn size_log(
+    target: &mut Target,
+    tpcc: &Tpcc,
+    settings: &Settings,
+    lab: &Lab,
+) -> anyhow::Result<()> {
+    let bytes = match Rotation::of(settings)? {
+        Rotation::Kibibytes(size) => size << 10,
+        Rotation::Auto => {
+            (lab.say)("finding the size of a binary log file that a cell fills several times");
+            bytes_a_rotation(target, tpcc, settings, lab)?
+        }
+    };
+    target.set("max_binlog_size", &bytes.to_string())
+}
+
 /// Fills the server's log for a moment, and returns what a file must hold to be full [`ROTATIONS`] times in a cell.
 fn bytes_a_rotation(target: &mut Target, tpcc: &Tpcc, settings: &Settings, lab: &Lab) -> anyhow::Result<u64> {
     let threads: Vec<u32> = settings.list("threads")?;
@@ -257,7 +298,7 @@ fn bytes_a_rotation(target: &mut Target, tpcc: &Tpcc, settings: &Settings, lab: 
     tpcc.make_room(target, threads[0])?;
     let before = target.log_bytes()?;
     tpcc.load(target, threads[0], CALIBRATION_SECONDS, &lab.interrupt)?;
-    let a_cell = (target.log_bytes()? - before) * seconds / CALIBRATION_SECONDS;
+    let a_cell = target.log_bytes()?.saturating_sub(before) * seconds / CALIBRATION_SECONDS;
     // The server takes multiples of 4 KiB up to 1 GiB.
     Ok((a_cell / ROTATIONS).next_multiple_of(4096).clamp(4096, 1 << 30))
 }
@@ -277,30 +318,32 @@ fn put_samples(samples: &[Sample], began: f64, measured: &mut Measured) {
 }
 
 /// What was written to the binary log, its rotations and what they did to throughput.
-fn put_log(
-    target: &mut Target,
-    before: &Before,
-    samples: &[Sample],
-    measured: &mut Measured,
-) -> anyhow::Result<()> {
+fn put_log(target: &mut Target, before: &Before, seen: &Seen, measured: &mut Measured) -> anyhow::Result<()> {
     let bytes = target.log_bytes()?.saturating_sub(before.log_bytes);
     if bytes == 0 {
         measured.refuse("nothing was written to the binary log");
     }
     measured.put("binlog_bytes", bytes as f64);
-    let data = target.data_dir().context("a server without a data folder")?;
-    let rotations = Rotations::since(before.at, &data)?;
+    let rotations = match target.data_dir() {
+        Some(data) => Rotations::since(before.at, &data)?,
+        None => Rotations::seen(&seen.changes, &target.log_files()?),
+    };
     measured.put("rotations", rotations.times.len() as f64);
     measured
         .series
         .insert("rotation_s".to_owned(), rotations.times.iter().map(|time| time - before.at).collect());
     if let Some(period) = rotations.period() {
         measured.put("rotation_period_s", period);
+    }
+    if rotations.times.len() > 1 && !rotations.bytes.is_empty() {
         measured.put("rotation_bytes", median(rotations.bytes.iter().copied()));
     }
+    // Of two at the same moment one is enough.
+    let mut moments = rotations.times;
+    moments.dedup();
     for (name, stall) in [
-        ("stall", Stall::near(&rotations.times, samples)),
-        ("between", Stall::between(&rotations.times, samples)),
+        ("stall", Stall::near(&moments, &seen.samples)),
+        ("between", Stall::between(&moments, &seen.samples)),
     ] {
         let Some(stall) = stall else { continue };
         measured.put(&format!("{name}_lowest"), stall.lowest);
@@ -308,13 +351,6 @@ fn put_log(
         measured.put(&format!("{name}_seconds_max"), stall.seconds_max);
     }
     Ok(())
-}
-
-/// One of the server's counters.
-fn status(target: &mut Target, name: &str) -> anyhow::Result<f64> {
-    let rows = target.query(&format!("SHOW GLOBAL STATUS LIKE '{name}'"))?;
-    let value = rows.get(0, "Value").and_then(|value| value.parse().ok());
-    value.with_context(|| format!("{} has no counter {name}", target.name()))
 }
 
 fn reasons<const N: usize>(reasons: [Option<String>; N]) -> Option<String> {

@@ -1,6 +1,6 @@
 //! What a rotation of the binary log does to throughput.
 
-use crate::load::sampler::Sample;
+use crate::load::sampler::{FileChange, Sample};
 use binlogd_bench::statistics::median;
 use std::path::Path;
 use std::time::UNIX_EPOCH;
@@ -14,7 +14,7 @@ const WINDOW: f64 = 1.0;
 pub(super) struct Rotations {
     /// Seconds since 1970 of each.
     pub times: Vec<f64>,
-    /// Bytes of the file that each ended.
+    /// Bytes of the files that they ended, as far as they are known.
     pub bytes: Vec<f64>,
 }
 
@@ -43,6 +43,23 @@ impl Rotations {
             times: files.iter().map(|(_, written, _)| *written).collect(),
             bytes: files.iter().map(|(.., bytes)| *bytes).collect(),
         })
+    }
+
+    /// Those of a server whose files are out of reach: from the changes of its current file that were seen, and all its
+    /// files with their bytes, in order. Of several files that ended between two looks each gets the same time.
+    pub(super) fn seen(changes: &[FileChange], files: &[(String, u64)]) -> Rotations {
+        let place = |name: &str| files.iter().position(|(file, _)| file == name);
+        let mut rotations = Rotations::default();
+        for change in changes {
+            let ended = match (place(&change.from), place(&change.to)) {
+                (Some(from), Some(to)) if from < to => &files[from..to],
+                // Purged meanwhile: it has ended, but nobody can tell its size any more.
+                _ => &[],
+            };
+            rotations.times.extend(std::iter::repeat_n(change.at, ended.len().max(1)));
+            rotations.bytes.extend(ended.iter().map(|(_, bytes)| *bytes as f64));
+        }
+        rotations
     }
 
     /// The median of the seconds between two.
@@ -123,6 +140,19 @@ mod tests {
         assert_eq!((between.lowest, between.seconds), (1.0, 0.0));
         assert_eq!(Stall::near(&[50.0], &samples(&tps)), None);
         assert_eq!(Stall::near(&[104.0], &samples(&[0.0; 40])), None);
+    }
+
+    #[test]
+    fn rotations_are_the_changes_of_the_current_file() {
+        let change = |at, from: &str, to: &str| FileChange { at, from: from.to_owned(), to: to.to_owned() };
+        let files =
+            [("b.2", 20), ("b.3", 30), ("b.4", 40), ("b.5", 5)].map(|(name, bytes)| (name.to_owned(), bytes));
+        let changes = [change(1.0, "b.1", "b.2"), change(2.0, "b.2", "b.4"), change(4.0, "b.4", "b.5")];
+        let rotations = Rotations::seen(&changes, &files);
+        assert_eq!(rotations.times, [1.0, 2.0, 2.0, 4.0]);
+        // The first was purged.
+        assert_eq!(rotations.bytes, [20.0, 30.0, 40.0]);
+        assert_eq!(Rotations::seen(&[], &files), Rotations::default());
     }
 
     #[test]

@@ -14,6 +14,8 @@ use anyhow::bail;
 #[derive(Debug, Clone, Copy)]
 pub struct VirtualReplica;
 
+/// The one that is measured unless another is asked for.
+const SERVER: &str = "mysql-9.7";
 /// The numbers of threads as published; there is no 366.
 const PUBLISHED_THREADS: &str = "2,4,8,16,32,64,128,256,266,276,286,296,306,316,326,336,346,356,376,386";
 /// Seconds of a cell beside the load, about: attaching, probes, detaching.
@@ -78,7 +80,7 @@ impl Study for VirtualReplica {
             other => bail!("--set real_replicas={other}: yes or no"),
         };
         let mut scenes = Vec::new();
-        for server in servers(order) {
+        for server in order.servers_or(&[SERVER]) {
             if let ServerChoice::Own(name) = &server
                 && WITHOUT_SEMI_SYNC.contains(&name.as_str())
             {
@@ -100,7 +102,7 @@ impl Study for VirtualReplica {
     }
 
     fn set_up(&self, order: &Order, scene: &Scene, lab: &Lab) -> anyhow::Result<Box<dyn super::Stage>> {
-        let servers = servers(order);
+        let servers = order.servers_or(&[SERVER]);
         let Some(server) = servers.iter().find(|server| server.to_string() == scene.name) else {
             bail!("the order names no server {}", scene.name)
         };
@@ -113,13 +115,6 @@ impl Study for VirtualReplica {
 
     fn headline(&self) -> Headline {
         Headline { values: &["qps", "tps"], baseline: Some(ALONE) }
-    }
-}
-
-fn servers(order: &Order) -> Vec<ServerChoice> {
-    match order.servers.is_empty() {
-        true => vec![ServerChoice::Own("mysql-9.7".to_owned())],
-        false => order.servers.clone(),
     }
 }
 

@@ -1,12 +1,18 @@
 use super::*;
 use crate::model::{CellKey, Measured, Order, Profile};
+use crate::reference::sync_binlog::ratio_to_no_binlog;
 use crate::study::Study;
 use crate::study::sync_binlog::SyncBinlog;
 
 /// A run of the plan in which every cell came to a throughput of its own.
 fn run(profile: Profile) -> Run {
+    run_on(profile, &[])
+}
+
+fn run_on(profile: Profile, servers: &[&str]) -> Run {
     let settings = SyncBinlog.settings(profile);
-    let order = Order { profile, servers: Vec::new(), settings };
+    let servers = servers.iter().map(|server| server.parse().unwrap()).collect();
+    let order = Order { profile, servers, settings };
     let keys: Vec<CellKey> =
         SyncBinlog.plan(&order).unwrap().scenes.into_iter().flat_map(|scene| scene.cells).collect();
     let cell = |(index, key): (usize, CellKey)| {
@@ -58,4 +64,35 @@ fn a_run_without_xfs_and_binlogd_has_no_tables_of_them() {
     assert_eq!(tables(&outline(&run)).len(), 3);
     run.cells.clear();
     assert_eq!(outline(&run).len(), 1);
+}
+
+#[test]
+fn a_users_server_has_ratios_to_sync_binlog_1_and_says_what_was_not_measured() {
+    let mut run = run_on(Profile::Full, &["mysql://u@db:1"]);
+    run.cells.retain(|cell| !cell.key.point.configuration.contains("no binary log"));
+    let parts = outline(&run);
+    let Part::Text(introduction) = &parts[0] else { panic!("no introduction") };
+    assert!(introduction.contains("nothing was measured without a binary log"), "{introduction}");
+    let alone = tables(&parts);
+    assert_eq!(alone.iter().map(|table| table.rows.len()).collect::<Vec<_>>(), [3, 3, 12, 24]);
+    assert_eq!(alone[1].title, "Throughput, ratio to sync_binlog 1, 56 threads");
+    assert_eq!(
+        alone[1].columns[3..6].join("; "),
+        "sync_binlog 0; sync_binlog 0, published, ext4; sync_binlog 0, published, XFS"
+    );
+    let published = tps("0", 60, FileSystem::Xfs).unwrap() / tps("1", 60, FileSystem::Xfs).unwrap();
+    assert_eq!(alone[1].rows[0][5], Entry::Number(published, RATIO_DIGITS));
+    assert!(matches!(alone[1].rows[0][3], Entry::Median { .. }));
+    assert_eq!(alone[2].rows[0][7], Entry::Missing(NOT_ON_USERS.to_owned()));
+
+    // Beside one of the lab's own, each has the ratios that it can have.
+    let mut both = run_on(Profile::Full, &["mysql:9.7", "mysql://u@db:1"]);
+    both.cells.retain(|cell| {
+        !(is_users(&cell.key.point.condition) && cell.key.point.configuration == "no binary log")
+    });
+    let parts = outline(&both);
+    let both = tables(&parts);
+    assert_eq!(both.iter().map(|table| table.rows.len()).collect::<Vec<_>>(), [9, 6, 3, 36, 27, 72]);
+    assert!(both[0].rows[8].contains(&Entry::Missing(NOT_ON_USERS.to_owned())));
+    assert!(both.iter().all(|table| table.rows.iter().all(|row| row.len() == table.columns.len())));
 }

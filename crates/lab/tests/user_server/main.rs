@@ -4,6 +4,8 @@
 //! This program is three: the tests, the lab (with `as-lab` before the lab's arguments), and binlogd (when it is called
 //! so). A build of binlogd's own program would take minutes.
 
+mod sync_binlog;
+
 use binlogd_bench::process::Running;
 use binlogd_bench::semisync::server::{Server, Session};
 use binlogd_lab::model::Run;
@@ -61,13 +63,14 @@ const MOVING: [&str; 7] = [
 ];
 
 type Test = fn(&User);
-const TESTS: [(&str, Test); 6] = [
+const TESTS: [(&str, Test); 7] = [
     ("a_run_leaves_nothing", a_run_leaves_nothing),
     ("an_interrupted_run_leaves_nothing", an_interrupted_run_leaves_nothing),
     ("after_a_crash_everything_is_restored", after_a_crash_everything_is_restored),
     ("what_another_has_changed_since_stays", what_another_has_changed_since_stays),
     ("a_server_with_other_data_is_refused", a_server_with_other_data_is_refused),
     ("replicas_stand_beside_it_and_leave_nothing", replicas_stand_beside_it_and_leave_nothing),
+    ("sync_binlog_leaves_nothing", sync_binlog::leaves_nothing),
 ];
 
 fn main() -> ExitCode {
@@ -120,11 +123,13 @@ impl User {
         std::fs::create_dir_all(&go_tpc).expect("a folder");
         std::fs::create_dir(dir.path().join("measured")).expect("a folder");
         std::os::unix::fs::symlink(go_tpc, dir.path().join("measured/go-tpc")).expect("a link");
-        // Unlike the default of the lab's own servers.
-        let mut options = vec!["--character-set-server=latin1".to_owned()];
-        if name.starts_with("mysql") {
-            options.push("--plugin-load=".to_owned());
-        }
+        // Unlike the default of the lab's own servers, and pools may have the sizes that TPC-C of one warehouse needs.
+        let mut options = vec!["--character-set-server=latin1"];
+        options.extend(match name.starts_with("mysql") {
+            true => ["--plugin-load=", "--innodb-buffer-pool-chunk-size=1M"].as_slice(),
+            false => &["--innodb-buffer-pool-size=128M"],
+        });
+        let options: Vec<String> = options.into_iter().map(str::to_owned).collect();
         let server =
             Server::start(&scripts(), name, dir.path().join("server"), None, &options).expect("a server");
         let user = User { server, dir };

@@ -1,0 +1,100 @@
+//! A user's server, given by URL: what can be measured without a restart, and what cannot.
+
+use super::condition::Pool;
+use super::configuration::Configuration;
+use super::pool;
+use super::stage::{self, Pooled, Servers, Shelter};
+use crate::load::tpcc::Tpcc;
+use crate::model::{Measured, Order};
+use crate::server::Target;
+use crate::server::semi_sync::WaitPoint;
+use crate::study::{Lab, Scene};
+use anyhow::{Context, ensure};
+
+/// Ends the name of a scene that a user's server cannot have.
+pub(super) const LEFT_OUT: &str = "no binary log, other file systems";
+
+const FLUSH: &str = "innodb_flush_log_at_trx_commit";
+
+/// Why a scene that ends with [`LEFT_OUT`] is skipped.
+pub(super) fn left_out(order: &Order) -> String {
+    let file_systems = order.settings.0.get("file_systems").map_or("", String::as_str);
+    format!(
+        "left out: “no binary log”, which needs a restart (a server in use that only left its writes out of its log would \
+         break its replicas and its recovery to a point in time); and the file systems {file_systems}, because its data stay \
+         where they are"
+    )
+}
+
+/// Fills the tables, and sets what stays the same in all cells.
+///
+/// # Errors
+/// As [`Target::attach`] and [`Tpcc::prepare`], and when the server cannot do what the cells need.
+pub(super) fn set_up(order: &Order, scene: &Scene, url: &str, lab: &Lab) -> anyhow::Result<Servers> {
+    let settings = order.settings.clone();
+    let warehouses: u32 = settings.get("warehouses")?;
+    let dir = tempfile::Builder::new().prefix("sync-binlog-").tempdir_in(&lab.dir)?;
+    // Before the server is touched: without Go there is nothing to do on it.
+    let tpcc = Tpcc::new(lab, warehouses, dir.path())?;
+    let mut target = Target::attach(lab, url)?;
+    let clients = target.semi_sync()?.clients;
+    ensure!(
+        clients == 0,
+        "{} has {clients} semi-sync receivers already: detach them for the run",
+        target.name()
+    );
+    let configurations = scene.cells.iter().map(|cell| Configuration::named(&cell.point.configuration));
+    let attached = configurations.collect::<anyhow::Result<Vec<_>>>()?.iter().any(|one| one.attached());
+    (lab.say)(&format!(
+        "{}: sync_binlog will be {} in turn, {FLUSH} 1, max_binlog_size other than now, and the buffer pool {}; while \
+         sync_binlog is not 1 a crash would lose what its log has not synced, and a smaller pool slows down whoever else uses \
+         the server; afterwards all is set back",
+        target.name(),
+        settings.get::<String>("sync_binlog")?,
+        match settings.list::<Pool>("pools")?.as_slice() {
+            [Pool::Own] => "stays as it is".to_owned(),
+            _ => format!("{} 90ths of {warehouses} warehouses of TPC-C", settings.get::<String>("pools")?),
+        }
+    ));
+    if attached {
+        target.prepare_semi_sync(WaitPoint::AfterSync).context("--set attached=none does without binlogd")?;
+    }
+    // Its own waiting for a receiver is not what is measured.
+    target.set_semi_sync(false)?;
+    (lab.say)(&format!("filling {warehouses} warehouses of TPC-C on {}", target.name()));
+    tpcc.prepare(&mut target, &lab.interrupt)?;
+    let tables_bytes = tpcc.tables_bytes(&mut target)?;
+    // All of them, before the first cell.
+    for pool in settings.list::<Pool>("pools")? {
+        if let Pool::Share(share) = pool {
+            pool::possible(&mut target, tables_bytes, share)?;
+        }
+    }
+    let own_pool = target.variable(pool::SIZE)?.and_then(|size| size.parse().ok()).unwrap_or_default();
+    target.set(FLUSH, "1")?;
+    stage::size_log(&mut target, &tpcc, &settings, lab)?;
+    Ok(Servers {
+        logging: Pooled { target, pool: None, bytes: 0 },
+        silent: None,
+        tpcc,
+        tables_bytes,
+        own_pool,
+        lab: lab.clone(),
+        settings,
+        shelter: Shelter::Folder(dir),
+    })
+}
+
+/// Refuses the cell where somebody has changed meanwhile what was set for it.
+///
+/// # Errors
+/// When the server does not answer.
+pub(super) fn check(pooled: &mut Pooled, measured: &mut Measured) -> anyhow::Result<()> {
+    for (name, wanted) in [(pool::SIZE, pooled.bytes.to_string()), (FLUSH, "1".to_owned())] {
+        let found = pooled.target.variable(name)?.unwrap_or_default();
+        if found != wanted {
+            measured.refuse(format!("{name} was {found} and not {wanted}"));
+        }
+    }
+    Ok(())
+}
