@@ -96,7 +96,7 @@ command_stop() {
     dir=$(cd "$dir" && pwd -P)
     if pid=$(running_pid "$dir"); then
         kill -"$signal" "$pid" 2>/dev/null || true
-        wait_gone "$dir" "$pid" "$seconds" || die "the server in $dir (process $pid) still runs after $seconds s; --kill ends it at once"
+        wait_gone "$pid" "$seconds" || die "the server in $dir (process $pid) still runs after $seconds s; --kill ends it at once"
     fi
     remove_short_socket "$dir"
 }
@@ -344,9 +344,15 @@ running_pid() {
     printf '%s\n' "$pid"
 }
 
+# When a process started, in ticks since the machine did; nothing when it is gone.
+start_of() { sed 's/.*) //' "/proc/$1/stat" 2>/dev/null | cut -d ' ' -f 20 || true; }
+
+# Waits for the end of a process. Not for that of its command line, which goes before its files and its port do.
 wait_gone() {
-    local dir=$1 pid=$2 deadline=$((SECONDS + $3))
-    while running_pid "$dir" >/dev/null; do
+    local pid=$1 deadline=$((SECONDS + $2)) started
+    started=$(start_of "$pid")
+    # Another process may have got the number meanwhile.
+    while alive "$pid" && [[ $(start_of "$pid") == "$started" ]]; do
         [[ $SECONDS -lt $deadline ]] || return 1
         sleep 0.05
     done
