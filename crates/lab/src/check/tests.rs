@@ -72,13 +72,12 @@ fn a_report_as_it_was_written_is_sound() {
     assert!(charts > 0 && tables > 0 && findings.numbers > written.run.cells.len(), "{findings:?}");
 }
 
-/// The first number that stands behind `mark`, with another last digit.
+/// The first number that stands behind `mark`, with another first digit. Another last one could be the same number.
 fn with_another_number(text: &str, mark: &str) -> String {
     let start = text.find(mark).unwrap_or_else(|| panic!("no {mark}")) + mark.len();
-    let digits = text[start..].find(|c: char| !c.is_ascii_digit() && c != '.').unwrap();
-    let (before, last, after) =
-        (&text[..start + digits - 1], &text[start + digits - 1..start + digits], &text[start + digits..]);
-    format!("{before}{}{after}", if last == "7" { "3" } else { "7" })
+    let start = start + text[start..].find(|c: char| c.is_ascii_digit()).unwrap();
+    let (before, first, after) = (&text[..start], &text[start..=start], &text[start + 1..]);
+    format!("{before}{}{after}", if first == "7" { "3" } else { "7" })
 }
 
 #[test]

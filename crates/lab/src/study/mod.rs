@@ -147,20 +147,38 @@ pub fn named(name: &str) -> anyhow::Result<&'static dyn Study> {
     bail!("no study is called {name:?}; there are {}", names.join(", "))
 }
 
-/// The order of measuring: in each round every block, in a block every configuration, in each round beginning with
-/// another one. `blocks` are the points with everything but the configuration; all must name the same configurations.
+/// The order of measuring: in each round every block, in a block every configuration once, in an order in which each has
+/// another predecessor from block to block and from round to round: what one leaves behind (dirty pages, a log to be
+/// flushed) must not always fall on the same other. `blocks` are the points with everything but the configuration; all must
+/// name the same configurations.
 pub fn interleaved(blocks: &[Point], configurations: &[&str], rounds: u32) -> Vec<CellKey> {
     let mut cells = Vec::with_capacity(blocks.len() * configurations.len() * rounds as usize);
     for round in 0..rounds {
-        for block in blocks {
-            for index in 0..configurations.len() {
-                let turn = (index + round as usize) % configurations.len();
+        for (number, block) in blocks.iter().enumerate() {
+            for turn in turns(configurations.len(), number + round as usize) {
                 let point = Point { configuration: configurations[turn].to_owned(), ..block.clone() };
                 cells.push(CellKey { point, round });
             }
         }
     }
     cells
+}
+
+/// Row `row` of a Williams design (Williams 1949): over `count` rows, twice as many for an odd number, each of `count` things
+/// follows each other one equally often. In row 0 they stand in their own order.
+fn turns(count: usize, row: usize) -> Vec<usize> {
+    // 0, 1, last, 2, last but one, …
+    let zigzag: Vec<usize> = (0..count)
+        .map(|index| if index % 2 == 1 { index.div_ceil(2) } else { (count - index / 2) % count })
+        .collect();
+    // For an odd number the mirror images are needed too.
+    let shift = if count.is_multiple_of(2) { row } else { row / 2 };
+    let thing = |number: usize| zigzag.iter().position(|other| *other == number).unwrap_or(number);
+    let mut turns: Vec<usize> = zigzag.iter().map(|number| thing((number + shift) % count)).collect();
+    if count % 2 == 1 && row % 2 == 1 {
+        turns.reverse();
+    }
+    turns
 }
 
 #[cfg(test)]
@@ -177,8 +195,28 @@ mod tests {
         };
         let cells = interleaved(&[block(2), block(8)], &["a", "b", "c"], 2);
         let order: String = cells.iter().map(|cell| cell.point.configuration.as_str()).collect();
-        assert_eq!(order, "abcabcbcabca");
+        assert_eq!(order, "abccbacbabca");
         let threads: Vec<u32> = cells.iter().map(|cell| cell.point.threads).collect();
         assert_eq!(threads, [2, 2, 2, 8, 8, 8, 2, 2, 2, 8, 8, 8]);
+    }
+
+    #[test]
+    fn each_configuration_follows_each_other_equally_often() {
+        for count in [2_usize, 3, 4, 7, 8, 11] {
+            let rows = if count % 2 == 0 { count } else { 2 * count };
+            let mut follows = std::collections::BTreeMap::new();
+            for row in 0..rows {
+                let turns = turns(count, row);
+                let mut sorted = turns.clone();
+                sorted.sort_unstable();
+                assert!(sorted.into_iter().eq(0..count), "{turns:?}");
+                turns.windows(2).for_each(|pair| *follows.entry((pair[0], pair[1])).or_insert(0) += 1);
+            }
+            assert_eq!(follows.len(), count * (count - 1), "{count}");
+            let wanted = rows / count;
+            assert!(follows.values().all(|times| *times == wanted), "{count}: {follows:?}");
+        }
+        assert_eq!((turns(1, 5), turns(0, 0)), (vec![0], vec![]));
+        assert!(turns(8, 0).into_iter().eq(0..8) && turns(7, 0).into_iter().eq(0..7));
     }
 }
