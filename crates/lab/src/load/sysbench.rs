@@ -1,5 +1,6 @@
 //! Stock sysbench and its stock workloads.
 
+use super::dataset;
 use crate::model::{Fact, Measured};
 use crate::server::{DATABASE, Target};
 use crate::study::Lab;
@@ -19,6 +20,8 @@ const PREPARE_MAX: Duration = Duration::from_secs(4 * 3600);
 /// Longest time for connecting, preparing statements and ending, beside the seconds of the load itself. Longer than the
 /// source's patience with a receiver.
 const EXTRA_MAX: Duration = Duration::from_secs(60);
+/// Longest load that is not counted, in seconds.
+const WARM_UP_SECONDS_MAX: u64 = 30;
 /// Statements that oltp_read_write prepares for each table in each thread.
 const STATEMENTS_A_TABLE: u64 = 9;
 
@@ -113,6 +116,32 @@ impl Sysbench {
         target.set_at_least("max_prepared_stmt_count", (statements + 1000).min(1_048_576))?;
         target.set_at_least("max_connections", u64::from(threads) + 20)?;
         target.update_changed_rows()
+    }
+
+    /// Reads all tables, and runs a load that is not counted, of a cell's threads and seconds (30 at most): the first cell
+    /// must find what all others find.
+    ///
+    /// # Errors
+    /// As [`Sysbench::load`].
+    pub fn warm_up(
+        &self,
+        target: &mut Target,
+        workload: &str,
+        threads: u32,
+        seconds: u64,
+        interrupt: &Interrupt,
+    ) -> anyhow::Result<()> {
+        self.read_through(target, interrupt)?;
+        self.load(target, workload, threads, seconds.min(WARM_UP_SECONDS_MAX), interrupt).map(|_| ())
+    }
+
+    /// Reads all tables into the server's buffer pool.
+    ///
+    /// # Errors
+    /// When the server refuses, and when the run is broken off.
+    pub fn read_through(&self, target: &mut Target, interrupt: &Interrupt) -> anyhow::Result<()> {
+        let tables = (1..=self.tables).map(|number| (format!("sbtest{number}"), "pad"));
+        dataset::read_tables(target, tables, interrupt)
     }
 
     /// Runs a load. `more` are further options of the workload.

@@ -142,7 +142,11 @@ impl Replica {
     /// # Errors
     /// When the server does not answer.
     pub fn not_attached(&mut self) -> anyhow::Result<Option<String>> {
-        let applying = self.behaviour.context("the replica was not attached")?.applying;
+        let Behaviour { applying, sync_relay_log, .. } =
+            self.behaviour.context("the replica was not attached")?;
+        if let Some(wrong) = self.target.is_not(&[("sync_relay_log", &sync_relay_log.to_string())])? {
+            return Ok(Some(format!("the replica's {wrong}")));
+        }
         let rows = self.status()?;
         let running = |thread: &str| {
             let names = [format!("Replica_{thread}_Running"), format!("Slave_{thread}_Running")];

@@ -63,6 +63,15 @@ impl Target {
         self.set(&format!("{prefix}wait_point"), &wait_point.to_string())
     }
 
+    /// What is not as it must be where commits wait at `wait_point`.
+    ///
+    /// # Errors
+    /// When the server does not answer, or has no semi-sync.
+    pub fn is_not_waiting_at(&mut self, wait_point: WaitPoint) -> anyhow::Result<Option<String>> {
+        let prefix = self.semi_sync_prefix()?.context("the server has no semi-sync")?;
+        self.is_not(&[(&format!("{prefix}wait_point"), &wait_point.to_string())])
+    }
+
     /// Switches semi-sync on or off; a source that had given up waiting waits again. Where it is as wanted already,
     /// nothing is done: MySQL takes a second to end the thread that reads acknowledgements. A server without semi-sync
     /// has it off.

@@ -197,6 +197,20 @@ impl Target {
         changes::variable(&mut self.session, name)
     }
 
+    /// Which of these global variables has another value than the one beside it, if one has: somebody changed it.
+    ///
+    /// # Errors
+    /// When the server does not answer.
+    pub fn is_not(&mut self, wanted: &[(&str, &str)]) -> anyhow::Result<Option<String>> {
+        for (name, wanted) in wanted {
+            let found = self.variable(name)?.unwrap_or_else(|| "absent".to_owned());
+            if !changes::same(&found, wanted) {
+                return Ok(Some(format!("{name} was {found} and not {wanted}")));
+            }
+        }
+        Ok(None)
+    }
+
     /// Sets a global variable; on a user's server it is set back at the end.
     ///
     /// # Errors

@@ -40,6 +40,13 @@ pub fn parts(run: &Run) -> Vec<Part> {
     ];
     let figures = Figures::of(run);
     let panels = figures.panels();
+    if panels.iter().any(|panel| panel.server.contains("mysql-8.0.31")) {
+        parts.push(Part::Text(
+            "MySQL 8.0.31 is measured at one level only: there binlog_transaction_compression_level_zstd has no effect \
+             (MySQL's bug 34833913)."
+                .to_owned(),
+        ));
+    }
     for panel in &panels {
         for threads in figures.threads(panel) {
             let named = figures.configurations(panel);

@@ -1,6 +1,7 @@
 //! The servers of the scene, all running, and how a cell is measured on one of them.
 
 use super::configuration::{ATTACHED, Compression, Configuration, variables};
+use super::probe;
 use crate::load::sysbench::Sysbench;
 use crate::model::{Fact, Measured, Order, Point, ServerChoice};
 use crate::receiver::binlogd::{Binlogd, Counters, Options};
@@ -14,9 +15,8 @@ use std::path::Path;
 use std::time::Duration;
 
 const WORKLOAD: &str = "oltp_read_write";
-/// The first load after a start fills caches; it is not counted.
-const WARM_UP_SECONDS: u64 = 1;
-const WARM_UP_THREADS: u32 = 4;
+/// Seconds of a load that is not counted where the cell before was on another server: this one has rested meanwhile.
+const ROUSE_SECONDS: u64 = 1;
 const REDO_LOG_MIB: u32 = 1024;
 /// Longest wait until binlogd has received the last of what a load has written.
 const DRAIN_MAX: Duration = Duration::from_secs(60);
@@ -27,10 +27,21 @@ pub const KINDS: [&str; 4] = ["select", "delete", "insert", "update"];
 #[derive(Debug)]
 pub struct Stage {
     // Dropped in this order: the folder goes when the servers in it are gone.
-    sources: Vec<(Target, Sysbench)>,
+    sources: Vec<Source>,
+    /// The server of the cell before.
+    last: String,
     seconds: u64,
     lab: Lab,
     dir: tempfile::TempDir,
+}
+
+/// A server with its tables.
+#[derive(Debug)]
+struct Source {
+    target: Target,
+    sysbench: Sysbench,
+    /// Why levels of zstd cannot be measured on it.
+    without_levels: Option<String>,
 }
 
 impl Stage {
@@ -38,18 +49,24 @@ impl Stage {
     pub fn set_up(order: &Order, servers: &[ServerChoice], lab: &Lab) -> anyhow::Result<Stage> {
         let dir = tempfile::Builder::new().prefix("binlog-compression-").tempdir_in(&lab.dir)?;
         let threads = order.settings.list::<u32>("threads")?.into_iter().max().context("no threads")?;
+        let seconds = order.settings.get("seconds")?;
         let mut sources = Vec::new();
         for server in servers {
-            let (mut source, sysbench) = source(order, server, lab, dir.path(), threads)?;
-            sysbench.make_ready(&mut source, threads.max(WARM_UP_THREADS))?;
+            let (mut target, sysbench) = source(order, server, lab, dir.path(), threads)?;
+            sysbench.make_ready(&mut target, threads)?;
+            probe::prepare(&mut target)?;
             // Its own waiting for a receiver is not what is measured.
-            source.set_semi_sync(false)?;
-            source.set("sync_binlog", "1")?;
-            source.set("innodb_flush_log_at_trx_commit", "1")?;
-            sysbench.load(&mut source, WORKLOAD, WARM_UP_THREADS, WARM_UP_SECONDS, &lab.interrupt)?;
-            sources.push((source, sysbench));
+            target.set_semi_sync(false)?;
+            target.set("sync_binlog", "1")?;
+            target.set("innodb_flush_log_at_trx_commit", "1")?;
+            let without_levels = match target.dialect().compresses_transactions() {
+                true => probe::level_without_effect(&mut target)?,
+                false => None,
+            };
+            sysbench.warm_up(&mut target, WORKLOAD, threads, seconds, &lab.interrupt)?;
+            sources.push(Source { target, sysbench, without_levels });
         }
-        Ok(Stage { sources, seconds: order.settings.get("seconds")?, lab: lab.clone(), dir })
+        Ok(Stage { sources, last: String::new(), seconds, lab: lab.clone(), dir })
     }
 }
 
@@ -97,7 +114,7 @@ fn options(dialect: Dialect, buffer_pool_mib: u32, threads: u32) -> Vec<String> 
         "--binlog-row-image=FULL".to_owned(),
         "--character-set-server=utf8mb4".to_owned(),
         format!("--innodb-buffer-pool-size={buffer_pool_mib}M"),
-        format!("--max-connections={}", threads.max(WARM_UP_THREADS) + 20),
+        format!("--max-connections={}", threads + 20),
         "--max-prepared-stmt-count=1000000".to_owned(),
         "--innodb-flush-method=O_DIRECT".to_owned(),
         dialect.redo_log_option(REDO_LOG_MIB),
@@ -111,9 +128,9 @@ fn options(dialect: Dialect, buffer_pool_mib: u32, threads: u32) -> Vec<String> 
 impl crate::study::Stage for Stage {
     fn facts(&mut self) -> anyhow::Result<Vec<Fact>> {
         let mut facts = Vec::new();
-        for (source, sysbench) in &mut self.sources {
-            facts.extend(source.facts()?);
-            facts.push(sysbench.fact(WORKLOAD));
+        for source in &mut self.sources {
+            facts.extend(source.target.facts()?);
+            facts.push(source.sysbench.fact(WORKLOAD));
         }
         facts.dedup();
         Ok(facts)
@@ -121,9 +138,15 @@ impl crate::study::Stage for Stage {
 
     fn measure(&mut self, point: &Point, _round: u32) -> anyhow::Result<Measured> {
         let configuration = Configuration::named(&point.configuration)?;
-        let Stage { sources, seconds, lab, dir } = self;
-        let found = sources.iter_mut().find(|(source, _)| source.name() == configuration.server);
-        let (source, sysbench) = found.context("the server was not started")?;
+        let Stage { sources, last, seconds, lab, dir } = self;
+        let found = sources.iter_mut().find(|source| source.target.name() == configuration.server);
+        let Source { target: source, sysbench, without_levels } =
+            found.context("the server was not started")?;
+        if let (Compression::Zstd(level), Some(reason)) = (configuration.compression, without_levels)
+            && level != super::LEVEL
+        {
+            return Ok(Measured::invalid(reason.clone()));
+        }
         source.drop_dumps(&lab.interrupt)?;
         source.begin_log()?;
         for (name, value) in variables(configuration.compression, source.dialect().is_mariadb())? {
@@ -133,6 +156,10 @@ impl crate::study::Stage for Stage {
         }
         if let Some(wrong) = not_compressing(source, configuration.compression)? {
             return Ok(Measured::invalid(wrong));
+        }
+        if *last != configuration.server {
+            sysbench.load(source, WORKLOAD, point.threads, ROUSE_SECONDS, &lab.interrupt)?;
+            last.clone_from(&configuration.server);
         }
         let mut attachment = Attachment::Nothing;
         if point.condition == ATTACHED {
@@ -151,6 +178,11 @@ impl crate::study::Stage for Stage {
         source.drop_dumps(&lab.interrupt)?;
         let mut measured = measured?;
         if let Some(wrong) = not_compressing(source, configuration.compression)? {
+            measured.refuse(format!("after the load: {wrong}"));
+        }
+        if let Some(wrong) =
+            source.is_not(&[("sync_binlog", "1"), ("innodb_flush_log_at_trx_commit", "1")])?
+        {
             measured.refuse(format!("after the load: {wrong}"));
         }
         Ok(measured)
@@ -254,7 +286,8 @@ fn statements(source: &mut Target) -> anyhow::Result<BTreeMap<String, u64>> {
     Ok((0..rows.rows.len()).filter_map(pair).collect())
 }
 
-/// What is not as the configuration says, by the server's own word: its log is on, and compressed or not.
+/// What is not as the configuration says, by the server's own word and by what it writes: its log is on, and compressed or
+/// not.
 fn not_compressing(source: &mut Target, compression: Compression) -> anyhow::Result<Option<String>> {
     if source.variable("log_bin")?.as_deref() != Some("ON") {
         return Ok(Some("the server writes no binary log".to_owned()));
@@ -272,5 +305,8 @@ fn not_compressing(source: &mut Target, compression: Compression) -> anyhow::Res
         }
     };
     let shown = |value: Option<String>| value.unwrap_or_else(|| "absent".to_owned());
-    Ok((!right).then(|| format!("{switch} is {}, its level {}", shown(on), shown(level))))
+    if !right {
+        return Ok(Some(format!("{switch} is {}, its level {}", shown(on), shown(level))));
+    }
+    probe::contradiction(source, compression)
 }

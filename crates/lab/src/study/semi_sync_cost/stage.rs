@@ -73,6 +73,7 @@ impl Servers {
     ) -> anyhow::Result<Option<String>> {
         let mut reasons = Vec::new();
         reasons.extend(self.source.not_in_force(configuration != ASYNCHRONOUS)?);
+        reasons.extend(self.source.is_not_waiting_at(wait_point(configuration))?);
         let dumps = self.source.dumps()?.len();
         // A user's server may have replicas of its own.
         if dumps != 2 && !self.source.is_users() {
@@ -183,9 +184,7 @@ impl Stage for Servers {
         self.source.drop_dumps(&interrupt)?;
         let place = self.source.begin_log()?;
         self.tpcc.make_room(&mut self.source, point.threads)?;
-        let wait_point =
-            if configuration == AFTER_COMMIT { WaitPoint::AfterCommit } else { WaitPoint::AfterSync };
-        self.source.prepare_semi_sync(wait_point)?;
+        self.source.prepare_semi_sync(wait_point(configuration))?;
         self.source.set_semi_sync(configuration != ASYNCHRONOUS)?;
         let mut measured = Measured::default();
         let mut binlogd = match self.attach(configuration, &place) {
@@ -201,6 +200,11 @@ impl Stage for Servers {
         self.level(configuration == BINLOGD, &place, &mut measured)?;
         Ok(measured)
     }
+}
+
+/// Where a commit waits.
+fn wait_point(configuration: &str) -> WaitPoint {
+    if configuration == AFTER_COMMIT { WaitPoint::AfterCommit } else { WaitPoint::AfterSync }
 }
 
 /// One of the lab's own servers and two replicas, on copies of the same data.

@@ -7,6 +7,7 @@
 //! | `condition.rs` | what it is measured under: file system and buffer pool |
 //! | `stage.rs` | the servers, and a cell |
 //! | `users.rs` | a user's server: what can be measured there, and what is left out |
+//! | `pair.rs` | the lab's own servers, one with and one without a binary log |
 //! | `pool.rs` | the buffer pool, resized while the server runs |
 //! | `stall.rs` | what a rotation does to throughput |
 //! | `outline.rs` | the report, its ratios in `outline/ratios.rs` |
@@ -14,6 +15,7 @@
 mod condition;
 mod configuration;
 mod outline;
+mod pair;
 mod pool;
 mod stage;
 mod stall;

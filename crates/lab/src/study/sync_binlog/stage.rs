@@ -2,8 +2,9 @@
 
 use super::condition::{Condition, Files, Pool};
 use super::configuration::Configuration;
+use super::pair::{Pair, Recipe};
 use super::stall::{Rotations, Stall};
-use super::{Rotation, pool, users};
+use super::{pool, users};
 use crate::file_system::Volume;
 use crate::load::dataset::{self, Dataset};
 use crate::load::go_tpc;
@@ -12,7 +13,7 @@ use crate::load::tpcc::Tpcc;
 use crate::model::{Fact, Measured, Order, Point, Settings};
 use crate::receiver::{Binlogd, binlogd};
 use crate::server::Target;
-use crate::server::semi_sync::{SemiSync, WaitPoint, not_acknowledged};
+use crate::server::semi_sync::{SemiSync, not_acknowledged};
 use crate::study::{Lab, Scene, Stage};
 use anyhow::{Context, bail};
 use binlogd_bench::statistics::median;
@@ -21,23 +22,22 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Longest wait until the source counts binlogd.
 const ATTACH_MAX: Duration = Duration::from_secs(30);
-/// Rotations of the binary log in a cell, about, where `rotation_kb` is `auto`.
-const ROTATIONS: u64 = 5;
-/// Of the load by which the size of a log file is found.
-const CALIBRATION_SECONDS: u64 = 3;
 /// Throughput is the median of intervals of this length in seconds. Shorter ones hold few transactions on a slow disk.
 const INTERVAL: f64 = 0.5;
 /// What a volume has beside data and redo logs: growth, binary logs, the file system's own.
 const ROOM: u64 = 1 << 30;
 
-const NO_SILENT: &str = "a user's server is measured with its binary log only";
+const NOT_STARTED: &str = "the servers of the round were not started";
 
 /// What a scene works with. Dropped in this order.
 #[derive(Debug)]
 pub(super) struct Servers {
-    pub(super) logging: Pooled,
-    /// A user's server has none.
-    pub(super) silent: Option<Pooled>,
+    /// None while those of a round are being replaced.
+    pub(super) pair: Option<Pair>,
+    /// How a round's are started, and the bytes of a log file; a user's server is not started.
+    pub(super) recipe: Option<(Recipe, u64)>,
+    /// The round that they were started for, from the first cell on.
+    pub(super) round: Option<u32>,
     pub(super) tpcc: Tpcc,
     pub(super) tables_bytes: u64,
     /// Bytes of the pool that a user's server came with; 0 for the lab's own.
@@ -66,16 +66,6 @@ impl Shelter {
     }
 }
 
-/// A server with a buffer pool of some share of the data.
-#[derive(Debug)]
-pub(super) struct Pooled {
-    pub(super) target: Target,
-    /// Since the first cell.
-    pub(super) pool: Option<Pool>,
-    /// The same in bytes.
-    pub(super) bytes: u64,
-}
-
 /// What is known of the source's side before a load.
 struct Before {
     at: f64,
@@ -100,33 +90,43 @@ impl Servers {
         let dataset = Dataset::of(lab, name, warehouses)?;
         let volume = Volume::mount(lab, kind, 2 * (2 * dataset.bytes + (redo_mib << 20)) + ROOM)?;
         let tpcc = Tpcc::new(lab, warehouses, volume.beside())?;
-        // The whole data at first: a pool of MariaDB cannot become larger than it was.
-        let mut options = dataset::options(dataset.tables_bytes.next_multiple_of(1 << 20), redo_mib);
-        let start = |folder: &str, options: &[String]| {
-            (lab.say)(&format!("starting {name} {folder}, on {kind}"));
-            let target = Target::start_on(lab, name, volume.path().join(folder), &dataset.data, options)?;
-            anyhow::Ok(Pooled { target, pool: None, bytes: 0 })
+        let recipe = Recipe {
+            server: name.to_owned(),
+            kind,
+            place: volume.path(),
+            data: dataset.data.clone(),
+            // The whole data at first: a pool of MariaDB cannot become larger than it was.
+            options: dataset::options(dataset.tables_bytes.next_multiple_of(1 << 20), redo_mib),
         };
-        let mut logging = start("with a binary log", &options)?;
-        let reset = logging.target.dialect().reset_logs();
-        logging.target.query(reset)?;
-        size_log(&mut logging.target, &tpcc, &settings, lab)?;
-        if logging.target.semi_sync_prefix()?.is_some() {
-            logging.target.prepare_semi_sync(WaitPoint::AfterSync)?;
+        let log_bytes = recipe.log_bytes(&dataset, &tpcc, &settings, lab)?;
+        Ok(Servers {
+            pair: Some(recipe.start(log_bytes, lab)?),
+            recipe: Some((recipe, log_bytes)),
+            round: None,
+            tpcc,
+            tables_bytes: dataset.tables_bytes,
+            own_pool: 0,
+            lab: lab.clone(),
+            settings,
+            shelter: Shelter::Volume(volume),
+        })
+    }
+
+    /// Lets each round begin with the same data: the server with a log has many cells and the other one has one, and its
+    /// tables would outgrow the other's. A user's server stays as it is.
+    fn begin_round(&mut self, round: u32) -> anyhow::Result<()> {
+        if let (Some((recipe, log_bytes)), Some(_)) = (&self.recipe, self.round.filter(|last| *last != round))
+        {
+            self.pair = None;
+            self.pair = Some(recipe.start(*log_bytes, &self.lab)?);
         }
-        options.push("--skip-log-bin".to_owned());
-        let silent = Some(start("without a binary log", &options)?);
-        let (tables_bytes, lab) = (dataset.tables_bytes, lab.clone());
-        let shelter = Shelter::Volume(volume);
-        Ok(Servers { logging, silent, tpcc, tables_bytes, own_pool: 0, lab, settings, shelter })
+        self.round = Some(round);
+        Ok(())
     }
 
     /// Gives the server of the configuration its pool, and warms it up when it is a new one.
     fn resize(&mut self, configuration: Configuration, pool: Pool, threads: u32) -> anyhow::Result<()> {
-        let pooled = match configuration {
-            Configuration::NoBinaryLog => self.silent.as_mut().context(NO_SILENT)?,
-            Configuration::Sync { .. } => &mut self.logging,
-        };
+        let pooled = self.pair.as_mut().context(NOT_STARTED)?.of(configuration)?;
         self.tpcc.make_room(&mut pooled.target, threads)?;
         if pooled.pool == Some(pool) {
             return Ok(());
@@ -148,7 +148,8 @@ impl Servers {
 
     /// Prepares the binary log for a cell, and attaches binlogd if the configuration has it.
     fn begin(&mut self, every: u32, attached: bool) -> anyhow::Result<Result<Option<Binlogd>, String>> {
-        let (target, interrupt) = (&mut self.logging.target, &self.lab.interrupt);
+        let target = &mut self.pair.as_mut().context(NOT_STARTED)?.logging.target;
+        let interrupt = &self.lab.interrupt;
         target.drop_dumps(interrupt)?;
         target.set("sync_binlog", &every.to_string())?;
         target.begin_log()?;
@@ -183,10 +184,7 @@ impl Servers {
         measured: &mut Measured,
     ) -> anyhow::Result<()> {
         let interrupt = self.lab.interrupt.clone();
-        let pooled = match configuration {
-            Configuration::NoBinaryLog => self.silent.as_mut().context(NO_SILENT)?,
-            Configuration::Sync { .. } => &mut self.logging,
-        };
+        let pooled = self.pair.as_mut().context(NOT_STARTED)?.of(configuration)?;
         let target = &mut pooled.target;
         let logs = configuration != Configuration::NoBinaryLog;
         let before = Before {
@@ -247,8 +245,9 @@ impl Stage for Servers {
         if let Shelter::Volume(volume) = &self.shelter {
             facts.extend(volume.facts());
         }
-        facts.extend(self.logging.target.facts()?);
-        if let Some(silent) = &mut self.silent {
+        let Pair { logging, silent } = self.pair.as_mut().context(NOT_STARTED)?;
+        facts.extend(logging.target.facts()?);
+        if let Some(silent) = silent {
             let of_silent = silent.target.facts()?.into_iter();
             facts.extend(
                 of_silent.map(|fact| Fact { about: format!("{}, without a binary log", fact.about), ..fact }),
@@ -257,9 +256,10 @@ impl Stage for Servers {
         Ok(facts)
     }
 
-    fn measure(&mut self, point: &Point, _: u32) -> anyhow::Result<Measured> {
+    fn measure(&mut self, point: &Point, round: u32) -> anyhow::Result<Measured> {
         let configuration = Configuration::named(&point.configuration)?;
         let condition = Condition::parse(&point.condition).context("a condition without a buffer pool")?;
+        self.begin_round(round)?;
         self.resize(configuration, condition.pool, point.threads)?;
         let mut binlogd = None;
         if let Configuration::Sync { every, attached } = configuration {
@@ -272,35 +272,6 @@ impl Stage for Servers {
         self.load(configuration, point.threads, binlogd, &mut measured)?;
         Ok(measured)
     }
-}
-
-/// Gives the server's log files the size that the settings ask for.
-pub(super) fn size_log(
-    target: &mut Target,
-    tpcc: &Tpcc,
-    settings: &Settings,
-    lab: &Lab,
-) -> anyhow::Result<()> {
-    let bytes = match Rotation::of(settings)? {
-        Rotation::Kibibytes(size) => size << 10,
-        Rotation::Auto => {
-            (lab.say)("finding the size of a binary log file that a cell fills several times");
-            bytes_a_rotation(target, tpcc, settings, lab)?
-        }
-    };
-    target.set("max_binlog_size", &bytes.to_string())
-}
-
-/// Fills the server's log for a moment, and returns what a file must hold to be full [`ROTATIONS`] times in a cell.
-fn bytes_a_rotation(target: &mut Target, tpcc: &Tpcc, settings: &Settings, lab: &Lab) -> anyhow::Result<u64> {
-    let threads: Vec<u32> = settings.list("threads")?;
-    let seconds: u64 = settings.get("seconds")?;
-    tpcc.make_room(target, threads[0])?;
-    let before = target.log_bytes()?;
-    tpcc.load(target, threads[0], CALIBRATION_SECONDS, &lab.interrupt)?;
-    let a_cell = target.log_bytes()?.saturating_sub(before) * seconds / CALIBRATION_SECONDS;
-    // The server takes multiples of 4 KiB up to 1 GiB.
-    Ok((a_cell / ROTATIONS).next_multiple_of(4096).clamp(4096, 1 << 30))
 }
 
 /// Throughput as it was sampled.

@@ -1,9 +1,11 @@
 //! A user's server, given by URL: what can be measured without a restart, and what cannot.
 
+use super::Rotation;
 use super::condition::Pool;
 use super::configuration::Configuration;
+use super::pair::{Pair, Pooled, bytes_a_rotation};
 use super::pool;
-use super::stage::{self, Pooled, Servers, Shelter};
+use super::stage::{Servers, Shelter};
 use crate::load::tpcc::Tpcc;
 use crate::model::{Measured, Order};
 use crate::server::Target;
@@ -72,10 +74,15 @@ pub(super) fn set_up(order: &Order, scene: &Scene, url: &str, lab: &Lab) -> anyh
     }
     let own_pool = target.variable(pool::SIZE)?.and_then(|size| size.parse().ok()).unwrap_or_default();
     target.set(FLUSH, "1")?;
-    stage::size_log(&mut target, &tpcc, &settings, lab)?;
+    let log_bytes = match Rotation::of(&settings)? {
+        Rotation::Kibibytes(size) => size << 10,
+        Rotation::Auto => bytes_a_rotation(&mut target, &tpcc, &settings, lab)?,
+    };
+    target.set("max_binlog_size", &log_bytes.to_string())?;
     Ok(Servers {
-        logging: Pooled { target, pool: None, bytes: 0 },
-        silent: None,
+        pair: Some(Pair { logging: Pooled::new(target), silent: None }),
+        recipe: None,
+        round: None,
         tpcc,
         tables_bytes,
         own_pool,

@@ -53,6 +53,7 @@ pub fn parts(run: &Run) -> Vec<Part> {
         ("Source's wait for an acknowledgement", "source_wait_us", "µs, mean of a wait", 0, None, false),
         ("Receiver's processor", "receiver_cores", "cores", 3, None, false),
         ("Receiver's memory", "receiver_mib", "MiB resident", 1, None, false),
+        ("Received and not applied at the end of the load", "receiver_behind_mib", "MiB", 2, None, false),
     ];
     let published_tps = self::published(tps);
     for (title, value, unit, digits, baseline, compared) in sweeps {
@@ -60,6 +61,15 @@ pub fn parts(run: &Run) -> Vec<Part> {
             parts.push(Part::Heading("Latency".to_owned()));
         } else if value == "receiver_cores" {
             parts.push(Part::Heading("What the receiver uses".to_owned()));
+        } else if value == "receiver_behind_mib" {
+            if !run.cells.iter().any(|cell| cell.measured.values.contains_key(value)) {
+                continue;
+            }
+            parts.push(Part::Text(format!(
+                "A replica's memory is mostly its buffer pool, {} MiB here. One that applies may fall behind: what it has \
+                 not applied when the load ends is work that it has not done, and it is not waited for.",
+                run.order.settings.get::<String>("buffer_pool_mib").unwrap_or_default()
+            )));
         }
         let published: &[Curve] = if compared { &published_tps } else { &[] };
         parts.extend(sweep::parts(run, &Sweep { title, value, unit, digits, baseline, published }));

@@ -3,7 +3,7 @@
 use super::configuration::{Configuration, Receiver};
 use crate::load::sysbench::Sysbench;
 use crate::model::{Fact, Measured, Order, Point, ServerChoice};
-use crate::receiver::replica::{self, Replica};
+use crate::receiver::replica::{self, Behaviour, Replica};
 use crate::receiver::{Attachment, Binlogd, Usage};
 use crate::server::Target;
 use crate::server::dialect::Dialect;
@@ -12,9 +12,6 @@ use crate::study::{Lab, Scene};
 use anyhow::Context;
 
 const WORKLOAD: &str = "oltp_read_write";
-/// The first load after a start fills caches; it is not counted.
-const WARM_UP_SECONDS: u64 = 2;
-const WARM_UP_THREADS: u32 = 8;
 const REDO_LOG_MIB: u32 = 2048;
 
 /// A scene that is set up.
@@ -90,10 +87,14 @@ impl Stage {
             }
         };
         lab.interrupt.check()?;
-        sysbench.make_ready(&mut source, threads.max(WARM_UP_THREADS))?;
+        sysbench.make_ready(&mut source, threads)?;
         source.prepare_semi_sync(WaitPoint::AfterSync)?;
-        sysbench.load(&mut source, WORKLOAD, WARM_UP_THREADS, WARM_UP_SECONDS, &lab.interrupt)?;
+        (lab.say)("warming up");
         let seconds = order.settings.get("seconds")?;
+        if let Some(replica) = &mut replica {
+            sysbench.read_through(replica.target(), &lab.interrupt)?;
+        }
+        sysbench.warm_up(&mut source, WORKLOAD, threads, seconds, &lab.interrupt)?;
         Ok(Stage { replica, source, sysbench, seconds, lab: lab.clone(), dir })
     }
 
@@ -131,6 +132,12 @@ impl Stage {
         let source_used = source.pid().map(Usage::of).transpose()?;
         lab.interrupt.check()?;
         let (after, log_bytes) = (source.semi_sync()?, source.log_bytes()?.saturating_sub(log_before));
+        if let (Attachment::Replica(replica), Receiver::Replica(Behaviour { applying: true, .. })) =
+            (&mut attachment, configuration.receiver)
+        {
+            let end = source.log_end()?;
+            measured.put("receiver_behind_mib", replica.behind(source, &end)? as f64 / f64::from(1 << 20));
+        }
         match outcome {
             Ok(outcome) => outcome.keep(&mut measured),
             Err(error) => measured.refuse(format!("{error:#}")),
@@ -185,12 +192,18 @@ impl crate::study::Stage for Stage {
         let configuration = Configuration::named(&point.configuration)?;
         self.source.drop_dumps(&self.lab.interrupt)?;
         let (sync_binlog, flush) = if configuration.relaxed { ("0", "2") } else { ("1", "1") };
-        self.source.set("sync_binlog", sync_binlog)?;
-        self.source.set("innodb_flush_log_at_trx_commit", flush)?;
+        let durability = [("sync_binlog", sync_binlog), ("innodb_flush_log_at_trx_commit", flush)];
+        for (name, value) in durability {
+            self.source.set(name, value)?;
+        }
         let measured = self.loaded(point, configuration);
         self.lab.interrupt.check()?;
         self.source.drop_dumps(&self.lab.interrupt)?;
-        measured
+        let mut measured = measured?;
+        if let Some(wrong) = self.source.is_not(&durability)? {
+            measured.refuse(format!("after the load: {wrong}"));
+        }
+        Ok(measured)
     }
 }
 
@@ -213,7 +226,7 @@ fn running(dialect: Dialect, buffer_pool_mib: u32, threads: u32) -> Vec<String> 
     let mut options = memory(dialect, buffer_pool_mib);
     options.extend([
         "--binlog-format=ROW".to_owned(),
-        format!("--max-connections={}", threads.max(WARM_UP_THREADS) + 20),
+        format!("--max-connections={}", threads + 20),
         // sysbench prepares every statement for every table in every thread.
         "--max-prepared-stmt-count=1000000".to_owned(),
         "--sync-binlog=1".to_owned(),
