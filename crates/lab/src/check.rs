@@ -1,5 +1,6 @@
 //! Whether a report that was written is sound: every cell that was planned is there and counts, every chart and table is
-//! in the files, and the numbers in them are those of the database.
+//! in the files and shows something, its columns are named as they must be, and the numbers in it are those of the
+//! database. The figures of the published study are looked at likewise.
 //!
 //! The files are read as anyone else would read them, and share no code with what wrote them.
 
@@ -11,7 +12,8 @@ mod spreadsheet;
 use crate::engine;
 use crate::model::Run;
 use crate::progress::label;
-use crate::report::outline::Part;
+use crate::reference;
+use crate::report::outline::{Chart, Entry, Part, Table};
 use crate::study::Study;
 use anyhow::Context;
 use std::collections::BTreeMap;
@@ -45,10 +47,15 @@ impl Findings {
 pub fn look(study: &dyn Study, run: &Run, dir: &Path) -> anyhow::Result<Findings> {
     let mut findings = Findings::default();
     look_at_cells(study, run, &mut findings)?;
-    let parts = study.outline(run);
+    let mut parts = study.outline(run);
     if !parts.iter().any(|part| matches!(part, Part::Chart(_) | Part::Table(_))) {
         findings.wrong("its report has neither a chart nor a table");
     }
+    look_at_contents(&parts, Whose::Own, &mut findings);
+    let published =
+        reference::publication(&run.study).map_or_else(Vec::new, |publication| publication.figures);
+    look_at_contents(&published, Whose::Published, &mut findings);
+    parts.extend(published);
     let read = |name: &str| {
         let path = dir.join(name);
         std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))
@@ -88,6 +95,54 @@ fn look_at_cells(study: &dyn Study, run: &Run, findings: &mut Findings) -> anyho
         findings.wrong("nothing was measured");
     }
     Ok(())
+}
+
+/// Who measured what a part shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Whose {
+    /// The run; published lines are drawn beside its own and do not count.
+    Own,
+    /// The published study.
+    Published,
+}
+
+/// Every chart has a point and every table a number. Single ones may be missing with a reason; but where all are, a load
+/// may have stopped giving the value.
+fn look_at_contents(parts: &[Part], whose: Whose, findings: &mut Findings) {
+    for part in parts {
+        match part {
+            Part::Chart(chart) if !has_point(chart, whose) => {
+                findings.wrong(format!("the chart {:?} has no point", chart.title));
+            }
+            Part::Table(table) if !has_number(table) => {
+                findings.wrong(format!("the table {:?} has no number", table.title));
+            }
+            _ => {}
+        }
+    }
+}
+
+fn has_point(chart: &Chart, whose: Whose) -> bool {
+    let counts = |published: bool| !published || whose == Whose::Published;
+    chart.lines.iter().any(|line| counts(line.published) && !line.points.is_empty())
+}
+
+fn has_number(table: &Table) -> bool {
+    table.rows.iter().flatten().any(|entry| matches!(entry, Entry::Number(..) | Entry::Median { .. }))
+}
+
+/// Whether `shown` and `range`, such as `0.91` and `0.90–0.93`, are a median with its lowest and highest round, rounded.
+/// The range may be left out only where it is shown as the median is.
+fn is_median(shown: &str, range: Option<&str>, median: f64, (low, high): (f64, f64)) -> bool {
+    let (shown_low, shown_high) = match range {
+        // The minus is another character than the dash.
+        Some(range) => match range.split_once('–') {
+            Some(ends) => ends,
+            None => return false,
+        },
+        None => (shown, shown),
+    };
+    is_rounded(shown, median) && is_rounded(shown_low, low) && is_rounded(shown_high, high)
 }
 
 /// Whether `shown` is `exact` rounded to the digits that `shown` has.

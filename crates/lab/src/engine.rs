@@ -4,6 +4,7 @@ mod resume;
 
 pub use self::resume::{Begin, differences};
 
+use self::resume::Resumed;
 use crate::model::{Cell, CellKey, Fact, Measured, Order};
 use crate::progress::{Estimate, Progress, label};
 use crate::store::{Store, now};
@@ -69,8 +70,13 @@ pub fn run(job: &Job<'_>, lab: &Lab, store: &mut Store) -> anyhow::Result<Outcom
     let _lock = store.lock()?;
     let run = resume::run_of(job, &plan, store)?;
     store.keep_facts(run, job.facts)?;
-    let known = store.run(run)?.cells;
-    let measured = measure_plan(job.study, job.order, &plan, &known, lab, &mut Recorder { store, run });
+    let known = store.run(run)?;
+    let resumed = match job.begin {
+        Begin::New => None,
+        Begin::Resume(_) => Some(Resumed::of(run, &known.facts, known.cells.len())),
+    };
+    let mut recorder = Recorder { store, run, resumed };
+    let measured = measure_plan(job.study, job.order, &plan, &known.cells, lab, &mut recorder);
     measured.context(BrokenOff { run })?;
     store.finish(run)?;
     let measured = store.run(run)?;
@@ -103,6 +109,26 @@ pub fn planned(study: &dyn Study, order: &Order) -> anyhow::Result<Plan> {
 struct Recorder<'a> {
     store: &'a mut Store,
     run: i64,
+    /// Where it goes on.
+    resumed: Option<Resumed>,
+}
+
+impl Recorder<'_> {
+    /// Keeps what is known of a scene that was set up, and warns of what is another than it was.
+    fn scene(&mut self, facts: &[Fact], lab: &Lab) -> anyhow::Result<()> {
+        let warnings = self.resumed.as_mut().map_or_else(Vec::new, |resumed| resumed.set_up(facts));
+        warnings.iter().for_each(|warning| (lab.say)(&format!("warning: {}", warning.value)));
+        self.store.keep_facts(self.run, &[facts, &warnings[..]].concat())
+    }
+
+    /// Keeps a cell, and before the first one of a run that goes on, that there was a gap. Not when the run is taken up:
+    /// it may be broken off again before it has measured anything, and that would be one gap told twice.
+    fn cell(&mut self, cell: &Cell) -> anyhow::Result<()> {
+        if let Some(gap) = self.resumed.as_mut().and_then(|resumed| resumed.gap(cell.started)) {
+            self.store.keep_facts(self.run, &[gap])?;
+        }
+        self.store.keep_cell(self.run, cell)
+    }
 }
 
 fn measure_plan(
@@ -140,7 +166,7 @@ fn measure_plan(
         };
         let facts = interruptible(lab, stage.facts());
         let facts = facts.with_context(|| format!("nothing can be learnt of the scene {}", scene.name))?;
-        recorder.store.keep_facts(recorder.run, &facts)?;
+        recorder.scene(&facts, lab)?;
         recorder.store.forget_skipped(recorder.run, &scene.name)?;
         progress.scene_is_set_up(began.elapsed().as_secs_f64());
         for key in cells {
@@ -149,7 +175,7 @@ fn measure_plan(
             let began = Instant::now();
             let cell = measure_cell(stage.as_mut(), key, lab, recorder)
                 .with_context(|| format!("no cell can be measured any more; the last was {}", label(key)))?;
-            recorder.store.keep_cell(recorder.run, &cell)?;
+            recorder.cell(&cell)?;
             progress.cell_ends(&cell, began.elapsed().as_secs_f64());
         }
     }

@@ -44,7 +44,18 @@ impl Place {
     }
 
     fn run(&self, study: &WriteAndSync, order: &Order, begin: Begin) -> anyhow::Result<Outcome> {
-        let job = Job { study, order, command: "binlogd-lab run write-and-sync", facts: &[], begin };
+        self.run_on(study, order, begin, &[])
+    }
+
+    /// The same on a machine with these facts.
+    fn run_on(
+        &self,
+        study: &WriteAndSync,
+        order: &Order,
+        begin: Begin,
+        facts: &[Fact],
+    ) -> anyhow::Result<Outcome> {
+        let job = Job { study, order, command: "binlogd-lab run write-and-sync", facts, begin };
         engine::run(&job, &self.lab, &mut self.store())
     }
 
@@ -182,6 +193,73 @@ fn an_error_ends_the_run_which_then_goes_on_at_the_cell_that_failed() {
 
     let error = place.run(&study, &order(&[]), Begin::Resume(1)).unwrap_err().to_string();
     assert!(error.contains("run 1 is finished"), "{error}");
+}
+
+/// What the report warns of.
+fn warnings(run: &Run) -> Vec<&str> {
+    let warnings = run.facts.iter().filter(|fact| fact.about == "lab" && fact.name == "warning");
+    warnings.map(|fact| fact.value.as_str()).collect()
+}
+
+#[test]
+fn a_run_that_goes_on_keeps_that_it_was_interrupted_and_what_changed() {
+    let place = Place::new();
+    let kernel = |value: &str| {
+        [Fact { about: "machine".to_owned(), name: "kernel".to_owned(), value: value.to_owned() }]
+    };
+    // Until then its cells are measured.
+    let until = |scene: &'static str, version| WriteAndSync {
+        version: Some(version),
+        ..WriteAndSync::with(move |key| match (key.point.condition == scene, key.round) {
+            (true, 1) => bail!("the disk is gone"),
+            _ => Ok(None),
+        })
+    };
+    place.run_on(&until("a", "9.7.0"), &order(&[]), Begin::New, &kernel("6.1")).unwrap_err();
+    assert_eq!(warnings(&place.read(1)), [""; 0]);
+    let gap = |cells: &str| format!("the run was interrupted after {cells} and went on at 20");
+
+    place.run_on(&until("b", "9.7.1"), &order(&[]), Begin::Resume(1), &kernel("6.2")).unwrap_err();
+    let run = place.read(1);
+    let kept = warnings(&run);
+    // Both scenes have told of the new version; it is kept once.
+    assert_eq!(kept.len(), 3, "{kept:?}");
+    assert_eq!(kept[0], "run 1 goes on under other conditions: machine, kernel: was 6.1, now 6.2");
+    assert_eq!(kept[1], "run 1 goes on under other conditions: server none, version: was 9.7.0, now 9.7.1");
+    assert!(kept[2].starts_with(&gap("2 cells")), "{kept:?}");
+    assert!(
+        kept[2].ends_with(" UTC: ratios of the round that was being measured then are made across the gap")
+    );
+
+    // Nothing else is another now.
+    let study = WriteAndSync { version: Some("9.7.1"), ..WriteAndSync::default() };
+    place.run_on(&study, &order(&[]), Begin::Resume(1), &kernel("6.2")).unwrap();
+    let run = place.read(1);
+    let kept = warnings(&run);
+    assert_eq!(kept.len(), 4, "{kept:?}");
+    assert!(kept[3].starts_with(&gap("6 cells")), "{kept:?}");
+    assert_eq!(run.cells.len(), 8);
+}
+
+#[test]
+fn a_gap_is_told_when_there_are_cells_before_and_after_it() {
+    let place = Place::new();
+    let broken = WriteAndSync::with(|_| bail!("it ends here"));
+    place.run(&broken, &order(&[]), Begin::New).unwrap_err();
+    let later = WriteAndSync::with(|key| match (key.point.condition.as_str(), key.round) {
+        ("b", _) => bail!("it ends here"),
+        _ => Ok(None),
+    });
+    // No cell was measured before.
+    place.run(&later, &order(&[]), Begin::Resume(1)).unwrap_err();
+    assert_eq!(warnings(&place.read(1)), [""; 0]);
+    // Four cells were, and none is after them.
+    place.run(&later, &order(&[]), Begin::Resume(1)).unwrap_err();
+    assert_eq!(warnings(&place.read(1)), [""; 0]);
+    place.run(&WriteAndSync::default(), &order(&[]), Begin::Resume(1)).unwrap();
+    let run = place.read(1);
+    let kept = warnings(&run);
+    assert!(kept.len() == 1 && kept[0].starts_with("the run was interrupted after 4 cells and"), "{kept:?}");
 }
 
 #[test]

@@ -176,6 +176,8 @@ fn an_interrupted_run_cleans_up_and_goes_on() {
     let resumed = place.run(&[&SLOW[..], &["--resume=1"]].concat());
     assert!(resumed.status.success(), "{}", text(&resumed.stderr));
     assert_eq!(place.read(1).cells.len(), 12);
+    let gap = format!("the run was interrupted after {kept} cell");
+    assert!(place.read(1).facts.iter().any(|fact| fact.name == "warning" && fact.value.starts_with(&gap)));
     // What it was measured on is kept once: it was the same before and after.
     let facts = place.read(1).facts;
     for (about, name) in [("machine", "kernel"), ("binlogd", "version")] {

@@ -1,7 +1,11 @@
 //! The text, `report.md`: charts and tables are found by their headings.
 
-use super::{Findings, is_rounded};
-use crate::report::outline::{Entry, Part, Table};
+use super::{Findings, is_median, is_rounded};
+use crate::report::outline::{Chart, Entry, Part, Table};
+use std::collections::BTreeSet;
+
+/// The head of a chart that has too many points to be told one by one.
+const RANGES: [&str; 4] = ["line", "points", "lowest", "highest"];
 
 pub(super) fn look(title: &str, parts: &[Part], text: &str, findings: &mut Findings) {
     let heading = format!("## {}", escaped(title));
@@ -27,12 +31,13 @@ pub(super) fn look(title: &str, parts: &[Part], text: &str, findings: &mut Findi
             .take_while(|line| line.starts_with('|'))
             .map(|line| cells(line))
             .collect();
-        // The head, and the rule below it.
+        let head = rows.first().map(Vec::as_slice).unwrap_or_default();
+        // Below the head is a rule.
         let rows = rows.get(2..).unwrap_or_default();
         let compared = match part {
-            Part::Table(table) => look_at_table(table, rows),
-            _ if rows.is_empty() => Err("it is empty".to_owned()),
-            _ => Ok(0),
+            Part::Table(table) => look_at_table(table, head, rows),
+            Part::Chart(chart) => look_at_chart(chart, head, rows),
+            Part::Heading(_) | Part::Text(_) => continue,
         };
         match compared {
             Ok(numbers) => findings.numbers += numbers,
@@ -41,7 +46,11 @@ pub(super) fn look(title: &str, parts: &[Part], text: &str, findings: &mut Findi
     }
 }
 
-fn look_at_table(table: &Table, rows: &[Vec<String>]) -> Result<usize, String> {
+fn look_at_table(table: &Table, head: &[String], rows: &[Vec<String>]) -> Result<usize, String> {
+    let columns: Vec<String> = table.columns.iter().map(|column| cell(column)).collect();
+    if head != columns {
+        return Err(format!("it has the columns {head:?} and must have {columns:?}"));
+    }
     if rows.len() != table.rows.len() {
         return Err(format!("it has {} rows and must have {}", rows.len(), table.rows.len()));
     }
@@ -51,11 +60,14 @@ fn look_at_table(table: &Table, rows: &[Vec<String>]) -> Result<usize, String> {
             return Err(format!("{row:?} has not the columns of {entries:?}"));
         }
         for (shown, entry) in row.iter().zip(entries) {
-            let first = shown.split(" (").next().unwrap_or_default();
+            let (first, range) = match shown.split_once(" (") {
+                Some((first, rest)) => (first, rest.strip_suffix(')')),
+                None => (shown.as_str(), None),
+            };
             let (is_right, count) = match entry {
-                Entry::Text(text) => (*shown == escaped(text).replace('|', "\\|").trim(), 0),
+                Entry::Text(text) => (*shown == cell(text), 0),
                 Entry::Number(value, _) => (is_rounded(shown, *value), 1),
-                Entry::Median { median, .. } => (is_rounded(first, *median), 1),
+                Entry::Median { median, range: exact, .. } => (is_median(first, range, *median, *exact), 3),
                 Entry::Missing(_) => (first == "—", 0),
             };
             if !is_right {
@@ -65,6 +77,76 @@ fn look_at_table(table: &Table, rows: &[Vec<String>]) -> Result<usize, String> {
         }
     }
     Ok(numbers)
+}
+
+/// Each line with its points, or with their range where they are many.
+fn look_at_chart(chart: &Chart, head: &[String], rows: &[Vec<String>]) -> Result<usize, String> {
+    let names: Vec<String> = chart
+        .lines
+        .iter()
+        .map(|line| {
+            cell(&if line.published { format!("{}, published", line.name) } else { line.name.clone() })
+        })
+        .collect();
+    if head == RANGES {
+        return look_at_ranges(chart, &names, rows);
+    }
+    let columns: Vec<String> = [cell(&chart.x_label)].into_iter().chain(names).collect();
+    if head != columns {
+        return Err(format!("it has the columns {head:?} and must have {columns:?}"));
+    }
+    let places: BTreeSet<u64> =
+        chart.lines.iter().flat_map(|line| &line.points).map(|dot| dot.x.to_bits()).collect();
+    if rows.len() != places.len() {
+        return Err(format!("it has {} rows and must have {}", rows.len(), places.len()));
+    }
+    let mut numbers = 0;
+    for row in rows {
+        let x: Option<f64> = row[0].parse().ok();
+        let Some(x) = x.filter(|x| places.contains(&x.to_bits()) && row.len() == columns.len()) else {
+            return Err(format!("{row:?} is no row of it"));
+        };
+        for (line, shown) in chart.lines.iter().zip(&row[1..]) {
+            let dot = line.points.iter().find(|dot| dot.x == x);
+            if !dot.map_or(shown.is_empty(), |dot| is_rounded(shown, dot.y)) {
+                return Err(format!("{:?} at {x} is {dot:?} and stands there as {shown:?}", line.name));
+            }
+            numbers += usize::from(dot.is_some());
+        }
+    }
+    Ok(numbers)
+}
+
+/// The lowest and the highest point of each line.
+fn look_at_ranges(chart: &Chart, names: &[String], rows: &[Vec<String>]) -> Result<usize, String> {
+    if rows.len() != names.len() {
+        return Err(format!("it has {} lines and must have {}", rows.len(), names.len()));
+    }
+    let mut numbers = 0;
+    for ((row, name), line) in rows.iter().zip(names).zip(&chart.lines) {
+        let [shown_name, count, low, high] = row.as_slice() else {
+            return Err(format!("{row:?} is no row of it"));
+        };
+        let is_shown = |shown: &str, exact: Option<f64>| match exact {
+            Some(exact) => is_rounded(shown, exact),
+            None => shown == "—",
+        };
+        let ys = || line.points.iter().map(|dot| dot.y);
+        let is_right = shown_name == name
+            && *count == line.points.len().to_string()
+            && is_shown(low, ys().reduce(f64::min))
+            && is_shown(high, ys().reduce(f64::max));
+        if !is_right {
+            return Err(format!("the line {name:?} stands there as {row:?}"));
+        }
+        numbers += 3;
+    }
+    Ok(numbers)
+}
+
+/// The text as a cell of a table has it.
+fn cell(text: &str) -> String {
+    escaped(text).replace('|', "\\|").trim().to_owned()
 }
 
 /// The cells of a row; a bar after a backslash belongs to the cell.

@@ -1,7 +1,7 @@
 //! The page, `index.html`: charts and tables are found by their attributes.
 
 use super::markup::{Tag, elements, tags};
-use super::{Findings, is_rounded};
+use super::{Findings, is_median, is_rounded};
 use crate::model::Run;
 use crate::report::outline::{Chart, Entry, Part, Table};
 
@@ -64,13 +64,17 @@ fn look_at_chart(chart: &Chart, figure: &[Tag]) -> Result<usize, String> {
     Ok(numbers)
 }
 
-/// Each cell says and shows what the outline has there; gives how many numbers that were.
+/// Each column is named, and each cell says and shows, as the outline has it; gives how many numbers that were.
 fn look_at_table(table: &Table, tags: &[Tag]) -> Result<usize, String> {
-    let heads = tags.iter().filter(|tag| tag.name == "th").count();
-    if heads != table.columns.len() {
-        return Err(format!("it has {heads} columns and must have {}", table.columns.len()));
+    let heads: Vec<&Tag> = tags.iter().filter(|tag| tag.name == "th").collect();
+    if heads.len() != table.columns.len() {
+        return Err(format!("it has {} columns and must have {}", heads.len(), table.columns.len()));
     }
-    let cells: Vec<&Tag> = tags.iter().filter(|tag| tag.name == "td").collect();
+    if let Some((head, column)) = heads.iter().zip(&table.columns).find(|(head, column)| !names(head, column))
+    {
+        return Err(format!("the column {column:?} stands there as {head:?}"));
+    }
+    let cells = elements(tags, |tag| tag.name == "td");
     let entries: Vec<&Entry> = table.rows.iter().flatten().collect();
     if cells.len() != entries.len() {
         return Err(format!("it has {} cells and must have {}", cells.len(), entries.len()));
@@ -83,17 +87,28 @@ fn look_at_table(table: &Table, tags: &[Tag]) -> Result<usize, String> {
     Ok(numbers)
 }
 
-fn look_at_entry(entry: &Entry, cell: &Tag) -> Result<usize, String> {
+/// Whether `text` is what the tag names. Where it stands there short, as `published`, a label says it in full.
+fn names(tag: &Tag, text: &str) -> bool {
+    match tag.get("aria-label") {
+        Some(label) => label == text && !tag.text.is_empty() && text.ends_with(&tag.text),
+        None => tag.text == text,
+    }
+}
+
+/// `tags` are the cell's, its own first.
+fn look_at_entry(entry: &Entry, tags: &[Tag]) -> Result<usize, String> {
+    let cell = &tags[0];
     let says = |name: &str, value: f64| cell.number(name) == Some(value);
     let (is_right, numbers) = match entry {
-        // A label says in full what stands there short.
-        Entry::Text(text) => (cell.get("aria-label").unwrap_or(&cell.text) == text, 0),
+        Entry::Text(text) => (names(cell, text), 0),
         Entry::Number(value, _) => (says("data-value", *value) && is_rounded(&cell.text, *value), 1),
         Entry::Median { median, range: (low, high), .. } => {
             let says_all = says("data-value", *median) && says("data-low", *low) && says("data-high", *high);
-            (says_all && is_rounded(&cell.text, *median), 3)
+            let range =
+                tags.iter().find(|tag| tag.get("class") == Some("range")).map(|tag| tag.text.as_str());
+            (says_all && is_median(&cell.text, range, *median, (*low, *high)), 3)
         }
         Entry::Missing(reason) => (cell.get("title") == Some(reason) && cell.get("data-value").is_none(), 0),
     };
-    if is_right { Ok(numbers) } else { Err(format!("{cell:?}")) }
+    if is_right { Ok(numbers) } else { Err(format!("{tags:?}")) }
 }

@@ -1,5 +1,6 @@
 use super::*;
 use crate::model::{Cell, Measured};
+use crate::report::outline::{Dot, Line, Scale};
 use crate::report::{self, example};
 use crate::study;
 use std::path::PathBuf;
@@ -65,7 +66,8 @@ fn a_report_as_it_was_written_is_sound() {
     let written = Written::new();
     let findings = written.findings();
     assert_eq!(findings.problems, [""; 0]);
-    let parts = study::named(&written.run.study).unwrap().outline(&written.run);
+    let mut parts = study::named(&written.run.study).unwrap().outline(&written.run);
+    parts.extend(reference::publication(&written.run.study).unwrap().figures);
     let charts = parts.iter().filter(|part| matches!(part, Part::Chart(_))).count();
     let tables = parts.iter().filter(|part| matches!(part, Part::Table(_))).count();
     assert_eq!((findings.charts, findings.tables), (charts, tables));
@@ -83,7 +85,7 @@ fn with_another_number(text: &str, mark: &str) -> String {
 #[test]
 fn one_wrong_number_anywhere_is_found() {
     let written = Written::new();
-    for mark in ["data-y=\"", "data-value=\"", "data-low=\"", "data-x=\""] {
+    for mark in ["data-y=\"", "data-value=\"", "data-low=\"", "data-x=\"", "<span class=\"range\">"] {
         let problems = written.damaged("index.html", |html| with_another_number(html, mark));
         assert!(problems.len() == 1 && problems[0].starts_with("index.html, "), "{mark}: {problems:?}");
     }
@@ -103,6 +105,124 @@ fn one_wrong_number_anywhere_is_found() {
         format!("{}{}", &text[..start + row], with_another_number(&text[start + row..], "\n| "))
     });
     assert!(problems.len() == 1 && problems[0].starts_with("report.md, "), "{problems:?}");
+}
+
+#[test]
+fn a_wrong_range_or_none_is_found() {
+    let written = Written::new();
+    let without = |html: &str| html.replacen("<span class=\"range\">", "<span>", 1);
+    let highest = |html: &str| {
+        let start = html.find("<span class=\"range\">").unwrap();
+        format!("{}{}", &html[..start], with_another_number(&html[start..], "–"))
+    };
+    for problems in [written.damaged("index.html", without), written.damaged("index.html", highest)] {
+        assert!(problems.len() == 1 && problems[0].contains("Median"), "{problems:?}");
+    }
+    // In the text it stands behind the median: `119451 (118003–120012)`.
+    for mark in [" (", "–"] {
+        let problems = written.damaged("report.md", |text| {
+            let start = text.find(", figures\n").unwrap();
+            format!("{}{}", &text[..start], with_another_number(&text[start..], mark))
+        });
+        assert!(problems.len() == 1 && problems[0].contains("Median"), "{mark}: {problems:?}");
+    }
+    assert!(
+        is_median("−1.5", Some("−1.6–−1.4"), -1.5, (-1.6, -1.4))
+            && is_median("2.0", None, 2.01, (1.98, 2.04))
+    );
+    assert!(!is_median("2.0", None, 2.0, (1.9, 2.0)) && !is_median("2.0", Some("1.9"), 2.0, (1.9, 2.0)));
+}
+
+#[test]
+fn a_column_under_another_name_is_found() {
+    let written = Written::new();
+    let heads = [
+        ("index.html", ">8 threads</th>", ">9 threads</th>"),
+        ("report.md", "| 8 threads |", "| 9 threads |"),
+        ("report.md", "| threads | source alone |", "| threads | replica alone |"),
+    ];
+    for (file, head, other) in heads {
+        let problems = written.damaged(file, |text| text.replacen(head, other, 1));
+        assert!(problems.len() == 1 && problems[0].contains("column"), "{file}, {head}: {problems:?}");
+    }
+}
+
+#[test]
+fn one_wrong_number_of_a_chart_is_found_in_the_text() {
+    let written = Written::new();
+    let problems = written.damaged("report.md", |text| {
+        let start = text.find("#### Chart: ").unwrap();
+        // Below the head and the rule, at the first number of threads.
+        let row = start + text[start..].find("\n| 2 | ").unwrap();
+        format!("{}{}", &text[..row], with_another_number(&text[row..], "\n| 2 | "))
+    });
+    assert!(problems.len() == 1 && problems[0].contains("#### Chart: "), "{problems:?}");
+}
+
+#[test]
+fn a_chart_of_many_points_is_told_by_its_ranges() {
+    let points = (0..50).map(|x| Dot { x: f64::from(x), y: f64::from(x) + 0.5, spread: None }).collect();
+    let line = |name: &str, points| Line { name: name.to_owned(), published: false, points };
+    let chart = Chart {
+        title: "Throughput over time".to_owned(),
+        x_label: "s".to_owned(),
+        y_label: "transactions/s".to_owned(),
+        x_scale: Scale::Linear,
+        lines: vec![line("a|b", points), line("c", Vec::new())],
+    };
+    let look = |text: &str| {
+        let mut findings = Findings::default();
+        markdown::look("Title", &[Part::Chart(chart.clone())], text, &mut findings);
+        findings.problems.len()
+    };
+    let text = "## Title\n\n#### Chart: Throughput over time\n\n| line | points | lowest | highest |\n\
+                | --- | --: | --: | --: |\n| a\\|b | 50 | 0.50 | 49.50 |\n| c | 0 | — | — |\n";
+    assert_eq!(look(text), 0);
+    for (right, wrong) in
+        [("49.50", "49.60"), ("0.50", "0.40"), ("| 50", "| 49"), ("| c", "| d"), ("—", "0.1")]
+    {
+        assert_eq!(look(&text.replacen(right, wrong, 1)), 1, "{right}");
+    }
+}
+
+#[test]
+fn a_value_that_no_cell_has_is_found() {
+    let mut written = Written::new();
+    for cell in &mut written.run.cells {
+        cell.measured.values.remove("qps");
+    }
+    report::write(std::slice::from_ref(&written.run), written.dir.path()).unwrap();
+    assert_eq!(
+        written.findings().problems,
+        [
+            "the chart \"Queries a second\" has no point",
+            "the table \"Queries a second, figures\" has no number",
+            // Its published lines have points, and its published rows numbers.
+            "the chart \"Queries a second, ratio to source alone\" has no point",
+        ]
+    );
+    // One that some cells have is as it should be.
+    let mut written = Written::new();
+    written.run.cells[0].measured.values.remove("qps");
+    report::write(std::slice::from_ref(&written.run), written.dir.path()).unwrap();
+    assert_eq!(written.findings().problems, [""; 0]);
+}
+
+#[test]
+fn the_figures_of_the_published_study_are_looked_at() {
+    let written = Written::new();
+    let problems = written
+        .damaged("index.html", |html| html.replacen("data-title=\"Published: ", "data-title=\"Printed: ", 1));
+    assert!(problems.len() == 1 && problems[0].contains("0 times the figure \"Published: "), "{problems:?}");
+    let problems =
+        written.damaged("report.md", |text| text.replacen("| 152543 | 7626 |", "| 152544 | 7626 |", 1));
+    assert!(problems.len() == 1 && problems[0].contains("#### Published: "), "{problems:?}");
+    for study in study::all() {
+        let mut findings = Findings::default();
+        let publication = reference::publication(study.name()).unwrap();
+        look_at_contents(&publication.figures, Whose::Published, &mut findings);
+        assert_eq!(findings.problems, [""; 0], "{}", study.name());
+    }
 }
 
 #[test]

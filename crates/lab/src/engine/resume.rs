@@ -4,6 +4,7 @@ use super::Job;
 use crate::environment;
 use crate::model::{CellKey, Fact, Order};
 use crate::progress::{label, say};
+use crate::report::number::time;
 use crate::store::{Store, without_passwords};
 use crate::study::Plan;
 use anyhow::bail;
@@ -48,10 +49,65 @@ pub(super) fn run_of(job: &Job<'_>, plan: &Plan, store: &mut Store) -> anyhow::R
             label(&foreign.key)
         );
     }
-    for change in changes(&run.facts, job.facts) {
-        say(&format!("warning: run {id} goes on under other conditions: {change}"));
-    }
+    let warnings = warnings(id, changes(&run.facts, job.facts, environment::is_lasting));
+    warnings.iter().for_each(|warning| say(&format!("warning: {}", warning.value)));
+    store.keep_facts(id, &warnings)?;
     Ok(id)
+}
+
+/// A run that goes on, and what is known of it.
+#[derive(Debug)]
+pub(super) struct Resumed {
+    run: i64,
+    /// Cells that were measured before; 0 once the gap after them was told.
+    cells: usize,
+    /// What was kept of the servers before, and of each scene since.
+    servers: Vec<Fact>,
+}
+
+impl Resumed {
+    /// The run of that number, with the facts that were kept and the cells that were measured before.
+    pub(super) fn of(run: i64, facts: &[Fact], cells: usize) -> Resumed {
+        Resumed { run, cells, servers: facts.iter().filter(|fact| is_version(fact)).cloned().collect() }
+    }
+
+    /// The warnings that are due when a scene was set up again and these are its facts: a server may be of another
+    /// version by now.
+    pub(super) fn set_up(&mut self, facts: &[Fact]) -> Vec<Fact> {
+        let warnings = warnings(self.run, changes(&self.servers, facts, is_version));
+        self.servers.extend(facts.iter().filter(|fact| is_version(fact)).cloned());
+        warnings
+    }
+
+    /// That there is a gap before the cell that began then (seconds since 1970). None when no cell is before it, and but
+    /// once.
+    pub(super) fn gap(&mut self, began: u64) -> Option<Fact> {
+        let cells = match std::mem::take(&mut self.cells) {
+            0 => return None,
+            1 => "1 cell".to_owned(),
+            cells => format!("{cells} cells"),
+        };
+        Some(warning(format!(
+            "the run was interrupted after {cells} and went on at {}: ratios of the round that was being measured then are \
+             made across the gap",
+            time(began)
+        )))
+    }
+}
+
+/// Of the servers whose cells are measured, and of their replicas.
+fn is_version(fact: &Fact) -> bool {
+    fact.name == "version" && ["server ", "replica "].iter().any(|about| fact.about.starts_with(about))
+}
+
+fn warnings(run: i64, changes: Vec<String>) -> Vec<Fact> {
+    let change = |change| warning(format!("run {run} goes on under other conditions: {change}"));
+    changes.into_iter().map(change).collect()
+}
+
+/// As the report finds it.
+fn warning(value: String) -> Fact {
+    Fact { about: "lab".to_owned(), name: "warning".to_owned(), value }
 }
 
 /// What differs between two orders, each in a few words; passwords do not.
@@ -82,9 +138,9 @@ pub fn differences(begun: &Order, asked: &Order) -> Vec<String> {
     differences
 }
 
-/// What was one thing when the run began and is another now, such as the kernel.
-fn changes(then: &[Fact], now: &[Fact]) -> Vec<String> {
-    let lasting = now.iter().filter(|fact| environment::is_lasting(fact));
+/// What was one thing when the run began and is another now, such as the kernel, of the facts that should not change.
+fn changes(then: &[Fact], now: &[Fact], is_lasting: fn(&Fact) -> bool) -> Vec<String> {
+    let lasting = now.iter().filter(|fact| is_lasting(fact));
     let change = |fact: &Fact| {
         let values: Vec<&str> = then
             .iter()

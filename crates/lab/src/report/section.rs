@@ -88,7 +88,8 @@ impl Section<'_> {
         parts.into_iter().flatten().collect::<Vec<String>>().join(" · ")
     }
 
-    /// What was found wrong with the machine when the run began.
+    /// What was found wrong with the machine when the run began, where it was interrupted, and what had changed when it
+    /// went on.
     pub(super) fn warnings(&self) -> impl Iterator<Item = &str> {
         let warnings = self.run.facts.iter().filter(|fact| fact.about == "lab" && fact.name == "warning");
         warnings.map(|fact| fact.value.as_str())

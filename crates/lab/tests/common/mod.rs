@@ -21,6 +21,8 @@ pub(crate) struct WriteAndSync {
     pub(crate) fault: Option<Arc<Fault>>,
     /// Scenes that were set up, and attempts at cells, in order.
     pub(crate) log: Arc<Mutex<Vec<String>>>,
+    /// What the scenes tell of a server's version; nothing by default.
+    pub(crate) version: Option<&'static str>,
 }
 
 impl WriteAndSync {
@@ -98,7 +100,13 @@ struct Folder {
 impl Stage for Folder {
     fn facts(&mut self) -> anyhow::Result<Vec<Fact>> {
         let value = self.dir.path().exists().to_string();
-        Ok(vec![Fact { about: "load".to_owned(), name: "folder is there".to_owned(), value }])
+        let fact = |about: &str, name: &str, value: String| Fact {
+            about: about.to_owned(),
+            name: name.to_owned(),
+            value,
+        };
+        let version = self.study.version.map(|version| fact("server none", "version", version.to_owned()));
+        Ok([fact("load", "folder is there", value)].into_iter().chain(version).collect())
     }
 
     fn measure(&mut self, point: &Point, round: u32) -> anyhow::Result<Measured> {

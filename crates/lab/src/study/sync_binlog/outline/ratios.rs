@@ -38,9 +38,13 @@ impl View<'_> {
         (!places.is_empty()).then(|| self.table("Throughput, ratio to no binary log", columns, rows, &notes))
     }
 
-    /// What takes the place of [`View::ratios`] for users' servers; none without these.
+    /// What takes the place of [`View::ratios`] for users' servers; none without these, nor where sync_binlog 1 was not
+    /// among the settings that were asked for.
     pub(super) fn ratios_to_one(&self) -> Option<Table> {
         const ONE: Configuration = Configuration::Sync { every: 1, attached: false };
+        if !self.configurations().contains(&ONE) {
+            return None;
+        }
         let places: Vec<&Place> = self.panels.iter().filter(|place| place.files == Files::Users).collect();
         let configurations: Vec<Configuration> = self
             .configurations()

@@ -84,6 +84,11 @@ fn a_users_server_has_ratios_to_sync_binlog_1_and_says_what_was_not_measured() {
     assert_eq!(alone[1].rows[0][5], Entry::Number(published, RATIO_DIGITS));
     assert!(matches!(alone[1].rows[0][3], Entry::Median { .. }));
     assert_eq!(alone[2].rows[0][7], Entry::Missing(NOT_ON_USERS.to_owned()));
+    // Without the baseline there is nothing to compare with.
+    let mut without = run.clone();
+    without.cells.retain(|cell| cell.key.point.configuration != "sync_binlog 1");
+    let titles: Vec<_> = tables(&outline(&without)).iter().map(|table| table.title.clone()).collect();
+    assert!(titles.iter().all(|title| !title.contains("ratio to sync_binlog 1")), "{titles:?}");
 
     // Beside one of the lab's own, each has the ratios that it can have.
     let mut both = run_on(Profile::Full, &["mysql:9.7", "mysql://u@db:1"]);
