@@ -2,11 +2,12 @@
 
 use binlogd_bench::semisync::interrupt::Interrupt;
 use binlogd_lab::model::Fact;
-use binlogd_lab::server::Target;
 use binlogd_lab::server::changes::{self, Changes};
 use binlogd_lab::server::semi_sync::WaitPoint;
+use binlogd_lab::server::{Target, address, restore};
 use binlogd_lab::study::Lab;
 use std::path::Path;
+use std::sync::Arc;
 
 fn lab(dir: &Path) -> Lab {
     Lab {
@@ -15,6 +16,7 @@ fn lab(dir: &Path) -> Lab {
         dir: dir.to_owned(),
         journals: dir.join("journals"),
         interrupt: Interrupt::default(),
+        unrestored: Arc::default(),
         allowed_servers: Vec::new(),
         say: |_| (),
     }
@@ -92,16 +94,162 @@ fn a_pool_is_set_back_while_it_is_being_resized(name: &str) {
     let account = target.account().clone();
     for size in ["1073741824", "33554432"] {
         let before = changes::variable(target.session(), POOL).expect("an answer").expect("a pool");
-        let mut changes =
-            Changes::begin(&lab.journals, &account, target.session(), lab.say).expect("a journal");
+        let mut changes = Changes::begin(&lab, &account, target.session()).expect("a journal");
         changes.set(target.session(), POOL, size).expect("it begins to resize");
-        changes.undo().expect("it is set back");
+        changes.undo(&mut Vec::new()).expect("it is set back");
         let after = changes::variable(target.session(), POOL).expect("an answer");
         assert_eq!(after, Some(before));
         // It could still be resized again if undoing had come too early.
         std::thread::sleep(std::time::Duration::from_secs(2));
         assert_eq!(changes::variable(target.session(), POOL).expect("an answer"), after);
     }
+}
+
+/// One of the lab's own in the part of a user's: nobody looks at its accounts.
+fn as_a_users(name: &str, test: impl FnOnce(&Lab, &mut Target, &str)) {
+    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a temporary folder");
+    let lab = lab(dir.path());
+    let mut target = Target::start(&lab, name, dir.path().join("one"), None, &[]).expect("it starts");
+    let url = address::url_without_password(target.account());
+    test(&lab, &mut target, &url);
+}
+
+fn value_of(target: &mut Target, name: &str) -> String {
+    target.variable(name).expect("an answer").expect("a variable")
+}
+
+fn what_the_server_has_rounded_is_set_back(name: &str) {
+    as_a_users(name, |lab, target, _| {
+        let before = value_of(target, "max_binlog_size");
+        let account = target.account().clone();
+        let mut changes = Changes::begin(lab, &account, target.session()).expect("a journal");
+        for bytes in ["5000", "9000"] {
+            changes.set(target.session(), "max_binlog_size", bytes).expect("it is set");
+            assert_ne!(value_of(target, "max_binlog_size"), bytes);
+        }
+        // And what it refuses was never set.
+        changes.set(target.session(), "binlog_row_image", "ALL").expect_err("there is no such value");
+        let mut done = Vec::new();
+        changes.undo(&mut done).expect("it is set back");
+        assert_eq!(value_of(target, "max_binlog_size"), before);
+        assert!(done.len() == 1 && done[0].contains("again, was 8192"), "{done:?}");
+    });
+}
+
+#[test]
+fn what_mysql_has_rounded_is_set_back() {
+    what_the_server_has_rounded_is_set_back("mysql-9.7");
+}
+
+#[test]
+fn what_mariadb_has_rounded_is_set_back() {
+    what_the_server_has_rounded_is_set_back("mariadb-11.8");
+}
+
+#[test]
+fn what_somebody_sets_during_the_run_is_kept() {
+    as_a_users("mariadb-11.8", |lab, target, _| {
+        let account = target.account().clone();
+        let mut changes = Changes::begin(lab, &account, target.session()).expect("a journal");
+        changes.set(target.session(), "sync_binlog", "0").expect("it is set");
+        target.query("SET GLOBAL sync_binlog = 5").expect("somebody sets it");
+        changes.set(target.session(), "sync_binlog", "1000").expect("it is set");
+        let mut done = Vec::new();
+        changes.undo(&mut done).expect("it is set back");
+        assert_eq!(value_of(target, "sync_binlog"), "5");
+        assert!(done.len() == 1 && done[0].contains("somebody changed sync_binlog to 5"), "{done:?}");
+    });
+}
+
+/// What a run that was killed leaves, in a journal whose variable goes back to `old`.
+fn leave_changed(lab: &Lab, target: &mut Target, url: &str, old: &str) {
+    let answer = target.query("SELECT @@GLOBAL.server_uuid").expect("an answer");
+    let identity = answer.first().expect("an identity").to_owned();
+    let now = value_of(target, "sync_binlog");
+    let lines = [
+        format!(r#"{{"server":{{"url":"{url}","identity":"{identity}"}}}}"#),
+        r#"{"database":{"name":"binlogd_lab","token":"t"}}"#.to_owned(),
+        format!(r#"{{"variable":{{"name":"sync_binlog","old":"{old}","new":"{now}"}}}}"#),
+    ];
+    std::fs::create_dir_all(&lab.journals).expect("a folder");
+    let journal = lab.journals.join("by_another_name_1.journal");
+    std::fs::write(journal, lines.map(|line| line + "\n").concat()).expect("a journal");
+}
+
+#[test]
+fn the_database_stays_as_a_sign_until_all_else_is_set_back() {
+    as_a_users("mysql-9.7", |lab, target, url| {
+        target
+            .session()
+            .run(&[
+                "CREATE DATABASE binlogd_lab",
+                "CREATE TABLE binlogd_lab.made_by_binlogd_lab (token CHAR(36) PRIMARY KEY)",
+                "INSERT INTO binlogd_lab.made_by_binlogd_lab VALUES ('t')",
+            ])
+            .expect("a database of the lab's");
+        leave_changed(lab, target, url, "nonsense");
+        let error = format!("{:#}", restore(&lab.journals).expect_err("a variable cannot be set back"));
+        assert!(error.contains("nonsense") && error.contains("by_another_name"), "{error}");
+        target.query("SELECT * FROM binlogd_lab.made_by_binlogd_lab").expect("it is still there");
+
+        // A second run, with the same journals and with others.
+        let refused = format!("{:#}", Target::attach(lab, url).expect_err("it is not as it was"));
+        assert!(refused.contains("by_another_name") && refused.contains("binlogd-lab restore"), "{refused}");
+        let elsewhere = Lab { journals: lab.dir.join("elsewhere"), ..lab.clone() };
+        let refused = format!("{:#}", Target::attach(&elsewhere, url).expect_err("it is not as it was"));
+        for what in ["was killed", "binlogd-lab restore where it ran", "drop the database"] {
+            assert!(refused.contains(what), "{refused}");
+        }
+        target.query("SELECT * FROM binlogd_lab.made_by_binlogd_lab").expect("it is still there");
+
+        leave_changed(lab, target, url, "7");
+        let done = restore(&lab.journals).expect("it is set back");
+        assert!(done.last().is_some_and(|line| line.contains("binlogd_lab dropped")), "{done:?}");
+        assert_eq!(value_of(target, "sync_binlog"), "7");
+        let mut used = Target::attach(lab, url).expect("it may be used");
+        let timeout = used.query("SELECT @@SESSION.wait_timeout").expect("an answer");
+        assert_eq!(timeout.first(), Some("31536000"), "its lock would go with the session");
+    });
+}
+
+/// Refused for that reason, with nothing changed.
+fn refused(lab: &Lab, target: &mut Target, url: &str, reason: &str) {
+    let error = format!("{:#}", Target::attach(lab, url).expect_err("refused"));
+    assert!(error.contains(reason), "{error}");
+    assert!(target.query("USE binlogd_lab").is_err() && !lab.journals.exists());
+}
+
+fn commits_that_may_depend_on_semi_sync_are_left_alone(name: &str) {
+    as_a_users(name, |lab, target, url| {
+        let prefix = target.semi_sync_prefix().expect("an answer").expect("semi-sync");
+        target.query(&format!("SET GLOBAL {prefix}enabled = ON")).expect("it is switched on");
+        refused(lab, target, url, &format!("{prefix}enabled = OFF for the run"));
+    });
+}
+
+#[test]
+fn commits_that_may_depend_on_semi_sync_are_left_alone_on_mysql() {
+    commits_that_may_depend_on_semi_sync_are_left_alone("mysql-9.7");
+}
+
+#[test]
+fn commits_that_may_depend_on_semi_sync_are_left_alone_on_mariadb() {
+    commits_that_may_depend_on_semi_sync_are_left_alone("mariadb-11.8");
+}
+
+#[test]
+fn an_account_that_does_not_see_all_databases_is_refused() {
+    as_a_users("mysql-9.7", |lab, target, url| {
+        target
+            .session()
+            .run(&[
+                "CREATE USER blind@'127.0.0.1' IDENTIFIED BY 'b'",
+                "GRANT ALL ON binlogd_lab.* TO blind@'127.0.0.1'",
+                "CREATE DATABASE shop",
+            ])
+            .expect("an account");
+        refused(lab, target, &url.replace("root@", "blind:b@"), "grant it SHOW DATABASES");
+    });
 }
 
 #[test]

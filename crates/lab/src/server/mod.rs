@@ -12,7 +12,8 @@
 //! | `address.rs` | URLs and accounts |
 //! | `facts.rs` | version, and each variable that differs from its default |
 //! | `journal.rs` | the file of what was changed on a user's server |
-//! | `changes.rs` | changing, and changing back, now or after a crash |
+//! | `changes.rs` | changing a user's server |
+//! | `undo.rs` | changing it back, at the end or after a crash |
 
 pub mod address;
 pub mod binary_log;
@@ -22,10 +23,11 @@ pub mod facts;
 pub mod journal;
 pub mod semi_sync;
 pub mod target;
+pub mod undo;
 
-pub use changes::restore;
 pub use dialect::Dialect;
 pub use target::Target;
+pub use undo::restore;
 
 /// The database that everything is done in.
 pub const DATABASE: &str = "binlogd_lab";

@@ -63,9 +63,10 @@ const MOVING: [&str; 7] = [
 ];
 
 type Test = fn(&User);
-const TESTS: [(&str, Test); 7] = [
+const TESTS: [(&str, Test); 8] = [
     ("a_run_leaves_nothing", a_run_leaves_nothing),
     ("an_interrupted_run_leaves_nothing", an_interrupted_run_leaves_nothing),
+    ("a_failed_restore_is_told_and_no_success", a_failed_restore_is_told_and_no_success),
     ("after_a_crash_everything_is_restored", after_a_crash_everything_is_restored),
     ("what_another_has_changed_since_stays", what_another_has_changed_since_stays),
     ("a_server_with_other_data_is_refused", a_server_with_other_data_is_refused),
@@ -275,6 +276,10 @@ fn a_run_leaves_nothing(user: &User) {
     let url = format!("mysql://dba:{PASSWORD_IN_A_URL}@{}", user.place());
     let output = user.run(&[&["--server", &url][..], &SMALL].concat());
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let said = String::from_utf8_lossy(&output.stderr);
+    for what in ["take over what the study sets of binlog_format", "sync_binlog = 7 again"] {
+        assert!(said.contains(what), "{said}");
+    }
     let run = user.newest("virtual-replica");
     assert_eq!(run.cells.len(), 8);
     for cell in &run.cells {
@@ -322,8 +327,34 @@ fn an_interrupted_run_leaves_nothing(user: &User) {
     let status = lab.wait_within(WAIT_MAX).expect("it ends");
     let said = said(&mut lab);
     assert_eq!(status.code(), Some(130), "{said}");
+    assert!(
+        said.contains("sync_binlog = 7 again") && said.contains("database binlogd_lab dropped"),
+        "{said}"
+    );
     assert_same(&before, &user.snapshot());
     assert_eq!(journals_in(&user.journals()), 0, "{said}");
+    user.wait_until_alone();
+}
+
+/// The password is changed in the middle of a run, so that the lab cannot come back to undo what it did.
+fn a_failed_restore_is_told_and_no_success(user: &User) {
+    let before = user.snapshot();
+    let mut lab = user.run_into_a_load();
+    let set = |password: &str| {
+        let password = password.replace('\'', "''");
+        user.root().query(&format!("ALTER USER dba@'%' IDENTIFIED BY '{password}'")).expect("a password");
+    };
+    set("another");
+    kill_process(Pid::from_child(&lab.0), Signal::INT).expect("it is there");
+    let status = lab.wait_within(WAIT_MAX).expect("it ends");
+    let said = said(&mut lab);
+    set(PASSWORD);
+    assert_eq!(status.code(), Some(1), "{said}");
+    let last = said.lines().last().unwrap_or_default();
+    assert!(last.starts_with("error: ") && last.contains("binlogd-lab restore"), "{said}");
+    assert!(said.contains("is not as it was"), "{said}");
+    restore_with_password(user).expect("it is restored");
+    assert_same(&before, &user.snapshot());
     user.wait_until_alone();
 }
 
