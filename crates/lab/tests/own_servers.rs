@@ -1,7 +1,10 @@
 //! The lab's own servers: every version is spoken to in its own words.
 
+use binlogd::wire::ConnectOptions;
 use binlogd_bench::semisync::interrupt::Interrupt;
+use binlogd_bench::semisync::server::Session;
 use binlogd_lab::model::Fact;
+use binlogd_lab::receiver::Replica;
 use binlogd_lab::server::changes::{self, Changes};
 use binlogd_lab::server::semi_sync::WaitPoint;
 use binlogd_lab::server::{Target, address, restore};
@@ -249,6 +252,57 @@ fn an_account_that_does_not_see_all_databases_is_refused() {
             ])
             .expect("an account");
         refused(lab, target, &url.replace("root@", "blind:b@"), "grant it SHOW DATABASES");
+    });
+}
+
+fn a_server_is_closed_to_other_users_of_the_machine(name: &str) {
+    as_a_users(name, |_, target, _| {
+        target.query("CREATE USER anybody@'%'").expect("an account without a password");
+        let before = target.account().clone();
+        target.close_to_others().expect("passwords");
+        Session::connect(&before).expect_err("root has a password now");
+        let anybody = ConnectOptions { user: "anybody".to_owned(), ..before };
+        Session::connect(&anybody).expect_err("it is gone");
+        let mut session = Session::connect(&target.account().clone()).expect("with the password");
+        let open = "SELECT user, host FROM mysql.user WHERE user = 'root' AND authentication_string = ''";
+        assert!(session.query(open).expect("an answer").rows.is_empty());
+        // Errors quote no statement that holds a password, and no answer of the server that quotes one.
+        let error = session
+            .query_unquoted("ALTER USER root IDENTIFIED TO 'secret'", "ALTER USER")
+            .expect_err("wrong");
+        assert!(
+            !format!("{error:?} {error:#}").contains("secret") && format!("{error:#}").contains("ALTER USER")
+        );
+        target.stop().expect("it ends");
+        target.restart(&[]).expect("it starts again");
+        assert!(target.facts().expect("facts").iter().all(|fact| !fact.name.contains("password")));
+    });
+}
+
+#[test]
+fn mysql_is_closed_to_other_users_of_the_machine() {
+    a_server_is_closed_to_other_users_of_the_machine("mysql-9.7");
+}
+
+#[test]
+fn mariadb_is_closed_to_other_users_of_the_machine() {
+    a_server_is_closed_to_other_users_of_the_machine("mariadb-11.8");
+}
+
+#[test]
+fn a_password_that_a_replica_does_not_take_is_told_before_one_is_started() {
+    as_a_users("mysql-9.7", |lab, target, url| {
+        let long = "p".repeat(33);
+        target.query(&format!("CREATE USER dba@'127.0.0.1' IDENTIFIED BY '{long}'")).expect("an account");
+        target.query("GRANT ALL ON *.* TO dba@'127.0.0.1' WITH GRANT OPTION").expect("all");
+        let mut used =
+            Target::attach(lab, &url.replace("root@", &format!("dba:{long}@"))).expect("it may be used");
+        let error = Replica::beside(lab, &mut used, lab.dir.join("replica"), &[]).expect_err("too long");
+        let error = format!("{error:#}");
+        assert!(
+            error.contains("at most 32") && !error.contains(&long) && !lab.dir.join("replica").exists(),
+            "{error}"
+        );
     });
 }
 

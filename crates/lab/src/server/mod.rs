@@ -14,7 +14,9 @@
 //! | `journal.rs` | the file of what was changed on a user's server |
 //! | `changes.rs` | changing a user's server |
 //! | `undo.rs` | changing it back, at the end or after a crash |
+//! | `accounts.rs` | closing one of the lab's own servers to the other users of the machine |
 
+mod accounts;
 pub mod address;
 pub mod binary_log;
 pub mod changes;

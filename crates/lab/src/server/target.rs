@@ -2,7 +2,7 @@
 
 use super::changes::{self, Changes};
 use super::dialect::Dialect;
-use super::{DATABASE, address};
+use super::{DATABASE, accounts, address};
 use crate::model::ServerChoice;
 use crate::study::Lab;
 use anyhow::{Context, bail, ensure};
@@ -172,6 +172,17 @@ impl Target {
     /// Its words.
     pub fn dialect(&self) -> Dialect {
         self.dialect
+    }
+
+    /// Gives root of one of the lab's own servers a random password, and removes the other accounts that have none:
+    /// whoever is on this machine could otherwise read there what the server is told, such as the password of its source.
+    ///
+    /// # Errors
+    /// When it is one of the user's, and when it refuses.
+    pub fn close_to_others(&mut self) -> anyhow::Result<()> {
+        ensure!(!self.is_users(), "{} is one of yours: its accounts stay as they are", self.name);
+        self.account.password = accounts::close(&mut self.session)?;
+        Ok(())
     }
 
     /// Whether our own session with it is in TLS.
