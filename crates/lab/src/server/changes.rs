@@ -77,19 +77,7 @@ impl Changes {
     /// # Errors
     /// When there is a database of that name, whoever created it, and when the server refuses.
     pub fn create_database(&mut self, session: &mut Session, name: &str) -> anyhow::Result<()> {
-        if has_database(session, name)? {
-            if !has_table(session, name, MARKER)? {
-                bail!("the server has a database {name} that the lab did not create: it is left alone");
-            }
-            // This run has created nothing yet, so what that one has changed is not the user's choice.
-            bail!(
-                "the server has a database {name} of the lab's: a run of the lab on this server was killed and its \
-                 changes were not set back: run binlogd-lab restore where it ran, with its --journals; or, if that is \
-                 gone, check the variables that a run may change (sync_binlog, innodb_flush_log_at_trx_commit, \
-                 innodb_buffer_pool_size, max_binlog_size, binlog_format and the others in docs/lab.md) and drop the \
-                 database"
-            );
-        }
+        is_free(session, name)?;
         let token = session.query("SELECT UUID()")?.first().context("no UUID()")?.to_owned();
         self.note(Entry::Database { name: name.to_owned(), token: token.clone() })?;
         session.run(&[
@@ -134,6 +122,23 @@ impl Drop for Changes {
             ));
         }
     }
+}
+
+/// Refuses where there is a database `name` already. Nothing was created yet, so what a run that was killed has changed
+/// would be taken for the user's choice.
+pub(super) fn is_free(session: &mut Session, name: &str) -> anyhow::Result<()> {
+    if !has_database(session, name)? {
+        return Ok(());
+    }
+    if !has_table(session, name, MARKER)? {
+        bail!("the server has a database {name} that the lab did not create: it is left alone");
+    }
+    bail!(
+        "the server has a database {name} of the lab's: a run of the lab on this server was killed and its changes were \
+         not set back: run binlogd-lab restore where it ran, with its --journals; or, if that is gone, check the \
+         variables that a run may change (sync_binlog, innodb_flush_log_at_trx_commit, innodb_buffer_pool_size, \
+         max_binlog_size, binlog_format and the others in docs/lab.md) and drop the database"
+    )
 }
 
 /// When a process started, in ticks since the machine's start; `None` when it is gone.

@@ -95,8 +95,9 @@ impl Target {
         session.query(&format!("SET SESSION wait_timeout = {WAIT_TIMEOUT_MAX}"))?;
         let name = ServerChoice::Url(url.to_owned()).to_string();
         let mut target = Target { session, changes: None, own: None, name, account, dialect };
-        target.may_be_used(lab, &place)?;
+        // First of all, because a run that was killed leaves much of what is refused below, such as semi-sync in use.
         target.changes = Some(Changes::begin(lab, &target.account, &mut target.session)?);
+        target.may_be_used(lab, &place)?;
         target.create_database()?;
         (lab.say)(&target.outlives(&place)?);
         Ok(target)
@@ -110,6 +111,7 @@ impl Target {
              grant it SHOW DATABASES",
             self.account.user
         );
+        changes::is_free(&mut self.session, DATABASE)?;
         let others: Vec<String> =
             changes::databases(&mut self.session)?.into_iter().filter(|name| name != DATABASE).collect();
         if !others.is_empty() && !lab.allowed_servers.iter().any(|allowed| allowed == place) {
