@@ -1,16 +1,18 @@
 //! The lab's own servers: every version is spoken to in its own words.
 
-use binlogd::wire::ConnectOptions;
+use binlogd::wire::{ConnectOptions, Secret};
 use binlogd_bench::semisync::interrupt::Interrupt;
 use binlogd_bench::semisync::server::Session;
 use binlogd_lab::model::Fact;
 use binlogd_lab::receiver::Replica;
+use binlogd_lab::receiver::replica::Behaviour;
 use binlogd_lab::server::changes::{self, Changes};
 use binlogd_lab::server::semi_sync::WaitPoint;
 use binlogd_lab::server::{Target, address, restore};
 use binlogd_lab::study::Lab;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 fn lab(dir: &Path) -> Lab {
     Lab {
@@ -103,7 +105,7 @@ fn a_pool_is_set_back_while_it_is_being_resized(name: &str) {
         let after = changes::variable(target.session(), POOL).expect("an answer");
         assert_eq!(after, Some(before));
         // It could still be resized again if undoing had come too early.
-        std::thread::sleep(std::time::Duration::from_secs(2));
+        std::thread::sleep(Duration::from_secs(2));
         assert_eq!(changes::variable(target.session(), POOL).expect("an answer"), after);
     }
 }
@@ -291,6 +293,66 @@ fn mysql_is_closed_to_other_users_of_the_machine() {
 #[test]
 fn mariadb_is_closed_to_other_users_of_the_machine() {
     a_server_is_closed_to_other_users_of_the_machine("mariadb-11.8");
+}
+
+fn a_replica_beside_a_users_server_is_closed(name: &str) {
+    as_a_users(name, |lab, _, url| {
+        let mut used = Target::attach(lab, url).expect("it may be used");
+        let mut replica = Replica::beside(lab, &mut used, lab.dir.join("replica"), &[]).expect("a replica");
+        let open = ConnectOptions { password: Secret::new(""), ..replica.target().account().clone() };
+        Session::connect(&open).expect_err("its root has a password");
+        let receives = lab
+            .interrupt
+            .wait(Duration::from_secs(30), || Ok(replica.not_attached()?.is_none().then_some(())));
+        receives.expect("an answer").expect("it receives nevertheless");
+        replica.filled(&mut used, &lab.interrupt).expect("it has all");
+    });
+}
+
+#[test]
+fn a_replica_beside_a_users_mysql_is_closed() {
+    a_replica_beside_a_users_server_is_closed("mysql-9.7");
+}
+
+#[test]
+fn a_replica_beside_a_users_mariadb_is_closed() {
+    a_replica_beside_a_users_server_is_closed("mariadb-11.8");
+}
+
+/// Everybody's commits would wait the whole timeout of 10 s for it.
+fn a_receiver_that_is_gone_holds_nobody_up(name: &str) {
+    as_a_users(name, |lab, _, url| {
+        let mut used = Target::attach(lab, url).expect("it may be used");
+        let mut replica = Replica::beside(lab, &mut used, lab.dir.join("replica"), &[]).expect("a replica");
+        used.prepare_semi_sync(WaitPoint::AfterSync).expect("semi-sync");
+        for _ in 0..2 {
+            used.set_semi_sync(true).expect("it is switched on");
+            let end = used.log_end().expect("the log's end");
+            let behaviour = Behaviour { sync_relay_log: 0, applying: true, semi_sync: true };
+            replica.attach(&used, &end, behaviour).expect("it receives");
+            let in_force = lab
+                .interrupt
+                .wait(Duration::from_secs(30), || Ok(used.not_in_force(true)?.is_none().then_some(())));
+            in_force.expect("an answer").expect("semi-sync is in force");
+            used.commit_probes().expect("commits");
+            let before = used.semi_sync().expect("counters");
+            assert!(before.yes_tx > 0 && before.on, "{before:?}");
+            replica.detach().expect("it is gone");
+            let began = Instant::now();
+            used.commit_probes().expect("commits");
+            assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+        }
+    });
+}
+
+#[test]
+fn a_receiver_that_is_gone_holds_nobody_up_on_mysql() {
+    a_receiver_that_is_gone_holds_nobody_up("mysql-9.7");
+}
+
+#[test]
+fn a_receiver_that_is_gone_holds_nobody_up_on_mariadb() {
+    a_receiver_that_is_gone_holds_nobody_up("mariadb-11.8");
 }
 
 #[test]

@@ -63,7 +63,8 @@ impl Target {
         Ok(())
     }
 
-    /// Makes semi-sync ready to be switched on: the plugin installed, [`TIMEOUT_MS`], and `wait_point`.
+    /// Makes semi-sync ready to be switched on: the plugin installed, [`TIMEOUT_MS`], and `wait_point`. A user's server
+    /// waits for nobody where no receiver is attached.
     ///
     /// # Errors
     /// When the server has no plugin for it, and when a user's server has a semi-sync receiver of its own: nobody could
@@ -81,6 +82,11 @@ impl Target {
             bail!("{} has {clients} semi-sync receivers already: detach them for the run", self.name());
         }
         self.set(&format!("{prefix}timeout"), &TIMEOUT_MS.to_string())?;
+        if self.is_users() {
+            // Otherwise everybody's commits wait that long for a receiver that is gone.
+            let receiver = if prefix.contains("source") { "replica" } else { "slave" };
+            self.set(&format!("{prefix}wait_no_{receiver}"), "0")?;
+        }
         self.set(&format!("{prefix}wait_point"), &wait_point.to_string())
     }
 

@@ -376,6 +376,11 @@ fn after_a_crash_everything_is_restored(user: &User) {
     let complaint = String::from_utf8_lossy(&again.stderr).into_owned();
     assert!(!again.status.success() && complaint.contains("binlogd-lab restore"), "{complaint}");
 
+    // What the killed one has left of its own is gone: a file with the password, and a copy of the log.
+    let left = std::fs::read_dir(user.dir.path().join("measured")).expect("a folder");
+    let left = left.map(|file| file.expect("its name").file_name().into_string().expect("UTF-8"));
+    assert_eq!(left.filter(|name| name.starts_with("virtual-replica-")).count(), 0, "{complaint}");
+
     // Without the password nothing is done, and the journal stays.
     restore(&user.journals()).expect_err("no password");
     // Another server at the same address is left alone.
