@@ -55,6 +55,10 @@ fn restore_one(journal: Journal, done: &mut Vec<String>) -> anyhow::Result<()> {
 
 /// Changes back all that a journal holds, and removes it. A line for each thing that was done goes to `done`.
 pub(super) fn undo(journal: Journal, account: &ConnectOptions, done: &mut Vec<String>) -> anyhow::Result<()> {
+    // Nothing was changed, so the server need not be asked, nor be there.
+    if let [Entry::Server { .. }] = journal.entries() {
+        return journal.remove();
+    }
     for entry in journal.entries() {
         if let Entry::Process { pid, started } = *entry {
             end_process(pid, started);
@@ -266,6 +270,20 @@ mod tests {
         end_process(child.id(), started);
         assert!(!child.wait().unwrap().success());
         assert_eq!(start_of(child.id()), None);
+    }
+
+    #[test]
+    fn a_server_on_which_nothing_was_changed_need_not_be_there() {
+        let dir = tempfile::tempdir().unwrap();
+        let server = |url: &str| Entry::Server { url: url.to_owned(), identity: "1-2".to_owned() };
+        drop(Journal::begin(dir.path(), "127.0.0.1:1", server("mysql://dba@127.0.0.1:1")).unwrap());
+        assert_eq!(restore(dir.path()).unwrap(), Vec::<String>::new());
+        let mut journal =
+            Journal::begin(dir.path(), "127.0.0.1:1", server("mysql://dba@127.0.0.1:1")).unwrap();
+        journal.push(Entry::Plugin { name: "one".to_owned() }).unwrap();
+        drop(journal);
+        restore(dir.path()).unwrap_err();
+        assert_eq!(Journal::left_behind(dir.path()).unwrap().len(), 1);
     }
 
     #[test]
