@@ -282,6 +282,7 @@ mod tests {
             dir: dir.to_owned(),
             journals: dir.to_owned(),
             interrupt: Interrupt::default(),
+            unrestored: std::sync::Arc::default(),
             allowed_servers: Vec::new(),
             say: |_| (),
         }

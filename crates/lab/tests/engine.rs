@@ -33,6 +33,7 @@ impl Place {
             dir: measured,
             journals: dir.path().join("journals"),
             interrupt: Interrupt::default(),
+            unrestored: std::sync::Arc::default(),
             allowed_servers: Vec::new(),
             say,
         };

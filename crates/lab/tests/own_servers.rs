@@ -1,12 +1,18 @@
 //! The lab's own servers: every version is spoken to in its own words.
 
+use binlogd::wire::{ConnectOptions, Secret};
 use binlogd_bench::semisync::interrupt::Interrupt;
+use binlogd_bench::semisync::server::Session;
 use binlogd_lab::model::Fact;
-use binlogd_lab::server::Target;
+use binlogd_lab::receiver::Replica;
+use binlogd_lab::receiver::replica::Behaviour;
 use binlogd_lab::server::changes::{self, Changes};
 use binlogd_lab::server::semi_sync::WaitPoint;
+use binlogd_lab::server::{Target, address, restore};
 use binlogd_lab::study::Lab;
 use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 fn lab(dir: &Path) -> Lab {
     Lab {
@@ -15,6 +21,7 @@ fn lab(dir: &Path) -> Lab {
         dir: dir.to_owned(),
         journals: dir.join("journals"),
         interrupt: Interrupt::default(),
+        unrestored: Arc::default(),
         allowed_servers: Vec::new(),
         say: |_| (),
     }
@@ -92,16 +99,277 @@ fn a_pool_is_set_back_while_it_is_being_resized(name: &str) {
     let account = target.account().clone();
     for size in ["1073741824", "33554432"] {
         let before = changes::variable(target.session(), POOL).expect("an answer").expect("a pool");
-        let mut changes =
-            Changes::begin(&lab.journals, &account, target.session(), lab.say).expect("a journal");
+        let mut changes = Changes::begin(&lab, &account, target.session()).expect("a journal");
         changes.set(target.session(), POOL, size).expect("it begins to resize");
-        changes.undo().expect("it is set back");
+        changes.undo(&mut Vec::new()).expect("it is set back");
         let after = changes::variable(target.session(), POOL).expect("an answer");
         assert_eq!(after, Some(before));
         // It could still be resized again if undoing had come too early.
-        std::thread::sleep(std::time::Duration::from_secs(2));
+        std::thread::sleep(Duration::from_secs(2));
         assert_eq!(changes::variable(target.session(), POOL).expect("an answer"), after);
     }
+}
+
+/// One of the lab's own in the part of a user's: nobody looks at its accounts.
+fn as_a_users(name: &str, test: impl FnOnce(&Lab, &mut Target, &str)) {
+    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a temporary folder");
+    let lab = lab(dir.path());
+    let mut target = Target::start(&lab, name, dir.path().join("one"), None, &[]).expect("it starts");
+    let url = address::url_without_password(target.account());
+    test(&lab, &mut target, &url);
+}
+
+fn value_of(target: &mut Target, name: &str) -> String {
+    target.variable(name).expect("an answer").expect("a variable")
+}
+
+fn what_the_server_has_rounded_is_set_back(name: &str) {
+    as_a_users(name, |lab, target, _| {
+        let before = value_of(target, "max_binlog_size");
+        let account = target.account().clone();
+        let mut changes = Changes::begin(lab, &account, target.session()).expect("a journal");
+        for bytes in ["5000", "9000"] {
+            changes.set(target.session(), "max_binlog_size", bytes).expect("it is set");
+            assert_ne!(value_of(target, "max_binlog_size"), bytes);
+        }
+        // And what it refuses was never set.
+        changes.set(target.session(), "binlog_row_image", "ALL").expect_err("there is no such value");
+        let mut done = Vec::new();
+        changes.undo(&mut done).expect("it is set back");
+        assert_eq!(value_of(target, "max_binlog_size"), before);
+        assert!(done.len() == 1 && done[0].contains("again, was 8192"), "{done:?}");
+    });
+}
+
+#[test]
+fn what_mysql_has_rounded_is_set_back() {
+    what_the_server_has_rounded_is_set_back("mysql-9.7");
+}
+
+#[test]
+fn what_mariadb_has_rounded_is_set_back() {
+    what_the_server_has_rounded_is_set_back("mariadb-11.8");
+}
+
+#[test]
+fn what_somebody_sets_during_the_run_is_kept() {
+    as_a_users("mariadb-11.8", |lab, target, _| {
+        let account = target.account().clone();
+        let mut changes = Changes::begin(lab, &account, target.session()).expect("a journal");
+        changes.set(target.session(), "sync_binlog", "0").expect("it is set");
+        target.query("SET GLOBAL sync_binlog = 5").expect("somebody sets it");
+        changes.set(target.session(), "sync_binlog", "1000").expect("it is set");
+        let mut done = Vec::new();
+        changes.undo(&mut done).expect("it is set back");
+        assert_eq!(value_of(target, "sync_binlog"), "5");
+        assert!(done.len() == 1 && done[0].contains("somebody changed sync_binlog to 5"), "{done:?}");
+    });
+}
+
+/// What a run that was killed leaves, in a journal whose variable goes back to `old`.
+fn leave_changed(lab: &Lab, target: &mut Target, url: &str, old: &str) {
+    let answer = target.query("SELECT @@GLOBAL.server_uuid").expect("an answer");
+    let identity = answer.first().expect("an identity").to_owned();
+    let now = value_of(target, "sync_binlog");
+    let lines = [
+        format!(r#"{{"server":{{"url":"{url}","identity":"{identity}"}}}}"#),
+        r#"{"database":{"name":"binlogd_lab","token":"t"}}"#.to_owned(),
+        format!(r#"{{"variable":{{"name":"sync_binlog","old":"{old}","new":"{now}"}}}}"#),
+    ];
+    std::fs::create_dir_all(&lab.journals).expect("a folder");
+    let journal = lab.journals.join("by_another_name_1.journal");
+    std::fs::write(journal, lines.map(|line| line + "\n").concat()).expect("a journal");
+}
+
+#[test]
+fn the_database_stays_as_a_sign_until_all_else_is_set_back() {
+    as_a_users("mysql-9.7", |lab, target, url| {
+        target
+            .session()
+            .run(&[
+                "CREATE DATABASE binlogd_lab",
+                "CREATE TABLE binlogd_lab.made_by_binlogd_lab (token CHAR(36) PRIMARY KEY)",
+                "INSERT INTO binlogd_lab.made_by_binlogd_lab VALUES ('t')",
+            ])
+            .expect("a database of the lab's");
+        leave_changed(lab, target, url, "nonsense");
+        let error = format!("{:#}", restore(&lab.journals).expect_err("a variable cannot be set back"));
+        assert!(error.contains("nonsense") && error.contains("by_another_name"), "{error}");
+        target.query("SELECT * FROM binlogd_lab.made_by_binlogd_lab").expect("it is still there");
+
+        // A second run, with the same journals and with others.
+        let refused = format!("{:#}", Target::attach(lab, url).expect_err("it is not as it was"));
+        assert!(refused.contains("by_another_name") && refused.contains("binlogd-lab restore"), "{refused}");
+        let prefix = target.semi_sync_prefix().expect("an answer").expect("semi-sync");
+        target.query(&format!("SET GLOBAL {prefix}enabled = ON")).expect("as the killed run has it");
+        let elsewhere = Lab { journals: lab.dir.join("elsewhere"), ..lab.clone() };
+        let refused = format!("{:#}", Target::attach(&elsewhere, url).expect_err("it is not as it was"));
+        for what in ["was killed", "binlogd-lab restore where it ran", "drop the database"] {
+            assert!(refused.contains(what), "{refused}");
+        }
+        target.query("SELECT * FROM binlogd_lab.made_by_binlogd_lab").expect("it is still there");
+
+        target.query(&format!("SET GLOBAL {prefix}enabled = OFF")).expect("as it was");
+        leave_changed(lab, target, url, "7");
+        let done = restore(&lab.journals).expect("it is set back");
+        assert!(done.last().is_some_and(|line| line.contains("binlogd_lab dropped")), "{done:?}");
+        assert_eq!(value_of(target, "sync_binlog"), "7");
+        let mut used = Target::attach(lab, url).expect("it may be used");
+        let timeout = used.query("SELECT @@SESSION.wait_timeout").expect("an answer");
+        assert_eq!(timeout.first(), Some("31536000"), "its lock would go with the session");
+    });
+}
+
+/// Refused for that reason, with nothing changed.
+fn refused(lab: &Lab, target: &mut Target, url: &str, reason: &str) {
+    let error = format!("{:#}", Target::attach(lab, url).expect_err("refused"));
+    assert!(error.contains(reason), "{error}");
+    assert!(target.query("USE binlogd_lab").is_err());
+    assert_eq!(std::fs::read_dir(&lab.journals).map_or(0, Iterator::count), 0);
+}
+
+fn commits_that_may_depend_on_semi_sync_are_left_alone(name: &str) {
+    as_a_users(name, |lab, target, url| {
+        let prefix = target.semi_sync_prefix().expect("an answer").expect("semi-sync");
+        target.query(&format!("SET GLOBAL {prefix}enabled = ON")).expect("it is switched on");
+        refused(lab, target, url, &format!("{prefix}enabled = OFF for the run"));
+    });
+}
+
+#[test]
+fn commits_that_may_depend_on_semi_sync_are_left_alone_on_mysql() {
+    commits_that_may_depend_on_semi_sync_are_left_alone("mysql-9.7");
+}
+
+#[test]
+fn commits_that_may_depend_on_semi_sync_are_left_alone_on_mariadb() {
+    commits_that_may_depend_on_semi_sync_are_left_alone("mariadb-11.8");
+}
+
+#[test]
+fn an_account_that_does_not_see_all_databases_is_refused() {
+    as_a_users("mysql-9.7", |lab, target, url| {
+        target
+            .session()
+            .run(&[
+                "CREATE USER blind@'127.0.0.1' IDENTIFIED BY 'b'",
+                "GRANT ALL ON binlogd_lab.* TO blind@'127.0.0.1'",
+                "CREATE DATABASE shop",
+            ])
+            .expect("an account");
+        refused(lab, target, &url.replace("root@", "blind:b@"), "grant it SHOW DATABASES");
+    });
+}
+
+fn a_server_is_closed_to_other_users_of_the_machine(name: &str) {
+    as_a_users(name, |_, target, _| {
+        target.query("CREATE USER anybody@'%'").expect("an account without a password");
+        let before = target.account().clone();
+        target.close_to_others().expect("passwords");
+        Session::connect(&before).expect_err("root has a password now");
+        let anybody = ConnectOptions { user: "anybody".to_owned(), ..before };
+        Session::connect(&anybody).expect_err("it is gone");
+        let mut session = Session::connect(&target.account().clone()).expect("with the password");
+        let open = "SELECT user, host FROM mysql.user WHERE user = 'root' AND authentication_string = ''";
+        assert!(session.query(open).expect("an answer").rows.is_empty());
+        // Errors quote no statement that holds a password, and no answer of the server that quotes one.
+        let error = session
+            .query_unquoted("ALTER USER root IDENTIFIED TO 'secret'", "ALTER USER")
+            .expect_err("wrong");
+        assert!(
+            !format!("{error:?} {error:#}").contains("secret") && format!("{error:#}").contains("ALTER USER")
+        );
+        target.stop().expect("it ends");
+        target.restart(&[]).expect("it starts again");
+        assert!(target.facts().expect("facts").iter().all(|fact| !fact.name.contains("password")));
+    });
+}
+
+#[test]
+fn mysql_is_closed_to_other_users_of_the_machine() {
+    a_server_is_closed_to_other_users_of_the_machine("mysql-9.7");
+}
+
+#[test]
+fn mariadb_is_closed_to_other_users_of_the_machine() {
+    a_server_is_closed_to_other_users_of_the_machine("mariadb-11.8");
+}
+
+fn a_replica_beside_a_users_server_is_closed(name: &str) {
+    as_a_users(name, |lab, _, url| {
+        let mut used = Target::attach(lab, url).expect("it may be used");
+        let mut replica = Replica::beside(lab, &mut used, lab.dir.join("replica"), &[]).expect("a replica");
+        let open = ConnectOptions { password: Secret::new(""), ..replica.target().account().clone() };
+        Session::connect(&open).expect_err("its root has a password");
+        let receives = lab
+            .interrupt
+            .wait(Duration::from_secs(30), || Ok(replica.not_attached()?.is_none().then_some(())));
+        receives.expect("an answer").expect("it receives nevertheless");
+        replica.filled(&mut used, &lab.interrupt).expect("it has all");
+    });
+}
+
+#[test]
+fn a_replica_beside_a_users_mysql_is_closed() {
+    a_replica_beside_a_users_server_is_closed("mysql-9.7");
+}
+
+#[test]
+fn a_replica_beside_a_users_mariadb_is_closed() {
+    a_replica_beside_a_users_server_is_closed("mariadb-11.8");
+}
+
+/// Everybody's commits would wait the whole timeout of 10 s for it.
+fn a_receiver_that_is_gone_holds_nobody_up(name: &str) {
+    as_a_users(name, |lab, _, url| {
+        let mut used = Target::attach(lab, url).expect("it may be used");
+        let mut replica = Replica::beside(lab, &mut used, lab.dir.join("replica"), &[]).expect("a replica");
+        used.prepare_semi_sync(WaitPoint::AfterSync).expect("semi-sync");
+        for _ in 0..2 {
+            used.set_semi_sync(true).expect("it is switched on");
+            let end = used.log_end().expect("the log's end");
+            let behaviour = Behaviour { sync_relay_log: 0, applying: true, semi_sync: true };
+            replica.attach(&used, &end, behaviour).expect("it receives");
+            let in_force = lab
+                .interrupt
+                .wait(Duration::from_secs(30), || Ok(used.not_in_force(true)?.is_none().then_some(())));
+            in_force.expect("an answer").expect("semi-sync is in force");
+            used.commit_probes().expect("commits");
+            let before = used.semi_sync().expect("counters");
+            assert!(before.yes_tx > 0 && before.on, "{before:?}");
+            replica.detach().expect("it is gone");
+            let began = Instant::now();
+            used.commit_probes().expect("commits");
+            assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+        }
+    });
+}
+
+#[test]
+fn a_receiver_that_is_gone_holds_nobody_up_on_mysql() {
+    a_receiver_that_is_gone_holds_nobody_up("mysql-9.7");
+}
+
+#[test]
+fn a_receiver_that_is_gone_holds_nobody_up_on_mariadb() {
+    a_receiver_that_is_gone_holds_nobody_up("mariadb-11.8");
+}
+
+#[test]
+fn a_password_that_a_replica_does_not_take_is_told_before_one_is_started() {
+    as_a_users("mysql-9.7", |lab, target, url| {
+        let long = "p".repeat(33);
+        target.query(&format!("CREATE USER dba@'127.0.0.1' IDENTIFIED BY '{long}'")).expect("an account");
+        target.query("GRANT ALL ON *.* TO dba@'127.0.0.1' WITH GRANT OPTION").expect("all");
+        let mut used =
+            Target::attach(lab, &url.replace("root@", &format!("dba:{long}@"))).expect("it may be used");
+        let error = Replica::beside(lab, &mut used, lab.dir.join("replica"), &[]).expect_err("too long");
+        let error = format!("{error:#}");
+        assert!(
+            error.contains("at most 32") && !error.contains(&long) && !lab.dir.join("replica").exists(),
+            "{error}"
+        );
+    });
 }
 
 #[test]

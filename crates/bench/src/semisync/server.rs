@@ -1,7 +1,7 @@
 //! A real server, started and stopped through `scripts/servers`.
 
-use anyhow::{Context, bail};
-use binlogd::wire::{ConnectOptions, Connection, ResultSet, Secret, TlsMode, TlsOptions};
+use anyhow::{Context, anyhow, bail};
+use binlogd::wire::{ConnectOptions, Connection, ResultSet, Secret, TlsMode, TlsOptions, WireError};
 use std::ffi::OsStr;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -187,6 +187,18 @@ impl Session {
     /// When the server refuses it or is gone.
     pub fn query(&mut self, sql: &str) -> anyhow::Result<ResultSet> {
         self.connection.query(sql).with_context(|| format!("at {sql}"))
+    }
+
+    /// Runs one statement that holds a password: errors say `what` was done, and quote nothing of it.
+    ///
+    /// # Errors
+    /// When the server refuses it or is gone.
+    pub fn query_unquoted(&mut self, sql: &str, what: &str) -> anyhow::Result<ResultSet> {
+        self.connection.query(sql).map_err(|error| match error {
+            // Servers quote what they do not understand, or find too long.
+            WireError::Server { code, .. } => anyhow!("at {what}: the server refuses, with error {code}"),
+            error => anyhow::Error::new(error).context(format!("at {what}")),
+        })
     }
 
     /// Runs several, one after the other.

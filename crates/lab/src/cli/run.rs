@@ -13,6 +13,7 @@ use crate::store::{Store, now};
 use crate::study::{Lab, Study};
 use anyhow::bail;
 use std::path::Path;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// Arguments of `binlogd-lab run`.
@@ -59,10 +60,24 @@ pub(super) fn run(all: &[&dyn Study], args: &RunArgs, db: &Path, command: &str) 
     }
     let _folder = leftover::FolderLock::take(&lab.dir)?;
     leftover::remove(&lab, &all.iter().map(|study| study.name()).collect::<Vec<_>>())?;
-    for (study, order, begin) in jobs {
-        run_one(study, order, begin, command, &lab, &mut store)?;
+    let mut jobs = jobs.into_iter();
+    let done =
+        jobs.try_for_each(|(study, order, begin)| run_one(study, order, begin, command, &lab, &mut store));
+    unless_unrestored(done, &lab)
+}
+
+/// How the runs ended, unless a server of the user's could not be set back: that is the last thing to be said then.
+fn unless_unrestored(done: anyhow::Result<()>, lab: &Lab) -> anyhow::Result<()> {
+    if !lab.unrestored.load(Ordering::Relaxed) {
+        return done;
     }
-    Ok(())
+    if let Err(error) = done {
+        say(&format!("error: {error:#}"));
+    }
+    bail!(
+        "a server of yours is not as it was before, the lines above say why: run binlogd-lab restore --journals {}",
+        lab.journals.display()
+    )
 }
 
 fn run_one(

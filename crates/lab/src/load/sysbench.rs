@@ -2,7 +2,7 @@
 
 use super::dataset;
 use crate::model::{Fact, Measured};
-use crate::server::{DATABASE, Target};
+use crate::server::{DATABASE, Target, address};
 use crate::study::Lab;
 use anyhow::Context;
 use binlogd_bench::semisync::interrupt::Interrupt;
@@ -85,7 +85,9 @@ impl Sysbench {
     pub fn new(lab: &Lab, target: &Target, tables: u32, rows: u32, dir: &Path) -> anyhow::Result<Sysbench> {
         let account = target.account();
         let port = account.port;
-        let config = dir.join(format!("sysbench-{port}.cnf"));
+        // A port alone may be that of two servers.
+        let place = address::file_name(&address::place(account));
+        let config = dir.join(format!("sysbench-{place}.cnf"));
         let mut file =
             OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(&config)?;
         writeln!(file, "db-driver=mysql\nmysql-host={}\nmysql-port={port}", account.host)?;
@@ -93,7 +95,7 @@ impl Sysbench {
         if !account.password.expose().is_empty() {
             writeln!(file, "mysql-password={}", quoted(account.password.expose())?)?;
         }
-        let log = dir.join(format!("sysbench-{port}.log"));
+        let log = dir.join(format!("sysbench-{place}.log"));
         Ok(Sysbench { program: program(&lab.scripts)?, config, log, tables, rows })
     }
 

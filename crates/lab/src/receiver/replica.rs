@@ -16,6 +16,9 @@ use std::time::Duration;
 /// Longest wait until a replica has applied what fills the tables.
 const FILL_MAX: Duration = Duration::from_secs(4 * 3600);
 
+/// Longest password of a source's account: `CHANGE REPLICATION SOURCE` of MySQL refuses a longer one.
+const PASSWORD_BYTES_MAX: usize = 32;
+
 /// A server of the lab's own that can be made a replica of another one.
 #[derive(Debug)]
 pub struct Replica {
@@ -50,7 +53,8 @@ impl Replica {
     /// receive what is written there from now on; [`Replica::filled`] must follow. `more` are mysqld's options.
     ///
     /// # Errors
-    /// When the lab has no server that can be a replica of that version, and when it does not start or attach.
+    /// When the lab has no server that can be a replica of that version, when the account's password is too long for one,
+    /// and when it does not start or attach.
     pub fn beside(lab: &Lab, source: &mut Target, dir: PathBuf, more: &[String]) -> anyhow::Result<Replica> {
         let (dialect, place) = (source.dialect(), address::place(source.account()));
         let Some(server) = dialect.replica_server() else {
@@ -60,6 +64,13 @@ impl Replica {
                 source.session().version()
             )
         };
+        let bytes = source.account().password.expose().len();
+        ensure!(
+            dialect.is_mariadb() || bytes <= PASSWORD_BYTES_MAX,
+            "the password of {} on {place} has {bytes} bytes, and a MySQL replica takes at most {PASSWORD_BYTES_MAX}: name \
+             an account with a shorter one",
+            source.account().user
+        );
         // Its rows may be absent on the replica, or there already; statements would fail then.
         source.set("binlog_format", "ROW")?;
         let mut options = [more, &options(dialect)].concat();
@@ -74,6 +85,8 @@ impl Replica {
         if let Some(pid) = replica.target.pid() {
             source.started(pid)?;
         }
+        // It keeps the account of the source where its root can read it.
+        replica.target.close_to_others()?;
         replica.target.create_database()?;
         // Tables take it from their database, and the server's default may be another one.
         let collation = source.query(&format!(
@@ -121,7 +134,8 @@ impl Replica {
             Some(_) => self.target.set(&enabled, if behaviour.semi_sync { "1" } else { "0" })?,
             None => ensure!(!behaviour.semi_sync, "{} has no semi-sync", self.target.name()),
         }
-        self.target.query(&change_source(dialect, source, place))?;
+        let statement = change_source(dialect, source, place);
+        self.target.session().query_unquoted(&statement, "CHANGE REPLICATION SOURCE")?;
         let threads = if behaviour.applying { "" } else { " IO_THREAD" };
         self.target.query(&format!("START {}{threads}", dialect.replica()))?;
         Ok(())

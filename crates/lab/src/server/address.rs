@@ -44,6 +44,12 @@ pub fn place(account: &ConnectOptions) -> String {
     if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
 }
 
+/// `host:port` as it may stand in the name of a file.
+pub fn file_name(place: &str) -> String {
+    let safe = |c: char| if c.is_ascii_alphanumeric() || ".-".contains(c) { c } else { '_' };
+    place.chars().map(safe).collect()
+}
+
 /// An account as a URL, without its password.
 pub fn url_without_password(account: &ConnectOptions) -> String {
     format!("mysql://{}@{}", percent_encoded(&account.user), place(account))
@@ -66,6 +72,7 @@ mod tests {
         let account = account("mysql://d%40ba:p%3a@[::1]:3307").unwrap();
         assert_eq!((account.user.as_str(), account.password.expose()), ("d@ba", "p:"));
         assert_eq!(place(&account), "[::1]:3307");
+        assert_eq!(file_name(&place(&account)), "___1__3307");
         assert_eq!(url_without_password(&account), "mysql://d%40ba@[::1]:3307");
         assert_eq!(super::account("mysql://u:@db").unwrap().port, 3306);
     }

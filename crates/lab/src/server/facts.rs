@@ -34,7 +34,7 @@ const CHOSEN: [&str; 14] = [
 impl Target {
     /// Its version, and each variable that differs from the compiled default. A MySQL before 8.0 does not tell which
     /// do: there a fact says so, and the variables that matter most are named with their values. Folders of the lab's own
-    /// servers are shown without where they are on this machine.
+    /// servers are shown without where they are on this machine, and nothing that has to do with passwords is.
     ///
     /// # Errors
     /// When the server does not answer.
@@ -60,7 +60,8 @@ impl Target {
             self.query(&format!("SHOW GLOBAL VARIABLES WHERE Variable_name IN ({names})"))?
         };
         let folders = self.folders()?;
-        for (name, value) in pairs(&rows) {
+        // Some hold a password, such as report_password.
+        for (name, value) in pairs(&rows).filter(|(name, _)| !name.contains("password")) {
             let shown =
                 folders.iter().fold(value.to_owned(), |value, (path, word)| value.replace(path, word));
             facts.push(fact(&name, &shown));

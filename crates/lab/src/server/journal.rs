@@ -3,6 +3,7 @@
 //! A file `host_port.journal` belongs to one server. It is locked while a run uses the server, which also keeps a second
 //! run away, and removed when everything is as it was.
 
+use super::address::file_name;
 use anyhow::{Context, bail};
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
@@ -54,6 +55,15 @@ pub enum Entry {
     },
 }
 
+impl Entry {
+    fn identity(&self) -> Option<&str> {
+        match self {
+            Entry::Server { identity, .. } => Some(identity),
+            _ => None,
+        }
+    }
+}
+
 /// An open journal. The lock ends with it, also when the process is killed.
 #[derive(Debug)]
 pub struct Journal {
@@ -66,16 +76,17 @@ impl Journal {
     /// Begins the journal of the server at `place` (`host:port`) in the folder `dir`.
     ///
     /// # Errors
-    /// When there is one already, from a run that is running or did not restore everything, and when it cannot be written.
+    /// When there is one already, from a run that is running or did not restore everything, and be it by another name of
+    /// the same server; and when it cannot be written.
     pub fn begin(dir: &Path, place: &str, server: Entry) -> anyhow::Result<Journal> {
         std::fs::create_dir_all(dir).with_context(|| format!("cannot make the folder {}", dir.display()))?;
-        let safe = |c: char| if c.is_ascii_alphanumeric() || ".-".contains(c) { c } else { '_' };
-        let path = dir.join(place.chars().map(safe).collect::<String>() + SUFFIX);
-        if path.exists() {
+        let path = dir.join(file_name(place) + SUFFIX);
+        let other = if path.exists() { Some(path.clone()) } else { journal_of(dir, &server)? };
+        if let Some(other) = other {
             bail!(
                 "there is a journal of changes on {place}, {}: another run uses the server, or one was killed before it \
                  could restore it; then run binlogd-lab restore first",
-                path.display()
+                other.display()
             );
         }
         let file = OpenOptions::new().create_new(true).append(true).open(&path);
@@ -89,20 +100,15 @@ impl Journal {
         Ok(journal)
     }
 
-    /// The journals in `dir` that no run uses, each locked.
+    /// The journals in `dir` that no run uses, each locked, or why it cannot be read.
     ///
     /// # Errors
-    /// When the folder or one of them cannot be read.
-    pub fn left_behind(dir: &Path) -> anyhow::Result<Vec<Journal>> {
-        let mut journals = Vec::new();
-        let Ok(files) = std::fs::read_dir(dir) else { return Ok(journals) };
-        for file in files {
-            let path = file?.path();
-            if path.to_string_lossy().ends_with(SUFFIX) {
-                journals.extend(Journal::open(&path).with_context(|| format!("reading {}", path.display()))?);
-            }
-        }
-        Ok(journals)
+    /// When the folder cannot be read.
+    pub fn left_behind(dir: &Path) -> anyhow::Result<Vec<anyhow::Result<Journal>>> {
+        let open = |path: &PathBuf| {
+            Journal::open(path).with_context(|| format!("reading {}", path.display())).transpose()
+        };
+        Ok(journals(dir)?.iter().filter_map(open).collect())
     }
 
     fn open(path: &Path) -> anyhow::Result<Option<Journal>> {
@@ -121,10 +127,20 @@ impl Journal {
     pub fn push(&mut self, entry: Entry) -> anyhow::Result<()> {
         let mut line = serde_json::to_string(&entry)?;
         line.push('\n');
+        let before = self.file.metadata()?.len();
         let written = self.file.write_all(line.as_bytes()).and_then(|()| self.file.sync_data());
-        written.with_context(|| format!("cannot write {}", self.path.display()))?;
+        if let Err(error) = written {
+            // Half a line would spoil the one that comes after it, and with it what is to be set back.
+            let _ = self.file.set_len(before);
+            return Err(error).with_context(|| format!("cannot write {}", self.path.display()));
+        }
         self.entries.push(entry);
         Ok(())
+    }
+
+    /// What distinguishes its server from others.
+    pub fn identity(&self) -> Option<&str> {
+        self.entries.iter().find_map(Entry::identity)
     }
 
     /// All lines, in order.
@@ -144,6 +160,23 @@ impl Journal {
     pub fn remove(self) -> anyhow::Result<()> {
         std::fs::remove_file(&self.path).with_context(|| format!("cannot remove {}", self.path.display()))
     }
+}
+
+/// The files of journals in a folder, which need not be there.
+fn journals(dir: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let Ok(files) = std::fs::read_dir(dir) else { return Ok(Vec::new()) };
+    let files = files.map(|file| Ok(file?.path())).collect::<anyhow::Result<Vec<_>>>()?;
+    Ok(files.into_iter().filter(|path| path.to_string_lossy().ends_with(SUFFIX)).collect())
+}
+
+/// The journal in `dir` of the server of the line `server`, under whatever name. One that cannot be read is nobody's.
+fn journal_of(dir: &Path, server: &Entry) -> anyhow::Result<Option<PathBuf>> {
+    let is_its = |path: &PathBuf| {
+        let entries =
+            std::fs::read_to_string(path).ok().and_then(|text| parse(&text).ok()).unwrap_or_default();
+        entries.first().is_some_and(|first| first.identity() == server.identity())
+    };
+    Ok(journals(dir)?.into_iter().find(is_its))
 }
 
 /// A last line without an end was being written when the run was killed: its change was not made.
@@ -174,8 +207,9 @@ mod tests {
         journal.file.write_all(b"{\"variable\":{\"na").unwrap();
         drop(journal);
         let left = Journal::left_behind(dir.path()).unwrap();
-        assert_eq!(left[0].entries(), [server(), change]);
-        left.into_iter().next().unwrap().remove().unwrap();
+        let left = left.into_iter().next().unwrap().unwrap();
+        assert_eq!(left.entries(), [server(), change]);
+        left.remove().unwrap();
         assert!(Journal::left_behind(dir.path()).unwrap().is_empty());
         assert!(parse("{}\n").is_err());
     }
@@ -190,5 +224,33 @@ mod tests {
         drop(journal);
         assert_eq!(Journal::left_behind(dir.path()).unwrap().len(), 1);
         assert!(Journal::left_behind(&dir.path().join("none")).unwrap().is_empty());
+    }
+    #[test]
+    fn a_server_has_one_journal_under_whatever_name() {
+        let dir = tempfile::tempdir().unwrap();
+        let _journal = Journal::begin(dir.path(), "localhost:3306", server()).unwrap();
+        let error = Journal::begin(dir.path(), "127.0.0.1:3306", server()).unwrap_err().to_string();
+        assert!(error.contains("localhost_3306.journal") && error.contains("binlogd-lab restore"), "{error}");
+        let other = Entry::Server { url: "mysql://dba@db:3307".to_owned(), identity: "1-3".to_owned() };
+        Journal::begin(dir.path(), "127.0.0.1:3306", other).unwrap();
+    }
+
+    #[test]
+    fn one_that_cannot_be_read_does_not_hide_the_others() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("a_1.journal"), "{}\n").unwrap();
+        std::fs::write(dir.path().join("z_1.journal"), b"\xff\n").unwrap();
+        drop(Journal::begin(dir.path(), "db:3306", server()).unwrap());
+        let left = Journal::left_behind(dir.path()).unwrap();
+        assert_eq!((left.len(), left.iter().filter(|journal| journal.is_ok()).count()), (3, 1));
+    }
+
+    #[test]
+    fn a_line_that_could_not_be_written_does_not_count() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut journal = Journal::begin(dir.path(), "db:3306", server()).unwrap();
+        journal.file = OpenOptions::new().append(true).open("/dev/full").unwrap();
+        journal.push(Entry::Plugin { name: "one".to_owned() }).unwrap_err();
+        assert_eq!(journal.entries(), [server()]);
     }
 }

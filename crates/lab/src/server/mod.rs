@@ -12,8 +12,11 @@
 //! | `address.rs` | URLs and accounts |
 //! | `facts.rs` | version, and each variable that differs from its default |
 //! | `journal.rs` | the file of what was changed on a user's server |
-//! | `changes.rs` | changing, and changing back, now or after a crash |
+//! | `changes.rs` | changing a user's server |
+//! | `undo.rs` | changing it back, at the end or after a crash |
+//! | `accounts.rs` | closing one of the lab's own servers to the other users of the machine |
 
+mod accounts;
 pub mod address;
 pub mod binary_log;
 pub mod changes;
@@ -22,10 +25,11 @@ pub mod facts;
 pub mod journal;
 pub mod semi_sync;
 pub mod target;
+pub mod undo;
 
-pub use changes::restore;
 pub use dialect::Dialect;
 pub use target::Target;
+pub use undo::restore;
 
 /// The database that everything is done in.
 pub const DATABASE: &str = "binlogd_lab";

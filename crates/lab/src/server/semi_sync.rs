@@ -1,7 +1,8 @@
 //! A server's side of semi-sync.
 
+use super::changes::same;
 use super::{DATABASE, Target};
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 pub use binlogd_bench::semisync::source::SemiSync;
 use std::fmt;
 
@@ -42,7 +43,28 @@ impl Target {
         Ok(None)
     }
 
-    /// Makes semi-sync ready to be switched on: the plugin installed, [`TIMEOUT_MS`], and `wait_point`.
+    /// Refuses a user's server whose commits may depend on semi-sync, which the lab switches off and on.
+    pub(super) fn has_no_semi_sync_in_use(&mut self, place: &str) -> anyhow::Result<()> {
+        let clients = self.semi_sync()?.clients;
+        ensure!(
+            clients == 0,
+            "{place} has {clients} semi-sync receivers, and its commits may depend on them: detach them for the run, or name \
+             a server that has none"
+        );
+        if let Some(prefix) = self.semi_sync_prefix()? {
+            let enabled = format!("{prefix}enabled");
+            let is_on = self.variable(&enabled)?.is_some_and(|value| same(&value, "ON"));
+            ensure!(
+                !is_on,
+                "{place} has semi-sync switched on ({enabled} is ON), and its commits may depend on it: SET GLOBAL \
+                 {enabled} = OFF for the run if they do not, or name another server"
+            );
+        }
+        Ok(())
+    }
+
+    /// Makes semi-sync ready to be switched on: the plugin installed, [`TIMEOUT_MS`], and `wait_point`. A user's server
+    /// waits for nobody where no receiver is attached.
     ///
     /// # Errors
     /// When the server has no plugin for it, and when a user's server has a semi-sync receiver of its own: nobody could
@@ -60,6 +82,11 @@ impl Target {
             bail!("{} has {clients} semi-sync receivers already: detach them for the run", self.name());
         }
         self.set(&format!("{prefix}timeout"), &TIMEOUT_MS.to_string())?;
+        if self.is_users() {
+            // Otherwise everybody's commits wait that long for a receiver that is gone.
+            let receiver = if prefix.contains("source") { "replica" } else { "slave" };
+            self.set(&format!("{prefix}wait_no_{receiver}"), "0")?;
+        }
         self.set(&format!("{prefix}wait_point"), &wait_point.to_string())
     }
 
@@ -80,7 +107,7 @@ impl Target {
     /// When the server refuses.
     pub fn set_semi_sync(&mut self, wanted: bool) -> anyhow::Result<()> {
         let Some(prefix) = self.semi_sync_prefix()? else {
-            anyhow::ensure!(!wanted, "{} has no semi-sync", self.name());
+            ensure!(!wanted, "{} has no semi-sync", self.name());
             return Ok(());
         };
         let variable = format!("{prefix}enabled");

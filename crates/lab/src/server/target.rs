@@ -2,7 +2,7 @@
 
 use super::changes::{self, Changes};
 use super::dialect::Dialect;
-use super::{DATABASE, address};
+use super::{DATABASE, accounts, address};
 use crate::model::ServerChoice;
 use crate::study::Lab;
 use anyhow::{Context, bail, ensure};
@@ -11,6 +11,15 @@ use binlogd_bench::semisync::server::{Server, Session};
 use std::path::{Path, PathBuf};
 
 const SNAPSHOT_ISOLATION: &str = "innodb_snapshot_isolation";
+/// The longest that every server takes, in seconds: a year.
+const WAIT_TIMEOUT_MAX: u32 = 31_536_000;
+/// What studies set of the variables that a new connection copies from the global ones.
+const COPIED_INTO_SESSIONS: [&str; 4] = [
+    "binlog_format",
+    "binlog_transaction_compression",
+    "binlog_transaction_compression_level_zstd",
+    SNAPSHOT_ISOLATION,
+];
 
 /// One of the lab's own servers, or one of the user's. Dropping it stops the former and restores the latter.
 #[derive(Debug)]
@@ -23,7 +32,6 @@ pub struct Target {
     name: String,
     account: ConnectOptions,
     dialect: Dialect,
-    say: fn(&str),
 }
 
 impl Target {
@@ -66,46 +74,78 @@ impl Target {
         let session = Session::connect(&account)?;
         let dialect = Dialect::of(&session)?;
         let (own, name) = (Some(server), name.to_owned());
-        Ok(Target { session, changes: None, own, name, account, dialect, say: lab.say })
+        Ok(Target { session, changes: None, own, name, account, dialect })
     }
 
     /// Takes one of the user's servers into use, and creates the lab's database there. Its own replicas will have that
     /// database too for as long as it is there.
     ///
     /// # Errors
-    /// When it cannot be reached, is used by another run, writes no binary log, takes no writes, or holds other data and
-    /// is not among [`Lab::allowed_servers`].
+    /// When it cannot be reached, is used by another run, writes no binary log, takes no writes, has semi-sync in use, is
+    /// as a run that was killed has left it, or holds other data and is not among [`Lab::allowed_servers`]; and when the
+    /// account does not see all of its databases.
     pub fn attach(lab: &Lab, url: &str) -> anyhow::Result<Target> {
         let account = address::account(url)?;
         let place = address::place(&account);
         let mut session = Session::connect(&account)?;
         let dialect = Dialect::of(&session)?;
-        // Held by this session, also against a lab on another machine.
+        // Held by this session, also against a lab on another machine. It is idle while loads run.
         let locked = session.query(&format!("SELECT GET_LOCK('{DATABASE}', 0)"))?;
         ensure!(locked.first() == Some("1"), "another run of the lab uses {place} now");
+        session.query(&format!("SET SESSION wait_timeout = {WAIT_TIMEOUT_MAX}"))?;
+        let name = ServerChoice::Url(url.to_owned()).to_string();
+        let mut target = Target { session, changes: None, own: None, name, account, dialect };
+        // First of all, because a run that was killed leaves much of what is refused below, such as semi-sync in use.
+        target.changes = Some(Changes::begin(lab, &target.account, &mut target.session)?);
+        target.may_be_used(lab, &place)?;
+        target.create_database()?;
+        (lab.say)(&target.outlives(&place)?);
+        Ok(target)
+    }
+
+    /// Looks, before anything is changed, whether a user's server can be measured without harm to others.
+    fn may_be_used(&mut self, lab: &Lab, place: &str) -> anyhow::Result<()> {
+        ensure!(
+            changes::all_databases(&mut self.session)?.iter().any(|name| name == "mysql"),
+            "{} does not see the database mysql on {place}, so it may not see others either, which a load would slow down: \
+             grant it SHOW DATABASES",
+            self.account.user
+        );
+        changes::is_free(&mut self.session, DATABASE)?;
         let others: Vec<String> =
-            changes::databases(&mut session)?.into_iter().filter(|name| name != DATABASE).collect();
-        if !others.is_empty() && !lab.allowed_servers.contains(&place) {
+            changes::databases(&mut self.session)?.into_iter().filter(|name| name != DATABASE).collect();
+        if !others.is_empty() && !lab.allowed_servers.iter().any(|allowed| allowed == place) {
             bail!(
                 "{place} holds other data (the databases {}), and a load slows everybody down: \
                  --use-server-with-data {place} allows it nevertheless",
                 others.join(", ")
             );
         }
-        let is_on = |session: &mut Session, name: &str| {
-            anyhow::Ok(changes::variable(session, name)?.is_some_and(|value| value != "OFF" && value != "0"))
-        };
         ensure!(
-            is_on(&mut session, "log_bin")?,
+            self.is_on("log_bin")?,
             "{place} writes no binary log (log_bin is OFF): nothing can be measured"
         );
-        ensure!(!is_on(&mut session, "read_only")?, "{place} is read_only, as a replica is: name its source");
-        let changes = Changes::begin(&lab.journals, &account, &mut session, lab.say)?;
-        let name = ServerChoice::Url(url.to_owned()).to_string();
-        let mut target =
-            Target { session, changes: Some(changes), own: None, name, account, dialect, say: lab.say };
-        target.create_database()?;
-        Ok(target)
+        ensure!(!self.is_on("read_only")?, "{place} is read_only, as a replica is: name its source");
+        self.has_no_semi_sync_in_use(place)
+    }
+
+    fn is_on(&mut self, name: &str) -> anyhow::Result<bool> {
+        Ok(self.variable(name)?.is_some_and(|value| value != "OFF" && value != "0"))
+    }
+
+    /// What goes on after the run: a line for whoever has the server.
+    fn outlives(&mut self, place: &str) -> anyhow::Result<String> {
+        let mut copied = Vec::new();
+        for name in COPIED_INTO_SESSIONS {
+            if self.variable(name)?.is_some() {
+                copied.push(name);
+            }
+        }
+        Ok(format!(
+            "{place}: connections that applications make during the run take over what the study sets of {}, and keep it \
+             after it is set back: renew their pools then",
+            copied.join(", ")
+        ))
     }
 
     /// Creates the database [`DATABASE`] with the table that [`Target::commit_probes`] writes to. On a user's server it
@@ -134,6 +174,17 @@ impl Target {
     /// Its words.
     pub fn dialect(&self) -> Dialect {
         self.dialect
+    }
+
+    /// Gives root of one of the lab's own servers a random password, and removes the other accounts that have none:
+    /// whoever is on this machine could otherwise read there what the server is told, such as the password of its source.
+    ///
+    /// # Errors
+    /// When it is one of the user's, and when it refuses.
+    pub fn close_to_others(&mut self) -> anyhow::Result<()> {
+        ensure!(!self.is_users(), "{} is one of yours: its accounts stay as they are", self.name);
+        self.account.password = accounts::close(&mut self.session)?;
+        Ok(())
     }
 
     /// Whether our own session with it is in TLS.
@@ -184,7 +235,9 @@ impl Target {
     pub fn restart(&mut self, options: &[String]) -> anyhow::Result<()> {
         let server = self.own.as_mut().context("a user's server is not restarted")?;
         server.restart(options)?;
-        self.account = server.account();
+        // It may have got a password meanwhile.
+        let password = self.account.password.clone();
+        self.account = ConnectOptions { password, ..server.account() };
         self.session = Session::connect(&self.account)?;
         Ok(())
     }
@@ -260,16 +313,5 @@ impl Target {
     /// When it cannot be written down.
     pub fn started(&mut self, pid: u32) -> anyhow::Result<()> {
         self.changes.as_mut().map_or(Ok(()), |changes| changes.started(pid))
-    }
-
-    /// Restores a user's server, and says what was done; nothing to do for one of the lab's own. Dropping does the same,
-    /// but cannot tell of an error otherwise than by a message.
-    ///
-    /// # Errors
-    /// When something could not be restored; its journal stays, for `binlogd-lab restore`.
-    pub fn restore(mut self) -> anyhow::Result<()> {
-        let done = self.changes.as_mut().map_or_else(|| Ok(Vec::new()), Changes::undo)?;
-        done.iter().for_each(|line| (self.say)(line));
-        Ok(())
     }
 }

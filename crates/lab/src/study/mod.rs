@@ -11,6 +11,8 @@ use anyhow::bail;
 use binlogd_bench::semisync::interrupt::Interrupt;
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// One of the published studies, made to run anywhere.
 pub trait Study: Sync {
@@ -121,6 +123,8 @@ pub struct Lab {
     pub interrupt: Interrupt,
     /// Servers of the user's that may be used although they hold other data, each as `host:port`.
     pub allowed_servers: Vec<String>,
+    /// Set when a server of the user's could not be set back.
+    pub unrestored: Arc<AtomicBool>,
     /// Says what happens now, without disturbing the progress bar.
     pub say: fn(&str),
 }

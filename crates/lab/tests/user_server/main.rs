@@ -4,12 +4,13 @@
 //! This program is three: the tests, the lab (with `as-lab` before the lab's arguments), and binlogd (when it is called
 //! so). A build of binlogd's own program would take minutes.
 
+mod restored;
 mod sync_binlog;
 
 use binlogd_bench::process::Running;
 use binlogd_bench::semisync::server::{Server, Session};
 use binlogd_lab::model::Run;
-use binlogd_lab::server::{DATABASE, address, restore};
+use binlogd_lab::server::address;
 use binlogd_lab::store::Store;
 use rustix::process::{Pid, Signal, kill_process};
 use std::collections::BTreeMap;
@@ -63,11 +64,12 @@ const MOVING: [&str; 7] = [
 ];
 
 type Test = fn(&User);
-const TESTS: [(&str, Test); 7] = [
+const TESTS: [(&str, Test); 8] = [
     ("a_run_leaves_nothing", a_run_leaves_nothing),
     ("an_interrupted_run_leaves_nothing", an_interrupted_run_leaves_nothing),
-    ("after_a_crash_everything_is_restored", after_a_crash_everything_is_restored),
-    ("what_another_has_changed_since_stays", what_another_has_changed_since_stays),
+    ("a_failed_restore_is_told_and_no_success", restored::a_failed_restore_is_told_and_no_success),
+    ("after_a_crash_everything_is_restored", restored::after_a_crash_everything_is_restored),
+    ("what_another_has_changed_since_stays", restored::what_another_has_changed_since_stays),
     ("a_server_with_other_data_is_refused", a_server_with_other_data_is_refused),
     ("replicas_stand_beside_it_and_leave_nothing", replicas_stand_beside_it_and_leave_nothing),
     ("sync_binlog_leaves_nothing", sync_binlog::leaves_nothing),
@@ -275,6 +277,10 @@ fn a_run_leaves_nothing(user: &User) {
     let url = format!("mysql://dba:{PASSWORD_IN_A_URL}@{}", user.place());
     let output = user.run(&[&["--server", &url][..], &SMALL].concat());
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let said = String::from_utf8_lossy(&output.stderr);
+    for what in ["take over what the study sets of binlog_format", "sync_binlog = 7 again"] {
+        assert!(said.contains(what), "{said}");
+    }
     let run = user.newest("virtual-replica");
     assert_eq!(run.cells.len(), 8);
     for cell in &run.cells {
@@ -322,76 +328,12 @@ fn an_interrupted_run_leaves_nothing(user: &User) {
     let status = lab.wait_within(WAIT_MAX).expect("it ends");
     let said = said(&mut lab);
     assert_eq!(status.code(), Some(130), "{said}");
+    assert!(
+        said.contains("sync_binlog = 7 again") && said.contains("database binlogd_lab dropped"),
+        "{said}"
+    );
     assert_same(&before, &user.snapshot());
     assert_eq!(journals_in(&user.journals()), 0, "{said}");
-    user.wait_until_alone();
-}
-
-fn after_a_crash_everything_is_restored(user: &User) {
-    let before = user.snapshot();
-    let mut lab = user.run_into_a_load();
-    lab.0.kill().expect("it is killed");
-    lab.0.wait().expect("it has ended");
-    let changed = user.snapshot();
-    assert!(changed.contains_key(&format!("database {DATABASE}")));
-    assert_eq!(journals_in(&user.journals()), 1);
-    let journal =
-        std::fs::read_dir(user.journals()).expect("journals").next().expect("one").expect("its name").path();
-    let text = std::fs::read_to_string(&journal).expect("the journal");
-    assert!(!text.contains(PASSWORD) && text.contains("mysql://dba@127.0.0.1"), "{text}");
-
-    // Another run would find what it changed, and take it for what the user wanted.
-    let again = user.run(&[&["--server", &user.url()][..], &SMALL].concat());
-    let complaint = String::from_utf8_lossy(&again.stderr).into_owned();
-    assert!(!again.status.success() && complaint.contains("binlogd-lab restore"), "{complaint}");
-
-    // Without the password nothing is done, and the journal stays.
-    restore(&user.journals()).expect_err("no password");
-    // Another server at the same address is left alone.
-    let identity =
-        text.split("\"identity\":\"").nth(1).and_then(|rest| rest.split('"').next()).expect("an identity");
-    std::fs::write(&journal, text.replacen(identity, "another", 1)).expect("the journal");
-    let refused = restore_with_password(user).expect_err("another server");
-    assert!(refused.contains("another one"), "{refused}");
-    assert_same(&changed, &user.snapshot());
-    std::fs::write(&journal, text).expect("the journal");
-
-    let done = restore_with_password(user).expect("it is restored");
-    for what in
-        ["sync_binlog = 7 again", "innodb_flush_log_at_trx_commit = 0 again", "database binlogd_lab dropped"]
-    {
-        assert!(
-            done.iter().any(|line| line.contains(what) && line.starts_with(&user.place())),
-            "{what} in {done:?}"
-        );
-    }
-    assert_same(&before, &user.snapshot());
-    assert_eq!(journals_in(&user.journals()), 0);
-    user.wait_until_alone();
-    assert_eq!(restore(&user.journals()).expect("nothing to do"), Vec::<String>::new());
-}
-
-/// `binlogd-lab restore`, which finds the password in its environment: what it says, a line each.
-fn restore_with_password(user: &User) -> Result<Vec<String>, String> {
-    let mut command = Command::new(std::env::current_exe().expect("this program"));
-    command.current_dir(user.dir.path()).args(["as-lab", "restore", "--journals", "journals"]);
-    let output = command.env(address::PASSWORD_VARIABLE, PASSWORD).output().expect("the lab starts");
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    match output.status.success() {
-        true => Ok(text(&output.stdout).lines().map(str::to_owned).collect()),
-        false => Err(text(&output.stderr)),
-    }
-}
-
-fn what_another_has_changed_since_stays(user: &User) {
-    let mut lab = user.run_into_a_load();
-    lab.0.kill().expect("it is killed");
-    lab.0.wait().expect("it has ended");
-    user.root().query("SET GLOBAL sync_binlog = 5").expect("it is set");
-    let done = restore_with_password(user).expect("it is restored");
-    assert!(done.iter().any(|line| line.contains("sync_binlog is 5")), "{done:?}");
-    assert_eq!(user.snapshot()["variable sync_binlog"], "5");
-    user.root().query("SET GLOBAL sync_binlog = 7").expect("it is set");
     user.wait_until_alone();
 }
 

@@ -42,7 +42,8 @@ impl FolderLock {
     }
 }
 
-/// Kills the servers that live in the folder, and removes the temporary folders of `studies` that held them.
+/// Kills the servers that live in the folder, and removes the temporary folders of `studies` with whatever uses them:
+/// those of a run on a user's server hold its password and a copy of its log. The folder must be locked.
 ///
 /// # Errors
 /// When the folder cannot be read, or a server cannot be stopped.
@@ -60,7 +61,7 @@ pub(super) fn remove(lab: &Lab, studies: &[&str]) -> anyhow::Result<()> {
                 );
             }
         }
-        if !servers.is_empty() && is_temporary(&folder, studies) {
+        if is_temporary(&folder, studies) {
             say(&format!("removing what a run that was killed has left: {}", folder.display()));
             kill_users(&folder)?;
             std::fs::remove_dir_all(&folder)
@@ -114,6 +115,8 @@ fn is_temporary(folder: &Path, studies: &[&str]) -> bool {
 mod tests {
     use super::*;
     use binlogd_bench::process::Running;
+    use binlogd_bench::semisync::interrupt::Interrupt;
+    use std::sync::Arc;
     use std::time::{Duration, Instant};
 
     const LIMIT: Duration = Duration::from_secs(60);
@@ -127,6 +130,28 @@ mod tests {
         {
             assert!(!is_temporary(kept), "{kept}");
         }
+    }
+
+    #[test]
+    fn what_a_run_on_a_users_server_has_left_is_removed() {
+        let dir = tempfile::tempdir().unwrap();
+        let (left, kept) = (dir.path().join("sync-binlog-a1B2c3"), dir.path().join("go-tpc"));
+        for folder in [&left, &kept] {
+            std::fs::create_dir(folder).unwrap();
+            std::fs::write(folder.join("sysbench-db_1.cnf"), "mysql-password=secret").unwrap();
+        }
+        let lab = Lab {
+            binlogd: PathBuf::new(),
+            scripts: PathBuf::new(),
+            dir: dir.path().to_owned(),
+            journals: PathBuf::new(),
+            interrupt: Interrupt::default(),
+            unrestored: Arc::default(),
+            allowed_servers: Vec::new(),
+            say: |_| (),
+        };
+        remove(&lab, &["sync-binlog"]).unwrap();
+        assert!(!left.exists() && kept.join("sysbench-db_1.cnf").exists());
     }
 
     #[test]

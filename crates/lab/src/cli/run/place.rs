@@ -5,6 +5,7 @@ use crate::study::Lab;
 use anyhow::{Context, bail};
 use binlogd_bench::semisync::interrupt::Interrupt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Arguments that say where things are.
 #[derive(Debug, clap::Args)]
@@ -83,6 +84,7 @@ impl PlaceArgs {
             dir: whole(&self.dir)?,
             journals: std::path::absolute(self.journals.dir()?)?,
             interrupt: Interrupt::install()?,
+            unrestored: Arc::default(),
             allowed_servers: self.use_server_with_data.clone(),
             say,
         })

@@ -155,7 +155,9 @@ impl Rotation {
             return Ok(Rotation::Auto);
         }
         let size = settings.get("rotation_kb")?;
-        ensure!((4..=1 << 20).contains(&size), "--set rotation_kb={size}: from 4 to {}, or auto", 1 << 20);
+        // What else the server would round.
+        let is_possible = (4..=1 << 20).contains(&size) && size % 4 == 0;
+        ensure!(is_possible, "--set rotation_kb={size}: a multiple of 4 from 4 to {}, or auto", 1 << 20);
         Ok(Rotation::Kibibytes(size))
     }
 }
@@ -222,6 +224,7 @@ mod tests {
             ("file_systems", "zfs"),
             ("attached", "x"),
             ("rotation_kb", "3"),
+            ("rotation_kb", "6"),
         ] {
             let mut settings = SyncBinlog.settings(Profile::Smoke);
             settings.0.insert(name.to_owned(), value.to_owned());

@@ -11,7 +11,7 @@ use crate::model::{Measured, Order};
 use crate::server::Target;
 use crate::server::semi_sync::WaitPoint;
 use crate::study::{Lab, Scene};
-use anyhow::{Context, ensure};
+use anyhow::Context;
 
 /// Ends the name of a scene that a user's server cannot have.
 pub(super) const LEFT_OUT: &str = "no binary log, other file systems";
@@ -39,12 +39,6 @@ pub(super) fn set_up(order: &Order, scene: &Scene, url: &str, lab: &Lab) -> anyh
     // Before the server is touched: without Go there is nothing to do on it.
     let tpcc = Tpcc::new(lab, warehouses, dir.path())?;
     let mut target = Target::attach(lab, url)?;
-    let clients = target.semi_sync()?.clients;
-    ensure!(
-        clients == 0,
-        "{} has {clients} semi-sync receivers already: detach them for the run",
-        target.name()
-    );
     let configurations = scene.cells.iter().map(|cell| Configuration::named(&cell.point.configuration));
     let attached = configurations.collect::<anyhow::Result<Vec<_>>>()?.iter().any(|one| one.attached());
     (lab.say)(&format!(
