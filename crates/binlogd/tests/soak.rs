@@ -34,6 +34,8 @@ const ANSWERS_ARRIVE_MAX: Duration = Duration::from_millis(300);
 const WRITTEN_BEHIND_MAX: Duration = Duration::from_secs(20);
 /// Longest wait for commits to be confirmed again after an event.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// A source that hangs is killed; one that hangs so often in a row does not hang by chance.
+const HANGS_MAX: u32 = 3;
 /// What stands in a file of MariaDB's before its first transaction, in bytes, at most.
 const FILE_BEGINNING_MAX: u64 = 1_000;
 const SOURCE_OPTIONS: [&str; 1] = ["--max-binlog-size=1M"];
@@ -94,6 +96,41 @@ impl Event {
     }
 }
 
+/// Cuts the newest log file of a killed MariaDB behind its last whole event. MySQL does it when it recovers. MariaDB leaves
+/// half an event there, for which it refuses the file to every replica (error 1236), and can hang while it does: its operator
+/// would have to cut it.
+fn cut_torn_event(server: &Server) {
+    const LOG_BEGINNING: usize = 4;
+    const HEADER: usize = 19;
+    const LENGTH: std::ops::Range<usize> = 9..13;
+    let logs =
+        std::fs::read_dir(server.datadir()).expect("the data folder").flatten().map(|entry| entry.path());
+    let is_log = |path: &std::path::PathBuf| {
+        path.extension()
+            .is_some_and(|number| number.to_string_lossy().bytes().all(|byte| byte.is_ascii_digit()))
+            && path.file_stem().is_some_and(|stem| stem == "mysql-bin")
+    };
+    let newest = logs.filter(is_log).max().expect("a binary log");
+    let bytes = std::fs::read(&newest).expect("the binary log");
+    let mut end = LOG_BEGINNING.min(bytes.len());
+    while let Some(header) = bytes.get(end..end + HEADER) {
+        let length = u32::from_le_bytes(header[LENGTH].try_into().expect("four bytes")) as usize;
+        if length < HEADER || end + length > bytes.len() {
+            break;
+        }
+        end += length;
+    }
+    if end < bytes.len() {
+        println!("{}: cut behind its last whole event, {} of {} bytes", newest.display(), end, bytes.len());
+        std::fs::File::options()
+            .write(true)
+            .open(&newest)
+            .expect("the log")
+            .set_len(end as u64)
+            .expect("it is cut");
+    }
+}
+
 /// One source, one binlogd, one load.
 struct Era {
     name: &'static str,
@@ -105,6 +142,8 @@ struct Era {
     source_kills: usize,
     /// Acknowledgements have reached the source in pieces, and no commit was confirmed since.
     acknowledged_in_pieces: bool,
+    /// How often the source has hung since a commit was last confirmed.
+    hangs: u32,
 }
 
 impl Era {
@@ -118,7 +157,17 @@ impl Era {
         let daemon = Daemon::start_on(&proxy.url(), &flags);
         SemiSync::enable(&server, NEVER).wait_attached();
         let ledger = Ledger::start_in(&server, WRITERS, MANNER);
-        Self { name, server, proxy, daemon, ledger, flags, source_kills: 0, acknowledged_in_pieces: false }
+        Self {
+            name,
+            server,
+            proxy,
+            daemon,
+            ledger,
+            flags,
+            source_kills: 0,
+            acknowledged_in_pieces: false,
+            hangs: 0,
+        }
     }
 
     fn happen(&mut self, event: Event) {
@@ -157,6 +206,9 @@ impl Era {
                 // The moment that binlogd is there for: the source is gone, and nobody else knows what clients were told.
                 self.assert_held("with the source gone");
                 self.source_kills += 1;
+                if self.server.env("SERVER_KIND") == "mariadb" {
+                    cut_torn_event(&self.server);
+                }
                 self.start_source();
             }
             Event::StopSource => {
@@ -194,6 +246,13 @@ impl Era {
             }
             let is_mariadb = self.server.env("SERVER_KIND") == "mariadb";
             if is_mariadb && began.elapsed() > PATIENCE / 2 && self.daemon.source()["state"] != "receiving" {
+                self.hangs += 1;
+                assert!(
+                    self.hangs <= HANGS_MAX,
+                    "{}: the source hangs again and again\n{}",
+                    self.name,
+                    self.daemon.log()
+                );
                 println!("{}: the source hangs, and is killed", self.name);
                 return self.happen(Event::KillSource);
             }
@@ -217,7 +276,7 @@ impl Era {
             );
             std::thread::sleep(Duration::from_millis(20));
         }
-        self.acknowledged_in_pieces = false;
+        (self.acknowledged_in_pieces, self.hangs) = (false, 0);
     }
 
     /// Everything that was confirmed until now is in the copy.
