@@ -100,9 +100,6 @@ impl Event {
 /// half an event there, for which it refuses the file to every replica (error 1236), and can hang while it does: its operator
 /// would have to cut it.
 fn cut_torn_event(server: &Server) {
-    const LOG_BEGINNING: usize = 4;
-    const HEADER: usize = 19;
-    const LENGTH: std::ops::Range<usize> = 9..13;
     let logs =
         std::fs::read_dir(server.datadir()).expect("the data folder").flatten().map(|entry| entry.path());
     let is_log = |path: &std::path::PathBuf| {
@@ -112,14 +109,7 @@ fn cut_torn_event(server: &Server) {
     };
     let newest = logs.filter(is_log).max().expect("a binary log");
     let bytes = std::fs::read(&newest).expect("the binary log");
-    let mut end = LOG_BEGINNING.min(bytes.len());
-    while let Some(header) = bytes.get(end..end + HEADER) {
-        let length = u32::from_le_bytes(header[LENGTH].try_into().expect("four bytes")) as usize;
-        if length < HEADER || end + length > bytes.len() {
-            break;
-        }
-        end += length;
-    }
+    let end = whole_events(&bytes);
     if end < bytes.len() {
         println!("{}: cut behind its last whole event, {} of {} bytes", newest.display(), end, bytes.len());
         std::fs::File::options()
@@ -129,6 +119,37 @@ fn cut_torn_event(server: &Server) {
             .set_len(end as u64)
             .expect("it is cut");
     }
+}
+
+/// Where the last whole event of a log file ends.
+fn whole_events(log: &[u8]) -> usize {
+    const LOG_BEGINNING: usize = 4;
+    const HEADER: usize = 19;
+    const LENGTH: std::ops::Range<usize> = 9..13;
+    let mut end = LOG_BEGINNING.min(log.len());
+    while let Some(header) = log.get(end..end + HEADER) {
+        let length = u32::from_le_bytes(header[LENGTH].try_into().expect("four bytes")) as usize;
+        if length < HEADER || end + length > log.len() {
+            break;
+        }
+        end += length;
+    }
+    end
+}
+
+#[test]
+fn half_an_event_at_the_end_is_not_whole() {
+    let event = |length: u32| {
+        let mut event = vec![7; length as usize];
+        event[9..13].copy_from_slice(&length.to_le_bytes());
+        event
+    };
+    let log = [b"\xfebin".to_vec(), event(25), event(1000), event(40)].concat();
+    assert_eq!(whole_events(&log), log.len());
+    for cut in [1, 20, 25, 39] {
+        assert_eq!(whole_events(&log[..log.len() - cut]), 4 + 25 + 1000, "{cut}");
+    }
+    assert_eq!((whole_events(&log[..3]), whole_events(&log[..10])), (3, 4));
 }
 
 /// One source, one binlogd, one load.
