@@ -16,7 +16,7 @@ pub fn parts(run: &Run) -> Vec<Part> {
         Part::Text(format!(
             "Stock sysbench oltp_read_write on a source with sync_binlog 1 and innodb_flush_log_at_trx_commit 1, alone \
              and with one semi-sync receiver (AFTER_SYNC), which is on {} machine and disk. All configurations with the same \
-             number of threads are measured one right after the other, in each round beginning with another one; ratios \
+             number of threads are measured one right after the other, in another order each time; ratios \
              are made within a round. A cell in which semi-sync was not in force before, during and after the load does \
              not count, nor does one with errors.",
             if run.order.is_of_users_servers() { "the lab's" } else { "the same" }
