@@ -8,3 +8,4 @@ pub mod dump_stream;
 pub mod event;
 pub mod gtid;
 pub mod packet;
+pub mod secrets;

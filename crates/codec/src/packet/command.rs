@@ -11,6 +11,7 @@ const COM_QUIT: u8 = 0x01;
 const COM_QUERY: u8 = 0x03;
 const COM_BINLOG_DUMP: u8 = 0x12;
 const COM_REGISTER_SLAVE: u8 = 0x15;
+const COM_SET_OPTION: u8 = 0x1B;
 const COM_BINLOG_DUMP_GTID: u8 = 0x1E;
 
 /// The longest report host that every server accepts, in bytes (`HOSTNAME_LENGTH` was 60 before MySQL 8.0.17 and
@@ -29,6 +30,12 @@ pub fn query(sql: impl AsRef<[u8]>) -> Vec<u8> {
     payload.push(COM_QUERY);
     payload.extend_from_slice(sql);
     payload
+}
+
+/// COM_SET_OPTION with MYSQL_OPTION_MULTI_STATEMENTS_ON: from now on a COM_QUERY may hold several statements. The server
+/// answers with EOF.
+pub fn allow_several_statements() -> Vec<u8> {
+    vec![COM_SET_OPTION, 0, 0]
 }
 
 /// COM_REGISTER_SLAVE: makes the replica appear in SHOW REPLICAS. The server answers with OK.

@@ -63,18 +63,35 @@ impl Handshake {
             let name = cursor.remaining();
             name.split(|byte| *byte == 0).next().unwrap_or_default().to_vec()
         };
-        let server_version = match version.strip_prefix(MARIADB_VERSION_PREFIX) {
-            Some(rest) if rest.contains("MariaDB") => rest.to_owned(),
-            _ => version,
-        };
-        Ok(Self { server_version, connection_id, capabilities, challenge, auth_plugin })
+        let mut handshake =
+            Self { server_version: version, connection_id, capabilities, challenge, auth_plugin };
+        if handshake.is_mariadb()
+            && let Some(rest) = handshake.server_version.strip_prefix(MARIADB_VERSION_PREFIX)
+            && rest.starts_with(|first: char| first.is_ascii_digit())
+        {
+            handshake.server_version = rest.to_owned();
+        }
+        Ok(handshake)
     }
 
     /// Whether the server is MariaDB: it says so in its version, or leaves out CLIENT_MYSQL as MariaDB 10.2 and later
-    /// do even when a distribution changed the version text.
+    /// do even when a distribution changed the version text. The numbers say nothing: MySQL has versions above 9 too, and counts
+    /// them by years.
     pub fn is_mariadb(&self) -> bool {
         self.server_version.contains("MariaDB") || self.capabilities & CLIENT_MYSQL == 0
     }
+}
+
+/// Major and minor number and patch level of a server's version: `26.7.0`, `8.0.36-28`, `11.8.3-MariaDB-log`. What the text
+/// leaves out is 0; `None` when it does not begin with a number.
+///
+/// To be compared with the release that brought something, never with one that is the last: the numbers of both kinds of server
+/// jump.
+pub fn release(version: &str) -> Option<(u32, u32, u32)> {
+    let end = version.find(|next: char| !next.is_ascii_digit() && next != '.').unwrap_or(version.len());
+    let mut numbers = version[..end].trim_end_matches('.').split('.');
+    let mut next = || numbers.next().map_or(Some(0), |number| number.parse().ok());
+    Some((next()?, next()?, next()?))
 }
 
 /// The server asks to authenticate by another method than the one offered.
@@ -142,6 +159,58 @@ mod tests {
         assert_eq!(handshake.server_version, "10.11.6-MariaDB-log");
         assert!(handshake.is_mariadb());
         assert_eq!(handshake.auth_plugin, b"x");
+    }
+
+    /// MySQL 9.7 is followed by 26.7; MariaDB is at 12.
+    #[test]
+    fn the_kind_of_server_is_not_told_by_a_number() {
+        for (version, shown, mariadb) in [
+            ("26.7.0", "26.7.0", false),
+            ("28.4.1-lts", "28.4.1-lts", false),
+            ("10.0.1", "10.0.1", false),
+            ("11.8.3", "11.8.3", false),
+            ("8.0.36-28", "8.0.36-28", false),
+            ("26.7.0-1.1-percona-log", "26.7.0-1.1-percona-log", false),
+            ("8.0.mysql_aurora.3.04.0", "8.0.mysql_aurora.3.04.0", false),
+            ("5.5.5-m3-log", "5.5.5-m3-log", false),
+            ("5.5.5-11.8.3-MariaDB", "11.8.3-MariaDB", true),
+            ("12.1.2-MariaDB", "12.1.2-MariaDB", true),
+            ("11.8.6-MariaDB-0+deb13u1-log", "11.8.6-MariaDB-0+deb13u1-log", true),
+        ] {
+            let handshake = Handshake::parse(&greeting(version.as_bytes(), 21, b"x")).unwrap();
+            assert_eq!((handshake.server_version.as_str(), handshake.is_mariadb()), (shown, mariadb));
+        }
+        for (version, shown) in [("5.5.5-12.1.2-distribution", "12.1.2-distribution"), ("26.7.0", "26.7.0")] {
+            let mut bytes = greeting(version.as_bytes(), 21, b"x");
+            bytes[1 + version.len() + 1 + 4 + 8 + 1] &= !1; // CLIENT_MYSQL.
+            let handshake = Handshake::parse(&bytes).unwrap();
+            assert_eq!((handshake.server_version.as_str(), handshake.is_mariadb()), (shown, true));
+        }
+    }
+
+    #[test]
+    fn releases() {
+        for (version, numbers) in [
+            ("9.7.0", Some((9, 7, 0))),
+            ("26.7.0", Some((26, 7, 0))),
+            ("26.7", Some((26, 7, 0))),
+            ("28.4.1-lts", Some((28, 4, 1))),
+            ("8.0.31-log", Some((8, 0, 31))),
+            ("8.0.36-28", Some((8, 0, 36))),
+            ("8.0.mysql_aurora.3.04.0", Some((8, 0, 0))),
+            ("5.6.42.0", Some((5, 6, 42))),
+            ("11.8.3-MariaDB-0+deb13u1-log", Some((11, 8, 3))),
+            ("12.1.2-MariaDB", Some((12, 1, 2))),
+            ("9", Some((9, 0, 0))),
+            ("", None),
+            ("x", None),
+            (".7", None),
+            ("8..1", None),
+            ("99999999999.1", None),
+        ] {
+            assert_eq!(release(version), numbers, "{version}");
+        }
+        assert!(release("26.7.0") > release("9.7.0") && release("28.4.1-lts") > release("26.7.0"));
     }
 
     #[test]

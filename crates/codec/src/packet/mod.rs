@@ -22,7 +22,7 @@ pub use frame::{
     Assembler, FrameError, HEADER_BYTES, Header, PAYLOAD_BYTES_MAX, Progress, RESPONSE_BYTES_MAX,
     append_message,
 };
-pub use handshake::{AuthSwitchRequest, Handshake, SERVER_VERSION_BYTES_MAX};
+pub use handshake::{AuthSwitchRequest, Handshake, SERVER_VERSION_BYTES_MAX, release};
 pub use response::{EOF, ERR, ERROR_MESSAGE_BYTES_MAX, ErrPacket, OK, OkPacket, is_eof, is_err, printable};
 pub use result_set::{
     COLUMNS_MAX, QueryResponse, QueryResponseReader, RESULT_SET_BYTES_MAX, ResultSet, ResultSetError,

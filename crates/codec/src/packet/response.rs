@@ -88,6 +88,19 @@ pub fn is_eof(payload: &[u8]) -> bool {
     payload.first() == Some(&EOF) && payload.len() < EOF_LENGTH_LIMIT
 }
 
+/// `SERVER_MORE_RESULTS_EXISTS`: the answer to another statement of the same packet follows.
+const MORE_RESULTS: u16 = 0x0008;
+
+/// Whether SERVER_STATUS_* bits say that the answer to another statement of the same packet follows.
+pub(super) fn more_results(status: u16) -> bool {
+    status & MORE_RESULTS != 0
+}
+
+/// SERVER_STATUS_* bits of an EOF packet: marker 1, warnings 2, status 2. Servers before protocol 4.1 send the marker alone.
+pub(super) fn eof_status(payload: &[u8]) -> u16 {
+    payload.get(3..5).map_or(0, |status| u16::from_le_bytes([status[0], status[1]]))
+}
+
 /// Text of a peer made safe to show: not longer than `bytes_max`, valid UTF-8, without control characters, so that
 /// it can neither fill a log nor steer a terminal.
 pub fn printable(text: &[u8], bytes_max: usize) -> String {

@@ -92,6 +92,7 @@ pub struct QueryResponseReader {
     result: ResultSet,
     /// Memory that `result` takes, roughly, in bytes. Always <= RESULT_SET_BYTES_MAX.
     size: usize,
+    more_follow: bool,
 }
 
 impl Default for QueryResponseReader {
@@ -103,7 +104,12 @@ impl Default for QueryResponseReader {
 impl QueryResponseReader {
     /// A reader that waits for the first message.
     pub fn new() -> Self {
-        Self { state: State::Start, result: ResultSet::default(), size: 0 }
+        Self { state: State::Start, result: ResultSet::default(), size: 0, more_follow: false }
+    }
+
+    /// Whether the server said with the response that the answer to another statement of the same packet follows.
+    pub fn more_follow(&self) -> bool {
+        self.more_follow
     }
 
     /// Takes the next message; gives the response when it was the last one.
@@ -126,6 +132,7 @@ impl QueryResponseReader {
                 Ok(None)
             }
             State::Rows if response::is_eof(message) => {
+                self.more_follow = response::more_results(response::eof_status(message));
                 Ok(Some(QueryResponse::Rows(std::mem::take(&mut self.result))))
             }
             State::Rows => {
@@ -139,7 +146,11 @@ impl QueryResponseReader {
 
     fn start(&mut self, message: &[u8]) -> Result<Option<QueryResponse>, ResultSetError> {
         match message.first() {
-            Some(&response::OK) => return Ok(Some(QueryResponse::Ok(OkPacket::parse(message)?))),
+            Some(&response::OK) => {
+                let ok = OkPacket::parse(message)?;
+                self.more_follow = response::more_results(ok.status);
+                return Ok(Some(QueryResponse::Ok(ok)));
+            }
             Some(&LOCAL_INFILE) => return Err(ResultSetError::LocalFileRequested),
             _ => {}
         }
@@ -237,6 +248,22 @@ mod tests {
     fn a_statement_without_rows() {
         let ok = OkPacket { affected_rows: 0, last_insert_id: 0, status: 2, warnings: 0 };
         assert_eq!(read(&[b"\0\0\0\x02\0\0\0"]), Ok(Some(QueryResponse::Ok(ok))));
+    }
+
+    #[test]
+    fn the_server_says_whether_another_answer_follows() {
+        let more = |messages: &[&[u8]]| {
+            let mut reader = QueryResponseReader::new();
+            let last = messages.iter().filter_map(|message| reader.push(message).unwrap()).count();
+            assert_eq!(last, 1);
+            reader.more_follow()
+        };
+        assert!(more(&[b"\0\0\0\x0A\0\0\0"]));
+        assert!(!more(&[b"\0\0\0\x02\0\0\0"]));
+        let followed = b"\xFE\x00\x00\x0A\x00";
+        assert!(more(&[b"\x01", &column("a"), EOF, b"\x011", followed]));
+        assert!(!more(&[b"\x01", &column("a"), followed, b"\x011", EOF]), "only the last one counts");
+        assert!(!more(&[b"\xFF\x25\x05#70100interrupted"]));
     }
 
     #[test]
