@@ -15,7 +15,7 @@
 use crate::binlog::rotate_body;
 use crate::input::Input;
 use crate::script;
-use binlogd::config::{FsyncMode, HostPort, OnGap, SourceConfig, Start};
+use binlogd::config::{FsyncMode, HostPort, OnFork, OnGap, OnStranger, SourceConfig, Start};
 use binlogd::log::Position;
 use binlogd::log::storage::PosixStorage;
 use binlogd::log::timeline::{Reason, ServerKind, Timeline};
@@ -134,7 +134,7 @@ fn play(data: &[u8]) -> (String, Option<Position>) {
         network: Arc::new(Tcp),
         clock: Arc::new(Impatient),
         monitor: Arc::new(SourceMonitor::new("fuzz")),
-        stop: Arc::new(StopSignal::new().expect("an eventfd")),
+        stop: Arc::new(StopSignal::new()),
     };
     let mut copy = upstream.open().expect("an empty folder");
     if start & 1 != 0 {
@@ -173,6 +173,7 @@ fn config(port: u16, fsync_mode: FsyncMode, semi_sync: bool) -> SourceConfig {
         hosts: vec![HostPort { host: "127.0.0.1".to_owned(), port }],
         user: "fuzz".to_owned(),
         password: "".into(),
+        password_file: None,
         server_id: Some(7),
         start: Start::Earliest,
         fsync_mode,
@@ -181,11 +182,14 @@ fn config(port: u16, fsync_mode: FsyncMode, semi_sync: bool) -> SourceConfig {
         semi_sync,
         heartbeat_period: Duration::from_secs(5),
         net_read_timeout: NEVER,
+        watch_interval: Duration::ZERO,
         connect_timeout: NEVER,
         backoff_min: NEVER,
         backoff_max: NEVER,
         tls: TlsOptions { mode: TlsMode::Disabled, ..TlsOptions::default() },
         on_gap: OnGap::Record,
+        on_fork: OnFork::Follow,
+        on_stranger: OnStranger::Follow,
     }
 }
 
@@ -199,6 +203,7 @@ fn timeline() -> Timeline {
         first_file: FIRST_FILE.to_owned(),
         gtid_before: String::new(),
         source_lacks: String::new(),
+        source_shares: String::new(),
         missing: String::new(),
         previous: String::new(),
     }

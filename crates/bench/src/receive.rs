@@ -3,7 +3,7 @@
 use crate::statistics::Percentiles;
 use crate::strategies::{JournalOpen, Strategy};
 use anyhow::{Context, bail};
-use binlogd::config::{FsyncMode, HostPort, OnGap, SourceConfig, Start};
+use binlogd::config::{FsyncMode, HostPort, OnFork, OnGap, OnStranger, SourceConfig, Start};
 use binlogd::log::journal::JOURNAL_FILE;
 use binlogd::status::SourceMonitor;
 use binlogd::upstream::Upstream;
@@ -43,7 +43,7 @@ pub struct ReceiveArgs {
 /// When something fails, or the journal was not used as `--storage` says: a number would then have the wrong name.
 pub fn run(args: &ReceiveArgs) -> anyhow::Result<()> {
     let monitor = Arc::new(SourceMonitor::new("bench"));
-    let stop = Arc::new(StopSignal::new()?);
+    let stop = Arc::new(StopSignal::new());
     let upstream = Upstream {
         config: config(args),
         data_dir: args.dir.clone(),
@@ -92,6 +92,7 @@ fn config(args: &ReceiveArgs) -> SourceConfig {
         hosts: vec![HostPort { host: "127.0.0.1".to_owned(), port: args.port }],
         user: "bench".to_owned(),
         password: Secret::default(),
+        password_file: None,
         server_id: None,
         start: Start::Resume,
         fsync_mode: FsyncMode::SyncThenAcknowledge,
@@ -100,11 +101,14 @@ fn config(args: &ReceiveArgs) -> SourceConfig {
         semi_sync: true,
         heartbeat_period: Duration::from_secs(5),
         net_read_timeout: Duration::from_secs(15),
+        watch_interval: Duration::ZERO,
         connect_timeout: Duration::from_secs(10),
         backoff_min: Duration::from_millis(100),
         backoff_max: Duration::from_secs(30),
         tls: TlsOptions { mode: TlsMode::Disabled, ..TlsOptions::default() },
         on_gap: OnGap::Stop,
+        on_fork: OnFork::Follow,
+        on_stranger: OnStranger::Refuse,
     }
 }
 

@@ -84,13 +84,13 @@ pub fn rotate(position: u64, file: &str) -> Vec<u8> {
 }
 
 /// GTID or ANONYMOUS_GTID (`uuid` all zero, `gno` 0). `rest_len` is the length in bytes of all later events of the
-/// transaction, checksums included.
+/// transaction, checksums included; `microseconds` its time since 1970.
 pub fn gtid(
     uuid: &[u8; 16],
     gno: u64,
     sequence: u64,
     rest_len: u64,
-    timestamp: u32,
+    microseconds: u64,
     checksum: bool,
 ) -> Vec<u8> {
     const LOGICAL_CLOCK: u8 = 2;
@@ -101,7 +101,6 @@ pub fn gtid(
     body.push(LOGICAL_CLOCK);
     body.extend_from_slice(&sequence.saturating_sub(1).to_le_bytes());
     body.extend_from_slice(&sequence.to_le_bytes());
-    let microseconds = u64::from(timestamp) * 1_000_000;
     body.extend_from_slice(&microseconds.to_le_bytes()[..7]);
     let fixed = 19 + body.len() + 4 + if checksum { 4 } else { 0 };
     body.extend_from_slice(&transaction_length(fixed as u64 + rest_len));

@@ -17,6 +17,8 @@ pub struct LogOptions {
     /// Time of the first file in seconds since 1970; each later file is a second younger. All else being equal, it
     /// tells a log from one that was begun anew.
     pub timestamp: u32,
+    /// Added to the time of each transaction: what tells two logs apart that were begun in one second.
+    pub microseconds: u32,
     /// GTID events (`gtid_mode = ON`) instead of anonymous ones.
     pub gtids: bool,
     /// `binlog_checksum = CRC32`.
@@ -33,6 +35,7 @@ impl Default for LogOptions {
             server_id: 1,
             uuid: [0xab; 16],
             timestamp: 1_700_000_000,
+            microseconds: 0,
             gtids: true,
             checksum: true,
             rotate_after: 1 << 30,
@@ -73,6 +76,13 @@ impl LogFile {
         let (begin, flagged) = *self.events.get(index)?;
         let end = self.events.get(index + 1).map_or(self.bytes.len(), |next| next.0);
         Some((&self.bytes[begin..end], flagged))
+    }
+
+    /// The last place up to `position` at which an acknowledgement is wanted.
+    pub fn flagged_until(&self, position: u64) -> Option<u64> {
+        let ends =
+            (0..self.events.len()).filter(|index| self.events[*index].1).map(|index| self.end_of(index));
+        ends.take_while(|end| *end <= position).last()
     }
 
     /// The event that begins at `position`; the count of events for the file's end.
@@ -222,6 +232,12 @@ impl SourceLog {
         self.begin_file();
     }
 
+    /// As [`restart`](Self::restart), but the next file says that `set`, an encoded GTID set, was executed before it.
+    pub fn restart_saying(&mut self, set: &[u8]) {
+        self.event(EventType::STOP, &[]);
+        self.begin_file_saying(set);
+    }
+
     /// Begins the next file without a word at the end of this one, as after a crash.
     pub fn crash(&mut self) {
         self.begin_file();
@@ -262,8 +278,9 @@ impl SourceLog {
             (EventType::ANONYMOUS_GTID, [0; 16], 0)
         };
         self.sequence += 1;
-        let timestamp = self.head(event_type).timestamp;
-        let gtid = event::gtid(&uuid, gno, self.sequence, rest_len as u64, timestamp, self.options.checksum);
+        let seconds = u64::from(self.head(event_type).timestamp);
+        let time = seconds * 1_000_000 + u64::from(self.options.microseconds);
+        let gtid = event::gtid(&uuid, gno, self.sequence, rest_len as u64, time, self.options.checksum);
         self.event(event_type, &gtid);
         for (event_type, body) in rest {
             self.event(*event_type, body);
@@ -275,6 +292,12 @@ impl SourceLog {
     }
 
     fn begin_file(&mut self) {
+        let mut set = Vec::new();
+        self.previous_gtids().encode(&mut set);
+        self.begin_file_saying(&set);
+    }
+
+    fn begin_file_saying(&mut self, set: &[u8]) {
         let name = self.file_name(self.first + self.files.len());
         self.files.push(LogFile {
             name,
@@ -286,9 +309,7 @@ impl SourceLog {
         let created = if self.first + self.files.len() == 1 { self.options.timestamp } else { 0 };
         let body = event::format_description(&self.options.server_version, created, self.options.checksum);
         self.event(EventType::FORMAT_DESCRIPTION, &body);
-        let mut set = Vec::new();
-        self.previous_gtids().encode(&mut set);
-        self.event(EventType::PREVIOUS_GTIDS, &set);
+        self.event(EventType::PREVIOUS_GTIDS, set);
     }
 
     fn previous_gtids(&self) -> codec::gtid::GtidSet {

@@ -150,6 +150,15 @@ mod tests {
         assert_eq!(dialect("5.5.5-10.11.14-MariaDB-log", true).version, (10, 11, 14));
         assert_eq!(dialect("11.8.6-MariaDB-0+deb13u1", true).version, (11, 8, 6));
         assert_eq!(Dialect::parse("unknown", false), None);
+        for version in ["26.7.0", "28.4.1-lts", "9.7.0-1.1-percona"] {
+            assert!(dialect(version, false).is_mysql_from(8, 4, 0), "{version}");
+            assert_eq!(dialect(version, false).kind(), "mysql");
+        }
+        assert!(dialect("28.4.1-lts", false).is_mysql_from(26, 7, 0));
+        assert!(!dialect("8.0.36-28", false).is_mysql_from(8, 2, 0));
+        let mariadb = dialect("5.5.5-11.8.3-MariaDB", true);
+        assert_eq!(mariadb.version, (11, 8, 3));
+        assert!(!mariadb.is_mysql_from(8, 0, 0) && !dialect("12.1.2-MariaDB", true).is_mysql_from(8, 0, 0));
     }
 
     #[test]
@@ -177,5 +186,9 @@ mod tests {
             [None, Some("mysql-9.7"), Some("mysql-9.7"), Some("mariadb-11.8")]
         );
         assert_eq!(dialect("9.8.0", false).replica_server(), None);
+        assert_eq!(dialect("26.7.0", false).replica_server(), None, "newer than the lab's own");
+        assert_eq!(dialect("12.1.2-MariaDB", true).replica_server(), None);
+        assert_eq!(dialect("26.7.0", false).semi_sync_source(), new.semi_sync_source());
+        assert_eq!(dialect("28.4.1-lts", false).reset_logs(), "RESET BINARY LOGS AND GTIDS");
     }
 }
