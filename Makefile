@@ -4,12 +4,13 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench bench-ack bench-catchup bench-many bench-semisync lab fuzz kill-loop sim soak dist clean-servers
+.PHONY: help demo test check bench bench-ack bench-catchup bench-many bench-semisync back-again lab fuzz kill-loop mysql-tests sim soak dist clean-servers
 
 help: ## show this menu
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 	@echo
 	@echo "  make demo DEMO_SERVER=mariadb · make fuzz FUZZ_SECONDS=600 · make kill-loop ROUNDS=100 · scripts/demo --help"
+	@echo "  make mysql-tests MYSQL_TESTS_MINUTES=600"
 	@echo "  make soak MINUTES=30 · make sim STEPS=10000000 · make sim SEED=7"
 	@echo "  make bench-semisync SEMISYNC_SECONDS=2 SEMISYNC_ROUNDS=5 SEMISYNC_OPTIONS='--threads 8,64'"
 	@echo "  make lab LAB_PROFILE=quick · make lab LAB_STUDIES=virtual-replica LAB_OPTIONS='--set threads=2,16'"
@@ -17,10 +18,11 @@ help: ## show this menu
 demo: ## kill a loaded MySQL and show that binlogd lost nothing
 	@scripts/demo
 
+# Most tests wait for a server most of the time, so twice as many run as there are cores.
 test: ## all tests, on real servers, and the demo's check of itself
 	@scripts/servers fetch all
 	@scripts/servers sysbench >/dev/null
-	cargo test --workspace --locked
+	RUST_TEST_THREADS=$${RUST_TEST_THREADS:-$$(( $$(nproc) * 2 ))} cargo test --workspace --locked
 	DEMO_SECONDS=5 DEMO_KEEP=no scripts/demo --self-check
 
 check: ## formatting, lints, documentation, licences, shell scripts
@@ -57,6 +59,11 @@ bench-semisync: ## measure semi-sync on real servers, every receiver in turn
 			--seconds $(SEMISYNC_SECONDS) --rounds $(SEMISYNC_ROUNDS) $(SEMISYNC_OPTIONS); \
 	done
 
+back-again: ## measure how soon commits return after restarts and resets of real sources
+	@scripts/servers fetch mysql-9.7 mariadb-11.8
+	cargo build --release --locked
+	cargo test --release --locked -p binlogd --test servers back_again::measured -- --ignored --nocapture --test-threads=1
+
 LAB_PROFILE ?= smoke
 LAB_STUDIES ?= all
 LAB_DB ?= target/lab-$(LAB_PROFILE).sqlite
@@ -75,12 +82,21 @@ ROUNDS ?= 20
 kill-loop: ## kill binlogd under load ROUNDS (20) times
 	@scripts/servers fetch all
 	@scripts/servers sysbench >/dev/null
-	BINLOGD_KILL_ROUNDS=$(ROUNDS) cargo test --locked -p binlogd --test kill -- --nocapture
+	BINLOGD_KILL_ROUNDS=$(ROUNDS) cargo test --locked -p binlogd --test servers kill:: -- --nocapture
 
 MINUTES ?= 2
 soak: ## break network, binlogd and sources at random for MINUTES (2), and lose nothing
 	@scripts/servers fetch mysql-9.7 mariadb-11.8
-	BINLOGD_SOAK_MINUTES=$(MINUTES) cargo test --locked -p binlogd --test soak -- --nocapture
+	BINLOGD_SOAK_MINUTES=$(MINUTES) cargo test --locked -p binlogd --test servers soak:: -- --nocapture
+
+MYSQL_TESTS_MINUTES ?= 10
+mysql-tests: ## run MySQL's and MariaDB's own suites as a workload for MYSQL_TESTS_MINUTES (10)
+	@if scripts/servers suites mysql-9.7 >/dev/null && scripts/servers suites mariadb-11.8 >/dev/null; then \
+		BINLOGD_MYSQL_TESTS_MINUTES=$(MYSQL_TESTS_MINUTES) \
+			cargo test --locked -p binlogd --test servers mysql_tests:: -- --nocapture; \
+	else \
+		echo '*** SKIPPED: make mysql-tests: the test suites cannot be fetched (the reason is above); NOTHING WAS TESTED ***'; \
+	fi
 
 STEPS ?= 1000000
 sim: ## simulate failures for STEPS (1000000) steps, or replay one SEED

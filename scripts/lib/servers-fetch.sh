@@ -61,8 +61,10 @@ fetch_deb() {
     need dpkg-deb dpkg
     private_apt "$work/apt" "$suite"
     say "downloading ${with[*]}${alone:+ ${alone[*]}}"
-    apt-get "${APT[@]}" -y --download-only --no-install-recommends install "${with[@]}" >"$work/apt.log" 2>&1 ||
-        die "cannot download ${with[*]} from Debian $suite: $(tail -5 "$work/apt.log")"
+    if [[ ${#with[@]} -gt 0 ]]; then
+        apt-get "${APT[@]}" -y --download-only --no-install-recommends install "${with[@]}" >"$work/apt.log" 2>&1 ||
+            die "cannot download ${with[*]} from Debian $suite: $(tail -5 "$work/apt.log")"
+    fi
     if [[ ${#alone[@]} -gt 0 ]]; then
         (cd "$work/apt/archives" && apt-get "${APT[@]}" download "${alone[@]}") >"$work/apt.log" 2>&1 ||
             die "cannot download ${alone[*]} from Debian $suite: $(tail -5 "$work/apt.log")"
@@ -145,7 +147,13 @@ build() {
         "fetch_${source[0]}" "$work" "$work/home/root" "${source[@]:1}"
     fi
     case $kind in
-        tool) [[ $name != sysbench ]] || write_sysbench_wrapper "$work/home" ;;
+        tests) ;;
+        tool)
+            case $name in
+                sysbench) write_sysbench_wrapper "$work/home" ;;
+                promtool) write_promtool_wrapper "$work/home" ;;
+            esac
+            ;;
         *) make_template "$name" "$work/home" ;;
     esac
     mv "$work/home" "$home"
@@ -154,7 +162,7 @@ build() {
 
 command_fetch() {
     local name names=("$@")
-    [[ $# -gt 0 && $1 != all ]] || mapfile -t names < <(catalogue | cut -d'|' -f1)
+    [[ $# -gt 0 && $1 != all ]] || mapfile -t names < <(catalogue | awk -F'|' '$2 != "tests" { print $1 }')
     for name in "${names[@]}"; do
         fetch "$name"
     done
@@ -233,6 +241,56 @@ WRAPPER
 command_sysbench() {
     fetch sysbench
     printf '%s\n' "$(home_of sysbench)/sysbench"
+}
+
+# --- promtool ---------------------------------------------------------------------------------------------------------
+
+# Not installed: the package would start a server on this host.
+write_promtool_wrapper() {
+    cat >"$1/promtool" <<'WRAPPER'
+#!/usr/bin/env bash
+set -euo pipefail
+root=$(dirname "$(readlink -f "$0")")/root
+libraries=$(find "$root" -maxdepth 3 -type d -path '*/lib/*-linux-gnu*' | paste -sd:)
+loader=$(find "$root" -name 'ld-linux*.so.*' -print -quit)
+exec "$loader" --library-path "$libraries" "$root/usr/bin/promtool" "$@"
+WRAPPER
+    chmod +x "$1/promtool"
+}
+
+command_promtool() {
+    fetch promtool
+    printf '%s\n' "$(home_of promtool)/promtool"
+}
+
+# --- test suites -----------------------------------------------------------------------------------------------------
+
+# What a server's own tests need: where they are, and a mysqltest that runs on this host.
+command_suites() {
+    [[ $# -eq 1 ]] || die "usage: scripts/servers suites NAME"
+    local server=$1 tests home program libraries
+    case $server in
+        mysql-9.7) tests=mysql-tests ;;
+        mariadb-11.8) tests=mariadb-tests ;;
+        *) die "there are no test suites for $server: only for mysql-9.7 and mariadb-11.8" ;;
+    esac
+    fetch "$server"
+    fetch "$tests"
+    home=$(home_of "$tests")
+    load_server "$server" "$(home_of "$server")"
+    case $KIND in
+        mysql) program=$home/root/usr/lib/mysql-test/bin/mysqltest ;;
+        mariadb) program=$home/root/usr/bin/mariadb-test ;;
+    esac
+    # Its own libraries beside those of the server.
+    libraries=$(find "$home/root" -maxdepth 3 -type d -path '*/lib/*-linux-gnu*' | paste -sd:)
+    if [[ ${#LOADER[@]} -gt 0 ]]; then
+        LOADER[2]+=${libraries:+:$libraries}
+    else
+        LOADER=(env "LD_LIBRARY_PATH=$libraries")
+    fi
+    printf 'SUITES=%s\n' "$(first_existing "$home/root/usr/lib/mysql-test" "$home/root/usr/share/mariadb/mariadb-test")"
+    printf 'MYSQLTEST=%s\n' "$(printf '%s\t' "${LOADER[@]}" "$program")"
 }
 
 # --- strace ----------------------------------------------------------------------------------------------------------
