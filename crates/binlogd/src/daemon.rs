@@ -1,52 +1,77 @@
 //! The process: the only place that wires the modules together, and the order in which they start and stop.
 //!
-//! Start: data folder, copies (locked and recovered), the watch over the disk, admin server, one thread a source. Stop, on SIGTERM or SIGINT: the
-//! receiver threads finish their batch, sync, acknowledge and close; then the admin server. SIGHUP rereads the
-//! configuration.
+//! Start: descriptors, data folder, a look whether the copies are in use, the watch over the disk, admin server, one thread a
+//! source. Each thread opens, recovers and attaches for itself, so that no source waits for another's files; what is wrong
+//! with one copy stops that source alone. Stop, on SIGTERM or SIGINT: a recovery that is under way is given up, the receiver
+//! threads finish their batch, sync, acknowledge and close; then the admin server. SIGHUP rereads the configuration.
+//!
+//! systemd is told READY when the admin address answers and every thread was started, not when the copies are recovered: who
+//! orders itself after binlogd, a source on the same machine for one, must not wait for that, and a long recovery must not
+//! run into the time limit of the start. How far it is, is in the status.
 
+pub mod descriptors;
 mod disk_watch;
+mod ending;
+mod hang_watch;
 
 use crate::admin::{AddressFile, AdminServer};
 use crate::config::{
     Config, ConfigError, Loaded, LogConfig, LogFormat, LogLevel, ReloadEffect, SourceConfig,
 };
 use crate::config::{changed_global_keys, changed_keys, reload_effect};
-use crate::log::folder::make_folder;
+use crate::log::activity::{DiskActivity, WatchedStorage};
+use crate::log::folder::{check_free, make_folder};
 use crate::log::storage::PosixStorage;
 use crate::status::{DaemonMonitor, SourceMonitor, SourceState};
 use crate::upstream::Upstream;
 use crate::upstream::clock::SystemClock;
-use crate::upstream::copy::HeldCopy;
 use crate::upstream::stop::StopSignal;
+use crate::upstream::watch::SourceWatch;
 use crate::wire::Tcp;
 use anyhow::Context;
+use descriptors::{Descriptors, TooFew};
 use disk_watch::DiskWatch;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use hang_watch::HangWatch;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 use tracing_subscriber::filter::LevelFilter;
 
-/// Runs until a signal asks for the end. `reload` reads the configuration again.
+/// How long the end of a watch over a source is waited for, so that it can close its connection in good order.
+const WATCH_END_MAX: Duration = Duration::from_millis(500);
+
+/// What SIGHUP does.
+pub struct Reload<'a> {
+    /// Reads the configuration again.
+    pub read: &'a dyn Fn() -> Result<Loaded, ConfigError>,
+    /// It stands in a file. Flags stay what they are; only the password that they point to can be another one.
+    pub from_file: bool,
+}
+
+/// Runs until a signal asks for the end.
 ///
 /// # Errors
-/// When something that is needed from the start cannot be had: the data folder, a copy in it, the admin address.
-pub fn run(config: Config, reload: &dyn Fn() -> Result<Loaded, ConfigError>) -> anyhow::Result<()> {
+/// When something that is needed from the start cannot be had: the data folder, the admin address; when a copy is in use by
+/// another process, or none can be opened.
+pub fn run(config: Config, reload: &Reload<'_>) -> anyhow::Result<()> {
     start_logging(config.log);
     // Before any thread: a signal that arrives early must not end the process without a word.
     let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP]).context("cannot take signals")?;
+    let descriptors = Descriptors::raise();
+    outlive_file_size_limit().context("cannot take SIGXFSZ")?;
     make_data_dir(&config.data_dir)?;
+    let hang_watch = HangWatch::start().context("cannot watch the disk")?;
     let monitor = Arc::new(DaemonMonitor::new(&config.data_dir));
-    let mut daemon = Daemon { config, monitor, receivers: BTreeMap::new() };
-    let opened = daemon.open_copies()?;
+    let mut daemon = Daemon { config, monitor, descriptors, hang_watch, receivers: BTreeMap::new() };
+    daemon.check_copies()?;
     daemon.monitor.disk.set_warn(daemon.config.disk_warn);
     let disk_watch = DiskWatch::start(daemon.monitor.clone()).context("cannot watch the disk")?;
     let admin = daemon.start_admin()?;
-    for (upstream, copy) in opened {
-        daemon.start(upstream, copy)?;
-    }
+    daemon.start_sources()?;
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
         data_dir = %daemon.monitor.data_dir().display(),
@@ -63,7 +88,12 @@ pub fn run(config: Config, reload: &dyn Fn() -> Result<Loaded, ConfigError>) -> 
         }
     }
     let _ = sd_notify::notify(&[sd_notify::NotifyState::Stopping]);
-    daemon.stop_all();
+    if !daemon.stop_all() {
+        // Ending them in order would wait for the disk too.
+        std::mem::forget((admin, disk_watch, daemon));
+        let limit = ending::STOP_HANG_MAX.as_secs();
+        anyhow::bail!("stopped without finishing: the disk has not answered for {limit} s, see above");
+    }
     drop((admin, disk_watch));
     tracing::info!("stopped");
     Ok(())
@@ -75,36 +105,78 @@ struct Receiver {
     stop: Arc<StopSignal>,
     monitor: Arc<SourceMonitor>,
     thread: JoinHandle<()>,
+    watch: Option<SourceWatch>,
+}
+
+impl Receiver {
+    fn end_watch(&self) {
+        if let Some(watch) = &self.watch {
+            watch.request_end();
+        }
+    }
 }
 
 struct Daemon {
     config: Config,
     monitor: Arc<DaemonMonitor>,
+    /// How many files the process may open.
+    descriptors: Descriptors,
+    hang_watch: HangWatch,
     receivers: BTreeMap<String, Receiver>,
 }
 
 impl Daemon {
-    /// Opens every copy before anything is started, so that a folder that is in use is told at once.
-    fn open_copies(&self) -> anyhow::Result<Vec<(Upstream, HeldCopy)>> {
-        let mut opened = Vec::new();
+    /// Looks whether the copies can be had before anything is started: two binlogds on one data folder are told at once, and
+    /// so is one that may open nothing. A single copy that cannot be had is that source's own affair.
+    fn check_copies(&self) -> anyhow::Result<()> {
+        let mut failed = Vec::new();
         for source in &self.config.sources {
-            let upstream = self.upstream(source, Arc::new(SourceMonitor::new(&source.name)))?;
-            let copy = upstream.open().with_context(|| format!("source {}", source.name))?;
-            opened.push((upstream, copy));
+            let Err(error) = check_free(&self.config.data_dir, &source.name) else { continue };
+            let in_use = error.is_locked();
+            failed.push(anyhow::Error::new(error).context(format!("source {}", source.name)));
+            if in_use {
+                return failed.pop().map_or(Ok(()), Err);
+            }
         }
-        Ok(opened)
+        if failed.len() < self.config.sources.len() {
+            Ok(())
+        } else {
+            failed.into_iter().next().map_or(Ok(()), Err)
+        }
     }
 
-    fn upstream(&self, source: &SourceConfig, monitor: Arc<SourceMonitor>) -> anyhow::Result<Upstream> {
-        Ok(Upstream {
+    fn start_sources(&mut self) -> anyhow::Result<()> {
+        let sources = self.config.sources.clone();
+        let too_few = self.too_few_descriptors(&sources);
+        for (index, source) in sources.iter().enumerate() {
+            let monitor = Arc::new(SourceMonitor::new(&source.name));
+            self.monitor.add(monitor.clone());
+            self.start(source, monitor, too_few.filter(|too_few| index >= too_few.served))?;
+        }
+        Ok(())
+    }
+
+    /// Whether the descriptors do for the sources; said in the log when they do not.
+    fn too_few_descriptors(&self, sources: &[SourceConfig]) -> Option<TooFew> {
+        let too_few = self.descriptors.suffice_for(sources).err();
+        if let Some(too_few) = too_few {
+            tracing::error!("{too_few}");
+        }
+        too_few
+    }
+
+    fn upstream(&self, source: &SourceConfig, monitor: Arc<SourceMonitor>) -> Upstream {
+        let activity = Arc::new(DiskActivity::default());
+        self.hang_watch.watch(monitor.clone(), &activity);
+        Upstream {
             config: source.clone(),
             data_dir: self.config.data_dir.clone(),
-            storage: Arc::new(PosixStorage),
+            storage: Arc::new(WatchedStorage::new(PosixStorage, activity)),
             network: Arc::new(Tcp),
             clock: Arc::new(SystemClock),
             monitor,
-            stop: Arc::new(StopSignal::new().context("cannot make an eventfd")?),
-        })
+            stop: Arc::new(StopSignal::new()),
+        }
     }
 
     fn start_admin(&self) -> anyhow::Result<Option<(AdminServer, Option<AddressFile>)>> {
@@ -123,25 +195,42 @@ impl Daemon {
         Ok(Some((server, file.ok())))
     }
 
-    fn start(&mut self, upstream: Upstream, copy: HeldCopy) -> anyhow::Result<()> {
-        let name = upstream.config.name.clone();
-        let (config, stop, monitor) =
-            (upstream.config.clone(), upstream.stop.clone(), upstream.monitor.clone());
-        self.monitor.add(monitor.clone());
+    /// Starts the thread of a source. With `too_few` descriptors for it, it only says so: sources that receive already must not
+    /// fail for want of them at their next file.
+    fn start(
+        &mut self,
+        source: &SourceConfig,
+        monitor: Arc<SourceMonitor>,
+        too_few: Option<TooFew>,
+    ) -> anyhow::Result<()> {
+        let name = source.name.clone();
+        let upstream = self.upstream(source, monitor.clone());
+        let (config, stop) = (source.clone(), upstream.stop.clone());
+        let watch = match too_few {
+            None => SourceWatch::start(&upstream).unwrap_or_else(|error| {
+                // Without it the source is received all the same.
+                tracing::error!(source = name, "cannot start the watch over the source: {error}");
+                None
+            }),
+            Some(_) => None,
+        };
         let guard = PanicGuard(monitor.clone());
         let thread = std::thread::Builder::new()
             .name(format!("recv-{name}"))
             .spawn(move || {
-                let _guard = guard;
-                upstream.run(copy);
+                match too_few {
+                    None => upstream.live(),
+                    Some(too_few) => guard.0.set_state(SourceState::Stopped { reason: too_few.to_string() }),
+                }
+                drop(guard);
             })
             .context("cannot start a thread")?;
-        self.receivers.insert(name, Receiver { config, stop, monitor, thread });
+        self.receivers.insert(name, Receiver { config, stop, monitor, thread, watch });
         Ok(())
     }
 
-    fn reload(&mut self, reload: &dyn Fn() -> Result<Loaded, ConfigError>) {
-        let loaded = match reload() {
+    fn reload(&mut self, reload: &Reload<'_>) {
+        let loaded = match (reload.read)() {
             Ok(loaded) => loaded,
             Err(error) => {
                 tracing::error!("the configuration was not reloaded, everything goes on as before: {error}");
@@ -166,22 +255,40 @@ impl Daemon {
             .cloned()
             .collect();
         for name in gone {
-            self.stop_one(&name);
-            self.monitor.remove(&name);
-            tracing::info!(source = name, "no longer configured: stopped, its files are kept");
+            match self.stop_one(&name) {
+                Ok(()) => {
+                    self.monitor.remove(&name);
+                    tracing::info!(source = name, "no longer configured: stopped, its files are kept");
+                }
+                Err(error) => tracing::error!(source = name, "{error:#}"),
+            }
         }
-        for source in &new.sources {
-            if let Err(error) = self.reload_source(source) {
+        let too_few = self.too_few_descriptors(&new.sources);
+        for (index, source) in new.sources.iter().enumerate() {
+            let too_few = too_few.filter(|too_few| index >= too_few.served);
+            if let Err(error) = self.reload_source(source, too_few) {
                 tracing::error!(source = source.name, "{error:#}");
             }
         }
+        let is_another = self.config.sources != new.sources;
         self.config.sources = new.sources;
-        tracing::info!("configuration reloaded");
+        if reload.from_file {
+            tracing::info!("configuration reloaded");
+        } else if !is_another {
+            tracing::warn!(
+                "SIGHUP: binlogd was started with flags and not with --config, so nothing could be reloaded; everything goes \
+                 on as before. Restart it with other flags, or use a configuration file"
+            );
+        }
     }
 
-    fn reload_source(&mut self, source: &SourceConfig) -> anyhow::Result<()> {
+    fn reload_source(&mut self, source: &SourceConfig, too_few: Option<TooFew>) -> anyhow::Result<()> {
         let monitor = match self.receivers.get(&source.name) {
-            None => Arc::new(SourceMonitor::new(&source.name)),
+            None => {
+                let monitor = Arc::new(SourceMonitor::new(&source.name));
+                self.monitor.add(monitor.clone());
+                monitor
+            }
             Some(receiver) => {
                 let changed = changed_keys(&receiver.config, source);
                 let stopped = receiver.thread.is_finished();
@@ -190,30 +297,53 @@ impl Daemon {
                 }
                 tracing::info!(source = source.name, changed = changed.join(", "), "starting again");
                 let monitor = receiver.monitor.clone();
-                self.stop_one(&source.name);
+                self.stop_one(&source.name)?;
                 monitor
             }
         };
-        let upstream = self.upstream(source, monitor)?;
-        let copy = upstream.open()?;
-        self.start(upstream, copy)
+        self.start(source, monitor, too_few)
     }
 
-    fn stop_one(&mut self, name: &str) {
-        if let Some(receiver) = self.receivers.remove(name) {
-            receiver.stop.request();
-            let _ = receiver.thread.join(); // A panic has been reported by the guard.
+    /// Ends a receiver. When its disk does not answer it stays, asked to end, and a later reload finds it.
+    fn stop_one(&mut self, name: &str) -> anyhow::Result<()> {
+        let Some(receiver) = self.receivers.get(name) else { return Ok(()) };
+        receiver.stop.request();
+        receiver.end_watch();
+        if !ending::wait(&receiver.monitor, Instant::now(), || receiver.thread.is_finished()) {
+            anyhow::bail!("not started again: {}", ending::not_known(&receiver.monitor));
         }
+        if let Some(receiver) = self.receivers.remove(name) {
+            let _ = receiver.thread.join(); // A panic has been reported by the guard.
+            if let Some(watch) = receiver.watch {
+                watch.ended_by(Instant::now() + WATCH_END_MAX);
+            }
+        }
+        Ok(())
     }
 
-    /// Asks all before waiting for any, so that they finish side by side.
-    fn stop_all(&mut self) {
+    /// Ends all receivers; asks all before waiting for any, so that they finish side by side. False when one could not end.
+    fn stop_all(&mut self) -> bool {
+        let asked = Instant::now();
         for receiver in self.receivers.values() {
             receiver.stop.request();
+            receiver.end_watch();
         }
-        for (_, receiver) in std::mem::take(&mut self.receivers) {
-            let _ = receiver.thread.join();
+        let mut all_ended = true;
+        let mut watches = Vec::new();
+        for (name, receiver) in std::mem::take(&mut self.receivers) {
+            if ending::wait(&receiver.monitor, asked, || receiver.thread.is_finished()) {
+                let _ = receiver.thread.join();
+            } else {
+                tracing::error!(source = name, "{}", ending::not_known(&receiver.monitor));
+                all_ended = false;
+            }
+            watches.extend(receiver.watch);
         }
+        let deadline = Instant::now() + WATCH_END_MAX;
+        for watch in watches {
+            watch.ended_by(deadline);
+        }
+        all_ended
     }
 }
 
@@ -229,9 +359,14 @@ impl Drop for PanicGuard {
     }
 }
 
+/// A file that grows past RLIMIT_FSIZE ends the process without a word, unless the signal is taken; then the write fails with
+/// EFBIG, which is told and survived as a full disk is.
+fn outlive_file_size_limit() -> std::io::Result<()> {
+    signal_hook::flag::register(SIGXFSZ, Arc::default()).map(|_| ())
+}
+
 fn make_data_dir(path: &Path) -> anyhow::Result<()> {
-    make_folder(&PosixStorage, path)
-        .with_context(|| format!("cannot create the data folder {} (data_dir)", path.display()))
+    make_folder(&PosixStorage, path).with_context(|| format!("the data folder {} (data_dir)", path.display()))
 }
 
 fn start_logging(config: LogConfig) {

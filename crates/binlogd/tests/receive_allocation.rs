@@ -9,8 +9,9 @@ use binlogd::upstream::clock::SystemClock;
 use binlogd::upstream::copy::HeldCopy;
 use binlogd::upstream::cursor::Cursor;
 use binlogd::upstream::identify::SourceIdentity;
+use binlogd::upstream::link::End;
 use binlogd::upstream::negotiate::{Introduction, checksum_outside_files, dump_request};
-use binlogd::upstream::receive::{ReceiveOptions, receive};
+use binlogd::upstream::receive::{Outside, ReceiveOptions, receive};
 use binlogd::upstream::stop::StopSignal;
 use binlogd::wire::{ConnectOptions, Connection, TlsMode, TlsOptions};
 use scripted_source::{Script, ScriptedSource, SourceLog};
@@ -101,7 +102,9 @@ impl Setup {
             first_file: "mysql-bin.000001".to_owned(),
             gtid_before: String::new(),
             source_lacks: String::new(),
+            source_shares: String::new(),
             missing: String::new(),
+            unreadable: String::new(),
             previous: String::new(),
         })
         .unwrap();
@@ -131,13 +134,14 @@ fn session(load: Load, fsync_mode: FsyncMode, transactions: usize) -> Measured {
     let stream = connection.start_dump(&request).unwrap();
     let monitor = SourceMonitor::new("scripted");
     monitor.set_fsync_mode(fsync_mode);
-    let stop = StopSignal::new().unwrap();
+    let stop = StopSignal::new();
     let options = ReceiveOptions {
         clock: Arc::new(SystemClock),
         fsync_mode,
         fsync_interval: Duration::from_millis(5),
         net_read_timeout: PATIENCE,
         busy_wait: Duration::ZERO,
+        forks: None,
     };
     let allocations = std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -156,7 +160,10 @@ fn session(load: Load, fsync_mode: FsyncMode, transactions: usize) -> Measured {
         });
         let before = ALLOCATIONS.get();
         let timeline = copy.timeline_mut().unwrap();
-        receive(stream, cursor, timeline, &options, &monitor, &stop, &mut |_| {}).unwrap();
+        let mut on_stream = |_| {};
+        let mut link = |_: &End<'_>| panic!("one file follows from the other");
+        let mut outside = Outside { on_stream: &mut on_stream, link: &mut link };
+        receive(stream, cursor, timeline, &options, &monitor, &stop, &mut outside).unwrap();
         ALLOCATIONS.get() - before
     });
     Measured {

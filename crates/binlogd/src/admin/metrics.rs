@@ -3,8 +3,7 @@
 //! Names carry their unit and every series its `source`. They are read from the monitors at each scrape; nothing is
 //! kept between scrapes. docs/status.md lists them.
 
-use crate::status::{CounterValues, DaemonMonitor, LatencyHistogram, SourceMonitor, SourceState};
-use codec::gtid::GtidState;
+use crate::status::{CounterValues, DaemonMonitor, LatencyHistogram, SourceMonitor, SourceState, count};
 use jiff::Timestamp;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, NoLabelSet, text};
@@ -13,10 +12,7 @@ use prometheus_client::registry::{Registry, Unit};
 use std::fmt::{Error, Result};
 use std::sync::Arc;
 
-/// The media type of [`text`].
-pub(super) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-
-/// All metrics at one moment.
+/// All metrics at one moment, as OpenMetrics text.
 pub(super) fn text(monitor: &Arc<DaemonMonitor>, now: Timestamp) -> std::result::Result<String, Error> {
     let mut registry = Registry::default();
     registry.register_collector(Box::new(Scrape { monitor: monitor.clone(), now }));
@@ -39,7 +35,7 @@ impl std::fmt::Debug for Scrape {
 /// One counter a source: name without `_total`, unit, help, value.
 type CounterRow = (&'static str, Option<Unit>, &'static str, fn(&CounterValues) -> u64);
 
-const COUNTERS: [CounterRow; 9] = [
+const COUNTERS: [CounterRow; 10] = [
     ("binlogd_events", None, "Events stored", |c| c.events),
     ("binlogd_transactions", None, "Transactions stored to their end", |c| c.transactions),
     ("binlogd_acknowledgements", None, "Semi-sync acknowledgements sent to the source", |c| {
@@ -60,6 +56,12 @@ const COUNTERS: [CounterRow; 9] = [
         "Packets that wanted an acknowledgement where none is expected",
         |c| c.unexpected_ack_requests,
     ),
+    (
+        "binlogd_unasked_transactions",
+        None,
+        "Transactions that arrived live and for which the source asked for no acknowledgement in time",
+        |c| c.unasked_transactions,
+    ),
 ];
 
 impl Collector for Scrape {
@@ -69,6 +71,7 @@ impl Collector for Scrape {
         self.encode_disk(&mut encoder)?;
         encode_states(&mut encoder, &sources)?;
         encode_facts(&mut encoder, &sources)?;
+        encode_looks(&mut encoder, &sources)?;
         self.encode_seconds_behind(&mut encoder, &sources)?;
         encode_positions(&mut encoder, &sources)?;
         for (name, unit, help, value) in &COUNTERS {
@@ -123,7 +126,9 @@ impl Scrape {
         let Some(hours) = disk.hours_left else { return Ok(()) };
         let help =
             "Hours until the disk is full at the rate of the last 10 minutes, absent while nothing is stored";
-        gauge("binlogd_disk_left", Some(&Unit::Other("hours".to_owned())), help, hours)
+        gauge("binlogd_disk_left", Some(&Unit::Other("hours".to_owned())), help, hours)?;
+        let help = "The same in seconds";
+        gauge("binlogd_disk_left", Some(&Unit::Seconds), help, hours * 3600.0)
     }
 
     fn encode_seconds_behind(
@@ -177,9 +182,8 @@ fn encode_facts(encoder: &mut DescriptorEncoder, sources: &[Arc<SourceMonitor>])
             ("timeline", text(&facts.timeline)),
         ])?;
     }
-    let lacked = facts.iter().filter_map(|(source, facts)| {
-        Some((of(source), count(&source.source_lacks(facts.source_lacked.as_ref())?)))
-    });
+    let lacked =
+        facts.iter().filter_map(|(source, facts)| Some((of(source), count(facts.source_lacked.as_ref()?))));
     gauges(
         encoder,
         "binlogd_source_lacks_transactions",
@@ -187,6 +191,27 @@ fn encode_facts(encoder: &mut DescriptorEncoder, sources: &[Arc<SourceMonitor>])
         "Transactions that the copy holds and the source lacks; for MariaDB the servers whose newest it lacks",
         lacked,
     )?;
+    let twice = facts
+        .iter()
+        .map(|(source, facts)| (of(source), facts.given_twice.as_ref().map_or(0, |(count, _)| *count)));
+    gauges(
+        encoder,
+        "binlogd_gtids_given_twice",
+        None,
+        "GTIDs that the source lost and gave to other transactions, about which nobody has decided",
+        twice,
+    )?;
+    let missing = facts.iter().map(|(source, facts)| (of(source), facts.missing.count()));
+    gauges(
+        encoder,
+        "binlogd_missing_transactions",
+        None,
+        "Transactions that were never copied, because the source had purged them; for MariaDB of how many servers",
+        missing,
+    )?;
+    let gaps = facts.iter().map(|(source, facts)| (of(source), facts.missing.gaps.len() as u64));
+    let help = "Recorded gaps: places where transactions were never copied, with or without GTIDs";
+    gauges(encoder, "binlogd_gaps", None, help, gaps)?;
     let active = facts.iter().map(|(source, facts)| (of(source), u64::from(facts.semi_sync.active)));
     gauges(
         encoder,
@@ -197,12 +222,47 @@ fn encode_facts(encoder: &mut DescriptorEncoder, sources: &[Arc<SourceMonitor>])
     )
 }
 
-/// MariaDB's sequence numbers have holes, so that a count of transactions cannot be told.
-fn count(lacked: &GtidState) -> u64 {
-    match lacked {
-        GtidState::Mysql(set) => set.len(),
-        GtidState::Mariadb(state) => state.list().count() as u64,
-    }
+/// What the source says of itself, as of the last look at it.
+fn encode_looks(encoder: &mut DescriptorEncoder, sources: &[Arc<SourceMonitor>]) -> Result {
+    let looks: Vec<_> = sources.iter().map(|source| (source, source.semi_sync_look())).collect();
+    let watched = looks.iter().map(|(source, looks)| (of(source), u64::from(looks.succeed)));
+    gauges(
+        encoder,
+        "binlogd_source_watched",
+        None,
+        "1 while looks at the source succeed, otherwise 0",
+        watched,
+    )?;
+    let now = || looks.iter().filter_map(|(source, looks)| Some((of(source), looks.now()?)));
+    gauges(
+        encoder,
+        "binlogd_source_semi_sync_status",
+        None,
+        "The source's own rpl_semi_sync_source_status: 1 while its commits wait, otherwise 0",
+        now().map(|(source, look)| (source, u64::from(look.on))),
+    )?;
+    gauges(
+        encoder,
+        "binlogd_source_semi_sync_clients",
+        None,
+        "The source's own rpl_semi_sync_source_clients: how many semi-sync replicas it has",
+        now().map(|(source, look)| (source, look.clients)),
+    )?;
+    let commits = looks.iter().filter(|(_, looks)| looks.look.is_some());
+    counters(
+        encoder,
+        "binlogd_source_semi_sync_no_tx",
+        None,
+        "Commits of which the source told clients without an acknowledgement, by its no_tx, since the last look of the daemon before",
+        commits.map(|(source, looks)| (of(source), looks.unacknowledged)),
+    )?;
+    gauges(
+        encoder,
+        "binlogd_source_semi_sync_no_tx_while_away",
+        None,
+        "How many of these commits were made while no daemon looked, before the first look of this one",
+        looks.iter().filter_map(|(source, looks)| Some((of(source), looks.while_away?))),
+    )
 }
 
 /// Positions are bytes in a file, so each comes with the number of its file: `mysql-bin.000003` is 3. The name itself
@@ -422,6 +482,7 @@ mod tests {
             "binlogd_disk_size_bytes 109951162777600.0",
             "binlogd_disk_low 1.0",
             "binlogd_disk_left_hours 1.28",
+            "binlogd_disk_left_seconds 4608.0",
             "binlogd_source_up{source=\"orders\"} 1",
             "binlogd_source_state{source=\"orders\",state=\"receiving\"} 1",
             "binlogd_source_state{source=\"orders\",state=\"backing off\"} 0",

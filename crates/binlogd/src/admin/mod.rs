@@ -8,10 +8,14 @@
 //! |---|---|
 //! | `mod.rs` | [`AdminServer`]: listener, thread, limits |
 //! | `pages.rs` | what each path answers |
-//! | `metrics.rs` | the Prometheus text |
+//! | `large_answer.rs` | an answer of many megabytes, made once for all who ask at a time |
+//! | `metrics.rs` | the metrics, as OpenMetrics text |
+//! | `format.rs` | in which format a request gets them |
 //! | `address.rs` | [`AddressFile`]: how `binlogd status` finds the server of a data folder |
 
 mod address;
+mod format;
+mod large_answer;
 mod metrics;
 mod pages;
 
@@ -231,6 +235,11 @@ mod tests {
     fn metrics_say_what_they_are() {
         let (server, _) = server(&["orders"]);
         let (code, head, body) = get(&server, "/metrics");
+        assert_eq!(code, 200);
+        assert!(head.contains("content-type: text/plain; version=0.0.4"), "{head}");
+        assert!(body.contains("# TYPE binlogd_events_total counter\n") && !body.contains("# EOF"));
+        let asked = b"GET /metrics HTTP/1.1\r\nHost: a\r\nAccept: application/openmetrics-text; version=1.0.0\r\n\r\n";
+        let (code, head, body) = exchange(&server, asked);
         assert_eq!(code, 200);
         assert!(head.contains("content-type: application/openmetrics-text; version=1.0.0"), "{head}");
         assert!(body.ends_with("# EOF\n"));

@@ -1,11 +1,13 @@
 //! What each path answers.
 
+use super::format::Format;
+use super::large_answer::LargeAnswer;
 use super::metrics;
 use crate::status::{DaemonMonitor, SourceState};
 use axum::Router;
 use axum::extract::State;
-use axum::http::{StatusCode, header};
-use axum::response::{IntoResponse, Json, Response};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use jiff::Timestamp;
 use std::fmt::Write;
@@ -27,21 +29,33 @@ pub(super) fn router(monitor: Arc<DaemonMonitor>) -> Router {
         .route("/metrics", get(scrape))
         .route("/healthz", get(health))
         .fallback(|| async { (StatusCode::NOT_FOUND, ENDPOINTS) })
-        .with_state(monitor)
+        .with_state(Asked { monitor, status: Arc::default() })
 }
 
-async fn status(State(monitor): State<Arc<DaemonMonitor>>) -> Response {
-    Json(monitor.status(Timestamp::now())).into_response()
+/// What the pages are made of.
+#[derive(Clone)]
+struct Asked {
+    monitor: Arc<DaemonMonitor>,
+    /// `/status`, whose GTID sets may be large.
+    status: Arc<LargeAnswer>,
 }
 
-async fn scrape(State(monitor): State<Arc<DaemonMonitor>>) -> Response {
+async fn status(State(Asked { monitor, status }): State<Asked>) -> Response {
+    match status.get(|| serde_json::to_vec(&monitor.status(Timestamp::now()))) {
+        Ok(body) => ([(header::CONTENT_TYPE, "application/json")], body).into_response(),
+        Err(_) => (StatusCode::INTERNAL_SERVER_ERROR, "the status could not be formatted\n").into_response(),
+    }
+}
+
+async fn scrape(State(Asked { monitor, .. }): State<Asked>, headers: HeaderMap) -> Response {
+    let format = Format::wanted(&headers);
     match metrics::text(&monitor, Timestamp::now()) {
-        Ok(text) => ([(header::CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response(),
+        Ok(text) => ([(header::CONTENT_TYPE, format.content_type())], format.of(text)).into_response(),
         Err(_) => (StatusCode::INTERNAL_SERVER_ERROR, "the metrics could not be formatted\n").into_response(),
     }
 }
 
-async fn health(State(monitor): State<Arc<DaemonMonitor>>) -> Response {
+async fn health(State(Asked { monitor, .. }): State<Asked>) -> Response {
     match complaints(&monitor) {
         None => (StatusCode::OK, "ok\n").into_response(),
         Some(complaints) => (StatusCode::SERVICE_UNAVAILABLE, complaints).into_response(),

@@ -6,8 +6,9 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 
 use super::{print_result, usage_error};
+use crate::config::Config;
 use crate::config::example::example;
-use crate::config::{Config, Loaded};
+use crate::daemon::descriptors::Descriptors;
 
 /// The arguments of `binlogd config`.
 #[derive(Debug, Args)]
@@ -37,9 +38,14 @@ pub fn execute(args: ConfigArgs) -> ExitCode {
         ConfigVerb::Check { file } => match Config::load(&file) {
             Ok(loaded) => {
                 for warning in &loaded.warnings {
-                    eprintln!("warning: {warning}");
+                    errln!("warning: {warning}");
                 }
-                print_result(&format!("{}: {}\n", file.display(), summary(&loaded)))
+                let mut warnings = loaded.warnings.len();
+                if let Err(too_few) = Descriptors::reachable().suffice_for(&loaded.config.sources) {
+                    errln!("warning: with the limits that hold here, {too_few}");
+                    warnings += 1;
+                }
+                print_result(&format!("{}: {}\n", file.display(), summary(&loaded.config, warnings)))
             }
             Err(error) => usage_error(&error),
         },
@@ -47,9 +53,9 @@ pub fn execute(args: ConfigArgs) -> ExitCode {
 }
 
 /// `ok, 2 sources (orders, users), data in /var/lib/binlogd, 1 warning`.
-fn summary(loaded: &Loaded) -> String {
-    let names: Vec<&str> = loaded.config.sources.iter().map(|source| source.name.as_str()).collect();
-    let warnings = match loaded.warnings.len() {
+fn summary(config: &Config, warnings: usize) -> String {
+    let names: Vec<&str> = config.sources.iter().map(|source| source.name.as_str()).collect();
+    let warnings = match warnings {
         0 => String::new(),
         count => format!(", {}", counted(count, "warning")),
     };
@@ -57,7 +63,7 @@ fn summary(loaded: &Loaded) -> String {
         "ok, {} ({}), data in {}{warnings}",
         counted(names.len(), "source"),
         names.join(", "),
-        loaded.config.data_dir.display()
+        config.data_dir.display()
     )
 }
 

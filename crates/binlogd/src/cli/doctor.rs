@@ -1,12 +1,17 @@
 //! `binlogd doctor`: looks at each source before anything is started.
 
+mod logs;
+
 use super::run_args::RunArgs;
 use super::style;
 use super::{EXIT_OK, EXIT_PROBLEM, print_result, usage_error};
-use crate::config::{Config, HostPort, SourceConfig};
-use crate::doctor::{Facts, Finding, Level, Wanted, examine, held};
-use crate::log::folder::read_identity;
+use crate::config::{Config, HostPort, OnGap, SourceConfig, Start};
+use crate::doctor::{Facts, Finding, Level, Wanted, disk, examine, forks, gaps, held};
+use crate::log::folder::{read_identity, timelines};
+use crate::log::forks::{Fate, Forks};
+use crate::log::gaps::{Gap, Gaps};
 use crate::log::held::HeldGtids;
+use crate::status::DiskSpace;
 use crate::upstream::identify::SourceIdentity;
 use crate::wire::{ConnectOptions, Connection, WireError};
 use clap::builder::NonEmptyStringValueParser;
@@ -61,7 +66,7 @@ pub fn execute(args: &DoctorArgs) -> ExitCode {
         Err(error) => return usage_error(&error),
     };
     for warning in &loaded.warnings {
-        eprintln!("warning: {warning}");
+        errln!("warning: {warning}");
     }
     let sources = match choose(&loaded.config, args.name.as_deref()) {
         Ok(sources) => sources,
@@ -71,7 +76,7 @@ pub fn execute(args: &DoctorArgs) -> ExitCode {
     let mut worst = Level::Ok;
     for source in sources {
         for host in &source.hosts {
-            let findings = look(source, host, &loaded.config.data_dir);
+            let findings = look(source, host, &loaded.config);
             worst = findings.iter().map(|finding| finding.level).fold(worst, Level::max);
             let printed = print_result(&render(&source.name, host, &findings, colored));
             if printed != ExitCode::from(EXIT_OK) {
@@ -97,8 +102,11 @@ fn choose<'a>(config: &'a Config, name: Option<&str>) -> Result<Vec<&'a SourceCo
 }
 
 /// Looks at one server.
-fn look(source: &SourceConfig, host: &HostPort, data_dir: &Path) -> Vec<Finding> {
-    let mut findings = Vec::new();
+fn look(source: &SourceConfig, host: &HostPort, config: &Config) -> Vec<Finding> {
+    let data_dir = &*config.data_dir;
+    let disk = disk(config);
+    // Where nothing else can be told, only what is wrong is.
+    let mut findings = Vec::from_iter(disk.clone().filter(|disk| disk.level != Level::Ok));
     let identity = read_identity(&data_dir.join(&source.name)).unwrap_or_else(|error| {
         findings.push(Finding::error(format!("data folder: {error}")));
         None
@@ -106,44 +114,131 @@ fn look(source: &SourceConfig, host: &HostPort, data_dir: &Path) -> Vec<Finding>
     let wanted = Wanted {
         server_id: source.server_id.or(identity.as_ref().map(|identity| identity.server_id)),
         replica_uuid: identity.map(|identity| identity.replica_uuid),
+        starts_at_latest: source.start == Start::Latest && has_no_timeline(&data_dir.join(&source.name)),
         semi_sync: source.semi_sync,
         tls: source.tls.mode,
         backoff_max: source.backoff_max,
+        running: running_state(data_dir, &source.name),
     };
     match ask(source, host) {
         Ok((facts, server)) => {
             findings.push(Finding::ok(format!("connected to {host} as {}", facts.quoted_account())));
+            findings.extend(disk.filter(|disk| disk.level == Level::Ok));
             findings.extend(examine(&facts, &wanted));
-            findings.extend(compare(&data_dir.join(&source.name), &facts, &server));
+            findings.extend(compare(source, host, &data_dir.join(&source.name), &facts, &server));
+            findings.extend(given_twice(&data_dir.join(&source.name)));
+            findings.extend(recorded_gaps(&data_dir.join(&source.name)));
         }
         Err(error) => findings.push(Finding::error(format!("cannot look at {host}: {error}"))),
     }
     findings
 }
 
-/// Holds the copy against the server. Nothing to say where there is no copy yet, or no GTIDs.
-fn compare(folder: &Path, facts: &Facts, server: &SourceIdentity) -> Option<Finding> {
-    if !server.has_gtids || !folder.is_dir() {
-        return None;
-    }
-    match HeldGtids::read(folder, server.executed.flavour()) {
-        Ok(held) => {
-            let lacked = server.lacks(&held?.expected_of(&server.uuid));
-            Some(held::examine(&lacked, facts.is_on("read_only") || facts.is_on("super_read_only")))
-        }
-        Err(error) => Some(Finding::error(format!("the copy cannot be read: {error}"))),
-    }
+/// The file system of the data folder, or of what is there of its path before the first start.
+fn disk(config: &Config) -> Option<Finding> {
+    let there = config.data_dir.ancestors().find(|folder| folder.is_dir())?;
+    let space = DiskSpace::of(there).ok()?;
+    let folder = there.display().to_string();
+    Some(disk::examine(&folder, space.free, space.size, config.disk_warn.threshold(space.size)))
 }
 
-fn ask(source: &SourceConfig, host: &HostPort) -> Result<(Facts, SourceIdentity), WireError> {
-    let mut connection = Connection::connect(&ConnectOptions {
+/// What the daemon of this data folder says of the source, if one runs.
+fn running_state(data_dir: &Path, name: &str) -> Option<String> {
+    let status = super::status::of_folder(data_dir)?;
+    status.sources.into_iter().find(|source| source.name == name).map(|source| source.state)
+}
+
+/// A folder that cannot be read is told elsewhere.
+fn has_no_timeline(folder: &Path) -> bool {
+    !folder.is_dir() || timelines(folder).is_ok_and(|timelines| timelines.is_empty())
+}
+
+/// Holds the copy against the server. Nothing to say where there is no copy yet.
+fn compare(
+    source: &SourceConfig,
+    host: &HostPort,
+    folder: &Path,
+    facts: &Facts,
+    server: &SourceIdentity,
+) -> Vec<Finding> {
+    if has_no_timeline(folder) {
+        return Vec::new();
+    }
+    let unreadable = |error| vec![Finding::error(format!("the copy cannot be read: {error}"))];
+    let held = match HeldGtids::read(folder, server.executed.flavour()) {
+        Ok(held) => held.filter(|_| server.has_gtids),
+        Err(error) => return unreadable(error),
+    };
+    let mut findings = Vec::new();
+    if let Some(held) = &held {
+        // What was never copied is told by itself.
+        let gaps = match Gaps::read(folder) {
+            Ok(gaps) => gaps,
+            Err(error) => return unreadable(error),
+        };
+        let lacked = server.lacks(&held.expected_of(&server.uuid)).subtract(gaps.never_held());
+        let is_read_only = facts.is_on("read_only") || facts.is_on("super_read_only");
+        findings.push(held::examine(&lacked, is_read_only && server.uuid != held.newest_uuid));
+    }
+    let server = logs::Server {
+        host,
+        identity: server,
+        timeout: source.connect_timeout,
+        connect: &|| connect(source, host),
+    };
+    match logs::continuation(folder, held.as_ref(), &server) {
+        Ok(found) => {
+            findings.extend(
+                found.map(|found| crate::doctor::logs::examine(&found, source.on_gap == OnGap::Record)),
+            );
+        }
+        Err(error) => findings.extend(unreadable(error)),
+    }
+    findings
+}
+
+/// What the copy itself tells: GTIDs under which it holds two transactions. Nothing to say where there are none.
+fn given_twice(folder: &Path) -> Option<Finding> {
+    if !folder.is_dir() {
+        return None;
+    }
+    let found = match Forks::read(folder, || true) {
+        Ok(found) => found?,
+        Err(error) => return Some(Finding::error(format!("the copy cannot be read: {error}"))),
+    };
+    forks::examine(found.count(Fate::GivenTwice), &found.gtids(Fate::GivenTwice).to_line())
+}
+
+/// What the copy never had.
+fn recorded_gaps(folder: &Path) -> Vec<Finding> {
+    if has_no_timeline(folder) {
+        return Vec::new();
+    }
+    let gaps = match Gaps::read(folder) {
+        Ok(gaps) => gaps,
+        Err(error) => return vec![Finding::error(format!("the copy cannot be read: {error}"))],
+    };
+    let judge = |gap: &Gap| {
+        let after = gap.after.as_ref().map(ToString::to_string);
+        let before = format!("{} of {}", gap.first_file, gap.timeline);
+        gaps::examine(after.as_deref(), &before, &gap.missing.to_line())
+    };
+    gaps.open.iter().map(judge).collect()
+}
+
+fn connect(source: &SourceConfig, host: &HostPort) -> Result<Connection, WireError> {
+    Connection::connect(&ConnectOptions {
         host: host.host.clone(),
         port: host.port,
         user: source.user.clone(),
-        password: source.password.clone(),
+        password: source.password_now().0,
         connect_timeout: source.connect_timeout,
         tls: source.tls.clone(),
-    })?;
+    })
+}
+
+fn ask(source: &SourceConfig, host: &HostPort) -> Result<(Facts, SourceIdentity), WireError> {
+    let mut connection = connect(source, host)?;
     let address = host.host.parse::<IpAddr>();
     let loopback = host.host == "localhost" || address.is_ok_and(|address| address.is_loopback());
     let facts = Facts::collect(&mut connection, loopback)?;

@@ -27,7 +27,7 @@ pub fn execute(args: &ImportArgs) -> ExitCode {
     match read_and_translate(&args.file) {
         Ok(translation) => {
             for warning in &translation.warnings {
-                eprintln!("warning: {}: {warning}", args.file.display());
+                errln!("warning: {}: {warning}", args.file.display());
             }
             print_result(&translation.toml)
         }

@@ -2,13 +2,18 @@
 //!
 //! Exit codes: 0 all is well, 1 a problem was found, 2 the command line or the configuration is wrong.
 
+#[macro_use]
+pub mod output;
+
 pub mod cnf;
 pub mod config;
 pub mod doctor;
+pub mod forks;
 pub mod hide_password;
 pub mod import;
 pub mod offline;
 pub mod rescue;
+mod rescue_guard;
 pub mod run;
 pub mod run_args;
 pub mod source_url;
@@ -46,8 +51,10 @@ enum Verb {
     Run(run_args::RunArgs),
     /// Check a configuration file, or print a commented example
     Config(config::ConfigArgs),
-    /// Look at a source before anything is started: what is missing, and the SQL that mends it
+    /// Look at a source before anything is started: what is missing, and the SQL that repairs it
     Doctor(doctor::DoctorArgs),
+    /// List the transactions that a source lost, and GTIDs that it gave twice; record what was decided about them
+    Forks(forks::ForksArgs),
     /// Translate a virtual_slave.cnf into a configuration of binlogd
     Import(import::ImportArgs),
     /// Give a server the transactions that it lacks and the copy holds, after a failover or a crash of the source
@@ -63,6 +70,7 @@ fn execute(verb: Verb) -> ExitCode {
         Verb::Run(args) => run::execute(&args),
         Verb::Config(args) => config::execute(args),
         Verb::Doctor(args) => doctor::execute(&args),
+        Verb::Forks(args) => forks::execute(&args),
         Verb::Import(args) => import::execute(&args),
         Verb::Rescue(args) => rescue::execute(&args),
         Verb::Status(args) => {
@@ -85,7 +93,7 @@ pub fn main() -> ExitCode {
 /// Prints `error`, one line for each of its lines, and returns the exit code of a usage error.
 pub fn usage_error(error: &dyn std::fmt::Display) -> ExitCode {
     for line in error.to_string().lines() {
-        eprintln!("error: {line}");
+        errln!("error: {line}");
     }
     ExitCode::from(EXIT_USAGE)
 }
@@ -95,7 +103,7 @@ pub fn print_result(text: &str) -> ExitCode {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            eprintln!("error: cannot write to standard output: {error}");
+            errln!("error: cannot write to standard output: {error}");
             ExitCode::from(EXIT_PROBLEM)
         }
         _ => ExitCode::from(EXIT_OK),

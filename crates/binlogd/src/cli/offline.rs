@@ -1,12 +1,15 @@
 //! The status of a data folder whose daemon does not run.
 
 use crate::log::folder::{source_folders, timelines};
+use crate::log::forks::{Fate, Forks};
+use crate::log::gaps::Gaps;
 use crate::log::journal::waiting;
 use crate::log::offline::resume_point;
 use crate::log::timeline::{ServerKind, Timeline};
 use crate::status::{
     DaemonStatus, DiskSpace, DiskStatus, GtidTexts, Ladder, LogPosition, NOT_RUNNING, SourceStatus, absolute,
 };
+use crate::upstream::copy::missing;
 use anyhow::Context;
 use std::io;
 use std::path::Path;
@@ -50,6 +53,8 @@ fn fill(status: &mut SourceStatus, folder: &Path) -> io::Result<()> {
     };
     status.timeline = newest.file_name().map(|name| name.to_string_lossy().into_owned());
     status.state_detail = waiting(folder)?.map(|waiting| waiting.to_string());
+    // A description that cannot be read is told below.
+    let gaps = Gaps::read(folder).unwrap_or_default();
     if let Some(point) = resume_point(&newest)? {
         let position = Some(LogPosition::new(point.position.file, point.position.offset));
         status.positions = Ladder {
@@ -58,7 +63,16 @@ fn fill(status: &mut SourceStatus, folder: &Path) -> io::Result<()> {
             durable: position,
             acknowledged: None,
         };
-        status.gtid = GtidTexts { durable: point.gtids.to_line(), acknowledged: String::new() };
+        let durable = gaps.stored(point.gtids).to_line();
+        status.gtid = GtidTexts { durable, acknowledged: String::new() };
+    }
+    let missing = missing(&gaps);
+    status.missing = missing.gtids.to_line();
+    status.missing_transactions = missing.count();
+    status.gaps = missing.gaps;
+    if let Some(forks) = Forks::read(folder, || true)? {
+        status.gtids_given_twice = forks.count(Fate::GivenTwice);
+        status.given_twice = forks.gtids(Fate::GivenTwice).to_line();
     }
     // Last, so that a description that cannot be read hides nothing of the files.
     let timeline = Timeline::read(&newest)?;

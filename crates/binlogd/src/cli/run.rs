@@ -2,6 +2,7 @@
 
 use super::run_args::RunArgs;
 use super::{EXIT_OK, EXIT_PROBLEM, usage_error};
+use crate::daemon::Reload;
 use std::process::ExitCode;
 
 /// Runs the daemon in the foreground.
@@ -11,12 +12,13 @@ pub fn execute(args: &RunArgs) -> ExitCode {
         Err(error) => return usage_error(&error),
     };
     for warning in &loaded.warnings {
-        eprintln!("warning: {warning}");
+        errln!("warning: {warning}");
     }
-    match crate::daemon::run(loaded.config, &|| args.load()) {
+    let reload = Reload { read: &|| args.load(), from_file: args.config.is_some() };
+    match crate::daemon::run(loaded.config, &reload) {
         Ok(()) => ExitCode::from(EXIT_OK),
         Err(error) => {
-            eprintln!("error: {error:#}");
+            errln!("error: {error:#}");
             ExitCode::from(EXIT_PROBLEM)
         }
     }

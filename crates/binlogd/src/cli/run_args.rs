@@ -317,12 +317,13 @@ mod tests {
             "--heartbeat-period=20",
             "--semi-sync=maybe",
             "--backoff-min=40s",
+            "--backoff-max=30s",
         ])
         .unwrap_err()
         .to_string();
         assert_eq!(
             message,
-            "backoff_max (default 30s) must not be below --backoff-min 40s: the longest pause cannot be shorter than the first one\
+            "--backoff-max 30s must not be below --backoff-min 40s: the longest pause cannot be shorter than the first one\
              \n--heartbeat-period 20: has no unit: write 20s for seconds, 20ms for milliseconds, 20m for minutes or 20h for hours\
                    \n--semi-sync maybe: must be true or false\
                    \n--server-id x: must be a whole number from 1 to 4294967295\

@@ -1,5 +1,6 @@
 //! `binlogd status`: what the daemon says of itself, or what the files say when no daemon answers.
 
+mod summary;
 mod table;
 
 use super::{EXIT_PROBLEM, print_result, style};
@@ -19,8 +20,8 @@ const DEFAULT_ADMIN: &str = "127.0.0.1:9306";
 const DEFAULT_DATA_DIR: &str = "./data";
 /// Longest time for the whole question and answer.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(3);
-/// Longest answer read. A source takes some kilobytes, most of them its GTID sets.
-const ANSWER_BYTES_MAX: u64 = 64 << 20;
+/// Longest answer read. A source takes some kilobytes; one with millions of GTID intervals, tens of megabytes.
+const ANSWER_BYTES_MAX: u64 = 512 << 20;
 
 /// The arguments of `binlogd status`.
 #[derive(Debug, Default, clap::Args)]
@@ -40,6 +41,9 @@ pub struct StatusArgs {
     /// Show this source only
     #[arg(long, value_name = "NAME")]
     source: Option<String>,
+    /// Show everything about each source, however many there are; without it, more than four are summed up
+    #[arg(long, conflicts_with = "source")]
+    all: bool,
 }
 
 /// Prints the status. The exit code is 0 when a daemon runs and every source shown receives, and 1 otherwise.
@@ -57,12 +61,9 @@ pub fn run(
     let text = if args.json {
         serde_json::to_string_pretty(&report.status)? + "\n"
     } else {
-        table::render(
-            &report.status,
-            report.unanswered.as_deref(),
-            style::stdout_is_colored(),
-            Timestamp::now(),
-        )
+        let in_full = args.all || report.status.sources.len() <= summary::SHOWN_IN_FULL_MAX;
+        let render = if in_full { table::render } else { summary::render };
+        render(&report.status, report.unanswered.as_deref(), style::stdout_is_colored(), Timestamp::now())
     };
     let printed = print_result(&text);
     Ok(if report.status.is_healthy() { printed } else { ExitCode::from(EXIT_PROBLEM) })
@@ -146,6 +147,12 @@ impl Target {
             _ => Ok(status),
         }
     }
+}
+
+/// What the daemon of a data folder says, where one runs that has written its address.
+pub(super) fn of_folder(data_dir: &Path) -> Option<DaemonStatus> {
+    let address = AddressFile::read(data_dir)?.to_string();
+    ask(&address).ok().filter(|status| status.data_dir == absolute(data_dir).display().to_string())
 }
 
 fn ask(address: &str) -> Result<DaemonStatus, String> {

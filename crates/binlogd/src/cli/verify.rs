@@ -102,7 +102,7 @@ struct Report {
 #[derive(Debug, Serialize)]
 struct SourceReport {
     name: String,
-    /// Why its folder cannot be read.
+    /// Why its folder or its journal cannot be read.
     unreadable: Option<String>,
     /// What the journal holds and the files lack, if anything. No damage: the next start puts it into them.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -119,9 +119,15 @@ impl SourceReport {
 
 fn verify_source(name: String, folder: &Path, screen: &mut Screen) -> SourceReport {
     screen.line(&style::clean(&name));
-    let journal = waiting(folder).ok().flatten().map(|waiting| waiting.to_string());
+    let (journal, mut unreadable) = match waiting(folder) {
+        Ok(waiting) => (waiting.map(|waiting| waiting.to_string()), None),
+        Err(error) => (None, Some(format!("the journal in {} cannot be read: {error}", folder.display()))),
+    };
     if let Some(journal) = &journal {
         screen.line(&format!("  {journal}"));
+    }
+    if let Some(what) = &unreadable {
+        screen.damage(what);
     }
     let mut report = SourceReport { name, unreadable: None, journal, timelines: Vec::new() };
     match timelines(folder) {
@@ -136,9 +142,10 @@ fn verify_source(name: String, folder: &Path, screen: &mut Screen) -> SourceRepo
         Err(error) => {
             let what = format!("{} cannot be read: {error}", folder.display());
             screen.damage(&what);
-            report.unreadable = Some(what);
+            unreadable = Some(what);
         }
     }
+    report.unreadable = unreadable;
     report
 }
 
@@ -221,7 +228,7 @@ impl Screen {
     fn exit_code(self, sound: bool) -> ExitCode {
         match self.broken {
             Some(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-                eprintln!("error: cannot write to standard output: {error}");
+                errln!("error: cannot write to standard output: {error}");
                 ExitCode::from(EXIT_PROBLEM)
             }
             _ if sound => ExitCode::from(EXIT_OK),
@@ -290,4 +297,22 @@ fn verdict(report: &FileReport, colored: bool) -> String {
 
 fn counted(count: u64, noun: &str) -> String {
     format!("{} {noun}{}", units::count(count), if count == 1 { "" } else { "s" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::log::journal::JOURNAL_FILE;
+
+    #[test]
+    fn a_journal_that_cannot_be_read_is_not_one_that_holds_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let verify = || {
+            verify_source("s".to_owned(), dir.path(), &mut Screen::new(true)).problems().collect::<Vec<_>>()
+        };
+        assert_eq!(verify(), Vec::<String>::new());
+        std::fs::create_dir(dir.path().join(JOURNAL_FILE)).unwrap();
+        let problems = verify();
+        assert!(problems.len() == 1 && problems[0].starts_with("the journal in "), "{problems:?}");
+    }
 }

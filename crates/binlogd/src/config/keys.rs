@@ -282,7 +282,8 @@ pub static KEYS: &[Key] = &[
         kind: Kind::Path,
         absent: Absent::Unset("\"binlogd.password\""),
         reload: ReloadEffect::Reconnect,
-        about: "File that holds the password and nothing else; a newline at its end does not count.",
+        about: "File that holds the password and nothing else; a newline at its end does not count. It is read again at each \
+                connection.",
     },
     Key {
         section: Section::Source,
@@ -386,6 +387,18 @@ pub static KEYS: &[Key] = &[
     },
     Key {
         section: Section::Source,
+        name: "watch_interval",
+        flag: Some("watch-interval"),
+        kind: Kind::Duration { min: ms(0), max: HOUR },
+        absent: Absent::Default("\"1s\""),
+        reload: ReloadEffect::Reconnect,
+        about: "How often to look, over a second connection, whether the source waits for acknowledgements, and how many \
+                commits it told its clients of without one. While nothing arrives, one statement every 200 ms asks whether a \
+                commit waits. It needs no privilege and is no replica. \"0s\" switches it off: then only what arrives tells, \
+                and a source that gave up waiting for a short time is not noticed.",
+    },
+    Key {
+        section: Section::Source,
         name: "connect_timeout",
         flag: Some("connect-timeout"),
         kind: Kind::Duration { min: ms(100), max: Duration::from_secs(600) },
@@ -400,16 +413,18 @@ pub static KEYS: &[Key] = &[
         kind: Kind::Duration { min: ms(10), max: HOUR },
         absent: Absent::Default("\"100ms\""),
         reload: ReloadEffect::Reconnect,
-        about: "Pause after the first failed attempt to connect. Each further pause is longer, up to backoff_max.",
+        about: "Pause after the first failed attempt to connect. Each further pause is twice as long, up to backoff_max.",
     },
     Key {
         section: Section::Source,
         name: "backoff_max",
         flag: Some("backoff-max"),
         kind: Kind::Duration { min: ms(10), max: HOUR },
-        absent: Absent::Default("\"30s\""),
+        absent: Absent::Default("\"500ms\""),
         reload: ReloadEffect::Reconnect,
-        about: "Longest pause between attempts. binlogd never gives up.",
+        about: "Longest pause between attempts while the source refuses or cuts connections: commits may wait for binlogd. Where \
+                a server tells it to go away (a wrong password, another replica with its server_id) the pauses grow from \
+                here up to 30 s. binlogd never gives up.",
     },
     Key {
         section: Section::Source,
@@ -459,10 +474,44 @@ pub static KEYS: &[Key] = &[
         flag: Some("on-gap"),
         kind: Kind::Choice(&[
             ("stop", "wait for an operator"),
-            ("record", "record what is missing and go on from the oldest file"),
+            ("record", "record what is missing and go on with the file after it"),
         ]),
         absent: Absent::Default("\"stop\""),
         reload: ReloadEffect::Reconnect,
-        about: "What to do when the source has purged what was not copied yet.",
+        about: "What to do when the source has purged what was not copied yet, or cannot read it any more.",
+    },
+    Key {
+        section: Section::Source,
+        name: "on_fork",
+        flag: Some("on-fork"),
+        kind: Kind::Choice(&[
+            ("follow", "copy and acknowledge it, and say what it lacks"),
+            (
+                "withhold",
+                "copy it, and acknowledge nothing to it until it has been rescued or the loss is accepted",
+            ),
+            ("stop", "wait for an operator"),
+        ]),
+        absent: Absent::Default("\"follow\""),
+        reload: ReloadEffect::Reconnect,
+        about: "What to do when the source lacks transactions that the copy holds: it crashed and lost the end of its log, was put \
+                back to an earlier state, or was promoted without them. A source with relaxed settings wants withhold: it \
+                gives the GTIDs that it lost to its clients' next transactions.",
+    },
+    Key {
+        section: Section::Source,
+        name: "on_stranger",
+        flag: Some("on-stranger"),
+        kind: Kind::Choice(&[
+            (
+                "refuse",
+                "try again and again, until a server answers that has something in common with the copy",
+            ),
+            ("follow", "begin a history of its own for it"),
+        ]),
+        absent: Absent::Default("\"refuse\""),
+        reload: ReloadEffect::Reconnect,
+        about: "What to do when another server answers with which the copy has no GTID in common: most often a wrong address or \
+                a proxy that leads elsewhere. A failover is none: a replica has the transactions of its source.",
     },
 ];

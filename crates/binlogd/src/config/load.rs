@@ -7,10 +7,11 @@ use std::time::Duration;
 use super::error::{ConfigError, Findings, Place, Problem};
 use super::given::{Document, Table};
 use super::keys::Section;
-use super::password::{self, Environment};
+use super::password::{self, Environment, Password};
 use super::reader::Reader;
 use super::{
-    AdminConfig, Config, FsyncMode, HostPort, LogConfig, LogFormat, LogLevel, OnGap, SourceConfig, file,
+    AdminConfig, Config, FsyncMode, HostPort, LogConfig, LogFormat, LogLevel, OnFork, OnGap, OnStranger,
+    SourceConfig, file,
 };
 
 /// Largest configuration file that is read, in bytes. A real one has some thousand.
@@ -76,16 +77,16 @@ pub fn build(document: &Document, environment: Environment<'_>, findings: &mut F
     let mut log = Reader::new(document, Section::Log, &document.log, findings);
     let level = log.choice("level", log_level);
     let format = log.choice("format", log_format);
-    let sources: Vec<Option<SourceConfig>> = document
+    let (identities, sources): (Vec<Identity>, Vec<Option<SourceConfig>>) = document
         .sources
         .iter()
         .map(|table| build_source(Reader::new(document, Section::Source, table, findings), environment))
-        .collect();
+        .unzip();
     if sources.is_empty() {
         findings.error(&document.root.place, "there is no [[source]]: add one table for each server to copy");
     }
-    check_names(&document.sources, &sources, findings);
-    check_server_ids(&document.sources, &sources, findings);
+    check_names(&document.sources, &identities, findings);
+    check_server_ids(&document.sources, &identities, findings);
     Some(Config {
         data_dir: data_dir?,
         disk_warn: disk_warn?,
@@ -95,17 +96,40 @@ pub fn build(document: &Document, environment: Environment<'_>, findings: &mut F
     })
 }
 
-fn build_source(mut reader: Reader<'_>, environment: Environment<'_>) -> Option<SourceConfig> {
+/// What no two sources may share, as far as it is right, whatever else of the source is wrong.
+struct Identity {
+    name: Option<String>,
+    hosts: Vec<HostPort>,
+    server_id: Option<u32>,
+}
+
+fn build_source(mut reader: Reader<'_>, environment: Environment<'_>) -> (Identity, Option<SourceConfig>) {
     let name = reader.name("name");
     let hosts = reader.hosts("hosts");
+    let server_id = reader.number("server_id");
+    let identity = Identity {
+        name: name.clone(),
+        hosts: hosts.clone().unwrap_or_default(),
+        server_id: server_id.flatten(),
+    };
+    (identity, build_named_source(reader, environment, name, hosts, server_id))
+}
+
+fn build_named_source(
+    mut reader: Reader<'_>,
+    environment: Environment<'_>,
+    name: Option<String>,
+    hosts: Option<Vec<HostPort>>,
+    server_id: Option<Option<u32>>,
+) -> Option<SourceConfig> {
     let user = reader.text("user");
     let password = reader.password(environment);
-    let server_id = reader.number("server_id");
     let start = reader.start("start");
     let fsync_mode = reader.choice("fsync_mode", fsync_mode);
     let fsync_interval = reader.duration("fsync_interval");
     let busy_wait_us = reader.number("busy_wait_us");
     let semi_sync = reader.boolean("semi_sync");
+    let watch_interval = reader.duration("watch_interval");
     let connect_timeout = reader.duration("connect_timeout");
     let (heartbeat_period, net_read_timeout) =
         reader.ordered("heartbeat_period", "net_read_timeout", |low, high| {
@@ -117,11 +141,15 @@ fn build_source(mut reader: Reader<'_>, environment: Environment<'_>) -> Option<
     });
     let tls = reader.tls();
     let on_gap = reader.choice("on_gap", on_gap);
+    let on_fork = reader.choice("on_fork", on_fork);
+    let on_stranger = reader.choice("on_stranger", on_stranger);
+    let Password { secret: password, file: password_file } = password?;
     Some(SourceConfig {
         name: name?,
         hosts: hosts?,
         user: user?,
-        password: password?,
+        password,
+        password_file,
         server_id: server_id?,
         start: start?,
         fsync_mode: fsync_mode?,
@@ -130,40 +158,41 @@ fn build_source(mut reader: Reader<'_>, environment: Environment<'_>) -> Option<
         semi_sync: semi_sync?,
         heartbeat_period: heartbeat_period?,
         net_read_timeout: net_read_timeout?,
+        watch_interval: watch_interval?,
         connect_timeout: connect_timeout?,
         backoff_min: backoff_min?,
         backoff_max: backoff_max?,
         tls: tls?,
         on_gap: on_gap?,
+        on_fork: on_fork?,
+        on_stranger: on_stranger?,
     })
 }
 
 /// Two sources in one folder would mix their files.
-fn check_names(tables: &[Table], sources: &[Option<SourceConfig>], findings: &mut Findings) {
+fn check_names(tables: &[Table], identities: &[Identity], findings: &mut Findings) {
     let mut seen: HashMap<&str, &Place> = HashMap::new();
-    for (table, source) in tables.iter().zip(sources) {
-        let Some(source) = source else { continue };
+    for (table, source) in tables.iter().zip(identities) {
+        let Some(name) = source.name.as_deref() else { continue };
         let place = table.items.get("name").map_or(&table.place, |item| &item.place);
-        match seen.get(source.name.as_str()) {
+        match seen.get(name) {
             Some(first) => findings.error(
                 place,
                 format!(
-                    "name = \"{}\" is taken by the source at {first}: give each [[source]] its own name",
-                    source.name
+                    "name = \"{name}\" is taken by the source at {first}: give each [[source]] its own name"
                 ),
             ),
             None => {
-                seen.insert(&source.name, place);
+                seen.insert(name, place);
             }
         }
     }
 }
 
 /// A server drops the older of two replicas with one server id, so that both would reconnect for ever.
-fn check_server_ids(tables: &[Table], sources: &[Option<SourceConfig>], findings: &mut Findings) {
+fn check_server_ids(tables: &[Table], identities: &[Identity], findings: &mut Findings) {
     let mut seen: HashMap<(u32, &HostPort), &Place> = HashMap::new();
-    for (table, source) in tables.iter().zip(sources) {
-        let Some(source) = source else { continue };
+    for (table, source) in tables.iter().zip(identities) {
         let (Some(id), Some(item)) = (source.server_id, table.items.get("server_id")) else { continue };
         let clash = source.hosts.iter().find_map(|host| Some((host, *seen.get(&(id, host))?)));
         if let Some((host, first)) = clash {
@@ -201,6 +230,23 @@ fn fsync_mode(word: &str) -> Option<FsyncMode> {
     Some(match word {
         "0" => FsyncMode::WriteThenAcknowledge,
         "1" => FsyncMode::SyncThenAcknowledge,
+        _ => return None,
+    })
+}
+
+fn on_fork(word: &str) -> Option<OnFork> {
+    Some(match word {
+        "follow" => OnFork::Follow,
+        "withhold" => OnFork::Withhold,
+        "stop" => OnFork::Stop,
+        _ => return None,
+    })
+}
+
+fn on_stranger(word: &str) -> Option<OnStranger> {
+    Some(match word {
+        "refuse" => OnStranger::Refuse,
+        "follow" => OnStranger::Follow,
         _ => return None,
     })
 }

@@ -129,6 +129,8 @@ pub struct SourceConfig {
     pub user: String,
     /// Its password, from whichever key or variable gave it; empty for an account without one.
     pub password: Secret,
+    /// The file that it was read from. It is read again at each connection, so that a new password in it counts from then on.
+    pub password_file: Option<PathBuf>,
     /// Replication server id, 1..=4294967295. `None`: binlogd generates one and remembers it in the data folder.
     pub server_id: Option<u32>,
     /// Where to begin while nothing has been copied from this source yet.
@@ -145,6 +147,8 @@ pub struct SourceConfig {
     pub heartbeat_period: Duration,
     /// Silence after which the connection counts as lost. Always > `heartbeat_period`.
     pub net_read_timeout: Duration,
+    /// How often to look at the source over a connection of its own. Zero: never.
+    pub watch_interval: Duration,
     /// Longest time for one attempt to connect and authenticate.
     pub connect_timeout: Duration,
     /// Pause after the first failed attempt to connect.
@@ -155,6 +159,24 @@ pub struct SourceConfig {
     pub tls: TlsOptions,
     /// What to do when the source has purged what is still missing here.
     pub on_gap: OnGap,
+    /// What to do when the source lacks what the copy holds.
+    pub on_fork: OnFork,
+    /// What to do when a server answers that has nothing in common with the copy.
+    pub on_stranger: OnStranger,
+}
+
+impl SourceConfig {
+    /// The password now, and what is wrong with its file, if something is: then it is the one of the start, as far as is
+    /// known. A file that is gone for a moment, or for good, must not be what keeps binlogd from its source.
+    pub fn password_now(&self) -> (Secret, Option<String>) {
+        let Some(path) = &self.password_file else { return (self.password.clone(), None) };
+        match password::read_file(path) {
+            Ok(secret) => (secret, None),
+            Err(problem) => {
+                (self.password.clone(), Some(format!("password_file \"{}\" {problem}", path.display())))
+            }
+        }
+    }
 }
 
 /// Address of a server.
@@ -210,11 +232,32 @@ pub enum FsyncMode {
     SyncThenAcknowledge = 1,
 }
 
-/// What to do when the source has purged transactions that were not copied.
+/// What to do when the source has purged transactions that were not copied, or cannot read them any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnGap {
     /// Stop this source in a clear state and wait for an operator.
     Stop,
-    /// Record the missing set and begin a new timeline at the oldest file that the source still has.
+    /// Record the missing set and begin a new timeline at the oldest file that the source still has, or behind the one that it
+    /// cannot read.
     Record,
+}
+
+/// What to do when the source lacks transactions that the copy holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnFork {
+    /// Copy and acknowledge it, and say what it lacks.
+    Follow,
+    /// Copy it, and acknowledge nothing but what is handed back until nothing is lacking or the loss is accepted.
+    Withhold,
+    /// Stop this source in a clear state and wait for an operator.
+    Stop,
+}
+
+/// What to do when a server answers that has nothing in common with the copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnStranger {
+    /// Not to take it for the source.
+    Refuse,
+    /// Begin a history of its own for it.
+    Follow,
 }

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::error::{Findings, Place};
 use super::given::{Table, Value};
@@ -31,16 +31,34 @@ pub fn process_environment(name: &str) -> Option<Result<String, NotUtf8>> {
     std::env::var_os(name).map(|value| value.into_string().map_err(|_| NotUtf8))
 }
 
-/// The password of the source in `table`; empty when nothing gives one. `None` after an error.
+/// The password of a source.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Password {
+    /// The password; empty when nothing gives one.
+    pub secret: Secret,
+    /// The file that it was read from, and will be read from again.
+    pub file: Option<PathBuf>,
+}
+
+impl From<Secret> for Password {
+    fn from(secret: Secret) -> Password {
+        Password { secret, file: None }
+    }
+}
+
+/// The password of the source in `table`. `None` after an error.
 pub fn resolve(
     table: &Table,
     base: &Path,
     environment: Environment<'_>,
     findings: &mut Findings,
-) -> Option<Secret> {
+) -> Option<Password> {
     let given: Vec<_> = PASSWORD_KEYS.iter().filter_map(|key| Some((*key, table.items.get(*key)?))).collect();
     let (key, item) = match given[..] {
-        [] => return from_environment(PASSWORD_VARIABLE, &table.place, "", environment, findings),
+        [] => {
+            return from_environment(PASSWORD_VARIABLE, &table.place, "", environment, findings)
+                .map(Password::from);
+        }
         [only] => only,
         [(first_key, first), .., (last_key, last)] => {
             let (first, last) = (named(first_key, &first.place), named(last_key, &last.place));
@@ -59,8 +77,12 @@ pub fn resolve(
         return None;
     }
     match key {
-        "password" => Some(Secret::new(text.clone())),
-        "password_file" => from_file(&below(base, text), &what, &item.place, findings),
+        "password" => Some(Secret::new(text.clone()).into()),
+        "password_file" => {
+            let path = below(base, text);
+            let secret = from_file(&path, &what, &item.place, findings)?;
+            Some(Password { secret, file: Some(path) })
+        }
         _ if text.is_empty() => {
             findings.error(&item.place, format!("{what} is empty: it must name an environment variable"));
             None
@@ -72,6 +94,7 @@ pub fn resolve(
                 return None;
             }
             from_environment(text, &item.place, &format!("{what}: "), environment, findings)
+                .map(Password::from)
         }
     }
 }
@@ -95,25 +118,31 @@ fn from_environment(
 
 fn from_file(path: &Path, what: &str, place: &Place, findings: &mut Findings) -> Option<Secret> {
     let what = format!("{what} \"{}\"", path.display());
-    let text = match read_bounded(path, PASSWORD_FILE_BYTES_MAX) {
-        Ok(text) => text,
+    warn_if_exposed(path, "holds a password", place, findings);
+    match read_file(path) {
+        Ok(secret) => Some(secret),
         Err(problem) => {
             findings.error(place, format!("{what} {problem}"));
-            return None;
+            None
         }
-    };
-    warn_if_exposed(path, "holds a password", place, findings);
+    }
+}
+
+/// The password in a file of its own, as it stands there now. The error completes the sentence "the file …".
+///
+/// # Errors
+/// When it cannot be read, or is not one line of text.
+pub fn read_file(path: &Path) -> Result<Secret, String> {
+    let text = read_bounded(path, PASSWORD_FILE_BYTES_MAX)?;
     let line = text.strip_suffix('\n').unwrap_or(&text);
     let line = line.strip_suffix('\r').unwrap_or(line);
-    let problem = if line.is_empty() {
-        "is empty: it must hold the password"
-    } else if line.contains(['\n', '\0']) {
-        "holds more than the one line with the password"
-    } else {
-        return Some(Secret::new(line));
-    };
-    findings.error(place, format!("{what} {problem}"));
-    None
+    if line.is_empty() {
+        return Err("is empty: it must hold the password".to_owned());
+    }
+    if line.contains(['\n', '\0']) {
+        return Err("holds more than the one line with the password".to_owned());
+    }
+    Ok(Secret::new(line))
 }
 
 /// Reads a whole text file of at most `bytes_max`. The error completes the sentence "the file …".

@@ -8,10 +8,10 @@ use std::time::Duration;
 use super::error::{Findings, Place};
 use super::given::{Document, Item, Table, Value};
 use super::keys::{Absent, Key, Kind, Section, key};
-use super::password::{self, Environment};
+use super::password::{self, Environment, Password};
 use super::value::{below, is_name, parse_host_port, parse_start};
 use super::{DiskWarn, HostPort, Start, duration, file, space};
-use crate::wire::{Secret, TlsMode, TlsOptions};
+use crate::wire::{TlsMode, TlsOptions};
 
 /// Reads the keys of one section. Each method returns `None` after it has noted an error.
 pub struct Reader<'a> {
@@ -246,7 +246,14 @@ impl<'a> Reader<'a> {
         high: &str,
         why_not: fn(Duration, Duration) -> Option<&'static str>,
     ) -> (Option<Duration>, Option<Duration>) {
-        let (low_value, high_value) = (self.duration(low), self.duration(high));
+        let (low_value, mut high_value) = (self.duration(low), self.duration(high));
+        if !self.table.items.contains_key(high)
+            && let (Some(low_value), Some(default)) = (low_value, high_value)
+            && why_not(low_value, low_value).is_none()
+        {
+            // Only `low` was given, and it counts: a default must not stand in its way.
+            high_value = Some(default.max(low_value));
+        }
         if let (Some(low_value), Some(high_value)) = (low_value, high_value)
             && let Some(why) = why_not(low_value, high_value)
         {
@@ -293,7 +300,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The password, from the one key or variable that gives it.
-    pub fn password(&mut self, environment: Environment<'_>) -> Option<Secret> {
+    pub fn password(&mut self, environment: Environment<'_>) -> Option<Password> {
         password::resolve(self.table, self.base, environment, self.findings)
     }
 

@@ -4,7 +4,7 @@ use super::keys::{ReloadEffect, Section, key};
 use super::{Config, SourceConfig};
 
 /// The keys of a source that differ, in the order of the example. A change of `password`, `password_file`,
-/// `password_env` or of what they name is a change of `password`: only the password itself matters.
+/// `password_env` or of what they name is a change of `password`; where the password stays, of `password_file`.
 pub fn changed_keys(old: &SourceConfig, new: &SourceConfig) -> Vec<&'static str> {
     // Taken apart whole, so that a new field does not compile before it is compared here.
     let SourceConfig {
@@ -12,6 +12,7 @@ pub fn changed_keys(old: &SourceConfig, new: &SourceConfig) -> Vec<&'static str>
         hosts,
         user,
         password,
+        password_file,
         server_id,
         start,
         fsync_mode,
@@ -20,17 +21,21 @@ pub fn changed_keys(old: &SourceConfig, new: &SourceConfig) -> Vec<&'static str>
         semi_sync,
         heartbeat_period,
         net_read_timeout,
+        watch_interval,
         connect_timeout,
         backoff_min,
         backoff_max,
         tls,
         on_gap,
+        on_fork,
+        on_stranger,
     } = old;
     let differs = [
         ("name", *name != new.name),
         ("hosts", *hosts != new.hosts),
         ("user", *user != new.user),
         ("password", *password != new.password),
+        ("password_file", *password == new.password && *password_file != new.password_file),
         ("server_id", *server_id != new.server_id),
         ("start", *start != new.start),
         ("fsync_mode", *fsync_mode != new.fsync_mode),
@@ -39,6 +44,7 @@ pub fn changed_keys(old: &SourceConfig, new: &SourceConfig) -> Vec<&'static str>
         ("semi_sync", *semi_sync != new.semi_sync),
         ("heartbeat_period", *heartbeat_period != new.heartbeat_period),
         ("net_read_timeout", *net_read_timeout != new.net_read_timeout),
+        ("watch_interval", *watch_interval != new.watch_interval),
         ("connect_timeout", *connect_timeout != new.connect_timeout),
         ("backoff_min", *backoff_min != new.backoff_min),
         ("backoff_max", *backoff_max != new.backoff_max),
@@ -47,6 +53,8 @@ pub fn changed_keys(old: &SourceConfig, new: &SourceConfig) -> Vec<&'static str>
         ("tls_cert", tls.cert != new.tls.cert),
         ("tls_key", tls.key != new.tls.key),
         ("on_gap", *on_gap != new.on_gap),
+        ("on_fork", *on_fork != new.on_fork),
+        ("on_stranger", *on_stranger != new.on_stranger),
     ];
     differs.into_iter().filter_map(|(key, differs)| differs.then_some(key)).collect()
 }
@@ -93,11 +101,14 @@ mod tests {
             ("semi_sync = false", "semi_sync", ReloadEffect::Reconnect),
             ("heartbeat_period = \"6s\"", "heartbeat_period", ReloadEffect::Reconnect),
             ("net_read_timeout = \"16s\"", "net_read_timeout", ReloadEffect::Reconnect),
+            ("watch_interval = \"3s\"", "watch_interval", ReloadEffect::Reconnect),
             ("connect_timeout = \"11s\"", "connect_timeout", ReloadEffect::Reconnect),
-            ("backoff_min = \"1s\"", "backoff_min", ReloadEffect::Reconnect),
+            ("backoff_min = \"200ms\"", "backoff_min", ReloadEffect::Reconnect),
             ("backoff_max = \"31s\"", "backoff_max", ReloadEffect::Reconnect),
             ("tls = \"required\"", "tls", ReloadEffect::Reconnect),
             ("on_gap = \"record\"", "on_gap", ReloadEffect::Reconnect),
+            ("on_fork = \"withhold\"", "on_fork", ReloadEffect::Reconnect),
+            ("on_stranger = \"follow\"", "on_stranger", ReloadEffect::Reconnect),
         ] {
             let changed = changed_keys(&old, &source(line));
             assert_eq!((changed.as_slice(), reload_effect(&changed)), (&[key][..], Some(effect)), "{line}");

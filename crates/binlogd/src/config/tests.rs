@@ -45,6 +45,7 @@ pub(super) fn defaults() -> Config {
             hosts: vec![HostPort { host: "127.0.0.1".to_owned(), port: 3306 }],
             user: "repl".to_owned(),
             password: Secret::default(),
+            password_file: None,
             server_id: None,
             start: Start::Resume,
             fsync_mode: FsyncMode::SyncThenAcknowledge,
@@ -53,11 +54,14 @@ pub(super) fn defaults() -> Config {
             semi_sync: true,
             heartbeat_period: Duration::from_secs(5),
             net_read_timeout: Duration::from_secs(15),
+            watch_interval: Duration::from_secs(1),
             connect_timeout: Duration::from_secs(10),
             backoff_min: Duration::from_millis(100),
-            backoff_max: Duration::from_secs(30),
+            backoff_max: Duration::from_millis(500),
             tls: TlsOptions { mode: TlsMode::Preferred, ca: None, cert: None, key: None },
             on_gap: OnGap::Stop,
+            on_fork: OnFork::Follow,
+            on_stranger: OnStranger::Refuse,
         }],
     }
 }
@@ -85,11 +89,14 @@ fn reads_every_key() {
         semi_sync = false
         heartbeat_period = "1m30s"
         net_read_timeout = "2h"
+        watch_interval = "0s"
         connect_timeout = "3s"
         backoff_min = "1s"
         backoff_max = "1s"
         tls = "required"
         on_gap = "record"
+        on_fork = "withhold"
+        on_stranger = "follow"
     "#;
     let host = |host: &str, port| HostPort { host: host.to_owned(), port };
     let expected = Config {
@@ -102,6 +109,7 @@ fn reads_every_key() {
             hosts: vec![host("db1", 3306), host("db2", 3307), host("::1", 3308)],
             user: "replica".to_owned(),
             password: Secret::new("pä ss"),
+            password_file: None,
             server_id: Some(u32::MAX),
             start: Start::File { name: "binlog.000007".to_owned(), position: 1234 },
             fsync_mode: FsyncMode::WriteThenAcknowledge,
@@ -110,11 +118,14 @@ fn reads_every_key() {
             semi_sync: false,
             heartbeat_period: Duration::from_secs(90),
             net_read_timeout: Duration::from_secs(7200),
+            watch_interval: Duration::ZERO,
             connect_timeout: Duration::from_secs(3),
             backoff_min: Duration::from_secs(1),
             backoff_max: Duration::from_secs(1),
             tls: TlsOptions { mode: TlsMode::Required, ca: None, cert: None, key: None },
             on_gap: OnGap::Record,
+            on_fork: OnFork::Withhold,
+            on_stranger: OnStranger::Follow,
         }],
     };
     assert_eq!(parse(text).unwrap().config, expected);
@@ -159,7 +170,7 @@ fn every_limit_is_inclusive_and_one_beyond_is_refused() {
             parse(&format!("{SOURCE}{} = \"{}\"\n{companions}", key.name, duration::format(value)))
         };
         assert!(with(min).is_ok() && with(max).is_ok(), "{}", key.name);
-        for beyond in [min - tick, max + tick] {
+        for beyond in min.checked_sub(tick).into_iter().chain([max + tick]) {
             let expected = format!(
                 "b.toml:4:{}: {} = \"{}\": must be {}",
                 key.name.len() + 4,
@@ -244,7 +255,7 @@ fn every_wrong_value_is_named_with_what_is_allowed() {
         ),
         (
             "on_gap = \"skip\"",
-            "on_gap = \"skip\": must be one of stop (wait for an operator), record (record what is missing and go on from the oldest file)",
+            "on_gap = \"skip\": must be one of stop (wait for an operator), record (record what is missing and go on with the file after it)",
         ),
         ("password_env = 3", "password_env is a whole number: it must be a text in quotes"),
     ] {
@@ -421,6 +432,15 @@ fn names_and_server_ids_are_unique() {
         errors(&two("name = \"a\"\nserver_id = 7", "server_id = 7")),
         "b.toml:9:13: server_id = 7 is used for db1:3306 already, at b.toml:5:13: each replica of a server needs its own"
     );
+    // Whatever else is wrong with one of them.
+    let said = errors(&two(
+        "name = \"a\"\nserver_id = 7\nfsync_mode = 5",
+        "name = \"a\"\nserver_id = 7\nsemi_sync = 5",
+    ));
+    for wanted in ["fsync_mode = 5", "name = \"a\" is taken by", "server_id = 7 is used for db1:3306 already"]
+    {
+        assert!(said.contains(wanted), "no {wanted:?} in {said}");
+    }
     assert!(parse(&two("name = \"a\"\nserver_id = 7", "server_id = 8")).is_ok());
     let elsewhere = two("name = \"a\"\nserver_id = 7", "server_id = 7").replacen("db1", "db2", 1);
     assert!(parse(&elsewhere).is_ok());

@@ -26,7 +26,7 @@ impl DiskWatch {
     pub(super) fn start(monitor: Arc<DaemonMonitor>) -> io::Result<DiskWatch> {
         let mut look = Look { monitor, failed: false };
         look.take();
-        let stop = Arc::new(StopSignal::new()?);
+        let stop = Arc::new(StopSignal::new());
         let signal = stop.clone();
         let thread =
             std::thread::Builder::new().name("disk".to_owned()).stack_size(STACK_BYTES).spawn(move || {
@@ -67,7 +67,11 @@ impl Look {
             }
         };
         self.failed = false;
-        let crossing = self.monitor.disk.observe(self.monitor.uptime(), space, self.monitor.bytes_written());
+        let crossing = self.monitor.disk.observe(
+            self.monitor.uptime(),
+            space,
+            self.monitor.bytes_grown(jiff::Timestamp::now()),
+        );
         let (Some(crossing), Some(disk)) = (crossing, self.monitor.disk.status()) else { return };
         let free = described(&disk);
         let (data_dir, disk_warn) = (data_dir.display(), self.monitor.disk.warn());

@@ -1,8 +1,10 @@
 //! Version, TLS, authentication, privileges.
 
 use super::grants::Privileges;
+use super::semi_sync::at_once;
 use super::{Facts, Finding, Wanted};
 use crate::wire::TlsMode;
+use codec::packet::release;
 
 /// Source: MySQL manual, "Privileges Provided by MySQL"; MariaDB manual, "GRANT": REPLICATION REPLICA is its alias.
 const NEEDED: [&str; 2] = ["REPLICATION SLAVE", "REPLICATION REPLICA"];
@@ -14,13 +16,16 @@ pub(super) fn examine(facts: &Facts, wanted: &Wanted) -> Vec<Finding> {
 fn version(facts: &Facts) -> Finding {
     let name = if facts.mariadb { "MariaDB" } else { "MySQL" };
     let what = format!("version {} ({name})", facts.version);
-    match (facts.mariadb, facts.release()) {
-        (false, release) if release < (5, 6, 1) => Finding::error(what).because(
+    match facts.mariadb {
+        _ if release(&facts.version).is_none() => Finding::warning(what).because(
+            "not a version that binlogd understands, so it is taken for a new one: what follows may not fit",
+        ),
+        false if !facts.is_from(5, 6, 1) => Finding::error(what).because(
             "its binary logs have no checksums, so a copy cannot be verified: upgrade to MySQL 5.7 or later",
         ),
-        (true, release) if release < (10, 2, 0) => Finding::warning(what)
+        true if !facts.is_from(10, 2, 0) => Finding::warning(what)
             .because("older than everything that binlogd is tested with (10.11 and 11.8)"),
-        (false, release) if release < (5, 7, 0) => Finding::warning(what)
+        false if !facts.is_from(5, 7, 0) => Finding::warning(what)
             .because("older than everything that binlogd is tested with (5.7, 8.0 and 9.7)"),
         _ => Finding::ok(what),
     }
@@ -46,12 +51,15 @@ fn tls(facts: &Facts, wanted: &Wanted) -> Finding {
 fn authentication(facts: &Facts) -> Finding {
     let plugin = &facts.auth_plugin;
     let what = format!("authentication: {plugin}");
-    if plugin == "mysql_native_password" && !facts.mariadb && facts.release() >= (8, 0, 0) {
+    if plugin == "mysql_native_password" && !facts.mariadb && facts.is_from(8, 0, 0) {
         return Finding::warning(what)
             .because("MySQL 9 no longer has it, so the account would stop working with an upgrade")
-            .mended_by(format!(
-                "ALTER USER {} IDENTIFIED WITH caching_sha2_password BY '<password>';",
-                facts.quoted_account()
+            .mended_by(at_once(
+                facts,
+                format!(
+                    "ALTER USER {} IDENTIFIED WITH caching_sha2_password BY '<password>';",
+                    facts.quoted_account()
+                ),
             ));
     }
     Finding::ok(what)
@@ -59,7 +67,7 @@ fn authentication(facts: &Facts) -> Finding {
 
 fn privileges(facts: &Facts) -> Finding {
     let account = facts.quoted_account();
-    let grant = format!("GRANT REPLICATION SLAVE ON *.* TO {account};");
+    let grant = at_once(facts, format!("GRANT REPLICATION SLAVE ON *.* TO {account};"));
     let lines = match &facts.grants {
         Ok(lines) => lines,
         Err(refusal) => {
@@ -130,8 +138,14 @@ mod tests {
             (Facts { version: "5.5.62".to_owned(), ..mysql() }, Level::Error),
             (Facts { version: "5.6.51".to_owned(), ..mysql() }, Level::Warning),
             (Facts { version: "5.7.22-log".to_owned(), ..mysql() }, Level::Ok),
+            (Facts { version: "8.0.36-28".to_owned(), ..mysql() }, Level::Ok),
+            (Facts { version: "26.7.0".to_owned(), ..mysql() }, Level::Ok),
+            (Facts { version: "28.4.1-lts".to_owned(), ..mysql() }, Level::Ok),
+            (Facts { version: "x".to_owned(), ..mysql() }, Level::Warning),
             (Facts { version: "10.1.48-MariaDB".to_owned(), ..mariadb() }, Level::Warning),
             (Facts { version: "10.11.1-MariaDB".to_owned(), ..mariadb() }, Level::Ok),
+            (Facts { version: "12.1.2-MariaDB".to_owned(), ..mariadb() }, Level::Ok),
+            (Facts { version: "".to_owned(), ..mariadb() }, Level::Warning),
         ] {
             assert_eq!(version(&facts).level, level, "{}", facts.version);
         }

@@ -1,6 +1,7 @@
 //! What a server says of itself.
 
 use crate::wire::{Connection, ResultSet, WireError};
+use codec::packet::release;
 use std::collections::BTreeMap;
 
 /// ER_PARSE_ERROR: the server does not know the statement.
@@ -74,18 +75,19 @@ impl Facts {
     /// # Errors
     /// When the connection fails.
     pub fn collect(connection: &mut Connection, loopback: bool) -> Result<Facts, WireError> {
-        let account = connection.query("SELECT CURRENT_USER()")?.first().unwrap_or_default().to_owned();
+        let account = connection.query("SELECT CURRENT_USER()")?;
+        let account = account.first().ok_or_else(|| unreadable("CURRENT_USER() is no text".to_owned()))?;
         let names = VARIABLES.map(|name| format!("'{name}'")).join(", ");
         let variables = pairs(&connection.query(&format!(
             "SHOW GLOBAL VARIABLES WHERE Variable_name LIKE 'rpl_semi_sync%' OR Variable_name IN ({names})"
-        ))?);
-        let status = pairs(&connection.query("SHOW GLOBAL STATUS LIKE 'Rpl_semi_sync%clients'")?);
+        ))?)?;
+        let status = pairs(&connection.query("SHOW GLOBAL STATUS LIKE 'Rpl_semi_sync%clients'")?)?;
         let grants = answered(connection.query("SHOW GRANTS"))?.map(|rows| first_column(&rows));
         let replicas = ask_for_replicas(connection)?;
         Ok(Facts {
             mariadb: connection.is_mariadb(),
             version: variables.get("version").map_or(connection.server_version(), String::as_str).to_owned(),
-            account,
+            account: account.to_owned(),
             tls_version: connection.tls_version().map(str::to_owned),
             auth_plugin: connection.auth_plugin().to_owned(),
             loopback,
@@ -112,16 +114,9 @@ impl Facts {
         matches!(self.variable(name), Some("ON" | "1"))
     }
 
-    /// Major and minor version and patch level; zeros where they cannot be told.
-    pub fn release(&self) -> (u32, u32, u32) {
-        let numbers: String = self
-            .version
-            .chars()
-            .take_while(|character| character.is_ascii_digit() || *character == '.')
-            .collect();
-        let mut numbers = numbers.split('.').map(|number| number.parse().unwrap_or(0));
-        let mut next = || numbers.next().unwrap_or(0);
-        (next(), next(), next())
+    /// Whether it has this version or a later one. One that cannot be read is not an old one.
+    pub fn is_from(&self, major: u32, minor: u32, patch: u32) -> bool {
+        release(&self.version).is_none_or(|release| release >= (major, minor, patch))
     }
 
     /// The account for a statement: `'repl'@'%'`.
@@ -133,7 +128,7 @@ impl Facts {
 
     /// The statement that sets a global variable, so that it lasts where the server can do that.
     pub fn set(&self, name: &str, value: &str) -> String {
-        if !self.mariadb && self.release() >= (8, 0, 0) {
+        if !self.mariadb && self.is_from(8, 0, 0) {
             format!("SET PERSIST {name} = {value};")
         } else {
             format!("SET GLOBAL {name} = {value}; -- and in the server's option file, to last")
@@ -148,6 +143,7 @@ fn ask_for_replicas(connection: &mut Connection) -> Result<Answer<Vec<Replica>>,
         other => other,
     };
     Ok(answered(rows)?.map(|rows| {
+        // A row that cannot be read is left out; the semi-sync counters show that there is one more.
         let replica = |row| {
             let uuid = rows.get(row, "Replica_UUID").or_else(|| rows.get(row, "Slave_UUID"));
             Some(Replica {
@@ -175,11 +171,18 @@ fn first_column(rows: &ResultSet) -> Vec<String> {
     rows.rows.iter().filter_map(text).collect()
 }
 
-fn pairs(rows: &ResultSet) -> BTreeMap<String, String> {
+fn pairs(rows: &ResultSet) -> Result<BTreeMap<String, String>, WireError> {
     let pair = |row| {
-        Some((rows.get(row, "Variable_name")?.to_ascii_lowercase(), rows.get(row, "Value")?.to_owned()))
+        let (name, value) = (rows.get(row, "Variable_name"), rows.get(row, "Value"));
+        let pair = name.zip(value).map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned()));
+        pair.ok_or_else(|| unreadable(format!("the variable {name:?} has the value {value:?}")))
     };
-    (0..rows.rows.len()).filter_map(pair).collect()
+    (0..rows.rows.len()).map(pair).collect()
+}
+
+/// What cannot be read is not what the server does not have.
+fn unreadable(what: String) -> WireError {
+    WireError::Protocol { during: "asking the server what it is", what }
 }
 
 #[cfg(test)]
@@ -188,16 +191,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn releases() {
-        for (version, release) in [
-            ("9.7.0", (9, 7, 0)),
-            ("8.0.31-log", (8, 0, 31)),
-            ("11.8.3-MariaDB-0+deb13u1-log", (11, 8, 3)),
-            ("", (0, 0, 0)),
-            ("9", (9, 0, 0)),
-            ("99999999999.1", (0, 1, 0)),
-        ] {
-            assert_eq!(Facts { version: version.to_owned(), ..mysql() }.release(), release, "{version}");
+    fn later_versions_are_later() {
+        let is_from_8 = |version: &str| Facts { version: version.to_owned(), ..mysql() }.is_from(8, 0, 26);
+        for version in ["8.0.26", "8.0.36-28", "9.7.0", "26.7.0", "28.4.1-lts", "", "x", "99999999999.1"] {
+            assert!(is_from_8(version), "{version}");
+        }
+        for version in ["8.0.25", "5.7.44-48-57-log", "8"] {
+            assert!(!is_from_8(version), "{version}");
+        }
+    }
+
+    #[test]
+    fn a_variable_that_cannot_be_read_is_not_one_that_is_absent() {
+        let cell = |text: &[u8]| Some(text.to_vec());
+        let rows = |value: Option<Vec<u8>>| ResultSet {
+            columns: vec!["Variable_name".to_owned(), "Value".to_owned()],
+            rows: vec![vec![cell(b"Log_bin"), value]],
+        };
+        assert_eq!(pairs(&rows(cell(b"ON"))).unwrap()["log_bin"], "ON");
+        for value in [None, cell(b"\xff")] {
+            assert!(pairs(&rows(value)).unwrap_err().to_string().contains("\"Log_bin\""));
         }
     }
 

@@ -3,7 +3,8 @@
 use super::Finding;
 use codec::gtid::GtidState;
 
-/// Judges what a server lacks of the copy. `waits_for_promotion`: it is read-only, as a replica is that may only be behind.
+/// Judges what a server lacks of the copy. `waits_for_promotion`: it is read-only and not the source that the copy follows,
+/// so it may be a replica that is only behind. The source itself is behind nobody, and is made read-only before a rescue.
 pub fn examine(lacked: &GtidState, waits_for_promotion: bool) -> Finding {
     if lacked.is_empty() {
         return Finding::ok("history: it has every transaction that the copy holds from before");

@@ -4,9 +4,25 @@ use super::{Facts, Finding, Wanted};
 
 const TWO_REPLICAS: &str =
     "the source ends the older of two replicas with one identity, so that both would reconnect for ever";
+/// With different UUIDs; see `upstream/rival.rs`.
+const TWO_SERVER_IDS: &str = "MySQL serves both, lists only the one that came last, and takes the acknowledgements of both for \
+     those of one replica";
 
 pub(super) fn examine(facts: &Facts, wanted: &Wanted) -> Vec<Finding> {
-    [source(facts), Some(ours(facts, wanted))].into_iter().flatten().collect()
+    [source(facts), Some(ours(facts, wanted)), unlisted(facts)].into_iter().flatten().collect()
+}
+
+/// Of two replicas with one `server_id` the one that came first is in no list, but it is attached.
+fn unlisted(facts: &Facts) -> Option<Finding> {
+    let listed = facts.replicas.as_ref().ok().filter(|_| !facts.mariadb)?.len() as u64;
+    let attached = facts.semi_sync_clients.filter(|attached| *attached > listed)?;
+    let ids: Vec<String> =
+        facts.replicas.iter().flatten().map(|replica| replica.server_id.to_string()).collect();
+    let ids = if ids.is_empty() { "none".to_owned() } else { ids.join(", ") };
+    Some(Finding::warning(format!("replicas: {attached} semi-sync replicas are attached, and only {listed} registered ({ids})"))
+        .because(format!(
+            "two of them use one server_id, unless one has just lost its connection: {TWO_SERVER_IDS}. Give each its own"
+        )))
 }
 
 fn source(facts: &Facts) -> Option<Finding> {
@@ -59,7 +75,7 @@ fn ours(facts: &Facts, wanted: &Wanted) -> Finding {
             let host = if replica.host.is_empty() { String::new() } else { format!(" on {}", replica.host) };
             match &replica.uuid {
                 Some(uuid) => Finding::error(what).because(format!(
-                    "the replica {uuid}{host} has it too: {TWO_REPLICAS}. Set server_id to one that no server has"
+                    "the replica {uuid}{host} has it too: {TWO_SERVER_IDS}. Set server_id to one that no server has"
                 )),
                 None => Finding::warning(what).because(format!(
                     "a replica{host} that is connected now has it too. Unless that is this binlogd: {TWO_REPLICAS}"
@@ -96,6 +112,15 @@ mod tests {
         assert_eq!(only_fault(&replica(id, None), &wanted()).level, Level::Warning);
         let copied = only_fault(&replica(7, wanted().replica_uuid.as_deref()), &wanted());
         assert!(copied.why.contains("has the UUID of this data folder"), "{copied:?}");
+    }
+
+    #[test]
+    fn a_replica_that_another_has_pushed_out_of_the_list_is_counted() {
+        let id = wanted().server_id.unwrap();
+        let facts = Facts { semi_sync_clients: Some(2), ..replica(id, wanted().replica_uuid.as_deref()) };
+        let fault = only_fault(&facts, &wanted());
+        assert!(fault.level == Level::Warning && fault.what.contains("2 semi-sync replicas"), "{fault:?}");
+        assert!(fault.what.contains(&id.to_string()));
     }
 
     #[test]

@@ -12,14 +12,21 @@
 //! | `semi_sync.rs` | the plugin and its settings |
 //! | `identity.rs` | server ids |
 //! | `held.rs` | what the server lacks of the copy |
+//! | `logs.rs` | whether the copy can go on in the server's logs |
+//! | `start.rs` | what the first start needs |
 
 mod access;
 mod binlog;
+pub mod disk;
 mod facts;
+pub mod forks;
+pub mod gaps;
 mod grants;
 pub mod held;
 mod identity;
+pub mod logs;
 mod semi_sync;
+mod start;
 
 pub use facts::{Answer, Facts, Replica};
 
@@ -99,17 +106,22 @@ pub struct Wanted {
     pub server_id: Option<u32>,
     /// The remembered replica UUID; `None` before the first start.
     pub replica_uuid: Option<String>,
+    /// Nothing was copied yet, and the first file will be the newest one.
+    pub starts_at_latest: bool,
     /// Whether semi-sync is wanted.
     pub semi_sync: bool,
     /// How the connection is to be protected.
     pub tls: TlsMode,
     /// The longest pause between two attempts to connect.
     pub backoff_max: Duration,
+    /// The state of the source in a daemon that runs on the data folder; `None` when none runs.
+    pub running: Option<String>,
 }
 
 /// Judges everything, in the order in which a person would.
 pub fn examine(facts: &Facts, wanted: &Wanted) -> Vec<Finding> {
     let mut findings = access::examine(facts, wanted);
+    findings.extend(start::examine(facts, wanted));
     findings.extend(identity::examine(facts, wanted));
     findings.extend(binlog::examine(facts));
     findings.extend(semi_sync::examine(facts, wanted));
@@ -127,9 +139,11 @@ mod test_facts {
         Wanted {
             server_id: Some(4_100_000_001),
             replica_uuid: Some("cccccccc-cccc-cccc-cccc-cccccccccccc".to_owned()),
+            starts_at_latest: false,
             semi_sync: true,
             tls: TlsMode::Preferred,
-            backoff_max: Duration::from_secs(30),
+            backoff_max: Duration::from_millis(500),
+            running: None,
         }
     }
 
@@ -157,9 +171,9 @@ mod test_facts {
             auth_plugin: if mariadb { "ed25519" } else { "caching_sha2_password" }.to_owned(),
             loopback: false,
             grants: Ok(vec!["GRANT REPLICATION SLAVE ON *.* TO `repl`@`%`".to_owned()]),
-            replicas: Ok(Vec::new()),
+            replicas: Ok(vec![Replica { server_id: 2, host: "db2".to_owned(), uuid: None }]),
             variables,
-            semi_sync_clients: Some(0),
+            semi_sync_clients: Some(1),
         }
     }
 
@@ -171,7 +185,7 @@ mod test_facts {
                 ("gtid_mode", "ON"),
                 ("enforce_gtid_consistency", "ON"),
                 ("rpl_semi_sync_source_enabled", "ON"),
-                ("rpl_semi_sync_source_timeout", "3600000"),
+                ("rpl_semi_sync_source_timeout", "10000"),
                 ("rpl_semi_sync_source_wait_point", "AFTER_SYNC"),
                 ("rpl_semi_sync_source_wait_for_replica_count", "1"),
                 ("rpl_semi_sync_source_wait_no_replica", "ON"),
@@ -185,7 +199,7 @@ mod test_facts {
             "11.8.3-MariaDB-log",
             &[
                 ("rpl_semi_sync_master_enabled", "ON"),
-                ("rpl_semi_sync_master_timeout", "3600000"),
+                ("rpl_semi_sync_master_timeout", "10000"),
                 ("rpl_semi_sync_master_wait_point", "AFTER_SYNC"),
                 ("rpl_semi_sync_master_wait_no_slave", "ON"),
             ],

@@ -3,8 +3,9 @@
 use super::{Facts, Finding, Wanted};
 use std::time::Duration;
 
-/// The suggested timeout, in milliseconds: an hour.
-const TIMEOUT_MILLISECONDS: &str = "3600000";
+/// The shortest timeout that outlives what binlogd needs to come back: a pause between two attempts, and a restart of its
+/// own. It is also what README suggests, and the servers' default.
+const TIMEOUT_MIN: Duration = Duration::from_secs(10);
 
 /// Variables of MySQL 8.0.26 and later, or of earlier MySQL and MariaDB. `wait_no_…` and `wait_for_…_count` follow.
 const SOURCE: Names = Names { prefix: "rpl_semi_sync_source_", replica: "replica" };
@@ -38,9 +39,9 @@ pub(super) fn examine(facts: &Facts, wanted: &Wanted) -> Vec<Finding> {
 
 fn absent(facts: &Facts) -> Finding {
     const WHY: &str = "the source never waits for the copy: a crash can lose what was committed since the last bytes arrived";
-    let (plugin, file) = match facts.release() {
-        release if release >= (8, 0, 26) => ("rpl_semi_sync_source", "semisync_source.so"),
-        _ => ("rpl_semi_sync_master", "semisync_master.so"),
+    let (plugin, file) = match facts.is_from(8, 0, 26) {
+        true => ("rpl_semi_sync_source", "semisync_source.so"),
+        false => ("rpl_semi_sync_master", "semisync_master.so"),
     };
     let finding = Finding::warning("semi-sync: the plugin is not installed").because(WHY);
     if facts.mariadb {
@@ -49,8 +50,35 @@ fn absent(facts: &Facts) -> Finding {
     finding.mended_by(format!("INSTALL PLUGIN {plugin} SONAME '{file}';"))
 }
 
-fn enabled(facts: &Facts, _: &Wanted, names: &Names) -> Option<Finding> {
+/// Semi-sync is on and no replica is attached: what writes the binary log waits, and on MySQL a statement about accounts
+/// keeps logins out meanwhile.
+fn waits_for_nobody(facts: &Facts) -> bool {
+    let is_on = [SOURCE, MASTER].into_iter().any(|names| facts.is_on(&names.name("enabled")));
+    is_on && facts.semi_sync_clients == Some(0)
+}
+
+/// A statement about accounts, so that it does not wait when semi-sync waits for nobody: what is not logged is not waited for.
+pub(super) fn at_once(facts: &Facts, sql: String) -> String {
+    if waits_for_nobody(facts) { format!("SET SESSION sql_log_bin = 0; {sql}") } else { sql }
+}
+
+fn enabled(facts: &Facts, wanted: &Wanted, names: &Names) -> Option<Finding> {
     let name = names.name("enabled");
+    if waits_for_nobody(facts) {
+        let start = match &wanted.running {
+            Some(state) => {
+                format!("binlogd runs and is not attached (its state: {state}; binlogd status says more)")
+            }
+            None => "Start binlogd now".to_owned(),
+        };
+        let logins = if facts.mariadb { "" } else { ", and MySQL lets nobody log in while those wait" };
+        return Some(
+            Finding::warning(format!("semi-sync: {name} is ON, and no semi-sync replica is connected")).because(format!(
+                "whatever writes the binary log waits for the timeout, GRANT and CREATE USER too{logins}. {start}, keep a session of an administrator open, and if it cannot start: SET \
+                 GLOBAL {name} = OFF (docs/durability.md, \"Locked out\")"
+            )),
+        );
+    }
     if facts.is_on(&name) {
         let attached = match facts.semi_sync_clients {
             Some(count) => format!("; semi-sync replicas connected now: {count}"),
@@ -72,18 +100,19 @@ fn timeout(facts: &Facts, wanted: &Wanted, names: &Names) -> Option<Finding> {
     let name = names.name("timeout");
     let timeout = Duration::from_millis(facts.number(&name)?);
     let what = format!("semi-sync: {name} is {timeout:?}");
-    if timeout > wanted.backoff_max {
+    let least = TIMEOUT_MIN.max(wanted.backoff_max * 2);
+    if timeout >= least {
         return Some(Finding::ok(what));
     }
     Some(
         Finding::warning(what)
             .because(format!(
-                "when no acknowledgement came for that long the source stops waiting and commits without the copy; a pause \
-                 of binlogd between two attempts to connect can be {:?} (backoff_max). With a long timeout commits wait \
-                 instead",
+                "when no acknowledgement came for that long the source stops waiting and commits without the copy. binlogd comes \
+                 back within backoff_max ({:?}) when it can, and a restart of it takes some seconds. With a longer timeout \
+                 commits wait instead",
                 wanted.backoff_max
             ))
-            .mended_by(facts.set(&name, TIMEOUT_MILLISECONDS)),
+            .mended_by(facts.set(&name, &least.as_millis().to_string())),
     )
 }
 
@@ -153,8 +182,8 @@ mod tests {
             (
                 mysql(),
                 "rpl_semi_sync_source_timeout",
-                "10000",
-                "SET PERSIST rpl_semi_sync_source_timeout = 3600000;",
+                "1000",
+                "SET PERSIST rpl_semi_sync_source_timeout = 10000;",
             ),
             (
                 mysql(),
@@ -172,7 +201,7 @@ mod tests {
                 mysql(),
                 "rpl_semi_sync_source_wait_for_replica_count",
                 "3",
-                "SET PERSIST rpl_semi_sync_source_wait_for_replica_count = 1;",
+                "SET PERSIST rpl_semi_sync_source_wait_for_replica_count = 2;",
             ),
             (
                 mariadb(),
@@ -201,6 +230,8 @@ mod tests {
             Facts { variables: variables.collect(), ..facts }
         };
         for (version, sql) in [
+            ("28.4.1-lts", "INSTALL PLUGIN rpl_semi_sync_source SONAME 'semisync_source.so';"),
+            ("26.7.0", "INSTALL PLUGIN rpl_semi_sync_source SONAME 'semisync_source.so';"),
             ("9.7.0", "INSTALL PLUGIN rpl_semi_sync_source SONAME 'semisync_source.so';"),
             ("8.0.26", "INSTALL PLUGIN rpl_semi_sync_source SONAME 'semisync_source.so';"),
             ("8.0.15", "INSTALL PLUGIN rpl_semi_sync_master SONAME 'semisync_master.so';"),
@@ -209,6 +240,24 @@ mod tests {
             assert_eq!(only_fault(&facts, &wanted()).sql.as_deref(), Some(sql), "{version}");
         }
         assert_eq!(examine(&without(mysql()), &Wanted { semi_sync: false, ..wanted() })[0].level, Level::Ok);
+    }
+
+    #[test]
+    fn nobody_attached_is_a_finding_and_statements_about_accounts_do_not_wait() {
+        for facts in [mysql(), mariadb()] {
+            let nobody = Facts { semi_sync_clients: Some(0), ..facts };
+            let fault = only_fault(&nobody, &wanted());
+            assert_eq!(fault.level, Level::Warning);
+            assert!(fault.what.ends_with("is ON, and no semi-sync replica is connected"), "{fault:?}");
+            assert!(fault.why.contains("_enabled = OFF"), "{fault:?}");
+            let grant = || "GRANT a TO b;".to_owned();
+            assert_eq!(at_once(&nobody, grant()), "SET SESSION sql_log_bin = 0; GRANT a TO b;");
+            assert_eq!(at_once(&Facts { semi_sync_clients: Some(1), ..nobody.clone() }, grant()), grant());
+            let off = ["rpl_semi_sync_source_enabled", "rpl_semi_sync_master_enabled"]
+                .into_iter()
+                .fold(nobody, |facts, name| with(facts, name, None));
+            assert_eq!(at_once(&off, grant()), grant());
+        }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The folder of one source: its lock, its identity towards the source, its timelines.
 
+use super::failed::{during, within};
 use super::index::replace_file;
 use super::storage::Storage;
 use codec::gtid::Uuid;
@@ -15,6 +16,8 @@ use thiserror::Error;
 pub const LOCK_FILE: &str = "lock";
 /// Name of the file that keeps the identity.
 pub const REPLICA_FILE: &str = "replica.toml";
+/// Name of the file that says which timeline is written, where that is not the newest one.
+pub const PRESENT_FILE: &str = "present.toml";
 
 /// What can go wrong with a source's folder; the message names the path and what to do.
 #[derive(Debug, Error)]
@@ -30,7 +33,7 @@ pub enum FolderError {
         holder: String,
     },
     /// The operating system refused.
-    #[error("cannot {action} {path}: {error}")]
+    #[error("cannot {action} {path}: {}", within(path, error))]
     Io {
         /// What was being done.
         action: &'static str,
@@ -52,6 +55,11 @@ pub enum FolderError {
 }
 
 impl FolderError {
+    /// True when another process holds the folder.
+    pub fn is_locked(&self) -> bool {
+        matches!(self, FolderError::Locked { .. })
+    }
+
     fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> FolderError {
         let path = path.to_owned();
         move |error| FolderError::Io { action, path, error }
@@ -85,8 +93,8 @@ impl SourceFolder {
     pub fn open(storage: &dyn Storage, data_dir: &Path, source: &str) -> Result<SourceFolder, FolderError> {
         let path = data_dir.join(source);
         // The folder above too: a process may have ended between making it and making its name durable.
-        make_folder(storage, data_dir).map_err(FolderError::io("create the folder", data_dir))?;
-        make_folder(storage, &path).map_err(FolderError::io("create the folder", &path))?;
+        make_folder(storage, data_dir).map_err(FolderError::io("use the folder", data_dir))?;
+        make_folder(storage, &path).map_err(FolderError::io("use the folder", &path))?;
         let lock = lock(&path)?;
         let identity = read_or_make_identity(storage, &path)?;
         Ok(SourceFolder { path, identity, _lock: lock })
@@ -97,12 +105,27 @@ impl SourceFolder {
         &self.path
     }
 
-    /// The timelines in the order in which they began.
+    /// The timelines in the order in which they began, the one that is written last; see [`timelines`].
     ///
     /// # Errors
     /// When the folder cannot be read.
     pub fn timelines(&self) -> Result<Vec<PathBuf>, FolderError> {
         timelines(&self.path).map_err(FolderError::io("read the folder", &self.path))
+    }
+}
+
+/// Whether the folder of `source` can be had, without making or keeping anything: what is in the way is told before
+/// anything is begun, however long opening the copy takes.
+///
+/// # Errors
+/// When another process holds the lock, or it cannot be opened.
+pub fn check_free(data_dir: &Path, source: &str) -> Result<(), FolderError> {
+    let folder = data_dir.join(source);
+    let path = folder.join(LOCK_FILE);
+    match OpenOptions::new().read(true).write(true).open(&path) {
+        Ok(file) => take(&file, &folder),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(FolderError::Io { action: "open", path, error }),
     }
 }
 
@@ -117,22 +140,36 @@ pub fn make_folder(storage: &dyn Storage, path: &Path) -> io::Result<()> {
         Some(parent) => parent,
         None => return Ok(()), // The root.
     };
-    let existed = path.is_dir();
+    let existed = is_folder(path)?;
     if !existed {
-        if !parent.is_dir() {
+        if !is_folder(parent)? {
             make_folder(storage, parent)?;
         }
         match storage.create_dir(path) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists || !path.is_dir() => {
-                return Err(error);
+            // Somebody else may have made it meanwhile.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && is_folder(path)? => {}
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                let why = io::Error::new(error.kind(), "a folder is needed, and a file has that name");
+                return Err(during("create", path)(why));
             }
-            _ => {} // Somebody else may have made it meanwhile.
+            other => other.map_err(during("create", path))?,
         }
     }
     match storage.sync_dir(parent) {
         // Whoever made it for us kept the folder above to himself, and has to care for its name too.
         Err(error) if existed && error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
-        other => other,
+        other => other.map_err(during("sync the folder", parent)),
+    }
+}
+
+/// Whether there is a folder. A disk that cannot say has not said no.
+fn is_folder(path: &Path) -> io::Result<bool> {
+    match std::fs::metadata(path) {
+        Ok(found) => Ok(found.is_dir()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        // Something above it is a file: making it says so.
+        Err(error) if error.kind() == io::ErrorKind::NotADirectory => Ok(false),
+        Err(error) => Err(during("look at", path)(error)),
     }
 }
 
@@ -146,14 +183,21 @@ fn lock(folder: &Path) -> Result<File, FolderError> {
         .mode(0o600)
         .open(&path)
         .map_err(FolderError::io("open", &path))?;
-    if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
-        let holder = std::fs::read_to_string(&path).unwrap_or_default();
-        let holder = if holder.trim().is_empty() { "unknown".to_owned() } else { holder.trim().to_owned() };
-        return Err(FolderError::Locked { path: folder.to_owned(), holder });
-    }
+    take(&file, folder)?;
     // Only a hint for the message above; the lock itself is the kernel's. On a full disk there is no hint.
     let _ = std::fs::write(&path, format!("{}\n", std::process::id()));
     Ok(file)
+}
+
+/// Takes the lock until the file is closed.
+fn take(lock: &File, folder: &Path) -> Result<(), FolderError> {
+    if flock(lock, FlockOperation::NonBlockingLockExclusive).is_ok() {
+        return Ok(());
+    }
+    // For the message only.
+    let holder = std::fs::read_to_string(folder.join(LOCK_FILE)).unwrap_or_default();
+    let holder = if holder.trim().is_empty() { "unknown".to_owned() } else { holder.trim().to_owned() };
+    Err(FolderError::Locked { path: folder.to_owned(), holder })
 }
 
 /// Reads the identity from a source's folder without making one; `None` when there is none yet.
@@ -226,14 +270,61 @@ pub fn source_folders(data_dir: &Path) -> io::Result<Vec<(String, PathBuf)>> {
 /// Whether a folder is that of a source.
 pub fn is_source_folder(path: &Path) -> bool {
     [LOCK_FILE, REPLICA_FILE].iter().any(|name| path.join(name).is_file())
-        || timelines(path).is_ok_and(|timelines| !timelines.is_empty())
+        || by_number(path).is_ok_and(|timelines| !timelines.is_empty())
 }
 
-/// The timeline folders under a source's folder, in order: `NNNN-…`.
+/// The timeline that is written, where that is not the newest one: the content of [`PRESENT_FILE`].
+#[derive(Debug, Serialize, Deserialize)]
+struct Present {
+    /// Folder name.
+    timeline: String,
+    /// Folder name of the newest timeline by then. The file means nothing any more when another one is the newest.
+    newest: String,
+}
+
+/// Makes an older timeline the one that is written, from now on and after a restart, until a new one begins.
+///
+/// # Errors
+/// As the operating system says.
+pub fn make_present(storage: &dyn Storage, source_folder: &Path, timeline: &str) -> io::Result<()> {
+    let newest = by_number(source_folder)?.pop().unwrap_or_default();
+    let newest = newest.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let text =
+        toml::to_string(&Present { timeline: timeline.to_owned(), newest }).map_err(io::Error::other)?;
+    let text = format!("# The server of an older timeline is back and goes on with it.\n{text}");
+    replace_file(storage, &source_folder.join(PRESENT_FILE), text.as_bytes())
+}
+
+/// The timeline folders under a source's folder, in the order in which they were begun; the one that is written comes last,
+/// which is the newest unless the server of an older one is back and [goes on with it](make_present).
 ///
 /// # Errors
 /// When the folder cannot be read.
 pub fn timelines(source_folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut found = by_number(source_folder)?;
+    let path = source_folder.join(PRESENT_FILE);
+    let named =
+        |kind, error: &dyn std::fmt::Display| io::Error::new(kind, format!("{}: {error}", path.display()));
+    let present: Present = match std::fs::read_to_string(&path) {
+        Ok(text) => toml::from_str(&text).map_err(|error| named(io::ErrorKind::InvalidData, &error))?,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(found),
+        Err(error) => return Err(named(error.kind(), &error)),
+    };
+    if found.last().is_some_and(|newest| newest.ends_with(&present.newest)) {
+        let at = found.iter().position(|folder| folder.ends_with(&present.timeline));
+        let missing =
+            || named(io::ErrorKind::NotFound, &format!("there is no timeline {}", present.timeline));
+        let folder = found.remove(at.ok_or_else(missing)?);
+        found.push(folder);
+    }
+    Ok(found)
+}
+
+/// The timeline folders in the order of their numbers: `NNNN-…`.
+///
+/// # Errors
+/// When the folder cannot be read.
+pub fn by_number(source_folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(source_folder)? {
         let entry = entry?;
@@ -269,6 +360,24 @@ mod tests {
         assert_ne!(first.replica_uuid, other.replica_uuid);
     }
 
+    /// A disk that gives EIO for a folder would do it too, and used to be told as "File exists".
+    #[test]
+    fn a_folder_that_cannot_be_looked_at_is_not_taken_for_missing() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("loop");
+        std::os::unix::fs::symlink(&path, &path).unwrap();
+        let error = make_folder(&PosixStorage, &path).unwrap_err().to_string();
+        assert!(error.starts_with(&format!("cannot look at {}: ", path.display())), "{error}");
+        assert!(error.contains("symbolic links"), "{error}");
+        let file = dir.path().join("file");
+        std::fs::write(&file, "").unwrap();
+        let error = make_folder(&PosixStorage, &file).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            format!("cannot create {}: a folder is needed, and a file has that name", file.display())
+        );
+    }
+
     #[test]
     fn a_second_holder_is_told_who_has_it() {
         let dir = tempfile::tempdir().unwrap();
@@ -276,6 +385,27 @@ mod tests {
         let error = SourceFolder::open(&PosixStorage, dir.path(), "a").unwrap_err().to_string();
         assert!(error.contains("in use by another binlogd"), "{error}");
         assert!(error.contains(&std::process::id().to_string()), "{error}");
+    }
+
+    #[test]
+    fn an_older_timeline_is_the_present_one_until_a_new_one_begins() {
+        let dir = tempfile::tempdir().unwrap();
+        let make = |name: &str| std::fs::create_dir(dir.path().join(name)).unwrap();
+        let names = || {
+            let folders = timelines(dir.path()).unwrap();
+            let name = |folder: &PathBuf| folder.file_name().unwrap().to_str().unwrap().to_owned();
+            folders.iter().map(name).collect::<Vec<_>>()
+        };
+        ["0001-a", "0002-b"].iter().for_each(|name| make(name));
+        make_present(&PosixStorage, dir.path(), "0001-a").unwrap();
+        assert_eq!(names(), ["0002-b", "0001-a"]);
+        make("0003-c");
+        assert_eq!(names(), ["0001-a", "0002-b", "0003-c"]);
+        make_present(&PosixStorage, dir.path(), "0002-b").unwrap();
+        assert_eq!(names(), ["0001-a", "0003-c", "0002-b"]);
+        std::fs::remove_dir(dir.path().join("0002-b")).unwrap();
+        let error = timelines(dir.path()).unwrap_err().to_string();
+        assert!(error.contains("present.toml") && error.contains("0002-b"), "{error}");
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! What the copy of a source holds of the source's present history, over all timelines that belong to it.
 
-use super::folder::timelines;
+use super::folder::{by_number, timelines};
 use super::offline::resume_point;
-use super::timeline::{Reason, Timeline};
+use super::timeline::Timeline;
 use codec::gtid::{Flavour, GtidState};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,21 +16,57 @@ pub struct HeldTimeline {
     pub info: Timeline,
 }
 
-/// The timelines in order since the source last began its logs anew. In older ones the same GTIDs may mean other transactions,
-/// and what they hold was given up on purpose. Locks nothing.
+/// The timelines that belong to what is written now, in order: back to where the source last began its logs anew, or to where
+/// a server was followed that shares nothing with the older ones. In others the same GTIDs may mean other transactions, or
+/// they are of no concern to this source. Locks nothing.
 ///
 /// # Errors
 /// When the folder or a description cannot be read.
 pub fn present_history(source_folder: &Path) -> io::Result<Vec<HeldTimeline>> {
+    let Some(present) = timelines(source_folder)?.pop() else { return Ok(Vec::new()) };
+    history_of(source_folder, &present)
+}
+
+/// As [`present_history`], of the timeline in `folder`.
+///
+/// # Errors
+/// When a folder or a description cannot be read.
+pub fn history_of(source_folder: &Path, folder: &Path) -> io::Result<Vec<HeldTimeline>> {
+    let all = by_number(source_folder)?;
     let mut held = Vec::new();
-    for folder in timelines(source_folder)? {
+    let mut next = Some(folder.to_owned());
+    while let Some(folder) = next.take() {
         let info = Timeline::read(&folder)?;
-        if matches!(info.reason, Reason::First | Reason::SourceReset) {
-            held.clear();
+        if !info.begins_history() {
+            let number = all.iter().position(|other| *other == folder).unwrap_or(0);
+            // One whose predecessor was not recorded, or was taken away by hand, goes on with the one before it. An earlier
+            // one it must be, so that this comes to an end whatever a file says.
+            let earlier = &all[..number];
+            let named =
+                earlier.iter().find(|other| !info.previous.is_empty() && other.ends_with(&info.previous));
+            next = named.or(earlier.last()).cloned();
         }
         held.push(HeldTimeline { folder, info });
     }
+    held.reverse();
     Ok(held)
+}
+
+/// The last timeline of each history but the present one, the newest first.
+///
+/// # Errors
+/// When the folder or a description cannot be read.
+pub fn other_histories(source_folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut known: Vec<PathBuf> =
+        present_history(source_folder)?.into_iter().map(|timeline| timeline.folder).collect();
+    let mut last = Vec::new();
+    for folder in by_number(source_folder)?.into_iter().rev() {
+        if !known.contains(&folder) {
+            known.extend(history_of(source_folder, &folder)?.into_iter().map(|timeline| timeline.folder));
+            last.push(folder);
+        }
+    }
+    Ok(last)
 }
 
 /// Transactions that forks took from the source and the copy still holds. Some may have been handed back since.
@@ -38,8 +74,8 @@ pub fn lost_gtids(history: &[HeldTimeline], flavour: Flavour) -> GtidState {
     let mut lost = GtidState::empty(flavour);
     for timeline in history {
         // A set of the other kind of server, from before a migration, says nothing about this one.
-        if let Ok(set) = GtidState::parse(flavour, &timeline.info.source_lacks) {
-            let _ = lost.union_with(&set);
+        if timeline.info.server_kind.flavour() == flavour {
+            let _ = lost.union_with(&timeline.info.lacked());
         }
     }
     lost
@@ -96,6 +132,7 @@ impl HeldGtids {
 mod tests {
     use super::super::recover::test_files::{FileBuilder, SERVER_UUID, first_timeline};
     use super::super::storage::PosixStorage;
+    use super::super::timeline::Reason;
     use super::*;
 
     const OTHER: &str = "11111111-2222-3333-4444-555555555555";
@@ -134,5 +171,30 @@ mod tests {
         assert_eq!(held.expected_of(SERVER_UUID), held.lost);
         assert_eq!(held.expected_of(OTHER), set(&format!("{OTHER}:1-7,{SERVER_UUID}:1-2")));
         assert!(HeldGtids::read(dir.path(), Flavour::Mariadb).unwrap().unwrap().lost.is_empty());
+    }
+
+    #[test]
+    fn what_a_stranger_brought_belongs_to_no_other_history() {
+        let dir = tempfile::tempdir().unwrap();
+        let make = |number, previous: &str, timeline: Timeline| {
+            let timeline = Timeline { previous: previous.into(), ..timeline };
+            timeline.create(&PosixStorage, dir.path(), number).unwrap()
+        };
+        let ours = make(1, "", timeline(OTHER, Reason::First, "", ""));
+        let first = format!("0001-{OTHER}");
+        let theirs = make(2, &first, timeline(SERVER_UUID, Reason::Stranger, &format!("{OTHER}:1-9"), ""));
+        let folders =
+            |history: Vec<HeldTimeline>| history.into_iter().map(|held| held.folder).collect::<Vec<_>>();
+        assert_eq!(folders(present_history(dir.path()).unwrap()), std::slice::from_ref(&theirs));
+        assert_eq!(other_histories(dir.path()).unwrap(), std::slice::from_ref(&ours));
+        super::super::folder::make_present(&PosixStorage, dir.path(), &first).unwrap();
+        assert_eq!(folders(present_history(dir.path()).unwrap()), std::slice::from_ref(&ours));
+        assert_eq!(other_histories(dir.path()).unwrap(), std::slice::from_ref(&theirs));
+        let next =
+            make(3, &first, timeline(OTHER, Reason::Fork, &format!("{OTHER}:1-9"), &format!("{OTHER}:9")));
+        assert_eq!(folders(present_history(dir.path()).unwrap()), [ours, next]);
+        assert_eq!(other_histories(dir.path()).unwrap(), [theirs]);
+        let held = HeldGtids::read(dir.path(), Flavour::Mysql).unwrap().unwrap();
+        assert_eq!(held.lost, set(&format!("{OTHER}:9")), "and nothing of the stranger's");
     }
 }

@@ -1,5 +1,6 @@
 //! `binlog.index`: the names of a timeline's files in order.
 
+use super::failed::during;
 use super::storage::Storage;
 use std::io::{self, IoSlice};
 use std::path::{Path, PathBuf};
@@ -20,7 +21,7 @@ pub fn read(folder: &Path) -> io::Result<Vec<String>> {
             .map(str::to_owned)
             .collect()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-        Err(error) => Err(error),
+        Err(error) => Err(during("read", &folder.join(INDEX_FILE))(error)),
     }
 }
 
@@ -49,6 +50,7 @@ pub fn replace_file(storage: &dyn Storage, path: &Path, content: &[u8]) -> io::R
     file.write_all_at(&mut [IoSlice::new(content)], 0)?;
     // The bytes first, then the name: otherwise a crash could leave an empty file under the good name.
     file.sync_data()?;
+    drop(file); // One descriptor at a time is enough.
     storage.rename(&temporary, path)?;
     storage.sync_dir(path.parent().unwrap_or(Path::new(".")))
 }

@@ -5,7 +5,10 @@
 //! ```text
 //! <data_dir>/<source>/lock                    one process at a time (flock)
 //! <data_dir>/<source>/replica.toml            the replica UUID and server id that binlogd presents to this source
+//! <data_dir>/<source>/present.toml            which timeline is written, where that is not the newest one
+//! <data_dir>/<source>/forks.toml              what an operator has decided about transactions that were lost
 //! <data_dir>/<source>/journal                 what was made durable for an acknowledgement, until a sync of its file
+//! <data_dir>/<source>/mark                    up to where the live file need not be checked again
 //! <data_dir>/<source>/0001-<server_uuid>/     one folder a timeline, counting up
 //!     mysql-bin.000001 …                      the source's names, the source's bytes
 //!     binlog.index                            the names in order
@@ -30,13 +33,23 @@
 //! the live file that [`syncer`] makes in the background. Readers (status, verify)
 //! open the files for themselves; they may read a file up to its durable position at any time.
 
+pub mod activity;
+pub mod content;
+pub mod failed;
+pub mod fingerprint;
 pub mod folder;
+pub mod forks;
+pub mod gaps;
+pub mod gtid_list;
 pub mod held;
 pub mod index;
 pub mod journal;
+pub mod mark;
+mod named;
 pub mod offline;
 pub mod recover;
 pub mod scan;
+pub mod settlement;
 pub mod storage;
 pub mod syncer;
 pub mod timeline;
@@ -48,9 +61,11 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 
-/// True for an error that goes away when somebody makes space: a full file system, or a full quota.
+/// True for an error that goes away when somebody makes space: a full file system, a full quota, or a limit for the size of
+/// a file.
 pub fn is_full_disk(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+    use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+    matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge)
 }
 
 /// A place in the source's stream of files.

@@ -1,9 +1,10 @@
-//! What a stopped copy holds, read without a lock and without mending anything.
+//! What a stopped copy holds, read without a lock and without repairing anything.
 
 use super::Position;
 use super::index;
+use super::mark::{MARK_FILE, Marks};
 use super::recover::files_in_order;
-use super::scan::{FileScan, scan_file};
+use super::scan::{FileScan, scan_file, scan_from};
 use codec::gtid::GtidState;
 use std::fs::File;
 use std::io;
@@ -26,7 +27,7 @@ pub struct ResumePoint {
 pub fn resume_point(folder: &Path) -> io::Result<Option<ResumePoint>> {
     let files = files_in_order(folder, &index::read(folder)?, &mut Vec::new())?;
     let Some((live, sealed)) = files.split_last() else { return Ok(None) };
-    let found = scan(folder, live)?;
+    let found = scan_live(folder, live)?;
     let position = Position::new(live.as_str(), found.boundary.max(4));
     let mut gtids = found.gtids;
     if found.gtids_before.is_none() {
@@ -40,6 +41,26 @@ pub fn resume_point(folder: &Path) -> io::Result<Option<ResumePoint>> {
         }
     }
     Ok(Some(ResumePoint { position, gtids }))
+}
+
+/// Walks the live file from where a mark says that the rest is sound.
+fn scan_live(folder: &Path, name: &str) -> io::Result<FileScan> {
+    let path = folder.join(name);
+    // A mark only spares reading. Without one the file is walked from its beginning.
+    let marks = folder.parent().and_then(|source| File::open(source.join(MARK_FILE)).ok());
+    let marks = marks.map_or_else(Marks::default, |file| Marks::read_from(&file));
+    let timeline = folder.file_name().unwrap_or_default().to_string_lossy();
+    let walk = || {
+        let file = File::open(&path)?;
+        match marks.known(&timeline, name, &file, file.metadata()?.len())? {
+            Some(known) => scan_from(&file, known, &mut |_| Ok(())),
+            None => Ok(None),
+        }
+    };
+    match walk().map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))? {
+        Some(found) => Ok(found),
+        None => scan(folder, name),
+    }
 }
 
 fn scan(folder: &Path, name: &str) -> io::Result<FileScan> {

@@ -2,8 +2,10 @@
 
 use super::Position;
 use super::index;
-use super::scan::{FileScan, scan_file};
+use super::mark::{MARK_FILE, MarkWriter, Marks};
+use super::scan::{FileScan, Known, scan_from, scan_watched};
 use super::storage::{Storage, StorageFile};
+use super::verify::kept::{kept_from, without_moved};
 use codec::event::FormatDescription;
 use codec::gtid::GtidState;
 use std::collections::BTreeSet;
@@ -33,6 +35,10 @@ pub struct Recovered {
     pub live: Option<LiveFile>,
     /// GTIDs executed up to that boundary.
     pub gtids: GtidState,
+    /// GTIDs of the transactions in the live file, as [`Known::gtids`] has them.
+    pub gtids_in_file: GtidState,
+    /// Writes the next mark.
+    pub marks: MarkWriter,
     /// What was found and mended, in words for the log.
     pub remarks: Vec<String>,
 }
@@ -61,26 +67,65 @@ impl Recovered {
     }
 }
 
+/// Told now and then how much of the files has been read, in bytes, and of how much. An error that it gives ends the
+/// recovery with that error, and loses nothing: the next one begins again.
+pub type Watch<'a> = dyn FnMut(u64, u64) -> io::Result<()> + 'a;
+
 /// Opens the timeline in `folder`. Idempotent: a crash inside it is recovered by the next call.
 ///
 /// # Errors
-/// When the folder or a file cannot be read or mended.
+/// When the folder or a file cannot be read or repaired.
 pub fn recover(storage: &dyn Storage, folder: &Path, tail: Tail) -> io::Result<Recovered> {
+    recover_watched(storage, folder, tail, &mut |_, _| Ok(()))
+}
+
+/// As [`recover`], for a caller who wants to know how far it is, or to end it early.
+///
+/// # Errors
+/// When the folder or a file cannot be read or repaired, or as `watch` says.
+pub fn recover_watched(
+    storage: &dyn Storage,
+    folder: &Path,
+    tail: Tail,
+    watch: &mut Watch<'_>,
+) -> io::Result<Recovered> {
     let mut remarks = Vec::new();
     let files = agree_on_files(storage, folder, &mut remarks)?;
+    let source_folder = folder.parent().unwrap_or(Path::new("."));
+    let marks = Marks::read(storage, source_folder);
     let Some(name) = files.last() else {
-        return Ok(Recovered { files, live: None, gtids: GtidState::default(), remarks });
+        let (gtids, gtids_in_file) = (GtidState::default(), GtidState::default());
+        if !marks.is_empty() {
+            remove_marks(storage, source_folder)?;
+        }
+        let marks = marks.writer();
+        return Ok(Recovered { files, live: None, gtids, gtids_in_file, marks, remarks });
     };
     let path = folder.join(name);
     let file = storage.open(&path)?;
+    let len = file.size()?;
+    let timeline = folder.file_name().unwrap_or_default().to_string_lossy();
     // What is in the page cache only must be durable: the boundary is about to be called so. And what is walked must be what
     // the disk has: after a sync that failed the page cache may hold bytes that no later sync writes.
     file.sync_data()?;
-    file.forget_cached();
+    file.forget_cached_from(marks.needed_from(&timeline, name, len));
     // A process may have ended between giving a name and syncing the folder.
     storage.sync_dir(folder)?;
-    let len = file.size()?;
-    let scan = scan_file(&*file, u64::MAX, |_| {})?;
+    let known = marks.known(&timeline, name, &*file, len)?;
+    let mut watch_file = |at| watch(at, len);
+    let found = known.map_or(Ok(None), |known| scan_from(&*file, known, &mut watch_file))?;
+    let read_from = known.filter(|_| found.is_some()).map_or(0, |known| known.offset);
+    let scan = match found {
+        Some(scan) => scan,
+        None => {
+            file.forget_cached();
+            scan_watched(&*file, u64::MAX, &mut watch_file)?
+        }
+    };
+    // Before anything is cut: a mark that is not of what is here could be believed of what comes in its place.
+    if !marks.are_of(&timeline, name, scan.boundary) {
+        remove_marks(storage, source_folder)?;
+    }
     if scan.boundary < len {
         cut(storage, &path, &*file, &scan, len, tail, &mut remarks)?;
     }
@@ -92,8 +137,16 @@ pub fn recover(storage: &dyn Storage, folder: &Path, tail: Tail) -> io::Result<R
     }
     let gtids = match &scan.gtids_before {
         Some(_) => scan.gtids.clone(),
-        None => gtids_of_earlier_files(storage, folder, &files)?.unwrap_or_else(|| scan.gtids.clone()),
+        None => gtids_of_earlier_files(storage, folder, &files, watch)?.unwrap_or_else(|| scan.gtids.clone()),
     };
+    let gtids_in_file = scan.gtids_in_file();
+    let mut marks = marks.writer();
+    if scan.boundary >= read_from + storage.mark_bytes() {
+        let (offset, tail_start, last_timestamp) = (scan.boundary, scan.tail_start, scan.last_timestamp);
+        let known = Known { offset, tail_start, last_timestamp, gtids: gtids_in_file.clone() };
+        // It only spares the next start what this one did.
+        let _ = marks.write(storage, folder, name, &*file, &known);
+    }
     let live = LiveFile {
         name: name.as_str().into(),
         file,
@@ -102,7 +155,16 @@ pub fn recover(storage: &dyn Storage, folder: &Path, tail: Tail) -> io::Result<R
         format: scan.format,
         last_timestamp: scan.last_timestamp,
     };
-    Ok(Recovered { files, live: Some(live), gtids, remarks })
+    Ok(Recovered { files, live: Some(live), gtids, gtids_in_file, marks, remarks })
+}
+
+/// Takes the marks away, durably.
+fn remove_marks(storage: &dyn Storage, source_folder: &Path) -> io::Result<()> {
+    match storage.remove_file(&source_folder.join(MARK_FILE)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    storage.sync_dir(source_folder)
 }
 
 /// Writes the bytes of a file from `from` on over themselves. After a sync that failed they may stand in the page cache
@@ -131,7 +193,20 @@ fn agree_on_files(
     remarks: &mut Vec<String>,
 ) -> io::Result<Vec<String>> {
     let listed = index::read(folder)?;
-    let files = files_in_order(folder, &listed, remarks)?;
+    let mut kept = listed.clone();
+    if let Some(kept_from) = kept_from(folder) {
+        let present: Vec<String> = binlog_files(folder)?.into_iter().map(|(_, name)| name).collect();
+        without_moved(&mut kept, &present, &kept_from);
+        let moved = listed.len() - kept.len();
+        if moved > 0 {
+            remarks.push(format!(
+                "{moved} files before {kept_from} are not in {} any more, as its timeline.toml says (kept_from); their names are \
+                 taken out of binlog.index",
+                folder.display()
+            ));
+        }
+    }
+    let files = files_in_order(folder, &kept, remarks)?;
     if files != listed {
         index::write(storage, folder, &files)?;
     }
@@ -194,6 +269,7 @@ fn base_name(name: &str) -> Option<&str> {
     name.rsplit_once('.').map(|(base, _)| base)
 }
 
+/// Of a name that ends in digits alone; a number that is too large comes last.
 fn sort_key(name: &str) -> (u64, String) {
     let number = name.rsplit_once('.').and_then(|(_, number)| number.parse().ok()).unwrap_or(u64::MAX);
     (number, name.to_owned())
@@ -266,9 +342,12 @@ fn gtids_of_earlier_files(
     storage: &dyn Storage,
     folder: &Path,
     files: &[String],
+    watch: &mut Watch<'_>,
 ) -> io::Result<Option<GtidState>> {
     for name in files.iter().rev().skip(1) {
-        let scan = scan_file(&*storage.open(&folder.join(name))?, u64::MAX, |_| {})?;
+        let file = storage.open(&folder.join(name))?;
+        let len = file.size()?;
+        let scan = scan_watched(&*file, u64::MAX, &mut |at| watch(at, len))?;
         if scan.gtids_before.is_some() {
             return Ok(Some(scan.gtids));
         }
@@ -298,7 +377,9 @@ pub(crate) mod test_files {
             first_file: "b.000001".into(),
             gtid_before: String::new(),
             source_lacks: String::new(),
+            source_shares: String::new(),
             missing: String::new(),
+            unreadable: String::new(),
             previous: String::new(),
         }
     }

@@ -128,43 +128,136 @@ pub struct FileScan {
 /// # Errors
 /// Only when reading fails; unsound bytes are a result, not an error.
 pub fn scan_file(file: &dyn ReadAt, limit: u64, mut progress: impl FnMut(u64)) -> io::Result<FileScan> {
-    let mut walk = Walk {
-        window: Window { file, bytes: vec![0; BUFFER_LEN], start: 0, len: 0, limit },
-        tracker: BoundaryTracker::new(),
-        checksum: ChecksumAlgorithm::None,
-        scan: FileScan {
-            sound_end: 0,
-            boundary: 0,
-            tail_start: 0,
-            format: None,
-            gtids_before: None,
-            gtids: GtidState::default(),
-            events: 0,
-            transactions: 0,
-            repeated_gtids: 0,
-            first_repeated: None,
-            last_timestamp: 0,
-            rotates_to: None,
-            last_event: None,
-            damage: None,
-        },
+    scan_watched(file, limit, &mut |offset| {
+        progress(offset);
+        Ok(())
+    })
+}
+
+/// What is known of the beginning of a file, so that a walk need not read it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Known {
+    /// Everything before is sound. A boundary.
+    pub offset: u64,
+    /// As [`FileScan::tail_start`] there. Always <= `offset`.
+    pub tail_start: u64,
+    /// As [`FileScan::last_timestamp`] there.
+    pub last_timestamp: u32,
+    /// GTIDs of the transactions in the file before `offset`, without those that the file says were executed before it. For
+    /// MariaDB, whose positions are no sets, with them.
+    pub gtids: GtidState,
+}
+
+/// As [`scan_file`] to the file's end; an error of `watch` ends the walk. Of the bytes before what is `known` only the events at
+/// the file's beginning are read: its format, and what was executed before it. `None` when those and what is known do not fit
+/// together: then everything must be read.
+///
+/// # Errors
+/// When reading fails, or as `watch` says.
+pub fn scan_from(
+    file: &dyn ReadAt,
+    known: &Known,
+    watch: &mut dyn FnMut(u64) -> io::Result<()>,
+) -> io::Result<Option<FileScan>> {
+    let mut walk = Walk::new(file, u64::MAX, watch);
+    if !walk.skip(known)? {
+        return Ok(None);
+    }
+    walk.scan.damage = walk.run()?;
+    Ok(Some(walk.scan))
+}
+
+/// As [`scan_file`]; an error of `watch` ends the walk.
+///
+/// # Errors
+/// When reading fails, or as `watch` says.
+pub fn scan_watched(
+    file: &dyn ReadAt,
+    limit: u64,
+    watch: &mut dyn FnMut(u64) -> io::Result<()>,
+) -> io::Result<FileScan> {
+    let mut walk = Walk::new(file, limit, watch);
+    walk.scan.damage = match walk.magic()? {
+        Some(kind) => Some(Damage { at: 0, kind }),
+        None => walk.run()?,
     };
-    walk.scan.damage = walk.run(&mut progress)?;
     Ok(walk.scan)
+}
+
+impl FileScan {
+    /// GTIDs of the transactions in the file, as [`Known::gtids`] has them.
+    pub fn gtids_in_file(&self) -> GtidState {
+        match (&self.gtids, &self.gtids_before) {
+            (GtidState::Mysql(_), Some(before)) => self.gtids.subtract(before),
+            _ => self.gtids.clone(),
+        }
+    }
 }
 
 struct Walk<'a> {
     window: Window<'a>,
+    /// Told how far the walk is, also inside a long event.
+    watch: &'a mut dyn FnMut(u64) -> io::Result<()>,
     tracker: BoundaryTracker,
     checksum: ChecksumAlgorithm,
     scan: FileScan,
 }
 
-impl Walk<'_> {
-    fn run(&mut self, progress: &mut dyn FnMut(u64)) -> io::Result<Option<Damage>> {
-        if let Some(kind) = self.magic()? {
-            return Ok(Some(Damage { at: 0, kind }));
+impl<'a> Walk<'a> {
+    fn new(file: &'a dyn ReadAt, limit: u64, watch: &'a mut dyn FnMut(u64) -> io::Result<()>) -> Walk<'a> {
+        Walk {
+            window: Window { file, bytes: vec![0; BUFFER_LEN], start: 0, len: 0, limit },
+            tracker: BoundaryTracker::new(),
+            checksum: ChecksumAlgorithm::None,
+            watch,
+            scan: FileScan {
+                sound_end: 0,
+                boundary: 0,
+                tail_start: 0,
+                format: None,
+                gtids_before: None,
+                gtids: GtidState::default(),
+                events: 0,
+                transactions: 0,
+                repeated_gtids: 0,
+                first_repeated: None,
+                last_timestamp: 0,
+                rotates_to: None,
+                last_event: None,
+                damage: None,
+            },
         }
+    }
+
+    /// Reads the file's beginning and goes on behind what is `known`. False when the two do not fit together.
+    fn skip(&mut self, known: &Known) -> io::Result<bool> {
+        if self.magic()?.is_some() {
+            return Ok(false);
+        }
+        while self.scan.gtids_before.is_none() && self.scan.sound_end < known.offset {
+            let at = self.scan.sound_end;
+            let head = self.window.view(at, HEADER_LEN)?;
+            let Ok(header) = EventHeader::parse(head) else { return Ok(false) };
+            if !begins_file(header.event_type) {
+                break;
+            }
+            if self.event(at, &header)?.is_some() {
+                return Ok(false);
+            }
+        }
+        // Both are of one source; if not, the mark is none of this file's.
+        let fits = self.scan.sound_end <= known.offset && self.scan.gtids.append(&known.gtids).is_ok();
+        if self.scan.format.is_none() || !fits {
+            return Ok(false);
+        }
+        // A boundary, as where a session resumes.
+        self.tracker = BoundaryTracker::new();
+        (self.scan.sound_end, self.scan.boundary) = (known.offset, known.offset);
+        (self.scan.tail_start, self.scan.last_timestamp) = (known.tail_start, known.last_timestamp);
+        Ok(true)
+    }
+
+    fn run(&mut self) -> io::Result<Option<Damage>> {
         loop {
             let at = self.scan.sound_end;
             let head = self.window.view(at, HEADER_LEN)?;
@@ -184,7 +277,7 @@ impl Walk<'_> {
             if let Some(kind) = self.event(at, &header)? {
                 return Ok(Some(Damage { at, kind }));
             }
-            progress(self.scan.sound_end);
+            (self.watch)(self.scan.sound_end)?;
         }
     }
 
@@ -285,9 +378,18 @@ impl Walk<'_> {
             }
             stream.update(part);
             offset += part.len() as u64;
+            if stream.remaining() > 0 {
+                (self.watch)(offset)?;
+            }
         }
         Ok(stream.finish())
     }
+}
+
+/// The events that stand at the beginning of a file, up to the one that states what was executed before it.
+fn begins_file(event_type: EventType) -> bool {
+    matches!(event_type, EventType::FORMAT_DESCRIPTION | EventType::MARIADB_START_ENCRYPTION)
+        || states_gtids(event_type)
 }
 
 /// The events that must be read whole, up to a limit of their own; see [`check_length`].

@@ -2,6 +2,8 @@
 //!
 //! [`PosixStorage`] is the real one. Tests put a double behind the same trait to fail a chosen write or sync.
 
+use super::failed::during;
+use super::named::NamedFile;
 use super::syncer::{BackgroundSync, Syncer};
 use rustix::fs::Advice;
 use rustix::io::Errno;
@@ -10,12 +12,22 @@ use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, IoSlice};
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 /// Mode of every file that binlogd makes: binary logs hold the data of all tables.
 const FILE_MODE: u32 = 0o600;
 
 /// Mode of every folder that binlogd makes.
 const FOLDER_MODE: u32 = 0o700;
+
+/// What a page of the cache begins at a multiple of, at most: pages of 64 KiB are the largest.
+const PAGE_BYTES: u64 = 64 << 10;
+
+/// How long an open waits when the process may open no more files for the moment: many sources begin a file at once, and each
+/// needs one or two descriptors more while it does.
+const DESCRIPTOR_PATIENCE: Duration = Duration::from_secs(2);
+/// Pause between two tries to open.
+const DESCRIPTOR_PAUSE: Duration = Duration::from_millis(5);
 
 /// Operations on names.
 pub trait Storage: Send + Sync + Debug {
@@ -62,6 +74,11 @@ pub trait Storage: Send + Sync + Debug {
     /// As the operating system says.
     fn sync_dir(&self, path: &Path) -> io::Result<()>;
 
+    /// By how many bytes the live file grows from one [mark](super::mark) to the next.
+    fn mark_bytes(&self) -> u64 {
+        super::mark::MARK_BYTES
+    }
+
     /// What syncs the live file beside the thread that writes it. Begins nothing until it is asked to.
     fn background_sync(&self) -> Box<dyn BackgroundSync> {
         Box::<Syncer>::default()
@@ -101,6 +118,14 @@ pub trait StorageFile: Send + Sync + Debug + ReadAt {
         Ok(true)
     }
 
+    /// As [`StorageFile::stands_at`]; false as well when the file has become shorter than `len`: somebody has cut it.
+    ///
+    /// # Errors
+    /// As the operating system says.
+    fn is_whole_at(&self, path: &Path, len: u64) -> io::Result<bool> {
+        Ok(self.stands_at(path)? && self.size()? >= len)
+    }
+
     /// Cuts the file to `len` bytes.
     ///
     /// # Errors
@@ -116,6 +141,13 @@ pub trait StorageFile: Send + Sync + Debug + ReadAt {
     /// Lets the next reads come from the disk, not from the page cache, for everything that was synced before. A sync that
     /// failed leaves pages in the cache that can be read, that no later sync writes, and that the disk does not have.
     fn forget_cached(&self);
+
+    /// As [`StorageFile::forget_cached`], for the bytes from `from` on at least. A cache of gigabytes takes its time to be
+    /// emptied, and what an earlier sync has covered need not be forgotten.
+    fn forget_cached_from(&self, from: u64) {
+        let _ = from;
+        self.forget_cached();
+    }
 }
 
 /// The file system.
@@ -124,44 +156,72 @@ pub struct PosixStorage;
 
 impl Storage for PosixStorage {
     fn create(&self, path: &Path) -> io::Result<Box<dyn StorageFile>> {
-        let file = OpenOptions::new().read(true).write(true).create_new(true).mode(FILE_MODE).open(path)?;
-        Ok(Box::new(file))
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create_new(true).mode(FILE_MODE);
+        let file = patiently(|| options.open(path)).map_err(during("make", path))?;
+        Ok(Box::new(NamedFile::new(file, path)))
     }
 
     fn open(&self, path: &Path) -> io::Result<Box<dyn StorageFile>> {
-        Ok(Box::new(OpenOptions::new().read(true).write(true).open(path)?))
+        let open = || OpenOptions::new().read(true).write(true).open(path);
+        Ok(Box::new(NamedFile::new(patiently(open).map_err(during("open", path))?, path)))
     }
 
     fn open_synced(&self, path: &Path) -> io::Result<Box<dyn StorageFile>> {
         // O_DSYNC with O_DIRECT is one system call for what are a write, a copy into the page cache and an fdatasync.
-        let open = |flags| OpenOptions::new().read(true).write(true).custom_flags(flags).open(path);
-        match open(libc::O_DSYNC | libc::O_DIRECT) {
+        let open = |direct| {
+            let flags = libc::O_DSYNC | direct;
+            patiently(|| OpenOptions::new().read(true).write(true).custom_flags(flags).open(path))
+        };
+        match open(libc::O_DIRECT) {
             Ok(file) if takes_aligned_blocks(&file) => {
                 // Pages of it that are cached from its making would have to be thrown out by each write.
                 file.forget_cached();
-                Ok(Box::new(file))
+                Ok(Box::new(NamedFile::new(file, path)))
             }
-            Err(error) if error.raw_os_error() != Some(libc::EINVAL) => Err(error),
+            Err(error) if error.raw_os_error() != Some(libc::EINVAL) => Err(during("open", path)(error)),
             // Some file systems know no direct output, or ask for larger blocks.
-            _ => Ok(Box::new(open(libc::O_DSYNC)?)),
+            _ => {
+                let file = open(0).map_err(during("open", path))?;
+                Ok(Box::new(NamedFile::new(file, path)))
+            }
         }
     }
 
     fn create_dir(&self, path: &Path) -> io::Result<()> {
-        DirBuilder::new().mode(FOLDER_MODE).create(path)
+        DirBuilder::new().mode(FOLDER_MODE).create(path).map_err(during("create", path))
     }
 
     fn remove_file(&self, path: &Path) -> io::Result<()> {
-        std::fs::remove_file(path)
+        std::fs::remove_file(path).map_err(during("remove", path))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        std::fs::rename(from, to)
+        std::fs::rename(from, to).map_err(during("rename", from))
     }
 
     fn sync_dir(&self, path: &Path) -> io::Result<()> {
-        File::open(path)?.sync_all()
+        patiently(|| File::open(path))
+            .and_then(|folder| folder.sync_all())
+            .map_err(during("sync the folder", path))
     }
+}
+
+/// Opens, and tries again for [`DESCRIPTOR_PATIENCE`] where the process has no descriptor left.
+fn patiently(open: impl Fn() -> io::Result<File>) -> io::Result<File> {
+    let began = Instant::now();
+    loop {
+        match open() {
+            Err(error) if is_out_of_descriptors(&error) && began.elapsed() < DESCRIPTOR_PATIENCE => {
+                std::thread::sleep(DESCRIPTOR_PAUSE);
+            }
+            other => return other,
+        }
+    }
+}
+
+fn is_out_of_descriptors(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
 }
 
 /// Tries the alignment that writes will have with a read, which asks for the same.
@@ -200,12 +260,16 @@ impl StorageFile for File {
     }
 
     fn stands_at(&self, path: &Path) -> io::Result<bool> {
+        self.is_whole_at(path, 0)
+    }
+
+    fn is_whole_at(&self, path: &Path, len: u64) -> io::Result<bool> {
         let named = match std::fs::symlink_metadata(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
             other => other?,
         };
         let open = self.metadata()?;
-        Ok((named.dev(), named.ino()) == (open.dev(), open.ino()))
+        Ok((named.dev(), named.ino()) == (open.dev(), open.ino()) && open.len() >= len)
     }
 
     fn truncate(&self, len: u64) -> io::Result<()> {
@@ -217,8 +281,13 @@ impl StorageFile for File {
     }
 
     fn forget_cached(&self) {
-        // Some file systems have no cache to forget, and one that refuses leaves things as they were.
-        let _ = rustix::fs::fadvise(self, 0, None, Advice::DontNeed);
+        self.forget_cached_from(0);
+    }
+
+    fn forget_cached_from(&self, from: u64) {
+        // Of a page that is named in part nothing is forgotten. Some file systems have no cache to forget, and one that
+        // refuses leaves things as they were.
+        let _ = rustix::fs::fadvise(self, from - from % PAGE_BYTES, None, Advice::DontNeed);
     }
 }
 
@@ -351,5 +420,36 @@ pub mod double {
         fn forget_cached(&self) {
             self.0.forget_cached();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the operating system knows of the open file that has this path.
+    fn flags_of_open(path: &Path) -> i32 {
+        for entry in std::fs::read_dir("/proc/self/fd").unwrap().flatten() {
+            if std::fs::read_link(entry.path()).is_ok_and(|target| target == path) {
+                let info = Path::new("/proc/self/fdinfo").join(entry.file_name());
+                let info = std::fs::read_to_string(info).unwrap();
+                let flags = info.lines().find_map(|line| line.strip_prefix("flags:")).unwrap();
+                return i32::from_str_radix(flags.trim(), 8).unwrap();
+            }
+        }
+        panic!("{} is not open", path.display());
+    }
+
+    /// What stands in the journal is called durable without another call.
+    #[test]
+    fn each_write_to_a_synced_file_is_durable_when_it_returns() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().canonicalize().unwrap().join("journal");
+        std::fs::write(&path, vec![0; 8192]).unwrap();
+        let file = PosixStorage.open_synced(&path).unwrap();
+        assert_eq!(flags_of_open(&path) & libc::O_DSYNC, libc::O_DSYNC);
+        drop(file);
+        let _buffered = PosixStorage.open(&path).unwrap();
+        assert_eq!(flags_of_open(&path) & libc::O_DSYNC, 0, "or this would show nothing");
     }
 }

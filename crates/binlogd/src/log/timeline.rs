@@ -22,8 +22,10 @@ pub enum Reason {
     SourceReset,
     /// The source lacks transactions that the copy holds: it crashed and cut its tail, or a failover lost them.
     Fork,
-    /// The source purged logs before they were copied.
+    /// The source purged logs before they were copied, or cannot read the end of a file that it wrote.
     Gap,
+    /// Another server answers that has nothing in common with the copy, and the operator wants it followed.
+    Stranger,
 }
 
 impl Reason {
@@ -34,7 +36,8 @@ impl Reason {
             Reason::SourceChanged => "another server answers as the source",
             Reason::SourceReset => "the source began its logs anew",
             Reason::Fork => "the source lacks transactions that the copy holds",
-            Reason::Gap => "the source purged logs before they were copied",
+            Reason::Gap => "a gap: the source purged logs before they were copied, or cannot read them",
+            Reason::Stranger => "a server answers that shares no history with the copy",
         }
     }
 }
@@ -60,9 +63,16 @@ pub struct Timeline {
     /// GTIDs that the copy holds on older timelines and the source lacks (a fork).
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub source_lacks: String,
-    /// GTIDs that no timeline holds because the source had purged them (a gap).
+    /// MariaDB: of the servers in `source_lacks`, the newest transactions that the source has all the same, by its
+    /// `gtid_slave_pos`. Its files need not say so.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub source_shares: String,
+    /// GTIDs that no timeline holds because the source had purged them, or cannot read them (a gap).
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub missing: String,
+    /// Where the source could not read its own file any further, which was the reason of the gap: the end of the timeline before.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub unreadable: String,
     /// Folder name of the timeline before this one.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub previous: String,
@@ -94,18 +104,76 @@ impl Timeline {
     /// same GTIDs to other transactions.
     pub fn shared_before(&self) -> GtidState {
         let flavour = self.server_kind.flavour();
-        if matches!(self.reason, Reason::First | Reason::SourceReset) {
+        if matches!(self.reason, Reason::First | Reason::SourceReset | Reason::Stranger) {
             return GtidState::empty(flavour);
         }
-        // What cannot be read is of the other kind of server, so that nothing of it is shared.
-        let read = |text| GtidState::parse(flavour, text).unwrap_or_else(|_| GtidState::empty(flavour));
-        read(&self.gtid_before).subtract(&read(&self.source_lacks))
+        self.read_set(&self.gtid_before).subtract(&self.read_set(&self.source_lacks))
+    }
+
+    /// A set that is not of this kind of server's form is of the other kind's, as [`Timeline::read`] made sure, so that nothing
+    /// of it is shared.
+    fn read_set(&self, text: &str) -> GtidState {
+        let flavour = self.server_kind.flavour();
+        GtidState::parse(flavour, text).unwrap_or_else(|_| GtidState::empty(flavour))
+    }
+
+    /// What is recorded as lost must never be taken for nothing because a byte of it is damaged.
+    fn check_sets(&self) -> Result<(), String> {
+        for (key, text) in [
+            ("gtid_before", &self.gtid_before),
+            ("source_lacks", &self.source_lacks),
+            ("source_shares", &self.source_shares),
+            ("missing", &self.missing),
+        ] {
+            let other = match self.server_kind {
+                ServerKind::Mysql => Flavour::Mariadb,
+                ServerKind::Mariadb => Flavour::Mysql,
+            };
+            // One from before a migration may be of the other kind.
+            if let Err(error) = GtidState::parse(self.server_kind.flavour(), text)
+                && GtidState::parse(other, text).is_err()
+            {
+                return Err(format!("{key} is no set of GTIDs: {error}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether it goes on with nothing that older timelines hold: the same GTIDs may mean other transactions there, or they
+    /// are of a server that has nothing to do with this one.
+    pub fn begins_history(&self) -> bool {
+        matches!(self.reason, Reason::First | Reason::SourceReset | Reason::Stranger)
+            || self.is_old_stranger()
+    }
+
+    /// Before there was a [`Reason::Stranger`], one was recorded as a fork from another server that lacks all. For MariaDB the
+    /// record does not tell.
+    fn is_old_stranger(&self) -> bool {
+        let before = self.previous.split_once('-').map(|(_, uuid)| uuid);
+        self.reason == Reason::Fork
+            && self.server_kind == ServerKind::Mysql
+            && before.is_some_and(|uuid| uuid != self.server_uuid)
+            && !self.gtid_before.is_empty()
+            && self.shared_before().is_empty()
+    }
+
+    /// GTIDs that older timelines hold and the source lacked; see [`Timeline::source_lacks`].
+    pub fn lacked(&self) -> GtidState {
+        if self.begins_history() {
+            GtidState::empty(self.server_kind.flavour())
+        } else {
+            self.read_set(&self.source_lacks)
+        }
+    }
+
+    /// See [`Timeline::source_shares`].
+    pub fn shares(&self) -> GtidState {
+        self.read_set(&self.source_shares)
     }
 
     /// GTIDs that no timeline holds, see [`Timeline::missing`].
     pub fn never_held(&self) -> GtidState {
-        let flavour = self.server_kind.flavour();
-        GtidState::parse(flavour, &self.missing).unwrap_or_else(|_| GtidState::empty(flavour))
+        self.read_set(&self.missing)
     }
 
     /// Reads the timeline's description from its folder.
@@ -116,9 +184,12 @@ impl Timeline {
         let path = folder.join(TIMELINE_FILE);
         let text = std::fs::read_to_string(&path)
             .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))?;
-        toml::from_str(&text).map_err(|error| {
+        let damaged = |error: &dyn std::fmt::Display| {
             io::Error::new(io::ErrorKind::InvalidData, format!("{}: {error}", path.display()))
-        })
+        };
+        let timeline: Timeline = toml::from_str(&text).map_err(|error| damaged(&error))?;
+        timeline.check_sets().map_err(|error| damaged(&error))?;
+        Ok(timeline)
     }
 
     /// Makes the folder `<source_folder>/NNNN-<server_uuid>` with this description in it, durably.
@@ -176,6 +247,23 @@ mod tests {
         assert!(other_kind.shared_before().is_empty());
     }
 
+    /// As it was recorded when every server was followed.
+    #[test]
+    fn a_fork_from_another_server_that_lacks_all_is_a_stranger() {
+        let uuid = "3e11fa47-71ca-11e1-9e33-c80aa9429562";
+        let fork = |server_uuid: &str, lacks: &str| Timeline {
+            reason: Reason::Fork,
+            server_uuid: server_uuid.into(),
+            source_lacks: format!("{uuid}:{lacks}"),
+            ..sample()
+        };
+        let other = "11111111-2222-3333-4444-555555555555";
+        assert!(fork(other, "1-5").begins_history() && fork(other, "1-5").lacked().is_empty());
+        assert!(!fork(other, "4-5").begins_history(), "a successor");
+        assert!(!fork(uuid, "1-5").begins_history(), "the same server, put back to its beginning");
+        assert_eq!(fork(uuid, "1-5").lacked().to_line(), format!("{uuid}:1-5"));
+    }
+
     #[test]
     fn what_is_created_is_read() {
         let dir = tempfile::tempdir().unwrap();
@@ -183,5 +271,28 @@ mod tests {
         let folder = timeline.create(&PosixStorage, dir.path(), 2).unwrap();
         assert_eq!(folder.file_name().unwrap(), "0002-3e11fa47-71ca-11e1-9e33-c80aa9429562");
         assert_eq!(Timeline::read(&folder).unwrap(), timeline);
+    }
+
+    #[test]
+    fn a_set_that_cannot_be_read_is_refused_and_not_taken_for_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut number = 0;
+        let mut read = |timeline: Timeline| {
+            number += 1;
+            Timeline::read(&timeline.create(&PosixStorage, dir.path(), number).unwrap())
+        };
+        let damaged = || "3e11fa47-71ca-11e1-9e33-c80aa9429562:4-5x".to_owned();
+        for (key, timeline) in [
+            ("gtid_before", Timeline { gtid_before: damaged(), ..sample() }),
+            ("source_lacks", Timeline { source_lacks: damaged(), ..sample() }),
+            ("source_shares", Timeline { source_shares: damaged(), ..sample() }),
+            ("missing", Timeline { missing: damaged(), ..sample() }),
+        ] {
+            let error = read(timeline).unwrap_err().to_string();
+            let words = format!("timeline.toml: {key} is no set of GTIDs: \"4-5x\"");
+            assert!(error.contains(&words), "{error}");
+        }
+        let migrated = Timeline { source_lacks: "0-1-100,0-2-130".into(), ..sample() };
+        assert!(read(migrated).unwrap().lacked().is_empty(), "of the other kind of server");
     }
 }

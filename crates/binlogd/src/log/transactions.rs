@@ -40,6 +40,9 @@ pub struct StoredTransaction {
     pub events: Vec<StoredEvent>,
 }
 
+/// Takes the events of a transaction one by one, see [`TransactionReader::pass`]; what it says ends the reading.
+pub type EventSink<'a> = dyn FnMut(Option<(&EventHeader, &[u8])>) -> Result<(), String> + 'a;
+
 /// Reads a file of the copy, one transaction after another.
 #[derive(Debug)]
 pub struct TransactionReader {
@@ -57,10 +60,22 @@ impl TransactionReader {
     /// # Errors
     /// When the file cannot be read or does not begin as a binary log; the message names it.
     pub fn open(path: &Path) -> io::Result<TransactionReader> {
+        TransactionReader::open_with(path, 1 << 20)
+    }
+
+    /// As [`open`](Self::open), for who wants the first events only: no more than a few KiB are read at a time.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_head(path: &Path) -> io::Result<TransactionReader> {
+        TransactionReader::open_with(path, 1 << 13)
+    }
+
+    fn open_with(path: &Path, buffer_len: usize) -> io::Result<TransactionReader> {
         let named = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
         let mut reader = TransactionReader {
             path: path.to_owned(),
-            file: BufReader::with_capacity(1 << 20, File::open(path).map_err(named)?),
+            file: BufReader::with_capacity(buffer_len, File::open(path).map_err(named)?),
             at: 0,
             checksum: ChecksumAlgorithm::None,
             tracker: BoundaryTracker::new(),
@@ -110,12 +125,15 @@ impl TransactionReader {
         Ok(None)
     }
 
-    /// Goes to a place where a transaction begins.
+    /// Goes to a place where a transaction begins. What is in the buffer is not read again.
     ///
     /// # Errors
     /// As the operating system says.
     pub fn seek(&mut self, at: u64) -> io::Result<()> {
-        self.file.seek(SeekFrom::Start(at))?;
+        match i64::try_from(i128::from(at) - i128::from(self.file.stream_position()?)) {
+            Ok(distance) => self.file.seek_relative(distance)?,
+            Err(_) => drop(self.file.seek(SeekFrom::Start(at))?),
+        }
         self.at = at;
         self.tracker = BoundaryTracker::new();
         Ok(())
@@ -128,9 +146,38 @@ impl TransactionReader {
     /// When reading fails or an event is damaged; the message names the file and the place.
     pub fn next(
         &mut self,
-        mut wanted: impl FnMut(Option<&TransactionId>) -> bool,
+        wanted: impl FnMut(Option<&TransactionId>) -> bool,
     ) -> io::Result<Option<StoredTransaction>> {
-        let (mut events, mut began, mut keep, mut size) = (Vec::new(), self.at, None, 0);
+        let (mut events, mut size) = (Vec::new(), 0);
+        let passed = self.pass(wanted, &mut |event| {
+            let Some((header, bytes)) = event else {
+                events.clear();
+                size = 0;
+                return Ok(());
+            };
+            size += bytes.len() as u64;
+            if size > TRANSACTION_BYTES_MAX {
+                return Err("a transaction above 4 GiB cannot be taken into memory".to_owned());
+            }
+            events.push(StoredEvent { header: *header, bytes: bytes.to_vec() });
+            Ok(())
+        })?;
+        Ok(passed.map(|(id, at, end)| StoredTransaction { id, at, end, events }))
+    }
+
+    /// Passes the events of the next complete transaction that `wanted` says yes to on to `sink`, one by one and without
+    /// checksums, so that no transaction is too long. `None` is given first, and again when what came before it was never
+    /// ended and is to be forgotten. Returns the transaction's identifier and where it begins and ends; `None` at the end of
+    /// the file.
+    ///
+    /// # Errors
+    /// As [`next`](Self::next), and what `sink` says, with the transaction's place.
+    pub fn pass(
+        &mut self,
+        mut wanted: impl FnMut(Option<&TransactionId>) -> bool,
+        sink: &mut EventSink<'_>,
+    ) -> io::Result<Option<(Option<TransactionId>, u64, u64)>> {
+        let (mut began, mut keep) = (self.at, None);
         loop {
             let at = self.at;
             let Some((header, mut bytes)) = self.raw_event()? else { return Ok(None) };
@@ -141,32 +188,26 @@ impl TransactionReader {
                 .advance(&header, &bytes, at, self.at)
                 .map_err(|error| self.damaged_at(at, &error.to_string()))?;
             if step.abandoned || GtidEvent::is_gtid(header.event_type) {
-                (keep, size) = (None, 0);
-                events.clear();
+                keep = None;
             }
-            if events.is_empty() && keep.is_none() {
+            if keep.is_none() {
                 began = at;
-                let id = GtidEvent::is_gtid(header.event_type)
-                    .then(|| GtidEvent::parse(&header, &bytes).ok().and_then(|gtid| gtid.id))
-                    .flatten();
+                let gtid = GtidEvent::is_gtid(header.event_type).then(|| GtidEvent::parse(&header, &bytes));
+                let gtid = gtid.transpose().map_err(|error| self.damaged_at(at, &error.to_string()))?;
+                let id = gtid.and_then(|gtid| gtid.id);
                 keep = Some(wanted(id.as_ref()));
+                if keep == Some(true) {
+                    sink(None).map_err(|what| self.damaged_at(began, &what))?;
+                }
             }
             if keep == Some(true) {
-                size += bytes.len() as u64;
-                if size > TRANSACTION_BYTES_MAX {
-                    return Err(
-                        self.damaged_at(began, "a transaction above 4 GiB cannot be taken into memory")
-                    );
+                sink(Some((&header, &bytes))).map_err(|what| self.damaged_at(began, &what))?;
+                if step.transaction {
+                    return Ok(Some((self.tracker.committed(), began, self.at)));
                 }
-                events.push(StoredEvent { header, bytes });
-            }
-            if step.transaction && keep == Some(true) {
-                let id = self.tracker.committed();
-                return Ok(Some(StoredTransaction { id, at: began, end: self.at, events }));
             }
             if step.boundary {
-                (keep, size) = (None, 0);
-                events.clear();
+                keep = None;
             }
         }
     }
@@ -251,6 +292,28 @@ mod tests {
 
         reader.seek(third.at).unwrap();
         assert_eq!(reader.next(|_| true).unwrap().as_ref(), Some(&third));
+    }
+
+    #[test]
+    fn events_are_passed_on_one_by_one() {
+        let file = FileBuilder::new().previous_gtids("").transaction(1, 50).transaction(2, 60).finish();
+        let (_dir, path) = written(&file);
+        let whole = TransactionReader::open(&path).unwrap().next(|_| true).unwrap().unwrap();
+        let mut reader = TransactionReader::open(&path).unwrap();
+        let mut passed = Vec::new();
+        let mut sink = |event: Option<(&EventHeader, &[u8])>| {
+            match event {
+                None => passed.clear(),
+                Some((header, bytes)) => passed.push(StoredEvent { header: *header, bytes: bytes.to_vec() }),
+            }
+            Ok(())
+        };
+        assert_eq!(reader.pass(|_| true, &mut sink).unwrap(), Some((whole.id, whole.at, whole.end)));
+        assert_eq!(reader.pass(|_| false, &mut sink).unwrap(), None);
+        assert_eq!(passed, whole.events);
+        reader.seek(whole.at).unwrap();
+        let error = reader.pass(|_| true, &mut |_| Err("not this".into())).unwrap_err().to_string();
+        assert!(error.contains(&format!("b.000001 at {}: not this", whole.at)), "{error}");
     }
 
     #[test]

@@ -6,9 +6,12 @@
 //! | file | what it decides |
 //! |---|---|
 //! | `verify/names.rs` | the index against the folder: missing, unlisted, out of order, holes |
+//! | `verify/kept.rs` | files that an operator moved away and said so |
 //! | `verify/continuity.rs` | one file against the next: how it ends, and GTIDs |
 
 mod continuity;
+pub(super) mod kept;
+pub(crate) use kept::kept_from;
 mod names;
 
 use super::index::{self, INDEX_FILE};
@@ -136,7 +139,7 @@ pub fn verify_timeline(folder: &Path, progress: &mut dyn Progress) -> TimelineRe
     // The index before the folder: the daemon makes a file before it lists it, so that a file it begins meanwhile can
     // look unlisted, but none can look missing.
     let names = index::read(folder).and_then(|listed| Ok((listed, binlog_files(folder)?)));
-    let (listed, present) = match names {
+    let (mut listed, present) = match names {
         Ok(names) => names,
         Err(error) => {
             report.problems.push(whole(format!("{} cannot be read: {error}", folder.display())));
@@ -144,10 +147,14 @@ pub fn verify_timeline(folder: &Path, progress: &mut dyn Progress) -> TimelineRe
         }
     };
     let present: Vec<String> = present.into_iter().map(|(_, name)| name).collect();
+    let kept_from = kept::kept_from(folder);
+    if let Some(kept_from) = &kept_from {
+        kept::without_moved(&mut listed, &present, kept_from);
+    }
     let order = names::compare(&listed, &present);
     report.problems.extend(order.problems);
     report.notes.extend(order.notes);
-    let description = describe(folder, &order.files, &mut report);
+    let description = describe(folder, &order.files, kept_from.as_deref(), &mut report);
     report.notes.extend(unknown_files(folder, &present));
     let bytes =
         present.iter().filter_map(|name| folder.join(name).metadata().ok()).map(|file| file.len()).sum();
@@ -185,7 +192,12 @@ fn blank(name: &str) -> FileReport {
 }
 
 /// Reads `timeline.toml` and holds the first file against it.
-fn describe(folder: &Path, files: &[String], report: &mut TimelineReport) -> Option<Timeline> {
+fn describe(
+    folder: &Path,
+    files: &[String],
+    kept_from: Option<&str>,
+    report: &mut TimelineReport,
+) -> Option<Timeline> {
     let timeline = match Timeline::read(folder) {
         Ok(timeline) => timeline,
         Err(error) => {
@@ -193,6 +205,13 @@ fn describe(folder: &Path, files: &[String], report: &mut TimelineReport) -> Opt
             return None;
         }
     };
+    if let Some(kept_from) = kept_from {
+        match kept::judge(files, kept_from) {
+            Ok(note) => report.notes.push(note),
+            Err(problem) => report.problems.push(problem),
+        }
+        return Some(timeline);
+    }
     match files.first() {
         None => report.notes.push("no file yet".to_owned()),
         Some(first) if *first != timeline.first_file => report.problems.push(whole(format!(
@@ -206,6 +225,7 @@ fn describe(folder: &Path, files: &[String], report: &mut TimelineReport) -> Opt
 
 /// A note for each file that binlogd did not make.
 fn unknown_files(folder: &Path, present: &[String]) -> Vec<String> {
+    // Notes only, of a folder that was just read.
     let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
     let mut unknown: Vec<String> = entries
         .filter_map(|entry| Some(entry.ok()?.file_name().to_string_lossy().into_owned()))
@@ -320,7 +340,7 @@ impl Walk<'_> {
         continuity::sealed_end(scan, next.as_ref(), report);
     }
 
-    /// The format description of a file that has not been walked yet.
+    /// The format description of a file that has not been walked yet. The walk over that file tells why it has none.
     fn format_of(&self, name: &str) -> Option<FormatDescription> {
         let file = File::open(self.folder.join(name)).ok()?;
         scan_file(&file, FILE_START_BYTES, |_| {}).ok()?.format
@@ -346,10 +366,12 @@ fn live_damage(scan: &FileScan, file: &dyn ReadAt) -> Option<Damage> {
         DamageKind::Truncated { event_size, .. } => {
             // A wrong length looks like an event that is still being written, but the event also says where it ends.
             let mut head = [0u8; HEADER_LEN];
-            if file.read_at(&mut head, damage.at).ok()? < HEADER_LEN {
-                return None; // Cut by the daemon since.
+            match file.read_at(&mut head, damage.at) {
+                Ok(HEADER_LEN) => {}
+                Ok(_) => return None, // Cut by the daemon since.
+                Err(_) => return Some(damage),
             }
-            let header = EventHeader::parse(&head).ok()?;
+            let Ok(header) = EventHeader::parse(&head) else { return Some(damage) };
             let end = damage.at.wrapping_add(u64::from(event_size)) as u32;
             if header.log_pos == 0 || header.log_pos == end || header.event_size != event_size {
                 return None;

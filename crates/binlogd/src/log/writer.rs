@@ -6,9 +6,12 @@
 //! is appended, synced or called durable. The caller drops the writer and opens the timeline again through
 //! [`super::recover`], after the journal has put back what it holds.
 
+use super::failed::within;
 use super::journal::Journal;
+use super::mark::MarkWriter;
 use super::recover::{LiveFile, Recovered};
-use super::storage::{Storage, StorageFile};
+use super::scan::Known;
+use super::storage::{ReadAt, Storage, StorageFile};
 use super::syncer::{BackgroundSync, Synced};
 use super::{Durable, Position, Written, index, is_full_disk};
 use codec::event::BINLOG_MAGIC;
@@ -22,11 +25,14 @@ use thiserror::Error;
 /// much to write at once, which would hold up everybody's syncs; large enough for its full speed.
 pub const BACKGROUND_SYNC_BYTES: u64 = 8 << 20;
 
+/// A mark with large sets is made when the file has grown by so many times its length.
+const MARK_COST: u64 = 64;
+
 /// Why the log cannot go on.
 #[derive(Debug, Error)]
 pub enum LogError {
     /// The operating system refused.
-    #[error("cannot {action} {path}: {error}")]
+    #[error("cannot {action} {path}: {}", within(path, error))]
     Io {
         /// What was being done.
         action: &'static str,
@@ -39,9 +45,9 @@ pub enum LogError {
     /// The source starts a file whose name this timeline has already.
     #[error("the source starts {0} again, which this timeline holds already: its logs were reset")]
     FileExists(String),
-    /// Somebody removed, moved or replaced a file that is being written to.
+    /// Somebody removed, moved, replaced or cut a file that is being written to.
     #[error(
-        "{0} was removed or replaced while binlogd writes to it; nothing of what is written there would be found again. \
+        "{0} was removed, replaced or cut while binlogd writes to it; nothing of what is written there would be found again. \
          Leave the newest file and the journal of a running binlogd alone"
     )]
     Displaced(PathBuf),
@@ -74,6 +80,41 @@ struct Live {
     synced: u64,
 }
 
+/// In the place of a file that is sealed and closed, until the next one is begun. Where that fails the writer is latched, and
+/// knows where it was.
+#[derive(Debug)]
+struct Closed;
+
+impl ReadAt for Closed {
+    fn read_at(&self, _: &mut [u8], _: u64) -> io::Result<usize> {
+        Err(closed())
+    }
+}
+
+impl StorageFile for Closed {
+    fn write_all_at(&self, _: &mut [IoSlice<'_>], _: u64) -> io::Result<()> {
+        Err(closed())
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        Err(closed())
+    }
+
+    fn truncate(&self, _: u64) -> io::Result<()> {
+        Err(closed())
+    }
+
+    fn size(&self) -> io::Result<u64> {
+        Err(closed())
+    }
+
+    fn forget_cached(&self) {}
+}
+
+fn closed() -> io::Error {
+    io::Error::other("the file is sealed and closed")
+}
+
 /// The end of a timeline that is open for appending.
 #[derive(Debug)]
 pub struct LogWriter {
@@ -85,7 +126,14 @@ pub struct LogWriter {
     /// What is appended is staged for the journal.
     journaling: bool,
     syncer: Box<dyn BackgroundSync>,
+    marks: MarkWriter,
+    /// Offset of the last mark in the live file; 0 when it has none.
+    marked: u64,
+    /// What a mark will say when the sync that is under way has covered it.
+    to_mark: Option<Known>,
     latched: bool,
+    /// It was the journal that somebody removed, replaced or cut, at a moment in which the file had everything.
+    journal_displaced: bool,
 }
 
 impl LogWriter {
@@ -106,9 +154,24 @@ impl LogWriter {
             durable: len,
             synced: len,
         });
-        let files = recovered.files;
+        let (files, marks) = (recovered.files, recovered.marks);
+        // What the recovery has read need not be marked by us too soon.
+        let marked = live.as_ref().map_or(0, |live| live.synced);
         let (folder, syncer) = (folder.to_owned(), storage.background_sync());
-        LogWriter { storage, folder, files, live, journal, journaling: false, syncer, latched: false }
+        LogWriter {
+            storage,
+            folder,
+            files,
+            live,
+            journal,
+            journaling: false,
+            syncer,
+            marks,
+            marked,
+            to_mark: None,
+            latched: false,
+            journal_displaced: false,
+        }
     }
 
     /// From now on what is committed goes through the journal, which is made if there is none.
@@ -153,11 +216,10 @@ impl LogWriter {
         self.live.as_ref().map(|live| (live.path.as_path(), live.synced))
     }
 
-    /// The file before the live one, when that holds nothing but its magic.
-    pub fn before_empty(&self) -> Option<PathBuf> {
-        self.live.as_ref().filter(|live| live.written <= BINLOG_MAGIC.len() as u64)?;
-        let before = self.files.len().checked_sub(2)?;
-        Some(self.folder.join(&self.files[before]))
+    /// True when the log stopped because somebody removed, replaced or cut the journal. Everything that it was to keep has
+    /// been written into the file before.
+    pub fn is_journal_displaced(&self) -> bool {
+        self.journal_displaced
     }
 
     /// True when written bytes are not durable yet.
@@ -353,6 +415,7 @@ impl LogWriter {
         match synced.result {
             Ok(()) => {
                 self.synced_through(synced.through);
+                self.write_mark();
                 Ok(synced.took)
             }
             Err(error) => Err(self.latch("sync", error)),
@@ -370,6 +433,32 @@ impl LogWriter {
                 journal.restart(live.written);
             }
         }
+    }
+
+    /// True when it is time to mark that everything before `boundary` is sound; then [`LogWriter::mark_when_synced`] follows.
+    pub fn wants_mark(&self, boundary: u64) -> bool {
+        boundary >= self.marked + self.storage.mark_bytes().max(MARK_COST * self.marks.last_len() as u64)
+    }
+
+    /// Marks what is known when the sync that was just begun has covered it. [`Known::offset`] must be a boundary that is
+    /// written.
+    pub fn mark_when_synced(&mut self, known: Known) {
+        self.to_mark = Some(known);
+    }
+
+    /// Marks what is known, now, if that says more than the last mark. Nothing is to be written any more: the session ends.
+    pub fn mark(&mut self, known: Known) {
+        self.to_mark = Some(known).filter(|known| known.offset > self.marked);
+        self.write_mark();
+    }
+
+    /// Writes the mark, if there is one to be written and a sync has covered what it says.
+    fn write_mark(&mut self) {
+        let Some(live) = self.live.as_ref().filter(|_| !self.latched) else { return };
+        let Some(known) = self.to_mark.take_if(|known| known.offset <= live.synced) else { return };
+        self.marked = known.offset;
+        // Without it the next start reads more, and that is all.
+        let _ = self.marks.write(&*self.storage, &self.folder, &live.name, &*live.file, &known);
     }
 
     /// Drops what was appended after `offset`, the last boundary: the beginning of a transaction that the source will
@@ -404,6 +493,11 @@ impl LogWriter {
         // The sealed file must be whole on disk before a later one can hold anything.
         self.sync_file()?;
         self.checkpoint()?;
+        // Its descriptor goes before the new file needs one: with hundreds of sources that begin a file at once, each would
+        // hold one and wait for another.
+        if let Some(live) = &mut self.live {
+            live.file = Arc::new(Closed);
+        }
         let path = self.folder.join(name);
         let result = self.make_file(name, &path);
         let file = result.map_err(|error| {
@@ -420,6 +514,7 @@ impl LogWriter {
             durable: start,
             synced: start,
         });
+        (self.marked, self.to_mark) = (start, None);
         self.begin_staging();
         Ok(())
     }
@@ -458,13 +553,16 @@ impl LogWriter {
     fn check_in_place(&mut self) -> Result<(), LogError> {
         let Some(live) = &self.live else { return Ok(()) };
         let journal = self.journal.as_ref();
-        let in_place = live.file.stands_at(&live.path).and_then(|live_is| {
+        let in_place = live.file.is_whole_at(&live.path, live.in_file).and_then(|live_is| {
             let journal_is = journal.map_or(Ok(true), Journal::is_in_place)?;
             Ok((live_is, journal_is))
         });
         let displaced = match in_place {
             Ok((true, true)) => return Ok(()),
-            Ok((true, false)) => journal.map(Journal::path).unwrap_or(&self.folder).to_owned(),
+            Ok((true, false)) => {
+                self.journal_displaced = live.in_file == live.written;
+                journal.map(Journal::path).unwrap_or(&self.folder).to_owned()
+            }
             Ok((false, _)) => live.path.clone(),
             Err(error) => return Err(self.latch("look at", error)),
         };

@@ -4,7 +4,10 @@
 //! the target's GTIDs ──► plan: every lacked transaction, found, read and understood before anything is sent
 //!                          │
 //!                          ▼
-//!                        hand_over: each with its own GTID, in the order of the copy ──► verified by the target's GTIDs
+//!                        hold_off: whoever else can write ──► hand_over: each with its own GTID, in the order of the copy
+//!                          │
+//!                          ▼
+//!                        compare: the target's own binary log has each of them as the copy has it ──► put_back
 //! ```
 //!
 //! A transaction goes over as `mysqlbinlog | mysql` would send it: its rows by BINLOG statements, its statements as text with
@@ -16,16 +19,57 @@
 //! | file | noun |
 //! |---|---|
 //! | `plan.rs` | [`Plan`]: which transactions, where they are, what is in the way |
+//! | `kinship.rs` | [`Kinship`]: what a server has in common with the copy |
+//! | `order.rs` | in which order |
+//! | `missing.rs` | what a server counts as there, and its binary log does not hold |
+//! | `plain.rs` | [`plain_statements`]: a transaction for a person to read |
+//! | `print.rs` | transactions of the copy as statements that a person runs |
+//! | `left_out.rs` | [`LeftOut`]: what the operator leaves out by name |
+//! | `xa.rs` | the parts of XA transactions |
 //! | `statements.rs` | the statements of one transaction |
 //! | `session.rs` | the settings that a statement must find, and setting only what changes |
 //! | `events.rs` | the events of a transaction as a server takes them: without checksums, unpacked |
-//! | `target.rs` | [`Target`]: the server, what it holds and lets us do, the handing over |
+//! | `target.rs` | [`Target`]: the server, what it holds and lets us do |
+//! | `batch.rs` | several transactions in one packet |
+//! | `send.rs` | sending the transactions of a plan, and what a refusal means |
+//! | `writers.rs` | [`Writer`]: who else can write to the target |
+//! | `hold.rs` | holding them off, and letting them in again |
+//! | `restore.rs` | [`Restore`]: what is to be put back, on disk before it is changed |
+//! | `meanwhile.rs` | GTIDs that the target has by now, and not from us |
+//! | `compare.rs` | [`Comparison`]: is a GTID the same transaction on both sides? |
+//! | `chosen.rs` | which of those that are there already are compared |
+//! | `target_log.rs` | the target's own binary log |
 
+mod batch;
+mod chosen;
+mod compare;
 mod events;
+mod hold;
+mod kinship;
+mod left_out;
+mod meanwhile;
+mod missing;
+mod order;
+mod plain;
 mod plan;
+pub mod print;
+mod restore;
+mod send;
 mod session;
 mod statements;
 mod target;
+mod target_log;
+mod writers;
+mod xa;
 
+pub use compare::{CompareError, Compared, Comparison, Difference, Scope, Version};
+pub use hold::HoldError;
+pub use kinship::Kinship;
+pub use left_out::LeftOut;
+pub use missing::Missing;
+pub use plain::plain_statements;
 pub use plan::{Lacked, Plan, PlanError};
-pub use target::{HandOverError, RefusedTransaction, Target, TargetError};
+pub use restore::{Restore, Setting};
+pub use send::{HandOverError, RefusedTransaction};
+pub use target::{Target, TargetError};
+pub use writers::Writer;

@@ -1,12 +1,17 @@
 //! Which transactions of the copy a server lacks.
 
-use super::statements::{Translator, summary};
-use crate::log::held::{HeldGtids, present_history};
+use super::left_out::LeftOut;
+use super::order::{Step, merged, out_of_order};
+use super::statements::{Summary, Translator, summary};
+use crate::log::forks::{Fate, Forks};
+use crate::log::held::{HeldGtids, HeldTimeline, present_history};
 use crate::log::index;
 use crate::log::recover::files_in_order;
 use crate::log::transactions::{StoredTransaction, TransactionReader};
+use crate::log::verify::kept_from;
 use crate::upstream::identify::SourceIdentity;
 use codec::gtid::{GtidState, TransactionId};
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
@@ -46,16 +51,45 @@ pub struct Plan {
     pub gtids: GtidState,
     /// Lacked transactions that no file of the copy holds: they were executed before the copy began.
     pub not_held: GtidState,
+    /// Of these, what no timeline ever held: the source had purged it, or could not read it.
+    pub never_copied: GtidState,
+    /// And what stood in files that were moved away, as `kept_from` in `timeline.toml` says. Of the first timeline it may have been
+    /// executed before the copy began too.
+    pub moved_away: GtidState,
     /// Lacked transactions that cannot be handed over by statements, and why. While there are any, nothing is sent.
     pub refused: Vec<(Lacked, String)>,
+    /// How many of these are refused for the order in which MariaDB takes transactions, not for what they are.
+    pub refused_for_order: u64,
+    /// Lacked transactions that the operator leaves out.
+    pub left_out: Vec<Lacked>,
     /// Transactions of the target's own that a fork took from it and that its GTIDs name now: they were handed back since, or
     /// it gave their GTIDs to others after its crash. Their numbers cannot tell.
     pub lost_once: GtidState,
+    /// How many GTIDs name two transactions of the copy, because the source lost one and gave its GTID to another, and nobody
+    /// has decided yet which it is to be. None of them is handed over.
+    pub given_twice: u64,
+    /// Those GTIDs.
+    pub given_twice_gtids: GtidState,
+    /// Transactions whose loss somebody has accepted. They are not handed over.
+    pub accepted: GtidState,
+    /// False when the copy knows no GTID at all.
+    pub gtids_known: bool,
     /// Transactions without a GTID, of which nobody can say whether the target has them.
     pub anonymous: u64,
     /// Length of the longest statement, in bytes: what `max_allowed_packet` must exceed.
     pub longest_statement: u64,
+    /// The transaction that it belongs to.
+    pub longest_of: Option<TransactionId>,
+    /// Tables of XA transactions that were prepared by what is lacked, by their names.
+    prepared: HashMap<String, String>,
+    /// What was found of it so far. MariaDB's GTIDs tell by position only.
+    found: HashSet<TransactionId>,
+    /// What the timeline that is read holds of what is lacked, in its order.
+    steps: Vec<Step>,
 }
+
+const UNDECIDED: &str = "it was given twice, and nobody has decided yet: MariaDB takes a server's transactions in the order of \
+                         their numbers only, so nothing behind it can go first. Decide by binlogd forks --settle";
 
 /// Why the copy cannot be read for it.
 #[derive(Debug, Error)]
@@ -63,21 +97,31 @@ pub enum PlanError {
     /// A file or folder.
     #[error("cannot read the copy: {0}")]
     Read(#[from] io::Error),
+    /// What was named is not there to be left out.
+    #[error(
+        "--leave-out names what is not among the transactions that the target lacks and the copy holds: {0}"
+    )]
+    NotLacked(String),
 }
 
 impl Plan {
-    /// Goes through the timelines of the present history in `source_folder` for what the server lacks. Files that hold nothing
-    /// new by the word of the one after them are not read. `look_at` is told each file that is.
+    /// Goes through the timelines of the present history in `source_folder` for what the server lacks, and leaves out what was
+    /// named. Files that hold nothing new by the word of the one after them are not read. `look_at` is told each file that is.
     ///
     /// # Errors
-    /// When a file cannot be read or is damaged.
+    /// When a file cannot be read or is damaged, or when there is nothing of a name to leave out.
     pub fn make(
         source_folder: &Path,
         held: &HeldGtids,
         server: &SourceIdentity,
+        left_out: &LeftOut,
         mut look_at: impl FnMut(&Path),
     ) -> Result<Plan, PlanError> {
         let mut plan = Plan { gtids: GtidState::empty(server.executed.flavour()), ..Plan::default() };
+        let forks = Forks::read(source_folder, || true)?;
+        if let Some(forks) = &forks {
+            plan.learn(forks, server);
+        }
         for timeline in present_history(source_folder)?.into_iter().map(|timeline| timeline.folder) {
             let files = files_in_order(&timeline, &index::read(&timeline)?, &mut Vec::new())?;
             for (position, name) in files.iter().enumerate() {
@@ -87,23 +131,77 @@ impl Plan {
                 }
                 let path = timeline.join(name);
                 look_at(&path);
-                plan.read_file(&timeline, &path, server)?;
+                plan.read_file(&timeline, &path, server, left_out, forks.as_ref())?;
             }
+            let steps = std::mem::take(&mut plan.steps);
+            plan.transactions = merged(std::mem::take(&mut plan.transactions), steps);
         }
-        let mut found = plan.gtids.clone();
-        for (refused, _) in &plan.refused {
-            // A state of one flavour takes its own GTIDs; the target's flavour was compared before.
-            let _ = found.insert(refused.id);
+        plan.refuse_what_is_out_of_order();
+        let missing = left_out.without(plan.left_out.iter().map(|lacked| &lacked.id));
+        if !missing.is_empty() {
+            return Err(PlanError::NotLacked(missing));
         }
-        plan.not_held = server.lacks(&held.all()).subtract(&found);
+        plan.gtids_known = !held.all().is_empty();
+        let open = |gtids: GtidState| gtids.subtract(&plan.given_twice_gtids).subtract(&plan.accepted);
         let own = server.own(&held.lost);
-        plan.lost_once = own.subtract(&server.lacks(&own));
+        (plan.not_held, plan.lost_once) = (
+            open(server.lacks(&held.all()).subtract(&plan.all_lacked())),
+            open(own.subtract(&server.lacks(&own))),
+        );
+        let history = present_history(source_folder)?;
+        plan.never_copied = in_both(&plan.not_held, &never_copied(&history));
+        let rest = plan.not_held.subtract(&plan.never_copied);
+        plan.moved_away = in_both(&rest, &moved_away(&history)?);
         Ok(plan)
     }
 
-    /// Bytes of all that is to be handed over.
+    /// What is known of transactions that forks took from the source.
+    fn learn(&mut self, forks: &Forks, server: &SourceIdentity) {
+        self.given_twice = forks.count(Fate::GivenTwice);
+        self.given_twice_gtids = forks.gtids(Fate::GivenTwice);
+        for (id, ..) in forks.settled() {
+            if forks.is_given_up(&id) && !server.has(&id) {
+                // Of one kind of server, as its timelines are.
+                let _ = self.accepted.insert(id);
+            }
+        }
+    }
+
+    /// Everything that is lacked and held: what is to be handed over, what cannot be, and what is left out.
+    pub fn lacked(&self) -> impl Iterator<Item = &Lacked> {
+        self.transactions.iter().chain(self.refused.iter().map(|(lacked, _)| lacked)).chain(&self.left_out)
+    }
+
+    /// The GTIDs of [`lacked`](Self::lacked).
+    pub fn all_lacked(&self) -> GtidState {
+        let mut all = self.gtids.clone();
+        for lacked in self.lacked() {
+            // MariaDB's state is what was recorded last, so that an earlier one would take back later ones.
+            if !all.contains(&lacked.id) {
+                // A state of one flavour takes its own GTIDs; the target's flavour was compared before.
+                let _ = all.insert(lacked.id);
+            }
+        }
+        all
+    }
+
+    /// MariaDB cannot be given a number of a server behind a greater one of that server.
+    fn refuse_what_is_out_of_order(&mut self) {
+        for (place, behind) in out_of_order(&self.transactions).into_iter().rev() {
+            let why = format!(
+                "it stands behind {behind} in the copy, and MariaDB takes a server's transactions in the order of their numbers only"
+            );
+            self.refused.push((self.transactions.remove(place), why));
+            self.refused_for_order += 1;
+        }
+        for lacked in &self.transactions {
+            let _ = self.gtids.insert(lacked.id);
+        }
+    }
+
+    /// Bytes of all that is lacked and held.
     pub fn size(&self) -> u64 {
-        self.transactions.iter().map(Lacked::size).sum()
+        self.lacked().map(Lacked::size).sum()
     }
 
     /// True when everything up to the end of a file is there already, as the file after it says.
@@ -115,26 +213,65 @@ impl Plan {
         Ok(!before.is_empty() && server.lacks(&before).is_empty())
     }
 
-    fn read_file(&mut self, timeline: &Path, path: &Path, server: &SourceIdentity) -> io::Result<()> {
+    fn read_file(
+        &mut self,
+        timeline: &Path,
+        path: &Path,
+        server: &SourceIdentity,
+        left_out: &LeftOut,
+        forks: Option<&Forks>,
+    ) -> io::Result<()> {
         if std::fs::metadata(path)?.len() <= 4 {
             return Ok(()); // Begun, and nothing in it yet.
         }
         let mut reader = TransactionReader::open(path)?;
         let format = reader.format_event().to_vec();
         loop {
-            let gtids = &self.gtids;
-            let wanted =
-                |id: Option<&TransactionId>| id.is_none_or(|id| !server.has(id) && !gtids.contains(id));
-            let Some(transaction) = reader.next(wanted)? else { return Ok(()) };
-            self.take(timeline, path, &transaction, &format);
+            let is_given_up = |id: &TransactionId| forks.is_some_and(|forks| forks.is_given_up(id));
+            let mut again = Vec::new();
+            let wanted = |id: Option<&TransactionId>| {
+                let Some(id) = id else { return true };
+                if server.has(id) || is_given_up(id) {
+                    return false;
+                }
+                let is_found = self.found.contains(id);
+                if is_found {
+                    again.push(Step::Again(*id));
+                }
+                !is_found
+            };
+            let transaction = reader.next(wanted)?;
+            self.steps.append(&mut again);
+            let Some(transaction) = transaction else { return Ok(()) };
+            let mut refused = None;
+            if let (Some(id), Some(forks)) = (transaction.id, forks)
+                && forks.is_not_the_one(&id, path, transaction.at)
+            {
+                // MySQL takes it later too.
+                let is_in_the_way = matches!(id, TransactionId::Mariadb(_)) && forks.is_undecided(&id);
+                if !is_in_the_way || !forks.is_last(&id, path, transaction.at) {
+                    continue;
+                }
+                refused = Some(UNDECIDED);
+            }
+            self.take(timeline, path, &transaction, &format, left_out, refused);
         }
     }
 
-    fn take(&mut self, timeline: &Path, path: &Path, transaction: &StoredTransaction, format: &[u8]) {
+    fn take(
+        &mut self,
+        timeline: &Path,
+        path: &Path,
+        transaction: &StoredTransaction,
+        format: &[u8],
+        left_out: &LeftOut,
+        refused: Option<&str>,
+    ) {
         let Some(id) = transaction.id else {
             self.anonymous += 1;
             return;
         };
+        self.found.insert(id);
         let summary = summary(transaction);
         let mut lacked = Lacked {
             id,
@@ -147,18 +284,78 @@ impl Plan {
         };
         // Translated once for nothing: what cannot be handed over must be known before the first is.
         let statements = summary.and_then(|summary| {
-            (lacked.timestamp, lacked.changes) = (summary.timestamp, summary.changes);
+            (lacked.timestamp, lacked.changes) = (summary.timestamp, self.changes(summary));
             Translator::default().statements(transaction, format)
         });
-        match statements {
+        if left_out.contains(&id) {
+            self.left_out.push(lacked);
+            return;
+        }
+        self.refused_for_order += u64::from(refused.is_some());
+        match refused.map_or(statements, |why| Err(why.to_owned())) {
             Ok(statements) => {
                 let longest = statements.iter().map(Vec::len).max().unwrap_or(0) as u64;
-                self.longest_statement = self.longest_statement.max(longest);
-                let _ = self.gtids.insert(id);
-                self.transactions.push(lacked);
+                if longest > self.longest_statement {
+                    (self.longest_statement, self.longest_of) = (longest, Some(id));
+                }
+                self.steps.push(Step::New(lacked));
             }
             Err(why) => self.refused.push((lacked, why)),
         }
+    }
+
+    /// The end of an XA transaction has no tables of its own: they stand in its prepared part.
+    fn changes(&mut self, summary: Summary) -> Vec<String> {
+        let Summary { mut changes, xa: Some(xa), .. } = summary else { return summary.changes };
+        if xa.prepares() {
+            let shown = xa.shown();
+            let tables: Vec<&str> =
+                changes.iter().map(String::as_str).filter(|change| *change != shown).collect();
+            self.prepared.insert(xa.name, tables.join(", "));
+        } else if xa.ends_prepared()
+            && let Some(last) = changes.last_mut()
+        {
+            let tables = self.prepared.get(&xa.name);
+            let of = tables.map_or("prepared before these", String::as_str);
+            last.push_str(&format!(" ({of})"));
+        }
+        changes
+    }
+}
+
+/// What no timeline ever held.
+fn never_copied(history: &[HeldTimeline]) -> GtidState {
+    let mut never = GtidState::default();
+    for timeline in history {
+        // Of the other kind of server, from before a migration, it says nothing.
+        let _ = never.union_with(&timeline.info.never_held());
+    }
+    never
+}
+
+/// What came before the first file of timelines of which files were moved away, and was not there when they began.
+fn moved_away(history: &[HeldTimeline]) -> io::Result<GtidState> {
+    let mut moved = GtidState::default();
+    for HeldTimeline { folder, info } in history {
+        let Some(first) = kept_from(folder) else { continue };
+        // Verify says whether it is there.
+        let Ok(mut reader) = TransactionReader::open(&folder.join(first)) else { continue };
+        let before = reader.gtids_before()?.unwrap_or_default();
+        let _ = moved.union_with(&before.subtract(&info.shared_before()).subtract(&info.never_held()));
+    }
+    Ok(moved)
+}
+
+/// For MariaDB those of the one whose servers have come so far in the other.
+fn in_both(one: &GtidState, other: &GtidState) -> GtidState {
+    match (one, other) {
+        (GtidState::Mysql(one), GtidState::Mysql(other)) => GtidState::Mysql(one.intersect(other)),
+        (GtidState::Mariadb(one), GtidState::Mariadb(other)) => {
+            let mut both = codec::gtid::MariadbGtidState::new();
+            one.list().filter(|id| other.contains(id)).for_each(|id| both.insert(id));
+            GtidState::Mariadb(both)
+        }
+        _ => GtidState::empty(one.flavour()),
     }
 }
 
@@ -214,6 +411,15 @@ mod tests {
     }
 
     fn plan(dir: &Path, executed: &str) -> (Plan, Vec<String>) {
+        let (plan, looked) = plan_without(dir, executed, &LeftOut::default());
+        (plan.unwrap(), looked)
+    }
+
+    fn plan_without(
+        dir: &Path,
+        executed: &str,
+        left_out: &LeftOut,
+    ) -> (Result<Plan, PlanError>, Vec<String>) {
         let held = HeldGtids {
             lost: set(&format!("{SERVER_UUID}:1-3,{SERVER_UUID}:9,{TARGET}:5-6")),
             history: set(&format!("{SERVER_UUID}:1-4")),
@@ -233,10 +439,10 @@ mod tests {
             knows_checksums: true,
         };
         let mut looked = Vec::new();
-        let plan = Plan::make(dir, &held, &server, |path| {
+        let plan = Plan::make(dir, &held, &server, left_out, |path| {
             looked.push(path.strip_prefix(dir).unwrap().display().to_string());
         });
-        (plan.unwrap(), looked)
+        (plan, looked)
     }
 
     #[test]
@@ -282,5 +488,15 @@ mod tests {
         assert_eq!(plan.refused[0].0.id.to_string(), format!("{SERVER_UUID}:2"));
         assert_eq!(plan.anonymous, 1);
         assert!(!plan.not_held.contains(&plan.refused[0].0.id));
+        assert_eq!(plan.lacked().count(), 2, "what is refused is lacked too");
+
+        let named =
+            |number: u32| LeftOut::parse(ServerKind::Mysql, &[format!("{SERVER_UUID}:{number}")]).unwrap();
+        let plan = plan_without(dir.path(), "", &named(2)).0.unwrap();
+        assert!(plan.refused.is_empty() && plan.transactions.len() == 1);
+        assert_eq!(plan.left_out[0].id.to_string(), format!("{SERVER_UUID}:2"));
+        assert!(!plan.not_held.contains(&plan.left_out[0].id));
+        let error = plan_without(dir.path(), "", &named(77)).0.unwrap_err().to_string();
+        assert!(error.contains(&format!("{SERVER_UUID}:77")), "{error}");
     }
 }

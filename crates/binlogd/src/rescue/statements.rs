@@ -2,6 +2,9 @@
 
 use super::events::{Event, format_without_checksums, unpacked};
 use super::session::Session;
+use super::xa::{XaStatement, prepare_statement};
+pub(super) use crate::log::fingerprint::beginning;
+use crate::log::timeline::ServerKind;
 use crate::log::transactions::StoredTransaction;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -15,6 +18,9 @@ const MARIADB_XA: u8 = 0x40 | 0x80;
 /// `STMT_END_F` of a row event: the last of its statement.
 const STATEMENT_END: u16 = 0x0001;
 
+/// MySQL gives the next transaction a GTID itself.
+const GTID_AUTOMATIC: &[u8] = b"SET @@session.gtid_next = 'AUTOMATIC'";
+
 /// What a transaction changes, for people.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Summary {
@@ -23,6 +29,8 @@ pub(super) struct Summary {
     pub(super) changes: Vec<String>,
     /// Seconds since 1970 at which it was begun.
     pub(super) timestamp: u32,
+    /// The XA statement that it ends with. It stands among the changes too, and is there not said of what.
+    pub(super) xa: Option<XaStatement>,
 }
 
 /// Makes statements of transactions for one session of the target.
@@ -44,8 +52,13 @@ impl Translator {
         format_event: &[u8],
     ) -> Result<Vec<Vec<u8>>, String> {
         let id = transaction.id.ok_or("it has no GTID")?;
-        let mut translation = Translation { out: Vec::new(), rows: Vec::new(), session: &mut self.session };
+        let mut translation =
+            Translation { out: Vec::new(), rows: Vec::new(), grouped: false, session: &mut self.session };
         if self.format != format_event {
+            // Between two transactions MySQL takes no other statement while the GTID of the first is still named.
+            if matches!(id, TransactionId::Mysql(_)) {
+                translation.out.push(GTID_AUTOMATIC.to_vec());
+            }
             translation.out.push(binlog(&format_without_checksums(format_event)));
             self.format = format_event.to_vec();
         }
@@ -56,10 +69,13 @@ impl Translator {
         if !translation.rows.is_empty() {
             return Err("its last rows lack the mark of a statement's end".to_owned());
         }
-        if matches!(id, TransactionId::Mysql(_)) {
-            translation.push("SET @@session.gtid_next = 'AUTOMATIC'");
-        }
         Ok(translation.out)
+    }
+
+    /// What must follow the last transaction, before anything else is asked in the session: MySQL wants to be told a GTID, or
+    /// that it shall give one itself.
+    pub(super) fn end(&self, kind: ServerKind) -> Option<&'static [u8]> {
+        (kind == ServerKind::Mysql).then_some(GTID_AUTOMATIC)
     }
 }
 
@@ -78,10 +94,21 @@ pub(super) fn summary(transaction: &StoredTransaction) -> Result<Summary, String
             }
             EventType::QUERY => {
                 let query = Query::parse(&event.bytes).map_err(|error| error.to_string())?;
-                if query.is_transaction_control() {
-                    continue;
+                match XaStatement::parse(query.text) {
+                    Some(xa) if xa.is_mark() => continue,
+                    Some(xa) => summary.xa.insert(xa).shown(),
+                    None if query.is_transaction_control() => continue,
+                    None => beginning(query.text),
                 }
-                beginning(query.text)
+            }
+            EventType::EXECUTE_LOAD_QUERY => {
+                load_query_text(&event.bytes).map_or("LOAD DATA".to_owned(), beginning)
+            }
+            EventType::XA_PREPARE => {
+                let Some(xa) = XaStatement::parse(prepare_statement(&event.bytes)?.as_bytes()) else {
+                    continue;
+                };
+                summary.xa.insert(xa).shown()
             }
             _ => continue,
         };
@@ -92,16 +119,12 @@ pub(super) fn summary(transaction: &StoredTransaction) -> Result<Summary, String
     Ok(summary)
 }
 
-/// The beginning of a statement, on one line.
-fn beginning(text: &[u8]) -> String {
-    const CHARACTERS: usize = 60;
-    let text = String::from_utf8_lossy(text);
-    let mut words = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    if let Some((end, _)) = words.char_indices().nth(CHARACTERS) {
-        words.truncate(end);
-        words.push('…');
-    }
-    words
+/// The statement of an EXECUTE_LOAD_QUERY event: as a QUERY event, but for 13 bytes about the file behind the lengths
+/// (`Execute_load_query_event`, `load_data_events.h`).
+fn load_query_text(event: &[u8]) -> Option<&[u8]> {
+    let fixed = event.get(HEADER_LEN..HEADER_LEN + 26)?;
+    let variables = usize::from(u16::from_le_bytes([fixed[11], fixed[12]]));
+    event.get(HEADER_LEN + 26 + variables + usize::from(fixed[8]) + 1..)
 }
 
 /// MySQL names the next transaction by `gtid_next`, MariaDB by its three parts.
@@ -125,6 +148,8 @@ struct Translation<'a> {
     /// Table maps and row events of a statement that has not ended yet. A server closes its tables at the end of each BINLOG
     /// statement, so one of them must hold a whole statement of the source.
     rows: Vec<u8>,
+    /// MariaDB: it has begun with START TRANSACTION.
+    grouped: bool,
     session: &'a mut Session,
 }
 
@@ -147,11 +172,18 @@ impl Translation<'_> {
                         beginning(query.text)
                     ));
                 }
+                if self.grouped && creates_table(query.text) {
+                    return Err(format!(
+                        "MariaDB has logged a table and its rows as one transaction, which only its own replication can do again: \
+                         {}",
+                        beginning(query.text)
+                    ));
+                }
                 self.out.extend(self.session.before(&event.header, &query));
                 self.out.push(query.text.to_vec());
             }
             EventType::XID => self.push("COMMIT"),
-            EventType::XA_PREPARE => self.push(xa_prepare(&event.bytes)?),
+            EventType::XA_PREPARE => self.push(prepare_statement(&event.bytes)?),
             EventType::INTVAR => match IntVar::parse(&event.bytes).map_err(malformed)? {
                 IntVar::LastInsertId(value) => self.push(format!("SET LAST_INSERT_ID = {value}")),
                 IntVar::InsertId(value) => self.push(format!("SET INSERT_ID = {value}")),
@@ -188,11 +220,21 @@ impl Translation<'_> {
             );
         }
         if flags & MARIADB_STANDALONE == 0 {
+            self.grouped = true;
             self.out.extend(self.session.at_time(event.header.timestamp, None));
             self.push("START TRANSACTION");
         }
         Ok(())
     }
+}
+
+/// CREATE TABLE … SELECT, logged by rows: the first statement would end the transaction, and its rows take another GTID.
+fn creates_table(text: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(&text[..text.len().min(100)]).to_uppercase();
+    // CREATE [OR REPLACE] [TEMPORARY] TABLE, as the server writes it.
+    let words: Vec<&str> = text.split_whitespace().take(5).collect();
+    let table = words.iter().position(|word| *word == "TABLE");
+    words.first() == Some(&"CREATE") && table.is_some_and(|table| !words[..table].contains(&"TEMPORARY"))
 }
 
 fn is_rows(event_type: EventType) -> bool {
@@ -212,19 +254,6 @@ fn is_rows(event_type: EventType) -> bool {
 fn row_flags(event: &[u8]) -> Result<u16, String> {
     let flags = event.get(HEADER_LEN + 6..HEADER_LEN + 8).ok_or("a row event is cut short")?;
     Ok(u16::from_le_bytes([flags[0], flags[1]]))
-}
-
-/// The statement of an XA_PREPARE event (`XA_prepare_event`, `control_events.h`): one-phase flag 1, format id 4, lengths of
-/// the two parts of the name 4 and 4, the name.
-fn xa_prepare(event: &[u8]) -> Result<String, String> {
-    let cut = || "an XA_PREPARE event is cut short".to_owned();
-    let body = event.get(HEADER_LEN..).filter(|body| body.len() >= 13).ok_or_else(cut)?;
-    let number = |at: usize| u32::from_le_bytes([body[at], body[at + 1], body[at + 2], body[at + 3]]);
-    let global = body.get(13..).and_then(|rest| rest.get(..number(5) as usize)).ok_or_else(cut)?;
-    let branch = body[13 + global.len()..].get(..number(9) as usize).ok_or_else(cut)?;
-    let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-    let name = format!("X'{}',X'{}',{}", hex(global), hex(branch), number(1));
-    Ok(if body[0] != 0 { format!("XA COMMIT {name} ONE PHASE") } else { format!("XA PREPARE {name}") })
 }
 
 #[cfg(test)]
@@ -293,16 +322,16 @@ mod tests {
         ]);
         let mut translator = Translator::default();
         let told = told(&mut translator, &transaction);
-        assert!(told[0].starts_with("BINLOG '"), "the format first: {}", told[0]);
-        assert_eq!(told[1], "SET @@session.gtid_next = '3e11fa47-71ca-11e1-9e33-c80aa9429562:7'");
+        assert!(told[1].starts_with("BINLOG '"), "the format first: {}", told[1]);
+        assert_eq!(told[2], "SET @@session.gtid_next = '3e11fa47-71ca-11e1-9e33-c80aa9429562:7'");
         assert!(
-            told[2].starts_with("SET @@session.pseudo_thread_id") && told[3].starts_with("SET TIMESTAMP")
+            told[3].starts_with("SET @@session.pseudo_thread_id") && told[4].starts_with("SET TIMESTAMP")
         );
-        assert_eq!(told[4], "BEGIN");
+        assert_eq!(told[5], "BEGIN");
         let first = [map("shop", "orders"), rows(0, "a"), rows(1, "b")].map(|event| event.bytes).concat();
-        assert_eq!(told[5], format!("BINLOG '{}'", STANDARD.encode(first)));
-        assert!(told[6].starts_with("BINLOG '"));
-        assert_eq!(told[7..], ["COMMIT", "SET @@session.gtid_next = 'AUTOMATIC'"]);
+        assert_eq!(told[6], format!("BINLOG '{}'", STANDARD.encode(first)));
+        assert!(told[7].starts_with("BINLOG '"));
+        assert_eq!(told[8..], ["COMMIT"]);
         let again = self::told(&mut translator, &transaction);
         assert!(again[0].starts_with("SET @@session.gtid_next"), "the format is told once");
         let summary = summary(&transaction).unwrap();
@@ -316,8 +345,8 @@ mod tests {
     fn statements_go_over_as_text() {
         let transaction = mysql(vec![query("shop", "CREATE TABLE  t\n(id INT)")]);
         let told = told(&mut Translator::default(), &transaction);
-        assert_eq!(told[2], "USE `shop`");
-        assert_eq!(told[5], "CREATE TABLE  t\n(id INT)");
+        assert_eq!(told[3], "USE `shop`");
+        assert_eq!(told[6], "CREATE TABLE  t\n(id INT)");
         assert_eq!(summary(&transaction).unwrap().changes, ["CREATE TABLE t (id INT)"]);
         let values = mysql(vec![
             query("", "BEGIN"),
@@ -347,6 +376,11 @@ mod tests {
         );
         assert_eq!((changed[3].as_str(), changed.last().unwrap().as_str()), ("START TRANSACTION", "COMMIT"));
         assert_eq!(changed[2], "SET TIMESTAMP = 100");
+        let with_rows = of(vec![gtid(4), query("d", "CREATE TABLE t (a INT)"), map("d", "t"), rows(1, "a")]);
+        let refused = Translator::default().statements(&with_rows, &format_event()).unwrap_err();
+        assert!(refused.contains("a table and its rows as one transaction"), "{refused}");
+        let temporary = of(vec![gtid(4), query("d", "CREATE TEMPORARY TABLE t (a INT)"), event(16, &[0; 8])]);
+        assert!(Translator::default().statements(&temporary, &format_event()).is_ok());
         let standalone = told(&mut Translator::default(), &of(vec![gtid(1), query("d", "DROP TABLE t")]));
         assert!(!standalone.contains(&"START TRANSACTION".to_owned()));
         let xa = Translator::default().statements(&of(vec![gtid(0x40)]), &format_event());
@@ -365,14 +399,5 @@ mod tests {
         assert!(
             Translator::default().statements(&anonymous, &format_event()).unwrap_err().contains("no GTID")
         );
-    }
-
-    #[test]
-    fn xa_names_are_read() {
-        let body = [&[0][..], &7u32.to_le_bytes(), &2u32.to_le_bytes(), &1u32.to_le_bytes(), b"abc"].concat();
-        assert_eq!(xa_prepare(&event(38, &body).bytes).unwrap(), "XA PREPARE X'6162',X'63',7");
-        assert!(xa_prepare(&event(38, &body[..15]).bytes).is_err());
-        let one_phase = [&[1][..], &body[1..]].concat();
-        assert_eq!(xa_prepare(&event(38, &one_phase).bytes).unwrap(), "XA COMMIT X'6162',X'63',7 ONE PHASE");
     }
 }

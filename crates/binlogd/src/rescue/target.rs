@@ -1,32 +1,26 @@
 //! The server that is completed.
 
+use super::hold::HoldError;
 use super::plan::{Lacked, Plan};
-use super::statements::Translator;
+use super::send::{HandOverError, Sender};
 use crate::log::timeline::ServerKind;
-use crate::log::transactions::TransactionReader;
 use crate::upstream::identify::SourceIdentity;
 use crate::wire::{ConnectOptions, Connection, WireError};
 use codec::gtid::TransactionId;
-use std::io;
-use std::path::PathBuf;
+use std::collections::BTreeMap;
 use std::time::Duration;
 use thiserror::Error;
 
 /// How long one statement may take: an ALTER of a large table takes hours.
 const STATEMENT_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// What the account needs.
-const RIGHTS: &str = "The account must be allowed to do what the transactions did, and to say under which GTID: SUPER, or on \
-                      MySQL REPLICATION_APPLIER, BINLOG_ADMIN and SYSTEM_VARIABLES_ADMIN, on MariaDB BINLOG REPLAY and \
-                      REPLICATION SLAVE ADMIN, beside the rights to the tables.";
-
-/// `ER_UNKNOWN_SYSTEM_VARIABLE`.
-const ER_UNKNOWN_VARIABLE: u16 = 1193;
+/// A commit that waits for nobody for longer than this is no rescue.
+const UNACKNOWLEDGED_MAX: Duration = Duration::from_secs(60);
 
 /// A server to hand transactions to.
 #[derive(Debug)]
 pub struct Target {
-    connection: Connection,
+    pub(super) connection: Connection,
     /// What it says of itself, its executed GTIDs among it.
     pub identity: SourceIdentity,
     /// `max_allowed_packet`, in bytes.
@@ -56,72 +50,35 @@ pub enum TargetError {
         /// What answers.
         target: &'static str,
     },
+    /// Its commits wait for acknowledgements that nobody sends.
+    #[error(
+        "nothing was sent: a commit on the target waits for an acknowledgement, up to {after:?} ({timeout}), and no semi-sync \
+         replica is connected. All that would be handed over stands in the copy, so run there: SET GLOBAL {enabled} = OFF; and, \
+         when the rescue has ended, SET GLOBAL {enabled} = ON; (a commit of a client that waits there now returns then). Or let \
+         binlogd receive meanwhile (on_fork = \"withhold\" or \"follow\"): it acknowledges what is handed over"
+    )]
+    Unacknowledged {
+        /// How long.
+        after: Duration,
+        /// Name of the variable that says so.
+        timeout: String,
+        /// Name of the variable that switches semi-sync.
+        enabled: String,
+    },
     /// A statement would be refused for its length.
     #[error(
-        "the longest statement has {needed} bytes and the target takes {allowed} at most: SET GLOBAL \
-         max_allowed_packet = {} on it (1 GiB is the most), then do this again", needed.next_multiple_of(1 << 20)
+        "the longest statement, of {id}, has {needed} bytes and the target takes {allowed} at most: SET GLOBAL \
+         max_allowed_packet = {} on it (1 GiB is the most), then do this again; or leave it out by --leave-out {id}",
+        needed.next_multiple_of(1 << 20)
     )]
     PacketTooSmall {
+        /// The transaction.
+        id: TransactionId,
         /// Bytes of the longest statement.
         needed: u64,
         /// `max_allowed_packet`.
         allowed: u64,
     },
-}
-
-/// Why the handing over ended early. What was handed over before is there and stays.
-#[derive(Debug, Error)]
-pub enum HandOverError {
-    /// The copy cannot be read any more as it was planned.
-    #[error("cannot read the copy: {0}")]
-    Read(#[from] io::Error),
-    /// A transaction changed between the plan and its turn.
-    #[error("{path} at {at} does not hold {id} any more: is the copy being changed by somebody?")]
-    Moved {
-        /// The file.
-        path: PathBuf,
-        /// The place.
-        at: u64,
-        /// What was there.
-        id: TransactionId,
-    },
-    /// The target refused a statement.
-    #[error(transparent)]
-    Refused(Box<RefusedTransaction>),
-    /// The account may not act as an applier of replicated transactions; nothing was sent.
-    #[error("{0}\n{RIGHTS}")]
-    MayNot(WireError),
-    /// The connection broke.
-    #[error(transparent)]
-    Wire(#[from] WireError),
-    /// All was accepted, but the target's GTIDs do not show it.
-    #[error("the target accepted everything, but its GTIDs lack {0}")]
-    NotThere(String),
-}
-
-/// A transaction that the target did not take. Nothing of it was kept, unless its tables know no transactions.
-#[derive(Debug, Error)]
-#[error("the target refused {id} ({changes}): {error}{details}\n{help}")]
-pub struct RefusedTransaction {
-    /// Its GTID.
-    pub id: TransactionId,
-    /// What it changes.
-    pub changes: String,
-    /// The server's words.
-    pub error: WireError,
-    /// What SHOW WARNINGS added.
-    pub details: String,
-    /// What to do.
-    pub help: &'static str,
-}
-
-impl HandOverError {
-    fn may_not(error: WireError) -> HandOverError {
-        match error {
-            error @ WireError::AccessDenied { .. } => HandOverError::MayNot(error),
-            error => error.into(),
-        }
-    }
 }
 
 impl Target {
@@ -146,8 +103,23 @@ impl Target {
         if variable("super_read_only")? == "ON" {
             return Err(TargetError::ReadOnly("super_read_only"));
         }
-        let max_allowed_packet = variable("max_allowed_packet")?.parse().unwrap_or(u64::MAX);
+        let max_allowed_packet = variable("max_allowed_packet")?;
+        let max_allowed_packet = max_allowed_packet.parse().map_err(|_| WireError::Protocol {
+            during: "asking how long a statement may be",
+            what: format!("max_allowed_packet is {max_allowed_packet:?}, not a number"),
+        })?;
         Ok(Target { connection, identity, max_allowed_packet })
+    }
+
+    /// Keeps other rescues of this server out, and asks again what it has: one that was killed may have gone on until now, because
+    /// a server ends the packet that it was sent.
+    ///
+    /// # Errors
+    /// [`HoldError::Busy`] when another one works on it.
+    pub fn take(&mut self) -> Result<(), HoldError> {
+        self.lock()?;
+        self.identity = SourceIdentity::ask(&mut self.connection)?;
+        Ok(())
     }
 
     /// Makes sure that every statement of the plan fits.
@@ -155,64 +127,61 @@ impl Target {
     /// # Errors
     /// [`TargetError::PacketTooSmall`].
     pub fn check(&self, plan: &Plan) -> Result<(), TargetError> {
-        let needed = plan.longest_statement + 1;
-        if needed > self.max_allowed_packet {
-            return Err(TargetError::PacketTooSmall { needed, allowed: self.max_allowed_packet });
+        let (needed, allowed) = (plan.longest_statement + 1, self.max_allowed_packet);
+        match plan.longest_of {
+            Some(id) if needed > allowed => Err(TargetError::PacketTooSmall { id, needed, allowed }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Makes sure that commits do not wait for acknowledgements without anybody to send them. A wait after which the target goes
+    /// on by itself does no harm: what is handed over stands in the copy.
+    ///
+    /// # Errors
+    /// [`TargetError::Unacknowledged`], or when the target cannot be asked.
+    pub fn is_acknowledged(&mut self) -> Result<(), TargetError> {
+        let mut values = BTreeMap::new();
+        for sql in ["SHOW GLOBAL STATUS LIKE 'rpl_semi_sync%'", "SHOW GLOBAL VARIABLES LIKE 'rpl_semi_sync%'"]
+        {
+            let rows = self.connection.query(sql)?;
+            values.extend((0..rows.rows.len()).filter_map(|row| {
+                Some((rows.get(row, "Variable_name")?.to_lowercase(), rows.get(row, "Value")?.to_owned()))
+            }));
+        }
+        for role in ["source", "master"] {
+            let name = |name: &str| format!("rpl_semi_sync_{role}_{name}");
+            let value = |of: &str| values.get(&name(of)).map(String::as_str);
+            let waits = value("status") == Some("ON") && value("clients") == Some("0");
+            let milliseconds = value("timeout").and_then(|timeout| timeout.parse().ok()).unwrap_or(0);
+            let after = Duration::from_millis(milliseconds);
+            if waits && after > UNACKNOWLEDGED_MAX {
+                let (timeout, enabled) = (name("timeout"), name("enabled"));
+                return Err(TargetError::Unacknowledged { after, timeout, enabled });
+            }
         }
         Ok(())
+    }
+
+    /// Whether each commit waits for the disk, as with the servers' defaults.
+    ///
+    /// # Errors
+    /// When the connection fails.
+    pub fn syncs_each_commit(&mut self) -> Result<bool, WireError> {
+        let rows = self.connection.query(
+            "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('sync_binlog', 'innodb_flush_log_at_trx_commit')",
+        )?;
+        Ok((0..rows.rows.len()).any(|row| rows.get(row, "Value") == Some("1")))
     }
 
     /// Hands over every transaction of the plan in order, and verifies by GTID that all are there. `done` is told after each.
     ///
     /// # Errors
     /// The first thing that goes wrong; nothing is tried after it. All of it can be repeated.
-    pub fn hand_over(&mut self, plan: &Plan, mut done: impl FnMut(&Lacked)) -> Result<(), HandOverError> {
+    pub fn hand_over(&mut self, plan: &Plan, done: impl FnMut(&Lacked)) -> Result<(), HandOverError> {
         self.connection.set_timeout(STATEMENT_MAX);
-        self.act_as_applier().map_err(HandOverError::may_not)?;
-        let mut translator = Translator::default();
-        let mut open: Option<(PathBuf, TransactionReader)> = None;
-        for lacked in &plan.transactions {
-            if open.as_ref().is_none_or(|(path, _)| *path != lacked.path) {
-                open = Some((lacked.path.clone(), TransactionReader::open(&lacked.path)?));
-            }
-            let (_, reader) = open.as_mut().expect("just opened");
-            let moved = || HandOverError::Moved { path: lacked.path.clone(), at: lacked.at, id: lacked.id };
-            reader.seek(lacked.at)?;
-            let format = reader.format_event().to_vec();
-            let transaction = reader.next(|_| true)?.ok_or_else(moved)?;
-            if transaction.id != Some(lacked.id) || transaction.end != lacked.end {
-                return Err(moved());
-            }
-            if !self.has_meanwhile(lacked)? {
-                let statements = translator.statements(&transaction, &format).map_err(|_| moved())?;
-                for statement in &statements {
-                    self.connection
-                        .query_bytes(statement)
-                        .map_err(|error| refused(&mut self.connection, lacked, error))?;
-                }
-            }
-            done(lacked);
-        }
+        Sender::begin(&mut self.connection, &self.identity, self.max_allowed_packet)?.send(plan, done)?;
         let lacking = SourceIdentity::ask(&mut self.connection)?.lacks(&plan.gtids);
         if lacking.is_empty() { Ok(()) } else { Err(HandOverError::NotThere(lacking.to_line())) }
-    }
-
-    /// As mysqlbinlog does it: rows may come by BINLOG, and a prepared XA transaction leaves the session.
-    fn act_as_applier(&mut self) -> Result<(), WireError> {
-        match self.connection.query("SET @@session.pseudo_replica_mode = 1") {
-            Err(WireError::Server { code: ER_UNKNOWN_VARIABLE, .. }) => {
-                self.connection.query("SET @@session.pseudo_slave_mode = 1").map(drop)
-            }
-            other => other.map(drop),
-        }
-    }
-
-    /// MySQL passes over a GTID that it has executed. MariaDB would do the transaction twice, so it is asked first.
-    fn has_meanwhile(&mut self, lacked: &Lacked) -> Result<bool, WireError> {
-        if self.identity.kind == ServerKind::Mysql {
-            return Ok(false);
-        }
-        Ok(SourceIdentity::ask(&mut self.connection)?.has(&lacked.id))
     }
 }
 
@@ -220,54 +189,5 @@ fn name(kind: ServerKind) -> &'static str {
     match kind {
         ServerKind::Mysql => "MySQL",
         ServerKind::Mariadb => "MariaDB",
-    }
-}
-
-/// What a refused statement means. Errors of row events hide their reason in the warnings.
-fn refused(connection: &mut Connection, lacked: &Lacked, error: WireError) -> HandOverError {
-    let code = match &error {
-        WireError::Server { code, .. } | WireError::AccessDenied { code, .. } => *code,
-        _ => return error.into(),
-    };
-    let mut details = String::new();
-    if let Ok(warnings) = connection.query("SHOW WARNINGS") {
-        for row in 0..warnings.rows.len() {
-            let message = warnings.get(row, "Message").unwrap_or_default();
-            if !error.to_string().contains(message) {
-                details.push_str("; ");
-                details.push_str(message);
-            }
-        }
-    }
-    // The transaction was begun in this session; it must not linger until the connection is dropped.
-    let _ = connection.query("ROLLBACK");
-    let changes = lacked.changes.join(", ");
-    HandOverError::Refused(Box::new(RefusedTransaction {
-        id: lacked.id,
-        changes,
-        error,
-        details,
-        help: help(code),
-    }))
-}
-
-fn help(code: u16) -> &'static str {
-    match code {
-        // ER_SPECIFIC_ACCESS_DENIED_ERROR, ER_ACCESS_DENIED_NO_PASSWORD_ERROR, ER_TABLEACCESS_DENIED_ERROR
-        1227 | 1698 | 1142 | 1044 | 1045 => RIGHTS,
-        // ER_GTID_STRICT_OUT_OF_ORDER
-        1950 => {
-            "The target has written transactions of this domain since, and gtid_strict_mode = ON forbids to go back: SET \
-             GLOBAL gtid_strict_mode = OFF on it, do this again, and set it ON afterwards."
-        }
-        // ER_DUP_ENTRY, ER_KEY_NOT_FOUND
-        1062 | 1032 => {
-            "A row is not as it was on the source: something else has changed the target since. Nothing of this transaction \
-             was kept; those before it are there. Compare the rows, mend the target, and do this again: it goes on here."
-        }
-        _ => {
-            "Nothing of this transaction was kept; those before it are there. Mend what the message says and do this again: it \
-             goes on here."
-        }
     }
 }

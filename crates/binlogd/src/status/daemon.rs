@@ -4,7 +4,6 @@ use super::{DaemonStatus, DiskMonitor, SourceMonitor, monitor::lock};
 use crate::config::DiskWarn;
 use jiff::Timestamp;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -54,9 +53,10 @@ impl DaemonMonitor {
         self.uptime().as_secs()
     }
 
-    /// Bytes that the sources of now have stored since the daemon started.
-    pub fn bytes_written(&self) -> u64 {
-        lock(&self.sources).iter().map(|source| source.counters.bytes_written.load(Relaxed)).sum()
+    /// Bytes that the sources of now have stored since each of them had caught up for the first time. What a source had before is
+    /// fetched once, and says nothing of how long the disk will last.
+    pub fn bytes_grown(&self, now: Timestamp) -> u64 {
+        lock(&self.sources).iter().map(|source| source.bytes_grown(now)).sum()
     }
 
     /// The absolute data folder.

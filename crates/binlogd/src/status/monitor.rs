@@ -1,21 +1,19 @@
 //! The live values of one source: written by its receiver thread, read by anybody.
 
-use super::{GtidTexts, Ladder, LastError, Latencies, LatencyHistogram, SemiSyncStatus, SourceStatus};
+use super::gtids::{GtidChanges, GtidRungs, PublishedGtids};
+use super::semi_sync::{SemiSyncBook, SemiSyncSignal};
+use super::{
+    GtidTexts, Ladder, LastError, Latencies, LatencyHistogram, Missing, PreviousTimeline, RecoveryStatus,
+    Regained, SemiSyncStatus, SourceStatus,
+};
 use crate::config::FsyncMode;
+use codec::event::FormatDescription;
 use codec::gtid::GtidState;
 use jiff::{Timestamp, Unit};
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
-/// The transactions at two of the rungs.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct GtidRungs {
-    /// Transactions whose end is at or below the durable position.
-    pub durable: GtidState,
-    /// Transactions whose end is at or below the acknowledged position.
-    pub acknowledged: GtidState,
-}
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 macro_rules! counters {
     ($($(#[$doc:meta])* $name:ident,)*) => {
@@ -56,6 +54,8 @@ counters! {
     syncs,
     /// Packets that wanted an acknowledgement where this session does not expect one, such as inside a transaction.
     unexpected_ack_requests,
+    /// Transactions that arrived live, with semi-sync negotiated, and for which the source asked for no acknowledgement in time.
+    unasked_transactions,
 }
 
 /// What the receiver of a source is doing.
@@ -72,6 +72,8 @@ pub enum SourceState {
     },
     /// Connected, and the stream is being stored. The only healthy state.
     Receiving,
+    /// Connected, and the stream is being stored, but nothing is acknowledged: the source lacks what the copy holds.
+    Withholding,
     /// Waiting before the next attempt to connect.
     BackingOff {
         /// When the next attempt begins.
@@ -84,6 +86,9 @@ pub enum SourceState {
         /// The folder and the operating system's words.
         error: String,
     },
+    /// An operation of the disk is under way for too long. Nothing is acknowledged; what was received before is not lost by
+    /// it. Shown in place of whatever the receiver was doing: it cannot say it itself. See [`SourceMonitor::set_disk_hang`].
+    DiskHangs(DiskHang),
     /// Ended for good: nothing happens until an operator acts or the daemon starts again.
     Stopped {
         /// Why, and what to do.
@@ -91,15 +96,26 @@ pub enum SourceState {
     },
 }
 
+/// An operation of the disk that is under way for too long.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DiskHang {
+    /// Which one, in words.
+    pub operation: String,
+    /// When it was seen first.
+    pub since: Instant,
+}
+
 impl SourceState {
     /// Every word that [`word`](SourceState::word) can give.
-    pub const WORDS: [&'static str; 7] = [
+    pub const WORDS: [&'static str; 9] = [
         "starting",
         "recovering",
         "connecting",
         "receiving",
+        "withholding acknowledgements",
         "backing off",
         "waiting for disk space",
+        "disk does not answer",
         "stopped",
     ];
 
@@ -110,22 +126,39 @@ impl SourceState {
             SourceState::Recovering => 1,
             SourceState::Connecting { .. } => 2,
             SourceState::Receiving => 3,
-            SourceState::BackingOff { .. } => 4,
-            SourceState::WaitingForSpace { .. } => 5,
-            SourceState::Stopped { .. } => 6,
+            SourceState::Withholding => 4,
+            SourceState::BackingOff { .. } => 5,
+            SourceState::WaitingForSpace { .. } => 6,
+            SourceState::DiskHangs(_) => 7,
+            SourceState::Stopped { .. } => 8,
         };
         Self::WORDS[index]
     }
 
-    fn detail(&self, facts: &SourceFacts) -> Option<String> {
+    /// Whether a session lasts: the stream is being stored, whatever becomes of acknowledgements.
+    pub(super) fn is_session(&self) -> bool {
+        matches!(self, SourceState::Receiving | SourceState::Withholding)
+    }
+
+    fn detail(&self, facts: &SourceFacts, recovery: Option<RecoveryStatus>) -> Option<String> {
         match self {
-            SourceState::Starting | SourceState::Recovering => None,
+            SourceState::Starting => None,
+            SourceState::Recovering => recovery.map(|recovery| recovery.to_string()),
             SourceState::Connecting { host } => Some(format!("to {host}")),
             SourceState::Receiving => facts.connected_since.map(|since| format!("since {since}")),
+            SourceState::Withholding => Some(format!(
+                "{}; binlogd rescue hands over what is lacking, binlogd forks records what is decided",
+                facts.lost_in_words()
+            )),
             SourceState::BackingOff { until, error } => {
                 Some(format!("{error}; next attempt at {}", human_time(*until)))
             }
             SourceState::WaitingForSpace { error } => Some(error.clone()),
+            SourceState::DiskHangs(hang) => Some(format!(
+                "{} has been under way for {} s; nothing is acknowledged until it ends",
+                hang.operation,
+                hang.since.elapsed().as_secs()
+            )),
             SourceState::Stopped { reason } => Some(reason.clone()),
         }
     }
@@ -148,18 +181,111 @@ pub struct SourceFacts {
     pub semi_sync: SemiSyncStatus,
     /// TLS version in use, such as `TLSv1.3`; `None` for a connection in clear.
     pub tls: Option<String>,
-    /// Transactions that forks took from the source and that it lacked at the last connection; `None` when not known.
+    /// Transactions that forks took from the source and that it lacks; `None` when not known.
     pub source_lacked: Option<GtidState>,
+    /// What it lacked and has again; `None` when it lacked nothing, or lacks something still.
+    pub regained: Option<Regained>,
+    /// The timeline before the present one, when that was begun since the start.
+    pub previous_timeline: Option<PreviousTimeline>,
+    /// Another replica with our `server_id`, in words, as of the last connection or since.
+    pub rival: Option<String>,
+    /// Our `server_id`, which another one had at the source when we came, so that we took one at random; and since when.
+    pub taken: Option<(u32, Instant)>,
+    /// `server_id` and replica UUID of the last session.
+    pub registered: Option<(u32, String)>,
+    /// How many GTIDs of what forks took from the source were given to other transactions since, and which, but for those
+    /// about which somebody has decided; `None` for none.
+    pub given_twice: Option<(u64, GtidState)>,
+    /// What was never copied.
+    pub missing: Missing,
+    /// Why the look at the source fails at present, and since when.
+    pub look_error: Option<LastError>,
     /// When the source began to receive. [`SourceMonitor::set_state`] fills and clears it.
     pub connected_since: Option<Timestamp>,
 }
 
-/// State and facts under one lock, so that no reader sees the facts of one session with the state of another.
-struct Session {
-    state: SourceState,
-    facts: SourceFacts,
-    last_error: Option<LastError>,
+impl SourceFacts {
+    /// What the source lacks or gave twice, as it is known now; of a source that lost something once.
+    pub fn lost_in_words(&self) -> String {
+        let lacked = self.source_lacked.as_ref().map(GtidState::to_line).unwrap_or_default();
+        let twice = self.given_twice.as_ref().map(|(_, twice)| twice.to_line()).unwrap_or_default();
+        match (lacked.is_empty(), twice.is_empty()) {
+            (false, true) => format!("the source lacks transactions that the copy holds: {lacked}"),
+            (true, false) => format!("the source gave GTIDs twice: {twice}"),
+            (false, false) => {
+                format!(
+                    "the source lacks transactions that the copy holds: {lacked}; and it gave GTIDs twice: {twice}"
+                )
+            }
+            (true, true) => {
+                "the source had lost transactions that the copy holds, and it has not sent all of them yet"
+                    .to_owned()
+            }
+        }
+    }
+
+    /// Another host is tried. What is known of the server belongs to the one before.
+    fn turn_to(&mut self, host: &str) {
+        if self.host.as_deref() != Some(host) {
+            self.host = Some(host.to_owned());
+            (self.server_version, self.server_uuid, self.server_id) = (None, None, None);
+        }
+    }
 }
+
+/// The server that a session receives from, to whoever wants to look at it over another connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Watched {
+    /// `host:port` of the list.
+    pub host: String,
+    /// `server_uuid`; `None` for MariaDB.
+    pub server_uuid: Option<String>,
+    /// `server_id`.
+    pub server_id: Option<u32>,
+    /// When the session began to receive: what tells it from another one with the same server.
+    pub since: Option<Timestamp>,
+}
+
+impl Watched {
+    /// A name of the server that no other has.
+    pub fn server(&self) -> String {
+        match (&self.server_uuid, self.server_id) {
+            (Some(uuid), _) => uuid.clone(),
+            (None, id) => format!("{} {}", self.host, id.unwrap_or(0)),
+        }
+    }
+}
+
+/// State and facts under one lock, so that no reader sees the facts of one session with the state of another.
+pub(super) struct Session {
+    pub(super) state: SourceState,
+    pub(super) facts: SourceFacts,
+    last_error: Option<LastError>,
+    pub(super) semi_sync: SemiSyncBook,
+    /// Written by the thread that watches the disk, and by nobody else.
+    disk_hang: Option<DiskHang>,
+}
+
+impl Session {
+    /// The state that counts: while the disk hangs, what the receiver said last does not.
+    fn state(&self) -> SourceState {
+        self.disk_hang.clone().map_or_else(|| self.state.clone(), SourceState::DiskHangs)
+    }
+
+    fn facts(&self) -> SourceFacts {
+        let mut facts = self.facts.clone();
+        if self.disk_hang.is_some() && facts.semi_sync.active {
+            let reason = "the source waits for acknowledgements, but the disk does not answer".to_owned();
+            facts.semi_sync = SemiSyncStatus { active: false, reason };
+        }
+        facts
+    }
+}
+
+/// No backlog is known yet.
+const NOT_YET: u64 = u64::MAX;
+/// A copy that is no further behind counts as caught up: a busy source never says that it has nothing newer.
+const CAUGHT_UP_SECONDS: u64 = 60;
 
 /// Set in `event_time` when the source said that it has nothing newer; the low 32 bits hold seconds since 1970.
 const CAUGHT_UP: u64 = 1 << 63;
@@ -180,9 +306,16 @@ pub struct SourceMonitor {
     pub acknowledge_latency: LatencyHistogram,
     fsync_mode: AtomicU8,
     event_time: AtomicU64,
+    /// How much of the live file a recovery has checked, and of how much, in bytes; both 0 outside one.
+    recovery: [AtomicU64; 2],
+    /// Bytes that were stored when the copy had caught up for the first time; [`NOT_YET`] before.
+    backlog: AtomicU64,
     ladder: Mutex<Ladder>,
-    gtids: Mutex<GtidRungs>,
-    session: Mutex<Session>,
+    gtids: PublishedGtids,
+    /// The live file and its format description.
+    live_format: Mutex<Option<(Arc<str>, FormatDescription)>>,
+    pub(super) session: Mutex<Session>,
+    pub(super) semi_sync_signal: SemiSyncSignal,
 }
 
 impl SourceMonitor {
@@ -195,13 +328,19 @@ impl SourceMonitor {
             acknowledge_latency: LatencyHistogram::new(),
             fsync_mode: AtomicU8::new(FsyncMode::SyncThenAcknowledge as u8),
             event_time: AtomicU64::new(0),
+            recovery: [AtomicU64::new(0), AtomicU64::new(0)],
+            backlog: AtomicU64::new(NOT_YET),
             ladder: Mutex::default(),
-            gtids: Mutex::default(),
+            gtids: PublishedGtids::default(),
+            live_format: Mutex::default(),
             session: Mutex::new(Session {
                 state: SourceState::Starting,
                 facts: SourceFacts::default(),
                 last_error: None,
+                disk_hang: None,
+                semi_sync: SemiSyncBook::default(),
             }),
+            semi_sync_signal: SemiSyncSignal::new(),
         }
     }
 
@@ -232,15 +371,27 @@ impl SourceMonitor {
         self.event_time.fetch_or(CAUGHT_UP, Relaxed);
     }
 
-    /// Changes the GTID sets in place: by insertion as the rungs advance, whole at the start and at a new timeline.
-    /// Both are seen together. Allocates only where the sets themselves do.
-    pub fn publish_gtids(&self, change: impl FnOnce(&mut GtidRungs)) {
-        change(&mut lock(&self.gtids));
+    /// How much of the live file a recovery has checked, in bytes, and of how much; 0 and 0 at its end.
+    pub fn publish_recovery(&self, checked: u64, of: u64) {
+        self.recovery[0].store(checked, Relaxed);
+        self.recovery[1].store(of, Relaxed);
     }
 
-    /// The GTID sets of one moment.
+    /// How far a recovery is; `None` outside one.
+    fn recovery(&self) -> Option<RecoveryStatus> {
+        let [checked_bytes, of_bytes] = [self.recovery[0].load(Relaxed), self.recovery[1].load(Relaxed)];
+        (of_bytes > 0).then_some(RecoveryStatus { checked_bytes, of_bytes })
+    }
+
+    /// Changes the GTID sets: they grow as the rungs advance, and are put in place whole at the start and at a new timeline. Both
+    /// are seen together. Whoever reads them is not waited for.
+    pub fn publish_gtids(&self, change: impl FnOnce(&mut GtidChanges)) {
+        self.gtids.change(change);
+    }
+
+    /// The GTID sets of one moment. Give them back soon: as long as they are kept, the next reader needs a copy.
     pub fn gtids(&self) -> GtidRungs {
-        lock(&self.gtids).clone()
+        self.gtids.read()
     }
 
     /// The mode in use, [`FsyncMode::SyncThenAcknowledge`] until this is called.
@@ -260,36 +411,53 @@ impl SourceMonitor {
     pub fn set_state(&self, state: SourceState) {
         let now = now_in_milliseconds();
         let mut session = lock(&self.session);
+        let session = &mut *session;
         if session.state == state {
             return;
         }
         match &state {
-            SourceState::Connecting { host } => session.facts.host = Some(host.clone()),
+            SourceState::Connecting { host } => session.facts.turn_to(host),
             SourceState::BackingOff { error, .. } | SourceState::WaitingForSpace { error } => {
                 session.last_error = Some(LastError { at: now, message: error.clone() });
             }
             _ => {}
         }
-        if state == SourceState::Receiving {
-            session.facts.connected_since = Some(now);
+        if state.is_session() {
+            session.facts.connected_since.get_or_insert(now);
+            if session.state == SourceState::Withholding {
+                self.semi_sync_withheld_no_more(&mut session.facts, &mut session.semi_sync);
+            }
+            self.semi_sync_signal.ring();
         } else {
             session.facts.connected_since = None;
             session.facts.tls = None;
-            session.facts.semi_sync = SemiSyncStatus::default();
+            session.facts.look_error = None;
+            self.semi_sync_ends(&mut session.facts, &mut session.semi_sync);
             self.event_time.store(0, Relaxed);
         }
         session.state = state;
     }
 
+    /// The disk does not answer an operation of this source's, or (`None`) it does again.
+    pub fn set_disk_hang(&self, hang: Option<DiskHang>) {
+        lock(&self.session).disk_hang = hang;
+    }
+
+    /// The operation that the disk does not answer.
+    pub fn disk_hang(&self) -> Option<DiskHang> {
+        lock(&self.session).disk_hang.clone()
+    }
+
     /// The state now.
     pub fn state(&self) -> SourceState {
-        lock(&self.session).state.clone()
+        lock(&self.session).state()
     }
 
     /// The state now as status shows it: the word, and what it is about.
     pub fn state_in_words(&self) -> (&'static str, Option<String>) {
         let session = lock(&self.session);
-        (session.state.word(), session.state.detail(&session.facts))
+        let state = session.state();
+        (state.word(), state.detail(&session.facts, self.recovery()))
     }
 
     /// Records an error that does not change the state by itself. The message must not hold a password.
@@ -303,21 +471,44 @@ impl SourceMonitor {
         change(&mut lock(&self.session).facts);
     }
 
+    /// The format description of the file whose events arrive, which tells it from another of that name.
+    pub fn publish_live_format(&self, file: &Arc<str>, format: &FormatDescription) {
+        *lock(&self.live_format) = Some((file.clone(), format.clone()));
+    }
+
+    /// As it was published last, with the name of its file.
+    pub fn live_format(&self) -> Option<(Arc<str>, FormatDescription)> {
+        lock(&self.live_format).clone()
+    }
+
+    /// The server that is being received from, acknowledged or not; `None` while no session lasts.
+    pub fn watched(&self) -> Option<Watched> {
+        let session = lock(&self.session);
+        let facts = &session.facts;
+        let host = facts.host.clone().filter(|_| session.state.is_session())?;
+        let (server_uuid, server_id) = (facts.server_uuid.clone(), facts.server_id);
+        Some(Watched { host, server_uuid, server_id, since: facts.connected_since })
+    }
+
     /// What is known of the source now.
     pub fn facts(&self) -> SourceFacts {
-        lock(&self.session).facts.clone()
+        lock(&self.session).facts()
     }
 
     /// Everything at one moment. `now` is the clock for seconds behind.
     pub fn status(&self, now: Timestamp) -> SourceStatus {
-        let (state, facts, last_error) = {
+        let (state, facts, last_error, semi_sync) = {
             let session = lock(&self.session);
-            (session.state.clone(), session.facts.clone(), session.last_error.clone())
+            let semi_sync = session.semi_sync.shown();
+            (session.state(), session.facts(), session.last_error.clone(), semi_sync)
         };
+        let recovery = self.recovery();
+        let (semi_sync_source, unacknowledged_commits, unasked_transactions) = semi_sync;
         SourceStatus {
             name: self.name.clone(),
             state: state.word().to_owned(),
-            state_detail: state.detail(&facts),
+            state_detail: state.detail(&facts, recovery),
+            recovery: recovery.filter(|_| state == SourceState::Recovering),
             last_error,
             seconds_behind: self.seconds_behind(now),
             host: facts.host,
@@ -326,11 +517,23 @@ impl SourceMonitor {
             server_id: facts.server_id,
             timeline: facts.timeline,
             semi_sync: facts.semi_sync,
+            semi_sync_source,
+            look_error: facts.look_error,
+            unacknowledged_commits,
+            unasked_transactions,
             tls: facts.tls,
             fsync_mode: Some(self.fsync_mode() as u8),
             positions: self.positions(),
             gtid: self.gtid_texts(),
-            source_lacks: self.source_lacks(facts.source_lacked.as_ref()).map(|lacks| lacks.to_line()),
+            source_lacks: facts.source_lacked.map(|lacked| lacked.to_line()),
+            source_regained: facts.regained,
+            gtids_given_twice: facts.given_twice.as_ref().map_or(0, |(count, _)| *count),
+            given_twice: facts.given_twice.map(|(_, twice)| twice.to_line()).unwrap_or_default(),
+            missing: facts.missing.gtids.to_line(),
+            missing_transactions: facts.missing.count(),
+            gaps: facts.missing.gaps,
+            previous_timeline: facts.previous_timeline,
+            server_id_rival: facts.rival,
             counters: self.counters.values(),
             latency: Latencies {
                 sync: self.sync_latency.summary(),
@@ -342,6 +545,9 @@ impl SourceMonitor {
     /// Seconds from the timestamp of the newest event to `now`; 0 when the source said that it has nothing newer,
     /// `None` when that is not known, as always outside [`SourceState::Receiving`].
     pub fn seconds_behind(&self, now: Timestamp) -> Option<u64> {
+        if self.disk_hang().is_some() {
+            return None;
+        }
         let event_time = self.event_time.load(Relaxed);
         if event_time & CAUGHT_UP != 0 {
             return Some(0);
@@ -351,16 +557,18 @@ impl SourceMonitor {
         (event_time & TIME_KNOWN != 0).then(|| u64::try_from(now.as_second() - seconds).unwrap_or(0))
     }
 
-    /// What the source lacks now: what it lacked when it was asked, without what it has sent since, after a rescue for
-    /// instance. `None` when it is not known.
-    pub fn source_lacks(&self, lacked: Option<&GtidState>) -> Option<GtidState> {
-        lacked.map(
-            |lacked| if lacked.is_empty() { lacked.clone() } else { lacked.subtract(&self.gtids().durable) },
-        )
+    /// Bytes stored since the copy had caught up for the first time, which is noticed here.
+    pub fn bytes_grown(&self, now: Timestamp) -> u64 {
+        let written = self.counters.bytes_written.load(Relaxed);
+        if self.backlog.load(Relaxed) == NOT_YET
+            && self.seconds_behind(now).is_some_and(|behind| behind < CAUGHT_UP_SECONDS)
+        {
+            self.backlog.store(written, Relaxed);
+        }
+        written.saturating_sub(self.backlog.load(Relaxed))
     }
 
     fn gtid_texts(&self) -> GtidTexts {
-        // Text is made of a copy, because that of a set with many intervals takes longer than the receiver may wait.
         let gtids = self.gtids();
         GtidTexts { durable: gtids.durable.to_line(), acknowledged: gtids.acknowledged.to_line() }
     }
@@ -377,7 +585,7 @@ pub fn human_time(time: Timestamp) -> String {
     time.strftime("%Y-%m-%d %H:%M:%S UTC").to_string()
 }
 
-fn now_in_milliseconds() -> Timestamp {
+pub(super) fn now_in_milliseconds() -> Timestamp {
     let now = Timestamp::now();
     now.round(Unit::Millisecond).unwrap_or(now)
 }
@@ -397,6 +605,24 @@ mod tests {
         });
         monitor.set_state(SourceState::Receiving);
         monitor
+    }
+
+    #[test]
+    fn a_first_copy_is_no_growth() {
+        let monitor = receiving("db1");
+        let now = Timestamp::from_second(1_000_000).unwrap();
+        let written = |bytes: u64| {
+            monitor.counters.bytes_written.store(bytes, Relaxed);
+            monitor.bytes_grown(now)
+        };
+        assert_eq!(written(10), 0, "nothing is known");
+        monitor.publish_event_time(900_000);
+        assert_eq!(written(1_000), 0, "a day behind");
+        monitor.publish_event_time(999_950);
+        assert_eq!(written(5_000), 0, "just caught up");
+        assert_eq!(written(5_300), 300);
+        monitor.publish_event_time(900_000);
+        assert_eq!(written(5_400), 400, "behind again: that is growth");
     }
 
     #[test]
@@ -481,13 +707,24 @@ mod tests {
     }
 
     #[test]
+    fn another_host_is_not_shown_with_the_identity_of_the_one_before() {
+        let monitor = receiving("db1");
+        let identify = || monitor.update_facts(|facts| facts.server_id = Some(1));
+        identify();
+        monitor.set_state(SourceState::Connecting { host: "db1:3306".to_owned() });
+        assert_eq!(monitor.facts().server_id, Some(1), "the same host");
+        monitor.set_state(SourceState::Connecting { host: "db2:3306".to_owned() });
+        assert_eq!((monitor.facts().host.as_deref(), monitor.facts().server_id), (Some("db2:3306"), None));
+    }
+
+    #[test]
     fn gtid_texts_stand_on_one_line() {
         let monitor = SourceMonitor::new("db1");
         assert_eq!(monitor.status(Timestamp::UNIX_EPOCH).gtid, GtidTexts::default());
         let two = "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-7,4e11fa47-71ca-11e1-9e33-c80aa9429562:1";
         let set = |text: &str| GtidState::from(text.parse::<codec::gtid::GtidSet>().unwrap());
-        monitor.publish_gtids(|gtids| gtids.durable = set(two));
-        monitor.publish_gtids(|gtids| gtids.acknowledged.union_with(&set(&two[..40])).unwrap());
+        monitor.publish_gtids(|gtids| gtids.durable.append(&set(two)));
+        monitor.publish_gtids(|gtids| gtids.acknowledged.append(&set(&two[..40])));
         let texts = monitor.status(Timestamp::UNIX_EPOCH).gtid;
         assert_eq!((texts.durable.as_str(), texts.acknowledged.as_str()), (two, &two[..40]));
     }

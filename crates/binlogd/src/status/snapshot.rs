@@ -2,9 +2,13 @@
 //!
 //! Other tools read it. Keys may be added; none is renamed, removed or given another meaning.
 
-use super::{CounterValues, Ladder, LatencySummary, SourceState};
+use super::{
+    CounterValues, Ladder, LatencySummary, PreviousTimeline, RecordedGap, Regained, SemiSyncLook,
+    SourceState, UnacknowledgedCommits, UnaskedTransactions,
+};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// The `state` of a source when the status was read from the files and no daemon answered.
 pub const NOT_RUNNING: &str = "not running";
@@ -64,6 +68,8 @@ pub struct SourceStatus {
     pub state: String,
     /// What the state is about: the host, the reason, the time of the next attempt. Null when there is nothing to add.
     pub state_detail: Option<String>,
+    /// How far the check of the live file is; null but in the state `recovering`.
+    pub recovery: Option<RecoveryStatus>,
     /// The last error, kept after the source recovered; null when there was none since the start.
     pub last_error: Option<LastError>,
     /// `host:port` connected to or tried last; null before the first attempt.
@@ -78,6 +84,14 @@ pub struct SourceStatus {
     pub timeline: Option<String>,
     /// Whether acknowledgements are wanted, and why or why not.
     pub semi_sync: SemiSyncStatus,
+    /// The source's own word about semi-sync at the last look; null before the first, and without semi-sync.
+    pub semi_sync_source: Option<SemiSyncLook>,
+    /// Why the look at the source fails at present, and since when; null while it succeeds.
+    pub look_error: Option<LastError>,
+    /// Commits of which the source told clients without an acknowledgement.
+    pub unacknowledged_commits: UnacknowledgedCommits,
+    /// The newest run of transactions for which the source asked for no acknowledgement.
+    pub unasked_transactions: UnaskedTransactions,
     /// TLS version of the connection; null when it is not encrypted or there is none.
     pub tls: Option<String>,
     /// 1: acknowledged only when synced. 0: acknowledged when written. Null when not known.
@@ -89,6 +103,23 @@ pub struct SourceStatus {
     /// Transactions that the copy holds and the source lacks, which a crash or a failover lost; empty text for none, null when
     /// not known, as without GTIDs or before the first connection.
     pub source_lacks: Option<String>,
+    /// What it lacked since the start and has again, after a rescue; null when it lacked nothing, or lacks some still.
+    pub source_regained: Option<Regained>,
+    /// What was never copied, by GTID: the source had purged it, and `on_gap = "record"` went on without. Empty text for none.
+    pub missing: String,
+    /// How many transactions those are; for MariaDB, whose numbers have holes, of how many servers.
+    pub missing_transactions: u64,
+    /// The same by place, which tells it where there are no GTIDs, too.
+    pub gaps: Vec<RecordedGap>,
+    /// The timeline before the present one, when that was begun since the start; otherwise null.
+    pub previous_timeline: Option<PreviousTimeline>,
+    /// Another replica that is registered with the same `server_id`, in words; null when none was seen.
+    pub server_id_rival: Option<String>,
+    /// How many GTIDs the source gave twice: it lost the transaction that the copy holds and gave the GTID to another one,
+    /// and nobody has decided about it yet.
+    pub gtids_given_twice: u64,
+    /// Those GTIDs; for MariaDB the newest of each server.
+    pub given_twice: String,
     /// Whole seconds that the copy is behind the source; 0 when the source said that it has nothing newer, null when
     /// not known or not receiving.
     pub seconds_behind: Option<u64>,
@@ -102,6 +133,21 @@ impl SourceStatus {
     /// Whether the source is connected and its stream is being stored.
     pub fn is_receiving(&self) -> bool {
         self.state == SourceState::Receiving.word()
+    }
+}
+
+/// How far the check of the live file is that a start begins with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RecoveryStatus {
+    /// Bytes of the file that need no check or have been checked.
+    pub checked_bytes: u64,
+    /// Bytes of the file.
+    pub of_bytes: u64,
+}
+
+impl fmt::Display for RecoveryStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "checked {} of {} MiB of the newest file", self.checked_bytes >> 20, self.of_bytes >> 20)
     }
 }
 

@@ -61,11 +61,16 @@ impl Acknowledger {
     }
 
     /// Takes what is owed if it lies within `safe`, and returns the whole packet to send, the acknowledged position and
-    /// the arrival of the request. This is the only place where an acknowledgement is made.
-    pub fn pay(&mut self, safe: &Safe) -> Option<(&[u8], Position, Instant)> {
-        let owed = self.owed.as_ref()?;
-        let covered =
-            *owed.position.file == *safe.position().file && owed.position.offset <= safe.position().offset;
+    /// the arrival of the request. `files` are the log's, in order: what is safe in one is so in all before it, for a file is
+    /// synced before the next one begins. This is the only place where an acknowledgement is made.
+    pub fn pay(&mut self, safe: &Safe, files: &[String]) -> Option<(&[u8], Position, Instant)> {
+        let (owed, safe) = (&self.owed.as_ref()?.position, safe.position());
+        let covered = if *owed.file == *safe.file {
+            owed.offset <= safe.offset
+        } else {
+            let live = files.iter().position(|file| **file == *safe.file).unwrap_or(0);
+            files[..live].iter().any(|file| **file == *owed.file)
+        };
         if !covered {
             return None;
         }
@@ -101,13 +106,13 @@ mod tests {
         log.append(&mut [IoSlice::new(b"0123456789")]).unwrap();
         acks.request(&file, 14, Instant::now());
         let not_yet: Safe = log.durable().unwrap().into();
-        assert!(acks.pay(&not_yet).is_none());
+        assert!(acks.pay(&not_yet, log.files()).is_none());
         log.sync().unwrap();
         let safe: Safe = log.durable().unwrap().into();
-        let (packet, position, _) = acks.pay(&safe).unwrap();
+        let (packet, position, _) = acks.pay(&safe, log.files()).unwrap();
         assert_eq!(position, Position::new("b.000001", 14));
         assert_eq!(packet, b"\x11\0\0\0\xef\x0e\0\0\0\0\0\0\0b.000001");
-        assert!(acks.pay(&safe).is_none(), "an acknowledgement is sent once");
+        assert!(acks.pay(&safe, log.files()).is_none(), "an acknowledgement is sent once");
     }
 
     #[test]
@@ -120,9 +125,9 @@ mod tests {
         log.sync().unwrap();
         let safe: Safe = log.durable().unwrap().into();
         acks.request_at_next_boundary(Instant::now());
-        assert!(acks.pay(&safe).is_none());
+        assert!(acks.pay(&safe, log.files()).is_none());
         acks.boundary_reached(&file, 24);
-        assert_eq!(acks.pay(&safe).unwrap().1.offset, 24);
+        assert_eq!(acks.pay(&safe, log.files()).unwrap().1.offset, 24);
     }
 
     #[test]
@@ -132,6 +137,23 @@ mod tests {
         let safe: Safe = log.durable().unwrap().into();
         let mut acks = Acknowledger::default();
         acks.request(&"b.000002".into(), 4, Instant::now());
-        assert!(acks.pay(&safe).is_none());
+        assert!(acks.pay(&safe, log.files()).is_none());
+    }
+
+    #[test]
+    fn a_safe_position_covers_the_files_before_it_and_no_others() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut log = log(dir.path());
+        log.append(&mut [IoSlice::new(b"0123456789")]).unwrap();
+        log.sync().unwrap();
+        log.begin_file("b.000002").unwrap();
+        let safe: Safe = log.durable().unwrap().into();
+        let mut acks = Acknowledger::default();
+        for other in ["b.000003", "b.000000", "a.000001"] {
+            acks.request(&other.into(), 14, Instant::now());
+            assert!(acks.pay(&safe, log.files()).is_none(), "{other}");
+        }
+        acks.request(&"b.000001".into(), 14, Instant::now());
+        assert_eq!(acks.pay(&safe, log.files()).unwrap().1, Position::new("b.000001", 14));
     }
 }

@@ -1,6 +1,12 @@
-//! The shortest time that a semi-sync replica stays attached to a MariaDB source.
+//! How long the connection of a semi-sync replica stays open when its session has ended.
 //!
-//! MariaDB's thread that reads acknowledgements sleeps while no semi-sync replica is attached. When one comes and is gone
+//! **Until the next session is attached**, where that follows at once. The source's thread that reads acknowledgements waits for
+//! up to a second on the connections that it knew of when the wait began, and takes a new one into account after that
+//! (`Ack_receiver::run` of plugin/semisync/semisync_source_ack_receiver.cc in MySQL, of sql/semisync_master_ack_receiver.cc in
+//! MariaDB). The end of one of these connections ends the wait. So the old one is closed when the new one is attached: closed
+//! before, it costs the first commit the rest of that second.
+//!
+//! **For a moment at least** with MariaDB. MariaDB's thread that reads acknowledgements sleeps while no semi-sync replica is attached. When one comes and is gone
 //! again before that thread has run, the thread finds an empty list and sleeps on, and the dump thread that ends waits
 //! for an answer of it that never comes (`Ack_receiver::wait_for_slave_connection` and `Ack_receiver::remove_slave` of
 //! sql/semisync_master_ack_receiver.cc). The next session of the same replica has to end that dump thread first and
@@ -16,7 +22,7 @@ use std::time::{Duration, Instant};
 /// Far longer than a thread needs to wake up, on a busy machine too; short beside the pauses between attempts.
 const ATTACHED_MIN: Duration = Duration::from_millis(250);
 
-/// A connection that stays open until [`Attached::leave`], whoever else closes it.
+/// A connection that stays open until this value is dropped, whoever else closes it.
 #[derive(Debug)]
 pub(super) struct Attached {
     socket: OwnedFd,
@@ -32,7 +38,7 @@ impl Attached {
         Ok(Attached { socket: socket.try_clone_to_owned()?, since: clock.now() })
     }
 
-    /// Closes the connection as soon as the source can bear it, or when a stop is requested: whoever asks for one may kill
+    /// Closes the connection as soon as a MariaDB can bear it, or when a stop is requested: whoever asks for one may kill
     /// the process next, which closes the connection too.
     pub(super) fn leave(self, clock: &dyn Clock, stop: &StopSignal) {
         let lasted = clock.now().saturating_duration_since(self.since);
@@ -59,7 +65,7 @@ mod tests {
             assert_eq!(theirs.read(&mut [0]).unwrap(), 0);
             began.elapsed()
         });
-        attached.leave(&SystemClock, &StopSignal::new().unwrap());
+        attached.leave(&SystemClock, &StopSignal::new());
         assert!(source.join().unwrap() >= Duration::from_millis(200));
     }
 }

@@ -4,32 +4,54 @@ use super::Upstream;
 use super::attached::Attached;
 use super::attempt_error::AttemptError;
 use super::complaint::Complaint;
-use super::copy::HeldCopy;
+use super::copy::{CopyError, HeldCopy, OpenTimeline};
 use super::cursor::Cursor;
-use super::examine::{ER_FATAL_READING_BINLOG, ER_SPECIFIC_ACCESS_DENIED};
+use super::examine::{ER_FATAL_READING_BINLOG, ER_SPECIFIC_ACCESS_DENIED, number_of, told};
+use super::fork_watch::ForkWatch;
 use super::hosts::{Hosts, STANDBY_PATIENCE, Standing};
 use super::identify::{SourceIdentity, SourceSemiSync};
+use super::link::{End, Link, beginning, link};
 use super::look::{Compared, Look, Ours, compare, look};
 use super::negotiate::{
     Introduction, ask_for_events_as_they_are, checksum_outside_files, dump_request, locate_request,
     look_request,
 };
-use super::plan::{From, Plan, plan};
-use super::receive::{ReceiveOptions, SessionError, receive};
+use super::plan::{From, Holding, Kinship, Plan, plan};
+use super::receive::{Begun, Outside, ReceiveOptions, SessionError, receive};
+use super::refusal::{OtherFile, OtherHistory, Refusal};
+use super::rival::{Taken, rival, taken};
 use super::stop::ShutsDown;
-use crate::config::{HostPort, OnGap};
+use super::watch::may_wait;
+use crate::config::{HostPort, OnFork, OnGap, OnStranger, SourceConfig};
 use crate::log::Position;
+use crate::log::forks::{Fate, Forks};
 use crate::log::timeline::{Reason, ServerKind, Timeline};
-use crate::status::{GtidRungs, Ladder, LogPosition, SemiSyncStatus, SourceMonitor, SourceState};
-use crate::wire::{ConnectOptions, Connection, WireError};
-use codec::gtid::GtidState;
+use crate::status::{Ladder, LogPosition, PreviousTimeline, SemiSyncStatus, SourceMonitor, SourceState};
+use crate::wire::{ConnectOptions, Connection, Secret, WireError};
+use codec::event::BINLOG_MAGIC;
+use codec::gtid::{GtidState, MariadbGtid, MariadbGtidState};
+use codec::packet::ErrPacket;
+use std::cell::Cell;
+use std::io;
 use std::os::fd::AsFd;
-use std::time::Instant;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Before a semi-sync replica attaches to a MariaDB, it is seen whether the source can read so much of the next transaction, in
+/// bytes: see `link.rs`. More is read only when a session fell silent there.
+const MARIADB_AHEAD_BYTES: u64 = 1024 * 1024;
+
+/// Before a session begins, so long it is waited for what became of what forks took from the source.
+const FORKS_READ_MAX: Duration = Duration::from_secs(2);
+
+/// Pause between two looks at that.
+const FORKS_LOOK: Duration = Duration::from_millis(10);
 
 /// The first file of a new timeline.
 struct FirstFile {
     name: String,
-    /// GTIDs of what the source wrote and has in no file any more, as far as it says so.
+    /// GTIDs of what the source wrote and can send from no file any more, as far as it says so.
     purged: GtidState,
 }
 
@@ -42,7 +64,9 @@ pub struct Attempt<'a> {
     /// What is known of the list that it stands in.
     pub hosts: &'a Hosts,
     /// In place of the `server_id` that is ours.
-    pub stand_in: Option<u32>,
+    pub(super) stand_in: &'a Cell<Option<u32>>,
+    /// The connection of the session before, closed when a session has begun.
+    pub(super) left_open: &'a Cell<Option<Attached>>,
 }
 
 impl Attempt<'_> {
@@ -53,11 +77,9 @@ impl Attempt<'_> {
     pub fn make(&self, copy: &mut HeldCopy) -> Result<(), AttemptError> {
         let monitor = &self.upstream.monitor;
         monitor.set_state(SourceState::Connecting { host: self.host.to_string() });
-        let (connection, source) = self.connect()?;
-        self.check_server_id(copy, &source)?;
-        let plan = plan(copy.holding().as_ref(), &source, &self.upstream.config.start);
-        self.check_standing(&source, &plan)?;
+        let (mut connection, source) = self.connect()?;
         let tls = connection.tls_version().map(str::to_owned);
+        // Before the server can be refused: who it is belongs to the host that is shown.
         monitor.update_facts(|facts| {
             facts.server_version = Some(source.version.clone());
             // MariaDB has none; the stand-in names the timeline's folder only.
@@ -65,6 +87,13 @@ impl Attempt<'_> {
             facts.server_id = Some(source.server_id);
             facts.tls = tls;
         });
+        self.check_server_id(copy, &source)?;
+        self.come_beside(&mut connection, copy)?;
+        let (plan, back_to) = self.plan(copy, &source)?;
+        self.check_standing(&source, &plan)?;
+        if let Some(timeline) = back_to {
+            self.go_back_to(copy, &timeline)?;
+        }
         let at = match plan {
             Plan::Resume(position) => {
                 self.check_continuity(copy, &source)?;
@@ -75,13 +104,92 @@ impl Attempt<'_> {
                 let holding = copy.holding().expect("a timeline was begun");
                 Position::new(holding.first_file, 4)
             }
+            Plan::Stranger => unreachable!("decided above"),
         };
         publish_copy(monitor, copy);
         self.publish_lacked(copy, &source)?;
-        self.session(connection, copy, &source, &at).map_err(|error| self.examine(copy, &source, &at, error))
+        let forks = self.watch_forks(copy, &source)?;
+        self.session(connection, copy, &source, &at, forks)
+            .map_err(|error| self.examine(copy, &source, &at, error))
     }
 
-    /// Says what the source lacks of what forks took from it: a loss that a crash or a failover made, until a rescue.
+    /// Where to go on, and the timeline to go back to for that, where the server is that of an older history.
+    fn plan(
+        &self,
+        copy: &HeldCopy,
+        source: &SourceIdentity,
+    ) -> Result<(Plan, Option<PathBuf>), AttemptError> {
+        let config = &self.upstream.config;
+        let Some(holding) = copy.holding() else { return Ok((plan(None, source, &config.start), None)) };
+        if !matches!(Kinship::of(&holding, source), Kinship::Itself | Kinship::Related) {
+            let is_known =
+                |other: &Holding| matches!(Kinship::of(other, source), Kinship::Itself | Kinship::Related);
+            if let Some((folder, other)) = copy.other_history(is_known)? {
+                return Ok((plan(Some(&other), source, &config.start), Some(folder)));
+            }
+        }
+        match (plan(Some(&holding), source, &config.start), config.on_stranger) {
+            (Plan::Stranger, OnStranger::Refuse) => Err(AttemptError::Stranger {
+                uuid: source.uuid.clone(),
+                executed: in_short(&source.executed),
+                held: in_short(&holding.gtids),
+                copied: holding.uuid,
+            }),
+            (Plan::Stranger, OnStranger::Follow) => {
+                let source_lacks = GtidState::empty(source.executed.flavour());
+                Ok((Plan::Begin { reason: Reason::Stranger, from: From::Earliest, source_lacks }, None))
+            }
+            (known, _) => Ok((known, None)),
+        }
+    }
+
+    /// Goes on with an older timeline: the server of that one is back, and the newer ones have nothing in common with it.
+    fn go_back_to(&self, copy: &mut HeldCopy, timeline: &Path) -> Result<(), AttemptError> {
+        copy.go_back_to(timeline)?;
+        let name = copy.timeline().map_or("", |timeline| timeline.name.as_str());
+        tracing::info!(
+            source = self.upstream.config.name,
+            timeline = name,
+            "the server of this timeline is back and goes on with it; the newer ones share nothing with it"
+        );
+        Ok(())
+    }
+
+    /// Begins to watch what becomes of what forks took from the source, or stops where the operator wants to decide first.
+    fn watch_forks(
+        &self,
+        copy: &HeldCopy,
+        source: &SourceIdentity,
+    ) -> Result<Option<Arc<ForkWatch>>, AttemptError> {
+        let failed = |error| CopyError::Timeline { path: copy.source_folder().to_owned(), error };
+        let on_fork = self.upstream.config.on_fork;
+        if on_fork == OnFork::Stop {
+            let stop = &self.upstream.stop;
+            let forks = match Forks::read(copy.source_folder(), || !stop.is_requested()) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => None,
+                forks => forks.map_err(failed)?,
+            };
+            // What it has executed and not sent yet is compared when it comes.
+            let lacked = forks.as_ref().map(|forks| source.lacks(&forks.gtids(Fate::Lacking)));
+            let twice = forks.as_ref().map(|forks| forks.gtids(Fate::GivenTwice));
+            if let Some(lacked) = lacked.filter(|lacked| !lacked.is_empty()) {
+                let lacked = lacked.to_line();
+                return Err(AttemptError::Forked(format!(
+                    "the source lacks transactions that the copy holds: {lacked}"
+                )));
+            }
+            if let Some(twice) = twice.filter(|twice| !twice.is_empty()) {
+                return Err(AttemptError::Forked(format!(
+                    "the source gave GTIDs twice: {}",
+                    twice.to_line()
+                )));
+            }
+        }
+        let watch = ForkWatch::start(copy.source_folder(), source, on_fork, &self.upstream.monitor);
+        Ok(watch.map_err(failed)?.map(Arc::new))
+    }
+
+    /// Shows what the source lacks of what forks took from it, until the copy was read and [`ForkWatch`] knows better.
     fn publish_lacked(&self, copy: &HeldCopy, source: &SourceIdentity) -> Result<(), AttemptError> {
         let lacked = match source.has_gtids {
             true => Some(source.lacks(&copy.lost_gtids(source.executed.flavour())?)),
@@ -95,7 +203,8 @@ impl Attempt<'_> {
                 lacked.to_line()
             );
         }
-        self.upstream.monitor.update_facts(|facts| facts.source_lacked = lacked);
+        let monitor = &self.upstream.monitor;
+        monitor.update_facts(|facts| facts.source_lacked = lacked);
         Ok(())
     }
 
@@ -106,6 +215,7 @@ impl Attempt<'_> {
         copy: &mut HeldCopy,
         source: &SourceIdentity,
         at: &Position,
+        forks: Option<Arc<ForkWatch>>,
     ) -> Result<(), AttemptError> {
         let config = &self.upstream.config;
         let server_id = self.server_id(copy);
@@ -115,48 +225,217 @@ impl Attempt<'_> {
             heartbeat_period: config.heartbeat_period,
             semi_sync: config.semi_sync,
         };
+        let offered = introduction.offers_semi_sync(source);
+        let tail = copy.timeline().expect("a session has a timeline").tail().map_err(SessionError::from)?;
+        if offered {
+            self.check_place(copy, source, at, &tail)?;
+        }
         {
             let _shut_down = self.ended_by_stop(&connection)?;
+            self.look_for_rival(&mut connection, copy)?;
             introduction.make(&mut connection, source).map_err(|error| self.with_privilege(error))?;
         }
-        let offered = introduction.offers_semi_sync(source);
+        let passed_over = match forks.as_ref() {
+            Some(forks) if offered => self.passed_over(&mut connection, copy, source, forks)?,
+            _ => Vec::new(),
+        };
         let timeline = copy.timeline_mut().expect("a session has a timeline");
-        let tail = timeline.tail().map_err(SessionError::from)?;
-        let (request, requested) = dump_request(server_id, &at.file, at.offset - tail.len() as u64);
+        let (request, requested) = match passed_over.first() {
+            Some(first) => dump_request(server_id, first, BINLOG_MAGIC.len() as u64),
+            None => dump_request(server_id, &at.file, at.offset - tail.len() as u64),
+        };
         let stream = connection.start_dump(&request)?;
-        let attached = match source.kind {
-            ServerKind::Mariadb if offered => {
+        let attached = match offered {
+            true => {
                 Some(Attached::begin(stream.as_fd(), &*self.upstream.clock).map_err(SessionError::Network)?)
             }
-            _ => None,
+            false => None,
         };
         // Until the timeline has a file, the source's first ROTATE is what begins it.
         let asked = timeline.end().map(|_| at.clone());
         let cursor = Cursor::new(asked, requested, timeline.format.clone(), checksum_outside_files(source))
-            .comparing(timeline.tail_start, tail);
+            .comparing(timeline.tail_start, tail)
+            .passing_over(passed_over);
         let options = ReceiveOptions {
             clock: self.upstream.clock.clone(),
             fsync_mode: config.fsync_mode,
             fsync_interval: config.fsync_interval,
             net_read_timeout: config.net_read_timeout,
             busy_wait: config.busy_wait,
+            forks,
         };
         let monitor = &self.upstream.monitor;
-        let mut on_stream = |semi_sync: bool| {
+        let mut on_stream = |Begun { semi_sync, withheld }| {
+            self.left_open.take();
             let status = semi_sync_status(config.semi_sync, offered, source.semi_sync, semi_sync);
-            tracing::info!(source = config.name, host = %self.host, semi_sync = status.active, "receiving from {at}");
-            monitor.update_facts(|facts| facts.semi_sync = status);
-            monitor.set_state(SourceState::Receiving);
+            let active = status.active && !withheld;
+            tracing::info!(source = config.name, host = %self.host, semi_sync = active, "receiving from {at}");
+            if withheld {
+                let reason = monitor.facts().lost_in_words();
+                tracing::error!(source = config.name, host = %self.host, "acknowledgements are withheld: {reason}");
+            }
+            monitor.semi_sync_begins(status, offered && semi_sync, withheld);
+            monitor.set_state(if withheld { SourceState::Withholding } else { SourceState::Receiving });
         };
         let stop = &self.upstream.stop;
-        let received = receive(stream, cursor, timeline, &options, monitor, stop, &mut on_stream);
-        if let Some(attached) = attached {
-            attached.leave(&*self.upstream.clock, stop);
+        let mut link = |end: &End<'_>| self.link(source, end, self.upstream.clock.jitter().max(1));
+        let mut outside = Outside { on_stream: &mut on_stream, link: &mut link };
+        let received = receive(stream, cursor, timeline, &options, monitor, stop, &mut outside);
+        let source_goes_on = matches!(received, Err(SessionError::LeftBehind(_)));
+        match (attached, source.kind) {
+            (Some(attached), ServerKind::Mariadb) if !source_goes_on => {
+                attached.leave(&*self.upstream.clock, stop);
+            }
+            (attached, _) => self.left_open.set(attached),
         }
-        Ok(received?)
+        received.map_err(|error| match error {
+            SessionError::Forked(reason) => AttemptError::Forked(reason),
+            error => error.into(),
+        })
     }
 
-    fn with_privilege(&self, error: WireError) -> AttemptError {
+    /// The files of the copy that are asked for once more because acknowledgements are withheld; the last is the one in which it
+    /// ends. A source takes the place at which a replica begins for an acknowledgement of all that stands before it.
+    fn passed_over(
+        &self,
+        connection: &mut Connection,
+        copy: &HeldCopy,
+        source: &SourceIdentity,
+        forks: &ForkWatch,
+    ) -> Result<Vec<Arc<str>>, AttemptError> {
+        let until = self.upstream.clock.now() + FORKS_READ_MAX;
+        while self.upstream.config.on_fork == OnFork::Withhold
+            && !forks.has_decided()
+            && self.upstream.clock.now() < until
+            && !self.upstream.clock.pause(&self.upstream.stop, FORKS_LOOK)
+        {}
+        let files = copy.timeline().map(|timeline| timeline.log.files()).unwrap_or_default();
+        let Some(last) = files.last().filter(|_| forks.withholds()) else { return Ok(Vec::new()) };
+        // What stands in an earlier file can only wait there since then, so it waits now.
+        if files.len() == 1 || !may_wait(connection) {
+            return Ok(vec![last.as_str().into()]);
+        }
+        let oldest = number_of(&self.look(copy, source, "")?.file);
+        Ok(files.iter().filter(|file| number_of(file) >= oldest).map(|file| file.as_str().into()).collect())
+    }
+
+    /// Compares the place at which a session will begin, over a dump that is none of a semi-sync replica: the source takes
+    /// the place for an acknowledgement of all that stands before it, in whichever history it has by now.
+    fn check_place(
+        &self,
+        copy: &HeldCopy,
+        source: &SourceIdentity,
+        at: &Position,
+        tail: &[u8],
+    ) -> Result<(), AttemptError> {
+        let Some(timeline) = copy.timeline().filter(|timeline| timeline.end().is_some()) else {
+            return Ok(());
+        };
+        let ahead = match source.kind {
+            ServerKind::Mariadb if copy.fell_silent_at(at) => u64::MAX,
+            ServerKind::Mariadb => MARIADB_AHEAD_BYTES,
+            ServerKind::Mysql => 0,
+        };
+        let end = End { at: at.clone(), format: timeline.format.as_ref(), tail, ahead };
+        if u32::try_from(end.tail_start()).is_err() {
+            return Ok(()); // The whole file will be asked for, and its beginning acknowledges nothing of it.
+        }
+        match self.link(source, &end, self.server_id(copy)) {
+            Ok(Link::GoesOn { .. } | Link::Followed(_)) => Ok(()),
+            Ok(Link::OtherFile) => {
+                Err(SessionError::from(Refusal::from(OtherFile { file: at.file.clone() })).into())
+            }
+            Ok(Link::OtherHistory { at: differs }) => {
+                let found = OtherHistory { at: Position { offset: differs, ..at.clone() }, held: at.offset };
+                Err(SessionError::from(Refusal::from(found)).into())
+            }
+            // As the session would have heard it.
+            Ok(Link::Refused(complaint)) => Err(SessionError::Source(*complaint).into()),
+            Err(WireError::Server { code, sqlstate, message }) => {
+                Err(SessionError::Source(ErrPacket { code, sqlstate, message }).into())
+            }
+            Err(error) => Err(self.with_privilege(error)),
+        }
+    }
+
+    /// Asks what the source has at the end of the copy. A MariaDB ends another dump of the same `server_id`.
+    pub(super) fn link(
+        &self,
+        source: &SourceIdentity,
+        end: &End<'_>,
+        server_id: u32,
+    ) -> Result<Link, WireError> {
+        let config = &self.upstream.config;
+        let mut connection = self.connect_only()?;
+        ask_for_events_as_they_are(&mut connection, source)?;
+        let request = look_request(server_id, &end.at.file, end.tail_start());
+        link(connection, source, &request, end, config.connect_timeout, &self.upstream.stop)
+    }
+
+    /// What a file of the source says of itself.
+    pub(super) fn beginning(
+        &self,
+        copy: &HeldCopy,
+        source: &SourceIdentity,
+        file: &str,
+    ) -> Result<Link, WireError> {
+        let config = &self.upstream.config;
+        let mut connection = self.connect_only()?;
+        ask_for_events_as_they_are(&mut connection, source)?;
+        let request = look_request(self.server_id(copy), file, 4);
+        beginning(connection, source, &request, file, config.connect_timeout, &self.upstream.stop)
+    }
+
+    /// Says when another replica has our `server_id`; once as long as it is the same one.
+    fn look_for_rival(&self, connection: &mut Connection, copy: &HeldCopy) -> Result<(), AttemptError> {
+        let (server_id, uuid) = (self.server_id(copy), copy.identity().replica_uuid.clone());
+        let rival = rival(connection, server_id, &uuid)?;
+        let monitor = &self.upstream.monitor;
+        if let Some(rival) = rival.as_ref().filter(|rival| monitor.facts().rival.as_ref() != Some(rival)) {
+            tracing::warn!(source = self.upstream.config.name, host = %self.host, "server_id: {rival}");
+        }
+        monitor.update_facts(|facts| (facts.rival, facts.registered) = (rival, Some((server_id, uuid))));
+        Ok(())
+    }
+
+    /// Before the first dump from a MariaDB: where our `server_id` is taken, another one is used, for the dump would end that of
+    /// whoever has it.
+    fn come_beside(&self, connection: &mut Connection, copy: &HeldCopy) -> Result<(), AttemptError> {
+        let monitor = &self.upstream.monitor;
+        // In a later session what is listed is a connection of ours, which is to end.
+        if !connection.is_mariadb() || monitor.facts().registered.is_some() || self.stand_in.get().is_some() {
+            return Ok(());
+        }
+        let ours = self.server_id(copy);
+        let found = {
+            let _shut_down = self.ended_by_stop(connection)?;
+            taken(connection, ours)?
+        };
+        let why = match found {
+            Taken::No => return Ok(()),
+            Taken::Yes => format!(
+                "a replica is registered with {ours}, ours, or a connection of before is not found dead yet"
+            ),
+            Taken::Perhaps => format!(
+                "the account has another binlog dump there, and may not see whether that has {ours}, ours; with REPLICATION \
+                 MASTER ADMIN it may"
+            ),
+        };
+        let server_id = self.upstream.clock.jitter().max(1);
+        tracing::info!(
+            source = self.upstream.config.name,
+            host = %self.host,
+            server_id,
+            "coming with another server_id, so that no other dump is ended: {why}"
+        );
+        self.stand_in.set(Some(server_id));
+        if found == Taken::Yes {
+            monitor.update_facts(|facts| facts.taken = Some((ours, self.upstream.clock.now())));
+        }
+        Ok(())
+    }
+
+    pub(super) fn with_privilege(&self, error: WireError) -> AttemptError {
         match error {
             WireError::AccessDenied { code: ER_SPECIFIC_ACCESS_DENIED, message, .. } => {
                 AttemptError::Privilege(message, self.upstream.config.user.clone())
@@ -183,7 +462,8 @@ impl Attempt<'_> {
         };
         let held = copy.holding().map(|holding| holding.gtids).unwrap_or_default();
         // A history without GTIDs says nothing of what it lacks, unless something is known to be missing.
-        let missing = if reason == Reason::Gap || (reason != Reason::First && !held.is_empty()) {
+        let is_new = matches!(reason, Reason::First | Reason::Stranger);
+        let missing = if reason == Reason::Gap || (!is_new && !held.is_empty()) {
             first.purged.subtract(&held)
         } else {
             GtidState::empty(source.executed.flavour())
@@ -197,15 +477,22 @@ impl Attempt<'_> {
             first_file: first.name,
             gtid_before: held.to_record(),
             source_lacks: source_lacks.to_record(),
+            source_shares: shared_with_lacked(source, source_lacks),
             missing: missing.to_record(),
+            unreadable: match from {
+                From::Behind { at, .. } => at.to_string(),
+                _ => String::new(),
+            },
             previous: String::new(), // Filled in by the copy, which knows its folders.
         };
         let (lacks, missing, first_file) =
             (info.source_lacks.clone(), info.missing.clone(), info.first_file.clone());
+        let previous = copy.timeline().map(|timeline| PreviousTimeline {
+            name: timeline.name.clone(),
+            end: timeline.end().map(|end| LogPosition::new(end.file, end.offset)),
+        });
         copy.begin_timeline(info)?;
-        // What was acknowledged belongs to the timeline before.
-        self.upstream.monitor.publish_positions(&Ladder::default());
-        self.upstream.monitor.publish_gtids(|gtids| *gtids = GtidRungs::default());
+        self.publish_begun(copy, previous, source_lacks);
         let name = copy.timeline().map_or("", |timeline| timeline.name.as_str());
         let source_name = &self.upstream.config.name;
         tracing::info!(
@@ -223,10 +510,33 @@ impl Attempt<'_> {
         if !missing.is_empty() {
             tracing::error!(
                 source = source_name,
-                "the source purged transactions that were never copied: {missing}"
+                "transactions that were never copied cannot be had from the source any more: {missing}"
             );
         }
         Ok(())
+    }
+
+    /// A timeline was begun: what was acknowledged belongs to the one before, and what is held of the history goes on.
+    fn publish_begun(&self, copy: &HeldCopy, previous: Option<PreviousTimeline>, source_lacks: &GtidState) {
+        let monitor = &self.upstream.monitor;
+        let durable = copy.timeline().map(OpenTimeline::stored).unwrap_or_default();
+        let missing = copy.timeline().map(OpenTimeline::missing).unwrap_or_default();
+        monitor.publish_positions(&Ladder::default());
+        let durable = Arc::new(durable);
+        monitor.publish_gtids(|gtids| {
+            gtids.durable.replace(durable);
+            gtids.acknowledged.clear();
+        });
+        monitor.update_facts(|facts| {
+            facts.timeline = copy.timeline().map(|timeline| timeline.name.clone());
+            facts.previous_timeline = previous;
+            facts.missing = missing;
+            if !source_lacks.is_empty() {
+                // The next connection finds out what it lacks in all; until then it is known to lack this.
+                facts.regained = None;
+                facts.source_lacked = Some(source_lacks.clone());
+            }
+        });
     }
 
     /// The file that `from` means on this source.
@@ -239,8 +549,10 @@ impl Attempt<'_> {
         let named = |name| FirstFile { name, purged: source.purged.clone() };
         match from {
             From::File(name) => Ok(named(name.clone())),
+            From::Behind { next, before, .. } => Ok(FirstFile { name: next.clone(), purged: before.clone() }),
             From::Earliest => {
                 let look = self.look(copy, source, "")?;
+                // A file of MySQL says nothing of what was purged, the server does.
                 let purged = look.gtids_before.unwrap_or_else(|| source.purged.clone());
                 Ok(FirstFile { name: look.file, purged })
             }
@@ -255,8 +567,10 @@ impl Attempt<'_> {
                         message,
                         ..
                     })) if Complaint::of(&message) == Complaint::Purged => {
-                        let oldest = self.look(copy, source, "").map(|look| look.file).unwrap_or_default();
-                        Err(AttemptError::Gap { needed: format!("what follows {}", set.to_line()), oldest })
+                        let oldest = self.look(copy, source, "")?.file;
+                        let needed = format!("what follows {}", in_short(set));
+                        let missing = told(&source.purged.subtract(set));
+                        Err(AttemptError::Gap { needed, oldest, missing })
                     }
                     Err(error) => Err(error),
                 }
@@ -273,10 +587,11 @@ impl Attempt<'_> {
         }
         match result {
             Ok(rows) => rows.get(0, "File").map(str::to_owned).ok_or(AttemptError::NoBinlog),
-            Err(WireError::AccessDenied { message, .. }) => Err(AttemptError::Privilege(
-                format!("start = \"latest\" needs REPLICATION CLIENT too ({message})"),
-                self.upstream.config.user.clone(),
-            )),
+            Err(WireError::AccessDenied { message, .. }) => Err(AttemptError::LatestPrivilege {
+                privilege: if connection.is_mariadb() { "BINLOG MONITOR" } else { "REPLICATION CLIENT" },
+                user: self.upstream.config.user.clone(),
+                refusal: message,
+            }),
             Err(error) => Err(error.into()),
         }
     }
@@ -338,25 +653,28 @@ impl Attempt<'_> {
 
     /// Connects and asks who answers. A request to stop ends each wait in it.
     fn connect(&self) -> Result<(Connection, SourceIdentity), WireError> {
+        let mut connection = self.connect_only()?;
+        let _shut_down = self.ended_by_stop(&connection)?;
+        let source = SourceIdentity::ask(&mut connection)?;
+        Ok((connection, source))
+    }
+
+    pub(super) fn connect_only(&self) -> Result<Connection, WireError> {
         let config = &self.upstream.config;
-        let options = ConnectOptions {
-            host: self.host.host.clone(),
-            port: self.host.port,
-            user: config.user.clone(),
-            password: config.password.clone(),
-            connect_timeout: config.connect_timeout,
-            tls: config.tls.clone(),
-        };
+        let (password, problem) = config.password_now();
+        let options = connect_options(config, self.host, password);
         let stop = &self.upstream.stop;
         let mut shut_down = None;
-        let mut connection = self.upstream.network.connect(&options, &mut |socket| {
+        let connection = self.upstream.network.connect(&options, &mut |socket| {
             // Not in one assignment: the end of an earlier one would forget the newer socket too. Without descriptors left
             // the stop waits until the connection's own time is over.
             drop(shut_down.take());
             shut_down = stop.shuts_down(socket).ok();
-        })?;
-        let source = SourceIdentity::ask(&mut connection)?;
-        Ok((connection, source))
+        });
+        if let (Some(problem), Ok(_) | Err(WireError::AccessDenied { .. })) = (problem, &connection) {
+            tracing::warn!(source = config.name, "{problem}; using the password that it held at the start");
+        }
+        connection
     }
 
     /// As long as the answer is held, a request to stop ends a wait for the source: one that answers slowly must not hold
@@ -367,9 +685,9 @@ impl Attempt<'_> {
             .map_err(|reason| WireError::Io { during: "preparing to question the source", reason })
     }
 
-    fn server_id(&self, copy: &HeldCopy) -> u32 {
+    pub(super) fn server_id(&self, copy: &HeldCopy) -> u32 {
         let ours = self.upstream.config.server_id.unwrap_or(copy.identity().server_id);
-        self.stand_in.unwrap_or(ours)
+        self.stand_in.get().unwrap_or(ours)
     }
 
     /// Fails when the server is not to be taken for the source yet; see [`Hosts`].
@@ -392,6 +710,45 @@ impl Attempt<'_> {
         let ours = self.server_id(copy);
         if ours == source.server_id { Err(AttemptError::ServerId(ours)) } else { Ok(()) }
     }
+}
+
+/// How to reach a host of the list.
+pub(super) fn connect_options(config: &SourceConfig, host: &HostPort, password: Secret) -> ConnectOptions {
+    ConnectOptions {
+        host: host.host.clone(),
+        port: host.port,
+        user: config.user.clone(),
+        password,
+        connect_timeout: config.connect_timeout,
+        tls: config.tls.clone(),
+    }
+}
+
+/// A set of GTIDs as far as a message has room for it.
+pub(super) fn in_short(gtids: &GtidState) -> String {
+    const CHARACTERS: usize = 200;
+    let mut text = gtids.to_line();
+    if text.is_empty() {
+        return "nothing".to_owned();
+    }
+    if let Some((end, _)) = text.char_indices().nth(CHARACTERS) {
+        text.truncate(end);
+        text.push('…');
+    }
+    text
+}
+
+/// Of the MariaDB servers whose newest transactions a source lacks, up to where it has them as a replica all the same; its
+/// files say nothing of these where it did not log them (`log_slave_updates = OFF`). Empty for MySQL.
+fn shared_with_lacked(source: &SourceIdentity, lacked: &GtidState) -> String {
+    let GtidState::Mariadb(lacked) = lacked else { return String::new() };
+    let mut shared = MariadbGtidState::new();
+    for id in lacked.list() {
+        if let Some(at) = source.applied.positions().find(|at| at.domain == id.domain) {
+            shared.insert(MariadbGtid { sequence: at.sequence, ..id });
+        }
+    }
+    shared.binlog_state()
 }
 
 /// Whether acknowledgements are sent, and why or why not.
@@ -419,12 +776,19 @@ fn semi_sync_status(
 pub(super) fn publish_copy(monitor: &SourceMonitor, copy: &HeldCopy) {
     let Some(timeline) = copy.timeline() else { return };
     let mut before = None;
-    monitor.update_facts(|facts| before = facts.timeline.replace(timeline.name.clone()));
+    let missing = timeline.missing();
+    monitor.update_facts(|facts| {
+        before = facts.timeline.replace(timeline.name.clone());
+        facts.missing = missing;
+    });
     let mut ladder = monitor.positions();
     if before.is_some_and(|before| before != timeline.name) {
         // What was acknowledged belongs to the timeline before, whose successor was begun by an attempt that failed.
         ladder = Ladder::default();
-        monitor.publish_gtids(|gtids| *gtids = GtidRungs::default());
+        monitor.publish_gtids(|gtids| {
+            gtids.durable.clear();
+            gtids.acknowledged.clear();
+        });
     }
     let end = timeline.end().map(|end| LogPosition::new(end.file, end.offset));
     let is_held = |position: &LogPosition| {
@@ -434,7 +798,8 @@ pub(super) fn publish_copy(monitor: &SourceMonitor, copy: &HeldCopy) {
     ladder.acknowledged = ladder.acknowledged.filter(is_held);
     (ladder.received, ladder.written, ladder.durable) = (end.clone(), end.clone(), end);
     monitor.publish_positions(&ladder);
-    monitor.publish_gtids(|gtids| gtids.durable.clone_from(&timeline.gtids));
+    let held = Arc::new(timeline.stored());
+    monitor.publish_gtids(|gtids| gtids.durable.replace(held));
 }
 
 #[cfg(test)]

@@ -1,10 +1,19 @@
 //! Why an attempt ended, and what helps.
 
 use super::copy::CopyError;
+use super::examine::ER_FATAL_READING_BINLOG;
 use super::receive::SessionError;
+use crate::log::Position;
+use crate::log::writer::LogError;
 use crate::wire::WireError;
 use std::time::Duration;
 use thiserror::Error;
+
+/// After a session that lasted so long the log says why it ended.
+const SESSION_IS_NEWS: Duration = Duration::from_secs(1);
+
+/// What belongs to every statement about accounts that is suggested: semi-sync may be waiting for us just then.
+const WHILE_IT_WAITS: &str = "while semi-sync waits for binlogd, SET SESSION sql_log_bin = 0 before it, or it waits too and keeps logins out";
 
 /// Why an attempt ended.
 #[derive(Debug, Error)]
@@ -20,9 +29,23 @@ pub enum AttemptError {
     Copy(#[from] CopyError),
     /// The account may not replicate.
     #[error(
-        "the account may not read the binary log: {0}; run on the source: GRANT REPLICATION SLAVE ON *.* TO '{1}'@'<this host>'"
+        "the account may not read the binary log: {0}; run on the source: GRANT REPLICATION SLAVE ON *.* TO '{1}'@'<this \
+         host>'; {WHILE_IT_WAITS}"
     )]
     Privilege(String, String),
+    /// The account may not ask for the newest file, as `start = "latest"` must.
+    #[error(
+        "the account may not ask which file the source writes, as start = \"latest\" must: {refusal}; run on the source: \
+         GRANT {privilege} ON *.* TO '{user}'@'<this host>', or choose another start; {WHILE_IT_WAITS}"
+    )]
+    LatestPrivilege {
+        /// By the server's own name for it.
+        privilege: &'static str,
+        /// Of the configuration.
+        user: String,
+        /// The source's words.
+        refusal: String,
+    },
     /// Our server id is the source's own.
     #[error(
         "server_id {0} is the source's own; give this source another server_id, one that no server of the topology has"
@@ -30,14 +53,30 @@ pub enum AttemptError {
     ServerId(u32),
     /// The source purged what we still need and the operator wants to decide.
     #[error(
-        "a gap: the source no longer has {needed} (its oldest is {oldest}); what is missing can be seen by GTID or by file. \
-         Nothing was changed here. To go on without it, set on_gap = \"record\": the copy so far is kept and a new timeline begins at the oldest file"
+        "a gap: the source no longer has {needed}{missing}; its oldest file is {oldest}. Nothing was changed here. To go on \
+         without it, set on_gap = \"record\": the copy so far is kept, a new timeline begins at the oldest file, and what is \
+         missing is recorded"
     )]
     Gap {
         /// What we asked for.
         needed: String,
         /// What it has.
         oldest: String,
+        /// Which transactions are between the two, as far as that is known.
+        missing: String,
+    },
+    /// The source cannot read its own file, and has everything before that place as we do.
+    #[error(
+        "the source cannot read its own binary log behind {at}: {message} (error 1236). The copy has everything before that \
+         place; no replica can read what stands behind it in that file. {advice}"
+    )]
+    Unreadable {
+        /// Where it was asked to go on.
+        at: Position,
+        /// Its words.
+        message: String,
+        /// What happens next, and what an operator can do.
+        advice: String,
     },
     /// Another client took our identity.
     #[error(
@@ -45,6 +84,19 @@ pub enum AttemptError {
          receiver its own server_id, and never copy a data folder that is in use"
     )]
     Evicted(String),
+    /// The source sends transactions without a GTID to nobody any more, and has some that the copy lacks.
+    #[error(
+        "the source has transactions without a GTID from {0} on, which the copy lacks, and with gtid_mode = ON it sends them to \
+         nobody; run on the source: SET GLOBAL gtid_mode = ON_PERMISSIVE, wait until binlogd has caught up, then SET GLOBAL \
+         gtid_mode = ON"
+    )]
+    Anonymous(Position),
+    /// The source sends the last transaction of the copy to nobody any more, but goes on behind it.
+    #[error(
+        "the copy ends with a transaction without a GTID at {0}, which the source, whose gtid_mode is ON by now, does not send \
+         again to be compared; its file is the same one and reaches as far"
+    )]
+    NotComparable(Position),
     /// The source writes no binary log.
     #[error("the source writes no binary log (log_bin is OFF); start it with --log-bin")]
     NoBinlog,
@@ -59,6 +111,29 @@ pub enum AttemptError {
         "the server lacks transactions that the copy holds ({0}), so the other hosts are tried before it is taken for the source"
     )]
     Behind(String),
+    /// The server has nothing in common with the copy.
+    #[error(
+        "the server ({uuid}) shares no history with the copy: it has executed {executed}, and the copy holds {held}, of \
+         {copied}. So it is not taken for the source: is the address right, and where does the proxy lead? Nothing of it was \
+         copied. If it is the new source all the same, give it a data folder or a name of its own; or set on_stranger = \
+         \"follow\": the copy is kept, and a history of its own begins"
+    )]
+    Stranger {
+        /// Its `server_uuid`.
+        uuid: String,
+        /// What it has executed, in short.
+        executed: String,
+        /// What the copy holds, in short.
+        held: String,
+        /// `server_uuid` of the newest timeline.
+        copied: String,
+    },
+    /// The source lacks what the copy holds and the operator wants to decide.
+    #[error(
+        "{0}. Nothing more is received (on_fork = \"stop\"). binlogd rescue hands over what is lacking; binlogd forks lists \
+         what must be decided, and with --accept-loss or --settle records that it is. Then reload (SIGHUP) or restart binlogd"
+    )]
+    Forked(String),
     /// A new timeline has begun; the next attempt receives into it.
     #[error("{0}: a new timeline begins, the old one is kept")]
     NewTimeline(&'static str),
@@ -67,9 +142,14 @@ pub enum AttemptError {
 /// What helps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cure {
-    /// Trying again after the usual pause.
+    /// Going on at once: the next step is known.
+    Now,
+    /// Trying again after the usual pause, which is short: commits wait.
     Soon,
-    /// Somebody must change something, on the source perhaps; trying again now and then does no harm.
+    /// Trying again after somewhat longer pauses: the server has no room for us at present.
+    Crowded,
+    /// The peer told us to go away, and somebody must change something, on the source perhaps; trying again now and then
+    /// does no harm.
     Later,
     /// Only the operator can decide.
     Operator,
@@ -80,31 +160,55 @@ impl AttemptError {
     pub fn cure(&self) -> Cure {
         match self {
             AttemptError::Wire(error) if error.is_permanent() => Cure::Later,
-            // A new timeline too: should beginning one ever repeat itself, it must not do so in a hot loop.
+            AttemptError::Wire(error) if error.is_crowded() => Cure::Crowded,
+            AttemptError::NewTimeline(_)
+            | AttemptError::NotComparable(_)
+            | AttemptError::Session(SessionError::LeftBehind(_)) => Cure::Now,
+            // The source could not send what it was asked for, and looking at it has found no other way: asking again and
+            // again would only fill its own log.
+            AttemptError::Session(SessionError::Source(complaint))
+                if complaint.code == ER_FATAL_READING_BINLOG =>
+            {
+                Cure::Later
+            }
             AttemptError::Wire(_)
             | AttemptError::Session(_)
             | AttemptError::Copy(_)
             | AttemptError::ReadOnly(_)
             | AttemptError::Behind(_)
-            | AttemptError::NewTimeline(_) => Cure::Soon,
+            | AttemptError::Stranger { .. } => Cure::Soon,
             AttemptError::Privilege(..)
+            | AttemptError::LatestPrivilege { .. }
             | AttemptError::ServerId(_)
             | AttemptError::Evicted(_)
+            | AttemptError::Unreadable { .. }
+            | AttemptError::Anonymous(_)
             | AttemptError::NoBinlog => Cure::Later,
-            AttemptError::Gap { .. } => Cure::Operator,
+            AttemptError::Gap { .. } | AttemptError::Forked(_) => Cure::Operator,
+        }
+    }
+
+    /// True when the log says it, whatever it has said before: it ends a session that lasted for `there`, or it comes from
+    /// outside and seldom.
+    pub fn is_news(&self, there: Duration) -> bool {
+        match self {
+            AttemptError::Session(SessionError::Log(LogError::Displaced(_))) => true,
+            AttemptError::Session(_) => there >= SESSION_IS_NEWS,
+            _ => false,
         }
     }
 
     /// True when nothing arrived any more, so that the source may not know yet that the connection is dead.
     pub fn is_silence(&self) -> bool {
-        matches!(self, AttemptError::Session(SessionError::Silent(_)))
+        matches!(self, AttemptError::Session(SessionError::Silent(_) | SessionError::LeftBehind(_)))
     }
 
     /// For how much of an attempt that took `elapsed` the source was there. Waiting in vain, for a connection or for the
     /// next event, is no success that would make the next pause a short one.
     pub fn source_was_there(&self, elapsed: Duration) -> Duration {
         match self {
-            AttemptError::Wire(_) => Duration::ZERO,
+            // Two receivers with one identity must not end each other's sessions ever so often.
+            AttemptError::Wire(_) | AttemptError::Evicted(_) => Duration::ZERO,
             AttemptError::Session(SessionError::Silent(timeout)) => elapsed.saturating_sub(*timeout),
             _ => elapsed,
         }
@@ -117,13 +221,19 @@ impl AttemptError {
             AttemptError::Wire(_)
             | AttemptError::ReadOnly(_)
             | AttemptError::Behind(_)
+            | AttemptError::Stranger { .. }
             | AttemptError::Privilege(..)
+            | AttemptError::LatestPrivilege { .. }
             | AttemptError::ServerId(_)
             | AttemptError::NoBinlog => true,
             AttemptError::Session(_)
             | AttemptError::Copy(_)
             | AttemptError::Gap { .. }
             | AttemptError::Evicted(_)
+            | AttemptError::Unreadable { .. }
+            | AttemptError::Anonymous(_)
+            | AttemptError::NotComparable(_)
+            | AttemptError::Forked(_)
             | AttemptError::NewTimeline(_) => false,
         }
     }

@@ -11,12 +11,17 @@ pub enum Complaint {
     PastTheEnd,
     /// There is no sound event at the place that was read: the source's file is damaged, or is not the one that we hold.
     Unreadable,
+    /// Reading failed, of which the file may know nothing: it may pass.
+    ReadFailed,
     /// We named transactions with the source's own UUID that it does not have: it lost the end of its log.
     AheadOfSource,
     /// The source writes no binary log.
     NoBinlog,
     /// Another replica with our identity has connected.
     Evicted,
+    /// A transaction at the place that was read has no GTID, and the source, whose `gtid_mode` is ON by now, sends such
+    /// transactions to nobody.
+    Anonymous,
     /// Anything else; it is tried again.
     Other,
 }
@@ -29,9 +34,11 @@ pub enum Complaint {
 /// `mysql_binlog_send` and `check_slave_start_position` (`sql/sql_repl.cc`).
 const WORDS: &[(&str, Complaint)] = &[
     ("Could not find first log file name", Complaint::FileNotFound),
+    ("could not find next log", Complaint::FileNotFound), // Its index lost the file that it was reading: a reset.
+    ("could not find next log", Complaint::FileNotFound), // Its index has another history by now.
     ("has more GTIDs than the", Complaint::AheadOfSource), // "Replica", before 8.0.26 "Slave".
-    ("purged required binary logs", Complaint::Purged),    // "the source", "the master has".
-    ("has purged binary logs", Complaint::Purged),         // Before 8.0.
+    ("purged required binary logs", Complaint::Purged),   // "the source", "the master has".
+    ("has purged binary logs", Complaint::Purged),        // Before 8.0.
     ("binary log files have been purged", Complaint::Purged),
     ("binlog files have been purged", Complaint::Purged), // MariaDB.
     ("is not in the master's binlog", Complaint::Purged), // MariaDB.
@@ -41,10 +48,11 @@ const WORDS: &[(&str, Complaint)] = &[
     ("log event entry exceeded max_allowed_packet", Complaint::Unreadable),
     ("binlog truncated in the middle of event", Complaint::Unreadable),
     ("did not pass crc check", Complaint::Unreadable),
-    ("error reading log event", Complaint::Unreadable), // "I/O error …", "unknown error …".
+    ("error reading log event", Complaint::ReadFailed), // "I/O error …", "unknown error …".
     ("Binary log is not open", Complaint::NoBinlog),
     ("same server_uuid", Complaint::Evicted),
     ("same server_id", Complaint::Evicted),
+    ("replicate anonymous transaction", Complaint::Anonymous), // Before 8.0: "… when AUTO_POSITION = 1".
 ];
 
 impl Complaint {
@@ -64,6 +72,14 @@ mod tests {
     fn the_causes_of_error_1236_are_told_apart() {
         let cases = [
             ("Could not find first log file name in binary log index file", Complaint::FileNotFound),
+            (
+                "could not find next log; the first event 'b.000003' at 198, the last event read from './b.000005' at 463",
+                Complaint::FileNotFound,
+            ),
+            (
+                "could not find next log; the first event 'b.000001' at 4, the last event read from './b.000003' at 500",
+                Complaint::FileNotFound,
+            ),
             (
                 "Cannot replicate because the source purged required binary logs. Replicate the missing transactions from elsewhere, \
                  or provision a new replica from backup. Consider increasing the source's binary log expiration period. The GTID set \
@@ -108,7 +124,7 @@ mod tests {
                 Complaint::Unreadable,
             ),
             ("event read from binlog did not pass crc check; the first event", Complaint::Unreadable),
-            ("I/O error reading log event; the first event 'b.000001' at 157", Complaint::Unreadable),
+            ("I/O error reading log event; the first event 'b.000001' at 157", Complaint::ReadFailed),
             ("Binary log is not open", Complaint::NoBinlog),
             (
                 "A replica with the same server_uuid/server_id as this replica has connected to the source",
@@ -117,6 +133,11 @@ mod tests {
             (
                 "A slave with the same server_uuid as this slave has connected to the master",
                 Complaint::Evicted,
+            ),
+            (
+                "Cannot replicate anonymous transaction when @@GLOBAL.GTID_MODE = ON, at file ./b.000001, position 158.; the first \
+                 event 'b.000001' at 158",
+                Complaint::Anonymous,
             ),
             ("Misconfigured source - source server_id is 0", Complaint::Other),
             ("Failed on my_net_write()", Complaint::Other),

@@ -1,20 +1,27 @@
 //! What binlogd holds of one source: the folder, its newest timeline, and where that ends.
 
 use super::plan::Holding;
-use crate::log::folder::{FolderError, SourceFolder, timeline_number};
-use crate::log::held::{lost_gtids, present_history};
-use crate::log::journal::Journal;
-use crate::log::recover::{Tail, recover, write_again};
+use super::unreadable::{self, Refusals};
+use crate::log::failed::opening;
+use crate::log::folder::{FolderError, SourceFolder, by_number, make_present, timeline_number};
+use crate::log::gaps::{Gap, Gaps};
+use crate::log::held::{lost_gtids, other_histories, present_history};
+use crate::log::journal::{self, Journal};
+use crate::log::offline::resume_point;
+use crate::log::recover::{Tail, Watch, recover, recover_watched, write_again};
 use crate::log::scan::{TAIL_BYTES_MAX, scan_file};
+use crate::log::settlement::Settlements;
 use crate::log::storage::Storage;
 use crate::log::timeline::Timeline;
 use crate::log::writer::{LogError, LogWriter};
 use crate::log::{Position, is_full_disk};
-use codec::event::FormatDescription;
+use crate::status::{LogPosition, Missing, RecordedGap};
+use codec::event::{BINLOG_MAGIC, FormatDescription};
 use codec::gtid::{Flavour, GtidState};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Instant;
 use thiserror::Error;
 
 /// Every file's format description ends before this offset: it lists at most 255 event types.
@@ -27,7 +34,7 @@ pub enum CopyError {
     #[error(transparent)]
     Folder(#[from] FolderError),
     /// The journal in it.
-    #[error("cannot open the journal in {path}: {error}")]
+    #[error("{}", opening("the journal in", path, error))]
     Journal {
         /// The source's folder.
         path: PathBuf,
@@ -35,7 +42,7 @@ pub enum CopyError {
         error: io::Error,
     },
     /// A timeline in it.
-    #[error("cannot open the timeline {path}: {error}")]
+    #[error("{}", opening("the timeline", path, error))]
     Timeline {
         /// Its folder.
         path: PathBuf,
@@ -54,6 +61,18 @@ impl CopyError {
             return false;
         };
         is_full_disk(error)
+    }
+
+    /// True when trying again cannot help before somebody has put right what is there: files that make no sense or that
+    /// are missing, a folder that is in use.
+    pub fn needs_operator(&self) -> bool {
+        let error = match self {
+            CopyError::Folder(FolderError::Io { error, .. })
+            | CopyError::Journal { error, .. }
+            | CopyError::Timeline { error, .. } => error,
+            CopyError::Folder(FolderError::Locked { .. } | FolderError::Replica { .. }) => return true,
+        };
+        matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::NotFound)
     }
 
     /// True when another process holds the folder.
@@ -75,8 +94,14 @@ pub struct OpenTimeline {
     pub format: Option<FormatDescription>,
     /// GTIDs of all transactions that are durable, and of those before the timeline's first file by the source's word.
     pub gtids: GtidState,
+    /// Those of them that the live file does not count to what came before it, though it follows on the source.
+    pub unspoken: GtidState,
+    /// Of [`OpenTimeline::gtids`], the transactions in the live file; see [`Known::gtids`](crate::log::scan::Known::gtids).
+    pub gtids_in_file: GtidState,
     /// GTIDs on older timelines that belong to the same history; see [`Timeline::shared_before`].
     pub shared_before: GtidState,
+    /// What no timeline of the history holds.
+    pub gaps: Gaps,
     /// Where the live file's tail begins, with which a session makes sure that the source's history is ours.
     pub tail_start: u64,
     /// Time of the newest event, seconds since 1970; 0 when unknown.
@@ -91,6 +116,12 @@ pub struct HeldCopy {
     timeline: Option<OpenTimeline>,
     /// Up to here the source was found to have every byte that is held.
     equal_through: Option<Position>,
+    /// The source refused to read on from the present end of the newest timeline.
+    refusals: Option<Refusals>,
+    /// A session that began here fell silent and brought nothing.
+    silent_at: Option<Position>,
+    /// The beginning of the newest timeline was found to be the source's.
+    beginning_compared: bool,
     /// What is on disk has been found out, and is what `timeline` says.
     is_recovered: bool,
     /// What happens to bytes behind the last boundary: none of this process at the start.
@@ -119,7 +150,17 @@ impl HeldCopy {
     pub fn lock(storage: Arc<dyn Storage>, data_dir: &Path, source: &str) -> Result<HeldCopy, CopyError> {
         let folder = SourceFolder::open(&*storage, data_dir, source)?;
         let tail = Tail::SaveAside;
-        Ok(HeldCopy { storage, folder, timeline: None, equal_through: None, is_recovered: false, tail })
+        Ok(HeldCopy {
+            storage,
+            folder,
+            timeline: None,
+            equal_through: None,
+            refusals: None,
+            silent_at: None,
+            beginning_compared: false,
+            is_recovered: false,
+            tail,
+        })
     }
 
     /// True when [`HeldCopy::reopen`] has found out what is on disk. Nothing may be decided before.
@@ -133,9 +174,21 @@ impl HeldCopy {
     /// # Errors
     /// When something in the folder cannot be read or mended. It can be tried again.
     pub fn reopen(&mut self) -> Result<Vec<String>, CopyError> {
-        if let Some((path, from)) = self.timeline.as_ref().and_then(|timeline| timeline.log.synced()) {
+        self.reopen_watched(&mut |_, _| Ok(()))
+    }
+
+    /// As [`HeldCopy::reopen`], for a caller who wants to know how far it is, or to end it early.
+    ///
+    /// # Errors
+    /// As [`HeldCopy::reopen`], or with the error that `watch` gave.
+    pub fn reopen_watched(&mut self, watch: &mut Watch<'_>) -> Result<Vec<String>, CopyError> {
+        let mut remarks = Vec::new();
+        if let Some(timeline) = &self.timeline
+            && let Some((path, from)) = timeline.log.synced()
+        {
             // The page cache may be all that has them; a timeline that is gone is found out below.
             match write_again(&*self.storage, path, from) {
+                Ok(()) if timeline.log.is_journal_displaced() => remarks.extend(self.without_journal(path)?),
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
                     return Err(CopyError::Timeline { path: path.to_owned(), error });
                 }
@@ -143,12 +196,31 @@ impl HeldCopy {
             }
         }
         (self.is_recovered, self.timeline) = (false, None);
-        let remarks = self.open_newest(self.tail)?;
+        remarks.append(&mut self.open_newest(self.tail, watch)?);
         (self.is_recovered, self.tail) = (true, Tail::Discard);
         Ok(remarks)
     }
 
-    fn open_newest(&mut self, tail: Tail) -> Result<Vec<String>, CopyError> {
+    /// Somebody has cut or replaced the journal while this process wrote to it. Its bytes are in the live file, whose sync
+    /// takes its place; what stands where it stood cannot be read as a journal and is put aside.
+    fn without_journal(&self, live: &Path) -> Result<Option<String>, CopyError> {
+        let folder = self.folder.path();
+        let put_aside = self
+            .storage
+            .open(live)
+            .and_then(|file| file.sync_data())
+            .and_then(|()| journal::put_aside(&*self.storage, folder));
+        let aside = put_aside.map_err(|error| CopyError::Journal { path: folder.to_owned(), error })?;
+        Ok(aside.map(|aside| {
+            format!(
+                "the journal was cut or replaced from outside; nothing is missing, for the binary log has all of it. What stood in \
+                 its place is kept as {}, and another journal is made",
+                aside.display()
+            )
+        }))
+    }
+
+    fn open_newest(&mut self, tail: Tail, watch: &mut Watch<'_>) -> Result<Vec<String>, CopyError> {
         let mut remarks = Vec::new();
         let folder = self.folder.path();
         // The journal and the timelines have their names here, and a process may have ended before it made them durable.
@@ -161,16 +233,20 @@ impl HeldCopy {
         let Some(path) = self.folder.timelines()?.pop() else { return Ok(remarks) };
         let failed = |error| CopyError::Timeline { path: path.clone(), error };
         let info = Timeline::read(&path).map_err(failed)?;
-        let mut recovered = recover(&*self.storage, &path, tail).map_err(failed)?;
+        let gaps = Gaps::read(folder).map_err(failed)?;
+        let mut recovered = recover_watched(&*self.storage, &path, tail, watch).map_err(failed)?;
         remarks.append(&mut recovered.remarks);
         self.timeline = Some(OpenTimeline {
             name: path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
             shared_before: info.shared_before(),
+            gaps,
             tail_start: recovered.live.as_ref().map_or(4, |live| live.tail_start),
             info,
             format: recovered.live.as_ref().and_then(|live| live.format.clone()),
             last_timestamp: recovered.live.as_ref().map_or(0, |live| live.last_timestamp),
             gtids: std::mem::take(&mut recovered.gtids),
+            unspoken: GtidState::default(),
+            gtids_in_file: std::mem::take(&mut recovered.gtids_in_file),
             log: LogWriter::new(self.storage.clone(), &path, recovered, journal),
         });
         Ok(remarks)
@@ -191,7 +267,11 @@ impl HeldCopy {
         let newest = self.folder.timelines()?.pop();
         let newest_name = newest.as_deref().and_then(Path::file_name).and_then(|name| name.to_str());
         info.previous = newest_name.unwrap_or_default().to_owned();
-        let number = newest_name.and_then(timeline_number).unwrap_or(0) + 1;
+        // Not that of the one that is written: the server of an older one may have come back.
+        let numbered = by_number(self.folder.path())
+            .map_err(|error| CopyError::Timeline { path: self.folder.path().to_owned(), error })?;
+        let last = numbered.last().and_then(|folder| folder.file_name()?.to_str());
+        let number = last.and_then(timeline_number).unwrap_or(0) + 1;
         let path =
             info.create(&*self.storage, self.folder.path(), number).map_err(|error| CopyError::Timeline {
                 path: self.folder.path().join(format!("{number:04}-{}", info.server_uuid)),
@@ -199,7 +279,10 @@ impl HeldCopy {
             })?;
         let recovered = recover(&*self.storage, &path, Tail::Discard)
             .map_err(|error| CopyError::Timeline { path: path.clone(), error })?;
+        let gaps = Gaps::read(self.folder.path())
+            .map_err(|error| CopyError::Timeline { path: path.clone(), error })?;
         self.equal_through = None;
+        self.beginning_compared = false;
         // If it cannot be opened, the timeline of before stays the newest one here.
         let journal = match self.timeline.as_mut().and_then(|timeline| timeline.log.take_journal()) {
             Some(journal) => Some(journal),
@@ -208,26 +291,87 @@ impl HeldCopy {
         self.timeline = Some(OpenTimeline {
             name: path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
             shared_before: info.shared_before(),
+            gaps,
             tail_start: 4,
             info,
             log: LogWriter::new(self.storage.clone(), &path, recovered, journal),
             format: None,
             // Its first file says what came before. The older timeline's set may name the same GTIDs with other contents.
             gtids: GtidState::default(),
+            unspoken: GtidState::default(),
+            gtids_in_file: GtidState::default(),
             last_timestamp: 0,
         });
         Ok(())
     }
 
-    /// Transactions that forks took from the source and the copy holds.
+    /// The last timeline of each history but the present one, the newest first. What they hold is read as `wanted` is asked
+    /// for each; the first to which it says yes is the answer.
     ///
     /// # Errors
-    /// When the description of a timeline cannot be read.
+    /// When a folder or a file cannot be read.
+    pub fn other_history(
+        &self,
+        wanted: impl Fn(&Holding) -> bool,
+    ) -> Result<Option<(PathBuf, Holding)>, CopyError> {
+        let source_folder = self.folder.path();
+        let failed = |path: &Path| {
+            let path = path.to_owned();
+            move |error| CopyError::Timeline { path, error }
+        };
+        for folder in other_histories(source_folder).map_err(failed(source_folder))? {
+            let info = Timeline::read(&folder).map_err(failed(&folder))?;
+            let mut gtids = info.shared_before();
+            let point = resume_point(&folder).map_err(failed(&folder))?;
+            if let Some(point) = &point
+                && gtids.union_with(&point.gtids).is_err()
+            {
+                gtids.clone_from(&point.gtids);
+            }
+            let holding = Holding {
+                uuid: info.server_uuid.clone(),
+                end: point.map(|point| point.position),
+                never_held: info.never_held(),
+                first_file: info.first_file,
+                gtids,
+            };
+            if wanted(&holding) {
+                return Ok(Some((folder, holding)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Goes on with an older timeline, which becomes the one that is written.
+    ///
+    /// # Errors
+    /// When it cannot be made so or opened.
+    pub fn go_back_to(&mut self, timeline: &Path) -> Result<(), CopyError> {
+        let name = timeline.file_name().unwrap_or_default().to_string_lossy();
+        make_present(&*self.storage, self.folder.path(), &name)
+            .map_err(|error| CopyError::Timeline { path: timeline.to_owned(), error })?;
+        self.equal_through = None;
+        self.reopen().map(drop)
+    }
+
+    /// Transactions that forks took from the source, that the copy holds, and about which nobody has decided.
+    ///
+    /// # Errors
+    /// When the description of a timeline, or what was decided, cannot be read.
     pub fn lost_gtids(&self, flavour: Flavour) -> Result<GtidState, CopyError> {
         let path = self.folder.path();
-        let history = present_history(path);
-        let history = history.map_err(|error| CopyError::Timeline { path: path.to_owned(), error })?;
-        Ok(lost_gtids(&history, flavour))
+        let failed = |error| CopyError::Timeline { path: path.to_owned(), error };
+        let history = present_history(path).map_err(failed)?;
+        // Each timeline's folder was found by its number; 0 is below all, when nothing was lost.
+        let lossy = history.iter().rev().find(|held| !held.info.lacked().is_empty());
+        let number = lossy.and_then(|held| timeline_number(held.folder.file_name()?.to_str()?)).unwrap_or(0);
+        let settlements = Settlements::read(path, flavour).map_err(failed)?;
+        Ok(lost_gtids(&history, flavour).subtract(&settlements.decided(number, flavour)))
+    }
+
+    /// The source's folder.
+    pub fn source_folder(&self) -> &Path {
+        self.folder.path()
     }
 
     /// Who binlogd is to this source.
@@ -256,13 +400,50 @@ impl HeldCopy {
         self.equal_through.as_ref() == Some(at)
     }
 
-    /// The end of the file before the live one and its format description, when the live file has no event yet. Nothing in
-    /// the live file can then tell whether the source's file of that name goes on from there.
+    /// Counts that the source refused to read on from `at`, in these words.
+    pub(super) fn count_refusals(&mut self, at: &Position, words: &str, now: Instant) -> Refusals {
+        unreadable::count(&mut self.refusals, at, words, now)
+    }
+
+    /// Remembers that a session which began at `at` fell silent, if it brought nothing.
+    pub(super) fn fell_silent(&mut self, at: &Position) {
+        let end = self.timeline.as_ref().and_then(OpenTimeline::end);
+        self.silent_at = end.filter(|end| end == at);
+    }
+
+    /// Whether the last session that fell silent had begun at `at` and brought nothing.
+    pub(super) fn fell_silent_at(&self, at: &Position) -> bool {
+        self.silent_at.as_ref() == Some(at)
+    }
+
+    /// Remembers that the newest timeline begins as the source's log does.
+    pub fn beginning_is_compared(&mut self) {
+        self.beginning_compared = true;
+    }
+
+    /// Whether that was found in this process.
+    pub fn is_beginning_compared(&self) -> bool {
+        self.beginning_compared
+    }
+
+    /// Remembers what the source's live file begins with where ours has nothing of it yet, so that the session notices if it is
+    /// another one by then.
+    pub fn expect(&mut self, format: FormatDescription) {
+        let has_nothing = |timeline: &OpenTimeline| {
+            timeline.end().is_some_and(|end| end.offset <= BINLOG_MAGIC.len() as u64)
+        };
+        if let Some(timeline) = self.timeline.as_mut().filter(|timeline| has_nothing(timeline)) {
+            timeline.format = Some(format);
+        }
+    }
+
+    /// The end of the file before the live one and its format description, when the live file has no transaction yet. Nothing
+    /// in the live file can then tell for sure whether the source's file of that name goes on from there.
     ///
     /// # Errors
     /// When that file cannot be read.
-    pub fn before_empty(&self) -> Result<Option<(Position, FormatDescription)>, CopyError> {
-        let Some(path) = self.timeline.as_ref().and_then(|timeline| timeline.log.before_empty()) else {
+    pub fn before_untold(&self) -> Result<Option<(Position, FormatDescription)>, CopyError> {
+        let Some(path) = self.timeline.as_ref().and_then(OpenTimeline::before_untold) else {
             return Ok(None);
         };
         let found = self.storage.open(&path).and_then(|file| {
@@ -281,7 +462,7 @@ impl HeldCopy {
             end: timeline.end(),
             first_file: timeline.info.first_file.clone(),
             gtids: timeline.history(),
-            never_held: timeline.info.never_held(),
+            never_held: timeline.gaps.never_held().clone(),
         })
     }
 }
@@ -305,6 +486,16 @@ impl OpenTimeline {
         history
     }
 
+    /// Of those, what a timeline holds, or was executed before the copy began: what is shown as durable.
+    pub fn stored(&self) -> GtidState {
+        self.gaps.stored(self.history())
+    }
+
+    /// What no timeline of the history holds, as it is shown.
+    pub fn missing(&self) -> Missing {
+        missing(&self.gaps)
+    }
+
     /// The bytes at the live file's end that the source must have too; empty when they are too many.
     ///
     /// # Errors
@@ -315,6 +506,13 @@ impl OpenTimeline {
             return Ok(Vec::new());
         }
         self.log.read_live(self.tail_start)
+    }
+
+    /// The file before the live one, when that has no transaction yet.
+    pub fn before_untold(&self) -> Option<PathBuf> {
+        self.end().filter(|_| self.tail_start <= BINLOG_MAGIC.len() as u64)?;
+        let files = self.log.files();
+        Some(self.folder().join(&files[files.len().checked_sub(2)?]))
     }
 
     /// Folder of the timeline's files.
@@ -329,6 +527,18 @@ impl OpenTimeline {
     pub fn cut_to_boundary(&mut self, boundary: u64) -> Result<(), LogError> {
         self.log.cut_to(boundary)
     }
+}
+
+/// Gaps as they are shown.
+pub fn missing(gaps: &Gaps) -> Missing {
+    let shown = |gap: &Gap| RecordedGap {
+        timeline: gap.timeline.clone(),
+        began_at: gap.began_at.clone(),
+        after: gap.after.clone().map(|after| LogPosition::new(after.file, after.offset)),
+        first_file: gap.first_file.clone(),
+        missing: gap.missing.to_line(),
+    };
+    Missing { gtids: gaps.missing(), gaps: gaps.open.iter().map(shown).collect() }
 }
 
 #[cfg(test)]
@@ -356,7 +566,9 @@ mod tests {
             first_file: "b.000001".to_owned(),
             gtid_before,
             source_lacks: source_lacks.to_owned(),
+            source_shares: String::new(),
             missing: String::new(),
+            unreadable: String::new(),
             previous: String::new(),
         })
         .unwrap();

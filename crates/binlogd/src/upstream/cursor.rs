@@ -13,6 +13,7 @@ use codec::event::{
     StreamChecksum,
 };
 use codec::gtid::TransactionId;
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// What to do with an event.
@@ -26,6 +27,33 @@ pub enum Admission<'a> {
     CaughtUp,
     /// Another file begins. Its bytes follow.
     SwitchFile(&'a str),
+}
+
+/// How a file says of itself that it ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LastWord {
+    /// By a ROTATE event of its own, which names the next file.
+    Rotate {
+        /// The next file.
+        next: String,
+        /// When, in seconds since 1970.
+        timestamp: u32,
+    },
+    /// By a STOP event: the server was shut down.
+    Stop,
+}
+
+/// The file that a stream has left last.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeftFile {
+    /// Where it ends.
+    pub end: Position,
+    /// The last boundary in it: its end, unless the source crashed inside a transaction.
+    pub boundary: u64,
+    /// Where the tail begins with which its end is compared.
+    pub tail_start: u64,
+    /// What its last event says. `None` after a crash of the source, and where the source's logs were reset.
+    pub last_word: Option<LastWord>,
 }
 
 /// Where the stream of one session stands.
@@ -52,6 +80,13 @@ pub struct Cursor {
     tail: Vec<u8>,
     /// Where the tail of what is held now begins; see [`tail_start`].
     tail_start: u64,
+    /// What an event said of the file's end, and where that event ends.
+    last_word: Option<(LastWord, u64)>,
+    /// The file before the current one.
+    left: Option<LeftFile>,
+    /// The files after the current one which the copy holds, up to the one that it ends in. Until that one begins, what
+    /// arrives is only followed.
+    passes: VecDeque<Arc<str>>,
 }
 
 impl Cursor {
@@ -79,6 +114,9 @@ impl Cursor {
             held_until,
             tail: Vec::new(),
             tail_start: held_until,
+            last_word: None,
+            left: None,
+            passes: VecDeque::new(),
         }
     }
 
@@ -93,11 +131,26 @@ impl Cursor {
         self
     }
 
+    /// Makes the session begin with an earlier file that the copy holds: `files` are those from that one to the last, in
+    /// which the copy ends. The dump must be asked for from the beginning of the first.
+    #[must_use]
+    pub fn passing_over(mut self, files: impl IntoIterator<Item = Arc<str>>) -> Cursor {
+        self.passes = files.into_iter().collect();
+        if let Some(first) = self.passes.pop_front().filter(|_| !self.passes.is_empty()) {
+            (self.asked, self.offset) = (Some(Position { file: first, offset: 4 }), 4);
+        }
+        self
+    }
+
     /// End of what has been received and verified.
     pub fn position(&self) -> Option<Position> {
-        self.file
-            .as_ref()
-            .map(|file| Position { file: file.clone(), offset: self.offset.max(self.held_until) })
+        let offset = if self.passes.is_empty() { self.offset.max(self.held_until) } else { self.offset };
+        self.file.as_ref().map(|file| Position { file: file.clone(), offset })
+    }
+
+    /// Where the stream stands, which may be before the end of what is held.
+    pub fn reached(&self) -> Option<Position> {
+        self.file.as_ref().map(|file| Position { file: file.clone(), offset: self.offset })
     }
 
     /// The last boundary, as an offset in the current file.
@@ -108,6 +161,11 @@ impl Cursor {
     /// Where the tail begins that the next session compares. Always <= [`Cursor::boundary`].
     pub fn tail_start(&self) -> u64 {
         self.tail_start
+    }
+
+    /// The file that the stream was in before the current one.
+    pub fn left(&self) -> Option<&LeftFile> {
+        self.left.as_ref()
     }
 
     /// True when the stream stands at a boundary.
@@ -156,7 +214,7 @@ impl Cursor {
         check_length(header.event_type, (header.event_size as usize).saturating_sub(self.checksum.len()))
             .map_err(|error| self.unsound(header.event_type, error))?;
         let end = self.next_end(header)?;
-        Ok((checksum, end > self.held_until))
+        Ok((checksum, !self.holds(end)))
     }
 
     /// Ends an event that came in parts and whose checksum was right. `prefix` holds its first bytes; all of them, with or
@@ -221,11 +279,21 @@ impl Cursor {
             // Taken as a switch, it would make the session's end cut the file that it names down to its beginning.
             return Err(OtherFile { file: sent.file }.into());
         }
+        if !self.passes.is_empty() {
+            return self.pass_to(sent);
+        }
         self.has_sent_what_is_held()?;
         if rotate.position != 4 {
             let asked = Position::new(rotate.next_file, 4);
             return Err(PeerError::StartsElsewhere { asked, sent }.into());
         }
+        let last_word = self.last_word.take().filter(|(_, end)| *end == self.offset).map(|(word, _)| word);
+        self.left = self.position().map(|end| LeftFile {
+            end,
+            boundary: self.boundary,
+            tail_start: self.tail_start,
+            last_word,
+        });
         self.file = Some(sent.file);
         self.offset = 4;
         self.boundary = 4;
@@ -238,10 +306,28 @@ impl Cursor {
         Ok(Admission::SwitchFile(rotate.next_file))
     }
 
+    /// The source goes on with the next file that the copy holds.
+    #[cold]
+    fn pass_to(&mut self, sent: Position) -> Result<Admission<'static>, Refusal> {
+        let is_next = self.passes.front().is_some_and(|next| *next == sent.file);
+        if !is_next || sent.offset != 4 {
+            return Err(OtherFile { file: sent.file }.into());
+        }
+        self.file = self.passes.pop_front();
+        (self.offset, self.format, self.last_word) = (4, None, None);
+        self.tracker = BoundaryTracker::new();
+        Ok(Admission::Ignore)
+    }
+
+    /// Whether the copy holds what ends at `end` of the current file.
+    fn holds(&self, end: u64) -> bool {
+        !self.passes.is_empty() || end <= self.held_until
+    }
+
     /// Fails when the source has come to the end of what it has before the end of what the copy holds.
     fn has_sent_what_is_held(&self) -> Result<(), OtherHistory> {
         match &self.file {
-            Some(file) if self.offset < self.held_until => Err(OtherHistory {
+            Some(file) if self.passes.is_empty() && self.offset < self.held_until => Err(OtherHistory {
                 at: Position { file: file.clone(), offset: self.offset },
                 held: self.held_until,
             }),
@@ -251,6 +337,10 @@ impl Cursor {
 
     fn heartbeat(&mut self, heartbeat: Heartbeat<'_>) -> Result<Admission<'static>, Refusal> {
         let Some(at) = self.position() else { return Err(PeerError::NoFile(EventType::HEARTBEAT).into()) };
+        if !self.passes.is_empty() {
+            // It has nothing newer, and the copy has.
+            return Err(OtherFile { file: at.file }.into());
+        }
         let same_place = *heartbeat.file == *at.file
             && if heartbeat.wrapped {
                 heartbeat.position as u32 == at.offset as u32
@@ -277,7 +367,8 @@ impl Cursor {
         let format = FormatDescription::parse(event).map_err(|error| unsound(self, error))?;
         format.checksum.verify_format_description(event).map_err(|error| unsound(self, error))?;
         // Within one file it must stay the same: the checksums of all stored events depend on it.
-        if let Some(held) = self.format.as_ref().or(self.resumed_format.as_ref())
+        let resumed = self.resumed_format.as_ref().filter(|_| self.passes.is_empty());
+        if let Some(held) = self.format.as_ref().or(resumed)
             && !held.is_same_file(&format)
         {
             return Err(OtherFile { file }.into());
@@ -320,7 +411,7 @@ impl Cursor {
             let at = Position { file: file.clone(), offset: self.offset.max(self.held_until) };
             return Err(PeerError::Discontinuity { at, stated, actual: end }.into());
         }
-        if self.offset < self.held_until && end > self.held_until {
+        if self.passes.is_empty() && self.offset < self.held_until && end > self.held_until {
             // An event that begins before the end of what is held, and ends behind it.
             self.has_sent_what_is_held()?;
         }
@@ -334,7 +425,8 @@ impl Cursor {
         end: u64,
     ) -> Result<Admission<'static>, Refusal> {
         let begin = self.offset;
-        if end <= self.held_until {
+        let is_held = self.holds(end);
+        if is_held && self.passes.is_empty() {
             self.compare_with_tail(event)?;
         }
         let step = self
@@ -342,10 +434,15 @@ impl Cursor {
             .advance(header, event, begin, end)
             .map_err(|error| self.unsound(header.event_type, error))?;
         self.offset = end;
-        if end <= self.held_until {
-            if end == self.held_until {
+        if matches!(header.event_type, EventType::ROTATE | EventType::STOP) {
+            self.note_last_word(header, event)?;
+        }
+        if is_held {
+            if end == self.held_until && self.passes.is_empty() {
                 // A boundary, whatever a tracker makes of a tail that begins inside a transaction.
-                self.tracker = BoundaryTracker::new();
+                if !self.tracker.is_outside() {
+                    self.tracker = BoundaryTracker::new();
+                }
                 self.tail = Vec::new();
             }
             return Ok(Admission::Ignore);
@@ -357,6 +454,18 @@ impl Cursor {
             self.boundary = end;
         }
         Ok(Admission::Store(step))
+    }
+
+    #[cold]
+    fn note_last_word(&mut self, header: &EventHeader, event: &[u8]) -> Result<(), Refusal> {
+        let word = if header.event_type == EventType::STOP {
+            LastWord::Stop
+        } else {
+            let rotate = Rotate::parse(event).map_err(|error| self.unsound(header.event_type, error))?;
+            LastWord::Rotate { next: rotate.next_file.to_owned(), timestamp: header.timestamp }
+        };
+        self.last_word = Some((word, self.offset));
+        Ok(())
     }
 
     /// Holds an event that the copy has already, or the beginning of a long one, against the copy.

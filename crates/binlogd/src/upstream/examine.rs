@@ -1,21 +1,25 @@
 //! What a failed session means: the causes of error 1236 told apart, and where the source's history leaves that of the copy.
 
-use super::attempt::Attempt;
+use super::attempt::{Attempt, in_short};
 use super::attempt_error::AttemptError;
 use super::complaint::Complaint;
 use super::copy::{HeldCopy, OpenTimeline};
+use super::cursor::{LastWord, LeftFile};
+use super::earlier::Parting;
 use super::identify::SourceIdentity;
+use super::link::{End, Link};
 use super::look::{Compared, Look, Ours};
 use super::plan::From;
 use super::receive::SessionError;
 use super::refusal::{PeerError, Refusal};
+use super::unproven::Unproven;
 use crate::config::OnGap;
 use crate::log::Position;
 use crate::log::scan::scan_file;
-use crate::log::timeline::Reason;
+use crate::log::timeline::{Reason, ServerKind};
 use crate::log::writer::LogError;
-use crate::wire::WireError;
-use codec::event::{BINLOG_MAGIC, FormatDescription};
+use crate::wire::{Connection, WireError};
+use codec::event::{BINLOG_MAGIC, EventType, FormatDescription};
 use codec::gtid::GtidState;
 use codec::packet::ErrPacket;
 use std::fs::File;
@@ -33,7 +37,7 @@ const ER_SAME_SERVER_ID: u16 = 4052;
 pub(super) const ER_SPECIFIC_ACCESS_DENIED: u16 = 1227;
 
 /// Bytes of a file within which its format description ends: magic, header, and at most 255 post-header lengths.
-const FORMAT_BYTES_MAX: u64 = 1024;
+pub(super) const FORMAT_BYTES_MAX: u64 = 1024;
 
 /// What a new timeline begins with, and why.
 struct Verdict {
@@ -49,6 +53,11 @@ enum History {
     Same,
     /// They have no file in common.
     Unrelated,
+    /// The source has none of the files any more that could be compared.
+    Purged {
+        /// The first one that it has.
+        oldest: String,
+    },
     /// They part within the timeline.
     Fork {
         /// Where: an event that differs, or the end of what the source has.
@@ -65,8 +74,8 @@ enum History {
 enum SharedEnd {
     /// The file that the copy appends to.
     Live,
-    /// The one before a live file that holds no event yet.
-    BeforeEmpty,
+    /// The one before a live file that holds no transaction yet.
+    BeforeUntold,
     /// One that others follow in the copy, which the source does not have.
     Sealed,
 }
@@ -89,6 +98,13 @@ impl Attempt<'_> {
                     return error;
                 }
                 self.compare_history(copy, source)
+            }
+            AttemptError::Session(SessionError::Refused(Refusal::NotNext(found))) => {
+                self.examine_missing(copy, source, &found.after)
+            }
+            AttemptError::Session(SessionError::Silent(_) | SessionError::LeftBehind(_)) => {
+                copy.fell_silent(at);
+                return error;
             }
             AttemptError::Session(
                 SessionError::Refused(Refusal::OtherFile(_) | Refusal::OtherHistory(_))
@@ -131,50 +147,189 @@ impl Attempt<'_> {
             Complaint::NoBinlog => Err(AttemptError::NoBinlog),
             Complaint::Evicted => Err(AttemptError::Evicted(complaint.message.clone())),
             Complaint::FileNotFound | Complaint::Purged => {
-                let oldest = self.look(copy, source, "")?.file;
-                if number_of(&oldest) <= number_of(&at.file) {
-                    return self.compare_history(copy, source);
-                }
-                if self.upstream.config.on_gap == OnGap::Record {
-                    let source_lacks = GtidState::empty(source.executed.flavour());
-                    return Ok(Some(Verdict { reason: Reason::Gap, from: From::Earliest, source_lacks }));
-                }
-                Err(AttemptError::Gap { needed: at.to_string(), oldest })
+                // The session may have come far since it began.
+                let end = copy.timeline().and_then(OpenTimeline::end);
+                self.examine_missing(copy, source, end.as_ref().unwrap_or(at))
             }
             Complaint::PastTheEnd | Complaint::AheadOfSource => self.compare_history(copy, source),
             // Where the source had everything when it was compared last, its file is damaged further on.
-            Complaint::Unreadable if copy.was_found_equal(at) => Ok(None),
-            Complaint::Unreadable => self.compare_history(copy, source),
+            Complaint::Unreadable | Complaint::ReadFailed => {
+                let end = copy.timeline().and_then(OpenTimeline::end);
+                if !copy.was_found_equal(at) || end.as_ref() != Some(at) {
+                    return self.compare_history(copy, source);
+                }
+                let from = self.examine_unreadable(copy, source, at, complaint)?;
+                let source_lacks = GtidState::empty(source.executed.flavour());
+                Ok(Some(Verdict { reason: Reason::Gap, from, source_lacks }))
+            }
+            Complaint::Anonymous => self.examine_anonymous(copy, source),
             Complaint::Other => Ok(None),
         }
     }
 
-    /// A live file that has no event yet says nothing about the source's file of that name: it may be that of another
-    /// history, after a reset. So the source is asked for the end of the file before, as the copy holds it.
+    /// The source has a transaction without a GTID where it was asked to begin, and sends it to nobody. Where that is the last
+    /// one of the copy, as its place says, only the comparison must begin behind it: what follows has GTIDs.
+    fn examine_anonymous(
+        &self,
+        copy: &mut HeldCopy,
+        source: &SourceIdentity,
+    ) -> Result<Option<Verdict>, AttemptError> {
+        let server_id = self.server_id(copy);
+        let Some(timeline) = copy.timeline_mut() else { return Ok(None) };
+        let Some(at) = timeline.end() else {
+            return Err(AttemptError::Anonymous(Position::new(timeline.info.first_file.as_str(), 4)));
+        };
+        if timeline.tail_start >= at.offset {
+            return Err(AttemptError::Anonymous(at)); // It was asked for what follows the copy.
+        }
+        let end = End { at: at.clone(), format: timeline.format.as_ref(), tail: &[], ahead: 0 };
+        match self.link(source, &end, server_id) {
+            Ok(Link::GoesOn { .. } | Link::Refused(_) | Link::Followed(_)) => {
+                timeline.tail_start = at.offset;
+                Err(AttemptError::NotComparable(at))
+            }
+            Ok(Link::OtherFile | Link::OtherHistory { .. }) => self.compare_history(copy, source),
+            Err(error) => Err(self.with_privilege(error)),
+        }
+    }
+
+    /// The source does not have the file of `at`, or not that one: it was purged, or another one has its name.
+    fn examine_missing(
+        &self,
+        copy: &mut HeldCopy,
+        source: &SourceIdentity,
+        at: &Position,
+    ) -> Result<Option<Verdict>, AttemptError> {
+        let oldest = self.look(copy, source, "")?.file;
+        if number_of(&oldest) <= number_of(&at.file) {
+            return self.compare_history(copy, source);
+        }
+        self.gap(copy, source, at, &oldest)
+    }
+
+    fn gap(
+        &self,
+        copy: &HeldCopy,
+        source: &SourceIdentity,
+        at: &Position,
+        oldest: &str,
+    ) -> Result<Option<Verdict>, AttemptError> {
+        if self.upstream.config.on_gap == OnGap::Record {
+            let source_lacks = GtidState::empty(source.executed.flavour());
+            return Ok(Some(Verdict { reason: Reason::Gap, from: From::Earliest, source_lacks }));
+        }
+        let purged = match source.kind {
+            ServerKind::Mysql => source.purged.clone(),
+            ServerKind::Mariadb => self.look(copy, source, "")?.gtids_before.unwrap_or_default(),
+        };
+        let held = copy.holding().map(|holding| holding.gtids).unwrap_or_default();
+        let missing = purged.subtract(&held);
+        Err(AttemptError::Gap { needed: at.to_string(), oldest: oldest.to_owned(), missing: told(&missing) })
+    }
+
+    /// Whether the newest timeline is the source's history, as far as its live file cannot tell. Once a process, its beginning
+    /// is held against the source's. And a live file that has no transaction yet says little about the source's file of that
+    /// name: it may be that of another history, after a reset. So the source is asked for the end of the file before, as the
+    /// copy holds it.
     pub(super) fn check_continuity(
         &self,
         copy: &mut HeldCopy,
         source: &SourceIdentity,
     ) -> Result<(), AttemptError> {
-        let Some((end, format)) = copy.before_empty()? else { return Ok(()) };
-        match self.look_from(copy, source, &end.file, end.offset) {
-            Ok(look) if look.format.is_same_file(&format) => return Ok(()),
-            Ok(_) => {}
-            Err(AttemptError::Wire(WireError::Server { code: ER_FATAL_READING_BINLOG, message, .. })) => {
-                // Purged meanwhile, most likely: nothing is left to compare with.
-                if Complaint::of(&message) != Complaint::PastTheEnd {
-                    return Ok(());
+        let verdict = if self.begins_as_the_source(copy, source)? {
+            self.examine_before_untold(copy, source)?
+        } else {
+            self.compare_history(copy, source)?
+        };
+        let Some(Verdict { reason, from, source_lacks }) = verdict else { return Ok(()) };
+        self.begin_timeline(copy, source, reason, &from, &source_lacks)?;
+        Err(AttemptError::NewTimeline(reason.words()))
+    }
+
+    /// Whether the first file of the newest timeline that the source still has is the same one there. After a reset with which
+    /// an earlier binlogd put files of two histories into one timeline, it is not.
+    fn begins_as_the_source(
+        &self,
+        copy: &mut HeldCopy,
+        source: &SourceIdentity,
+    ) -> Result<bool, AttemptError> {
+        // The session itself compares the live file.
+        let Some(timeline) = copy.timeline().filter(|timeline| timeline.log.files().len() > 1) else {
+            return Ok(true);
+        };
+        if copy.is_beginning_compared() {
+            return Ok(true);
+        }
+        let oldest = self.look(copy, source, "")?;
+        let files = timeline.log.files();
+        let shared = &files[files.partition_point(|file| number_of(file) < number_of(&oldest.file))..];
+        if let Some(first) = shared.first()
+            && !self.is_same_file(copy, source, timeline, first, &oldest)?
+        {
+            return Ok(false);
+        }
+        copy.beginning_is_compared();
+        Ok(true)
+    }
+
+    /// Whether the source's log goes on with our live file, when that has no transaction yet.
+    fn examine_before_untold(
+        &self,
+        copy: &mut HeldCopy,
+        source: &SourceIdentity,
+    ) -> Result<Option<Verdict>, AttemptError> {
+        let Some((at, format)) = copy.before_untold()? else { return Ok(None) };
+        let Some(timeline) = copy.timeline() else { return Ok(None) };
+        let Some(live) = timeline.log.files().last() else { return Ok(None) };
+        let end = End { at: at.clone(), format: Some(&format), tail: &[], ahead: 0 };
+        let error = match self.link(source, &end, self.server_id(copy)) {
+            Ok(Link::Followed(next)) if *live == next.name => {
+                copy.expect(next.format);
+                return Ok(None);
+            }
+            Ok(_) => return self.compare_history(copy, source),
+            Err(error) => error,
+        };
+        let WireError::Server { code: ER_FATAL_READING_BINLOG, message, .. } = &error else {
+            return Err(self.with_privilege(error));
+        };
+        if !matches!(Complaint::of(message), Complaint::FileNotFound | Complaint::Purged) {
+            return self.compare_history(copy, source);
+        }
+        // Purged meanwhile, or reset.
+        let oldest = self.look(copy, source, "")?.file;
+        if number_of(&oldest) <= number_of(&at.file) {
+            return self.compare_history(copy, source);
+        }
+        self.examine_purged_before_untold(copy, source, &oldest)
+    }
+
+    /// Our live file has no transaction yet, and the source has purged all files before it: what both files say of each other is
+    /// all that is left to compare.
+    fn examine_purged_before_untold(
+        &self,
+        copy: &mut HeldCopy,
+        source: &SourceIdentity,
+        oldest: &str,
+    ) -> Result<Option<Verdict>, AttemptError> {
+        let Some((at, _)) = copy.before_untold()? else { return Ok(None) };
+        let Some(timeline) = copy.timeline() else { return Ok(None) };
+        let Some(live) = timeline.log.files().last() else { return Ok(None) };
+        let unproven = Unproven { name: live.clone(), left: left_file(timeline, &at)?, events: Vec::new() };
+        match self.beginning(copy, source, live) {
+            Ok(Link::Followed(begun)) => {
+                let before = begun.gtids_before.as_ref();
+                if unproven.is_announced(&begun.format, before, &timeline.gtids, &timeline.unspoken) {
+                    copy.expect(begun.format);
+                    return Ok(None);
                 }
             }
-            Err(error) => return Err(error),
+            // It has no such file any more, or another one.
+            Ok(_) | Err(WireError::Server { .. }) => {}
+            // What could not be read says nothing, least of all that something is missing.
+            Err(error) => return Err(self.with_privilege(error)),
         }
-        match self.compare_history(copy, source)? {
-            None => Ok(()),
-            Some(Verdict { reason, from, source_lacks }) => {
-                self.begin_timeline(copy, source, reason, &from, &source_lacks)?;
-                Err(AttemptError::NewTimeline(reason.words()))
-            }
-        }
+        self.gap(copy, source, &at, oldest)
     }
 
     /// Holds the source's logs against the newest timeline. `None` when the source has everything that it holds, so that
@@ -190,8 +345,19 @@ impl Attempt<'_> {
                 copy.found_equal();
                 Ok(None)
             }
+            History::Purged { oldest } => self.examine_purged_before_untold(copy, source, &oldest),
             History::Unrelated => {
-                Ok(Some(Verdict { reason: Reason::SourceReset, from: From::Earliest, source_lacks: none }))
+                let Some(Parting { at, timeline, from, source_lacks }) = self.parts_earlier(copy, source)?
+                else {
+                    let from = From::Earliest;
+                    return Ok(Some(Verdict { reason: Reason::SourceReset, from, source_lacks: none }));
+                };
+                tracing::error!(
+                    source = self.upstream.config.name,
+                    "the source was put back to before the newest timeline: its log is not what the copy holds from {at} of \
+                     {timeline} on; the copy's is kept, and the source's is received into a new timeline from {from} on"
+                );
+                Ok(Some(Verdict { reason: Reason::Fork, from: From::File(from), source_lacks }))
             }
             History::Fork { at, from, source_lacks } => {
                 tracing::error!(
@@ -208,17 +374,9 @@ impl Attempt<'_> {
     fn history(&self, copy: &HeldCopy, source: &SourceIdentity) -> Result<History, AttemptError> {
         let Some(timeline) = copy.timeline() else { return Ok(History::Unrelated) };
         let oldest = self.look(copy, source, "")?;
-        let mut files = timeline.log.files();
-        let live_is_empty = timeline.log.before_empty().is_some();
-        if live_is_empty {
-            // It cannot be compared; the one before it says whether it goes on.
-            files = &files[..files.len() - 1];
-        }
+        let files = timeline.log.files();
         // What the source purged cannot be compared. The files that both have are a beginning of what is left.
         let files = &files[files.partition_point(|file| number_of(file) < number_of(&oldest.file))..];
-        if live_is_empty && files.is_empty() {
-            return Ok(History::Same);
-        }
         let (mut shared, mut unknown) = (0, files.len());
         // The first one first: after a reset it is another one, and so are all others.
         let mut next = 0;
@@ -233,12 +391,21 @@ impl Attempt<'_> {
         if shared == 0 {
             return Ok(History::Unrelated);
         }
-        let end = match (shared < files.len(), live_is_empty) {
-            (true, _) => SharedEnd::Sealed,
-            (false, true) => SharedEnd::BeforeEmpty,
-            (false, false) => SharedEnd::Live,
-        };
-        self.where_they_part(copy, source, timeline, &files[..shared], end)
+        if shared < files.len() {
+            return self.where_they_part(copy, source, timeline, &files[..shared], SharedEnd::Sealed);
+        }
+        if timeline.before_untold().is_some() {
+            // A live file without a transaction says little; the one before it says whether it goes on.
+            if shared == 1 {
+                return Ok(History::Purged { oldest: oldest.file });
+            }
+            let before = &files[..shared - 1];
+            let found = self.where_they_part(copy, source, timeline, before, SharedEnd::BeforeUntold)?;
+            if !matches!(found, History::Same) {
+                return Ok(found);
+            }
+        }
+        self.where_they_part(copy, source, timeline, files, SharedEnd::Live)
     }
 
     /// Whether the source has this file of the copy, as far as the format description tells.
@@ -261,10 +428,31 @@ impl Attempt<'_> {
             Err(AttemptError::Wire(WireError::Server { code: ER_FATAL_READING_BINLOG, message, .. }))
                 if Complaint::of(&message) == Complaint::FileNotFound =>
             {
-                Ok(false)
+                // Of one without an event, the file before it says more.
+                Ok(ours.is_none() && timeline.log.files().len() > 1)
             }
             Err(error) => Err(error),
         }
+    }
+
+    /// Whether no transaction of the copy's file stands before `at`.
+    fn shares_no_transaction(
+        &self,
+        timeline: &OpenTimeline,
+        file: &str,
+        at: u64,
+    ) -> Result<bool, AttemptError> {
+        let failed = |error| unreadable(timeline, file, error);
+        let opened = File::open(timeline.folder().join(file)).map_err(failed)?;
+        Ok(scan_file(&opened, at, |_| {}).map_err(failed)?.transactions == 0)
+    }
+
+    /// Whether the server has not been started since the copy's file began. One that lost the end of its log in a crash, or
+    /// was restored, has been.
+    fn has_run_since_it_began(&self, timeline: &OpenTimeline, file: &str) -> Result<bool, AttemptError> {
+        let Some(format) = format_of(timeline, file)? else { return Ok(false) };
+        let started_at = started_at(&mut self.connect_only()?)?;
+        Ok(started_at.is_some_and(|started_at| started_at <= u64::from(format.timestamp)))
     }
 
     /// Compares the last of the files that both have, byte by byte.
@@ -290,17 +478,51 @@ impl Attempt<'_> {
         let (at, from) = match self.compare(copy, source, file, Ours { file: &ours, len, sealed })? {
             Compared::Equal { .. } if !sealed => return Ok(History::Same),
             Compared::Equal { next }
-                if end == SharedEnd::BeforeEmpty && goes_on(timeline, next.as_deref()) =>
+                if end == SharedEnd::BeforeUntold && goes_on(timeline, next.as_deref()) =>
             {
                 return Ok(History::Same);
             }
             Compared::Equal { next } => (len, next.unwrap_or_else(|| file.clone())),
             Compared::Differs { at } => (at, file.clone()),
         };
+        if *file == timeline.log.files()[0]
+            && self.shares_no_transaction(timeline, file, at)?
+            && self.has_run_since_it_began(timeline, file)?
+        {
+            // Its logs were reset twice in one second, so that the beginnings of the two files are the same.
+            return Ok(History::Unrelated);
+        }
         // What stands before that place is on the source; everything else of the timeline is not.
         let source_lacks = timeline.gtids.subtract(&gtids_until(timeline, shared, at)?);
         Ok(History::Fork { at: Position::new(file.as_str(), at), from, source_lacks })
     }
+}
+
+/// What a gap holds by GTID, for a message; empty where that is not known.
+pub(super) fn told(missing: &GtidState) -> String {
+    match missing.is_empty() {
+        true => String::new(),
+        false => format!(", and so not {}", in_short(missing)),
+    }
+}
+
+/// The time in seconds since 1970 at which the server was started, at the latest.
+fn started_at(connection: &mut Connection) -> Result<Option<u64>, WireError> {
+    let number = |name: &str, text: &str| {
+        text.parse::<u64>().map_err(|_| WireError::Protocol {
+            during: "asking when the server was started",
+            what: format!("{name} is {text:?}, not a number"),
+        })
+    };
+    let uptime = connection.query("SHOW GLOBAL STATUS LIKE 'Uptime'")?;
+    let Some(uptime) = uptime.get(0, "Value") else { return Ok(None) };
+    let uptime = number("Uptime", uptime)?;
+    let now = match connection.query("SELECT UNIX_TIMESTAMP()") {
+        Ok(rows) => rows.first().map(|now| number("UNIX_TIMESTAMP()", now)).transpose()?,
+        Err(WireError::Server { .. }) => None,
+        Err(error) => return Err(error),
+    };
+    Ok(now.and_then(|now| now.checked_sub(uptime)))
 }
 
 /// GTIDs of the history up to `at` in the last of `files`, by the files' own word.
@@ -317,6 +539,21 @@ fn gtids_until(timeline: &OpenTimeline, files: &[String], at: u64) -> Result<Gti
         limit = u64::MAX;
     }
     Ok(GtidState::default())
+}
+
+/// A file of the copy, as a stream would have left it.
+fn left_file(timeline: &OpenTimeline, end: &Position) -> Result<LeftFile, AttemptError> {
+    let failed = |error| unreadable(timeline, &end.file, error);
+    let opened = File::open(timeline.folder().join(&*end.file)).map_err(failed)?;
+    let scan = scan_file(&opened, end.offset, |_| {}).map_err(failed)?;
+    let last_word = match (scan.last_event, scan.rotates_to) {
+        (Some(EventType::ROTATE), Some(next)) => {
+            Some(LastWord::Rotate { next, timestamp: scan.last_timestamp })
+        }
+        (Some(EventType::STOP), _) => Some(LastWord::Stop),
+        _ => None,
+    };
+    Ok(LeftFile { end: end.clone(), boundary: scan.boundary, tail_start: scan.tail_start, last_word })
 }
 
 /// Whether the copy's live file is the one that follows on the source. One that ends with its server names none.
@@ -344,7 +581,8 @@ fn unreadable(timeline: &OpenTimeline, file: &str, error: io::Error) -> AttemptE
     SessionError::Log(LogError::Io { action: "read", path, error }).into()
 }
 
-/// The number at the end of a binary log's name.
-fn number_of(file: &str) -> u64 {
+/// The number at the end of a binary log's name. A name without one comes first, so that nothing counts as purged because of it,
+/// and the bytes decide.
+pub(super) fn number_of(file: &str) -> u64 {
     file.rsplit_once('.').and_then(|(_, number)| number.parse().ok()).unwrap_or(0)
 }

@@ -2,11 +2,19 @@
 
 use crate::log::timeline::ServerKind;
 use crate::wire::{Connection, WireError};
-use codec::gtid::{Flavour, GtidSet, GtidState, MariadbGtid, MariadbGtidState, TransactionId, Uuid};
-use codec::packet::{SERVER_VERSION_BYTES_MAX, printable};
+use codec::gtid::{
+    Flavour, GtidError, GtidSet, GtidState, MariadbGtid, MariadbGtidState, TransactionId, Uuid,
+};
+use codec::packet::{ResultSet, SERVER_VERSION_BYTES_MAX, printable};
+use std::str::FromStr;
 
-/// Bytes that are shown at most of what should be a UUID and is none.
-const UUID_BYTES_SHOWN_MAX: usize = 64;
+const DURING: &str = "asking for the server's identity";
+
+/// `ER_UNKNOWN_SYSTEM_VARIABLE`.
+const ER_UNKNOWN_SYSTEM_VARIABLE: u16 = 1193;
+
+/// Bytes that are shown at most of an answer that is not what it should be.
+const ANSWER_BYTES_SHOWN_MAX: usize = 64;
 
 /// What the source says of itself.
 #[derive(Debug, Clone)]
@@ -56,13 +64,18 @@ impl SourceIdentity {
     pub fn ask(connection: &mut Connection) -> Result<SourceIdentity, WireError> {
         let mariadb = connection.is_mariadb();
         let basics = connection.query("SELECT @@global.server_id, @@version")?;
-        let server_id = basics.get(0, "@@global.server_id").and_then(|id| id.parse().ok()).unwrap_or(0);
-        // A peer may say anything, and what it says is shown and stored.
+        let server_id = server_id_in(&basics)?;
+        // A peer may say anything, and what it says is shown and stored. It is not understood here, so the greeting's will do.
         let version = basics.get(0, "@@version").unwrap_or(connection.server_version());
         let version = printable(version.as_bytes(), SERVER_VERSION_BYTES_MAX);
         let mut variable = |name: &str| -> Result<Option<String>, WireError> {
             let rows = connection.query(&format!("SHOW GLOBAL VARIABLES LIKE '{name}'"))?;
-            Ok(rows.get(0, "Value").map(str::to_owned))
+            if rows.rows.is_empty() {
+                return Ok(None);
+            }
+            // What cannot be read is not what the server does not have.
+            let value = rows.get(0, "Value").map(str::to_owned);
+            value.map(Some).ok_or_else(|| refused(format!("the value of {name} is no text")))
         };
         let knows_checksums = variable("binlog_checksum")?.is_some();
         // MariaDB 12 knows more values than ON; every one but OFF keeps ordinary clients from writing.
@@ -79,9 +92,8 @@ impl SourceIdentity {
         let kind = if mariadb { ServerKind::Mariadb } else { ServerKind::Mysql };
         let mut applied = MariadbGtidState::new();
         let (uuid, has_gtids, executed, purged) = if mariadb {
-            let state = variable("gtid_binlog_state")?.unwrap_or_default();
-            let mut state: MariadbGtidState = state.parse().unwrap_or_default();
-            applied = variable("gtid_slave_pos")?.unwrap_or_default().parse().unwrap_or_default();
+            let mut state: MariadbGtidState = gtids(connection, "gtid_binlog_state")?;
+            applied = gtids(connection, "gtid_slave_pos")?;
             state.union_with(&applied);
             (
                 format!("mariadb-{server_id}"),
@@ -92,27 +104,12 @@ impl SourceIdentity {
         } else {
             let uuid = variable("server_uuid")?.unwrap_or_default();
             let on = variable("gtid_mode")?.is_some_and(|mode| mode == "ON");
-            // Not by SHOW VARIABLES: it cuts long values.
-            let mut set = |name: &str| -> Result<GtidState, WireError> {
-                let text = match connection.query(&format!("SELECT @@global.{name}")) {
-                    Ok(rows) => rows.first().unwrap_or_default().to_owned(),
-                    Err(WireError::Server { .. }) => String::new(), // MySQL 5.5 has no such variable.
-                    Err(error) => return Err(error),
-                };
-                Ok(GtidState::Mysql(text.parse::<GtidSet>().unwrap_or_default()))
-            };
-            let (executed, purged) = (set("gtid_executed")?, set("gtid_purged")?);
-            (uuid, on, executed, purged)
+            let (executed, purged) = (gtids(connection, "gtid_executed")?, gtids(connection, "gtid_purged")?);
+            (uuid, on, GtidState::Mysql(executed), GtidState::Mysql(purged))
         };
         // The UUID becomes part of a folder's name.
         if kind == ServerKind::Mysql && uuid.parse::<Uuid>().is_err() {
-            return Err(WireError::Protocol {
-                during: "asking for the server's identity",
-                what: format!(
-                    "@@server_uuid is {:?}, not a UUID",
-                    printable(uuid.as_bytes(), UUID_BYTES_SHOWN_MAX)
-                ),
-            });
+            return Err(refused(format!("@@server_uuid is {}, not a UUID", shown(Some(uuid.as_bytes())))));
         }
         Ok(SourceIdentity {
             version,
@@ -170,9 +167,109 @@ impl SourceIdentity {
     }
 }
 
+/// Asks for a set of GTIDs; empty where the server has no such variable: MySQL before 5.6, MariaDB before 10.0. Not by SHOW
+/// VARIABLES, which cuts long values.
+fn gtids<S>(connection: &mut Connection, name: &str) -> Result<S, WireError>
+where
+    S: FromStr<Err = GtidError> + Default,
+{
+    match connection.query(&format!("SELECT @@global.{name}")) {
+        Ok(rows) => gtids_in(&rows, &format!("@@{name}")),
+        Err(WireError::Server { code: ER_UNKNOWN_SYSTEM_VARIABLE, .. }) => Ok(S::default()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Reads the only value of an answer as a set of GTIDs. One that cannot be read must never pass for the empty set: a server
+/// that has everything would look like one that lacks everything. `name` is what was asked for.
+///
+/// # Errors
+/// With the text that was received.
+pub fn gtids_in<S: FromStr<Err = GtidError>>(rows: &ResultSet, name: &str) -> Result<S, WireError> {
+    let Some(text) = rows.first() else {
+        let value = rows.rows.first().and_then(|row| row.first()?.as_deref());
+        return Err(refused(format!("{name} is {}, not a set of GTIDs", shown(value))));
+    };
+    text.parse().map_err(|error| {
+        refused(format!("{name} is {}, not a set of GTIDs: {error}", shown(Some(text.as_bytes()))))
+    })
+}
+
+/// Reads the only row's `@@global.server_id`. For MariaDB it stands for the server, so none may be made up.
+///
+/// # Errors
+/// With the text that was received.
+pub(super) fn server_id_in(rows: &ResultSet) -> Result<u32, WireError> {
+    let id = rows.get(0, "@@global.server_id");
+    id.and_then(|id| id.parse().ok())
+        .ok_or_else(|| refused(format!("@@server_id is {}, not a number", shown(id.map(str::as_bytes)))))
+}
+
+fn refused(what: String) -> WireError {
+    WireError::Protocol { during: DURING, what }
+}
+
+/// An answer for people. It may be as long as the peer likes.
+fn shown(value: Option<&[u8]>) -> String {
+    let Some(value) = value else { return "NULL".to_owned() };
+    let cut = if value.len() > ANSWER_BYTES_SHOWN_MAX { "…" } else { "" };
+    format!("{:?}{cut}", printable(value, ANSWER_BYTES_SHOWN_MAX))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn answer(name: &str, value: Option<&[u8]>) -> ResultSet {
+        ResultSet { columns: vec![name.to_owned()], rows: vec![vec![value.map(<[u8]>::to_vec)]] }
+    }
+
+    #[test]
+    fn a_set_that_cannot_be_read_is_not_the_empty_one() {
+        let executed =
+            |value| gtids_in::<GtidSet>(&answer("@@global.gtid_executed", value), "@@gtid_executed");
+        assert!(executed(Some(b"")).unwrap().is_empty(), "a server that has executed nothing says so");
+        let set = b"3e11fa47-71ca-11e1-9e33-c80aa9429562:1-5,\n4e11fa47-71ca-11e1-9e33-c80aa9429562:tag:7";
+        assert_eq!(executed(Some(set)).unwrap().iter().count(), 2);
+        for (value, words) in [
+            (None, "@@gtid_executed is NULL"),
+            (
+                Some(&b"3e11fa47-71ca-11e1-9e33-c80aa9429562:1-x"[..]),
+                "429562:1-x\", not a set of GTIDs: \"1-x\" is not",
+            ),
+            (Some(b"0-1-100"), "@@gtid_executed is \"0-1-100\", not a set of GTIDs"),
+            (Some(b"\xff\x1b[2J"), "@@gtid_executed is \"\u{fffd} [2J\""),
+        ] {
+            let error = executed(value).unwrap_err().to_string();
+            assert!(error.contains(words), "{error}");
+        }
+        let error = gtids_in::<GtidSet>(&ResultSet::default(), "@@gtid_executed").unwrap_err().to_string();
+        assert!(error.contains("@@gtid_executed is NULL"), "no row: {error}");
+        let huge = "x".repeat(1 << 20);
+        let error = executed(Some(huge.as_bytes())).unwrap_err().to_string();
+        assert!(error.len() < 500 && error.contains("xxx\"…"), "{error}");
+
+        let state = |value| gtids_in::<MariadbGtidState>(&answer("s", Some(value)), "@@gtid_binlog_state");
+        assert!(state(b"").unwrap().is_empty());
+        assert_eq!(state(b"0-1-100,0-2-130").unwrap().list().count(), 2);
+        let error = state(b"0-1-100,0-2").unwrap_err().to_string();
+        assert!(
+            error.contains("@@gtid_binlog_state is \"0-1-100,0-2\"") && error.contains("\"0-2\""),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_server_id_is_not_made_up() {
+        let id = |value| server_id_in(&answer("@@global.server_id", value));
+        assert_eq!((id(Some(b"0")).unwrap(), id(Some(b"4294967295")).unwrap()), (0, u32::MAX));
+        for (value, words) in
+            [(None, "NULL"), (Some(&b"4294967296"[..]), "\"4294967296\""), (Some(b""), "\"\"")]
+        {
+            let error = id(value).unwrap_err().to_string();
+            assert!(error.contains(&format!("@@server_id is {words}, not a number")), "{error}");
+        }
+    }
 
     /// It knows one server of each domain by name, and has everything in that domain up to there.
     #[test]

@@ -4,6 +4,7 @@ use super::identify::SourceIdentity;
 use super::negotiate::checksum_outside_files;
 use crate::log::scan;
 use crate::log::storage::ReadAt;
+use crate::log::timeline::ServerKind;
 use crate::wire::{Connection, WireError};
 use codec::dump_stream::{BUFFER_LEN_MIN, DumpFramer, Frame};
 use codec::event::{ChecksumAlgorithm, EventHeader, EventType, FormatDescription, HEADER_LEN, Rotate};
@@ -48,7 +49,7 @@ pub enum Compared {
 
 /// How long a look may take.
 #[derive(Debug, Clone, Copy)]
-enum Patience {
+pub(super) enum Patience {
     /// In all.
     InAll(Duration),
     /// Without a byte arriving.
@@ -72,7 +73,8 @@ pub fn look(
     let mut visit = |frame: Frame<'_>| match (&found, frame) {
         (None, Frame::Event { bytes, .. }) => {
             found = event(bytes, checksum, &mut file).map_err(protocol)?;
-            let is_enough = found.as_ref().is_some_and(|format| !format.is_mariadb());
+            // By the server, not by the format description: a distribution may change the text of the version.
+            let is_enough = found.is_some() && source.kind != ServerKind::Mariadb;
             Ok(if is_enough { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
         }
         (None, Frame::SourceError(error)) => Err((*error).into()),
@@ -81,7 +83,8 @@ pub fn look(
         }
         (Some(format), Frame::Event { bytes, .. }) if EventType(bytes[4]) == EventType::MARIADB_GTID_LIST => {
             let body = bytes.get(HEADER_LEN..bytes.len() - format.checksum.len()).unwrap_or_default();
-            gtids_before = scan::gtids_before(EventType::MARIADB_GTID_LIST, body).ok();
+            let state = scan::gtids_before(EventType::MARIADB_GTID_LIST, body);
+            gtids_before = Some(state.map_err(|error| protocol(error.to_string()))?);
             Ok(ControlFlow::Break(()))
         }
         (Some(_), Frame::Event { bytes, .. })
@@ -230,8 +233,24 @@ impl Comparison<'_> {
     }
 }
 
+/// Starts the dump `request`, which does not wait for more than there is, and gives its frames to `visit` until that breaks
+/// off. Frames hold at most 1 MiB of an event.
+///
+/// # Errors
+/// What `visit` says, everything that can happen to a connection, and [`WireError::Timeout`] when nothing arrives for
+/// `silence`.
+pub fn read_dump(
+    connection: Connection,
+    request: &[u8],
+    silence: Duration,
+    visit: &mut dyn FnMut(Frame<'_>) -> Result<ControlFlow<()>, WireError>,
+) -> Result<(), WireError> {
+    let stop = StopSignal::new();
+    walk(connection, request, COMPARE_BUFFER_LEN, Patience::Silence(silence), &stop, visit)
+}
+
 /// Starts a dump and gives its frames to `visit` until that breaks off.
-fn walk(
+pub(super) fn walk(
     connection: Connection,
     request: &[u8],
     buffer_len: usize,
@@ -280,7 +299,7 @@ fn walk(
     }
 }
 
-fn protocol(what: String) -> WireError {
+pub(super) fn protocol(what: String) -> WireError {
     WireError::Protocol { during: DURING, what }
 }
 

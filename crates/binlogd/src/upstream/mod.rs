@@ -4,19 +4,30 @@
 //! |---|---|
 //! | `receive.rs` | the heart: the loop from the socket to the acknowledgement |
 //! | `sink.rs` | its second half: batch, write, sync, acknowledge, publish |
+//! | `unproven.rs` | a file that the source went on to, until it is shown that it continues the copy |
 //! | `cursor.rs`, `refusal.rs` | what each arriving event is: stored, ignored, or refused and why |
+//! | `unasked.rs` | transactions for which the source asks for no acknowledgement |
 //! | `acknowledge.rs` | which acknowledgement is owed, and the one way to pay it |
 //! | `plan.rs` | where a session goes on: a pure decision |
 //! | `identify.rs` | who answers |
 //! | `negotiate.rs` | what a replica tells its source, and the dump request |
 //! | `look.rs` | short looks at a source's logs, to tell a purge from a reset from a fork |
+//! | `link.rs` | whether the source's log goes on where the copy ends |
 //! | `copy.rs` | what is held: the folder and its newest timeline |
 //! | `attempt.rs` | one attempt: from connecting to the end of the session |
 //! | `attached.rs` | why a session with MariaDB is not ended in its first moments |
+//! | `earlier.rs` | a source that was put back to before the newest timeline began |
 //! | `examine.rs` | what a failed session means: a gap, a reset, a fork, or nothing |
+//! | `unreadable.rs` | a file that the source itself cannot read to its end |
 //! | `attempt_error.rs`, `complaint.rs` | why an attempt ended and what helps; the causes of error 1236 |
+//! | `fork_watch.rs` | what became of what a fork took from the source, beside the receiving thread |
+//! | `remembered.rs` | what the source had counted at the last look, over restarts of binlogd |
+//! | `rival.rs` | another replica with our `server_id` |
 //! | `hosts.rs` | which host of the list is the source |
-//! | `backoff.rs`, `stop.rs` | pauses; the request to stop |
+//! | `backoff.rs`, `repeats.rs` | pauses; what the log says of errors that come again and again |
+//! | `stop.rs` | the request to stop |
+//! | `watch.rs` | a look at the source every few seconds, over a connection of its own |
+//! | `left_behind.rs` | notices that the source writes another log than the one that arrives |
 //! | `clock.rs` | the seam to time |
 
 pub mod acknowledge;
@@ -28,35 +39,68 @@ pub mod clock;
 pub mod complaint;
 pub mod copy;
 pub mod cursor;
+mod earlier;
 mod examine;
+pub mod fork_watch;
 pub mod hosts;
 pub mod identify;
+mod left_behind;
+pub mod link;
 pub mod look;
 pub mod negotiate;
 pub mod plan;
 pub mod receive;
 pub mod refusal;
+mod remembered;
+pub mod repeats;
+mod rival;
 mod sink;
 pub mod stop;
+mod unasked;
+mod unproven;
+mod unreadable;
+pub mod watch;
 
-use crate::config::{HostPort, SourceConfig};
+use crate::config::{OnFork, SourceConfig};
 use crate::log::storage::Storage;
 use crate::log::timeline::ServerKind;
 use crate::status::{DiskSpace, SourceMonitor, SourceState};
 use crate::wire::Network;
 use attempt::Attempt;
 use attempt_error::{AttemptError, Cure};
-use backoff::Backoff;
+use backoff::{Away, Backoff, CROWDED_MAX, DENIED_MAX};
 use clock::Clock;
 use copy::{CopyError, HeldCopy};
 use hosts::Hosts;
+use repeats::Repeats;
+use std::cell::Cell;
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use stop::StopSignal;
 
 /// With less free space than this no session is begun, in bytes: about what a small live file grows by at a time.
 const SESSION_BYTES_MIN: u64 = 1 << 20;
+
+/// Before the next session with a MariaDB that was left a moment ago: its old dump should have ended by then.
+const MARIADB_STEP_MIN: Duration = Duration::from_millis(50);
+
+/// Opening a copy again reads the live file to its end. It takes at most about this share of the time, however large the
+/// file and however long the disk fails: one part of work, and so many of rest.
+const REOPEN_REST: u32 = 4;
+
+/// The longest rest between two attempts to open a copy again.
+const REOPEN_REST_MAX: Duration = Duration::from_secs(30);
+
+/// When the next attempt begins, with which host, and what the log says until then.
+struct Pacing {
+    backoff: Backoff,
+    hosts: Hosts,
+    /// One a host: those that told us to go away.
+    away: Vec<Away>,
+    repeats: Repeats,
+}
 
 /// Everything that the thread of one source works with.
 pub struct Upstream {
@@ -77,17 +121,69 @@ pub struct Upstream {
 }
 
 impl Upstream {
+    /// Opens the copy and receives until a stop is requested: the whole life of a source's thread. Returns early only when
+    /// nothing but an operator can help; that is then the state, and in the log.
+    pub fn live(self) {
+        self.monitor.set_fsync_mode(self.config.fsync_mode);
+        self.monitor.set_state(SourceState::Recovering);
+        let mut backoff = Backoff::new(self.config.backoff_min, self.config.backoff_max);
+        let mut repeats = Repeats::default();
+        let mut copy = None;
+        while !self.stop.is_requested() {
+            let began = self.clock.now();
+            let Err(error) = self.open_or_go_on(&mut copy) else { break };
+            if self.stop.is_requested() {
+                break;
+            }
+            if error.needs_operator() {
+                tracing::error!(
+                    source = self.config.name,
+                    "stopped: {error}. Put it right, then reload (SIGHUP) or restart binlogd; other sources are not concerned"
+                );
+                self.monitor.set_error(error.to_string());
+                return self.monitor.set_state(SourceState::Stopped { reason: error.to_string() });
+            }
+            self.rest(began, &error, &mut backoff, &mut repeats);
+        }
+        match copy {
+            Some(copy) if !self.stop.is_requested() => self.run(copy),
+            _ => self.has_stopped(),
+        }
+    }
+
+    /// Locks the folder if that was not done yet, and recovers the newest timeline.
+    fn open_or_go_on(&self, copy: &mut Option<HeldCopy>) -> Result<(), CopyError> {
+        let copy = match copy {
+            Some(copy) => copy,
+            None => copy.insert(HeldCopy::lock(self.storage.clone(), &self.data_dir, &self.config.name)?),
+        };
+        self.monitor.set_state(SourceState::Recovering);
+        let remarks = self.recover(copy)?;
+        self.opened(copy, &remarks);
+        Ok(())
+    }
+
+    /// Finds out what is on disk, and shows how far that is. A request to stop ends it.
+    fn recover(&self, copy: &mut HeldCopy) -> Result<Vec<String>, CopyError> {
+        let recovered = copy.reopen_watched(&mut |done, total| {
+            self.monitor.publish_recovery(done, total);
+            if self.stop.is_requested() { Err(io::ErrorKind::Interrupted.into()) } else { Ok(()) }
+        });
+        self.monitor.publish_recovery(0, 0);
+        recovered
+    }
+
     /// Opens the copy: locks the folder, recovers the newest timeline. When the disk is too full for that, the copy is
     /// not recovered yet, and [`Upstream::run`] goes on trying: a restart must not be what keeps binlogd from going on
     /// by itself.
     ///
     /// # Errors
-    /// When another process holds the folder, or it cannot be read or mended.
+    /// When another process holds the folder, or it cannot be read or repaired.
     pub fn open(&self) -> Result<HeldCopy, CopyError> {
         self.monitor.set_fsync_mode(self.config.fsync_mode);
         self.monitor.set_state(SourceState::Recovering);
         let mut copy = HeldCopy::lock(self.storage.clone(), &self.data_dir, &self.config.name)?;
-        match copy.reopen() {
+        match self.recover(&mut copy) {
             Ok(remarks) => self.opened(&copy, &remarks),
             Err(error) if error.is_full_disk() => {
                 tracing::error!(source = self.config.name, "{error}; waiting for space");
@@ -120,42 +216,75 @@ impl Upstream {
 
     /// Receives until a stop is requested. Returns early only when nothing but an operator can help.
     pub fn run(self, mut copy: HeldCopy) {
-        let mut backoff = Backoff::new(self.config.backoff_min, self.config.backoff_max);
-        let mut hosts = Hosts::new(self.config.hosts.len(), self.clock.now());
-        let mut stand_in = None;
+        let count = self.config.hosts.len();
+        let mut pacing = Pacing {
+            backoff: Backoff::new(self.config.backoff_min, self.config.backoff_max),
+            hosts: Hosts::new(count, self.clock.now()),
+            away: (0..count).map(|_| Away::default()).collect(),
+            repeats: Repeats::default(),
+        };
+        let stand_in = Cell::new(None);
+        let left_open = Cell::new(None);
         if !copy.is_recovered() {
-            self.clock.pause(&self.stop, backoff.pause(self.clock.jitter()));
-            self.reopen(&mut copy, &mut backoff);
+            self.clock.pause(&self.stop, pacing.backoff.pause(self.clock.jitter()));
+            self.reopen(&mut copy, &mut pacing);
         }
         while !self.stop.is_requested() {
-            if self.waited_for_space(&mut backoff) {
+            if self.waited_for_space(&mut pacing.backoff) || self.passed_over(&mut pacing) {
                 continue;
             }
             let began = self.clock.now();
-            let host = &self.config.hosts[hosts.current()];
-            let attempt = Attempt { upstream: &self, host, hosts: &hosts, stand_in };
+            let host = &self.config.hosts[pacing.hosts.current()];
+            let attempt = Attempt {
+                upstream: &self,
+                host,
+                hosts: &pacing.hosts,
+                stand_in: &stand_in,
+                left_open: &left_open,
+            };
             let Err(error) = attempt.make(&mut copy) else { continue };
+            if error.cure() != Cure::Now {
+                left_open.take(); // No session follows at once.
+            }
             if self.stop.is_requested() {
                 break;
             }
             if error.is_silence()
                 && copy.timeline().is_some_and(|timeline| timeline.info.server_kind == ServerKind::Mariadb)
             {
-                stand_in = Some(self.server_id_beside_a_dead_one());
+                stand_in.set(Some(self.server_id_beside_a_dead_one()));
             }
-            backoff.session_lasted(error.source_was_there(self.clock.now().saturating_duration_since(began)));
-            let others_are_left = if error.is_of_host() {
-                !hosts.failed()
-            } else {
-                hosts.session_ended(self.clock.now());
-                false
-            };
-            if !self.recover_from(&error, &mut copy, &mut backoff, host, others_are_left) {
+            let there = error.source_was_there(self.clock.now().saturating_duration_since(began));
+            if pacing.backoff.session_lasted(there) {
+                pacing.away[pacing.hosts.current()].welcome();
+            }
+            if error.is_news(there) {
+                pacing.repeats.forget();
+            }
+            if !self.recover_from(&error, &mut copy, &mut pacing) {
                 return;
             }
             self.monitor.counters.reconnects.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         }
+        self.has_stopped();
+    }
+
+    fn has_stopped(&self) {
         self.monitor.set_state(SourceState::Stopped { reason: "binlogd is stopping".to_owned() });
+    }
+
+    /// Passes over a host that told us to go away a moment ago, where the list names others; they are tried meanwhile as
+    /// quickly as ever.
+    fn passed_over(&self, pacing: &mut Pacing) -> bool {
+        let hosts = &mut pacing.hosts;
+        if hosts.is_alone() || !pacing.away[hosts.current()].is_too_early(self.clock.now()) {
+            return false;
+        }
+        if hosts.failed() {
+            // The state stays what the last attempt made it.
+            self.clock.pause(&self.stop, pacing.backoff.pause(self.clock.jitter()));
+        }
+        true
     }
 
     /// A `server_id` for the sessions after one that fell silent. A MariaDB that has not noticed that the connection is dead
@@ -193,32 +322,73 @@ impl Upstream {
     }
 
     /// Does what the error asks for; false when that is to stop.
-    fn recover_from(
-        &self,
-        error: &AttemptError,
-        copy: &mut HeldCopy,
-        backoff: &mut Backoff,
-        address: &HostPort,
-        others_are_left: bool,
-    ) -> bool {
+    fn recover_from(&self, error: &AttemptError, copy: &mut HeldCopy, pacing: &mut Pacing) -> bool {
         let name = &self.config.name;
-        let pause = match error.cure() {
-            // The pauses are there to spare a server, and the next one is another.
-            _ if others_are_left => backoff.shortest(),
-            Cure::Operator => {
-                tracing::error!(source = name, host = %address, "stopped: {error}");
-                self.monitor.set_state(SourceState::Stopped { reason: error.to_string() });
-                return false;
-            }
-            Cure::Later => backoff.longest(),
-            Cure::Soon => backoff.pause(self.clock.jitter()),
-        };
-        tracing::warn!(source = name, host = %address, "{error}; next attempt in {}", show(pause));
-        if error.log_failed() {
-            self.reopen(copy, backoff);
+        let current = pacing.hosts.current();
+        let address = &self.config.hosts[current];
+        let cure = error.cure();
+        if cure == Cure::Operator {
+            tracing::error!(source = name, host = %address, "stopped: {error}");
+            self.monitor.set_state(SourceState::Stopped { reason: error.to_string() });
+            return false;
         }
-        self.pause(pause, error.is_full_disk(), error.to_string());
+        let now = self.clock.now();
+        let limit = match cure {
+            Cure::Later => Some(DENIED_MAX),
+            Cure::Crowded => Some(CROWDED_MAX),
+            _ => None,
+        };
+        let away = &mut pacing.away[current];
+        let told_to_go = limit.map(|limit| away.stay(now, &pacing.backoff, limit, self.clock.jitter()));
+        if limit.is_none() {
+            away.welcome();
+        }
+        let others_are_left = if error.is_of_host() {
+            !pacing.hosts.failed()
+        } else {
+            pacing.hosts.session_ended(now);
+            false
+        };
+        let random = self.clock.jitter();
+        let pause = match (cure, told_to_go) {
+            // The pauses are there to spare a server, and the next one is another.
+            _ if others_are_left => Duration::ZERO,
+            (_, Some(away)) if pacing.hosts.is_alone() || !error.is_of_host() => away,
+            (Cure::Now, _) => pacing.backoff.step(now, random).max(self.step_min(copy)),
+            _ => pacing.backoff.pause(random),
+        };
+        let text = error.to_string();
+        if let Some(again) = pacing.repeats.hear(&text, now) {
+            let next = show(pause);
+            match cure {
+                Cure::Later => {
+                    tracing::error!(source = name, host = %address, "{text}; next attempt in {next}{again}")
+                }
+                // Whether it is received the next attempt decides.
+                Cure::Now if self.config.on_fork == OnFork::Stop => {
+                    tracing::warn!(source = name, host = %address, "{text}{again}")
+                }
+                Cure::Now => {
+                    tracing::warn!(source = name, host = %address, "{text}; going on with it{again}")
+                }
+                _ => tracing::warn!(source = name, host = %address, "{text}; next attempt in {next}{again}"),
+            }
+        }
+        if error.log_failed() {
+            self.reopen(copy, pacing);
+        }
+        if !pause.is_zero() {
+            self.pause(pause, error.is_full_disk(), text);
+        }
         true
+    }
+
+    /// The shortest pause before a step that is known to be the right one.
+    fn step_min(&self, copy: &HeldCopy) -> Duration {
+        match copy.timeline().map(|timeline| timeline.info.server_kind) {
+            Some(ServerKind::Mariadb) => MARIADB_STEP_MIN,
+            _ => Duration::ZERO,
+        }
     }
 
     /// Waits, and shows why.
@@ -233,17 +403,26 @@ impl Upstream {
     }
 
     /// After a failed write or sync: what is on disk is found out from the disk, however long that takes to succeed.
-    fn reopen(&self, copy: &mut HeldCopy, backoff: &mut Backoff) {
+    fn reopen(&self, copy: &mut HeldCopy, pacing: &mut Pacing) {
         while !self.stop.is_requested() {
-            match copy.reopen() {
+            let began = self.clock.now();
+            match self.recover(copy) {
                 Ok(remarks) => return self.opened(copy, &remarks),
-                Err(error) => {
-                    let pause = backoff.pause(self.clock.jitter());
-                    tracing::error!(source = self.config.name, "{error}; next attempt in {}", show(pause));
-                    self.pause(pause, error.is_full_disk(), error.to_string());
-                }
+                Err(error) => self.rest(began, &error, &mut pacing.backoff, &mut pacing.repeats),
             }
         }
+    }
+
+    /// Says that the copy could not be opened, and waits before the next attempt.
+    fn rest(&self, began: Instant, error: &CopyError, backoff: &mut Backoff, repeats: &mut Repeats) {
+        let now = self.clock.now();
+        let rest = (now.saturating_duration_since(began) * REOPEN_REST).min(REOPEN_REST_MAX);
+        let pause = backoff.pause(self.clock.jitter()).max(rest);
+        let text = error.to_string();
+        if let Some(again) = repeats.hear(&text, now) {
+            tracing::error!(source = self.config.name, "{text}; next attempt in {}{again}", show(pause));
+        }
+        self.pause(pause, error.is_full_disk(), text);
     }
 }
 

@@ -4,7 +4,7 @@ use super::identify::SourceIdentity;
 use crate::config::Start;
 use crate::log::Position;
 use crate::log::timeline::Reason;
-use codec::gtid::GtidState;
+use codec::gtid::{GtidState, MariadbGtid};
 
 /// What the copy holds, as far as the decision needs it.
 #[derive(Debug, Clone)]
@@ -35,6 +35,45 @@ pub enum Plan {
         /// GTIDs that the copy holds and the source lacks.
         source_lacks: GtidState,
     },
+    /// The server has nothing in common with the history that the newest timeline goes on with.
+    Stranger,
+}
+
+/// What a server has to do with a history of the copy, as far as their GTIDs tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kinship {
+    /// It is the server of the newest timeline.
+    Itself,
+    /// It has executed some of the history.
+    Related,
+    /// It has executed none of it.
+    None,
+    /// The history has no GTIDs, so that nobody can say.
+    Unknown,
+}
+
+impl Kinship {
+    /// Of a server that answers with a history.
+    ///
+    /// For MariaDB it is enough that both know a server of a domain: how far each has got is another question.
+    pub fn of(holding: &Holding, source: &SourceIdentity) -> Kinship {
+        if holding.uuid == source.uuid {
+            return Kinship::Itself;
+        }
+        let is_related = match (&holding.gtids, &source.executed) {
+            (gtids, _) if gtids.is_empty() => return Kinship::Unknown,
+            (GtidState::Mysql(held), GtidState::Mysql(executed)) => !held.intersect(executed).is_empty(),
+            (GtidState::Mariadb(held), GtidState::Mariadb(executed)) => {
+                let has = |id: &MariadbGtid| {
+                    executed.list().any(|other| (other.domain, other.server_id) == (id.domain, id.server_id))
+                        || source.applied.positions().any(|at| at.domain == id.domain)
+                };
+                held.list().any(|id| has(&id))
+            }
+            _ => false,
+        };
+        if is_related { Kinship::Related } else { Kinship::None }
+    }
 }
 
 /// The first file of a new timeline. Files are always taken from their beginning, so that a sealed file equals the
@@ -47,6 +86,15 @@ pub enum From {
     Latest,
     /// The named one.
     File(String),
+    /// The one after a file that the source itself cannot read to its end.
+    Behind {
+        /// The end of what is held of that.
+        at: Position,
+        /// Name of the one after it.
+        next: String,
+        /// GTIDs of what was written before the next one, by its own word.
+        before: GtidState,
+    },
     /// The one that holds the first transaction outside this set.
     After(GtidState),
 }
@@ -57,8 +105,10 @@ pub enum From {
 /// its format description. The text of `start` was validated with the configuration.
 pub fn plan(holding: Option<&Holding>, source: &SourceIdentity, start: &Start) -> Plan {
     let Some(holding) = holding else { return first(source, start) };
-    if holding.uuid != source.uuid {
-        return changed_source(holding, source);
+    match Kinship::of(holding, source) {
+        Kinship::Itself => {}
+        Kinship::Related | Kinship::Unknown => return changed_source(holding, source),
+        Kinship::None => return Plan::Stranger,
     }
     Plan::Resume(holding.end.clone().unwrap_or_else(|| Position::new(holding.first_file.as_str(), 4)))
 }
@@ -187,6 +237,38 @@ mod tests {
         let plan = plan(Some(&holding), &source(B, &format!("{A}:1-2:5-10")), &Start::Resume);
         let from = From::After(set(&format!("{A}:1-2:5-10")));
         assert_eq!(plan, Plan::Begin { reason: Reason::SourceChanged, from, source_lacks: set("") });
+    }
+
+    #[test]
+    fn a_server_that_has_nothing_of_the_history_is_a_stranger() {
+        let stranger = |source: &SourceIdentity| {
+            plan(Some(&holding(&format!("{A}:1-10"))), source, &Start::Resume) == Plan::Stranger
+        };
+        assert!(stranger(&source(B, &format!("{B}:1-90"))) && stranger(&source(B, "")));
+        assert!(
+            !stranger(&source(B, &format!("{A}:7"))),
+            "a successor that lacks nearly all is one all the same"
+        );
+        let without = SourceIdentity { has_gtids: false, ..source(B, "") };
+        assert!(stranger(&without), "a source with GTIDs has no successor without any");
+        assert!(!stranger(&source(A, "")), "itself, after a reset");
+        let state = |text: &str| GtidState::parse(Flavour::Mariadb, text).unwrap();
+        let mariadb = |executed: &str, applied: &str| SourceIdentity {
+            kind: ServerKind::Mariadb,
+            executed: state(executed),
+            applied: applied.parse().unwrap(),
+            ..source("mariadb-2", "")
+        };
+        let held = Holding { uuid: "mariadb-1".into(), gtids: state("0-1-100"), ..holding("") };
+        let kinship = |executed: &str, applied: &str| Kinship::of(&held, &mariadb(executed, applied));
+        assert_eq!(kinship("0-2-50", ""), Kinship::None);
+        assert_eq!(kinship("0-1-7,0-2-50", ""), Kinship::Related);
+        assert_eq!(
+            kinship("0-2-50", "0-1-7"),
+            Kinship::Related,
+            "a replica that logs only what it writes itself"
+        );
+        assert_eq!(Kinship::of(&holding(""), &source(B, "")), Kinship::Unknown);
     }
 
     #[test]

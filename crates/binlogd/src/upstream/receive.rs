@@ -14,13 +14,15 @@
 use super::clock::Clock;
 use super::copy::OpenTimeline;
 use super::cursor::Cursor;
+use super::fork_watch::ForkWatch;
+use super::link::{End, Link};
 use super::refusal::Refusal;
 use super::sink::Sink;
 use super::stop::StopSignal;
 use crate::config::FsyncMode;
 use crate::log::writer::LogError;
 use crate::status::SourceMonitor;
-use crate::wire::DumpStream;
+use crate::wire::{DumpStream, WireError};
 use codec::dump_stream::{DumpFramer, Frame, FrameError};
 use codec::packet::ErrPacket;
 use std::io;
@@ -36,6 +38,10 @@ const BUFFER_LEN: usize = 1024 * 1024;
 /// The shortest time limit that a read gets; zero would mean none.
 const READ_TIMEOUT_MIN: Duration = Duration::from_millis(1);
 
+/// Silence after which the source has nothing newer, as far as anybody can tell before its next heartbeat: it sends what it
+/// commits at once.
+const QUIET: Duration = Duration::from_secs(1);
+
 /// What a session needs to know of the configuration.
 #[derive(Debug, Clone)]
 pub struct ReceiveOptions {
@@ -49,6 +55,8 @@ pub struct ReceiveOptions {
     pub net_read_timeout: Duration,
     /// How long to look for the next bytes without sleeping, after each batch. Zero: not at all.
     pub busy_wait: Duration,
+    /// Whom to tell of transactions that a fork took from the source once; `None` where none did.
+    pub forks: Option<Arc<ForkWatch>>,
 }
 
 /// Why a session ended.
@@ -69,12 +77,26 @@ pub enum SessionError {
     /// The connection was closed.
     #[error("the source closed the connection")]
     Closed,
+    /// The source went on to a file of which nobody knows yet whether it follows.
+    #[error("the source cannot be asked whether {file} follows what the copy holds: {error}")]
+    Unasked {
+        /// The file.
+        file: String,
+        /// Why.
+        error: WireError,
+    },
+    /// A look at the source has found that its log is not what arrives.
+    #[error("what arrives is not the source's present log: {0}")]
+    LeftBehind(String),
     /// Nothing arrived for too long, not even a heartbeat.
     #[error("nothing arrived from the source for {0:?} (net_read_timeout), not even a heartbeat")]
     Silent(Duration),
     /// The network failed.
     #[error("the connection to the source failed: {0}")]
     Network(io::Error),
+    /// The source lacks what the copy holds, or gave its GTIDs to others, and the operator wants to decide.
+    #[error("{0}")]
+    Forked(String),
     /// The disk failed.
     #[error(transparent)]
     Log(#[from] LogError),
@@ -87,9 +109,25 @@ impl SessionError {
     }
 }
 
+/// How a session has begun.
+#[derive(Debug, Clone, Copy)]
+pub struct Begun {
+    /// The source took the offer of semi-sync.
+    pub semi_sync: bool,
+    /// Acknowledgements are withheld.
+    pub withheld: bool,
+}
+
+/// What a session tells and asks outside its own stream.
+pub struct Outside<'a> {
+    /// Is called when the first event has come.
+    pub on_stream: &'a mut dyn FnMut(Begun),
+    /// Asks the source what it has at the end of what is held, over a connection of its own.
+    pub link: &'a mut dyn FnMut(&End<'_>) -> Result<Link, WireError>,
+}
+
 /// Receives until a stop is requested (`Ok`) or the session fails. Whatever ended it, the timeline is left at the last
-/// boundary that was received, durable, unless the log itself failed. `on_stream` is called when the first event has
-/// come, and told whether the source took the offer of semi-sync.
+/// boundary that was received, durable, unless the log itself failed.
 ///
 /// # Errors
 /// Why the session ended.
@@ -100,7 +138,7 @@ pub fn receive(
     options: &ReceiveOptions,
     monitor: &SourceMonitor,
     stop: &StopSignal,
-    on_stream: &mut dyn FnMut(bool),
+    outside: &mut Outside<'_>,
 ) -> Result<(), SessionError> {
     let mut session = Session {
         stream,
@@ -109,9 +147,10 @@ pub fn receive(
         sink: Sink::new(cursor, timeline, options, monitor),
         last_arrival: options.clock.now(),
         silent: Duration::ZERO,
+        looked_quiet: false,
         announced: false,
     };
-    let result = session.run(stop, on_stream);
+    let result = session.run(stop, outside);
     let closed = session.sink.close(&mut session.buffer.bytes);
     match (result, closed) {
         (Err(error), _) if error.log_failed() => Err(error),
@@ -137,25 +176,33 @@ struct Session<'a> {
     last_arrival: Instant,
     /// How long nothing had arrived at the last look; zero again when something does.
     silent: Duration,
+    /// It was looked at whether the silence means that nothing newer is there; not again before something arrives.
+    looked_quiet: bool,
     /// The first event has come: the source has accepted the request.
     announced: bool,
 }
 
 impl Session<'_> {
-    fn run(&mut self, stop: &StopSignal, on_stream: &mut dyn FnMut(bool)) -> Result<(), SessionError> {
+    fn run(&mut self, stop: &StopSignal, outside: &mut Outside<'_>) -> Result<(), SessionError> {
         // One system call waits and reads; a request to stop ends it by shutting the socket down.
         self.stream.set_blocking(self.sink.options.net_read_timeout).map_err(SessionError::Network)?;
         let _shut_down = stop.shuts_down(self.stream.as_fd()).map_err(SessionError::Network)?;
+        stop.take_interruption(); // Of an earlier session.
         while !stop.is_requested() {
             match self.read() {
                 Ok(0) if stop.is_requested() => {}
-                Ok(0) => return Err(SessionError::Closed),
+                Ok(0) => {
+                    return Err(stop
+                        .take_interruption()
+                        .map_or(SessionError::Closed, SessionError::LeftBehind));
+                }
                 Ok(read) => {
                     self.buffer.end += read;
                     self.last_arrival = self.sink.options.clock.now();
                     self.silent = Duration::ZERO;
+                    self.looked_quiet = false;
                     self.sink.monitor.counters.bytes_received.fetch_add(read as u64, Relaxed);
-                    self.take_frames(on_stream)?;
+                    self.take_frames(outside)?;
                     self.sink.settle(&mut self.buffer.bytes, &mut self.stream)?;
                     self.make_room();
                 }
@@ -181,23 +228,32 @@ impl Session<'_> {
             }
         }
         let until_silent = self.sink.options.net_read_timeout.saturating_sub(self.silent);
-        let timeout = self.sink.tend_within().map_or(until_silent, |within| within.min(until_silent));
+        let mut timeout = self.sink.tend_within().map_or(until_silent, |within| within.min(until_silent));
+        if !self.looked_quiet {
+            timeout = timeout.min(QUIET.saturating_sub(self.silent));
+        }
         self.stream.set_read_timeout(timeout.max(READ_TIMEOUT_MIN))?;
         self.stream.read(room)
     }
 
     /// Does what is due while the source is quiet, or what it sends cannot be read yet.
     fn nothing_arrived(&mut self) -> Result<(), SessionError> {
-        self.sink.tend()?;
+        self.sink.tend(&mut self.stream)?;
         if self.stream.take_part_arrived() {
             self.last_arrival = self.sink.options.clock.now();
         }
         self.silent = self.sink.options.clock.now().saturating_duration_since(self.last_arrival);
+        if self.silent >= QUIET && !std::mem::replace(&mut self.looked_quiet, true) {
+            let nothing_is_under_way = self.buffer.start == self.buffer.end && self.sink.is_at_boundary();
+            if self.announced && nothing_is_under_way {
+                self.sink.monitor.publish_caught_up();
+            }
+        }
         let timeout = self.sink.options.net_read_timeout;
         if self.silent >= timeout { Err(SessionError::Silent(timeout)) } else { Ok(()) }
     }
 
-    fn take_frames(&mut self, on_stream: &mut dyn FnMut(bool)) -> Result<(), SessionError> {
+    fn take_frames(&mut self, outside: &mut Outside<'_>) -> Result<(), SessionError> {
         if self.framer.is_none() {
             let available = &self.buffer.bytes[self.buffer.start..self.buffer.end];
             let Some(semi_sync) = DumpFramer::detect_semi_sync(available) else { return Ok(()) };
@@ -212,10 +268,10 @@ impl Session<'_> {
             match frame {
                 Frame::Event { wants_acknowledgement, bytes } => {
                     if !std::mem::replace(&mut self.announced, true) {
-                        on_stream(self.sink.semi_sync);
+                        (outside.on_stream)(self.sink.begun());
                     }
                     let at = end - bytes.len()..end;
-                    self.sink.event(&mut self.buffer.bytes, at, &mut self.stream)?;
+                    self.sink.event(&mut self.buffer.bytes, at, &mut self.stream, outside)?;
                     if wants_acknowledgement {
                         self.sink.acknowledgement_wanted(self.last_arrival);
                     }
@@ -223,7 +279,7 @@ impl Session<'_> {
                 Frame::Part { wants_acknowledgement, offset, event_size, bytes } => {
                     let at = end - bytes.len()..end;
                     let last = offset + bytes.len() as u64 == u64::from(event_size);
-                    self.sink.part(&self.buffer.bytes, at, offset == 0, last)?;
+                    self.sink.part(&self.buffer.bytes, at, offset == 0, last, outside)?;
                     if last && wants_acknowledgement {
                         self.sink.acknowledgement_wanted(self.last_arrival);
                     }

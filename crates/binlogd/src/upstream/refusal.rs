@@ -83,6 +83,18 @@ pub struct OtherHistory {
     pub held: u64,
 }
 
+/// The source has gone on to a file that does not follow what the copy holds: its logs were reset behind its dump.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error(
+    "the source went from {after} to {file}, but its own log does not go on so: its logs were reset or replaced meanwhile"
+)]
+pub struct NotNext {
+    /// End of what the copy holds.
+    pub after: Position,
+    /// The file that came next.
+    pub file: String,
+}
+
 /// Why an event is not admitted.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Refusal {
@@ -95,6 +107,15 @@ pub enum Refusal {
     /// See [`OtherHistory`]. In a box, as [`Refusal::Peer`].
     #[error(transparent)]
     OtherHistory(Box<OtherHistory>),
+    /// See [`NotNext`]. In a box, as [`Refusal::Peer`].
+    #[error(transparent)]
+    NotNext(Box<NotNext>),
+}
+
+impl From<NotNext> for Refusal {
+    fn from(found: NotNext) -> Refusal {
+        Refusal::NotNext(Box::new(found))
+    }
 }
 
 impl From<OtherHistory> for Refusal {

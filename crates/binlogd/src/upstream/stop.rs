@@ -1,29 +1,45 @@
 //! The request to stop, which also wakes a thread that waits for its source.
 
-use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::Shutdown;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Set once, seen by every thread that holds it.
-#[derive(Debug)]
+/// Set once, seen by every thread that holds it. It needs no descriptor of its own: with hundreds of sources they count.
+#[derive(Debug, Default)]
 pub struct StopSignal {
     requested: AtomicBool,
-    wake: OwnedFd,
-    /// A socket on which a thread waits.
-    socket: Mutex<Option<OwnedFd>>,
+    sockets: Mutex<Sockets>,
+    /// Told of the request, under the lock of `sockets`.
+    wake: Condvar,
+}
+
+/// The sockets on which threads wait.
+#[derive(Debug, Default)]
+struct Sockets {
+    held: Vec<(u64, OwnedFd)>,
+    /// Why the reads were interrupted.
+    interruption: Option<String>,
+    next: u64,
 }
 
 /// Holds a socket that a [`StopSignal`] will shut down.
 #[derive(Debug)]
-pub struct ShutsDown<'a>(&'a StopSignal);
+pub struct ShutsDown<'a> {
+    stop: &'a StopSignal,
+    number: u64,
+}
 
 impl Drop for ShutsDown<'_> {
     fn drop(&mut self) {
-        *self.0.socket.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        let mut sockets = self.stop.lock();
+        let at = sockets.held.iter().position(|(number, _)| *number == self.number);
+        let socket = at.map(|at| sockets.held.swap_remove(at));
+        drop(sockets);
+        drop(socket); // Closing may take its time.
     }
 }
 
@@ -40,20 +56,20 @@ pub enum Woken {
 
 impl StopSignal {
     /// Not yet requested.
-    ///
-    /// # Errors
-    /// When the process has no descriptors left.
-    pub fn new() -> io::Result<StopSignal> {
-        let wake = eventfd(0, EventfdFlags::CLOEXEC)?;
-        Ok(StopSignal { requested: AtomicBool::new(false), wake, socket: Mutex::default() })
+    pub fn new() -> StopSignal {
+        StopSignal::default()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Sockets> {
+        self.sockets.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Requests the stop.
     pub fn request(&self) {
+        let sockets = self.lock();
         self.requested.store(true, Ordering::Release);
-        // It stays readable, so that each later wait ends at once too.
-        let _ = rustix::io::write(&self.wake, &1u64.to_ne_bytes());
-        if let Some(socket) = &*self.socket.lock().unwrap_or_else(PoisonError::into_inner) {
+        self.wake.notify_all();
+        for (_, socket) in &sockets.held {
             // Fails when the connection has ended, and then nobody waits on it.
             let _ = rustix::net::shutdown(socket, Shutdown::Read);
         }
@@ -65,13 +81,33 @@ impl StopSignal {
     /// When the process has no descriptors left.
     pub fn shuts_down(&self, socket: BorrowedFd<'_>) -> io::Result<ShutsDown<'_>> {
         let socket = socket.try_clone_to_owned()?;
-        let mut held = self.socket.lock().unwrap_or_else(PoisonError::into_inner);
-        *held = Some(socket);
-        drop(held);
+        let mut sockets = self.lock();
         if self.is_requested() {
-            self.request(); // It may have come before the socket was known.
+            // It came before the socket was known.
+            let _ = rustix::net::shutdown(&socket, Shutdown::Read);
         }
-        Ok(ShutsDown(self))
+        let number = sockets.next;
+        sockets.next += 1;
+        sockets.held.push((number, socket));
+        Ok(ShutsDown { stop: self, number })
+    }
+
+    /// Ends the reads that wait now, without a stop: whoever reads sees the end of the stream, and
+    /// [`take_interruption`](Self::take_interruption) says why. Nothing happens when no read waits.
+    pub fn interrupt(&self, why: String) {
+        let mut sockets = self.lock();
+        if sockets.held.is_empty() {
+            return;
+        }
+        sockets.interruption = Some(why);
+        for (_, socket) in &sockets.held {
+            let _ = rustix::net::shutdown(socket, Shutdown::Read);
+        }
+    }
+
+    /// Why a read was interrupted, once.
+    pub fn take_interruption(&self) -> Option<String> {
+        self.lock().interruption.take()
     }
 
     /// True from the request on.
@@ -79,47 +115,77 @@ impl StopSignal {
         self.requested.load(Ordering::Acquire)
     }
 
-    /// Waits until `watched` is readable, a stop is requested or `timeout` has passed.
+    /// Waits until the socket `watched` is readable, a stop is requested or `timeout` has passed. A request shuts the socket
+    /// down for reading.
     ///
     /// # Errors
-    /// As poll(2).
+    /// As poll(2), and when the process has no descriptors left.
     pub fn wait_readable(&self, watched: BorrowedFd<'_>, timeout: Duration) -> io::Result<Woken> {
-        let mut fds = [
-            PollFd::from_borrowed_fd(self.wake.as_fd(), PollFlags::IN),
-            PollFd::from_borrowed_fd(watched, PollFlags::IN),
-        ];
-        self.poll(&mut fds, timeout)
-    }
-
-    /// Waits for a stop; true when one was requested within `timeout`.
-    pub fn wait(&self, timeout: Duration) -> bool {
-        let deadline = Instant::now() + timeout;
-        loop {
-            let left = deadline.saturating_duration_since(Instant::now());
-            let mut fds = [PollFd::from_borrowed_fd(self.wake.as_fd(), PollFlags::IN)];
-            match self.poll(&mut fds, left) {
-                Ok(Woken::Stop) => return true,
-                Ok(_) if left.is_zero() => return false,
-                Ok(_) => {}
-                // poll on one eventfd cannot fail lastingly; do not spin if it does.
-                Err(_) => {
-                    std::thread::sleep(left.min(Duration::from_millis(100)));
-                    return self.is_requested();
-                }
-            }
-        }
-    }
-
-    fn poll(&self, fds: &mut [PollFd<'_>], timeout: Duration) -> io::Result<Woken> {
+        let _shut_down = self.shuts_down(watched)?;
         let timeout = Timespec::try_from(timeout).map_err(|_| io::ErrorKind::InvalidInput)?;
-        match poll(fds, Some(&timeout)) {
+        let mut fds = [PollFd::from_borrowed_fd(watched, PollFlags::IN)];
+        match poll(&mut fds, Some(&timeout)) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
         if self.is_requested() {
             return Ok(Woken::Stop);
         }
-        let readable = fds.iter().skip(1).any(|fd| !fd.revents().is_empty());
-        Ok(if readable { Woken::Readable } else { Woken::TimedOut })
+        Ok(if fds[0].revents().is_empty() { Woken::TimedOut } else { Woken::Readable })
+    }
+
+    /// Waits for a stop; true when one was requested within `timeout`.
+    pub fn wait(&self, timeout: Duration) -> bool {
+        let deadline = Instant::now() + timeout;
+        let mut sockets = self.lock();
+        while !self.is_requested() {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return false;
+            }
+            sockets = self.wake.wait_timeout(sockets, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+    use std::os::fd::AsFd;
+    use std::os::unix::net::UnixStream;
+
+    #[test]
+    fn a_request_ends_every_wait() {
+        let stop = StopSignal::new();
+        assert!(!stop.wait(Duration::from_millis(1)));
+        let (mut ours, _theirs) = UnixStream::pair().unwrap();
+        let (second, _theirs) = UnixStream::pair().unwrap();
+        assert_eq!(stop.wait_readable(second.as_fd(), Duration::ZERO).unwrap(), Woken::TimedOut);
+        let long = Duration::from_secs(60);
+        std::thread::scope(|scope| {
+            let read = scope.spawn(|| {
+                let socket = ours.try_clone().unwrap();
+                let _shut_down = stop.shuts_down(socket.as_fd()).unwrap();
+                ours.read(&mut [0; 8]).unwrap()
+            });
+            let poll = scope.spawn(|| stop.wait_readable(second.as_fd(), long).unwrap());
+            let pause = scope.spawn(|| stop.wait(long));
+            std::thread::sleep(Duration::from_millis(20));
+            stop.request();
+            assert_eq!(read.join().unwrap(), 0);
+            assert_eq!(poll.join().unwrap(), Woken::Stop);
+            assert!(pause.join().unwrap());
+        });
+        assert!(stop.wait(Duration::ZERO) && stop.lock().held.is_empty());
+        let (mut late, _theirs) = UnixStream::pair().unwrap();
+        let socket = late.try_clone().unwrap();
+        let _shut_down = stop.shuts_down(socket.as_fd()).unwrap();
+        assert_eq!(
+            late.read(&mut [0; 8]).unwrap(),
+            0,
+            "a socket that comes after the request is shut down too"
+        );
     }
 }

@@ -8,6 +8,7 @@ use codec::packet::{self, ErrPacket, Handshake, OkPacket, QueryResponse, QueryRe
 
 use super::authenticate;
 use super::channel::Channel;
+use super::denied::GREETING;
 use super::dial::dial;
 use super::dump::DumpStream;
 use super::error::{TlsError, WireError};
@@ -178,6 +179,49 @@ impl Connection {
         }
     }
 
+    /// Lets [`query_several`](Self::query_several) be used from now on.
+    pub fn allow_several_statements(&mut self) -> Result<(), WireError> {
+        const DURING: &str = "allowing several statements in one packet";
+        self.channel.send_command(&packet::command::allow_several_statements(), DURING, self.timeout)?;
+        let message = self.channel.receive(DURING)?;
+        if packet::is_err(&message) {
+            return Err(ErrPacket::parse(&message)?.into());
+        }
+        if packet::is_eof(&message) { Ok(()) } else { Err(WireError::protocol(DURING, "no EOF packet")) }
+    }
+
+    /// Runs statements that are parted by semicolons and sent in one packet. The server runs one after the other and stops at
+    /// the first that fails: what stands behind it is never run. `done` is told after each that succeeded; rows are dropped.
+    ///
+    /// # Errors
+    /// Of the first statement that failed, which is the one after those that `done` was told of.
+    pub fn query_several(
+        &mut self,
+        statements: &[u8],
+        count: usize,
+        mut done: impl FnMut(),
+    ) -> Result<(), WireError> {
+        const DURING: &str = "running several statements";
+        self.channel.send_command(&packet::command::query(statements), DURING, self.timeout)?;
+        for left in (0..count).rev() {
+            let mut reader = QueryResponseReader::new();
+            let response = loop {
+                if let Some(response) = reader.push(&self.channel.receive(DURING)?)? {
+                    break response;
+                }
+            };
+            if let QueryResponse::Err(error) = response {
+                return Err(error.into());
+            }
+            // Before the last one the servers' word does not count: they forget it in the answer to a BINLOG of rows.
+            if left == 0 && reader.more_follow() {
+                return Err(WireError::protocol(DURING, format!("the server has run more than {count}")));
+            }
+            done();
+        }
+        Ok(())
+    }
+
     /// Sends a command whose only answer is OK or an error, such as the registration of a replica.
     pub fn command(&mut self, payload: &[u8]) -> Result<(), WireError> {
         const DURING: &str = "sending a command";
@@ -213,7 +257,7 @@ impl AsFd for Connection {
 }
 
 fn receive_handshake(channel: &mut Channel) -> Result<Handshake, WireError> {
-    const DURING: &str = "waiting for the server's greeting";
+    const DURING: &str = GREETING;
     let message = channel.receive(DURING)?;
     if packet::is_err(&message) {
         return Err(ErrPacket::parse(&message)?.into());

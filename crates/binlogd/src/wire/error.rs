@@ -5,6 +5,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::denied::{self, HOST_IS_BLOCKED, SECURE_TRANSPORT_REQUIRED};
 use codec::packet::{
     ERROR_MESSAGE_BYTES_MAX, ErrPacket, FrameError, MalformedPacket, ResultSetError, printable,
 };
@@ -30,7 +31,7 @@ pub enum WireError {
         reason: io::Error,
     },
     /// The peer did not answer in time.
-    #[error("no answer within {after:?} while {during}")]
+    #[error("no answer within {after:?} while {during}{}", denied::who_keeps_logins(during))]
     Timeout {
         /// What was being done.
         during: &'static str,
@@ -41,7 +42,7 @@ pub enum WireError {
     #[error(transparent)]
     Tls(#[from] TlsError),
     /// The server knows who we are and says no: wrong user or password, locked account, missing privilege.
-    #[error("the server denies access: {message} (error {code}, SQLSTATE {sqlstate})")]
+    #[error("the server denies access: {message} (error {code}, SQLSTATE {sqlstate}){}", denied::hint(*code, message))]
     AccessDenied {
         /// Number of the error.
         code: u16,
@@ -51,7 +52,7 @@ pub enum WireError {
         message: String,
     },
     /// The server reports any other error.
-    #[error("the server reports: {message} (error {code}, SQLSTATE {sqlstate})")]
+    #[error("the server reports: {message} (error {code}, SQLSTATE {sqlstate}){}", denied::hint(*code, message))]
     Server {
         /// Number of the error.
         code: u16,
@@ -134,24 +135,34 @@ pub enum TlsError {
     Broken(String),
 }
 
-/// ER_DBACCESS_DENIED_ERROR, ER_ACCESS_DENIED_ERROR, ER_HOST_NOT_PRIVILEGED, ER_SPECIFIC_ACCESS_DENIED_ERROR,
-/// ER_TABLEACCESS_DENIED_ERROR, ER_ACCESS_DENIED_NO_PASSWORD_ERROR, ER_MUST_CHANGE_PASSWORD(_LOGIN),
-/// ER_ACCOUNT_HAS_BEEN_LOCKED (MySQL, MariaDB). Source: the servers' error references.
-const ACCESS_DENIED_CODES: [u16; 10] = [1044, 1045, 1130, 1142, 1227, 1698, 1820, 1862, 3118, 4151];
-
-/// ER_SECURE_TRANSPORT_REQUIRED: the server wants TLS.
-const SECURE_TRANSPORT_REQUIRED: u16 = 3159;
-
 impl WireError {
+    /// What the server says, without what helps an account that copies from a source.
+    pub fn in_its_own_words(&self) -> String {
+        match self {
+            WireError::AccessDenied { code, sqlstate, message } => {
+                format!("the server denies access: {message} (error {code}, SQLSTATE {sqlstate})")
+            }
+            WireError::Server { code, sqlstate, message } => {
+                format!("the server reports: {message} (error {code}, SQLSTATE {sqlstate})")
+            }
+            other => other.to_string(),
+        }
+    }
+
     /// Whether trying again soon is pointless, because somebody has to change something first: the password, a
     /// certificate, the configuration. Other errors may pass by themselves.
     pub fn is_permanent(&self) -> bool {
         match self {
             Self::AccessDenied { .. } | Self::UnsupportedAuthPlugin(_) => true,
             Self::Tls(error) => !matches!(error, TlsError::Broken(_)),
-            Self::Server { code, .. } => *code == SECURE_TRANSPORT_REQUIRED,
+            Self::Server { code, .. } => [SECURE_TRANSPORT_REQUIRED, HOST_IS_BLOCKED].contains(code),
             _ => false,
         }
+    }
+
+    /// Whether the server has no connection left for us at present.
+    pub fn is_crowded(&self) -> bool {
+        matches!(self, Self::Server { code, .. } if denied::is_crowded(*code))
     }
 
     pub(super) fn protocol(during: &'static str, what: impl ToString) -> Self {
@@ -173,7 +184,7 @@ impl WireError {
 
 impl From<ErrPacket> for WireError {
     fn from(ErrPacket { code, sqlstate, message }: ErrPacket) -> Self {
-        if ACCESS_DENIED_CODES.contains(&code) {
+        if denied::is_denial(code) {
             Self::AccessDenied { code, sqlstate, message }
         } else {
             Self::Server { code, sqlstate, message }
@@ -268,7 +279,8 @@ mod tests {
     fn a_wrong_password_is_permanent_and_a_full_server_is_not() {
         assert!(matches!(error(1045), WireError::AccessDenied { .. }));
         assert!(error(1045).is_permanent());
-        assert!(!error(1040).is_permanent());
+        assert!(!error(1040).is_permanent() && error(1040).is_crowded());
+        assert!(!error(1045).is_crowded());
         assert!(error(3159).is_permanent());
         assert!(WireError::UnsupportedAuthPlugin("x".into()).is_permanent());
         assert!(WireError::from(TlsError::NotOffered).is_permanent());

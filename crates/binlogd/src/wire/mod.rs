@@ -15,13 +15,15 @@
 //! | `dial.rs` | from a host name to a TCP connection within a deadline |
 //! | `transport.rs`, `channel.rs` | non-blocking bytes, plain or TLS; whole messages on top |
 //! | `network.rs` | the seam to the network, for simulations |
-//! | `error.rs`, `secret.rs` | errors that say whose fault it is; passwords that do not print |
+//! | `error.rs`, `denied.rs` | errors that say whose fault it is, and what helps when we are not let in |
+//! | `secret.rs` | passwords that do not print |
 //!
 //! All sockets are non-blocking from the start; waiting is done with poll(2) and always has an end.
 
 mod authenticate;
 mod channel;
 mod connection;
+mod denied;
 mod dial;
 mod dump;
 mod error;

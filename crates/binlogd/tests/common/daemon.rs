@@ -97,7 +97,7 @@ impl Daemon {
         command.stderr(log);
         self.child = Some(command.spawn().expect("binlogd starts"));
         let deadline = Instant::now() + START_MAX;
-        while self.try_status().is_none() {
+        while !self.try_status().is_some_and(|status| has_recovered(&status)) {
             if let Some(status) =
                 self.child.as_mut().and_then(|child| child.try_wait().expect("a child of ours"))
             {
@@ -117,6 +117,16 @@ impl Daemon {
     /// Everything that it has written to standard error since the first start.
     pub fn log(&self) -> String {
         std::fs::read_to_string(self.log_file()).unwrap_or_default()
+    }
+
+    /// Waits until the log holds these words.
+    #[track_caller]
+    pub fn wait_log(&self, words: &str, timeout: Duration) {
+        let deadline = Instant::now() + timeout;
+        while !self.log().contains(words) {
+            assert!(Instant::now() < deadline, "not within {timeout:?}: {words}\n{}", self.log());
+            std::thread::sleep(LOOK_INTERVAL);
+        }
     }
 
     /// Process id of the running daemon.
@@ -275,6 +285,13 @@ impl Drop for Daemon {
             eprintln!("--- the log of binlogd ---\n{}", self.log());
         }
     }
+}
+
+/// Whether each source knows what its copy holds. HTTP answers before that.
+fn has_recovered(status: &Value) -> bool {
+    let sources = status["sources"].as_array().map_or(&[][..], Vec::as_slice);
+    let is_done = |source: &Value| source["state"] != "starting" && source["state"] != "recovering";
+    !sources.is_empty() && sources.iter().all(is_done)
 }
 
 /// The URL by which root reaches the server.

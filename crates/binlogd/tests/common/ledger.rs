@@ -286,7 +286,11 @@ pub fn entries_left(timeline: &Path) -> CopiedEntries {
     let copied_timeline = copy.path().join(timeline.file_name().expect("a name"));
     std::fs::create_dir(&copied_timeline).expect("a folder");
     for file in std::fs::read_dir(timeline).expect("the timeline").flatten() {
-        std::fs::copy(file.path(), copied_timeline.join(file.file_name())).expect("a copy");
+        match std::fs::copy(file.path(), copied_timeline.join(file.file_name())) {
+            // A running binlogd writes its index under another name first.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            copied => drop(copied.expect("a copy")),
+        }
     }
     if source.join(JOURNAL_FILE).exists() {
         std::fs::copy(source.join(JOURNAL_FILE), copy.path().join(JOURNAL_FILE)).expect("a copy");

@@ -1,6 +1,7 @@
 //! Real servers for integration tests, started by the project's `scripts/servers`.
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its own part of this module")]
 
+pub mod alert;
 pub mod archive;
 pub mod compare;
 pub mod daemon;
@@ -12,6 +13,7 @@ pub mod proxy;
 pub mod semi_sync;
 pub mod strace;
 pub mod tap;
+pub mod torn;
 pub mod volume;
 pub mod workload;
 
@@ -36,8 +38,19 @@ pub struct Server {
 impl Server {
     /// Starts a server of that name with further options, for instance `Server::start("mysql-9.7", &["--gtid-mode=ON"])`.
     pub fn start(name: &str, options: &[&str]) -> Self {
+        Self::start_by(script(), name, options)
+    }
+
+    /// As [`Server::start`], of a server to which the signal of a file that grows past its limit means nothing: the write
+    /// fails.
+    pub fn start_with_file_limit(name: &str, options: &[&str]) -> Self {
+        let mut command = Command::new("sh");
+        command.args(["-c", "trap '' XFSZ; exec \"$0\" \"$@\""]).arg(script_path()).stdin(Stdio::null());
+        Self::start_by(command, name, options)
+    }
+
+    fn start_by(mut command: Command, name: &str, options: &[&str]) -> Self {
         let dir = tempfile::Builder::new().prefix("binlogd-test-").tempdir().expect("a temporary folder");
-        let mut command = script();
         command.args(["start", name, "--dir"]).arg(dir.path()).arg("--").args(options);
         let env = parse_env(&run(command, &format!("starting {name}")));
         Self { name: name.to_owned(), dir, env }
@@ -149,8 +162,12 @@ pub fn workspace() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the workspace exists")
 }
 
+fn script_path() -> PathBuf {
+    workspace().join("scripts/servers")
+}
+
 fn script() -> Command {
-    let mut command = Command::new(workspace().join("scripts/servers"));
+    let mut command = Command::new(script_path());
     command.stdin(Stdio::null());
     command
 }

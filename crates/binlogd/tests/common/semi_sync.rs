@@ -35,17 +35,28 @@ impl<'a> SemiSync<'a> {
     /// Switches it on. From now on every statement that writes waits up to `timeout` for binlogd: what is needed without
     /// it must have been made before.
     pub fn enable(server: &'a Server, timeout: Duration) -> Self {
-        let role = if server.env("SERVER_KIND") == "mariadb" { "master" } else { "source" };
-        let semi_sync = Self { server, role };
+        let semi_sync = Self::of(server);
         semi_sync.set_timeout(timeout);
-        server.sql(&format!("SET GLOBAL rpl_semi_sync_{role}_enabled = 1"));
+        server.sql(&format!("SET GLOBAL rpl_semi_sync_{}_enabled = 1", semi_sync.role));
         semi_sync
+    }
+
+    /// Of a server on which it was switched on before.
+    pub fn of(server: &'a Server) -> Self {
+        let role = if server.env("SERVER_KIND") == "mariadb" { "master" } else { "source" };
+        Self { server, role }
     }
 
     /// How long a commit waits before the source falls back to asynchronous replication. Holds from the next commit on.
     pub fn set_timeout(&self, timeout: Duration) {
         let (role, milliseconds) = (self.role, timeout.as_millis());
         self.server.sql(&format!("SET GLOBAL rpl_semi_sync_{role}_timeout = {milliseconds}"));
+    }
+
+    /// Switches it on or off, with whoever is attached.
+    pub fn set_enabled(&self, on: bool) {
+        let (role, value) = (self.role, u8::from(on));
+        self.server.sql(&format!("SET GLOBAL rpl_semi_sync_{role}_enabled = {value}"));
     }
 
     pub fn counters(&self) -> SemiSyncCounters {

@@ -215,7 +215,8 @@ impl Checker {
             }
             "pwrite64" | "pwritev" | "pwritev2" if is_binary_log(call.path) && number >= 0 => {
                 let arguments = text.rsplit_once(") = ").map_or(text, |(arguments, _)| arguments);
-                let offset = arguments.rsplit(", ").next().and_then(|text| text.parse::<u64>().ok());
+                // A call that another thread interrupted has a blank before its parenthesis.
+                let offset = arguments.rsplit(", ").next().and_then(|text| text.trim().parse::<u64>().ok());
                 let offset = offset.ok_or("no offset")?;
                 let log = self.logs.entry(call.path.to_owned()).or_default();
                 log.written = log.written.max(offset + number.unsigned_abs());

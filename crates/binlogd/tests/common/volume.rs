@@ -82,6 +82,13 @@ impl Volume {
         run(command.args(["-o", "remount,abort"]).arg(self.path())).expect("a mounted ext4");
     }
 
+    /// Holds up everything that writes to it, until the answer is dropped.
+    pub fn freeze(&self) -> Frozen {
+        run(Command::new("fsfreeze").arg("--freeze").arg(self.path()))
+            .expect("a file system that can be frozen");
+        Frozen(self.path())
+    }
+
     /// Unmounts it, which nobody may be using, and mounts it again. What was in the page cache only, and could not be
     /// written, is lost by that.
     pub fn mount_again(&self) {
@@ -161,6 +168,15 @@ impl Drop for Volume {
         if self.kind == Kind::Thin {
             let _ = Command::new("umount").arg("--lazy").arg(self.beneath()).output();
         }
+    }
+}
+
+/// A file system that does not answer. Declare it after the daemon: nobody who waits for the disk can be killed.
+pub struct Frozen(PathBuf);
+
+impl Drop for Frozen {
+    fn drop(&mut self) {
+        let _ = run(Command::new("fsfreeze").arg("--unfreeze").arg(&self.0));
     }
 }
 

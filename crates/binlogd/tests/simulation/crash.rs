@@ -6,7 +6,7 @@
 //! everything in it that was acknowledged. Power failures inside that recovery are tried too, and so are crashes of the
 //! process alone, after which the copy is received to its end before the power fails.
 
-use crate::disk::{Disk, write_tree};
+use crate::disk::{Disk, Kind, Verdict, write_tree};
 use crate::history::{History, every_kind, large_events};
 use crate::image::{Fate, Image, Operation, Tree};
 use crate::receiver::{FOLDER, SOURCE, config, data_dir, process, scratch, with_journal};
@@ -15,13 +15,16 @@ use crate::world::{Environment, Scene, World};
 use binlogd::config::{FsyncMode, SourceConfig};
 use binlogd::log::folder::timelines;
 use binlogd::log::index;
+use binlogd::log::mark::MARK_FILE;
 use binlogd::upstream::copy::HeldCopy;
 use binlogd::upstream::stop::StopSignal;
 use scripted_source::LogOptions;
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::IoSlice;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Reads that find nothing new before a run is over: long enough for background syncs to begin and end.
 const IDLE_READS: u32 = 12;
@@ -31,6 +34,9 @@ const STEPS_MAX: u64 = 10_000;
 
 /// Every `CONTINUED_EVERY`th power failure is followed by a run to the end of the history.
 const CONTINUED_EVERY: usize = 5;
+
+/// Error of a device.
+const EIO: i32 = 5;
 
 /// What is received, and how.
 struct Scenario {
@@ -49,6 +55,8 @@ struct Scenario {
 struct Tried {
     stop_points: usize,
     disk_states: usize,
+    /// Of these, with a mark on the disk, whole or not.
+    marked_states: usize,
     second_crashes: usize,
     killed_processes: usize,
 }
@@ -81,8 +89,8 @@ impl Scenario {
 
     /// Receives the history to its end; gives what was acknowledged.
     fn receive(&self, root: &Path, disk: &Disk, seed: u64) -> Vec<(String, u64)> {
-        let stop = Arc::new(StopSignal::new().unwrap());
-        let source = Source { history: self.history.clone(), semi_sync: true };
+        let stop = Arc::new(StopSignal::new());
+        let source = Source { history: self.history.clone(), semi_sync: true, generation: 0 };
         let environment = Box::new(UntilSent { idle_left: IDLE_READS });
         let world = World::new(source, disk.clone(), stop.clone(), self.chunk_max, seed, environment);
         let world = Arc::new(world);
@@ -268,6 +276,7 @@ impl Explorer<'_> {
             return;
         }
         self.tried.disk_states += 1;
+        self.tried.marked_states += usize::from(tree.files.contains_key(&format!("{FOLDER}/{MARK_FILE}")));
         let root = self.scratch.join("crashed");
         let disk = Disk::with(&root, &tree, 3);
         disk.record();
@@ -347,6 +356,7 @@ fn a_crash_anywhere_keeps_what_was_acknowledged() {
     let tried = Scenario::new(history, FsyncMode::SyncThenAcknowledge, true).explore();
     println!("{tried:?}");
     assert!(tried.stop_points >= 200 && tried.disk_states >= 600 && tried.second_crashes >= 3_500);
+    assert!(tried.marked_states >= 400);
 }
 
 #[test]
@@ -355,6 +365,19 @@ fn a_crash_anywhere_without_semi_sync() {
     let tried = Scenario::new(history, FsyncMode::SyncThenAcknowledge, false).explore();
     println!("{tried:?}");
     assert!(tried.stop_points >= 120 && tried.disk_states >= 285 && tried.second_crashes >= 800);
+}
+
+/// Nobody waits for an acknowledgement, so no journal has what a sync in the background has not covered: a mark that said more
+/// than that would be believed of bytes that are lost.
+#[test]
+fn a_crash_anywhere_with_a_mark_after_each_of_many_syncs() {
+    let history = every_kind(LogOptions { rotate_after: 1 << 30, ..LogOptions::default() });
+    let mut scenario = Scenario::new(history, FsyncMode::SyncThenAcknowledge, false);
+    scenario.config.fsync_interval = Duration::from_millis(30);
+    (scenario.chunk_max, scenario.random_fates) = (300, 6);
+    let tried = scenario.explore();
+    println!("{tried:?}");
+    assert!(tried.stop_points >= 120 && tried.marked_states >= 250);
 }
 
 #[test]
@@ -385,4 +408,34 @@ fn a_crash_anywhere_while_everything_is_made() {
     let tried = scenario.explore();
     println!("{tried:?}");
     assert!(tried.stop_points >= 65 && tried.disk_states >= 90 && tried.second_crashes >= 40);
+}
+
+/// Nobody was told, and the source may be dead by now: what a sync that failed has left in the page cache alone is written again.
+#[test]
+fn what_a_failed_sync_should_have_written_is_kept() {
+    let mut history = History::new(LogOptions::default());
+    history.unit(|log| log.transaction(100));
+    let begun = history.log.end().position as usize;
+    let scenario = Scenario::new(history, FsyncMode::SyncThenAcknowledge, false);
+    let mut longer = Scenario::new(scenario.history.clone(), FsyncMode::SyncThenAcknowledge, false);
+    longer.history.unit(|log| log.transaction(9_000));
+    let more = longer.history.log.files()[0].bytes[begun..].to_vec();
+    for seed in 0..8 {
+        let scratch = scratch();
+        let root = scratch.path().join("disk");
+        let disk = Disk::with(&root, &scenario.begin(), seed);
+        scenario.receive(&root, &disk, seed);
+        let (mut copy, _) = HeldCopy::open(Arc::new(disk.clone()), &data_dir(&root), SOURCE).unwrap();
+        let log = &mut copy.timeline_mut().unwrap().log;
+        log.append(&mut [IoSlice::new(&more)]).unwrap();
+        disk.judged_by(Box::new(|kind| if kind == Kind::Sync { Verdict::Fail(EIO) } else { Verdict::Do }));
+        log.sync().unwrap_err();
+        disk.judged_by(Box::new(|_| Verdict::Do));
+        copy.reopen().unwrap();
+        drop(copy);
+        let tree = disk.image().after_power_failure(Fate::Lost);
+        std::fs::remove_dir_all(&root).unwrap();
+        let disk = Disk::with(&root, &tree, seed);
+        longer.check(&root, &disk, &[], true).unwrap_or_else(|wrong| panic!("seed {seed}: {wrong}"));
+    }
 }

@@ -323,6 +323,11 @@ impl Storage for Disk {
         Ok(())
     }
 
+    /// Each background sync is followed by one.
+    fn mark_bytes(&self) -> u64 {
+        1
+    }
+
     fn background_sync(&self) -> Box<dyn BackgroundSync> {
         Box::new(LaterSync { disk: self.clone(), running: None })
     }

@@ -104,7 +104,9 @@ impl History {
 
 /// A transaction of rows as it is written without its own length: the grammar alone tells its end.
 fn plain(log: &mut SourceLog, rest: &[(EventType, Vec<u8>)]) {
-    log.event(EventType::ANONYMOUS_GTID, &[0; 25]);
+    let mut body = [0; 25];
+    body[..4].copy_from_slice(&log.options().microseconds.to_le_bytes());
+    log.event(EventType::ANONYMOUS_GTID, &body);
     for (event_type, body) in rest {
         log.event(*event_type, body);
     }

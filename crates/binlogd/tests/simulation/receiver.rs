@@ -3,7 +3,7 @@
 use crate::disk::Disk;
 use crate::image::Tree;
 use crate::world::{Way, World};
-use binlogd::config::{FsyncMode, HostPort, OnGap, SourceConfig, Start};
+use binlogd::config::{FsyncMode, HostPort, OnFork, OnGap, OnStranger, SourceConfig, Start};
 use binlogd::log::journal::JOURNAL_FILE;
 use binlogd::log::journal::record::first_block;
 use binlogd::status::SourceMonitor;
@@ -49,6 +49,7 @@ pub fn config(fsync_mode: FsyncMode, semi_sync: bool) -> SourceConfig {
         hosts: vec![HostPort { host: "simulated".to_owned(), port: 3306 }],
         user: "any".to_owned(),
         password: "".into(),
+        password_file: None,
         server_id: Some(77),
         start: Start::Resume,
         fsync_mode,
@@ -57,11 +58,16 @@ pub fn config(fsync_mode: FsyncMode, semi_sync: bool) -> SourceConfig {
         semi_sync,
         heartbeat_period: Duration::from_secs(3),
         net_read_timeout: Duration::from_secs(10),
+        // What runs the watch is the daemon, which is not simulated.
+        watch_interval: Duration::ZERO,
         connect_timeout: Duration::from_secs(10),
         backoff_min: Duration::from_millis(100),
         backoff_max: Duration::from_secs(5),
         tls: TlsOptions { mode: TlsMode::Disabled, ..TlsOptions::default() },
         on_gap: OnGap::Stop,
+        on_fork: OnFork::Follow,
+        // Servers that have nothing in common take each other's place here.
+        on_stranger: OnStranger::Follow,
     }
 }
 

@@ -37,6 +37,8 @@ pub struct Source {
     pub history: History,
     /// `rpl_semi_sync_source_enabled`.
     pub semi_sync: bool,
+    /// How often its logs have become others.
+    pub generation: u64,
 }
 
 impl Source {
@@ -50,6 +52,10 @@ impl Source {
 struct Dump {
     /// The file whose events are sent.
     file: String,
+    /// That file, when the source's logs were reset under the dump: it has the file open, and sends it to its end.
+    opened: Option<LogFile>,
+    /// Name of the file that was open so: what is acknowledged up to its end is for nobody.
+    gone: Option<String>,
     /// Number of its event that comes next.
     next: usize,
     semi_sync: bool,
@@ -70,6 +76,12 @@ pub struct Session {
     offers_semi_sync: bool,
     pub heartbeat_period: Option<Duration>,
     dump: Option<Dump>,
+    /// The source's [generation](Source::generation) when the connection was made.
+    generation: u64,
+    /// The dump leaves out a file when it next goes on to another one, as from an index of binary logs that lacks it.
+    pub skips_file: bool,
+    /// What the beginning of the dump says to the source.
+    implied: Option<(String, u64)>,
     /// The server closes the connection when `outbox` is sent.
     pub is_ended: bool,
 }
@@ -77,7 +89,7 @@ pub struct Session {
 impl Session {
     /// A new connection: the server greets.
     pub fn new(source: &Source) -> Session {
-        let mut session = Session::default();
+        let mut session = Session { generation: source.generation, ..Session::default() };
         append_message(&mut session.outbox, 0, &greeting(&source.log().options().server_version));
         session
     }
@@ -96,7 +108,18 @@ impl Session {
         while let Some(message) = self.message() {
             self.answer(&message, source);
         }
-        Vec::new()
+        self.implied.take().into_iter().collect()
+    }
+
+    /// The source's logs are reset; `old` is what they were. Nobody tells the client.
+    pub fn reset(&mut self, old: &SourceLog) {
+        if let Some(dump) = self.dump.as_mut().filter(|dump| dump.opened.is_none()) {
+            dump.opened = old.file(&dump.file).cloned();
+            dump.gone = Some(dump.file.clone());
+            // Purged under our feet before: nothing of the new file with that name belongs to this dump.
+            let was_purged = dump.opened.is_none();
+            self.is_ended |= was_purged;
+        }
     }
 
     fn message(&mut self) -> Option<Vec<u8>> {
@@ -164,6 +187,8 @@ impl Session {
         let checksum = source.log().options().checksum;
         let mut dump = Dump {
             file: String::new(),
+            opened: None,
+            gone: None,
             next: 0,
             semi_sync: self.offers_semi_sync && source.semi_sync,
             checksum,
@@ -182,6 +207,11 @@ impl Session {
                     dump.format_description_again(&mut self.outbox, source, file);
                 }
                 dump.next = file.event_at(position).unwrap_or_default();
+                // A source takes the place for an acknowledgement of all before it. That the logs are the same ones is for
+                // the receiver to find out before; what happens since it connected it cannot know.
+                if dump.semi_sync && !dump.is_short && self.generation == source.generation {
+                    self.implied = file.flagged_until(position).map(|end| (file.name.clone(), end));
+                }
                 file.event_at(position).is_none().then_some("bogus data in log event")
             }
         };
@@ -198,6 +228,17 @@ impl Session {
         let before = self.outbox.len();
         for _ in 0..events {
             let files = source.log().files();
+            if dump.opened.is_some() {
+                match dump.of_opened(&mut self.outbox, source) {
+                    Some(error) => {
+                        append_message(&mut self.outbox, dump.sequence, &error_packet(error));
+                        self.is_ended = true;
+                        break;
+                    }
+                    None if dump.is_at_end_of_opened() => break,
+                    None => continue,
+                }
+            }
             let Some(index) = files.iter().position(|file| file.name == dump.file) else {
                 self.is_ended = true; // Purged or reset under our feet.
                 break;
@@ -206,7 +247,9 @@ impl Session {
                 dump.event(&mut self.outbox, event, flagged);
                 dump.next += 1;
             } else if let Some(following) = files.get(index + 1) {
-                (dump.file, dump.next) = (following.name.clone(), 0);
+                let left_out = if self.skips_file { files.get(index + 2) } else { None };
+                self.skips_file &= left_out.is_none();
+                (dump.file, dump.next) = (left_out.unwrap_or(following).name.clone(), 0);
                 dump.rotate(&mut self.outbox, 4, source.log().options().server_id);
             } else {
                 if dump.is_short {
@@ -222,7 +265,7 @@ impl Session {
     /// Says that there is nothing newer.
     pub fn heartbeat(&mut self, source: &Source) {
         let Some(dump) = self.dump.as_mut() else { return };
-        let Some(file) = source.log().file(&dump.file) else { return };
+        let Some(file) = dump.opened.as_ref().or_else(|| source.log().file(&dump.file)) else { return };
         let head = Head { timestamp: 0, event_type: EventType::HEARTBEAT_V2, server_id: 1, flags: 0 };
         let mut bytes = Vec::new();
         let body = event::heartbeat_v2(&dump.file, file.bytes.len() as u64);
@@ -239,7 +282,10 @@ impl Session {
             let mut position = [0; 8];
             position.copy_from_slice(&payload[1..9]);
             let file = std::str::from_utf8(&payload[9..]).expect("names are UTF-8").to_owned();
-            found.push((file, u64::from_le_bytes(position)));
+            let gone = self.dump.as_ref().and_then(|dump| dump.gone.as_ref());
+            if gone.is_none_or(|gone| *gone < file) {
+                found.push((file, u64::from_le_bytes(position)));
+            }
             self.inbox.drain(..4 + len);
         }
         found
@@ -247,6 +293,34 @@ impl Session {
 }
 
 impl Dump {
+    /// One step of a dump whose file is gone from the source: its events to the end; then, when the source writes another
+    /// name, the file that follows this name now. Gives an error where none does.
+    fn of_opened(&mut self, out: &mut Vec<u8>, source: &Source) -> Option<&'static str> {
+        let opened = self.opened.take()?;
+        if let Some((event, flagged)) = opened.event(self.next) {
+            self.event(out, event, flagged);
+            self.next += 1;
+            self.opened = Some(opened);
+            return None;
+        }
+        let log = source.log();
+        if log.end().file == self.file {
+            self.opened = Some(opened);
+            return None;
+        }
+        let index = log.files().iter().position(|file| file.name == self.file);
+        let Some(following) = index.and_then(|index| log.files().get(index + 1)) else {
+            return Some("could not find next log");
+        };
+        (self.file, self.next) = (following.name.clone(), 0);
+        self.rotate(out, 4, log.options().server_id);
+        None
+    }
+
+    fn is_at_end_of_opened(&self) -> bool {
+        self.opened.as_ref().is_some_and(|file| file.event(self.next).is_none())
+    }
+
     fn event(&mut self, out: &mut Vec<u8>, event: &[u8], flagged: bool) {
         let prefix: &[u8] = if self.semi_sync { &[0, 0xef, u8::from(flagged)] } else { &[0] };
         self.sequence = append_message(out, self.sequence, &[prefix, event].concat());

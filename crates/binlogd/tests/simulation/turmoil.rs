@@ -127,7 +127,7 @@ impl Turmoil {
     }
 
     fn disaster(&mut self, scene: &mut Scene) -> &'static str {
-        match self.random.below(22) {
+        match self.random.below(23) {
             0 => {
                 scene.source.history.unit(|log| log.restart());
                 scene.disconnect();
@@ -139,14 +139,11 @@ impl Turmoil {
                 "crash of the source inside a transaction"
             }
             2 => self.lose_tail(scene),
-            3 => {
-                let options = scene.source.log().options().clone();
-                self.replace(scene, LogOptions { timestamp: self.timestamp, ..options });
-                "reset of the source's logs"
-            }
+            3 => self.reset(scene),
             4 => {
                 let options = scene.source.log().options().clone();
-                let uuid = [self.random.next() as u8; 16];
+                // One of few, so that a server comes back whose older timeline is held.
+                let uuid = [self.random.below(3) as u8; 16];
                 self.replace(scene, LogOptions { uuid, timestamp: self.timestamp, ..options });
                 "another server in the source's place"
             }
@@ -165,6 +162,12 @@ impl Turmoil {
                 "wrong bit",
             ),
             13 => self.line(scene, |line, _| line.is_silent = true, "silence"),
+            21 => {
+                scene.source.history.unit(|log| log.rotate());
+                self.write(&mut scene.source.history);
+                scene.source.history.unit(|log| log.crash());
+                self.line(scene, |line, _| line.session.skips_file = true, "file left out of a dump")
+            }
             14 => {
                 scene.is_reachable = false;
                 scene.disconnect();
@@ -211,18 +214,45 @@ impl Turmoil {
         "source lost its tail"
     }
 
+    /// RESET BINARY LOGS AND GTIDS: the dumps stay, and nobody tells them. Sometimes the same names are there again at once.
+    /// Sometimes it is the second in which the logs had begun, but only before they were rotated: a dump that is behind by a
+    /// file while two logs go through the same names in one second is more than anybody can tell without GTIDs.
+    fn reset(&mut self, scene: &mut Scene) -> &'static str {
+        let old = scene.source.log().clone();
+        let is_first = old.files().len() == 1;
+        let timestamp =
+            if is_first && self.random.one_in(3) { old.options().timestamp } else { self.timestamp };
+        let microseconds = old.options().microseconds + 1;
+        self.begin_anew(scene, LogOptions { timestamp, microseconds, ..old.options().clone() });
+        if self.random.one_in(4) {
+            scene.disconnect();
+        } else {
+            scene.lines.values_mut().for_each(|line| line.session.reset(&old));
+        }
+        for _ in 0..self.random.below(3) {
+            self.write(&mut scene.source.history);
+            scene.source.history.unit(|log| log.rotate());
+        }
+        if is_first { "reset on the first file" } else { "reset of the source's logs" }
+    }
+
     /// The source begins with new logs.
     fn replace(&mut self, scene: &mut Scene, options: LogOptions) {
+        self.begin_anew(scene, options);
+        scene.disconnect();
+    }
+
+    fn begin_anew(&mut self, scene: &mut Scene, options: LogOptions) {
         self.remember(scene);
         self.timestamp += 1000;
         self.snapshot = None;
         scene.source.history = History::new(options);
-        scene.disconnect();
     }
 
     fn remember(&mut self, scene: &mut Scene) {
         self.note_acknowledgements(scene);
         let history = scene.source.history.clone();
+        scene.source.generation += 1;
         self.past.lock().expect("no panic in the past").histories.push(history);
     }
 

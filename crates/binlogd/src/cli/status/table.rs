@@ -3,8 +3,8 @@
 use crate::cli::units;
 use crate::config::FsyncMode;
 use crate::status::{
-    CounterValues, DaemonStatus, DiskStatus, GtidTexts, Ladder, LatencySummary, LogPosition, NOT_RUNNING,
-    SourceState, SourceStatus, human_time,
+    CounterValues, DaemonStatus, DiskStatus, LatencySummary, LogPosition, NOT_RUNNING, SourceState,
+    SourceStatus, human_time,
 };
 use jiff::Timestamp;
 use std::fmt::{Result, Write};
@@ -27,12 +27,19 @@ pub(super) fn render(
     colored: bool,
     now: Timestamp,
 ) -> String {
+    let mut page = Page { text: head(status, unanswered, colored, now), colored, now };
+    for source in &status.sources {
+        // Writing to a String does not fail.
+        let _ = page.source(source);
+    }
+    page.text
+}
+
+/// What is said of the daemon, before its sources.
+pub(super) fn head(status: &DaemonStatus, unanswered: Option<&str>, colored: bool, now: Timestamp) -> String {
     let mut page = Page { text: String::new(), colored, now };
     // Writing to a String does not fail.
     let _ = page.daemon(status, unanswered);
-    for source in &status.sources {
-        let _ = page.source(source);
-    }
     page.text
 }
 
@@ -107,24 +114,94 @@ impl Page {
         if source.state != NOT_RUNNING {
             let semi_sync = if source.semi_sync.active { "on" } else { "off" };
             self.line("semi-sync", Some(&format!("{semi_sync}: {}", source.semi_sync.reason)))?;
+            if let Some(error) = &source.look_error {
+                let since = format!("at the source fails since {}: {}", human_time(error.at), error.message);
+                self.line("look", Some(&since))?;
+            }
+            self.without_acknowledgement(source)?;
             self.line("TLS", Some(source.tls.as_deref().unwrap_or("no")))?;
         }
         self.line("fsync_mode", source.fsync_mode.map(fsync_mode_words))?;
+        self.line("server_id", source.server_id_rival.as_deref())?;
         if source.state != NOT_RUNNING {
             let behind = source.seconds_behind.map_or_else(|| "not known".to_owned(), units::duration);
             self.line("behind source", Some(&behind))?;
         }
-        self.ladder(&source.positions)?;
-        self.gtids(&source.gtid)?;
+        self.ladder(source)?;
+        self.gtids(source)?;
         if let Some(lacks) = source.source_lacks.as_ref().filter(|lacks| !lacks.is_empty()) {
             self.gtid("source lacks", lacks)?;
             self.line("", Some("the copy holds these: binlogd rescue hands them over"))?;
         }
+        if let Some(regained) =
+            source.source_regained.as_ref().filter(|_| source.source_lacks.as_deref() == Some(""))
+        {
+            let since = human_time(regained.at);
+            self.line(
+                "source lacks",
+                Some(&format!("nothing any more: it has again what it lacked, since {since}")),
+            )?;
+            self.gtid("", &regained.gtids)?;
+        }
+        if source.gtids_given_twice > 0 {
+            self.gtid("given twice", &source.given_twice)?;
+            self.line("", Some("the copy holds two transactions under each: binlogd forks lists them"))?;
+        }
+        self.missing(source)?;
         if source.state == NOT_RUNNING {
             return Ok(());
         }
         self.counters(&source.counters)?;
         self.latencies(&[("sync", &source.latency.sync), ("acknowledge", &source.latency.acknowledge)])
+    }
+
+    /// What was never copied, if there is any of it.
+    fn missing(&mut self, source: &SourceStatus) -> Result {
+        if !source.missing.is_empty() {
+            self.gtid("never copied", &source.missing)?;
+        }
+        for (index, gap) in source.gaps.iter().enumerate() {
+            let after = match &gap.after {
+                Some(after) => format!("after {} {} and ", after.file, after.position),
+                None => String::new(),
+            };
+            let text = format!("a gap {after}before {} of {}", gap.first_file, gap.timeline);
+            let name = if index == 0 && source.missing.is_empty() { "never copied" } else { "" };
+            self.line(name, Some(&text))?;
+        }
+        Ok(())
+    }
+
+    /// What clients were told without an acknowledgement, if there is any of it.
+    fn without_acknowledgement(&mut self, source: &SourceStatus) -> Result {
+        let time = |at: Option<Timestamp>| at.map_or_else(|| "now".to_owned(), human_time);
+        let commits = &source.unacknowledged_commits;
+        if let Some(since) = commits.since {
+            let away = commits.while_away.filter(|away| *away > 0);
+            let away = away.map_or(String::new(), |away| {
+                format!("; {} of them while binlogd was away", units::count(away))
+            });
+            let text = format!(
+                "the source told clients of {} commits without one, the last time from {} to {}{away}",
+                units::count(commits.commits),
+                human_time(since),
+                time(commits.until)
+            );
+            self.line("without ack", Some(&text))?;
+        }
+        let unasked = &source.unasked_transactions;
+        if let Some(since) = unasked.since {
+            let last =
+                unasked.last_gtid.as_ref().map_or(String::new(), |gtid| format!(", the newest {gtid}"));
+            let text = format!(
+                "{} transactions arrived for which the source asked for none, from {} to {}{last}",
+                units::count(unasked.transactions),
+                human_time(since),
+                time(unasked.until)
+            );
+            self.line("not asked for", Some(&text))?;
+        }
+        Ok(())
     }
 
     /// A name and a text, wrapped. Nothing when there is no text.
@@ -138,9 +215,14 @@ impl Page {
         Ok(())
     }
 
-    fn gtids(&mut self, gtids: &GtidTexts) -> Result {
+    fn gtids(&mut self, source: &SourceStatus) -> Result {
+        let gtids = &source.gtid;
         writeln!(self.text, "\n  GTIDs")?;
         self.gtid("durable", &gtids.durable)?;
+        if source.state == NOT_RUNNING {
+            // The files do not tell; all of it may have been acknowledged.
+            return self.line("acknowledged", Some("not known"));
+        }
         match gtids.acknowledged == gtids.durable && !gtids.durable.is_empty() {
             true => self.line("acknowledged", Some("the same")),
             false => self.gtid("acknowledged", &gtids.acknowledged),
@@ -165,11 +247,11 @@ impl Page {
         Ok(())
     }
 
-    fn ladder(&mut self, positions: &Ladder) -> Result {
-        let rungs = positions.rungs();
+    fn ladder(&mut self, source: &SourceStatus) -> Result {
+        let rungs = source.positions.rungs();
         let file_width = rungs.iter().filter_map(|rung| rung.1).map(|at| at.file.chars().count()).max();
         let Some(file_width) = file_width.map(|width| width.max(20)) else {
-            return self.line("position", Some("nothing stored yet"));
+            return self.nothing_stored(source);
         };
         writeln!(
             self.text,
@@ -179,7 +261,8 @@ impl Page {
         let mut above = None;
         for (name, position) in rungs {
             let Some(position) = position else {
-                writeln!(self.text, "  {name:<14}-")?;
+                let what = if source.state == NOT_RUNNING { "not known" } else { "-" };
+                writeln!(self.text, "  {name:<14}{what}")?;
                 continue;
             };
             let lag = above.map_or(String::new(), |above| lag(above, position));
@@ -192,6 +275,19 @@ impl Page {
             above = Some(position);
         }
         Ok(())
+    }
+
+    /// A timeline without a file yet. What the timelines before it hold is as safe as ever.
+    fn nothing_stored(&mut self, source: &SourceStatus) -> Result {
+        let Some(previous) = &source.previous_timeline else {
+            return self.line("position", Some("nothing stored yet"));
+        };
+        self.line("position", Some("nothing stored on this timeline yet"))?;
+        let end = match &previous.end {
+            Some(end) => format!("durable to {} {}", end.file, end.position),
+            None => "without a file".to_owned(),
+        };
+        self.line("kept", Some(&format!("{}, {end}", previous.name)))
     }
 
     fn counters(&mut self, counters: &CounterValues) -> Result {
@@ -252,10 +348,10 @@ impl Page {
 
     /// The state in green when it is healthy, red when an operator must act, yellow between.
     fn paint(&self, state: &str) -> String {
-        let [.., waiting_for_space, stopped] = SourceState::WORDS;
+        let [.., waiting_for_space, disk_hangs, stopped] = SourceState::WORDS;
         let color = match state {
             word if word == SourceState::Receiving.word() => 32,
-            word if [waiting_for_space, stopped, NOT_RUNNING].contains(&word) => 31,
+            word if [waiting_for_space, disk_hangs, stopped, NOT_RUNNING].contains(&word) => 31,
             _ => 33,
         };
         self.painted(state, color)
@@ -329,7 +425,9 @@ fn wrap<'a>(parts: impl Iterator<Item = &'a str>, width: usize) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::status::{LastError, Latencies, SemiSyncStatus};
+    use crate::status::{
+        GtidTexts, Ladder, LastError, Latencies, PreviousTimeline, Regained, SemiSyncStatus,
+    };
     use std::sync::Arc;
 
     const UUID: &str = "3e11fa47-71ca-11e1-9e33-c80aa9429562";
@@ -472,6 +570,50 @@ disk is low: 9.0 GiB of 100.0 GiB free, enough for 3 d 7 h at the present rate;
             DaemonStatus { running: false, pid: None, uptime_seconds: None, ..daemon(vec![offline()]) };
         let why = "no daemon answers at 127.0.0.1:9306 (io: Connection refused)";
         insta::assert_snapshot!(render(&status, Some(why), false, now()));
+    }
+
+    #[test]
+    fn a_fork_shows_what_is_kept_and_its_rescue_what_is_back() {
+        let end = Some(LogPosition::new(Arc::from("mysql-bin.000003"), 1234));
+        let forked = SourceStatus {
+            state: "backing off".to_owned(),
+            previous_timeline: Some(PreviousTimeline { name: format!("0001-{UUID}"), end }),
+            source_lacks: Some(format!("{UUID}:9-10")),
+            gtid: GtidTexts { durable: format!("{UUID}:1-8"), ..GtidTexts::default() },
+            ..SourceStatus::default()
+        };
+        let text = render(&daemon(vec![forked.clone()]), None, false, now());
+        let kept = format!("kept          0001-{UUID}, durable to");
+        assert!(text.contains("nothing stored on this timeline yet") && text.contains(&kept), "{text}");
+        assert!(text.contains("mysql-bin.000003 1234") && text.contains(":9-10"), "{text}");
+        let regained = Regained { at: now(), gtids: format!("{UUID}:9-10") };
+        let back =
+            SourceStatus { source_lacks: Some(String::new()), source_regained: Some(regained), ..forked };
+        let text = render(&daemon(vec![back]), None, false, now());
+        assert!(
+            text.contains("source lacks  nothing any more: it has again what it lacked, since"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn what_clients_were_told_without_an_acknowledgement_is_shown() {
+        let mut source = receiving();
+        assert!(!render(&daemon(vec![source.clone()]), None, false, now()).contains("without ack"));
+        let at = |text: &str| Some(text.parse().unwrap());
+        source.unacknowledged_commits.commits = 3871;
+        source.unacknowledged_commits.since = at("2026-11-21T06:10:00Z");
+        source.unacknowledged_commits.until = at("2026-11-21T06:10:06Z");
+        source.unasked_transactions.transactions = 12_395;
+        source.unasked_transactions.since = at("2026-11-21T06:30:00Z");
+        source.unasked_transactions.last_gtid = Some(format!("{UUID}:12395"));
+        let text = render(&daemon(vec![source]), None, false, now());
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let text = words.join(" ");
+        assert!(text.contains("without ack the source told clients of 3,871 commits without one"), "{text}");
+        assert!(text.contains("from 2026-11-21 06:10:00 UTC to 2026-11-21 06:10:06 UTC"), "{text}");
+        assert!(text.contains("not asked for 12,395 transactions arrived"), "{text}");
+        assert!(text.contains("from 2026-11-21 06:30:00 UTC to now, the newest"), "{text}");
     }
 
     #[test]

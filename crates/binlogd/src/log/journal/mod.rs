@@ -32,6 +32,7 @@ use staging::Staging;
 use std::fmt;
 use std::io::{self, IoSlice};
 use std::path::{Path, PathBuf};
+use std::sync::{Condvar, Mutex, PoisonError};
 
 /// Name of the journal in a source's folder.
 pub const JOURNAL_FILE: &str = "journal";
@@ -44,12 +45,46 @@ pub const JOURNAL_LEN: u64 = 8 << 20;
 /// more than the file system's, and writing them twice more than it saves.
 pub const RECORD_LEN_MAX: usize = 256 << 10;
 
+/// How many journals are read at a time. Each is read whole, and hundreds of sources start at once.
+static READING: Gate = Gate::new(2);
+
+/// Lets so many in at a time.
+struct Gate {
+    free: Mutex<usize>,
+    left: Condvar,
+}
+
+/// Held while inside.
+struct Entered<'a>(&'a Gate);
+
+impl Gate {
+    const fn new(places: usize) -> Gate {
+        Gate { free: Mutex::new(places), left: Condvar::new() }
+    }
+
+    fn enter(&self) -> Entered<'_> {
+        let free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut free = self.left.wait_while(free, |free| *free == 0).unwrap_or_else(PoisonError::into_inner);
+        *free -= 1;
+        Entered(self)
+    }
+}
+
+impl Drop for Entered<'_> {
+    fn drop(&mut self) {
+        *self.0.free.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        self.0.left.notify_one();
+    }
+}
+
 /// The journal of one source, used by the thread that receives from it.
 #[derive(Debug)]
 pub struct Journal {
     path: PathBuf,
     /// Each write is durable when it returns.
     file: Box<dyn StorageFile>,
+    /// Bytes; it never changes.
+    len: u64,
     id: JournalId,
     /// Number of the next record.
     sequence: u64,
@@ -71,6 +106,7 @@ impl Journal {
         remarks: &mut Vec<String>,
     ) -> io::Result<Option<Journal>> {
         let path = folder.join(JOURNAL_FILE);
+        let _turn = READING.enter();
         let Some(bytes) = read_whole(storage, &path)? else { return Ok(None) };
         let len = bytes.len() as u64;
         let Some((id, _)) = record::read_first_block(&bytes).filter(|(_, stated)| *stated == len) else {
@@ -130,7 +166,7 @@ impl Journal {
     ) -> io::Result<Journal> {
         let file = storage.open_synced(&path)?;
         let ring = Ring::new((len / BLOCK as u64) as u32);
-        Ok(Journal { path, file, id, sequence, ring, staging: Staging::new(), is_checkpointed: true })
+        Ok(Journal { path, file, len, id, sequence, ring, staging: Staging::new(), is_checkpointed: true })
     }
 
     /// Where it is.
@@ -138,12 +174,12 @@ impl Journal {
         &self.path
     }
 
-    /// False when somebody has removed, moved or replaced it.
+    /// False when somebody has removed, moved, replaced or cut it.
     ///
     /// # Errors
     /// As the operating system says.
     pub fn is_in_place(&self) -> io::Result<bool> {
-        self.file.stands_at(&self.path)
+        self.file.is_whole_at(&self.path, self.len)
     }
 
     /// What comes next belongs to this file, from `offset` on.
@@ -260,9 +296,28 @@ pub fn waiting(folder: &Path) -> io::Result<Option<Waiting>> {
     let (records, _) = record::needed(&bytes, &id);
     let Some(last) = records.last().filter(|record| !record.data.is_empty()) else { return Ok(None) };
     let file = format!("{}/{}", last.timeline, last.file);
-    let held = std::fs::metadata(folder.join(&file)).map_or(0, |file| file.len());
+    let held = match std::fs::metadata(folder.join(&file)) {
+        Ok(file) => file.len(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => 0,
+        Err(error) => return Err(error),
+    };
     let bytes = (last.offset + last.data.len() as u64).saturating_sub(held);
     Ok((bytes > 0).then_some(Waiting { file, bytes }))
+}
+
+/// Puts what stands in the journal's place aside, after somebody has cut or replaced the journal of a running process.
+/// Everything that it was to keep must be on stable storage in the binary log. `None` when nothing stands there.
+///
+/// # Errors
+/// As the operating system says.
+pub fn put_aside(storage: &dyn Storage, folder: &Path) -> io::Result<Option<PathBuf>> {
+    let now = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%S%.6fZ");
+    let aside = folder.join(format!("{JOURNAL_FILE}.cut-{now}"));
+    match storage.rename(&folder.join(JOURNAL_FILE), &aside) {
+        Ok(()) => storage.sync_dir(folder).map(|()| Some(aside)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 fn blocks(len: usize) -> u32 {

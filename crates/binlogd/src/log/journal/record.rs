@@ -130,6 +130,7 @@ pub fn read<'a>(bytes: &'a [u8], id: &JournalId) -> Option<Record<'a>> {
     if crc32fast::hash(body) != number32(bytes, 12)? {
         return None;
     }
+    // Behind its checksum a record is as it was written, and names are text when they are written.
     Some(Record {
         sequence: number64(bytes, 32)?,
         needed_from: number64(bytes, 40)?,

@@ -52,7 +52,7 @@ fn put_back_into(
     let (mut changed, mut all_placed) = (0, true);
     // Compare with the disk: after a sync that failed the page cache may hold bytes that no later sync writes.
     file.sync_data()?;
-    file.forget_cached();
+    file.forget_cached_from(records.iter().map(|record| record.offset).min().unwrap_or(0));
     for record in records {
         let len = file.size()?;
         if len < record.offset {

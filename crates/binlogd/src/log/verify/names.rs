@@ -87,7 +87,7 @@ fn holes(order: &mut Order) {
 }
 
 /// Whether both are of one series and `name` has the greater number.
-fn is_after(name: &str, than: &str) -> bool {
+pub(super) fn is_after(name: &str, than: &str) -> bool {
     match (parts(name), parts(than)) {
         (Some((base, number)), Some((other_base, other))) => base == other_base && number > other,
         _ => false,

@@ -45,7 +45,9 @@ impl Copy {
             first_file: NAMES[0].into(),
             gtid_before: String::new(),
             source_lacks: String::new(),
+            source_shares: String::new(),
             missing: String::new(),
+            unreadable: String::new(),
             previous: String::new(),
         };
         let folder = timeline.create(&PosixStorage, dir.path(), 1).unwrap();
@@ -75,6 +77,10 @@ impl Copy {
         verify_timeline(&self.folder, &mut Silent)
     }
 
+    fn remove(&self, name: &str) {
+        std::fs::remove_file(self.folder.join(name)).unwrap();
+    }
+
     #[track_caller]
     fn problems(&self) -> Vec<String> {
         self.verify().all_problems().map(ToString::to_string).collect()
@@ -94,6 +100,29 @@ fn first_after_start(mut file: Vec<u8>) -> Vec<u8> {
     let sum = crc32fast::hash(&event[..size - 4]);
     event[size - 4..].copy_from_slice(&sum.to_le_bytes());
     file
+}
+
+#[test]
+fn files_that_were_moved_away_are_no_damage_when_the_description_says_so() {
+    let copy = Copy::new();
+    NAMES[..2].iter().for_each(|name| copy.remove(name));
+    assert_eq!(copy.problems().len(), 2, "two files that are listed and missing");
+    let described = String::from_utf8(copy.read(TIMELINE_FILE)).unwrap();
+    let record =
+        |name: &str| copy.write(TIMELINE_FILE, format!("{described}kept_from = {name:?}\n").as_bytes());
+    record(NAMES[2]);
+    assert_eq!(copy.problems(), Vec::<String>::new());
+    assert!(copy.verify().notes[0].contains("the files before b.000003 were moved away"));
+    // As the next start writes the index.
+    copy.list(&NAMES[2..]);
+    assert_eq!(copy.problems(), Vec::<String>::new());
+    // More is missing than it says.
+    record(NAMES[1]);
+    assert_eq!(copy.problems().len(), 1, "{:?}", copy.problems());
+    // Written before the files are moved.
+    let copy = Copy::new();
+    copy.write(TIMELINE_FILE, format!("{described}kept_from = {:?}\n", NAMES[2]).as_bytes());
+    assert_eq!(copy.problems(), Vec::<String>::new());
 }
 
 #[test]

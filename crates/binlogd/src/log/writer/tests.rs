@@ -277,3 +277,25 @@ fn a_file_that_has_lost_its_name_is_not_synced_for_safe() {
         }
     }
 }
+
+#[test]
+fn a_mark_waits_for_the_sync_that_covers_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let timeline = dir.path().join("0001-u");
+    std::fs::create_dir(&timeline).unwrap();
+    let mut log = writer(&FaultyStorage::sound(), &timeline);
+    log.begin_file("b.000001").unwrap();
+    let known = |offset| Known { offset, tail_start: 4, last_timestamp: 0, gtids: Default::default() };
+    let is_marked = || dir.path().join(super::super::mark::MARK_FILE).exists();
+    log.append(&mut [IoSlice::new(b"covered")]).unwrap();
+    log.begin_background_sync().unwrap();
+    log.append(&mut [IoSlice::new(b"not covered")]).unwrap();
+    log.mark_when_synced(known(22));
+    log.finish_background_sync().unwrap();
+    assert!(!is_marked());
+    log.mark(known(22));
+    assert!(!is_marked(), "nor at the end of a session");
+    log.sync().unwrap();
+    log.mark(known(22));
+    assert!(is_marked());
+}

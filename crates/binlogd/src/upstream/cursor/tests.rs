@@ -344,3 +344,52 @@ fn events_before_any_file_are_refused() {
     let file = FileBuilder::new().finish();
     assert!(from_oldest().admit(&events(&file, 4)[0]).is_err());
 }
+
+/// A cursor at `held` bytes of the third file, for which the dump begins with the first.
+fn passing_over(third: &[u8], held: usize) -> Cursor {
+    let format = FormatDescription::parse(&events(third, 4)[0]).unwrap();
+    Cursor::new(Some(Position::new("b.3", held as u64)), 4, Some(format), ChecksumAlgorithm::Crc32)
+        .comparing(4, third[4..held].to_vec())
+        .passing_over(["b.1", "b.2", "b.3"].map(Arc::from))
+}
+
+#[test]
+fn files_that_are_held_are_passed_over() {
+    let first = FileBuilder::new().previous_gtids("").transaction(1, 50).rotate("b.2").finish();
+    let second = FileBuilder::new().previous_gtids("").transaction(2, 50).finish();
+    let builder = FileBuilder::new().previous_gtids("").transaction(3, 50);
+    let held = builder.len();
+    let third = builder.transaction(4, 50).finish();
+    let mut cursor = passing_over(&third, held);
+    let end = Position::new("b.3", held as u64);
+    for (name, file) in [("b.1", &first[..]), ("b.2", &second), ("b.3", &third[..held])] {
+        assert_eq!(cursor.admit(&rotate_to(name, 4)), Ok(Admission::Ignore), "{name}");
+        for event in events(file, 4) {
+            assert_eq!(cursor.admit(&event), Ok(Admission::Ignore), "{name}");
+            assert_eq!(cursor.boundary(), end.offset, "what is held ends there");
+        }
+        assert_eq!(cursor.reached(), Some(Position::new(name, file.len() as u64)));
+        assert!(cursor.committed().is_some() == (name != "b.1"), "of the transaction before this place");
+    }
+    assert_eq!(cursor.position(), Some(end));
+    for event in events(&third, held) {
+        assert!(matches!(cursor.admit(&event), Ok(Admission::Store(_))));
+    }
+    assert_eq!(cursor.boundary(), third.len() as u64);
+}
+
+#[test]
+fn files_that_are_passed_over_are_those_that_are_held() {
+    let file = FileBuilder::new().previous_gtids("").transaction(1, 50);
+    let held = file.len();
+    let file = file.finish();
+    let other = Refusal::from(OtherFile { file: "b.4".into() });
+    let mut cursor = passing_over(&file, held);
+    cursor.admit(&rotate_to("b.1", 4)).unwrap();
+    assert_eq!(cursor.admit(&rotate_to("b.4", 4)), Err(other));
+    // The source comes to the end of what it has before the end of what is held.
+    let mut cursor = passing_over(&file, held);
+    cursor.admit(&rotate_to("b.1", 4)).unwrap();
+    let heartbeat = made_up(27, 4, false, b"b.1");
+    assert!(matches!(cursor.admit(&heartbeat), Err(Refusal::OtherFile(_))));
+}

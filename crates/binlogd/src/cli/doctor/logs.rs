@@ -1,0 +1,173 @@
+//! Asks a server for the place at which the copy ends.
+
+use crate::config::HostPort;
+use crate::doctor::logs::Continuation;
+use crate::log::Position;
+use crate::log::folder::timelines;
+use crate::log::held::HeldGtids;
+use crate::log::offline::resume_point;
+use crate::log::scan::scan_file;
+use crate::log::timeline::{ServerKind, Timeline};
+use crate::upstream::complaint::Complaint;
+use crate::upstream::identify::SourceIdentity;
+use crate::upstream::link::{End, Link, link};
+use crate::upstream::look::{Look, look};
+use crate::upstream::negotiate::{ask_for_events_as_they_are, look_request};
+use crate::upstream::stop::StopSignal;
+use crate::wire::{Connection, WireError};
+use codec::gtid::GtidState;
+use codec::packet::ErrPacket;
+use std::fs::File;
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+/// Error 1236, see `upstream/examine.rs`.
+const ER_FATAL_READING_BINLOG: u16 = 1236;
+
+/// Bytes of a file within which its format description ends.
+const FORMAT_BYTES_MAX: u64 = 1024;
+
+/// So much of the transaction behind the copy's end is read, in bytes, to see whether the server can.
+const AHEAD_BYTES: u64 = 64 * 1024 * 1024;
+
+/// A server that can be connected to, and who it is.
+pub(super) struct Server<'a> {
+    /// For messages.
+    pub(super) host: &'a HostPort,
+    /// What it said of itself.
+    pub(super) identity: &'a SourceIdentity,
+    /// Longest time for one look.
+    pub(super) timeout: Duration,
+    /// Connects once more: a look uses a connection up.
+    pub(super) connect: &'a dyn Fn() -> Result<Connection, WireError>,
+}
+
+impl Server<'_> {
+    fn look(&self, file: &str, offset: u64) -> Result<Look, WireError> {
+        let stop = StopSignal::new();
+        let mut connection = (self.connect)()?;
+        ask_for_events_as_they_are(&mut connection, self.identity)?;
+        // Not binlogd's own server_id: a source would end the dump of a daemon that runs.
+        look(connection, self.identity, &look_request(any_server_id(), file, offset), self.timeout, &stop)
+    }
+
+    /// What it says in place of the first transaction behind the copy's end.
+    fn refusal(&self, at: &Position) -> Result<Option<ErrPacket>, WireError> {
+        if u32::try_from(at.offset).is_err() {
+            return Ok(None); // It would send the file from its beginning.
+        }
+        let mut connection = (self.connect)()?;
+        ask_for_events_as_they_are(&mut connection, self.identity)?;
+        let request = look_request(any_server_id(), &at.file, at.offset);
+        let end = End { at: at.clone(), format: None, tail: &[], ahead: AHEAD_BYTES };
+        match link(connection, self.identity, &request, &end, self.timeout, &StopSignal::new())? {
+            Link::Refused(complaint) => Ok(Some(*complaint)),
+            _ => Ok(None),
+        }
+    }
+}
+
+/// Holds the copy below `folder` against the server's logs. `None` when there is nothing to compare, or when the account
+/// may not read logs, which is told with its privileges.
+pub(super) fn continuation(
+    folder: &Path,
+    held: Option<&HeldGtids>,
+    server: &Server<'_>,
+) -> io::Result<Option<Continuation>> {
+    let Some(newest) = timelines(folder)?.pop() else { return Ok(None) };
+    let info = Timeline::read(&newest)?;
+    let Some(point) = resume_point(&newest)? else { return Ok(None) };
+    let (file, end) = (&*point.position.file, point.position.to_string());
+    if info.server_uuid != server.identity.uuid {
+        return Ok(held.and_then(|held| after_a_change(held, server)));
+    }
+    let found = match server.look(file, point.position.offset) {
+        Ok(look) => {
+            let ours = scan_file(&File::open(newest.join(file))?, FORMAT_BYTES_MAX, |_| {})?.format;
+            match ours.is_none_or(|ours| ours.is_same_file(&look.format)) {
+                true => match server.refusal(&point.position) {
+                    Ok(None) => Continuation::GoesOn,
+                    Ok(Some(complaint)) => refused(end, complaint.message),
+                    Err(error) => Continuation::Unknown(format!("{}: {error}", server.host)),
+                },
+                false => Continuation::Anew { file: file.to_owned() },
+            }
+        }
+        Err(WireError::AccessDenied { .. }) => return Ok(None),
+        Err(WireError::Server { code: ER_FATAL_READING_BINLOG, message, .. }) => {
+            let lost = || Continuation::LostItsEnd {
+                end: end.clone(),
+                lacked: held.map(|held| server.identity.lacks(&held.all())).unwrap_or_default(),
+            };
+            match Complaint::of(&message) {
+                Complaint::NoBinlog => return Ok(None), // Told with log_bin.
+                Complaint::PastTheEnd => lost(),
+                Complaint::FileNotFound | Complaint::Purged => match server.look("", 4) {
+                    Ok(oldest) if number_of(&oldest.file) > number_of(file) => {
+                        let purged = purged(server, oldest.gtids_before);
+                        let missing = held.map(|held| purged.subtract(&held.all())).unwrap_or_default();
+                        Continuation::Gap { needed: end, oldest: oldest.file, missing }
+                    }
+                    Ok(_) => lost(),
+                    Err(error) => Continuation::Unknown(format!("{}: {error}", server.host)),
+                },
+                _ => Continuation::Unknown(format!("{}: {message}", server.host)),
+            }
+        }
+        Err(error) => Continuation::Unknown(format!("{}: {error}", server.host)),
+    };
+    Ok(Some(found))
+}
+
+/// The server has the end of the copy, and does not send what follows.
+fn refused(end: String, message: String) -> Continuation {
+    match Complaint::of(&message) {
+        Complaint::Anonymous => Continuation::Anonymous { end },
+        Complaint::Unreadable | Complaint::ReadFailed => Continuation::Unreadable { end, message },
+        _ => Continuation::Unknown(message),
+    }
+}
+
+/// Another server than that of the newest timeline goes on by GTID: what it purged must be held.
+fn after_a_change(held: &HeldGtids, server: &Server<'_>) -> Option<Continuation> {
+    let history = held.all();
+    if !server.identity.has_gtids
+        || history.is_empty()
+        || history.flavour() != server.identity.executed.flavour()
+    {
+        return None;
+    }
+    let oldest = match server.look("", 4) {
+        Ok(oldest) => oldest,
+        Err(WireError::AccessDenied { .. }) => return None,
+        Err(error) => return Some(Continuation::Unknown(format!("{}: {error}", server.host))),
+    };
+    let missing = purged(server, oldest.gtids_before).subtract(&history);
+    Some(match missing.is_empty() {
+        true => Continuation::GoesOn,
+        false => Continuation::Gap {
+            needed: missing.to_line(),
+            oldest: oldest.file,
+            missing: GtidState::default(),
+        },
+    })
+}
+
+/// What a server wrote and has in no file any more; of a MariaDB its oldest file tells.
+fn purged(server: &Server<'_>, before_oldest: Option<GtidState>) -> GtidState {
+    match server.identity.kind {
+        ServerKind::Mysql => server.identity.purged.clone(),
+        ServerKind::Mariadb => before_oldest.unwrap_or_default(),
+    }
+}
+
+/// The number at the end of a binary log's name.
+fn number_of(file: &str) -> u64 {
+    file.rsplit_once('.').and_then(|(_, number)| number.parse().ok()).unwrap_or(0)
+}
+
+/// A `server_id` that no replica has, as far as 32 bits go.
+fn any_server_id() -> u32 {
+    getrandom::u32().unwrap_or_else(|_| std::process::id()).max(1)
+}

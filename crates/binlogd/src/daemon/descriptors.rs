@@ -1,0 +1,120 @@
+//! How many file descriptors binlogd needs, and may have.
+//!
+//! A process gets two limits: the soft one holds, and the process may raise it to the hard one. The soft one is often 1024,
+//! for programs that use select(2); binlogd does not.
+
+use crate::config::SourceConfig;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::fmt;
+
+/// What a source that receives holds:
+///
+/// | descriptor | of |
+/// |---|---|
+/// | its connection | `wire/transport.rs` |
+/// | the same again, by which a stop ends a wait for it | `upstream/stop.rs` |
+/// | a second connection that looks at the source's own counters | `upstream/watch.rs` |
+/// | the live file | `log/writer.rs` |
+/// | the journal | `log/journal` |
+/// | the lock of the folder | `log/folder.rs` |
+/// | what it needs for a moment when a file begins, which all sources may do at once | `log/writer.rs`, `upstream/attempt.rs` |
+pub const PER_SOURCE: u64 = 7;
+
+/// What is kept for everything else: 32 connections to the admin address with what belongs to them, standard input and output,
+/// the event queue, and what a source holds for a moment, such as the folder that it syncs or the next file. Where these are
+/// used up for a moment, `log/storage.rs` waits.
+pub const RESERVE: u64 = 64;
+
+/// How many descriptors the process may have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Descriptors {
+    /// The limit that holds; `None` when there is none.
+    pub limit: Option<u64>,
+}
+
+/// The limit is lower than what the sources need.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TooFew {
+    limit: u64,
+    sources: usize,
+    /// How many sources can be served.
+    pub served: usize,
+}
+
+impl Descriptors {
+    /// Raises the soft limit of this process to the hard one.
+    pub fn raise() -> Descriptors {
+        let before = getrlimit(Resource::Nofile);
+        let raised = Rlimit { current: before.maximum, maximum: before.maximum };
+        if before.current != before.maximum
+            && let Err(error) = setrlimit(Resource::Nofile, raised)
+        {
+            tracing::warn!("cannot raise the limit of open files to {:?}: {error}", before.maximum);
+        }
+        Descriptors { limit: getrlimit(Resource::Nofile).current }
+    }
+
+    /// What [`Descriptors::raise`] would give.
+    pub fn reachable() -> Descriptors {
+        Descriptors { limit: getrlimit(Resource::Nofile).maximum }
+    }
+
+    /// Whether they do for so many sources.
+    ///
+    /// # Errors
+    /// How many they do for.
+    pub fn suffice_for(self, sources: &[SourceConfig]) -> Result<(), TooFew> {
+        let Some(limit) = self.limit else { return Ok(()) };
+        let sources = sources.len();
+        let served = usize::try_from(limit.saturating_sub(RESERVE) / PER_SOURCE).unwrap_or(usize::MAX);
+        if sources <= served { Ok(()) } else { Err(TooFew { limit, sources, served }) }
+    }
+}
+
+impl fmt::Display for TooFew {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let TooFew { limit, sources, served } = self;
+        let needed = *sources as u64 * PER_SOURCE + RESERVE;
+        write!(
+            f,
+            "{sources} sources need {needed} file descriptors ({PER_SOURCE} each, and {RESERVE} for everything else), but this \
+             process may open {limit} files: only the first {served} sources can be received. Raise the limit: LimitNOFILE= \
+             in the unit of systemd, `ulimit -n`, or --ulimit nofile= of a container"
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+    use std::path::Path;
+
+    fn sources(count: usize) -> Vec<SourceConfig> {
+        let text: String = (0..count)
+            .map(|n| format!("[[source]]\nname = 's{n}'\nhosts = ['h{n}']\nuser = 'u'\n"))
+            .collect();
+        Config::parse(&text, Path::new("b.toml"), &|_| None).unwrap().config.sources
+    }
+
+    #[test]
+    fn what_is_needed_and_how_far_it_goes_is_told() {
+        let may = |limit| Descriptors { limit: Some(limit) };
+        let exactly = 20 * PER_SOURCE + RESERVE;
+        assert_eq!(may(exactly).suffice_for(&sources(20)), Ok(()));
+        assert_eq!(Descriptors { limit: None }.suffice_for(&sources(20)), Ok(()));
+        let few = may(exactly - 1).suffice_for(&sources(20)).unwrap_err();
+        assert_eq!(few.served, 19);
+        let text = few.to_string();
+        assert!(text.contains(&format!("20 sources need {exactly} file descriptors")), "{text}");
+        assert!(text.contains("only the first 19 sources") && text.contains("LimitNOFILE="), "{text}");
+        assert_eq!(may(RESERVE - 1).suffice_for(&sources(1)).unwrap_err().served, 0);
+    }
+
+    #[test]
+    fn the_soft_limit_becomes_the_hard_one() {
+        let hard = Descriptors::reachable();
+        assert_eq!(Descriptors::raise(), hard);
+        assert_eq!(getrlimit(Resource::Nofile).current, hard.limit);
+    }
+}

@@ -1,0 +1,214 @@
+//! Which operations of the disk are under way, for a look from another thread: who waits for a disk that does not answer
+//! cannot say so himself.
+//!
+//! An operation costs two additions to counters that nobody else writes to; the clock is the onlooker's.
+
+use super::storage::{ReadAt, Storage, StorageFile};
+use super::syncer::BackgroundSync;
+use std::fmt;
+use std::io::{self, IoSlice};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A kind of operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Operation {
+    /// A durable write of the journal.
+    WriteJournal,
+    /// A write of a binary log, into the page cache most often.
+    Write,
+    /// An fdatasync of a binary log.
+    Sync,
+    /// Making, renaming, removing, opening or measuring files, and syncing their folders.
+    Names,
+    /// A read.
+    Read,
+}
+
+impl Operation {
+    /// Every kind.
+    pub const ALL: [Operation; 5] =
+        [Operation::WriteJournal, Operation::Write, Operation::Sync, Operation::Names, Operation::Read];
+}
+
+impl fmt::Display for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Operation::WriteJournal => "a write of the journal",
+            Operation::Write => "a write of the binary log",
+            Operation::Sync => "a sync of the binary log",
+            Operation::Names => "a change or a look-up of file names",
+            Operation::Read => "a read of the copy",
+        })
+    }
+}
+
+/// How many operations of one kind were begun, and how many have ended.
+#[derive(Debug, Default)]
+struct Count {
+    begun: AtomicU64,
+    ended: AtomicU64,
+}
+
+/// The operations on the files of one source.
+#[derive(Debug, Default)]
+pub struct DiskActivity([Count; Operation::ALL.len()]);
+
+impl DiskActivity {
+    fn during<T>(&self, operation: Operation, work: impl FnOnce() -> T) -> T {
+        let count = &self.0[operation as usize];
+        count.begun.fetch_add(1, Ordering::Relaxed);
+        let result = work();
+        count.ended.fetch_add(1, Ordering::Release);
+        result
+    }
+
+    /// How many operations of this kind have ended, if at least one is under way. While the number stays, none ends.
+    pub fn under_way(&self, operation: Operation) -> Option<u64> {
+        let count = &self.0[operation as usize];
+        let ended = count.ended.load(Ordering::Acquire);
+        (count.begun.load(Ordering::Relaxed) > ended).then_some(ended)
+    }
+}
+
+/// A storage whose operations can be looked at.
+#[derive(Debug)]
+pub struct WatchedStorage<S> {
+    storage: S,
+    activity: Arc<DiskActivity>,
+}
+
+impl<S: Storage> WatchedStorage<S> {
+    /// Counts what is done with `storage` in `activity`.
+    pub fn new(storage: S, activity: Arc<DiskActivity>) -> WatchedStorage<S> {
+        WatchedStorage { storage, activity }
+    }
+
+    fn names<T>(&self, work: impl FnOnce(&S) -> T) -> T {
+        self.activity.during(Operation::Names, || work(&self.storage))
+    }
+
+    fn file(
+        &self,
+        writes: Operation,
+        open: impl FnOnce(&S) -> io::Result<Box<dyn StorageFile>>,
+    ) -> io::Result<Box<dyn StorageFile>> {
+        let file = self.names(open)?;
+        Ok(Box::new(WatchedFile { file, writes, activity: self.activity.clone() }))
+    }
+}
+
+impl<S: Storage> Storage for WatchedStorage<S> {
+    fn create(&self, path: &Path) -> io::Result<Box<dyn StorageFile>> {
+        self.file(Operation::Write, |storage| storage.create(path))
+    }
+
+    fn open(&self, path: &Path) -> io::Result<Box<dyn StorageFile>> {
+        self.file(Operation::Write, |storage| storage.open(path))
+    }
+
+    fn open_synced(&self, path: &Path) -> io::Result<Box<dyn StorageFile>> {
+        self.file(Operation::WriteJournal, |storage| storage.open_synced(path))
+    }
+
+    fn create_dir(&self, path: &Path) -> io::Result<()> {
+        self.names(|storage| storage.create_dir(path))
+    }
+
+    fn remove_file(&self, path: &Path) -> io::Result<()> {
+        self.names(|storage| storage.remove_file(path))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.names(|storage| storage.rename(from, to))
+    }
+
+    fn sync_dir(&self, path: &Path) -> io::Result<()> {
+        self.names(|storage| storage.sync_dir(path))
+    }
+
+    fn background_sync(&self) -> Box<dyn BackgroundSync> {
+        self.storage.background_sync()
+    }
+}
+
+#[derive(Debug)]
+struct WatchedFile {
+    file: Box<dyn StorageFile>,
+    /// What a write to it counts as.
+    writes: Operation,
+    activity: Arc<DiskActivity>,
+}
+
+impl ReadAt for WatchedFile {
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.activity.during(Operation::Read, || self.file.read_at(buffer, offset))
+    }
+}
+
+impl StorageFile for WatchedFile {
+    fn write_all_at(&self, parts: &mut [IoSlice<'_>], offset: u64) -> io::Result<()> {
+        self.activity.during(self.writes, || self.file.write_all_at(parts, offset))
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.activity.during(Operation::Sync, || self.file.sync_data())
+    }
+
+    fn stands_at(&self, path: &Path) -> io::Result<bool> {
+        self.activity.during(Operation::Names, || self.file.stands_at(path))
+    }
+
+    fn is_whole_at(&self, path: &Path, len: u64) -> io::Result<bool> {
+        self.activity.during(Operation::Names, || self.file.is_whole_at(path, len))
+    }
+
+    fn truncate(&self, len: u64) -> io::Result<()> {
+        self.activity.during(Operation::Write, || self.file.truncate(len))
+    }
+
+    fn size(&self) -> io::Result<u64> {
+        self.activity.during(Operation::Names, || self.file.size())
+    }
+
+    fn forget_cached(&self) {
+        self.file.forget_cached();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::storage::PosixStorage;
+    use super::*;
+
+    #[test]
+    fn an_operation_is_under_way_until_it_ends() {
+        let activity = Arc::new(DiskActivity::default());
+        assert_eq!(activity.under_way(Operation::Sync), None);
+        activity.during(Operation::Sync, || {
+            assert_eq!(activity.under_way(Operation::Sync), Some(0));
+            assert_eq!(activity.under_way(Operation::Write), None);
+            activity.during(Operation::Sync, || assert_eq!(activity.under_way(Operation::Sync), Some(0)));
+            assert_eq!(activity.under_way(Operation::Sync), Some(1), "one of two has ended");
+        });
+        assert_eq!(activity.under_way(Operation::Sync), None);
+    }
+
+    #[test]
+    fn a_watched_file_does_what_the_file_does() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("f");
+        let storage = WatchedStorage::new(PosixStorage, Arc::default());
+        let file = storage.create(&path).unwrap();
+        file.write_all_at(&mut [IoSlice::new(b"abc")], 0).unwrap();
+        file.sync_data().unwrap();
+        let mut read = [0; 8];
+        assert_eq!((file.read_at(&mut read, 1).unwrap(), &read[..2]), (2, &b"bc"[..]));
+        file.truncate(1).unwrap();
+        assert_eq!((file.size().unwrap(), file.stands_at(&path).unwrap()), (1, true));
+        storage.rename(&path, &dir.path().join("g")).unwrap();
+        assert!(!file.stands_at(&path).unwrap());
+        assert!(Operation::ALL.iter().all(|operation| storage.activity.under_way(*operation).is_none()));
+    }
+}

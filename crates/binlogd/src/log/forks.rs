@@ -1,0 +1,572 @@
+//! What became of the transactions that forks took from a source: handed back since, still lost, or their GTIDs given to
+//! others.
+//!
+//! The GTIDs alone do not tell. A server that lost its tail gives the same numbers to the next transactions of its clients; a
+//! rescue, or replication, gives the same numbers to the same transactions. So each transaction that was lost once is looked
+//! up on every timeline of the present history, and what it [does](super::content) is compared.
+
+use super::content::{Content, ContentReader};
+use super::held::{HeldTimeline, present_history};
+use super::index;
+use super::recover::files_in_order;
+use super::settlement::{Settlement, Settlements};
+use super::transactions::TransactionReader;
+use codec::gtid::{Flavour, GtidState, MariadbGtidState, TransactionId};
+use std::collections::HashMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A place in the copy at which a transaction stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// The file.
+    pub path: Arc<Path>,
+    /// Where it begins there.
+    pub at: u64,
+    /// Where it ends there.
+    pub end: u64,
+}
+
+impl Place {
+    /// Folder name of the timeline.
+    pub fn timeline(&self) -> String {
+        let folder = self.path.parent().and_then(Path::file_name).unwrap_or_default();
+        folder.to_string_lossy().into_owned()
+    }
+
+    /// Name of the file.
+    pub fn file(&self) -> String {
+        self.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    }
+
+    /// Length in the binary log, in bytes.
+    pub fn size(&self) -> u64 {
+        self.end - self.at
+    }
+}
+
+/// One of the transactions that had a GTID.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Version {
+    /// Where it stands first.
+    pub place: Place,
+    /// Seconds since 1970 at which it was committed, or begun, as far as the log tells.
+    pub timestamp: u32,
+    /// What it changes: `schema.table` of its rows, the beginning of its statements.
+    pub changes: Vec<String>,
+    content: Content,
+}
+
+/// A transaction that a fork took from the source.
+#[derive(Debug, Clone, Default)]
+pub struct Lost {
+    /// Those that had its GTID, in the order of the timelines.
+    pub versions: Vec<Version>,
+    /// The timeline, counted in the present history, whose source lacked it last.
+    lost_on: Option<usize>,
+    /// The newest timeline that holds it.
+    seen_on: usize,
+}
+
+/// What became of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// The source lacks it.
+    Lacking,
+    /// The source has it again.
+    HandedBack,
+    /// The source gave its GTID to another transaction.
+    GivenTwice,
+}
+
+impl Lost {
+    fn is_last(&self, path: &Path, at: u64) -> bool {
+        self.versions.last().is_some_and(|last| *last.place.path == *path && last.place.at == at)
+    }
+
+    fn fate(&self) -> Option<Fate> {
+        if self.versions.len() > 1 {
+            return Some(Fate::GivenTwice);
+        }
+        // None: it was never lost. MariaDB's sets name the last transaction only.
+        self.lost_on.map(|lost_on| if self.seen_on >= lost_on { Fate::HandedBack } else { Fate::Lacking })
+    }
+}
+
+/// What each timeline says about what was lost.
+#[derive(Debug, Clone)]
+struct Loss {
+    folder: PathBuf,
+    number: u32,
+    lacked: GtidState,
+    /// Of MariaDB servers in `lacked`, up to where the source has their transactions all the same.
+    shares: GtidState,
+    /// False while the timeline has no file whose beginning says what is shared: `shares` may say too little.
+    is_known: bool,
+}
+
+impl Loss {
+    fn took(&self, id: &TransactionId) -> bool {
+        self.lacked.contains(id) && !self.shares.contains(id)
+    }
+}
+
+/// What forks took from the source in its present history, by the record of its timelines.
+#[derive(Debug, Clone)]
+pub struct Losses {
+    source_folder: PathBuf,
+    flavour: Flavour,
+    list: Vec<Loss>,
+}
+
+impl Losses {
+    /// Reads the descriptions of the timelines, and the beginning of a file of each that lost something; `None` when none did.
+    ///
+    /// # Errors
+    /// When a folder or a file cannot be read.
+    pub fn read(source_folder: &Path) -> io::Result<Option<Losses>> {
+        let history = present_history(source_folder)?;
+        let Some(newest) = history.last() else { return Ok(None) };
+        let flavour = newest.info.server_kind.flavour();
+        let list: Vec<Loss> = history.iter().map(|held| loss(held, flavour)).collect::<io::Result<_>>()?;
+        let nothing = list.iter().all(|loss| loss.lacked.is_empty());
+        Ok((!nothing).then(|| Losses { source_folder: source_folder.to_owned(), flavour, list }))
+    }
+
+    /// Whether it is known what exactly was lost. With MariaDB that is not so before the first file of a timeline has begun.
+    pub fn is_known(&self) -> bool {
+        self.list.iter().all(|loss| loss.is_known)
+    }
+
+    /// Reads them again.
+    ///
+    /// # Errors
+    /// As [`Losses::read`].
+    pub fn reread(&self) -> io::Result<Option<Losses>> {
+        Losses::read(&self.source_folder)
+    }
+
+    /// Whether a transaction may be one that was lost.
+    pub fn took(&self, id: &TransactionId) -> bool {
+        self.list.iter().any(|loss| loss.took(id))
+    }
+}
+
+/// What became of everything that forks took from the source, in its present history.
+#[derive(Debug, Clone)]
+pub struct Forks {
+    losses: Losses,
+    lost: HashMap<TransactionId, Lost>,
+    settlements: Settlements,
+}
+
+impl Forks {
+    /// As [`Forks::of`]; `None` when nothing was lost.
+    ///
+    /// # Errors
+    /// As [`Forks::of`].
+    pub fn read(source_folder: &Path, go_on: impl FnMut() -> bool) -> io::Result<Option<Forks>> {
+        Losses::read(source_folder)?.map(|losses| Forks::of(losses, go_on)).transpose()
+    }
+
+    /// Reads every transaction that was lost once, wherever it stands. Files that hold none of them, by the word of their own
+    /// beginnings, are not read. Locks nothing. `go_on` is asked before each transaction.
+    ///
+    /// # Errors
+    /// When a folder or a file cannot be read or is damaged, or `Interrupted` when it is not to go on.
+    pub fn of(losses: Losses, mut go_on: impl FnMut() -> bool) -> io::Result<Forks> {
+        let settlements = Settlements::read(&losses.source_folder, losses.flavour)?;
+        let mut forks = Forks { losses, lost: HashMap::new(), settlements };
+        for index in 0..forks.losses.list.len() {
+            forks.read_timeline(index, &mut go_on)?;
+        }
+        Ok(forks)
+    }
+
+    /// Takes a transaction that has arrived on the newest timeline since, and that [may have been lost](Losses::took). False
+    /// when the file does not hold it to its end yet.
+    ///
+    /// # Errors
+    /// When the file cannot be read or is damaged.
+    pub fn arrived(&mut self, path: &Arc<Path>, at: u64) -> io::Result<bool> {
+        let mut reader = TransactionReader::open(path)?;
+        reader.seek(at)?;
+        let newest = self.losses.list.len() - 1;
+        Ok(self.read_next(newest, path, &mut reader, &mut || true)?.is_some())
+    }
+
+    /// Reads again what was decided.
+    ///
+    /// # Errors
+    /// When the file cannot be read or understood.
+    pub fn reread_settlements(&mut self) -> io::Result<()> {
+        self.settlements = Settlements::read(&self.losses.source_folder, self.losses.flavour)?;
+        Ok(())
+    }
+
+    /// Transactions with this fate about which nothing was decided, in the order of the copy.
+    pub fn open(&self, fate: Fate) -> Vec<(TransactionId, &Lost)> {
+        self.sorted(|id, lost| self.is_open(id, lost, fate))
+    }
+
+    /// Those about which somebody decided, in the order of the copy.
+    pub fn settled(&self) -> Vec<(TransactionId, &Lost, &Settlement)> {
+        let with = |(id, lost)| Some((id, lost, self.settlement(&id, lost)?));
+        self.sorted(|_, lost| lost.fate().is_some_and(|fate| fate != Fate::HandedBack))
+            .into_iter()
+            .filter_map(with)
+            .collect()
+    }
+
+    /// How many transactions of this fate there are about which nothing was decided.
+    pub fn count(&self, fate: Fate) -> u64 {
+        self.lost.iter().filter(|(id, lost)| self.is_open(id, lost, fate)).count() as u64
+    }
+
+    /// About what was handed back there is nothing to decide.
+    fn is_open(&self, id: &TransactionId, lost: &Lost, fate: Fate) -> bool {
+        lost.fate() == Some(fate) && (fate == Fate::HandedBack || self.settlement(id, lost).is_none())
+    }
+
+    /// The GTIDs of those, which for MariaDB are the newest of each server.
+    pub fn gtids(&self, fate: Fate) -> GtidState {
+        let mut gtids = GtidState::empty(self.losses.flavour);
+        for (id, _) in self.open(fate) {
+            // Of one kind of server, as its timelines are.
+            let _ = gtids.insert(id);
+        }
+        gtids
+    }
+
+    /// True when the source has everything back, or somebody has decided about the rest.
+    pub fn is_closed(&self) -> bool {
+        self.count(Fate::Lacking) == 0 && self.count(Fate::GivenTwice) == 0
+    }
+
+    /// See [`Losses::is_known`].
+    pub fn is_known(&self) -> bool {
+        self.losses.is_known()
+    }
+
+    /// What became of a transaction; `None` for one that was never lost.
+    pub fn fate(&self, id: &TransactionId) -> Option<Fate> {
+        self.lost.get(id).and_then(Lost::fate)
+    }
+
+    /// Whether the source lacks the transaction and somebody has accepted that.
+    pub fn is_given_up(&self, id: &TransactionId) -> bool {
+        let is_lacking = |lost: &&Lost| lost.fate() == Some(Fate::Lacking);
+        self.lost.get(id).filter(is_lacking).is_some_and(|lost| self.settlement(id, lost).is_some())
+    }
+
+    /// Whether the transaction at that place is not the one that its GTID means now: nobody has decided which one that is, or
+    /// it is not the last of them.
+    pub fn is_not_the_one(&self, id: &TransactionId, path: &Path, at: u64) -> bool {
+        let Some(lost) = self.lost.get(id).filter(|lost| lost.versions.len() > 1) else { return false };
+        self.settlement(id, lost).is_none() || !lost.is_last(path, at)
+    }
+
+    /// Whether of the transactions that had the GTID the last one stands at that place.
+    pub fn is_last(&self, id: &TransactionId, path: &Path, at: u64) -> bool {
+        self.lost.get(id).is_some_and(|lost| lost.is_last(path, at))
+    }
+
+    /// Whether the GTID was given twice and nobody has decided about it.
+    pub fn is_undecided(&self, id: &TransactionId) -> bool {
+        let lost = self.lost.get(id).filter(|lost| lost.fate() == Some(Fate::GivenTwice));
+        lost.is_some_and(|lost| self.settlement(id, lost).is_none())
+    }
+
+    /// Everything that may have been lost and was found.
+    pub fn ids(&self) -> impl Iterator<Item = &TransactionId> {
+        self.lost.keys()
+    }
+
+    /// Number of the newest timeline.
+    pub fn newest_number(&self) -> u32 {
+        self.losses.list.last().map_or(0, |loss| loss.number)
+    }
+
+    /// The kind of GTIDs.
+    pub fn flavour(&self) -> Flavour {
+        self.losses.flavour
+    }
+
+    fn settlement(&self, id: &TransactionId, lost: &Lost) -> Option<&Settlement> {
+        let newest = lost.lost_on.unwrap_or(0).max(lost.seen_on);
+        self.settlements.of(id, self.losses.list[newest].number)
+    }
+
+    fn sorted(&self, wanted: impl Fn(&TransactionId, &Lost) -> bool) -> Vec<(TransactionId, &Lost)> {
+        let mut found: Vec<_> =
+            self.lost.iter().filter(|(id, lost)| wanted(id, lost)).map(|(id, lost)| (*id, lost)).collect();
+        found.sort_by_key(|(_, lost)| {
+            lost.versions.first().map(|first| (first.place.path.clone(), first.place.at))
+        });
+        found
+    }
+
+    fn read_timeline(&mut self, index: usize, go_on: &mut dyn FnMut() -> bool) -> io::Result<()> {
+        let folder = self.losses.list[index].folder.clone();
+        let names = files_in_order(&folder, &index::read(&folder)?, &mut Vec::new())?;
+        let mut before = None;
+        for (position, name) in names.iter().enumerate() {
+            let path: Arc<Path> = folder.join(name).into();
+            let after = match names.get(position + 1) {
+                Some(next) => gtids_before(&folder.join(next))?,
+                None => None,
+            };
+            let begins_with = match before.take() {
+                Some(known) => Some(known),
+                None => gtids_before(&path)?,
+            };
+            if self.may_hold_lost(begins_with.as_ref(), after.as_ref()) && is_begun(&path)? {
+                let mut reader = TransactionReader::open(&path)?;
+                while self.read_next(index, &path, &mut reader, go_on)?.is_some() {}
+            }
+            before = after;
+        }
+        Ok(())
+    }
+
+    /// Whether a file may hold something that was lost, which begins with the one state of GTIDs and after which the next one
+    /// begins with the other.
+    fn may_hold_lost(&self, before: Option<&GtidState>, after: Option<&GtidState>) -> bool {
+        let (Some(before), Some(after)) = (before, after) else { return true };
+        self.losses.list.iter().filter(|loss| !loss.lacked.is_empty()).any(|loss| {
+            match (&loss.lacked, before, after) {
+                (GtidState::Mysql(lacked), GtidState::Mysql(before), GtidState::Mysql(after)) => {
+                    !lacked.intersect(after).subtract(before).is_empty()
+                }
+                (GtidState::Mariadb(lacked), GtidState::Mariadb(before), GtidState::Mariadb(after)) => {
+                    wrote_what_was_lost(lacked, &loss.shares, before, after)
+                }
+                _ => true,
+            }
+        })
+    }
+
+    /// Reads the next transaction that may have been lost; the value is where it begins.
+    fn read_next(
+        &mut self,
+        index: usize,
+        path: &Arc<Path>,
+        reader: &mut TransactionReader,
+        go_on: &mut dyn FnMut() -> bool,
+    ) -> io::Result<Option<u64>> {
+        let mut content = ContentReader::default();
+        let mut stopped = false;
+        let wanted = |id: Option<&TransactionId>| {
+            stopped = stopped || !go_on();
+            // When it is to stop, the next one will do to come to an end.
+            stopped || id.is_some_and(|id| self.losses.took(id))
+        };
+        let ended = reader.pass(wanted, &mut |event| {
+            match event {
+                None => content = ContentReader::default(),
+                Some((header, bytes)) => content.event(header, bytes),
+            }
+            Ok(())
+        })?;
+        if stopped {
+            return Err(io::Error::new(io::ErrorKind::Interrupted, "stopped"));
+        }
+        let Some((id, at, end)) = ended else { return Ok(None) };
+        let Some(id) = id else { return Ok(Some(at)) };
+        let read = content.finish();
+        if let Some(error) = read.error {
+            tracing::warn!("{id} in {} at {at} cannot be compared: {error}", path.display());
+        }
+        let lost = self.lost.entry(id).or_default();
+        lost.lost_on = self.losses.list.iter().rposition(|loss| loss.took(&id));
+        lost.seen_on = lost.seen_on.max(index);
+        let place = Place { path: path.clone(), at, end };
+        let is_known = |version: &Version| version.place == place || version.content.is_same(&read.content);
+        if let Some(known) = lost.versions.iter().position(is_known) {
+            // The source has this one again: it is the last of them now.
+            let version = lost.versions.remove(known);
+            lost.versions.push(version);
+        } else {
+            let (timestamp, changes, content) = (read.timestamp, read.changes, read.content);
+            lost.versions.push(Version { place, timestamp, changes, content });
+        }
+        Ok(Some(at))
+    }
+}
+
+/// Whether between the two states a server wrote transactions of which a source lacks the newest, and had not all.
+fn wrote_what_was_lost(
+    lacked: &MariadbGtidState,
+    shares: &GtidState,
+    before: &MariadbGtidState,
+    after: &MariadbGtidState,
+) -> bool {
+    let is_of = |state: &MariadbGtidState, domain, server| {
+        state.list().find(|id| (id.domain, id.server_id) == (domain, server)).map(|id| id.sequence)
+    };
+    lacked.list().any(|id| {
+        let last = is_of(after, id.domain, id.server_id);
+        let shared = match shares {
+            GtidState::Mariadb(shares) => is_of(shares, id.domain, id.server_id),
+            GtidState::Mysql(_) => None,
+        };
+        last != is_of(before, id.domain, id.server_id) && last > shared
+    })
+}
+
+fn loss(held: &HeldTimeline, flavour: Flavour) -> io::Result<Loss> {
+    let number =
+        held.folder.file_name().and_then(|name| super::folder::timeline_number(name.to_str()?)).unwrap_or(0);
+    let mut loss = Loss {
+        folder: held.folder.clone(),
+        number,
+        lacked: GtidState::empty(flavour),
+        shares: GtidState::empty(flavour),
+        is_known: true,
+    };
+    if held.info.server_kind.flavour() != flavour {
+        return Ok(loss);
+    }
+    loss.lacked = held.info.lacked();
+    if flavour == Flavour::Mariadb && !loss.lacked.is_empty() {
+        loss.shares = held.info.shares();
+        let names = files_in_order(&held.folder, &index::read(&held.folder)?, &mut Vec::new())?;
+        let before = names.first().map(|first| gtids_before(&held.folder.join(first))).transpose()?.flatten();
+        loss.is_known = before.is_some();
+        if let Some(before) = before {
+            // Both are MariaDB's.
+            let _ = loss.shares.union_with(&before);
+        }
+    }
+    Ok(loss)
+}
+
+/// False for a file that was made and has no whole format description yet.
+fn is_begun(path: &Path) -> io::Result<bool> {
+    match TransactionReader::open(path) {
+        Ok(_) => Ok(true),
+        // A live file of which nothing has arrived; a damaged one is told by who reads on in it.
+        Err(_) if std::fs::metadata(path)?.len() <= 4 => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// What was executed before a file by its own word; `None` where it does not say so, or not yet. A damaged head says nothing
+/// either: then the file may hold anything, and who reads on in it tells of the damage.
+pub(super) fn gtids_before(path: &Path) -> io::Result<Option<GtidState>> {
+    match TransactionReader::open(path) {
+        Ok(mut reader) => reader.gtids_before(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(error),
+        Err(_) => Ok(None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::recover::test_files::{FileBuilder, SERVER_UUID, first_timeline};
+    use super::super::settlement::{Decision, record};
+    use super::super::storage::PosixStorage;
+    use super::super::timeline::{Reason, Timeline};
+    use super::*;
+
+    /// A transaction with one row image, whose table has this id.
+    fn rows(mut builder: FileBuilder, number: u64, table_id: u8, image: &[u8]) -> FileBuilder {
+        builder.event(33, &[&[0][..], &[0xab; 16], &number.to_le_bytes()].concat());
+        builder.event(2, &[&[0; 14][..], b"BEGIN"].concat());
+        builder.event(
+            19,
+            &[&[table_id, 0, 0, 0, 0, 0, 1, 0][..], b"\x01d\0\x01t\0\x01\x0f\x02\x50\0\0"].concat(),
+        );
+        builder.event(30, &[&[table_id, 0, 0, 0, 0, 0, 1, 0, 2, 0, 1, 1][..], image].concat());
+        builder.event(16, &number.to_le_bytes());
+        builder
+    }
+
+    fn timeline(dir: &Path, number: u32, lacks: &str) -> PathBuf {
+        let reason = if number == 1 { Reason::First } else { Reason::Fork };
+        let source_lacks = if lacks.is_empty() { String::new() } else { format!("{SERVER_UUID}:{lacks}") };
+        let info = Timeline { reason, source_lacks, ..first_timeline(SERVER_UUID) };
+        info.create(&PosixStorage, dir, number).unwrap()
+    }
+
+    fn numbers(forks: &Forks, fate: Fate) -> String {
+        forks.gtids(fate).to_line().replace(&format!("{SERVER_UUID}:"), "")
+    }
+
+    /// 1 to 5, of which 3 to 5 are lost; the source then gives 3 to another transaction and gets 4 back.
+    fn copy() -> (tempfile::TempDir, PathBuf) {
+        let dir = tempfile::tempdir().unwrap();
+        let (old, new) = (timeline(dir.path(), 1, ""), timeline(dir.path(), 2, "3-5"));
+        let sealed = rows(FileBuilder::new().previous_gtids(""), 1, 1, b"one").rotate("b.000002").finish();
+        std::fs::write(old.join("b.000001"), sealed).unwrap();
+        let begun = || rows(FileBuilder::new().previous_gtids(&format!("{SERVER_UUID}:1")), 2, 1, b"two");
+        let ours = rows(rows(rows(begun(), 3, 1, b"three"), 4, 1, b"four"), 5, 1, b"five").finish();
+        std::fs::write(old.join("b.000002"), ours).unwrap();
+        let theirs = rows(rows(begun(), 3, 8, b"else"), 4, 9, b"four").finish();
+        std::fs::write(new.join("b.000002"), theirs).unwrap();
+        (dir, new)
+    }
+
+    #[test]
+    fn a_gtid_that_came_back_is_compared_by_content() {
+        let (dir, new) = copy();
+        let mut forks = Forks::read(dir.path(), || true).unwrap().unwrap();
+        let told = |forks: &Forks| {
+            [Fate::GivenTwice, Fate::HandedBack, Fate::Lacking].map(|fate| numbers(forks, fate))
+        };
+        assert_eq!(told(&forks), ["3", "4", "5"]);
+        let twice = forks.open(Fate::GivenTwice)[0].1;
+        let places = twice.versions.iter().map(|version| (version.place.timeline(), version.place.file()));
+        let expected =
+            ["0001", "0002"].map(|number| (format!("{number}-{SERVER_UUID}"), "b.000002".to_owned()));
+        assert_eq!(places.collect::<Vec<_>>(), expected);
+        assert_eq!(twice.versions[1].changes, ["d.t"]);
+        let third = forks.open(Fate::GivenTwice)[0].0;
+        let place = twice.versions[1].place.clone();
+        assert!(forks.is_not_the_one(&third, &place.path, place.at), "nobody has decided");
+
+        // 5 arrives on the newest timeline, in two pieces.
+        let path: Arc<Path> = new.join("b.000002").into();
+        let held = std::fs::read(&path).unwrap();
+        let builder = rows(FileBuilder::new().previous_gtids(&format!("{SERVER_UUID}:1")), 2, 1, b"two");
+        let whole = rows(rows(rows(builder, 3, 8, b"else"), 4, 9, b"four"), 5, 7, b"five").finish();
+        std::fs::write(&path, &whole[..whole.len() - 9]).unwrap();
+        assert!(!forks.arrived(&path, held.len() as u64).unwrap());
+        std::fs::write(&path, &whole).unwrap();
+        assert!(forks.arrived(&path, held.len() as u64).unwrap());
+        assert_eq!(told(&forks), ["3", "4-5", ""]);
+        assert!(!forks.is_closed());
+
+        let settlement = Settlement {
+            at: String::new(),
+            by: String::new(),
+            decision: Decision::Settled,
+            gtids: format!("{SERVER_UUID}:3"),
+            transactions: Vec::new(),
+            through: 2,
+            note: String::new(),
+        };
+        record(&PosixStorage, dir.path(), settlement).unwrap();
+        forks.reread_settlements().unwrap();
+        assert_eq!(told(&forks), ["", "4-5", ""]);
+        assert!(forks.is_closed() && forks.settled().len() == 1);
+        assert!(!forks.is_not_the_one(&third, &place.path, place.at), "the last one counts");
+
+        // Lost once more, what was settled and handed back before is open again.
+        timeline(dir.path(), 3, "3-4");
+        let forks = Forks::read(dir.path(), || true).unwrap().unwrap();
+        assert_eq!(told(&forks), ["3", "5", "4"]);
+    }
+
+    #[test]
+    fn nothing_is_read_where_nothing_was_lost_and_it_can_be_stopped() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(Forks::read(dir.path(), || true).unwrap().is_none());
+        timeline(dir.path(), 1, "");
+        assert!(Forks::read(dir.path(), || panic!("nothing is read")).unwrap().is_none());
+        let (dir, _) = copy();
+        let error = Forks::read(dir.path(), || false).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::Interrupted);
+    }
+}

@@ -1,0 +1,38 @@
+//! Files that an operator moved away, as he wrote into `timeline.toml`.
+
+use super::super::timeline::TIMELINE_FILE;
+use super::names::is_after;
+use super::{Problem, whole};
+use serde::Deserialize;
+use std::path::Path;
+
+/// The one key that binlogd never writes itself: `kept_from = "mysql-bin.000042"`. Everything before that file was moved
+/// away on purpose.
+#[derive(Deserialize)]
+struct Record {
+    kept_from: Option<String>,
+}
+
+/// The first file that is kept; `None` when none was moved away, or the description cannot be read, which is told elsewhere.
+pub(crate) fn kept_from(folder: &Path) -> Option<String> {
+    let text = std::fs::read_to_string(folder.join(TIMELINE_FILE)).ok()?;
+    toml::from_str::<Record>(&text).ok()?.kept_from
+}
+
+/// Takes the names out of the index that were moved away.
+pub(in crate::log) fn without_moved(listed: &mut Vec<String>, present: &[String], kept_from: &str) {
+    listed.retain(|name| present.contains(name) || !is_after(kept_from, name));
+}
+
+/// What the record says, held against the files: what is kept must be there.
+pub(super) fn judge(files: &[String], kept_from: &str) -> Result<String, Problem> {
+    match files.first() {
+        Some(first) if first == kept_from || is_after(kept_from, first) => {
+            Ok(format!("the files before {kept_from} were moved away, as {TIMELINE_FILE} says (kept_from)"))
+        }
+        first => Err(whole(format!(
+            "{TIMELINE_FILE} says that the files from {kept_from} on are kept (kept_from), but {} is the first file here",
+            first.map_or("none", String::as_str)
+        ))),
+    }
+}

@@ -1,0 +1,130 @@
+//! A source that was put back to before the newest timeline began: it shares no file with that, but it does with an earlier one
+//! of the same history. Without a look at those it would pass for one that began its logs anew, and all that it lost for given up.
+
+use super::attempt::Attempt;
+use super::attempt_error::AttemptError;
+use super::complaint::Complaint;
+use super::copy::{CopyError, HeldCopy};
+use super::examine::{ER_FATAL_READING_BINLOG, FORMAT_BYTES_MAX, number_of};
+use super::identify::SourceIdentity;
+use super::look::{Compared, Look, Ours};
+use crate::log::Position;
+use crate::log::held::{lost_gtids, present_history};
+use crate::log::index;
+use crate::log::offline::resume_point;
+use crate::log::recover::files_in_order;
+use crate::log::scan::scan_file;
+use crate::wire::WireError;
+use codec::event::{BINLOG_MAGIC, FormatDescription};
+use codec::gtid::GtidState;
+use std::fs::File;
+use std::io;
+use std::path::Path;
+
+/// Where the source's logs leave the copy's history.
+pub(super) struct Parting {
+    /// An event that differs, or the end of what the source has, on an earlier timeline.
+    pub(super) at: Position,
+    /// Folder name of that timeline.
+    pub(super) timeline: String,
+    /// The source's file with which its own history goes on.
+    pub(super) from: String,
+    /// GTIDs of the copy from there on, on that timeline and the later ones.
+    pub(super) source_lacks: GtidState,
+}
+
+impl Attempt<'_> {
+    /// Where the source leaves the history before the newest timeline; `None` when it has no file of it.
+    pub(super) fn parts_earlier(
+        &self,
+        copy: &HeldCopy,
+        source: &SourceIdentity,
+    ) -> Result<Option<Parting>, AttemptError> {
+        let failed = |path: &Path| {
+            let path = path.to_owned();
+            move |error| CopyError::Timeline { path, error }
+        };
+        let source_folder = copy.source_folder();
+        let history = present_history(source_folder).map_err(failed(source_folder))?;
+        let Some((_, earlier)) = history.split_last() else { return Ok(None) };
+        if earlier.is_empty() {
+            return Ok(None);
+        }
+        let oldest = self.look(copy, source, "")?;
+        for folder in earlier.iter().rev().map(|held| &held.folder) {
+            let listed = index::read(folder).map_err(failed(folder))?;
+            let names = files_in_order(folder, &listed, &mut Vec::new()).map_err(failed(folder))?;
+            let names = &names[names.partition_point(|name| number_of(name) < number_of(&oldest.file))..];
+            let mut shared = 0;
+            while shared < names.len() && self.has_file(copy, source, folder, &names[shared], &oldest)? {
+                shared += 1;
+            }
+            let Some(name) = names[..shared].last() else { continue };
+            let path = folder.join(name);
+            let ours = File::open(&path).map_err(failed(&path))?;
+            let len = ours.metadata().map_err(failed(&path))?.len();
+            let sealed = shared < names.len();
+            let compared = self.compare(copy, source, name, Ours { file: &ours, len, sealed })?;
+            let (at, from) = match compared {
+                Compared::Equal { next } => (len, next.unwrap_or_else(|| name.clone())),
+                Compared::Differs { at } => (at, name.clone()),
+            };
+            let flavour = source.executed.flavour();
+            let mut held = lost_gtids(&history, flavour);
+            let point = resume_point(folder).map_err(failed(folder))?;
+            let later = copy.holding().map(|holding| holding.gtids).unwrap_or_default();
+            for gtids in point.iter().map(|point| &point.gtids).chain([&later]) {
+                // Of another kind of server, from before a migration, it has nothing to lack.
+                let _ = held.union_with(gtids);
+            }
+            let shares = gtids_until(folder, &names[..shared], at).map_err(failed(folder))?;
+            let timeline = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let (at, source_lacks) = (Position::new(name.as_str(), at), held.subtract(&shares));
+            return Ok(Some(Parting { at, timeline, from, source_lacks }));
+        }
+        Ok(None)
+    }
+
+    /// Whether the source has this file, as far as the format description tells.
+    fn has_file(
+        &self,
+        copy: &HeldCopy,
+        source: &SourceIdentity,
+        folder: &Path,
+        name: &str,
+        oldest: &Look,
+    ) -> Result<bool, AttemptError> {
+        let path = folder.join(name);
+        let scan = File::open(&path).and_then(|file| scan_file(&file, FORMAT_BYTES_MAX, |_| {}));
+        let ours: Option<FormatDescription> =
+            scan.map_err(|error| CopyError::Timeline { path, error })?.format;
+        // One of which nothing has arrived says nothing.
+        let Some(ours) = ours else { return Ok(false) };
+        if oldest.file == name {
+            return Ok(ours.is_same_file(&oldest.format));
+        }
+        match self.look(copy, source, name) {
+            Ok(look) => Ok(ours.is_same_file(&look.format)),
+            Err(AttemptError::Wire(WireError::Server { code: ER_FATAL_READING_BINLOG, message, .. }))
+                if Complaint::of(&message) == Complaint::FileNotFound =>
+            {
+                Ok(false)
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// GTIDs of the history up to `at` in the last of the files, by the files' own word.
+fn gtids_until(folder: &Path, names: &[String], at: u64) -> io::Result<GtidState> {
+    let mut limit = at.max(BINLOG_MAGIC.len() as u64);
+    for name in names.iter().rev() {
+        let scan = scan_file(&File::open(folder.join(name))?, limit, |_| {})?;
+        if scan.gtids_before.is_some() {
+            return Ok(scan.gtids);
+        }
+        // It parts before it says what came before it, so the file before it does at its end.
+        limit = u64::MAX;
+    }
+    Ok(GtidState::default())
+}

@@ -1,0 +1,10 @@
+//! What no real server can be made to do: sources that follow a script, networks and peers that break the protocol.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod faults;
+mod hostile;
+mod scale;
+mod wire_scripted;
+mod wire_tls;

@@ -1,0 +1,150 @@
+//! `binlogd verify` and the offline `binlogd status` as an operator sees them, on binary logs of real servers.
+
+use crate::common::Server;
+use assert_cmd::Command;
+use std::path::{Path, PathBuf};
+
+fn run(arguments: &[&str]) -> (i32, String, String) {
+    let output = Command::cargo_bin("binlogd").unwrap().args(arguments).output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+}
+
+fn verify(data_dir: &Path) -> (i32, String) {
+    let (code, out, errors) = run(&["verify", data_dir.to_str().unwrap()]);
+    assert_eq!(errors, "");
+    (code, out)
+}
+
+/// A data folder with the binary logs of `server` as its only timeline.
+fn copy_of(server: &Server, kind: &str, uuid: &str) -> (tempfile::TempDir, PathBuf) {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join("orders").join(format!("0001-{uuid}"));
+    std::fs::create_dir_all(&folder).unwrap();
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(server.datadir()).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+        // Not the index, nor MariaDB's GTID indexes (mysql-bin.000001.idx).
+        let is_log = |number: &str| number.bytes().all(|byte| byte.is_ascii_digit());
+        if name.strip_prefix("mysql-bin.").is_some_and(is_log) {
+            std::fs::copy(&path, folder.join(&name)).unwrap();
+            names.push(name);
+        }
+    }
+    names.sort();
+    std::fs::write(folder.join("binlog.index"), names.join("\n") + "\n").unwrap();
+    let toml = format!(
+        "began_at = \"2026-01-02T03:04:05Z\"\nreason = \"first\"\nserver_uuid = \"{uuid}\"\nserver_version = \"1\"\n\
+         server_kind = \"{kind}\"\nfirst_file = \"{}\"\n",
+        names[0]
+    );
+    std::fs::write(folder.join("timeline.toml"), toml).unwrap();
+    (dir, folder)
+}
+
+/// Files that end with a rotation, a shutdown and a crash, with transactions in each.
+fn history(server: &mut Server) {
+    server
+        .sql("CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY AUTO_INCREMENT, v TEXT) ENGINE=InnoDB");
+    for round in 0..3 {
+        server.sql("INSERT INTO d.t (v) VALUES (REPEAT('x', 1000)), ('y'); BEGIN; DELETE FROM d.t; ROLLBACK; UPDATE d.t SET v = 'z'; FLUSH BINARY LOGS; INSERT INTO d.t (v) VALUES ('w'); CREATE TABLE d.u (id INT); DROP TABLE d.u");
+        match round {
+            0 => server.stop(),
+            1 => server.kill(),
+            _ => continue,
+        }
+        server.restart(&[]);
+    }
+    server.sql("INSERT INTO d.t (v) VALUES ('last')");
+    server.kill();
+}
+
+fn check(name: &str, kind: &str, uuid: &str) {
+    let mut server = Server::start(name, &[]);
+    history(&mut server);
+    let (dir, folder) = copy_of(&server, kind, uuid);
+    let (code, out) = verify(dir.path());
+    assert_eq!(code, 0, "{name}\n{out}");
+    assert!(
+        out.contains("ok, the source was stopped")
+            && out.contains("without ROTATE or STOP: the source crashed"),
+        "{out}"
+    );
+    assert!(out.contains("ok, live, 0 bytes after the last boundary"), "{out}");
+    assert!(out.lines().last().unwrap().starts_with("no damage: "), "{out}");
+
+    let status = run(&["status", "--json", "--data-dir", dir.path().to_str().unwrap()]);
+    let json: serde_json::Value = serde_json::from_str(&status.1).unwrap();
+    let source = &json["sources"][0];
+    let mut names: Vec<String> =
+        std::fs::read_to_string(folder.join("binlog.index")).unwrap().lines().map(str::to_owned).collect();
+    let live = names.pop().unwrap();
+    let len = std::fs::metadata(folder.join(&live)).unwrap().len();
+    assert_eq!((status.0, &json["running"], &source["state"]), (1, &false.into(), &"not running".into()));
+    assert_eq!(source["positions"]["durable"], serde_json::json!({"file": live, "position": len}));
+    assert_eq!(source["positions"]["acknowledged"], serde_json::Value::Null);
+    server.restart(&[]);
+    let executed = match kind {
+        "mysql" => server.sql("SELECT @@global.gtid_executed"),
+        _ => server.sql("SELECT @@global.gtid_binlog_pos"),
+    };
+    assert_eq!(source["gtid"]["durable"], executed.trim().replace("\\n", ""), "{name}");
+
+    // Any byte of a sealed file.
+    let path = folder.join(&names[1]);
+    let sound = std::fs::read(&path).unwrap();
+    let mut bytes = sound.clone();
+    let at = bytes.len() / 2;
+    bytes[at] ^= 0x10;
+    std::fs::write(&path, &bytes).unwrap();
+    let (code, out) = verify(dir.path());
+    assert_eq!(code, 1, "{out}");
+    assert!(out.contains("DAMAGED") && out.contains(&format!("damage: {} at ", names[1])), "{out}");
+    // An end that is gone.
+    std::fs::write(&path, &sound[..sound.len() - 1]).unwrap();
+    assert_eq!(verify(dir.path()).0, 1);
+    std::fs::remove_file(&path).unwrap();
+    let (code, out) = verify(dir.path());
+    assert!(code == 1 && out.contains("it is in binlog.index, but not in the folder"), "{out}");
+    let (code, json, _) = run(&["verify", dir.path().to_str().unwrap(), "--json"]);
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!((code, &json["sound"]), (1, &serde_json::Value::Bool(false)));
+}
+
+#[test]
+fn mysql_9_7() {
+    check("mysql-9.7", "mysql", "3e11fa47-71ca-11e1-9e33-c80aa9429562");
+}
+
+#[test]
+fn mysql_5_7_without_gtids() {
+    check("mysql-5.7.22", "mysql", "3e11fa47-71ca-11e1-9e33-c80aa9429562");
+}
+
+#[test]
+fn mariadb_11_8() {
+    check("mariadb-11.8", "mariadb", "mariadb-1");
+}
+
+#[test]
+fn the_wrong_folder_is_a_usage_error_that_says_which_is_right() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().canonicalize().unwrap();
+    let timeline = root.join("orders/0001-x");
+    std::fs::create_dir_all(&timeline).unwrap();
+    let told = |path: &Path| {
+        let (code, out, errors) = run(&["verify", path.to_str().unwrap()]);
+        assert_eq!((code, out.as_str()), (2, ""));
+        errors
+    };
+    let hint = format!("name the folder above, as in binlogd verify {} --source orders", root.display());
+    assert!(told(&root.join("orders")).contains(&hint));
+    assert!(told(&timeline).contains(&hint));
+    assert!(told(&root.join("none")).contains("cannot read"));
+    std::fs::create_dir(root.join("empty")).unwrap();
+    assert!(told(&root.join("empty")).contains("holds no source"));
+    let (code, _, errors) = run(&["verify", root.to_str().unwrap(), "--source", "stock"]);
+    assert!(code == 2 && errors.contains("holds no source \"stock\"; there are: orders"), "{errors}");
+    assert_eq!(run(&["verify"]).0, 2);
+}

@@ -1,0 +1,130 @@
+//! What the promise rests on and no type can say: the few places at which a position may be called safe, an acknowledgement be
+//! made, and a file be cut, renamed or removed. Who adds one has to say so here, and will be asked why.
+
+use super::layers::rust_files;
+use std::path::Path;
+
+/// Code, and how often it stands where in the product.
+const PLACES: &[(&str, &[(&str, usize)])] = &[
+    // Its declaration, and the branch for `fsync_mode = 0`.
+    ("accepted_unsynced", &[("log/mod.rs", 1), ("upstream/sink.rs", 1)]),
+    // Their declarations; who did the work makes them, `Safe` from one of the two.
+    ("Written(", &[("log/mod.rs", 1), ("log/writer.rs", 1)]),
+    ("Durable(", &[("log/mod.rs", 1), ("log/writer.rs", 1)]),
+    ("Safe(", &[("log/mod.rs", 3)]),
+    // One way to an acknowledgement.
+    ("semi_sync_acknowledgement(", &[("upstream/acknowledge.rs", 1)]),
+    ("acknowledger.pay(", &[("upstream/sink.rs", 1)]),
+    // What nobody's configuration but the operator's sets.
+    ("FsyncMode::WriteThenAcknowledge =>", &[("status/ladder.rs", 1)]),
+    ("=> FsyncMode::WriteThenAcknowledge", &[("config/load.rs", 1), ("status/monitor.rs", 1)]),
+    // A write of the journal is durable when it returns: a file opened for that, by nobody else.
+    ("storage.open_synced(", &[("log/activity.rs", 1), ("log/journal/mod.rs", 1)]),
+    // A live file is cut at its last boundary, by its writer or by the recovery; there also one without its magic.
+    (
+        "file.truncate(",
+        &[("log/activity.rs", 1), ("log/named.rs", 1), ("log/recover.rs", 2), ("log/writer.rs", 1)],
+    ),
+    ("set_len(", &[("log/storage.rs", 1)]),
+    // Unfinished files, marks, and what rescue has noted. Never a binary log.
+    (
+        ".remove_file(",
+        &[
+            ("log/activity.rs", 1),
+            ("log/index.rs", 1),
+            ("log/journal/mod.rs", 2),
+            ("log/recover.rs", 1),
+            ("rescue/restore.rs", 1),
+        ],
+    ),
+    ("remove_dir", &[]),
+    // What was unfinished gets its name; a journal that somebody has cut is put aside.
+    (
+        "storage.rename(",
+        &[("log/activity.rs", 1), ("log/index.rs", 1), ("log/journal/mod.rs", 2), ("log/timeline.rs", 1)],
+    ),
+    // All that is kept goes through the storage, so that the simulation sees it. Besides: locks, and the admin server's address.
+    ("OpenOptions::new(", &[("admin/address.rs", 1), ("log/folder.rs", 2), ("log/storage.rs", 3)]),
+    ("fs::write(", &[("log/folder.rs", 1)]),
+    ("fs::rename(", &[("admin/address.rs", 1), ("log/storage.rs", 1)]),
+    ("fs::remove_file(", &[("admin/address.rs", 2), ("log/storage.rs", 1)]),
+    ("File::create", &[]),
+    ("File::options(", &[]),
+    ("fs::copy(", &[]),
+    ("hard_link", &[]),
+    ("create_dir_all", &[]),
+];
+
+/// Lines of a file that are neither comments nor tests.
+fn product_lines(code: &str) -> Vec<&str> {
+    let code = code.split("\n#[cfg(test)]\n").next().unwrap_or_default();
+    code.lines().filter(|line| !line.trim_start().starts_with("//")).collect()
+}
+
+/// How often `word` stands in the code, but not as the end of a longer word.
+fn count(code: &str, word: &str) -> usize {
+    let is_whole = |at: usize| {
+        !word.starts_with(char::is_alphanumeric)
+            || !code[..at].ends_with(|before: char| before.is_alphanumeric() || before == '_')
+    };
+    code.match_indices(word).filter(|(at, _)| is_whole(*at)).count()
+}
+
+/// The line that opens the block in which the line number `at` stands.
+fn opener<'a>(lines: &[&'a str], at: usize) -> &'a str {
+    let indent = |line: &str| line.len() - line.trim_start().len();
+    let before = lines[..at].iter().rev();
+    before.copied().find(|line| !line.is_empty() && indent(line) < indent(lines[at])).unwrap_or_default()
+}
+
+/// Each file of the product's source, by its path, with what is neither comment nor test.
+fn product() -> Vec<(String, String)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut files = Vec::new();
+    rust_files(&root, &mut files);
+    let name = |path: &Path| path.strip_prefix(&root).unwrap().to_str().unwrap().to_owned();
+    let files = files.iter().filter(|path| !path.ends_with("tests.rs"));
+    files
+        .map(|path| (name(path), product_lines(&std::fs::read_to_string(path).unwrap()).join("\n")))
+        .collect()
+}
+
+#[test]
+fn what_the_promise_rests_on_stands_where_it_is_known_to() {
+    let product = product();
+    let mut wrong = Vec::new();
+    for (word, known) in PLACES {
+        for (file, code) in &product {
+            let expected = known.iter().find(|(place, _)| place == file).map_or(0, |(_, count)| *count);
+            let found = count(code, word);
+            if found != expected {
+                wrong.push(format!("{file}: {word:?} stands there {found} times, not {expected}"));
+            }
+        }
+        for (place, _) in known.iter().filter(|(place, _)| !product.iter().any(|(file, _)| file == place)) {
+            wrong.push(format!("{place} is named by this test and is not there"));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// `fsync_mode = 0` alone acknowledges what is only written.
+#[test]
+fn what_no_sync_has_covered_is_called_safe_in_one_branch() {
+    let (_, code) = product().into_iter().find(|(file, _)| file == "upstream/sink.rs").unwrap();
+    let lines: Vec<&str> = code.lines().collect();
+    let calls = (0..lines.len()).filter(|at| lines[*at].contains("accepted_unsynced"));
+    for at in calls {
+        let branch = opener(&lines, at).trim();
+        let expected = "} else if self.options.fsync_mode == FsyncMode::WriteThenAcknowledge {";
+        assert_eq!(branch, expected, "{}", lines[at]);
+    }
+}
+
+#[test]
+fn the_check_counts_calls_and_ignores_comments_and_tests() {
+    let code = "// Safe(1)\nfn f() {\n    if a {\n        Safe(x); Unsafe(y)\n    }\n}\n#[cfg(test)]\nmod tests { Safe(z) }";
+    let lines = product_lines(code);
+    assert_eq!((count(&lines.join("\n"), "Safe("), lines.len()), (1, 5));
+    assert_eq!(opener(&lines, 2).trim(), "if a {");
+}
