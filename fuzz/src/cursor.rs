@@ -12,9 +12,9 @@
 use crate::binlog::{Binlog, code, rotate_body};
 use crate::input::Input;
 use crate::script;
-use binlogd::log::Position;
-use binlogd::log::scan::scan_file;
-use binlogd::log::storage::ReadAt;
+use log::Position;
+use log::scan::scan_file;
+use log::storage::ReadAt;
 use binlogd::upstream::cursor::{Admission, Cursor};
 use binlogd::upstream::refusal::Refusal;
 use codec::event::{BINLOG_MAGIC, ChecksumAlgorithm, EventHeader, FormatDescription, PEEK_BYTES_MAX, flags};

@@ -6,7 +6,6 @@
 
 use crate::statistics::Samples;
 use anyhow::{Context, bail};
-use binlogd::wire::{ConnectOptions, Connection, DumpStream, Secret, TlsMode, TlsOptions};
 use codec::dump_stream::DumpFramer;
 use codec::packet::{command, semi_sync_acknowledgement};
 use std::fs::File;
@@ -15,6 +14,7 @@ use std::net::TcpStream;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
+use wire::{ConnectOptions, Connection, DumpStream, Secret, TlsMode, TlsOptions};
 
 /// As large as binlogd's.
 const BUFFER_LEN: usize = 1 << 20;

@@ -1,9 +1,9 @@
 //! The floors: what the durable write of a group costs by itself on the same disk.
 
 use crate::statistics::{Percentiles, Samples};
-use binlogd::log::journal::JOURNAL_LEN;
-use binlogd::log::journal::record::BLOCK;
-use binlogd::log::storage::{PosixStorage, Storage, StorageFile};
+use log::journal::JOURNAL_LEN;
+use log::journal::record::BLOCK;
+use log::storage::{PosixStorage, Storage, StorageFile};
 use std::fs::File;
 use std::io::{self, IoSlice, Read, Write};
 use std::net::{TcpListener, TcpStream};

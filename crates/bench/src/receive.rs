@@ -4,17 +4,17 @@ use crate::statistics::Percentiles;
 use crate::strategies::{JournalOpen, Strategy};
 use anyhow::{Context, bail};
 use binlogd::config::{FsyncMode, HostPort, OnFork, OnGap, OnStranger, SourceConfig, Start};
-use binlogd::log::journal::JOURNAL_FILE;
 use binlogd::status::SourceMonitor;
 use binlogd::upstream::Upstream;
 use binlogd::upstream::clock::SystemClock;
 use binlogd::upstream::stop::StopSignal;
-use binlogd::wire::{Secret, Tcp, TlsMode, TlsOptions};
+use log::journal::JOURNAL_FILE;
 use rustix::fs::OFlags;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+use wire::{Secret, Tcp, TlsMode, TlsOptions};
 
 /// O_DSYNC, as fdinfo shows it. rustix means O_SYNC by its DSYNC, which has another bit too.
 const DSYNC: u32 = 0o10000;

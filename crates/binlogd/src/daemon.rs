@@ -19,19 +19,18 @@ use crate::config::{
     Config, ConfigError, Loaded, LogConfig, LogFormat, LogLevel, ReloadEffect, SourceConfig,
 };
 use crate::config::{changed_global_keys, changed_keys, reload_effect};
-use crate::log::activity::{DiskActivity, WatchedStorage};
-use crate::log::folder::{check_free, make_folder};
-use crate::log::storage::PosixStorage;
 use crate::status::{DaemonMonitor, SourceMonitor, SourceState};
 use crate::upstream::Upstream;
 use crate::upstream::clock::SystemClock;
 use crate::upstream::stop::StopSignal;
 use crate::upstream::watch::SourceWatch;
-use crate::wire::Tcp;
 use anyhow::Context;
 use descriptors::{Descriptors, TooFew};
 use disk_watch::DiskWatch;
 use hang_watch::HangWatch;
+use log::activity::{DiskActivity, WatchedStorage};
+use log::folder::{check_free, make_folder};
+use log::storage::PosixStorage;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 use std::collections::BTreeMap;
@@ -40,6 +39,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tracing_subscriber::filter::LevelFilter;
+use wire::Tcp;
 
 /// How long the end of a watch over a source is waited for, so that it can close its connection in good order.
 const WATCH_END_MAX: Duration = Duration::from_millis(500);

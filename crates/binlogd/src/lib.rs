@@ -7,8 +7,6 @@ pub mod cli;
 pub mod config;
 pub mod daemon;
 pub mod doctor;
-pub mod log;
 pub mod rescue;
 pub mod status;
 pub mod upstream;
-pub mod wire;

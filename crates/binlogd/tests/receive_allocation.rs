@@ -2,8 +2,6 @@
 //! allocations with the global allocator; only those of the receiving thread count.
 
 use binlogd::config::FsyncMode;
-use binlogd::log::storage::PosixStorage;
-use binlogd::log::timeline::{Reason, Timeline};
 use binlogd::status::SourceMonitor;
 use binlogd::upstream::clock::SystemClock;
 use binlogd::upstream::copy::HeldCopy;
@@ -13,7 +11,8 @@ use binlogd::upstream::link::End;
 use binlogd::upstream::negotiate::{Introduction, checksum_outside_files, dump_request};
 use binlogd::upstream::receive::{Outside, ReceiveOptions, receive};
 use binlogd::upstream::stop::StopSignal;
-use binlogd::wire::{ConnectOptions, Connection, TlsMode, TlsOptions};
+use log::storage::PosixStorage;
+use log::timeline::{Reason, Timeline};
 use scripted_source::{Script, ScriptedSource, SourceLog};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -21,6 +20,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
+use wire::{ConnectOptions, Connection, TlsMode, TlsOptions};
 
 /// Longest wait for one acknowledgement: the disk may be slow and the machine busy.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -196,7 +196,13 @@ impl Commit {
             return None;
         }
         let name = git(folder, &["describe", "--always", "--dirty", "--exclude=*", "--abbrev=40"])?;
-        let product = [":/crates/binlogd/src", ":/crates/codec/src", ":/Cargo.lock"];
+        let product = [
+            ":/crates/binlogd/src",
+            ":/crates/codec/src",
+            ":/crates/log/src",
+            ":/crates/wire/src",
+            ":/Cargo.lock",
+        ];
         let time =
             git(folder, &[&["log", "-1", "--format=%ct", "--"], &product[..]].concat())?.parse().ok()?;
         Some(Commit { name, time })

@@ -1,6 +1,5 @@
 //! The lab's own servers: every version is spoken to in its own words.
 
-use binlogd::wire::{ConnectOptions, Secret};
 use binlogd_bench::semisync::interrupt::Interrupt;
 use binlogd_bench::semisync::server::Session;
 use binlogd_lab::model::Fact;
@@ -13,6 +12,7 @@ use binlogd_lab::study::Lab;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use wire::{ConnectOptions, Secret};
 
 fn lab(dir: &Path) -> Lab {
     Lab {

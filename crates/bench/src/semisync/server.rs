@@ -1,12 +1,12 @@
 //! A real server, started and stopped through `scripts/servers`.
 
 use anyhow::{Context, anyhow, bail};
-use binlogd::wire::{ConnectOptions, Connection, ResultSet, Secret, TlsMode, TlsOptions, WireError};
 use std::ffi::OsStr;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
+use wire::{ConnectOptions, Connection, ResultSet, Secret, TlsMode, TlsOptions, WireError};
 
 /// Longest wait for the answer to a statement.
 const ANSWER_MAX: Duration = Duration::from_secs(60);

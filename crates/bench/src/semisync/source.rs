@@ -3,8 +3,8 @@
 use super::interrupt::Interrupt;
 use super::server::{Server, Session};
 use anyhow::{Context, bail};
-use binlogd::wire::ResultSet;
 use std::time::Duration;
+use wire::ResultSet;
 
 /// Longest wait until the source has noticed that a receiver is gone.
 const DETACH_MAX: Duration = Duration::from_secs(20);

@@ -1,7 +1,7 @@
 //! Without a journal: the binary log itself is synced before each acknowledgement.
 
 use super::dsync::DsyncFile;
-use binlogd::log::storage::{PosixStorage, ReadAt, Storage, StorageFile};
+use log::storage::{PosixStorage, ReadAt, Storage, StorageFile};
 use rustix::fs::{FallocateFlags, fallocate};
 use std::fs::{File, OpenOptions};
 use std::io::{self, IoSlice};

@@ -1,6 +1,6 @@
 //! A file each of whose writes is one call that returns when the bytes are durable.
 
-use binlogd::log::storage::{ReadAt, StorageFile};
+use log::storage::{ReadAt, StorageFile};
 use rustix::io::{Errno, ReadWriteFlags, pwritev2};
 use std::fs::File;
 use std::io::{self, IoSlice};

@@ -1,7 +1,7 @@
 //! The product's journal, written in other ways than the product's.
 
 use super::dsync::DsyncFile;
-use binlogd::log::storage::{PosixStorage, ReadAt, Storage, StorageFile};
+use log::storage::{PosixStorage, ReadAt, Storage, StorageFile};
 use std::fs::{File, OpenOptions};
 use std::io::{self, IoSlice};
 use std::os::unix::fs::FileExt;

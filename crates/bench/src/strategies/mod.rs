@@ -11,9 +11,9 @@ pub mod dsync;
 pub mod journal;
 
 use append::{AppendStorage, LogFile};
-use binlogd::log::storage::{PosixStorage, Storage};
 use clap::ValueEnum;
 use journal::{JournalStorage, JournalWrite};
+use log::storage::{PosixStorage, Storage};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;

@@ -7,19 +7,19 @@ use super::style;
 use super::{EXIT_OK, EXIT_PROBLEM, print_result, usage_error};
 use crate::config::{Config, HostPort, OnGap, SourceConfig, Start};
 use crate::doctor::{Facts, Finding, Level, Wanted, disk, examine, forks, gaps, held};
-use crate::log::folder::{read_identity, timelines};
-use crate::log::forks::{Fate, Forks};
-use crate::log::gaps::{Gap, Gaps};
-use crate::log::held::HeldGtids;
 use crate::status::DiskSpace;
 use crate::upstream::identify::SourceIdentity;
-use crate::wire::{ConnectOptions, Connection, WireError};
 use clap::builder::NonEmptyStringValueParser;
 use clap::error::Error as ClapError;
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
+use log::folder::{read_identity, timelines};
+use log::forks::{Fate, Forks};
+use log::gaps::{Gap, Gaps};
+use log::held::HeldGtids;
 use std::net::IpAddr;
 use std::path::Path;
 use std::process::ExitCode;
+use wire::{ConnectOptions, Connection, WireError};
 
 /// The arguments of `binlogd doctor`: those of `run`, except that `--name` also chooses a source of `--config`.
 #[derive(Debug)]

@@ -1,14 +1,14 @@
 //! `binlogd forks DATA_DIR`: what sources lost and the copy holds, which GTIDs they gave twice, and what was decided.
 
 use super::{EXIT_PROBLEM, print_result, style, units, usage_error};
-use crate::log::folder::source_folders;
-use crate::log::forks::{Fate, Forks, Lost, Version};
-use crate::log::gtid_list::GtidList;
-use crate::log::settlement::{Decision, Settlement, record};
-use crate::log::storage::PosixStorage;
 use crate::rescue::print;
 use clap::Args;
 use codec::gtid::{Flavour, GtidState, TransactionId};
+use log::folder::source_folders;
+use log::forks::{Fate, Forks, Lost, Version};
+use log::gtid_list::GtidList;
+use log::settlement::{Decision, Settlement, record};
+use log::storage::PosixStorage;
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::io;
@@ -366,8 +366,8 @@ fn lost_json(id: &TransactionId, lost: &Lost) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::log::recover::test_files::{FileBuilder, SERVER_UUID, first_timeline};
-    use crate::log::timeline::{Reason, Timeline};
+    use log::testing::{FileBuilder, SERVER_UUID, first_timeline};
+    use log::timeline::{Reason, Timeline};
 
     fn report(folder: &Path) -> Report {
         let mut report = Report { all: false, text: String::new(), json: Vec::new(), open: 0, failed: false };

@@ -1,16 +1,16 @@
 //! The status of a data folder whose daemon does not run.
 
-use crate::log::folder::{source_folders, timelines};
-use crate::log::forks::{Fate, Forks};
-use crate::log::gaps::Gaps;
-use crate::log::journal::waiting;
-use crate::log::offline::resume_point;
-use crate::log::timeline::{ServerKind, Timeline};
 use crate::status::{
     DaemonStatus, DiskSpace, DiskStatus, GtidTexts, Ladder, LogPosition, NOT_RUNNING, SourceStatus, absolute,
 };
 use crate::upstream::copy::missing;
 use anyhow::Context;
+use log::folder::{source_folders, timelines};
+use log::forks::{Fate, Forks};
+use log::gaps::Gaps;
+use log::journal::waiting;
+use log::offline::resume_point;
+use log::timeline::{ServerKind, Timeline};
 use std::io;
 use std::path::Path;
 
@@ -89,8 +89,8 @@ fn fill(status: &mut SourceStatus, folder: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::log::recover::test_files::{FileBuilder, SERVER_UUID, first_timeline};
-    use crate::log::storage::PosixStorage;
+    use log::storage::PosixStorage;
+    use log::testing::{FileBuilder, SERVER_UUID, first_timeline};
 
     fn timeline(kind: ServerKind, server_uuid: &str) -> Timeline {
         Timeline { server_kind: kind, ..first_timeline(server_uuid) }

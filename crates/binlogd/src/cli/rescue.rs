@@ -6,21 +6,21 @@ mod report;
 use super::rescue_guard::{Compare, Guard};
 use super::{EXIT_OK, EXIT_PROBLEM, print_result, style, usage_error};
 use crate::config::HostPort;
-use crate::log::folder::timelines;
-use crate::log::held::HeldGtids;
-use crate::log::storage::PosixStorage;
-use crate::log::timeline::Timeline;
 use crate::rescue::{Compared, Kinship, LeftOut, Plan, Target};
 use crate::upstream::copy::HeldCopy;
-use crate::wire::{ConnectOptions, Secret, TlsMode};
 use choice::{choose, options};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
+use log::folder::timelines;
+use log::held::HeldGtids;
+use log::storage::PosixStorage;
+use log::timeline::Timeline;
 use report::Report;
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
+use wire::{ConnectOptions, Secret, TlsMode};
 
 /// So many transactions are listed before the question; --dry-run lists all.
 const LISTED_MAX: usize = 20;

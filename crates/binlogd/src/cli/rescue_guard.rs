@@ -1,15 +1,15 @@
 //! The care that `binlogd rescue` takes: who else writes to the target, and whether each GTID is the same transaction there.
 
 use super::{style, units};
-use crate::log::held::HeldGtids;
 use crate::rescue::{
     Compared, Comparison, HandOverError, HoldError, Lacked, Plan, Restore, Scope, Setting, Target,
 };
 use crate::upstream::identify::SourceIdentity;
-use crate::wire::{ConnectOptions, Connection};
 use indicatif::ProgressBar;
+use log::held::HeldGtids;
 use std::io::IsTerminal;
 use std::path::Path;
+use wire::{ConnectOptions, Connection};
 
 /// How much of what the target has already is compared with the copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]

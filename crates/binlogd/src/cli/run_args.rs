@@ -17,7 +17,7 @@ use crate::config::given::{Document, Item, Table, Value};
 use crate::config::keys::{Absent, KEYS, Key, Kind, Section};
 use crate::config::password::{Environment, PASSWORD_VARIABLE, process_environment};
 use crate::config::{Config, ConfigError, Loaded, load};
-use crate::wire::Secret;
+use wire::Secret;
 
 /// The flag that names the source.
 const SOURCE: &str = "--source";
@@ -206,7 +206,7 @@ mod tests {
 
     use super::*;
     use crate::config::{DiskWarn, FsyncMode, LogLevel, OnGap, Start};
-    use crate::wire::TlsMode;
+    use wire::TlsMode;
 
     #[derive(Debug, Parser)]
     #[command(name = "run")]

@@ -1,6 +1,6 @@
 //! The URL of `--source`: `mysql://user[:password]@host[:port][,host[:port]…]`.
 
-use crate::wire::Secret;
+use wire::Secret;
 
 /// The parts of a source's URL. User and password are percent-decoded; hosts are as written, not yet checked.
 #[derive(Clone, Debug, PartialEq, Eq)]

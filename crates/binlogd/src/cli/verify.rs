@@ -1,12 +1,12 @@
 //! `binlogd verify DATA_DIR`: is the copy sound, and if not, exactly where and what is wrong.
 
 use super::{EXIT_OK, EXIT_PROBLEM, style, units, usage_error};
-use crate::log::folder::{is_source_folder, source_folders, timelines};
-use crate::log::journal::waiting;
-use crate::log::timeline::Timeline;
-use crate::log::verify::{FileEnd, FileReport, Progress, TimelineReport, verify_timeline};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
+use log::folder::{is_source_folder, source_folders, timelines};
+use log::journal::waiting;
+use log::timeline::Timeline;
+use log::verify::{FileEnd, FileReport, Progress, TimelineReport, verify_timeline};
 use serde::Serialize;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -302,7 +302,7 @@ fn counted(count: u64, noun: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::log::journal::JOURNAL_FILE;
+    use log::journal::JOURNAL_FILE;
 
     #[test]
     fn a_journal_that_cannot_be_read_is_not_one_that_holds_nothing() {

@@ -31,7 +31,7 @@ pub use keys::ReloadEffect;
 pub use load::Loaded;
 pub use reload::{changed_global_keys, changed_keys, reload_effect};
 
-use crate::wire::{Secret, TlsOptions};
+use wire::{Secret, TlsOptions};
 
 /// Everything that `binlogd run` is told.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use super::error::{Findings, Place};
 use super::given::{Table, Value};
 use super::value::below;
-use crate::wire::Secret;
+use wire::Secret;
 
 /// Looks up an environment variable: `None` when it is not set, an error when it is not UTF-8.
 pub type Environment<'a> = &'a dyn Fn(&str) -> Option<Result<String, NotUtf8>>;

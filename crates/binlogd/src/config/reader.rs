@@ -11,7 +11,7 @@ use super::keys::{Absent, Key, Kind, Section, key};
 use super::password::{self, Environment, Password};
 use super::value::{below, is_name, parse_host_port, parse_start};
 use super::{DiskWarn, HostPort, Start, duration, file, space};
-use crate::wire::{TlsMode, TlsOptions};
+use wire::{TlsMode, TlsOptions};
 
 /// Reads the keys of one section. Each method returns `None` after it has noted an error.
 pub struct Reader<'a> {

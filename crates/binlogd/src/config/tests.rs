@@ -5,7 +5,7 @@ use std::path::Path;
 use super::keys::{KEYS, Key, Section};
 use super::password::NotUtf8;
 use super::*;
-use crate::wire::TlsMode;
+use wire::TlsMode;
 
 /// The least that a source needs. Lines 1 to 3 of every text below.
 pub(super) const SOURCE: &str = "[[source]]\nhosts = [\"db1:3306\"]\nuser = \"repl\"\n";

@@ -3,8 +3,8 @@
 use super::grants::Privileges;
 use super::semi_sync::at_once;
 use super::{Facts, Finding, Wanted};
-use crate::wire::TlsMode;
 use codec::packet::release;
+use wire::TlsMode;
 
 /// Source: MySQL manual, "Privileges Provided by MySQL"; MariaDB manual, "GRANT": REPLICATION REPLICA is its alias.
 const NEEDED: [&str; 2] = ["REPLICATION SLAVE", "REPLICATION REPLICA"];

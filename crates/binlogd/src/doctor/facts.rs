@@ -1,8 +1,8 @@
 //! What a server says of itself.
 
-use crate::wire::{Connection, ResultSet, WireError};
 use codec::packet::release;
 use std::collections::BTreeMap;
+use wire::{Connection, ResultSet, WireError};
 
 /// ER_PARSE_ERROR: the server does not know the statement.
 const ER_PARSE_ERROR: u16 = 1064;

@@ -30,8 +30,8 @@ mod start;
 
 pub use facts::{Answer, Facts, Replica};
 
-use crate::wire::TlsMode;
 use std::time::Duration;
+use wire::TlsMode;
 
 /// How much a finding matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

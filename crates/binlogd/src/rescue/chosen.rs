@@ -1,9 +1,9 @@
 //! Which of the transactions that both the copy and a server have are compared.
 
-use crate::log::forks::Forks;
-use crate::log::held::HeldGtids;
 use crate::upstream::identify::SourceIdentity;
 use codec::gtid::{GtidSet, GtidState, MariadbGtid, Tag, TransactionId, Uuid};
+use log::forks::Forks;
+use log::held::HeldGtids;
 use std::collections::HashMap;
 
 /// So many of the newest of each server, and so many before and behind what forks took.

@@ -7,23 +7,23 @@ use super::chosen::{Chosen, PLENTY};
 use super::missing::{Coverage, Missing};
 use super::plan::Lacked;
 use super::target_log::{From, Logged, TargetLog};
-use crate::log::fingerprint::{Fingerprinter, Seen, Verdict};
-use crate::log::forks::Forks;
-use crate::log::gtid_list::GtidList;
-use crate::log::held::{HeldGtids, present_history};
-use crate::log::index;
-use crate::log::recover::files_in_order;
-use crate::log::timeline::ServerKind;
-use crate::log::transactions::TransactionReader;
 use crate::upstream::identify::SourceIdentity;
-use crate::wire::{ConnectOptions, Connection, WireError};
 use codec::gtid::{GtidSet, GtidState, TransactionId};
+use log::fingerprint::{Fingerprinter, Seen, Verdict};
+use log::forks::Forks;
+use log::gtid_list::GtidList;
+use log::held::{HeldGtids, present_history};
+use log::index;
+use log::recover::files_in_order;
+use log::timeline::ServerKind;
+use log::transactions::TransactionReader;
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::io;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
+use wire::{ConnectOptions, Connection, WireError};
 
 /// So many transactions of the copy are compared in one reading of the target's log.
 const BATCH: usize = 50_000;
@@ -485,7 +485,7 @@ fn compare(compared: &mut Compared, path: &Path, ours: &Ours, logged: &Logged) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::log::recover::test_files::FileBuilder;
+    use log::testing::FileBuilder;
 
     /// Of the versions that the copy holds of one GTID, those that are the same are held against the target once, and others each.
     #[test]

@@ -5,14 +5,14 @@ use super::restore::{Restore, Setting};
 use super::send::{RIGHTS, act_as_applier};
 use super::target::Target;
 use super::writers::{Watch, Writer};
-use crate::log::transactions::TransactionReader;
 use crate::upstream::identify::SourceIdentity;
-use crate::wire::WireError;
 use codec::event::{EventType, query_text};
 use codec::gtid::TransactionId;
+use log::transactions::TransactionReader;
 use std::io;
 use std::time::{Duration, Instant};
 use thiserror::Error;
+use wire::WireError;
 
 /// How long events that run, and sessions that are just ending, are waited for.
 const EVENTS_MAX: Duration = Duration::from_secs(30);

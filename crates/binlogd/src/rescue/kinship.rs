@@ -42,9 +42,9 @@ impl Kinship {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::log::timeline::ServerKind;
     use crate::upstream::identify::SourceSemiSync;
     use codec::gtid::Flavour;
+    use log::timeline::ServerKind;
 
     const A: &str = "aaaaaaaa-0000-0000-0000-000000000001";
     const B: &str = "bbbbbbbb-0000-0000-0000-000000000002";

@@ -1,7 +1,7 @@
 //! Transactions that the operator leaves out by name.
 
-use crate::log::timeline::ServerKind;
 use codec::gtid::{GtidSet, MariadbGtid, TransactionId};
+use log::timeline::ServerKind;
 
 /// Their GTIDs. Of MariaDB each is named for itself: a position would mean all before it too.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

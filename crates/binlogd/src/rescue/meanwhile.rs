@@ -1,10 +1,10 @@
 //! GTIDs that the target has by now, and not from us.
 
 use super::plan::Lacked;
-use crate::log::timeline::ServerKind;
 use crate::upstream::identify::gtids_in;
-use crate::wire::{Connection, WireError};
 use codec::gtid::{Flavour, GtidState, TransactionId};
+use log::timeline::ServerKind;
+use wire::{Connection, WireError};
 
 /// The first of these transactions, which are to be handed over, that the target has by now. MySQL would pass over it without a
 /// word, MariaDB would do it twice. To be asked before each packet: what was taken between two questions shows when everything is

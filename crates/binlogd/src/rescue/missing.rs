@@ -78,9 +78,9 @@ impl Coverage {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::log::timeline::ServerKind;
     use crate::upstream::identify::SourceSemiSync;
     use codec::gtid::Flavour;
+    use log::timeline::ServerKind;
 
     fn would_hold(id: &str, before: &str, logged: &[&str], applied: &str, logs_replicated: bool) -> bool {
         let server = SourceIdentity {

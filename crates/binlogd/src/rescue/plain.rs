@@ -1,8 +1,8 @@
 //! A transaction as statements and comments for a person, who decides what to do with it.
 
 use super::statements::{Translator, summary};
-use crate::log::transactions::StoredTransaction;
 use codec::secrets::{masked, may_hold_secret};
+use log::transactions::StoredTransaction;
 
 /// What begins the statements that tell a server a GTID: a person runs them under one that the server gives.
 const NAMING: [&[u8]; 2] = [b"SET @@session.gtid_next", b"SET @@session.gtid_domain_id"];
@@ -40,8 +40,8 @@ fn one_line(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::log::recover::test_files::FileBuilder;
-    use crate::log::transactions::TransactionReader;
+    use log::testing::FileBuilder;
+    use log::transactions::TransactionReader;
 
     #[test]
     fn a_person_sees_what_it_does_and_no_secret() {

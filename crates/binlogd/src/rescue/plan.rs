@@ -3,14 +3,14 @@
 use super::left_out::LeftOut;
 use super::order::{Step, merged, out_of_order};
 use super::statements::{Summary, Translator, summary};
-use crate::log::forks::{Fate, Forks};
-use crate::log::held::{HeldGtids, HeldTimeline, present_history};
-use crate::log::index;
-use crate::log::recover::files_in_order;
-use crate::log::transactions::{StoredTransaction, TransactionReader};
-use crate::log::verify::kept_from;
 use crate::upstream::identify::SourceIdentity;
 use codec::gtid::{GtidState, TransactionId};
+use log::forks::{Fate, Forks};
+use log::held::{HeldGtids, HeldTimeline, present_history};
+use log::index;
+use log::recover::files_in_order;
+use log::transactions::{StoredTransaction, TransactionReader};
+use log::verify::kept_from;
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -362,11 +362,11 @@ fn in_both(one: &GtidState, other: &GtidState) -> GtidState {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::log::recover::test_files::{FileBuilder, SERVER_UUID, first_timeline};
-    use crate::log::storage::PosixStorage;
-    use crate::log::timeline::{Reason, ServerKind, Timeline};
     use crate::upstream::identify::SourceSemiSync;
     use codec::gtid::Flavour;
+    use log::storage::PosixStorage;
+    use log::testing::{FileBuilder, SERVER_UUID, first_timeline};
+    use log::timeline::{Reason, ServerKind, Timeline};
 
     const TARGET: &str = "cccccccc-0000-0000-0000-000000000003";
 

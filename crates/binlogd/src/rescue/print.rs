@@ -1,10 +1,10 @@
 //! Transactions as statements for a person, who runs them by hand where no tool can decide: under GTIDs that the server gives.
 
 use super::statements::Translator;
-use crate::log::forks::{Lost, Place};
-use crate::log::transactions::TransactionReader;
 use codec::gtid::TransactionId;
 use codec::secrets::{masked, may_hold_secret};
+use log::forks::{Lost, Place};
+use log::transactions::TransactionReader;
 use std::fmt::Write;
 use std::io;
 use std::path::Path;
@@ -98,7 +98,7 @@ fn names_transaction(statement: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::log::recover::test_files::{FileBuilder, SERVER_UUID};
+    use log::testing::{FileBuilder, SERVER_UUID};
 
     #[test]
     fn statements_name_no_gtid_and_say_where_they_are_from() {

@@ -4,15 +4,15 @@ use super::batch::Batch;
 use super::meanwhile::taken;
 use super::plan::{Lacked, Plan};
 use super::statements::Translator;
-use crate::log::timeline::ServerKind;
-use crate::log::transactions::{StoredTransaction, TransactionReader};
 use crate::upstream::identify::SourceIdentity;
-use crate::wire::{Connection, WireError};
 use codec::gtid::TransactionId;
 use codec::secrets::masked_message;
+use log::timeline::ServerKind;
+use log::transactions::{StoredTransaction, TransactionReader};
 use std::io;
 use std::path::PathBuf;
 use thiserror::Error;
+use wire::{Connection, WireError};
 
 /// The longest packet of several transactions, in bytes. Longer ones spare no round trips worth the name.
 const PACKET_BYTES_MAX: u64 = 1 << 20;

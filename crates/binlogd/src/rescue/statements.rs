@@ -3,13 +3,13 @@
 use super::events::{Event, format_without_checksums, unpacked};
 use super::session::Session;
 use super::xa::{XaStatement, prepare_statement};
-pub(super) use crate::log::fingerprint::beginning;
-use crate::log::timeline::ServerKind;
-use crate::log::transactions::StoredTransaction;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use codec::event::{EventType, HEADER_LEN, IntVar, Query, Rand, TableMap};
 use codec::gtid::{MariadbGtid, TransactionId};
+pub(super) use log::fingerprint::beginning;
+use log::timeline::ServerKind;
+use log::transactions::StoredTransaction;
 
 /// MariaDB's `FL_STANDALONE`: the transaction is one statement, without BEGIN.
 const MARIADB_STANDALONE: u8 = 0x01;
@@ -259,8 +259,8 @@ fn row_flags(event: &[u8]) -> Result<u16, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::log::transactions::StoredEvent;
     use codec::event::EventHeader;
+    use log::transactions::StoredEvent;
 
     fn event(code: u8, body: &[u8]) -> StoredEvent {
         let mut bytes = vec![0; HEADER_LEN];
@@ -298,7 +298,7 @@ mod tests {
 
     /// A format description with a checksum, as a file has it.
     fn format_event() -> Vec<u8> {
-        let builder = crate::log::recover::test_files::FileBuilder::new();
+        let builder = log::testing::FileBuilder::new();
         let file = builder.finish();
         let size = u32::from_le_bytes([file[13], file[14], file[15], file[16]]) as usize;
         file[4..4 + size].to_vec()

@@ -3,13 +3,13 @@
 use super::hold::HoldError;
 use super::plan::{Lacked, Plan};
 use super::send::{HandOverError, Sender};
-use crate::log::timeline::ServerKind;
 use crate::upstream::identify::SourceIdentity;
-use crate::wire::{ConnectOptions, Connection, WireError};
 use codec::gtid::TransactionId;
+use log::timeline::ServerKind;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use thiserror::Error;
+use wire::{ConnectOptions, Connection, WireError};
 
 /// How long one statement may take: an ALTER of a large table takes hours.
 const STATEMENT_MAX: Duration = Duration::from_secs(7 * 24 * 3600);

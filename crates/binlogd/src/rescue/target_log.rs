@@ -1,20 +1,20 @@
 //! The target's own binary log, read as a replica reads it.
 
-use crate::log::fingerprint::{Fingerprinter, Seen};
-use crate::log::timeline::ServerKind;
-use crate::log::transactions::EVENT_BYTES_MAX;
 use crate::upstream::identify::SourceIdentity;
 use crate::upstream::look::{look, read_dump};
 use crate::upstream::negotiate::{ask_for_events_as_they_are, checksum_outside_files, look_request};
 use crate::upstream::stop::StopSignal;
-use crate::wire::{ConnectOptions, Connection, WireError};
 use codec::dump_stream::Frame;
 use codec::event::boundary::BoundaryTracker;
 use codec::event::{ChecksumAlgorithm, EventHeader, EventType, FormatDescription, GtidEvent, Rotate};
 use codec::gtid::{GtidSet, GtidState, TransactionId};
 use codec::packet::command;
+use log::fingerprint::{Fingerprinter, Seen};
+use log::timeline::ServerKind;
+use log::transactions::EVENT_BYTES_MAX;
 use std::ops::ControlFlow;
 use std::time::Duration;
+use wire::{ConnectOptions, Connection, WireError};
 
 const DURING: &str = "reading the target's binary log";
 /// Longest time without a byte. A server that passes over transactions sends heartbeats meanwhile.

@@ -1,11 +1,11 @@
 //! Who else can write to the target: whoever can may take a GTID that is about to be handed over.
 
-use crate::log::timeline::ServerKind;
-use crate::wire::{Connection, WireError};
 use codec::packet::{ResultSet, printable, release};
+use log::timeline::ServerKind;
 use std::collections::{BTreeSet, HashSet};
 use std::fmt;
 use std::str::FromStr;
+use wire::{Connection, WireError};
 
 /// Something that can write, and how to keep it from that.
 #[derive(Debug, Clone, PartialEq, Eq)]

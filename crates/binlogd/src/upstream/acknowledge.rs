@@ -1,7 +1,7 @@
 //! Which acknowledgement is owed, and the one way to pay it.
 
-use crate::log::{Position, Safe};
 use codec::packet::semi_sync_acknowledgement;
+use log::{Position, Safe};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -84,9 +84,9 @@ impl Acknowledger {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::log::recover::{Tail, recover};
-    use crate::log::storage::PosixStorage;
-    use crate::log::writer::LogWriter;
+    use log::recover::{Tail, recover};
+    use log::storage::PosixStorage;
+    use log::writer::LogWriter;
     use std::io::IoSlice;
 
     /// The only way to a `Safe` is through a log, so the test has one.

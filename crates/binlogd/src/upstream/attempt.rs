@@ -23,20 +23,20 @@ use super::rival::{Taken, rival, taken};
 use super::stop::ShutsDown;
 use super::watch::may_wait;
 use crate::config::{HostPort, OnFork, OnGap, OnStranger, SourceConfig};
-use crate::log::Position;
-use crate::log::forks::{Fate, Forks};
-use crate::log::timeline::{Reason, ServerKind, Timeline};
 use crate::status::{Ladder, LogPosition, PreviousTimeline, SemiSyncStatus, SourceMonitor, SourceState};
-use crate::wire::{ConnectOptions, Connection, Secret, WireError};
 use codec::event::BINLOG_MAGIC;
 use codec::gtid::{GtidState, MariadbGtid, MariadbGtidState};
 use codec::packet::ErrPacket;
+use log::Position;
+use log::forks::{Fate, Forks};
+use log::timeline::{Reason, ServerKind, Timeline};
 use std::cell::Cell;
 use std::io;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use wire::{ConnectOptions, Connection, Secret, WireError};
 
 /// Before a semi-sync replica attaches to a MariaDB, it is seen whether the source can read so much of the next transaction, in
 /// bytes: see `link.rs`. More is read only when a session fell silent there.

@@ -3,11 +3,11 @@
 use super::copy::CopyError;
 use super::examine::ER_FATAL_READING_BINLOG;
 use super::receive::SessionError;
-use crate::log::Position;
-use crate::log::writer::LogError;
-use crate::wire::WireError;
+use log::Position;
+use log::writer::LogError;
 use std::time::Duration;
 use thiserror::Error;
+use wire::WireError;
 
 /// After a session that lasted so long the log says why it ended.
 const SESSION_IS_NEWS: Duration = Duration::from_secs(1);

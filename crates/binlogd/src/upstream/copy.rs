@@ -2,22 +2,22 @@
 
 use super::plan::Holding;
 use super::unreadable::{self, Refusals};
-use crate::log::failed::opening;
-use crate::log::folder::{FolderError, SourceFolder, by_number, make_present, timeline_number};
-use crate::log::gaps::{Gap, Gaps};
-use crate::log::held::{lost_gtids, other_histories, present_history};
-use crate::log::journal::{self, Journal};
-use crate::log::offline::resume_point;
-use crate::log::recover::{Tail, Watch, recover, recover_watched, write_again};
-use crate::log::scan::{TAIL_BYTES_MAX, scan_file};
-use crate::log::settlement::Settlements;
-use crate::log::storage::Storage;
-use crate::log::timeline::Timeline;
-use crate::log::writer::{LogError, LogWriter};
-use crate::log::{Position, is_full_disk};
 use crate::status::{LogPosition, Missing, RecordedGap};
 use codec::event::{BINLOG_MAGIC, FormatDescription};
 use codec::gtid::{Flavour, GtidState};
+use log::failed::opening;
+use log::folder::{FolderError, SourceFolder, by_number, make_present, timeline_number};
+use log::gaps::{Gap, Gaps};
+use log::held::{lost_gtids, other_histories, present_history};
+use log::journal::{self, Journal};
+use log::offline::resume_point;
+use log::recover::{Tail, Watch, recover, recover_watched, write_again};
+use log::scan::{TAIL_BYTES_MAX, scan_file};
+use log::settlement::Settlements;
+use log::storage::Storage;
+use log::timeline::Timeline;
+use log::writer::{LogError, LogWriter};
+use log::{Position, is_full_disk};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -96,7 +96,7 @@ pub struct OpenTimeline {
     pub gtids: GtidState,
     /// Those of them that the live file does not count to what came before it, though it follows on the source.
     pub unspoken: GtidState,
-    /// Of [`OpenTimeline::gtids`], the transactions in the live file; see [`Known::gtids`](crate::log::scan::Known::gtids).
+    /// Of [`OpenTimeline::gtids`], the transactions in the live file; see [`Known::gtids`](log::scan::Known::gtids).
     pub gtids_in_file: GtidState,
     /// GTIDs on older timelines that belong to the same history; see [`Timeline::shared_before`].
     pub shared_before: GtidState,
@@ -375,7 +375,7 @@ impl HeldCopy {
     }
 
     /// Who binlogd is to this source.
-    pub fn identity(&self) -> &crate::log::folder::ReplicaIdentity {
+    pub fn identity(&self) -> &log::folder::ReplicaIdentity {
         &self.folder.identity
     }
 
@@ -544,10 +544,10 @@ pub fn missing(gaps: &Gaps) -> Missing {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::log::recover::test_files::{FileBuilder, SERVER_UUID, first_timeline};
-    use crate::log::storage::PosixStorage;
-    use crate::log::storage::double::FaultyStorage;
-    use crate::log::timeline::{Reason, ServerKind};
+    use log::storage::PosixStorage;
+    use log::testing::FaultyStorage;
+    use log::testing::{FileBuilder, SERVER_UUID, first_timeline};
+    use log::timeline::{Reason, ServerKind};
     use std::io::IoSlice;
     use std::sync::atomic::Ordering::Relaxed;
 

@@ -5,14 +5,14 @@
 //! I/O, so every decision can be tested with bytes alone.
 
 use super::refusal::{OtherFile, OtherHistory, PeerError, Refusal};
-use crate::log::Position;
-use crate::log::scan::{check_body, check_length, tail_start};
 use codec::event::boundary::{BoundaryTracker, Step};
 use codec::event::{
     ChecksumAlgorithm, EventError, EventHeader, EventType, FormatDescription, Heartbeat, Rotate,
     StreamChecksum,
 };
 use codec::gtid::TransactionId;
+use log::Position;
+use log::scan::{check_body, check_length, tail_start};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -218,7 +218,7 @@ impl Cursor {
     }
 
     /// Ends an event that came in parts and whose checksum was right. `prefix` holds its first bytes; all of them, with or
-    /// without its checksum, where the event [states GTIDs](crate::log::scan::states_gtids).
+    /// without its checksum, where the event [states GTIDs](log::scan::states_gtids).
     ///
     /// # Errors
     /// When what it holds makes no sense.

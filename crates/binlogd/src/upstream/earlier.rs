@@ -8,18 +8,18 @@ use super::copy::{CopyError, HeldCopy};
 use super::examine::{ER_FATAL_READING_BINLOG, FORMAT_BYTES_MAX, number_of};
 use super::identify::SourceIdentity;
 use super::look::{Compared, Look, Ours};
-use crate::log::Position;
-use crate::log::held::{lost_gtids, present_history};
-use crate::log::index;
-use crate::log::offline::resume_point;
-use crate::log::recover::files_in_order;
-use crate::log::scan::scan_file;
-use crate::wire::WireError;
 use codec::event::{BINLOG_MAGIC, FormatDescription};
 use codec::gtid::GtidState;
+use log::Position;
+use log::held::{lost_gtids, present_history};
+use log::index;
+use log::offline::resume_point;
+use log::recover::files_in_order;
+use log::scan::scan_file;
 use std::fs::File;
 use std::io;
 use std::path::Path;
+use wire::WireError;
 
 /// Where the source's logs leave the copy's history.
 pub(super) struct Parting {

@@ -14,16 +14,16 @@ use super::receive::SessionError;
 use super::refusal::{PeerError, Refusal};
 use super::unproven::Unproven;
 use crate::config::OnGap;
-use crate::log::Position;
-use crate::log::scan::scan_file;
-use crate::log::timeline::{Reason, ServerKind};
-use crate::log::writer::LogError;
-use crate::wire::{Connection, WireError};
 use codec::event::{BINLOG_MAGIC, EventType, FormatDescription};
 use codec::gtid::GtidState;
 use codec::packet::ErrPacket;
+use log::Position;
+use log::scan::scan_file;
+use log::timeline::{Reason, ServerKind};
+use log::writer::LogError;
 use std::fs::File;
 use std::io;
+use wire::{Connection, WireError};
 
 /// `ER_MASTER_FATAL_ERROR_READING_BINLOG` / `ER_SOURCE_FATAL_ERROR_READING_BINLOG`: the source cannot or will not dump.
 /// One number for a dozen causes that only its text tells apart (`sql/rpl_binlog_sender.cc`, MariaDB `sql/sql_repl.cc`).

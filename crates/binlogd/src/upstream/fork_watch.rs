@@ -7,10 +7,10 @@
 
 use super::identify::SourceIdentity;
 use crate::config::OnFork;
-use crate::log::forks::{Fate, Forks, Losses};
-use crate::log::settlement::SETTLEMENTS_FILE;
 use crate::status::{Regained, SourceMonitor};
 use codec::gtid::{GtidState, TransactionId};
+use log::forks::{Fate, Forks, Losses};
+use log::settlement::SETTLEMENTS_FILE;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};

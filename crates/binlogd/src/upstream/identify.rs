@@ -1,12 +1,12 @@
 //! Who answers: what a session must know of its source before it decides anything.
 
-use crate::log::timeline::ServerKind;
-use crate::wire::{Connection, WireError};
 use codec::gtid::{
     Flavour, GtidError, GtidSet, GtidState, MariadbGtid, MariadbGtidState, TransactionId, Uuid,
 };
 use codec::packet::{ResultSet, SERVER_VERSION_BYTES_MAX, printable};
+use log::timeline::ServerKind;
 use std::str::FromStr;
+use wire::{Connection, WireError};
 
 const DURING: &str = "asking for the server's identity";
 

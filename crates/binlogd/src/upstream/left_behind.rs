@@ -17,11 +17,11 @@ use super::identify::SourceIdentity;
 use super::link::{End, Link, link};
 use super::negotiate::{ask_for_events_as_they_are, look_request};
 use super::stop::StopSignal;
-use crate::log::Position;
 use crate::status::{LogPosition, SourceMonitor};
-use crate::wire::{Connection, WireError};
+use log::Position;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
+use wire::{Connection, WireError};
 
 /// The first pause between two questions for one place while commits wait.
 const WAITING_PAUSE: Duration = Duration::from_millis(500);

@@ -15,16 +15,16 @@ use super::identify::SourceIdentity;
 use super::look::{Patience, protocol, walk};
 use super::negotiate::checksum_outside_files;
 use super::stop::StopSignal;
-use crate::log::Position;
-use crate::log::scan::{gtids_before, states_gtids};
-use crate::wire::{Connection, WireError};
 use codec::dump_stream::Frame;
 use codec::event::boundary::BoundaryTracker;
 use codec::event::{ChecksumAlgorithm, EventHeader, EventType, FormatDescription, HEADER_LEN, Rotate};
 use codec::gtid::GtidState;
 use codec::packet::ErrPacket;
+use log::Position;
+use log::scan::{gtids_before, states_gtids};
 use std::ops::ControlFlow;
 use std::time::Duration;
+use wire::{Connection, WireError};
 
 /// Receive buffer in bytes, larger than any tail that is compared.
 const BUFFER_LEN: usize = 1024 * 1024;

@@ -2,17 +2,17 @@
 
 use super::identify::SourceIdentity;
 use super::negotiate::checksum_outside_files;
-use crate::log::scan;
-use crate::log::storage::ReadAt;
-use crate::log::timeline::ServerKind;
-use crate::wire::{Connection, WireError};
 use codec::dump_stream::{BUFFER_LEN_MIN, DumpFramer, Frame};
 use codec::event::{ChecksumAlgorithm, EventHeader, EventType, FormatDescription, HEADER_LEN, Rotate};
 use codec::gtid::GtidState;
+use log::scan;
+use log::storage::ReadAt;
+use log::timeline::ServerKind;
 use std::io;
 use std::ops::ControlFlow;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
+use wire::{Connection, WireError};
 
 use super::stop::{StopSignal, Woken};
 

@@ -62,16 +62,15 @@ mod unreadable;
 pub mod watch;
 
 use crate::config::{OnFork, SourceConfig};
-use crate::log::storage::Storage;
-use crate::log::timeline::ServerKind;
 use crate::status::{DiskSpace, SourceMonitor, SourceState};
-use crate::wire::Network;
 use attempt::Attempt;
 use attempt_error::{AttemptError, Cure};
 use backoff::{Away, Backoff, CROWDED_MAX, DENIED_MAX};
 use clock::Clock;
 use copy::{CopyError, HeldCopy};
 use hosts::Hosts;
+use log::storage::Storage;
+use log::timeline::ServerKind;
 use repeats::Repeats;
 use std::cell::Cell;
 use std::io;
@@ -79,6 +78,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use stop::StopSignal;
+use wire::Network;
 
 /// With less free space than this no session is begun, in bytes: about what a small live file grows by at a time.
 const SESSION_BYTES_MIN: u64 = 1 << 20;

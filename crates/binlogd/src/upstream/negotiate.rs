@@ -1,13 +1,13 @@
 //! What a replica tells its source before the dump, and the dump request itself.
 
 use super::identify::{SourceIdentity, SourceSemiSync};
-use crate::log::folder::ReplicaIdentity;
-use crate::log::timeline::ServerKind;
-use crate::wire::{Connection, WireError};
 use codec::event::ChecksumAlgorithm;
 use codec::gtid::GtidState;
 use codec::packet::command;
+use log::folder::ReplicaIdentity;
+use log::timeline::ServerKind;
 use std::time::Duration;
+use wire::{Connection, WireError};
 
 /// To MySQL `USE_HEARTBEAT_EVENT_V2` (heartbeats with a 64-bit position, 8.0.26), to MariaDB
 /// `BINLOG_SEND_ANNOTATE_ROWS_EVENT` (without it those events are left out and the copy would differ). Servers that know

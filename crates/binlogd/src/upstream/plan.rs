@@ -2,9 +2,9 @@
 
 use super::identify::SourceIdentity;
 use crate::config::Start;
-use crate::log::Position;
-use crate::log::timeline::Reason;
 use codec::gtid::{GtidState, MariadbGtid};
+use log::Position;
+use log::timeline::Reason;
 
 /// What the copy holds, as far as the decision needs it.
 #[derive(Debug, Clone)]
@@ -151,8 +151,8 @@ fn changed_source(holding: &Holding, source: &SourceIdentity) -> Plan {
 mod tests {
     use super::super::identify::SourceSemiSync;
     use super::*;
-    use crate::log::timeline::ServerKind;
     use codec::gtid::{Flavour, MariadbGtidState};
+    use log::timeline::ServerKind;
 
     const A: &str = "aaaaaaaa-0000-0000-0000-000000000001";
     const B: &str = "bbbbbbbb-0000-0000-0000-000000000002";

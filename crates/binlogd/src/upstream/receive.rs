@@ -20,17 +20,17 @@ use super::refusal::Refusal;
 use super::sink::Sink;
 use super::stop::StopSignal;
 use crate::config::FsyncMode;
-use crate::log::writer::LogError;
 use crate::status::SourceMonitor;
-use crate::wire::{DumpStream, WireError};
 use codec::dump_stream::{DumpFramer, Frame, FrameError};
 use codec::packet::ErrPacket;
+use log::writer::LogError;
 use std::io;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 use thiserror::Error;
+use wire::{DumpStream, WireError};
 
 /// Size of the receive buffer in bytes. Larger events are stored in parts, so this bounds the memory of a source.
 const BUFFER_LEN: usize = 1024 * 1024;

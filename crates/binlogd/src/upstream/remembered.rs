@@ -6,8 +6,8 @@
 //! The thread that looks at the source writes it, and nobody waits for it. It is written without a sync: what a power failure
 //! leaves of it is an older count, and some commits are told twice, or nothing that can be read, and the log says so.
 
-use crate::log::storage::{PosixStorage, Storage};
 use crate::status::{Counted, SourceMonitor};
+use log::storage::{PosixStorage, Storage};
 use std::io::{self, IoSlice};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};

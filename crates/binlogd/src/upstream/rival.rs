@@ -9,7 +9,7 @@
 //! with it the newer one and all commits (seen with 11.8: ten seconds and more). So the one that comes second asks before its first dump, and where the `server_id` is
 //! taken it comes with another one, which disturbs nobody.
 
-use crate::wire::{Connection, ResultSet, WireError};
+use wire::{Connection, ResultSet, WireError};
 
 /// `ER_PARSE_ERROR`: the server does not know the statement. SHOW REPLICAS came with MySQL 8.0.22.
 const ER_PARSE_ERROR: u16 = 1064;

@@ -9,18 +9,18 @@ use super::refusal::{NotNext, PeerError, Refusal};
 use super::unasked::{ASKED_WITHIN, Unasked};
 use super::unproven::Unproven;
 use crate::config::FsyncMode;
-use crate::log::scan::{Known, gtids_before, states_gtids};
-use crate::log::{Position, Safe};
 use crate::status::{Ladder, LogPosition, SourceMonitor, SourceState};
-use crate::wire::{DumpStream, WireError};
 use codec::event::boundary::Step;
 use codec::event::{EventHeader, EventType, HEADER_LEN, PEEK_BYTES_MAX, StreamChecksum};
 use codec::gtid::{GtidState, TransactionId};
+use log::scan::{Known, gtids_before, states_gtids};
+use log::{Position, Safe};
 use std::io::IoSlice;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
+use wire::{DumpStream, WireError};
 
 /// How many pieces one write call takes.
 const WRITE_PARTS_MAX: usize = 128;

@@ -73,9 +73,9 @@ pub(super) fn lacks_nothing_of(before: &GtidState, held: &GtidState, unspoken: &
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::log::Position;
     use codec::event::ChecksumAlgorithm;
     use codec::gtid::Flavour;
+    use log::Position;
 
     fn set(text: &str) -> GtidState {
         GtidState::parse(Flavour::Mysql, &text.replace('A', "aaaaaaaa-0000-0000-0000-000000000001")).unwrap()

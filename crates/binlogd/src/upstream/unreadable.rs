@@ -22,12 +22,12 @@ use super::link::Link;
 use super::plan::From;
 use super::unproven::lacks_nothing_of;
 use crate::config::OnGap;
-use crate::log::Position;
-use crate::log::timeline::ServerKind;
-use crate::wire::WireError;
 use codec::gtid::GtidState;
 use codec::packet::ErrPacket;
+use log::Position;
+use log::timeline::ServerKind;
 use std::time::{Duration, Instant};
+use wire::WireError;
 
 /// Where nothing is missing, the source must have refused as often as this.
 const TIMES_MIN: u32 = 3;

@@ -18,7 +18,6 @@ use super::rival::{rival, rival_beside};
 use super::stop::StopSignal;
 use crate::config::SourceConfig;
 use crate::status::{SemiSyncLook, SourceMonitor, Watched};
-use crate::wire::{Connection, Network, ResultSet, WireError};
 use codec::packet::printable;
 use jiff::Timestamp;
 use std::collections::BTreeMap;
@@ -27,6 +26,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+use wire::{Connection, Network, ResultSet, WireError};
 
 /// Longest time for a look, if `connect_timeout` is not shorter: a source that takes longer tells nothing new.
 const LOOK_MAX: Duration = Duration::from_secs(5);

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use binlogd::log::recover::binlog_files;
 use codec::event::boundary::BoundaryTracker;
 use codec::event::{BINLOG_MAGIC, ChecksumAlgorithm, EventHeader, EventType, FormatDescription};
 use codec::gtid::{Flavour, GtidState, TransactionId};
+use log::recover::binlog_files;
 
 use super::Server;
 use super::daemon::Daemon;

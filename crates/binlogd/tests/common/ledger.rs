@@ -8,11 +8,11 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use binlogd::log::journal::{JOURNAL_FILE, Journal};
-use binlogd::log::recover::binlog_files;
-use binlogd::log::scan::{FileScan, scan_file};
-use binlogd::log::storage::PosixStorage;
-use binlogd::wire::{ConnectOptions, Connection, TlsMode, WireError};
+use log::journal::{JOURNAL_FILE, Journal};
+use log::recover::binlog_files;
+use log::scan::{FileScan, scan_file};
+use log::storage::PosixStorage;
+use wire::{ConnectOptions, Connection, TlsMode, WireError};
 
 use super::daemon::Daemon;
 use super::{Server, connect_options};

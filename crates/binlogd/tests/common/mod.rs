@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
-use binlogd::wire::{ConnectOptions, TlsMode, TlsOptions};
+use wire::{ConnectOptions, TlsMode, TlsOptions};
 
 /// Longest time for one call of the client program.
 const SQL_SECONDS_MAX: u32 = 90;

@@ -5,8 +5,8 @@ use std::net::{TcpListener, TcpStream};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use binlogd::wire::{ConnectOptions, Connection, DumpStream, TlsError, TlsMode, TlsOptions, WireError};
 use codec::packet::{append_message, command};
+use wire::{ConnectOptions, Connection, DumpStream, TlsError, TlsMode, TlsOptions, WireError};
 
 const PASSWORD: &str = "open sesame";
 const CLIENT_SSL: u32 = 1 << 11;

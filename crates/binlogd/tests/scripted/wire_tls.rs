@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use crate::common::{Server, connect_options};
-use binlogd::wire::{ConnectOptions, Connection, TlsError, TlsMode, WireError};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
+use wire::{ConnectOptions, Connection, TlsError, TlsMode, WireError};
 
 /// Every server whose TLS library has something in common with ours.
 const SERVERS: [&str; 4] = ["mysql-9.7", "mysql-8.0.31", "mariadb-11.8", "mariadb-10.11"];

@@ -7,7 +7,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use binlogd::wire::{ConnectOptions, Connection, TlsMode};
+use wire::{ConnectOptions, Connection, TlsMode};
 
 use crate::common::compare::{AfterCrash, assert_identical};
 use crate::common::daemon::Daemon;

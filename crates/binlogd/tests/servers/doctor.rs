@@ -187,7 +187,7 @@ fn a_replica_with_our_server_id_is_named() {
         with_account(&server);
         // MariaDB lets only administrators list replicas.
         server.sql("GRANT ALL PRIVILEGES ON *.* TO repl@'%'");
-        let mut options = binlogd::wire::ConnectOptions {
+        let mut options = wire::ConnectOptions {
             host: "127.0.0.1".into(),
             port: server.port(),
             user: "repl".into(),
@@ -195,8 +195,8 @@ fn a_replica_with_our_server_id_is_named() {
             connect_timeout: std::time::Duration::from_secs(20),
             tls: Default::default(),
         };
-        options.tls.mode = binlogd::wire::TlsMode::Preferred;
-        let mut other = binlogd::wire::Connection::connect(&options).unwrap();
+        options.tls.mode = wire::TlsMode::Preferred;
+        let mut other = wire::Connection::connect(&options).unwrap();
         other
             .query("SET @replica_uuid = 'cccccccc-cccc-cccc-cccc-cccccccccccc', @slave_uuid = @replica_uuid")
             .unwrap();

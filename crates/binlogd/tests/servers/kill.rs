@@ -21,9 +21,9 @@ use crate::common::ledger::{self, CopiedEntries, Ledger, copied_entries};
 use crate::common::semi_sync::SemiSync;
 use crate::common::workload::Random;
 use crate::common::{Server, connect_options, seed};
-use binlogd::log::journal::{JOURNAL_FILE, Journal};
-use binlogd::log::storage::PosixStorage;
-use binlogd::wire::{Connection, TlsMode};
+use log::journal::{JOURNAL_FILE, Journal};
+use log::storage::PosixStorage;
+use wire::{Connection, TlsMode};
 
 /// Longer than the test: a commit without acknowledgement hangs instead of passing for an acknowledged one.
 const TIMEOUT: Duration = Duration::from_secs(600);

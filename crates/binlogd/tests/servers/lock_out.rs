@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
 use assert_cmd::Command;
-use binlogd::wire::{Connection, TlsMode};
+use wire::{Connection, TlsMode};
 
 use crate::common::daemon::Daemon;
 use crate::common::semi_sync::SemiSync;

@@ -431,7 +431,7 @@ impl Batch<'_> {
     fn compare(&mut self, kept: &BTreeMap<String, Vec<Vec<u8>>>) {
         for timeline in self.daemon.timeline_dirs() {
             self.report.timelines += 1;
-            let names = binlogd::log::recover::binlog_files(&timeline).unwrap();
+            let names = log::recover::binlog_files(&timeline).unwrap();
             let last = names.last().map(|(_, name)| name.clone());
             for (_, name) in names {
                 let ours = std::fs::read(timeline.join(&name)).unwrap();

@@ -14,8 +14,8 @@ use crate::common::proxy::{Direction, Ending, Fault, Proxy};
 use crate::common::semi_sync::SemiSync;
 use crate::common::workload::Random;
 use crate::common::{Server, connect_options, seed};
-use binlogd::wire::{Connection, TlsMode};
 use serde_json::Value;
+use wire::{Connection, TlsMode};
 
 /// Longer than the test: a commit without acknowledgement hangs instead of passing for an acknowledged one.
 const NEVER: Duration = Duration::from_secs(600);
@@ -326,7 +326,7 @@ fn a_forwarded_address_moves() {
     let proxy = Proxy::before(&servers[0]);
     let ask = || {
         let options = connect_options(&servers[0], "root", "", TlsMode::Disabled);
-        let through = binlogd::wire::ConnectOptions { port: proxy.address().port(), ..options };
+        let through = wire::ConnectOptions { port: proxy.address().port(), ..options };
         Connection::connect(&through).expect("a connection through the proxy")
     };
     let port = |connection: &mut Connection| {

@@ -7,11 +7,11 @@ use crate::common::daemon::{Daemon, binlog_end};
 use crate::common::ledger::{create_table, entries_left};
 use crate::common::semi_sync::SemiSync;
 use crate::common::{Server, connect_options};
-use binlogd::wire::{Connection, TlsMode};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use wire::{Connection, TlsMode};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 const FLAGS: [&str; 4] = ["--heartbeat-period", "1s", "--net-read-timeout", "5s"];

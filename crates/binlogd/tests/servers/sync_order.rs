@@ -16,8 +16,8 @@ use crate::common::daemon::{run_command, url, wait_child};
 use crate::common::semi_sync::SemiSync;
 use crate::common::strace::{self, Fault, Verdict};
 use crate::common::{Server, connect_options};
-use binlogd::log::journal::RECORD_LEN_MAX;
-use binlogd::wire::{Connection, TlsMode};
+use log::journal::RECORD_LEN_MAX;
+use wire::{Connection, TlsMode};
 
 /// Longer than the test: the source must never go on without an acknowledgement.
 const TIMEOUT: Duration = Duration::from_secs(600);

@@ -13,11 +13,11 @@ use crate::receiver::{FOLDER, SOURCE, config, data_dir, process, scratch, with_j
 use crate::source::Source;
 use crate::world::{Environment, Scene, World};
 use binlogd::config::{FsyncMode, SourceConfig};
-use binlogd::log::folder::timelines;
-use binlogd::log::index;
-use binlogd::log::mark::MARK_FILE;
 use binlogd::upstream::copy::HeldCopy;
 use binlogd::upstream::stop::StopSignal;
+use log::folder::timelines;
+use log::index;
+use log::mark::MARK_FILE;
 use scripted_source::LogOptions;
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};

@@ -5,8 +5,8 @@
 
 use crate::image::{Image, Inode, Node, Operation, Tree};
 use crate::random::Random;
-use binlogd::log::storage::{PosixStorage, ReadAt, Storage, StorageFile};
-use binlogd::log::syncer::{BackgroundSync, Synced};
+use log::storage::{PosixStorage, ReadAt, Storage, StorageFile};
+use log::syncer::{BackgroundSync, Synced};
 use std::fmt;
 use std::io::{self, IoSlice};
 use std::path::{Path, PathBuf};

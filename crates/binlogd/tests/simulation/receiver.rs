@@ -4,15 +4,15 @@ use crate::disk::Disk;
 use crate::image::Tree;
 use crate::world::{Way, World};
 use binlogd::config::{FsyncMode, HostPort, OnFork, OnGap, OnStranger, SourceConfig, Start};
-use binlogd::log::journal::JOURNAL_FILE;
-use binlogd::log::journal::record::first_block;
 use binlogd::status::SourceMonitor;
 use binlogd::upstream::Upstream;
 use binlogd::upstream::stop::StopSignal;
-use binlogd::wire::{TlsMode, TlsOptions};
+use log::journal::JOURNAL_FILE;
+use log::journal::record::first_block;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+use wire::{TlsMode, TlsOptions};
 
 /// Name of the source, and of its folder.
 pub const SOURCE: &str = "db1";

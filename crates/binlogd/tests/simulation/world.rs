@@ -8,7 +8,6 @@ use crate::random::Random;
 use crate::source::{Session, Source};
 use binlogd::upstream::clock::Clock;
 use binlogd::upstream::stop::StopSignal;
-use binlogd::wire::{ByteStream, ConnectOptions, Connection, Network, WireError};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::File;
@@ -16,6 +15,7 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
+use wire::{ByteStream, ConnectOptions, Connection, Network, WireError};
 
 /// Longest time that passes while bytes are on their way.
 const TRANSIT_MAX: Duration = Duration::from_millis(2);

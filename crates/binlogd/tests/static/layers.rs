@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Module, and the modules of this crate that it may name. `codec` and other crates are free to all, except that
-/// mysql_common stays in `wire`.
+/// Module, and the modules and crates of the project that it may name. `codec` and crates of others are free to all, except that
+/// mysql_common stays in `wire`. That `log` and `wire` name nothing of this crate is held by the compiler.
 const ALLOWED: &[(&str, &[&str])] = &[
     ("main", &["cli"]),
     ("cli", &["admin", "cli", "config", "daemon", "doctor", "log", "rescue", "status", "upstream", "wire"]),
@@ -17,9 +17,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
     // The keys of `wire` appear in the configuration as they are.
     ("config", &["config", "wire"]),
     ("status", &["config", "status"]),
-    ("log", &["log"]),
-    ("wire", &["wire"]),
 ];
+
+/// Crates of the project whose use the table rules too.
+const CRATES: [&str; 2] = ["log", "wire"];
 
 /// All Rust files in a folder and those in it.
 pub(crate) fn rust_files(folder: &Path, found: &mut Vec<std::path::PathBuf>) {
@@ -33,7 +34,7 @@ pub(crate) fn rust_files(folder: &Path, found: &mut Vec<std::path::PathBuf>) {
     }
 }
 
-/// Modules that the code names as `crate::module` or `binlogd::module`, comments left out.
+/// Modules that the code names as `crate::module` or `binlogd::module`, and crates that it names, comments left out.
 fn named_modules(code: &str) -> Vec<String> {
     let mut named = Vec::new();
     for line in code.lines().filter(|line| !line.trim_start().starts_with("//")) {
@@ -44,6 +45,13 @@ fn named_modules(code: &str) -> Vec<String> {
                     .take_while(|c| c.is_alphanumeric() || *c == '_')
                     .collect();
                 named.push(word);
+            }
+        }
+        let is_part = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
+        for name in CRATES {
+            let is_first = |at: usize| !line[..at].ends_with(is_part);
+            if line.match_indices(&format!("{name}::")).any(|(at, _)| is_first(at)) {
+                named.push(name.to_owned());
             }
         }
     }
@@ -72,11 +80,12 @@ fn modules_name_only_what_is_below_them() {
         // Tests may use what they need; product code is above them.
         let code = code.split("#[cfg(test)]\nmod tests").next().unwrap();
         for name in named_modules(code) {
-            if allowed.contains_key(name.as_str()) && name != module && !may.contains(&name.as_str()) {
+            let is_ruled = allowed.contains_key(name.as_str()) || CRATES.contains(&name.as_str());
+            if is_ruled && name != module && !may.contains(&name.as_str()) {
                 wrong.push(format!("{} names {name}", relative.display()));
             }
         }
-        if module != "wire" && code.contains("mysql_common") {
+        if code.contains("mysql_common") {
             wrong.push(format!("{} uses mysql_common, which belongs in wire", relative.display()));
         }
     }
@@ -85,6 +94,6 @@ fn modules_name_only_what_is_below_them() {
 
 #[test]
 fn the_check_sees_paths_and_ignores_comments() {
-    let code = "use crate::log::writer;\n    // crate::wire is not used\nfn f() { crate::status::x(); }";
+    let code = "use log::writer;\n    // wire::Tcp is not used\nfn f() { crate::status::x(); a::log::y(); catalog::z(); }";
     assert_eq!(named_modules(code), ["log", "status"]);
 }

@@ -7,11 +7,11 @@ use std::path::Path;
 /// Code, and how often it stands where in the product.
 const PLACES: &[(&str, &[(&str, usize)])] = &[
     // Its declaration, and the branch for `fsync_mode = 0`.
-    ("accepted_unsynced", &[("log/mod.rs", 1), ("upstream/sink.rs", 1)]),
+    ("accepted_unsynced", &[("log/lib.rs", 1), ("upstream/sink.rs", 1)]),
     // Their declarations; who did the work makes them, `Safe` from one of the two.
-    ("Written(", &[("log/mod.rs", 1), ("log/writer.rs", 1)]),
-    ("Durable(", &[("log/mod.rs", 1), ("log/writer.rs", 1)]),
-    ("Safe(", &[("log/mod.rs", 3)]),
+    ("Written(", &[("log/lib.rs", 1), ("log/writer.rs", 1)]),
+    ("Durable(", &[("log/lib.rs", 1), ("log/writer.rs", 1)]),
+    ("Safe(", &[("log/lib.rs", 3)]),
     // One way to an acknowledgement.
     ("semi_sync_acknowledgement(", &[("upstream/acknowledge.rs", 1)]),
     ("acknowledger.pay(", &[("upstream/sink.rs", 1)]),
@@ -79,14 +79,20 @@ fn opener<'a>(lines: &[&'a str], at: usize) -> &'a str {
 
 /// Each file of the product's source, by its path, with what is neither comment nor test.
 fn product() -> Vec<(String, String)> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let mut files = Vec::new();
-    rust_files(&root, &mut files);
-    let name = |path: &Path| path.strip_prefix(&root).unwrap().to_str().unwrap().to_owned();
-    let files = files.iter().filter(|path| !path.ends_with("tests.rs"));
-    files
-        .map(|path| (name(path), product_lines(&std::fs::read_to_string(path).unwrap()).join("\n")))
-        .collect()
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let mut product = Vec::new();
+    for (sources, prefix) in [("binlogd/src", ""), ("log/src", "log"), ("wire/src", "wire")] {
+        let root = crates.join(sources);
+        let mut files = Vec::new();
+        rust_files(&root, &mut files);
+        let is_test = |path: &Path| path.ends_with("tests.rs") || path.starts_with(root.join("testing"));
+        for path in files.iter().filter(|path| !is_test(path)) {
+            let name = Path::new(prefix).join(path.strip_prefix(&root).unwrap());
+            let code = product_lines(&std::fs::read_to_string(path).unwrap()).join("\n");
+            product.push((name.to_str().unwrap().to_owned(), code));
+        }
+    }
+    product
 }
 
 #[test]

@@ -2,12 +2,12 @@
 
 use crate::server::Target;
 use anyhow::Context;
-use binlogd::wire::{ConnectOptions, ResultSet};
 use binlogd_bench::semisync::server::Session;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use wire::{ConnectOptions, ResultSet};
 
 /// Commits of all sessions; go-tpc ends every transaction by the statement COMMIT.
 const STATEMENT: &str = "SHOW GLOBAL STATUS WHERE Variable_name = 'Com_commit'";

@@ -7,11 +7,11 @@ use crate::server::dialect::Dialect;
 use crate::server::{DATABASE, Target, address};
 use crate::study::Lab;
 use anyhow::{Context, bail, ensure};
-use binlogd::wire::ResultSet;
 use binlogd_bench::semisync::interrupt::Interrupt;
 use std::hash::{BuildHasher, RandomState};
 use std::path::PathBuf;
 use std::time::Duration;
+use wire::ResultSet;
 
 /// Longest wait until a replica has applied what fills the tables.
 const FILL_MAX: Duration = Duration::from_secs(4 * 3600);

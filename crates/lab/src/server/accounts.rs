@@ -2,10 +2,10 @@
 
 use super::changes::quoted;
 use anyhow::Context;
-use binlogd::wire::Secret;
 use binlogd_bench::semisync::server::Session;
 use std::fs::File;
 use std::io::Read;
+use wire::Secret;
 
 /// Accounts that can be used without a password. The servers' own are locked. Roles have no host.
 const OPEN: &str = "SELECT user, host FROM mysql.user WHERE authentication_string = '' AND host <> '' \

@@ -3,8 +3,8 @@
 use anyhow::{anyhow, bail};
 use binlogd::cli::source_url::SourceUrl;
 use binlogd::config::value::parse_host_port;
-use binlogd::wire::{ConnectOptions, Secret, TlsMode, TlsOptions};
 use std::time::Duration;
+use wire::{ConnectOptions, Secret, TlsMode, TlsOptions};
 
 /// The password where a URL holds none, and of `binlogd-lab restore`.
 pub const PASSWORD_VARIABLE: &str = "BINLOGD_LAB_PASSWORD";

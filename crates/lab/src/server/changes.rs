@@ -4,10 +4,10 @@ use super::journal::{Entry, Journal};
 use super::{address, undo};
 use crate::study::Lab;
 use anyhow::{Context, bail, ensure};
-use binlogd::wire::ConnectOptions;
 use binlogd_bench::semisync::server::Session;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use wire::ConnectOptions;
 
 /// The table that shows that a database is the lab's; its only row holds the token of the journal.
 pub(super) const MARKER: &str = "made_by_binlogd_lab";

@@ -2,7 +2,7 @@
 
 use super::Target;
 use crate::model::Fact;
-use binlogd::wire::ResultSet;
+use wire::ResultSet;
 
 /// Where the variables of MySQL say who set them; from 8.0 on.
 const MYSQL: &str = "SELECT i.VARIABLE_NAME AS name, v.VARIABLE_VALUE AS value \

@@ -6,9 +6,9 @@ use super::{DATABASE, accounts, address};
 use crate::model::ServerChoice;
 use crate::study::Lab;
 use anyhow::{Context, bail, ensure};
-use binlogd::wire::{ConnectOptions, ResultSet};
 use binlogd_bench::semisync::server::{Server, Session};
 use std::path::{Path, PathBuf};
+use wire::{ConnectOptions, ResultSet};
 
 const SNAPSHOT_ISOLATION: &str = "innodb_snapshot_isolation";
 /// The longest that every server takes, in seconds: a year.

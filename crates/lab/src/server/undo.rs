@@ -6,11 +6,11 @@ use super::changes::{
 };
 use super::journal::{Entry, Journal};
 use anyhow::{bail, ensure};
-use binlogd::wire::ConnectOptions;
 use binlogd_bench::semisync::server::Session;
 use rustix::process::{Pid, Signal, kill_process};
 use std::path::Path;
 use std::time::{Duration, Instant};
+use wire::ConnectOptions;
 
 /// Longest wait for one statement that undoes something: a large database takes a while to drop.
 const UNDO_MAX: Duration = Duration::from_secs(600);

@@ -2,25 +2,25 @@
 
 use crate::config::HostPort;
 use crate::doctor::logs::Continuation;
-use crate::log::Position;
-use crate::log::folder::timelines;
-use crate::log::held::HeldGtids;
-use crate::log::offline::resume_point;
-use crate::log::scan::scan_file;
-use crate::log::timeline::{ServerKind, Timeline};
 use crate::upstream::complaint::Complaint;
 use crate::upstream::identify::SourceIdentity;
 use crate::upstream::link::{End, Link, link};
 use crate::upstream::look::{Look, look};
 use crate::upstream::negotiate::{ask_for_events_as_they_are, look_request};
 use crate::upstream::stop::StopSignal;
-use crate::wire::{Connection, WireError};
 use codec::gtid::GtidState;
 use codec::packet::ErrPacket;
+use log::Position;
+use log::folder::timelines;
+use log::held::HeldGtids;
+use log::offline::resume_point;
+use log::scan::scan_file;
+use log::timeline::{ServerKind, Timeline};
 use std::fs::File;
 use std::io;
 use std::path::Path;
 use std::time::Duration;
+use wire::{Connection, WireError};
 
 /// Error 1236, see `upstream/examine.rs`.
 const ER_FATAL_READING_BINLOG: u16 = 1236;

@@ -5,10 +5,10 @@ use super::super::source_url::{SourceUrl, percent_decoded};
 use super::RescueArgs;
 use crate::config::password::{PASSWORD_VARIABLE, process_environment, read_bounded};
 use crate::config::value::parse_host_port;
-use crate::log::folder::source_folders;
-use crate::wire::{ConnectOptions, Secret, TlsOptions};
+use log::folder::source_folders;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use wire::{ConnectOptions, Secret, TlsOptions};
 
 /// Largest password file, in bytes.
 const PASSWORD_FILE_BYTES_MAX: u64 = 4096;
@@ -79,10 +79,10 @@ fn password_of_environment() -> Result<Secret, String> {
 mod tests {
     use super::super::RescueArgs;
     use super::*;
-    use crate::log::recover::test_files::first_timeline;
-    use crate::log::storage::PosixStorage;
-    use crate::wire::TlsMode;
     use clap::{Args, Command, FromArgMatches};
+    use log::storage::PosixStorage;
+    use log::testing::first_timeline;
+    use wire::TlsMode;
 
     fn parse(line: &str) -> RescueArgs {
         let command = RescueArgs::augment_args(Command::new("rescue"));

@@ -3,9 +3,9 @@
 use super::super::rescue_guard::passed_over;
 use super::super::{style, units};
 use crate::config::HostPort;
-use crate::log::forks::{Fate, Forks, Place};
 use crate::rescue::{Compared, Lacked, Plan, Version, print};
 use codec::gtid::TransactionId;
+use log::forks::{Fate, Forks, Place};
 use serde_json::{Value, json};
 use std::io;
 use std::path::Path;

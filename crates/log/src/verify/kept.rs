@@ -14,13 +14,13 @@ struct Record {
 }
 
 /// The first file that is kept; `None` when none was moved away, or the description cannot be read, which is told elsewhere.
-pub(crate) fn kept_from(folder: &Path) -> Option<String> {
+pub fn kept_from(folder: &Path) -> Option<String> {
     let text = std::fs::read_to_string(folder.join(TIMELINE_FILE)).ok()?;
     toml::from_str::<Record>(&text).ok()?.kept_from
 }
 
 /// Takes the names out of the index that were moved away.
-pub(in crate::log) fn without_moved(listed: &mut Vec<String>, present: &[String], kept_from: &str) {
+pub(crate) fn without_moved(listed: &mut Vec<String>, present: &[String], kept_from: &str) {
     listed.retain(|name| present.contains(name) || !is_after(kept_from, name));
 }
 

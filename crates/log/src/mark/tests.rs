@@ -1,8 +1,8 @@
-use super::super::recover::test_files::{FileBuilder, SERVER_UUID};
 use super::super::recover::{Tail, recover, recover_watched};
 use super::super::scan::{FileScan, scan_file};
 use super::super::storage::PosixStorage;
 use super::*;
+use crate::testing::{FileBuilder, SERVER_UUID};
 use proptest::prelude::*;
 use std::fs::File;
 use std::path::PathBuf;

@@ -33,6 +33,8 @@
 //! the live file that [`syncer`] makes in the background. Readers (status, verify)
 //! open the files for themselves; they may read a file up to its durable position at any time.
 
+#![forbid(unsafe_code)]
+
 pub mod activity;
 pub mod content;
 pub mod failed;
@@ -52,6 +54,8 @@ pub mod scan;
 pub mod settlement;
 pub mod storage;
 pub mod syncer;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 pub mod timeline;
 pub mod transactions;
 pub mod verify;

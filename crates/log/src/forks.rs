@@ -464,11 +464,11 @@ pub(super) fn gtids_before(path: &Path) -> io::Result<Option<GtidState>> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::recover::test_files::{FileBuilder, SERVER_UUID, first_timeline};
     use super::super::settlement::{Decision, record};
     use super::super::storage::PosixStorage;
     use super::super::timeline::{Reason, Timeline};
     use super::*;
+    use crate::testing::{FileBuilder, SERVER_UUID, first_timeline};
 
     /// A transaction with one row image, whose table has this id.
     fn rows(mut builder: FileBuilder, number: u64, table_id: u8, image: &[u8]) -> FileBuilder {

@@ -20,6 +20,8 @@
 //!
 //! All sockets are non-blocking from the start; waiting is done with poll(2) and always has an end.
 
+#![forbid(unsafe_code)]
+
 mod authenticate;
 mod channel;
 mod connection;

@@ -11,7 +11,7 @@
 
 mod continuity;
 pub(super) mod kept;
-pub(crate) use kept::kept_from;
+pub use kept::kept_from;
 mod names;
 
 use super::index::{self, INDEX_FILE};

@@ -259,8 +259,8 @@ impl TransactionReader {
 
 #[cfg(test)]
 mod tests {
-    use super::super::recover::test_files::{FileBuilder, SERVER_UUID};
     use super::*;
+    use crate::testing::{FileBuilder, SERVER_UUID};
 
     fn written(bytes: &[u8]) -> (tempfile::TempDir, PathBuf) {
         let dir = tempfile::tempdir().unwrap();

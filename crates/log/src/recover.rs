@@ -356,108 +356,10 @@ fn gtids_of_earlier_files(
 }
 
 #[cfg(test)]
-pub(crate) mod test_files {
-    //! Small, valid binary logs.
-    #![allow(missing_docs, unreachable_pub, clippy::new_without_default, clippy::len_without_is_empty)]
-
-    use crate::log::timeline::{Reason, ServerKind, Timeline};
-    use codec::event::BINLOG_MAGIC;
-    use codec::gtid::GtidSet;
-
-    pub const SERVER_UUID: &str = "abababab-abab-abab-abab-abababababab";
-
-    /// The first timeline of a MySQL server.
-    pub fn first_timeline(server_uuid: &str) -> Timeline {
-        Timeline {
-            began_at: "2026-01-02T03:04:05Z".into(),
-            reason: Reason::First,
-            server_uuid: server_uuid.into(),
-            server_version: "9.7.0".into(),
-            server_kind: ServerKind::Mysql,
-            first_file: "b.000001".into(),
-            gtid_before: String::new(),
-            source_lacks: String::new(),
-            source_shares: String::new(),
-            missing: String::new(),
-            unreadable: String::new(),
-            previous: String::new(),
-        }
-    }
-
-    pub struct FileBuilder(Vec<u8>);
-
-    impl FileBuilder {
-        pub fn new() -> FileBuilder {
-            let mut builder = FileBuilder(BINLOG_MAGIC.to_vec());
-            let mut body = 4u16.to_le_bytes().to_vec();
-            let mut version = [0u8; 50];
-            version[..5].copy_from_slice(b"9.7.0");
-            body.extend_from_slice(&version);
-            body.extend_from_slice(&[0; 4]);
-            body.push(19);
-            body.extend_from_slice(&[0; 41]);
-            body.push(1);
-            builder.event(15, &body);
-            builder
-        }
-
-        pub fn len(&self) -> usize {
-            self.0.len()
-        }
-
-        pub fn event(&mut self, code: u8, body: &[u8]) {
-            let size = 19 + body.len() + 4;
-            let end = self.0.len() + size;
-            let mut event = 1_700_000_000u32.to_le_bytes().to_vec();
-            event.push(code);
-            event.extend_from_slice(&1u32.to_le_bytes());
-            event.extend_from_slice(&(size as u32).to_le_bytes());
-            event.extend_from_slice(&(end as u32).to_le_bytes());
-            event.extend_from_slice(&[0, 0]);
-            event.extend_from_slice(body);
-            event.extend_from_slice(&crc32fast::hash(&event).to_le_bytes());
-            self.0.extend_from_slice(&event);
-        }
-
-        pub fn previous_gtids(mut self, set: &str) -> FileBuilder {
-            let mut body = Vec::new();
-            set.parse::<GtidSet>().unwrap().encode(&mut body);
-            self.event(35, &body);
-            self
-        }
-
-        /// GTID, BEGIN, rows of `size` bytes, XID.
-        pub fn transaction(mut self, number: u64, size: usize) -> FileBuilder {
-            let mut gtid = vec![0u8];
-            gtid.extend_from_slice(&[0xab; 16]);
-            gtid.extend_from_slice(&number.to_le_bytes());
-            self.event(33, &gtid);
-            let mut begin = vec![0u8; 14];
-            begin.extend_from_slice(b"BEGIN");
-            self.event(2, &begin);
-            self.event(30, &vec![7; size]);
-            self.event(16, &number.to_le_bytes());
-            self
-        }
-
-        pub fn rotate(mut self, next: &str) -> FileBuilder {
-            let mut body = 4u64.to_le_bytes().to_vec();
-            body.extend_from_slice(next.as_bytes());
-            self.event(4, &body);
-            self
-        }
-
-        pub fn finish(self) -> Vec<u8> {
-            self.0
-        }
-    }
-}
-
-#[cfg(test)]
 mod tests {
     use super::super::storage::PosixStorage;
-    use super::test_files::{FileBuilder, SERVER_UUID};
     use super::*;
+    use crate::testing::{FileBuilder, SERVER_UUID};
     use proptest::prelude::*;
 
     fn folder_with(files: &[(&str, Vec<u8>)]) -> tempfile::TempDir {

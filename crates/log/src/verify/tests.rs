@@ -1,10 +1,10 @@
 //! Each kind of damage, made in small files, and what is said about it.
 
 use super::super::index;
-use super::super::recover::test_files::{FileBuilder, SERVER_UUID};
 use super::super::storage::PosixStorage;
 use super::super::timeline::{Reason, ServerKind};
 use super::*;
+use crate::testing::{FileBuilder, SERVER_UUID};
 use proptest::prelude::*;
 use std::path::PathBuf;
 

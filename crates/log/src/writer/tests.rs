@@ -1,7 +1,8 @@
-use super::super::recover::{Tail, recover, test_files::FileBuilder};
+use super::super::recover::{Tail, recover};
 use super::super::storage::PosixStorage;
-use super::super::storage::double::FaultyStorage;
 use super::*;
+use crate::testing::FaultyStorage;
+use crate::testing::FileBuilder;
 use std::sync::atomic::Ordering;
 
 fn writer(storage: &FaultyStorage, dir: &Path) -> LogWriter {

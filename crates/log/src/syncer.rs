@@ -160,8 +160,8 @@ fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
 #[cfg(test)]
 mod tests {
     use super::super::storage::Storage;
-    use super::super::storage::double::FaultyStorage;
     use super::*;
+    use crate::testing::FaultyStorage;
     use std::sync::atomic::Ordering::Relaxed;
 
     #[test]

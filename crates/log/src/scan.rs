@@ -578,8 +578,8 @@ impl Window<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::recover::test_files::{self, FileBuilder};
     use super::*;
+    use crate::testing::{self, FileBuilder};
 
     struct Bytes(Vec<u8>);
     impl ReadAt for Bytes {
@@ -602,7 +602,7 @@ mod tests {
         assert_eq!(found.damage, None);
         assert_eq!((found.sound_end, found.boundary), (file.len() as u64, file.len() as u64));
         assert_eq!((found.transactions, found.repeated_gtids), (2, 0));
-        assert_eq!(found.gtids.to_string(), format!("{}:1-2", test_files::SERVER_UUID));
+        assert_eq!(found.gtids.to_string(), format!("{}:1-2", testing::SERVER_UUID));
     }
 
     #[test]
@@ -640,7 +640,7 @@ mod tests {
     #[test]
     fn a_long_gtid_set_is_read_whole() {
         let holes: Vec<String> = (0..20_000).map(|n| (n * 2 + 1).to_string()).collect();
-        let before = format!("{}:{}", test_files::SERVER_UUID, holes.join(":"));
+        let before = format!("{}:{}", testing::SERVER_UUID, holes.join(":"));
         let file = FileBuilder::new().previous_gtids(&before).transaction(2, 100).finish();
         assert!(file.len() > BUFFER_LEN);
         let found = scan(&file);

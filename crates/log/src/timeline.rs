@@ -219,9 +219,9 @@ impl Timeline {
 
 #[cfg(test)]
 mod tests {
-    use super::super::recover::test_files::first_timeline;
     use super::super::storage::PosixStorage;
     use super::*;
+    use crate::testing::first_timeline;
 
     fn sample() -> Timeline {
         Timeline {

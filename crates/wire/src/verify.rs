@@ -121,7 +121,7 @@ mod tests {
     use rustls::pki_types::pem::PemObject;
 
     use super::*;
-    use crate::wire::TlsError;
+    use crate::TlsError;
 
     /// Self-signed, ECDSA P-256, X.509 version 1, as `openssl x509 -req -signkey` makes it without extensions.
     const VERSION_1: &[u8] = b"-----BEGIN CERTIFICATE-----

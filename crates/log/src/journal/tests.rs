@@ -1,6 +1,6 @@
 use super::super::storage::PosixStorage;
-use super::super::storage::double::FaultyStorage;
 use super::*;
+use crate::testing::FaultyStorage;
 use std::sync::atomic::Ordering;
 
 /// A source's folder with an empty journal, and a file with its magic only.

@@ -130,10 +130,10 @@ impl HeldGtids {
 
 #[cfg(test)]
 mod tests {
-    use super::super::recover::test_files::{FileBuilder, SERVER_UUID, first_timeline};
     use super::super::storage::PosixStorage;
     use super::super::timeline::Reason;
     use super::*;
+    use crate::testing::{FileBuilder, SERVER_UUID, first_timeline};
 
     const OTHER: &str = "11111111-2222-3333-4444-555555555555";
 

@@ -72,10 +72,10 @@ fn scan(folder: &Path, name: &str) -> io::Result<FileScan> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::recover::test_files::FileBuilder;
     use super::super::recover::{Tail, recover};
     use super::super::storage::PosixStorage;
     use super::*;
+    use crate::testing::FileBuilder;
 
     #[test]
     fn a_timeline_without_files_has_none() {

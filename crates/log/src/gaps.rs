@@ -173,10 +173,10 @@ fn end_of(timeline: &Path) -> io::Result<Option<Position>> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::recover::test_files::{FileBuilder, SERVER_UUID, first_timeline};
     use super::super::storage::PosixStorage;
     use super::super::timeline::ServerKind;
     use super::*;
+    use crate::testing::{FileBuilder, SERVER_UUID, first_timeline};
 
     fn set(numbers: &str) -> GtidState {
         GtidState::parse(Flavour::Mysql, &format!("{SERVER_UUID}:{numbers}")).unwrap()

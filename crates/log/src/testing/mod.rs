@@ -1,0 +1,7 @@
+//! What tests of the log, and of what stands on it, are built from. With the feature `testing` only; never in the product.
+
+mod faulty;
+mod files;
+
+pub use faulty::FaultyStorage;
+pub use files::{FileBuilder, SERVER_UUID, first_timeline};
