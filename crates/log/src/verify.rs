@@ -20,6 +20,7 @@ use super::scan::{Damage, DamageKind, FileScan, scan_file};
 use super::storage::ReadAt;
 use super::timeline::{TIMELINE_FILE, Timeline};
 use codec::event::{EventHeader, EventType, FormatDescription, HEADER_LEN};
+use codec::gtid::{Flavour, GtidState};
 use serde::Serialize;
 use std::fmt;
 use std::fs::File;
@@ -159,7 +160,8 @@ pub fn verify_timeline(folder: &Path, progress: &mut dyn Progress) -> TimelineRe
     let bytes =
         present.iter().filter_map(|name| folder.join(name).metadata().ok()).map(|file| file.len()).sum();
     progress.timeline(&report.name, description.as_ref(), bytes);
-    let mut walk = Walk { folder, progress, previous: None };
+    let uncounted = GtidState::empty(Flavour::Mysql);
+    let mut walk = Walk { folder, progress, previous: None, uncounted };
     for (index, name) in order.files.iter().enumerate() {
         let next = order.files.get(index + 1);
         let file = if present.contains(name) { walk.file(name, next) } else { missing(name) };
@@ -251,6 +253,8 @@ struct Walk<'a> {
     folder: &'a Path,
     progress: &'a mut dyn Progress,
     previous: Option<Previous>,
+    /// See [`continuity::gtids`].
+    uncounted: GtidState,
 }
 
 impl Walk<'_> {
@@ -284,7 +288,7 @@ impl Walk<'_> {
             );
         }
         if let Some(previous) = &self.previous {
-            continuity::gtids(previous, &scan, &mut report);
+            continuity::gtids(previous, &scan, &mut self.uncounted, &mut report);
         }
         self.previous = Some(Previous { name: name.to_owned(), scan });
         report

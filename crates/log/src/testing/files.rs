@@ -28,13 +28,19 @@ pub fn first_timeline(server_uuid: &str) -> Timeline {
 pub struct FileBuilder(Vec<u8>);
 
 impl FileBuilder {
+    /// As a rotation begins a file.
     pub fn new() -> FileBuilder {
+        FileBuilder::created(0)
+    }
+
+    /// As a server begins a file that has just started, at that time in seconds since 1970.
+    pub fn created(seconds: u32) -> FileBuilder {
         let mut builder = FileBuilder(BINLOG_MAGIC.to_vec());
         let mut body = 4u16.to_le_bytes().to_vec();
         let mut version = [0u8; 50];
         version[..5].copy_from_slice(b"9.7.0");
         body.extend_from_slice(&version);
-        body.extend_from_slice(&[0; 4]);
+        body.extend_from_slice(&seconds.to_le_bytes());
         body.push(19);
         body.extend_from_slice(&[0; 41]);
         body.push(1);

@@ -265,9 +265,50 @@ fn gtids_must_go_on_where_the_file_before_ends() {
          the two are missing"
     ));
     copy.write(NAMES[0], &sealed(0).transaction(9, 10).rotate(NAMES[1]).finish());
+    let after_restart =
+        FileBuilder::created(7).previous_gtids(&set(2)).transaction(3, 100).transaction(4, 100);
+    copy.write(NAMES[1], &after_restart.rotate(NAMES[2]).finish());
     copy.assert_only(&format!(
         "b.000002: a repeat: its PREVIOUS_GTIDS lacks {SERVER_UUID}:9, which b.000001 ends with: the source may have written \
          other transactions under these GTIDs"
+    ));
+}
+
+/// MySQL's bug 118797: it counts an XA COMMIT only after it has begun the next file.
+#[test]
+fn what_mysql_counts_too_late_is_no_damage() {
+    let copy = Copy::new();
+    copy.write(NAMES[0], &sealed(0).transaction(9, 10).rotate(NAMES[1]).finish());
+    let counted = format!("{SERVER_UUID}:1-4:9");
+    let third =
+        |previous: &str| FileBuilder::new().previous_gtids(previous).transaction(5, 100).transaction(6, 100);
+    let fourth = |previous: &str| FileBuilder::created(7).previous_gtids(previous).transaction(7, 100);
+    let late = format!("{SERVER_UUID}:1-6:9");
+    // Counted by the next file but one, by the live one, or forgotten by a crash.
+    for (in_third, in_fourth) in
+        [(&*counted, &*late), (&set(4), &late), (&set(4), &set(6)), (&counted, &set(6))]
+    {
+        copy.write(NAMES[2], &third(in_third).rotate(NAMES[3]).finish());
+        copy.write(NAMES[3], &fourth(in_fourth).finish());
+        let report = copy.verify();
+        assert_eq!(report.all_problems().count(), 0, "{in_third} {in_fourth}: {report:#?}");
+        let note = &report.files[1].notes[0];
+        assert!(
+            note.starts_with(&format!(
+                "its PREVIOUS_GTIDS lacks {SERVER_UUID}:9, which b.000001 ends with: "
+            )),
+            "{note}"
+        );
+        assert_eq!(report.files[2].notes.len() + report.files[3].notes.len(), 0, "said once: {report:#?}");
+    }
+
+    // Forgotten, and given to another transaction.
+    copy.write(NAMES[3], &fourth(&set(6)).transaction(9, 50).finish());
+    copy.assert_only(&format!("b.000004: a repeat: it holds {SERVER_UUID}:9 once more, as earlier files do"));
+    copy.write(NAMES[3], &fourth(&format!("{SERVER_UUID}:1-6:9-10")).finish());
+    copy.assert_only(&format!(
+        "b.000004: a gap: its PREVIOUS_GTIDS holds {SERVER_UUID}:10, which b.000003 does not end with: transactions between \
+         the two are missing"
     ));
 }
 
