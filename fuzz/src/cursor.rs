@@ -12,12 +12,12 @@
 use crate::binlog::{Binlog, code, rotate_body};
 use crate::input::Input;
 use crate::script;
-use log::Position;
-use log::scan::scan_file;
-use log::storage::ReadAt;
 use binlogd::upstream::cursor::{Admission, Cursor};
 use binlogd::upstream::refusal::Refusal;
 use codec::event::{BINLOG_MAGIC, ChecksumAlgorithm, EventHeader, FormatDescription, PEEK_BYTES_MAX, flags};
+use log::Position;
+use log::scan::scan_file;
+use log::storage::ReadAt;
 use std::io;
 
 const FIRST_FILE: &str = "mysql-bin.000001";

@@ -14,11 +14,11 @@
 use crate::binlog::{Binlog, code, rotate_body};
 use crate::input::Input;
 use crate::script;
+use codec::event::BINLOG_MAGIC;
 use log::index::INDEX_FILE;
 use log::recover::{Recovered, Tail, recover};
 use log::scan::{FileScan, scan_file};
 use log::storage::PosixStorage;
-use codec::event::BINLOG_MAGIC;
 use std::fs::{self, File};
 use std::path::Path;
 

@@ -16,25 +16,25 @@ use crate::binlog::rotate_body;
 use crate::input::Input;
 use crate::script;
 use binlogd::config::{FsyncMode, HostPort, OnFork, OnGap, OnStranger, SourceConfig, Start};
-use log::Position;
-use log::storage::PosixStorage;
-use log::timeline::{Reason, ServerKind, Timeline};
 use binlogd::status::SourceMonitor;
 use binlogd::upstream::Upstream;
-use binlogd::upstream::attempt::Attempt;
+use binlogd::upstream::attempt::{Attempt, Left};
 use binlogd::upstream::clock::Clock;
 use binlogd::upstream::copy::HeldCopy;
 use binlogd::upstream::hosts::Hosts;
 use binlogd::upstream::stop::StopSignal;
-use wire::{Tcp, TlsMode, TlsOptions};
 use codec::event::flags;
 use codec::packet::append_message;
+use log::Position;
+use log::storage::PosixStorage;
+use log::timeline::{Reason, ServerKind, Timeline};
 use std::collections::VecDeque;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::path::Path;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+use wire::{Tcp, TlsMode, TlsOptions};
 
 /// The server of the canned answers.
 pub const UUID: &str = "3e11fa47-71ca-11e1-9e33-c80aa9429562";
@@ -141,22 +141,23 @@ fn play(data: &[u8]) -> (String, Option<Position>) {
         copy.begin_timeline(timeline()).expect("a new timeline");
     }
     let hosts = Hosts::new(1, Instant::now());
+    let left = Left::default();
     let attempt =
-        Attempt { upstream: &upstream, host: &upstream.config.hosts[0], hosts: &hosts, stand_in: None };
+        Attempt { upstream: &upstream, host: &upstream.config.hosts[0], hosts: &hosts, left: &left };
     // Nobody asked it to stop, so it ends by an error, whatever the peer does.
     let error = attempt.make(&mut copy).expect_err("a session that ends by itself");
     assert!(upstream.monitor.positions().is_ordered(fsync_mode), "{:?}", upstream.monitor.positions());
     let end = copy.timeline().and_then(|timeline| timeline.end());
     drop(copy);
-    assert_needs_no_mending(folder.path(), &end);
+    assert_needs_no_repair(folder.path(), &end);
     (error.to_string(), end)
 }
 
 /// As the next start of binlogd would find it.
-fn assert_needs_no_mending(data_dir: &Path, end: &Option<Position>) {
+fn assert_needs_no_repair(data_dir: &Path, end: &Option<Position>) {
     let (copy, remarks) =
         HeldCopy::open(Arc::new(PosixStorage), data_dir, "fuzz").expect("a copy that can be opened");
-    assert_eq!(remarks, [""; 0], "recovery had to mend what a session left");
+    assert_eq!(remarks, [""; 0], "recovery had to repair what a session left");
     let found = copy.timeline().and_then(|timeline| timeline.end());
     assert_eq!(found, *end, "recovery finds another end than the session left");
 }
@@ -205,6 +206,7 @@ fn timeline() -> Timeline {
         source_lacks: String::new(),
         source_shares: String::new(),
         missing: String::new(),
+        unreadable: String::new(),
         previous: String::new(),
     }
 }

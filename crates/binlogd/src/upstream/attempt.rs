@@ -63,10 +63,17 @@ pub struct Attempt<'a> {
     pub host: &'a HostPort,
     /// What is known of the list that it stands in.
     pub hosts: &'a Hosts,
+    /// What the attempts before it have left.
+    pub left: &'a Left,
+}
+
+/// What an attempt leaves to the next one.
+#[derive(Default)]
+pub struct Left {
     /// In place of the `server_id` that is ours.
-    pub(super) stand_in: &'a Cell<Option<u32>>,
+    pub(super) stand_in: Cell<Option<u32>>,
     /// The connection of the session before, closed when a session has begun.
-    pub(super) left_open: &'a Cell<Option<Attached>>,
+    pub(super) open: Cell<Option<Attached>>,
 }
 
 impl Attempt<'_> {
@@ -266,7 +273,7 @@ impl Attempt<'_> {
         };
         let monitor = &self.upstream.monitor;
         let mut on_stream = |Begun { semi_sync, withheld }| {
-            self.left_open.take();
+            self.left.open.take();
             let status = semi_sync_status(config.semi_sync, offered, source.semi_sync, semi_sync);
             let active = status.active && !withheld;
             tracing::info!(source = config.name, host = %self.host, semi_sync = active, "receiving from {at}");
@@ -286,7 +293,7 @@ impl Attempt<'_> {
             (Some(attached), ServerKind::Mariadb) if !source_goes_on => {
                 attached.leave(&*self.upstream.clock, stop);
             }
-            (attached, _) => self.left_open.set(attached),
+            (attached, _) => self.left.open.set(attached),
         }
         received.map_err(|error| match error {
             SessionError::Forked(reason) => AttemptError::Forked(reason),
@@ -403,7 +410,10 @@ impl Attempt<'_> {
     fn come_beside(&self, connection: &mut Connection, copy: &HeldCopy) -> Result<(), AttemptError> {
         let monitor = &self.upstream.monitor;
         // In a later session what is listed is a connection of ours, which is to end.
-        if !connection.is_mariadb() || monitor.facts().registered.is_some() || self.stand_in.get().is_some() {
+        if !connection.is_mariadb()
+            || monitor.facts().registered.is_some()
+            || self.left.stand_in.get().is_some()
+        {
             return Ok(());
         }
         let ours = self.server_id(copy);
@@ -428,7 +438,7 @@ impl Attempt<'_> {
             server_id,
             "coming with another server_id, so that no other dump is ended: {why}"
         );
-        self.stand_in.set(Some(server_id));
+        self.left.stand_in.set(Some(server_id));
         if found == Taken::Yes {
             monitor.update_facts(|facts| facts.taken = Some((ours, self.upstream.clock.now())));
         }
@@ -687,7 +697,7 @@ impl Attempt<'_> {
 
     pub(super) fn server_id(&self, copy: &HeldCopy) -> u32 {
         let ours = self.upstream.config.server_id.unwrap_or(copy.identity().server_id);
-        self.stand_in.get().unwrap_or(ours)
+        self.left.stand_in.get().unwrap_or(ours)
     }
 
     /// Fails when the server is not to be taken for the source yet; see [`Hosts`].

@@ -63,7 +63,7 @@ pub mod watch;
 
 use crate::config::{OnFork, SourceConfig};
 use crate::status::{DiskSpace, SourceMonitor, SourceState};
-use attempt::Attempt;
+use attempt::{Attempt, Left};
 use attempt_error::{AttemptError, Cure};
 use backoff::{Away, Backoff, CROWDED_MAX, DENIED_MAX};
 use clock::Clock;
@@ -72,7 +72,6 @@ use hosts::Hosts;
 use log::storage::Storage;
 use log::timeline::ServerKind;
 use repeats::Repeats;
-use std::cell::Cell;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -223,8 +222,7 @@ impl Upstream {
             away: (0..count).map(|_| Away::default()).collect(),
             repeats: Repeats::default(),
         };
-        let stand_in = Cell::new(None);
-        let left_open = Cell::new(None);
+        let left = Left::default();
         if !copy.is_recovered() {
             self.clock.pause(&self.stop, pacing.backoff.pause(self.clock.jitter()));
             self.reopen(&mut copy, &mut pacing);
@@ -235,16 +233,10 @@ impl Upstream {
             }
             let began = self.clock.now();
             let host = &self.config.hosts[pacing.hosts.current()];
-            let attempt = Attempt {
-                upstream: &self,
-                host,
-                hosts: &pacing.hosts,
-                stand_in: &stand_in,
-                left_open: &left_open,
-            };
+            let attempt = Attempt { upstream: &self, host, hosts: &pacing.hosts, left: &left };
             let Err(error) = attempt.make(&mut copy) else { continue };
             if error.cure() != Cure::Now {
-                left_open.take(); // No session follows at once.
+                left.open.take(); // No session follows at once.
             }
             if self.stop.is_requested() {
                 break;
@@ -252,7 +244,7 @@ impl Upstream {
             if error.is_silence()
                 && copy.timeline().is_some_and(|timeline| timeline.info.server_kind == ServerKind::Mariadb)
             {
-                stand_in.set(Some(self.server_id_beside_a_dead_one()));
+                left.stand_in.set(Some(self.server_id_beside_a_dead_one()));
             }
             let there = error.source_was_there(self.clock.now().saturating_duration_since(began));
             if pacing.backoff.session_lasted(there) {
