@@ -11,7 +11,7 @@ use codec::event::FormatDescription;
 use codec::gtid::GtidState;
 use jiff::{Timestamp, Unit};
 use serde::{Deserialize, Serialize};
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -310,6 +310,8 @@ pub struct SourceMonitor {
     recovery: [AtomicU64; 2],
     /// Bytes that were stored when the copy had caught up for the first time; [`NOT_YET`] before.
     backlog: AtomicU64,
+    /// The receiving thread has nothing else to do but to read from the source.
+    reads: AtomicBool,
     ladder: Mutex<Ladder>,
     gtids: PublishedGtids,
     /// The live file and its format description.
@@ -330,6 +332,7 @@ impl SourceMonitor {
             event_time: AtomicU64::new(0),
             recovery: [AtomicU64::new(0), AtomicU64::new(0)],
             backlog: AtomicU64::new(NOT_YET),
+            reads: AtomicBool::new(false),
             ladder: Mutex::default(),
             gtids: PublishedGtids::default(),
             live_format: Mutex::default(),
@@ -369,6 +372,16 @@ impl SourceMonitor {
     /// The source said by a heartbeat at the received position that it has nothing newer.
     pub fn publish_caught_up(&self) {
         self.event_time.fetch_or(CAUGHT_UP, Relaxed);
+    }
+
+    /// The receiving thread begins to wait for the source, or has something to do with what came. The price is a store.
+    pub fn publish_reading(&self, reads: bool) {
+        self.reads.store(reads, Relaxed);
+    }
+
+    /// Whether the receiving thread waits for the source. One that waits for its disk reads nothing, whatever has arrived.
+    pub fn is_reading(&self) -> bool {
+        self.reads.load(Relaxed)
     }
 
     /// How much of the live file a recovery has checked, in bytes, and of how much; 0 and 0 at its end.

@@ -158,7 +158,10 @@ impl LeftBehind {
     pub(super) fn hear(&mut self, link: Result<Link, WireError>, monitor: &SourceMonitor) -> Option<String> {
         let idle = self.idle.as_mut()?;
         let bytes = monitor.counters.bytes_received.load(Relaxed);
-        let still_there = monitor.positions().received.as_ref() == Some(&idle.at) && !idle.arrives(bytes);
+        // Who waits for his own disk has not read what has arrived meanwhile.
+        let still_there = monitor.is_reading()
+            && monitor.positions().received.as_ref() == Some(&idle.at)
+            && !idle.arrives(bytes);
         match link {
             Ok(Link::GoesOn { more: false }) => {
                 idle.stands = 0;
@@ -213,6 +216,7 @@ pub(super) fn ask(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::status::Ladder;
 
     fn commits(waiting: u64, executed: &str) -> Commits {
         Commits { waiting, executed: Some(executed.to_owned()) }
@@ -252,6 +256,23 @@ mod tests {
         assert!(!behind.minds_who_waits(after(600)), "just asked");
         assert!(behind.minds_who_waits(after(900)));
         assert!(!behind.is_at_rest(at(200), 9_000, after(1000)), "an event is on its way");
+    }
+
+    #[test]
+    fn who_waits_for_his_own_disk_is_not_left_behind() {
+        let (mut behind, now) = (LeftBehind::default(), Instant::now());
+        let monitor = SourceMonitor::new("s");
+        let ladder = Ladder { received: at(200), written: at(200), ..Ladder::default() };
+        monitor.publish_positions(&ladder);
+        behind.is_at_rest(at(200), 0, now);
+        let mut hear = |reads| {
+            monitor.publish_reading(reads);
+            behind.hear(Ok(Link::GoesOn { more: true }), &monitor)
+        };
+        assert_eq!([hear(false), hear(false), hear(false)], [None, None, None]);
+        assert_eq!([hear(true), hear(false), hear(true)], [None, None, None], "not two in a row");
+        let reason = hear(true).unwrap();
+        assert!(reason.starts_with("its log goes on behind b.000001:200, but nothing arrives"), "{reason}");
     }
 
     /// Commits wait on purpose while acknowledgements are withheld.

@@ -189,7 +189,10 @@ impl Session<'_> {
         let _shut_down = stop.shuts_down(self.stream.as_fd()).map_err(SessionError::Network)?;
         stop.take_interruption(); // Of an earlier session.
         while !stop.is_requested() {
-            match self.read() {
+            self.sink.monitor.publish_reading(true);
+            let read = self.read();
+            self.sink.monitor.publish_reading(false);
+            match read {
                 Ok(0) if stop.is_requested() => {}
                 Ok(0) => {
                     return Err(stop
