@@ -49,8 +49,8 @@ fn write(folder: &str, targets: impl IntoIterator<Item = (&'static str, Seeds)>)
 
 type Seeds = Vec<(&'static str, Vec<u8>)>;
 
-fn scripted(mend: u8, code: u8, body: &[u8]) -> Vec<u8> {
-    let mut event = vec![mend, code, u8::try_from(body.len()).expect("a short body")];
+fn scripted(fixes: u8, code: u8, body: &[u8]) -> Vec<u8> {
+    let mut event = vec![fixes, code, u8::try_from(body.len()).expect("a short body")];
     event.extend_from_slice(body);
     event
 }

@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn regressions_stay_mended() {
+    fn regressions_stay_fixed() {
         replay("regressions");
     }
 

@@ -60,7 +60,7 @@ pub fn run(data: &[u8]) {
     check_recovered(path, &found, flags);
 
     let again = recover(&PosixStorage, path, Tail::SaveAside).expect("the folder can be read and written");
-    assert_eq!(again.remarks, Vec::<String>::new(), "a second recovery finds something to mend");
+    assert_eq!(again.remarks, Vec::<String>::new(), "a second recovery finds something to repair");
     assert_eq!((again.resume_at(), &again.gtids, &again.files), (Some(position), &found.gtids, &found.files));
     assert_eq!(fs::read(path.join(LIVE)).expect("read"), after);
 }

@@ -3,7 +3,7 @@
 //! One event of a script:
 //!
 //! ```text
-//! mend        1 byte, see the constants
+//! fixes       1 byte, see the constants
 //! header      19 bytes, only with RAW_HEADER
 //! type        1 byte
 //! length      1 byte
@@ -26,7 +26,7 @@ pub const ARTIFICIAL: u8 = 0x08;
 pub const SPECIAL: u8 = 0x10;
 /// The body is followed by padding.
 pub const PADDED: u8 = 0x20;
-/// The header is in the script; what the other bits mend is mended in it.
+/// The header is in the script; what the other bits make right is made right in it.
 pub const RAW_HEADER: u8 = 0x80;
 
 /// An event of a script.
@@ -42,9 +42,9 @@ pub struct ScriptedEvent {
 
 /// Takes the next event off the script; it would start at `start`.
 pub fn next_event(input: &mut Input<'_>, start: u64) -> ScriptedEvent {
-    let mend = input.u8();
+    let fixes = input.u8();
     let mut event = vec![0u8; HEADER_LEN];
-    if mend & RAW_HEADER != 0 {
+    if fixes & RAW_HEADER != 0 {
         let raw = input.bytes(HEADER_LEN);
         event[..raw.len()].copy_from_slice(raw);
     } else {
@@ -54,22 +54,22 @@ pub fn next_event(input: &mut Input<'_>, start: u64) -> ScriptedEvent {
     event[4] = input.u8();
     let len = input.u8();
     event.extend_from_slice(input.bytes(usize::from(len)));
-    if mend & PADDED != 0 {
+    if fixes & PADDED != 0 {
         event.resize(event.len() + usize::from(input.u8()) * 512, b'x');
     }
-    let size = event.len() + if mend & CHECKSUM != 0 { 4 } else { 0 };
-    if mend & SIZE != 0 {
+    let size = event.len() + if fixes & CHECKSUM != 0 { 4 } else { 0 };
+    if fixes & SIZE != 0 {
         event[9..13].copy_from_slice(&(size as u32).to_le_bytes());
     }
-    if mend & POSITION != 0 {
+    if fixes & POSITION != 0 {
         event[13..17].copy_from_slice(&((start + size as u64) as u32).to_le_bytes());
     }
-    if mend & ARTIFICIAL != 0 {
+    if fixes & ARTIFICIAL != 0 {
         event[17] |= flags::ARTIFICIAL as u8;
     }
-    if mend & CHECKSUM != 0 {
+    if fixes & CHECKSUM != 0 {
         let crc = crc32fast::hash(&event);
         event.extend_from_slice(&crc.to_le_bytes());
     }
-    ScriptedEvent { bytes: event, special: mend & SPECIAL != 0, checksum: mend & CHECKSUM != 0 }
+    ScriptedEvent { bytes: event, special: fixes & SPECIAL != 0, checksum: fixes & CHECKSUM != 0 }
 }

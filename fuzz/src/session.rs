@@ -10,7 +10,7 @@
 //! ```
 //!
 //! Held true: no panic, no end by waiting (the peer hangs up after its script, so every wait ends), the ladder is in
-//! order; and what is left on disk needs no mending: whatever a peer does, a session ends at a boundary.
+//! order; and what is left on disk needs no repair: whatever a peer does, a session ends at a boundary.
 
 use crate::binlog::rotate_body;
 use crate::input::Input;

@@ -39,7 +39,7 @@ pub struct Recovered {
     pub gtids_in_file: GtidState,
     /// Writes the next mark.
     pub marks: MarkWriter,
-    /// What was found and mended, in words for the log.
+    /// What was found and repaired, in words for the log.
     pub remarks: Vec<String>,
 }
 
@@ -396,7 +396,7 @@ mod tests {
             .find(|path| path.to_string_lossy().contains(".torn-"))
             .expect("the tail is saved");
         assert_eq!(std::fs::read(torn).unwrap(), whole[boundary..whole.len() - 5]);
-        // A second time there is nothing left to mend.
+        // A second time there is nothing left to repair.
         let again = recover(&PosixStorage, dir.path(), Tail::SaveAside).unwrap();
         assert_eq!((again.remarks.len(), again.resume_at()), (0, found.resume_at()));
     }

@@ -15,7 +15,7 @@ use std::io;
 use std::path::Path;
 
 /// Reads the files: per source its newest timeline, and as received, written and durable the place at which a restart
-/// would go on. `acknowledged` stays unknown: all of it may have been acknowledged. Locks nothing and mends nothing.
+/// would go on. `acknowledged` stays unknown: all of it may have been acknowledged. Locks nothing and repairs nothing.
 ///
 /// # Errors
 /// When the data folder cannot be read. A source that cannot be read says so in its `state_detail`.

@@ -80,7 +80,7 @@ impl std::error::Error for ConfigError {}
 pub struct Findings {
     /// What makes the configuration unusable.
     pub errors: Vec<Problem>,
-    /// What an operator should mend, though binlogd can run with it.
+    /// What an operator should fix, though binlogd can run with it.
     pub warnings: Vec<Problem>,
 }
 

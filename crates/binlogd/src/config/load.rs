@@ -17,7 +17,7 @@ use super::{
 /// Largest configuration file that is read, in bytes. A real one has some thousand.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
-/// A usable configuration and what an operator should mend in it.
+/// A usable configuration and what an operator should fix in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loaded {
     /// The configuration.

@@ -54,7 +54,7 @@ fn authentication(facts: &Facts) -> Finding {
     if plugin == "mysql_native_password" && !facts.mariadb && facts.is_from(8, 0, 0) {
         return Finding::warning(what)
             .because("MySQL 9 no longer has it, so the account would stop working with an upgrade")
-            .mended_by(at_once(
+            .fixed_by(at_once(
                 facts,
                 format!(
                     "ALTER USER {} IDENTIFIED WITH caching_sha2_password BY '<password>';",
@@ -73,7 +73,7 @@ fn privileges(facts: &Facts) -> Finding {
         Err(refusal) => {
             return Finding::warning(format!("privileges of {account}: not known"))
                 .because(format!("SHOW GRANTS failed: {refusal}"))
-                .mended_by(grant);
+                .fixed_by(grant);
         }
     };
     let privileges = Privileges::parse(lines);
@@ -84,7 +84,7 @@ fn privileges(facts: &Facts) -> Finding {
         if privileges.roles { ". It holds a role, but none with it that is active at login" } else { "" };
     Finding::error(format!("privileges of {account}: REPLICATION SLAVE is missing"))
         .because(format!("the source sends its binary log to nobody without it{roles}"))
-        .mended_by(grant)
+        .fixed_by(grant)
 }
 
 #[cfg(test)]

@@ -26,7 +26,7 @@ fn format(facts: &Facts) -> Option<Finding> {
                 "statements can give other results when they are run again, so a restore from the copy is less certain; \
                  copied byte for byte all the same",
             )
-            .mended_by(facts.set("binlog_format", "'ROW'")),
+            .fixed_by(facts.set("binlog_format", "'ROW'")),
     })
 }
 
@@ -36,7 +36,7 @@ fn row_image(facts: &Facts) -> Option<Finding> {
         "FULL" | "FULL_NODUP" => Finding::ok(format!("binlog_row_image: {value}")),
         _ => Finding::warning(format!("binlog_row_image: {value}"))
             .because("rows as they were before a change are not in the log whole, so a change cannot be undone from it")
-            .mended_by(facts.set("binlog_row_image", "'FULL'")),
+            .fixed_by(facts.set("binlog_row_image", "'FULL'")),
     })
 }
 
@@ -46,7 +46,7 @@ fn checksum(facts: &Facts) -> Option<Finding> {
         "CRC32" => Finding::ok("binlog_checksum: CRC32"),
         _ => Finding::warning(format!("binlog_checksum: {value}"))
             .because("a byte that changes on a disk or on the way cannot be noticed")
-            .mended_by(facts.set("binlog_checksum", "'CRC32'")),
+            .fixed_by(facts.set("binlog_checksum", "'CRC32'")),
     })
 }
 
@@ -74,7 +74,7 @@ fn gtids(facts: &Facts) -> Option<Finding> {
                 "without GTIDs the copy cannot go on with another server after a failover, and a gap or a fork can only be \
                  told by file; one step after another, as in the manual's \"Enabling GTID Transactions Online\"",
             )
-            .mended_by(steps.join("\n")),
+            .fixed_by(steps.join("\n")),
     )
 }
 
@@ -93,7 +93,7 @@ fn durability(facts: &Facts) -> Option<Finding> {
                 "after a crash of its machine the source can lack transactions that the copy holds: the copy keeps them and \
                  begins a new timeline",
             )
-            .mended_by(sql.join("\n")),
+            .fixed_by(sql.join("\n")),
     )
 }
 
@@ -121,8 +121,10 @@ fn retention(facts: &Facts) -> Option<Finding> {
     };
     Some(
         Finding::warning(what)
-            .because("what binlogd has not copied by then is a gap; a week leaves time to notice and to mend")
-            .mended_by(sql),
+            .because(
+                "what binlogd has not copied by then is a gap; a week leaves time to notice and to repair",
+            )
+            .fixed_by(sql),
     )
 }
 
@@ -157,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn each_setting_has_its_mending() {
+    fn each_setting_has_its_fix() {
         for (name, value, sql) in [
             ("binlog_format", "MIXED", "SET PERSIST binlog_format = 'ROW';"),
             ("binlog_row_image", "MINIMAL", "SET PERSIST binlog_row_image = 'FULL';"),

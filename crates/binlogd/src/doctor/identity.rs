@@ -32,7 +32,7 @@ fn source(facts: &Facts) -> Option<Finding> {
                 .because(
                     "a server without a server_id refuses replicas; give it one that no other server has",
                 )
-                .mended_by(facts.set("server_id", "1")),
+                .fixed_by(facts.set("server_id", "1")),
         ),
         _ => None,
     }

@@ -89,7 +89,7 @@ pub fn examine(continuation: &Continuation, gap_is_recorded: bool) -> Finding {
             "logs: the source does not send what follows {end}, where the copy ends: transactions without a GTID"
         ))
         .because("gtid_mode was set to ON before binlogd had them. Let binlogd catch up between these two statements")
-        .mended_by("SET GLOBAL gtid_mode = ON_PERMISSIVE;\nSET GLOBAL gtid_mode = ON;"),
+        .fixed_by("SET GLOBAL gtid_mode = ON_PERMISSIVE;\nSET GLOBAL gtid_mode = ON;"),
         Continuation::Unreadable { end, message } => {
             Finding::error(format!("logs: the source cannot read its own file behind {end}, where the copy ends: {message}"))
                 .because(match gap_is_recorded {

@@ -64,7 +64,7 @@ pub struct Finding {
     pub what: String,
     /// Why it matters and what helps; empty when there is nothing to say.
     pub why: String,
-    /// Statements for the source that mend it.
+    /// Statements for the source that fix the problem.
     pub sql: Option<String>,
 }
 
@@ -93,7 +93,7 @@ impl Finding {
         self
     }
 
-    fn mended_by(mut self, sql: impl Into<String>) -> Finding {
+    fn fixed_by(mut self, sql: impl Into<String>) -> Finding {
         self.sql = Some(sql.into());
         self
     }

@@ -47,7 +47,7 @@ fn absent(facts: &Facts) -> Finding {
     if facts.mariadb {
         return finding; // Built in since 10.3; before, the plugin has the name of MySQL's.
     }
-    finding.mended_by(format!("INSTALL PLUGIN {plugin} SONAME '{file}';"))
+    finding.fixed_by(format!("INSTALL PLUGIN {plugin} SONAME '{file}';"))
 }
 
 /// Semi-sync is on and no replica is attached: what writes the binary log waits, and on MySQL a statement about accounts
@@ -92,7 +92,7 @@ fn enabled(facts: &Facts, wanted: &Wanted, names: &Names) -> Option<Finding> {
                 "the source does not wait for the copy. Switch it on once binlogd receives: as long as no semi-sync replica is \
                  connected every commit waits for the timeout",
             )
-            .mended_by(facts.set(&name, "ON")),
+            .fixed_by(facts.set(&name, "ON")),
     )
 }
 
@@ -112,7 +112,7 @@ fn timeout(facts: &Facts, wanted: &Wanted, names: &Names) -> Option<Finding> {
                  commits wait instead",
                 wanted.backoff_max
             ))
-            .mended_by(facts.set(&name, &least.as_millis().to_string())),
+            .fixed_by(facts.set(&name, &least.as_millis().to_string())),
     )
 }
 
@@ -128,7 +128,7 @@ fn wait_point(facts: &Facts, _: &Wanted, names: &Names) -> Option<Finding> {
                 "other sessions see a transaction before the copy has it, and it can be gone after a failover; AFTER_SYNC \
                  waits first",
             )
-            .mended_by(facts.set(&name, "'AFTER_SYNC'")),
+            .fixed_by(facts.set(&name, "'AFTER_SYNC'")),
     )
 }
 
@@ -141,7 +141,7 @@ fn wait_no_replica(facts: &Facts, _: &Wanted, names: &Names) -> Option<Finding> 
     Some(
         Finding::warning(format!("semi-sync: {name} is OFF"))
             .because("as soon as no replica is connected the source stops waiting, whatever the timeout")
-            .mended_by(facts.set(&name, "ON")),
+            .fixed_by(facts.set(&name, "ON")),
     )
 }
 
@@ -160,7 +160,7 @@ fn replica_count(facts: &Facts, names: &Names) -> Option<Finding> {
                 "with binlogd there are at most {} semi-sync replicas, so every commit would wait for the timeout",
                 attached + 1
             ))
-            .mended_by(facts.set(&name, &(attached + 1).to_string())),
+            .fixed_by(facts.set(&name, &(attached + 1).to_string())),
     )
 }
 
@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_setting_has_its_mending_under_both_names() {
+    fn each_setting_has_its_fix_under_both_names() {
         for (facts, name, value, sql) in [
             (
                 mysql(),

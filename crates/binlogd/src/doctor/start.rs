@@ -26,7 +26,7 @@ pub(super) fn examine(facts: &Facts, wanted: &Wanted) -> Option<Finding> {
     Some(
         Finding::error(format!("start = \"latest\": {name} of {account} is missing"))
             .because("the first start asks the source which file it writes, and the source tells nobody without it")
-            .mended_by(at_once(facts, format!("GRANT {name} ON *.* TO {account};"))),
+            .fixed_by(at_once(facts, format!("GRANT {name} ON *.* TO {account};"))),
     )
 }
 

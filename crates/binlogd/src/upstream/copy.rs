@@ -129,10 +129,10 @@ pub struct HeldCopy {
 }
 
 impl HeldCopy {
-    /// Locks the source's folder and recovers its newest timeline. The second value says what was found and mended.
+    /// Locks the source's folder and recovers its newest timeline. The second value says what was found and repaired.
     ///
     /// # Errors
-    /// When another process holds the folder, or something in it cannot be read or mended.
+    /// When another process holds the folder, or something in it cannot be read or repaired.
     pub fn open(
         storage: Arc<dyn Storage>,
         data_dir: &Path,
@@ -169,10 +169,10 @@ impl HeldCopy {
     }
 
     /// Opens the newest timeline from disk, at the start and after an error that made the state in memory worthless.
-    /// The value says what was found and mended.
+    /// The value says what was found and repaired.
     ///
     /// # Errors
-    /// When something in the folder cannot be read or mended. It can be tried again.
+    /// When something in the folder cannot be read or repaired. It can be tried again.
     pub fn reopen(&mut self) -> Result<Vec<String>, CopyError> {
         self.reopen_watched(&mut |_, _| Ok(()))
     }

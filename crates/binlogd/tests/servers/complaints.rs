@@ -3,7 +3,7 @@
 //!
 //! Elsewhere: resets, purges and a lost tail in `timelines.rs`, purged by GTID in `failover.rs`, another client with the same
 //! identity and a source without a binary log in `messages.rs`, other contents at the same place in `restored.rs`, files that nobody
-//! mends in `unreadable.rs`.
+//! repairs in `unreadable.rs`.
 
 use std::collections::BTreeMap;
 use std::fs::File;

@@ -99,7 +99,7 @@ fn break_attempts(bytes: u64, ending: Ending, proxy: &Proxy, daemon: &Daemon, le
     wait_for_commits(ledger, daemon);
 }
 
-fn mends_itself(server_name: &str, tls: &str) {
+fn recovers_by_itself(server_name: &str, tls: &str) {
     let mut random = Random::new(seed());
     let server = Server::start(server_name, &SOURCE_OPTIONS);
     ledger::create_table(&server);
@@ -135,22 +135,22 @@ fn mends_itself(server_name: &str, tls: &str) {
 
 #[test]
 fn broken_connections_to_mysql() {
-    mends_itself("mysql-9.7", "--tls=disabled");
+    recovers_by_itself("mysql-9.7", "--tls=disabled");
 }
 
 #[test]
 fn broken_encrypted_connections_to_mysql() {
-    mends_itself("mysql-9.7", "--tls=required");
+    recovers_by_itself("mysql-9.7", "--tls=required");
 }
 
 #[test]
 fn broken_connections_to_mariadb() {
-    mends_itself("mariadb-11.8", "--tls=disabled");
+    recovers_by_itself("mariadb-11.8", "--tls=disabled");
 }
 
 #[test]
 fn broken_encrypted_connections_to_mariadb() {
-    mends_itself("mariadb-11.8", "--tls=required");
+    recovers_by_itself("mariadb-11.8", "--tls=required");
 }
 
 /// Acknowledgements do not arrive, though events do: the source falls back as its timeout says, binlogd goes on

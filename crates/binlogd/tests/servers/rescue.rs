@@ -194,7 +194,7 @@ fn a_successor_is_completed_mariadb() {
 }
 
 #[test]
-fn a_conflict_stops_it_whole_and_it_goes_on_when_it_is_mended() {
+fn a_conflict_stops_it_whole_and_it_goes_on_when_it_is_fixed() {
     let old = source("mysql-9.7", &[]);
     let new = Server::start("mysql-9.7", &[]);
     let daemon = Daemon::start(&old, &FLAGS);

@@ -1,7 +1,7 @@
 //! Files that a server itself wrote broken: half an event at their end, and another file after them. No replica gets past such
 //! a place. What the next file says of what came before it decides whether binlogd may.
 //!
-//! Files that were damaged afterwards, and are mended, in `complaints.rs`.
+//! Files that were damaged afterwards, and are repaired, in `complaints.rs`.
 
 use std::path::Path;
 use std::process::Command;

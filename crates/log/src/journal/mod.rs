@@ -281,7 +281,7 @@ impl fmt::Display for Waiting {
     }
 }
 
-/// What the journal in a source's folder holds and the files lack, without a lock and without mending anything. `None`
+/// What the journal in a source's folder holds and the files lack, without a lock and without repairing anything. `None`
 /// as well when there is no journal that can be read: [`Journal::open`] says why.
 ///
 /// # Errors
