@@ -4,6 +4,7 @@
 mod common;
 
 mod faults;
+mod golden;
 mod hostile;
 mod scale;
 mod wire_scripted;
