@@ -9,7 +9,7 @@ mod run;
 mod runs;
 
 use crate::engine::BrokenOff;
-use crate::study::{self, Study};
+use crate::study::{Study, catalogue};
 use binlogd_bench::semisync::interrupt::Interrupted;
 use clap::{Parser, Subcommand};
 use std::ffi::OsString;
@@ -64,7 +64,7 @@ enum Verb {
 
 /// Runs the command that the process was started with.
 pub fn main() -> ExitCode {
-    main_with(study::all(), std::env::args_os())
+    main_with(catalogue::all(), std::env::args_os())
 }
 
 /// Runs a command line, the program's name first, with these studies. For tests, which bring a study of their own.

@@ -5,10 +5,11 @@ mod resume;
 pub use self::resume::{Begin, differences};
 
 use self::resume::Resumed;
+use crate::lab::{Lab, Skip};
 use crate::model::{Cell, CellKey, Fact, Measured, Order};
 use crate::progress::{Estimate, Progress, label};
 use crate::store::{Store, now};
-use crate::study::{Lab, Plan, Scene, Skip, Stage, Study};
+use crate::study::{Plan, Scene, Stage, Study};
 use anyhow::{Context, bail};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

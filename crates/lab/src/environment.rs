@@ -1,8 +1,8 @@
 //! What a run is measured on, looked at when it begins.
 
+use crate::lab::Lab;
 use crate::model::Fact;
 use crate::report::number::time;
-use crate::study::Lab;
 use anyhow::{Context, bail};
 use binlogd_bench::{floor, machine};
 use rustix::fs::statvfs;

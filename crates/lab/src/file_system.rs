@@ -3,8 +3,8 @@
 //! A write goes through the file system in the image and the one that the image lies on, so absolute costs are those of
 //! both; what is compared is one kind of image with another on the same disk.
 
+use crate::lab::{Lab, Skip};
 use crate::model::Fact;
-use crate::study::{Lab, Skip};
 use anyhow::Context;
 use rustix::fs::{FallocateFlags, fallocate};
 use std::fmt;

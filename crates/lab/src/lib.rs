@@ -25,6 +25,7 @@ pub mod cli;
 pub mod engine;
 pub mod environment;
 pub mod file_system;
+pub mod lab;
 pub mod load;
 pub mod model;
 pub mod progress;

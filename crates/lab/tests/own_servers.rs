@@ -2,13 +2,14 @@
 
 use binlogd_bench::semisync::interrupt::Interrupt;
 use binlogd_bench::semisync::server::Session;
+use binlogd_lab::lab::Lab;
 use binlogd_lab::model::Fact;
 use binlogd_lab::receiver::Replica;
 use binlogd_lab::receiver::replica::Behaviour;
-use binlogd_lab::server::changes::{self, Changes};
+use binlogd_lab::server::changes::Changes;
 use binlogd_lab::server::semi_sync::WaitPoint;
+use binlogd_lab::server::sql;
 use binlogd_lab::server::{Target, address, restore};
-use binlogd_lab::study::Lab;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -98,15 +99,15 @@ fn a_pool_is_set_back_while_it_is_being_resized(name: &str) {
     let mut target = Target::start(&lab, name, dir.path().join("one"), None, &options).expect("it starts");
     let account = target.account().clone();
     for size in ["1073741824", "33554432"] {
-        let before = changes::variable(target.session(), POOL).expect("an answer").expect("a pool");
+        let before = sql::variable(target.session(), POOL).expect("an answer").expect("a pool");
         let mut changes = Changes::begin(&lab, &account, target.session()).expect("a journal");
         changes.set(target.session(), POOL, size).expect("it begins to resize");
         changes.undo(&mut Vec::new()).expect("it is set back");
-        let after = changes::variable(target.session(), POOL).expect("an answer");
+        let after = sql::variable(target.session(), POOL).expect("an answer");
         assert_eq!(after, Some(before));
         // It could still be resized again if undoing had come too early.
         std::thread::sleep(Duration::from_secs(2));
-        assert_eq!(changes::variable(target.session(), POOL).expect("an answer"), after);
+        assert_eq!(sql::variable(target.session(), POOL).expect("an answer"), after);
     }
 }
 

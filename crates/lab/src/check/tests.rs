@@ -2,7 +2,7 @@ use super::*;
 use crate::model::{Cell, Measured};
 use crate::report::outline::{Dot, Line, Scale};
 use crate::report::{self, example};
-use crate::study;
+use crate::study::catalogue;
 use std::path::PathBuf;
 use tempfile::TempDir;
 
@@ -25,7 +25,7 @@ struct Written {
 impl Written {
     fn new() -> Written {
         let (dir, mut run) = (tempfile::tempdir().unwrap(), example::virtual_replica());
-        let study = study::named(&run.study).unwrap();
+        let study = catalogue::named(&run.study).unwrap();
         run.order.settings = study.settings(run.order.profile);
         let planned = study.plan(&run.order).unwrap().scenes.into_iter().flat_map(|scene| scene.cells);
         let cell = |(index, key)| {
@@ -42,7 +42,7 @@ impl Written {
     }
 
     fn findings(&self) -> Findings {
-        look(study::named(&self.run.study).unwrap(), &self.run, self.dir.path()).unwrap()
+        look(catalogue::named(&self.run.study).unwrap(), &self.run, self.dir.path()).unwrap()
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -66,7 +66,7 @@ fn a_report_as_it_was_written_is_sound() {
     let written = Written::new();
     let findings = written.findings();
     assert_eq!(findings.problems, [""; 0]);
-    let mut parts = study::named(&written.run.study).unwrap().outline(&written.run);
+    let mut parts = catalogue::named(&written.run.study).unwrap().outline(&written.run);
     parts.extend(reference::publication(&written.run.study).unwrap().figures);
     let charts = parts.iter().filter(|part| matches!(part, Part::Chart(_))).count();
     let tables = parts.iter().filter(|part| matches!(part, Part::Table(_))).count();
@@ -217,7 +217,7 @@ fn the_figures_of_the_published_study_are_looked_at() {
     let problems =
         written.damaged("report.md", |text| text.replacen("| 152543 | 7626 |", "| 152544 | 7626 |", 1));
     assert!(problems.len() == 1 && problems[0].contains("#### Published: "), "{problems:?}");
-    for study in study::all() {
+    for study in catalogue::all() {
         let mut findings = Findings::default();
         let publication = reference::publication(study.name()).unwrap();
         look_at_contents(&publication.figures, Whose::Published, &mut findings);
@@ -237,7 +237,7 @@ fn a_chart_or_a_table_that_is_missing_is_found() {
     let problems = written.damaged("report.md", |text| text.replacen("#### Chart: ", "#### ", 1));
     assert!(problems.len() == 1 && problems[0].contains("report.md has no"), "{problems:?}");
     std::fs::remove_file(written.path("report.md")).unwrap();
-    let study = study::named(&written.run.study).unwrap();
+    let study = catalogue::named(&written.run.study).unwrap();
     assert!(look(study, &written.run, written.dir.path()).unwrap_err().to_string().contains("report.md"));
 }
 
@@ -247,7 +247,7 @@ fn a_cell_that_does_not_count_and_a_run_that_did_not_end_are_found() {
     written.run.cells[0].measured.refuse("semi-sync fell back");
     written.run.finished = None;
     report::write(std::slice::from_ref(&written.run), written.dir.path()).unwrap();
-    let study = study::named(&written.run.study).unwrap();
+    let study = catalogue::named(&written.run.study).unwrap();
     let problems = look(study, &written.run, written.dir.path()).unwrap().problems;
     assert!(problems.contains(&"it is not finished".to_owned()), "{problems:?}");
     let invalid =

@@ -2,8 +2,8 @@
 
 use super::go_tpc;
 use super::tpcc::Tpcc;
+use crate::lab::Lab;
 use crate::server::{DATABASE, Target};
-use crate::study::Lab;
 use anyhow::Context;
 use binlogd_bench::semisync::interrupt::Interrupt;
 use std::path::{Path, PathBuf};

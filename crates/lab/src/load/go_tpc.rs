@@ -4,7 +4,7 @@
 //! that were tried it is the latest whose checksum that database had. One file of ours is added to it: go-tpc itself takes
 //! a password in its arguments only, where every account of the machine sees it.
 
-use crate::study::Skip;
+use crate::lab::Skip;
 use anyhow::Context;
 use binlogd_bench::semisync::go_mysqlbinlog::go;
 use std::ffi::OsStr;

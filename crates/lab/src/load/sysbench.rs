@@ -1,9 +1,9 @@
 //! Stock sysbench and its stock workloads.
 
 use super::dataset;
+use crate::lab::Lab;
 use crate::model::{Fact, Measured};
 use crate::server::{DATABASE, Target, address};
-use crate::study::Lab;
 use anyhow::Context;
 use binlogd_bench::semisync::interrupt::Interrupt;
 use binlogd_bench::semisync::program::{last_lines, run_to_end};

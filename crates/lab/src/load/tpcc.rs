@@ -1,10 +1,10 @@
 //! TPC-C by go-tpc: nine tables, five kinds of transactions, of which NEW_ORDER counts.
 
 use super::go_tpc;
+use crate::lab::Lab;
 use crate::model::Measured;
-use crate::server::changes::same;
+use crate::server::sql::same;
 use crate::server::{DATABASE, Target};
-use crate::study::Lab;
 use anyhow::{Context, ensure};
 use binlogd_bench::semisync::interrupt::Interrupt;
 use binlogd_bench::semisync::program::{last_lines, run_to_end};

@@ -1,6 +1,8 @@
 //! A receiver while it is attached to a source, or nothing in its place.
 
-use super::{Binlogd, Replica, Usage};
+use super::binlogd::Binlogd;
+use super::replica::Replica;
+use super::usage::Usage;
 use crate::server::Target;
 use binlogd_bench::semisync::interrupt::Interrupt;
 use std::time::Duration;

@@ -1,9 +1,9 @@
 //! binlogd, attached to a source.
 
-use super::Usage;
+use super::usage::Usage;
+use crate::lab::Lab;
 use crate::server::Target;
 use crate::server::binary_log::Place;
-use crate::study::Lab;
 use anyhow::{Context, bail};
 use binlogd_bench::process::Running;
 use binlogd_bench::semisync::interrupt::Interrupt;

@@ -1,11 +1,11 @@
 //! A real replica; its server is one of the lab's own and keeps running from cell to cell.
 
-use super::Usage;
+use super::usage::Usage;
+use crate::lab::Lab;
 use crate::server::binary_log::Place;
-use crate::server::changes::quoted;
 use crate::server::dialect::Dialect;
+use crate::server::sql::quoted;
 use crate::server::{DATABASE, Target, address};
-use crate::study::Lab;
 use anyhow::{Context, bail, ensure};
 use binlogd_bench::semisync::interrupt::Interrupt;
 use std::hash::{BuildHasher, RandomState};

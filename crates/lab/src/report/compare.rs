@@ -2,7 +2,7 @@
 
 use crate::model::{Fact, Run};
 use crate::statistics::{Figures, Missing, Panel, Spread};
-use crate::study::{self, Headline};
+use crate::study::{Headline, catalogue};
 use anyhow::bail;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -23,7 +23,7 @@ pub fn compare(a: &Run, b: &Run) -> anyhow::Result<String> {
             b.study
         );
     }
-    let study = study::named(&a.study)?;
+    let study = catalogue::named(&a.study)?;
     Ok(by(a, b, study.title(), &study.headline()))
 }
 

@@ -4,7 +4,7 @@ use super::number;
 use super::outline::Part;
 use crate::model::{Cell, Run};
 use crate::reference::{self, Publication};
-use crate::study;
+use crate::study::catalogue;
 
 /// A run in the report.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ pub(super) const INTRODUCTION: &str = "Published studies of what it costs MySQL 
 impl Section<'_> {
     /// Of this run, with the outline of its study.
     pub(super) fn of(run: &Run) -> anyhow::Result<Section<'_>> {
-        let study = study::named(&run.study)?;
+        let study = catalogue::named(&run.study)?;
         Ok(Section {
             run,
             title: study.title().to_owned(),

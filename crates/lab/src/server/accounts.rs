@@ -1,6 +1,6 @@
 //! The accounts of one of the lab's own servers, which begin without passwords.
 
-use super::changes::quoted;
+use super::sql::quoted;
 use anyhow::Context;
 use binlogd_bench::semisync::server::Session;
 use std::fs::File;

@@ -1,6 +1,6 @@
 //! A server's binary log: where it ends, how much was written, who reads it.
 
-use super::Target;
+use super::target::Target;
 use anyhow::{Context, bail};
 use binlogd_bench::semisync::interrupt::Interrupt;
 use std::time::Duration;

@@ -1,6 +1,6 @@
 //! What is known of a server: its version, and each variable that differs from its default.
 
-use super::Target;
+use super::target::Target;
 use crate::model::Fact;
 use wire::ResultSet;
 

@@ -13,6 +13,7 @@
 //! | `facts.rs` | version, and each variable that differs from its default |
 //! | `journal.rs` | the file of what was changed on a user's server |
 //! | `changes.rs` | changing a user's server |
+//! | `sql.rs` | single questions to a server, and how names and values are written in them |
 //! | `undo.rs` | changing it back, at the end or after a crash |
 //! | `accounts.rs` | closing one of the lab's own servers to the other users of the machine |
 
@@ -24,12 +25,11 @@ pub mod dialect;
 pub mod facts;
 pub mod journal;
 pub mod semi_sync;
+pub mod sql;
 pub mod target;
 pub mod undo;
 
 pub use dialect::Dialect;
+pub use sql::DATABASE;
 pub use target::Target;
 pub use undo::restore;
-
-/// The database that everything is done in.
-pub const DATABASE: &str = "binlogd_lab";

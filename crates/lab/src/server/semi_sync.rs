@@ -1,7 +1,7 @@
 //! A server's side of semi-sync.
 
-use super::changes::same;
-use super::{DATABASE, Target};
+use super::sql::{DATABASE, same};
+use super::target::Target;
 use anyhow::{Context, bail, ensure};
 pub use binlogd_bench::semisync::source::SemiSync;
 use std::fmt;

@@ -1,10 +1,11 @@
 //! A server to measure.
 
-use super::changes::{self, Changes};
+use super::changes::Changes;
 use super::dialect::Dialect;
-use super::{DATABASE, accounts, address};
+use super::sql::{self, DATABASE};
+use super::{accounts, address};
+use crate::lab::Lab;
 use crate::model::ServerChoice;
-use crate::study::Lab;
 use anyhow::{Context, bail, ensure};
 use binlogd_bench::semisync::server::{Server, Session};
 use std::path::{Path, PathBuf};
@@ -106,14 +107,14 @@ impl Target {
     /// Looks, before anything is changed, whether a user's server can be measured without harm to others.
     fn may_be_used(&mut self, lab: &Lab, place: &str) -> anyhow::Result<()> {
         ensure!(
-            changes::all_databases(&mut self.session)?.iter().any(|name| name == "mysql"),
+            sql::all_databases(&mut self.session)?.iter().any(|name| name == "mysql"),
             "{} does not see the database mysql on {place}, so it may not see others either, which a load would slow down: \
              grant it SHOW DATABASES",
             self.account.user
         );
-        changes::is_free(&mut self.session, DATABASE)?;
+        sql::is_free(&mut self.session, DATABASE)?;
         let others: Vec<String> =
-            changes::databases(&mut self.session)?.into_iter().filter(|name| name != DATABASE).collect();
+            sql::databases(&mut self.session)?.into_iter().filter(|name| name != DATABASE).collect();
         if !others.is_empty() && !lab.allowed_servers.iter().any(|allowed| allowed == place) {
             bail!(
                 "{place} holds other data (the databases {}), and a load slows everybody down: \
@@ -247,7 +248,7 @@ impl Target {
     /// # Errors
     /// When the server does not answer.
     pub fn variable(&mut self, name: &str) -> anyhow::Result<Option<String>> {
-        changes::variable(&mut self.session, name)
+        sql::variable(&mut self.session, name)
     }
 
     /// Which of these global variables has another value than the one beside it, if one has: somebody changed it.
@@ -257,7 +258,7 @@ impl Target {
     pub fn is_not(&mut self, wanted: &[(&str, &str)]) -> anyhow::Result<Option<String>> {
         for (name, wanted) in wanted {
             let found = self.variable(name)?.unwrap_or_else(|| "absent".to_owned());
-            if !changes::same(&found, wanted) {
+            if !sql::same(&found, wanted) {
                 return Ok(Some(format!("{name} was {found} and not {wanted}")));
             }
         }
@@ -271,7 +272,7 @@ impl Target {
     pub fn set(&mut self, name: &str, value: &str) -> anyhow::Result<()> {
         match &mut self.changes {
             Some(changes) => changes.set(&mut self.session, name, value),
-            None => self.session.query(&changes::set_statement(name, value)?).map(|_| ()),
+            None => self.session.query(&sql::set_statement(name, value)?).map(|_| ()),
         }
     }
 

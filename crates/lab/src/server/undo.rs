@@ -1,10 +1,10 @@
 //! Changing a user's server back: at the end of a run, on the way out of an error, or after a crash.
 
 use super::address;
-use super::changes::{
+use super::journal::{Entry, Journal};
+use super::sql::{
     BUFFER_POOL, MARKER, has_database, has_table, identity, same, set_statement, start_of, variable,
 };
-use super::journal::{Entry, Journal};
 use anyhow::{bail, ensure};
 use binlogd_bench::semisync::server::Session;
 use rustix::process::{Pid, Signal, kill_process};

@@ -1,18 +1,14 @@
-//! The studies: what each plans, how it measures a cell, and what its report shows.
+//! The studies: what each plans, how it measures a cell, and what its report shows. Which there are says `catalogue.rs`.
 
 pub mod binlog_compression;
+pub mod catalogue;
 pub mod semi_sync_cost;
 pub mod sync_binlog;
 pub mod virtual_replica;
 
+use crate::lab::Lab;
 use crate::model::{CellKey, Fact, Measured, Order, Point, Profile, Run, Settings};
 use crate::report::outline::Part;
-use anyhow::bail;
-use binlogd_bench::semisync::interrupt::Interrupt;
-use std::fmt;
-use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 /// One of the published studies, made to run anywhere.
 pub trait Study: Sync {
@@ -38,7 +34,7 @@ pub trait Study: Sync {
     /// Starts and fills everything that the scene needs. What it starts is stopped when the result is dropped.
     ///
     /// # Errors
-    /// [`Skip`] when something is missing on this machine, then the run goes on without the scene. Any other error ends
+    /// [`Skip`](crate::lab::Skip) when something is missing on this machine, then the run goes on without the scene. Any other error ends
     /// the run: a server, a load or binlogd does not work, or the run is broken off.
     fn set_up(&self, order: &Order, scene: &Scene, lab: &Lab) -> anyhow::Result<Box<dyn Stage>>;
 
@@ -59,19 +55,6 @@ pub struct Headline {
     /// The configuration that ratios are made to; without one, that which was measured first in the panel.
     pub baseline: Option<&'static str>,
 }
-
-/// Why a scene cannot be set up on this machine, such as a file system that only root may mount:
-/// `return Err(Skip("…".to_owned()).into())`. Context may be added to it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Skip(pub String);
-
-impl fmt::Display for Skip {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for Skip {}
 
 /// What a run will do.
 #[derive(Debug, Clone, PartialEq)]
@@ -105,50 +88,6 @@ pub trait Stage {
     /// When the source does not work any more, and when the run is broken off. Whatever else is wrong makes the cell
     /// invalid.
     fn measure(&mut self, point: &Point, round: u32) -> anyhow::Result<Measured>;
-}
-
-/// What every scene needs.
-#[derive(Debug, Clone)]
-pub struct Lab {
-    /// binlogd's binary, built for release.
-    pub binlogd: PathBuf,
-    /// `scripts/servers`.
-    pub scripts: PathBuf,
-    /// Folder on the disk to measure; scenes make temporary folders in it.
-    pub dir: PathBuf,
-    /// Folder of the journals of what was changed on the user's servers; it outlives the run, and `binlogd-lab restore`
-    /// finds it again.
-    pub journals: PathBuf,
-    /// Ctrl-C.
-    pub interrupt: Interrupt,
-    /// Servers of the user's that may be used although they hold other data, each as `host:port`.
-    pub allowed_servers: Vec<String>,
-    /// Set when a server of the user's could not be set back.
-    pub unrestored: Arc<AtomicBool>,
-    /// Says what happens now, without disturbing the progress bar.
-    pub say: fn(&str),
-}
-
-/// All studies.
-pub fn all() -> &'static [&'static dyn Study] {
-    &[
-        &virtual_replica::VirtualReplica,
-        &semi_sync_cost::SemiSyncCost,
-        &sync_binlog::SyncBinlog,
-        &binlog_compression::BinlogCompression,
-    ]
-}
-
-/// The study of that name.
-///
-/// # Errors
-/// When there is none; the error names those that are.
-pub fn named(name: &str) -> anyhow::Result<&'static dyn Study> {
-    if let Some(study) = all().iter().find(|study| study.name() == name) {
-        return Ok(*study);
-    }
-    let names: Vec<&str> = all().iter().map(|study| study.name()).collect();
-    bail!("no study is called {name:?}; there are {}", names.join(", "))
 }
 
 /// The order of measuring: in each round every block, in a block every configuration once, in an order in which each has

@@ -3,9 +3,10 @@
 #![allow(dead_code, reason = "each test uses a part")]
 
 use anyhow::Context;
+use binlogd_lab::lab::{Lab, Skip};
 use binlogd_lab::model::{CellKey, Fact, Measured, Order, Point, Profile, Run, Settings};
 use binlogd_lab::report::outline::Part;
-use binlogd_lab::study::{Lab, Plan, Scene, Skip, Stage, Study, interleaved};
+use binlogd_lab::study::{Plan, Scene, Stage, Study, interleaved};
 use std::fs::File;
 use std::io::Write;
 use std::sync::{Arc, Mutex};

@@ -82,7 +82,7 @@ fn main() -> ExitCode {
     }
     if arguments.get(1).is_some_and(|argument| argument == "as-lab") {
         arguments.remove(1);
-        return binlogd_lab::cli::main_with(binlogd_lab::study::all(), arguments);
+        return binlogd_lab::cli::main_with(binlogd_lab::study::catalogue::all(), arguments);
     }
     let filter = std::env::args().skip(1).find(|argument| !argument.starts_with('-')).unwrap_or_default();
     for name in ["mysql-9.7", "mariadb-11.8"] {

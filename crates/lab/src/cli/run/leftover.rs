@@ -1,7 +1,7 @@
 //! What a run that was killed has left in the folder to measure: its servers go on, and would be measured too.
 
+use crate::lab::Lab;
 use crate::progress::say;
-use crate::study::Lab;
 use anyhow::{Context, bail};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;

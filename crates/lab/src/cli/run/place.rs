@@ -1,7 +1,7 @@
 //! What a run uses of this machine: binlogd's binary, scripts, folders.
 
+use crate::lab::Lab;
 use crate::progress::say;
-use crate::study::Lab;
 use anyhow::{Context, bail};
 use binlogd_bench::semisync::interrupt::Interrupt;
 use std::path::{Path, PathBuf};

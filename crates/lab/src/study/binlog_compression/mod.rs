@@ -6,7 +6,8 @@ mod probe;
 pub mod stage;
 
 use self::configuration::{ALONE, ATTACHED, Configuration};
-use super::{Headline, Lab, Plan, Scene, Study, interleaved};
+use super::{Headline, Plan, Scene, Study, interleaved};
+use crate::lab::Lab;
 use crate::model::{CellKey, Order, Point, Profile, Run, ServerChoice, Settings};
 use crate::report::outline::Part;
 use anyhow::ensure;

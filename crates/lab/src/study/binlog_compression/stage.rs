@@ -2,13 +2,13 @@
 
 use super::configuration::{ATTACHED, Compression, Configuration, variables};
 use super::probe;
+use crate::lab::Lab;
 use crate::load::sysbench::Sysbench;
 use crate::model::{Fact, Measured, Order, Point, ServerChoice};
 use crate::receiver::binlogd::{Binlogd, Counters, Options};
 use crate::receiver::{Attachment, Usage};
 use crate::server::Target;
 use crate::server::dialect::Dialect;
-use crate::study::Lab;
 use anyhow::Context;
 use std::collections::BTreeMap;
 use std::path::Path;

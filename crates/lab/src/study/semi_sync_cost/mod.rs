@@ -9,7 +9,8 @@
 mod outline;
 mod stage;
 
-use super::{Headline, Lab, Plan, Scene, Stage, Study, interleaved};
+use super::{Headline, Plan, Scene, Stage, Study, interleaved};
+use crate::lab::Lab;
 use crate::model::{Order, Point, Profile, Run, ServerChoice, Settings};
 use crate::report::outline::Part;
 use anyhow::ensure;

@@ -1,6 +1,7 @@
 //! The source and its replicas.
 
 use super::{AFTER_COMMIT, ASYNCHRONOUS, BINLOGD, CONFIGURATIONS, SERVER, SYNC_RELAY_LOG};
+use crate::lab::Lab;
 use crate::load::dataset::{self, Dataset};
 use crate::load::go_tpc;
 use crate::load::tpcc::Tpcc;
@@ -10,7 +11,7 @@ use crate::receiver::{Binlogd, Replica, binlogd};
 use crate::server::Target;
 use crate::server::binary_log::Place;
 use crate::server::semi_sync::{WaitPoint, not_acknowledged};
-use crate::study::{Lab, Scene, Stage};
+use crate::study::{Scene, Stage};
 use anyhow::{Context, ensure};
 use std::path::Path;
 use std::time::{Duration, Instant};

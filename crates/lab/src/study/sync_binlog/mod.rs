@@ -21,8 +21,9 @@ mod stage;
 mod stall;
 mod users;
 
-use super::{Headline, Lab, Plan, Scene, Skip, Stage, Study, interleaved};
+use super::{Headline, Plan, Scene, Stage, Study, interleaved};
 use crate::file_system::Kind;
+use crate::lab::{Lab, Skip};
 use crate::model::{Order, Point, Profile, Run, ServerChoice, Settings};
 use crate::report::outline::Part;
 use anyhow::ensure;

@@ -4,12 +4,12 @@ use super::Rotation;
 use super::condition::Pool;
 use super::configuration::Configuration;
 use crate::file_system::Kind;
+use crate::lab::Lab;
 use crate::load::dataset::Dataset;
 use crate::load::tpcc::Tpcc;
 use crate::model::Settings;
 use crate::server::Target;
 use crate::server::semi_sync::WaitPoint;
-use crate::study::Lab;
 use anyhow::Context;
 use std::path::{Path, PathBuf};
 

@@ -1,8 +1,8 @@
 //! The buffer pool of a server, resized while it runs.
 
+use crate::lab::Lab;
 use crate::reference::sync_binlog::DATA_GB;
 use crate::server::Target;
-use crate::study::Lab;
 use anyhow::{Context, anyhow};
 use std::time::Duration;
 

@@ -6,11 +6,12 @@ use super::configuration::Configuration;
 use super::pair::{Pair, Pooled, bytes_a_rotation};
 use super::pool;
 use super::stage::{Servers, Shelter};
+use crate::lab::Lab;
 use crate::load::tpcc::Tpcc;
 use crate::model::{Measured, Order};
 use crate::server::Target;
 use crate::server::semi_sync::WaitPoint;
-use crate::study::{Lab, Scene};
+use crate::study::Scene;
 use anyhow::Context;
 
 /// Ends the name of a scene that a user's server cannot have.

@@ -5,7 +5,8 @@ pub mod outline;
 pub mod stage;
 
 use self::configuration::{ALL, ALONE};
-use super::{Headline, Lab, Plan, Scene, Study, interleaved};
+use super::{Headline, Plan, Scene, Study, interleaved};
+use crate::lab::Lab;
 use crate::model::{Order, Point, Profile, Run, ServerChoice, Settings};
 use crate::report::outline::Part;
 use anyhow::bail;

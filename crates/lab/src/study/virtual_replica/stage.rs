@@ -1,6 +1,7 @@
 //! The servers of a scene, and how a cell is measured on them.
 
 use super::configuration::{Configuration, Receiver};
+use crate::lab::Lab;
 use crate::load::sysbench::Sysbench;
 use crate::model::{Fact, Measured, Order, Point, ServerChoice};
 use crate::receiver::replica::{self, Behaviour, Replica};
@@ -8,7 +9,7 @@ use crate::receiver::{Attachment, Binlogd, Usage};
 use crate::server::Target;
 use crate::server::dialect::Dialect;
 use crate::server::semi_sync::{self, WaitPoint};
-use crate::study::{Lab, Scene};
+use crate::study::Scene;
 use anyhow::Context;
 
 const WORKLOAD: &str = "oltp_read_write";
