@@ -1,5 +1,7 @@
-//! What needs neither a server nor a socket: the guards of imports and of what the promise rests on, the command line's answers to configurations.
+//! What needs neither a server nor a socket: the guards of imports, of what the promise rests on and of the pages, the command
+//! line's answers to configurations.
 
 mod cli_config;
+mod docs;
 mod layers;
 mod promise;

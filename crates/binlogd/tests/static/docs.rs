@@ -1,0 +1,166 @@
+//! The pages against the tree: every command in them is one that the programs take, every link leads somewhere, and every
+//! source file that they name is there. A page that is wrong costs its reader most in the night.
+
+mod commands;
+mod page;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use commands::Tree;
+use page::Page;
+
+/// The folder that holds the whole project.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+/// The pages by their names, relative to `root`. The changelog is left out: what it names may be gone by now.
+fn pages(root: &Path) -> BTreeMap<String, Page> {
+    let mut names: Vec<String> =
+        ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"].map(str::to_owned).to_vec();
+    for entry in std::fs::read_dir(root.join("docs")).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        if name.ends_with(".md") {
+            names.push(format!("docs/{name}"));
+        }
+    }
+    let read = |name: &String| Page::parse(&std::fs::read_to_string(root.join(name)).unwrap());
+    names.iter().map(|name| (name.clone(), read(name))).collect()
+}
+
+/// What is wrong with a link in the page `from`; `None` when nothing is.
+fn wrong_link(root: &Path, pages: &BTreeMap<String, Page>, from: &str, link: &str) -> Option<String> {
+    if link.contains("://") || link.starts_with("mailto:") {
+        return None;
+    }
+    let (file, anchor) = link.split_once('#').unwrap_or((link, ""));
+    let mut target = Path::new(from).parent().unwrap().to_owned();
+    for part in Path::new(file) {
+        if part == ".." {
+            target.pop();
+        } else {
+            target.push(part);
+        }
+    }
+    let target = if file.is_empty() { from.to_owned() } else { target.to_str().unwrap().to_owned() };
+    if !root.join(&target).exists() {
+        return Some(format!("{from}: the link {link} leads to {target}, which is not there"));
+    }
+    if anchor.is_empty() || pages.get(&target).is_some_and(|page| page.anchors.contains(anchor)) {
+        return None;
+    }
+    Some(format!("{from}: {target} has no heading for the link {link}"))
+}
+
+/// What `{a,b}` in a path stands for, each by itself.
+fn expanded(path: &str) -> Vec<String> {
+    let Some((before, rest)) = path.split_once('{') else { return vec![path.to_owned()] };
+    let Some((choices, after)) = rest.split_once('}') else { return vec![path.to_owned()] };
+    choices.split(',').map(|choice| format!("{before}{choice}{after}")).collect()
+}
+
+/// Source files that a piece of code names, as they are written there.
+fn named_files(code: &str) -> Vec<String> {
+    code.split(|c: char| c.is_whitespace() || "()[]`;:".contains(c))
+        .map(|word| word.trim_end_matches(','))
+        .filter(|word| word.ends_with(".rs") && !word.contains('*') && !word.contains('<'))
+        .flat_map(expanded)
+        .collect()
+}
+
+/// Whether `path` ends with the components of `name`, where a crate's folder may stand without its `src`.
+fn is_named(path: &Path, name: &Path) -> bool {
+    let without_src: PathBuf = path.components().filter(|part| part.as_os_str() != "src").collect();
+    path.ends_with(name) || without_src.ends_with(name)
+}
+
+#[test]
+fn every_link_leads_somewhere() {
+    let root = root();
+    let pages = pages(&root);
+    let wrong: Vec<String> = pages
+        .iter()
+        .flat_map(|(name, page)| page.links.iter().map(move |link| (name, link)))
+        .filter_map(|(name, link)| wrong_link(&root, &pages, name, link))
+        .collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn every_command_is_one_that_the_programs_take() {
+    let root = root();
+    let tree = Tree::new(&root);
+    let mut wrong = BTreeSet::new();
+    let mut checked = BTreeSet::new();
+    for (name, page) in pages(&root) {
+        for command in page.code.iter().flat_map(commands::split) {
+            if checked.insert(command.clone()) {
+                wrong.extend(tree.wrong(&command).map(|why| format!("{name}: {command:?}: {why}")));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.into_iter().collect::<Vec<_>>().join("\n"));
+    for (program, at_least) in [("binlogd", 10), ("binlogd-lab", 10), ("make", 10), ("scripts/servers", 1)] {
+        let found = checked.iter().filter(|words| words[0] == program).count();
+        assert!(found >= at_least, "only {found} commands of {program} were found in the pages");
+    }
+}
+
+#[test]
+fn every_source_file_that_a_page_names_is_there() {
+    let root = root();
+    let mut files = Vec::new();
+    super::layers::rust_files(&root.join("crates"), &mut files);
+    for folder in ["src", "examples", "fuzz_targets"] {
+        super::layers::rust_files(&root.join("fuzz").join(folder), &mut files);
+    }
+    let mut wrong = BTreeSet::new();
+    for (name, page) in pages(&root) {
+        for file in page.code.iter().flat_map(|code| named_files(&code.text)) {
+            if !files.iter().any(|path| is_named(path, Path::new(&file))) {
+                wrong.insert(format!("{name}: there is no {file}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.into_iter().collect::<Vec<_>>().join("\n"));
+}
+
+#[test]
+fn a_link_that_leads_nowhere_is_found() {
+    let root = root();
+    let pages = BTreeMap::from([
+        ("README.md".to_owned(), Page::parse("# One\n")),
+        ("docs/lab.md".to_owned(), Page::parse("## Two words\n")),
+    ]);
+    let wrong = |from, link| wrong_link(&root, &pages, from, link);
+    for (from, link) in [
+        ("README.md", "https://example.org/#nothing"),
+        ("README.md", "docs/lab.md#two-words"),
+        ("README.md", "#one"),
+        ("docs/lab.md", "../README.md#one"),
+        ("docs/lab.md", "../packaging/systemd"),
+    ] {
+        assert_eq!(wrong(from, link), None);
+    }
+    for (from, link) in [
+        ("README.md", "docs/absent.md"),
+        ("README.md", "docs/lab.md#one"),
+        ("README.md", "lab.md"),
+        ("docs/lab.md", "#one"),
+        ("docs/lab.md", "../LICENSE#one"),
+    ] {
+        assert!(wrong(from, link).is_some(), "{from}: {link}");
+    }
+}
+
+#[test]
+fn named_files_are_found_in_code() {
+    assert_eq!(named_files("a/{b,c}.rs, d.rs; e.md"), ["a/b.rs", "a/c.rs", "d.rs"]);
+    assert_eq!(named_files("tests/*.rs <name>.rs"), Vec::<String>::new());
+    let path = Path::new("/x/crates/log/src/journal/mod.rs");
+    assert!(is_named(path, Path::new("log/journal/mod.rs")));
+    assert!(is_named(path, Path::new("crates/log/src/journal/mod.rs")));
+    assert!(!is_named(path, Path::new("wire/journal/mod.rs")));
+    assert!(!is_named(path, Path::new("od.rs")));
+}
