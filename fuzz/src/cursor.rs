@@ -115,10 +115,10 @@ impl Session {
         if header.event_size as usize != event.len() {
             return false; // The framer has seen to that.
         }
-        let before = (self.cursor.position(), self.cursor.boundary(), self.cursor.is_at_boundary());
+        let before = (self.cursor.position(), self.boundary(), self.cursor.is_at_boundary());
         let format = self.cursor.format().cloned();
         let admission = if in_parts { self.admit_parts(&header, event) } else { self.cursor.admit(event) };
-        let after = (self.cursor.position(), self.cursor.boundary(), self.cursor.is_at_boundary());
+        let after = (self.cursor.position(), self.boundary(), self.cursor.is_at_boundary());
         assert!(
             after.0.as_ref().is_none_or(|position| after.1 <= position.offset),
             "the boundary is past the position"
@@ -178,9 +178,18 @@ impl Session {
         Ok(admission)
     }
 
+    /// The last boundary as an offset. Where a file is named it is in that one.
+    fn boundary(&self) -> u64 {
+        let (position, boundary) = (self.cursor.position(), self.cursor.boundary());
+        if let Some(position) = position {
+            assert_eq!(boundary.map(|boundary| &boundary.file), Some(&position.file));
+        }
+        boundary.map_or(0, |boundary| boundary.offset)
+    }
+
     fn compare_with_walk(&self) {
         if self.cursor.position().is_some() {
-            self.walk(self.cursor.boundary());
+            self.walk(self.boundary());
         }
     }
 

@@ -25,13 +25,14 @@ mod ladder;
 mod latency;
 mod monitor;
 mod past;
+mod place;
 mod semi_sync;
 mod snapshot;
 
 pub use daemon::{DaemonMonitor, absolute};
 pub use disk::{Crossing, DiskMonitor, DiskSpace, RATE_WINDOW};
 pub use gtids::{GtidChange, GtidChanges, GtidRungs};
-pub use ladder::{Ladder, LogPosition};
+pub use ladder::Ladder;
 pub use latency::{LatencyHistogram, LatencySummary};
 pub use monitor::{
     CounterValues, Counters, DiskHang, SourceFacts, SourceMonitor, SourceState, Watched, human_time,

@@ -1,7 +1,8 @@
 //! What a receiver publishes at every batch allocates nothing. A test binary of its own, because it counts the
 //! allocations of the whole process.
 
-use binlogd::status::{Ladder, LogPosition, SourceMonitor};
+use binlogd::status::{Ladder, SourceMonitor};
+use codec::Position;
 use codec::gtid::{Gtid, GtidState};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -57,7 +58,7 @@ fn publishing_does_not_allocate() {
     let before = allocations();
     for batch in 0..10_000u64 {
         // A new file in the middle: its name was allocated by the receiver, once.
-        let at = LogPosition::new(files[(batch / 5_000) as usize].clone(), 4 + batch);
+        let at = Position::new(files[(batch / 5_000) as usize].clone(), 4 + batch);
         ladder.received = Some(at.clone());
         ladder.written = Some(at.clone());
         ladder.durable = Some(at.clone());

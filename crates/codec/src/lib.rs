@@ -8,4 +8,7 @@ pub mod dump_stream;
 pub mod event;
 pub mod gtid;
 pub mod packet;
+mod position;
 pub mod secrets;
+
+pub use position::Position;

@@ -61,9 +61,9 @@ pub mod transactions;
 pub mod verify;
 pub mod writer;
 
-use std::fmt;
+/// A place in the source's stream of files.
+pub use codec::Position;
 use std::io;
-use std::sync::Arc;
 
 /// True for an error that goes away when somebody makes space: a full file system, a full quota, or a limit for the size of
 /// a file.
@@ -72,35 +72,8 @@ pub fn is_full_disk(error: &io::Error) -> bool {
     matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge)
 }
 
-/// A place in the source's stream of files.
-#[derive(Clone, PartialEq, Eq, Hash)]
-pub struct Position {
-    /// Bare file name, as in `SHOW BINARY LOGS`.
-    pub file: Arc<str>,
-    /// Offset in bytes from the file's beginning; 64 bits, unlike the wire's `log_pos`.
-    pub offset: u64,
-}
-
-impl Position {
-    /// `offset` bytes into `file`.
-    pub fn new(file: impl Into<Arc<str>>, offset: u64) -> Position {
-        Position { file: file.into(), offset }
-    }
-}
-
-impl fmt::Display for Position {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.file, self.offset)
-    }
-}
-
-impl fmt::Debug for Position {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
-
-/// End of the bytes that have been handed to the operating system, in the file or in the journal. Survives the end of this process, not of the machine.
+/// End of the bytes that have been handed to the operating system, in the file or in the journal. Survives the end of this
+/// process, not of the machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Written(Position);
 

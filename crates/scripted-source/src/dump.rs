@@ -26,6 +26,9 @@ const HEARTBEAT_V2: u16 = 0x02;
 /// ER_SOURCE_FATAL_ERROR_READING_BINLOG.
 const FATAL_ERROR_READING_BINLOG: u16 = 1236;
 
+/// IGNORABLE_LOG_EVENT, which replicas pass over.
+const IGNORABLE: EventType = EventType(28);
+
 /// An acknowledgement that the replica has sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Acknowledgement {
@@ -166,6 +169,14 @@ impl Dump {
         self.stage_event(&event, false);
     }
 
+    /// Frames an event that stands in no file, and asks for an acknowledgement of it.
+    fn stage_flagged_artificial(&mut self) {
+        let head = Head { timestamp: 0, event_type: IGNORABLE, server_id: 0, flags: flags::ARTIFICIAL };
+        let mut event = Vec::new();
+        event::append(&mut event, head, |_| 0, &[], self.checksum);
+        self.stage_event(&event, true);
+    }
+
     /// Number of the next packet.
     pub fn sequence(&self) -> u8 {
         self.sequence
@@ -271,6 +282,11 @@ impl Dump {
             return Err("Client requested source to start replication from position > file size");
         }
         self.next.1 = file.event_at(position).ok_or("log event entry exceeded max_allowed_packet")?;
+        if let Some(dump) = self.number
+            && self.shared.take_fault(dump, "", 0) == Some(FaultKind::FlaggedArtificial)
+        {
+            self.stage_flagged_artificial();
+        }
         self.stage_rotate(&file.name, position, log.options().server_id);
         // From the format description on, what stands in no file follows the files.
         self.checksum = log.options().checksum;
@@ -322,6 +338,10 @@ impl Dump {
                 self.stage_event(event, flagged);
             }
             FaultKind::Flag => self.stage_event(event, true),
+            FaultKind::FlaggedArtificial => {
+                self.stage_flagged_artificial();
+                self.stage_event(event, flagged);
+            }
             FaultKind::Heartbeat(position) => {
                 self.stage_heartbeat(&file.name, position);
                 self.stage_event(event, flagged);

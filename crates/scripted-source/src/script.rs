@@ -89,6 +89,9 @@ pub enum FaultKind {
     PacketLost,
     /// An acknowledgement is wanted here, wherever that is in a transaction.
     Flag,
+    /// An artificial event that wants an acknowledgement comes before it. At the event 0 of the file without a name it comes
+    /// before the first file is named.
+    FlaggedArtificial,
     /// A heartbeat that names this position comes before it.
     Heartbeat(u64),
     /// An error packet comes in its place and ends the dump.

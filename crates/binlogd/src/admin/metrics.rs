@@ -274,7 +274,7 @@ fn encode_positions(encoder: &mut DescriptorEncoder, sources: &[Arc<SourceMonito
         .flat_map(|(source, ladder)| ladder.rungs().map(|(rung, position)| (source.name(), rung, position)))
         .filter_map(|(source, rung, position)| Some(([("source", source), ("rung", rung)], position?)))
         .collect();
-    let offsets = rungs.iter().map(|(labels, position)| (*labels, position.position));
+    let offsets = rungs.iter().map(|(labels, position)| (*labels, position.offset));
     let help = "Offset in the file, by rung of the ladder received, written, durable, acknowledged";
     gauges(encoder, "binlogd_position", Some(&Unit::Bytes), help, offsets)?;
     let numbers = rungs.iter().filter_map(|(labels, position)| {
@@ -344,7 +344,8 @@ fn histograms(
 mod tests {
     use super::*;
     use crate::config::DiskWarn;
-    use crate::status::{DiskSpace, Ladder, LogPosition, SemiSyncStatus};
+    use crate::status::{DiskSpace, Ladder, SemiSyncStatus};
+    use codec::Position;
     use std::collections::{BTreeMap, BTreeSet};
     use std::path::Path;
     use std::time::Duration;
@@ -416,7 +417,7 @@ mod tests {
         let daemon = Arc::new(DaemonMonitor::new(Path::new("data")));
         let receiving = Arc::new(SourceMonitor::new("orders"));
         let file: Arc<str> = "mysql-bin.000003".into();
-        let at = |position| Some(LogPosition::new(file.clone(), position));
+        let at = |offset| Some(Position::new(file.clone(), offset));
         receiving.publish_positions(&Ladder {
             received: at(40),
             written: at(30),

@@ -1,7 +1,7 @@
 //! The status of a data folder whose daemon does not run.
 
 use crate::status::{
-    DaemonStatus, DiskSpace, DiskStatus, GtidTexts, Ladder, LogPosition, NOT_RUNNING, SourceStatus, absolute,
+    DaemonStatus, DiskSpace, DiskStatus, GtidTexts, Ladder, NOT_RUNNING, SourceStatus, absolute,
 };
 use crate::upstream::copy::missing;
 use anyhow::Context;
@@ -56,7 +56,7 @@ fn fill(status: &mut SourceStatus, folder: &Path) -> io::Result<()> {
     // A description that cannot be read is told below.
     let gaps = Gaps::read(folder).unwrap_or_default();
     if let Some(point) = resume_point(&newest)? {
-        let position = Some(LogPosition::new(point.position.file, point.position.offset));
+        let position = Some(point.position);
         status.positions = Ladder {
             received: position.clone(),
             written: position.clone(),
@@ -118,7 +118,7 @@ mod tests {
         assert_eq!((orders.name.as_str(), orders.state.as_str()), ("orders", NOT_RUNNING));
         assert_eq!(orders.timeline, Some(format!("0002-{SERVER_UUID}")));
         assert_eq!(orders.server_uuid.as_deref(), Some(SERVER_UUID));
-        let at = Some(LogPosition::new("b.000001".into(), end));
+        let at = Some(log::Position::new("b.000001", end));
         assert_eq!((&orders.positions.received, &orders.positions.durable), (&at, &at));
         assert_eq!(orders.positions.acknowledged, None);
         assert_eq!(orders.gtid.durable, format!("{SERVER_UUID}:1"));

@@ -1,7 +1,8 @@
 //! The end of the receivers: each finishes its batch, syncs, acknowledges and closes. Unless the disk does not answer: then
 //! nothing can be finished, and whoever asked for the end is told what is not known.
 
-use crate::status::{LogPosition, SourceMonitor};
+use crate::status::SourceMonitor;
+use codec::Position;
 use std::time::{Duration, Instant};
 
 /// A receiver whose disk does not answer is waited for at most so long.
@@ -27,9 +28,8 @@ pub(super) fn wait(monitor: &SourceMonitor, asked: Instant, is_finished: impl Fn
 /// What nobody knows of a source whose receiver could not end, in words.
 pub(super) fn not_known(monitor: &SourceMonitor) -> String {
     let positions = monitor.positions();
-    let at = |rung: &Option<LogPosition>| {
-        rung.as_ref().map_or_else(|| "nothing".to_owned(), |at| format!("{}:{}", at.file, at.position))
-    };
+    let at =
+        |rung: &Option<Position>| rung.as_ref().map_or_else(|| "nothing".to_owned(), Position::to_string);
     let operation = monitor.disk_hang().map_or_else(String::new, |hang| {
         format!("{} has been under way for {} s. ", hang.operation, hang.since.elapsed().as_secs())
     });
@@ -54,7 +54,7 @@ mod tests {
         assert!(wait(&monitor, long_ago, || began.elapsed() > LOOK_INTERVAL * 4), "no hang is known");
         monitor.set_disk_hang(Some(DiskHang { operation: "a sync".to_owned(), since: long_ago }));
         assert!(!wait(&monitor, long_ago, || false));
-        let at = Some(LogPosition::new("b.000001".into(), 99));
+        let at = Some(Position::new("b.000001", 99));
         monitor.publish_positions(&Ladder {
             received: at.clone(),
             written: at.clone(),

@@ -1,25 +1,10 @@
 //! The four positions of one stream, as a receiver publishes them.
 
+use super::place;
 use crate::config::FsyncMode;
+use codec::Position;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-
-/// A place in a source's binlog: a file name and the byte offset in it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LogPosition {
-    /// The source's own file name, without a folder, such as `mysql-bin.000003`.
-    pub file: Arc<str>,
-    /// Bytes from the start of the file; the first event stands at 4. Counted in 64 bits, because the `log_pos` of an
-    /// event header wraps at 4 GiB.
-    pub position: u64,
-}
-
-impl LogPosition {
-    /// The position `position` in `file`. Cloning the `Arc` costs one atomic increment and no allocation.
-    pub fn new(file: Arc<str>, position: u64) -> LogPosition {
-        LogPosition { file, position }
-    }
-}
 
 /// The ladder `received >= written >= durable >= acknowledged`. A rung is `None` until it is known.
 ///
@@ -33,13 +18,17 @@ impl LogPosition {
 #[serde(default)]
 pub struct Ladder {
     /// End of the bytes that arrived from the source and passed their checksum.
-    pub received: Option<LogPosition>,
+    #[serde(with = "place")]
+    pub received: Option<Position>,
     /// End of the bytes handed to the kernel: they survive a crash of binlogd, not of the machine.
-    pub written: Option<LogPosition>,
+    #[serde(with = "place")]
+    pub written: Option<Position>,
     /// End of the bytes that fdatasync has covered: they survive a crash of the machine.
-    pub durable: Option<LogPosition>,
+    #[serde(with = "place")]
+    pub durable: Option<Position>,
     /// The last position acknowledged to the source. Stays `None` without semi-sync.
-    pub acknowledged: Option<LogPosition>,
+    #[serde(with = "place")]
+    pub acknowledged: Option<Position>,
 }
 
 impl Ladder {
@@ -47,7 +36,7 @@ impl Ladder {
     pub const RUNGS: [&'static str; 4] = ["received", "written", "durable", "acknowledged"];
 
     /// The rungs with their names, top first.
-    pub fn rungs(&self) -> [(&'static str, Option<&LogPosition>); 4] {
+    pub fn rungs(&self) -> [(&'static str, Option<&Position>); 4] {
         let [received, written, durable, acknowledged] = Self::RUNGS;
         [
             (received, self.received.as_ref()),
@@ -78,17 +67,17 @@ impl Ladder {
     }
 }
 
-fn not_above(lower: &Option<LogPosition>, upper: &Option<LogPosition>) -> bool {
+fn not_above(lower: &Option<Position>, upper: &Option<Position>) -> bool {
     match (lower, upper) {
         (None, _) => true,
         (Some(_), None) => false,
-        (Some(lower), Some(upper)) => lower.file != upper.file || lower.position <= upper.position,
+        (Some(lower), Some(upper)) => lower.file != upper.file || lower.offset <= upper.offset,
     }
 }
 
-fn advance(rung: &mut Option<LogPosition>, newer: &Option<LogPosition>) {
+fn advance(rung: &mut Option<Position>, newer: &Option<Position>) {
     match (rung, newer) {
-        (Some(rung), Some(newer)) if Arc::ptr_eq(&rung.file, &newer.file) => rung.position = newer.position,
+        (Some(rung), Some(newer)) if Arc::ptr_eq(&rung.file, &newer.file) => rung.offset = newer.offset,
         (rung, newer) => rung.clone_from(newer),
     }
 }
@@ -98,8 +87,8 @@ mod tests {
     use super::*;
     use FsyncMode::{SyncThenAcknowledge, WriteThenAcknowledge};
 
-    fn at(file: &Arc<str>, position: u64) -> Option<LogPosition> {
-        Some(LogPosition::new(file.clone(), position))
+    fn at(file: &Arc<str>, position: u64) -> Option<Position> {
+        Some(Position::new(file.clone(), position))
     }
 
     #[test]

@@ -606,7 +606,7 @@ pub(super) fn now_in_milliseconds() -> Timestamp {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::status::LogPosition;
+    use codec::Position;
     use std::sync::{Arc, atomic::AtomicBool};
 
     fn receiving(name: &str) -> SourceMonitor {
@@ -653,7 +653,7 @@ mod tests {
                         assert!(names.0 <= names.1, "{seen:?}");
                         // The writer below keeps rungs exactly this far apart within a file.
                         assert!(
-                            names.0 != names.1 || received.position - acknowledged.position == 30,
+                            names.0 != names.1 || received.offset - acknowledged.offset == 30,
                             "{seen:?}"
                         );
                     }
@@ -671,7 +671,7 @@ mod tests {
         for number in 1..=files {
             let file: Arc<str> = format!("bin.{number:06}").into();
             for step in 0..steps {
-                let at = |below: u64| Some(LogPosition::new(file.clone(), 100 + step - below));
+                let at = |below: u64| Some(Position::new(file.clone(), 100 + step - below));
                 ladder.received = at(0);
                 ladder.written = at(10);
                 ladder.durable = at(20);

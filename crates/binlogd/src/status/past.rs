@@ -1,6 +1,7 @@
 //! What is said of a source's past beside its present: the timeline before, a loss that was made good, what was never copied.
 
-use super::LogPosition;
+use super::place;
+use codec::Position;
 use codec::gtid::GtidState;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -12,7 +13,8 @@ pub struct PreviousTimeline {
     /// Folder name.
     pub name: String,
     /// End of its durable bytes; null when it held no file.
-    pub end: Option<LogPosition>,
+    #[serde(default, with = "place")]
+    pub end: Option<Position>,
 }
 
 /// Transactions that the source lacked and has again, by GTID.
@@ -32,7 +34,8 @@ pub struct RecordedGap {
     /// When that began: RFC 3339, UTC.
     pub began_at: String,
     /// Where the timeline before it ends; null when that holds no file, or when the source began its logs anew in between.
-    pub after: Option<LogPosition>,
+    #[serde(default, with = "place")]
+    pub after: Option<Position>,
     /// The source's file with which the copy goes on.
     pub first_file: String,
     /// What is missing by GTID, in the source's notation on one line; empty text where there are no GTIDs.

@@ -26,14 +26,16 @@ pub struct Acknowledger {
 }
 
 impl Acknowledger {
-    /// The source asks for an acknowledgement of `position`, a boundary.
-    pub fn request(&mut self, file: &Arc<str>, offset: u64, arrived: Instant) {
+    /// The source asks for an acknowledgement of a boundary.
+    pub fn request(&mut self, boundary: &Position, arrived: Instant) {
         self.at_next_boundary = None;
-        // The earliest arrival is the one whose latency counts.
-        let arrived = self.owed.as_ref().map_or(arrived, |owed| owed.arrived);
         match &mut self.owed {
-            Some(owed) if Arc::ptr_eq(&owed.position.file, file) => owed.position.offset = offset,
-            owed => *owed = Some(Owed { position: Position { file: file.clone(), offset }, arrived }),
+            // The earliest arrival is the one whose latency counts.
+            Some(owed) if Arc::ptr_eq(&owed.position.file, &boundary.file) => {
+                owed.position.offset = boundary.offset;
+            }
+            Some(owed) => owed.position = boundary.clone(),
+            owed => *owed = Some(Owed { position: boundary.clone(), arrived }),
         }
     }
 
@@ -43,21 +45,15 @@ impl Acknowledger {
     }
 
     /// A boundary was reached: a request that came inside the transaction is now for this place.
-    pub fn boundary_reached(&mut self, file: &Arc<str>, offset: u64) {
+    pub fn boundary_reached(&mut self, boundary: &Position) {
         if let Some(arrived) = self.at_next_boundary.take() {
-            self.request(file, offset, arrived);
+            self.request(boundary, arrived);
         }
     }
 
     /// True when the source waits for something.
     pub fn is_owed(&self) -> bool {
         self.owed.is_some()
-    }
-
-    /// Forgets everything: the session has ended, and with it the waiting.
-    pub fn clear(&mut self) {
-        self.owed = None;
-        self.at_next_boundary = None;
     }
 
     /// Takes what is owed if it lies within `safe`, and returns the whole packet to send, the acknowledged position and
@@ -101,10 +97,9 @@ mod tests {
     fn nothing_past_the_safe_position_is_acknowledged() {
         let dir = tempfile::tempdir().unwrap();
         let mut log = log(dir.path());
-        let file: Arc<str> = "b.000001".into();
         let mut acks = Acknowledger::default();
         log.append(&mut [IoSlice::new(b"0123456789")]).unwrap();
-        acks.request(&file, 14, Instant::now());
+        acks.request(&Position::new("b.000001", 14), Instant::now());
         let not_yet: Safe = log.durable().unwrap().into();
         assert!(acks.pay(&not_yet, log.files()).is_none());
         log.sync().unwrap();
@@ -119,14 +114,13 @@ mod tests {
     fn a_request_inside_a_transaction_waits_for_its_end() {
         let dir = tempfile::tempdir().unwrap();
         let mut log = log(dir.path());
-        let file: Arc<str> = "b.000001".into();
         let mut acks = Acknowledger::default();
         log.append(&mut [IoSlice::new(&[0; 20])]).unwrap();
         log.sync().unwrap();
         let safe: Safe = log.durable().unwrap().into();
         acks.request_at_next_boundary(Instant::now());
         assert!(acks.pay(&safe, log.files()).is_none());
-        acks.boundary_reached(&file, 24);
+        acks.boundary_reached(&Position::new("b.000001", 24));
         assert_eq!(acks.pay(&safe, log.files()).unwrap().1.offset, 24);
     }
 
@@ -136,7 +130,7 @@ mod tests {
         let log = log(dir.path());
         let safe: Safe = log.durable().unwrap().into();
         let mut acks = Acknowledger::default();
-        acks.request(&"b.000002".into(), 4, Instant::now());
+        acks.request(&Position::new("b.000002", 4), Instant::now());
         assert!(acks.pay(&safe, log.files()).is_none());
     }
 
@@ -150,10 +144,10 @@ mod tests {
         let safe: Safe = log.durable().unwrap().into();
         let mut acks = Acknowledger::default();
         for other in ["b.000003", "b.000000", "a.000001"] {
-            acks.request(&other.into(), 14, Instant::now());
+            acks.request(&Position::new(other, 14), Instant::now());
             assert!(acks.pay(&safe, log.files()).is_none(), "{other}");
         }
-        acks.request(&"b.000001".into(), 14, Instant::now());
+        acks.request(&Position::new("b.000001", 14), Instant::now());
         assert_eq!(acks.pay(&safe, log.files()).unwrap().1, Position::new("b.000001", 14));
     }
 }

@@ -23,7 +23,7 @@ use super::rival::{Taken, rival, taken};
 use super::stop::ShutsDown;
 use super::watch::may_wait;
 use crate::config::{HostPort, OnFork, OnGap, OnStranger, SourceConfig};
-use crate::status::{Ladder, LogPosition, PreviousTimeline, SemiSyncStatus, SourceMonitor, SourceState};
+use crate::status::{Ladder, PreviousTimeline, SemiSyncStatus, SourceMonitor, SourceState};
 use codec::event::BINLOG_MAGIC;
 use codec::gtid::{GtidState, MariadbGtid, MariadbGtidState};
 use codec::packet::ErrPacket;
@@ -497,10 +497,9 @@ impl Attempt<'_> {
         };
         let (lacks, missing, first_file) =
             (info.source_lacks.clone(), info.missing.clone(), info.first_file.clone());
-        let previous = copy.timeline().map(|timeline| PreviousTimeline {
-            name: timeline.name.clone(),
-            end: timeline.end().map(|end| LogPosition::new(end.file, end.offset)),
-        });
+        let previous = copy
+            .timeline()
+            .map(|timeline| PreviousTimeline { name: timeline.name.clone(), end: timeline.end() });
         copy.begin_timeline(info)?;
         self.publish_begun(copy, previous, source_lacks);
         let name = copy.timeline().map_or("", |timeline| timeline.name.as_str());
@@ -800,9 +799,9 @@ pub(super) fn publish_copy(monitor: &SourceMonitor, copy: &HeldCopy) {
             gtids.acknowledged.clear();
         });
     }
-    let end = timeline.end().map(|end| LogPosition::new(end.file, end.offset));
-    let is_held = |position: &LogPosition| {
-        end.as_ref().is_some_and(|end| end.file != position.file || end.position >= position.position)
+    let end = timeline.end();
+    let is_held = |position: &Position| {
+        end.as_ref().is_some_and(|end| end.file != position.file || end.offset >= position.offset)
     };
     // Somebody may have removed or cut a file in which positions were acknowledged.
     ladder.acknowledged = ladder.acknowledged.filter(is_held);

@@ -2,7 +2,7 @@
 
 use super::plan::Holding;
 use super::unreadable::{self, Refusals};
-use crate::status::{LogPosition, Missing, RecordedGap};
+use crate::status::{Missing, RecordedGap};
 use codec::event::{BINLOG_MAGIC, FormatDescription};
 use codec::gtid::{Flavour, GtidState};
 use log::failed::opening;
@@ -534,7 +534,7 @@ pub fn missing(gaps: &Gaps) -> Missing {
     let shown = |gap: &Gap| RecordedGap {
         timeline: gap.timeline.clone(),
         began_at: gap.began_at.clone(),
-        after: gap.after.clone().map(|after| LogPosition::new(after.file, after.offset)),
+        after: gap.after.clone(),
         first_file: gap.first_file.clone(),
         missing: gap.missing.to_line(),
     };

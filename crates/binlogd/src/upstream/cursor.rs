@@ -63,8 +63,9 @@ pub struct Cursor {
     file: Option<Arc<str>>,
     /// Offset of the next event.
     offset: u64,
-    /// The last boundary in `file` that was stored.
-    boundary: u64,
+    /// The last boundary that was stored. Its file is the current one, or while files are passed over the one in which the
+    /// copy ends. `None` before the first ROTATE of a session that asked for "the oldest".
+    boundary: Option<Position>,
     /// What was asked for, until the source's first ROTATE confirms it.
     asked: Option<Position>,
     /// Format of the file that is resumed in its middle: the source sends it again and it must be the same.
@@ -105,7 +106,7 @@ impl Cursor {
         Cursor {
             file: None,
             offset: requested,
-            boundary: held_until,
+            boundary: asked.clone(),
             asked,
             resumed_format: format,
             format: None,
@@ -153,9 +154,10 @@ impl Cursor {
         self.file.as_ref().map(|file| Position { file: file.clone(), offset: self.offset })
     }
 
-    /// The last boundary, as an offset in the current file.
-    pub fn boundary(&self) -> u64 {
-        self.boundary
+    /// The last boundary that was stored, in its file: up to there everything is held. `None` before the source has named the
+    /// first file of a copy that has none.
+    pub fn boundary(&self) -> Option<&Position> {
+        self.boundary.as_ref()
     }
 
     /// Where the tail begins that the next session compares. Always <= [`Cursor::boundary`].
@@ -290,13 +292,13 @@ impl Cursor {
         let last_word = self.last_word.take().filter(|(_, end)| *end == self.offset).map(|(word, _)| word);
         self.left = self.position().map(|end| LeftFile {
             end,
-            boundary: self.boundary,
+            boundary: self.boundary.as_ref().map_or(4, |boundary| boundary.offset),
             tail_start: self.tail_start,
             last_word,
         });
-        self.file = Some(sent.file);
+        self.file = Some(sent.file.clone());
         self.offset = 4;
-        self.boundary = 4;
+        self.boundary = Some(sent);
         self.held_until = 0;
         self.tail = Vec::new();
         self.tail_start = 4;
@@ -447,11 +449,19 @@ impl Cursor {
             }
             return Ok(Admission::Ignore);
         }
+        let Some(boundary) = &mut self.boundary else {
+            return Err(PeerError::NoFile(header.event_type).into());
+        };
+        debug_assert_eq!(
+            self.file.as_deref(),
+            Some(&*boundary.file),
+            "what is stored continues what is held"
+        );
         if step.transaction {
-            self.tail_start = tail_start(self.boundary, begin, end);
+            self.tail_start = tail_start(boundary.offset, begin, end);
         }
         if step.boundary {
-            self.boundary = end;
+            boundary.offset = end;
         }
         Ok(Admission::Store(step))
     }

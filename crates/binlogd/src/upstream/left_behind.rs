@@ -17,7 +17,7 @@ use super::identify::SourceIdentity;
 use super::link::{End, Link, link};
 use super::negotiate::{ask_for_events_as_they_are, look_request};
 use super::stop::StopSignal;
-use crate::status::{LogPosition, SourceMonitor};
+use crate::status::SourceMonitor;
 use log::Position;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
@@ -54,7 +54,7 @@ pub(super) struct Commits {
 /// A place at which nothing arrives.
 #[derive(Debug)]
 struct Idle {
-    at: LogPosition,
+    at: Position,
     /// Bytes that had arrived at the last look.
     bytes: u64,
     executed: Option<String>,
@@ -83,7 +83,7 @@ pub(super) struct LeftBehind {
 
 impl LeftBehind {
     /// Takes down what has arrived: the place, and the bytes in all. True when nothing has since that was done last.
-    pub(super) fn is_at_rest(&mut self, received: Option<LogPosition>, bytes: u64, now: Instant) -> bool {
+    pub(super) fn is_at_rest(&mut self, received: Option<Position>, bytes: u64, now: Instant) -> bool {
         let Some(at) = received else {
             self.idle = None;
             return false;
@@ -125,7 +125,7 @@ impl LeftBehind {
     /// After a look: whether the source is to be asked for the place that was reached. `bytes`: what has arrived in all.
     pub(super) fn is_suspicious(
         &mut self,
-        received: Option<LogPosition>,
+        received: Option<Position>,
         bytes: u64,
         commits: &Commits,
         now: Instant,
@@ -173,7 +173,7 @@ impl LeftBehind {
                     .then(|| {
                         format!(
                             "its log goes on behind {}:{}, but nothing arrives: its logs were reset, or the connection is dead",
-                            idle.at.file, idle.at.position
+                            idle.at.file, idle.at.offset
                         )
                     })
             }
@@ -201,14 +201,14 @@ pub(super) fn ask(
     let nothing = Ok(Link::GoesOn { more: false });
     let Some(at) = monitor.positions().received else { return nothing };
     // A place past 4 GiB cannot be asked for without all before it.
-    if u32::try_from(at.position).is_err() {
+    if u32::try_from(at.offset).is_err() {
         return nothing;
     }
     let source = SourceIdentity::ask(&mut connection)?;
     ask_for_events_as_they_are(&mut connection, &source)?;
     let format = monitor.live_format().filter(|(file, _)| *file == at.file).map(|(_, format)| format);
-    let request = look_request(server_id, &at.file, at.position);
-    let end = End { at: Position::new(&*at.file, at.position), format: format.as_ref(), tail: &[], ahead: 0 };
+    let request = look_request(server_id, &at.file, at.offset);
+    let end = End { at, format: format.as_ref(), tail: &[], ahead: 0 };
     // The end of the process does not wait for this thread.
     link(connection, &source, &request, &end, timeout, &StopSignal::new())
 }
@@ -222,8 +222,8 @@ mod tests {
         Commits { waiting, executed: Some(executed.to_owned()) }
     }
 
-    fn at(position: u64) -> Option<LogPosition> {
-        Some(LogPosition::new("b.000001".into(), position))
+    fn at(offset: u64) -> Option<Position> {
+        Some(Position::new("b.000001", offset))
     }
 
     #[test]

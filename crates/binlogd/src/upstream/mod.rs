@@ -22,6 +22,7 @@
 //! | `attempt_error.rs`, `complaint.rs` | why an attempt ended and what helps; the causes of error 1236 |
 //! | `fork_watch.rs` | what became of what a fork took from the source, beside the receiving thread |
 //! | `remembered.rs` | what the source had counted at the last look, over restarts of binlogd |
+//! | `rungs.rs` | what a session shows of the ladder |
 //! | `rival.rs` | another replica with our `server_id` |
 //! | `hosts.rs` | which host of the list is the source |
 //! | `backoff.rs`, `repeats.rs` | pauses; what the log says of errors that come again and again |
@@ -54,6 +55,7 @@ pub mod refusal;
 mod remembered;
 pub mod repeats;
 mod rival;
+mod rungs;
 mod sink;
 pub mod stop;
 mod unasked;

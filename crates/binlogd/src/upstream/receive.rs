@@ -77,6 +77,9 @@ pub enum SessionError {
     /// The connection was closed.
     #[error("the source closed the connection")]
     Closed,
+    /// The source asked for an acknowledgement at no place of its log.
+    #[error("the source asks for an acknowledgement before it has named the file of its log that it sends")]
+    Unplaced,
     /// The source went on to a file of which nobody knows yet whether it follows.
     #[error("the source cannot be asked whether {file} follows what the copy holds: {error}")]
     Unasked {
@@ -276,7 +279,7 @@ impl Session<'_> {
                     let at = end - bytes.len()..end;
                     self.sink.event(&mut self.buffer.bytes, at, &mut self.stream, outside)?;
                     if wants_acknowledgement {
-                        self.sink.acknowledgement_wanted(self.last_arrival);
+                        self.sink.acknowledgement_wanted(self.last_arrival)?;
                     }
                 }
                 Frame::Part { wants_acknowledgement, offset, event_size, bytes } => {
@@ -284,7 +287,7 @@ impl Session<'_> {
                     let last = offset + bytes.len() as u64 == u64::from(event_size);
                     self.sink.part(&self.buffer.bytes, at, offset == 0, last, outside)?;
                     if last && wants_acknowledgement {
-                        self.sink.acknowledgement_wanted(self.last_arrival);
+                        self.sink.acknowledgement_wanted(self.last_arrival)?;
                     }
                 }
                 Frame::EmptyPacket => {}

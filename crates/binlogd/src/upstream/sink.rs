@@ -6,15 +6,16 @@ use super::cursor::{Admission, Cursor};
 use super::link::{End, Link};
 use super::receive::{Begun, Outside, ReceiveOptions, SessionError};
 use super::refusal::{NotNext, PeerError, Refusal};
+use super::rungs::Rungs;
 use super::unasked::{ASKED_WITHIN, Unasked};
 use super::unproven::Unproven;
 use crate::config::FsyncMode;
-use crate::status::{Ladder, LogPosition, SourceMonitor, SourceState};
+use crate::status::{SourceMonitor, SourceState};
 use codec::event::boundary::Step;
-use codec::event::{EventHeader, EventType, HEADER_LEN, PEEK_BYTES_MAX, StreamChecksum};
+use codec::event::{BINLOG_MAGIC, EventHeader, EventType, HEADER_LEN, PEEK_BYTES_MAX, StreamChecksum};
 use codec::gtid::{GtidState, TransactionId};
 use log::scan::{Known, gtids_before, states_gtids};
-use log::{Position, Safe};
+use log::{Position, Safe, Written};
 use std::io::IoSlice;
 use std::ops::Range;
 use std::sync::Arc;
@@ -93,7 +94,7 @@ pub(super) struct Sink<'a> {
     /// The last sync in the background covered much: the next one follows at once, so that what is durable advances
     /// steadily and the end of a backlog does not wait for the interval.
     in_bulk: bool,
-    ladder: Ladder,
+    rungs: Rungs,
     events: u64,
     transactions: u64,
     /// Where the unit begins in the file whose events arrive: a transaction, or an event outside any.
@@ -127,15 +128,13 @@ impl<'a> Sink<'a> {
         monitor: &'a SourceMonitor,
     ) -> Sink<'a> {
         let flavour = timeline.gtids.flavour();
-        let mut ladder = monitor.positions();
-        let end = timeline.end().map(at_rung);
-        (ladder.received, ladder.written, ladder.durable) = (end.clone(), end.clone(), end);
+        let rungs = Rungs::new(monitor, timeline.end());
         let held = Arc::new(timeline.gaps.stored(timeline.gtids.clone()));
         // Large sets are copied no more than needed.
         let is_whole = timeline.shared_before.is_empty() && timeline.gaps.never_held().is_empty();
         let durable = if is_whole { held.clone() } else { Arc::new(timeline.stored()) };
         let unit_begins = timeline.end().map_or(4, |end| end.offset);
-        monitor.publish_positions(&ladder);
+        rungs.publish(monitor);
         monitor.publish_gtids(|gtids| gtids.durable.replace(durable));
         timeline.log.leave_journal();
         publish_format(monitor, timeline);
@@ -161,7 +160,7 @@ impl<'a> Sink<'a> {
             held: Some(held),
             unsynced_since: None,
             in_bulk: false,
-            ladder,
+            rungs,
             events: 0,
             transactions: 0,
             unit_begins,
@@ -289,18 +288,16 @@ impl<'a> Sink<'a> {
                 let _ = self.unflagged.insert(id);
             }
             if let Some(forks) = self.options.forks.as_ref().filter(|forks| forks.concerns(&id))
-                && let Some(rung) = &self.ladder.received
+                && let Some(boundary) = self.cursor.boundary()
             {
-                forks.arrived(self.timeline.folder().join(&*rung.file), self.unit_begins);
+                forks.arrived(self.timeline.folder().join(&*boundary.file), self.unit_begins);
             }
         }
-        if step.boundary {
-            self.unit_begins = self.cursor.boundary();
-        }
         if step.boundary
-            && let Some(rung) = &self.ladder.received
+            && let Some(boundary) = self.cursor.boundary()
         {
-            self.acknowledger.boundary_reached(&rung.file, self.cursor.boundary());
+            self.unit_begins = boundary.offset;
+            self.acknowledger.boundary_reached(boundary);
         }
         Ok(())
     }
@@ -416,35 +413,38 @@ impl<'a> Sink<'a> {
         self.timeline.format = None;
         self.timeline.gtids_in_file.clear();
         self.unit_begins = 4;
-        let rung = self.timeline.end().map(at_rung);
-        (self.ladder.received, self.ladder.written, self.ladder.durable) = (rung.clone(), rung.clone(), rung);
+        self.rungs.all_at(self.timeline.end());
         tracing::info!(source = self.monitor.name(), file = name, "receiving a new file");
         Ok(())
     }
 
     /// The source asks for an acknowledgement of the event that was just taken.
-    pub(super) fn acknowledgement_wanted(&mut self, arrived: Instant) {
+    ///
+    /// # Errors
+    /// When nobody can say of which place: what the source waits for must not be forgotten.
+    pub(super) fn acknowledgement_wanted(&mut self, arrived: Instant) -> Result<(), SessionError> {
         if self.unasked.asked() {
             self.monitor.semi_sync_asked_again();
         }
         if let Some(withheld) = &mut self.withheld {
-            let Some(at) = self.cursor.reached() else { return };
+            let at = self.cursor.reached().ok_or(SessionError::Unplaced)?;
             let concerned = self.options.forks.as_ref().zip(self.cursor.committed());
             match concerned.filter(|(forks, id)| self.cursor.is_at_boundary() && forks.concerns(id)) {
                 Some((_, id)) => withheld.compared.push((id, Wanted { at, arrived })),
                 None => withheld.others = Some(arrived),
             }
-            return;
+            return Ok(());
         }
-        let Some(rung) = &self.ladder.received else { return };
+        let boundary = self.cursor.boundary().ok_or(SessionError::Unplaced)?;
         if self.cursor.is_at_boundary() {
-            self.acknowledger.request(&rung.file, self.cursor.boundary(), arrived);
+            self.acknowledger.request(boundary, arrived);
             let _ = self.flagged.append(&self.unflagged);
             self.unflagged.clear();
         } else {
             self.monitor.counters.unexpected_ack_requests.fetch_add(1, Relaxed);
             self.acknowledger.request_at_next_boundary(arrived);
         }
+        Ok(())
     }
 
     /// The first packet has told whether semi-sync is in force.
@@ -589,7 +589,7 @@ impl<'a> Sink<'a> {
     /// What the last sync covered is durable.
     fn synced_is_durable(&mut self) {
         if let Some(durable) = self.timeline.log.durable() {
-            set_rung(&mut self.ladder.durable, durable.position());
+            self.rungs.durable(durable.position());
         }
         if !self.syncing.is_empty() {
             let _ = self.timeline.gtids.append(&self.syncing);
@@ -620,7 +620,7 @@ impl<'a> Sink<'a> {
             self.in_bulk = bytes >= BULK_BYTES;
             self.unsynced_since = None;
             self.written_is_syncing();
-            if self.is_in_file_of_log() && self.timeline.log.wants_mark(self.cursor.boundary()) {
+            if self.is_in_file_of_log() && self.timeline.log.wants_mark(self.boundary()) {
                 self.timeline.log.mark_when_synced(self.known());
             }
         }
@@ -635,11 +635,17 @@ impl<'a> Sink<'a> {
         })
     }
 
+    /// The last boundary as an offset in its file, the log's where [`is_in_file_of_log`](Self::is_in_file_of_log).
+    fn boundary(&self) -> u64 {
+        // Without a boundary there is no file of the log either, and nothing behind its magic.
+        self.cursor.boundary().map_or(BINLOG_MAGIC.len() as u64, |boundary| boundary.offset)
+    }
+
     /// What a start need not check again once a sync has covered it: everything to the last boundary, all of which is written.
     fn known(&self) -> Known {
         debug_assert!(self.batch.is_empty() && self.unsynced.is_empty());
         Known {
-            offset: self.cursor.boundary(),
+            offset: self.boundary(),
             tail_start: self.cursor.tail_start(),
             last_timestamp: self.timeline.last_timestamp,
             gtids: self.timeline.gtids_in_file.clone(),
@@ -658,7 +664,7 @@ impl<'a> Sink<'a> {
             // The source may have switched semi-sync on after the session began.
             self.monitor.semi_sync_acknowledges();
         }
-        set_rung(&mut self.ladder.acknowledged, &position);
+        self.rungs.acknowledged(&position);
         let held = self.held.take();
         self.monitor.publish_gtids(|gtids| {
             if let Some(held) = held {
@@ -681,7 +687,7 @@ impl<'a> Sink<'a> {
             let arrived = compared.chain(withheld.others.take()).min();
             if let Some((arrived, end)) = arrived.zip(self.held_to()) {
                 // What was asked for may lie in an earlier file; an acknowledgement of a later place covers it.
-                self.acknowledger.request(&end.file, end.offset, arrived);
+                self.acknowledger.request(&end, arrived);
                 let _ = self.flagged.append(&self.unflagged);
                 self.unflagged.clear();
             }
@@ -700,7 +706,7 @@ impl<'a> Sink<'a> {
                     Some(true) => {
                         let _ = self.flagged.insert(id);
                         // Just there, be it in an earlier file: any later place may cover what is withheld.
-                        self.acknowledger.request(&wanted.at.file, wanted.at.offset, wanted.arrived);
+                        self.acknowledger.request(&wanted.at, wanted.arrived);
                     }
                     Some(false) => withheld.others = Some(wanted.arrived),
                     None => waiting.push((id, wanted)),
@@ -721,7 +727,7 @@ impl<'a> Sink<'a> {
         let file = self.timeline.log.written()?.position().file.clone();
         let offset = match self.cursor.left().filter(|_| !self.is_in_file_of_log()) {
             Some(left) => left.boundary,
-            None => self.cursor.boundary(),
+            None => self.boundary(),
         };
         Some(Position { file, offset })
     }
@@ -778,19 +784,8 @@ impl<'a> Sink<'a> {
 
     fn publish(&mut self) {
         if let Some(received) = self.cursor.position() {
-            set_rung(&mut self.ladder.received, &received);
-            if let Some(written) = self.timeline.log.written() {
-                let mut written = written.position().clone();
-                if *written.file == *received.file {
-                    // Parts of an event that is not whole yet are on disk, but they are not part of the ladder.
-                    written.offset = written.offset.min(received.offset);
-                }
-                set_rung(&mut self.ladder.written, &written);
-                if let Some(durable) = self.ladder.durable.as_mut().filter(|rung| *rung.file == *written.file)
-                {
-                    durable.position = durable.position.min(written.offset);
-                }
-            }
+            let written = self.timeline.log.written();
+            self.rungs.received(&received, written.as_ref().map(Written::position));
         }
         // Counted before the positions are seen, so that who sees a position sees everything up to it counted.
         if self.events > 0 {
@@ -798,7 +793,7 @@ impl<'a> Sink<'a> {
         }
         self.monitor.counters.events.fetch_add(std::mem::take(&mut self.events), Relaxed);
         self.monitor.counters.transactions.fetch_add(std::mem::take(&mut self.transactions), Relaxed);
-        self.monitor.publish_positions(&self.ladder);
+        self.rungs.publish(self.monitor);
         if self.unasked.waits() && self.cursor.is_at_boundary() {
             self.tell_unasked();
         }
@@ -830,7 +825,7 @@ impl<'a> Sink<'a> {
         if let Some(written) = written {
             let (boundary, tail_start) = match self.cursor.left().filter(|_| !self.is_in_file_of_log()) {
                 Some(left) => (left.boundary.min(written.offset), left.tail_start),
-                None => (self.cursor.boundary(), self.cursor.tail_start()),
+                None => (self.boundary(), self.cursor.tail_start()),
             };
             self.timeline.tail_start = tail_start;
             self.timeline.cut_to_boundary(boundary)?;
@@ -840,10 +835,9 @@ impl<'a> Sink<'a> {
             self.timeline.log.mark(self.known());
         }
         // None when the log failed between two files; it is opened again from disk.
-        if let Some(end) = self.timeline.end().map(at_rung) {
-            let rungs = (Some(end.clone()), Some(end.clone()), Some(end));
-            (self.ladder.received, self.ladder.written, self.ladder.durable) = rungs;
-            self.monitor.publish_positions(&self.ladder);
+        if let Some(end) = self.timeline.end() {
+            self.rungs.all_at(Some(end));
+            self.rungs.publish(self.monitor);
         }
         Ok(())
     }
@@ -872,17 +866,6 @@ fn join_small_pieces(buffer: &mut [u8], pieces: &mut Vec<Range<usize>>) {
         }
     }
     pieces.truncate(kept + 1);
-}
-
-fn at_rung(position: Position) -> LogPosition {
-    LogPosition::new(position.file, position.offset)
-}
-
-fn set_rung(rung: &mut Option<LogPosition>, position: &Position) {
-    match rung {
-        Some(rung) if *rung.file == *position.file => rung.position = position.offset,
-        rung => *rung = Some(LogPosition::new(position.file.clone(), position.offset)),
-    }
 }
 
 #[cfg(test)]

@@ -180,6 +180,26 @@ fn a_request_inside_a_transaction_is_answered_at_its_end() {
     daemon.wait_until(|status| status["counters"]["unexpected_ack_requests"] == 1, PATIENCE);
 }
 
+/// Dropped in silence, the source would wait for it, or take the next one for its answer.
+#[test]
+fn a_request_before_any_file_is_named_is_an_error() {
+    let script = Script::new(sample()).fault(0, "", 0, FaultKind::FlaggedArtificial);
+    let (source, daemon) = start(script);
+    let status = arrive(&source, &daemon);
+    let error = status["last_error"]["message"].as_str().unwrap_or_default().to_owned();
+    assert!(error.contains("asks for an acknowledgement before it has named the file"), "{error:?}");
+    assert_eq!(status["counters"]["reconnects"], 1, "{status}");
+}
+
+#[test]
+fn a_request_that_comes_with_an_artificial_event_is_answered_at_the_next_boundary() {
+    let script = Script::new(sample()).fault(0, "mysql-bin.000001", INSIDE, FaultKind::FlaggedArtificial);
+    let (source, daemon) = start(script);
+    let status = arrive(&source, &daemon);
+    assert_eq!(status["counters"]["reconnects"], 0, "{status}");
+    assert_eq!(status["counters"]["unexpected_ack_requests"], 1, "{status}");
+}
+
 #[test]
 fn a_source_whose_logs_began_anew_gets_another_timeline() {
     let old = sample();

@@ -3,9 +3,10 @@
 use crate::cli::units;
 use crate::config::FsyncMode;
 use crate::status::{
-    CounterValues, DaemonStatus, DiskStatus, LatencySummary, LogPosition, NOT_RUNNING, SourceState,
-    SourceStatus, human_time,
+    CounterValues, DaemonStatus, DiskStatus, LatencySummary, NOT_RUNNING, SourceState, SourceStatus,
+    human_time,
 };
+use codec::Position;
 use jiff::Timestamp;
 use std::fmt::{Result, Write};
 
@@ -162,7 +163,7 @@ impl Page {
         }
         for (index, gap) in source.gaps.iter().enumerate() {
             let after = match &gap.after {
-                Some(after) => format!("after {} {} and ", after.file, after.position),
+                Some(after) => format!("after {} {} and ", after.file, after.offset),
                 None => String::new(),
             };
             let text = format!("a gap {after}before {} of {}", gap.first_file, gap.timeline);
@@ -266,11 +267,8 @@ impl Page {
                 continue;
             };
             let lag = above.map_or(String::new(), |above| lag(above, position));
-            let line = format!(
-                "  {name:<14}{:<file_width$}  {:>14}  {lag}",
-                clean(&position.file),
-                position.position
-            );
+            let line =
+                format!("  {name:<14}{:<file_width$}  {:>14}  {lag}", clean(&position.file), position.offset);
             writeln!(self.text, "{}", line.trim_end())?;
             above = Some(position);
         }
@@ -284,7 +282,7 @@ impl Page {
         };
         self.line("position", Some("nothing stored on this timeline yet"))?;
         let end = match &previous.end {
-            Some(end) => format!("durable to {} {}", end.file, end.position),
+            Some(end) => format!("durable to {} {}", end.file, end.offset),
             None => "without a file".to_owned(),
         };
         self.line("kept", Some(&format!("{}, {end}", previous.name)))
@@ -371,14 +369,14 @@ fn fsync_mode_words(mode: u8) -> &'static str {
     }
 }
 
-fn lag(above: &LogPosition, below: &LogPosition) -> String {
+fn lag(above: &Position, below: &Position) -> String {
     if above.file != below.file {
         return "in another file".to_owned();
     }
-    match above.position.checked_sub(below.position) {
+    match above.offset.checked_sub(below.offset) {
         Some(lag) => units::bytes(lag),
         // Only acknowledged can be ahead, and only with fsync_mode 0.
-        None => format!("ahead by {}", units::bytes(below.position - above.position)),
+        None => format!("ahead by {}", units::bytes(below.offset - above.offset)),
     }
 }
 
@@ -455,7 +453,7 @@ mod tests {
     }
 
     fn receiving() -> SourceStatus {
-        let at = |file: &str, position| Some(LogPosition::new(Arc::from(file), position));
+        let at = |file: &str, position| Some(Position::new(Arc::from(file), position));
         SourceStatus {
             name: "orders".to_owned(),
             state: "receiving".to_owned(),
@@ -530,7 +528,7 @@ mod tests {
     }
 
     fn offline() -> SourceStatus {
-        let at = |position| Some(LogPosition::new(Arc::from("mysql-bin.000003"), position));
+        let at = |position| Some(Position::new(Arc::from("mysql-bin.000003"), position));
         SourceStatus {
             name: "orders".to_owned(),
             state: NOT_RUNNING.to_owned(),
@@ -574,7 +572,7 @@ disk is low: 9.0 GiB of 100.0 GiB free, enough for 3 d 7 h at the present rate;
 
     #[test]
     fn a_fork_shows_what_is_kept_and_its_rescue_what_is_back() {
-        let end = Some(LogPosition::new(Arc::from("mysql-bin.000003"), 1234));
+        let end = Some(Position::new(Arc::from("mysql-bin.000003"), 1234));
         let forked = SourceStatus {
             state: "backing off".to_owned(),
             previous_timeline: Some(PreviousTimeline { name: format!("0001-{UUID}"), end }),
