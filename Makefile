@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench bench-ack bench-catchup bench-many bench-semisync back-again lab fuzz kill-loop mysql-tests sim soak dist clean-servers
+.PHONY: help demo test test-quick check bench bench-ack bench-catchup bench-many bench-semisync back-again lab fuzz kill-loop mysql-tests sim soak dist clean-servers
 
 help: ## show this menu
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -24,6 +24,11 @@ test: ## all tests, on real servers, and the demo's check of itself
 	@scripts/servers sysbench >/dev/null
 	RUST_TEST_THREADS=$${RUST_TEST_THREADS:-$$(( $$(nproc) * 2 ))} cargo test --workspace --locked
 	DEMO_SECONDS=5 DEMO_KEEP=no scripts/demo --self-check
+
+QUICK_SEEDS ?= 300
+test-quick: ## the tests that need no server, under a minute after building; QUICK_SEEDS (300) simulated histories
+	BINLOGD_SIM_SEEDS=$(QUICK_SEEDS) cargo test --workspace --locked --quiet --lib --bins \
+		--test static --test scripted --test stream --test 'gtid_*' --test '*_allocation' --test simulation
 
 check: ## formatting, lints, documentation, licences, shell scripts
 	@scripts/check

@@ -8,4 +8,3 @@ mod golden;
 mod hostile;
 mod scale;
 mod wire_scripted;
-mod wire_tls;

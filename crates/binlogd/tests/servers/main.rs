@@ -38,3 +38,4 @@ mod timelines;
 mod unreadable;
 mod verify;
 mod wire;
+mod wire_tls;
