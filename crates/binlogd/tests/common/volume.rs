@@ -1,13 +1,13 @@
 //! File systems of a test's own: small ones that can be filled, one that fails, one without direct output.
 //!
-//! Mounting takes root, and a container may forbid it. A test that gets no volume says so on standard error, past the
-//! harness, and proves nothing.
+//! Mounting takes root, and a container may forbid it. A test that gets no volume is skipped.
 
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use rustix::fs::FallocateFlags;
+
+use super::skip::skip;
 
 /// What to mount.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,7 +37,8 @@ pub struct Volume {
 }
 
 impl Volume {
-    /// Mounts a new file system of `size` bytes; `None`, and said loudly, where that cannot be done.
+    /// Mounts a new file system of `size` bytes; `None`, and the test is to be skipped, where that cannot be done.
+    #[track_caller]
     pub fn mount(kind: Kind, size: u64) -> Option<Self> {
         let folder =
             tempfile::Builder::new().prefix("binlogd-volume-").tempdir().expect("a temporary folder");
@@ -46,10 +47,9 @@ impl Volume {
         match volume.make().and_then(|()| volume.attach()) {
             Ok(()) => Some(volume),
             Err(why) => {
-                let _ = writeln!(
-                    std::io::stderr(),
-                    "\n*** no {kind:?} can be mounted here: what binlogd does on it is NOT tested by this run. {why} ***\n"
-                );
+                skip(&format!(
+                    "no {kind:?} can be mounted here, and what binlogd does on it is not tested. {why}"
+                ));
                 None
             }
         }

@@ -13,6 +13,7 @@ use crate::common::compare::{AfterCrash, assert_identical, copied_files};
 use crate::common::daemon::{Daemon, Launch, command, temporary_folder, url, wait_child};
 use crate::common::ledger::{self, Ledger, copied_entries, entries_left};
 use crate::common::semi_sync::SemiSync;
+use crate::common::skip::skip;
 use crate::common::volume::{Kind, Volume, open_flags};
 use serde_json::Value;
 
@@ -310,12 +311,13 @@ fn cut(path: &Path, len: u64) {
     file.set_len(len).expect("a shorter file");
 }
 
-/// The built binary as another account runs it; `None`, and said loudly, where that cannot be tried.
+/// The built binary as another account runs it; `None`, and the test is to be skipped, where that cannot be tried.
+#[track_caller]
 fn launch_as_nobody(folder: &Path) -> Option<Launch> {
     if !rustix::process::geteuid().is_root() {
-        use std::io::Write as _;
-        let said = "\n*** not root: what binlogd does without permissions is NOT tested by this run ***\n";
-        let _ = writeln!(std::io::stderr(), "{said}");
+        skip(
+            "only root can run binlogd as another account, and what it does without permissions is not tested",
+        );
         return None;
     }
     // The build's own folder may be closed to others.
