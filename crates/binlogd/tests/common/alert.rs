@@ -31,10 +31,9 @@ impl Scrape {
 #[track_caller]
 pub fn alert_about(metric: &str) -> String {
     let text = std::fs::read_to_string(super::workspace().join("docs/status.md")).expect("docs/status.md");
-    let paragraph =
-        text.split("\n\n").find(|paragraph| paragraph.starts_with("An alert ")).expect("the alerts");
-    let paragraph = paragraph.replace('\n', " ");
-    let mut spans = paragraph.split('`').skip(1).step_by(2);
+    let (_, alerts) = text.split_once("\n## Alerts\n").expect("the alerts");
+    let alerts = alerts.split("\n## ").next().expect("a part of the page");
+    let mut spans = alerts.split('`').skip(1).step_by(2);
     spans.find(|span| span.contains(metric)).unwrap_or_else(|| panic!("no alert about {metric}")).to_owned()
 }
 
