@@ -75,6 +75,55 @@ fn is_named(path: &Path, name: &Path) -> bool {
     path.ends_with(name) || without_src.ends_with(name)
 }
 
+/// Pages that a source names, and the part of it that a message sends its reader to: `docs/page.md, "Part"`.
+fn named_parts(source: &str) -> Vec<(String, Option<String>)> {
+    // A text that goes on behind a backslash is one text.
+    let lines: Vec<&str> = source.split("\\\n").collect();
+    let joined: String =
+        lines.iter().enumerate().map(|(at, line)| if at == 0 { line } else { line.trim_start() }).collect();
+    joined
+        .split("docs/")
+        .skip(1)
+        .filter_map(|rest| {
+            let (name, rest) = rest.split_once(".md")?;
+            let is_name = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
+            let part = rest.strip_prefix(", \\\"").and_then(|rest| rest.split_once("\\\""));
+            is_name.then(|| (format!("docs/{name}.md"), part.map(|(part, _)| part.to_owned())))
+        })
+        .collect()
+}
+
+#[test]
+fn every_page_that_a_message_names_has_the_part() {
+    let root = root();
+    let pages = pages(&root);
+    let mut files = Vec::new();
+    super::layers::rust_files(&root.join("crates"), &mut files);
+    files.retain(|path| path.components().any(|part| part.as_os_str() == "src"));
+    let (mut wrong, mut parts) = (Vec::new(), 0);
+    for path in files {
+        for (name, part) in named_parts(&std::fs::read_to_string(&path).unwrap()) {
+            parts += usize::from(part.is_some());
+            let part = part.unwrap_or_default();
+            let has_part =
+                |page: &Page| part.is_empty() || page.headings.iter().any(|it| it.starts_with(&part));
+            if !pages.get(&name).is_some_and(has_part) {
+                wrong.push(format!("{}: there is no {name}, {part:?}", path.display()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(parts >= 3, "only {parts} parts are named");
+}
+
+#[test]
+fn parts_of_pages_are_found_in_sources() {
+    let source = "see docs/a.md; \"(docs/b-c.md, \\\"One\\\")\" \"(docs/d.md, \\\n    \\\"Two words\\\")\" docs/{x}.md";
+    let found = named_parts(source);
+    let expected = [("docs/a.md", None), ("docs/b-c.md", Some("One")), ("docs/d.md", Some("Two words"))];
+    assert_eq!(found, expected.map(|(name, part)| (name.to_owned(), part.map(str::to_owned))));
+}
+
 #[test]
 fn every_link_leads_somewhere() {
     let root = root();

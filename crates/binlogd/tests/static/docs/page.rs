@@ -19,6 +19,8 @@ pub(super) struct Page {
     pub(super) code: Vec<Code>,
     /// Targets of links, as they are written.
     pub(super) links: Vec<String>,
+    /// The headings, in the order of the page.
+    pub(super) headings: Vec<String>,
     /// What a link to a heading of this page says after `#`.
     pub(super) anchors: BTreeSet<String>,
 }
@@ -77,6 +79,7 @@ impl Page {
             number += 1;
             unique = format!("{anchor}-{number}");
         }
+        self.headings.push(heading.to_owned());
         self.end_paragraph(&mut format!("{heading}\n"));
     }
 
@@ -106,13 +109,15 @@ impl Page {
 #[test]
 fn code_links_and_anchors_are_found() {
     let page = Page::parse(
-        "# A `make x`: two\n\nSee [one](a.md#b), `binlogd\nstatus` and [`c`](d).\n\n```sh\nmake y \\\n  Z=1\n[no](link)\n```\n\n\
+        "# A `make x`: two\n\nSee [one](a.md#b), `binlogd\nstatus` and [`c`](d).\
+         \n\n```sh\nmake y \\\n  Z=1\n[no](link)\n```\n\n\
          \x20   make z\n\n| `e` | f |\n## A `make x`: two\nlast `open",
     );
     let code: Vec<&str> = page.code.iter().map(|code| code.text.as_str()).collect();
     assert_eq!(code, ["make x", "binlogd status", "c", "make y Z=1", "[no](link)", "make z", "e", "make x"]);
     assert_eq!(page.code.iter().filter(|code| code.in_block).count(), 3);
     assert_eq!(page.links, ["a.md#b", "d"]);
+    assert_eq!(page.headings, ["A `make x`: two", "A `make x`: two"]);
     assert_eq!(page.anchors, BTreeSet::from(["a-make-x-two".to_owned(), "a-make-x-two-1".to_owned()]));
 }
 
