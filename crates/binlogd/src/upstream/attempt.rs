@@ -3,10 +3,10 @@
 use super::Upstream;
 use super::attached::Attached;
 use super::attempt_error::AttemptError;
-use super::complaint::Complaint;
+use super::complaint::{Complaint, ER_FATAL_READING_BINLOG, ER_SPECIFIC_ACCESS_DENIED};
 use super::copy::{CopyError, HeldCopy, OpenTimeline};
 use super::cursor::Cursor;
-use super::examine::{ER_FATAL_READING_BINLOG, ER_SPECIFIC_ACCESS_DENIED, number_of, told};
+use super::examine::{number_of, told};
 use super::fork_watch::ForkWatch;
 use super::hosts::{Hosts, STANDBY_PATIENCE, Standing};
 use super::identify::{SourceIdentity, SourceSemiSync};
@@ -17,9 +17,10 @@ use super::negotiate::{
     look_request,
 };
 use super::plan::{From, Holding, Kinship, Plan, plan};
-use super::receive::{Begun, Outside, ReceiveOptions, SessionError, receive};
+use super::receive::receive;
 use super::refusal::{OtherFile, OtherHistory, Refusal};
 use super::rival::{Taken, rival, taken};
+use super::session::{Begun, Outside, ReceiveOptions, SessionError};
 use super::stop::ShutsDown;
 use super::watch::may_wait;
 use crate::config::{HostPort, OnFork, OnGap, OnStranger, SourceConfig};

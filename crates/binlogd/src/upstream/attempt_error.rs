@@ -1,8 +1,8 @@
 //! Why an attempt ended, and what helps.
 
+use super::complaint::ER_FATAL_READING_BINLOG;
 use super::copy::CopyError;
-use super::examine::ER_FATAL_READING_BINLOG;
-use super::receive::SessionError;
+use super::session::SessionError;
 use log::Position;
 use log::writer::LogError;
 use std::time::Duration;

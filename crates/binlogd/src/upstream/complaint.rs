@@ -1,4 +1,25 @@
-//! Why a source refuses a dump, read from the text of its error 1236.
+//! Why a source refuses: the numbers of its errors that are answered, and what the text of its error 1236 says.
+//!
+//! The numbers stand in the servers' error references: MySQL `share/messages_to_clients.txt`, MariaDB
+//! `sql/share/errmsg-utf8.txt`. What a refused login means is known in the `wire` crate (`denied.rs`).
+
+/// `ER_MASTER_FATAL_ERROR_READING_BINLOG` / `ER_SOURCE_FATAL_ERROR_READING_BINLOG`: the source cannot or will not dump.
+/// One number for a dozen causes that only its text tells apart (`sql/rpl_binlog_sender.cc`, MariaDB `sql/sql_repl.cc`);
+/// see [`Complaint`].
+pub const ER_FATAL_READING_BINLOG: u16 = 1236;
+
+/// `ER_SLAVE_SAME_ID`: MariaDB's number for a dump that another client with our server id took over. MySQL says the same by
+/// error 1236 and its text.
+pub const ER_SAME_SERVER_ID: u16 = 4052;
+
+/// `ER_SPECIFIC_ACCESS_DENIED_ERROR`: a privilege is missing.
+pub const ER_SPECIFIC_ACCESS_DENIED: u16 = 1227;
+
+/// `ER_PARSE_ERROR`: the server does not know the statement.
+pub const ER_PARSE_ERROR: u16 = 1064;
+
+/// `ER_UNKNOWN_SYSTEM_VARIABLE`: the server is of a version or a kind that does not have it.
+pub const ER_UNKNOWN_SYSTEM_VARIABLE: u16 = 1193;
 
 /// The causes of error 1236 that are answered differently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

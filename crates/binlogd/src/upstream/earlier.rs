@@ -3,9 +3,9 @@
 
 use super::attempt::Attempt;
 use super::attempt_error::AttemptError;
-use super::complaint::Complaint;
+use super::complaint::{Complaint, ER_FATAL_READING_BINLOG};
 use super::copy::{CopyError, HeldCopy};
-use super::examine::{ER_FATAL_READING_BINLOG, FORMAT_BYTES_MAX, number_of};
+use super::examine::{FORMAT_BYTES_MAX, number_of};
 use super::identify::SourceIdentity;
 use super::look::{Compared, Look, Ours};
 use codec::event::{BINLOG_MAGIC, FormatDescription};

@@ -2,7 +2,7 @@
 
 use super::attempt::{Attempt, in_short};
 use super::attempt_error::AttemptError;
-use super::complaint::Complaint;
+use super::complaint::{Complaint, ER_FATAL_READING_BINLOG, ER_SAME_SERVER_ID, ER_SPECIFIC_ACCESS_DENIED};
 use super::copy::{HeldCopy, OpenTimeline};
 use super::cursor::{LastWord, LeftFile};
 use super::earlier::Parting;
@@ -10,8 +10,8 @@ use super::identify::SourceIdentity;
 use super::link::{End, Link};
 use super::look::{Compared, Look, Ours};
 use super::plan::From;
-use super::receive::SessionError;
 use super::refusal::{PeerError, Refusal};
+use super::session::SessionError;
 use super::unproven::Unproven;
 use crate::config::OnGap;
 use codec::event::{BINLOG_MAGIC, EventType, FormatDescription};
@@ -24,17 +24,6 @@ use log::writer::LogError;
 use std::fs::File;
 use std::io;
 use wire::{Connection, WireError};
-
-/// `ER_MASTER_FATAL_ERROR_READING_BINLOG` / `ER_SOURCE_FATAL_ERROR_READING_BINLOG`: the source cannot or will not dump.
-/// One number for a dozen causes that only its text tells apart (`sql/rpl_binlog_sender.cc`, MariaDB `sql/sql_repl.cc`).
-pub(super) const ER_FATAL_READING_BINLOG: u16 = 1236;
-
-/// `ER_SLAVE_SAME_ID`: MariaDB's number for a dump that another client with our server id took over
-/// (`sql/share/errmsg-utf8.txt`). MySQL says the same by error 1236 and its text.
-const ER_SAME_SERVER_ID: u16 = 4052;
-
-/// `ER_SPECIFIC_ACCESS_DENIED_ERROR`: a privilege is missing.
-pub(super) const ER_SPECIFIC_ACCESS_DENIED: u16 = 1227;
 
 /// Bytes of a file within which its format description ends: magic, header, and at most 255 post-header lengths.
 pub(super) const FORMAT_BYTES_MAX: u64 = 1024;

@@ -1,5 +1,6 @@
 //! Who answers: what a session must know of its source before it decides anything.
 
+use super::complaint::ER_UNKNOWN_SYSTEM_VARIABLE;
 use codec::gtid::{
     Flavour, GtidError, GtidSet, GtidState, MariadbGtid, MariadbGtidState, TransactionId, Uuid,
 };
@@ -9,9 +10,6 @@ use std::str::FromStr;
 use wire::{Connection, WireError};
 
 const DURING: &str = "asking for the server's identity";
-
-/// `ER_UNKNOWN_SYSTEM_VARIABLE`.
-const ER_UNKNOWN_SYSTEM_VARIABLE: u16 = 1193;
 
 /// Bytes that are shown at most of an answer that is not what it should be.
 const ANSWER_BYTES_SHOWN_MAX: usize = 64;

@@ -3,7 +3,8 @@
 //! | file | noun |
 //! |---|---|
 //! | `receive.rs` | the heart: the loop from the socket to the acknowledgement |
-//! | `sink.rs` | its second half: batch, write, sync, acknowledge, publish |
+//! | `sink.rs`, `sink/` | its second half: batch, write, sync, acknowledge, publish |
+//! | `session.rs` | what a session is given, what it tells, and why it ends |
 //! | `unproven.rs` | a file that the source went on to, until it is shown that it continues the copy |
 //! | `cursor.rs`, `refusal.rs` | what each arriving event is: stored, ignored, or refused and why |
 //! | `unasked.rs` | transactions for which the source asks for no acknowledgement |
@@ -19,10 +20,9 @@
 //! | `earlier.rs` | a source that was put back to before the newest timeline began |
 //! | `examine.rs` | what a failed session means: a gap, a reset, a fork, or nothing |
 //! | `unreadable.rs` | a file that the source itself cannot read to its end |
-//! | `attempt_error.rs`, `complaint.rs` | why an attempt ended and what helps; the causes of error 1236 |
+//! | `attempt_error.rs`, `complaint.rs` | why an attempt ended and what helps; the source's error numbers, and the causes of error 1236 |
 //! | `fork_watch.rs` | what became of what a fork took from the source, beside the receiving thread |
 //! | `remembered.rs` | what the source had counted at the last look, over restarts of binlogd |
-//! | `rungs.rs` | what a session shows of the ladder |
 //! | `rival.rs` | another replica with our `server_id` |
 //! | `hosts.rs` | which host of the list is the source |
 //! | `backoff.rs`, `repeats.rs` | pauses; what the log says of errors that come again and again |
@@ -55,7 +55,7 @@ pub mod refusal;
 mod remembered;
 pub mod repeats;
 mod rival;
-mod rungs;
+pub mod session;
 mod sink;
 pub mod stop;
 mod unasked;

@@ -9,10 +9,8 @@
 //! with it the newer one and all commits (seen with 11.8: ten seconds and more). So the one that comes second asks before its first dump, and where the `server_id` is
 //! taken it comes with another one, which disturbs nobody.
 
+use super::complaint::ER_PARSE_ERROR;
 use wire::{Connection, ResultSet, WireError};
-
-/// `ER_PARSE_ERROR`: the server does not know the statement. SHOW REPLICAS came with MySQL 8.0.22.
-const ER_PARSE_ERROR: u16 = 1064;
 
 /// The replica that is registered with our `server_id` and another UUID than ours, in words. The one that comes second is told
 /// by asking before it registers, and takes the other's place in the list; the one that was first by asking later. `None` too
@@ -46,6 +44,7 @@ pub(super) fn rival(
 /// The registered replicas; `None` where the server does not tell.
 fn listed(connection: &mut Connection) -> Result<Option<ResultSet>, WireError> {
     let rows = match connection.query("SHOW REPLICAS") {
+        // SHOW REPLICAS came with MySQL 8.0.22.
         Err(WireError::Server { code: ER_PARSE_ERROR, .. }) => connection.query("SHOW SLAVE HOSTS"),
         other => other,
     };

@@ -14,9 +14,8 @@
 
 use super::attempt::{Attempt, in_short};
 use super::attempt_error::AttemptError;
-use super::complaint::Complaint;
+use super::complaint::{Complaint, ER_FATAL_READING_BINLOG};
 use super::copy::{HeldCopy, OpenTimeline};
-use super::examine::ER_FATAL_READING_BINLOG;
 use super::identify::SourceIdentity;
 use super::link::Link;
 use super::plan::From;

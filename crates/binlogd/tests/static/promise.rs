@@ -14,7 +14,7 @@ const PLACES: &[(&str, &[(&str, usize)])] = &[
     ("Safe(", &[("log/lib.rs", 3)]),
     // One way to an acknowledgement.
     ("semi_sync_acknowledgement(", &[("upstream/acknowledge.rs", 1)]),
-    ("acknowledger.pay(", &[("upstream/sink.rs", 1)]),
+    ("acknowledger.pay(", &[("upstream/sink/acknowledgements.rs", 1)]),
     // What nobody's configuration but the operator's sets.
     ("FsyncMode::WriteThenAcknowledge =>", &[("status/ladder.rs", 1)]),
     ("=> FsyncMode::WriteThenAcknowledge", &[("config/load.rs", 1), ("status/monitor.rs", 1)]),

@@ -2,7 +2,7 @@
 
 use crate::config::HostPort;
 use crate::doctor::logs::Continuation;
-use crate::upstream::complaint::Complaint;
+use crate::upstream::complaint::{Complaint, ER_FATAL_READING_BINLOG};
 use crate::upstream::identify::SourceIdentity;
 use crate::upstream::link::{End, Link, link};
 use crate::upstream::look::{Look, look};
@@ -21,9 +21,6 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 use wire::{Connection, WireError};
-
-/// Error 1236, see `upstream/examine.rs`.
-const ER_FATAL_READING_BINLOG: u16 = 1236;
 
 /// Bytes of a file within which its format description ends.
 const FORMAT_BYTES_MAX: u64 = 1024;

@@ -1,0 +1,102 @@
+//! What a session is given, what it tells, and why it ends.
+
+use super::clock::Clock;
+use super::fork_watch::ForkWatch;
+use super::link::{End, Link};
+use super::refusal::Refusal;
+use crate::config::FsyncMode;
+use codec::dump_stream::FrameError;
+use codec::packet::ErrPacket;
+use log::writer::LogError;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+use thiserror::Error;
+use wire::WireError;
+
+/// What a session needs to know of the configuration.
+#[derive(Debug, Clone)]
+pub struct ReceiveOptions {
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// When an acknowledgement may be sent.
+    pub fsync_mode: FsyncMode,
+    /// Longest time that written bytes stay unsynced.
+    pub fsync_interval: Duration,
+    /// Silence after which the connection counts as lost.
+    pub net_read_timeout: Duration,
+    /// How long to look for the next bytes without sleeping, after each batch. Zero: not at all.
+    pub busy_wait: Duration,
+    /// Whom to tell of transactions that a fork took from the source once; `None` where none did.
+    pub forks: Option<Arc<ForkWatch>>,
+}
+
+/// Why a session ended.
+#[derive(Debug, Error)]
+pub enum SessionError {
+    /// What arrived cannot be stored.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// What arrived is no binlog dump.
+    #[error("the source's stream cannot be understood: {0}")]
+    Frame(#[from] FrameError),
+    /// The source ended the dump and said why.
+    #[error("the source ended the dump: {} (error {}, SQLSTATE {})", .0.message, .0.code, .0.sqlstate)]
+    Source(ErrPacket),
+    /// The source ended the dump in good order, as at its shutdown.
+    #[error("the source ended the dump")]
+    EndOfDump,
+    /// The connection was closed.
+    #[error("the source closed the connection")]
+    Closed,
+    /// The source asked for an acknowledgement at no place of its log.
+    #[error("the source asks for an acknowledgement before it has named the file of its log that it sends")]
+    Unplaced,
+    /// The source went on to a file of which nobody knows yet whether it follows.
+    #[error("the source cannot be asked whether {file} follows what the copy holds: {error}")]
+    Unasked {
+        /// The file.
+        file: String,
+        /// Why.
+        error: WireError,
+    },
+    /// A look at the source has found that its log is not what arrives.
+    #[error("what arrives is not the source's present log: {0}")]
+    LeftBehind(String),
+    /// Nothing arrived for too long, not even a heartbeat.
+    #[error("nothing arrived from the source for {0:?} (net_read_timeout), not even a heartbeat")]
+    Silent(Duration),
+    /// The network failed.
+    #[error("the connection to the source failed: {0}")]
+    Network(io::Error),
+    /// The source lacks what the copy holds, or gave its GTIDs to others, and the operator wants to decide.
+    #[error("{0}")]
+    Forked(String),
+    /// The disk failed.
+    #[error(transparent)]
+    Log(#[from] LogError),
+}
+
+impl SessionError {
+    /// True when the log is worthless in memory and must be opened again from disk.
+    pub fn log_failed(&self) -> bool {
+        matches!(self, SessionError::Log(error) if !matches!(error, LogError::FileExists(_)))
+    }
+}
+
+/// How a session has begun.
+#[derive(Debug, Clone, Copy)]
+pub struct Begun {
+    /// The source took the offer of semi-sync.
+    pub semi_sync: bool,
+    /// Acknowledgements are withheld.
+    pub withheld: bool,
+}
+
+/// What a session tells and asks outside its own stream.
+pub struct Outside<'a> {
+    /// Is called when the first event has come.
+    pub on_stream: &'a mut dyn FnMut(Begun),
+    /// Asks the source what it has at the end of what is held, over a connection of its own.
+    pub link: &'a mut dyn FnMut(&End<'_>) -> Result<Link, WireError>,
+}

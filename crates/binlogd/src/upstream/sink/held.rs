@@ -1,0 +1,43 @@
+//! Up to where everything is held: the boundaries of the stream as places in the log.
+
+use super::Sink;
+use codec::event::BINLOG_MAGIC;
+use log::Position;
+use log::scan::Known;
+
+impl Sink<'_> {
+    /// False when the cursor has begun a file that the log has not.
+    pub(super) fn is_in_file_of_log(&self) -> bool {
+        let written = self.timeline.log.written();
+        written.is_some_and(|written| {
+            self.cursor.position().is_none_or(|position| *position.file == *written.position().file)
+        })
+    }
+
+    /// The last boundary as an offset in its file, the log's where [`is_in_file_of_log`](Self::is_in_file_of_log).
+    pub(super) fn boundary(&self) -> u64 {
+        // Without a boundary there is no file of the log either, and nothing behind its magic.
+        self.cursor.boundary().map_or(BINLOG_MAGIC.len() as u64, |boundary| boundary.offset)
+    }
+
+    /// What a start need not check again once a sync has covered it: everything to the last boundary, all of which is written.
+    pub(super) fn known(&self) -> Known {
+        debug_assert!(self.batch.is_empty() && self.gtids.is_all_syncing());
+        Known {
+            offset: self.boundary(),
+            tail_start: self.cursor.tail_start(),
+            last_timestamp: self.timeline.last_timestamp,
+            gtids: self.timeline.gtids_in_file.clone(),
+        }
+    }
+
+    /// The last boundary that is written. The stream may have begun another file, or may stand before it.
+    pub(super) fn held_to(&self) -> Option<Position> {
+        let file = self.timeline.log.written()?.position().file.clone();
+        let offset = match self.cursor.left().filter(|_| !self.is_in_file_of_log()) {
+            Some(left) => left.boundary,
+            None => self.boundary(),
+        };
+        Some(Position { file, offset })
+    }
+}
