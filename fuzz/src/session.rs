@@ -18,7 +18,7 @@ use crate::script;
 use binlogd::config::{FsyncMode, HostPort, OnFork, OnGap, OnStranger, SourceConfig, Start};
 use binlogd::status::SourceMonitor;
 use binlogd::upstream::Upstream;
-use binlogd::upstream::attempt::{Attempt, Left};
+use binlogd::upstream::ask::{Attempt, Left};
 use binlogd::upstream::clock::Clock;
 use binlogd::upstream::copy::HeldCopy;
 use binlogd::upstream::hosts::Hosts;

@@ -1,43 +1,36 @@
 //! One attempt: connect, find out who answers, decide, receive.
 
-use super::Upstream;
+use super::ask::Attempt;
 use super::attached::Attached;
-use super::attempt_error::AttemptError;
-use super::complaint::{Complaint, ER_FATAL_READING_BINLOG, ER_SPECIFIC_ACCESS_DENIED};
-use super::copy::{CopyError, HeldCopy, OpenTimeline};
+use super::attempt_error::{AttemptError, in_short};
+use super::copy::{CopyError, HeldCopy};
 use super::cursor::Cursor;
-use super::examine::{number_of, told};
+use super::earlier::number_of;
 use super::fork_watch::ForkWatch;
-use super::hosts::{Hosts, STANDBY_PATIENCE, Standing};
+use super::hosts::{STANDBY_PATIENCE, Standing};
 use super::identify::{SourceIdentity, SourceSemiSync};
-use super::link::{End, Link, beginning, link};
-use super::look::{Compared, Look, Ours, compare, look};
-use super::negotiate::{
-    Introduction, ask_for_events_as_they_are, checksum_outside_files, dump_request, locate_request,
-    look_request,
-};
+use super::link::{End, Link};
+use super::negotiate::{Introduction, checksum_outside_files, dump_request};
 use super::plan::{From, Holding, Kinship, Plan, plan};
 use super::receive::receive;
 use super::refusal::{OtherFile, OtherHistory, Refusal};
 use super::rival::{Taken, rival, taken};
 use super::session::{Begun, Outside, ReceiveOptions, SessionError};
-use super::stop::ShutsDown;
 use super::watch::may_wait;
-use crate::config::{HostPort, OnFork, OnGap, OnStranger, SourceConfig};
-use crate::status::{Ladder, PreviousTimeline, SemiSyncStatus, SourceMonitor, SourceState};
+use crate::config::{OnFork, OnStranger};
+use crate::status::{Ladder, SemiSyncStatus, SourceMonitor, SourceState};
 use codec::event::BINLOG_MAGIC;
-use codec::gtid::{GtidState, MariadbGtid, MariadbGtidState};
+use codec::gtid::GtidState;
 use codec::packet::ErrPacket;
 use log::Position;
 use log::forks::{Fate, Forks};
-use log::timeline::{Reason, ServerKind, Timeline};
-use std::cell::Cell;
+use log::timeline::{Reason, ServerKind};
 use std::io;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use wire::{ConnectOptions, Connection, Secret, WireError};
+use wire::{Connection, WireError};
 
 /// Before a semi-sync replica attaches to a MariaDB, it is seen whether the source can read so much of the next transaction, in
 /// bytes: see `link.rs`. More is read only when a session fell silent there.
@@ -48,34 +41,6 @@ const FORKS_READ_MAX: Duration = Duration::from_secs(2);
 
 /// Pause between two looks at that.
 const FORKS_LOOK: Duration = Duration::from_millis(10);
-
-/// The first file of a new timeline.
-struct FirstFile {
-    name: String,
-    /// GTIDs of what the source wrote and can send from no file any more, as far as it says so.
-    purged: GtidState,
-}
-
-/// One attempt with one host.
-pub struct Attempt<'a> {
-    /// The source it belongs to.
-    pub upstream: &'a Upstream,
-    /// The host to try.
-    pub host: &'a HostPort,
-    /// What is known of the list that it stands in.
-    pub hosts: &'a Hosts,
-    /// What the attempts before it have left.
-    pub left: &'a Left,
-}
-
-/// What an attempt leaves to the next one.
-#[derive(Default)]
-pub struct Left {
-    /// In place of the `server_id` that is ours.
-    pub(super) stand_in: Cell<Option<u32>>,
-    /// The connection of the session before, closed when a session has begun.
-    pub(super) open: Cell<Option<Attached>>,
-}
 
 impl Attempt<'_> {
     /// Connects and receives until a stop is requested (`Ok`) or something breaks.
@@ -366,34 +331,6 @@ impl Attempt<'_> {
         }
     }
 
-    /// Asks what the source has at the end of the copy. A MariaDB ends another dump of the same `server_id`.
-    pub(super) fn link(
-        &self,
-        source: &SourceIdentity,
-        end: &End<'_>,
-        server_id: u32,
-    ) -> Result<Link, WireError> {
-        let config = &self.upstream.config;
-        let mut connection = self.connect_only()?;
-        ask_for_events_as_they_are(&mut connection, source)?;
-        let request = look_request(server_id, &end.at.file, end.tail_start());
-        link(connection, source, &request, end, config.connect_timeout, &self.upstream.stop)
-    }
-
-    /// What a file of the source says of itself.
-    pub(super) fn beginning(
-        &self,
-        copy: &HeldCopy,
-        source: &SourceIdentity,
-        file: &str,
-    ) -> Result<Link, WireError> {
-        let config = &self.upstream.config;
-        let mut connection = self.connect_only()?;
-        ask_for_events_as_they_are(&mut connection, source)?;
-        let request = look_request(self.server_id(copy), file, 4);
-        beginning(connection, source, &request, file, config.connect_timeout, &self.upstream.stop)
-    }
-
     /// Says when another replica has our `server_id`; once as long as it is the same one.
     fn look_for_rival(&self, connection: &mut Connection, copy: &HeldCopy) -> Result<(), AttemptError> {
         let (server_id, uuid) = (self.server_id(copy), copy.identity().replica_uuid.clone());
@@ -446,261 +383,7 @@ impl Attempt<'_> {
         Ok(())
     }
 
-    pub(super) fn with_privilege(&self, error: WireError) -> AttemptError {
-        match error {
-            WireError::AccessDenied { code: ER_SPECIFIC_ACCESS_DENIED, message, .. } => {
-                AttemptError::Privilege(message, self.upstream.config.user.clone())
-            }
-            error => error.into(),
-        }
-    }
-
-    /// Finds the first file of a new timeline and makes its folder.
-    pub(super) fn begin_timeline(
-        &self,
-        copy: &mut HeldCopy,
-        source: &SourceIdentity,
-        mut reason: Reason,
-        from: &From,
-        source_lacks: &GtidState,
-    ) -> Result<(), AttemptError> {
-        let first = match self.first_file(copy, source, from) {
-            Err(AttemptError::Gap { .. }) if self.upstream.config.on_gap == OnGap::Record => {
-                reason = Reason::Gap;
-                self.first_file(copy, source, &From::Earliest)?
-            }
-            other => other?,
-        };
-        let held = copy.holding().map(|holding| holding.gtids).unwrap_or_default();
-        // A history without GTIDs says nothing of what it lacks, unless something is known to be missing.
-        let is_new = matches!(reason, Reason::First | Reason::Stranger);
-        let missing = if reason == Reason::Gap || (!is_new && !held.is_empty()) {
-            first.purged.subtract(&held)
-        } else {
-            GtidState::empty(source.executed.flavour())
-        };
-        let info = Timeline {
-            began_at: jiff::Timestamp::now().to_string(),
-            reason,
-            server_uuid: source.uuid.clone(),
-            server_version: source.version.clone(),
-            server_kind: source.kind,
-            first_file: first.name,
-            gtid_before: held.to_record(),
-            source_lacks: source_lacks.to_record(),
-            source_shares: shared_with_lacked(source, source_lacks),
-            missing: missing.to_record(),
-            unreadable: match from {
-                From::Behind { at, .. } => at.to_string(),
-                _ => String::new(),
-            },
-            previous: String::new(), // Filled in by the copy, which knows its folders.
-        };
-        let (lacks, missing, first_file) =
-            (info.source_lacks.clone(), info.missing.clone(), info.first_file.clone());
-        let previous = copy
-            .timeline()
-            .map(|timeline| PreviousTimeline { name: timeline.name.clone(), end: timeline.end() });
-        copy.begin_timeline(info)?;
-        self.publish_begun(copy, previous, source_lacks);
-        let name = copy.timeline().map_or("", |timeline| timeline.name.as_str());
-        let source_name = &self.upstream.config.name;
-        tracing::info!(
-            source = source_name,
-            timeline = name,
-            "a timeline begins with {first_file}: {}",
-            reason.words()
-        );
-        if !lacks.is_empty() {
-            tracing::error!(
-                source = source_name,
-                "the copy holds transactions that the source lacks: {lacks}"
-            );
-        }
-        if !missing.is_empty() {
-            tracing::error!(
-                source = source_name,
-                "transactions that were never copied cannot be had from the source any more: {missing}"
-            );
-        }
-        Ok(())
-    }
-
-    /// A timeline was begun: what was acknowledged belongs to the one before, and what is held of the history goes on.
-    fn publish_begun(&self, copy: &HeldCopy, previous: Option<PreviousTimeline>, source_lacks: &GtidState) {
-        let monitor = &self.upstream.monitor;
-        let durable = copy.timeline().map(OpenTimeline::stored).unwrap_or_default();
-        let missing = copy.timeline().map(OpenTimeline::missing).unwrap_or_default();
-        monitor.publish_positions(&Ladder::default());
-        let durable = Arc::new(durable);
-        monitor.publish_gtids(|gtids| {
-            gtids.durable.replace(durable);
-            gtids.acknowledged.clear();
-        });
-        monitor.update_facts(|facts| {
-            facts.timeline = copy.timeline().map(|timeline| timeline.name.clone());
-            facts.previous_timeline = previous;
-            facts.missing = missing;
-            if !source_lacks.is_empty() {
-                // The next connection finds out what it lacks in all; until then it is known to lack this.
-                facts.regained = None;
-                facts.source_lacked = Some(source_lacks.clone());
-            }
-        });
-    }
-
-    /// The file that `from` means on this source.
-    fn first_file(
-        &self,
-        copy: &HeldCopy,
-        source: &SourceIdentity,
-        from: &From,
-    ) -> Result<FirstFile, AttemptError> {
-        let named = |name| FirstFile { name, purged: source.purged.clone() };
-        match from {
-            From::File(name) => Ok(named(name.clone())),
-            From::Behind { next, before, .. } => Ok(FirstFile { name: next.clone(), purged: before.clone() }),
-            From::Earliest => {
-                let look = self.look(copy, source, "")?;
-                // A file of MySQL says nothing of what was purged, the server does.
-                let purged = look.gtids_before.unwrap_or_else(|| source.purged.clone());
-                Ok(FirstFile { name: look.file, purged })
-            }
-            From::Latest => Ok(named(self.newest_file()?)),
-            From::After(set) => {
-                let (mut connection, _) = self.connect()?;
-                let request = locate_request(&mut connection, self.server_id(copy), set)?;
-                match self.look_with(connection, source, &request) {
-                    Ok(look) => Ok(named(look.file)),
-                    Err(AttemptError::Wire(WireError::Server {
-                        code: ER_FATAL_READING_BINLOG,
-                        message,
-                        ..
-                    })) if Complaint::of(&message) == Complaint::Purged => {
-                        let oldest = self.look(copy, source, "")?.file;
-                        let needed = format!("what follows {}", in_short(set));
-                        let missing = told(&source.purged.subtract(set));
-                        Err(AttemptError::Gap { needed, oldest, missing })
-                    }
-                    Err(error) => Err(error),
-                }
-            }
-        }
-    }
-
-    /// The file that the source is writing, by whichever statement it knows.
-    fn newest_file(&self) -> Result<String, AttemptError> {
-        let (mut connection, _) = self.connect()?;
-        let mut result = connection.query("SHOW BINARY LOG STATUS");
-        if matches!(&result, Err(WireError::Server { .. })) {
-            result = connection.query("SHOW MASTER STATUS"); // Before MySQL 8.2, and MariaDB.
-        }
-        match result {
-            Ok(rows) => rows.get(0, "File").map(str::to_owned).ok_or(AttemptError::NoBinlog),
-            Err(WireError::AccessDenied { message, .. }) => Err(AttemptError::LatestPrivilege {
-                privilege: if connection.is_mariadb() { "BINLOG MONITOR" } else { "REPLICATION CLIENT" },
-                user: self.upstream.config.user.clone(),
-                refusal: message,
-            }),
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    pub(super) fn look(
-        &self,
-        copy: &HeldCopy,
-        source: &SourceIdentity,
-        file: &str,
-    ) -> Result<Look, AttemptError> {
-        self.look_from(copy, source, file, 4)
-    }
-
-    /// As [`look`](Self::look), from an offset on at which the source must have an event's end.
-    pub(super) fn look_from(
-        &self,
-        copy: &HeldCopy,
-        source: &SourceIdentity,
-        file: &str,
-        offset: u64,
-    ) -> Result<Look, AttemptError> {
-        let (connection, _) = self.connect()?;
-        self.look_with(connection, source, &look_request(self.server_id(copy), file, offset))
-    }
-
-    fn look_with(
-        &self,
-        mut connection: Connection,
-        source: &SourceIdentity,
-        request: &[u8],
-    ) -> Result<Look, AttemptError> {
-        ask_for_events_as_they_are(&mut connection, source)?;
-        let timeout = self.upstream.config.connect_timeout;
-        look(connection, source, request, timeout, &self.upstream.stop).map_err(|error| match error {
-            WireError::Server { code: ER_FATAL_READING_BINLOG, ref message, .. }
-                if Complaint::of(message) == Complaint::NoBinlog =>
-            {
-                AttemptError::NoBinlog
-            }
-            error => self.with_privilege(error),
-        })
-    }
-
-    /// Holds a file of the source against the copy's.
-    pub(super) fn compare(
-        &self,
-        copy: &HeldCopy,
-        source: &SourceIdentity,
-        file: &str,
-        ours: Ours<'_>,
-    ) -> Result<Compared, AttemptError> {
-        let config = &self.upstream.config;
-        let (mut connection, _) = self.connect()?;
-        ask_for_events_as_they_are(&mut connection, source)?;
-        let request = look_request(self.server_id(copy), file, 4);
-        let silence = config.net_read_timeout;
-        Ok(compare(connection, source, &request, ours, silence, &self.upstream.stop)?)
-    }
-
-    /// Connects and asks who answers. A request to stop ends each wait in it.
-    fn connect(&self) -> Result<(Connection, SourceIdentity), WireError> {
-        let mut connection = self.connect_only()?;
-        let _shut_down = self.ended_by_stop(&connection)?;
-        let source = SourceIdentity::ask(&mut connection)?;
-        Ok((connection, source))
-    }
-
-    pub(super) fn connect_only(&self) -> Result<Connection, WireError> {
-        let config = &self.upstream.config;
-        let (password, problem) = config.password_now();
-        let options = connect_options(config, self.host, password);
-        let stop = &self.upstream.stop;
-        let mut shut_down = None;
-        let connection = self.upstream.network.connect(&options, &mut |socket| {
-            // Not in one assignment: the end of an earlier one would forget the newer socket too. Without descriptors left
-            // the stop waits until the connection's own time is over.
-            drop(shut_down.take());
-            shut_down = stop.shuts_down(socket).ok();
-        });
-        if let (Some(problem), Ok(_) | Err(WireError::AccessDenied { .. })) = (problem, &connection) {
-            tracing::warn!(source = config.name, "{problem}; using the password that it held at the start");
-        }
-        connection
-    }
-
-    /// As long as the answer is held, a request to stop ends a wait for the source: one that answers slowly must not hold
-    /// up the end of the process.
-    fn ended_by_stop(&self, connection: &Connection) -> Result<ShutsDown<'_>, WireError> {
-        let stop = &self.upstream.stop;
-        stop.shuts_down(connection.as_fd())
-            .map_err(|reason| WireError::Io { during: "preparing to question the source", reason })
-    }
-
-    pub(super) fn server_id(&self, copy: &HeldCopy) -> u32 {
-        let ours = self.upstream.config.server_id.unwrap_or(copy.identity().server_id);
-        self.left.stand_in.get().unwrap_or(ours)
-    }
-
-    /// Fails when the server is not to be taken for the source yet; see [`Hosts`].
+    /// Fails when the server is not to be taken for the source yet; see [`Hosts`](super::hosts::Hosts).
     fn check_standing(&self, source: &SourceIdentity, plan: &Plan) -> Result<(), AttemptError> {
         let lacks = match plan {
             Plan::Begin { reason: Reason::Fork, source_lacks, .. } => Some(source_lacks),
@@ -720,45 +403,6 @@ impl Attempt<'_> {
         let ours = self.server_id(copy);
         if ours == source.server_id { Err(AttemptError::ServerId(ours)) } else { Ok(()) }
     }
-}
-
-/// How to reach a host of the list.
-pub(super) fn connect_options(config: &SourceConfig, host: &HostPort, password: Secret) -> ConnectOptions {
-    ConnectOptions {
-        host: host.host.clone(),
-        port: host.port,
-        user: config.user.clone(),
-        password,
-        connect_timeout: config.connect_timeout,
-        tls: config.tls.clone(),
-    }
-}
-
-/// A set of GTIDs as far as a message has room for it.
-pub(super) fn in_short(gtids: &GtidState) -> String {
-    const CHARACTERS: usize = 200;
-    let mut text = gtids.to_line();
-    if text.is_empty() {
-        return "nothing".to_owned();
-    }
-    if let Some((end, _)) = text.char_indices().nth(CHARACTERS) {
-        text.truncate(end);
-        text.push('…');
-    }
-    text
-}
-
-/// Of the MariaDB servers whose newest transactions a source lacks, up to where it has them as a replica all the same; its
-/// files say nothing of these where it did not log them (`log_slave_updates = OFF`). Empty for MySQL.
-fn shared_with_lacked(source: &SourceIdentity, lacked: &GtidState) -> String {
-    let GtidState::Mariadb(lacked) = lacked else { return String::new() };
-    let mut shared = MariadbGtidState::new();
-    for id in lacked.list() {
-        if let Some(at) = source.applied.positions().find(|at| at.domain == id.domain) {
-            shared.insert(MariadbGtid { sequence: at.sequence, ..id });
-        }
-    }
-    shared.binlog_state()
 }
 
 /// Whether acknowledgements are sent, and why or why not.

@@ -3,6 +3,7 @@
 use super::complaint::ER_FATAL_READING_BINLOG;
 use super::copy::CopyError;
 use super::session::SessionError;
+use codec::gtid::GtidState;
 use log::Position;
 use log::writer::LogError;
 use std::time::Duration;
@@ -254,6 +255,28 @@ impl AttemptError {
             AttemptError::Copy(_) => true,
             _ => false,
         }
+    }
+}
+
+/// A set of GTIDs as far as a message has room for it.
+pub(super) fn in_short(gtids: &GtidState) -> String {
+    const CHARACTERS: usize = 200;
+    let mut text = gtids.to_line();
+    if text.is_empty() {
+        return "nothing".to_owned();
+    }
+    if let Some((end, _)) = text.char_indices().nth(CHARACTERS) {
+        text.truncate(end);
+        text.push('…');
+    }
+    text
+}
+
+/// What a gap holds by GTID, for a message; empty where that is not known.
+pub(super) fn told(missing: &GtidState) -> String {
+    match missing.is_empty() {
+        true => String::new(),
+        false => format!(", and so not {}", in_short(missing)),
     }
 }
 

@@ -154,8 +154,7 @@ impl Cursor {
         self.file.as_ref().map(|file| Position { file: file.clone(), offset: self.offset })
     }
 
-    /// The last boundary that was stored, in its file: up to there everything is held. `None` before the source has named the
-    /// first file of a copy that has none.
+    /// The last boundary that was stored: all up to there is held. `None` before the first file of a copy that has none.
     pub fn boundary(&self) -> Option<&Position> {
         self.boundary.as_ref()
     }

@@ -1,11 +1,10 @@
 //! A source that was put back to before the newest timeline began: it shares no file with that, but it does with an earlier one
 //! of the same history. Without a look at those it would pass for one that began its logs anew, and all that it lost for given up.
 
-use super::attempt::Attempt;
+use super::ask::Attempt;
 use super::attempt_error::AttemptError;
 use super::complaint::{Complaint, ER_FATAL_READING_BINLOG};
 use super::copy::{CopyError, HeldCopy};
-use super::examine::{FORMAT_BYTES_MAX, number_of};
 use super::identify::SourceIdentity;
 use super::look::{Compared, Look, Ours};
 use codec::event::{BINLOG_MAGIC, FormatDescription};
@@ -20,6 +19,9 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 use wire::WireError;
+
+/// Bytes of a file within which its format description ends: magic, header, and at most 255 post-header lengths.
+pub(super) const FORMAT_BYTES_MAX: u64 = 1024;
 
 /// Where the source's logs leave the copy's history.
 pub(super) struct Parting {
@@ -127,4 +129,10 @@ fn gtids_until(folder: &Path, names: &[String], at: u64) -> io::Result<GtidState
         limit = u64::MAX;
     }
     Ok(GtidState::default())
+}
+
+/// The number at the end of a binary log's name. A name without one comes first, so that nothing counts as purged because of it,
+/// and the bytes decide.
+pub(super) fn number_of(file: &str) -> u64 {
+    file.rsplit_once('.').and_then(|(_, number)| number.parse().ok()).unwrap_or(0)
 }

@@ -1,11 +1,11 @@
 //! What a failed session means: the causes of error 1236 told apart, and where the source's history leaves that of the copy.
 
-use super::attempt::{Attempt, in_short};
-use super::attempt_error::AttemptError;
+use super::ask::Attempt;
+use super::attempt_error::{AttemptError, told};
 use super::complaint::{Complaint, ER_FATAL_READING_BINLOG, ER_SAME_SERVER_ID, ER_SPECIFIC_ACCESS_DENIED};
 use super::copy::{HeldCopy, OpenTimeline};
 use super::cursor::{LastWord, LeftFile};
-use super::earlier::Parting;
+use super::earlier::{FORMAT_BYTES_MAX, Parting, number_of};
 use super::identify::SourceIdentity;
 use super::link::{End, Link};
 use super::look::{Compared, Look, Ours};
@@ -24,9 +24,6 @@ use log::writer::LogError;
 use std::fs::File;
 use std::io;
 use wire::{Connection, WireError};
-
-/// Bytes of a file within which its format description ends: magic, header, and at most 255 post-header lengths.
-pub(super) const FORMAT_BYTES_MAX: u64 = 1024;
 
 /// What a new timeline begins with, and why.
 struct Verdict {
@@ -487,14 +484,6 @@ impl Attempt<'_> {
     }
 }
 
-/// What a gap holds by GTID, for a message; empty where that is not known.
-pub(super) fn told(missing: &GtidState) -> String {
-    match missing.is_empty() {
-        true => String::new(),
-        false => format!(", and so not {}", in_short(missing)),
-    }
-}
-
 /// The time in seconds since 1970 at which the server was started, at the latest.
 fn started_at(connection: &mut Connection) -> Result<Option<u64>, WireError> {
     let number = |name: &str, text: &str| {
@@ -568,10 +557,4 @@ fn format_of(timeline: &OpenTimeline, file: &str) -> Result<Option<FormatDescrip
 fn unreadable(timeline: &OpenTimeline, file: &str, error: io::Error) -> AttemptError {
     let path = timeline.folder().join(file);
     SessionError::Log(LogError::Io { action: "read", path, error }).into()
-}
-
-/// The number at the end of a binary log's name. A name without one comes first, so that nothing counts as purged because of it,
-/// and the bytes decide.
-pub(super) fn number_of(file: &str) -> u64 {
-    file.rsplit_once('.').and_then(|(_, number)| number.parse().ok()).unwrap_or(0)
 }

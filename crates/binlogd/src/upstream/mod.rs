@@ -15,6 +15,8 @@
 //! | `look.rs` | short looks at a source's logs, to tell a purge from a reset from a fork |
 //! | `link.rs` | whether the source's log goes on where the copy ends |
 //! | `copy.rs` | what is held: the folder and its newest timeline |
+//! | `ask.rs` | what an attempt asks its host |
+//! | `new_timeline.rs` | a timeline that begins |
 //! | `attempt.rs` | one attempt: from connecting to the end of the session |
 //! | `attached.rs` | why a session with MariaDB is not ended in its first moments |
 //! | `earlier.rs` | a source that was put back to before the newest timeline began |
@@ -32,6 +34,7 @@
 //! | `clock.rs` | the seam to time |
 
 pub mod acknowledge;
+pub mod ask;
 mod attached;
 pub mod attempt;
 pub mod attempt_error;
@@ -49,6 +52,7 @@ mod left_behind;
 pub mod link;
 pub mod look;
 pub mod negotiate;
+mod new_timeline;
 pub mod plan;
 pub mod receive;
 pub mod refusal;
@@ -65,7 +69,7 @@ pub mod watch;
 
 use crate::config::{OnFork, SourceConfig};
 use crate::status::{DiskSpace, SourceMonitor, SourceState};
-use attempt::{Attempt, Left};
+use ask::{Attempt, Left};
 use attempt_error::{AttemptError, Cure};
 use backoff::{Away, Backoff, CROWDED_MAX, DENIED_MAX};
 use clock::Clock;

@@ -12,8 +12,8 @@
 //!
 //! The file begins a timeline of its own, for what stands between is in no file of the copy.
 
-use super::attempt::{Attempt, in_short};
-use super::attempt_error::AttemptError;
+use super::ask::Attempt;
+use super::attempt_error::{AttemptError, in_short};
 use super::complaint::{Complaint, ER_FATAL_READING_BINLOG};
 use super::copy::{HeldCopy, OpenTimeline};
 use super::identify::SourceIdentity;

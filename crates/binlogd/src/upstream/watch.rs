@@ -9,7 +9,7 @@
 //! change nothing, and nobody waits for it: neither the receiving thread nor the end of the process.
 
 use super::Upstream;
-use super::attempt::connect_options;
+use super::ask::connect_options;
 use super::clock::Clock;
 use super::identify::server_id_in;
 use super::left_behind::{self, Commits, LeftBehind};

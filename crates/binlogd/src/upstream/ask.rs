@@ -1,0 +1,182 @@
+//! What an attempt asks its host: connections, short looks, comparisons.
+
+use super::Upstream;
+use super::attached::Attached;
+use super::attempt_error::AttemptError;
+use super::complaint::{Complaint, ER_FATAL_READING_BINLOG, ER_SPECIFIC_ACCESS_DENIED};
+use super::copy::HeldCopy;
+use super::hosts::Hosts;
+use super::identify::SourceIdentity;
+use super::link::{End, Link, beginning, link};
+use super::look::{Compared, Look, Ours, compare, look};
+use super::negotiate::{ask_for_events_as_they_are, look_request};
+use super::stop::ShutsDown;
+use crate::config::{HostPort, SourceConfig};
+use std::cell::Cell;
+use std::os::fd::AsFd;
+use wire::{ConnectOptions, Connection, Secret, WireError};
+/// One attempt with one host.
+pub struct Attempt<'a> {
+    /// The source it belongs to.
+    pub upstream: &'a Upstream,
+    /// The host to try.
+    pub host: &'a HostPort,
+    /// What is known of the list that it stands in.
+    pub hosts: &'a Hosts,
+    /// What the attempts before it have left.
+    pub left: &'a Left,
+}
+
+/// What an attempt leaves to the next one.
+#[derive(Default)]
+pub struct Left {
+    /// In place of the `server_id` that is ours.
+    pub(super) stand_in: Cell<Option<u32>>,
+    /// The connection of the session before, closed when a session has begun.
+    pub(super) open: Cell<Option<Attached>>,
+}
+
+impl Attempt<'_> {
+    /// Asks what the source has at the end of the copy. A MariaDB ends another dump of the same `server_id`.
+    pub(super) fn link(
+        &self,
+        source: &SourceIdentity,
+        end: &End<'_>,
+        server_id: u32,
+    ) -> Result<Link, WireError> {
+        let config = &self.upstream.config;
+        let mut connection = self.connect_only()?;
+        ask_for_events_as_they_are(&mut connection, source)?;
+        let request = look_request(server_id, &end.at.file, end.tail_start());
+        link(connection, source, &request, end, config.connect_timeout, &self.upstream.stop)
+    }
+
+    /// What a file of the source says of itself.
+    pub(super) fn beginning(
+        &self,
+        copy: &HeldCopy,
+        source: &SourceIdentity,
+        file: &str,
+    ) -> Result<Link, WireError> {
+        let config = &self.upstream.config;
+        let mut connection = self.connect_only()?;
+        ask_for_events_as_they_are(&mut connection, source)?;
+        let request = look_request(self.server_id(copy), file, 4);
+        beginning(connection, source, &request, file, config.connect_timeout, &self.upstream.stop)
+    }
+
+    pub(super) fn with_privilege(&self, error: WireError) -> AttemptError {
+        match error {
+            WireError::AccessDenied { code: ER_SPECIFIC_ACCESS_DENIED, message, .. } => {
+                AttemptError::Privilege(message, self.upstream.config.user.clone())
+            }
+            error => error.into(),
+        }
+    }
+
+    pub(super) fn look(
+        &self,
+        copy: &HeldCopy,
+        source: &SourceIdentity,
+        file: &str,
+    ) -> Result<Look, AttemptError> {
+        self.look_from(copy, source, file, 4)
+    }
+
+    /// As [`look`](Self::look), from an offset on at which the source must have an event's end.
+    pub(super) fn look_from(
+        &self,
+        copy: &HeldCopy,
+        source: &SourceIdentity,
+        file: &str,
+        offset: u64,
+    ) -> Result<Look, AttemptError> {
+        let (connection, _) = self.connect()?;
+        self.look_with(connection, source, &look_request(self.server_id(copy), file, offset))
+    }
+
+    pub(super) fn look_with(
+        &self,
+        mut connection: Connection,
+        source: &SourceIdentity,
+        request: &[u8],
+    ) -> Result<Look, AttemptError> {
+        ask_for_events_as_they_are(&mut connection, source)?;
+        let timeout = self.upstream.config.connect_timeout;
+        look(connection, source, request, timeout, &self.upstream.stop).map_err(|error| match error {
+            WireError::Server { code: ER_FATAL_READING_BINLOG, ref message, .. }
+                if Complaint::of(message) == Complaint::NoBinlog =>
+            {
+                AttemptError::NoBinlog
+            }
+            error => self.with_privilege(error),
+        })
+    }
+
+    /// Holds a file of the source against the copy's.
+    pub(super) fn compare(
+        &self,
+        copy: &HeldCopy,
+        source: &SourceIdentity,
+        file: &str,
+        ours: Ours<'_>,
+    ) -> Result<Compared, AttemptError> {
+        let config = &self.upstream.config;
+        let (mut connection, _) = self.connect()?;
+        ask_for_events_as_they_are(&mut connection, source)?;
+        let request = look_request(self.server_id(copy), file, 4);
+        let silence = config.net_read_timeout;
+        Ok(compare(connection, source, &request, ours, silence, &self.upstream.stop)?)
+    }
+
+    /// Connects and asks who answers. A request to stop ends each wait in it.
+    pub(super) fn connect(&self) -> Result<(Connection, SourceIdentity), WireError> {
+        let mut connection = self.connect_only()?;
+        let _shut_down = self.ended_by_stop(&connection)?;
+        let source = SourceIdentity::ask(&mut connection)?;
+        Ok((connection, source))
+    }
+
+    pub(super) fn connect_only(&self) -> Result<Connection, WireError> {
+        let config = &self.upstream.config;
+        let (password, problem) = config.password_now();
+        let options = connect_options(config, self.host, password);
+        let stop = &self.upstream.stop;
+        let mut shut_down = None;
+        let connection = self.upstream.network.connect(&options, &mut |socket| {
+            // Not in one assignment: the end of an earlier one would forget the newer socket too. Without descriptors left
+            // the stop waits until the connection's own time is over.
+            drop(shut_down.take());
+            shut_down = stop.shuts_down(socket).ok();
+        });
+        if let (Some(problem), Ok(_) | Err(WireError::AccessDenied { .. })) = (problem, &connection) {
+            tracing::warn!(source = config.name, "{problem}; using the password that it held at the start");
+        }
+        connection
+    }
+
+    /// As long as the answer is held, a request to stop ends a wait for the source: one that answers slowly must not hold
+    /// up the end of the process.
+    pub(super) fn ended_by_stop(&self, connection: &Connection) -> Result<ShutsDown<'_>, WireError> {
+        let stop = &self.upstream.stop;
+        stop.shuts_down(connection.as_fd())
+            .map_err(|reason| WireError::Io { during: "preparing to question the source", reason })
+    }
+
+    pub(super) fn server_id(&self, copy: &HeldCopy) -> u32 {
+        let ours = self.upstream.config.server_id.unwrap_or(copy.identity().server_id);
+        self.left.stand_in.get().unwrap_or(ours)
+    }
+}
+
+/// How to reach a host of the list.
+pub(super) fn connect_options(config: &SourceConfig, host: &HostPort, password: Secret) -> ConnectOptions {
+    ConnectOptions {
+        host: host.host.clone(),
+        port: host.port,
+        user: config.user.clone(),
+        password,
+        connect_timeout: config.connect_timeout,
+        tls: config.tls.clone(),
+    }
+}
