@@ -98,7 +98,7 @@ fn every_page_that_a_message_names_has_the_part() {
     let root = root();
     let pages = pages(&root);
     let mut files = Vec::new();
-    super::layers::rust_files(&root.join("crates"), &mut files);
+    super::imports::rust_files(&root.join("crates"), &mut files);
     files.retain(|path| path.components().any(|part| part.as_os_str() == "src"));
     let (mut wrong, mut parts) = (Vec::new(), 0);
     for path in files {
@@ -160,9 +160,9 @@ fn every_command_is_one_that_the_programs_take() {
 fn every_source_file_that_a_page_names_is_there() {
     let root = root();
     let mut files = Vec::new();
-    super::layers::rust_files(&root.join("crates"), &mut files);
+    super::imports::rust_files(&root.join("crates"), &mut files);
     for folder in ["src", "examples", "fuzz_targets"] {
-        super::layers::rust_files(&root.join("fuzz").join(folder), &mut files);
+        super::imports::rust_files(&root.join("fuzz").join(folder), &mut files);
     }
     let mut wrong = BTreeSet::new();
     for (name, page) in pages(&root) {

@@ -1,7 +1,9 @@
 //! What needs neither a server nor a socket: the guards of imports, of what the promise rests on and of the pages, the command
 //! line's answers to configurations.
 
+mod circles;
 mod cli_config;
 mod docs;
+mod imports;
 mod layers;
 mod promise;

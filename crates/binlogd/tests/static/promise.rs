@@ -1,7 +1,7 @@
 //! What the promise rests on and no type can say: the few places at which a position may be called safe, an acknowledgement be
 //! made, and a file be cut, renamed or removed. Who adds one has to say so here, and will be asked why.
 
-use super::layers::rust_files;
+use super::imports::rust_files;
 use std::path::Path;
 
 /// Code, and how often it stands where in the product.

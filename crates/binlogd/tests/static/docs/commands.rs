@@ -163,7 +163,7 @@ impl Tree {
     /// Programs of other crates are not built with this test, so their sources are searched for verbs and options.
     fn of_crate(&self, folder: &str, arguments: &[&str]) -> Option<String> {
         let mut files = Vec::new();
-        crate::layers::rust_files(&self.root.join("crates").join(folder).join("src"), &mut files);
+        crate::imports::rust_files(&self.root.join("crates").join(folder).join("src"), &mut files);
         let mut texts: Vec<String> =
             files.iter().map(|path| std::fs::read_to_string(path).unwrap()).collect();
         texts.retain(|text| text.contains("clap"));
