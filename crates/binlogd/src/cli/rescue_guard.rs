@@ -214,7 +214,7 @@ impl Guard<'_> {
         if !Self::would_take_them(target, plan) {
             return text;
         }
-        match target.hold_off(restore, plan, true, &mut |said| note(&said)) {
+        match target.close(restore, plan, &mut |said| note(&said)) {
             Ok(()) => self.after_failure(target, restore, plan, text),
             Err(error) => format!("{text}\n{}: {error}", self.host),
         }

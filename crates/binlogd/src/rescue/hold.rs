@@ -82,6 +82,31 @@ impl Target {
         self.may_hand_over()?;
         self.lock()?;
         self.refuse_what_came_meanwhile(plan)?;
+        self.hold_off_or_leave(restore, plan, allow_writers, say)
+    }
+
+    /// As [`hold_off`](Self::hold_off) with `allow_writers`, where nothing will be sent: what was taken meanwhile is one reason more.
+    ///
+    /// # Errors
+    /// [`HoldError`].
+    pub fn close(
+        &mut self,
+        restore: &mut Restore,
+        plan: &Plan,
+        say: &mut dyn FnMut(String),
+    ) -> Result<(), HoldError> {
+        self.may_hand_over()?;
+        self.lock()?;
+        self.hold_off_or_leave(restore, plan, true, say)
+    }
+
+    fn hold_off_or_leave(
+        &mut self,
+        restore: &mut Restore,
+        plan: &Plan,
+        allow_writers: bool,
+        say: &mut dyn FnMut(String),
+    ) -> Result<(), HoldError> {
         let earlier = restore.settings.len();
         let held = self.try_hold_off(restore, plan, allow_writers, say);
         if held.is_err() {

@@ -165,7 +165,7 @@ fn a_disk_too_small_for_the_journal_is_used_without_it() {
     let semi_sync = SemiSync::enable(&server, TIMEOUT);
     let daemon = Daemon::start_in(&volume.path().join("data"), &url(&server), &FLAGS);
     semi_sync.wait_attached();
-    assert!(daemon.log().contains("going on without it: each acknowledgement waits"), "{}", daemon.log());
+    daemon.wait_log("going on without it: each acknowledgement waits", PATIENCE);
     assert!(!journal(&daemon).exists() && !journal(&daemon).with_extension("tmp").exists());
     for number in 0..20 {
         server.sql(&format!("INSERT INTO d.t VALUES ({number})"));
