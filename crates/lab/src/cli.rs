@@ -55,8 +55,7 @@ enum Verb {
     Compare(report::CompareArgs),
     /// Write the cells of a run for other programs
     Export(report::ExportArgs),
-    /// Check a written report: every planned cell is valid, every chart and table is there, and the numbers are those of
-    /// the file of results
+    /// Check runs: every planned cell was measured and is valid, every chart has a point and every table a number
     Check(report::CheckArgs),
     /// Set back what runs that were killed have left changed on your own servers
     Restore(run::JournalArgs),

@@ -18,7 +18,7 @@
 //! | `reference` | the published figures |
 //! | `statistics` | medians of rounds, and ratios within a round |
 //! | `report` | HTML, Markdown and CSV |
-//! | `check` | whether a written report is sound |
+//! | `check` | whether the cells of a run are sound |
 
 pub mod check;
 pub mod cli;

@@ -6,6 +6,8 @@
 
 mod restored;
 mod sync_binlog;
+#[path = "../written/mod.rs"]
+mod written;
 
 use binlogd_bench::process::Running;
 use binlogd_bench::semisync::server::{Server, Session};

@@ -1,6 +1,6 @@
 //! The study `sync-binlog` on a user's server.
 
-use super::{User, assert_same, journals_in};
+use super::{User, assert_same, journals_in, written};
 use binlogd_lab::model::Cell;
 use std::process::{Command, Output};
 
@@ -42,12 +42,15 @@ pub(crate) fn leaves_nothing(user: &User) {
     user.wait_until_alone();
 
     // The report is sound, and says why there is no ratio to a server without a binary log.
-    let run = run.id.to_string();
-    as_lab(user, &["report", &run, "--out", "report"]);
-    as_lab(user, &["check", &run, "--report", "report"]);
+    let id = run.id.to_string();
+    as_lab(user, &["report", &id, "--out", "report"]);
+    as_lab(user, &["check", &id]);
+    let findings = written::compare(&run, &user.dir.path().join("report"));
+    assert!(findings.problems.is_empty() && findings.numbers > run.cells.len(), "{findings:?}");
+    assert!(findings.charts > 0 && findings.tables > 0, "{findings:?}");
     let report = std::fs::read_to_string(user.dir.path().join("report/report.md")).expect("the report");
     assert!(report.contains("ratio to sync_binlog 1") && report.contains("would have to be restarted"));
-    let compared = as_lab(user, &["compare", &run, &run]);
+    let compared = as_lab(user, &["compare", &id, &id]);
     assert!(
         compared.contains("its own file system, buffer pool 70/90: ratio to sync_binlog 0"),
         "{compared}"

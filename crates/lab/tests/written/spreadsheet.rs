@@ -1,8 +1,8 @@
 //! The cells as CSV (RFC 4180): each is there with every number of the database, exactly.
 
 use super::Findings;
-use crate::model::{Cell, Run};
-use crate::progress::label;
+use binlogd_lab::model::{Cell, Run};
+use binlogd_lab::progress::label;
 use std::collections::BTreeMap;
 
 /// A line of the file, by the names of the columns.
@@ -82,40 +82,6 @@ fn is_of(record: &Record, cell: &Cell) -> bool {
 
 /// The lines below the head, each by the names of the columns.
 fn records(text: &str) -> Vec<Record> {
-    let mut lines = lines(text).into_iter();
-    let heads = lines.next().unwrap_or_default();
-    lines.map(|fields| heads.iter().cloned().zip(fields).collect()).collect()
-}
-
-fn lines(text: &str) -> Vec<Vec<String>> {
-    let (mut lines, mut line, mut field) = (Vec::new(), Vec::new(), String::new());
-    let mut is_quoted = false;
-    let mut characters = text.chars().peekable();
-    while let Some(character) = characters.next() {
-        match character {
-            '"' if is_quoted && characters.peek() == Some(&'"') => {
-                field.push('"');
-                characters.next();
-            }
-            '"' => is_quoted = !is_quoted,
-            ',' if !is_quoted => line.push(std::mem::take(&mut field)),
-            '\n' if !is_quoted => {
-                line.push(std::mem::take(&mut field));
-                lines.push(std::mem::take(&mut line));
-            }
-            _ => field.push(character),
-        }
-    }
-    lines
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn quoted_fields_hold_commas_quotes_and_ends_of_lines() {
-        let read = lines("a,b\n1,\"x, \"\"y\"\"\nz\"\n,\n");
-        assert_eq!(read, [vec!["a", "b"], vec!["1", "x, \"y\"\nz"], vec!["", ""]]);
-    }
+    let mut reader = csv::Reader::from_reader(text.as_bytes());
+    reader.deserialize().collect::<Result<_, _>>().expect("a CSV file")
 }

@@ -1,7 +1,7 @@
 //! The text, `report.md`: charts and tables are found by their headings.
 
 use super::{Findings, is_median, is_rounded};
-use crate::report::outline::{Chart, Entry, Part, Table};
+use binlogd_lab::report::outline::{Chart, Entry, Part, Table};
 use std::collections::BTreeSet;
 
 /// The head of a chart that has too many points to be told one by one.
@@ -173,4 +173,31 @@ fn escaped(text: &str) -> String {
         escaped.push(character);
     }
     escaped
+}
+
+#[test]
+fn a_chart_of_many_points_is_told_by_its_ranges() {
+    use binlogd_lab::report::outline::{Dot, Line, Scale};
+    let points = (0..50).map(|x| Dot { x: f64::from(x), y: f64::from(x) + 0.5, spread: None }).collect();
+    let line = |name: &str, points| Line { name: name.to_owned(), published: false, points };
+    let chart = Chart {
+        title: "Throughput over time".to_owned(),
+        x_label: "s".to_owned(),
+        y_label: "transactions/s".to_owned(),
+        x_scale: Scale::Linear,
+        lines: vec![line("a|b", points), line("c", Vec::new())],
+    };
+    let problems = |text: &str| {
+        let mut findings = Findings::default();
+        look("Title", &[Part::Chart(chart.clone())], text, &mut findings);
+        findings.problems.len()
+    };
+    let text = "## Title\n\n#### Chart: Throughput over time\n\n| line | points | lowest | highest |\n\
+                | --- | --: | --: | --: |\n| a\\|b | 50 | 0.50 | 49.50 |\n| c | 0 | — | — |\n";
+    assert_eq!(problems(text), 0);
+    for (right, wrong) in
+        [("49.50", "49.60"), ("0.50", "0.40"), ("| 50", "| 49"), ("| c", "| d"), ("—", "0.1")]
+    {
+        assert_eq!(problems(&text.replacen(right, wrong, 1)), 1, "{right}");
+    }
 }
