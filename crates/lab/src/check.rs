@@ -1,5 +1,5 @@
-//! Whether the cells of a run are sound: every cell that was planned is there and counts, and every chart and table of the
-//! report has something to show. That the files of a report show what it has, its tests see to.
+//! Whether the cells of a run are sound: every cell that was planned is there and counts, and every chart and table of
+//! the report has something to show. That the files of a report show what the run has, the tests see to.
 
 use crate::engine;
 use crate::model::Run;
@@ -68,8 +68,8 @@ fn look_at_cells(study: &dyn Study, run: &Run, findings: &mut Findings) -> anyho
     Ok(())
 }
 
-/// Every chart has a point of the run's own and every table a number. Single ones may be missing with a reason; but where all
-/// are, a load may have stopped giving the value.
+/// Every chart has a point of the run's own and every table a number. Single ones may be missing with a reason; but where
+/// all are, a load may have stopped giving the value.
 fn look_at_contents(parts: &[Part], findings: &mut Findings) {
     for part in parts {
         match part {

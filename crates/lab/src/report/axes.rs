@@ -1,8 +1,7 @@
 //! The axes of a chart: where numbers lie, and grid and labels as SVG.
 
-use super::html::escaped;
 use super::outline::{Chart, Scale};
-use std::fmt::Write;
+use maud::{Markup, html};
 
 /// Size of the picture in its own units, and the plot within it. The page scales it to its width; the margins have room
 /// for the larger text that narrow screens get.
@@ -57,42 +56,31 @@ impl Axes {
     }
 
     /// Grid, labels and names of both axes.
-    pub(super) fn drawn(&self, chart: &Chart) -> String {
-        let mut svg = String::new();
+    pub(super) fn drawn(&self, chart: &Chart) -> Markup {
+        let mut ticks = Vec::new();
         let mut tick = 0.0;
         while tick <= self.top + self.step / 2.0 {
-            let y = self.height(tick);
-            let class = if tick == 0.0 { "axis" } else { "grid" };
-            let _ = writeln!(svg, "<path class=\"{class}\" d=\"M{LEFT} {y:.1}H{RIGHT}\"/>");
-            let label = label(tick, self.top, self.step);
-            let _ = writeln!(
-                svg,
-                "<text class=\"y\" x=\"{}\" y=\"{y:.1}\" dy=\".35em\">{label}</text>",
-                LEFT - 8.0
-            );
+            ticks.push(tick);
             tick += self.step;
         }
-        for x in self.labelled(chart) {
-            let place = self.place(x);
-            let text = match self.scale {
-                Scale::Logarithmic => x.to_string(),
-                Scale::Linear => label(x, self.x.1, self.even_step()),
-            };
-            let _ = writeln!(svg, "<path class=\"axis\" d=\"M{place:.1} {BOTTOM}v5\"/>");
-            let _ = writeln!(
-                svg,
-                "<text class=\"x\" x=\"{place:.1}\" y=\"{}\" dy=\".8em\">{text}</text>",
-                BOTTOM + 9.0
-            );
+        let text = |x: f64| match self.scale {
+            Scale::Logarithmic => x.to_string(),
+            Scale::Linear => label(x, self.x.1, self.even_step()),
+        };
+        html! {
+            @for tick in ticks {
+                @let y = format!("{:.1}", self.height(tick));
+                path class=(if tick == 0.0 { "axis" } else { "grid" }) d={ "M" (LEFT) " " (y) "H" (RIGHT) } {}
+                text class="y" x=(LEFT - 8.0) y=(y) dy=".35em" { (label(tick, self.top, self.step)) }
+            }
+            @for x in self.labelled(chart) {
+                @let place = format!("{:.1}", self.place(x));
+                path class="axis" d={ "M" (place) " " (BOTTOM) "v5" } {}
+                text class="x" x=(place) y=(BOTTOM + 9.0) dy=".8em" { (text(x)) }
+            }
+            text class="name" x="4" y="20" { (chart.y_label) }
+            text class="name end" x=(RIGHT) y=(HEIGHT - 8.0) { (chart.x_label) }
         }
-        let _ = writeln!(svg, "<text class=\"name\" x=\"4\" y=\"20\">{}</text>", escaped(&chart.y_label));
-        let _ = writeln!(
-            svg,
-            "<text class=\"name end\" x=\"{RIGHT}\" y=\"{}\">{}</text>",
-            HEIGHT - 8.0,
-            escaped(&chart.x_label)
-        );
-        svg
     }
 
     /// Of the labels of a linear horizontal axis.
@@ -200,6 +188,6 @@ mod tests {
         let linear = chart(&[(0.0, 1.0), (59.0, 1.0)], Scale::Linear);
         assert_eq!(Axes::of(&linear).labelled(&linear), [0.0, 10.0, 20.0, 30.0, 40.0, 50.0]);
         let fractions = chart(&[(0.0, 1.0), (0.5, 1.0)], Scale::Linear);
-        assert!(Axes::of(&fractions).drawn(&fractions).contains(">0.3</text>"));
+        assert!(Axes::of(&fractions).drawn(&fractions).0.contains(">0.3</text>"));
     }
 }

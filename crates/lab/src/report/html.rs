@@ -1,187 +1,150 @@
 //! The report as one page of HTML that needs nothing else: no network, no script.
 
 use super::chart;
+use super::marks::Marks;
 use super::outline::Part;
 use super::palette::Palette;
 use super::section::{INTRODUCTION, Section, describe};
 use super::table;
 use crate::model::Fact;
 use crate::reference::Publication;
-use std::fmt::Write;
+use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 /// A longer list of invalid cells is folded.
 const MAX_INVALID: usize = 12;
 
-/// What a program finds charts and tables by.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Marks<'a> {
-    pub(super) study: &'a str,
-    pub(super) run: i64,
-}
-
-impl Marks<'_> {
-    /// The attributes of the chart or table with this title.
-    pub(super) fn of(&self, title: &str) -> String {
-        let (study, title) = (escaped(self.study), escaped(title));
-        format!("data-study=\"{study}\" data-run=\"{}\" data-title=\"{title}\"", self.run)
-    }
-}
-
 /// The whole page.
 pub(super) fn page(sections: &[Section]) -> String {
-    let mut html = format!(
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta name=\"color-scheme\" content=\"light dark\">\n\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
-         <title>What a durable binary log costs</title>\n<style>\n{}</style>\n</head>\n<body>\n<header>\n\
-         <p class=\"eyebrow\">binlogd-lab</p>\n<h1>What a durable binary log costs</h1>\n<p>{}</p>\n",
-        include_str!("style.css"),
-        escaped(INTRODUCTION)
-    );
     let machines: Vec<String> = sections.iter().map(Section::machine).collect();
     let same_machine = machines.first().filter(|first| machines.iter().all(|machine| machine == *first));
-    if let Some(machine) = same_machine {
-        let _ = writeln!(html, "<p class=\"machine\">{}</p>", escaped(machine));
-    }
-    html += "<nav aria-label=\"Studies\">\n<ol>\n";
-    for section in sections {
-        let extent = section.extent().pop().unwrap_or_default();
-        let _ = writeln!(
-            html,
-            "<li><a href=\"#run-{}\">{}</a> <small>{}</small></li>",
-            section.run.id,
-            escaped(&section.title),
-            escaped(&extent)
-        );
-    }
-    html += "</ol>\n</nav>\n</header>\n<main>\n";
-    for section in sections {
-        html += &of(section, same_machine.is_none());
-    }
-    html + "</main>\n</body>\n</html>\n"
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'";
+                title { "What a durable binary log costs" }
+                style { (PreEscaped(include_str!("style.css"))) }
+            }
+            body {
+                header {
+                    p.eyebrow { "binlogd-lab" }
+                    h1 { "What a durable binary log costs" }
+                    p { (INTRODUCTION) }
+                    @if let Some(machine) = same_machine { p.machine { (machine) } }
+                    nav aria-label="Studies" {
+                        ol {
+                            @for section in sections {
+                                li {
+                                    a href={ "#run-" (section.run.id) } { (section.title) }
+                                    " " small { (section.extent().pop().unwrap_or_default()) }
+                                }
+                            }
+                        }
+                    }
+                }
+                main { @for section in sections { (of(section, same_machine.is_none())) } }
+            }
+        }
+    };
+    page.into_string()
 }
 
 /// One study.
-fn of(section: &Section, shows_machine: bool) -> String {
+fn of(section: &Section, shows_machine: bool) -> Markup {
     let marks = Marks { study: &section.run.study, run: section.run.id };
-    let mut html = format!("<section id=\"run-{}\" class=\"study\">\n", section.run.id);
-    let _ = writeln!(html, "<h2>{}</h2>", escaped(&section.title));
-    let _ = writeln!(html, "<p class=\"lead\">{}</p>", escaped(&section.summary));
-    let _ = writeln!(html, "<p class=\"extent\">{}</p>", escaped(&section.extent().join(" · ")));
-    if shows_machine {
-        let _ = writeln!(html, "<p class=\"machine\">{}</p>", escaped(&section.machine()));
+    html! {
+        section.study id={ "run-" (section.run.id) } {
+            h2 { (section.title) }
+            p.lead { (section.summary) }
+            p.extent { (section.extent().join(" · ")) }
+            @if shows_machine { p.machine { (section.machine()) } }
+            @for warning in section.warnings() { p.warning { strong { "Warning:" } " " (warning) } }
+            (of_parts(&section.parts, &marks))
+            (not_counted(section))
+            @if let Some(publication) = &section.publication { (of_publication(publication, &marks)) }
+            h3 { "To run it again" }
+            pre { code { (section.run.command) } }
+            (environment(&section.run.facts))
+        }
     }
-    for warning in section.warnings() {
-        let _ = writeln!(html, "<p class=\"warning\"><strong>Warning:</strong> {}</p>", escaped(warning));
-    }
-    html += &of_parts(&section.parts, &marks);
-    html += &not_counted(section);
-    if let Some(publication) = &section.publication {
-        html += &of_publication(publication, &marks);
-    }
-    let command = escaped(&section.run.command);
-    let _ = writeln!(html, "<h3>To run it again</h3>\n<pre><code>{command}</code></pre>");
-    html += &environment(&section.run.facts);
-    html + "</section>\n"
 }
 
-fn of_parts(parts: &[Part], marks: &Marks) -> String {
+fn of_parts(parts: &[Part], marks: &Marks) -> Markup {
     let charts = parts.iter().filter_map(|part| match part {
         Part::Chart(chart) => Some(chart),
         _ => None,
     });
     let palette = &Palette::of(charts);
-    let part = |part: &Part| match part {
-        Part::Heading(heading) => format!("<h3>{}</h3>\n", escaped(heading)),
-        Part::Text(text) => format!("<p>{}</p>\n", escaped(text)),
-        Part::Chart(chart) => chart::figure(chart, palette, marks),
-        Part::Table(table) => table::folded(table, marks),
-    };
-    parts.iter().map(part).collect()
+    html! {
+        @for part in parts {
+            @match part {
+                Part::Heading(heading) => h3 { (heading) },
+                Part::Text(text) => p { (text) },
+                Part::Chart(chart) => (chart::figure(chart, palette, marks)),
+                Part::Table(table) => (table::folded(table, marks)),
+            }
+        }
+    }
 }
 
 /// Cells that do not count, and what was left out.
-fn not_counted(section: &Section) -> String {
-    let mut html = String::new();
-    let invalid: Vec<String> = section
-        .invalid()
-        .map(|(cell, reason)| format!("<li>{}: {}</li>\n", escaped(&describe(cell)), escaped(reason)))
-        .collect();
-    if !invalid.is_empty() {
-        let list = format!("<ul class=\"invalid\">\n{}</ul>\n", invalid.concat());
-        html += "<h3>Cells that do not count</h3>\n";
-        html += &if invalid.len() > MAX_INVALID {
-            format!(
-                "<details>\n<summary>{} cells with the reasons</summary>\n{list}</details>\n",
-                invalid.len()
-            )
-        } else {
-            list
-        };
+fn not_counted(section: &Section) -> Markup {
+    let invalid: Vec<_> = section.invalid().collect();
+    let list = html! {
+        ul.invalid { @for (cell, reason) in &invalid { li { (describe(cell)) ": " (reason) } } }
+    };
+    html! {
+        @if !invalid.is_empty() {
+            h3 { "Cells that do not count" }
+            @if invalid.len() > MAX_INVALID {
+                details { summary { (invalid.len()) " cells with the reasons" } (list) }
+            } @else {
+                (list)
+            }
+        }
+        @if !section.run.skipped.is_empty() {
+            h3 { "Not measured here" }
+            ul.skipped { @for reason in &section.run.skipped { li { (reason) } } }
+        }
     }
-    if !section.run.skipped.is_empty() {
-        html += "<h3>Not measured here</h3>\n<ul class=\"skipped\">\n";
-        section.run.skipped.iter().for_each(|reason| html += &format!("<li>{}</li>\n", escaped(reason)));
-        html += "</ul>\n";
-    }
-    html
 }
 
-fn of_publication(publication: &Publication, marks: &Marks) -> String {
-    let mut html = "<aside class=\"publication\">\n".to_owned();
-    let _ = writeln!(html, "<h3>The published study: {}</h3>\n<dl>", escaped(publication.title));
-    for (name, value) in [
-        ("Origin", publication.origin),
-        ("Software", publication.software),
-        ("Hardware", publication.hardware),
-    ] {
-        let _ = writeln!(html, "<dt>{name}</dt><dd>{}</dd>", escaped(value));
+fn of_publication(publication: &Publication, marks: &Marks) -> Markup {
+    html! {
+        aside.publication {
+            h3 { "The published study: " (publication.title) }
+            dl {
+                dt { "Origin" } dd { (publication.origin) }
+                dt { "Software" } dd { (publication.software) }
+                dt { "Hardware" } dd { (publication.hardware) }
+                dt { "It concludes" } dd { ul { @for item in publication.conclusions { li { (item) } } } }
+                dt { "Remarks" } dd { ul { @for item in publication.remarks { li { (item) } } } }
+            }
+            (of_parts(&publication.figures, marks))
+        }
     }
-    for (name, list) in [("It concludes", publication.conclusions), ("Remarks", publication.remarks)] {
-        let items: Vec<String> = list.iter().map(|item| format!("<li>{}</li>", escaped(item))).collect();
-        let _ = writeln!(html, "<dt>{name}</dt><dd><ul>{}</ul></dd>", items.concat());
-    }
-    html += "</dl>\n";
-    html += &of_parts(&publication.figures, marks);
-    html + "</aside>\n"
 }
 
 /// All facts, grouped by what they are about.
-fn environment(facts: &[Fact]) -> String {
-    if facts.is_empty() {
-        return String::new();
-    }
-    let mut html = format!(
-        "<details>\n<summary>Environment <small>{} facts</small></summary>\n<div class=\"scroll\" tabindex=\"0\" \
-         role=\"region\" aria-label=\"Environment\">\n<table class=\"facts\">\n",
-        facts.len()
-    );
-    let mut about = "";
-    for fact in facts {
-        if fact.about != about {
-            about = &fact.about;
-            let _ = writeln!(html, "<tr><th colspan=\"2\" scope=\"rowgroup\">{}</th></tr>", escaped(about));
-        }
-        let _ = writeln!(html, "<tr><td>{}</td><td>{}</td></tr>", escaped(&fact.name), escaped(&fact.value));
-    }
-    html + "</table>\n</div>\n</details>\n"
-}
-
-/// The text with what HTML would take for markup replaced, for content and for attributes in double quotes.
-pub(super) fn escaped(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            '&' => escaped += "&amp;",
-            '<' => escaped += "&lt;",
-            '>' => escaped += "&gt;",
-            '"' => escaped += "&quot;",
-            '\'' => escaped += "&#39;",
-            _ => escaped.push(character),
+fn environment(facts: &[Fact]) -> Markup {
+    html! {
+        @if !facts.is_empty() {
+            details {
+                summary { "Environment " small { (facts.len()) " facts" } }
+                div.scroll tabindex="0" role="region" aria-label="Environment" {
+                    table.facts {
+                        @for facts in facts.chunk_by(|one, next| one.about == next.about) {
+                            tr { th colspan="2" scope="rowgroup" { (facts[0].about) } }
+                            @for fact in facts { tr { td { (fact.name) } td { (fact.value) } } }
+                        }
+                    }
+                }
+            }
         }
     }
-    escaped
 }
 
 #[cfg(test)]
@@ -253,9 +216,7 @@ mod tests {
         let page = page(&[example::section(&run)]);
         let table = between(&page, "data-title=\"Queries a second, figures\"", "<h4>");
         assert!(table.contains("title=\"invalid: semi-sync &lt;fell back&gt;\">—<sup>1</sup>"), "{table}");
-        assert!(
-            table.contains("<ol class=\"reasons\">\n<li>invalid: semi-sync &lt;fell back&gt;</li>\n</ol>")
-        );
+        assert!(table.contains("<ol class=\"reasons\"><li>invalid: semi-sync &lt;fell back&gt;</li></ol>"));
         let invalid = between(&page, "<ul class=\"invalid\">", "</ul>");
         assert_eq!(invalid.matches("<li>").count(), 4);
         assert!(invalid.contains("mysql-9.7, source alone, 4 threads, round 2: 3 errors"), "{invalid}");

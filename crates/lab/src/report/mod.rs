@@ -5,7 +5,7 @@
 //! | `outline` | what a report consists of |
 //! | `sweep` | the parts that show a value over numbers of threads |
 //! | `section` | a run with what the report says of it |
-//! | `html` | the page |
+//! | `html` | the page; `marks`: what a program finds its parts by |
 //! | `table` | its tables |
 //! | `chart`, `axes`, `palette` | its pictures |
 //! | `markdown` | the same as text |
@@ -21,6 +21,7 @@ pub mod csv;
 pub(crate) mod example;
 mod html;
 mod markdown;
+mod marks;
 pub(crate) mod number;
 pub mod outline;
 mod palette;
