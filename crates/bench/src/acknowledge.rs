@@ -3,14 +3,14 @@
 
 use crate::bare::Acknowledge;
 use crate::cli::Common;
-use crate::floor::Floors;
 use crate::load::{PingPong, Rallies};
 use crate::receiver::{Kind, Receiver, Report};
-use crate::statistics::{Percentiles, Table, median, with_spread};
 use crate::strategies::Strategy;
 use crate::usage::Process;
 use anyhow::{Context, bail};
 use clap::ValueEnum;
+use rig::floor::Floors;
+use rig::statistics::{Percentiles, Table, median, with_spread};
 use scripted_source::{Script, ScriptedSource};
 use std::sync::mpsc;
 use std::time::Duration;

@@ -4,10 +4,10 @@
 //! the source wants to hear of. It looks at packet headers and nothing else: no checksum, no boundary, no file switch,
 //! no recovery, and what it stores are raw packets. Whatever binlogd takes longer than this is binlogd's own doing.
 
-use crate::statistics::Samples;
 use anyhow::{Context, bail};
 use codec::dump_stream::DumpFramer;
 use codec::packet::{command, semi_sync_acknowledgement};
+use rig::statistics::Samples;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::net::TcpStream;

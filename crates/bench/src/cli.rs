@@ -6,7 +6,6 @@ use crate::bulk::{self, BulkArgs};
 use crate::catchup::{self, CatchupArgs};
 use crate::clients::{self, ClientsArgs};
 use crate::groups::{self, GroupsArgs};
-use crate::machine;
 use crate::many::{self, ManyArgs};
 use crate::many_load::{self, ManyLoadArgs};
 use crate::memory::{self, MemoryArgs};
@@ -14,6 +13,7 @@ use crate::receive::{self, ReceiveArgs};
 use crate::semisync::{self, SemisyncArgs};
 use anyhow::bail;
 use clap::{Parser, Subcommand};
+use rig::machine;
 use std::path::PathBuf;
 
 /// Benchmarks of the binlogd binary against a scripted source on 127.0.0.1.

@@ -7,8 +7,6 @@
 //! | file | noun |
 //! |---|---|
 //! | `cli.rs` | the subcommands |
-//! | `machine.rs` | what it was measured on |
-//! | `floor.rs` | the durable write alone, in a loop and after a wake-up |
 //! | `bare.rs` | the simplest receiver: the yardstick |
 //! | `receiver.rs` | a program under test: start, processor time, memory, end |
 //! | `usage.rs` | what a process has used of the processor and the disk |
@@ -19,12 +17,9 @@
 //! | `acknowledge.rs`, `groups.rs`, `clients.rs`, `bulk.rs`, `memory.rs`, `catchup.rs`, `many.rs` | the benchmarks |
 //! | `many_load.rs` | many scripted sources in a process of their own |
 //! | `source_server.rs`, `backlog.rs` | a real source, and gigabytes of its log |
-//! | `status_client.rs`, `progress.rs` | binlogd's status, and how its positions advance |
+//! | `progress.rs` | how the positions in binlogd's status advance |
 //! | `compare.rs` | whether a copy is right |
-//! | `process.rs` | a child; memory and threads of a process |
-//! | `processor.rs` | processor time, to the nanosecond |
 //! | `semisync/` | the whole system on real servers |
-//! | `statistics.rs` | percentiles, medians, tables |
 
 pub mod acknowledge;
 pub mod backlog;
@@ -35,21 +30,15 @@ pub mod catchup;
 pub mod cli;
 pub mod clients;
 pub mod compare;
-pub mod floor;
 pub mod groups;
 pub mod load;
-pub mod machine;
 pub mod many;
 pub mod many_load;
 pub mod memory;
-pub mod process;
-pub mod processor;
 pub mod progress;
 pub mod receive;
 pub mod receiver;
 pub mod semisync;
 pub mod source_server;
-pub mod statistics;
-pub mod status_client;
 pub mod strategies;
 pub mod usage;

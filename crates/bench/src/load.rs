@@ -1,7 +1,7 @@
 //! What the scripted source does with a receiver: ping-pong, many groups in flight, and a pool of clients.
 
-use crate::statistics::{Percentiles, Samples};
 use crate::usage::{Process, Usage};
+use rig::statistics::{Percentiles, Samples};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use scripted_source::{Dump, Load, SourceLog};
 use std::cmp::Reverse;

@@ -2,10 +2,10 @@
 
 use crate::cli::Common;
 use crate::many_load::ManyLoadArgs;
-use crate::process::{self, Memory, Running};
-use crate::statistics::{Percentiles, Table, median, with_spread};
-use crate::status_client::StatusClient;
 use anyhow::{Context, bail};
+use rig::process::{self, Memory, Running};
+use rig::statistics::{Percentiles, Table, median, with_spread};
+use rig::status_client::StatusClient;
 use serde_json::Value;
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Write};

@@ -5,8 +5,8 @@
 //! saw, and ends when its standard input does.
 
 use crate::load::payload_for;
-use crate::statistics::Samples;
 use anyhow::{Context, bail};
+use rig::statistics::Samples;
 use scripted_source::{Dump, Load, LogOptions, Script, ScriptedSource, SourceLog};
 use serde_json::json;
 use std::io;

@@ -2,10 +2,10 @@
 
 use crate::cli::Common;
 use crate::load::Clients;
-use crate::process::Memory;
 use crate::receiver::{Kind, Receiver};
-use crate::statistics::{Table, median};
 use anyhow::Context;
+use rig::process::Memory;
+use rig::statistics::{Table, median};
 use scripted_source::{Script, ScriptedSource};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;

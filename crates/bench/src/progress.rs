@@ -1,8 +1,8 @@
 //! How binlogd's positions advance, seen from outside through its status.
 
-use crate::statistics::Samples;
-use crate::status_client::StatusClient;
 use anyhow::bail;
+use rig::statistics::Samples;
+use rig::status_client::StatusClient;
 use serde_json::Value;
 use std::path::Path;
 use std::time::{Duration, Instant};

@@ -1,6 +1,5 @@
 //! binlogd's own receive loop in a process of its own, with another storage behind it.
 
-use crate::statistics::Percentiles;
 use crate::strategies::{JournalOpen, Strategy};
 use anyhow::{Context, bail};
 use binlogd::config::{FsyncMode, HostPort, OnFork, OnGap, OnStranger, SourceConfig, Start};
@@ -9,6 +8,7 @@ use binlogd::upstream::Upstream;
 use binlogd::upstream::clock::SystemClock;
 use binlogd::upstream::stop::StopSignal;
 use log::journal::JOURNAL_FILE;
+use rig::statistics::Percentiles;
 use rustix::fs::OFlags;
 use std::io::Read;
 use std::path::{Path, PathBuf};

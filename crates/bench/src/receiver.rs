@@ -1,11 +1,11 @@
 //! A program under test: its start, its processor time and memory, its end.
 
 use crate::bare::Acknowledge;
-use crate::process::{self, Memory};
-use crate::statistics::Percentiles;
 use crate::strategies::Strategy;
 use anyhow::{Context, bail};
 use clap::ValueEnum;
+use rig::process::{self, Memory};
+use rig::statistics::Percentiles;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::fmt;

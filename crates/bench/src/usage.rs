@@ -1,7 +1,7 @@
 //! What a process has used of the processor and the disk.
 
-use crate::processor::ProcessorTime;
 use anyhow::Context;
+use rig::processor::ProcessorTime;
 use rustix::fs::{major, minor};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};

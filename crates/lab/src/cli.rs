@@ -10,8 +10,8 @@ mod runs;
 
 use crate::engine::BrokenOff;
 use crate::study::{Study, catalogue};
-use binlogd_bench::semisync::interrupt::Interrupted;
 use clap::{Parser, Subcommand};
+use rig::interrupt::Interrupted;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;

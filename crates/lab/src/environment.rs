@@ -4,7 +4,7 @@ use crate::lab::Lab;
 use crate::model::Fact;
 use crate::report::number::time;
 use anyhow::{Context, bail};
-use binlogd_bench::{floor, machine};
+use rig::{floor, machine};
 use rustix::fs::statvfs;
 use std::path::Path;
 use std::process::Command;

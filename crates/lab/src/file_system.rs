@@ -270,7 +270,7 @@ fn run(command: &mut Command) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use binlogd_bench::semisync::interrupt::Interrupt;
+    use rig::interrupt::Interrupt;
     use std::io::Write;
 
     const SIZE: u64 = 400 << 20;

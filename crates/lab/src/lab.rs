@@ -1,6 +1,6 @@
 //! What servers, loads, receivers and scenes are given of the run that they are part of.
 
-use binlogd_bench::semisync::interrupt::Interrupt;
+use rig::interrupt::Interrupt;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -4,7 +4,7 @@
 //! median is taken of these ratios; a ratio of two medians would mix rounds.
 
 use crate::model::{Cell, Point, Run};
-use binlogd_bench::statistics::median;
+use rig::statistics::median;
 use std::collections::BTreeMap;
 use std::fmt;
 

@@ -3,7 +3,6 @@
 mod common;
 
 use anyhow::bail;
-use binlogd_bench::semisync::interrupt::{Interrupt, Interrupted};
 use binlogd_lab::engine::{self, Begin, BrokenOff, Job, MEASURED_AGAIN, Outcome};
 use binlogd_lab::lab::Lab;
 use binlogd_lab::model::{Fact, Order, Profile, Run};
@@ -11,6 +10,7 @@ use binlogd_lab::progress::say;
 use binlogd_lab::store::Store;
 use binlogd_lab::study::Study;
 use common::WriteAndSync;
+use rig::interrupt::{Interrupt, Interrupted};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use tempfile::TempDir;

@@ -1,7 +1,5 @@
 //! The lab's own servers: every version is spoken to in its own words.
 
-use binlogd_bench::semisync::interrupt::Interrupt;
-use binlogd_bench::semisync::server::Session;
 use binlogd_lab::lab::Lab;
 use binlogd_lab::model::Fact;
 use binlogd_lab::receiver::Replica;
@@ -10,6 +8,8 @@ use binlogd_lab::server::changes::Changes;
 use binlogd_lab::server::semi_sync::WaitPoint;
 use binlogd_lab::server::sql;
 use binlogd_lab::server::{Target, address, restore};
+use rig::interrupt::Interrupt;
+use rig::server::Session;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -5,10 +5,10 @@
 
 mod common;
 
-use binlogd_bench::process::Running;
 use binlogd_lab::model::Run;
 use binlogd_lab::store::Store;
 use common::WriteAndSync;
+use rig::process::Running;
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::Read;
 use std::path::Path;

@@ -1,13 +1,13 @@
 //! A receiver while it is attached to the source.
 
 use super::configuration::Configuration;
-use super::program::last_lines;
 use super::replica::Replica;
 use super::source::{Dialect, Place};
-use crate::process::Running;
-use crate::process::{self, Memory};
-use crate::processor::ProcessorTime;
 use anyhow::{Context, bail};
+use rig::process::Running;
+use rig::process::{self, Memory};
+use rig::processor::ProcessorTime;
+use rig::program::last_lines;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

@@ -5,9 +5,9 @@
 //! knows both names; nothing else in it is changed.
 
 use anyhow::{Context, bail};
+use rig::go::go;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
 const MODULE: &str = "github.com/go-mysql-org/go-mysql";
 const PROGRAM: &str = "github.com/go-mysql-org/go-mysql/cmd/go-mysqlbinlog";
@@ -54,26 +54,6 @@ pub fn build(target: &Path) -> anyhow::Result<PathBuf> {
     std::fs::rename(&built, &program)?;
     std::fs::write(&recipe, wanted)?;
     Ok(program)
-}
-
-/// Runs the Go command in `folder`, and returns what it printed.
-///
-/// # Errors
-/// When Go is missing or the command fails; the error holds its last words.
-pub fn go<S: AsRef<OsStr>>(folder: &Path, words: impl IntoIterator<Item = S>) -> anyhow::Result<String> {
-    let mut command = Command::new("go");
-    // The Go that is here, whatever a module would prefer to download.
-    command
-        .args(words)
-        .current_dir(folder)
-        .env("GOTOOLCHAIN", "local")
-        .env("GOWORK", "off")
-        .stdin(Stdio::null());
-    let output = command.output().context("cannot run go; is it installed?")?;
-    if !output.status.success() {
-        bail!("{command:?} failed: {}", super::program::last_lines(&String::from_utf8_lossy(&output.stderr)));
-    }
-    Ok(String::from_utf8(output.stdout)?)
 }
 
 /// Copies a folder's files without their modes: those of Go's cache are read-only.

@@ -4,7 +4,7 @@ use super::block::{Blocks, CORES, TPS, Value};
 use super::cell::Cell;
 use super::configuration::Configuration;
 use super::report::spread;
-use crate::statistics::{Table, median};
+use rig::statistics::{Table, median};
 
 /// A ratio that is aimed at.
 struct Goal {

@@ -3,8 +3,9 @@
 use super::attachment::Attachment;
 use super::cell::{Numbers, Setting};
 use super::configuration::Configuration;
-use super::source::{SemiSync, Source};
+use super::source::Source;
 use super::stage::Stage;
+use rig::semi_sync::SemiSync;
 use std::time::{Duration, Instant};
 
 /// Longest wait until a receiver is attached.

@@ -6,8 +6,7 @@
 //! | file | noun |
 //! |---|---|
 //! | `configuration.rs` | what may be attached |
-//! | `server.rs` | a real server, and a session with it |
-//! | `source.rs` | the source: semi-sync, its counters, its log, who reads it |
+//! | `source.rs` | the source: semi-sync, its log, who reads it |
 //! | `replica.rs`, `go_mysqlbinlog.rs` | receivers that need more than a start |
 //! | `attachment.rs` | a receiver while it is attached |
 //! | `stage.rs` | all servers of a run, set up |
@@ -15,7 +14,6 @@
 //! | `measure.rs` | one cell, and whether it counts |
 //! | `cell.rs` | what is kept of it |
 //! | `block.rs`, `report.rs`, `goals.rs` | what is made of the cells |
-//! | `interrupt.rs` | Ctrl-C |
 
 pub mod attachment;
 pub mod block;
@@ -23,23 +21,20 @@ pub mod cell;
 pub mod configuration;
 pub mod go_mysqlbinlog;
 pub mod goals;
-pub mod interrupt;
 pub mod measure;
-pub mod program;
 pub mod replica;
 pub mod report;
-pub mod server;
 pub mod source;
 pub mod stage;
 pub mod sysbench;
 
 use self::cell::{Cell, Cells, Setting};
 use self::configuration::Configuration;
-use self::interrupt::Interrupt;
 use self::source::Dialect;
 use self::stage::Stage;
 use crate::cli::Common;
 use anyhow::Context;
+use rig::interrupt::Interrupt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 

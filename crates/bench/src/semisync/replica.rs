@@ -1,7 +1,7 @@
 //! A real replica, its server kept running from cell to cell.
 
-use super::server::{Server, Session};
 use super::source::{Dialect, Place};
+use rig::server::{Server, Session};
 
 /// A server that can be made the source's replica.
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 use super::block::{Blocks, CORES, TPS, Value};
 use super::cell::{Cell, Setting};
 use super::configuration::Configuration;
-use crate::statistics::{Table, median, with_spread};
+use rig::statistics::{Table, median, with_spread};
 use std::collections::BTreeSet;
 
 /// Prints a table for each source and workload, and below it the cells that do not count.

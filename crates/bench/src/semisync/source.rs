@@ -1,10 +1,10 @@
 //! The source: its words for semi-sync, its counters, its log, and who is attached to it.
 
-use super::interrupt::Interrupt;
-use super::server::{Server, Session};
 use anyhow::{Context, bail};
+use rig::interrupt::Interrupt;
+use rig::semi_sync::SemiSync;
+use rig::server::{Server, Session};
 use std::time::Duration;
-use wire::ResultSet;
 
 /// Longest wait until the source has noticed that a receiver is gone.
 const DETACH_MAX: Duration = Duration::from_secs(20);
@@ -40,49 +40,6 @@ impl Dialect {
             Dialect::Mysql => "SHOW BINARY LOG STATUS",
             Dialect::Mariadb => "SHOW MASTER STATUS",
         }
-    }
-}
-
-/// The source's counters of semi-sync.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct SemiSync {
-    /// It waits for acknowledgements.
-    pub on: bool,
-    /// Semi-sync receivers that are attached.
-    pub clients: u64,
-    /// Commits that were not acknowledged.
-    pub no_tx: u64,
-    /// Commits that were; MySQL counts a group as one.
-    pub yes_tx: u64,
-    /// Waits for an acknowledgement; MySQL counts a group as one.
-    pub waits: u64,
-    /// What they took together, in µs.
-    pub wait_us: u64,
-    /// Acknowledgements. MySQL does not count them as such; there it asks for one a group, so this is `yes_tx`.
-    pub acknowledgements: u64,
-}
-
-impl SemiSync {
-    /// From the rows of `SHOW GLOBAL STATUS LIKE 'rpl_semi_sync_%'`; `prefix` as [`Dialect::source_prefix`].
-    pub fn read(rows: &ResultSet, prefix: &str) -> SemiSync {
-        let (mut counters, mut counted) = (SemiSync::default(), None);
-        for index in 0..rows.rows.len() {
-            let name = rows.get(index, "Variable_name").unwrap_or_default().to_ascii_lowercase();
-            let value = rows.get(index, "Value").unwrap_or_default();
-            let number = value.parse().unwrap_or(0);
-            match name.strip_prefix(prefix) {
-                Some("status") => counters.on = value == "ON",
-                Some("clients") => counters.clients = number,
-                Some("no_tx") => counters.no_tx = number,
-                Some("yes_tx") => counters.yes_tx = number,
-                Some("get_ack") => counted = Some(number),
-                Some("tx_waits") => counters.waits = number,
-                Some("tx_wait_time") => counters.wait_us = number,
-                _ => {}
-            }
-        }
-        counters.acknowledgements = counted.unwrap_or(counters.yes_tx);
-        counters
     }
 }
 
@@ -218,30 +175,5 @@ impl Source {
             );
         }
         Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn counters_are_read_in_the_words_of_both() {
-        for (dialect, prefix) in
-            [(Dialect::Mysql, "Rpl_semi_sync_source_"), (Dialect::Mariadb, "Rpl_semi_sync_master_")]
-        {
-            let row = |name: &str, value: &str| {
-                vec![Some(format!("{prefix}{name}").into_bytes()), Some(value.as_bytes().to_vec())]
-            };
-            let rows = ResultSet {
-                columns: vec!["Variable_name".to_owned(), "Value".to_owned()],
-                rows: vec![row("status", "ON"), row("clients", "1"), row("no_tx", "7"), row("tx_waits", "9")],
-            };
-            let counters = SemiSync::read(&rows, dialect.source_prefix());
-            assert_eq!(
-                counters,
-                SemiSync { on: true, clients: 1, no_tx: 7, waits: 9, ..SemiSync::default() }
-            );
-        }
     }
 }

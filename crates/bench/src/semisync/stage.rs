@@ -3,12 +3,12 @@
 use super::attachment::Receivers;
 use super::configuration::Configuration;
 use super::go_mysqlbinlog;
-use super::interrupt::Interrupt;
 use super::replica::Replica;
-use super::server::Server;
 use super::source::{Dialect, Source};
 use super::sysbench::Sysbench;
 use super::{SemisyncArgs, Workload};
+use rig::interrupt::Interrupt;
+use rig::server::Server;
 use std::time::Instant;
 
 /// Longer than any cell's hiccup, so that the source does not give up waiting unnoticed, and short enough that a

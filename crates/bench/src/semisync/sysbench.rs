@@ -1,10 +1,11 @@
 //! The load: stock sysbench and its stock workloads.
 
-use super::interrupt::Interrupt;
-use super::program::{last_lines, run_to_end};
-use anyhow::{Context, bail};
+use anyhow::Context;
+use rig::interrupt::Interrupt;
+use rig::program::{last_lines, run_to_end};
+use rig::sysbench::program;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
 /// Longest time for preparing the tables.
@@ -90,19 +91,6 @@ impl Sysbench {
         ]);
         run_to_end(command.args(arguments), &self.log, longest, interrupt, |_| Ok(()))
     }
-}
-
-/// The program's path, from `scripts/servers`, which fetches it first where it is missing.
-///
-/// # Errors
-/// When it cannot be had.
-pub fn program(scripts: &Path) -> anyhow::Result<PathBuf> {
-    let output = Command::new(scripts).arg("sysbench").stdin(Stdio::null()).stderr(Stdio::inherit()).output();
-    let output = output.with_context(|| format!("cannot run {}", scripts.display()))?;
-    if !output.status.success() {
-        bail!("sysbench could not be fetched");
-    }
-    Ok(PathBuf::from(String::from_utf8(output.stdout)?.trim()))
 }
 
 fn parse(printed: &str) -> Option<Outcome> {

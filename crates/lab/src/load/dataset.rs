@@ -5,7 +5,7 @@ use super::tpcc::Tpcc;
 use crate::lab::Lab;
 use crate::server::{DATABASE, Target};
 use anyhow::Context;
-use binlogd_bench::semisync::interrupt::Interrupt;
+use rig::interrupt::Interrupt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 

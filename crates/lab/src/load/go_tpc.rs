@@ -6,7 +6,7 @@
 
 use crate::lab::Skip;
 use anyhow::Context;
-use binlogd_bench::semisync::go_mysqlbinlog::go;
+use rig::go::go;
 use std::ffi::OsStr;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};

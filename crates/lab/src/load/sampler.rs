@@ -2,7 +2,7 @@
 
 use crate::server::Target;
 use anyhow::Context;
-use binlogd_bench::semisync::server::Session;
+use rig::server::Session;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;

@@ -4,7 +4,7 @@ use super::binlogd::Binlogd;
 use super::replica::Replica;
 use super::usage::Usage;
 use crate::server::Target;
-use binlogd_bench::semisync::interrupt::Interrupt;
+use rig::interrupt::Interrupt;
 use std::time::Duration;
 
 /// Longest wait until a receiver is attached and semi-sync in force.

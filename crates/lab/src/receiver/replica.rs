@@ -7,7 +7,7 @@ use crate::server::dialect::Dialect;
 use crate::server::sql::quoted;
 use crate::server::{DATABASE, Target, address};
 use anyhow::{Context, bail, ensure};
-use binlogd_bench::semisync::interrupt::Interrupt;
+use rig::interrupt::Interrupt;
 use std::hash::{BuildHasher, RandomState};
 use std::path::PathBuf;
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! Processor and memory of a process.
 
-use binlogd_bench::process;
-use binlogd_bench::processor::ProcessorTime;
+use rig::process;
+use rig::processor::ProcessorTime;
 use std::time::Instant;
 
 /// More than this between the two ways to count the processor is the time of threads that have ended.

@@ -2,7 +2,7 @@
 
 use super::sql::quoted;
 use anyhow::Context;
-use binlogd_bench::semisync::server::Session;
+use rig::server::Session;
 use std::fs::File;
 use std::io::Read;
 use wire::Secret;

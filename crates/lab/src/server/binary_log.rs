@@ -2,7 +2,7 @@
 
 use super::target::Target;
 use anyhow::{Context, bail};
-use binlogd_bench::semisync::interrupt::Interrupt;
+use rig::interrupt::Interrupt;
 use std::time::Duration;
 
 /// Longest wait until a server has noticed that a receiver is gone.

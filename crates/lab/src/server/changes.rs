@@ -5,7 +5,7 @@ use super::sql::{BUFFER_POOL, MARKER, identity, is_free, same, set_statement, st
 use super::{address, undo};
 use crate::lab::Lab;
 use anyhow::Context;
-use binlogd_bench::semisync::server::Session;
+use rig::server::Session;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use wire::ConnectOptions;

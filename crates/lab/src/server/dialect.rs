@@ -1,7 +1,7 @@
 //! Where the servers differ: MySQL 5.7, 8.0 and later, and MariaDB.
 
 use anyhow::Context;
-use binlogd_bench::semisync::server::Session;
+use rig::server::Session;
 
 /// A kind of server and its version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use super::sql::{DATABASE, same};
 use super::target::Target;
 use anyhow::{Context, bail, ensure};
-pub use binlogd_bench::semisync::source::SemiSync;
+pub use rig::semi_sync::SemiSync;
 use std::fmt;
 
 /// Longer than any cell's hiccup, so that the source does not give up waiting unnoticed, and short enough that a

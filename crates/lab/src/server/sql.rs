@@ -1,7 +1,7 @@
 //! Single questions to a server, and how names and values are written in statements.
 
 use anyhow::{Context, bail, ensure};
-use binlogd_bench::semisync::server::Session;
+use rig::server::Session;
 
 /// The database that everything is done in.
 pub const DATABASE: &str = "binlogd_lab";

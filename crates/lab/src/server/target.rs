@@ -7,7 +7,7 @@ use super::{accounts, address};
 use crate::lab::Lab;
 use crate::model::ServerChoice;
 use anyhow::{Context, bail, ensure};
-use binlogd_bench::semisync::server::{Server, Session};
+use rig::server::{Server, Session};
 use std::path::{Path, PathBuf};
 use wire::{ConnectOptions, ResultSet};
 

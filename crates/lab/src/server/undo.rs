@@ -6,7 +6,7 @@ use super::sql::{
     BUFFER_POOL, MARKER, has_database, has_table, identity, same, set_statement, start_of, variable,
 };
 use anyhow::{bail, ensure};
-use binlogd_bench::semisync::server::Session;
+use rig::server::Session;
 use rustix::process::{Pid, Signal, kill_process};
 use std::path::Path;
 use std::time::{Duration, Instant};

@@ -9,11 +9,11 @@ mod sync_binlog;
 #[path = "../written/mod.rs"]
 mod written;
 
-use binlogd_bench::process::Running;
-use binlogd_bench::semisync::server::{Server, Session};
 use binlogd_lab::model::Run;
 use binlogd_lab::server::address;
 use binlogd_lab::store::Store;
+use rig::process::Running;
+use rig::server::{Server, Session};
 use rustix::process::{Pid, Signal, kill_process};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -114,8 +114,8 @@ fn is_temporary(folder: &Path, studies: &[&str]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use binlogd_bench::process::Running;
-    use binlogd_bench::semisync::interrupt::Interrupt;
+    use rig::interrupt::Interrupt;
+    use rig::process::Running;
     use std::sync::Arc;
     use std::time::{Duration, Instant};
 

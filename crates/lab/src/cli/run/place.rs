@@ -3,7 +3,7 @@
 use crate::lab::Lab;
 use crate::progress::say;
 use anyhow::{Context, bail};
-use binlogd_bench::semisync::interrupt::Interrupt;
+use rig::interrupt::Interrupt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 

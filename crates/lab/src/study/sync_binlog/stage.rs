@@ -17,7 +17,7 @@ use crate::server::Target;
 use crate::server::semi_sync::{SemiSync, not_acknowledged};
 use crate::study::{Scene, Stage};
 use anyhow::{Context, bail};
-use binlogd_bench::statistics::median;
+use rig::statistics::median;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 

@@ -1,7 +1,7 @@
 //! What a rotation of the binary log does to throughput.
 
 use crate::load::sampler::{FileChange, Sample};
-use binlogd_bench::statistics::median;
+use rig::statistics::median;
 use std::path::Path;
 use std::time::UNIX_EPOCH;
 

@@ -1,6 +1,6 @@
 //! A program that is run to its end, such as a load.
 
-use super::interrupt::Interrupt;
+use crate::interrupt::Interrupt;
 use crate::process::Running;
 use anyhow::{Context, bail};
 use std::fs::File;
