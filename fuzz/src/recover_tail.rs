@@ -15,6 +15,7 @@ use crate::binlog::{Binlog, code, rotate_body};
 use crate::input::Input;
 use crate::script;
 use codec::event::BINLOG_MAGIC;
+use jiff::Timestamp;
 use log::index::INDEX_FILE;
 use log::recover::{Recovered, Tail, recover};
 use log::scan::{FileScan, scan_file};
@@ -40,7 +41,8 @@ pub fn run(data: &[u8]) {
     write_index(path, flags, &live);
     let before = scan(path);
 
-    let found = recover(&PosixStorage, path, Tail::SaveAside).expect("the folder can be read and written");
+    let found = recover(&PosixStorage, path, Tail::SaveAside(Timestamp::now()))
+        .expect("the folder can be read and written");
     let position = found.resume_at().expect("there is a live file");
     let after = fs::read(path.join(LIVE)).expect("read");
     assert_eq!((&*position.file, position.offset), (LIVE, after.len() as u64));
@@ -59,7 +61,8 @@ pub fn run(data: &[u8]) {
     assert_eq!(sealed, fs::read(path.join(SEALED)).ok(), "the sealed file was changed");
     check_recovered(path, &found, flags);
 
-    let again = recover(&PosixStorage, path, Tail::SaveAside).expect("the folder can be read and written");
+    let again = recover(&PosixStorage, path, Tail::SaveAside(Timestamp::now()))
+        .expect("the folder can be read and written");
     assert_eq!(again.remarks, Vec::<String>::new(), "a second recovery finds something to repair");
     assert_eq!((again.resume_at(), &again.gtids, &again.files), (Some(position), &found.gtids, &found.files));
     assert_eq!(fs::read(path.join(LIVE)).expect("read"), after);

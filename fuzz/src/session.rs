@@ -19,12 +19,13 @@ use binlogd::config::{FsyncMode, HostPort, OnFork, OnGap, OnStranger, SourceConf
 use binlogd::status::SourceMonitor;
 use binlogd::upstream::Upstream;
 use binlogd::upstream::ask::{Attempt, Left};
-use binlogd::upstream::clock::Clock;
+use binlogd::upstream::clock::{Clock, SystemClock};
 use binlogd::upstream::copy::HeldCopy;
 use binlogd::upstream::hosts::Hosts;
 use binlogd::upstream::stop::StopSignal;
 use codec::event::flags;
 use codec::packet::append_message;
+use jiff::Timestamp;
 use log::Position;
 use log::storage::PosixStorage;
 use log::timeline::{Reason, ServerKind, Timeline};
@@ -103,6 +104,12 @@ impl Clock for Impatient {
         Instant::now()
     }
 
+    fn wall_time(&self) -> Timestamp {
+        Timestamp::now()
+    }
+
+    fn sleep(&self, _: Duration) {}
+
     fn pause(&self, stop: &StopSignal, _: Duration) -> bool {
         stop.is_requested()
     }
@@ -155,8 +162,8 @@ fn play(data: &[u8]) -> (String, Option<Position>) {
 
 /// As the next start of binlogd would find it.
 fn assert_needs_no_repair(data_dir: &Path, end: &Option<Position>) {
-    let (copy, remarks) =
-        HeldCopy::open(Arc::new(PosixStorage), data_dir, "fuzz").expect("a copy that can be opened");
+    let (copy, remarks) = HeldCopy::open(Arc::new(PosixStorage), Arc::new(SystemClock), data_dir, "fuzz")
+        .expect("a copy that can be opened");
     assert_eq!(remarks, [""; 0], "recovery had to repair what a session left");
     let found = copy.timeline().and_then(|timeline| timeline.end());
     assert_eq!(found, *end, "recovery finds another end than the session left");

@@ -93,7 +93,8 @@ impl Setup {
         })
         .unwrap();
         let identity = SourceIdentity::ask(&mut connection).unwrap();
-        let (mut copy, _) = HeldCopy::open(Arc::new(PosixStorage), dir, "scripted").unwrap();
+        let (mut copy, _) =
+            HeldCopy::open(Arc::new(PosixStorage), Arc::new(SystemClock), dir, "scripted").unwrap();
         copy.begin_timeline(Timeline {
             began_at: String::new(),
             reason: Reason::First,

@@ -63,6 +63,9 @@ pub mod writer;
 
 /// A place in the source's stream of files.
 pub use codec::Position;
+
+use jiff::Timestamp;
+use std::fmt;
 use std::io;
 
 /// True for an error that goes away when somebody makes space: a full file system, a full quota, or a limit for the size of
@@ -70,6 +73,11 @@ use std::io;
 pub fn is_full_disk(error: &io::Error) -> bool {
     use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
     matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge)
+}
+
+/// A moment as it stands in the name of a file that is kept aside.
+fn in_name(moment: Timestamp) -> impl fmt::Display {
+    moment.strftime("%Y%m%dT%H%M%S%.6fZ")
 }
 
 /// End of the bytes that have been handed to the operating system, in the file or in the journal. Survives the end of this

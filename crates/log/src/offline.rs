@@ -75,7 +75,7 @@ mod tests {
     use super::super::recover::{Tail, recover};
     use super::super::storage::PosixStorage;
     use super::*;
-    use crate::testing::FileBuilder;
+    use crate::testing::{FileBuilder, NOW};
 
     #[test]
     fn a_timeline_without_files_has_none() {
@@ -95,7 +95,7 @@ mod tests {
             let point = resume_point(dir.path()).unwrap().unwrap();
             assert_eq!(std::fs::read(dir.path().join("b.000002")).unwrap(), live);
             assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 2, "nothing is added");
-            let recovered = recover(&PosixStorage, dir.path(), Tail::SaveAside).unwrap();
+            let recovered = recover(&PosixStorage, dir.path(), Tail::SaveAside(NOW)).unwrap();
             assert_eq!(Some(&point.position), recovered.resume_at().as_ref());
             assert_eq!(point.gtids, recovered.gtids);
         }

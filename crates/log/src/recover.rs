@@ -1,6 +1,7 @@
 //! Opening a timeline: find the live file, cut it at its last boundary, know where to go on.
 
 use super::Position;
+use super::in_name;
 use super::index;
 use super::mark::{MARK_FILE, MarkWriter, Marks};
 use super::scan::{FileScan, Known, scan_from, scan_watched};
@@ -8,6 +9,7 @@ use super::storage::{Storage, StorageFile};
 use super::verify::kept::{kept_from, without_moved};
 use codec::event::FormatDescription;
 use codec::gtid::GtidState;
+use jiff::Timestamp;
 use std::collections::BTreeSet;
 use std::io::{self, IoSlice};
 use std::path::{Path, PathBuf};
@@ -20,8 +22,8 @@ const TORN_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// What to do with bytes past the last boundary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tail {
-    /// Keep a copy aside: the process starts, and a crash may have torn them.
-    SaveAside,
+    /// Keep a copy aside, named by this moment: the process starts, and a crash may have torn them.
+    SaveAside(Timestamp),
     /// This process wrote them and knows them to be the beginning of a transaction that will be sent again.
     Discard,
 }
@@ -286,8 +288,8 @@ fn cut(
 ) -> io::Result<()> {
     let (at, bytes) = (scan.boundary, len - scan.boundary);
     let why = scan.damage.as_ref().map_or("an incomplete transaction".to_owned(), ToString::to_string);
-    if tail == Tail::SaveAside {
-        let aside = torn_name(path);
+    if let Tail::SaveAside(now) = tail {
+        let aside = torn_name(path, now);
         match save_tail(storage, file, at, len, &aside) {
             Ok(()) => remarks.push(format!(
                 "{} cut at its last boundary {at}: {bytes} bytes after it ({why}); saved in {}",
@@ -306,10 +308,9 @@ fn cut(
     file.sync_data()
 }
 
-fn torn_name(path: &Path) -> PathBuf {
-    let now = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%S%.6fZ");
+fn torn_name(path: &Path, now: Timestamp) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_os_string();
-    name.push(format!(".torn-{now}"));
+    name.push(format!(".torn-{}", in_name(now)));
     path.with_file_name(name)
 }
 
@@ -359,7 +360,7 @@ fn gtids_of_earlier_files(
 mod tests {
     use super::super::storage::PosixStorage;
     use super::*;
-    use crate::testing::{FileBuilder, SERVER_UUID};
+    use crate::testing::{FileBuilder, NOW, SERVER_UUID};
     use proptest::prelude::*;
 
     fn folder_with(files: &[(&str, Vec<u8>)]) -> tempfile::TempDir {
@@ -375,7 +376,7 @@ mod tests {
     #[test]
     fn an_empty_folder_has_nothing_to_resume() {
         let dir = tempfile::tempdir().unwrap();
-        let found = recover(&PosixStorage, dir.path(), Tail::SaveAside).unwrap();
+        let found = recover(&PosixStorage, dir.path(), Tail::SaveAside(NOW)).unwrap();
         assert!(found.live.is_none() && found.files.is_empty() && found.remarks.is_empty());
     }
 
@@ -385,7 +386,7 @@ mod tests {
         let boundary = builder.len();
         let whole = builder.transaction(2, 100).finish();
         let dir = folder_with(&[("mysql-bin.000001", whole[..whole.len() - 5].to_vec())]);
-        let found = recover(&PosixStorage, dir.path(), Tail::SaveAside).unwrap();
+        let found = recover(&PosixStorage, dir.path(), Tail::SaveAside(NOW)).unwrap();
         assert_eq!(found.resume_at().unwrap().to_string(), format!("mysql-bin.000001:{boundary}"));
         assert_eq!(found.gtids.to_string(), format!("{SERVER_UUID}:1"));
         assert_eq!(found.remarks.len(), 1, "{:?}", found.remarks);
@@ -397,7 +398,7 @@ mod tests {
             .expect("the tail is saved");
         assert_eq!(std::fs::read(torn).unwrap(), whole[boundary..whole.len() - 5]);
         // A second time there is nothing left to repair.
-        let again = recover(&PosixStorage, dir.path(), Tail::SaveAside).unwrap();
+        let again = recover(&PosixStorage, dir.path(), Tail::SaveAside(NOW)).unwrap();
         assert_eq!((again.remarks.len(), again.resume_at()), (0, found.resume_at()));
     }
 
@@ -410,7 +411,7 @@ mod tests {
         builder.event(2, &ddl);
         let whole = builder.finish();
         let dir = folder_with(&[("mysql-bin.000001", whole.clone())]);
-        let found = recover(&PosixStorage, dir.path(), Tail::SaveAside).unwrap();
+        let found = recover(&PosixStorage, dir.path(), Tail::SaveAside(NOW)).unwrap();
         assert_eq!(found.resume_at().unwrap().offset, whole.len() as u64);
     }
 
@@ -420,7 +421,7 @@ mod tests {
             let first =
                 FileBuilder::new().previous_gtids("").transaction(1, 10).rotate("mysql-bin.000002").finish();
             let dir = folder_with(&[("mysql-bin.000001", first.clone()), ("mysql-bin.000002", live)]);
-            let found = recover(&PosixStorage, dir.path(), Tail::SaveAside).unwrap();
+            let found = recover(&PosixStorage, dir.path(), Tail::SaveAside(NOW)).unwrap();
             assert_eq!(found.resume_at().unwrap(), Position::new("mysql-bin.000002", 4));
             assert_eq!(found.gtids.to_string(), format!("{SERVER_UUID}:1"));
             assert_eq!(std::fs::read(dir.path().join("mysql-bin.000002")).unwrap(), b"\xfebin");
@@ -434,7 +435,7 @@ mod tests {
         let dir = folder_with(&[("mysql-bin.000001", first)]);
         std::fs::write(dir.path().join("mysql-bin.000002"), b"\xfebin").unwrap();
         std::fs::write(dir.path().join("mysql-bin.000001.torn-20260101T000000Z"), b"x").unwrap();
-        let found = recover(&PosixStorage, dir.path(), Tail::SaveAside).unwrap();
+        let found = recover(&PosixStorage, dir.path(), Tail::SaveAside(NOW)).unwrap();
         assert_eq!(found.files, ["mysql-bin.000001", "mysql-bin.000002"]);
         assert_eq!(index::read(dir.path()).unwrap(), found.files);
     }
@@ -444,7 +445,7 @@ mod tests {
         let sealed = FileBuilder::new().previous_gtids("").rotate("mysql-bin.000002").finish();
         let dir = folder_with(&[("mysql-bin.000002", b"\xfebin".to_vec())]);
         std::fs::write(dir.path().join("mysql-bin.000001"), &sealed).unwrap();
-        let found = recover(&PosixStorage, dir.path(), Tail::SaveAside).unwrap();
+        let found = recover(&PosixStorage, dir.path(), Tail::SaveAside(NOW)).unwrap();
         assert_eq!(found.files, ["mysql-bin.000001", "mysql-bin.000002"]);
         assert_eq!(found.resume_at(), Some(Position::new("mysql-bin.000002", 4)));
     }
@@ -458,7 +459,7 @@ mod tests {
         let computed = crc32fast::hash(&file[4..checksum]);
         file[checksum..].copy_from_slice(&computed.to_le_bytes());
         let dir = folder_with(&[("mysql-bin.000001", file)]);
-        let found = recover(&PosixStorage, dir.path(), Tail::SaveAside).unwrap();
+        let found = recover(&PosixStorage, dir.path(), Tail::SaveAside(NOW)).unwrap();
         let live = found.live.unwrap();
         assert_eq!((live.len, live.format), (4, None));
     }
@@ -467,7 +468,7 @@ mod tests {
     fn an_index_of_any_bytes_is_written_anew() {
         let dir = folder_with(&[("mysql-bin.000001", b"\xfebin".to_vec())]);
         std::fs::write(dir.path().join(index::INDEX_FILE), b"mysql-bin.000001\n\xff\n").unwrap();
-        let found = recover(&PosixStorage, dir.path(), Tail::SaveAside).unwrap();
+        let found = recover(&PosixStorage, dir.path(), Tail::SaveAside(NOW)).unwrap();
         assert_eq!(found.files, ["mysql-bin.000001"]);
         assert_eq!(index::read(dir.path()).unwrap(), found.files);
     }
@@ -481,7 +482,7 @@ mod tests {
         builder.event(34, &[0; 25]);
         let dir = folder_with(&[("mysql-bin.000001", builder.finish())]);
         for _ in 0..2 {
-            let found = recover(&PosixStorage, dir.path(), Tail::SaveAside).unwrap();
+            let found = recover(&PosixStorage, dir.path(), Tail::SaveAside(NOW)).unwrap();
             assert_eq!(found.resume_at().unwrap().offset, boundary);
         }
     }
@@ -497,14 +498,14 @@ mod tests {
             file.truncate(keep);
             file.extend_from_slice(&garbage);
             let dir = folder_with(&[("mysql-bin.000001", file.clone())]);
-            let found = recover(&PosixStorage, dir.path(), Tail::SaveAside).unwrap();
+            let found = recover(&PosixStorage, dir.path(), Tail::SaveAside(NOW)).unwrap();
             let position = found.resume_at().unwrap();
             let after = std::fs::read(dir.path().join("mysql-bin.000001")).unwrap();
             prop_assert_eq!(after.len() as u64, position.offset);
             if position.offset > 4 {
                 prop_assert_eq!(&after[..], &file[..after.len()]);
             }
-            let again = recover(&PosixStorage, dir.path(), Tail::SaveAside).unwrap();
+            let again = recover(&PosixStorage, dir.path(), Tail::SaveAside(NOW)).unwrap();
             prop_assert_eq!(again.resume_at().unwrap(), position);
         }
     }

@@ -7,6 +7,7 @@ use super::rescue_guard::{Compare, Guard};
 use super::{EXIT_OK, EXIT_PROBLEM, print_result, style, usage_error};
 use crate::config::HostPort;
 use crate::rescue::{Compared, Kinship, LeftOut, Plan, Target};
+use crate::upstream::clock::SystemClock;
 use crate::upstream::copy::HeldCopy;
 use choice::{choose, options};
 use clap::Args;
@@ -252,7 +253,7 @@ fn shortened(set: &str) -> String {
 /// Opens the copy as the daemon would, so that what only the journal holds after a crash gets into the files first. `None` when
 /// a running daemon holds it.
 fn put_in_place(data_dir: &Path, name: &str) -> Result<Option<HeldCopy>, String> {
-    match HeldCopy::open(Arc::new(PosixStorage), data_dir, name) {
+    match HeldCopy::open(Arc::new(PosixStorage), Arc::new(SystemClock), data_dir, name) {
         Ok((copy, remarks)) => {
             for remark in remarks {
                 errln!("note: {}", style::clean(&remark));

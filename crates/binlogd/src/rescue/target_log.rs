@@ -1,7 +1,8 @@
 //! The target's own binary log, read as a replica reads it.
 
+use crate::upstream::clock::SystemClock;
 use crate::upstream::identify::SourceIdentity;
-use crate::upstream::look::{look, read_dump};
+use crate::upstream::look::{Waits, look, read_dump};
 use crate::upstream::negotiate::{ask_for_events_as_they_are, checksum_outside_files, look_request};
 use crate::upstream::stop::StopSignal;
 use codec::dump_stream::Frame;
@@ -130,9 +131,9 @@ impl<'a> TargetLog<'a> {
     }
 
     fn beginning(&self, connection: Connection, file: &str) -> Result<Option<GtidState>, WireError> {
-        let stop = StopSignal::new();
         let request = look_request(self.server_id, file, 4);
-        look(connection, self.identity, &request, LOOK_MAX, &stop).map(|look| look.gtids_before)
+        let waits = Waits { stop: &StopSignal::new(), clock: &SystemClock };
+        look(connection, self.identity, &request, LOOK_MAX, waits).map(|look| look.gtids_before)
     }
 
     fn connect(&self) -> Result<Connection, WireError> {

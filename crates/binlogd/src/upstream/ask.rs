@@ -48,7 +48,7 @@ impl Attempt<'_> {
         let mut connection = self.connect_only()?;
         ask_for_events_as_they_are(&mut connection, source)?;
         let request = look_request(server_id, &end.at.file, end.tail_start());
-        link(connection, source, &request, end, config.connect_timeout, &self.upstream.stop)
+        link(connection, source, &request, end, config.connect_timeout, self.upstream.waits())
     }
 
     /// What a file of the source says of itself.
@@ -62,7 +62,7 @@ impl Attempt<'_> {
         let mut connection = self.connect_only()?;
         ask_for_events_as_they_are(&mut connection, source)?;
         let request = look_request(self.server_id(copy), file, 4);
-        beginning(connection, source, &request, file, config.connect_timeout, &self.upstream.stop)
+        beginning(connection, source, &request, file, config.connect_timeout, self.upstream.waits())
     }
 
     pub(super) fn with_privilege(&self, error: WireError) -> AttemptError {
@@ -103,7 +103,7 @@ impl Attempt<'_> {
     ) -> Result<Look, AttemptError> {
         ask_for_events_as_they_are(&mut connection, source)?;
         let timeout = self.upstream.config.connect_timeout;
-        look(connection, source, request, timeout, &self.upstream.stop).map_err(|error| match error {
+        look(connection, source, request, timeout, self.upstream.waits()).map_err(|error| match error {
             WireError::Server { code: ER_FATAL_READING_BINLOG, ref message, .. }
                 if Complaint::of(message) == Complaint::NoBinlog =>
             {
@@ -126,7 +126,7 @@ impl Attempt<'_> {
         ask_for_events_as_they_are(&mut connection, source)?;
         let request = look_request(self.server_id(copy), file, 4);
         let silence = config.net_read_timeout;
-        Ok(compare(connection, source, &request, ours, silence, &self.upstream.stop)?)
+        Ok(compare(connection, source, &request, ours, silence, self.upstream.waits())?)
     }
 
     /// Connects and asks who answers. A request to stop ends each wait in it.

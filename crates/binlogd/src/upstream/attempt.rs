@@ -29,7 +29,7 @@ use std::io;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use wire::{Connection, WireError};
 
 /// Before a semi-sync replica attaches to a MariaDB, it is seen whether the source can read so much of the next transaction, in
@@ -158,7 +158,13 @@ impl Attempt<'_> {
                 )));
             }
         }
-        let watch = ForkWatch::start(copy.source_folder(), source, on_fork, &self.upstream.monitor);
+        let watch = ForkWatch::start(
+            copy.source_folder(),
+            source,
+            on_fork,
+            &self.upstream.monitor,
+            &self.upstream.clock,
+        );
         Ok(watch.map_err(failed)?.map(Arc::new))
     }
 
@@ -390,7 +396,7 @@ impl Attempt<'_> {
             _ => None,
         };
         let standing = Standing::of(source.is_read_only, lacks.is_some(), self.hosts.is_alone());
-        if self.hosts.accepts(standing, Instant::now()) {
+        if self.hosts.accepts(standing, self.upstream.clock.now()) {
             return Ok(());
         }
         Err(match lacks {

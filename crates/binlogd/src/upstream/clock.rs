@@ -1,16 +1,23 @@
 //! The seam to time: what the receiving thread asks the clock for, and the pauses that it makes.
 
 use super::stop::StopSignal;
+use jiff::Timestamp;
 use std::fmt::Debug;
 use std::time::{Duration, Instant};
 
 /// Time as one source's thread sees it. [`SystemClock`] is the real one; a simulation has one that it moves itself.
 pub trait Clock: Send + Sync + Debug {
-    /// The present moment.
+    /// The present moment, on a clock that only goes forward.
     fn now(&self) -> Instant;
+
+    /// The present moment as people write it: for names, records and what is shown.
+    fn wall_time(&self) -> Timestamp;
 
     /// Waits for a stop; true when one was requested within `pause`.
     fn pause(&self, stop: &StopSignal, pause: Duration) -> bool;
+
+    /// Waits, whatever happens meanwhile. For short pauses of threads that nobody waits for.
+    fn sleep(&self, pause: Duration);
 
     /// A number for the jitter of pauses, uniform over all values.
     fn jitter(&self) -> u32;
@@ -25,8 +32,16 @@ impl Clock for SystemClock {
         Instant::now()
     }
 
+    fn wall_time(&self) -> Timestamp {
+        Timestamp::now()
+    }
+
     fn pause(&self, stop: &StopSignal, pause: Duration) -> bool {
         stop.wait(pause)
+    }
+
+    fn sleep(&self, pause: Duration) {
+        std::thread::sleep(pause);
     }
 
     fn jitter(&self) -> u32 {

@@ -1,5 +1,6 @@
 //! What binlogd holds of one source: the folder, its newest timeline, and where that ends.
 
+use super::clock::Clock;
 use super::plan::Holding;
 use super::unreadable::{self, Refusals};
 use crate::status::{Missing, RecordedGap};
@@ -112,6 +113,7 @@ pub struct OpenTimeline {
 #[derive(Debug)]
 pub struct HeldCopy {
     storage: Arc<dyn Storage>,
+    clock: Arc<dyn Clock>,
     folder: SourceFolder,
     timeline: Option<OpenTimeline>,
     /// Up to here the source was found to have every byte that is held.
@@ -124,8 +126,8 @@ pub struct HeldCopy {
     beginning_compared: bool,
     /// What is on disk has been found out, and is what `timeline` says.
     is_recovered: bool,
-    /// What happens to bytes behind the last boundary: none of this process at the start.
-    tail: Tail,
+    /// That was done before in this process: bytes behind the last boundary are its own.
+    was_recovered: bool,
 }
 
 impl HeldCopy {
@@ -135,10 +137,11 @@ impl HeldCopy {
     /// When another process holds the folder, or something in it cannot be read or repaired.
     pub fn open(
         storage: Arc<dyn Storage>,
+        clock: Arc<dyn Clock>,
         data_dir: &Path,
         source: &str,
     ) -> Result<(HeldCopy, Vec<String>), CopyError> {
-        let mut copy = HeldCopy::lock(storage, data_dir, source)?;
+        let mut copy = HeldCopy::lock(storage, clock, data_dir, source)?;
         let remarks = copy.reopen()?;
         Ok((copy, remarks))
     }
@@ -147,11 +150,16 @@ impl HeldCopy {
     ///
     /// # Errors
     /// When another process holds the folder, or it cannot be made.
-    pub fn lock(storage: Arc<dyn Storage>, data_dir: &Path, source: &str) -> Result<HeldCopy, CopyError> {
+    pub fn lock(
+        storage: Arc<dyn Storage>,
+        clock: Arc<dyn Clock>,
+        data_dir: &Path,
+        source: &str,
+    ) -> Result<HeldCopy, CopyError> {
         let folder = SourceFolder::open(&*storage, data_dir, source)?;
-        let tail = Tail::SaveAside;
         Ok(HeldCopy {
             storage,
+            clock,
             folder,
             timeline: None,
             equal_through: None,
@@ -159,7 +167,7 @@ impl HeldCopy {
             silent_at: None,
             beginning_compared: false,
             is_recovered: false,
-            tail,
+            was_recovered: false,
         })
     }
 
@@ -196,8 +204,12 @@ impl HeldCopy {
             }
         }
         (self.is_recovered, self.timeline) = (false, None);
-        remarks.append(&mut self.open_newest(self.tail, watch)?);
-        (self.is_recovered, self.tail) = (true, Tail::Discard);
+        let tail = match self.was_recovered {
+            true => Tail::Discard,
+            false => Tail::SaveAside(self.clock.wall_time()),
+        };
+        remarks.append(&mut self.open_newest(tail, watch)?);
+        (self.is_recovered, self.was_recovered) = (true, true);
         Ok(remarks)
     }
 
@@ -209,7 +221,7 @@ impl HeldCopy {
             .storage
             .open(live)
             .and_then(|file| file.sync_data())
-            .and_then(|()| journal::put_aside(&*self.storage, folder));
+            .and_then(|()| journal::put_aside(&*self.storage, folder, self.clock.wall_time()));
         let aside = put_aside.map_err(|error| CopyError::Journal { path: folder.to_owned(), error })?;
         Ok(aside.map(|aside| {
             format!(
@@ -255,7 +267,7 @@ impl HeldCopy {
     /// The journal, after what it holds was put back into the files.
     fn open_journal(&self, remarks: &mut Vec<String>) -> Result<Option<Journal>, CopyError> {
         let path = self.folder.path();
-        Journal::open(&*self.storage, path, remarks)
+        Journal::open(&*self.storage, path, self.clock.wall_time(), remarks)
             .map_err(|error| CopyError::Journal { path: path.to_owned(), error })
     }
 
@@ -543,6 +555,7 @@ pub fn missing(gaps: &Gaps) -> Missing {
 
 #[cfg(test)]
 mod tests {
+    use super::super::clock::SystemClock;
     use super::*;
     use log::storage::PosixStorage;
     use log::testing::FaultyStorage;
@@ -552,7 +565,7 @@ mod tests {
     use std::sync::atomic::Ordering::Relaxed;
 
     fn open(dir: &Path) -> HeldCopy {
-        HeldCopy::open(Arc::new(PosixStorage), dir, "s").unwrap().0
+        HeldCopy::open(Arc::new(PosixStorage), Arc::new(SystemClock), dir, "s").unwrap().0
     }
 
     fn begin(copy: &mut HeldCopy, reason: Reason, source_lacks: &str) {
@@ -637,7 +650,8 @@ mod tests {
         let builder = FileBuilder::new().previous_gtids("").transaction(1, 30);
         let boundary = builder.len();
         let file = builder.transaction(2, 300).finish();
-        let (mut copy, _) = HeldCopy::open(Arc::new(storage.clone()), dir.path(), "a").unwrap();
+        let (mut copy, _) =
+            HeldCopy::open(Arc::new(storage.clone()), Arc::new(SystemClock), dir.path(), "a").unwrap();
         assert!(copy.is_recovered() && copy.timeline().is_none());
         copy.begin_timeline(first_timeline(SERVER_UUID)).unwrap();
         let log = &mut copy.timeline_mut().unwrap().log;
@@ -649,7 +663,8 @@ mod tests {
         assert!(log.commit([&file[boundary..]].into_iter()).unwrap());
         drop(copy);
 
-        let mut copy = HeldCopy::lock(Arc::new(storage.clone()), dir.path(), "a").unwrap();
+        let mut copy =
+            HeldCopy::lock(Arc::new(storage.clone()), Arc::new(SystemClock), dir.path(), "a").unwrap();
         assert!(!copy.is_recovered());
         storage.writes_until_failure.store(0, Relaxed);
         let error = copy.reopen().unwrap_err();

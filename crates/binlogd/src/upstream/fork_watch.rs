@@ -5,6 +5,7 @@
 //! and is there only when something was lost. Only while acknowledgements are [withheld](crate::config::OnFork::Withhold) the
 //! receiving thread compares for itself: a rescue waits for each of its transactions to be acknowledged.
 
+use super::clock::Clock;
 use super::identify::SourceIdentity;
 use crate::config::OnFork;
 use crate::status::{Regained, SourceMonitor};
@@ -38,6 +39,7 @@ struct Arrival {
 struct Shared {
     source_folder: PathBuf,
     monitor: Arc<SourceMonitor>,
+    clock: Arc<dyn Clock>,
     source: SourceIdentity,
     on_fork: OnFork,
     losses: Losses,
@@ -78,6 +80,7 @@ impl ForkWatch {
         source: &SourceIdentity,
         on_fork: OnFork,
         monitor: &Arc<SourceMonitor>,
+        clock: &Arc<dyn Clock>,
     ) -> io::Result<Option<ForkWatch>> {
         let Some(losses) = Losses::read(source_folder)? else {
             monitor.update_facts(|facts| {
@@ -89,6 +92,7 @@ impl ForkWatch {
         let shared = Arc::new(Shared {
             source_folder: source_folder.to_owned(),
             monitor: monitor.clone(),
+            clock: clock.clone(),
             source: source.clone(),
             on_fork,
             losses,
@@ -261,7 +265,7 @@ impl Shared {
             facts.given_twice = Some((count, twice.clone()));
             is_new = is_clear && facts.regained.is_none();
             if is_new {
-                facts.regained = Some(Regained { at: jiff::Timestamp::now(), gtids: back.to_line() });
+                facts.regained = Some(Regained { at: self.clock.wall_time(), gtids: back.to_line() });
             } else if !is_clear {
                 facts.regained = None;
             }

@@ -13,8 +13,10 @@
 //!
 //! What it finds decides nothing: it ends the session, and the next one compares.
 
+use super::clock::Clock;
 use super::identify::SourceIdentity;
 use super::link::{End, Link, link};
+use super::look::Waits;
 use super::negotiate::{ask_for_events_as_they_are, look_request};
 use super::stop::StopSignal;
 use crate::status::SourceMonitor;
@@ -195,7 +197,7 @@ impl LeftBehind {
 pub(super) fn ask(
     mut connection: Connection,
     monitor: &SourceMonitor,
-    server_id: u32,
+    clock: &dyn Clock,
     timeout: Duration,
 ) -> Result<Link, WireError> {
     let nothing = Ok(Link::GoesOn { more: false });
@@ -207,10 +209,10 @@ pub(super) fn ask(
     let source = SourceIdentity::ask(&mut connection)?;
     ask_for_events_as_they_are(&mut connection, &source)?;
     let format = monitor.live_format().filter(|(file, _)| *file == at.file).map(|(_, format)| format);
-    let request = look_request(server_id, &at.file, at.offset);
+    let request = look_request(clock.jitter().max(1), &at.file, at.offset);
     let end = End { at, format: format.as_ref(), tail: &[], ahead: 0 };
     // The end of the process does not wait for this thread.
-    link(connection, &source, &request, &end, timeout, &StopSignal::new())
+    link(connection, &source, &request, &end, timeout, Waits { stop: &StopSignal::new(), clock })
 }
 
 #[cfg(test)]

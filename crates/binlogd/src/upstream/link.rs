@@ -12,9 +12,8 @@
 //! place at which it asks for a dump. So the place is compared first, over a dump that is none of a semi-sync replica.
 
 use super::identify::SourceIdentity;
-use super::look::{Patience, protocol, walk};
+use super::look::{Patience, Waits, protocol, walk};
 use super::negotiate::checksum_outside_files;
-use super::stop::StopSignal;
 use codec::dump_stream::Frame;
 use codec::event::boundary::BoundaryTracker;
 use codec::event::{ChecksumAlgorithm, EventHeader, EventType, FormatDescription, HEADER_LEN, Rotate};
@@ -94,9 +93,9 @@ pub fn link(
     request: &[u8],
     end: &End<'_>,
     timeout: Duration,
-    stop: &StopSignal,
+    waits: Waits<'_>,
 ) -> Result<Link, WireError> {
-    Following::new(source, end).run(connection, request, timeout, stop)
+    Following::new(source, end).run(connection, request, timeout, waits)
 }
 
 /// Starts the dump `request`, which asks for the beginning of `file` and does not wait, and reads what the file says of
@@ -110,12 +109,12 @@ pub fn beginning(
     request: &[u8],
     file: &str,
     timeout: Duration,
-    stop: &StopSignal,
+    waits: Waits<'_>,
 ) -> Result<Link, WireError> {
     let end = End { at: Position::new(file, 4), format: None, tail: &[], ahead: 0 };
     let mut following = Following::new(source, &end);
     following.next = Some(file.to_owned());
-    following.run(connection, request, timeout, stop)
+    following.run(connection, request, timeout, waits)
 }
 
 struct Following<'a> {
@@ -157,10 +156,10 @@ impl<'a> Following<'a> {
         connection: Connection,
         request: &[u8],
         timeout: Duration,
-        stop: &StopSignal,
+        waits: Waits<'_>,
     ) -> Result<Link, WireError> {
         let mut visit = |frame: Frame<'_>| self.visit(frame);
-        walk(connection, request, BUFFER_LEN, Patience::Silence(timeout), stop, &mut visit)?;
+        walk(connection, request, BUFFER_LEN, Patience::Silence(timeout), waits, &mut visit)?;
         self.found.ok_or_else(|| protocol("it came to no end".to_owned()))
     }
 

@@ -1,7 +1,9 @@
 //! Short looks at a source's logs over a dump of their own: which file, and whose; and whether a file is ours.
 
+use super::clock::{Clock, SystemClock};
 use super::identify::SourceIdentity;
 use super::negotiate::checksum_outside_files;
+use super::stop::{StopSignal, Woken};
 use codec::dump_stream::{BUFFER_LEN_MIN, DumpFramer, Frame};
 use codec::event::{ChecksumAlgorithm, EventHeader, EventType, FormatDescription, HEADER_LEN, Rotate};
 use codec::gtid::GtidState;
@@ -11,10 +13,8 @@ use log::timeline::ServerKind;
 use std::io;
 use std::ops::ControlFlow;
 use std::os::fd::AsFd;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use wire::{Connection, WireError};
-
-use super::stop::{StopSignal, Woken};
 
 const DURING: &str = "looking at the source's logs";
 
@@ -47,6 +47,15 @@ pub enum Compared {
     },
 }
 
+/// What a wait for the source goes by.
+#[derive(Debug, Clone, Copy)]
+pub struct Waits<'a> {
+    /// Ends it.
+    pub stop: &'a StopSignal,
+    /// Says how long it has lasted.
+    pub clock: &'a dyn Clock,
+}
+
 /// How long a look may take.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Patience {
@@ -66,7 +75,7 @@ pub fn look(
     source: &SourceIdentity,
     request: &[u8],
     timeout: Duration,
-    stop: &StopSignal,
+    waits: Waits<'_>,
 ) -> Result<Look, WireError> {
     let (mut file, mut found, mut gtids_before) = (None, None, None);
     let checksum = checksum_outside_files(source);
@@ -94,7 +103,7 @@ pub fn look(
         }
         (Some(_), _) => Ok(ControlFlow::Break(())),
     };
-    walk(connection, request, BUFFER_LEN_MIN, Patience::InAll(timeout), stop, &mut visit)?;
+    walk(connection, request, BUFFER_LEN_MIN, Patience::InAll(timeout), waits, &mut visit)?;
     match (file, found) {
         (Some(file), Some(format)) => Ok(Look { file, format, gtids_before }),
         _ => Err(protocol("no ROTATE event came first".to_owned())),
@@ -123,12 +132,12 @@ pub fn compare(
     request: &[u8],
     ours: Ours<'_>,
     silence: Duration,
-    stop: &StopSignal,
+    waits: Waits<'_>,
 ) -> Result<Compared, WireError> {
     let checksum = checksum_outside_files(source);
     let mut comparison = Comparison { ours, checksum, at: 4, file: None, result: None, scratch: Vec::new() };
     let mut visit = |frame: Frame<'_>| comparison.visit(frame);
-    walk(connection, request, COMPARE_BUFFER_LEN, Patience::Silence(silence), stop, &mut visit)?;
+    walk(connection, request, COMPARE_BUFFER_LEN, Patience::Silence(silence), waits, &mut visit)?;
     comparison.result.ok_or_else(|| protocol("the comparison came to no end".to_owned()))
 }
 
@@ -245,8 +254,8 @@ pub fn read_dump(
     silence: Duration,
     visit: &mut dyn FnMut(Frame<'_>) -> Result<ControlFlow<()>, WireError>,
 ) -> Result<(), WireError> {
-    let stop = StopSignal::new();
-    walk(connection, request, COMPARE_BUFFER_LEN, Patience::Silence(silence), &stop, visit)
+    let waits = Waits { stop: &StopSignal::new(), clock: &SystemClock };
+    walk(connection, request, COMPARE_BUFFER_LEN, Patience::Silence(silence), waits, visit)
 }
 
 /// Starts a dump and gives its frames to `visit` until that breaks off.
@@ -255,11 +264,11 @@ pub(super) fn walk(
     request: &[u8],
     buffer_len: usize,
     patience: Patience,
-    stop: &StopSignal,
+    Waits { stop, clock }: Waits<'_>,
     visit: &mut dyn FnMut(Frame<'_>) -> Result<ControlFlow<()>, WireError>,
 ) -> Result<(), WireError> {
     let (Patience::InAll(timeout) | Patience::Silence(timeout)) = patience;
-    let mut deadline = Instant::now() + timeout;
+    let mut deadline = clock.now() + timeout;
     let mut stream = connection.start_dump(request)?;
     let mut buffer = vec![0u8; buffer_len];
     let mut len = 0;
@@ -278,7 +287,7 @@ pub(super) fn walk(
         buffer.copy_within(start..len, 0);
         len -= start;
         if !stream.pending() {
-            let left = deadline.saturating_duration_since(Instant::now());
+            let left = deadline.saturating_duration_since(clock.now());
             let woken = stop.wait_readable(stream.as_fd(), left);
             match woken.map_err(|reason| WireError::Io { during: DURING, reason })? {
                 Woken::Readable => {}
@@ -294,7 +303,7 @@ pub(super) fn walk(
             Err(reason) => return Err(WireError::Io { during: DURING, reason }),
         }
         if matches!(patience, Patience::Silence(_)) {
-            deadline = Instant::now() + timeout;
+            deadline = clock.now() + timeout;
         }
     }
 }

@@ -77,6 +77,7 @@ use copy::{CopyError, HeldCopy};
 use hosts::Hosts;
 use log::storage::Storage;
 use log::timeline::ServerKind;
+use look::Waits;
 use repeats::Repeats;
 use std::io;
 use std::path::PathBuf;
@@ -160,12 +161,21 @@ impl Upstream {
     fn open_or_go_on(&self, copy: &mut Option<HeldCopy>) -> Result<(), CopyError> {
         let copy = match copy {
             Some(copy) => copy,
-            None => copy.insert(HeldCopy::lock(self.storage.clone(), &self.data_dir, &self.config.name)?),
+            None => copy.insert(self.lock()?),
         };
         self.monitor.set_state(SourceState::Recovering);
         let remarks = self.recover(copy)?;
         self.opened(copy, &remarks);
         Ok(())
+    }
+
+    fn lock(&self) -> Result<HeldCopy, CopyError> {
+        HeldCopy::lock(self.storage.clone(), self.clock.clone(), &self.data_dir, &self.config.name)
+    }
+
+    /// What waits for the source go by.
+    fn waits(&self) -> Waits<'_> {
+        Waits { stop: &self.stop, clock: &*self.clock }
     }
 
     /// Finds out what is on disk, and shows how far that is. A request to stop ends it.
@@ -187,7 +197,7 @@ impl Upstream {
     pub fn open(&self) -> Result<HeldCopy, CopyError> {
         self.monitor.set_fsync_mode(self.config.fsync_mode);
         self.monitor.set_state(SourceState::Recovering);
-        let mut copy = HeldCopy::lock(self.storage.clone(), &self.data_dir, &self.config.name)?;
+        let mut copy = self.lock()?;
         match self.recover(&mut copy) {
             Ok(remarks) => self.opened(&copy, &remarks),
             Err(error) if error.is_full_disk() => {
@@ -391,7 +401,7 @@ impl Upstream {
 
     /// Waits, and shows why.
     fn pause(&self, pause: Duration, disk_is_full: bool, error: String) {
-        let until = jiff::Timestamp::now() + pause;
+        let until = self.clock.wall_time() + pause;
         self.monitor.set_state(if disk_is_full {
             SourceState::WaitingForSpace { error }
         } else {

@@ -46,7 +46,7 @@ impl Attempt<'_> {
             GtidState::empty(source.executed.flavour())
         };
         let info = Timeline {
-            began_at: jiff::Timestamp::now().to_string(),
+            began_at: self.upstream.clock.wall_time().to_string(),
             reason,
             server_uuid: source.uuid.clone(),
             server_version: source.version.clone(),

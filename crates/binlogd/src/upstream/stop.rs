@@ -6,7 +6,7 @@ use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Set once, seen by every thread that holds it. It needs no descriptor of its own: with hundreds of sources they count.
 #[derive(Debug, Default)]
@@ -136,16 +136,9 @@ impl StopSignal {
 
     /// Waits for a stop; true when one was requested within `timeout`.
     pub fn wait(&self, timeout: Duration) -> bool {
-        let deadline = Instant::now() + timeout;
-        let mut sockets = self.lock();
-        while !self.is_requested() {
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return false;
-            }
-            sockets = self.wake.wait_timeout(sockets, left).unwrap_or_else(PoisonError::into_inner).0;
-        }
-        true
+        let waited = self.wake.wait_timeout_while(self.lock(), timeout, |_| !self.is_requested());
+        drop(waited.unwrap_or_else(PoisonError::into_inner));
+        self.is_requested()
     }
 }
 

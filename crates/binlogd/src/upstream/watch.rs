@@ -67,6 +67,7 @@ pub struct SourceLook {
 #[derive(Debug)]
 pub struct SourceWatch {
     end: Arc<AtomicBool>,
+    clock: Arc<dyn Clock>,
     thread: JoinHandle<()>,
 }
 
@@ -99,7 +100,7 @@ impl SourceWatch {
             .stack_size(STACK_BYTES)
             .spawn(move || watch.run())?;
         upstream.monitor.set_semi_sync_watcher(Some(thread.thread().clone()));
-        Ok(Some(SourceWatch { end, thread }))
+        Ok(Some(SourceWatch { end, clock: upstream.clock.clone(), thread }))
     }
 
     /// Asks the thread to end. It closes its connection, unless the source keeps it waiting.
@@ -111,8 +112,8 @@ impl SourceWatch {
     /// Waits for the end until `deadline`, not longer: a thread that waits for a server which hangs is left behind, and
     /// ends when its own time is over or with the process.
     pub fn ended_by(&self, deadline: Instant) {
-        while !self.thread.is_finished() && Instant::now() < deadline {
-            std::thread::sleep(END_LOOK);
+        while !self.thread.is_finished() && self.clock.now() < deadline {
+            self.clock.sleep(END_LOOK);
         }
     }
 }
@@ -157,7 +158,7 @@ impl Watch {
             self.rest();
             let lasted = self.clock.now().saturating_duration_since(began);
             if !self.is_to_end() && lasted < PAUSE_MIN {
-                std::thread::sleep(PAUSE_MIN - lasted);
+                self.clock.sleep(PAUSE_MIN - lasted);
             }
         }
         self.remembered.keep(&self.monitor, self.clock.now(), true);
@@ -231,7 +232,7 @@ impl Watch {
         }
         let mut connection = self.connect(watched)?;
         connection.set_timeout(LOOK_MAX);
-        let started = started(&mut connection)?;
+        let started = started(&mut connection, self.clock.wall_time())?;
         let mut connected = Connected { of: watched.clone(), connection, started };
         let look = self.ask(&mut connected, watched)?;
         self.connected = Some(connected);
@@ -240,7 +241,7 @@ impl Watch {
 
     fn ask(&self, connected: &mut Connected, watched: &Watched) -> Result<SourceLook, WireError> {
         let connection = &mut connected.connection;
-        let mut look = ask(connection, watched)?;
+        let mut look = ask(connection, watched, self.clock.wall_time())?;
         look.started = connected.started;
         let facts = self.monitor.facts();
         // By then a source has noticed the end of a connection of ours.
@@ -300,7 +301,7 @@ impl Watch {
         }
         let found = self.connect(watched).and_then(|mut connection| {
             check_server(&mut connection, watched)?;
-            left_behind::ask(connection, &self.monitor, self.clock.jitter().max(1), LOOK_MAX)
+            left_behind::ask(connection, &self.monitor, &*self.clock, LOOK_MAX)
         });
         // The server's own words are an answer.
         let in_vain = match &found {
@@ -318,7 +319,7 @@ impl Watch {
 
     fn failed(&mut self, error: &WireError) {
         self.monitor.semi_sync_not_looked(error.to_string());
-        self.failed_since.get_or_insert_with(Timestamp::now);
+        self.failed_since.get_or_insert_with(|| self.clock.wall_time());
         let now = self.clock.now();
         let is_due = |logged: Instant| now.saturating_duration_since(logged) >= FAILURES_LOGGED_EVERY;
         // Where a session is not received any more, that is said elsewhere.
@@ -332,11 +333,10 @@ impl Watch {
     }
 }
 
-/// Asks for everything that a look holds. Needs no privilege.
-fn ask(connection: &mut Connection, watched: &Watched) -> Result<SourceLook, WireError> {
+/// Asks for everything that a look holds, which begins at that moment. Needs no privilege.
+fn ask(connection: &mut Connection, watched: &Watched, at: Timestamp) -> Result<SourceLook, WireError> {
     connection.set_timeout(LOOK_MAX);
     check_server(connection, watched)?;
-    let at = Timestamp::now();
     let variables = pairs(&connection.query("SHOW GLOBAL VARIABLES LIKE 'rpl_semi_sync%'")?)?;
     let status = pairs(&connection.query("SHOW GLOBAL STATUS LIKE 'rpl_semi_sync%'")?)?;
     Ok(SourceLook {
@@ -347,9 +347,8 @@ fn ask(connection: &mut Connection, watched: &Watched) -> Result<SourceLook, Wir
     })
 }
 
-/// When the server began to run, by our clock; `None` where it does not say.
-fn started(connection: &mut Connection) -> Result<Option<Timestamp>, WireError> {
-    let now = Timestamp::now();
+/// When the server began to run, by our clock, which shows `now`; `None` where the server does not say.
+fn started(connection: &mut Connection, now: Timestamp) -> Result<Option<Timestamp>, WireError> {
     let status = pairs(&connection.query("SHOW GLOBAL STATUS LIKE 'Uptime'")?)?;
     if !status.contains_key("uptime") {
         return Ok(None);

@@ -55,7 +55,8 @@ fn what_was_left(daemon: &Daemon) -> CopiedEntries {
     if source.join(JOURNAL_FILE).exists() {
         std::fs::copy(source.join(JOURNAL_FILE), copy.path().join(JOURNAL_FILE)).expect("a copy");
     }
-    Journal::open(&PosixStorage, copy.path(), &mut Vec::new()).expect("a journal that can be read");
+    Journal::open(&PosixStorage, copy.path(), jiff::Timestamp::now(), &mut Vec::new())
+        .expect("a journal that can be read");
     copied_entries(&copied_timeline)
 }
 

@@ -13,6 +13,7 @@ use crate::receiver::{FOLDER, SOURCE, config, data_dir, process, scratch, with_j
 use crate::source::Source;
 use crate::world::{Environment, Scene, World};
 use binlogd::config::{FsyncMode, SourceConfig};
+use binlogd::upstream::clock::SystemClock;
 use binlogd::upstream::copy::HeldCopy;
 use binlogd::upstream::stop::StopSignal;
 use log::folder::timelines;
@@ -129,8 +130,9 @@ impl Scenario {
         acknowledged: &[(String, u64)],
         is_whole: bool,
     ) -> Result<(), String> {
-        let (copy, _) = HeldCopy::open(Arc::new(disk.clone()), &data_dir(root), SOURCE)
-            .map_err(|error| format!("it cannot be opened: {error}"))?;
+        let (copy, _) =
+            HeldCopy::open(Arc::new(disk.clone()), Arc::new(SystemClock), &data_dir(root), SOURCE)
+                .map_err(|error| format!("it cannot be opened: {error}"))?;
         let folder = timelines(&root.join(FOLDER)).unwrap();
         let [folder] = &folder[..] else {
             let is_lost = !acknowledged.is_empty() || !folder.is_empty() || is_whole;
@@ -425,7 +427,8 @@ fn what_a_failed_sync_should_have_written_is_kept() {
         let root = scratch.path().join("disk");
         let disk = Disk::with(&root, &scenario.begin(), seed);
         scenario.receive(&root, &disk, seed);
-        let (mut copy, _) = HeldCopy::open(Arc::new(disk.clone()), &data_dir(&root), SOURCE).unwrap();
+        let (mut copy, _) =
+            HeldCopy::open(Arc::new(disk.clone()), Arc::new(SystemClock), &data_dir(&root), SOURCE).unwrap();
         let log = &mut copy.timeline_mut().unwrap().log;
         log.append(&mut [IoSlice::new(&more)]).unwrap();
         disk.judged_by(Box::new(|kind| if kind == Kind::Sync { Verdict::Fail(EIO) } else { Verdict::Do }));

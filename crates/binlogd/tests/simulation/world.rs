@@ -8,6 +8,7 @@ use crate::random::Random;
 use crate::source::{Session, Source};
 use binlogd::upstream::clock::Clock;
 use binlogd::upstream::stop::StopSignal;
+use jiff::Timestamp;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::File;
@@ -19,6 +20,9 @@ use wire::{ByteStream, ConnectOptions, Connection, Network, WireError};
 
 /// Longest time that passes while bytes are on their way.
 const TRANSIT_MAX: Duration = Duration::from_millis(2);
+
+/// What the clock on the wall shows at first.
+const BEGINNING: Timestamp = Timestamp::constant(1_800_000_000, 0);
 
 /// What else happens. Called when the receiver reads, with everything that it may change.
 pub trait Environment: Send {
@@ -145,6 +149,17 @@ impl Network for Way {
 impl Clock for Way {
     fn now(&self) -> Instant {
         self.0.began + self.0.state().0.now
+    }
+
+    /// As with a real clock, no two moments are the same.
+    fn wall_time(&self) -> Timestamp {
+        let scene = &mut self.0.state().0;
+        scene.now += Duration::from_micros(1);
+        BEGINNING + scene.now
+    }
+
+    fn sleep(&self, pause: Duration) {
+        self.0.state().0.now += pause;
     }
 
     fn pause(&self, stop: &StopSignal, pause: Duration) -> bool {

@@ -25,7 +25,9 @@ mod replay;
 mod ring;
 mod staging;
 
+use super::in_name;
 use super::storage::{Storage, StorageFile};
+use jiff::Timestamp;
 use record::{BLOCK, JournalId};
 use ring::Ring;
 use staging::Staging;
@@ -96,13 +98,14 @@ pub struct Journal {
 
 impl Journal {
     /// Opens the journal in a source's folder and puts what it holds back into the files; `None` when there is none.
-    /// `remarks` gets in words what was put back.
+    /// `remarks` gets in words what was put back. What has no place in the files is kept aside, named by `now`.
     ///
     /// # Errors
     /// When it is damaged, or it or a file cannot be read or written. Nothing must be appended then.
     pub fn open(
         storage: &dyn Storage,
         folder: &Path,
+        now: Timestamp,
         remarks: &mut Vec<String>,
     ) -> io::Result<Option<Journal>> {
         let path = folder.join(JOURNAL_FILE);
@@ -122,7 +125,7 @@ impl Journal {
         if !replay::put_back(storage, folder, &records, remarks)? {
             remarks.push(format!(
                 "a copy of the journal is kept as {}",
-                keep_aside(storage, &path, &bytes)?.display()
+                keep_aside(storage, &path, &bytes, now)?.display()
             ));
         }
         let mut journal = Journal::with(storage, path, id, newest + 1, len)?;
@@ -306,13 +309,12 @@ pub fn waiting(folder: &Path) -> io::Result<Option<Waiting>> {
 }
 
 /// Puts what stands in the journal's place aside, after somebody has cut or replaced the journal of a running process.
-/// Everything that it was to keep must be on stable storage in the binary log. `None` when nothing stands there.
+/// Everything that it was to keep must be on stable storage in the binary log. `now` names the copy. `None` when nothing stands there.
 ///
 /// # Errors
 /// As the operating system says.
-pub fn put_aside(storage: &dyn Storage, folder: &Path) -> io::Result<Option<PathBuf>> {
-    let now = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%S%.6fZ");
-    let aside = folder.join(format!("{JOURNAL_FILE}.cut-{now}"));
+pub fn put_aside(storage: &dyn Storage, folder: &Path, now: Timestamp) -> io::Result<Option<PathBuf>> {
+    let aside = folder.join(format!("{JOURNAL_FILE}.cut-{}", in_name(now)));
     match storage.rename(&folder.join(JOURNAL_FILE), &aside) {
         Ok(()) => storage.sync_dir(folder).map(|()| Some(aside)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -340,9 +342,8 @@ fn fill(storage: &dyn Storage, path: &Path, id: &JournalId) -> io::Result<()> {
 }
 
 /// Keeps what has no place in the files before the journal is used again: it may be acknowledged, and its source dead.
-fn keep_aside(storage: &dyn Storage, path: &Path, bytes: &[u8]) -> io::Result<PathBuf> {
-    let now = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%S%.6fZ");
-    let aside = path.with_file_name(format!("{JOURNAL_FILE}.kept-{now}"));
+fn keep_aside(storage: &dyn Storage, path: &Path, bytes: &[u8], now: Timestamp) -> io::Result<PathBuf> {
+    let aside = path.with_file_name(format!("{JOURNAL_FILE}.kept-{}", in_name(now)));
     let copy = storage.create(&aside)?;
     copy.write_all_at(&mut [IoSlice::new(bytes)], 0)?;
     copy.sync_data()?;

@@ -15,7 +15,7 @@ fn folder() -> (tempfile::TempDir, Journal) {
 
 fn open(dir: &tempfile::TempDir) -> (io::Result<Option<Journal>>, Vec<String>) {
     let mut remarks = Vec::new();
-    (Journal::open(&PosixStorage, dir.path(), &mut remarks), remarks)
+    (Journal::open(&PosixStorage, dir.path(), Timestamp::now(), &mut remarks), remarks)
 }
 
 #[test]

@@ -2,7 +2,7 @@ use super::super::recover::{Tail, recover, recover_watched};
 use super::super::scan::{FileScan, scan_file};
 use super::super::storage::PosixStorage;
 use super::*;
-use crate::testing::{FileBuilder, SERVER_UUID};
+use crate::testing::{FileBuilder, NOW, SERVER_UUID};
 use proptest::prelude::*;
 use std::fs::File;
 use std::path::PathBuf;
@@ -42,7 +42,7 @@ fn mark(timeline: &Path, writer: &mut MarkWriter, known: &Known) {
 /// Where recovery goes on to read events, and what it finds: position, GTIDs, tail, time of the last event.
 fn recovered(timeline: &Path, beginning: usize) -> (u64, (u64, String, u64, u32)) {
     let mut first = None;
-    let found = recover_watched(&PosixStorage, timeline, Tail::SaveAside, &mut |at, _| {
+    let found = recover_watched(&PosixStorage, timeline, Tail::SaveAside(NOW), &mut |at, _| {
         if at > beginning as u64 {
             first.get_or_insert(at);
         }
@@ -124,7 +124,7 @@ fn a_mark_that_the_file_does_not_bear_out_is_not_believed_and_goes() {
     let (dir, timeline) = source(&whole);
     mark(&timeline, &mut Marks::default().writer(), &known(&whole));
     std::fs::remove_file(timeline.join(NAME)).unwrap();
-    assert!(recover(&PosixStorage, &timeline, Tail::SaveAside).unwrap().live.is_none());
+    assert!(recover(&PosixStorage, &timeline, Tail::SaveAside(NOW)).unwrap().live.is_none());
     assert!(!dir.path().join(MARK_FILE).exists());
 }
 

@@ -5,6 +5,9 @@ use crate::timeline::{Reason, ServerKind, Timeline};
 use codec::event::BINLOG_MAGIC;
 use codec::gtid::GtidSet;
 
+/// When everything happens.
+pub const NOW: jiff::Timestamp = jiff::Timestamp::UNIX_EPOCH;
+
 pub const SERVER_UUID: &str = "abababab-abab-abab-abab-abababababab";
 
 /// The first timeline of a MySQL server.

@@ -4,4 +4,4 @@ mod faulty;
 mod files;
 
 pub use faulty::FaultyStorage;
-pub use files::{FileBuilder, SERVER_UUID, first_timeline};
+pub use files::{FileBuilder, NOW, SERVER_UUID, first_timeline};

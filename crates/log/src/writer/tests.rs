@@ -2,11 +2,11 @@ use super::super::recover::{Tail, recover};
 use super::super::storage::PosixStorage;
 use super::*;
 use crate::testing::FaultyStorage;
-use crate::testing::FileBuilder;
+use crate::testing::{FileBuilder, NOW};
 use std::sync::atomic::Ordering;
 
 fn writer(storage: &FaultyStorage, dir: &Path) -> LogWriter {
-    let recovered = recover(&PosixStorage, dir, Tail::SaveAside).unwrap();
+    let recovered = recover(&PosixStorage, dir, Tail::SaveAside(NOW)).unwrap();
     LogWriter::new(Arc::new(storage.clone()), dir, recovered, None)
 }
 
@@ -23,7 +23,7 @@ fn journaled(storage: &FaultyStorage, source: &Path) -> LogWriter {
 /// What a start after a crash makes of the folder: the live file's content, and what was said.
 fn after_a_crash(source: &Path) -> (Vec<u8>, Vec<String>) {
     let mut remarks = Vec::new();
-    Journal::open(&PosixStorage, source, &mut remarks).unwrap().unwrap();
+    Journal::open(&PosixStorage, source, NOW, &mut remarks).unwrap().unwrap();
     (std::fs::read(source.join("0001-u/b.000001")).unwrap(), remarks)
 }
 

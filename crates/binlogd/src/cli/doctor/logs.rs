@@ -2,10 +2,11 @@
 
 use crate::config::HostPort;
 use crate::doctor::logs::Continuation;
+use crate::upstream::clock::SystemClock;
 use crate::upstream::complaint::{Complaint, ER_FATAL_READING_BINLOG};
 use crate::upstream::identify::SourceIdentity;
 use crate::upstream::link::{End, Link, link};
-use crate::upstream::look::{Look, look};
+use crate::upstream::look::{Look, Waits, look};
 use crate::upstream::negotiate::{ask_for_events_as_they_are, look_request};
 use crate::upstream::stop::StopSignal;
 use codec::gtid::GtidState;
@@ -42,11 +43,11 @@ pub(super) struct Server<'a> {
 
 impl Server<'_> {
     fn look(&self, file: &str, offset: u64) -> Result<Look, WireError> {
-        let stop = StopSignal::new();
         let mut connection = (self.connect)()?;
         ask_for_events_as_they_are(&mut connection, self.identity)?;
         // Not binlogd's own server_id: a source would end the dump of a daemon that runs.
-        look(connection, self.identity, &look_request(any_server_id(), file, offset), self.timeout, &stop)
+        let waits = Waits { stop: &StopSignal::new(), clock: &SystemClock };
+        look(connection, self.identity, &look_request(any_server_id(), file, offset), self.timeout, waits)
     }
 
     /// What it says in place of the first transaction behind the copy's end.
@@ -58,7 +59,8 @@ impl Server<'_> {
         ask_for_events_as_they_are(&mut connection, self.identity)?;
         let request = look_request(any_server_id(), &at.file, at.offset);
         let end = End { at: at.clone(), format: None, tail: &[], ahead: AHEAD_BYTES };
-        match link(connection, self.identity, &request, &end, self.timeout, &StopSignal::new())? {
+        let waits = Waits { stop: &StopSignal::new(), clock: &SystemClock };
+        match link(connection, self.identity, &request, &end, self.timeout, waits)? {
             Link::Refused(complaint) => Ok(Some(*complaint)),
             _ => Ok(None),
         }
