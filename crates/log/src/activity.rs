@@ -3,7 +3,8 @@
 //!
 //! An operation costs two additions to counters that nobody else writes to; the clock is the onlooker's.
 
-use super::storage::{ReadAt, Storage, StorageFile};
+use super::lock::Lock;
+use super::storage::{Entry, Found, ReadAt, ReadFile, Storage, StorageFile};
 use super::syncer::BackgroundSync;
 use std::fmt;
 use std::io::{self, IoSlice};
@@ -20,7 +21,7 @@ pub enum Operation {
     Write,
     /// An fdatasync of a binary log.
     Sync,
-    /// Making, renaming, removing, opening or measuring files, and syncing their folders.
+    /// Making, renaming, removing, opening or measuring files, listing and syncing their folders.
     Names,
     /// A read.
     Read,
@@ -128,6 +129,31 @@ impl<S: Storage> Storage for WatchedStorage<S> {
         self.names(|storage| storage.sync_dir(path))
     }
 
+    fn list(&self, folder: &Path) -> io::Result<Vec<Entry>> {
+        self.names(|storage| storage.list(folder))
+    }
+
+    fn look(&self, path: &Path) -> io::Result<Found> {
+        self.names(|storage| storage.look(path))
+    }
+
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        self.activity.during(Operation::Read, || self.storage.read(path))
+    }
+
+    fn open_read(&self, path: &Path) -> io::Result<Box<dyn ReadFile>> {
+        let file = self.names(|storage| storage.open_read(path))?;
+        Ok(Box::new(WatchedReading { file, activity: self.activity.clone() }))
+    }
+
+    fn lock(&self, path: &Path) -> io::Result<Lock> {
+        self.names(|storage| storage.lock(path))
+    }
+
+    fn beside(&self) -> Arc<dyn Storage> {
+        self.storage.beside()
+    }
+
     fn background_sync(&self) -> Box<dyn BackgroundSync> {
         self.storage.background_sync()
     }
@@ -144,6 +170,12 @@ struct WatchedFile {
 impl ReadAt for WatchedFile {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         self.activity.during(Operation::Read, || self.file.read_at(buffer, offset))
+    }
+}
+
+impl ReadFile for WatchedFile {
+    fn size(&self) -> io::Result<u64> {
+        self.activity.during(Operation::Names, || self.file.size())
     }
 }
 
@@ -168,12 +200,26 @@ impl StorageFile for WatchedFile {
         self.activity.during(Operation::Write, || self.file.truncate(len))
     }
 
-    fn size(&self) -> io::Result<u64> {
-        self.activity.during(Operation::Names, || self.file.size())
-    }
-
     fn forget_cached(&self) {
         self.file.forget_cached();
+    }
+}
+
+#[derive(Debug)]
+struct WatchedReading {
+    file: Box<dyn ReadFile>,
+    activity: Arc<DiskActivity>,
+}
+
+impl ReadAt for WatchedReading {
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.activity.during(Operation::Read, || self.file.read_at(buffer, offset))
+    }
+}
+
+impl ReadFile for WatchedReading {
+    fn size(&self) -> io::Result<u64> {
+        self.activity.during(Operation::Names, || self.file.size())
     }
 }
 

@@ -2,13 +2,11 @@
 
 use super::failed::{during, within};
 use super::index::replace_file;
-use super::storage::Storage;
+use super::lock::{self, HeldLock, Lock};
+use super::storage::{Entry, Kind, Storage};
 use codec::gtid::Uuid;
-use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
-use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
@@ -82,7 +80,7 @@ pub struct SourceFolder {
     path: PathBuf,
     /// Who binlogd is to this source.
     pub identity: ReplicaIdentity,
-    _lock: File,
+    _lock: Box<dyn HeldLock>,
 }
 
 impl SourceFolder {
@@ -95,7 +93,11 @@ impl SourceFolder {
         // The folder above too: a process may have ended between making it and making its name durable.
         make_folder(storage, data_dir).map_err(FolderError::io("use the folder", data_dir))?;
         make_folder(storage, &path).map_err(FolderError::io("use the folder", &path))?;
-        let lock = lock(&path)?;
+        let lock = match storage.lock(&path.join(LOCK_FILE)) {
+            Ok(Lock::Taken(lock)) => lock,
+            Ok(Lock::HeldBy(holder)) => return Err(locked(path, holder)),
+            Err(error) => return Err(FolderError::io("open", &path.join(LOCK_FILE))(error)),
+        };
         let identity = read_or_make_identity(storage, &path)?;
         Ok(SourceFolder { path, identity, _lock: lock })
     }
@@ -109,8 +111,8 @@ impl SourceFolder {
     ///
     /// # Errors
     /// When the folder cannot be read.
-    pub fn timelines(&self) -> Result<Vec<PathBuf>, FolderError> {
-        timelines(&self.path).map_err(FolderError::io("read the folder", &self.path))
+    pub fn timelines(&self, storage: &dyn Storage) -> Result<Vec<PathBuf>, FolderError> {
+        timelines(storage, &self.path).map_err(FolderError::io("read the folder", &self.path))
     }
 }
 
@@ -122,9 +124,9 @@ impl SourceFolder {
 pub fn check_free(data_dir: &Path, source: &str) -> Result<(), FolderError> {
     let folder = data_dir.join(source);
     let path = folder.join(LOCK_FILE);
-    match OpenOptions::new().read(true).write(true).open(&path) {
-        Ok(file) => take(&file, &folder),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+    match lock::held_by_another(&path) {
+        Ok(None) => Ok(()),
+        Ok(Some(holder)) => Err(locked(folder, holder)),
         Err(error) => Err(FolderError::Io { action: "open", path, error }),
     }
 }
@@ -140,14 +142,14 @@ pub fn make_folder(storage: &dyn Storage, path: &Path) -> io::Result<()> {
         Some(parent) => parent,
         None => return Ok(()), // The root.
     };
-    let existed = is_folder(path)?;
+    let existed = is_folder(storage, path)?;
     if !existed {
-        if !is_folder(parent)? {
+        if !is_folder(storage, parent)? {
             make_folder(storage, parent)?;
         }
         match storage.create_dir(path) {
             // Somebody else may have made it meanwhile.
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && is_folder(path)? => {}
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && is_folder(storage, path)? => {}
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 let why = io::Error::new(error.kind(), "a folder is needed, and a file has that name");
                 return Err(during("create", path)(why));
@@ -163,9 +165,9 @@ pub fn make_folder(storage: &dyn Storage, path: &Path) -> io::Result<()> {
 }
 
 /// Whether there is a folder. A disk that cannot say has not said no.
-fn is_folder(path: &Path) -> io::Result<bool> {
-    match std::fs::metadata(path) {
-        Ok(found) => Ok(found.is_dir()),
+fn is_folder(storage: &dyn Storage, path: &Path) -> io::Result<bool> {
+    match storage.look(path) {
+        Ok(found) => Ok(found.kind == Kind::Folder),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         // Something above it is a file: making it says so.
         Err(error) if error.kind() == io::ErrorKind::NotADirectory => Ok(false),
@@ -173,40 +175,18 @@ fn is_folder(path: &Path) -> io::Result<bool> {
     }
 }
 
-fn lock(folder: &Path) -> Result<File, FolderError> {
-    let path = folder.join(LOCK_FILE);
-    let file = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .mode(0o600)
-        .open(&path)
-        .map_err(FolderError::io("open", &path))?;
-    take(&file, folder)?;
-    // Only a hint for the message above; the lock itself is the kernel's. On a full disk there is no hint.
-    let _ = std::fs::write(&path, format!("{}\n", std::process::id()));
-    Ok(file)
-}
-
-/// Takes the lock until the file is closed.
-fn take(lock: &File, folder: &Path) -> Result<(), FolderError> {
-    if flock(lock, FlockOperation::NonBlockingLockExclusive).is_ok() {
-        return Ok(());
-    }
-    // For the message only.
-    let holder = std::fs::read_to_string(folder.join(LOCK_FILE)).unwrap_or_default();
-    let holder = if holder.trim().is_empty() { "unknown".to_owned() } else { holder.trim().to_owned() };
-    Err(FolderError::Locked { path: folder.to_owned(), holder })
+fn locked(path: PathBuf, holder: String) -> FolderError {
+    let holder = if holder.is_empty() { "unknown".to_owned() } else { holder };
+    FolderError::Locked { path, holder }
 }
 
 /// Reads the identity from a source's folder without making one; `None` when there is none yet.
 ///
 /// # Errors
 /// When it is there and cannot be read or understood.
-pub fn read_identity(folder: &Path) -> Result<Option<ReplicaIdentity>, FolderError> {
+pub fn read_identity(storage: &dyn Storage, folder: &Path) -> Result<Option<ReplicaIdentity>, FolderError> {
     let path = folder.join(REPLICA_FILE);
-    match std::fs::read_to_string(&path) {
+    match storage.read_to_string(&path) {
         Ok(text) => match toml::from_str(&text).map_err(|error| error.to_string()).and_then(check) {
             Ok(identity) => Ok(Some(identity)),
             Err(reason) => Err(FolderError::Replica { path, reason }),
@@ -217,7 +197,7 @@ pub fn read_identity(folder: &Path) -> Result<Option<ReplicaIdentity>, FolderErr
 }
 
 fn read_or_make_identity(storage: &dyn Storage, folder: &Path) -> Result<ReplicaIdentity, FolderError> {
-    if let Some(identity) = read_identity(folder)? {
+    if let Some(identity) = read_identity(storage, folder)? {
         return Ok(identity);
     }
     let path = folder.join(REPLICA_FILE);
@@ -253,13 +233,12 @@ fn make_identity() -> ReplicaIdentity {
 ///
 /// # Errors
 /// When the folder cannot be read.
-pub fn source_folders(data_dir: &Path) -> io::Result<Vec<(String, PathBuf)>> {
+pub fn source_folders(storage: &dyn Storage, data_dir: &Path) -> io::Result<Vec<(String, PathBuf)>> {
     let mut found = Vec::new();
-    for entry in std::fs::read_dir(data_dir)? {
-        let entry = entry?;
-        let Ok(name) = entry.file_name().into_string() else { continue };
-        let path = entry.path();
-        if path.is_dir() && is_source_folder(&path) {
+    for entry in storage.list(data_dir)? {
+        let Ok(name) = entry.name.into_string() else { continue };
+        let path = data_dir.join(&name);
+        if is_source_folder(storage, &path) {
             found.push((name, path));
         }
     }
@@ -268,9 +247,10 @@ pub fn source_folders(data_dir: &Path) -> io::Result<Vec<(String, PathBuf)>> {
 }
 
 /// Whether a folder is that of a source.
-pub fn is_source_folder(path: &Path) -> bool {
-    [LOCK_FILE, REPLICA_FILE].iter().any(|name| path.join(name).is_file())
-        || by_number(path).is_ok_and(|timelines| !timelines.is_empty())
+pub fn is_source_folder(storage: &dyn Storage, path: &Path) -> bool {
+    let is_file = |name| storage.look(&path.join(name)).is_ok_and(|found| found.kind == Kind::File);
+    [LOCK_FILE, REPLICA_FILE].into_iter().any(is_file)
+        || by_number(storage, path).is_ok_and(|timelines| !timelines.is_empty())
 }
 
 /// The timeline that is written, where that is not the newest one: the content of [`PRESENT_FILE`].
@@ -287,7 +267,7 @@ struct Present {
 /// # Errors
 /// As the operating system says.
 pub fn make_present(storage: &dyn Storage, source_folder: &Path, timeline: &str) -> io::Result<()> {
-    let newest = by_number(source_folder)?.pop().unwrap_or_default();
+    let newest = by_number(storage, source_folder)?.pop().unwrap_or_default();
     let newest = newest.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let text =
         toml::to_string(&Present { timeline: timeline.to_owned(), newest }).map_err(io::Error::other)?;
@@ -300,12 +280,12 @@ pub fn make_present(storage: &dyn Storage, source_folder: &Path, timeline: &str)
 ///
 /// # Errors
 /// When the folder cannot be read.
-pub fn timelines(source_folder: &Path) -> io::Result<Vec<PathBuf>> {
-    let mut found = by_number(source_folder)?;
+pub fn timelines(storage: &dyn Storage, source_folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut found = by_number(storage, source_folder)?;
     let path = source_folder.join(PRESENT_FILE);
     let named =
         |kind, error: &dyn std::fmt::Display| io::Error::new(kind, format!("{}: {error}", path.display()));
-    let present: Present = match std::fs::read_to_string(&path) {
+    let present: Present = match storage.read_to_string(&path) {
         Ok(text) => toml::from_str(&text).map_err(|error| named(io::ErrorKind::InvalidData, &error))?,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(found),
         Err(error) => return Err(named(error.kind(), &error)),
@@ -324,15 +304,13 @@ pub fn timelines(source_folder: &Path) -> io::Result<Vec<PathBuf>> {
 ///
 /// # Errors
 /// When the folder cannot be read.
-pub fn by_number(source_folder: &Path) -> io::Result<Vec<PathBuf>> {
+pub fn by_number(storage: &dyn Storage, source_folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
-    for entry in std::fs::read_dir(source_folder)? {
-        let entry = entry?;
-        let name = entry.file_name();
+    for Entry { name, kind } in storage.list(source_folder)? {
         if let Some(number) = name.to_str().and_then(timeline_number)
-            && entry.file_type()?.is_dir()
+            && kind == Kind::Folder
         {
-            found.push((number, entry.path()));
+            found.push((number, source_folder.join(name)));
         }
     }
     found.sort();
@@ -392,7 +370,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let make = |name: &str| std::fs::create_dir(dir.path().join(name)).unwrap();
         let names = || {
-            let folders = timelines(dir.path()).unwrap();
+            let folders = timelines(&PosixStorage, dir.path()).unwrap();
             let name = |folder: &PathBuf| folder.file_name().unwrap().to_str().unwrap().to_owned();
             folders.iter().map(name).collect::<Vec<_>>()
         };
@@ -404,7 +382,7 @@ mod tests {
         make_present(&PosixStorage, dir.path(), "0002-b").unwrap();
         assert_eq!(names(), ["0001-a", "0003-c", "0002-b"]);
         std::fs::remove_dir(dir.path().join("0002-b")).unwrap();
-        let error = timelines(dir.path()).unwrap_err().to_string();
+        let error = timelines(&PosixStorage, dir.path()).unwrap_err().to_string();
         assert!(error.contains("present.toml") && error.contains("0002-b"), "{error}");
     }
 
@@ -414,8 +392,11 @@ mod tests {
         for name in ["0002-b", "0010-a", "0001-c", "10000-x", "lost+found", "12-short"] {
             std::fs::create_dir(dir.path().join(name)).unwrap();
         }
-        let names: Vec<_> =
-            timelines(dir.path()).unwrap().iter().map(|p| p.file_name().unwrap().to_owned()).collect();
+        let names: Vec<_> = timelines(&PosixStorage, dir.path())
+            .unwrap()
+            .iter()
+            .map(|p| p.file_name().unwrap().to_owned())
+            .collect();
         assert_eq!(names, ["0001-c", "0002-b", "0010-a", "10000-x"]);
     }
 }

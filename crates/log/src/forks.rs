@@ -10,6 +10,7 @@ use super::held::{HeldTimeline, present_history};
 use super::index;
 use super::recover::files_in_order;
 use super::settlement::{Settlement, Settlements};
+use super::storage::Storage;
 use super::transactions::TransactionReader;
 use codec::gtid::{Flavour, GtidState, MariadbGtidState, TransactionId};
 use std::collections::HashMap;
@@ -125,11 +126,12 @@ impl Losses {
     ///
     /// # Errors
     /// When a folder or a file cannot be read.
-    pub fn read(source_folder: &Path) -> io::Result<Option<Losses>> {
-        let history = present_history(source_folder)?;
+    pub fn read(storage: &dyn Storage, source_folder: &Path) -> io::Result<Option<Losses>> {
+        let history = present_history(storage, source_folder)?;
         let Some(newest) = history.last() else { return Ok(None) };
         let flavour = newest.info.server_kind.flavour();
-        let list: Vec<Loss> = history.iter().map(|held| loss(held, flavour)).collect::<io::Result<_>>()?;
+        let list: Vec<Loss> =
+            history.iter().map(|held| loss(storage, held, flavour)).collect::<io::Result<_>>()?;
         let nothing = list.iter().all(|loss| loss.lacked.is_empty());
         Ok((!nothing).then(|| Losses { source_folder: source_folder.to_owned(), flavour, list }))
     }
@@ -143,8 +145,8 @@ impl Losses {
     ///
     /// # Errors
     /// As [`Losses::read`].
-    pub fn reread(&self) -> io::Result<Option<Losses>> {
-        Losses::read(&self.source_folder)
+    pub fn reread(&self, storage: &dyn Storage) -> io::Result<Option<Losses>> {
+        Losses::read(storage, &self.source_folder)
     }
 
     /// Whether a transaction may be one that was lost.
@@ -166,8 +168,12 @@ impl Forks {
     ///
     /// # Errors
     /// As [`Forks::of`].
-    pub fn read(source_folder: &Path, go_on: impl FnMut() -> bool) -> io::Result<Option<Forks>> {
-        Losses::read(source_folder)?.map(|losses| Forks::of(losses, go_on)).transpose()
+    pub fn read(
+        storage: &dyn Storage,
+        source_folder: &Path,
+        go_on: impl FnMut() -> bool,
+    ) -> io::Result<Option<Forks>> {
+        Losses::read(storage, source_folder)?.map(|losses| Forks::of(storage, losses, go_on)).transpose()
     }
 
     /// Reads every transaction that was lost once, wherever it stands. Files that hold none of them, by the word of their own
@@ -175,11 +181,11 @@ impl Forks {
     ///
     /// # Errors
     /// When a folder or a file cannot be read or is damaged, or `Interrupted` when it is not to go on.
-    pub fn of(losses: Losses, mut go_on: impl FnMut() -> bool) -> io::Result<Forks> {
-        let settlements = Settlements::read(&losses.source_folder, losses.flavour)?;
+    pub fn of(storage: &dyn Storage, losses: Losses, mut go_on: impl FnMut() -> bool) -> io::Result<Forks> {
+        let settlements = Settlements::read(storage, &losses.source_folder, losses.flavour)?;
         let mut forks = Forks { losses, lost: HashMap::new(), settlements };
         for index in 0..forks.losses.list.len() {
-            forks.read_timeline(index, &mut go_on)?;
+            forks.read_timeline(storage, index, &mut go_on)?;
         }
         Ok(forks)
     }
@@ -189,8 +195,8 @@ impl Forks {
     ///
     /// # Errors
     /// When the file cannot be read or is damaged.
-    pub fn arrived(&mut self, path: &Arc<Path>, at: u64) -> io::Result<bool> {
-        let mut reader = TransactionReader::open(path)?;
+    pub fn arrived(&mut self, storage: &dyn Storage, path: &Arc<Path>, at: u64) -> io::Result<bool> {
+        let mut reader = TransactionReader::open(storage, path)?;
         reader.seek(at)?;
         let newest = self.losses.list.len() - 1;
         Ok(self.read_next(newest, path, &mut reader, &mut || true)?.is_some())
@@ -200,8 +206,8 @@ impl Forks {
     ///
     /// # Errors
     /// When the file cannot be read or understood.
-    pub fn reread_settlements(&mut self) -> io::Result<()> {
-        self.settlements = Settlements::read(&self.losses.source_folder, self.losses.flavour)?;
+    pub fn reread_settlements(&mut self, storage: &dyn Storage) -> io::Result<()> {
+        self.settlements = Settlements::read(storage, &self.losses.source_folder, self.losses.flavour)?;
         Ok(())
     }
 
@@ -307,22 +313,27 @@ impl Forks {
         found
     }
 
-    fn read_timeline(&mut self, index: usize, go_on: &mut dyn FnMut() -> bool) -> io::Result<()> {
+    fn read_timeline(
+        &mut self,
+        storage: &dyn Storage,
+        index: usize,
+        go_on: &mut dyn FnMut() -> bool,
+    ) -> io::Result<()> {
         let folder = self.losses.list[index].folder.clone();
-        let names = files_in_order(&folder, &index::read(&folder)?, &mut Vec::new())?;
+        let names = files_in_order(storage, &folder, &index::read(storage, &folder)?, &mut Vec::new())?;
         let mut before = None;
         for (position, name) in names.iter().enumerate() {
             let path: Arc<Path> = folder.join(name).into();
             let after = match names.get(position + 1) {
-                Some(next) => gtids_before(&folder.join(next))?,
+                Some(next) => gtids_before(storage, &folder.join(next))?,
                 None => None,
             };
             let begins_with = match before.take() {
                 Some(known) => Some(known),
-                None => gtids_before(&path)?,
+                None => gtids_before(storage, &path)?,
             };
-            if self.may_hold_lost(begins_with.as_ref(), after.as_ref()) && is_begun(&path)? {
-                let mut reader = TransactionReader::open(&path)?;
+            if self.may_hold_lost(begins_with.as_ref(), after.as_ref()) && is_begun(storage, &path)? {
+                let mut reader = TransactionReader::open(storage, &path)?;
                 while self.read_next(index, &path, &mut reader, go_on)?.is_some() {}
             }
             before = after;
@@ -415,7 +426,7 @@ fn wrote_what_was_lost(
     })
 }
 
-fn loss(held: &HeldTimeline, flavour: Flavour) -> io::Result<Loss> {
+fn loss(storage: &dyn Storage, held: &HeldTimeline, flavour: Flavour) -> io::Result<Loss> {
     let number =
         held.folder.file_name().and_then(|name| super::folder::timeline_number(name.to_str()?)).unwrap_or(0);
     let mut loss = Loss {
@@ -431,8 +442,10 @@ fn loss(held: &HeldTimeline, flavour: Flavour) -> io::Result<Loss> {
     loss.lacked = held.info.lacked();
     if flavour == Flavour::Mariadb && !loss.lacked.is_empty() {
         loss.shares = held.info.shares();
-        let names = files_in_order(&held.folder, &index::read(&held.folder)?, &mut Vec::new())?;
-        let before = names.first().map(|first| gtids_before(&held.folder.join(first))).transpose()?.flatten();
+        let names =
+            files_in_order(storage, &held.folder, &index::read(storage, &held.folder)?, &mut Vec::new())?;
+        let before =
+            names.first().map(|first| gtids_before(storage, &held.folder.join(first))).transpose()?.flatten();
         loss.is_known = before.is_some();
         if let Some(before) = before {
             // Both are MariaDB's.
@@ -443,19 +456,19 @@ fn loss(held: &HeldTimeline, flavour: Flavour) -> io::Result<Loss> {
 }
 
 /// False for a file that was made and has no whole format description yet.
-fn is_begun(path: &Path) -> io::Result<bool> {
-    match TransactionReader::open(path) {
+fn is_begun(storage: &dyn Storage, path: &Path) -> io::Result<bool> {
+    match TransactionReader::open(storage, path) {
         Ok(_) => Ok(true),
         // A live file of which nothing has arrived; a damaged one is told by who reads on in it.
-        Err(_) if std::fs::metadata(path)?.len() <= 4 => Ok(false),
+        Err(_) if storage.look(path)?.len <= 4 => Ok(false),
         Err(error) => Err(error),
     }
 }
 
 /// What was executed before a file by its own word; `None` where it does not say so, or not yet. A damaged head says nothing
 /// either: then the file may hold anything, and who reads on in it tells of the damage.
-pub(super) fn gtids_before(path: &Path) -> io::Result<Option<GtidState>> {
-    match TransactionReader::open(path) {
+pub(super) fn gtids_before(storage: &dyn Storage, path: &Path) -> io::Result<Option<GtidState>> {
+    match TransactionReader::open(storage, path) {
         Ok(mut reader) => reader.gtids_before(),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Err(error),
         Err(_) => Ok(None),
@@ -511,7 +524,7 @@ mod tests {
     #[test]
     fn a_gtid_that_came_back_is_compared_by_content() {
         let (dir, new) = copy();
-        let mut forks = Forks::read(dir.path(), || true).unwrap().unwrap();
+        let mut forks = Forks::read(&PosixStorage, dir.path(), || true).unwrap().unwrap();
         let told = |forks: &Forks| {
             [Fate::GivenTwice, Fate::HandedBack, Fate::Lacking].map(|fate| numbers(forks, fate))
         };
@@ -532,9 +545,9 @@ mod tests {
         let builder = rows(FileBuilder::new().previous_gtids(&format!("{SERVER_UUID}:1")), 2, 1, b"two");
         let whole = rows(rows(rows(builder, 3, 8, b"else"), 4, 9, b"four"), 5, 7, b"five").finish();
         std::fs::write(&path, &whole[..whole.len() - 9]).unwrap();
-        assert!(!forks.arrived(&path, held.len() as u64).unwrap());
+        assert!(!forks.arrived(&PosixStorage, &path, held.len() as u64).unwrap());
         std::fs::write(&path, &whole).unwrap();
-        assert!(forks.arrived(&path, held.len() as u64).unwrap());
+        assert!(forks.arrived(&PosixStorage, &path, held.len() as u64).unwrap());
         assert_eq!(told(&forks), ["3", "4-5", ""]);
         assert!(!forks.is_closed());
 
@@ -548,25 +561,25 @@ mod tests {
             note: String::new(),
         };
         record(&PosixStorage, dir.path(), settlement).unwrap();
-        forks.reread_settlements().unwrap();
+        forks.reread_settlements(&PosixStorage).unwrap();
         assert_eq!(told(&forks), ["", "4-5", ""]);
         assert!(forks.is_closed() && forks.settled().len() == 1);
         assert!(!forks.is_not_the_one(&third, &place.path, place.at), "the last one counts");
 
         // Lost once more, what was settled and handed back before is open again.
         timeline(dir.path(), 3, "3-4");
-        let forks = Forks::read(dir.path(), || true).unwrap().unwrap();
+        let forks = Forks::read(&PosixStorage, dir.path(), || true).unwrap().unwrap();
         assert_eq!(told(&forks), ["3", "5", "4"]);
     }
 
     #[test]
     fn nothing_is_read_where_nothing_was_lost_and_it_can_be_stopped() {
         let dir = tempfile::tempdir().unwrap();
-        assert!(Forks::read(dir.path(), || true).unwrap().is_none());
+        assert!(Forks::read(&PosixStorage, dir.path(), || true).unwrap().is_none());
         timeline(dir.path(), 1, "");
-        assert!(Forks::read(dir.path(), || panic!("nothing is read")).unwrap().is_none());
+        assert!(Forks::read(&PosixStorage, dir.path(), || panic!("nothing is read")).unwrap().is_none());
         let (dir, _) = copy();
-        let error = Forks::read(dir.path(), || false).unwrap_err();
+        let error = Forks::read(&PosixStorage, dir.path(), || false).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::Interrupted);
     }
 }

@@ -6,6 +6,7 @@ use super::forks::gtids_before;
 use super::held::{HeldTimeline, present_history};
 use super::index;
 use super::recover::files_in_order;
+use super::storage::Storage;
 use super::timeline::{Reason, Timeline};
 use codec::gtid::{Flavour, GtidState, MariadbGtid, MariadbGtidState};
 use std::io;
@@ -43,19 +44,19 @@ impl Gaps {
     ///
     /// # Errors
     /// When the folder, a description or the beginning of a file cannot be read.
-    pub fn read(source_folder: &Path) -> io::Result<Gaps> {
-        let history = present_history(source_folder)?;
+    pub fn read(storage: &dyn Storage, source_folder: &Path) -> io::Result<Gaps> {
+        let history = present_history(storage, source_folder)?;
         let Some(flavour) = history.last().map(|held| held.info.server_kind.flavour()) else {
             return Ok(Gaps::default());
         };
-        let oldest = by_number(source_folder)?.into_iter().next();
+        let oldest = by_number(storage, source_folder)?.into_iter().next();
         let mut gaps = Gaps::none(flavour);
         let mut previous: Option<&HeldTimeline> = None;
         // A set of the other kind of server, from before a migration, says nothing about this one.
         for held in history.iter().filter(|held| held.info.server_kind.flavour() == flavour) {
             gaps.stored_before = gaps.stored(held.info.shared_before());
             if !gaps.never_held.is_empty() {
-                gaps.take_off_what_arrived(&held.folder)?;
+                gaps.take_off_what_arrived(storage, &held.folder)?;
             }
             let missing = held.info.never_held();
             if !missing.is_empty() || is_told_by_file(&held.info) {
@@ -64,7 +65,7 @@ impl Gaps {
                     gaps.open.push(Gap {
                         timeline: name_of(&held.folder),
                         began_at: held.info.began_at.clone(),
-                        after: before.map(|before| end_of(&before.folder)).transpose()?.flatten(),
+                        after: before.map(|before| end_of(storage, &before.folder)).transpose()?.flatten(),
                         first_file: held.info.first_file.clone(),
                         missing: missing.clone(),
                     });
@@ -123,10 +124,10 @@ impl Gaps {
     }
 
     /// What the first file of a later timeline does not count to what came before it has arrived with that timeline.
-    fn take_off_what_arrived(&mut self, timeline: &Path) -> io::Result<()> {
-        let files = files_in_order(timeline, &index::read(timeline)?, &mut Vec::new())?;
+    fn take_off_what_arrived(&mut self, storage: &dyn Storage, timeline: &Path) -> io::Result<()> {
+        let files = files_in_order(storage, timeline, &index::read(storage, timeline)?, &mut Vec::new())?;
         let Some(first) = files.first() else { return Ok(()) };
-        let Some(before) = gtids_before(&timeline.join(first))? else { return Ok(()) };
+        let Some(before) = gtids_before(storage, &timeline.join(first))? else { return Ok(()) };
         let arrived = self.never_held.subtract(&before);
         if arrived.is_empty() {
             return Ok(());
@@ -165,10 +166,10 @@ fn name_of(folder: &Path) -> String {
 }
 
 /// Where an older timeline ends. It was cut at a boundary before the next one began.
-fn end_of(timeline: &Path) -> io::Result<Option<Position>> {
-    let files = files_in_order(timeline, &index::read(timeline)?, &mut Vec::new())?;
+fn end_of(storage: &dyn Storage, timeline: &Path) -> io::Result<Option<Position>> {
+    let files = files_in_order(storage, timeline, &index::read(storage, timeline)?, &mut Vec::new())?;
     let Some(last) = files.last() else { return Ok(None) };
-    Ok(Some(Position::new(last.as_str(), std::fs::metadata(timeline.join(last))?.len())))
+    Ok(Some(Position::new(last.as_str(), storage.look(&timeline.join(last))?.len)))
 }
 
 #[cfg(test)]
@@ -211,7 +212,7 @@ mod tests {
         let before = format!("{SERVER_UUID}:1-6");
         let file = FileBuilder::new().previous_gtids(&before).transaction(7, 9).finish();
         std::fs::write(behind.join("b.000004"), file).unwrap();
-        let gaps = Gaps::read(dir.path()).unwrap();
+        let gaps = Gaps::read(&PosixStorage, dir.path()).unwrap();
         let [gap] = &gaps.open[..] else { panic!("{gaps:?}") };
         assert_eq!((gap.first_file.as_str(), &gap.missing), ("b.000004", &set("5-6")));
         assert_eq!(gap.after.as_ref().map(|after| &*after.file), Some("b.000001"));
@@ -232,7 +233,7 @@ mod tests {
         let file =
             FileBuilder::new().previous_gtids(&format!("{SERVER_UUID}:1-5")).transaction(6, 9).finish();
         std::fs::write(later.join("b.000001"), file).unwrap();
-        let gaps = Gaps::read(dir.path()).unwrap();
+        let gaps = Gaps::read(&PosixStorage, dir.path()).unwrap();
         assert_eq!(gaps.missing(), set("5"));
         assert_eq!(gaps.stored(set("1-6")), set("1-4:6"));
     }
@@ -243,7 +244,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         with_gap(dir.path());
         std::fs::remove_dir_all(dir.path().join(format!("0001-{SERVER_UUID}"))).unwrap();
-        let gaps = Gaps::read(dir.path()).unwrap();
+        let gaps = Gaps::read(&PosixStorage, dir.path()).unwrap();
         assert!(gaps.open.is_empty() && gaps.missing().is_empty());
         assert_eq!(gaps.stored(set("1-7")), set("1-4:7"), "it is stored nowhere all the same");
     }
@@ -253,7 +254,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         make(dir.path(), 1, first_timeline(SERVER_UUID));
         make(dir.path(), 2, Timeline { reason: Reason::Gap, ..first_timeline(SERVER_UUID) });
-        let gaps = Gaps::read(dir.path()).unwrap();
+        let gaps = Gaps::read(&PosixStorage, dir.path()).unwrap();
         assert!(gaps.open.len() == 1 && gaps.missing().is_empty() && !gaps.are_none());
     }
 
@@ -269,7 +270,7 @@ mod tests {
             ..mariadb()
         };
         make(dir.path(), 2, gap);
-        let gaps = Gaps::read(dir.path()).unwrap();
+        let gaps = Gaps::read(&PosixStorage, dir.path()).unwrap();
         let stored = |text: &str| gaps.stored(GtidState::parse(Flavour::Mariadb, text).unwrap()).to_line();
         assert_eq!(stored("0-1-6,1-2-9"), "0-1-4,1-2-9", "nothing has arrived behind the gap");
         assert_eq!(stored("0-1-7,1-2-9"), "0-1-7,1-2-9");

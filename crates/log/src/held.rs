@@ -2,6 +2,7 @@
 
 use super::folder::{by_number, timelines};
 use super::offline::resume_point;
+use super::storage::Storage;
 use super::timeline::Timeline;
 use codec::gtid::{Flavour, GtidState};
 use std::io;
@@ -22,21 +23,25 @@ pub struct HeldTimeline {
 ///
 /// # Errors
 /// When the folder or a description cannot be read.
-pub fn present_history(source_folder: &Path) -> io::Result<Vec<HeldTimeline>> {
-    let Some(present) = timelines(source_folder)?.pop() else { return Ok(Vec::new()) };
-    history_of(source_folder, &present)
+pub fn present_history(storage: &dyn Storage, source_folder: &Path) -> io::Result<Vec<HeldTimeline>> {
+    let Some(present) = timelines(storage, source_folder)?.pop() else { return Ok(Vec::new()) };
+    history_of(storage, source_folder, &present)
 }
 
 /// As [`present_history`], of the timeline in `folder`.
 ///
 /// # Errors
 /// When a folder or a description cannot be read.
-pub fn history_of(source_folder: &Path, folder: &Path) -> io::Result<Vec<HeldTimeline>> {
-    let all = by_number(source_folder)?;
+pub fn history_of(
+    storage: &dyn Storage,
+    source_folder: &Path,
+    folder: &Path,
+) -> io::Result<Vec<HeldTimeline>> {
+    let all = by_number(storage, source_folder)?;
     let mut held = Vec::new();
     let mut next = Some(folder.to_owned());
     while let Some(folder) = next.take() {
-        let info = Timeline::read(&folder)?;
+        let info = Timeline::read(storage, &folder)?;
         if !info.begins_history() {
             let number = all.iter().position(|other| *other == folder).unwrap_or(0);
             // One whose predecessor was not recorded, or was taken away by hand, goes on with the one before it. An earlier
@@ -56,13 +61,15 @@ pub fn history_of(source_folder: &Path, folder: &Path) -> io::Result<Vec<HeldTim
 ///
 /// # Errors
 /// When the folder or a description cannot be read.
-pub fn other_histories(source_folder: &Path) -> io::Result<Vec<PathBuf>> {
+pub fn other_histories(storage: &dyn Storage, source_folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut known: Vec<PathBuf> =
-        present_history(source_folder)?.into_iter().map(|timeline| timeline.folder).collect();
+        present_history(storage, source_folder)?.into_iter().map(|timeline| timeline.folder).collect();
     let mut last = Vec::new();
-    for folder in by_number(source_folder)?.into_iter().rev() {
+    for folder in by_number(storage, source_folder)?.into_iter().rev() {
         if !known.contains(&folder) {
-            known.extend(history_of(source_folder, &folder)?.into_iter().map(|timeline| timeline.folder));
+            known.extend(
+                history_of(storage, source_folder, &folder)?.into_iter().map(|timeline| timeline.folder),
+            );
             last.push(folder);
         }
     }
@@ -97,11 +104,15 @@ impl HeldGtids {
     ///
     /// # Errors
     /// When the folder or a file cannot be read.
-    pub fn read(source_folder: &Path, flavour: Flavour) -> io::Result<Option<HeldGtids>> {
-        let timelines = present_history(source_folder)?;
+    pub fn read(
+        storage: &dyn Storage,
+        source_folder: &Path,
+        flavour: Flavour,
+    ) -> io::Result<Option<HeldGtids>> {
+        let timelines = present_history(storage, source_folder)?;
         let Some(newest) = timelines.last() else { return Ok(None) };
         let mut history = newest.info.shared_before();
-        if let Some(point) = resume_point(&newest.folder)? {
+        if let Some(point) = resume_point(storage, &newest.folder)? {
             // Of the other kind of server, nothing is shared.
             if history.union_with(&point.gtids).is_err() {
                 history = point.gtids;
@@ -148,7 +159,7 @@ mod tests {
     #[test]
     fn a_source_is_judged_by_what_forks_took_and_another_server_by_the_history() {
         let dir = tempfile::tempdir().unwrap();
-        assert_eq!(HeldGtids::read(dir.path(), Flavour::Mysql).unwrap(), None);
+        assert_eq!(HeldGtids::read(&PosixStorage, dir.path(), Flavour::Mysql).unwrap(), None);
         let make = |number, timeline: Timeline| timeline.create(&PosixStorage, dir.path(), number).unwrap();
         make(1, timeline(OTHER, Reason::First, "", &format!("{OTHER}:77")));
         make(2, timeline(OTHER, Reason::SourceReset, &format!("{OTHER}:1-99"), ""));
@@ -161,16 +172,18 @@ mod tests {
         std::fs::write(newest.join("b.000001"), file).unwrap();
 
         assert_eq!(
-            present_history(dir.path()).unwrap().len(),
+            present_history(&PosixStorage, dir.path()).unwrap().len(),
             3,
             "what was before the reset is another history"
         );
-        let held = HeldGtids::read(dir.path(), Flavour::Mysql).unwrap().unwrap();
+        let held = HeldGtids::read(&PosixStorage, dir.path(), Flavour::Mysql).unwrap().unwrap();
         assert_eq!(held.lost, set(&format!("{OTHER}:6-7")));
         assert_eq!(held.history, set(&format!("{OTHER}:1-5,{SERVER_UUID}:1-2")));
         assert_eq!(held.expected_of(SERVER_UUID), held.lost);
         assert_eq!(held.expected_of(OTHER), set(&format!("{OTHER}:1-7,{SERVER_UUID}:1-2")));
-        assert!(HeldGtids::read(dir.path(), Flavour::Mariadb).unwrap().unwrap().lost.is_empty());
+        assert!(
+            HeldGtids::read(&PosixStorage, dir.path(), Flavour::Mariadb).unwrap().unwrap().lost.is_empty()
+        );
     }
 
     #[test]
@@ -185,16 +198,19 @@ mod tests {
         let theirs = make(2, &first, timeline(SERVER_UUID, Reason::Stranger, &format!("{OTHER}:1-9"), ""));
         let folders =
             |history: Vec<HeldTimeline>| history.into_iter().map(|held| held.folder).collect::<Vec<_>>();
-        assert_eq!(folders(present_history(dir.path()).unwrap()), std::slice::from_ref(&theirs));
-        assert_eq!(other_histories(dir.path()).unwrap(), std::slice::from_ref(&ours));
+        assert_eq!(
+            folders(present_history(&PosixStorage, dir.path()).unwrap()),
+            std::slice::from_ref(&theirs)
+        );
+        assert_eq!(other_histories(&PosixStorage, dir.path()).unwrap(), std::slice::from_ref(&ours));
         super::super::folder::make_present(&PosixStorage, dir.path(), &first).unwrap();
-        assert_eq!(folders(present_history(dir.path()).unwrap()), std::slice::from_ref(&ours));
-        assert_eq!(other_histories(dir.path()).unwrap(), std::slice::from_ref(&theirs));
+        assert_eq!(folders(present_history(&PosixStorage, dir.path()).unwrap()), std::slice::from_ref(&ours));
+        assert_eq!(other_histories(&PosixStorage, dir.path()).unwrap(), std::slice::from_ref(&theirs));
         let next =
             make(3, &first, timeline(OTHER, Reason::Fork, &format!("{OTHER}:1-9"), &format!("{OTHER}:9")));
-        assert_eq!(folders(present_history(dir.path()).unwrap()), [ours, next]);
-        assert_eq!(other_histories(dir.path()).unwrap(), [theirs]);
-        let held = HeldGtids::read(dir.path(), Flavour::Mysql).unwrap().unwrap();
+        assert_eq!(folders(present_history(&PosixStorage, dir.path()).unwrap()), [ours, next]);
+        assert_eq!(other_histories(&PosixStorage, dir.path()).unwrap(), [theirs]);
+        let held = HeldGtids::read(&PosixStorage, dir.path(), Flavour::Mysql).unwrap().unwrap();
         assert_eq!(held.lost, set(&format!("{OTHER}:9")), "and nothing of the stranger's");
     }
 }

@@ -12,8 +12,8 @@ pub const INDEX_FILE: &str = "binlog.index";
 ///
 /// # Errors
 /// When the file is there but cannot be read.
-pub fn read(folder: &Path) -> io::Result<Vec<String>> {
-    match std::fs::read(folder.join(INDEX_FILE)) {
+pub fn read(storage: &dyn Storage, folder: &Path) -> io::Result<Vec<String>> {
+    match storage.read(&folder.join(INDEX_FILE)) {
         // Damage in it is no reason to stop: a name that is none names no file, and the files are the truth.
         Ok(bytes) => Ok(String::from_utf8_lossy(&bytes)
             .lines()
@@ -69,12 +69,12 @@ mod tests {
     #[test]
     fn what_is_written_is_read() {
         let dir = tempfile::tempdir().unwrap();
-        assert!(read(dir.path()).unwrap().is_empty());
+        assert!(read(&PosixStorage, dir.path()).unwrap().is_empty());
         let names = vec!["mysql-bin.000001".to_owned(), "mysql-bin.000002".to_owned()];
         write(&PosixStorage, dir.path(), &names).unwrap();
-        assert_eq!(read(dir.path()).unwrap(), names);
+        assert_eq!(read(&PosixStorage, dir.path()).unwrap(), names);
         std::fs::write(dir.path().join("binlog.index.tmp"), "left by a crash").unwrap();
         write(&PosixStorage, dir.path(), &names[..1]).unwrap();
-        assert_eq!(read(dir.path()).unwrap(), names[..1]);
+        assert_eq!(read(&PosixStorage, dir.path()).unwrap(), names[..1]);
     }
 }

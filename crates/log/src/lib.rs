@@ -46,6 +46,7 @@ pub mod gtid_list;
 pub mod held;
 pub mod index;
 pub mod journal;
+pub mod lock;
 pub mod mark;
 mod named;
 pub mod offline;

@@ -1,7 +1,7 @@
 //! A file of the operating system that knows its path, so that each error says what was being done, and to what.
 
 use super::failed::during;
-use super::storage::{ReadAt, StorageFile};
+use super::storage::{ReadAt, ReadFile, StorageFile};
 use std::fs::File;
 use std::io::{self, IoSlice};
 use std::path::{Path, PathBuf};
@@ -25,6 +25,12 @@ impl ReadAt for NamedFile {
     }
 }
 
+impl ReadFile for NamedFile {
+    fn size(&self) -> io::Result<u64> {
+        self.file.size().map_err(during("look at", &self.path))
+    }
+}
+
 impl StorageFile for NamedFile {
     fn write_all_at(&self, parts: &mut [IoSlice<'_>], offset: u64) -> io::Result<()> {
         self.file.write_all_at(parts, offset).map_err(during("write to", &self.path))
@@ -44,10 +50,6 @@ impl StorageFile for NamedFile {
 
     fn truncate(&self, len: u64) -> io::Result<()> {
         self.file.truncate(len).map_err(during("cut", &self.path))
-    }
-
-    fn size(&self) -> io::Result<u64> {
-        self.file.size().map_err(during("look at", &self.path))
     }
 
     fn forget_cached(&self) {

@@ -5,8 +5,8 @@ use super::index;
 use super::mark::{MARK_FILE, Marks};
 use super::recover::files_in_order;
 use super::scan::{FileScan, scan_file, scan_from};
+use super::storage::Storage;
 use codec::gtid::GtidState;
-use std::fs::File;
 use std::io;
 use std::path::Path;
 
@@ -24,16 +24,16 @@ pub struct ResumePoint {
 ///
 /// # Errors
 /// When the folder or a file cannot be read.
-pub fn resume_point(folder: &Path) -> io::Result<Option<ResumePoint>> {
-    let files = files_in_order(folder, &index::read(folder)?, &mut Vec::new())?;
+pub fn resume_point(storage: &dyn Storage, folder: &Path) -> io::Result<Option<ResumePoint>> {
+    let files = files_in_order(storage, folder, &index::read(storage, folder)?, &mut Vec::new())?;
     let Some((live, sealed)) = files.split_last() else { return Ok(None) };
-    let found = scan_live(folder, live)?;
+    let found = scan_live(storage, folder, live)?;
     let position = Position::new(live.as_str(), found.boundary.max(4));
     let mut gtids = found.gtids;
     if found.gtids_before.is_none() {
         // The live file does not say yet what came before it; the file before it does at its end.
         for name in sealed.iter().rev() {
-            let earlier = scan(folder, name)?;
+            let earlier = scan(storage, folder, name)?;
             if earlier.gtids_before.is_some() {
                 gtids = earlier.gtids;
                 break;
@@ -44,29 +44,30 @@ pub fn resume_point(folder: &Path) -> io::Result<Option<ResumePoint>> {
 }
 
 /// Walks the live file from where a mark says that the rest is sound.
-fn scan_live(folder: &Path, name: &str) -> io::Result<FileScan> {
+fn scan_live(storage: &dyn Storage, folder: &Path, name: &str) -> io::Result<FileScan> {
     let path = folder.join(name);
     // A mark only spares reading. Without one the file is walked from its beginning.
-    let marks = folder.parent().and_then(|source| File::open(source.join(MARK_FILE)).ok());
-    let marks = marks.map_or_else(Marks::default, |file| Marks::read_from(&file));
+    let marks = folder.parent().and_then(|source| storage.open_read(&source.join(MARK_FILE)).ok());
+    let marks = marks.map_or_else(Marks::default, |file| Marks::read_from(&*file));
     let timeline = folder.file_name().unwrap_or_default().to_string_lossy();
     let walk = || {
-        let file = File::open(&path)?;
-        match marks.known(&timeline, name, &file, file.metadata()?.len())? {
-            Some(known) => scan_from(&file, known, &mut |_| Ok(())),
+        let file = storage.open_read(&path)?;
+        match marks.known(&timeline, name, &*file, file.size()?)? {
+            Some(known) => scan_from(&*file, known, &mut |_| Ok(())),
             None => Ok(None),
         }
     };
     match walk().map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))? {
         Some(found) => Ok(found),
-        None => scan(folder, name),
+        None => scan(storage, folder, name),
     }
 }
 
-fn scan(folder: &Path, name: &str) -> io::Result<FileScan> {
+fn scan(storage: &dyn Storage, folder: &Path, name: &str) -> io::Result<FileScan> {
     let path = folder.join(name);
-    File::open(&path)
-        .and_then(|file| scan_file(&file, u64::MAX, |_| {}))
+    storage
+        .open_read(&path)
+        .and_then(|file| scan_file(&*file, u64::MAX, |_| {}))
         .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))
 }
 
@@ -80,7 +81,7 @@ mod tests {
     #[test]
     fn a_timeline_without_files_has_none() {
         let dir = tempfile::tempdir().unwrap();
-        assert_eq!(resume_point(dir.path()).unwrap(), None);
+        assert_eq!(resume_point(&PosixStorage, dir.path()).unwrap(), None);
     }
 
     #[test]
@@ -92,7 +93,7 @@ mod tests {
             let dir = tempfile::tempdir().unwrap();
             std::fs::write(dir.path().join("b.000001"), &first).unwrap();
             std::fs::write(dir.path().join("b.000002"), &live).unwrap();
-            let point = resume_point(dir.path()).unwrap().unwrap();
+            let point = resume_point(&PosixStorage, dir.path()).unwrap().unwrap();
             assert_eq!(std::fs::read(dir.path().join("b.000002")).unwrap(), live);
             assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 2, "nothing is added");
             let recovered = recover(&PosixStorage, dir.path(), Tail::SaveAside(NOW)).unwrap();

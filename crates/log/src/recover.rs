@@ -5,7 +5,7 @@ use super::in_name;
 use super::index;
 use super::mark::{MARK_FILE, MarkWriter, Marks};
 use super::scan::{FileScan, Known, scan_from, scan_watched};
-use super::storage::{Storage, StorageFile};
+use super::storage::{Entry, Kind, Storage, StorageFile};
 use super::verify::kept::{kept_from, without_moved};
 use codec::event::FormatDescription;
 use codec::gtid::GtidState;
@@ -194,10 +194,10 @@ fn agree_on_files(
     folder: &Path,
     remarks: &mut Vec<String>,
 ) -> io::Result<Vec<String>> {
-    let listed = index::read(folder)?;
+    let listed = index::read(storage, folder)?;
     let mut kept = listed.clone();
-    if let Some(kept_from) = kept_from(folder) {
-        let present: Vec<String> = binlog_files(folder)?.into_iter().map(|(_, name)| name).collect();
+    if let Some(kept_from) = kept_from(storage, folder) {
+        let present: Vec<String> = binlog_files(storage, folder)?.into_iter().map(|(_, name)| name).collect();
         without_moved(&mut kept, &present, &kept_from);
         let moved = listed.len() - kept.len();
         if moved > 0 {
@@ -208,7 +208,7 @@ fn agree_on_files(
             ));
         }
     }
-    let files = files_in_order(folder, &kept, remarks)?;
+    let files = files_in_order(storage, folder, &kept, remarks)?;
     if files != listed {
         index::write(storage, folder, &files)?;
     }
@@ -221,11 +221,12 @@ fn agree_on_files(
 /// # Errors
 /// When the folder cannot be read.
 pub fn files_in_order(
+    storage: &dyn Storage,
     folder: &Path,
     listed: &[String],
     remarks: &mut Vec<String>,
 ) -> io::Result<Vec<String>> {
-    let mut present = binlog_files(folder)?;
+    let mut present = binlog_files(storage, folder)?;
     let mut files = Vec::new();
     for name in listed {
         if present.remove(&sort_key(name)) {
@@ -251,15 +252,14 @@ pub fn files_in_order(
 ///
 /// # Errors
 /// When the folder cannot be read.
-pub fn binlog_files(folder: &Path) -> io::Result<BTreeSet<(u64, String)>> {
+pub fn binlog_files(storage: &dyn Storage, folder: &Path) -> io::Result<BTreeSet<(u64, String)>> {
     let mut found = BTreeSet::new();
-    for entry in std::fs::read_dir(folder)? {
-        let entry = entry?;
-        let Ok(name) = entry.file_name().into_string() else { continue };
+    for Entry { name, kind } in storage.list(folder)? {
+        let Ok(name) = name.into_string() else { continue };
         let is_numbered = name.rsplit_once('.').is_some_and(|(base, number)| {
             !base.is_empty() && !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit())
         });
-        if is_numbered && entry.file_type()?.is_file() {
+        if is_numbered && kind == Kind::File {
             found.insert(sort_key(&name));
         }
     }
@@ -437,7 +437,7 @@ mod tests {
         std::fs::write(dir.path().join("mysql-bin.000001.torn-20260101T000000Z"), b"x").unwrap();
         let found = recover(&PosixStorage, dir.path(), Tail::SaveAside(NOW)).unwrap();
         assert_eq!(found.files, ["mysql-bin.000001", "mysql-bin.000002"]);
-        assert_eq!(index::read(dir.path()).unwrap(), found.files);
+        assert_eq!(index::read(&PosixStorage, dir.path()).unwrap(), found.files);
     }
 
     #[test]
@@ -470,7 +470,7 @@ mod tests {
         std::fs::write(dir.path().join(index::INDEX_FILE), b"mysql-bin.000001\n\xff\n").unwrap();
         let found = recover(&PosixStorage, dir.path(), Tail::SaveAside(NOW)).unwrap();
         assert_eq!(found.files, ["mysql-bin.000001"]);
-        assert_eq!(index::read(dir.path()).unwrap(), found.files);
+        assert_eq!(index::read(&PosixStorage, dir.path()).unwrap(), found.files);
     }
 
     /// Cut at its end, the stump would look unfinished to the next recovery.

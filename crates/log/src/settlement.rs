@@ -2,11 +2,10 @@
 
 use super::gtid_list::GtidList;
 use super::index::replace_file;
+use super::lock;
 use super::storage::Storage;
 use codec::gtid::{Flavour, GtidState, TransactionId};
-use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
-use std::fs::File;
 use std::io;
 use std::path::Path;
 
@@ -87,12 +86,12 @@ impl Settlements {
     ///
     /// # Errors
     /// When the file cannot be read or understood; the message names it.
-    pub fn read(source_folder: &Path, flavour: Flavour) -> io::Result<Settlements> {
+    pub fn read(storage: &dyn Storage, source_folder: &Path, flavour: Flavour) -> io::Result<Settlements> {
         let path = source_folder.join(SETTLEMENTS_FILE);
         let named = |kind, error: &dyn std::fmt::Display| {
             io::Error::new(kind, format!("{}: {error}", path.display()))
         };
-        let list = read(&path)?.settlements.into_iter().map(|settlement| {
+        let list = read(storage, &path)?.settlements.into_iter().map(|settlement| {
             // Of the other kind of server, from before a migration: about none of ours.
             let other = GtidState::empty(flavour);
             let gtids = GtidState::parse(flavour, &settlement.gtids);
@@ -141,19 +140,18 @@ impl Settlements {
 /// # Errors
 /// When the file cannot be read, understood or written.
 pub fn record(storage: &dyn Storage, source_folder: &Path, settlement: Settlement) -> io::Result<()> {
-    let folder = File::open(source_folder)?;
-    flock(&folder, FlockOperation::LockExclusive)?;
+    let _lock = lock::wait_for_folder(source_folder)?;
     let path = source_folder.join(SETTLEMENTS_FILE);
-    let mut content = read(&path)?;
+    let mut content = read(storage, &path)?;
     content.settlements.push(settlement);
     let text = HEAD.to_owned() + &toml::to_string(&content).map_err(io::Error::other)?;
     replace_file(storage, &path, text.as_bytes())
 }
 
-fn read(path: &Path) -> io::Result<Content> {
+fn read(storage: &dyn Storage, path: &Path) -> io::Result<Content> {
     let named =
         |kind, error: &dyn std::fmt::Display| io::Error::new(kind, format!("{}: {error}", path.display()));
-    match std::fs::read_to_string(path) {
+    match storage.read_to_string(path) {
         Ok(text) => toml::from_str(&text).map_err(|error| named(io::ErrorKind::InvalidData, &error)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Content::default()),
         Err(error) => Err(named(error.kind(), &error)),
@@ -186,12 +184,14 @@ mod tests {
             through,
             note: "rows put in by hand".into(),
         };
-        assert!(Settlements::read(dir.path(), Flavour::Mysql).unwrap().iter().next().is_none());
+        assert!(
+            Settlements::read(&PosixStorage, dir.path(), Flavour::Mysql).unwrap().iter().next().is_none()
+        );
         for (gtids, through, decision) in [("5-6", 2, Decision::Settled), ("7", 3, Decision::LossAccepted)] {
             let new = settlement(&format!("{UUID}:{gtids}"), through, decision);
             record(&PosixStorage, dir.path(), new).unwrap();
         }
-        let settlements = Settlements::read(dir.path(), Flavour::Mysql).unwrap();
+        let settlements = Settlements::read(&PosixStorage, dir.path(), Flavour::Mysql).unwrap();
         let of = |number: u64, through| {
             let id = format!("{UUID}:{number}").parse::<codec::gtid::Gtid>().unwrap().into();
             settlements.of(&id, through).map(|settlement| settlement.decision)
@@ -199,10 +199,10 @@ mod tests {
         assert_eq!((of(5, 2), of(6, 1)), (Some(Decision::Settled), Some(Decision::Settled)));
         assert_eq!(of(5, 3), None, "lost or given again since");
         assert_eq!((of(7, 3), of(8, 1)), (Some(Decision::LossAccepted), None));
-        let other = Settlements::read(dir.path(), Flavour::Mariadb).unwrap();
+        let other = Settlements::read(&PosixStorage, dir.path(), Flavour::Mariadb).unwrap();
         assert_eq!(other.iter().count(), 2);
         std::fs::write(dir.path().join(SETTLEMENTS_FILE), "settlement = 1").unwrap();
-        let error = Settlements::read(dir.path(), Flavour::Mysql).unwrap_err().to_string();
+        let error = Settlements::read(&PosixStorage, dir.path(), Flavour::Mysql).unwrap_err().to_string();
         assert!(error.contains(SETTLEMENTS_FILE), "{error}");
     }
 }

@@ -1,18 +1,23 @@
-//! The seam to the disk: the few operations that durability is made of.
+//! The seam to the disk: the few operations that durability and reading back are made of. Nothing goes past it, but the locks
+//! between processes that wait ([`lock`](super::lock)).
 //!
 //! [`PosixStorage`] is the real one. Tests put a double behind the same trait to fail a chosen write or sync.
+#![allow(clippy::disallowed_methods, reason = "the door to the disk")]
 
 use super::failed::during;
+use super::lock::{self, Lock};
 use super::named::NamedFile;
 use super::syncer::{BackgroundSync, Syncer};
 use rustix::fs::Advice;
 use rustix::io::Errno;
+use std::ffi::OsString;
 use std::fmt::Debug;
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::fs::{DirBuilder, File, FileType, OpenOptions};
 use std::io::{self, IoSlice};
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
 
 /// Mode of every file that binlogd makes: binary logs hold the data of all tables.
 const FILE_MODE: u32 = 0o600;
@@ -29,7 +34,39 @@ const DESCRIPTOR_PATIENCE: Duration = Duration::from_secs(2);
 /// Pause between two tries to open.
 const DESCRIPTOR_PAUSE: Duration = Duration::from_millis(5);
 
-/// Operations on names.
+/// What has a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A file.
+    File,
+    /// A folder.
+    Folder,
+    /// Anything else; in a [list](Storage::list) a symbolic link too.
+    Other,
+}
+
+/// A name in a folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// The bare name.
+    pub name: OsString,
+    /// What has it.
+    pub kind: Kind,
+}
+
+/// What is found under a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Found {
+    /// What it is, symbolic links followed.
+    pub kind: Kind,
+    /// Length in bytes, of a file.
+    pub len: u64,
+    /// When it was changed last, where the file system knows.
+    pub modified: Option<SystemTime>,
+}
+
+/// Operations on names. Errors of those that only look, [`list`](Storage::list) to [`open_read`](Storage::open_read), are in the
+/// operating system's own words: whoever asks names the path.
 pub trait Storage: Send + Sync + Debug {
     /// Makes a new, empty file.
     ///
@@ -74,6 +111,61 @@ pub trait Storage: Send + Sync + Debug {
     /// As the operating system says.
     fn sync_dir(&self, path: &Path) -> io::Result<()>;
 
+    /// The names in a folder, in no order.
+    ///
+    /// # Errors
+    /// When the folder cannot be read.
+    fn list(&self, folder: &Path) -> io::Result<Vec<Entry>>;
+
+    /// What a path leads to.
+    ///
+    /// # Errors
+    /// When it leads to nothing, or that cannot be told.
+    fn look(&self, path: &Path) -> io::Result<Found>;
+
+    /// Reads a small file as a whole.
+    ///
+    /// # Errors
+    /// When it does not exist or cannot be read.
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
+
+    /// Opens a file for reading only.
+    ///
+    /// # Errors
+    /// When it does not exist or cannot be opened.
+    fn open_read(&self, path: &Path) -> io::Result<Box<dyn ReadFile>>;
+
+    /// Takes the lock of that name for this process. Its file is made if need be, and stays.
+    ///
+    /// # Errors
+    /// When the file cannot be opened.
+    fn lock(&self, path: &Path) -> io::Result<Lock>;
+
+    /// The same disk for a thread beside the one whose operations are [looked at](super::activity): what that thread does ends
+    /// while the other one's hangs.
+    fn beside(&self) -> Arc<dyn Storage>;
+
+    /// As [`Storage::read`], for text.
+    ///
+    /// # Errors
+    /// As [`Storage::read`], and when the bytes are no UTF-8.
+    fn read_to_string(&self, path: &Path) -> io::Result<String> {
+        let no_text = |_| io::Error::new(io::ErrorKind::InvalidData, "stream did not contain valid UTF-8");
+        String::from_utf8(self.read(path)?).map_err(no_text)
+    }
+
+    /// Whether a path leads to anything. A disk that cannot say has not said no.
+    ///
+    /// # Errors
+    /// When that cannot be told.
+    fn exists(&self, path: &Path) -> io::Result<bool> {
+        match self.look(path) {
+            Ok(_) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
     /// By how many bytes the live file grows from one [mark](super::mark) to the next.
     fn mark_bytes(&self) -> u64 {
         super::mark::MARK_BYTES
@@ -94,8 +186,17 @@ pub trait ReadAt {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
 }
 
+/// An open file that is only read.
+pub trait ReadFile: ReadAt + Send + Sync + Debug {
+    /// Length in bytes.
+    ///
+    /// # Errors
+    /// As the operating system says.
+    fn size(&self) -> io::Result<u64>;
+}
+
 /// Operations on one open file.
-pub trait StorageFile: Send + Sync + Debug + ReadAt {
+pub trait StorageFile: ReadFile {
     /// Writes all of `parts`, one after another, from `offset` on. The slices may be changed.
     ///
     /// # Errors
@@ -131,12 +232,6 @@ pub trait StorageFile: Send + Sync + Debug + ReadAt {
     /// # Errors
     /// As the operating system says.
     fn truncate(&self, len: u64) -> io::Result<()>;
-
-    /// Length in bytes.
-    ///
-    /// # Errors
-    /// As the operating system says.
-    fn size(&self) -> io::Result<u64>;
 
     /// Lets the next reads come from the disk, not from the page cache, for everything that was synced before. A sync that
     /// failed leaves pages in the cache that can be read, that no later sync writes, and that the disk does not have.
@@ -205,6 +300,50 @@ impl Storage for PosixStorage {
             .and_then(|folder| folder.sync_all())
             .map_err(during("sync the folder", path))
     }
+
+    fn list(&self, folder: &Path) -> io::Result<Vec<Entry>> {
+        let mut entries = Vec::new();
+        for entry in std::fs::read_dir(folder)? {
+            let entry = entry?;
+            let kind = match entry.file_type() {
+                Ok(kind) => kind_of(kind),
+                // Gone since.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                Err(error) => return Err(error),
+            };
+            entries.push(Entry { name: entry.file_name(), kind });
+        }
+        Ok(entries)
+    }
+
+    fn look(&self, path: &Path) -> io::Result<Found> {
+        let found = std::fs::metadata(path)?;
+        Ok(Found { kind: kind_of(found.file_type()), len: found.len(), modified: found.modified().ok() })
+    }
+
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        std::fs::read(path)
+    }
+
+    fn open_read(&self, path: &Path) -> io::Result<Box<dyn ReadFile>> {
+        Ok(Box::new(File::open(path)?))
+    }
+
+    fn lock(&self, path: &Path) -> io::Result<Lock> {
+        lock::take(path)
+    }
+
+    fn beside(&self) -> Arc<dyn Storage> {
+        Arc::new(PosixStorage)
+    }
+}
+
+fn kind_of(kind: FileType) -> Kind {
+    match (kind.is_file(), kind.is_dir()) {
+        (true, _) => Kind::File,
+        (_, true) => Kind::Folder,
+        _ => Kind::Other,
+    }
 }
 
 /// Opens, and tries again for [`DESCRIPTOR_PATIENCE`] where the process has no descriptor left.
@@ -235,6 +374,12 @@ fn takes_aligned_blocks(file: &File) -> bool {
 impl ReadAt for File {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         FileExt::read_at(self, buffer, offset)
+    }
+}
+
+impl ReadFile for File {
+    fn size(&self) -> io::Result<u64> {
+        Ok(self.metadata()?.len())
     }
 }
 
@@ -274,10 +419,6 @@ impl StorageFile for File {
 
     fn truncate(&self, len: u64) -> io::Result<()> {
         self.set_len(len)
-    }
-
-    fn size(&self) -> io::Result<u64> {
-        Ok(self.metadata()?.len())
     }
 
     fn forget_cached(&self) {

@@ -180,9 +180,10 @@ impl Timeline {
     ///
     /// # Errors
     /// When the file is missing or cannot be understood; the message names it.
-    pub fn read(folder: &Path) -> io::Result<Timeline> {
+    pub fn read(storage: &dyn Storage, folder: &Path) -> io::Result<Timeline> {
         let path = folder.join(TIMELINE_FILE);
-        let text = std::fs::read_to_string(&path)
+        let text = storage
+            .read_to_string(&path)
             .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))?;
         let damaged = |error: &dyn std::fmt::Display| {
             io::Error::new(io::ErrorKind::InvalidData, format!("{}: {error}", path.display()))
@@ -199,7 +200,7 @@ impl Timeline {
     pub fn create(&self, storage: &dyn Storage, source_folder: &Path, number: u32) -> io::Result<PathBuf> {
         let name = format!("{number:04}-{}", self.server_uuid);
         let folder = source_folder.join(&name);
-        if folder.exists() {
+        if storage.exists(&folder)? {
             return Err(io::Error::new(io::ErrorKind::AlreadyExists, format!("{} exists", folder.display())));
         }
         // Under a name that is no timeline's until its description is in it: a crash could otherwise leave a folder that
@@ -270,7 +271,7 @@ mod tests {
         let timeline = sample();
         let folder = timeline.create(&PosixStorage, dir.path(), 2).unwrap();
         assert_eq!(folder.file_name().unwrap(), "0002-3e11fa47-71ca-11e1-9e33-c80aa9429562");
-        assert_eq!(Timeline::read(&folder).unwrap(), timeline);
+        assert_eq!(Timeline::read(&PosixStorage, &folder).unwrap(), timeline);
     }
 
     #[test]
@@ -279,7 +280,7 @@ mod tests {
         let mut number = 0;
         let mut read = |timeline: Timeline| {
             number += 1;
-            Timeline::read(&timeline.create(&PosixStorage, dir.path(), number).unwrap())
+            Timeline::read(&PosixStorage, &timeline.create(&PosixStorage, dir.path(), number).unwrap())
         };
         let damaged = || "3e11fa47-71ca-11e1-9e33-c80aa9429562:4-5x".to_owned();
         for (key, timeline) in [

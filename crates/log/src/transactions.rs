@@ -1,13 +1,13 @@
 //! Whole transactions, read back from a file of the copy.
 
 use super::scan::gtids_before;
+use super::storage::{ReadFile, Storage};
 use codec::event::boundary::BoundaryTracker;
 use codec::event::{
     BINLOG_MAGIC, ChecksumAlgorithm, EventError, EventHeader, EventType, FormatDescription, GtidEvent,
     HEADER_LEN,
 };
 use codec::gtid::{GtidState, TransactionId};
-use std::fs::File;
 use std::io::{self, BufReader, ErrorKind, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
@@ -47,7 +47,7 @@ pub type EventSink<'a> = dyn FnMut(Option<(&EventHeader, &[u8])>) -> Result<(), 
 #[derive(Debug)]
 pub struct TransactionReader {
     path: PathBuf,
-    file: BufReader<File>,
+    file: BufReader<Reading>,
     at: u64,
     checksum: ChecksumAlgorithm,
     tracker: BoundaryTracker,
@@ -59,23 +59,24 @@ impl TransactionReader {
     ///
     /// # Errors
     /// When the file cannot be read or does not begin as a binary log; the message names it.
-    pub fn open(path: &Path) -> io::Result<TransactionReader> {
-        TransactionReader::open_with(path, 1 << 20)
+    pub fn open(storage: &dyn Storage, path: &Path) -> io::Result<TransactionReader> {
+        TransactionReader::open_with(storage, path, 1 << 20)
     }
 
     /// As [`open`](Self::open), for who wants the first events only: no more than a few KiB are read at a time.
     ///
     /// # Errors
     /// As [`open`](Self::open).
-    pub fn open_head(path: &Path) -> io::Result<TransactionReader> {
-        TransactionReader::open_with(path, 1 << 13)
+    pub fn open_head(storage: &dyn Storage, path: &Path) -> io::Result<TransactionReader> {
+        TransactionReader::open_with(storage, path, 1 << 13)
     }
 
-    fn open_with(path: &Path, buffer_len: usize) -> io::Result<TransactionReader> {
+    fn open_with(storage: &dyn Storage, path: &Path, buffer_len: usize) -> io::Result<TransactionReader> {
         let named = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
+        let file = Reading { file: storage.open_read(path).map_err(named)?, at: 0 };
         let mut reader = TransactionReader {
             path: path.to_owned(),
-            file: BufReader::with_capacity(buffer_len, File::open(path).map_err(named)?),
+            file: BufReader::with_capacity(buffer_len, file),
             at: 0,
             checksum: ChecksumAlgorithm::None,
             tracker: BoundaryTracker::new(),
@@ -257,8 +258,36 @@ impl TransactionReader {
     }
 }
 
+/// A file that is read from one place on.
+#[derive(Debug)]
+struct Reading {
+    file: Box<dyn ReadFile>,
+    at: u64,
+}
+
+impl Read for Reading {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.file.read_at(buffer, self.at)?;
+        self.at += read as u64;
+        Ok(read)
+    }
+}
+
+impl Seek for Reading {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let at = match to {
+            SeekFrom::Start(at) => Some(at),
+            SeekFrom::Current(by) => self.at.checked_add_signed(by),
+            SeekFrom::End(by) => self.file.size()?.checked_add_signed(by),
+        };
+        self.at = at.ok_or(ErrorKind::InvalidInput)?;
+        Ok(self.at)
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use super::super::storage::PosixStorage;
     use super::*;
     use crate::testing::{FileBuilder, SERVER_UUID};
 
@@ -279,7 +308,7 @@ mod tests {
             .rotate("b.000002")
             .finish();
         let (_dir, path) = written(&file);
-        let mut reader = TransactionReader::open(&path).unwrap();
+        let mut reader = TransactionReader::open(&PosixStorage, &path).unwrap();
         let not_two =
             |id: Option<&TransactionId>| id.is_some_and(|id| id.to_string() != format!("{SERVER_UUID}:2"));
         let first = reader.next(not_two).unwrap().unwrap();
@@ -298,8 +327,8 @@ mod tests {
     fn events_are_passed_on_one_by_one() {
         let file = FileBuilder::new().previous_gtids("").transaction(1, 50).transaction(2, 60).finish();
         let (_dir, path) = written(&file);
-        let whole = TransactionReader::open(&path).unwrap().next(|_| true).unwrap().unwrap();
-        let mut reader = TransactionReader::open(&path).unwrap();
+        let whole = TransactionReader::open(&PosixStorage, &path).unwrap().next(|_| true).unwrap().unwrap();
+        let mut reader = TransactionReader::open(&PosixStorage, &path).unwrap();
         let mut passed = Vec::new();
         let mut sink = |event: Option<(&EventHeader, &[u8])>| {
             match event {
@@ -323,18 +352,23 @@ mod tests {
         let file = builder.transaction(2, 50).finish();
         for len in [whole + 10, whole + 40, file.len() - 1] {
             let (_dir, path) = written(&file[..len]);
-            let mut reader = TransactionReader::open(&path).unwrap();
+            let mut reader = TransactionReader::open(&PosixStorage, &path).unwrap();
             assert!(reader.next(|_| true).unwrap().is_some());
             assert_eq!(reader.next(|_| true).unwrap(), None, "{len} bytes");
         }
         let mut damaged = file.clone();
         damaged[whole + 25] ^= 1;
         let (_dir, path) = written(&damaged);
-        let mut reader = TransactionReader::open(&path).unwrap();
+        let mut reader = TransactionReader::open(&PosixStorage, &path).unwrap();
         reader.next(|_| true).unwrap();
         let error = reader.next(|_| true).unwrap_err().to_string();
         assert!(error.contains(&format!("b.000001 at {whole}: event checksum")), "{error}");
         let (_dir, path) = written(b"nonsense");
-        assert!(TransactionReader::open(&path).unwrap_err().to_string().contains("begin as a binary log"));
+        assert!(
+            TransactionReader::open(&PosixStorage, &path)
+                .unwrap_err()
+                .to_string()
+                .contains("begin as a binary log")
+        );
     }
 }

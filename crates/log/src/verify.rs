@@ -17,13 +17,12 @@ mod names;
 use super::index::{self, INDEX_FILE};
 use super::recover::binlog_files;
 use super::scan::{Damage, DamageKind, FileScan, scan_file};
-use super::storage::ReadAt;
+use super::storage::{ReadAt, Storage};
 use super::timeline::{TIMELINE_FILE, Timeline};
 use codec::event::{EventHeader, EventType, FormatDescription, HEADER_LEN};
 use codec::gtid::{Flavour, GtidState};
 use serde::Serialize;
 use std::fmt;
-use std::fs::File;
 use std::io;
 use std::path::Path;
 use std::time::Duration;
@@ -134,12 +133,12 @@ pub trait Progress {
 ///
 /// The live file is walked up to the length that it had at the beginning; if damage shows in it, once more after half a
 /// second, because the daemon cuts its tail and writes it again when it reconnects.
-pub fn verify_timeline(folder: &Path, progress: &mut dyn Progress) -> TimelineReport {
+pub fn verify_timeline(storage: &dyn Storage, folder: &Path, progress: &mut dyn Progress) -> TimelineReport {
     let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let mut report = TimelineReport { name, files: Vec::new(), problems: Vec::new(), notes: Vec::new() };
     // The index before the folder: the daemon makes a file before it lists it, so that a file it begins meanwhile can
     // look unlisted, but none can look missing.
-    let names = index::read(folder).and_then(|listed| Ok((listed, binlog_files(folder)?)));
+    let names = index::read(storage, folder).and_then(|listed| Ok((listed, binlog_files(storage, folder)?)));
     let (mut listed, present) = match names {
         Ok(names) => names,
         Err(error) => {
@@ -148,20 +147,20 @@ pub fn verify_timeline(folder: &Path, progress: &mut dyn Progress) -> TimelineRe
         }
     };
     let present: Vec<String> = present.into_iter().map(|(_, name)| name).collect();
-    let kept_from = kept::kept_from(folder);
+    let kept_from = kept::kept_from(storage, folder);
     if let Some(kept_from) = &kept_from {
         kept::without_moved(&mut listed, &present, kept_from);
     }
     let order = names::compare(&listed, &present);
     report.problems.extend(order.problems);
     report.notes.extend(order.notes);
-    let description = describe(folder, &order.files, kept_from.as_deref(), &mut report);
-    report.notes.extend(unknown_files(folder, &present));
+    let description = describe(storage, folder, &order.files, kept_from.as_deref(), &mut report);
+    report.notes.extend(unknown_files(storage, folder, &present));
     let bytes =
-        present.iter().filter_map(|name| folder.join(name).metadata().ok()).map(|file| file.len()).sum();
+        present.iter().filter_map(|name| storage.look(&folder.join(name)).ok()).map(|file| file.len).sum();
     progress.timeline(&report.name, description.as_ref(), bytes);
     let uncounted = GtidState::empty(Flavour::Mysql);
-    let mut walk = Walk { folder, progress, previous: None, uncounted };
+    let mut walk = Walk { storage, folder, progress, previous: None, uncounted };
     for (index, name) in order.files.iter().enumerate() {
         let next = order.files.get(index + 1);
         let file = if present.contains(name) { walk.file(name, next) } else { missing(name) };
@@ -195,12 +194,13 @@ fn blank(name: &str) -> FileReport {
 
 /// Reads `timeline.toml` and holds the first file against it.
 fn describe(
+    storage: &dyn Storage,
     folder: &Path,
     files: &[String],
     kept_from: Option<&str>,
     report: &mut TimelineReport,
 ) -> Option<Timeline> {
-    let timeline = match Timeline::read(folder) {
+    let timeline = match Timeline::read(storage, folder) {
         Ok(timeline) => timeline,
         Err(error) => {
             report.problems.push(whole(format!("{TIMELINE_FILE} cannot be read: {error}")));
@@ -226,11 +226,12 @@ fn describe(
 }
 
 /// A note for each file that binlogd did not make.
-fn unknown_files(folder: &Path, present: &[String]) -> Vec<String> {
+fn unknown_files(storage: &dyn Storage, folder: &Path, present: &[String]) -> Vec<String> {
     // Notes only, of a folder that was just read.
-    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
+    let Ok(entries) = storage.list(folder) else { return Vec::new() };
     let mut unknown: Vec<String> = entries
-        .filter_map(|entry| Some(entry.ok()?.file_name().to_string_lossy().into_owned()))
+        .into_iter()
+        .map(|entry| entry.name.to_string_lossy().into_owned())
         .filter(|name| !present.contains(name) && !is_ours(name))
         .map(|name| format!("{name} is not a file of binlogd; it was not looked at"))
         .collect();
@@ -250,6 +251,7 @@ struct Previous {
 }
 
 struct Walk<'a> {
+    storage: &'a dyn Storage,
     folder: &'a Path,
     progress: &'a mut dyn Progress,
     previous: Option<Previous>,
@@ -295,15 +297,15 @@ impl Walk<'_> {
     }
 
     fn scan(&mut self, path: &Path, live: bool) -> io::Result<(FileScan, u64)> {
-        let file = File::open(path)?;
-        let mut bytes = file.metadata()?.len();
-        let mut scan = scan_file(&file, bytes, |offset| self.progress.offset(offset))?;
-        if live && (live_damage(&scan, &file).is_some() || scan.repeated_gtids > 0) {
+        let file = self.storage.open_read(path)?;
+        let mut bytes = file.size()?;
+        let mut scan = scan_file(&*file, bytes, |offset| self.progress.offset(offset))?;
+        if live && (live_damage(&scan, &*file).is_some() || scan.repeated_gtids > 0) {
             std::thread::sleep(LIVE_RETRY_AFTER);
-            bytes = file.metadata()?.len();
-            scan = scan_file(&file, bytes, |offset| self.progress.offset(offset))?;
+            bytes = file.size()?;
+            scan = scan_file(&*file, bytes, |offset| self.progress.offset(offset))?;
         }
-        if live && let Some(damage) = live_damage(&scan, &file) {
+        if live && let Some(damage) = live_damage(&scan, &*file) {
             scan.damage = Some(damage);
         } else if live {
             scan.damage = None;
@@ -346,8 +348,8 @@ impl Walk<'_> {
 
     /// The format description of a file that has not been walked yet. The walk over that file tells why it has none.
     fn format_of(&self, name: &str) -> Option<FormatDescription> {
-        let file = File::open(self.folder.join(name)).ok()?;
-        scan_file(&file, FILE_START_BYTES, |_| {}).ok()?.format
+        let file = self.storage.open_read(&self.folder.join(name)).ok()?;
+        scan_file(&*file, FILE_START_BYTES, |_| {}).ok()?.format
     }
 }
 

@@ -11,7 +11,7 @@ use super::journal::Journal;
 use super::mark::MarkWriter;
 use super::recover::{LiveFile, Recovered};
 use super::scan::Known;
-use super::storage::{ReadAt, Storage, StorageFile};
+use super::storage::{ReadAt, ReadFile, Storage, StorageFile};
 use super::syncer::{BackgroundSync, Synced};
 use super::{Durable, Position, Written, index, is_full_disk};
 use codec::event::BINLOG_MAGIC;
@@ -91,6 +91,12 @@ impl ReadAt for Closed {
     }
 }
 
+impl ReadFile for Closed {
+    fn size(&self) -> io::Result<u64> {
+        Err(closed())
+    }
+}
+
 impl StorageFile for Closed {
     fn write_all_at(&self, _: &mut [IoSlice<'_>], _: u64) -> io::Result<()> {
         Err(closed())
@@ -101,10 +107,6 @@ impl StorageFile for Closed {
     }
 
     fn truncate(&self, _: u64) -> io::Result<()> {
-        Err(closed())
-    }
-
-    fn size(&self) -> io::Result<u64> {
         Err(closed())
     }
 
@@ -235,6 +237,14 @@ impl LogWriter {
     /// The timeline's folder.
     pub fn folder(&self) -> &Path {
         &self.folder
+    }
+
+    /// Opens one of the timeline's files for reading.
+    ///
+    /// # Errors
+    /// As [`Storage::open_read`].
+    pub fn open_read(&self, name: &str) -> io::Result<Box<dyn ReadFile>> {
+        self.storage.open_read(&self.folder.join(name))
     }
 
     /// Names of the timeline's files, the live one last.

@@ -1,12 +1,14 @@
 //! Without a journal: the binary log itself is synced before each acknowledgement.
 
 use super::dsync::DsyncFile;
-use log::storage::{PosixStorage, ReadAt, Storage, StorageFile};
+use log::lock::Lock;
+use log::storage::{Entry, Found, PosixStorage, ReadAt, ReadFile, Storage, StorageFile};
 use rustix::fs::{FallocateFlags, fallocate};
 use std::fs::{File, OpenOptions};
 use std::io::{self, IoSlice};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Bytes by which the reserved space grows.
@@ -76,6 +78,30 @@ impl Storage for AppendStorage {
     fn sync_dir(&self, path: &Path) -> io::Result<()> {
         PosixStorage.sync_dir(path)
     }
+
+    fn list(&self, folder: &Path) -> io::Result<Vec<Entry>> {
+        PosixStorage.list(folder)
+    }
+
+    fn look(&self, path: &Path) -> io::Result<Found> {
+        PosixStorage.look(path)
+    }
+
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        PosixStorage.read(path)
+    }
+
+    fn open_read(&self, path: &Path) -> io::Result<Box<dyn ReadFile>> {
+        PosixStorage.open_read(path)
+    }
+
+    fn lock(&self, path: &Path) -> io::Result<Lock> {
+        PosixStorage.lock(path)
+    }
+
+    fn beside(&self) -> Arc<dyn Storage> {
+        PosixStorage.beside()
+    }
 }
 
 /// A name that ends in a dot and a number.
@@ -111,6 +137,12 @@ impl ReadAt for AheadFile {
     }
 }
 
+impl ReadFile for AheadFile {
+    fn size(&self) -> io::Result<u64> {
+        Ok(self.end.load(Relaxed))
+    }
+}
+
 impl StorageFile for AheadFile {
     fn write_all_at(&self, parts: &mut [IoSlice<'_>], offset: u64) -> io::Result<()> {
         let end = offset + parts.iter().map(|part| part.len() as u64).sum::<u64>();
@@ -134,10 +166,6 @@ impl StorageFile for AheadFile {
         self.end.store(len, Relaxed);
         self.reserved.store(len, Relaxed);
         Ok(())
-    }
-
-    fn size(&self) -> io::Result<u64> {
-        Ok(self.end.load(Relaxed))
     }
 
     fn forget_cached(&self) {

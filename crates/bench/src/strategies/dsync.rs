@@ -1,6 +1,6 @@
 //! A file each of whose writes is one call that returns when the bytes are durable.
 
-use log::storage::{ReadAt, StorageFile};
+use log::storage::{ReadAt, ReadFile, StorageFile};
 use rustix::io::{Errno, ReadWriteFlags, pwritev2};
 use std::fs::File;
 use std::io::{self, IoSlice};
@@ -25,6 +25,12 @@ impl DsyncFile {
 impl ReadAt for DsyncFile {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         FileExt::read_at(&self.file, buffer, offset)
+    }
+}
+
+impl ReadFile for DsyncFile {
+    fn size(&self) -> io::Result<u64> {
+        Ok(self.file.metadata()?.len())
     }
 }
 
@@ -57,10 +63,6 @@ impl StorageFile for DsyncFile {
     fn truncate(&self, len: u64) -> io::Result<()> {
         self.needs_sync.store(true, Ordering::Release);
         self.file.set_len(len)
-    }
-
-    fn size(&self) -> io::Result<u64> {
-        Ok(self.file.metadata()?.len())
     }
 
     fn forget_cached(&self) {

@@ -1,11 +1,13 @@
 //! The product's journal, written in other ways than the product's.
 
 use super::dsync::DsyncFile;
-use log::storage::{PosixStorage, ReadAt, Storage, StorageFile};
+use log::lock::Lock;
+use log::storage::{Entry, Found, PosixStorage, ReadAt, ReadFile, Storage, StorageFile};
 use std::fs::{File, OpenOptions};
 use std::io::{self, IoSlice};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::sync::Arc;
 
 /// How a write of the journal becomes durable. Both go through the page cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,6 +54,30 @@ impl Storage for JournalStorage {
     fn sync_dir(&self, path: &Path) -> io::Result<()> {
         PosixStorage.sync_dir(path)
     }
+
+    fn list(&self, folder: &Path) -> io::Result<Vec<Entry>> {
+        PosixStorage.list(folder)
+    }
+
+    fn look(&self, path: &Path) -> io::Result<Found> {
+        PosixStorage.look(path)
+    }
+
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        PosixStorage.read(path)
+    }
+
+    fn open_read(&self, path: &Path) -> io::Result<Box<dyn ReadFile>> {
+        PosixStorage.open_read(path)
+    }
+
+    fn lock(&self, path: &Path) -> io::Result<Lock> {
+        PosixStorage.lock(path)
+    }
+
+    fn beside(&self) -> Arc<dyn Storage> {
+        PosixStorage.beside()
+    }
 }
 
 /// A file that is synced after each write.
@@ -61,6 +87,12 @@ struct SyncedFile(File);
 impl ReadAt for SyncedFile {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         FileExt::read_at(&self.0, buffer, offset)
+    }
+}
+
+impl ReadFile for SyncedFile {
+    fn size(&self) -> io::Result<u64> {
+        Ok(self.0.metadata()?.len())
     }
 }
 
@@ -76,10 +108,6 @@ impl StorageFile for SyncedFile {
 
     fn truncate(&self, len: u64) -> io::Result<()> {
         self.0.set_len(len)
-    }
-
-    fn size(&self) -> io::Result<u64> {
-        Ok(self.0.metadata()?.len())
     }
 
     fn forget_cached(&self) {

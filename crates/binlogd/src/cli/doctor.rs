@@ -16,6 +16,7 @@ use log::folder::{read_identity, timelines};
 use log::forks::{Fate, Forks};
 use log::gaps::{Gap, Gaps};
 use log::held::HeldGtids;
+use log::storage::PosixStorage;
 use std::net::IpAddr;
 use std::path::Path;
 use std::process::ExitCode;
@@ -107,7 +108,7 @@ fn look(source: &SourceConfig, host: &HostPort, config: &Config) -> Vec<Finding>
     let disk = disk(config);
     // Where nothing else can be told, only what is wrong is.
     let mut findings = Vec::from_iter(disk.clone().filter(|disk| disk.level != Level::Ok));
-    let identity = read_identity(&data_dir.join(&source.name)).unwrap_or_else(|error| {
+    let identity = read_identity(&PosixStorage, &data_dir.join(&source.name)).unwrap_or_else(|error| {
         findings.push(Finding::error(format!("data folder: {error}")));
         None
     });
@@ -150,7 +151,7 @@ fn running_state(data_dir: &Path, name: &str) -> Option<String> {
 
 /// A folder that cannot be read is told elsewhere.
 fn has_no_timeline(folder: &Path) -> bool {
-    !folder.is_dir() || timelines(folder).is_ok_and(|timelines| timelines.is_empty())
+    !folder.is_dir() || timelines(&PosixStorage, folder).is_ok_and(|timelines| timelines.is_empty())
 }
 
 /// Holds the copy against the server. Nothing to say where there is no copy yet.
@@ -165,14 +166,14 @@ fn compare(
         return Vec::new();
     }
     let unreadable = |error| vec![Finding::error(format!("the copy cannot be read: {error}"))];
-    let held = match HeldGtids::read(folder, server.executed.flavour()) {
+    let held = match HeldGtids::read(&PosixStorage, folder, server.executed.flavour()) {
         Ok(held) => held.filter(|_| server.has_gtids),
         Err(error) => return unreadable(error),
     };
     let mut findings = Vec::new();
     if let Some(held) = &held {
         // What was never copied is told by itself.
-        let gaps = match Gaps::read(folder) {
+        let gaps = match Gaps::read(&PosixStorage, folder) {
             Ok(gaps) => gaps,
             Err(error) => return unreadable(error),
         };
@@ -202,7 +203,7 @@ fn given_twice(folder: &Path) -> Option<Finding> {
     if !folder.is_dir() {
         return None;
     }
-    let found = match Forks::read(folder, || true) {
+    let found = match Forks::read(&PosixStorage, folder, || true) {
         Ok(found) => found?,
         Err(error) => return Some(Finding::error(format!("the copy cannot be read: {error}"))),
     };
@@ -214,7 +215,7 @@ fn recorded_gaps(folder: &Path) -> Vec<Finding> {
     if has_no_timeline(folder) {
         return Vec::new();
     }
-    let gaps = match Gaps::read(folder) {
+    let gaps = match Gaps::read(&PosixStorage, folder) {
         Ok(gaps) => gaps,
         Err(error) => return vec![Finding::error(format!("the copy cannot be read: {error}"))],
     };

@@ -75,7 +75,7 @@ pub fn execute(args: &ForksArgs) -> ExitCode {
         return usage_error(&"--note goes with --settle or --accept-loss");
     }
     let chosen = match (&args.source, args.decision()) {
-        (None, None) => source_folders(&args.data_dir)
+        (None, None) => source_folders(&PosixStorage, &args.data_dir)
             .map_err(|error| format!("cannot read {}: {error}", args.data_dir.display())),
         (source, _) => choose(&args.data_dir, source.as_deref()).map(|chosen| vec![chosen]),
     };
@@ -116,7 +116,7 @@ pub fn execute(args: &ForksArgs) -> ExitCode {
 
 /// The statements of everything that is open.
 pub(super) fn statements(folder: &Path) -> io::Result<String> {
-    let Some(forks) = Forks::read(folder, || true)? else { return Ok(String::new()) };
+    let Some(forks) = Forks::read(&PosixStorage, folder, || true)? else { return Ok(String::new()) };
     let open = [forks.open(Fate::GivenTwice), forks.open(Fate::Lacking)].concat();
     open.into_iter().map(|(id, lost)| print::versions(&id, lost)).collect()
 }
@@ -126,7 +126,7 @@ fn decide(folder: &Path, decision: Decision, text: &str, note: &str) -> Result<S
     let words = |error: &dyn std::fmt::Display| error.to_string();
     let deadline = Instant::now() + KNOWN_MAX;
     let forks = loop {
-        let forks = Forks::read(folder, || true).map_err(|error| words(&error))?;
+        let forks = Forks::read(&PosixStorage, folder, || true).map_err(|error| words(&error))?;
         let Some(forks) = forks else {
             return Err("nothing is open: no fork took anything from this source".to_owned());
         };
@@ -202,7 +202,8 @@ fn who() -> String {
 /// The one source that a decision is about.
 fn choose(data_dir: &Path, wanted: Option<&str>) -> Result<(String, PathBuf), String> {
     let shown = data_dir.display();
-    let sources = source_folders(data_dir).map_err(|error| format!("cannot read {shown}: {error}"))?;
+    let sources =
+        source_folders(&PosixStorage, data_dir).map_err(|error| format!("cannot read {shown}: {error}"))?;
     let names = sources.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ");
     let mut found = sources.into_iter().filter(|(name, _)| wanted.is_none_or(|wanted| wanted == name));
     match (found.next(), found.next(), wanted) {
@@ -231,7 +232,7 @@ struct Report {
 
 impl Report {
     fn source(&mut self, name: &str, folder: &Path) {
-        match Forks::read(folder, || true) {
+        match Forks::read(&PosixStorage, folder, || true) {
             Ok(Some(forks)) => self.forks(name, &forks),
             Ok(None) => {
                 self.line(&format!("{}: no fork took anything from it", style::clean(name)));

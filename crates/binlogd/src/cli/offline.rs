@@ -10,6 +10,7 @@ use log::forks::{Fate, Forks};
 use log::gaps::Gaps;
 use log::journal::waiting;
 use log::offline::resume_point;
+use log::storage::PosixStorage;
 use log::timeline::{ServerKind, Timeline};
 use std::io;
 use std::path::Path;
@@ -20,7 +21,8 @@ use std::path::Path;
 /// # Errors
 /// When the data folder cannot be read. A source that cannot be read says so in its `state_detail`.
 pub fn from_files(data_dir: &Path) -> anyhow::Result<DaemonStatus> {
-    let sources = source_folders(data_dir).with_context(|| format!("cannot read {}", data_dir.display()))?;
+    let sources = source_folders(&PosixStorage, data_dir)
+        .with_context(|| format!("cannot read {}", data_dir.display()))?;
     Ok(DaemonStatus {
         binlogd_version: env!("CARGO_PKG_VERSION").to_owned(),
         pid: None,
@@ -47,15 +49,15 @@ fn source(name: String, folder: &Path) -> SourceStatus {
 }
 
 fn fill(status: &mut SourceStatus, folder: &Path) -> io::Result<()> {
-    let Some(newest) = timelines(folder)?.pop() else {
+    let Some(newest) = timelines(&PosixStorage, folder)?.pop() else {
         status.state_detail = Some("nothing copied yet".to_owned());
         return Ok(());
     };
     status.timeline = newest.file_name().map(|name| name.to_string_lossy().into_owned());
-    status.state_detail = waiting(folder)?.map(|waiting| waiting.to_string());
+    status.state_detail = waiting(&PosixStorage, folder)?.map(|waiting| waiting.to_string());
     // A description that cannot be read is told below.
-    let gaps = Gaps::read(folder).unwrap_or_default();
-    if let Some(point) = resume_point(&newest)? {
+    let gaps = Gaps::read(&PosixStorage, folder).unwrap_or_default();
+    if let Some(point) = resume_point(&PosixStorage, &newest)? {
         let position = Some(point.position);
         status.positions = Ladder {
             received: position.clone(),
@@ -70,12 +72,12 @@ fn fill(status: &mut SourceStatus, folder: &Path) -> io::Result<()> {
     status.missing = missing.gtids.to_line();
     status.missing_transactions = missing.count();
     status.gaps = missing.gaps;
-    if let Some(forks) = Forks::read(folder, || true)? {
+    if let Some(forks) = Forks::read(&PosixStorage, folder, || true)? {
         status.gtids_given_twice = forks.count(Fate::GivenTwice);
         status.given_twice = forks.gtids(Fate::GivenTwice).to_line();
     }
     // Last, so that a description that cannot be read hides nothing of the files.
-    let timeline = Timeline::read(&newest)?;
+    let timeline = Timeline::read(&PosixStorage, &newest)?;
     status.server_version = Some(timeline.server_version);
     match timeline.server_kind {
         ServerKind::Mysql => status.server_uuid = Some(timeline.server_uuid),

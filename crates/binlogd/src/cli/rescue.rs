@@ -126,13 +126,14 @@ fn rescue(args: &RescueArgs, name: &str, folder: &Path, options: &ConnectOptions
     let text = |error: &dyn std::fmt::Display| error.to_string();
     // Held until the end, so that no daemon starts to write meanwhile; a running one has it and has put everything in place.
     let _copy = put_in_place(&args.data_dir, name)?;
-    let newest = timelines(folder).map_err(|error| text(&error))?.pop();
+    let newest = timelines(&PosixStorage, folder).map_err(|error| text(&error))?.pop();
     let Some(newest) = newest else { return Err(format!("the copy of {name} holds nothing yet")) };
-    let kind = Timeline::read(&newest).map_err(|error| text(&error))?.server_kind;
+    let kind = Timeline::read(&PosixStorage, &newest).map_err(|error| text(&error))?.server_kind;
     let host = HostPort { host: options.host.clone(), port: options.port };
     let mut target = Target::connect(options, kind).map_err(|error| format!("{host}: {error}"))?;
-    let held =
-        HeldGtids::read(folder, kind.flavour()).map_err(|error| text(&error))?.expect("there is a timeline");
+    let held = HeldGtids::read(&PosixStorage, folder, kind.flavour())
+        .map_err(|error| text(&error))?
+        .expect("there is a timeline");
     let guard = Guard {
         options,
         host: host.to_string(),

@@ -5,6 +5,7 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use log::folder::{is_source_folder, source_folders, timelines};
 use log::journal::waiting;
+use log::storage::PosixStorage;
 use log::timeline::Timeline;
 use log::verify::{FileEnd, FileReport, Progress, TimelineReport, verify_timeline};
 use serde::Serialize;
@@ -60,7 +61,8 @@ pub fn execute(args: &VerifyArgs) -> ExitCode {
 fn choose(args: &VerifyArgs) -> Result<Vec<(String, PathBuf)>, String> {
     let folder = &args.data_dir;
     let shown = folder.display();
-    let mut sources = source_folders(folder).map_err(|error| format!("cannot read {shown}: {error}"))?;
+    let mut sources =
+        source_folders(&PosixStorage, folder).map_err(|error| format!("cannot read {shown}: {error}"))?;
     if sources.is_empty() {
         return Err(no_source(folder));
     }
@@ -79,7 +81,9 @@ fn no_source(folder: &Path) -> String {
     let shown = folder.display();
     let real = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
     for (depth, path) in real.ancestors().take(2).enumerate() {
-        if let (true, Some(name), Some(parent)) = (is_source_folder(path), path.file_name(), path.parent()) {
+        if let (true, Some(name), Some(parent)) =
+            (is_source_folder(&PosixStorage, path), path.file_name(), path.parent())
+        {
             let what = if depth == 0 { "the folder of one source" } else { "one timeline of a source" };
             return format!(
                 "{shown} is {what}: name the folder above, as in binlogd verify {} --source {}",
@@ -119,7 +123,7 @@ impl SourceReport {
 
 fn verify_source(name: String, folder: &Path, screen: &mut Screen) -> SourceReport {
     screen.line(&style::clean(&name));
-    let (journal, mut unreadable) = match waiting(folder) {
+    let (journal, mut unreadable) = match waiting(&PosixStorage, folder) {
         Ok(waiting) => (waiting.map(|waiting| waiting.to_string()), None),
         Err(error) => (None, Some(format!("the journal in {} cannot be read: {error}", folder.display()))),
     };
@@ -130,11 +134,11 @@ fn verify_source(name: String, folder: &Path, screen: &mut Screen) -> SourceRepo
         screen.damage(what);
     }
     let mut report = SourceReport { name, unreadable: None, journal, timelines: Vec::new() };
-    match timelines(folder) {
+    match timelines(&PosixStorage, folder) {
         Ok(found) if found.is_empty() => screen.line("  nothing copied yet"),
         Ok(found) => {
             for timeline in found {
-                let timeline = verify_timeline(&timeline, screen);
+                let timeline = verify_timeline(&PosixStorage, &timeline, screen);
                 screen.about_timeline(&timeline);
                 report.timelines.push(timeline);
             }

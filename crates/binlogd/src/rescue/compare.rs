@@ -15,6 +15,7 @@ use log::gtid_list::GtidList;
 use log::held::{HeldGtids, present_history};
 use log::index;
 use log::recover::files_in_order;
+use log::storage::PosixStorage;
 use log::timeline::ServerKind;
 use log::transactions::TransactionReader;
 use std::collections::{HashMap, HashSet};
@@ -229,7 +230,7 @@ impl<'a> Comparison<'a> {
         mut look_at: impl FnMut(&Path),
     ) -> Result<(String, Compared), CompareError> {
         // Which of two transactions of one GTID the target should have is for a person to decide.
-        let forks = Forks::read(source_folder, || true)?;
+        let forks = Forks::read(&PosixStorage, source_folder, || true)?;
         let chosen = Chosen::of(held, self.server, forks.as_ref(), scope == Scope::All);
         let words = match scope {
             Scope::All => "everything that both have".to_owned(),
@@ -238,8 +239,13 @@ impl<'a> Comparison<'a> {
             }
         };
         let mut batch: HashMap<TransactionId, Vec<Ours>> = HashMap::new();
-        for timeline in present_history(source_folder)? {
-            let files = files_in_order(&timeline.folder, &index::read(&timeline.folder)?, &mut Vec::new())?;
+        for timeline in present_history(&PosixStorage, source_folder)? {
+            let files = files_in_order(
+                &PosixStorage,
+                &timeline.folder,
+                &index::read(&PosixStorage, &timeline.folder)?,
+                &mut Vec::new(),
+            )?;
             let paths: Vec<PathBuf> = files.iter().map(|name| timeline.folder.join(name)).collect();
             let mut before = paths.first().map_or(Ok(None), |first| executed_before(first))?;
             for (position, path) in paths.iter().enumerate() {
@@ -252,7 +258,7 @@ impl<'a> Comparison<'a> {
                 look_at(path);
                 self.files.push(path.clone());
                 let file = self.files.len() - 1;
-                let mut reader = TransactionReader::open(path)?;
+                let mut reader = TransactionReader::open(&PosixStorage, path)?;
                 while let Some((id, ours)) = next_of_ours(&mut reader, file, &|id| chosen.has(id))? {
                     if forks.as_ref().is_some_and(|forks| forks.is_not_the_one(&id, path, ours.at)) {
                         continue;
@@ -411,7 +417,9 @@ fn is_empty(path: &Path) -> io::Result<bool> {
 /// What was executed before a file by its own word. One that has no whole head yet says nothing, nor does a damaged one: then it
 /// may hold anything, and who reads on in it tells of the damage.
 fn executed_before(path: &Path) -> io::Result<Option<GtidState>> {
-    TransactionReader::open_head(path).ok().map_or(Ok(None), |mut reader| reader.gtids_before())
+    TransactionReader::open_head(&PosixStorage, path)
+        .ok()
+        .map_or(Ok(None), |mut reader| reader.gtids_before())
 }
 
 fn next_of_ours(
@@ -436,7 +444,7 @@ fn next_of_ours(
 /// A transaction of the copy at a place that is known.
 fn read_again(open: &mut Option<(PathBuf, TransactionReader)>, path: &Path, at: u64) -> io::Result<Ours> {
     if open.as_ref().is_none_or(|(other, _)| other != path) {
-        *open = Some((path.to_owned(), TransactionReader::open(path)?));
+        *open = Some((path.to_owned(), TransactionReader::open(&PosixStorage, path)?));
     }
     let gone =
         || io::Error::other(format!("{} at {at}: no transaction stands there any more", path.display()));
@@ -500,7 +508,7 @@ mod tests {
             file.event(30, &[b"\x01\0\0\0\0\0\x01\0\x02\0\x01\x01", image].concat());
             file.event(16, &1u64.to_le_bytes());
             std::fs::write(&path, file.finish()).unwrap();
-            let mut reader = TransactionReader::open(&path).unwrap();
+            let mut reader = TransactionReader::open(&PosixStorage, &path).unwrap();
             next_of_ours(&mut reader, 0, &|_| true).unwrap().unwrap().1.seen
         };
         let [one, again] = ["b.000001", "b.000002"].map(|name| version(name, b"one"));

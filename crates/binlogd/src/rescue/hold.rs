@@ -8,6 +8,7 @@ use super::writers::{Watch, Writer};
 use crate::upstream::identify::SourceIdentity;
 use codec::event::{EventType, query_text};
 use codec::gtid::TransactionId;
+use log::storage::PosixStorage;
 use log::transactions::TransactionReader;
 use std::io;
 use std::time::{Duration, Instant};
@@ -371,7 +372,7 @@ fn xa_ends(plan: &Plan) -> io::Result<Vec<String>> {
         if !lacked.changes.is_empty() && !lacked.changes.iter().any(|change| change.starts_with("XA ")) {
             continue;
         }
-        let mut reader = TransactionReader::open(&lacked.path)?;
+        let mut reader = TransactionReader::open(&PosixStorage, &lacked.path)?;
         reader.seek(lacked.at)?;
         // Where the transaction stood a moment ago there is one. If not, what is prepared counts as somebody else's.
         for event in reader.next(|_| true)?.map(|transaction| transaction.events).unwrap_or_default() {

@@ -40,6 +40,7 @@ fn one_line(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use log::storage::PosixStorage;
     use log::testing::FileBuilder;
     use log::transactions::TransactionReader;
 
@@ -54,7 +55,7 @@ mod tests {
             file.event(2, &[&[0; 14][..], text.as_bytes()].concat());
         }
         std::fs::write(&path, file.finish()).unwrap();
-        let mut reader = TransactionReader::open(&path).unwrap();
+        let mut reader = TransactionReader::open(&PosixStorage, &path).unwrap();
         reader.seek(at).unwrap();
         let format = reader.format_event().to_vec();
         let mut plain = || plain_statements(&reader.next(|_| true).unwrap().unwrap(), &format).unwrap();

@@ -9,6 +9,7 @@ use log::forks::{Fate, Forks};
 use log::held::{HeldGtids, HeldTimeline, present_history};
 use log::index;
 use log::recover::files_in_order;
+use log::storage::PosixStorage;
 use log::transactions::{StoredTransaction, TransactionReader};
 use log::verify::kept_from;
 use std::collections::{HashMap, HashSet};
@@ -118,12 +119,19 @@ impl Plan {
         mut look_at: impl FnMut(&Path),
     ) -> Result<Plan, PlanError> {
         let mut plan = Plan { gtids: GtidState::empty(server.executed.flavour()), ..Plan::default() };
-        let forks = Forks::read(source_folder, || true)?;
+        let forks = Forks::read(&PosixStorage, source_folder, || true)?;
         if let Some(forks) = &forks {
             plan.learn(forks, server);
         }
-        for timeline in present_history(source_folder)?.into_iter().map(|timeline| timeline.folder) {
-            let files = files_in_order(&timeline, &index::read(&timeline)?, &mut Vec::new())?;
+        for timeline in
+            present_history(&PosixStorage, source_folder)?.into_iter().map(|timeline| timeline.folder)
+        {
+            let files = files_in_order(
+                &PosixStorage,
+                &timeline,
+                &index::read(&PosixStorage, &timeline)?,
+                &mut Vec::new(),
+            )?;
             for (position, name) in files.iter().enumerate() {
                 let next = files.get(position + 1).map(|next| timeline.join(next));
                 if plan.has_nothing_new(next.as_deref(), server)? {
@@ -148,7 +156,7 @@ impl Plan {
             open(server.lacks(&held.all()).subtract(&plan.all_lacked())),
             open(own.subtract(&server.lacks(&own))),
         );
-        let history = present_history(source_folder)?;
+        let history = present_history(&PosixStorage, source_folder)?;
         plan.never_copied = in_both(&plan.not_held, &never_copied(&history));
         let rest = plan.not_held.subtract(&plan.never_copied);
         plan.moved_away = in_both(&rest, &moved_away(&history)?);
@@ -208,7 +216,7 @@ impl Plan {
     fn has_nothing_new(&self, next: Option<&Path>, server: &SourceIdentity) -> io::Result<bool> {
         let Some(next) = next else { return Ok(false) };
         // One that has no whole head yet says nothing.
-        let Ok(mut reader) = TransactionReader::open(next) else { return Ok(false) };
+        let Ok(mut reader) = TransactionReader::open(&PosixStorage, next) else { return Ok(false) };
         let Some(before) = reader.gtids_before()? else { return Ok(false) };
         Ok(!before.is_empty() && server.lacks(&before).is_empty())
     }
@@ -224,7 +232,7 @@ impl Plan {
         if std::fs::metadata(path)?.len() <= 4 {
             return Ok(()); // Begun, and nothing in it yet.
         }
-        let mut reader = TransactionReader::open(path)?;
+        let mut reader = TransactionReader::open(&PosixStorage, path)?;
         let format = reader.format_event().to_vec();
         loop {
             let is_given_up = |id: &TransactionId| forks.is_some_and(|forks| forks.is_given_up(id));
@@ -337,9 +345,9 @@ fn never_copied(history: &[HeldTimeline]) -> GtidState {
 fn moved_away(history: &[HeldTimeline]) -> io::Result<GtidState> {
     let mut moved = GtidState::default();
     for HeldTimeline { folder, info } in history {
-        let Some(first) = kept_from(folder) else { continue };
+        let Some(first) = kept_from(&PosixStorage, folder) else { continue };
         // Verify says whether it is there.
-        let Ok(mut reader) = TransactionReader::open(&folder.join(first)) else { continue };
+        let Ok(mut reader) = TransactionReader::open(&PosixStorage, &folder.join(first)) else { continue };
         let before = reader.gtids_before()?.unwrap_or_default();
         let _ = moved.union_with(&before.subtract(&info.shared_before()).subtract(&info.never_held()));
     }

@@ -4,6 +4,7 @@ use super::statements::Translator;
 use codec::gtid::TransactionId;
 use codec::secrets::{masked, may_hold_secret};
 use log::forks::{Lost, Place};
+use log::storage::PosixStorage;
 use log::transactions::TransactionReader;
 use std::fmt::Write;
 use std::io;
@@ -52,7 +53,7 @@ pub fn versions(id: &TransactionId, lost: &Lost) -> io::Result<String> {
 /// # Errors
 /// When the file of the copy cannot be read as it was.
 pub fn transaction(id: &TransactionId, place: &Place, about: &str) -> io::Result<String> {
-    let mut reader = TransactionReader::open(&place.path)?;
+    let mut reader = TransactionReader::open(&PosixStorage, &place.path)?;
     let format = reader.format_event().to_vec();
     reader.seek(place.at)?;
     let moved = || {

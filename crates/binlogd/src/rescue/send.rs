@@ -7,6 +7,7 @@ use super::statements::Translator;
 use crate::upstream::identify::SourceIdentity;
 use codec::gtid::TransactionId;
 use codec::secrets::masked_message;
+use log::storage::PosixStorage;
 use log::timeline::ServerKind;
 use log::transactions::{StoredTransaction, TransactionReader};
 use std::io;
@@ -185,7 +186,7 @@ impl PlannedTransactions {
     /// The transaction, and the format description of its file.
     fn read(&mut self, lacked: &Lacked) -> Result<(StoredTransaction, Vec<u8>), HandOverError> {
         if self.open.as_ref().is_none_or(|(path, _)| *path != lacked.path) {
-            self.open = Some((lacked.path.clone(), TransactionReader::open(&lacked.path)?));
+            self.open = Some((lacked.path.clone(), TransactionReader::open(&PosixStorage, &lacked.path)?));
         }
         let (_, reader) = self.open.as_mut().expect("just opened");
         reader.seek(lacked.at)?;

@@ -138,7 +138,7 @@ impl Attempt<'_> {
         let on_fork = self.upstream.config.on_fork;
         if on_fork == OnFork::Stop {
             let stop = &self.upstream.stop;
-            let forks = match Forks::read(copy.source_folder(), || !stop.is_requested()) {
+            let forks = match Forks::read(copy.storage(), copy.source_folder(), || !stop.is_requested()) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => None,
                 forks => forks.map_err(failed)?,
             };
@@ -158,13 +158,7 @@ impl Attempt<'_> {
                 )));
             }
         }
-        let watch = ForkWatch::start(
-            copy.source_folder(),
-            source,
-            on_fork,
-            &self.upstream.monitor,
-            &self.upstream.clock,
-        );
+        let watch = ForkWatch::start(self.upstream, copy.source_folder(), source);
         Ok(watch.map_err(failed)?.map(Arc::new))
     }
 

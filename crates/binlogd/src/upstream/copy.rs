@@ -242,10 +242,10 @@ impl HeldCopy {
             error,
         })?;
         let journal = self.open_journal(&mut remarks)?;
-        let Some(path) = self.folder.timelines()?.pop() else { return Ok(remarks) };
+        let Some(path) = self.folder.timelines(&*self.storage)?.pop() else { return Ok(remarks) };
         let failed = |error| CopyError::Timeline { path: path.clone(), error };
-        let info = Timeline::read(&path).map_err(failed)?;
-        let gaps = Gaps::read(folder).map_err(failed)?;
+        let info = Timeline::read(&*self.storage, &path).map_err(failed)?;
+        let gaps = Gaps::read(&*self.storage, folder).map_err(failed)?;
         let mut recovered = recover_watched(&*self.storage, &path, tail, watch).map_err(failed)?;
         remarks.append(&mut recovered.remarks);
         self.timeline = Some(OpenTimeline {
@@ -276,11 +276,11 @@ impl HeldCopy {
     /// # Errors
     /// When its folder cannot be made.
     pub fn begin_timeline(&mut self, mut info: Timeline) -> Result<(), CopyError> {
-        let newest = self.folder.timelines()?.pop();
+        let newest = self.folder.timelines(&*self.storage)?.pop();
         let newest_name = newest.as_deref().and_then(Path::file_name).and_then(|name| name.to_str());
         info.previous = newest_name.unwrap_or_default().to_owned();
         // Not that of the one that is written: the server of an older one may have come back.
-        let numbered = by_number(self.folder.path())
+        let numbered = by_number(&*self.storage, self.folder.path())
             .map_err(|error| CopyError::Timeline { path: self.folder.path().to_owned(), error })?;
         let last = numbered.last().and_then(|folder| folder.file_name()?.to_str());
         let number = last.and_then(timeline_number).unwrap_or(0) + 1;
@@ -291,7 +291,7 @@ impl HeldCopy {
             })?;
         let recovered = recover(&*self.storage, &path, Tail::Discard)
             .map_err(|error| CopyError::Timeline { path: path.clone(), error })?;
-        let gaps = Gaps::read(self.folder.path())
+        let gaps = Gaps::read(&*self.storage, self.folder.path())
             .map_err(|error| CopyError::Timeline { path: path.clone(), error })?;
         self.equal_through = None;
         self.beginning_compared = false;
@@ -331,10 +331,10 @@ impl HeldCopy {
             let path = path.to_owned();
             move |error| CopyError::Timeline { path, error }
         };
-        for folder in other_histories(source_folder).map_err(failed(source_folder))? {
-            let info = Timeline::read(&folder).map_err(failed(&folder))?;
+        for folder in other_histories(&*self.storage, source_folder).map_err(failed(source_folder))? {
+            let info = Timeline::read(&*self.storage, &folder).map_err(failed(&folder))?;
             let mut gtids = info.shared_before();
-            let point = resume_point(&folder).map_err(failed(&folder))?;
+            let point = resume_point(&*self.storage, &folder).map_err(failed(&folder))?;
             if let Some(point) = &point
                 && gtids.union_with(&point.gtids).is_err()
             {
@@ -373,12 +373,17 @@ impl HeldCopy {
     pub fn lost_gtids(&self, flavour: Flavour) -> Result<GtidState, CopyError> {
         let path = self.folder.path();
         let failed = |error| CopyError::Timeline { path: path.to_owned(), error };
-        let history = present_history(path).map_err(failed)?;
+        let history = present_history(&*self.storage, path).map_err(failed)?;
         // Each timeline's folder was found by its number; 0 is below all, when nothing was lost.
         let lossy = history.iter().rev().find(|held| !held.info.lacked().is_empty());
         let number = lossy.and_then(|held| timeline_number(held.folder.file_name()?.to_str()?)).unwrap_or(0);
-        let settlements = Settlements::read(path, flavour).map_err(failed)?;
+        let settlements = Settlements::read(&*self.storage, path, flavour).map_err(failed)?;
         Ok(lost_gtids(&history, flavour).subtract(&settlements.decided(number, flavour)))
+    }
+
+    /// The disk that it is on.
+    pub fn storage(&self) -> &dyn Storage {
+        &*self.storage
     }
 
     /// The source's folder.

@@ -15,7 +15,7 @@ use log::index;
 use log::offline::resume_point;
 use log::recover::files_in_order;
 use log::scan::scan_file;
-use std::fs::File;
+use log::storage::Storage;
 use std::io;
 use std::path::Path;
 use wire::WireError;
@@ -47,15 +47,16 @@ impl Attempt<'_> {
             move |error| CopyError::Timeline { path, error }
         };
         let source_folder = copy.source_folder();
-        let history = present_history(source_folder).map_err(failed(source_folder))?;
+        let storage = copy.storage();
+        let history = present_history(storage, source_folder).map_err(failed(source_folder))?;
         let Some((_, earlier)) = history.split_last() else { return Ok(None) };
         if earlier.is_empty() {
             return Ok(None);
         }
         let oldest = self.look(copy, source, "")?;
         for folder in earlier.iter().rev().map(|held| &held.folder) {
-            let listed = index::read(folder).map_err(failed(folder))?;
-            let names = files_in_order(folder, &listed, &mut Vec::new()).map_err(failed(folder))?;
+            let listed = index::read(storage, folder).map_err(failed(folder))?;
+            let names = files_in_order(storage, folder, &listed, &mut Vec::new()).map_err(failed(folder))?;
             let names = &names[names.partition_point(|name| number_of(name) < number_of(&oldest.file))..];
             let mut shared = 0;
             while shared < names.len() && self.has_file(copy, source, folder, &names[shared], &oldest)? {
@@ -63,23 +64,23 @@ impl Attempt<'_> {
             }
             let Some(name) = names[..shared].last() else { continue };
             let path = folder.join(name);
-            let ours = File::open(&path).map_err(failed(&path))?;
-            let len = ours.metadata().map_err(failed(&path))?.len();
+            let ours = storage.open_read(&path).map_err(failed(&path))?;
+            let len = ours.size().map_err(failed(&path))?;
             let sealed = shared < names.len();
-            let compared = self.compare(copy, source, name, Ours { file: &ours, len, sealed })?;
+            let compared = self.compare(copy, source, name, Ours { file: &*ours, len, sealed })?;
             let (at, from) = match compared {
                 Compared::Equal { next } => (len, next.unwrap_or_else(|| name.clone())),
                 Compared::Differs { at } => (at, name.clone()),
             };
             let flavour = source.executed.flavour();
             let mut held = lost_gtids(&history, flavour);
-            let point = resume_point(folder).map_err(failed(folder))?;
+            let point = resume_point(storage, folder).map_err(failed(folder))?;
             let later = copy.holding().map(|holding| holding.gtids).unwrap_or_default();
             for gtids in point.iter().map(|point| &point.gtids).chain([&later]) {
                 // Of another kind of server, from before a migration, it has nothing to lack.
                 let _ = held.union_with(gtids);
             }
-            let shares = gtids_until(folder, &names[..shared], at).map_err(failed(folder))?;
+            let shares = gtids_until(storage, folder, &names[..shared], at).map_err(failed(folder))?;
             let timeline = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
             let (at, source_lacks) = (Position::new(name.as_str(), at), held.subtract(&shares));
             return Ok(Some(Parting { at, timeline, from, source_lacks }));
@@ -97,7 +98,8 @@ impl Attempt<'_> {
         oldest: &Look,
     ) -> Result<bool, AttemptError> {
         let path = folder.join(name);
-        let scan = File::open(&path).and_then(|file| scan_file(&file, FORMAT_BYTES_MAX, |_| {}));
+        let opened = copy.storage().open_read(&path);
+        let scan = opened.and_then(|file| scan_file(&*file, FORMAT_BYTES_MAX, |_| {}));
         let ours: Option<FormatDescription> =
             scan.map_err(|error| CopyError::Timeline { path, error })?.format;
         // One of which nothing has arrived says nothing.
@@ -118,10 +120,10 @@ impl Attempt<'_> {
 }
 
 /// GTIDs of the history up to `at` in the last of the files, by the files' own word.
-fn gtids_until(folder: &Path, names: &[String], at: u64) -> io::Result<GtidState> {
+fn gtids_until(storage: &dyn Storage, folder: &Path, names: &[String], at: u64) -> io::Result<GtidState> {
     let mut limit = at.max(BINLOG_MAGIC.len() as u64);
     for name in names.iter().rev() {
-        let scan = scan_file(&File::open(folder.join(name))?, limit, |_| {})?;
+        let scan = scan_file(&*storage.open_read(&folder.join(name))?, limit, |_| {})?;
         if scan.gtids_before.is_some() {
             return Ok(scan.gtids);
         }

@@ -21,7 +21,6 @@ use log::Position;
 use log::scan::scan_file;
 use log::timeline::{Reason, ServerKind};
 use log::writer::LogError;
-use std::fs::File;
 use std::io;
 use wire::{Connection, WireError};
 
@@ -429,8 +428,8 @@ impl Attempt<'_> {
         at: u64,
     ) -> Result<bool, AttemptError> {
         let failed = |error| unreadable(timeline, file, error);
-        let opened = File::open(timeline.folder().join(file)).map_err(failed)?;
-        Ok(scan_file(&opened, at, |_| {}).map_err(failed)?.transactions == 0)
+        let opened = timeline.log.open_read(file).map_err(failed)?;
+        Ok(scan_file(&*opened, at, |_| {}).map_err(failed)?.transactions == 0)
     }
 
     /// Whether the server has not been started since the copy's file began. One that lost the end of its log in a crash, or
@@ -453,15 +452,15 @@ impl Attempt<'_> {
         let sealed = end != SharedEnd::Live;
         let Some(file) = shared.last() else { return Ok(History::Unrelated) };
         let failed = |error| unreadable(timeline, file, error);
-        let ours = File::open(timeline.folder().join(file)).map_err(failed)?;
+        let ours = timeline.log.open_read(file).map_err(failed)?;
         let len = match timeline.end() {
             Some(end) if *end.file == **file => end.offset,
-            _ => ours.metadata().map_err(failed)?.len(),
+            _ => ours.size().map_err(failed)?,
         };
         if !sealed && len <= BINLOG_MAGIC.len() as u64 {
             return Ok(History::Same);
         }
-        let (at, from) = match self.compare(copy, source, file, Ours { file: &ours, len, sealed })? {
+        let (at, from) = match self.compare(copy, source, file, Ours { file: &*ours, len, sealed })? {
             Compared::Equal { .. } if !sealed => return Ok(History::Same),
             Compared::Equal { next }
                 if end == SharedEnd::BeforeUntold && goes_on(timeline, next.as_deref()) =>
@@ -508,8 +507,8 @@ fn gtids_until(timeline: &OpenTimeline, files: &[String], at: u64) -> Result<Gti
     let mut limit = at;
     for file in files.iter().rev() {
         let failed = |error| unreadable(timeline, file, error);
-        let opened = File::open(timeline.folder().join(file)).map_err(failed)?;
-        let scan = scan_file(&opened, limit, |_| {}).map_err(failed)?;
+        let opened = timeline.log.open_read(file).map_err(failed)?;
+        let scan = scan_file(&*opened, limit, |_| {}).map_err(failed)?;
         if scan.gtids_before.is_some() {
             return Ok(scan.gtids);
         }
@@ -522,8 +521,8 @@ fn gtids_until(timeline: &OpenTimeline, files: &[String], at: u64) -> Result<Gti
 /// A file of the copy, as a stream would have left it.
 fn left_file(timeline: &OpenTimeline, end: &Position) -> Result<LeftFile, AttemptError> {
     let failed = |error| unreadable(timeline, &end.file, error);
-    let opened = File::open(timeline.folder().join(&*end.file)).map_err(failed)?;
-    let scan = scan_file(&opened, end.offset, |_| {}).map_err(failed)?;
+    let opened = timeline.log.open_read(&end.file).map_err(failed)?;
+    let scan = scan_file(&*opened, end.offset, |_| {}).map_err(failed)?;
     let last_word = match (scan.last_event, scan.rotates_to) {
         (Some(EventType::ROTATE), Some(next)) => {
             Some(LastWord::Rotate { next, timestamp: scan.last_timestamp })
@@ -550,8 +549,8 @@ fn is_senseless_at(error: &PeerError, at: &Position) -> bool {
 /// The format description of a file of the copy; `None` when it has none yet.
 fn format_of(timeline: &OpenTimeline, file: &str) -> Result<Option<FormatDescription>, AttemptError> {
     let failed = |error| unreadable(timeline, file, error);
-    let opened = File::open(timeline.folder().join(file)).map_err(failed)?;
-    Ok(scan_file(&opened, FORMAT_BYTES_MAX, |_| {}).map_err(failed)?.format)
+    let opened = timeline.log.open_read(file).map_err(failed)?;
+    Ok(scan_file(&*opened, FORMAT_BYTES_MAX, |_| {}).map_err(failed)?.format)
 }
 
 fn unreadable(timeline: &OpenTimeline, file: &str, error: io::Error) -> AttemptError {

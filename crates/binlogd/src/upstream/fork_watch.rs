@@ -5,6 +5,7 @@
 //! and is there only when something was lost. Only while acknowledgements are [withheld](crate::config::OnFork::Withhold) the
 //! receiving thread compares for itself: a rescue waits for each of its transactions to be acknowledged.
 
+use super::Upstream;
 use super::clock::Clock;
 use super::identify::SourceIdentity;
 use crate::config::OnFork;
@@ -12,6 +13,7 @@ use crate::status::{Regained, SourceMonitor};
 use codec::gtid::{GtidState, TransactionId};
 use log::forks::{Fate, Forks, Losses};
 use log::settlement::SETTLEMENTS_FILE;
+use log::storage::Storage;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -40,6 +42,8 @@ struct Shared {
     source_folder: PathBuf,
     monitor: Arc<SourceMonitor>,
     clock: Arc<dyn Clock>,
+    /// The receiving thread does not wait for what is read here.
+    storage: Arc<dyn Storage>,
     source: SourceIdentity,
     on_fork: OnFork,
     losses: Losses,
@@ -76,13 +80,13 @@ impl ForkWatch {
     /// # Errors
     /// When the descriptions of the timelines cannot be read, or there can be no thread.
     pub fn start(
+        upstream: &Upstream,
         source_folder: &Path,
         source: &SourceIdentity,
-        on_fork: OnFork,
-        monitor: &Arc<SourceMonitor>,
-        clock: &Arc<dyn Clock>,
     ) -> io::Result<Option<ForkWatch>> {
-        let Some(losses) = Losses::read(source_folder)? else {
+        let (monitor, on_fork) = (&upstream.monitor, upstream.config.on_fork);
+        let storage = upstream.storage.beside();
+        let Some(losses) = Losses::read(&*storage, source_folder)? else {
             monitor.update_facts(|facts| {
                 facts.source_lacked = source.has_gtids.then(|| GtidState::empty(source.executed.flavour()));
                 facts.given_twice = None;
@@ -92,7 +96,8 @@ impl ForkWatch {
         let shared = Arc::new(Shared {
             source_folder: source_folder.to_owned(),
             monitor: monitor.clone(),
-            clock: clock.clone(),
+            clock: upstream.clock.clone(),
+            storage,
             source: source.clone(),
             on_fork,
             losses,
@@ -190,7 +195,10 @@ impl Shared {
             self.compare();
             let now = self.decided_at();
             if now != decided {
-                let reread = lock(&self.forks).as_mut().map_or(Ok(()), Forks::reread_settlements);
+                let reread = match lock(&self.forks).as_mut() {
+                    Some(forks) => forks.reread_settlements(&*self.storage),
+                    None => Ok(()),
+                };
                 match reread {
                     Ok(()) => self.is_news.store(true, Relaxed),
                     Err(error) => self.cannot("what was decided cannot be read", &error),
@@ -211,9 +219,13 @@ impl Shared {
 
     /// Reads what became of everything; `None` while it is not known what exactly was lost.
     fn read(&self) -> io::Result<Option<Forks>> {
-        let losses = if self.losses.is_known() { Some(self.losses.clone()) } else { self.losses.reread()? };
+        let losses = if self.losses.is_known() {
+            Some(self.losses.clone())
+        } else {
+            self.losses.reread(&*self.storage)?
+        };
         let Some(losses) = losses.filter(Losses::is_known) else { return Ok(None) };
-        Forks::of(losses, || !*lock(&self.ended)).map(Some)
+        Forks::of(&*self.storage, losses, || !*lock(&self.ended)).map(Some)
     }
 
     fn ended_within(&self, time: Duration) -> bool {
@@ -231,7 +243,7 @@ impl Shared {
         }
         let mut later = Vec::new();
         for arrival in arrivals {
-            match forks.arrived(&arrival.path, arrival.at) {
+            match forks.arrived(&*self.storage, &arrival.path, arrival.at) {
                 Ok(true) => self.is_news.store(true, Relaxed),
                 // Not whole in the file yet.
                 Ok(false) => later.push(arrival),
@@ -316,7 +328,7 @@ impl Shared {
 
     /// When somebody decided last. `None` too where that cannot be told; who reads the decisions then says why.
     fn decided_at(&self) -> Option<SystemTime> {
-        std::fs::metadata(self.source_folder.join(SETTLEMENTS_FILE)).and_then(|file| file.modified()).ok()
+        self.storage.look(&self.source_folder.join(SETTLEMENTS_FILE)).ok()?.modified
     }
 
     fn data_dir(&self) -> &Path {

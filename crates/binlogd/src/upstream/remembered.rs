@@ -7,9 +7,10 @@
 //! leaves of it is an older count, and some commits are told twice, or nothing that can be read, and the log says so.
 
 use crate::status::{Counted, SourceMonitor};
-use log::storage::{PosixStorage, Storage};
+use log::storage::Storage;
 use std::io::{self, IoSlice};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Name of the file in a source's folder.
@@ -26,6 +27,8 @@ const HEAD: &str = "# What the source had counted at binlogd's last look at it; 
 /// The file of one source.
 #[derive(Debug)]
 pub(super) struct Remembered {
+    /// Not that of the receiving thread, whose operations are counted as its own.
+    storage: Arc<dyn Storage>,
     path: PathBuf,
     was_read: bool,
     /// What it holds, and since when.
@@ -35,9 +38,9 @@ pub(super) struct Remembered {
 }
 
 impl Remembered {
-    pub(super) fn new(source_folder: &Path) -> Remembered {
+    pub(super) fn new(storage: Arc<dyn Storage>, source_folder: &Path) -> Remembered {
         let path = source_folder.join(REMEMBERED_FILE);
-        Remembered { path, was_read: false, written: None, has_failed: false }
+        Remembered { storage, path, was_read: false, written: None, has_failed: false }
     }
 
     /// Tells the monitor what was counted by the daemon before, once. Call it while a session lasts: until then the folder
@@ -46,7 +49,7 @@ impl Remembered {
         if std::mem::replace(&mut self.was_read, true) {
             return;
         }
-        match read(&self.path) {
+        match read(&*self.storage, &self.path) {
             Ok(Some(counted)) => monitor.semi_sync_was_counted(counted),
             Ok(None) => {}
             Err(error) => {
@@ -73,7 +76,7 @@ impl Remembered {
         if is_kept {
             return;
         }
-        match write(&self.path, &counted) {
+        match write(&*self.storage, &self.path, &counted) {
             Ok(()) => self.has_failed = false,
             Err(error) if !std::mem::replace(&mut self.has_failed, true) => {
                 let path = self.path.display();
@@ -91,23 +94,21 @@ impl Remembered {
 }
 
 /// `None` where nobody has looked yet.
-fn read(path: &Path) -> io::Result<Option<Counted>> {
-    match std::fs::read_to_string(path) {
+fn read(storage: &dyn Storage, path: &Path) -> io::Result<Option<Counted>> {
+    match storage.read_to_string(path) {
         Ok(text) => toml::from_str(&text).map(Some).map_err(io::Error::other),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
     }
 }
 
-fn write(path: &Path, counted: &Counted) -> io::Result<()> {
+fn write(storage: &dyn Storage, path: &Path, counted: &Counted) -> io::Result<()> {
     let mut text = HEAD.to_owned() + &toml::to_string(counted).map_err(io::Error::other)?;
     // Always of one length, so that nothing of the content before is left.
     let Some(rest) = LEN.checked_sub(text.len()) else {
         return Err(io::Error::other("the name of the server is too long"));
     };
     text.extend(std::iter::repeat_n('\n', rest));
-    // Not the storage of the receiving thread, whose operations are counted as its own.
-    let storage = PosixStorage;
     let file = match storage.open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => storage.create(path)?,
         opened => opened?,
@@ -119,6 +120,7 @@ fn write(path: &Path, counted: &Counted) -> io::Result<()> {
 mod tests {
     use super::*;
     use crate::status::SemiSyncLook;
+    use log::storage::PosixStorage;
 
     fn counted(no_tx: u64, second: i64) -> Counted {
         let at = jiff::Timestamp::from_second(second).unwrap();
@@ -129,14 +131,14 @@ mod tests {
     fn what_is_written_is_read() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join(REMEMBERED_FILE);
-        assert_eq!(read(&path).unwrap(), None);
+        assert_eq!(read(&PosixStorage, &path).unwrap(), None);
         for no_tx in [u64::from(u32::MAX), 7] {
-            write(&path, &counted(no_tx, 60)).unwrap();
-            assert_eq!(read(&path).unwrap(), Some(counted(no_tx, 60)));
+            write(&PosixStorage, &path, &counted(no_tx, 60)).unwrap();
+            assert_eq!(read(&PosixStorage, &path).unwrap(), Some(counted(no_tx, 60)));
             assert_eq!(std::fs::metadata(&path).unwrap().len(), 512);
         }
         std::fs::write(&path, [0; 512]).unwrap();
-        assert!(read(&path).is_err(), "what a power failure may leave");
+        assert!(read(&PosixStorage, &path).is_err(), "what a power failure may leave");
     }
 
     #[test]
@@ -145,7 +147,7 @@ mod tests {
         let path = dir.path().join(REMEMBERED_FILE);
         let monitor = SourceMonitor::new("db1");
         monitor.set_state(crate::status::SourceState::Receiving);
-        let mut remembered = Remembered::new(dir.path());
+        let mut remembered = Remembered::new(Arc::new(PosixStorage), dir.path());
         remembered.recall(&monitor);
         let now = Instant::now();
         let mut look = |no_tx, second: i64, at_end| {
@@ -153,7 +155,7 @@ mod tests {
             let look = SemiSyncLook { at, no_tx, ..SemiSyncLook::default() };
             monitor.semi_sync_looked("db1", Some(look), None);
             remembered.keep(&monitor, now + Duration::from_secs(second.unsigned_abs()), at_end);
-            read(&path).unwrap().map(|counted| (counted.no_tx, counted.at.as_second()))
+            read(&PosixStorage, &path).unwrap().map(|counted| (counted.no_tx, counted.at.as_second()))
         };
         assert_eq!(look(5, 1, false), Some((5, 1)));
         assert_eq!(look(5, 2, false), Some((5, 1)), "nothing new");

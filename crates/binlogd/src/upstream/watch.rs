@@ -93,7 +93,10 @@ impl SourceWatch {
             stop: upstream.stop.clone(),
             left_behind: LeftBehind::default(),
             semi_sync_is_on: false,
-            remembered: Remembered::new(&upstream.data_dir.join(&upstream.config.name)),
+            remembered: Remembered::new(
+                upstream.storage.beside(),
+                &upstream.data_dir.join(&upstream.config.name),
+            ),
         };
         let thread = std::thread::Builder::new()
             .name(format!("watch-{}", upstream.config.name))

@@ -1,5 +1,5 @@
 //! What a copy holds, over all its timelines.
-
+use log::storage::PosixStorage;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -19,7 +19,7 @@ const APPEARS_MAX: Duration = Duration::from_secs(40);
 pub fn archive(daemon: &Daemon) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     for timeline in daemon.timeline_dirs() {
-        for (_, name) in binlog_files(&timeline).expect("a timeline's folder") {
+        for (_, name) in binlog_files(&PosixStorage, &timeline).expect("a timeline's folder") {
             let path = timeline.join(name);
             found.insert(path.clone(), std::fs::read(path).expect("a file of the copy"));
         }
@@ -72,7 +72,7 @@ pub fn assert_files_equal(server: &Server, timeline: &Path, file: &str) {
 /// Identifiers of the transactions in the files of a timeline, in order: those in the files themselves, whatever the
 /// files say of what came before them.
 pub fn transactions(timeline: &Path) -> Vec<TransactionId> {
-    let files = binlog_files(timeline).expect("a timeline's folder");
+    let files = binlog_files(&PosixStorage, timeline).expect("a timeline's folder");
     files.into_iter().flat_map(|(_, name)| transactions_of(&timeline.join(name))).collect()
 }
 

@@ -262,7 +262,7 @@ impl CopiedEntries {
 #[track_caller]
 pub fn copied_entries(folder: &Path) -> CopiedEntries {
     let mut found = CopiedEntries::default();
-    for (_, name) in binlog_files(folder).expect("the timeline's folder") {
+    for (_, name) in binlog_files(&PosixStorage, folder).expect("the timeline's folder") {
         let path = folder.join(name);
         let bytes = std::fs::read(&path).expect("a file of the copy");
         let file = std::fs::File::open(&path).expect("a file of the copy");

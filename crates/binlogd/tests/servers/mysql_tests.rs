@@ -11,6 +11,7 @@ use crate::common::daemon::Daemon;
 use crate::common::semi_sync::SemiSync;
 use crate::common::workload::Random;
 use crate::common::{Server, seed, workspace};
+use log::storage::PosixStorage;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::os::unix::fs::MetadataExt;
@@ -431,7 +432,7 @@ impl Batch<'_> {
     fn compare(&mut self, kept: &BTreeMap<String, Vec<Vec<u8>>>) {
         for timeline in self.daemon.timeline_dirs() {
             self.report.timelines += 1;
-            let names = log::recover::binlog_files(&timeline).unwrap();
+            let names = log::recover::binlog_files(&PosixStorage, &timeline).unwrap();
             let last = names.last().map(|(_, name)| name.clone());
             for (_, name) in names {
                 let ours = std::fs::read(timeline.join(&name)).unwrap();

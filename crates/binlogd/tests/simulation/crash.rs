@@ -19,6 +19,7 @@ use binlogd::upstream::stop::StopSignal;
 use log::folder::timelines;
 use log::index;
 use log::mark::MARK_FILE;
+use log::storage::PosixStorage;
 use scripted_source::LogOptions;
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -133,14 +134,14 @@ impl Scenario {
         let (copy, _) =
             HeldCopy::open(Arc::new(disk.clone()), Arc::new(SystemClock), &data_dir(root), SOURCE)
                 .map_err(|error| format!("it cannot be opened: {error}"))?;
-        let folder = timelines(&root.join(FOLDER)).unwrap();
+        let folder = timelines(&PosixStorage, &root.join(FOLDER)).unwrap();
         let [folder] = &folder[..] else {
             let is_lost = !acknowledged.is_empty() || !folder.is_empty() || is_whole;
             return if is_lost { Err(format!("{} timelines", folder.len())) } else { Ok(()) };
         };
         let timeline = copy.timeline().ok_or("it has a folder and is not open")?;
         let end = timeline.end();
-        let names = index::read(folder).unwrap();
+        let names = index::read(&PosixStorage, folder).unwrap();
         let held = self.compare_files(folder, &names)?;
         let at = end.as_ref().map(|end| (end.file.to_string(), end.offset));
         if at != held {

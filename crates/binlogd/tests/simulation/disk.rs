@@ -5,7 +5,8 @@
 
 use crate::image::{Image, Inode, Node, Operation, Tree};
 use crate::random::Random;
-use log::storage::{PosixStorage, ReadAt, Storage, StorageFile};
+use log::lock::Lock;
+use log::storage::{Entry, Found, PosixStorage, ReadAt, ReadFile, Storage, StorageFile};
 use log::syncer::{BackgroundSync, Synced};
 use std::fmt;
 use std::io::{self, IoSlice};
@@ -323,6 +324,34 @@ impl Storage for Disk {
         Ok(())
     }
 
+    fn list(&self, folder: &Path) -> io::Result<Vec<Entry>> {
+        self.while_on()?;
+        PosixStorage.list(folder)
+    }
+
+    fn look(&self, path: &Path) -> io::Result<Found> {
+        self.while_on()?;
+        PosixStorage.look(path)
+    }
+
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        self.while_on()?;
+        PosixStorage.read(path)
+    }
+
+    fn open_read(&self, path: &Path) -> io::Result<Box<dyn ReadFile>> {
+        self.while_on()?;
+        PosixStorage.open_read(path)
+    }
+
+    fn lock(&self, path: &Path) -> io::Result<Lock> {
+        PosixStorage.lock(path)
+    }
+
+    fn beside(&self) -> Arc<dyn Storage> {
+        Arc::new(self.clone())
+    }
+
     /// Each background sync is followed by one.
     fn mark_bytes(&self) -> u64 {
         1
@@ -334,6 +363,10 @@ impl Storage for Disk {
 }
 
 impl Disk {
+    fn while_on(&self) -> io::Result<()> {
+        if self.is_off() { Err(io::Error::other("the process was killed")) } else { Ok(()) }
+    }
+
     fn open_file(&self, path: &Path, is_synced: bool) -> io::Result<Box<dyn StorageFile>> {
         let state = self.state();
         if state.is_off {
@@ -364,6 +397,12 @@ impl ReadAt for DiskFile {
             return Err(io::Error::other("the process was killed"));
         }
         self.shown.read_at(buffer, offset)
+    }
+}
+
+impl ReadFile for DiskFile {
+    fn size(&self) -> io::Result<u64> {
+        self.shown.size()
     }
 }
 
@@ -409,10 +448,6 @@ impl StorageFile for DiskFile {
         self.shown.truncate(len)?;
         state.done(operation);
         Ok(())
-    }
-
-    fn size(&self) -> io::Result<u64> {
-        self.shown.size()
     }
 
     fn forget_cached(&self) {

@@ -17,6 +17,7 @@ use binlogd::upstream::copy::HeldCopy;
 use binlogd::upstream::stop::StopSignal;
 use log::folder::timelines;
 use log::index;
+use log::storage::PosixStorage;
 use scripted_source::LogOptions;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -286,9 +287,9 @@ impl Simulation {
     /// The files of all timelines, in order: folder, name, content, and whether it is the timeline's last one.
     fn files(&self) -> Vec<(String, String, Vec<u8>, bool)> {
         let mut files = Vec::new();
-        for folder in timelines(&self.root.join(FOLDER)).unwrap() {
+        for folder in timelines(&PosixStorage, &self.root.join(FOLDER)).unwrap() {
             let timeline = folder.file_name().unwrap().to_str().unwrap().to_owned();
-            let names = index::read(&folder).unwrap();
+            let names = index::read(&PosixStorage, &folder).unwrap();
             for name in &names {
                 let bytes = std::fs::read(folder.join(name)).unwrap();
                 files.push((timeline.clone(), name.clone(), bytes, Some(name) == names.last()));

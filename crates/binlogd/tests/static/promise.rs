@@ -44,8 +44,8 @@ const PLACES: &[(&str, &[(&str, usize)])] = &[
         &[("log/activity.rs", 1), ("log/index.rs", 1), ("log/journal/mod.rs", 2), ("log/timeline.rs", 1)],
     ),
     // All that is kept goes through the storage, so that the simulation sees it. Besides: locks, and the admin server's address.
-    ("OpenOptions::new(", &[("admin/address.rs", 1), ("log/folder.rs", 2), ("log/storage.rs", 3)]),
-    ("fs::write(", &[("log/folder.rs", 1)]),
+    ("OpenOptions::new(", &[("admin/address.rs", 1), ("log/lock.rs", 2), ("log/storage.rs", 3)]),
+    ("fs::write(", &[("log/lock.rs", 1)]),
     ("fs::rename(", &[("admin/address.rs", 1), ("log/storage.rs", 1)]),
     ("fs::remove_file(", &[("admin/address.rs", 2), ("log/storage.rs", 1)]),
     ("File::create", &[]),

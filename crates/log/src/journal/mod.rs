@@ -141,7 +141,7 @@ impl Journal {
     /// When there is one, or it cannot be made, for want of space for example.
     pub fn create(storage: &dyn Storage, folder: &Path) -> io::Result<Journal> {
         let path = folder.join(JOURNAL_FILE);
-        if path.exists() {
+        if storage.exists(&path)? {
             return Err(io::Error::new(io::ErrorKind::AlreadyExists, format!("{} exists", path.display())));
         }
         let temporary = folder.join(format!("{JOURNAL_FILE}.tmp"));
@@ -289,8 +289,8 @@ impl fmt::Display for Waiting {
 ///
 /// # Errors
 /// When it is there and cannot be read.
-pub fn waiting(folder: &Path) -> io::Result<Option<Waiting>> {
-    let bytes = match std::fs::read(folder.join(JOURNAL_FILE)) {
+pub fn waiting(storage: &dyn Storage, folder: &Path) -> io::Result<Option<Waiting>> {
+    let bytes = match storage.read(&folder.join(JOURNAL_FILE)) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
@@ -299,8 +299,8 @@ pub fn waiting(folder: &Path) -> io::Result<Option<Waiting>> {
     let (records, _) = record::needed(&bytes, &id);
     let Some(last) = records.last().filter(|record| !record.data.is_empty()) else { return Ok(None) };
     let file = format!("{}/{}", last.timeline, last.file);
-    let held = match std::fs::metadata(folder.join(&file)) {
-        Ok(file) => file.len(),
+    let held = match storage.look(&folder.join(&file)) {
+        Ok(file) => file.len,
         Err(error) if error.kind() == io::ErrorKind::NotFound => 0,
         Err(error) => return Err(error),
     };

@@ -80,7 +80,7 @@ fn a_torn_record_is_not_put_back() {
     let (dir, mut journal) = folder();
     journal.stage(b"whole");
     journal.commit().unwrap();
-    let lacking = waiting(dir.path()).unwrap().unwrap();
+    let lacking = waiting(&PosixStorage, dir.path()).unwrap().unwrap();
     assert_eq!((lacking.file.as_str(), lacking.bytes), ("0001-u/b.000001", 5));
     journal.restart(9);
     journal.stage(&[7; 2 * BLOCK]);
@@ -91,7 +91,7 @@ fn a_torn_record_is_not_put_back() {
     std::fs::write(&path, bytes).unwrap();
     open(&dir).0.unwrap();
     assert_eq!(std::fs::read(dir.path().join("0001-u/b.000001")).unwrap(), b"\xfebinwhole");
-    assert_eq!(waiting(dir.path()).unwrap(), None);
+    assert_eq!(waiting(&PosixStorage, dir.path()).unwrap(), None);
 }
 
 #[test]

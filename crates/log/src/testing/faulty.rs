@@ -1,6 +1,7 @@
 //! A storage that fails the operation of one's choice.
 
-use crate::storage::{PosixStorage, ReadAt, Storage, StorageFile};
+use crate::lock::Lock;
+use crate::storage::{Entry, Found, PosixStorage, ReadAt, ReadFile, Storage, StorageFile};
 use std::io::{self, IoSlice};
 use std::path::Path;
 use std::sync::Arc;
@@ -57,11 +58,35 @@ impl Storage for FaultyStorage {
     fn sync_dir(&self, path: &Path) -> io::Result<()> {
         PosixStorage.sync_dir(path)
     }
+    fn list(&self, folder: &Path) -> io::Result<Vec<Entry>> {
+        PosixStorage.list(folder)
+    }
+    fn look(&self, path: &Path) -> io::Result<Found> {
+        PosixStorage.look(path)
+    }
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        PosixStorage.read(path)
+    }
+    fn open_read(&self, path: &Path) -> io::Result<Box<dyn ReadFile>> {
+        PosixStorage.open_read(path)
+    }
+    fn lock(&self, path: &Path) -> io::Result<Lock> {
+        PosixStorage.lock(path)
+    }
+    fn beside(&self) -> Arc<dyn Storage> {
+        Arc::new(self.clone())
+    }
 }
 
 impl ReadAt for FaultyFile {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         self.0.read_at(buffer, offset)
+    }
+}
+
+impl ReadFile for FaultyFile {
+    fn size(&self) -> io::Result<u64> {
+        self.0.size()
     }
 }
 
@@ -90,9 +115,6 @@ impl StorageFile for FaultyFile {
     fn truncate(&self, len: u64) -> io::Result<()> {
         self.0.truncate(len)
     }
-    fn size(&self) -> io::Result<u64> {
-        self.0.size()
-    }
     fn forget_cached(&self) {
         self.0.forget_cached();
     }
@@ -101,6 +123,12 @@ impl StorageFile for FaultyFile {
 impl ReadAt for FaultySyncedFile {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         self.0.read_at(buffer, offset)
+    }
+}
+
+impl ReadFile for FaultySyncedFile {
+    fn size(&self) -> io::Result<u64> {
+        self.0.size()
     }
 }
 
@@ -120,9 +148,6 @@ impl StorageFile for FaultySyncedFile {
     }
     fn truncate(&self, len: u64) -> io::Result<()> {
         self.0.truncate(len)
-    }
-    fn size(&self) -> io::Result<u64> {
-        self.0.size()
     }
     fn forget_cached(&self) {
         self.0.forget_cached();

@@ -1,5 +1,6 @@
 //! Files that an operator moved away, as he wrote into `timeline.toml`.
 
+use super::super::storage::Storage;
 use super::super::timeline::TIMELINE_FILE;
 use super::names::is_after;
 use super::{Problem, whole};
@@ -14,8 +15,8 @@ struct Record {
 }
 
 /// The first file that is kept; `None` when none was moved away, or the description cannot be read, which is told elsewhere.
-pub fn kept_from(folder: &Path) -> Option<String> {
-    let text = std::fs::read_to_string(folder.join(TIMELINE_FILE)).ok()?;
+pub fn kept_from(storage: &dyn Storage, folder: &Path) -> Option<String> {
+    let text = storage.read_to_string(&folder.join(TIMELINE_FILE)).ok()?;
     toml::from_str::<Record>(&text).ok()?.kept_from
 }
 

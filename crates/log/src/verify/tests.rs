@@ -74,7 +74,7 @@ impl Copy {
     }
 
     fn verify(&self) -> TimelineReport {
-        verify_timeline(&self.folder, &mut Silent)
+        verify_timeline(&PosixStorage, &self.folder, &mut Silent)
     }
 
     fn remove(&self, name: &str) {

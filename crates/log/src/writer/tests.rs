@@ -43,7 +43,7 @@ fn files_follow_one_another() {
     assert_eq!(log.durable().unwrap().position().offset, 4);
     log.begin_file("mysql-bin.000008").unwrap();
     assert_eq!(std::fs::read(dir.path().join("mysql-bin.000007")).unwrap(), file);
-    assert_eq!(index::read(dir.path()).unwrap(), ["mysql-bin.000007", "mysql-bin.000008"]);
+    assert_eq!(index::read(&PosixStorage, dir.path()).unwrap(), ["mysql-bin.000007", "mysql-bin.000008"]);
     assert!(matches!(log.begin_file("mysql-bin.000007"), Err(LogError::FileExists(_))));
 }
 

@@ -16,6 +16,7 @@ use log::folder::timelines;
 use log::held::HeldGtids;
 use log::offline::resume_point;
 use log::scan::scan_file;
+use log::storage::PosixStorage;
 use log::timeline::{ServerKind, Timeline};
 use std::fs::File;
 use std::io;
@@ -74,9 +75,9 @@ pub(super) fn continuation(
     held: Option<&HeldGtids>,
     server: &Server<'_>,
 ) -> io::Result<Option<Continuation>> {
-    let Some(newest) = timelines(folder)?.pop() else { return Ok(None) };
-    let info = Timeline::read(&newest)?;
-    let Some(point) = resume_point(&newest)? else { return Ok(None) };
+    let Some(newest) = timelines(&PosixStorage, folder)?.pop() else { return Ok(None) };
+    let info = Timeline::read(&PosixStorage, &newest)?;
+    let Some(point) = resume_point(&PosixStorage, &newest)? else { return Ok(None) };
     let (file, end) = (&*point.position.file, point.position.to_string());
     if info.server_uuid != server.identity.uuid {
         return Ok(held.and_then(|held| after_a_change(held, server)));

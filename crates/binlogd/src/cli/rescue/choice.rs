@@ -6,6 +6,7 @@ use super::RescueArgs;
 use crate::config::password::{PASSWORD_VARIABLE, process_environment, read_bounded};
 use crate::config::value::parse_host_port;
 use log::folder::source_folders;
+use log::storage::PosixStorage;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wire::{ConnectOptions, Secret, TlsOptions};
@@ -18,7 +19,8 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 /// The source's folder, or what is wrong with the command line.
 pub(super) fn choose(data_dir: &Path, wanted: Option<&str>) -> Result<(String, PathBuf), String> {
     let shown = data_dir.display();
-    let mut sources = source_folders(data_dir).map_err(|error| format!("cannot read {shown}: {error}"))?;
+    let mut sources =
+        source_folders(&PosixStorage, data_dir).map_err(|error| format!("cannot read {shown}: {error}"))?;
     let names = sources.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ");
     if let Some(wanted) = wanted {
         let found = sources.iter().position(|(name, _)| name == wanted);

@@ -6,6 +6,7 @@ use crate::config::HostPort;
 use crate::rescue::{Compared, Lacked, Plan, Version, print};
 use codec::gtid::TransactionId;
 use log::forks::{Fate, Forks, Place};
+use log::storage::PosixStorage;
 use serde_json::{Value, json};
 use std::io;
 use std::path::Path;
@@ -172,7 +173,7 @@ impl Report<'_> {
     /// Of what the target lacks, and of each GTID that was given twice.
     pub(super) fn statements(&self, source_folder: &Path) -> io::Result<String> {
         let mut text = print::head();
-        if let Some(forks) = Forks::read(source_folder, || true)? {
+        if let Some(forks) = Forks::read(&PosixStorage, source_folder, || true)? {
             for (id, lost) in forks.open(Fate::GivenTwice) {
                 text.push_str(&print::versions(&id, lost)?);
             }

@@ -1,0 +1,65 @@
+//! Locks between processes (flock): the kernel's, so they end with the process, however it ends.
+//!
+//! The one place beside [`storage`](super::storage) that goes to the operating system by itself.
+#![allow(clippy::disallowed_methods, reason = "a part of the door to the disk")]
+
+use rustix::fs::{FlockOperation, flock};
+use std::fmt::Debug;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+/// Mode of a lock file.
+const LOCK_MODE: u32 = 0o600;
+
+/// What keeps a lock until it is dropped.
+pub trait HeldLock: Send + Sync + Debug {}
+
+impl HeldLock for File {}
+
+/// The answer to who asked for a lock.
+#[derive(Debug)]
+pub enum Lock {
+    /// It is his, until this value is dropped.
+    Taken(Box<dyn HeldLock>),
+    /// Another process has it: its id by the file's word, for a message; empty when that is not known.
+    HeldBy(String),
+}
+
+/// Takes the lock `path`, whose file is made if need be.
+pub(super) fn take(path: &Path) -> io::Result<Lock> {
+    let mut options = OpenOptions::new();
+    let file = options.read(true).write(true).create(true).truncate(false).mode(LOCK_MODE).open(path)?;
+    if !is_taken(&file) {
+        return Ok(Lock::HeldBy(holder(path)));
+    }
+    // Only a hint for the message; the lock itself is the kernel's. On a full disk there is no hint.
+    let _ = std::fs::write(path, format!("{}\n", std::process::id()));
+    Ok(Lock::Taken(Box::new(file)))
+}
+
+/// Whose the lock `path` is, if it is another process's; nothing is made or kept.
+pub(super) fn held_by_another(path: &Path) -> io::Result<Option<String>> {
+    match OpenOptions::new().read(true).write(true).open(path) {
+        Ok(file) => Ok((!is_taken(&file)).then(|| holder(path))),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Waits for the lock of a folder, and keeps it until the answer is dropped.
+pub(super) fn wait_for_folder(path: &Path) -> io::Result<File> {
+    let folder = File::open(path)?;
+    flock(&folder, FlockOperation::LockExclusive)?;
+    Ok(folder)
+}
+
+fn is_taken(file: &File) -> bool {
+    flock(file, FlockOperation::NonBlockingLockExclusive).is_ok()
+}
+
+/// For a message only.
+fn holder(path: &Path) -> String {
+    std::fs::read_to_string(path).unwrap_or_default().trim().to_owned()
+}
