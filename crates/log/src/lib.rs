@@ -34,6 +34,8 @@
 //! open the files for themselves; they may read a file up to its durable position at any time.
 
 #![forbid(unsafe_code)]
+#![warn(clippy::disallowed_methods)]
+#![cfg_attr(test, allow(clippy::disallowed_methods))]
 
 pub mod activity;
 pub mod content;

@@ -301,7 +301,7 @@ impl Walk<'_> {
         let mut bytes = file.size()?;
         let mut scan = scan_file(&*file, bytes, |offset| self.progress.offset(offset))?;
         if live && (live_damage(&scan, &*file).is_some() || scan.repeated_gtids > 0) {
-            std::thread::sleep(LIVE_RETRY_AFTER);
+            self.wait_for_daemon();
             bytes = file.size()?;
             scan = scan_file(&*file, bytes, |offset| self.progress.offset(offset))?;
         }
@@ -311,6 +311,11 @@ impl Walk<'_> {
             scan.damage = None;
         }
         Ok((scan, bytes))
+    }
+
+    #[allow(clippy::disallowed_methods, reason = "the daemon is another process, in real time")]
+    fn wait_for_daemon(&self) {
+        std::thread::sleep(LIVE_RETRY_AFTER);
     }
 
     fn live_end(&self, scan: &FileScan, report: &mut FileReport) {

@@ -1,4 +1,5 @@
 //! The seam to time: what the receiving thread asks the clock for, and the pauses that it makes.
+#![allow(clippy::disallowed_methods, reason = "the door to the time")]
 
 use super::stop::StopSignal;
 use jiff::Timestamp;

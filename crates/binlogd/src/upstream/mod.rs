@@ -32,6 +32,8 @@
 //! | `watch.rs` | a look at the source every few seconds, over a connection of its own |
 //! | `left_behind.rs` | notices that the source writes another log than the one that arrives |
 //! | `clock.rs` | the seam to time |
+#![warn(clippy::disallowed_methods)]
+#![cfg_attr(test, allow(clippy::disallowed_methods))]
 
 pub mod acknowledge;
 pub mod ask;
