@@ -1,5 +1,5 @@
 //! The seam to the disk: the few operations that durability and reading back are made of. Nothing goes past it, but the locks
-//! between processes that wait ([`lock`](super::lock)).
+//! between processes that wait ([`lock`]).
 //!
 //! [`PosixStorage`] is the real one. Tests put a double behind the same trait to fail a chosen write or sync.
 #![allow(clippy::disallowed_methods, reason = "the door to the disk")]
