@@ -44,7 +44,7 @@ command_start() {
     SOCKET=$(socket_path "$DIR")
     load_server "$NAME" "$(home_of "$NAME")"
     copy_data "${data_from:-}"
-    make_tls "$DIR/tls"
+    copy_tls
     save_state
     # Between our look at a port and the server's bind another program may take it: then choose again.
     until launch; do
@@ -153,10 +153,21 @@ copy_data() {
     rm -f "$DIR/data/auto.cnf"
 }
 
-# A certificate authority and a server certificate with the names that clients verify.
+# A certificate authority and a server certificate with the names that clients verify: made once, as two keys take a third of
+# what a start takes, and the same for every server of this cache.
+copy_tls() {
+    local made=$CACHE/tls
+    (
+        flock 9
+        [[ -d $made ]] || make_tls "$made"
+    ) 9>"$CACHE/tls.lock"
+    cp -a "$made" "$DIR/tls"
+}
+
 make_tls() {
-    local tls=$1 log
+    local tls=$1.new log
     need openssl
+    rm -rf "$tls"
     mkdir -p "$tls"
     log=$tls/openssl.log
     {
@@ -173,6 +184,7 @@ make_tls() {
             openssl rsa -traditional -in "$tls/key.pem" -out "$tls/server-key.pem"
     } >"$log" 2>&1 || die "openssl cannot make certificates: $(tail -3 "$log")"
     rm -f "$tls"/{server.csr,server.ext,key.pem}
+    mv "$tls" "$1"
 }
 
 save_state() { declare -p NAME PORT SERVER_ID SOCKET EXTRA >"$DIR/server.state"; }
