@@ -131,10 +131,11 @@ impl Proxy {
         self.shared.state().accepted.clone()
     }
 
-    /// Bytes that have passed that way on the newest connection that is still open; 0 without one.
+    /// Bytes that have passed that way on the open connection that has had most of them, which the receiver's is: the looks
+    /// beside it come and go. 0 without one.
     pub fn passed(&self, direction: Direction) -> u64 {
         let links = self.shared.state().links();
-        links.last().map_or(0, |link| link.state().passed[direction as usize])
+        links.iter().map(|link| link.state().passed[direction as usize]).max().unwrap_or(0)
     }
 }
 
