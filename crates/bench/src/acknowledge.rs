@@ -121,7 +121,7 @@ fn measure(args: &AckArgs, kind: Kind, bytes: usize) -> anyhow::Result<Round> {
         process: process.clone(),
         result,
     };
-    let source = ScriptedSource::start(Script { load: Some(Box::new(load)), ..Script::default() })?;
+    let source = ScriptedSource::start_with(Script::default(), load)?;
     let receiver = Receiver::start(kind, &args.common.binlogd, &args.common.dir, source.port())?;
     let _ = process.pid.set(receiver.pid());
     let rallies =

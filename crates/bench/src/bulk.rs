@@ -119,8 +119,8 @@ fn measure(args: &BulkArgs, kind: Kind, event_bytes: usize) -> anyhow::Result<Ro
     let total = files * image_len;
     let wire_len = load.wire_len();
     let log = SourceLog::new(options.clone());
-    let script = Script { log, semi_sync: SemiSync::Absent, load: Some(Box::new(load)), ..Script::default() };
-    let source = ScriptedSource::start(script)?;
+    let script = Script { semi_sync: SemiSync::Absent, ..Script::new(log) };
+    let source = ScriptedSource::start_with(script, load)?;
     let receiver = Receiver::start(kind, &args.common.binlogd, &args.common.dir, source.port())?;
     is_ready.recv_timeout(ROUND_TIME_MAX).with_context(|| format!("{kind} did not ask for a dump"))?;
     // What came before the load must be on disk, so that only the load is timed.

@@ -110,7 +110,7 @@ impl Load for Bulk {
     fn run(&mut self, dump: &mut Dump) -> io::Result<()> {
         let options = self.image.log.options().clone();
         // ROTATE and artificial ROTATE come before the file's own packets.
-        let packets = self.image.packets(dump.sequence().wrapping_add(2));
+        let packets = self.image.packets(dump.packets().sequence.wrapping_add(2));
         let _ = self.ready.send(());
         let _ = self.start.recv();
         let _ = self.began.send(Instant::now());
@@ -128,8 +128,8 @@ impl Load for Bulk {
                 &event::rotate(4, &next),
                 true,
             );
-            dump.stage_event(&rotate, false);
-            dump.stage_rotate(&next, 4, options.server_id);
+            dump.packets().event(&rotate, false);
+            dump.packets().rotate(&next, 4, options.server_id);
             dump.send()?;
             dump.send_framed(&packets, self.image.events)?;
             end = self.image.len() as u64;

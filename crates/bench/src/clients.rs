@@ -118,7 +118,7 @@ fn measure(args: &ClientsArgs, kind: Kind, clients: usize) -> anyhow::Result<(Co
     let think_max = Duration::from_micros(args.think_max_us);
     let load =
         Clients { clients, transaction_len: args.bytes, in_flight_max: 2, think_max, duration, result };
-    let source = ScriptedSource::start(Script { load: Some(Box::new(load)), ..Script::default() })?;
+    let source = ScriptedSource::start_with(Script::default(), load)?;
     let receiver = Receiver::start(kind, &args.common.binlogd, &args.common.dir, source.port())?;
     let commits = results
         .recv_timeout(duration + Duration::from_secs(30))

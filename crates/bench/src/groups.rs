@@ -103,7 +103,7 @@ fn measure(args: &GroupsArgs, kind: Kind, in_flight_max: usize) -> anyhow::Resul
     let (result, results) = mpsc::channel();
     let duration = Duration::from_secs(args.seconds);
     let load = Flood { transaction_len: args.bytes, in_flight_max, duration, result };
-    let source = ScriptedSource::start(Script { load: Some(Box::new(load)), ..Script::default() })?;
+    let source = ScriptedSource::start_with(Script::default(), load)?;
     let receiver = Receiver::start(kind, &args.common.binlogd, &args.common.dir, source.port())?;
     let seen = results
         .recv_timeout(duration + Duration::from_secs(30))

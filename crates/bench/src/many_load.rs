@@ -70,8 +70,8 @@ pub fn run(args: &ManyLoadArgs) -> anyhow::Result<()> {
             ready: ready.clone(),
             result: result.clone(),
         };
-        let script = Script { load: Some(Box::new(load)), ..Script::new(SourceLog::new(options)) };
-        sources.push(ScriptedSource::start(script)?);
+        let script = Script::new(SourceLog::new(options));
+        sources.push(ScriptedSource::start_with(script, load)?);
     }
     drop((ready, result));
     println!("{}", json!(sources.iter().map(ScriptedSource::port).collect::<Vec<u16>>()));

@@ -76,7 +76,7 @@ fn measure(args: &MemoryArgs) -> anyhow::Result<(Memory, f64)> {
         duration,
         result,
     };
-    let source = ScriptedSource::start(Script { load: Some(Box::new(load)), ..Script::default() })?;
+    let source = ScriptedSource::start_with(Script::default(), load)?;
     let kind = Kind::Binlogd { fsync_mode: 1 };
     let receiver = Receiver::start(kind, &args.common.binlogd, &args.common.dir, source.port())?;
     let mut memory = Memory::default();

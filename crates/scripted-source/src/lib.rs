@@ -16,23 +16,35 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 //!
+//! What it says is in [`Peer`], one connection without I/O: bytes in, bytes out. [`ScriptedSource`] puts sockets and
+//! threads around it; a simulation and a fuzzer have it in their own thread.
+//!
 //! | file | noun |
 //! |---|---|
-//! | `script.rs` | [`Script`]: what the source says and does wrong |
-//! | `log.rs` | [`SourceLog`]: its binary log, whole files in memory |
 //! | `event.rs` | the bytes of each event |
-//! | `source.rs` | [`ScriptedSource`]: listener, threads, what was received |
-//! | `login.rs` | greeting, queries and their answers |
-//! | `dump.rs` | [`Dump`]: one stream of events and its acknowledgements |
+//! | `log.rs` | [`SourceLog`]: its binary log, whole files in memory |
+//! | `packets.rs` | [`Packets`]: what a server says, framed |
+//! | `script.rs` | [`Script`]: what the source says and does wrong |
+//! | `stream.rs` | the events of one dump, and their faults |
+//! | `peer.rs` | [`Peer`]: greeting, queries and their answers, the way to a dump |
+//! | `shared.rs` | what threads share; [`Acknowledgement`] |
+//! | `dump.rs` | [`Dump`]: one connection that dumps, on its thread |
+//! | `source.rs` | [`ScriptedSource`]: listener and threads |
 
 mod dump;
 pub mod event;
 mod log;
-mod login;
+mod packets;
+mod peer;
 mod script;
+mod shared;
 mod source;
+mod stream;
 
-pub use dump::{Acknowledgement, Dump};
+pub use dump::{Dump, Load};
 pub use log::{LogFile, LogOptions, Place, SourceLog};
-pub use script::{Fault, FaultKind, Load, Script, SemiSync};
+pub use packets::Packets;
+pub use peer::{Heard, Inbox, Malformed, Peer};
+pub use script::{Fault, FaultKind, Script, SemiSync, Server};
+pub use shared::Acknowledgement;
 pub use source::ScriptedSource;

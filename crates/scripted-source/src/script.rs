@@ -1,10 +1,29 @@
 //! What the source says, and what it does wrong.
 
-use crate::dump::Dump;
 use crate::log::SourceLog;
 use std::collections::HashMap;
-use std::fmt;
-use std::io;
+
+/// What the connections to a source answer from.
+pub trait Server {
+    /// Its binary log.
+    fn log(&self) -> &SourceLog;
+
+    /// Whether it asks for acknowledgements.
+    fn semi_sync(&self) -> SemiSync;
+
+    /// How often its log has become another one.
+    fn generation(&self) -> u64;
+
+    /// A variable, where its value is not what follows from the log.
+    fn variable(&self, _name: &str) -> Option<&str> {
+        None
+    }
+
+    /// A dump begins that is no short look: gives what goes wrong in it.
+    fn begin_dump(&mut self) -> Vec<Fault> {
+        Vec::new()
+    }
+}
 
 /// The source's side of semi-sync.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -21,7 +40,7 @@ pub enum SemiSync {
 }
 
 /// Everything that a source follows.
-#[derive(Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Script {
     /// Its binary log. More can be appended while it runs.
     pub log: SourceLog,
@@ -31,8 +50,10 @@ pub struct Script {
     pub faults: Vec<Fault>,
     /// Values of variables by name, where they shall not be the log's own.
     pub variables: HashMap<String, String>,
-    /// Takes over the first dump that has been sent all that was there.
-    pub load: Option<Box<dyn Load>>,
+    /// Dumps that were asked for, short looks that ask not to wait left out.
+    pub dumps: usize,
+    /// How often [`log`](Script::log) was replaced.
+    pub generation: u64,
 }
 
 impl Script {
@@ -50,12 +71,26 @@ impl Script {
     }
 }
 
-impl fmt::Debug for Script {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Script")
-            .field("semi_sync", &self.semi_sync)
-            .field("faults", &self.faults)
-            .finish_non_exhaustive()
+impl Server for Script {
+    fn log(&self) -> &SourceLog {
+        &self.log
+    }
+
+    fn semi_sync(&self) -> SemiSync {
+        self.semi_sync
+    }
+
+    fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    fn variable(&self, name: &str) -> Option<&str> {
+        self.variables.get(name).map(String::as_str)
+    }
+
+    fn begin_dump(&mut self) -> Vec<Fault> {
+        self.dumps += 1;
+        self.faults.extract_if(.., |fault| fault.dump + 1 == self.dumps).collect()
     }
 }
 
@@ -89,8 +124,8 @@ pub enum FaultKind {
     PacketLost,
     /// An acknowledgement is wanted here, wherever that is in a transaction.
     Flag,
-    /// An artificial event that wants an acknowledgement comes before it. At the event 0 of the file without a name it comes
-    /// before the first file is named.
+    /// An artificial event that wants an acknowledgement comes before it. At the event 0 of the file without a name it
+    /// comes before the first file is named.
     FlaggedArtificial,
     /// A heartbeat that names this position comes before it.
     Heartbeat(u64),
@@ -108,14 +143,4 @@ pub enum FaultKind {
         /// How many packets.
         packets: usize,
     },
-}
-
-/// What a benchmark does with a dump: it appends, sends and waits for acknowledgements on the dump's own thread, so that
-/// no wake-up stands between the socket and the stopwatch.
-pub trait Load: Send {
-    /// Runs once. Afterwards the dump goes on as usual, with heartbeats.
-    ///
-    /// # Errors
-    /// When the connection fails; the dump then ends.
-    fn run(&mut self, dump: &mut Dump) -> io::Result<()>;
 }

@@ -1,16 +1,17 @@
 //! The listener, its threads, and what was received.
 
-use crate::dump::{Acknowledgement, Dump};
+use crate::dump::{Dump, Load};
 use crate::log::{Place, SourceLog};
-use crate::login;
-use crate::script::{Fault, FaultKind, Load, Script, SemiSync};
-use std::collections::HashMap;
+use crate::script::Script;
+use crate::shared::{Acknowledgement, Shared, State};
 use std::io;
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+
+/// What takes over the first dump that has been sent all that was there.
+type LoadSlot = Mutex<Option<Box<dyn Load>>>;
 
 /// A running source. Dropping it closes every connection.
 #[derive(Debug)]
@@ -26,13 +27,25 @@ impl ScriptedSource {
     /// # Errors
     /// When there is no port or no thread to be had.
     pub fn start(script: Script) -> io::Result<ScriptedSource> {
+        Self::run(script, None)
+    }
+
+    /// As [`start`](Self::start); `load` takes over the first dump that has been sent all that was there.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub fn start_with(script: Script, load: impl Load + 'static) -> io::Result<ScriptedSource> {
+        Self::run(script, Some(Box::new(load)))
+    }
+
+    fn run(script: Script, load: Option<Box<dyn Load>>) -> io::Result<ScriptedSource> {
         let listener = TcpListener::bind(("127.0.0.1", 0))?;
         let port = listener.local_addr()?.port();
         let shared = Arc::new(Shared::new(script));
-        let for_thread = shared.clone();
+        let (for_thread, load) = (shared.clone(), Arc::new(Mutex::new(load)));
         let thread = std::thread::Builder::new()
             .name("scripted-source".to_owned())
-            .spawn(move || accept(&listener, &for_thread))?;
+            .spawn(move || accept(&listener, &for_thread, &load))?;
         Ok(ScriptedSource { port, shared, listener: Some(thread) })
     }
 
@@ -43,35 +56,36 @@ impl ScriptedSource {
 
     /// Lets `write` append to the log, and sends what is new to every dump.
     pub fn append<R>(&self, write: impl FnOnce(&mut SourceLog) -> R) -> R {
-        let result = write(&mut self.shared.log());
-        self.shared.log_changed.notify_all();
-        result
+        self.shared.change(|state| write(&mut state.script.log))
     }
 
     /// Reads the log.
     pub fn log<R>(&self, read: impl FnOnce(&SourceLog) -> R) -> R {
-        read(&self.shared.log())
+        read(&self.shared.state().script.log)
     }
 
     /// Puts another log in the place of the present one and disconnects everybody: RESET BINARY LOGS AND GTIDS, a
     /// failover, or a restored server.
     pub fn replace_log(&self, log: SourceLog) {
-        *self.shared.log() = log;
-        self.shared.epoch.fetch_add(1, Ordering::AcqRel);
+        self.shared.change(|state| {
+            state.script.log = log;
+            state.script.generation += 1;
+        });
         self.disconnect();
     }
 
     /// Closes every connection. New ones are let in.
     pub fn disconnect(&self) {
-        for socket in self.shared.state().sockets.drain(..) {
-            let _ = socket.shutdown(Shutdown::Both);
-        }
-        self.shared.log_changed.notify_all();
+        self.shared.change(|state| {
+            for socket in state.sockets.drain(..) {
+                let _ = socket.shutdown(Shutdown::Both);
+            }
+        });
     }
 
     /// Dumps that were asked for, short looks that ask not to wait left out.
     pub fn dumps(&self) -> usize {
-        self.shared.state().dumps
+        self.shared.state().script.dumps
     }
 
     /// Every query that was received, in order.
@@ -94,7 +108,7 @@ impl ScriptedSource {
 
     /// Waits until that many dumps were asked for; false when `timeout` has passed before.
     pub fn wait_for_dumps(&self, count: usize, timeout: Duration) -> bool {
-        self.wait(timeout, |state| state.dumps >= count)
+        self.wait(timeout, |state| state.script.dumps >= count)
     }
 
     fn wait(&self, timeout: Duration, done: impl Fn(&State) -> bool) -> bool {
@@ -105,8 +119,7 @@ impl ScriptedSource {
             if left.is_zero() {
                 return false;
             }
-            state =
-                self.shared.state_changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+            state = self.shared.wait(state, left);
         }
         true
     }
@@ -114,7 +127,7 @@ impl ScriptedSource {
 
 impl Drop for ScriptedSource {
     fn drop(&mut self) {
-        self.shared.stopped.store(true, Ordering::Release);
+        self.shared.state().is_stopped = true;
         self.disconnect();
         // A connection of our own wakes the listener.
         let _ = TcpStream::connect(("127.0.0.1", self.port));
@@ -125,115 +138,27 @@ impl Drop for ScriptedSource {
     }
 }
 
-/// What the threads of a source share. Two locks, never held together except state inside log.
-#[derive(Debug)]
-pub(crate) struct Shared {
-    log: Mutex<SourceLog>,
-    /// With `log`: it has grown, or a connection has ended.
-    pub(crate) log_changed: Condvar,
-    state: Mutex<State>,
-    state_changed: Condvar,
-    pub(crate) semi_sync: SemiSync,
-    /// In the place of the log's own.
-    pub(crate) variables: HashMap<String, String>,
-    /// Counts the logs that were put in place.
-    pub(crate) epoch: AtomicU64,
-    stopped: AtomicBool,
-}
-
-#[derive(Default)]
-struct State {
-    faults: Vec<Fault>,
-    load: Option<Box<dyn Load>>,
-    dumps: usize,
-    queries: Vec<String>,
-    acknowledgements: Vec<Acknowledgement>,
-    sockets: Vec<TcpStream>,
-}
-
-impl std::fmt::Debug for State {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("State")
-            .field("faults", &self.faults)
-            .field("dumps", &self.dumps)
-            .finish_non_exhaustive()
-    }
-}
-
-impl Shared {
-    fn new(script: Script) -> Shared {
-        Shared {
-            log: Mutex::new(script.log),
-            log_changed: Condvar::new(),
-            state: Mutex::new(State { faults: script.faults, load: script.load, ..State::default() }),
-            state_changed: Condvar::new(),
-            semi_sync: script.semi_sync,
-            variables: script.variables,
-            epoch: AtomicU64::new(0),
-            stopped: AtomicBool::new(false),
-        }
-    }
-
-    pub(crate) fn log(&self) -> MutexGuard<'_, SourceLog> {
-        self.log.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(crate) fn record_query(&self, sql: String) {
-        self.state().queries.push(sql);
-    }
-
-    pub(crate) fn record_acknowledgement(&self, acknowledgement: Acknowledgement) {
-        self.state().acknowledgements.push(acknowledgement);
-        self.state_changed.notify_all();
-    }
-
-    /// Counts a dump; gives its number, from 0 on.
-    pub(crate) fn count_dump(&self) -> usize {
-        let mut state = self.state();
-        state.dumps += 1;
-        self.state_changed.notify_all();
-        state.dumps - 1
-    }
-
-    /// Takes out the fault for this place, if there is one.
-    pub(crate) fn take_fault(&self, dump: usize, file: &str, event: usize) -> Option<FaultKind> {
-        let mut state = self.state();
-        let here = |fault: &Fault| fault.dump == dump && fault.event == event && fault.file == file;
-        let index = state.faults.iter().position(here)?;
-        Some(state.faults.remove(index).kind)
-    }
-
-    pub(crate) fn take_load(&self) -> Option<Box<dyn Load>> {
-        self.state().load.take()
-    }
-}
-
-fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
+fn accept(listener: &TcpListener, shared: &Arc<Shared>, load: &Arc<LoadSlot>) {
     for socket in listener.incoming() {
-        if shared.stopped.load(Ordering::Acquire) {
+        if shared.state().is_stopped {
             return;
         }
         let Ok(socket) = socket else { continue };
         let Ok(registered) = socket.try_clone() else { continue };
         shared.state().sockets.push(registered);
-        let shared = shared.clone();
+        let (shared, load) = (shared.clone(), load.clone());
         // A connection that ends in an error is one that the receiver, or a fault, has ended.
-        let serve = move || drop(serve(socket, &shared));
+        let serve = move || drop(serve(socket, &shared, &load));
         let _ = std::thread::Builder::new().name("scripted-session".to_owned()).spawn(serve);
     }
 }
 
-fn serve(mut socket: TcpStream, shared: &Arc<Shared>) -> io::Result<()> {
+fn serve(socket: TcpStream, shared: &Arc<Shared>, load: &LoadSlot) -> io::Result<()> {
     socket.set_nodelay(true)?;
-    let served = match login::serve(&mut socket, shared)? {
-        Some((introduction, request)) => {
-            Dump::new(socket.try_clone()?, shared.clone(), &introduction, &request).run(request.from)
-        }
-        None => Ok(()),
+    let served = match Dump::accept(socket.try_clone()?, shared.clone()) {
+        Ok(Some(dump)) => dump.run(|| load.lock().unwrap_or_else(PoisonError::into_inner).take()),
+        Ok(None) => Ok(()),
+        Err(error) => Err(error),
     };
     // The list of sockets keeps the connection open otherwise.
     let _ = socket.shutdown(Shutdown::Both);

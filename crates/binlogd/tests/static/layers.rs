@@ -199,7 +199,6 @@ const CIRCLES: &[(&str, &[&str])] = &[
     ("log", &["journal", "journal::staging"]),
     ("log", &["mark", "named", "scan", "storage", "syncer"]),
     ("log", &["recover", "verify", "verify::continuity", "verify::kept", "verify::names"]),
-    ("scripted-source", &["dump", "login", "script", "source"]),
     ("wire", &["authenticate", "channel", "connection", "dial", "dump", "network", "transport"]),
 ];
 
