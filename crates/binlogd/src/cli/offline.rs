@@ -3,7 +3,7 @@
 use crate::status::{
     DaemonStatus, DiskSpace, DiskStatus, GtidTexts, Ladder, NOT_RUNNING, SourceStatus, absolute,
 };
-use crate::upstream::copy::missing;
+use crate::upstream::open_timeline::missing;
 use anyhow::Context;
 use log::folder::{source_folders, timelines};
 use log::forks::{Fate, Forks};

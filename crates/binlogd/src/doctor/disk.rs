@@ -2,7 +2,7 @@
 
 use super::Finding;
 
-/// With less than this a session is not begun; see `SESSION_BYTES_MIN` of `upstream/mod.rs`.
+/// With less than this a session is not begun; see `SESSION_BYTES_MIN` of `upstream/life.rs`.
 const FULL_BELOW: u64 = 1 << 20;
 
 /// Judges the file system of `folder`: bytes that an ordinary user can write, of how many, and below how many to warn (`disk_warn`).

@@ -1,9 +1,9 @@
 //! What an attempt asks its host: connections, short looks, comparisons.
 
-use super::Upstream;
 use super::attached::Attached;
 use super::attempt_error::AttemptError;
 use super::complaint::{Complaint, ER_FATAL_READING_BINLOG, ER_SPECIFIC_ACCESS_DENIED};
+use super::context::Upstream;
 use super::copy::HeldCopy;
 use super::hosts::Hosts;
 use super::identify::SourceIdentity;

@@ -3,7 +3,9 @@
 use super::ask::Attempt;
 use super::attached::Attached;
 use super::attempt_error::{AttemptError, in_short};
-use super::copy::{CopyError, HeldCopy};
+use super::copy::HeldCopy;
+use super::copy_error::CopyError;
+use super::counters::may_wait;
 use super::cursor::Cursor;
 use super::earlier::number_of;
 use super::fork_watch::ForkWatch;
@@ -16,7 +18,6 @@ use super::receive::receive;
 use super::refusal::{OtherFile, OtherHistory, Refusal};
 use super::rival::{Taken, rival, taken};
 use super::session::{Begun, Outside, ReceiveOptions, SessionError};
-use super::watch::may_wait;
 use crate::config::{OnFork, OnStranger};
 use crate::status::{Ladder, SemiSyncStatus, SourceMonitor, SourceState};
 use codec::event::BINLOG_MAGIC;
@@ -305,7 +306,7 @@ impl Attempt<'_> {
             return Ok(());
         };
         let ahead = match source.kind {
-            ServerKind::Mariadb if copy.fell_silent_at(at) => u64::MAX,
+            ServerKind::Mariadb if copy.found.is_silent_at(at) => u64::MAX,
             ServerKind::Mariadb => MARIADB_AHEAD_BYTES,
             ServerKind::Mysql => 0,
         };

@@ -1,7 +1,7 @@
 //! Why an attempt ended, and what helps.
 
 use super::complaint::ER_FATAL_READING_BINLOG;
-use super::copy::CopyError;
+use super::copy_error::CopyError;
 use super::session::SessionError;
 use codec::gtid::GtidState;
 use log::Position;

@@ -1,113 +1,30 @@
-//! What binlogd holds of one source: the folder, its newest timeline, and where that ends.
+//! What binlogd holds of one source: the folder and its newest timeline, locked and recovered.
 
 use super::clock::Clock;
+use super::copy_error::CopyError;
+use super::found::Found;
+use super::open_timeline::OpenTimeline;
 use super::plan::Holding;
-use super::unreadable::{self, Refusals};
-use crate::status::{Missing, RecordedGap};
 use codec::event::{BINLOG_MAGIC, FormatDescription};
 use codec::gtid::{Flavour, GtidState};
-use log::failed::opening;
+use log::Position;
 use log::folder::{FolderError, SourceFolder, by_number, make_present, timeline_number};
-use log::gaps::{Gap, Gaps};
+use log::gaps::Gaps;
 use log::held::{lost_gtids, other_histories, present_history};
 use log::journal::{self, Journal};
 use log::offline::resume_point;
 use log::recover::{Tail, Watch, recover, recover_watched, write_again};
-use log::scan::{TAIL_BYTES_MAX, scan_file};
+use log::scan::scan_file;
 use log::settlement::Settlements;
 use log::storage::Storage;
 use log::timeline::Timeline;
-use log::writer::{LogError, LogWriter};
-use log::{Position, is_full_disk};
+use log::writer::LogWriter;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Instant;
-use thiserror::Error;
 
 /// Every file's format description ends before this offset: it lists at most 255 event types.
 const FORMAT_DESCRIPTION_END_MAX: u64 = 4096;
-
-/// Why the copy cannot be opened. The message names the path.
-#[derive(Debug, Error)]
-pub enum CopyError {
-    /// The source's folder.
-    #[error(transparent)]
-    Folder(#[from] FolderError),
-    /// The journal in it.
-    #[error("{}", opening("the journal in", path, error))]
-    Journal {
-        /// The source's folder.
-        path: PathBuf,
-        /// The system's reason.
-        error: io::Error,
-    },
-    /// A timeline in it.
-    #[error("{}", opening("the timeline", path, error))]
-    Timeline {
-        /// Its folder.
-        path: PathBuf,
-        /// The system's reason.
-        error: io::Error,
-    },
-}
-
-impl CopyError {
-    /// True when space may return by itself.
-    pub fn is_full_disk(&self) -> bool {
-        let (CopyError::Folder(FolderError::Io { error, .. })
-        | CopyError::Journal { error, .. }
-        | CopyError::Timeline { error, .. }) = self
-        else {
-            return false;
-        };
-        is_full_disk(error)
-    }
-
-    /// True when trying again cannot help before somebody has put right what is there: files that make no sense or that
-    /// are missing, a folder that is in use.
-    pub fn needs_operator(&self) -> bool {
-        let error = match self {
-            CopyError::Folder(FolderError::Io { error, .. })
-            | CopyError::Journal { error, .. }
-            | CopyError::Timeline { error, .. } => error,
-            CopyError::Folder(FolderError::Locked { .. } | FolderError::Replica { .. }) => return true,
-        };
-        matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::NotFound)
-    }
-
-    /// True when another process holds the folder.
-    pub fn is_locked(&self) -> bool {
-        matches!(self, CopyError::Folder(FolderError::Locked { .. }))
-    }
-}
-
-/// The newest timeline, open for appending.
-#[derive(Debug)]
-pub struct OpenTimeline {
-    /// Folder name.
-    pub name: String,
-    /// Content of its `timeline.toml`.
-    pub info: Timeline,
-    /// The end of its files.
-    pub log: LogWriter,
-    /// Format description of the live file, once it has one.
-    pub format: Option<FormatDescription>,
-    /// GTIDs of all transactions that are durable, and of those before the timeline's first file by the source's word.
-    pub gtids: GtidState,
-    /// Those of them that the live file does not count to what came before it, though it follows on the source.
-    pub unspoken: GtidState,
-    /// Of [`OpenTimeline::gtids`], the transactions in the live file; see [`Known::gtids`](log::scan::Known::gtids).
-    pub gtids_in_file: GtidState,
-    /// GTIDs on older timelines that belong to the same history; see [`Timeline::shared_before`].
-    pub shared_before: GtidState,
-    /// What no timeline of the history holds.
-    pub gaps: Gaps,
-    /// Where the live file's tail begins, with which a session makes sure that the source's history is ours.
-    pub tail_start: u64,
-    /// Time of the newest event, seconds since 1970; 0 when unknown.
-    pub last_timestamp: u32,
-}
 
 /// The copy of one source, held by one thread.
 #[derive(Debug)]
@@ -116,14 +33,8 @@ pub struct HeldCopy {
     clock: Arc<dyn Clock>,
     folder: SourceFolder,
     timeline: Option<OpenTimeline>,
-    /// Up to here the source was found to have every byte that is held.
-    equal_through: Option<Position>,
-    /// The source refused to read on from the present end of the newest timeline.
-    refusals: Option<Refusals>,
-    /// A session that began here fell silent and brought nothing.
-    silent_at: Option<Position>,
-    /// The beginning of the newest timeline was found to be the source's.
-    beginning_compared: bool,
+    /// What was found about the source and the newest timeline.
+    pub(super) found: Found,
     /// What is on disk has been found out, and is what `timeline` says.
     is_recovered: bool,
     /// That was done before in this process: bytes behind the last boundary are its own.
@@ -162,10 +73,7 @@ impl HeldCopy {
             clock,
             folder,
             timeline: None,
-            equal_through: None,
-            refusals: None,
-            silent_at: None,
-            beginning_compared: false,
+            found: Found::default(),
             is_recovered: false,
             was_recovered: false,
         })
@@ -293,8 +201,7 @@ impl HeldCopy {
             .map_err(|error| CopyError::Timeline { path: path.clone(), error })?;
         let gaps = Gaps::read(&*self.storage, self.folder.path())
             .map_err(|error| CopyError::Timeline { path: path.clone(), error })?;
-        self.equal_through = None;
-        self.beginning_compared = false;
+        self.found.another_timeline();
         // If it cannot be opened, the timeline of before stays the newest one here.
         let journal = match self.timeline.as_mut().and_then(|timeline| timeline.log.take_journal()) {
             Some(journal) => Some(journal),
@@ -362,7 +269,7 @@ impl HeldCopy {
         let name = timeline.file_name().unwrap_or_default().to_string_lossy();
         make_present(&*self.storage, self.folder.path(), &name)
             .map_err(|error| CopyError::Timeline { path: timeline.to_owned(), error })?;
-        self.equal_through = None;
+        self.found.another_timeline();
         self.reopen().map(drop)
     }
 
@@ -401,46 +308,14 @@ impl HeldCopy {
         self.timeline.as_ref()
     }
 
+    /// Where the newest timeline ends.
+    pub(super) fn end(&self) -> Option<Position> {
+        self.timeline.as_ref().and_then(OpenTimeline::end)
+    }
+
     /// The newest timeline.
     pub fn timeline_mut(&mut self) -> Option<&mut OpenTimeline> {
         self.timeline.as_mut()
-    }
-
-    /// Remembers that the source was found to have every byte of the newest timeline up to its present end. A comparison
-    /// reads a whole file of the source, so the same error at the same place does not cause another one.
-    pub fn found_equal(&mut self) {
-        self.equal_through = self.timeline.as_ref().and_then(OpenTimeline::end);
-    }
-
-    /// Whether that was found when the timeline ended at `at`.
-    pub fn was_found_equal(&self, at: &Position) -> bool {
-        self.equal_through.as_ref() == Some(at)
-    }
-
-    /// Counts that the source refused to read on from `at`, in these words.
-    pub(super) fn count_refusals(&mut self, at: &Position, words: &str, now: Instant) -> Refusals {
-        unreadable::count(&mut self.refusals, at, words, now)
-    }
-
-    /// Remembers that a session which began at `at` fell silent, if it brought nothing.
-    pub(super) fn fell_silent(&mut self, at: &Position) {
-        let end = self.timeline.as_ref().and_then(OpenTimeline::end);
-        self.silent_at = end.filter(|end| end == at);
-    }
-
-    /// Whether the last session that fell silent had begun at `at` and brought nothing.
-    pub(super) fn fell_silent_at(&self, at: &Position) -> bool {
-        self.silent_at.as_ref() == Some(at)
-    }
-
-    /// Remembers that the newest timeline begins as the source's log does.
-    pub fn beginning_is_compared(&mut self) {
-        self.beginning_compared = true;
-    }
-
-    /// Whether that was found in this process.
-    pub fn is_beginning_compared(&self) -> bool {
-        self.beginning_compared
     }
 
     /// Remembers what the source's live file begins with where ours has nothing of it yet, so that the session notices if it is
@@ -482,80 +357,6 @@ impl HeldCopy {
             never_held: timeline.gaps.never_held().clone(),
         })
     }
-}
-
-impl OpenTimeline {
-    /// End of the durable bytes. Between sessions that is a boundary.
-    pub fn end(&self) -> Option<Position> {
-        self.log.durable().map(|durable| durable.position().clone())
-    }
-
-    /// GTIDs of the whole history that the copy holds up to here, on this timeline and the older ones that it continues.
-    ///
-    /// Those of this timeline alone would say too little: it begins with the file that holds the first transaction which
-    /// the older ones lack, so until that file has arrived, what is known to be acknowledged is known from them.
-    pub fn history(&self) -> GtidState {
-        let mut history = self.shared_before.clone();
-        // Of two kinds of server only the newer one is a history that a successor could continue.
-        if history.union_with(&self.gtids).is_err() {
-            history.clone_from(&self.gtids);
-        }
-        history
-    }
-
-    /// Of those, what a timeline holds, or was executed before the copy began: what is shown as durable.
-    pub fn stored(&self) -> GtidState {
-        self.gaps.stored(self.history())
-    }
-
-    /// What no timeline of the history holds, as it is shown.
-    pub fn missing(&self) -> Missing {
-        missing(&self.gaps)
-    }
-
-    /// The bytes at the live file's end that the source must have too; empty when they are too many.
-    ///
-    /// # Errors
-    /// When they cannot be read.
-    pub fn tail(&self) -> Result<Vec<u8>, LogError> {
-        let end = self.end().map_or(0, |end| end.offset);
-        if end.saturating_sub(self.tail_start) > TAIL_BYTES_MAX {
-            return Ok(Vec::new());
-        }
-        self.log.read_live(self.tail_start)
-    }
-
-    /// The file before the live one, when that has no transaction yet.
-    pub fn before_untold(&self) -> Option<PathBuf> {
-        self.end().filter(|_| self.tail_start <= BINLOG_MAGIC.len() as u64)?;
-        let files = self.log.files();
-        Some(self.folder().join(&files[files.len().checked_sub(2)?]))
-    }
-
-    /// Folder of the timeline's files.
-    pub fn folder(&self) -> &Path {
-        self.log.folder()
-    }
-
-    /// After a session: drops the beginning of a transaction that was not received to its end.
-    ///
-    /// # Errors
-    /// When the log has failed; it must then be opened again from disk.
-    pub fn cut_to_boundary(&mut self, boundary: u64) -> Result<(), LogError> {
-        self.log.cut_to(boundary)
-    }
-}
-
-/// Gaps as they are shown.
-pub fn missing(gaps: &Gaps) -> Missing {
-    let shown = |gap: &Gap| RecordedGap {
-        timeline: gap.timeline.clone(),
-        began_at: gap.began_at.clone(),
-        after: gap.after.clone(),
-        first_file: gap.first_file.clone(),
-        missing: gap.missing.to_line(),
-    };
-    Missing { gtids: gaps.missing(), gaps: gaps.open.iter().map(shown).collect() }
 }
 
 #[cfg(test)]

@@ -4,7 +4,8 @@
 use super::ask::Attempt;
 use super::attempt_error::AttemptError;
 use super::complaint::{Complaint, ER_FATAL_READING_BINLOG};
-use super::copy::{CopyError, HeldCopy};
+use super::copy::HeldCopy;
+use super::copy_error::CopyError;
 use super::identify::SourceIdentity;
 use super::look::{Compared, Look, Ours};
 use codec::event::{BINLOG_MAGIC, FormatDescription};

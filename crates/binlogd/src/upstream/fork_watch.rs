@@ -5,8 +5,8 @@
 //! and is there only when something was lost. Only while acknowledgements are [withheld](crate::config::OnFork::Withhold) the
 //! receiving thread compares for itself: a rescue waits for each of its transactions to be acknowledged.
 
-use super::Upstream;
 use super::clock::Clock;
+use super::context::Upstream;
 use super::identify::SourceIdentity;
 use crate::config::OnFork;
 use crate::status::{Regained, SourceMonitor};

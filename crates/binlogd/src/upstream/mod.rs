@@ -2,6 +2,8 @@
 //!
 //! | file | noun |
 //! |---|---|
+//! | `life.rs` | the life of a source's thread: the copy is opened, and one attempt follows the other |
+//! | `context.rs` | what the thread of one source works with |
 //! | `receive.rs` | the heart: the loop from the socket to the acknowledgement |
 //! | `sink.rs`, `sink/` | its second half: batch, write, sync, acknowledge, publish |
 //! | `session.rs` | what a session is given, what it tells, and why it ends |
@@ -14,12 +16,15 @@
 //! | `negotiate.rs` | what a replica tells its source, and the dump request |
 //! | `look.rs` | short looks at a source's logs, to tell a purge from a reset from a fork |
 //! | `link.rs` | whether the source's log goes on where the copy ends |
-//! | `copy.rs` | what is held: the folder and its newest timeline |
+//! | `copy.rs`, `copy_error.rs` | what is held: the folder and its newest timeline, locked and recovered; why that fails |
+//! | `open_timeline.rs` | the newest timeline, open for appending |
+//! | `found.rs` | what this process has found out about source and timeline |
 //! | `ask.rs` | what an attempt asks its host |
 //! | `new_timeline.rs` | a timeline that begins |
 //! | `attempt.rs` | one attempt: from connecting to the end of the session |
 //! | `attached.rs` | why a session with MariaDB is not ended in its first moments |
 //! | `earlier.rs` | a source that was put back to before the newest timeline began |
+//! | `history.rs` | how the source's logs compare with the newest timeline |
 //! | `examine.rs` | what a failed session means: a gap, a reset, a fork, or nothing |
 //! | `unreadable.rs` | a file that the source itself cannot read to its end |
 //! | `attempt_error.rs`, `complaint.rs` | why an attempt ended and what helps; the source's error numbers, and the causes of error 1236 |
@@ -30,6 +35,7 @@
 //! | `backoff.rs`, `repeats.rs` | pauses; what the log says of errors that come again and again |
 //! | `stop.rs` | the request to stop |
 //! | `watch.rs` | a look at the source every few seconds, over a connection of its own |
+//! | `counters.rs` | what a look at the source's variables and counters says |
 //! | `left_behind.rs` | notices that the source writes another log than the one that arrives |
 //! | `clock.rs` | the seam to time |
 #![warn(clippy::disallowed_methods)]
@@ -43,18 +49,25 @@ pub mod attempt_error;
 pub mod backoff;
 pub mod clock;
 pub mod complaint;
+mod context;
 pub mod copy;
+pub mod copy_error;
+mod counters;
 pub mod cursor;
 mod earlier;
 mod examine;
 pub mod fork_watch;
+mod found;
+mod history;
 pub mod hosts;
 pub mod identify;
 mod left_behind;
+mod life;
 pub mod link;
 pub mod look;
 pub mod negotiate;
 mod new_timeline;
+pub mod open_timeline;
 pub mod plan;
 pub mod receive;
 pub mod refusal;
@@ -69,378 +82,4 @@ mod unproven;
 mod unreadable;
 pub mod watch;
 
-use crate::config::{OnFork, SourceConfig};
-use crate::status::{DiskSpace, SourceMonitor, SourceState};
-use ask::{Attempt, Left};
-use attempt_error::{AttemptError, Cure};
-use backoff::{Away, Backoff, CROWDED_MAX, DENIED_MAX};
-use clock::Clock;
-use copy::{CopyError, HeldCopy};
-use hosts::Hosts;
-use log::storage::Storage;
-use log::timeline::ServerKind;
-use look::Waits;
-use repeats::Repeats;
-use std::io;
-use std::path::PathBuf;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
-use stop::StopSignal;
-use wire::Network;
-
-/// With less free space than this no session is begun, in bytes: about what a small live file grows by at a time.
-const SESSION_BYTES_MIN: u64 = 1 << 20;
-
-/// Before the next session with a MariaDB that was left a moment ago: its old dump should have ended by then.
-const MARIADB_STEP_MIN: Duration = Duration::from_millis(50);
-
-/// Opening a copy again reads the live file to its end. It takes at most about this share of the time, however large the
-/// file and however long the disk fails: one part of work, and so many of rest.
-const REOPEN_REST: u32 = 4;
-
-/// The longest rest between two attempts to open a copy again.
-const REOPEN_REST_MAX: Duration = Duration::from_secs(30);
-
-/// When the next attempt begins, with which host, and what the log says until then.
-struct Pacing {
-    backoff: Backoff,
-    hosts: Hosts,
-    /// One a host: those that told us to go away.
-    away: Vec<Away>,
-    repeats: Repeats,
-}
-
-/// Everything that the thread of one source works with.
-pub struct Upstream {
-    /// Its part of the configuration.
-    pub config: SourceConfig,
-    /// Folder that holds all sources.
-    pub data_dir: PathBuf,
-    /// The disk.
-    pub storage: Arc<dyn Storage>,
-    /// The way to the source.
-    pub network: Arc<dyn Network>,
-    /// The time.
-    pub clock: Arc<dyn Clock>,
-    /// Where it publishes what it does.
-    pub monitor: Arc<SourceMonitor>,
-    /// Tells it to end.
-    pub stop: Arc<StopSignal>,
-}
-
-impl Upstream {
-    /// Opens the copy and receives until a stop is requested: the whole life of a source's thread. Returns early only when
-    /// nothing but an operator can help; that is then the state, and in the log.
-    pub fn live(self) {
-        self.monitor.set_fsync_mode(self.config.fsync_mode);
-        self.monitor.set_state(SourceState::Recovering);
-        let mut backoff = Backoff::new(self.config.backoff_min, self.config.backoff_max);
-        let mut repeats = Repeats::default();
-        let mut copy = None;
-        while !self.stop.is_requested() {
-            let began = self.clock.now();
-            let Err(error) = self.open_or_go_on(&mut copy) else { break };
-            if self.stop.is_requested() {
-                break;
-            }
-            if error.needs_operator() {
-                tracing::error!(
-                    source = self.config.name,
-                    "stopped: {error}. Put it right, then reload (SIGHUP) or restart binlogd; other sources are not concerned"
-                );
-                self.monitor.set_error(error.to_string());
-                return self.monitor.set_state(SourceState::Stopped { reason: error.to_string() });
-            }
-            self.rest(began, &error, &mut backoff, &mut repeats);
-        }
-        match copy {
-            Some(copy) if !self.stop.is_requested() => self.run(copy),
-            _ => self.has_stopped(),
-        }
-    }
-
-    /// Locks the folder if that was not done yet, and recovers the newest timeline.
-    fn open_or_go_on(&self, copy: &mut Option<HeldCopy>) -> Result<(), CopyError> {
-        let copy = match copy {
-            Some(copy) => copy,
-            None => copy.insert(self.lock()?),
-        };
-        self.monitor.set_state(SourceState::Recovering);
-        let remarks = self.recover(copy)?;
-        self.opened(copy, &remarks);
-        Ok(())
-    }
-
-    fn lock(&self) -> Result<HeldCopy, CopyError> {
-        HeldCopy::lock(self.storage.clone(), self.clock.clone(), &self.data_dir, &self.config.name)
-    }
-
-    /// What waits for the source go by.
-    fn waits(&self) -> Waits<'_> {
-        Waits { stop: &self.stop, clock: &*self.clock }
-    }
-
-    /// Finds out what is on disk, and shows how far that is. A request to stop ends it.
-    fn recover(&self, copy: &mut HeldCopy) -> Result<Vec<String>, CopyError> {
-        let recovered = copy.reopen_watched(&mut |done, total| {
-            self.monitor.publish_recovery(done, total);
-            if self.stop.is_requested() { Err(io::ErrorKind::Interrupted.into()) } else { Ok(()) }
-        });
-        self.monitor.publish_recovery(0, 0);
-        recovered
-    }
-
-    /// Opens the copy: locks the folder, recovers the newest timeline. When the disk is too full for that, the copy is
-    /// not recovered yet, and [`Upstream::run`] goes on trying: a restart must not be what keeps binlogd from going on
-    /// by itself.
-    ///
-    /// # Errors
-    /// When another process holds the folder, or it cannot be read or repaired.
-    pub fn open(&self) -> Result<HeldCopy, CopyError> {
-        self.monitor.set_fsync_mode(self.config.fsync_mode);
-        self.monitor.set_state(SourceState::Recovering);
-        let mut copy = self.lock()?;
-        match self.recover(&mut copy) {
-            Ok(remarks) => self.opened(&copy, &remarks),
-            Err(error) if error.is_full_disk() => {
-                tracing::error!(source = self.config.name, "{error}; waiting for space");
-                self.monitor.set_state(SourceState::WaitingForSpace { error: error.to_string() });
-            }
-            Err(error) => return Err(error),
-        }
-        Ok(copy)
-    }
-
-    /// Says what is held.
-    fn opened(&self, copy: &HeldCopy, remarks: &[String]) {
-        for remark in remarks {
-            tracing::warn!(source = self.config.name, "{remark}");
-        }
-        if let Some(timeline) = copy.timeline() {
-            match timeline.end() {
-                Some(end) => tracing::info!(
-                    source = self.config.name,
-                    timeline = timeline.name,
-                    "the copy ends at {end}"
-                ),
-                None => {
-                    tracing::info!(source = self.config.name, timeline = timeline.name, "the copy is empty")
-                }
-            }
-        }
-        attempt::publish_copy(&self.monitor, copy);
-    }
-
-    /// Receives until a stop is requested. Returns early only when nothing but an operator can help.
-    pub fn run(self, mut copy: HeldCopy) {
-        let count = self.config.hosts.len();
-        let mut pacing = Pacing {
-            backoff: Backoff::new(self.config.backoff_min, self.config.backoff_max),
-            hosts: Hosts::new(count, self.clock.now()),
-            away: (0..count).map(|_| Away::default()).collect(),
-            repeats: Repeats::default(),
-        };
-        let left = Left::default();
-        if !copy.is_recovered() {
-            self.clock.pause(&self.stop, pacing.backoff.pause(self.clock.jitter()));
-            self.reopen(&mut copy, &mut pacing);
-        }
-        while !self.stop.is_requested() {
-            if self.waited_for_space(&mut pacing.backoff) || self.passed_over(&mut pacing) {
-                continue;
-            }
-            let began = self.clock.now();
-            let host = &self.config.hosts[pacing.hosts.current()];
-            let attempt = Attempt { upstream: &self, host, hosts: &pacing.hosts, left: &left };
-            let Err(error) = attempt.make(&mut copy) else { continue };
-            if error.cure() != Cure::Now {
-                left.open.take(); // No session follows at once.
-            }
-            if self.stop.is_requested() {
-                break;
-            }
-            if error.is_silence()
-                && copy.timeline().is_some_and(|timeline| timeline.info.server_kind == ServerKind::Mariadb)
-            {
-                left.stand_in.set(Some(self.server_id_beside_a_dead_one()));
-            }
-            let there = error.source_was_there(self.clock.now().saturating_duration_since(began));
-            if pacing.backoff.session_lasted(there) {
-                pacing.away[pacing.hosts.current()].welcome();
-            }
-            if error.is_news(there) {
-                pacing.repeats.forget();
-            }
-            if !self.recover_from(&error, &mut copy, &mut pacing) {
-                return;
-            }
-            self.monitor.counters.reconnects.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        }
-        self.has_stopped();
-    }
-
-    fn has_stopped(&self) {
-        self.monitor.set_state(SourceState::Stopped { reason: "binlogd is stopping".to_owned() });
-    }
-
-    /// Passes over a host that told us to go away a moment ago, where the list names others; they are tried meanwhile as
-    /// quickly as ever.
-    fn passed_over(&self, pacing: &mut Pacing) -> bool {
-        let hosts = &mut pacing.hosts;
-        if hosts.is_alone() || !pacing.away[hosts.current()].is_too_early(self.clock.now()) {
-            return false;
-        }
-        if hosts.failed() {
-            // The state stays what the last attempt made it.
-            self.clock.pause(&self.stop, pacing.backoff.pause(self.clock.jitter()));
-        }
-        true
-    }
-
-    /// A `server_id` for the sessions after one that fell silent. A MariaDB that has not noticed that the connection is dead
-    /// would end the dump of the `server_id` that comes back, and hang as a whole: that waits for the thread that reads
-    /// acknowledgements, which waits for the dead connection until another replica attaches (`Ack_receiver::remove_slave`
-    /// of sql/semisync_master_ack_receiver.cc), and the one that could attach waits for the end. A number of 32 random bits
-    /// is no other server's.
-    fn server_id_beside_a_dead_one(&self) -> u32 {
-        let server_id = self.clock.jitter().max(1);
-        let name = &self.config.name;
-        tracing::info!(
-            source = name,
-            server_id,
-            "coming back with another server_id: the old connection may be alive to the source"
-        );
-        server_id
-    }
-
-    /// Waits, once, when the disk is as good as full. A session would only end again, and each one makes the source start a
-    /// dump and wait for a replica that cannot acknowledge.
-    fn waited_for_space(&self, backoff: &mut Backoff) -> bool {
-        // A file system that cannot be asked is tried.
-        let Ok(space) = DiskSpace::of(&self.data_dir) else { return false };
-        if space.writable() >= SESSION_BYTES_MIN {
-            return false;
-        }
-        let error = format!(
-            "No space left on device: {} KiB are free in {}, and a session is not begun with less than {} KiB",
-            space.writable() / 1024,
-            self.data_dir.display(),
-            SESSION_BYTES_MIN / 1024
-        );
-        self.pause(backoff.pause(self.clock.jitter()), true, error);
-        true
-    }
-
-    /// Does what the error asks for; false when that is to stop.
-    fn recover_from(&self, error: &AttemptError, copy: &mut HeldCopy, pacing: &mut Pacing) -> bool {
-        let name = &self.config.name;
-        let current = pacing.hosts.current();
-        let address = &self.config.hosts[current];
-        let cure = error.cure();
-        if cure == Cure::Operator {
-            tracing::error!(source = name, host = %address, "stopped: {error}");
-            self.monitor.set_state(SourceState::Stopped { reason: error.to_string() });
-            return false;
-        }
-        let now = self.clock.now();
-        let limit = match cure {
-            Cure::Later => Some(DENIED_MAX),
-            Cure::Crowded => Some(CROWDED_MAX),
-            _ => None,
-        };
-        let away = &mut pacing.away[current];
-        let told_to_go = limit.map(|limit| away.stay(now, &pacing.backoff, limit, self.clock.jitter()));
-        if limit.is_none() {
-            away.welcome();
-        }
-        let others_are_left = if error.is_of_host() {
-            !pacing.hosts.failed()
-        } else {
-            pacing.hosts.session_ended(now);
-            false
-        };
-        let random = self.clock.jitter();
-        let pause = match (cure, told_to_go) {
-            // The pauses are there to spare a server, and the next one is another.
-            _ if others_are_left => Duration::ZERO,
-            (_, Some(away)) if pacing.hosts.is_alone() || !error.is_of_host() => away,
-            (Cure::Now, _) => pacing.backoff.step(now, random).max(self.step_min(copy)),
-            _ => pacing.backoff.pause(random),
-        };
-        let text = error.to_string();
-        if let Some(again) = pacing.repeats.hear(&text, now) {
-            let next = show(pause);
-            match cure {
-                Cure::Later => {
-                    tracing::error!(source = name, host = %address, "{text}; next attempt in {next}{again}")
-                }
-                // Whether it is received the next attempt decides.
-                Cure::Now if self.config.on_fork == OnFork::Stop => {
-                    tracing::warn!(source = name, host = %address, "{text}{again}")
-                }
-                Cure::Now => {
-                    tracing::warn!(source = name, host = %address, "{text}; going on with it{again}")
-                }
-                _ => tracing::warn!(source = name, host = %address, "{text}; next attempt in {next}{again}"),
-            }
-        }
-        if error.log_failed() {
-            self.reopen(copy, pacing);
-        }
-        if !pause.is_zero() {
-            self.pause(pause, error.is_full_disk(), text);
-        }
-        true
-    }
-
-    /// The shortest pause before a step that is known to be the right one.
-    fn step_min(&self, copy: &HeldCopy) -> Duration {
-        match copy.timeline().map(|timeline| timeline.info.server_kind) {
-            Some(ServerKind::Mariadb) => MARIADB_STEP_MIN,
-            _ => Duration::ZERO,
-        }
-    }
-
-    /// Waits, and shows why.
-    fn pause(&self, pause: Duration, disk_is_full: bool, error: String) {
-        let until = self.clock.wall_time() + pause;
-        self.monitor.set_state(if disk_is_full {
-            SourceState::WaitingForSpace { error }
-        } else {
-            SourceState::BackingOff { until, error }
-        });
-        self.clock.pause(&self.stop, pause);
-    }
-
-    /// After a failed write or sync: what is on disk is found out from the disk, however long that takes to succeed.
-    fn reopen(&self, copy: &mut HeldCopy, pacing: &mut Pacing) {
-        while !self.stop.is_requested() {
-            let began = self.clock.now();
-            match self.recover(copy) {
-                Ok(remarks) => return self.opened(copy, &remarks),
-                Err(error) => self.rest(began, &error, &mut pacing.backoff, &mut pacing.repeats),
-            }
-        }
-    }
-
-    /// Says that the copy could not be opened, and waits before the next attempt.
-    fn rest(&self, began: Instant, error: &CopyError, backoff: &mut Backoff, repeats: &mut Repeats) {
-        let now = self.clock.now();
-        let rest = (now.saturating_duration_since(began) * REOPEN_REST).min(REOPEN_REST_MAX);
-        let pause = backoff.pause(self.clock.jitter()).max(rest);
-        let text = error.to_string();
-        if let Some(again) = repeats.hear(&text, now) {
-            tracing::error!(source = self.config.name, "{text}; next attempt in {}{again}", show(pause));
-        }
-        self.pause(pause, error.is_full_disk(), text);
-    }
-}
-
-/// Pauses as people read them.
-fn show(pause: Duration) -> String {
-    if pause < Duration::from_secs(1) {
-        format!("{} ms", pause.as_millis())
-    } else {
-        format!("{:.1} s", pause.as_secs_f64())
-    }
-}
+pub use context::Upstream;

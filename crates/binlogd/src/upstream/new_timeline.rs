@@ -3,9 +3,10 @@
 use super::ask::Attempt;
 use super::attempt_error::{AttemptError, in_short, told};
 use super::complaint::{Complaint, ER_FATAL_READING_BINLOG};
-use super::copy::{HeldCopy, OpenTimeline};
+use super::copy::HeldCopy;
 use super::identify::SourceIdentity;
 use super::negotiate::locate_request;
+use super::open_timeline::OpenTimeline;
 use super::plan::From;
 use crate::config::OnGap;
 use crate::status::{Ladder, PreviousTimeline};

@@ -11,8 +11,8 @@
 //! Group commit comes for free: while the journal is written, the kernel's socket buffer collects the next group. There
 //! is no hand-off between threads on the way, so no wake-up to wait for, and no allocation per event.
 
-use super::copy::OpenTimeline;
 use super::cursor::Cursor;
+use super::open_timeline::OpenTimeline;
 use super::session::{Outside, ReceiveOptions, SessionError};
 use super::sink::Sink;
 use super::stop::StopSignal;

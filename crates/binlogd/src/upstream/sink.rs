@@ -10,7 +10,7 @@
 //! | `held.rs` | up to where everything is held |
 //! | `tend.rs` | what is due while nothing arrives |
 //! | `pace.rs` | when the next sync in the background is due |
-//! | `rungs.rs` | what is shown of the ladder |
+//! | `rungs.rs` | what is shown of the ladder and the file |
 
 mod acknowledgements;
 mod batch;
@@ -22,8 +22,8 @@ mod pace;
 mod rungs;
 mod tend;
 
-use super::copy::OpenTimeline;
 use super::cursor::{Admission, Cursor};
+use super::open_timeline::OpenTimeline;
 use super::refusal::{PeerError, Refusal};
 use super::session::{Begun, Outside, ReceiveOptions, SessionError};
 use super::unproven::Unproven;
@@ -37,9 +37,8 @@ use gtids::GtidProgress;
 use large::LargeEvent;
 use log::scan::states_gtids;
 use log::{Position, Safe, Written};
-use next_file::publish_format;
 use pace::SyncPace;
-use rungs::Rungs;
+use rungs::{Rungs, publish_format};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;

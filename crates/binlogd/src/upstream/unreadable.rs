@@ -15,9 +15,11 @@
 use super::ask::Attempt;
 use super::attempt_error::{AttemptError, in_short};
 use super::complaint::{Complaint, ER_FATAL_READING_BINLOG};
-use super::copy::{HeldCopy, OpenTimeline};
+use super::copy::HeldCopy;
+use super::found::Refusals;
 use super::identify::SourceIdentity;
 use super::link::Link;
+use super::open_timeline::OpenTimeline;
 use super::plan::From;
 use super::unproven::lacks_nothing_of;
 use crate::config::OnGap;
@@ -37,36 +39,6 @@ const TIMES_BEFORE_GAP_MIN: u32 = 5;
 
 /// See [`TIMES_BEFORE_GAP_MIN`].
 const LASTED_BEFORE_GAP_MIN: Duration = Duration::from_secs(30);
-
-/// The same words about the same place, again and again.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Refusals {
-    at: Position,
-    /// They name the place at which the source stopped reading.
-    words: String,
-    since: Instant,
-    times: u32,
-}
-
-impl Refusals {
-    fn first(at: &Position, words: &str, now: Instant) -> Refusals {
-        Refusals { at: at.clone(), words: words.to_owned(), since: now, times: 0 }
-    }
-
-    fn lasted(&self, now: Instant) -> Duration {
-        now.saturating_duration_since(self.since)
-    }
-}
-
-/// The source refused again; counts how often it did so in these words since it last said something else.
-pub(super) fn count(before: &mut Option<Refusals>, at: &Position, words: &str, now: Instant) -> Refusals {
-    let mut refusals = before
-        .take()
-        .filter(|refusals| refusals.at == *at && refusals.words == words)
-        .unwrap_or_else(|| Refusals::first(at, words, now));
-    refusals.times += 1;
-    before.insert(refusals).clone()
-}
 
 /// The file after one that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -166,7 +138,7 @@ impl Attempt<'_> {
         complaint: &ErrPacket,
     ) -> Result<From, AttemptError> {
         let now = self.upstream.clock.now();
-        let refusals = copy.count_refusals(at, &complaint.message, now);
+        let refusals = copy.found.refused(at, &complaint.message, now);
         let following = self.file_after(copy, source, &at.file)?;
         let held = copy.timeline().map(|timeline| &timeline.gtids);
         let before = following.as_ref().and_then(|following| following.before.as_ref());
@@ -300,15 +272,6 @@ mod tests {
         assert!(is_over(&nothing(ServerKind::Mariadb), 3, 0));
         assert!(!is_over(&nothing(ServerKind::Mariadb), 2, 900));
         assert!(!is_over(&nothing(ServerKind::Mysql), 500, 900), "its transactions need not have GTIDs");
-    }
-
-    #[test]
-    fn other_words_or_another_place_begin_a_new_count() {
-        let (mut before, now) = (None, Instant::now());
-        let (here, there) = (Position::new("b.000007", 99), Position::new("b.000007", 300));
-        let mut times = |at, words| count(&mut before, at, words, now).times;
-        assert_eq!([times(&here, "a"), times(&here, "a"), times(&here, "b")], [1, 2, 1]);
-        assert_eq!([times(&there, "b"), times(&there, "b"), times(&here, "b")], [1, 2, 1]);
     }
 
     #[test]

@@ -116,26 +116,6 @@ const CIRCLES: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "binlogd",
-        &[
-            "upstream",
-            "upstream::ask",
-            "upstream::attempt",
-            "upstream::attempt_error",
-            "upstream::copy",
-            "upstream::earlier",
-            "upstream::fork_watch",
-            "upstream::receive",
-            "upstream::session",
-            "upstream::sink",
-            "upstream::sink::acknowledgements",
-            "upstream::sink::gtids",
-            "upstream::sink::next_file",
-            "upstream::unreadable",
-            "upstream::watch",
-        ],
-    ),
-    (
         "codec",
         &[
             "event",

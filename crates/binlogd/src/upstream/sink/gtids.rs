@@ -1,6 +1,6 @@
 //! How far the GTIDs of a session have come: arrived, covered by a sync, acknowledged.
 
-use super::super::copy::OpenTimeline;
+use super::super::open_timeline::OpenTimeline;
 use crate::status::SourceMonitor;
 use codec::gtid::{Flavour, GtidState, TransactionId};
 use std::sync::Arc;

@@ -1,12 +1,10 @@
 //! A file that begins: what it says came before it, and whether it continues what is held.
 
-use super::super::copy::OpenTimeline;
 use super::super::link::{End, Link};
 use super::super::refusal::{NotNext, Refusal};
 use super::super::session::{Outside, SessionError};
 use super::super::unproven::Unproven;
 use super::Sink;
-use crate::status::SourceMonitor;
 use codec::event::boundary::Step;
 use codec::event::{EventType, HEADER_LEN};
 use codec::gtid::GtidState;
@@ -131,12 +129,5 @@ impl Sink<'_> {
         self.rungs.all_at(self.timeline.end());
         tracing::info!(source = self.monitor.name(), file = name, "receiving a new file");
         Ok(())
-    }
-}
-
-/// What tells the live file from another of its name.
-pub(super) fn publish_format(monitor: &SourceMonitor, timeline: &OpenTimeline) {
-    if let (Some(end), Some(format)) = (timeline.end(), &timeline.format) {
-        monitor.publish_live_format(&end.file, format);
     }
 }

@@ -1,6 +1,7 @@
-//! What a session shows of the ladder. It is written to and published, and never asked: what is acknowledged comes from the
+//! What a session shows of the ladder, and of the file that it writes. It is written to and published, and never asked: what is acknowledged comes from the
 //! cursor and the log, not from what is shown.
 
+use super::super::open_timeline::OpenTimeline;
 use crate::status::{Ladder, SourceMonitor};
 use log::Position;
 
@@ -56,5 +57,12 @@ fn set(rung: &mut Option<Position>, at: &Position) {
     match rung {
         Some(rung) if *rung.file == *at.file => rung.offset = at.offset,
         rung => *rung = Some(at.clone()),
+    }
+}
+
+/// What tells the live file from another of its name.
+pub(super) fn publish_format(monitor: &SourceMonitor, timeline: &OpenTimeline) {
+    if let (Some(end), Some(format)) = (timeline.end(), &timeline.format) {
+        monitor.publish_live_format(&end.file, format);
     }
 }

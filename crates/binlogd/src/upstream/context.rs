@@ -1,0 +1,36 @@
+//! What the thread of one source works with.
+
+use super::clock::Clock;
+use super::look::Waits;
+use super::stop::StopSignal;
+use crate::config::SourceConfig;
+use crate::status::SourceMonitor;
+use log::storage::Storage;
+use std::path::PathBuf;
+use std::sync::Arc;
+use wire::Network;
+
+/// Everything that the thread of one source works with.
+pub struct Upstream {
+    /// Its part of the configuration.
+    pub config: SourceConfig,
+    /// Folder that holds all sources.
+    pub data_dir: PathBuf,
+    /// The disk.
+    pub storage: Arc<dyn Storage>,
+    /// The way to the source.
+    pub network: Arc<dyn Network>,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// Where it publishes what it does.
+    pub monitor: Arc<SourceMonitor>,
+    /// Tells it to end.
+    pub stop: Arc<StopSignal>,
+}
+
+impl Upstream {
+    /// What waits for the source go by.
+    pub(super) fn waits(&self) -> Waits<'_> {
+        Waits { stop: &self.stop, clock: &*self.clock }
+    }
+}
