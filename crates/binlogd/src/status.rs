@@ -8,38 +8,51 @@
 //! |---|---|
 //! | `ladder.rs` | [`Ladder`]: the four positions received, written, durable, acknowledged |
 //! | `latency.rs` | [`LatencyHistogram`]: durations in log-linear buckets |
+//! | `counters.rs` | [`Counters`]: counts since the start |
+//! | `state.rs` | [`SourceState`]: what the receiver is doing |
+//! | `facts.rs` | [`SourceFacts`]: what is known of the source and of the connection |
+//! | `session.rs` | state and facts under one lock |
 //! | `monitor.rs` | [`SourceMonitor`]: the live values of one source |
 //! | `gtids.rs` | [`GtidRungs`]: GTID sets, which may be large, at two of the positions |
-//! | `semi_sync.rs` | [`SemiSyncLook`]: whether the source waits, and what it told clients without us |
+//! | `semi_sync.rs` | [`SemiSyncLook`] and what else is said of semi-sync, in values |
+//! | `semi_sync_book.rs` | whether the source waits, and what it told clients without us: two witnesses and a verdict |
 //! | `daemon.rs` | [`DaemonMonitor`]: the process and its sources |
 //! | `disk.rs` | [`DiskMonitor`]: the file system of the data folder |
-//! | `past.rs` | [`PreviousTimeline`], [`Regained`], [`Missing`]: what was before |
+//! | `past.rs` | [`PreviousTimeline`], [`Regained`], [`Missing`], [`LastError`]: what was before |
 //! | `snapshot.rs` | [`DaemonStatus`], [`SourceStatus`]: the JSON contract of `/status` and `binlogd status --json` |
 //!
 //! The module knows nothing of HTTP and nothing of the log, so that both may depend on it.
 
+mod counters;
 mod daemon;
 mod disk;
+mod facts;
 mod gtids;
 mod ladder;
 mod latency;
+mod lock;
 mod monitor;
 mod past;
 mod place;
 mod semi_sync;
+mod semi_sync_book;
+mod session;
 mod snapshot;
+mod state;
+mod time;
 
+pub use counters::{CounterValues, Counters};
 pub use daemon::{DaemonMonitor, absolute};
 pub use disk::{Crossing, DiskMonitor, DiskSpace, RATE_WINDOW};
+pub use facts::{SourceFacts, Watched};
 pub use gtids::{GtidChange, GtidChanges, GtidRungs};
 pub use ladder::Ladder;
 pub use latency::{LatencyHistogram, LatencySummary};
-pub use monitor::{
-    CounterValues, Counters, DiskHang, SourceFacts, SourceMonitor, SourceState, Watched, human_time,
+pub use monitor::SourceMonitor;
+pub use past::{LastError, Missing, PreviousTimeline, RecordedGap, Regained, count};
+pub use semi_sync::{
+    Counted, Looks, SemiSyncLook, SemiSyncStatus, UnacknowledgedCommits, UnaskedTransactions,
 };
-pub use past::{Missing, PreviousTimeline, RecordedGap, Regained, count};
-pub use semi_sync::{Counted, Looks, SemiSyncLook, UnacknowledgedCommits, UnaskedTransactions};
-pub use snapshot::{
-    DaemonStatus, DiskStatus, GtidTexts, LastError, Latencies, NOT_RUNNING, RecoveryStatus, SemiSyncStatus,
-    SourceStatus,
-};
+pub use snapshot::{DaemonStatus, DiskStatus, GtidTexts, Latencies, NOT_RUNNING, SourceStatus};
+pub use state::{DiskHang, RecoveryStatus, SourceState};
+pub use time::human_time;

@@ -1,6 +1,9 @@
 //! The process and its sources.
 
-use super::{DaemonStatus, DiskMonitor, SourceMonitor, monitor::lock};
+use super::disk::DiskMonitor;
+use super::lock::lock;
+use super::monitor::SourceMonitor;
+use super::snapshot::DaemonStatus;
 use crate::config::DiskWarn;
 use jiff::Timestamp;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
 //! The file system of the data folder: what is free, how long that lasts, and when to warn.
 
-use super::monitor::lock;
+use super::lock::lock;
 use super::snapshot::DiskStatus;
 use crate::config::DiskWarn;
 use std::collections::VecDeque;

@@ -5,7 +5,7 @@
 //! that a reader takes only to put an empty one in its place; what is recent goes into the large set among the readers, under
 //! a lock of theirs.
 
-use super::monitor::lock;
+use super::lock::lock;
 use codec::gtid::GtidState;
 use std::sync::{Arc, Mutex};
 

@@ -1,286 +1,24 @@
 //! The live values of one source: written by its receiver thread, read by anybody.
 
+mod semi_sync;
+
+use super::counters::Counters;
+use super::facts::{SourceFacts, Watched};
 use super::gtids::{GtidChanges, GtidRungs, PublishedGtids};
-use super::semi_sync::{SemiSyncBook, SemiSyncSignal};
-use super::{
-    GtidTexts, Ladder, LastError, Latencies, LatencyHistogram, Missing, PreviousTimeline, RecoveryStatus,
-    Regained, SemiSyncStatus, SourceStatus,
-};
+use super::ladder::Ladder;
+use super::latency::LatencyHistogram;
+use super::lock::lock;
+use super::past::LastError;
+use super::semi_sync_book::{SemiSyncBook, SemiSyncSignal};
+use super::session::Session;
+use super::snapshot::{GtidTexts, Latencies, SourceStatus};
+use super::state::{DiskHang, RecoveryStatus, SourceState};
+use super::time::now_in_milliseconds;
 use crate::config::FsyncMode;
 use codec::event::FormatDescription;
-use codec::gtid::GtidState;
-use jiff::{Timestamp, Unit};
-use serde::{Deserialize, Serialize};
+use jiff::Timestamp;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
-
-macro_rules! counters {
-    ($($(#[$doc:meta])* $name:ident,)*) => {
-        /// Counts since the start of the daemon. The receiver adds with relaxed ordering, once a batch where it can.
-        #[derive(Debug, Default)]
-        pub struct Counters { $($(#[$doc])* pub $name: AtomicU64,)* }
-
-        /// The [`Counters`] at one moment.
-        #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-        #[serde(default)]
-        pub struct CounterValues { $($(#[$doc])* pub $name: u64,)* }
-
-        impl Counters {
-            /// The values now.
-            pub fn values(&self) -> CounterValues {
-                CounterValues { $($name: self.$name.load(Relaxed),)* }
-            }
-        }
-    };
-}
-
-counters! {
-    /// Events stored.
-    events,
-    /// Transactions stored to their end.
-    transactions,
-    /// Acknowledgements sent. One may cover many transactions.
-    acknowledgements,
-    /// Sessions with the source that ended and were followed by another attempt.
-    reconnects,
-    /// Events refused because their CRC32 did not match.
-    checksum_failures,
-    /// Bytes read from the source's connection, packet headers included.
-    bytes_received,
-    /// Bytes appended to the log.
-    bytes_written,
-    /// Durable writes of the journal, and completed calls of fdatasync on the binary log.
-    syncs,
-    /// Packets that wanted an acknowledgement where this session does not expect one, such as inside a transaction.
-    unexpected_ack_requests,
-    /// Transactions that arrived live, with semi-sync negotiated, and for which the source asked for no acknowledgement in time.
-    unasked_transactions,
-}
-
-/// What the receiver of a source is doing.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SourceState {
-    /// The thread has not begun.
-    Starting,
-    /// The live file is being checked, and cut at its last boundary if needed.
-    Recovering,
-    /// A connection is being made and the session negotiated.
-    Connecting {
-        /// `host:port` tried.
-        host: String,
-    },
-    /// Connected, and the stream is being stored. The only healthy state.
-    Receiving,
-    /// Connected, and the stream is being stored, but nothing is acknowledged: the source lacks what the copy holds.
-    Withholding,
-    /// Waiting before the next attempt to connect.
-    BackingOff {
-        /// When the next attempt begins.
-        until: Timestamp,
-        /// What ended the last attempt.
-        error: String,
-    },
-    /// The disk is full. Nothing is acknowledged; goes on by itself when there is space.
-    WaitingForSpace {
-        /// The folder and the operating system's words.
-        error: String,
-    },
-    /// An operation of the disk is under way for too long. Nothing is acknowledged; what was received before is not lost by
-    /// it. Shown in place of whatever the receiver was doing: it cannot say it itself. See [`SourceMonitor::set_disk_hang`].
-    DiskHangs(DiskHang),
-    /// Ended for good: nothing happens until an operator acts or the daemon starts again.
-    Stopped {
-        /// Why, and what to do.
-        reason: String,
-    },
-}
-
-/// An operation of the disk that is under way for too long.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DiskHang {
-    /// Which one, in words.
-    pub operation: String,
-    /// When it was seen first.
-    pub since: Instant,
-}
-
-impl SourceState {
-    /// Every word that [`word`](SourceState::word) can give.
-    pub const WORDS: [&'static str; 9] = [
-        "starting",
-        "recovering",
-        "connecting",
-        "receiving",
-        "withholding acknowledgements",
-        "backing off",
-        "waiting for disk space",
-        "disk does not answer",
-        "stopped",
-    ];
-
-    /// The state in words, as status, metrics and `/healthz` show it.
-    pub fn word(&self) -> &'static str {
-        let index = match self {
-            SourceState::Starting => 0,
-            SourceState::Recovering => 1,
-            SourceState::Connecting { .. } => 2,
-            SourceState::Receiving => 3,
-            SourceState::Withholding => 4,
-            SourceState::BackingOff { .. } => 5,
-            SourceState::WaitingForSpace { .. } => 6,
-            SourceState::DiskHangs(_) => 7,
-            SourceState::Stopped { .. } => 8,
-        };
-        Self::WORDS[index]
-    }
-
-    /// Whether a session lasts: the stream is being stored, whatever becomes of acknowledgements.
-    pub(super) fn is_session(&self) -> bool {
-        matches!(self, SourceState::Receiving | SourceState::Withholding)
-    }
-
-    fn detail(&self, facts: &SourceFacts, recovery: Option<RecoveryStatus>) -> Option<String> {
-        match self {
-            SourceState::Starting => None,
-            SourceState::Recovering => recovery.map(|recovery| recovery.to_string()),
-            SourceState::Connecting { host } => Some(format!("to {host}")),
-            SourceState::Receiving => facts.connected_since.map(|since| format!("since {since}")),
-            SourceState::Withholding => Some(format!(
-                "{}; binlogd rescue hands over what is lacking, binlogd forks records what is decided",
-                facts.lost_in_words()
-            )),
-            SourceState::BackingOff { until, error } => {
-                Some(format!("{error}; next attempt at {}", human_time(*until)))
-            }
-            SourceState::WaitingForSpace { error } => Some(error.clone()),
-            SourceState::DiskHangs(hang) => Some(format!(
-                "{} has been under way for {} s; nothing is acknowledged until it ends",
-                hang.operation,
-                hang.since.elapsed().as_secs()
-            )),
-            SourceState::Stopped { reason } => Some(reason.clone()),
-        }
-    }
-}
-
-/// What is known of a source and of the connection to it. Changes at most a few times a session.
-#[derive(Clone, Debug, Default)]
-pub struct SourceFacts {
-    /// `host:port` in use or tried last. [`SourceMonitor::set_state`] fills it when connecting.
-    pub host: Option<String>,
-    /// The server's own version text.
-    pub server_version: Option<String>,
-    /// `server_uuid`; `None` for MariaDB, which has none.
-    pub server_uuid: Option<String>,
-    /// `server_id` of the source.
-    pub server_id: Option<u32>,
-    /// Folder name of the timeline being written.
-    pub timeline: Option<String>,
-    /// Whether this session acknowledges, and why or why not.
-    pub semi_sync: SemiSyncStatus,
-    /// TLS version in use, such as `TLSv1.3`; `None` for a connection in clear.
-    pub tls: Option<String>,
-    /// Transactions that forks took from the source and that it lacks; `None` when not known.
-    pub source_lacked: Option<GtidState>,
-    /// What it lacked and has again; `None` when it lacked nothing, or lacks something still.
-    pub regained: Option<Regained>,
-    /// The timeline before the present one, when that was begun since the start.
-    pub previous_timeline: Option<PreviousTimeline>,
-    /// Another replica with our `server_id`, in words, as of the last connection or since.
-    pub rival: Option<String>,
-    /// Our `server_id`, which another one had at the source when we came, so that we took one at random; and since when.
-    pub taken: Option<(u32, Instant)>,
-    /// `server_id` and replica UUID of the last session.
-    pub registered: Option<(u32, String)>,
-    /// How many GTIDs of what forks took from the source were given to other transactions since, and which, but for those
-    /// about which somebody has decided; `None` for none.
-    pub given_twice: Option<(u64, GtidState)>,
-    /// What was never copied.
-    pub missing: Missing,
-    /// Why the look at the source fails at present, and since when.
-    pub look_error: Option<LastError>,
-    /// When the source began to receive. [`SourceMonitor::set_state`] fills and clears it.
-    pub connected_since: Option<Timestamp>,
-}
-
-impl SourceFacts {
-    /// What the source lacks or gave twice, as it is known now; of a source that lost something once.
-    pub fn lost_in_words(&self) -> String {
-        let lacked = self.source_lacked.as_ref().map(GtidState::to_line).unwrap_or_default();
-        let twice = self.given_twice.as_ref().map(|(_, twice)| twice.to_line()).unwrap_or_default();
-        match (lacked.is_empty(), twice.is_empty()) {
-            (false, true) => format!("the source lacks transactions that the copy holds: {lacked}"),
-            (true, false) => format!("the source gave GTIDs twice: {twice}"),
-            (false, false) => {
-                format!(
-                    "the source lacks transactions that the copy holds: {lacked}; and it gave GTIDs twice: {twice}"
-                )
-            }
-            (true, true) => {
-                "the source had lost transactions that the copy holds, and it has not sent all of them yet"
-                    .to_owned()
-            }
-        }
-    }
-
-    /// Another host is tried. What is known of the server belongs to the one before.
-    fn turn_to(&mut self, host: &str) {
-        if self.host.as_deref() != Some(host) {
-            self.host = Some(host.to_owned());
-            (self.server_version, self.server_uuid, self.server_id) = (None, None, None);
-        }
-    }
-}
-
-/// The server that a session receives from, to whoever wants to look at it over another connection.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Watched {
-    /// `host:port` of the list.
-    pub host: String,
-    /// `server_uuid`; `None` for MariaDB.
-    pub server_uuid: Option<String>,
-    /// `server_id`.
-    pub server_id: Option<u32>,
-    /// When the session began to receive: what tells it from another one with the same server.
-    pub since: Option<Timestamp>,
-}
-
-impl Watched {
-    /// A name of the server that no other has.
-    pub fn server(&self) -> String {
-        match (&self.server_uuid, self.server_id) {
-            (Some(uuid), _) => uuid.clone(),
-            (None, id) => format!("{} {}", self.host, id.unwrap_or(0)),
-        }
-    }
-}
-
-/// State and facts under one lock, so that no reader sees the facts of one session with the state of another.
-pub(super) struct Session {
-    pub(super) state: SourceState,
-    pub(super) facts: SourceFacts,
-    last_error: Option<LastError>,
-    pub(super) semi_sync: SemiSyncBook,
-    /// Written by the thread that watches the disk, and by nobody else.
-    disk_hang: Option<DiskHang>,
-}
-
-impl Session {
-    /// The state that counts: while the disk hangs, what the receiver said last does not.
-    fn state(&self) -> SourceState {
-        self.disk_hang.clone().map_or_else(|| self.state.clone(), SourceState::DiskHangs)
-    }
-
-    fn facts(&self) -> SourceFacts {
-        let mut facts = self.facts.clone();
-        if self.disk_hang.is_some() && facts.semi_sync.active {
-            let reason = "the source waits for acknowledgements, but the disk does not answer".to_owned();
-            facts.semi_sync = SemiSyncStatus { active: false, reason };
-        }
-        facts
-    }
-}
+use std::sync::{Arc, Mutex};
 
 /// No backlog is known yet.
 const NOT_YET: u64 = u64::MAX;
@@ -316,8 +54,8 @@ pub struct SourceMonitor {
     gtids: PublishedGtids,
     /// The live file and its format description.
     live_format: Mutex<Option<(Arc<str>, FormatDescription)>>,
-    pub(super) session: Mutex<Session>,
-    pub(super) semi_sync_signal: SemiSyncSignal,
+    session: Mutex<Session>,
+    semi_sync_signal: SemiSyncSignal,
 }
 
 impl SourceMonitor {
@@ -343,7 +81,7 @@ impl SourceMonitor {
                 disk_hang: None,
                 semi_sync: SemiSyncBook::default(),
             }),
-            semi_sync_signal: SemiSyncSignal::new(),
+            semi_sync_signal: SemiSyncSignal::new(name),
         }
     }
 
@@ -438,14 +176,14 @@ impl SourceMonitor {
         if state.is_session() {
             session.facts.connected_since.get_or_insert(now);
             if session.state == SourceState::Withholding {
-                self.semi_sync_withheld_no_more(&mut session.facts, &mut session.semi_sync);
+                session.semi_sync.withheld_no_more(&mut session.facts, &self.semi_sync_signal);
             }
             self.semi_sync_signal.ring();
         } else {
             session.facts.connected_since = None;
             session.facts.tls = None;
             session.facts.look_error = None;
-            self.semi_sync_ends(&mut session.facts, &mut session.semi_sync);
+            session.semi_sync.ends(&mut session.facts, &self.semi_sync_signal);
             self.event_time.store(0, Relaxed);
         }
         session.state = state;
@@ -587,26 +325,12 @@ impl SourceMonitor {
     }
 }
 
-/// Locks, also after another thread panicked with the lock held: every value here is replaced whole, and a reader's
-/// panic must not end a receiver.
-pub(super) fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// A time as people read it, in UTC to the second.
-pub fn human_time(time: Timestamp) -> String {
-    time.strftime("%Y-%m-%d %H:%M:%S UTC").to_string()
-}
-
-pub(super) fn now_in_milliseconds() -> Timestamp {
-    let now = Timestamp::now();
-    now.round(Unit::Millisecond).unwrap_or(now)
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::semi_sync::SemiSyncStatus;
     use super::*;
     use codec::Position;
+    use codec::gtid::GtidState;
     use std::sync::{Arc, atomic::AtomicBool};
 
     fn receiving(name: &str) -> SourceMonitor {

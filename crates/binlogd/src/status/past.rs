@@ -65,3 +65,12 @@ pub fn count(gtids: &GtidState) -> u64 {
         GtidState::Mariadb(state) => state.list().count() as u64,
     }
 }
+
+/// An error and when it happened.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LastError {
+    /// RFC 3339, UTC.
+    pub at: Timestamp,
+    /// The message, without any password.
+    pub message: String,
+}

@@ -2,13 +2,13 @@
 //!
 //! Other tools read it. Keys may be added; none is renamed, removed or given another meaning.
 
-use super::{
-    CounterValues, Ladder, LatencySummary, PreviousTimeline, RecordedGap, Regained, SemiSyncLook,
-    SourceState, UnacknowledgedCommits, UnaskedTransactions,
-};
-use jiff::Timestamp;
+use super::counters::CounterValues;
+use super::ladder::Ladder;
+use super::latency::LatencySummary;
+use super::past::{LastError, PreviousTimeline, RecordedGap, Regained};
+use super::semi_sync::{SemiSyncLook, SemiSyncStatus, UnacknowledgedCommits, UnaskedTransactions};
+use super::state::{RecoveryStatus, SourceState};
 use serde::{Deserialize, Serialize};
-use std::fmt;
 
 /// The `state` of a source when the status was read from the files and no daemon answered.
 pub const NOT_RUNNING: &str = "not running";
@@ -133,45 +133,6 @@ impl SourceStatus {
     /// Whether the source is connected and its stream is being stored.
     pub fn is_receiving(&self) -> bool {
         self.state == SourceState::Receiving.word()
-    }
-}
-
-/// How far the check of the live file is that a start begins with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RecoveryStatus {
-    /// Bytes of the file that need no check or have been checked.
-    pub checked_bytes: u64,
-    /// Bytes of the file.
-    pub of_bytes: u64,
-}
-
-impl fmt::Display for RecoveryStatus {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "checked {} of {} MiB of the newest file", self.checked_bytes >> 20, self.of_bytes >> 20)
-    }
-}
-
-/// An error and when it happened.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LastError {
-    /// RFC 3339, UTC.
-    pub at: Timestamp,
-    /// The message, without any password.
-    pub message: String,
-}
-
-/// Whether the source waits for acknowledgements.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SemiSyncStatus {
-    /// True while this session acknowledges.
-    pub active: bool,
-    /// Why it is or is not active, in words.
-    pub reason: String,
-}
-
-impl Default for SemiSyncStatus {
-    fn default() -> SemiSyncStatus {
-        SemiSyncStatus { active: false, reason: "not connected".to_owned() }
     }
 }
 

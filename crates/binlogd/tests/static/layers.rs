@@ -104,18 +104,6 @@ const CIRCLES: &[(&str, &[&str])] = &[
     ("binlogd", &["rescue::hold", "rescue::target"]),
     ("binlogd", &["rescue::order", "rescue::plan"]),
     (
-        "binlogd",
-        &[
-            "status",
-            "status::daemon",
-            "status::disk",
-            "status::gtids",
-            "status::monitor",
-            "status::semi_sync",
-            "status::snapshot",
-        ],
-    ),
-    (
         "codec",
         &[
             "event",

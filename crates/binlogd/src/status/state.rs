@@ -1,0 +1,130 @@
+//! What the receiver of a source is doing, and how far it is with it.
+
+use super::facts::SourceFacts;
+use super::time::human_time;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::time::Instant;
+
+/// What the receiver of a source is doing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SourceState {
+    /// The thread has not begun.
+    Starting,
+    /// The live file is being checked, and cut at its last boundary if needed.
+    Recovering,
+    /// A connection is being made and the session negotiated.
+    Connecting {
+        /// `host:port` tried.
+        host: String,
+    },
+    /// Connected, and the stream is being stored. The only healthy state.
+    Receiving,
+    /// Connected, and the stream is being stored, but nothing is acknowledged: the source lacks what the copy holds.
+    Withholding,
+    /// Waiting before the next attempt to connect.
+    BackingOff {
+        /// When the next attempt begins.
+        until: Timestamp,
+        /// What ended the last attempt.
+        error: String,
+    },
+    /// The disk is full. Nothing is acknowledged; goes on by itself when there is space.
+    WaitingForSpace {
+        /// The folder and the operating system's words.
+        error: String,
+    },
+    /// An operation of the disk is under way for too long. Nothing is acknowledged; what was received before is not lost by
+    /// it. Shown in place of whatever the receiver was doing: it cannot say it itself. See [`SourceMonitor::set_disk_hang`](super::SourceMonitor::set_disk_hang).
+    DiskHangs(DiskHang),
+    /// Ended for good: nothing happens until an operator acts or the daemon starts again.
+    Stopped {
+        /// Why, and what to do.
+        reason: String,
+    },
+}
+
+/// An operation of the disk that is under way for too long.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DiskHang {
+    /// Which one, in words.
+    pub operation: String,
+    /// When it was seen first.
+    pub since: Instant,
+}
+
+impl SourceState {
+    /// Every word that [`word`](SourceState::word) can give.
+    pub const WORDS: [&'static str; 9] = [
+        "starting",
+        "recovering",
+        "connecting",
+        "receiving",
+        "withholding acknowledgements",
+        "backing off",
+        "waiting for disk space",
+        "disk does not answer",
+        "stopped",
+    ];
+
+    /// The state in words, as status, metrics and `/healthz` show it.
+    pub fn word(&self) -> &'static str {
+        let index = match self {
+            SourceState::Starting => 0,
+            SourceState::Recovering => 1,
+            SourceState::Connecting { .. } => 2,
+            SourceState::Receiving => 3,
+            SourceState::Withholding => 4,
+            SourceState::BackingOff { .. } => 5,
+            SourceState::WaitingForSpace { .. } => 6,
+            SourceState::DiskHangs(_) => 7,
+            SourceState::Stopped { .. } => 8,
+        };
+        Self::WORDS[index]
+    }
+
+    /// Whether a session lasts: the stream is being stored, whatever becomes of acknowledgements.
+    pub(super) fn is_session(&self) -> bool {
+        matches!(self, SourceState::Receiving | SourceState::Withholding)
+    }
+
+    /// What the state is about; see [`SourceStatus::state_detail`](super::SourceStatus::state_detail).
+    pub(super) fn detail(&self, facts: &SourceFacts, recovery: Option<RecoveryStatus>) -> Option<String> {
+        match self {
+            SourceState::Starting => None,
+            SourceState::Recovering => recovery.map(|recovery| recovery.to_string()),
+            SourceState::Connecting { host } => Some(format!("to {host}")),
+            SourceState::Receiving => facts.connected_since.map(|since| format!("since {since}")),
+            SourceState::Withholding => Some(format!(
+                "{}; binlogd rescue hands over what is lacking, binlogd forks records what is decided",
+                facts.lost_in_words()
+            )),
+            SourceState::BackingOff { until, error } => {
+                Some(format!("{error}; next attempt at {}", human_time(*until)))
+            }
+            SourceState::WaitingForSpace { error } => Some(error.clone()),
+            SourceState::DiskHangs(hang) => Some(format!(
+                "{} has been under way for {} s; nothing is acknowledged until it ends",
+                hang.operation,
+                hang.since.elapsed().as_secs()
+            )),
+            SourceState::Stopped { reason } => Some(reason.clone()),
+        }
+    }
+}
+
+/// How far the check of the live file is that a start begins with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RecoveryStatus {
+    /// Bytes of the file that need no check or have been checked.
+    pub checked_bytes: u64,
+    /// Bytes of the file.
+    pub of_bytes: u64,
+}
+
+impl fmt::Display for RecoveryStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "checked {} of {} MiB of the newest file", self.checked_bytes >> 20, self.of_bytes >> 20)
+    }
+}
