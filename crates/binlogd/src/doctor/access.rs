@@ -1,8 +1,10 @@
 //! Version, TLS, authentication, privileges.
 
+use super::facts::Facts;
+use super::finding::Finding;
 use super::grants::Privileges;
 use super::semi_sync::at_once;
-use super::{Facts, Finding, Wanted};
+use super::wanted::Wanted;
 use codec::packet::release;
 use wire::TlsMode;
 

@@ -1,6 +1,7 @@
 //! The binary log itself: whether it is written, what it holds, how long it is kept.
 
-use super::{Facts, Finding};
+use super::facts::Facts;
+use super::finding::Finding;
 
 /// A copy that is not kept up for a day, a weekend perhaps, should not lose transactions.
 const RETENTION_SECONDS_MIN: u64 = 24 * 3600;

@@ -1,6 +1,6 @@
 //! The disk of the copy.
 
-use super::Finding;
+use super::finding::Finding;
 
 /// With less than this a session is not begun; see `SESSION_BYTES_MIN` of `upstream/life.rs`.
 const FULL_BELOW: u64 = 1 << 20;

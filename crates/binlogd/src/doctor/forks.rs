@@ -1,6 +1,6 @@
 //! GTIDs under which the copy holds two transactions.
 
-use super::Finding;
+use super::finding::Finding;
 
 /// Judges `count` GTIDs, `gtids`, that a source gave twice and about which nobody has decided; `None` for none.
 pub fn examine(count: u64, gtids: &str) -> Option<Finding> {

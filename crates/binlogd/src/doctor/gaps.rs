@@ -1,6 +1,6 @@
 //! Gaps that were recorded and passed: what the copy never had.
 
-use super::Finding;
+use super::finding::Finding;
 
 /// Judges one. `after` and `before`: where the copy ends and goes on, in words. `missing`: by GTID, empty where there are none.
 pub fn examine(after: Option<&str>, before: &str, missing: &str) -> Finding {

@@ -1,6 +1,6 @@
 //! The copy held against the server: does it lack what is held?
 
-use super::Finding;
+use super::finding::Finding;
 use codec::gtid::GtidState;
 
 /// Judges what a server lacks of the copy. `waits_for_promotion`: it is read-only and not the source that the copy follows,

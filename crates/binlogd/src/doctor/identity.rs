@@ -1,6 +1,8 @@
 //! Server ids: the source's, ours, those of other replicas.
 
-use super::{Facts, Finding, Wanted};
+use super::facts::Facts;
+use super::finding::Finding;
+use super::wanted::Wanted;
 
 const TWO_REPLICAS: &str =
     "the source ends the older of two replicas with one identity, so that both would reconnect for ever";

@@ -1,6 +1,6 @@
 //! The end of the copy held against the server's binary logs: does it go on there?
 
-use super::Finding;
+use super::finding::Finding;
 use codec::gtid::GtidState;
 
 /// What the server's logs are to the copy.

@@ -6,6 +6,8 @@
 //! | file | noun |
 //! |---|---|
 //! | `facts.rs` | [`Facts`]: what a server says of itself |
+//! | `wanted.rs` | [`Wanted`]: what the configuration wants of it |
+//! | `finding.rs` | [`Finding`]: one line of the answer |
 //! | `grants.rs` | `Privileges`: what SHOW GRANTS gives an account |
 //! | `access.rs` | version, TLS, authentication, privileges |
 //! | `binlog.rs` | log_bin, formats, checksums, GTIDs, durability, retention, encryption |
@@ -19,6 +21,7 @@ mod access;
 mod binlog;
 pub mod disk;
 mod facts;
+mod finding;
 pub mod forks;
 pub mod gaps;
 mod grants;
@@ -27,96 +30,11 @@ mod identity;
 pub mod logs;
 mod semi_sync;
 mod start;
+mod wanted;
 
 pub use facts::{Answer, Facts, Replica};
-
-use std::time::Duration;
-use wire::TlsMode;
-
-/// How much a finding matters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Level {
-    /// As it should be.
-    Ok,
-    /// binlogd works, but something is less safe than it could be.
-    Warning,
-    /// binlogd will not work, or not for long.
-    Error,
-}
-
-impl Level {
-    /// The word at the front of a line.
-    pub fn word(self) -> &'static str {
-        match self {
-            Level::Ok => "ok",
-            Level::Warning => "warning",
-            Level::Error => "error",
-        }
-    }
-}
-
-/// One line of the doctor.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding {
-    /// How much it matters.
-    pub level: Level,
-    /// What was looked at and what was found.
-    pub what: String,
-    /// Why it matters and what helps; empty when there is nothing to say.
-    pub why: String,
-    /// Statements for the source that fix the problem.
-    pub sql: Option<String>,
-}
-
-impl Finding {
-    fn new(level: Level, what: impl Into<String>) -> Finding {
-        Finding { level, what: what.into(), why: String::new(), sql: None }
-    }
-
-    /// All is well.
-    pub fn ok(what: impl Into<String>) -> Finding {
-        Finding::new(Level::Ok, what)
-    }
-
-    /// Something could be better.
-    pub fn warning(what: impl Into<String>) -> Finding {
-        Finding::new(Level::Warning, what)
-    }
-
-    /// Something prevents the copy.
-    pub fn error(what: impl Into<String>) -> Finding {
-        Finding::new(Level::Error, what)
-    }
-
-    fn because(mut self, why: impl Into<String>) -> Finding {
-        self.why = why.into();
-        self
-    }
-
-    fn fixed_by(mut self, sql: impl Into<String>) -> Finding {
-        self.sql = Some(sql.into());
-        self
-    }
-}
-
-/// Our side: what the configuration wants and who we are to the source.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wanted {
-    /// The configured server id, or the one remembered in the data folder; `None` before the first start.
-    pub server_id: Option<u32>,
-    /// The remembered replica UUID; `None` before the first start.
-    pub replica_uuid: Option<String>,
-    /// Nothing was copied yet, and the first file will be the newest one.
-    pub starts_at_latest: bool,
-    /// Whether semi-sync is wanted.
-    pub semi_sync: bool,
-    /// How the connection is to be protected.
-    pub tls: TlsMode,
-    /// The longest pause between two attempts to connect.
-    pub backoff_max: Duration,
-    /// The state of the source in a daemon that runs on the data folder; `None` when none runs.
-    pub running: Option<String>,
-}
+pub use finding::{Finding, Level};
+pub use wanted::Wanted;
 
 /// Judges everything, in the order in which a person would.
 pub fn examine(facts: &Facts, wanted: &Wanted) -> Vec<Finding> {
@@ -134,6 +52,8 @@ mod test_facts {
 
     use super::*;
     use std::collections::BTreeMap;
+    use std::time::Duration;
+    use wire::TlsMode;
 
     pub(super) fn wanted() -> Wanted {
         Wanted {

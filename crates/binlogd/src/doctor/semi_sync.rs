@@ -1,6 +1,8 @@
 //! Semi-sync: whether the source waits for an acknowledgement, and how faithfully.
 
-use super::{Facts, Finding, Wanted};
+use super::facts::Facts;
+use super::finding::Finding;
+use super::wanted::Wanted;
 use std::time::Duration;
 
 /// The shortest timeout that outlives what binlogd needs to come back: a pause between two attempts, and a restart of its

@@ -1,8 +1,10 @@
 //! What the first start needs beyond every other: the privilege to ask for the newest file.
 
+use super::facts::Facts;
+use super::finding::Finding;
 use super::grants::Privileges;
 use super::semi_sync::at_once;
-use super::{Facts, Finding, Wanted};
+use super::wanted::Wanted;
 
 /// Source: MySQL manual, "SHOW BINARY LOG STATUS Statement" (SUPER, which is deprecated, does as well).
 const MYSQL: [&str; 2] = ["REPLICATION CLIENT", "SUPER"];

@@ -1,6 +1,6 @@
 //! Several transactions in one packet.
 
-use super::plan::Lacked;
+use super::lacked::Lacked;
 
 /// So many transactions go in one packet at most.
 const TRANSACTIONS_MAX: usize = 128;

@@ -4,14 +4,15 @@
 //! says what it has done, and each transaction there is held against the copy's by its fingerprint.
 
 use super::chosen::{Chosen, PLENTY};
-use super::missing::{Coverage, Missing};
-use super::plan::Lacked;
+use super::compared::{Compared, Difference, Missing, Version};
+use super::lacked::Lacked;
+use super::missing::Coverage;
+use super::ours::{Ours, is_same, next_of_ours, read_again, version};
 use super::target_log::{From, Logged, TargetLog};
 use crate::upstream::identify::SourceIdentity;
 use codec::gtid::{GtidSet, GtidState, TransactionId};
-use log::fingerprint::{Fingerprinter, Seen, Verdict};
+use log::fingerprint::Verdict;
 use log::forks::Forks;
-use log::gtid_list::GtidList;
 use log::held::{HeldGtids, present_history};
 use log::index;
 use log::recover::files_in_order;
@@ -19,7 +20,6 @@ use log::storage::PosixStorage;
 use log::timeline::ServerKind;
 use log::transactions::TransactionReader;
 use std::collections::{HashMap, HashSet};
-use std::fmt;
 use std::io;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -28,9 +28,6 @@ use wire::{ConnectOptions, Connection, WireError};
 
 /// So many transactions of the copy are compared in one reading of the target's log.
 const BATCH: usize = 50_000;
-/// So many that differ are kept to be shown; the others are counted.
-const SHOWN_MAX: usize = 20;
-
 /// How much of what the target has already is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
@@ -38,116 +35,6 @@ pub enum Scope {
     Sample,
     /// Everything that both logs hold.
     All,
-}
-
-/// One transaction as one side has it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Version {
-    /// Seconds since 1970 at which it was begun.
-    pub began: u32,
-    /// Length in the binary log, in bytes.
-    pub size: u64,
-    /// `schema.table` of its rows, the beginning of its statements.
-    pub changes: Vec<String>,
-    /// File and position.
-    pub place: String,
-}
-
-impl fmt::Display for Version {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let began = jiff::Timestamp::from_second(i64::from(self.began));
-        let began = began.map_or_else(|_| "?".to_owned(), |began| began.to_string());
-        let changes = if self.changes.is_empty() { "no changes".to_owned() } else { self.changes.join(", ") };
-        write!(f, "{began}  {} bytes  {}  {changes}", self.size, self.place)
-    }
-}
-
-/// A GTID that names one transaction in the copy and another one on the target.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Difference {
-    /// The GTID.
-    pub id: TransactionId,
-    /// What the copy holds.
-    pub copy: Version,
-    /// What the target has.
-    pub target: Version,
-}
-
-impl fmt::Display for Difference {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}\n  in the copy:   {}\n  on the target: {}", self.id, self.copy, self.target)
-    }
-}
-
-/// The outcome.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Compared {
-    /// Transactions that are the same on both sides.
-    pub same: u64,
-    /// Of these, such that the target tells in a form that cannot be compared byte by byte (rows for a statement, other columns);
-    /// time, session and tables are the same.
-    pub other_form: u64,
-    /// GTIDs under which the two sides have different transactions, the first ones.
-    pub different: Vec<Difference>,
-    /// How many more there are.
-    pub more_different: u64,
-    /// Transactions that could not be compared because the target's binary log does not hold them (any more).
-    pub not_in_its_log: u64,
-    /// Which ones.
-    pub not_in_its_log_gtids: GtidList,
-    /// Transactions that the target counts as there, and that its binary log passes over, the first ones: it lacks them.
-    pub missing: Vec<Missing>,
-    /// How many more there are.
-    pub more_missing: u64,
-    /// All of them.
-    pub missing_gtids: GtidList,
-    /// GTIDs that stand in the target's log more than once, which MariaDB allows.
-    pub twice: Vec<TransactionId>,
-    /// Transactions with events that cannot be compared, and why the first of them cannot.
-    pub unclear: u64,
-    /// Why.
-    pub unclear_reason: String,
-}
-
-impl Compared {
-    /// How many differ.
-    pub fn differing(&self) -> u64 {
-        self.different.len() as u64 + self.more_different
-    }
-
-    fn differs(&mut self, difference: Difference) {
-        if self.different.len() < SHOWN_MAX {
-            self.different.push(difference);
-        } else {
-            self.more_different += 1;
-        }
-    }
-
-    fn absent(&mut self, id: TransactionId) {
-        self.not_in_its_log += 1;
-        self.not_in_its_log_gtids.insert(id);
-    }
-
-    /// How many are missing.
-    pub fn missing(&self) -> u64 {
-        self.missing.len() as u64 + self.more_missing
-    }
-
-    fn misses(&mut self, missing: Missing) {
-        self.missing_gtids.insert(missing.id);
-        if self.missing.len() < SHOWN_MAX {
-            self.missing.push(missing);
-        } else {
-            self.more_missing += 1;
-        }
-    }
-
-    fn unclear(&mut self, why: &str) {
-        if self.unclear == 0 {
-            self.unclear_reason = why.to_owned();
-        }
-        self.unclear += 1;
-    }
 }
 
 /// Why nothing could be compared.
@@ -177,15 +64,6 @@ impl CompareError {
             error => CompareError::Wire(error),
         }
     }
-}
-
-/// A transaction of the copy that is to be compared.
-struct Ours {
-    seen: Result<Seen, String>,
-    /// Place in [`Comparison::files`].
-    file: usize,
-    at: u64,
-    end: u64,
 }
 
 /// Compares a target with a copy.
@@ -422,50 +300,6 @@ fn executed_before(path: &Path) -> io::Result<Option<GtidState>> {
         .map_or(Ok(None), |mut reader| reader.gtids_before())
 }
 
-fn next_of_ours(
-    reader: &mut TransactionReader,
-    file: usize,
-    wanted: &dyn Fn(&TransactionId) -> bool,
-) -> io::Result<Option<(TransactionId, Ours)>> {
-    let (mut fingerprinter, mut unclear) = (Fingerprinter::new(), None);
-    let passed = reader.pass(|id| id.is_some_and(wanted), &mut |event| {
-        match event {
-            None => (fingerprinter, unclear) = (Fingerprinter::new(), None),
-            Some((header, bytes)) if unclear.is_none() => unclear = fingerprinter.event(header, bytes).err(),
-            Some(_) => {}
-        }
-        Ok(())
-    })?;
-    let Some((Some(id), at, end)) = passed else { return Ok(None) };
-    let seen = unclear.map_or_else(|| Ok(fingerprinter.finish()), Err);
-    Ok(Some((id, Ours { seen, file, at, end })))
-}
-
-/// A transaction of the copy at a place that is known.
-fn read_again(open: &mut Option<(PathBuf, TransactionReader)>, path: &Path, at: u64) -> io::Result<Ours> {
-    if open.as_ref().is_none_or(|(other, _)| other != path) {
-        *open = Some((path.to_owned(), TransactionReader::open(&PosixStorage, path)?));
-    }
-    let gone =
-        || io::Error::other(format!("{} at {at}: no transaction stands there any more", path.display()));
-    let (_, reader) = open.as_mut().ok_or_else(gone)?;
-    reader.seek(at)?;
-    next_of_ours(reader, 0, &|_| true)?.map(|(_, ours)| ours).ok_or_else(gone)
-}
-
-fn is_same(one: &Result<Seen, String>, other: &Result<Seen, String>) -> bool {
-    matches!((one, other), (Ok(one), Ok(other)) if one.fingerprint.compare(&other.fingerprint) == Verdict::Same)
-}
-
-/// As the copy has it.
-fn version(path: &Path, ours: &Ours) -> Version {
-    let folder = path.parent().and_then(Path::file_name).unwrap_or_default().to_string_lossy();
-    let file = path.file_name().unwrap_or_default().to_string_lossy();
-    let (began, changes) =
-        ours.seen.as_ref().map_or((0, Vec::new()), |seen| (seen.began, seen.changes.clone()));
-    Version { began, size: ours.end - ours.at, changes, place: format!("{folder}/{file} at {}", ours.at) }
-}
-
 fn compare(compared: &mut Compared, path: &Path, ours: &Ours, logged: &Logged) {
     let (own, theirs) = match (&ours.seen, &logged.seen) {
         (Ok(own), Ok(theirs)) => (own, theirs),
@@ -487,35 +321,5 @@ fn compare(compared: &mut Compared, path: &Path, ours: &Ours, logged: &Logged) {
             };
             compared.differs(Difference { id: logged.id, copy, target });
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use log::testing::FileBuilder;
-
-    /// Of the versions that the copy holds of one GTID, those that are the same are held against the target once, and others each.
-    #[test]
-    fn versions_of_a_gtid_are_told_apart() {
-        let dir = tempfile::tempdir().unwrap();
-        let version = |name: &str, image: &[u8]| {
-            let path = dir.path().join(name);
-            let mut file = FileBuilder::new();
-            file.event(33, &[&[0][..], &[0xab; 16], &1u64.to_le_bytes()].concat());
-            file.event(2, &[&[0; 14][..], b"BEGIN"].concat());
-            file.event(19, b"\x01\0\0\0\0\0\x01\0\x01d\0\x01t\0\x01\x0f\x02\x50\0\0");
-            file.event(30, &[b"\x01\0\0\0\0\0\x01\0\x02\0\x01\x01", image].concat());
-            file.event(16, &1u64.to_le_bytes());
-            std::fs::write(&path, file.finish()).unwrap();
-            let mut reader = TransactionReader::open(&PosixStorage, &path).unwrap();
-            next_of_ours(&mut reader, 0, &|_| true).unwrap().unwrap().1.seen
-        };
-        let [one, again] = ["b.000001", "b.000002"].map(|name| version(name, b"one"));
-        let other = version("b.000003", b"two");
-        assert!(is_same(&one, &again));
-        assert!(!is_same(&one, &other));
-        let unclear = Err("an event that nobody knows".to_owned());
-        assert!(!is_same(&unclear, &unclear), "nobody can say so");
     }
 }

@@ -1,18 +1,17 @@
 //! Holding others off the target while transactions are handed over, and letting them in again.
 
+use super::hold_error::HoldError;
 use super::plan::Plan;
 use super::restore::{Restore, Setting};
-use super::send::{RIGHTS, act_as_applier};
+use super::send::act_as_applier;
 use super::target::Target;
 use super::writers::{Watch, Writer};
 use crate::upstream::identify::SourceIdentity;
 use codec::event::{EventType, query_text};
-use codec::gtid::TransactionId;
 use log::storage::PosixStorage;
 use log::transactions::TransactionReader;
 use std::io;
 use std::time::{Duration, Instant};
-use thiserror::Error;
 use wire::WireError;
 
 /// How long events that run, and sessions that are just ending, are waited for.
@@ -26,46 +25,6 @@ const XA_END_BYTES_MAX: u64 = 4096;
 /// So many events are named.
 const EVENTS_SHOWN_MAX: usize = 5;
 const CLIENTS: &str = "clients, because read_only is OFF";
-/// The lock that two rescues of one server cannot both have.
-const LOCK: &str = "binlogd.rescue";
-
-/// Why nothing is sent.
-#[derive(Debug, Error)]
-pub enum HoldError {
-    /// Others can write and were not stopped.
-    #[error(
-        "nothing was sent: others can write to the target, and a transaction of theirs can take a GTID that is about to be handed \
-         over, or be in its way:\n{}\nStop them and do this again. --allow-writers goes on in spite of them; what was handed over is \
-         compared with the copy afterwards either way.", listed(.0)
-    )]
-    Writers(Vec<Writer>),
-    /// Another rescue works on the target.
-    #[error(
-        "another binlogd rescue works on the target (session {0}): wait for its end. The server may not have noticed yet that one \
-         was killed: KILL {0};"
-    )]
-    Busy(String),
-    /// The plan is not true any more.
-    #[error(
-        "nothing was sent: the target has {0} by now, which it lacked when it was looked at; by another rescue, or by somebody who \
-         writes to it. Do this again: it begins with what the target has now"
-    )]
-    Meanwhile(TransactionId),
-    /// The account may not act as an applier of replicated transactions; nothing was sent.
-    #[error("{}\n{RIGHTS}", .0.in_its_own_words())]
-    MayNot(WireError),
-    /// The target.
-    #[error(transparent)]
-    Wire(#[from] WireError),
-    /// The note of what is to be put back, or the copy.
-    #[error("nothing was sent: {0}")]
-    Io(#[from] io::Error),
-}
-
-fn listed(writers: &[Writer]) -> String {
-    writers.iter().map(|writer| format!("  {writer}")).collect::<Vec<_>>().join("\n")
-}
-
 impl Target {
     /// Looks at everything that can write to the target, switches the event scheduler off and `read_only` on until
     /// [`put_back`](Self::put_back), and waits until no event runs. What cannot be held off is refused by name, or told to `say`
@@ -342,17 +301,6 @@ impl Target {
             done.extend(is_held.then_some(setting));
         }
         Ok(done)
-    }
-
-    /// The same session may take it again.
-    pub(super) fn lock(&mut self) -> Result<(), HoldError> {
-        let answer =
-            self.connection.query(&format!("SELECT GET_LOCK('{LOCK}', 5), IS_USED_LOCK('{LOCK}')"))?;
-        if answer.first() == Some("1") {
-            return Ok(());
-        }
-        let cell = answer.rows.first().and_then(|row| row.get(1)?.clone()).unwrap_or_default();
-        Err(HoldError::Busy(String::from_utf8_lossy(&cell).into_owned()))
     }
 
     fn watch(&mut self) -> Watch<'_> {

@@ -1,6 +1,6 @@
 //! GTIDs that the target has by now, and not from us.
 
-use super::plan::Lacked;
+use super::lacked::Lacked;
 use crate::upstream::identify::gtids_in;
 use codec::gtid::{Flavour, GtidState, TransactionId};
 use log::timeline::ServerKind;

@@ -3,26 +3,9 @@
 //! Its GTIDs tell of each server the newest number only. What was passed over before it looks as if it was there, and no rescue
 //! can hand it over any more; only the binary log shows the hole.
 
-use super::compare::Version;
 use crate::upstream::identify::SourceIdentity;
 use codec::gtid::{GtidState, MariadbGtid, MariadbGtidState, TransactionId};
 use std::collections::HashMap;
-use std::fmt;
-
-/// A transaction of the copy that the target counts as there, and that its binary log passes over.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Missing {
-    /// The GTID.
-    pub id: TransactionId,
-    /// What the copy holds.
-    pub copy: Version,
-}
-
-impl fmt::Display for Missing {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}  {}", self.id, self.copy)
-    }
-}
 
 /// What a part of a MariaDB server's binary log covers, from some file to its end.
 #[derive(Debug, Default)]

@@ -19,6 +19,8 @@
 //! | file | noun |
 //! |---|---|
 //! | `plan.rs` | [`Plan`]: which transactions, where they are, what is in the way |
+//! | `lacked.rs` | [`Lacked`]: a transaction that the copy holds and the target lacks |
+//! | `not_held.rs` | why no file of the copy holds one |
 //! | `kinship.rs` | [`Kinship`]: what a server has in common with the copy |
 //! | `order.rs` | in which order |
 //! | `missing.rs` | what a server counts as there, and its binary log does not hold |
@@ -33,23 +35,30 @@
 //! | `batch.rs` | several transactions in one packet |
 //! | `send.rs` | sending the transactions of a plan, and what a refusal means |
 //! | `writers.rs` | [`Writer`]: who else can write to the target |
-//! | `hold.rs` | holding them off, and letting them in again |
+//! | `hold.rs`, `hold_error.rs` | holding them off, and letting them in again |
 //! | `restore.rs` | [`Restore`]: what is to be put back, on disk before it is changed |
 //! | `meanwhile.rs` | GTIDs that the target has by now, and not from us |
 //! | `compare.rs` | [`Comparison`]: is a GTID the same transaction on both sides? |
+//! | `compared.rs` | [`Compared`]: what that has found |
+//! | `ours.rs` | a transaction of the copy, as it is compared |
 //! | `chosen.rs` | which of those that are there already are compared |
 //! | `target_log.rs` | the target's own binary log |
 
 mod batch;
 mod chosen;
 mod compare;
+mod compared;
 mod events;
 mod hold;
+mod hold_error;
 mod kinship;
+mod lacked;
 mod left_out;
 mod meanwhile;
 mod missing;
+mod not_held;
 mod order;
+mod ours;
 mod plain;
 mod plan;
 pub mod print;
@@ -62,13 +71,14 @@ mod target_log;
 mod writers;
 mod xa;
 
-pub use compare::{CompareError, Compared, Comparison, Difference, Scope, Version};
-pub use hold::HoldError;
+pub use compare::{CompareError, Comparison, Scope};
+pub use compared::{Compared, Difference, Missing, Version};
+pub use hold_error::HoldError;
 pub use kinship::Kinship;
+pub use lacked::Lacked;
 pub use left_out::LeftOut;
-pub use missing::Missing;
 pub use plain::plain_statements;
-pub use plan::{Lacked, Plan, PlanError};
+pub use plan::{Plan, PlanError};
 pub use restore::{Restore, Setting};
 pub use send::{HandOverError, RefusedTransaction};
 pub use target::{Target, TargetError};

@@ -4,7 +4,7 @@
 //! timeline they were done one after the other on a server that had just these; so it counts, and what only the older one
 //! holds goes where its neighbours stand.
 
-use super::plan::Lacked;
+use super::lacked::Lacked;
 use codec::gtid::{MariadbGtid, TransactionId};
 use std::collections::{HashMap, HashSet};
 

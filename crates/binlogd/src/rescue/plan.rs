@@ -1,47 +1,22 @@
 //! Which transactions of the copy a server lacks.
 
+use super::lacked::Lacked;
 use super::left_out::LeftOut;
+use super::not_held::{in_both, moved_away, never_copied};
 use super::order::{Step, merged, out_of_order};
 use super::statements::{Summary, Translator, summary};
 use crate::upstream::identify::SourceIdentity;
 use codec::gtid::{GtidState, TransactionId};
 use log::forks::{Fate, Forks};
-use log::held::{HeldGtids, HeldTimeline, present_history};
+use log::held::{HeldGtids, present_history};
 use log::index;
 use log::recover::files_in_order;
 use log::storage::PosixStorage;
 use log::transactions::{StoredTransaction, TransactionReader};
-use log::verify::kept_from;
 use std::collections::{HashMap, HashSet};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use thiserror::Error;
-
-/// A transaction that the copy holds and the target lacks.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Lacked {
-    /// Its GTID.
-    pub id: TransactionId,
-    /// Folder name of the timeline that holds it.
-    pub timeline: String,
-    /// The file that holds it.
-    pub path: PathBuf,
-    /// Where it begins there.
-    pub at: u64,
-    /// Where it ends there.
-    pub end: u64,
-    /// Seconds since 1970 at which it was begun on its source.
-    pub timestamp: u32,
-    /// What it changes: `schema.table` of its rows, the beginning of its statements.
-    pub changes: Vec<String>,
-}
-
-impl Lacked {
-    /// Length in the binary log, in bytes.
-    pub fn size(&self) -> u64 {
-        self.end - self.at
-    }
-}
 
 /// Everything that is to be known before anything is sent.
 #[derive(Debug, Default)]
@@ -331,42 +306,6 @@ impl Plan {
     }
 }
 
-/// What no timeline ever held.
-fn never_copied(history: &[HeldTimeline]) -> GtidState {
-    let mut never = GtidState::default();
-    for timeline in history {
-        // Of the other kind of server, from before a migration, it says nothing.
-        let _ = never.union_with(&timeline.info.never_held());
-    }
-    never
-}
-
-/// What came before the first file of timelines of which files were moved away, and was not there when they began.
-fn moved_away(history: &[HeldTimeline]) -> io::Result<GtidState> {
-    let mut moved = GtidState::default();
-    for HeldTimeline { folder, info } in history {
-        let Some(first) = kept_from(&PosixStorage, folder) else { continue };
-        // Verify says whether it is there.
-        let Ok(mut reader) = TransactionReader::open(&PosixStorage, &folder.join(first)) else { continue };
-        let before = reader.gtids_before()?.unwrap_or_default();
-        let _ = moved.union_with(&before.subtract(&info.shared_before()).subtract(&info.never_held()));
-    }
-    Ok(moved)
-}
-
-/// For MariaDB those of the one whose servers have come so far in the other.
-fn in_both(one: &GtidState, other: &GtidState) -> GtidState {
-    match (one, other) {
-        (GtidState::Mysql(one), GtidState::Mysql(other)) => GtidState::Mysql(one.intersect(other)),
-        (GtidState::Mariadb(one), GtidState::Mariadb(other)) => {
-            let mut both = codec::gtid::MariadbGtidState::new();
-            one.list().filter(|id| other.contains(id)).for_each(|id| both.insert(id));
-            GtidState::Mariadb(both)
-        }
-        _ => GtidState::empty(one.flavour()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -375,6 +314,7 @@ mod tests {
     use log::storage::PosixStorage;
     use log::testing::{FileBuilder, SERVER_UUID, first_timeline};
     use log::timeline::{Reason, ServerKind, Timeline};
+    use std::path::PathBuf;
 
     const TARGET: &str = "cccccccc-0000-0000-0000-000000000003";
 

@@ -1,8 +1,9 @@
 //! Sending transactions to the target, each under its own GTID.
 
 use super::batch::Batch;
+use super::lacked::Lacked;
 use super::meanwhile::taken;
-use super::plan::{Lacked, Plan};
+use super::plan::Plan;
 use super::statements::Translator;
 use crate::upstream::identify::SourceIdentity;
 use codec::gtid::TransactionId;

@@ -1,7 +1,8 @@
 //! The server that is completed.
 
-use super::hold::HoldError;
-use super::plan::{Lacked, Plan};
+use super::hold_error::HoldError;
+use super::lacked::Lacked;
+use super::plan::Plan;
 use super::send::{HandOverError, Sender};
 use crate::upstream::identify::SourceIdentity;
 use codec::gtid::TransactionId;
@@ -16,6 +17,9 @@ const STATEMENT_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// A commit that waits for nobody for longer than this is no rescue.
 const UNACKNOWLEDGED_MAX: Duration = Duration::from_secs(60);
+
+/// The lock that two rescues of one server cannot both have.
+const LOCK: &str = "binlogd.rescue";
 
 /// A server to hand transactions to.
 #[derive(Debug)]
@@ -120,6 +124,17 @@ impl Target {
         self.lock()?;
         self.identity = SourceIdentity::ask(&mut self.connection)?;
         Ok(())
+    }
+
+    /// The same session may take it again.
+    pub(super) fn lock(&mut self) -> Result<(), HoldError> {
+        let answer =
+            self.connection.query(&format!("SELECT GET_LOCK('{LOCK}', 5), IS_USED_LOCK('{LOCK}')"))?;
+        if answer.first() == Some("1") {
+            return Ok(());
+        }
+        let cell = answer.rows.first().and_then(|row| row.get(1)?.clone()).unwrap_or_default();
+        Err(HoldError::Busy(String::from_utf8_lossy(&cell).into_owned()))
     }
 
     /// Makes sure that every statement of the plan fits.

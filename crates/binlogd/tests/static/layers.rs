@@ -90,20 +90,6 @@ const CIRCLES: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "binlogd",
-        &[
-            "doctor",
-            "doctor::access",
-            "doctor::binlog",
-            "doctor::identity",
-            "doctor::semi_sync",
-            "doctor::start",
-        ],
-    ),
-    ("binlogd", &["rescue::compare", "rescue::missing"]),
-    ("binlogd", &["rescue::hold", "rescue::target"]),
-    ("binlogd", &["rescue::order", "rescue::plan"]),
-    (
         "codec",
         &[
             "event",

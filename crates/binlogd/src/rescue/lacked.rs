@@ -1,0 +1,30 @@
+//! A transaction that the copy holds and the target lacks.
+
+use codec::gtid::TransactionId;
+use std::path::PathBuf;
+
+/// A transaction that the copy holds and the target lacks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lacked {
+    /// Its GTID.
+    pub id: TransactionId,
+    /// Folder name of the timeline that holds it.
+    pub timeline: String,
+    /// The file that holds it.
+    pub path: PathBuf,
+    /// Where it begins there.
+    pub at: u64,
+    /// Where it ends there.
+    pub end: u64,
+    /// Seconds since 1970 at which it was begun on its source.
+    pub timestamp: u32,
+    /// What it changes: `schema.table` of its rows, the beginning of its statements.
+    pub changes: Vec<String>,
+}
+
+impl Lacked {
+    /// Length in the binary log, in bytes.
+    pub fn size(&self) -> u64 {
+        self.end - self.at
+    }
+}

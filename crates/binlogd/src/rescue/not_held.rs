@@ -1,0 +1,44 @@
+//! Why no file of the copy holds a transaction.
+
+use codec::gtid::GtidState;
+use log::held::HeldTimeline;
+use log::storage::PosixStorage;
+use log::transactions::TransactionReader;
+use log::verify::kept_from;
+use std::io;
+
+/// What no timeline ever held.
+pub(super) fn never_copied(history: &[HeldTimeline]) -> GtidState {
+    let mut never = GtidState::default();
+    for timeline in history {
+        // Of the other kind of server, from before a migration, it says nothing.
+        let _ = never.union_with(&timeline.info.never_held());
+    }
+    never
+}
+
+/// What came before the first file of timelines of which files were moved away, and was not there when they began.
+pub(super) fn moved_away(history: &[HeldTimeline]) -> io::Result<GtidState> {
+    let mut moved = GtidState::default();
+    for HeldTimeline { folder, info } in history {
+        let Some(first) = kept_from(&PosixStorage, folder) else { continue };
+        // Verify says whether it is there.
+        let Ok(mut reader) = TransactionReader::open(&PosixStorage, &folder.join(first)) else { continue };
+        let before = reader.gtids_before()?.unwrap_or_default();
+        let _ = moved.union_with(&before.subtract(&info.shared_before()).subtract(&info.never_held()));
+    }
+    Ok(moved)
+}
+
+/// What is in both. For MariaDB those of the one whose servers have come so far in the other.
+pub(super) fn in_both(one: &GtidState, other: &GtidState) -> GtidState {
+    match (one, other) {
+        (GtidState::Mysql(one), GtidState::Mysql(other)) => GtidState::Mysql(one.intersect(other)),
+        (GtidState::Mariadb(one), GtidState::Mariadb(other)) => {
+            let mut both = codec::gtid::MariadbGtidState::new();
+            one.list().filter(|id| other.contains(id)).for_each(|id| both.insert(id));
+            GtidState::Mariadb(both)
+        }
+        _ => GtidState::empty(one.flavour()),
+    }
+}
