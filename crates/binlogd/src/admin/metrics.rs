@@ -3,10 +3,11 @@
 //! Names carry their unit and every series its `source`. They are read from the monitors at each scrape; nothing is
 //! kept between scrapes. docs/status.md lists them.
 
-use crate::status::{CounterValues, DaemonMonitor, LatencyHistogram, SourceMonitor, SourceState, count};
+use super::families::{counters, gauges, histograms, of};
+use crate::status::{CounterValues, DaemonMonitor, SourceMonitor, SourceState, count};
 use jiff::Timestamp;
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, NoLabelSet, text};
+use prometheus_client::encoding::{DescriptorEncoder, text};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::{Registry, Unit};
 use std::fmt::{Error, Result};
@@ -147,12 +148,6 @@ impl Scrape {
     }
 }
 
-type SourceLabel<'a> = [(&'static str, &'a str); 1];
-
-fn of(source: &SourceMonitor) -> SourceLabel<'_> {
-    [("source", source.name())]
-}
-
 fn encode_states(encoder: &mut DescriptorEncoder, sources: &[Arc<SourceMonitor>]) -> Result {
     let states: Vec<_> = sources.iter().map(|source| (source, source.state_in_words().0)).collect();
     let up =
@@ -288,56 +283,6 @@ fn encode_positions(encoder: &mut DescriptorEncoder, sources: &[Arc<SourceMonito
         "Number at the end of the file's name, by rung",
         numbers,
     )
-}
-
-fn gauges<L: EncodeLabelSet>(
-    encoder: &mut DescriptorEncoder,
-    name: &str,
-    unit: Option<&Unit>,
-    help: &str,
-    rows: impl Iterator<Item = (L, u64)>,
-) -> Result {
-    let mut metric = encoder.encode_descriptor(name, help, unit, MetricType::Gauge)?;
-    for (labels, value) in rows {
-        metric.encode_family(&labels)?.encode_gauge(&value)?;
-    }
-    Ok(())
-}
-
-fn counters<L: EncodeLabelSet>(
-    encoder: &mut DescriptorEncoder,
-    name: &str,
-    unit: Option<&Unit>,
-    help: &str,
-    rows: impl Iterator<Item = (L, u64)>,
-) -> Result {
-    let mut metric = encoder.encode_descriptor(name, help, unit, MetricType::Counter)?;
-    for (labels, value) in rows {
-        metric.encode_family(&labels)?.encode_counter::<NoLabelSet, _, u64>(&value, None)?;
-    }
-    Ok(())
-}
-
-fn histograms(
-    encoder: &mut DescriptorEncoder,
-    name: &str,
-    help: &str,
-    sources: &[Arc<SourceMonitor>],
-    histogram: fn(&SourceMonitor) -> &LatencyHistogram,
-) -> Result {
-    let mut metric = encoder.encode_descriptor(name, help, Some(&Unit::Seconds), MetricType::Histogram)?;
-    for source in sources {
-        let histogram = histogram(source);
-        let buckets = histogram.octaves();
-        let count = buckets.iter().map(|bucket| bucket.1).sum();
-        metric.encode_family(&of(source))?.encode_histogram::<NoLabelSet>(
-            histogram.sum_seconds(),
-            count,
-            &buckets,
-            None,
-        )?;
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -10,10 +10,12 @@
 //! | `pages.rs` | what each path answers |
 //! | `large_answer.rs` | an answer of many megabytes, made once for all who ask at a time |
 //! | `metrics.rs` | the metrics, as OpenMetrics text |
+//! | `families.rs` | families of metrics, each with its name, unit and help |
 //! | `format.rs` | in which format a request gets them |
 //! | `address.rs` | [`AddressFile`]: how `binlogd status` finds the server of a data folder |
 
 mod address;
+mod families;
 mod format;
 mod large_answer;
 mod metrics;

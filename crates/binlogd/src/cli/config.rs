@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 
-use super::{print_result, usage_error};
+use super::exit::{print_result, usage_error};
 use crate::config::Config;
 use crate::config::example::example;
 use crate::daemon::descriptors::Descriptors;

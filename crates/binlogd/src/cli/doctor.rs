@@ -2,9 +2,9 @@
 
 mod logs;
 
+use super::exit::{EXIT_OK, EXIT_PROBLEM, print_result, usage_error};
 use super::run_args::RunArgs;
 use super::style;
-use super::{EXIT_OK, EXIT_PROBLEM, print_result, usage_error};
 use crate::config::{Config, HostPort, OnGap, SourceConfig, Start};
 use crate::doctor::{Facts, Finding, Level, Wanted, disk, examine, forks, gaps, held};
 use crate::status::DiskSpace;

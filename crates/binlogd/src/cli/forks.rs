@@ -1,6 +1,7 @@
 //! `binlogd forks DATA_DIR`: what sources lost and the copy holds, which GTIDs they gave twice, and what was decided.
 
-use super::{EXIT_PROBLEM, print_result, style, units, usage_error};
+use super::exit::{EXIT_PROBLEM, print_result, usage_error};
+use super::{style, units};
 use crate::rescue::print;
 use clap::Args;
 use codec::gtid::{Flavour, GtidState, TransactionId};

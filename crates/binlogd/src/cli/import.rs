@@ -5,8 +5,8 @@ use std::process::ExitCode;
 
 use clap::Args;
 
+use super::exit::{print_result, usage_error};
 use super::virtual_slave::{Translation, translate};
-use super::{print_result, usage_error};
 use crate::config::password::read_bounded;
 
 /// Largest file that is read, in bytes.

@@ -8,6 +8,7 @@ pub mod output;
 pub mod cnf;
 pub mod config;
 pub mod doctor;
+pub mod exit;
 pub mod forks;
 pub mod hide_password;
 pub mod import;
@@ -24,17 +25,10 @@ pub mod verify;
 pub mod virtual_slave;
 
 use std::ffi::OsString;
-use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-
-/// All is well.
-pub const EXIT_OK: u8 = 0;
-/// A problem was found: damage, a warning of the doctor, a source that does not receive.
-pub const EXIT_PROBLEM: u8 = 1;
-/// The command line or the configuration is wrong. clap uses the same number.
-pub const EXIT_USAGE: u8 = 2;
+use exit::usage_error;
 
 /// A virtual MySQL and MariaDB replica: a durable, byte-identical copy of the binary log, acknowledged by semi-sync.
 #[derive(Debug, Parser)]
@@ -88,24 +82,4 @@ pub fn main() -> ExitCode {
         return usage_error(&error);
     }
     execute(Cli::parse_from(arguments).verb)
-}
-
-/// Prints `error`, one line for each of its lines, and returns the exit code of a usage error.
-pub fn usage_error(error: &dyn std::fmt::Display) -> ExitCode {
-    for line in error.to_string().lines() {
-        errln!("error: {line}");
-    }
-    ExitCode::from(EXIT_USAGE)
-}
-
-/// Writes a result to standard output. A reader that has gone away, as in `binlogd config example | head`, is no error.
-pub fn print_result(text: &str) -> ExitCode {
-    let mut out = io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            errln!("error: cannot write to standard output: {error}");
-            ExitCode::from(EXIT_PROBLEM)
-        }
-        _ => ExitCode::from(EXIT_OK),
-    }
 }

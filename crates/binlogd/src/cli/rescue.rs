@@ -1,16 +1,18 @@
 //! `binlogd rescue DATA_DIR --to mysql://…`: gives a server the transactions that it lacks and the copy holds.
 
+mod args;
 mod choice;
 mod report;
 
-use super::rescue_guard::{Compare, Guard};
-use super::{EXIT_OK, EXIT_PROBLEM, print_result, style, usage_error};
+use super::exit::{EXIT_OK, EXIT_PROBLEM, print_result, usage_error};
+use super::rescue_guard::Guard;
+use super::style;
 use crate::config::HostPort;
 use crate::rescue::{Compared, Kinship, LeftOut, Plan, Target};
 use crate::upstream::clock::SystemClock;
 use crate::upstream::copy::HeldCopy;
+pub use args::RescueArgs;
 use choice::{choose, options};
-use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use log::folder::timelines;
 use log::held::HeldGtids;
@@ -18,10 +20,10 @@ use log::storage::PosixStorage;
 use log::timeline::Timeline;
 use report::Report;
 use std::io::{self, BufRead, IsTerminal, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
-use wire::{ConnectOptions, Secret, TlsMode};
+use wire::ConnectOptions;
 
 /// So many transactions are listed before the question; --dry-run lists all.
 const LISTED_MAX: usize = 20;
@@ -32,71 +34,6 @@ const SLOW: &str = "the target waits for its disk at each commit (sync_binlog, i
                     other. A server that you would restore after a crash of its machine meanwhile can be told not to: SET GLOBAL \
                     sync_binlog = 0, innodb_flush_log_at_trx_commit = 2; and afterwards back to 1, then FLUSH BINARY LOGS; FLUSH \
                     ENGINE LOGS;";
-
-/// The arguments of `binlogd rescue`.
-#[derive(Debug, Args)]
-#[command(after_long_help = "\
-A transaction goes over under its own GTID, in the order of the copy, as mysqlbinlog would send it; all of them are read and \
-understood before the first is sent, and compared with the target's own binary log afterwards. It is safe to repeat: what is \
-there already is not sent again, but compared too. Until all is handed over the target's event_scheduler is OFF and its read_only \
-ON; whoever can write all the same is refused by name.
-
-Exit codes: 0 the target lacks nothing that the copy knows of (with --dry-run: a real run would try to send it), 1 a problem, or \
-something is still missing there or cannot be known (left out, not in the copy, without a GTID), 2 the command line is wrong.")]
-pub struct RescueArgs {
-    /// Folder of the copies: the data_dir of the configuration. binlogd may run on it meanwhile
-    data_dir: PathBuf,
-    /// The server to complete: mysql://user@host:port
-    ///
-    /// The user needs the rights to do what the transactions did and to say under which GTID: SUPER; or on MySQL
-    /// REPLICATION_APPLIER, BINLOG_ADMIN and SYSTEM_VARIABLES_ADMIN beside those to the tables. To see who else writes and to read
-    /// the target's log: PROCESS, REPLICATION SLAVE and REPLICATION CLIENT; on MySQL CONNECTION_ADMIN and XA_RECOVER_ADMIN.
-    #[arg(long, value_name = "URL")]
-    to: Secret,
-    /// The source whose copy it is; needed when the folder holds several
-    #[arg(long, value_name = "NAME")]
-    source: Option<String>,
-    /// List the transactions and send nothing
-    #[arg(long)]
-    dry_run: bool,
-    /// Print the statements of what is lacking and of GTIDs that were given twice, for a person, and send nothing
-    ///
-    /// They name no GTID. binlogd forks --print-sql prints those of what a fork took without asking a server.
-    #[arg(long, conflicts_with_all = ["yes", "json", "dry_run"])]
-    print_sql: bool,
-    /// Do not ask before sending
-    #[arg(long)]
-    yes: bool,
-    /// Compare what the target has already with the copy, by the target's binary log
-    ///
-    /// A GTID on both sides may name two transactions. What is handed over is always compared in the end, except with none.
-    #[arg(long, value_name = "SCOPE", value_enum, default_value = "sample")]
-    compare: Compare,
-    /// Go on although others can write to the target, who could take the GTIDs that are to come
-    #[arg(long)]
-    allow_writers: bool,
-    /// Do not hand over these transactions: GTIDs, as the list shows them
-    ///
-    /// For what cannot be handed over by statements and blocks the others. The target then lacks them, later ones may depend on
-    /// them, and the exit code is 1.
-    #[arg(long, value_name = "GTID", value_delimiter = ',')]
-    leave_out: Vec<String>,
-    /// Go on although the target shares no transaction with the copy, or is empty
-    #[arg(long)]
-    unrelated: bool,
-    /// Print JSON; needs --dry-run or --yes
-    #[arg(long)]
-    json: bool,
-    /// File with the password, alone on its line; else the variable BINLOGD_PASSWORD counts
-    #[arg(long, value_name = "FILE")]
-    password_file: Option<PathBuf>,
-    /// Encryption: disabled, preferred, required, verify-ca or verify-full
-    #[arg(long, value_name = "MODE", default_value = "preferred")]
-    tls: TlsMode,
-    /// PEM file with the authorities that --tls verify-ca and verify-full trust
-    #[arg(long, value_name = "FILE")]
-    tls_ca: Option<PathBuf>,
-}
 
 /// Runs `binlogd rescue`.
 pub fn execute(args: &RescueArgs) -> ExitCode {

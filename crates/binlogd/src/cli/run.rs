@@ -1,7 +1,7 @@
 //! `binlogd run`: receive until told to stop.
 
+use super::exit::{EXIT_OK, EXIT_PROBLEM, usage_error};
 use super::run_args::RunArgs;
-use super::{EXIT_OK, EXIT_PROBLEM, usage_error};
 use crate::daemon::Reload;
 use std::process::ExitCode;
 

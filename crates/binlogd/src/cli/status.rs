@@ -1,9 +1,12 @@
 //! `binlogd status`: what the daemon says of itself, or what the files say when no daemon answers.
 
+mod head;
+mod page;
 mod summary;
 mod table;
 
-use super::{EXIT_PROBLEM, print_result, style};
+use super::exit::{EXIT_PROBLEM, print_result};
+use super::style;
 use crate::admin::{AddressFile, reachable};
 use crate::status::{DaemonStatus, absolute};
 use anyhow::{Context, anyhow, bail};
@@ -52,7 +55,7 @@ pub struct StatusArgs {
 ///
 /// # Errors
 /// When there is no status to show: nothing answers and no data folder is known, its files cannot be read, the
-/// configuration cannot be read, there is no such source. The caller exits with [`EXIT_USAGE`](super::EXIT_USAGE).
+/// configuration cannot be read, there is no such source. The caller exits with [`EXIT_USAGE`](super::exit::EXIT_USAGE).
 pub fn run(
     args: StatusArgs,
     offline: impl FnOnce(&Path) -> anyhow::Result<DaemonStatus>,

@@ -1,6 +1,7 @@
 //! `binlogd verify DATA_DIR`: is the copy sound, and if not, exactly where and what is wrong.
 
-use super::{EXIT_OK, EXIT_PROBLEM, style, units, usage_error};
+use super::exit::{EXIT_OK, EXIT_PROBLEM, usage_error};
+use super::{style, units};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use log::folder::{is_source_folder, source_folders, timelines};

@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::cnf::{self, Entry, shown};
 use crate::config::example::comment;
 use crate::config::value::{parse_host_port, parse_start};
-use crate::config::{Config, duration, keys};
+use crate::config::{Config, duration, key, keys};
 
 /// A translated configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -264,8 +264,8 @@ impl Translator {
 
     /// Heartbeat and read timeout, whole seconds in the tool.
     fn times(&mut self) {
-        let default = |name: &str| match keys::key(keys::Section::Source, name).absent {
-            keys::Absent::Default(toml) => duration::parse(toml.trim_matches('"')).unwrap_or_default(),
+        let default = |name: &str| match keys::key(key::Section::Source, name).absent {
+            key::Absent::Default(toml) => duration::parse(toml.trim_matches('"')).unwrap_or_default(),
             _ => Duration::ZERO,
         };
         let heartbeat =
@@ -292,7 +292,7 @@ impl Translator {
 
     /// A number of seconds inside binlogd's range for `ours`. Zero switched the feature off, which binlogd does not offer.
     fn seconds(&mut self, theirs: &str, ours: &str, zero: &str) -> Option<Duration> {
-        let keys::Kind::Duration { max, .. } = keys::key(keys::Section::Source, ours).kind else {
+        let key::Kind::Duration { max, .. } = keys::key(key::Section::Source, ours).kind else {
             return None;
         };
         let seconds = self.take_number(theirs)?;

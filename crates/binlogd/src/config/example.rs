@@ -1,6 +1,7 @@
 //! The text of `binlogd config example`, and comments in configuration files.
 
-use super::keys::{Absent, KEYS, Key, Kind, Section};
+use super::key::{Absent, Key, Kind, Section};
+use super::keys::KEYS;
 
 /// Columns of a comment.
 const COLUMNS: usize = 110;

@@ -8,7 +8,8 @@ use toml::de::{DeTable, DeValue};
 
 use super::error::{Findings, Place};
 use super::given::{Document, Item, Table, Value};
-use super::keys::{KEYS, Section};
+use super::key::Section;
+use super::keys::{KEYS, keys_of};
 
 /// Parses `text`; `path` is the file's name for messages and for relative paths inside it.
 ///
@@ -92,7 +93,7 @@ impl Parser<'_> {
     fn table(&self, section: Section, place: Place, table: &DeTable<'_>, findings: &mut Findings) -> Table {
         let mut items = BTreeMap::new();
         for (name, value) in table {
-            match section.keys().find(|key| key.name == name.get_ref().as_ref()) {
+            match keys_of(section).find(|key| key.name == name.get_ref().as_ref()) {
                 Some(key) => {
                     items.insert(key.name, self.item(value));
                 }
@@ -158,11 +159,11 @@ fn unknown_key(section: Section, name: &str, value: &DeValue<'_>) -> String {
     };
     let hint = hint
         .or_else(|| {
-            closest(name, section.keys().map(|key| key.name)).map(|key| format!("did you mean {key}? "))
+            closest(name, keys_of(section).map(|key| key.name)).map(|key| format!("did you mean {key}? "))
         })
         .or_else(|| elsewhere.map(|key| format!("it belongs to {}. ", key.section.title())))
         .unwrap_or_default();
-    let mut allowed: Vec<&str> = section.keys().map(|key| key.name).collect();
+    let mut allowed: Vec<&str> = keys_of(section).map(|key| key.name).collect();
     if section == Section::Root {
         allowed.extend(["[admin]", "[log]", "[[source]]"]);
     }

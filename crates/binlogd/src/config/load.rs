@@ -5,14 +5,15 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::error::{ConfigError, Findings, Place, Problem};
+use super::file;
 use super::given::{Document, Table};
-use super::keys::Section;
+use super::key::Section;
 use super::password::{self, Environment, Password};
 use super::reader::Reader;
-use super::{
-    AdminConfig, Config, FsyncMode, HostPort, LogConfig, LogFormat, LogLevel, OnFork, OnGap, OnStranger,
-    SourceConfig, file,
+use super::settings::{
+    AdminConfig, Config, FsyncMode, LogConfig, LogFormat, LogLevel, OnFork, OnGap, OnStranger, SourceConfig,
 };
+use super::value::HostPort;
 
 /// Largest configuration file that is read, in bytes. A real one has some thousand.
 const FILE_BYTES_MAX: u64 = 1 << 20;

@@ -7,10 +7,12 @@ use std::time::Duration;
 
 use super::error::{Findings, Place};
 use super::given::{Document, Item, Table, Value};
-use super::keys::{Absent, Key, Kind, Section, key};
+use super::key::{Absent, Key, Kind, Section};
+use super::keys::key;
 use super::password::{self, Environment, Password};
-use super::value::{below, is_name, parse_host_port, parse_start};
-use super::{DiskWarn, HostPort, Start, duration, file, space};
+use super::space::{self, DiskWarn};
+use super::value::{HostPort, Start, below, is_name, parse_host_port, parse_start};
+use super::{duration, file};
 use wire::{TlsMode, TlsOptions};
 
 /// Reads the keys of one section. Each method returns `None` after it has noted an error.

@@ -1,7 +1,8 @@
 //! What a reread configuration changes.
 
-use super::keys::{ReloadEffect, Section, key};
-use super::{Config, SourceConfig};
+use super::key::{ReloadEffect, Section};
+use super::keys::key;
+use super::settings::{Config, SourceConfig};
 
 /// The keys of a source that differ, in the order of the example. A change of `password`, `password_file`,
 /// `password_env` or of what they name is a change of `password`; where the password stays, of `password_file`.

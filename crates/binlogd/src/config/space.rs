@@ -1,8 +1,7 @@
 //! Amounts of disk space as operators write them: `500MiB`, `10GiB`, `10%`, `off`.
 
+use std::fmt;
 use thiserror::Error;
-
-use super::DiskWarn;
 
 /// The units with their length in bytes, longest first.
 const UNITS: [(&str, u64); 4] = [("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
@@ -14,6 +13,36 @@ const PERCENT: std::ops::RangeInclusive<u8> = 1..=99;
 
 /// What is accepted, as a phrase after "must be".
 pub const ALLOWED: &str = "an amount of free space from 1MiB to 1024TiB, such as 10GiB, a percentage of the file system from 1% to 99%, or off";
+
+/// How little free space in the file system of `data_dir` is worth a warning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DiskWarn {
+    /// None is: never warn.
+    Off,
+    /// Less than so many bytes, 1 MiB to 1 PiB.
+    Bytes(u64),
+    /// Less than this share of the file system's size, in percent, 1 to 99.
+    Percent(u8),
+}
+
+impl DiskWarn {
+    /// Free bytes below which to warn on a file system of `size` bytes; `None`: never.
+    pub fn threshold(self, size: u64) -> Option<u64> {
+        match self {
+            Self::Off => None,
+            Self::Bytes(bytes) => Some(bytes),
+            // By parts of a hundred, so that nothing overflows.
+            Self::Percent(percent) => Some(size / 100 * u64::from(percent)),
+        }
+    }
+}
+
+impl fmt::Display for DiskWarn {
+    /// As the configuration has it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&format(*self))
+    }
+}
 
 /// Why a text is not an amount of space. The message says how to write it.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
@@ -78,6 +107,19 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn a_watermark_is_bytes_whatever_it_was_given_as() {
+        for (warn, threshold) in [
+            (DiskWarn::Off, None),
+            (DiskWarn::Bytes(5), Some(5)),
+            (DiskWarn::Percent(10), Some(100)),
+            (DiskWarn::Percent(99), Some(990)),
+        ] {
+            assert_eq!(warn.threshold(1_000), threshold, "{warn}");
+        }
+        assert!(DiskWarn::Percent(99).threshold(u64::MAX).is_some_and(|bytes| bytes > u64::MAX / 100 * 98));
+    }
 
     #[test]
     fn reads_every_unit() {

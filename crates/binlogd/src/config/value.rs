@@ -1,15 +1,58 @@
 //! Texts with a grammar of their own: names, addresses, places to start.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 use codec::gtid::{GtidSet, MariadbGtidState};
-
-use super::{HostPort, Start};
 
 /// Port of a source when none is given.
 const DEFAULT_PORT: u16 = 3306;
 /// Characters of a source's name.
 const NAME_CHARS_MAX: usize = 64;
+
+/// Address of a server.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct HostPort {
+    /// Host name, IPv4 address, or IPv6 address without brackets.
+    pub host: String,
+    /// TCP port, 1..=65535.
+    pub port: u16,
+}
+
+impl fmt::Display for HostPort {
+    /// `host:port`, with brackets around an IPv6 address.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.host.contains(':') {
+            write!(f, "[{}]:{}", self.host, self.port)
+        } else {
+            write!(f, "{}:{}", self.host, self.port)
+        }
+    }
+}
+
+/// Where to begin while nothing has been copied from a source yet. Once there is a copy, binlogd continues it.
+///
+/// A copy holds whole files only, so every choice begins at the start of one of the source's files: that is what
+/// makes each sealed file byte-identical to the source's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// Continue; with an empty folder, as `Earliest`.
+    Resume,
+    /// At the oldest file that the source still has.
+    Earliest,
+    /// At the start of the file that the source is writing now.
+    Latest,
+    /// At the start of the file that holds the first transaction outside this GTID set. The text as given, of MySQL's or
+    /// MariaDB's shape.
+    Gtid(String),
+    /// At the start of this file.
+    File {
+        /// The source's name for it, for example `binlog.000042`.
+        name: String,
+        /// The position the operator gave, at least 4. It is only checked against the file: copying begins at the file's start.
+        position: u64,
+    },
+}
 
 /// Whether `text` can name a source, and so a folder and a label of a metric.
 pub fn is_name(text: &str) -> bool {

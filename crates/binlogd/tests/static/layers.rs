@@ -61,35 +61,6 @@ const CIRCLES: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "binlogd",
-        &[
-            "cli",
-            "cli::config",
-            "cli::doctor",
-            "cli::forks",
-            "cli::import",
-            "cli::rescue",
-            "cli::rescue::choice",
-            "cli::run",
-            "cli::status",
-            "cli::verify",
-        ],
-    ),
-    (
-        "binlogd",
-        &[
-            "config",
-            "config::file",
-            "config::keys",
-            "config::load",
-            "config::password",
-            "config::reader",
-            "config::reload",
-            "config::space",
-            "config::value",
-        ],
-    ),
-    (
         "codec",
         &[
             "event",

@@ -2,7 +2,7 @@
 
 use super::super::hide_password::URL_PASSWORD_VARIABLE;
 use super::super::source_url::{SourceUrl, percent_decoded};
-use super::RescueArgs;
+use super::args::RescueArgs;
 use crate::config::password::{PASSWORD_VARIABLE, process_environment, read_bounded};
 use crate::config::value::parse_host_port;
 use log::folder::source_folders;
@@ -79,7 +79,6 @@ fn password_of_environment() -> Result<Secret, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::RescueArgs;
     use super::*;
     use clap::{Args, Command, FromArgMatches};
     use log::storage::PosixStorage;

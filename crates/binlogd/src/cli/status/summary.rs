@@ -1,6 +1,6 @@
 //! The status of many sources for a person: what is wrong first, then one line a source.
 
-use super::table::head;
+use super::head::head;
 use crate::cli::style::{GREEN, RED, YELLOW, clean, paint};
 use crate::cli::units;
 use crate::status::{DaemonStatus, NOT_RUNNING, SourceState, SourceStatus};

@@ -1,24 +1,16 @@
-//! The status for a person: one block a source, 80 columns.
+//! The status for a person: one block a source.
 
+use super::head::head;
+use super::page::Page;
+use crate::cli::style::{GREEN, RED, YELLOW, clean};
 use crate::cli::units;
 use crate::config::FsyncMode;
 use crate::status::{
-    CounterValues, DaemonStatus, DiskStatus, LatencySummary, NOT_RUNNING, SourceState, SourceStatus,
-    human_time,
+    CounterValues, DaemonStatus, LatencySummary, NOT_RUNNING, SourceState, SourceStatus, human_time,
 };
 use codec::Position;
 use jiff::Timestamp;
 use std::fmt::{Result, Write};
-
-const WIDTH: usize = 80;
-/// Width of the names at the left, with their margin.
-const MARGIN: usize = 16;
-/// Width of what stands before the state of the disk.
-const DISK_MARGIN: usize = "disk is low: ".len();
-/// From here on nobody asks how much longer.
-const YEAR_HOURS: f64 = 365.0 * 24.0;
-/// Most lines given to one GTID set; JSON has all of it.
-const GTID_LINES_MAX: usize = 4;
 
 /// The whole text. `unanswered` says why it comes from the files, if it does. Texts of a server are shown without
 /// control characters, so that none can drive the terminal.
@@ -36,65 +28,7 @@ pub(super) fn render(
     page.text
 }
 
-/// What is said of the daemon, before its sources.
-pub(super) fn head(status: &DaemonStatus, unanswered: Option<&str>, colored: bool, now: Timestamp) -> String {
-    let mut page = Page { text: String::new(), colored, now };
-    // Writing to a String does not fail.
-    let _ = page.daemon(status, unanswered);
-    page.text
-}
-
-struct Page {
-    text: String,
-    colored: bool,
-    now: Timestamp,
-}
-
 impl Page {
-    fn daemon(&mut self, status: &DaemonStatus, unanswered: Option<&str>) -> Result {
-        write!(self.text, "binlogd {}", clean(&status.binlogd_version))?;
-        if let Some(pid) = status.pid {
-            write!(self.text, ", process {pid}")?;
-        }
-        if let Some(uptime) = status.uptime_seconds {
-            write!(self.text, ", running for {}", units::duration(uptime))?;
-        }
-        writeln!(self.text, "\ndata folder {}", clean(&status.data_dir))?;
-        if let Some(disk) = &status.disk {
-            self.disk(disk)?;
-        }
-        if let Some(why) = unanswered {
-            for line in wrapped(&format!("Read from the files: {}.", clean(why)), WIDTH) {
-                writeln!(self.text, "{line}")?;
-            }
-        }
-        if status.sources.is_empty() {
-            writeln!(self.text, "\nno sources")?;
-        }
-        Ok(())
-    }
-
-    fn disk(&mut self, disk: &DiskStatus) -> Result {
-        let mut text = format!("{} of {} free", units::bytes(disk.free_bytes), units::bytes(disk.size_bytes));
-        if let Some(hours) = disk.hours_left {
-            let how_long = match hours {
-                hours if hours > YEAR_HOURS => "more than a year".to_owned(),
-                hours => units::duration((hours * 3600.0) as u64),
-            };
-            write!(text, ", enough for {how_long} at the present rate")?;
-        }
-        let mut margin = "disk        ".to_owned();
-        if let Some(watermark) = disk.warn_below_bytes.filter(|_| disk.low) {
-            write!(text, "; disk_warn is {}", units::bytes(watermark))?;
-            margin = format!("{}: ", self.painted("disk is low", 31));
-        }
-        for line in wrapped(&text, WIDTH - DISK_MARGIN) {
-            writeln!(self.text, "{margin}{line}")?;
-            margin = " ".repeat(DISK_MARGIN);
-        }
-        Ok(())
-    }
-
     fn source(&mut self, source: &SourceStatus) -> Result {
         let state = self.paint(&source.state);
         writeln!(self.text, "\n{}: {state}", clean(&source.name))?;
@@ -205,17 +139,6 @@ impl Page {
         Ok(())
     }
 
-    /// A name and a text, wrapped. Nothing when there is no text.
-    fn line(&mut self, name: &str, text: Option<&str>) -> Result {
-        let Some(text) = text else { return Ok(()) };
-        let mut name = name;
-        for line in wrapped(&clean(text), WIDTH - MARGIN) {
-            writeln!(self.text, "  {name:<width$}{line}", width = MARGIN - 2)?;
-            name = "";
-        }
-        Ok(())
-    }
-
     fn gtids(&mut self, source: &SourceStatus) -> Result {
         let gtids = &source.gtid;
         writeln!(self.text, "\n  GTIDs")?;
@@ -228,24 +151,6 @@ impl Page {
             true => self.line("acknowledged", Some("the same")),
             false => self.gtid("acknowledged", &gtids.acknowledged),
         }
-    }
-
-    fn gtid(&mut self, name: &str, set: &str) -> Result {
-        if set.is_empty() {
-            return self.line(name, Some("none"));
-        }
-        let mut lines = wrapped_set(&clean(set), WIDTH - MARGIN);
-        if lines.len() > GTID_LINES_MAX {
-            lines.truncate(GTID_LINES_MAX - 1);
-            lines.push(format!(
-                "… {} characters in all, see --json",
-                units::count(set.chars().count() as u64)
-            ));
-        }
-        for (index, line) in lines.iter().enumerate() {
-            self.line(if index == 0 { name } else { "" }, Some(line))?;
-        }
-        Ok(())
     }
 
     fn ladder(&mut self, source: &SourceStatus) -> Result {
@@ -348,16 +253,11 @@ impl Page {
     fn paint(&self, state: &str) -> String {
         let [.., waiting_for_space, disk_hangs, stopped] = SourceState::WORDS;
         let color = match state {
-            word if word == SourceState::Receiving.word() => 32,
-            word if [waiting_for_space, disk_hangs, stopped, NOT_RUNNING].contains(&word) => 31,
-            _ => 33,
+            word if word == SourceState::Receiving.word() => GREEN,
+            word if [waiting_for_space, disk_hangs, stopped, NOT_RUNNING].contains(&word) => RED,
+            _ => YELLOW,
         };
         self.painted(state, color)
-    }
-
-    /// Bold, in a colour of the terminal, where colours are wanted.
-    fn painted(&self, text: &str, color: u8) -> String {
-        if self.colored { format!("\x1b[1;{color}m{}\x1b[0m", clean(text)) } else { clean(text) }
     }
 }
 
@@ -380,51 +280,12 @@ fn lag(above: &Position, below: &Position) -> String {
     }
 }
 
-fn clean(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
-}
-
-/// Lines of at most `width` characters, broken at spaces where there are some.
-fn wrapped(text: &str, width: usize) -> Vec<String> {
-    wrap(text.split_inclusive(' '), width)
-}
-
-/// As [`wrapped`], broken after the commas between UUIDs and before the colons between intervals.
-fn wrapped_set(set: &str, width: usize) -> Vec<String> {
-    let parts = set.split_inclusive(',').flat_map(|member| {
-        let colons: Vec<usize> = member.match_indices(':').map(|(index, _)| index).collect();
-        let starts = [0].into_iter().chain(colons.clone());
-        let ends = colons.into_iter().chain([member.len()]);
-        starts.zip(ends).map(|(start, end)| &member[start..end]).collect::<Vec<_>>()
-    });
-    wrap(parts, width)
-}
-
-fn wrap<'a>(parts: impl Iterator<Item = &'a str>, width: usize) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    let mut used = width;
-    for part in parts {
-        if used + part.trim_end().chars().count() > width || lines.is_empty() {
-            lines.push(String::new());
-            used = 0;
-        }
-        for character in part.chars() {
-            if used == width && character != ' ' {
-                lines.push(String::new());
-                used = 0;
-            }
-            lines.last_mut().expect("a line was begun").push(character);
-            used += 1;
-        }
-    }
-    lines.iter().map(|line| line.trim_end().to_owned()).collect()
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::page::WIDTH;
     use super::*;
     use crate::status::{
-        GtidTexts, Ladder, LastError, Latencies, PreviousTimeline, Regained, SemiSyncStatus,
+        DiskStatus, GtidTexts, Ladder, LastError, Latencies, PreviousTimeline, Regained, SemiSyncStatus,
     };
     use std::sync::Arc;
 
@@ -632,17 +493,5 @@ disk is low: 9.0 GiB of 100.0 GiB free, enough for 3 d 7 h at the present rate;
             assert!(text.contains(colored), "{text}");
         }
         assert!(!render(&daemon(vec![receiving()]), None, false, now()).contains('\x1b'));
-    }
-
-    #[test]
-    fn wrapping_loses_nothing() {
-        for width in 1..40 {
-            let set = format!("{UUID}:1-7:9,{UUID}:tag:1-3");
-            let lines = wrapped_set(&set, width);
-            assert_eq!(lines.concat(), set);
-            assert!(lines.iter().all(|line| line.chars().count() <= width));
-        }
-        assert_eq!(wrapped("one two three", 7), ["one two", "three"]);
-        assert_eq!(wrapped("", 7), [""; 0]);
     }
 }

@@ -1,0 +1,160 @@
+//! A key of the configuration: what it accepts, and what holds without it.
+
+use std::time::Duration;
+
+/// The table of a configuration file that a key belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Section {
+    /// Above the first table.
+    Root,
+    /// `[admin]`.
+    Admin,
+    /// `[log]`.
+    Log,
+    /// Each `[[source]]`.
+    Source,
+}
+
+impl Section {
+    /// How messages name the section.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Root => "the top level",
+            Self::Admin => "[admin]",
+            Self::Log => "[log]",
+            Self::Source => "[[source]]",
+        }
+    }
+}
+
+/// What a key accepts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Any text but an empty one.
+    Text,
+    /// A password.
+    Secret,
+    /// The path of a file or folder.
+    Path,
+    /// The name of a source.
+    Name,
+    /// A list of `host[:port]`.
+    Hosts,
+    /// `ip:port` or `off`.
+    Listen,
+    /// One of these words or numbers, each with its meaning.
+    Choice(&'static [(&'static str, &'static str)]),
+    /// `true` or `false`.
+    Boolean,
+    /// A whole number in this range, ends included.
+    Number {
+        /// Smallest.
+        min: u64,
+        /// Largest.
+        max: u64,
+    },
+    /// A duration in this range, ends included.
+    Duration {
+        /// Shortest.
+        min: Duration,
+        /// Longest.
+        max: Duration,
+    },
+    /// An amount or a percentage of disk space, or `off`.
+    Space,
+    /// Where to begin.
+    Start,
+}
+
+impl Kind {
+    /// The word that stands for a value in `--help`.
+    pub fn placeholder(self) -> &'static str {
+        match self {
+            Self::Text => "TEXT",
+            Self::Secret => "PASSWORD",
+            Self::Path => "PATH",
+            Self::Name => "NAME",
+            Self::Hosts => "HOSTS",
+            Self::Listen => "ADDRESS",
+            Self::Choice(_) => "CHOICE",
+            Self::Boolean => "BOOLEAN",
+            Self::Number { .. } => "NUMBER",
+            Self::Duration { .. } => "DURATION",
+            Self::Space => "SPACE",
+            Self::Start => "START",
+        }
+    }
+}
+
+/// What holds when a key is absent. Values are TOML.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Absent {
+    /// The key must be given; here is an example.
+    Required(&'static str),
+    /// Nothing is set; here is an example.
+    Unset(&'static str),
+    /// This value is used.
+    Default(&'static str),
+}
+
+/// What a change of a key needs before it takes effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ReloadEffect {
+    /// Nothing: it only says where an empty folder begins.
+    NextEmptyFolder,
+    /// Nothing: it holds from the reload on.
+    AtOnce,
+    /// A new connection to the source, which the daemon makes at once.
+    Reconnect,
+    /// A restart of binlogd.
+    Restart,
+}
+
+/// One key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Key {
+    /// The table it belongs to.
+    pub section: Section,
+    /// Its name in that table.
+    pub name: &'static str,
+    /// Its flag of `binlogd run`, without dashes; `None` where the URL of `--source` says it.
+    pub flag: Option<&'static str>,
+    /// What it accepts.
+    pub kind: Kind,
+    /// What holds without it.
+    pub absent: Absent,
+    /// What a change needs.
+    pub reload: ReloadEffect,
+    /// What it does, as sentences; one paragraph a line. A line that begins with two blanks keeps its shape.
+    pub about: &'static str,
+}
+
+impl Key {
+    /// What the key accepts, as a phrase after "must be".
+    pub fn allowed(&self) -> String {
+        match self.kind {
+            Kind::Text => "a text that is not empty".to_owned(),
+            Kind::Secret => "a text".to_owned(),
+            Kind::Path => "a path".to_owned(),
+            Kind::Name => "1 to 64 of the characters A-Z a-z 0-9 _ . - and not begin with a dot".to_owned(),
+            Kind::Hosts => "a list of \"host:port\", such as [\"db1:3306\", \"[::1]:3306\"]".to_owned(),
+            Kind::Listen => "an IP address and port, such as 127.0.0.1:9306 or [::1]:9306, or off".to_owned(),
+            Kind::Choice(choices) => {
+                let words: Vec<String> =
+                    choices.iter().map(|(word, meaning)| format!("{word} ({meaning})")).collect();
+                format!("one of {}", words.join(", "))
+            }
+            Kind::Boolean => "true or false".to_owned(),
+            Kind::Number { min, max } => format!("a whole number from {min} to {max}"),
+            Kind::Duration { min, max } => {
+                format!(
+                    "a duration from {} to {}",
+                    super::duration::format(min),
+                    super::duration::format(max)
+                )
+            }
+            Kind::Space => super::space::ALLOWED.to_owned(),
+            Kind::Start => "resume, earliest, latest, gtid:<set> or file:<name>:<position>".to_owned(),
+        }
+    }
+}

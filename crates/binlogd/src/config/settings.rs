@@ -1,0 +1,175 @@
+//! What is configured, checked: the configuration as the rest of binlogd sees it.
+
+use super::password;
+use super::space::DiskWarn;
+use super::value::{HostPort, Start};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+use wire::{Secret, TlsOptions};
+
+/// Everything that `binlogd run` is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Folder that holds one folder a source. A relative path in a file counts from the file's own folder.
+    pub data_dir: PathBuf,
+    /// Free space of its file system below which to warn.
+    pub disk_warn: DiskWarn,
+    /// Status, metrics and health over HTTP.
+    pub admin: AdminConfig,
+    /// What binlogd writes to standard error about itself.
+    pub log: LogConfig,
+    /// The servers to copy. Never empty; names are unique.
+    pub sources: Vec<SourceConfig>,
+}
+
+/// The `[admin]` section.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AdminConfig {
+    /// Address of the HTTP listener; `None` when the operator wrote `off`.
+    pub listen: Option<SocketAddr>,
+}
+
+/// The `[log]` section.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogConfig {
+    /// Least severe message that is written.
+    pub level: LogLevel,
+    /// Shape of a message.
+    pub format: LogFormat,
+}
+
+/// Severity from which messages are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogLevel {
+    /// Only what needs an operator.
+    Error,
+    /// Also what may need one soon.
+    Warn,
+    /// Also each change of state.
+    Info,
+    /// Also each step of the protocol.
+    Debug,
+    /// Also each packet.
+    Trace,
+}
+
+/// Shape of a log message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogFormat {
+    /// One readable line a message.
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+/// One `[[source]]`: a server whose binlog is copied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SourceConfig {
+    /// Name in status and metrics, and of the folder below `data_dir`: `[A-Za-z0-9_.-]{1,64}`, no dot in front.
+    pub name: String,
+    /// Addresses of the same logical source, tried in order. Never empty, no address twice.
+    pub hosts: Vec<HostPort>,
+    /// Account with the REPLICATION SLAVE privilege.
+    pub user: String,
+    /// Its password, from whichever key or variable gave it; empty for an account without one.
+    pub password: Secret,
+    /// The file that it was read from. It is read again at each connection, so that a new password in it counts from then on.
+    pub password_file: Option<PathBuf>,
+    /// Replication server id, 1..=4294967295. `None`: binlogd generates one and remembers it in the data folder.
+    pub server_id: Option<u32>,
+    /// Where to begin while nothing has been copied from this source yet.
+    pub start: Start,
+    /// How safe a transaction must be before it is acknowledged.
+    pub fsync_mode: FsyncMode,
+    /// Longest time that written bytes stay unsynced when no acknowledgement asks for a sync.
+    pub fsync_interval: Duration,
+    /// How long to look for the next bytes without sleeping, after each batch. Zero: not at all.
+    pub busy_wait: Duration,
+    /// Whether to register as a semi-synchronous replica.
+    pub semi_sync: bool,
+    /// How often a quiet source sends a heartbeat.
+    pub heartbeat_period: Duration,
+    /// Silence after which the connection counts as lost. Always > `heartbeat_period`.
+    pub net_read_timeout: Duration,
+    /// How often to look at the source over a connection of its own. Zero: never.
+    pub watch_interval: Duration,
+    /// Longest time for one attempt to connect and authenticate.
+    pub connect_timeout: Duration,
+    /// Pause after the first failed attempt to connect.
+    pub backoff_min: Duration,
+    /// Longest pause between attempts. Always >= `backoff_min`.
+    pub backoff_max: Duration,
+    /// Protection of the connection.
+    pub tls: TlsOptions,
+    /// What to do when the source has purged what is still missing here.
+    pub on_gap: OnGap,
+    /// What to do when the source lacks what the copy holds.
+    pub on_fork: OnFork,
+    /// What to do when a server answers that has nothing in common with the copy.
+    pub on_stranger: OnStranger,
+}
+
+impl SourceConfig {
+    /// The password now, and what is wrong with its file, if something is: then it is the one of the start, as far as is
+    /// known. A file that is gone for a moment, or for good, must not be what keeps binlogd from its source.
+    pub fn password_now(&self) -> (Secret, Option<String>) {
+        let Some(path) = &self.password_file else { return (self.password.clone(), None) };
+        match password::read_file(path) {
+            Ok(secret) => (secret, None),
+            Err(problem) => {
+                (self.password.clone(), Some(format!("password_file \"{}\" {problem}", path.display())))
+            }
+        }
+    }
+}
+
+/// How safe a transaction must be before it is acknowledged. The numbers are the configuration's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FsyncMode {
+    /// Acknowledge what is in the page cache: it survives a crash of binlogd, not of its machine.
+    WriteThenAcknowledge = 0,
+    /// Acknowledge only what fdatasync has covered.
+    SyncThenAcknowledge = 1,
+}
+
+/// What to do when the source has purged transactions that were not copied, or cannot read them any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnGap {
+    /// Stop this source in a clear state and wait for an operator.
+    Stop,
+    /// Record the missing set and begin a new timeline at the oldest file that the source still has, or behind the one that it
+    /// cannot read.
+    Record,
+}
+
+/// What to do when the source lacks transactions that the copy holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnFork {
+    /// Copy and acknowledge it, and say what it lacks.
+    Follow,
+    /// Copy it, and acknowledge nothing but what is handed back until nothing is lacking or the loss is accepted.
+    Withhold,
+    /// Stop this source in a clear state and wait for an operator.
+    Stop,
+}
+
+/// What to do when a server answers that has nothing in common with the copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnStranger {
+    /// Not to take it for the source.
+    Refuse,
+    /// Begin a history of its own for it.
+    Follow,
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::tests::{SOURCE, parse};
+
+    #[test]
+    fn a_password_does_not_show_in_debug_output() {
+        let config = parse(&format!("{SOURCE}password = \"hunter2\"\n")).unwrap();
+        assert!(!format!("{config:?}").contains("hunter2"));
+    }
+}
