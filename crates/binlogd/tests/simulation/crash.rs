@@ -6,10 +6,11 @@
 //! everything in it that was acknowledged. Power failures inside that recovery are tried too, and so are crashes of the
 //! process alone, after which the copy is received to its end before the power fails.
 
-use crate::disk::{Disk, Kind, Verdict, write_tree};
+use crate::disk::{Disk, Kind, Verdict};
+use crate::fate::Fate;
 use crate::history::{History, every_kind, large_events};
-use crate::image::{Fate, Image, Operation, Tree};
-use crate::receiver::{FOLDER, SOURCE, config, data_dir, process, scratch, with_journal};
+use crate::image::{Image, Operation, Tree};
+use crate::receiver::{FOLDER, SOURCE, config, data_dir, process, with_journal};
 use crate::source::Source;
 use crate::world::{Environment, Scene, World};
 use binlogd::config::{FsyncMode, SourceConfig};
@@ -19,12 +20,12 @@ use binlogd::upstream::stop::StopSignal;
 use log::folder::timelines;
 use log::index;
 use log::mark::MARK_FILE;
-use log::storage::PosixStorage;
+use log::storage::Storage;
 use scripted_source::LogOptions;
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::IoSlice;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -90,14 +91,14 @@ impl Scenario {
     }
 
     /// Receives the history to its end; gives what was acknowledged.
-    fn receive(&self, root: &Path, disk: &Disk, seed: u64) -> Vec<(String, u64)> {
+    fn receive(&self, disk: &Disk, seed: u64) -> Vec<(String, u64)> {
         let stop = Arc::new(StopSignal::new());
         let source = Source { history: self.history.clone(), semi_sync: true, generation: 0 };
         let environment = Box::new(UntilSent { idle_left: IDLE_READS });
         let world = World::new(source, disk.clone(), stop.clone(), self.chunk_max, seed, environment);
         let world = Arc::new(world);
         world.with(|scene| scene.steps_left = STEPS_MAX);
-        let process = process(root, disk, &world, &self.config, stop);
+        let process = process(disk, &world, &self.config, stop);
         let (copy, monitor) = (process.open().unwrap(), process.monitor.clone());
         process.run(copy);
         let (acknowledged, left) =
@@ -108,41 +109,31 @@ impl Scenario {
     }
 
     /// Records a run.
-    fn record(&self, scratch: &Path) -> Vec<Operation> {
-        let root = scratch.join("recorded");
-        let disk = Disk::with(&root, &self.begin(), 1);
+    fn record(&self) -> Vec<Operation> {
+        let disk = Disk::with(&self.begin(), 1);
         disk.record();
-        let acknowledged = self.receive(&root, &disk, 2);
+        let acknowledged = self.receive(&disk, 2);
         let end = self.history.log.end();
-        self.check(&root, &disk, &acknowledged, true)
-            .unwrap_or_else(|wrong| panic!("without a crash: {wrong}"));
+        self.check(&disk, &acknowledged, true).unwrap_or_else(|wrong| panic!("without a crash: {wrong}"));
         if self.config.semi_sync {
             assert_eq!(acknowledged.last(), Some(&(end.file, end.position)), "the last event asks for it");
         }
-        std::fs::remove_dir_all(&root).unwrap();
         disk.take_trace()
     }
 
     /// Opens the copy on a disk, and compares it with the history.
-    fn check(
-        &self,
-        root: &Path,
-        disk: &Disk,
-        acknowledged: &[(String, u64)],
-        is_whole: bool,
-    ) -> Result<(), String> {
-        let (copy, _) =
-            HeldCopy::open(Arc::new(disk.clone()), Arc::new(SystemClock), &data_dir(root), SOURCE)
-                .map_err(|error| format!("it cannot be opened: {error}"))?;
-        let folder = timelines(&PosixStorage, &root.join(FOLDER)).unwrap();
+    fn check(&self, disk: &Disk, acknowledged: &[(String, u64)], is_whole: bool) -> Result<(), String> {
+        let (copy, _) = HeldCopy::open(Arc::new(disk.clone()), Arc::new(SystemClock), &data_dir(), SOURCE)
+            .map_err(|error| format!("it cannot be opened: {error}"))?;
+        let folder = timelines(disk, &Disk::path(FOLDER)).unwrap();
         let [folder] = &folder[..] else {
             let is_lost = !acknowledged.is_empty() || !folder.is_empty() || is_whole;
             return if is_lost { Err(format!("{} timelines", folder.len())) } else { Ok(()) };
         };
         let timeline = copy.timeline().ok_or("it has a folder and is not open")?;
         let end = timeline.end();
-        let names = index::read(&PosixStorage, folder).unwrap();
-        let held = self.compare_files(folder, &names)?;
+        let names = index::read(disk, folder).unwrap();
+        let held = self.compare_files(disk, folder, &names)?;
         let at = end.as_ref().map(|end| (end.file.to_string(), end.offset));
         if at != held {
             return Err(format!("it goes on at {at:?}, but the files end at {held:?}"));
@@ -169,10 +160,15 @@ impl Scenario {
     }
 
     /// All files must equal the source's, but the last one may be shorter. Gives the end of the last one.
-    fn compare_files(&self, folder: &Path, names: &[String]) -> Result<Option<(String, u64)>, String> {
+    fn compare_files(
+        &self,
+        disk: &Disk,
+        folder: &Path,
+        names: &[String],
+    ) -> Result<Option<(String, u64)>, String> {
         let sent = self.history.log.files();
         for (index, name) in names.iter().enumerate() {
-            let bytes = std::fs::read(folder.join(name)).map_err(|error| format!("{name}: {error}"))?;
+            let bytes = disk.read(&folder.join(name)).map_err(|error| format!("{name}: {error}"))?;
             let original = sent.get(index).filter(|file| file.name == *name);
             let original = &original.ok_or_else(|| format!("{name} is file {index} of the copy"))?.bytes;
             let is_last = index + 1 == names.len();
@@ -190,11 +186,9 @@ impl Scenario {
 
     /// Crashes everywhere.
     fn explore(&self) -> Tried {
-        let scratch = scratch();
-        let trace = self.record(scratch.path());
+        let trace = self.record();
         let mut explorer = Explorer {
             scenario: self,
-            scratch: scratch.path().to_owned(),
             acknowledged: Vec::new(),
             seen: HashSet::new(),
             tried: Tried::default(),
@@ -229,7 +223,6 @@ fn is_within(position: &(String, u64), held: Option<&(String, u64)>, names: &[St
 /// Tries the states of one scenario.
 struct Explorer<'a> {
     scenario: &'a Scenario,
-    scratch: PathBuf,
     /// What the source has been told so far.
     acknowledged: Vec<(String, u64)>,
     /// States that were tried, and how much was acknowledged then.
@@ -280,18 +273,16 @@ impl Explorer<'_> {
         }
         self.tried.disk_states += 1;
         self.tried.marked_states += usize::from(tree.files.contains_key(&format!("{FOLDER}/{MARK_FILE}")));
-        let root = self.scratch.join("crashed");
-        let disk = Disk::with(&root, &tree, 3);
+        let disk = Disk::with(&tree, 3);
         disk.record();
-        self.verify(&root, &disk, &format!("power failure before operation {index}, {fate:?}"), false);
+        self.verify(&disk, &format!("power failure before operation {index}, {fate:?}"), false);
         let trace = disk.take_trace();
         if self.tried.disk_states.is_multiple_of(CONTINUED_EVERY) {
-            self.scenario.receive(&root, &disk, index as u64);
+            self.scenario.receive(&disk, index as u64);
             let context =
                 format!("received to its end after a power failure before operation {index}, {fate:?}");
-            self.verify(&root, &disk, &context, true);
+            self.verify(&disk, &context, true);
         }
-        std::fs::remove_dir_all(&root).unwrap();
         if matches!(fate, Fate::Lost | Fate::Random(_)) {
             self.crash_again(index, &tree, fate, &trace);
         }
@@ -307,14 +298,12 @@ impl Explorer<'_> {
             }
             for again in [Fate::Lost, Fate::Zeros, Fate::Random(second as u64)] {
                 self.tried.second_crashes += 1;
-                let root = self.scratch.join("crashed-again");
-                let disk = Disk::with(&root, &image.after_power_failure(again), 4);
+                let disk = Disk::with(&image.after_power_failure(again), 4);
                 let context = format!(
                     "power failure before operation {index}, {fate:?}, and another one in the recovery after operation \
                      {second}, {again:?}"
                 );
-                self.verify(&root, &disk, &context, false);
-                std::fs::remove_dir_all(&root).unwrap();
+                self.verify(&disk, &context, false);
             }
         }
     }
@@ -322,32 +311,23 @@ impl Explorer<'_> {
     /// The process alone is killed; another one receives to the end; then the power fails.
     fn kill(&mut self, index: usize, image: &Image) {
         self.tried.killed_processes += 1;
-        let root = self.scratch.join("killed");
-        write_tree(&root, &image.after_power_failure(Fate::Kept));
-        let disk = Disk::new(&root, image.clone(), 5);
-        self.verify(&root, &disk, &format!("killed before operation {index}"), false);
-        let again = self.scenario.receive(&root, &disk, index as u64);
-        self.verify(
-            &root,
-            &disk,
-            &format!("received to its end after a kill before operation {index}"),
-            true,
-        );
+        let disk = Disk::new(image.clone(), 5);
+        self.verify(&disk, &format!("killed before operation {index}"), false);
+        let again = self.scenario.receive(&disk, index as u64);
+        self.verify(&disk, &format!("received to its end after a kill before operation {index}"), true);
         let tree = disk.image().after_power_failure(Fate::Lost);
-        std::fs::remove_dir_all(&root).unwrap();
         if self.scenario.config.fsync_mode == FsyncMode::SyncThenAcknowledge {
-            let disk = Disk::with(&root, &tree, 6);
+            let disk = Disk::with(&tree, 6);
             let before = self.acknowledged.len();
             self.acknowledged.extend(again);
             let context = format!("power failure after a kill before operation {index} and a run to the end");
-            self.verify(&root, &disk, &context, false);
+            self.verify(&disk, &context, false);
             self.acknowledged.truncate(before);
-            std::fs::remove_dir_all(&root).unwrap();
         }
     }
 
-    fn verify(&self, root: &Path, disk: &Disk, context: &str, is_whole: bool) {
-        if let Err(wrong) = self.scenario.check(root, disk, &self.acknowledged, is_whole) {
+    fn verify(&self, disk: &Disk, context: &str, is_whole: bool) {
+        if let Err(wrong) = self.scenario.check(disk, &self.acknowledged, is_whole) {
             panic!("{context}: {wrong}");
         }
     }
@@ -424,12 +404,10 @@ fn what_a_failed_sync_should_have_written_is_kept() {
     longer.history.unit(|log| log.transaction(9_000));
     let more = longer.history.log.files()[0].bytes[begun..].to_vec();
     for seed in 0..8 {
-        let scratch = scratch();
-        let root = scratch.path().join("disk");
-        let disk = Disk::with(&root, &scenario.begin(), seed);
-        scenario.receive(&root, &disk, seed);
+        let disk = Disk::with(&scenario.begin(), seed);
+        scenario.receive(&disk, seed);
         let (mut copy, _) =
-            HeldCopy::open(Arc::new(disk.clone()), Arc::new(SystemClock), &data_dir(&root), SOURCE).unwrap();
+            HeldCopy::open(Arc::new(disk.clone()), Arc::new(SystemClock), &data_dir(), SOURCE).unwrap();
         let log = &mut copy.timeline_mut().unwrap().log;
         log.append(&mut [IoSlice::new(&more)]).unwrap();
         disk.judged_by(Box::new(|kind| if kind == Kind::Sync { Verdict::Fail(EIO) } else { Verdict::Do }));
@@ -438,8 +416,7 @@ fn what_a_failed_sync_should_have_written_is_kept() {
         copy.reopen().unwrap();
         drop(copy);
         let tree = disk.image().after_power_failure(Fate::Lost);
-        std::fs::remove_dir_all(&root).unwrap();
-        let disk = Disk::with(&root, &tree, seed);
-        longer.check(&root, &disk, &[], true).unwrap_or_else(|wrong| panic!("seed {seed}: {wrong}"));
+        let disk = Disk::with(&tree, seed);
+        longer.check(&disk, &[], true).unwrap_or_else(|wrong| panic!("seed {seed}: {wrong}"));
     }
 }

@@ -1,21 +1,21 @@
-//! The storage double: a folder whose every write, sync, rename and cut is recorded, can fail, and can be the last one.
+//! The storage double: a disk in memory whose every write, sync, rename and cut is recorded, can fail, and can be the last one.
 //!
-//! What the page cache would show stands in a real folder, because some of the product's readers open files for
-//! themselves. What the disk itself would hold after a power failure is the [`Image`].
+//! What the page cache shows, and what would be found after a power failure, is the [`Image`].
 
+use crate::disk_file::{DiskFile, LaterSync};
 use crate::image::{Image, Inode, Node, Operation, Tree};
 use crate::random::Random;
-use log::lock::Lock;
-use log::storage::{Entry, Found, PosixStorage, ReadAt, ReadFile, Storage, StorageFile};
-use log::syncer::{BackgroundSync, Synced};
+use log::lock::{HeldLock, Lock};
+use log::storage::{self, Entry, Found, ReadFile, Storage, StorageFile};
+use log::syncer::BackgroundSync;
+use std::collections::HashSet;
 use std::fmt;
-use std::io::{self, IoSlice};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Duration;
 
-/// How many looks at a background sync find it still running, at most.
-const LOOKS_MAX: u64 = 4;
+/// Where every simulated disk is mounted. No real folder has this name.
+const MOUNT: &str = "/simulated-disk";
 
 /// What happens to an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,26 +46,31 @@ pub enum Kind {
 /// Decides what happens to each operation.
 pub type Judge = Box<dyn FnMut(Kind) -> Verdict + Send>;
 
-struct State {
-    root: PathBuf,
-    image: Image,
+pub(crate) struct State {
+    pub image: Image,
     /// What was done, if somebody wants to know.
     trace: Option<Vec<Operation>>,
     judge: Judge,
     /// Nothing works any more: the process is killed, or the machine is down.
-    is_off: bool,
+    pub is_off: bool,
+    /// Names of the locks that are held.
+    locks: HashSet<PathBuf>,
     /// The machine has stopped in the middle of an operation: only a power failure can follow.
     has_stopped: bool,
     operations: u64,
     failed_syncs: u64,
     /// The next sync covers the changes up to this number: it began when that was the newest.
-    sync_through: Option<u64>,
-    random: Random,
+    pub sync_through: Option<u64>,
+    pub random: Random,
 }
 
 /// A disk. Clones are the same one.
 #[derive(Clone)]
-pub struct Disk(Arc<Mutex<State>>);
+pub struct Disk {
+    state: Arc<Mutex<State>>,
+    /// Reads although it is off.
+    is_onlooker: bool,
+}
 
 impl fmt::Debug for Disk {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -74,30 +79,40 @@ impl fmt::Debug for Disk {
 }
 
 impl Disk {
-    /// The disk that `image` describes, with the folder `root`, which shows what its page cache shows.
-    pub fn new(root: &Path, image: Image, seed: u64) -> Disk {
-        Disk(Arc::new(Mutex::new(State {
-            root: root.to_owned(),
+    /// The disk that `image` describes.
+    pub fn new(image: Image, seed: u64) -> Disk {
+        let state = State {
             image,
             trace: None,
             judge: Box::new(|_| Verdict::Do),
             is_off: false,
+            locks: HashSet::new(),
             has_stopped: false,
             operations: 0,
             failed_syncs: 0,
             sync_through: None,
             random: Random::new(seed),
-        })))
+        };
+        Disk { state: Arc::new(Mutex::new(state)), is_onlooker: false }
     }
 
-    /// A disk that holds `tree`, written into the new folder `root`. Everything is durable.
-    pub fn with(root: &Path, tree: &Tree, seed: u64) -> Disk {
-        write_tree(root, tree);
-        Disk::new(root, Image::of(tree), seed)
+    /// A disk that holds `tree`. Everything is durable.
+    pub fn with(tree: &Tree, seed: u64) -> Disk {
+        Disk::new(Image::of(tree), seed)
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().expect("no panic while the disk is in use")
+    /// The path of a name on a disk, as the product writes it.
+    pub fn path(inside: &str) -> PathBuf {
+        Path::new(MOUNT).join(inside)
+    }
+
+    /// The same disk for a test that reads it, whether it is on or not.
+    pub fn onlooker(&self) -> Disk {
+        Disk { state: self.state.clone(), is_onlooker: true }
+    }
+
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("no panic while the disk is in use")
     }
 
     /// From now on operations are recorded.
@@ -155,52 +170,13 @@ impl Disk {
     }
 }
 
-/// Writes files and folders below `root`, which is made.
-pub fn write_tree(root: &Path, tree: &Tree) {
-    std::fs::create_dir_all(root).expect("a folder for the disk");
-    for folder in &tree.folders {
-        std::fs::create_dir(root.join(folder)).expect("a folder on the disk");
-    }
-    for (path, bytes) in &tree.files {
-        std::fs::write(root.join(path), bytes).expect("a file on the disk");
-    }
-}
-
-/// Reads all files and folders below `root`; the locks of running processes left out.
-pub fn read_tree(root: &Path) -> Tree {
-    let mut tree = Tree::default();
-    let mut waiting = vec![String::new()];
-    while let Some(folder) = waiting.pop() {
-        for entry in std::fs::read_dir(root.join(&folder)).expect("a folder that can be read") {
-            let entry = entry.expect("an entry that can be read");
-            let name = entry.file_name().into_string().expect("names are UTF-8");
-            let path = if folder.is_empty() { name.clone() } else { format!("{folder}/{name}") };
-            if entry.path().is_dir() {
-                tree.folders.push(path.clone());
-                waiting.push(path);
-            } else if name != "lock" {
-                tree.files.insert(path, std::fs::read(entry.path()).expect("a file that can be read"));
-            }
-        }
-    }
-    tree.folders.sort();
-    tree
-}
-
 impl State {
-    /// The path below the root, as the image knows it.
-    fn inside(&self, path: &Path) -> String {
-        let path = path.strip_prefix(&self.root).expect("binlogd stays below its data folder");
-        path.to_str().expect("paths are UTF-8").to_owned()
-    }
-
     fn folder_and_name(&self, path: &Path) -> io::Result<(Inode, String)> {
-        let path = self.inside(path);
-        let (folder, name) = self.image.split(&path).ok_or(io::ErrorKind::NotFound)?;
+        let (folder, name) = self.image.split(inside(path)).ok_or(io::ErrorKind::NotFound)?;
         Ok((folder, name.to_owned()))
     }
 
-    fn judge(&mut self, kind: Kind) -> io::Result<Verdict> {
+    pub fn judge(&mut self, kind: Kind) -> io::Result<Verdict> {
         if self.is_off {
             return Err(io::Error::other("the process was killed"));
         }
@@ -212,7 +188,7 @@ impl State {
     }
 
     /// Fails unless the operation is to be done. `operation` is under way when the machine stops.
-    fn admit(&mut self, kind: Kind, operation: &Operation) -> io::Result<()> {
+    pub fn admit(&mut self, kind: Kind, operation: &Operation) -> io::Result<()> {
         match self.judge(kind)? {
             Verdict::Do => Ok(()),
             Verdict::Fail(error) => Err(io::Error::from_raw_os_error(error)),
@@ -223,7 +199,7 @@ impl State {
         }
     }
 
-    fn done(&mut self, operation: Operation) {
+    pub fn done(&mut self, operation: Operation) {
         match &operation {
             Operation::Write { file, offset, bytes, synced } => {
                 tracing::trace!("write of {} bytes at {offset} of file {file}, synced {synced}", bytes.len());
@@ -236,7 +212,7 @@ impl State {
         }
     }
 
-    fn sync(&mut self, file: Inode, through: u64) -> io::Result<()> {
+    pub fn sync(&mut self, file: Inode, through: u64) -> io::Result<()> {
         let operation = Operation::Sync { file, through };
         match self.admit(Kind::Sync, &operation) {
             Ok(()) => self.done(operation),
@@ -256,15 +232,14 @@ impl Storage for Disk {
     fn create(&self, path: &Path) -> io::Result<Box<dyn StorageFile>> {
         let mut state = self.state();
         let (folder, name) = state.folder_and_name(path)?;
-        if state.image.find(&state.inside(path)).is_some() {
+        if state.image.find(inside(path)).is_some() {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
         let file = state.image.new_inode();
         let operation = Operation::Create { folder, name, node: Node::File(file) };
         state.admit(Kind::Create, &operation)?;
-        let shown = PosixStorage.create(path)?;
         state.done(operation);
-        Ok(Box::new(DiskFile { disk: self.clone(), file, shown, is_synced: false }))
+        Ok(Box::new(DiskFile { disk: self.clone(), file, is_synced: false }))
     }
 
     fn open(&self, path: &Path) -> io::Result<Box<dyn StorageFile>> {
@@ -278,13 +253,12 @@ impl Storage for Disk {
     fn create_dir(&self, path: &Path) -> io::Result<()> {
         let mut state = self.state();
         let (folder, name) = state.folder_and_name(path)?;
-        if state.image.find(&state.inside(path)).is_some() {
+        if state.image.find(inside(path)).is_some() {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
         let node = Node::Folder(state.image.new_inode());
         let operation = Operation::Create { folder, name, node };
         state.admit(Kind::Create, &operation)?;
-        PosixStorage.create_dir(path)?;
         state.done(operation);
         Ok(())
     }
@@ -292,10 +266,9 @@ impl Storage for Disk {
     fn remove_file(&self, path: &Path) -> io::Result<()> {
         let mut state = self.state();
         let (folder, name) = state.folder_and_name(path)?;
-        state.image.find(&state.inside(path)).ok_or(io::ErrorKind::NotFound)?;
+        state.image.find(inside(path)).ok_or(io::ErrorKind::NotFound)?;
         let operation = Operation::Remove { folder, name };
         state.admit(Kind::Other, &operation)?;
-        PosixStorage.remove_file(path)?;
         state.done(operation);
         Ok(())
     }
@@ -305,17 +278,16 @@ impl Storage for Disk {
         let (folder, old) = state.folder_and_name(from)?;
         let (other, new) = state.folder_and_name(to)?;
         assert_eq!(folder, other, "the model knows no rename from folder to folder");
-        let node = state.image.find(&state.inside(from)).ok_or(io::ErrorKind::NotFound)?;
+        let node = state.image.find(inside(from)).ok_or(io::ErrorKind::NotFound)?;
         let operation = Operation::Rename { folder, from: old, to: new, node };
         state.admit(Kind::Other, &operation)?;
-        PosixStorage.rename(from, to)?;
         state.done(operation);
         Ok(())
     }
 
     fn sync_dir(&self, path: &Path) -> io::Result<()> {
         let mut state = self.state();
-        let Some(Node::Folder(folder)) = state.image.find(&state.inside(path)) else {
+        let Some(Node::Folder(folder)) = state.image.find(inside(path)) else {
             return Err(io::ErrorKind::NotFound.into());
         };
         let operation = Operation::SyncFolder { folder };
@@ -325,27 +297,38 @@ impl Storage for Disk {
     }
 
     fn list(&self, folder: &Path) -> io::Result<Vec<Entry>> {
-        self.while_on()?;
-        PosixStorage.list(folder)
+        let Node::Folder(folder) = self.find(folder)? else {
+            return Err(io::ErrorKind::NotADirectory.into());
+        };
+        let state = self.state();
+        let names = state.image.names(folder).iter();
+        Ok(names.map(|(name, node)| Entry { name: name.into(), kind: kind(*node) }).collect())
     }
 
     fn look(&self, path: &Path) -> io::Result<Found> {
-        self.while_on()?;
-        PosixStorage.look(path)
+        let node = self.find(path)?;
+        let len = match node {
+            Node::File(file) => self.state().image.shown(file).len() as u64,
+            Node::Folder(_) => 0,
+        };
+        Ok(Found { kind: kind(node), len, modified: None })
     }
 
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
-        self.while_on()?;
-        PosixStorage.read(path)
+        let Node::File(file) = self.find(path)? else { return Err(io::ErrorKind::IsADirectory.into()) };
+        Ok(self.state().image.shown(file).to_vec())
     }
 
     fn open_read(&self, path: &Path) -> io::Result<Box<dyn ReadFile>> {
-        self.while_on()?;
-        PosixStorage.open_read(path)
+        let Node::File(file) = self.find(path)? else { return Err(io::ErrorKind::IsADirectory.into()) };
+        Ok(Box::new(DiskFile { disk: self.clone(), file, is_synced: false }))
     }
 
     fn lock(&self, path: &Path) -> io::Result<Lock> {
-        PosixStorage.lock(path)
+        if !self.state().locks.insert(path.to_owned()) {
+            return Ok(Lock::HeldBy("another simulated process".to_owned()));
+        }
+        Ok(Lock::Taken(Box::new(DiskLock { disk: self.clone(), path: path.to_owned() })))
     }
 
     fn beside(&self) -> Arc<dyn Storage> {
@@ -358,156 +341,54 @@ impl Storage for Disk {
     }
 
     fn background_sync(&self) -> Box<dyn BackgroundSync> {
-        Box::new(LaterSync { disk: self.clone(), running: None })
+        Box::new(LaterSync::of(self.clone()))
     }
 }
 
 impl Disk {
-    fn while_on(&self) -> io::Result<()> {
-        if self.is_off() { Err(io::Error::other("the process was killed")) } else { Ok(()) }
+    pub(crate) fn while_on(&self) -> io::Result<()> {
+        if !self.is_onlooker && self.is_off() {
+            Err(io::Error::other("the process was killed"))
+        } else {
+            Ok(())
+        }
+    }
+
+    pub(crate) fn find(&self, path: &Path) -> io::Result<Node> {
+        self.while_on()?;
+        self.state().image.find(inside(path)).ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
     fn open_file(&self, path: &Path, is_synced: bool) -> io::Result<Box<dyn StorageFile>> {
-        let state = self.state();
-        if state.is_off {
-            return Err(io::Error::other("the process was killed"));
-        }
-        let Some(Node::File(file)) = state.image.find(&state.inside(path)) else {
-            return Err(io::ErrorKind::NotFound.into());
-        };
-        let shown = PosixStorage.open(path)?;
-        Ok(Box::new(DiskFile { disk: self.clone(), file, shown, is_synced }))
+        let Node::File(file) = self.find(path)? else { return Err(io::ErrorKind::IsADirectory.into()) };
+        Ok(Box::new(DiskFile { disk: self.clone(), file, is_synced }))
     }
 }
 
-/// One open file.
+/// The path below the mount, as the image knows it.
+fn inside(path: &Path) -> &str {
+    let path = path.strip_prefix(MOUNT).expect("binlogd stays below its data folder");
+    path.to_str().expect("paths are UTF-8")
+}
+
+fn kind(node: Node) -> storage::Kind {
+    match node {
+        Node::File(_) => storage::Kind::File,
+        Node::Folder(_) => storage::Kind::Folder,
+    }
+}
+
+/// A lock that a process has, until it ends.
 #[derive(Debug)]
-struct DiskFile {
+struct DiskLock {
     disk: Disk,
-    file: Inode,
-    /// Shows what the page cache would.
-    shown: Box<dyn StorageFile>,
-    /// Each write is durable when it returns.
-    is_synced: bool,
+    path: PathBuf,
 }
 
-impl ReadAt for DiskFile {
-    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-        if self.disk.is_off() {
-            return Err(io::Error::other("the process was killed"));
-        }
-        self.shown.read_at(buffer, offset)
-    }
-}
+impl HeldLock for DiskLock {}
 
-impl ReadFile for DiskFile {
-    fn size(&self) -> io::Result<u64> {
-        self.shown.size()
-    }
-}
-
-impl StorageFile for DiskFile {
-    fn write_all_at(&self, parts: &mut [IoSlice<'_>], offset: u64) -> io::Result<()> {
-        let bytes = parts.iter().map(|part| &part[..]).collect::<Vec<_>>().concat();
-        let (file, synced) = (self.file, self.is_synced);
-        let kind = if synced { Kind::SyncedWrite } else { Kind::Write };
-        let mut state = self.disk.state();
-        match state.judge(kind)? {
-            Verdict::Do => {
-                self.shown.write_all_at(&mut [IoSlice::new(&bytes)], offset)?;
-                state.done(Operation::Write { file, offset, bytes, synced });
-                Ok(())
-            }
-            Verdict::Fail(error) => {
-                // A full disk takes part of the bytes. Of a write that goes past the cache, what is there is there now.
-                let half = bytes[..bytes.len() / 2].to_vec();
-                if !synced || state.random.one_in(2) {
-                    self.shown.write_all_at(&mut [IoSlice::new(&half)], offset)?;
-                    state.done(Operation::Write { file, offset, bytes: half, synced });
-                }
-                Err(io::Error::from_raw_os_error(error))
-            }
-            Verdict::Crash => {
-                state.image.begin(&Operation::Write { file, offset, bytes, synced });
-                Err(io::Error::other("the machine stops"))
-            }
-        }
-    }
-
-    fn sync_data(&self) -> io::Result<()> {
-        let mut state = self.disk.state();
-        let newest = state.image.newest_change();
-        let through = state.sync_through.take().unwrap_or(newest);
-        state.sync(self.file, through)
-    }
-
-    fn truncate(&self, len: u64) -> io::Result<()> {
-        let mut state = self.disk.state();
-        let operation = Operation::SetLen { file: self.file, len };
-        state.admit(Kind::Other, &operation)?;
-        self.shown.truncate(len)?;
-        state.done(operation);
-        Ok(())
-    }
-
-    fn forget_cached(&self) {
-        let mut state = self.disk.state();
-        if state.is_off || !state.image.has_orphans(self.file) {
-            return;
-        }
-        let seed = state.random.next();
-        state.done(Operation::Forget { file: self.file, seed });
-        let shown = state.image.shown(self.file);
-        let len = shown.len() as u64;
-        let rewritten =
-            self.shown.truncate(len).and_then(|()| self.shown.write_all_at(&mut [IoSlice::new(&shown)], 0));
-        rewritten.expect("the folder that shows the page cache can be written");
-    }
-}
-
-/// A background sync in the same thread: it begins when it is asked for, and ends after some looks. What is written
-/// meanwhile is not covered by it.
-#[derive(Debug)]
-struct LaterSync {
-    disk: Disk,
-    running: Option<Running>,
-}
-
-#[derive(Debug)]
-struct Running {
-    file: Arc<dyn StorageFile>,
-    through: u64,
-    /// Number of the last change that it covers.
-    newest_change: u64,
-    looks_left: u64,
-}
-
-impl BackgroundSync for LaterSync {
-    fn is_busy(&self) -> bool {
-        self.running.is_some()
-    }
-
-    fn begin(&mut self, file: Arc<dyn StorageFile>, through: u64) -> io::Result<()> {
-        assert!(self.running.is_none(), "one background sync at a time");
-        let mut state = self.disk.state();
-        let (newest_change, looks_left) = (state.image.newest_change(), state.random.below(LOOKS_MAX));
-        drop(state);
-        self.running = Some(Running { file, through, newest_change, looks_left });
-        Ok(())
-    }
-
-    fn take_ended(&mut self) -> Option<Synced> {
-        let running = self.running.as_mut()?;
-        if running.looks_left > 0 {
-            running.looks_left -= 1;
-            return None;
-        }
-        self.wait()
-    }
-
-    fn wait(&mut self) -> Option<Synced> {
-        let Running { file, through, newest_change, .. } = self.running.take()?;
-        self.disk.state().sync_through = Some(newest_change);
-        Some(Synced { through, took: Duration::ZERO, result: file.sync_data() })
+impl Drop for DiskLock {
+    fn drop(&mut self) {
+        self.disk.state().locks.remove(&self.path);
     }
 }

@@ -1,4 +1,4 @@
-//! What a disk is sure to hold, what it may hold, and the states that a power failure can leave.
+//! What a disk is sure to hold, what it may hold, and what the page cache shows of it.
 //!
 //! The model is harsher than any file system that binlogd runs on. It promises what POSIX and the Linux manual pages
 //! promise and nothing else:
@@ -21,11 +21,8 @@ pub type Inode = u64;
 /// The folder that everything stands in.
 pub const ROOT: Inode = 0;
 
-/// Smallest part of a write that a disk leaves out.
-const SECTOR: u64 = 512;
-
 /// What the page cache is written in.
-const PAGE: u64 = 4096;
+pub(crate) const PAGE: u64 = 4096;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Node {
@@ -88,58 +85,39 @@ pub enum Operation {
 }
 
 #[derive(Debug, Clone)]
-enum Change {
+pub(crate) enum Change {
     Write(u64, Vec<u8>),
     SetLen(u64),
 }
 
 #[derive(Debug, Clone)]
-struct Pending {
+pub(crate) struct Pending {
     number: u64,
-    change: Change,
+    pub change: Change,
     /// A sync of it has failed: no later sync covers it.
     orphaned: bool,
 }
 
 #[derive(Debug, Clone, Default)]
-struct FileImage {
-    durable: Vec<u8>,
-    pending: Vec<Pending>,
+pub(crate) struct FileImage {
+    pub durable: Vec<u8>,
+    pub pending: Vec<Pending>,
+    /// What the page cache shows.
+    shown: Vec<u8>,
 }
 
 #[derive(Debug, Clone)]
-enum NameChange {
+pub(crate) enum NameChange {
     Link(String, Node),
     Unlink(String),
     Rename(String, String, Node),
 }
 
 #[derive(Debug, Clone, Default)]
-struct FolderImage {
-    durable: BTreeMap<String, Node>,
-    current: BTreeMap<String, Node>,
-    pending: Vec<NameChange>,
-}
-
-/// What a power failure does to what no sync has covered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Fate {
-    /// All of it is gone.
-    Lost,
-    /// Nothing is.
-    Kept,
-    /// The names are there, the bytes are not.
-    NamesOnly,
-    /// The bytes are there, the new names are not.
-    BytesOnly,
-    /// Names and lengths are there, with zeros for bytes.
-    Zeros,
-    /// Names and lengths are there, with whatever stood on the disk before for bytes.
-    Garbage,
-    /// Only the last sector of everything is there.
-    LastSector,
-    /// Each part may be there or not.
-    Random(u64),
+pub(crate) struct FolderImage {
+    pub durable: BTreeMap<String, Node>,
+    pub current: BTreeMap<String, Node>,
+    pub pending: Vec<NameChange>,
 }
 
 /// Files by their path below the root, and folders; what is found after a power failure.
@@ -152,8 +130,8 @@ pub struct Tree {
 /// The state of a disk.
 #[derive(Debug, Clone)]
 pub struct Image {
-    files: BTreeMap<Inode, FileImage>,
-    folders: BTreeMap<Inode, FolderImage>,
+    pub(crate) files: BTreeMap<Inode, FileImage>,
+    pub(crate) folders: BTreeMap<Inode, FolderImage>,
     next_inode: Inode,
     next_change: u64,
 }
@@ -169,7 +147,10 @@ impl Image {
         }
         for (path, bytes) in &tree.files {
             let inode = image.new_inode();
-            image.files.insert(inode, FileImage { durable: bytes.clone(), pending: Vec::new() });
+            image.files.insert(
+                inode,
+                FileImage { durable: bytes.clone(), pending: Vec::new(), shown: bytes.clone() },
+            );
             image.place(path, Node::File(inode));
         }
         image
@@ -216,6 +197,17 @@ impl Image {
 
     /// Takes an operation that has ended.
     pub fn apply(&mut self, operation: &Operation) {
+        match operation {
+            Operation::Write { file, offset, bytes, .. } => {
+                let file = self.files.get_mut(file).expect("a file that is written exists");
+                write(&mut file.shown, *offset, bytes, 0);
+            }
+            Operation::SetLen { file, len } => {
+                let file = self.files.get_mut(file).expect("a file that is cut exists");
+                file.shown.resize(*len as usize, 0);
+            }
+            _ => {}
+        }
         match operation {
             Operation::Write { file, offset, bytes, synced: true } => {
                 let file = self.files.get_mut(file).expect("a file that is written exists");
@@ -340,6 +332,8 @@ impl Image {
             }
         }
         image.pending = rest;
+        image.shown.clone_from(&image.durable);
+        image.pending.iter().for_each(|pending| apply_change(&mut image.shown, &pending.change, 0));
     }
 
     /// True when a sync of the file has failed and the page cache may show what the disk does not have.
@@ -348,11 +342,13 @@ impl Image {
     }
 
     /// What the page cache shows of a file.
-    pub fn shown(&self, file: Inode) -> Vec<u8> {
-        let image = &self.files[&file];
-        let mut bytes = image.durable.clone();
-        image.pending.iter().for_each(|pending| apply_change(&mut bytes, &pending.change, 0));
-        bytes
+    pub fn shown(&self, file: Inode) -> &[u8] {
+        &self.files[&file].shown
+    }
+
+    /// What a folder holds now.
+    pub fn names(&self, folder: Inode) -> &BTreeMap<String, Node> {
+        &self.folders[&folder].current
     }
 
     /// True when every state after a power failure is the same.
@@ -360,122 +356,10 @@ impl Image {
         self.files.values().all(|file| file.pending.is_empty())
             && self.folders.values().all(|folder| folder.pending.is_empty())
     }
-
-    /// What is found after a power failure.
-    pub fn after_power_failure(&self, fate: Fate) -> Tree {
-        let mut tree = Tree::default();
-        let mut chance = Chance::new(fate);
-        self.collect(ROOT, "", &mut chance, &mut tree);
-        tree
-    }
-
-    fn collect(&self, folder: Inode, path: &str, chance: &mut Chance, tree: &mut Tree) {
-        for (name, node) in chance.names(&self.folders[&folder]) {
-            let path = if path.is_empty() { name } else { format!("{path}/{name}") };
-            match node {
-                Node::File(inode) => {
-                    tree.files.insert(path, chance.bytes(&self.files[&inode]));
-                }
-                Node::Folder(inode) => {
-                    tree.folders.push(path.clone());
-                    self.collect(inode, &path, chance, tree);
-                }
-            }
-        }
-    }
-}
-
-/// Decides what of a disk survives.
-struct Chance {
-    fate: Fate,
-    random: Random,
-    /// How many of 8 parts survive.
-    eighths: u64,
-    grain: u64,
-}
-
-impl Chance {
-    fn new(fate: Fate) -> Chance {
-        let mut random = Random::new(match fate {
-            Fate::Random(seed) => seed,
-            _ => 0,
-        });
-        let eighths = *random.pick(&[1, 4, 7]);
-        let grain = *random.pick(&[SECTOR, PAGE]);
-        Chance { fate, random, eighths, grain }
-    }
-
-    fn survives(&mut self) -> bool {
-        self.random.below(8) < self.eighths
-    }
-
-    fn names(&mut self, folder: &FolderImage) -> BTreeMap<String, Node> {
-        match self.fate {
-            Fate::Lost | Fate::BytesOnly => folder.durable.clone(),
-            Fate::Random(_) => {
-                let mut names = folder.durable.clone();
-                for change in &folder.pending {
-                    if self.survives() {
-                        apply_name(&mut names, change);
-                    }
-                }
-                names
-            }
-            _ => folder.current.clone(),
-        }
-    }
-
-    fn bytes(&mut self, file: &FileImage) -> Vec<u8> {
-        let mut bytes = file.durable.clone();
-        let fill = match self.fate {
-            Fate::Garbage => 0xa5,
-            Fate::Random(_) if self.random.one_in(2) => 0xa5,
-            _ => 0,
-        };
-        let keeps_lengths = match self.fate {
-            Fate::Random(_) => self.random.one_in(2),
-            fate => matches!(fate, Fate::Zeros | Fate::Garbage | Fate::LastSector),
-        };
-        for pending in &file.pending {
-            match (&pending.change, self.fate) {
-                (_, Fate::Lost | Fate::NamesOnly) => {}
-                (change, Fate::Kept | Fate::BytesOnly) => apply_change(&mut bytes, change, 0),
-                (Change::SetLen(len), Fate::Random(_)) => {
-                    if self.survives() {
-                        bytes.resize(*len as usize, fill);
-                    }
-                }
-                (Change::SetLen(len), _) => bytes.resize(*len as usize, fill),
-                (Change::Write(offset, content), _) => {
-                    let end = (offset + content.len() as u64) as usize;
-                    if keeps_lengths && bytes.len() < end {
-                        bytes.resize(end, fill);
-                    }
-                    self.write_parts(&mut bytes, *offset, content, fill);
-                }
-            }
-        }
-        bytes
-    }
-
-    fn write_parts(&mut self, bytes: &mut Vec<u8>, offset: u64, content: &[u8], fill: u8) {
-        let parts: Vec<_> = parts(offset, content, self.grain).collect();
-        let last = parts.len().saturating_sub(1);
-        for (index, (at, part)) in parts.into_iter().enumerate() {
-            let survives = match self.fate {
-                Fate::LastSector => index == last,
-                Fate::Random(_) => self.survives(),
-                _ => false,
-            };
-            if survives {
-                write(bytes, at, part, fill);
-            }
-        }
-    }
 }
 
 /// The parts of a write that lie in one block of `grain` bytes each.
-fn parts(offset: u64, bytes: &[u8], grain: u64) -> impl Iterator<Item = (u64, &[u8])> {
+pub(crate) fn parts(offset: u64, bytes: &[u8], grain: u64) -> impl Iterator<Item = (u64, &[u8])> {
     let mut at = 0;
     std::iter::from_fn(move || {
         let left = bytes.get(at..).filter(|left| !left.is_empty())?;
@@ -486,7 +370,7 @@ fn parts(offset: u64, bytes: &[u8], grain: u64) -> impl Iterator<Item = (u64, &[
     })
 }
 
-fn write(file: &mut Vec<u8>, offset: u64, bytes: &[u8], fill: u8) {
+pub(crate) fn write(file: &mut Vec<u8>, offset: u64, bytes: &[u8], fill: u8) {
     let begin = offset as usize;
     if file.len() < begin {
         file.resize(begin, fill);
@@ -496,14 +380,14 @@ fn write(file: &mut Vec<u8>, offset: u64, bytes: &[u8], fill: u8) {
     file.extend_from_slice(behind);
 }
 
-fn apply_change(file: &mut Vec<u8>, change: &Change, fill: u8) {
+pub(crate) fn apply_change(file: &mut Vec<u8>, change: &Change, fill: u8) {
     match change {
         Change::Write(offset, bytes) => write(file, *offset, bytes, fill),
         Change::SetLen(len) => file.resize(*len as usize, fill),
     }
 }
 
-fn apply_name(names: &mut BTreeMap<String, Node>, change: &NameChange) {
+pub(crate) fn apply_name(names: &mut BTreeMap<String, Node>, change: &NameChange) {
     match change {
         NameChange::Link(name, node) => {
             names.insert(name.clone(), *node);

@@ -2,8 +2,9 @@
 //!
 //! | file | noun |
 //! |---|---|
-//! | `image.rs` | what a disk is sure to hold, what it may hold, and the states after a power failure |
-//! | `disk.rs` | the storage double |
+//! | `image.rs` | what a disk is sure to hold, what it may hold, and what the page cache shows |
+//! | `fate.rs` | what a power failure leaves |
+//! | `disk.rs`, `disk_file.rs` | the storage double |
 //! | `source.rs` | a source as a state machine over bytes |
 //! | `world.rs` | network, clock, and the rest of the world |
 //! | `history.rs` | scripted binary logs whose boundaries are known |
@@ -14,6 +15,8 @@
 
 mod crash;
 mod disk;
+mod disk_file;
+mod fate;
 mod history;
 mod image;
 mod random;

@@ -9,7 +9,7 @@ use binlogd::upstream::Upstream;
 use binlogd::upstream::stop::StopSignal;
 use log::journal::JOURNAL_FILE;
 use log::journal::record::first_block;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use wire::{TlsMode, TlsOptions};
@@ -20,16 +20,9 @@ pub const SOURCE: &str = "db1";
 /// Path of the source's folder on the disk.
 pub const FOLDER: &str = "data/db1";
 
-/// A folder for many small files that nobody needs for long.
-pub fn scratch() -> tempfile::TempDir {
-    let memory = Path::new("/dev/shm");
-    let parent = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
-    tempfile::Builder::new().prefix("binlogd-simulation-").tempdir_in(parent).expect("a temporary folder")
-}
-
-/// The data folder on a disk.
-pub fn data_dir(root: &Path) -> PathBuf {
-    root.join("data")
+/// The data folder on every disk.
+pub fn data_dir() -> PathBuf {
+    Disk::path("data")
 }
 
 /// A disk with the source's folder and an empty journal of `journal_len` bytes in it. A small one is full soon; and 8 MiB
@@ -72,16 +65,10 @@ pub fn config(fsync_mode: FsyncMode, semi_sync: bool) -> SourceConfig {
 }
 
 /// A receiver process that has not begun.
-pub fn process(
-    root: &Path,
-    disk: &Disk,
-    world: &Arc<World>,
-    config: &SourceConfig,
-    stop: Arc<StopSignal>,
-) -> Upstream {
+pub fn process(disk: &Disk, world: &Arc<World>, config: &SourceConfig, stop: Arc<StopSignal>) -> Upstream {
     Upstream {
         config: config.clone(),
-        data_dir: data_dir(root),
+        data_dir: data_dir(),
         storage: Arc::new(disk.clone()),
         network: Arc::new(Way(world.clone())),
         clock: Arc::new(Way(world.clone())),

@@ -4,11 +4,12 @@
 //! network and a disk that fail. After each process what the disk holds is opened by the next one and compared with all
 //! that the source has ever been. In the end nothing fails any more, and the copy must be whole again.
 
-use crate::disk::{Disk, read_tree};
+use crate::disk::Disk;
+use crate::fate::Fate;
 use crate::history::History;
-use crate::image::{Fate, Tree};
+use crate::image::Tree;
 use crate::random::Random;
-use crate::receiver::{FOLDER, config, process, scratch, with_journal};
+use crate::receiver::{FOLDER, config, process, with_journal};
 use crate::source::Source;
 use crate::turmoil::{Past, Turmoil, Weather, judge};
 use crate::world::World;
@@ -17,10 +18,9 @@ use binlogd::upstream::copy::HeldCopy;
 use binlogd::upstream::stop::StopSignal;
 use log::folder::timelines;
 use log::index;
-use log::storage::PosixStorage;
+use log::storage::Storage;
 use scripted_source::LogOptions;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
@@ -62,10 +62,6 @@ struct Outcome {
 struct Simulation {
     random: Random,
     config: SourceConfig,
-    scratch: tempfile::TempDir,
-    /// Folders that showed a disk so far; each power failure begins another.
-    roots: u64,
-    root: PathBuf,
     disk: Disk,
     world: Arc<World>,
     weather: Arc<Mutex<Weather>>,
@@ -88,9 +84,7 @@ impl Simulation {
             1..=10 => with_journal(32 << 10),
             _ => with_journal(256 << 10),
         };
-        let scratch = scratch();
-        let root = scratch.path().join("0");
-        let disk = Disk::with(&root, &tree, random.next());
+        let disk = Disk::with(&tree, random.next());
         let (weather, past, is_calm) = (Arc::default(), Arc::default(), Arc::default());
         let turmoil =
             Turmoil::new(random.next(), Arc::clone(&weather), Arc::clone(&past), Arc::clone(&is_calm));
@@ -101,20 +95,7 @@ impl Simulation {
         let chunk_max = *random.pick(&[60, 600, 6_000, 100_000]);
         let world = World::new(source, disk.clone(), stop, chunk_max, random.next(), Box::new(turmoil));
         let (world, archive) = (Arc::new(world), BTreeMap::new());
-        Simulation {
-            random,
-            config,
-            scratch,
-            roots: 0,
-            root,
-            disk,
-            world,
-            weather,
-            past,
-            is_calm,
-            archive,
-            steps: 0,
-        }
+        Simulation { random, config, disk, world, weather, past, is_calm, archive, steps: 0 }
     }
 
     fn run(mut self) -> Outcome {
@@ -161,7 +142,7 @@ impl Simulation {
             scene.lines.clear();
             scene.steps_left = limit;
         });
-        let process = process(&self.root, &self.disk, &self.world, &self.config, stop);
+        let process = process(&self.disk, &self.world, &self.config, stop);
         tracing::debug!(
             "a process begins: {:?}, semi_sync {}",
             self.config.fsync_mode,
@@ -204,10 +185,7 @@ impl Simulation {
         tracing::debug!("power failure, {fate:?}");
         let tree = self.disk.image().after_power_failure(fate);
         self.steps += self.disk.operations();
-        std::fs::remove_dir_all(&self.root).unwrap();
-        self.roots += 1;
-        self.root = self.scratch.path().join(self.roots.to_string());
-        self.disk = Disk::with(&self.root, &tree, self.random.next());
+        self.disk = Disk::with(&tree, self.random.next());
         self.disk.judged_by(judge(self.weather.clone()));
         let mut past = self.past.lock().unwrap();
         past.count("state after a power failure");
@@ -278,7 +256,7 @@ impl Simulation {
     /// Opens the copy and compares it.
     fn check(&mut self) {
         let stop = Arc::new(StopSignal::new());
-        let copy = process(&self.root, &self.disk, &self.world, &self.config, stop).open();
+        let copy = process(&self.disk, &self.world, &self.config, stop).open();
         let copy = copy.expect("in calm weather a copy can be opened");
         assert!(copy.is_recovered(), "in calm weather nothing is waited for");
         self.compare(&copy);
@@ -286,12 +264,12 @@ impl Simulation {
 
     /// The files of all timelines, in order: folder, name, content, and whether it is the timeline's last one.
     fn files(&self) -> Vec<(String, String, Vec<u8>, bool)> {
-        let mut files = Vec::new();
-        for folder in timelines(&PosixStorage, &self.root.join(FOLDER)).unwrap() {
+        let (mut files, disk) = (Vec::new(), self.disk.onlooker());
+        for folder in timelines(&disk, &Disk::path(FOLDER)).unwrap() {
             let timeline = folder.file_name().unwrap().to_str().unwrap().to_owned();
-            let names = index::read(&PosixStorage, &folder).unwrap();
+            let names = index::read(&disk, &folder).unwrap();
             for name in &names {
-                let bytes = std::fs::read(folder.join(name)).unwrap();
+                let bytes = disk.read(&folder.join(name)).unwrap();
                 files.push((timeline.clone(), name.clone(), bytes, Some(name) == names.last()));
             }
         }
@@ -372,12 +350,4 @@ fn simulated_failures_lose_nothing() {
     if seed.is_none() && steps_wanted.is_none() && seeds_wanted >= SEEDS {
         assert!(steps >= 100_000 && counts.len() > 15, "{steps} steps, {counts:?}");
     }
-}
-
-#[test]
-fn a_tree_is_read_as_it_was_written() {
-    let (scratch, tree) = (scratch(), with_journal(8 << 10));
-    let root = scratch.path().join("disk");
-    crate::disk::write_tree(&root, &tree);
-    assert_eq!(read_tree(&root), tree);
 }

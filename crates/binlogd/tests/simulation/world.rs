@@ -74,6 +74,8 @@ pub struct Scene {
 /// The world, as network and clock of a receiver.
 pub struct World {
     began: Instant,
+    /// Says readable whenever a stream is asked for what can be polled.
+    poll: File,
     state: Mutex<(Scene, Box<dyn Environment>)>,
 }
 
@@ -106,7 +108,8 @@ impl World {
             next_line: 0,
             now: Duration::ZERO,
         };
-        World { began: Instant::now(), state: Mutex::new((scene, environment)) }
+        let poll = File::open("/dev/null").expect("a file that can be polled");
+        World { began: Instant::now(), poll, state: Mutex::new((scene, environment)) }
     }
 
     fn state(&self) -> MutexGuard<'_, (Scene, Box<dyn Environment>)> {
@@ -139,9 +142,7 @@ impl Network for Way {
             }
             scene.connect()
         };
-        let poll = File::open("/dev/null")
-            .map_err(|reason| WireError::Io { during: "making a stream of the simulation", reason })?;
-        let stream = Stream { world: self.0.clone(), number, timeout: None, poll };
+        let stream = Stream { world: self.0.clone(), number, timeout: None };
         Connection::over(Box::new(stream), options)
     }
 }
@@ -282,8 +283,6 @@ struct Stream {
     world: Arc<World>,
     number: u64,
     timeout: Option<Duration>,
-    /// Says readable whenever it is asked.
-    poll: File,
 }
 
 impl Read for Stream {
@@ -325,7 +324,7 @@ impl Write for Stream {
 
 impl AsFd for Stream {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.poll.as_fd()
+        self.world.poll.as_fd()
     }
 }
 
