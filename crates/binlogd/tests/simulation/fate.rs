@@ -1,7 +1,8 @@
 //! What a power failure leaves of what no sync has covered.
 
 use crate::image::{
-    Change, FileImage, FolderImage, Image, Node, PAGE, ROOT, Tree, apply_change, apply_name, parts, write,
+    Change, FileImage, FolderImage, Image, Inode, Node, PAGE, ROOT, Tree, apply_change, apply_name, parts,
+    write,
 };
 use crate::random::Random;
 use std::collections::BTreeMap;
