@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-quick check bench bench-ack bench-catchup bench-many bench-semisync back-again lab fuzz kill-loop mysql-tests sim soak dist clean-servers
+.PHONY: help demo test test-quick check bench bench-ack bench-catchup bench-many back-again lab fuzz kill-loop mysql-tests sim soak dist clean-servers
 
 help: ## show this menu
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -12,8 +12,8 @@ help: ## show this menu
 	@echo "  make demo DEMO_SERVER=mariadb · make fuzz FUZZ_SECONDS=600 · make kill-loop ROUNDS=100 · scripts/demo --help"
 	@echo "  make mysql-tests MYSQL_TESTS_MINUTES=600"
 	@echo "  make soak MINUTES=30 · make sim STEPS=10000000 · make sim SEED=7"
-	@echo "  make bench-semisync SEMISYNC_SECONDS=2 SEMISYNC_ROUNDS=5 SEMISYNC_OPTIONS='--threads 8,64'"
 	@echo "  make lab LAB_PROFILE=quick · make lab LAB_STUDIES=virtual-replica LAB_OPTIONS='--set threads=2,16'"
+	@echo "  make lab LAB_PROFILE=quick LAB_STUDIES=virtual-replica LAB_OPTIONS='--set yardsticks=bare,go-mysqlbinlog'"
 
 demo: ## kill a loaded MySQL and show that binlogd lost nothing
 	@scripts/demo
@@ -52,17 +52,6 @@ SOURCES ?= 200
 bench-many: ## acknowledge for SOURCES (200) sources in one process, beside one
 	cargo build --release --locked
 	cargo run --release --locked -p binlogd-bench -- many --sources $(SOURCES)
-
-SEMISYNC_SECONDS ?= 5
-SEMISYNC_ROUNDS ?= 3
-bench-semisync: ## measure semi-sync on real servers, every receiver in turn
-	@scripts/servers fetch mysql-9.7 mariadb-11.8
-	@scripts/servers sysbench >/dev/null
-	cargo build --release --locked -p binlogd -p binlogd-bench
-	for source in '--server mysql-9.7' '--server mariadb-11.8' '--server mysql-9.7 --relaxed'; do \
-		cargo run --release --locked -p binlogd-bench -- semisync $$source \
-			--seconds $(SEMISYNC_SECONDS) --rounds $(SEMISYNC_ROUNDS) $(SEMISYNC_OPTIONS); \
-	done
 
 back-again: ## measure how soon commits return after restarts and resets of real sources
 	@scripts/servers fetch mysql-9.7 mariadb-11.8

@@ -1,14 +1,14 @@
 //! The acknowledgement path: from the arrival of the packet that wants it to its leaving, in every way to make the group
 //! durable that was considered.
 
-use crate::bare::Acknowledge;
-use crate::cli::Common;
+use crate::common::Common;
+use crate::load::Process;
 use crate::load::{PingPong, Rallies};
 use crate::receiver::{Kind, Receiver, Report};
 use crate::strategies::Strategy;
-use crate::usage::Process;
 use anyhow::{Context, bail};
 use clap::ValueEnum;
+use rig::bare::Acknowledge;
 use rig::floor::Floors;
 use rig::statistics::{Percentiles, Table, median, with_spread};
 use scripted_source::{Script, ScriptedSource};
@@ -177,8 +177,13 @@ fn print(args: &AckArgs, bytes: usize, kinds: &[Kind], floors: &[Floors], rounds
         cells.extend(latency_cells(&inside, floors));
         cells.extend([
             format!("{:.0}", middle(&|round| round.syncs_a_group * groups / round.rallies.used.seconds)),
-            format!("{:.0}", middle(&|round| round.rallies.used.written_bytes as f64 / groups)),
-            format!("{:.0}", middle(&|round| round.rallies.used.disk_bytes as f64 / groups)),
+            format!(
+                "{:.0}",
+                middle(
+                    &|round| round.rallies.used.written_bytes.map_or(f64::NAN, |bytes| bytes as f64) / groups
+                )
+            ),
+            format!("{:.0}", middle(&|round| round.rallies.disk_bytes as f64 / groups)),
             format!("{:.1}", middle(&|round| round.rallies.used.processor_seconds * 1e6 / groups)),
             format!("{:.4}", middle(&|round| round.rallies.used.processor_seconds / megabytes)),
             with_spread(&outside, 0),

@@ -1,10 +1,10 @@
 //! Bulk receive: bytes a second of a backlog, beside a copy from socket to file.
 
-use crate::bare::Acknowledge;
 use crate::bulk_load::{Bulk, Image};
-use crate::cli::Common;
+use crate::common::Common;
 use crate::receiver::{Kind, Receiver};
 use anyhow::{Context, bail};
+use rig::bare::Acknowledge;
 use rig::statistics::{Table, median, with_spread};
 use scripted_source::{LogOptions, Script, ScriptedSource, SemiSync, SourceLog};
 use std::sync::mpsc;
@@ -126,20 +126,21 @@ fn measure(args: &BulkArgs, kind: Kind, event_bytes: usize) -> anyhow::Result<Ro
     // What came before the load must be on disk, so that only the load is timed.
     let first = receiver.wait_for_file(&format!("{}.000001", options.base_name))?;
     wait_for_len(&first, log_len.min(100), kind)?;
-    let before = std::fs::metadata(&first)?.len() as usize;
-    let processor = receiver.processor_seconds()?;
+    let len_before = std::fs::metadata(&first)?.len() as usize;
+    let before = receiver.usage()?;
     start.send(())?;
     let began = has_begun.recv_timeout(ROUND_TIME_MAX)?;
     let (last, len) = match kind {
         Kind::Binlogd { .. } | Kind::Strategy(_) => {
             (receiver.wait_for_file(&Bulk::last_file(&options, files))?, image_len)
         }
-        Kind::Bare { .. } => (first, before + wire_len),
+        Kind::Bare { .. } => (first, len_before + wire_len),
     };
     wait_for_len(&last, len, kind)?;
     let seconds = began.elapsed().as_secs_f64();
-    let processor_seconds = receiver.processor_seconds()? - processor;
-    let highest_mib = receiver.memory()?.highest as f64 / 1024.0;
+    let after = receiver.usage()?;
+    let processor_seconds = after.since(&before).processor_seconds;
+    let highest_mib = after.memory.highest as f64 / 1024.0;
     drop(source);
     Ok(Round { mib_per_second: total as f64 / f64::from(1 << 20) / seconds, processor_seconds, highest_mib })
 }

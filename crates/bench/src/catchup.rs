@@ -1,15 +1,16 @@
 //! Catching up: a backlog of gigabytes on a real source, pulled by each of several programs.
 
 use crate::backlog::{Backlog, USER};
-use crate::bare::Acknowledge;
-use crate::cli::Common;
+use crate::common::Common;
 use crate::compare;
 use crate::progress::{self, Progress};
 use crate::receiver::{Kind, Receiver};
 use anyhow::{Context, bail};
 use clap::ValueEnum;
-use rig::process::{self, Running};
+use rig::bare::Acknowledge;
+use rig::process::Running;
 use rig::statistics::{Samples, Table, median, with_spread};
+use rig::usage::Usage;
 use serde_json::Value;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -117,23 +118,21 @@ fn pull(args: &CatchupArgs, backlog: &Backlog, dir: &Path, puller: Puller) -> an
     let dir = tempfile::Builder::new().prefix("pull-").tempdir_in(dir)?;
     // What an earlier program has left unwritten is not to be written in this one's time.
     rustix::fs::sync();
-    let source_processor = process::processor_seconds(backlog.server.pid()?)?;
-    let mut pull = match puller {
-        Puller::Bare(acknowledge) => bare(backlog, dir.path(), acknowledge)?,
-        Puller::Mysqlbinlog => mysqlbinlog(backlog, dir.path())?,
-        Puller::Binlogd { look, .. } => binlogd(args, backlog, dir.path(), look)?,
-    };
-    pull.source_processor -= source_processor;
-    Ok(pull)
+    let source = Usage::of(backlog.server.pid()?)?;
+    match puller {
+        Puller::Bare(acknowledge) => bare(backlog, &source, dir.path(), acknowledge),
+        Puller::Mysqlbinlog => mysqlbinlog(backlog, &source, dir.path()),
+        Puller::Binlogd { look, .. } => binlogd(args, backlog, &source, dir.path(), look),
+    }
 }
 
-fn bare(backlog: &Backlog, dir: &Path, acknowledge: Acknowledge) -> anyhow::Result<Pull> {
+fn bare(backlog: &Backlog, source: &Usage, dir: &Path, acknowledge: Acknowledge) -> anyhow::Result<Pull> {
     let name = acknowledge.to_possible_value().context("every value has a name")?;
     let mut command = Command::new(std::env::current_exe()?);
     command.args(["bare", "--to-the-end", "--port", &backlog.server.port()?.to_string()]);
     command.args(["--user", USER, "--file", &backlog.files[0].name]);
     command.args(["--acknowledge", name.get_name()]).arg("--out").arg(dir.join("received"));
-    let (pull, printed) = run_to_its_end(command, backlog)?;
+    let (pull, printed) = run_to_its_end(command, backlog, source)?;
     let received: Value = serde_json::from_str(&printed).context("what the bare receiver printed")?;
     // Packets with a byte of status each, and no magic at the beginning of a file.
     let least = backlog.len() - 4 * backlog.files.len() as u64;
@@ -143,20 +142,21 @@ fn bare(backlog: &Backlog, dir: &Path, acknowledge: Acknowledge) -> anyhow::Resu
     Ok(pull)
 }
 
-fn mysqlbinlog(backlog: &Backlog, dir: &Path) -> anyhow::Result<Pull> {
+fn mysqlbinlog(backlog: &Backlog, source: &Usage, dir: &Path) -> anyhow::Result<Pull> {
     let mut command = Command::new(backlog.server.mysqlbinlog());
     command.args(["--raw", "--read-from-remote-server", "--to-last-log", "--host=127.0.0.1"]);
     command.args([&format!("--port={}", backlog.server.port()?), &format!("--user={USER}")]);
     // As the others do it: in clear.
     command.arg("--ssl-mode=DISABLED").arg(format!("--result-file={}/", dir.display()));
     command.arg(&backlog.files[0].name);
-    let (pull, _) = run_to_its_end(command, backlog)?;
+    let (pull, _) = run_to_its_end(command, backlog, source)?;
     compare::same_bytes(backlog.server.data_dir(), &backlog.files, |name| Ok(dir.join(name)))?;
     Ok(pull)
 }
 
-/// Runs a program that ends when it has everything. Returns what it has printed, too.
-fn run_to_its_end(mut command: Command, backlog: &Backlog) -> anyhow::Result<(Pull, String)> {
+/// Runs a program that ends when it has everything; `source` is what the source has used before. Returns what the
+/// program has printed, too.
+fn run_to_its_end(mut command: Command, backlog: &Backlog, source: &Usage) -> anyhow::Result<(Pull, String)> {
     let began = Instant::now();
     let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
     let mut child = Running(child.with_context(|| format!("cannot start {command:?}"))?);
@@ -164,7 +164,7 @@ fn run_to_its_end(mut command: Command, backlog: &Backlog) -> anyhow::Result<(Pu
     while !child.has_ended()? {
         if looked.elapsed() >= LOOK_SELDOM {
             looked = Instant::now();
-            highest = process::memory(child.0.id())?.highest.max(highest);
+            highest = Usage::of(child.0.id())?.memory.highest.max(highest);
         }
         if began.elapsed() > PULL_TIME_MAX {
             bail!("{command:?} has not ended within {PULL_TIME_MAX:?}");
@@ -174,8 +174,8 @@ fn run_to_its_end(mut command: Command, backlog: &Backlog) -> anyhow::Result<(Pu
     let seconds = began.elapsed().as_secs_f64();
     let pull = Pull {
         seconds,
-        processor: process::processor_seconds(child.0.id())?,
-        source_processor: process::processor_seconds(backlog.server.pid()?)?,
+        processor: Usage::of(child.0.id())?.processor_seconds(),
+        source_processor: Usage::of(backlog.server.pid()?)?.since(source).processor_seconds,
         highest_mib: highest as f64 / 1024.0,
         progress: None,
     };
@@ -190,7 +190,13 @@ fn run_to_its_end(mut command: Command, backlog: &Backlog) -> anyhow::Result<(Pu
     Ok((pull, printed))
 }
 
-fn binlogd(args: &CatchupArgs, backlog: &Backlog, dir: &Path, look: Duration) -> anyhow::Result<Pull> {
+fn binlogd(
+    args: &CatchupArgs,
+    backlog: &Backlog,
+    source: &Usage,
+    dir: &Path,
+    look: Duration,
+) -> anyhow::Result<Pull> {
     let kind = Kind::Binlogd { fsync_mode: 1 };
     let last = backlog.files.last().context("the source has no files")?;
     let began = Instant::now();
@@ -198,9 +204,9 @@ fn binlogd(args: &CatchupArgs, backlog: &Backlog, dir: &Path, look: Duration) ->
     let progress = progress::follow(receiver.dir(), began, look, &last.name, last.len)?;
     let pull = Pull {
         seconds: progress.durable_after.as_secs_f64(),
-        processor: receiver.processor_seconds()?,
-        source_processor: process::processor_seconds(backlog.server.pid()?)?,
-        highest_mib: receiver.memory()?.highest as f64 / 1024.0,
+        processor: receiver.usage()?.processor_seconds(),
+        source_processor: Usage::of(backlog.server.pid()?)?.since(source).processor_seconds,
+        highest_mib: receiver.usage()?.memory.highest as f64 / 1024.0,
         progress: Some(progress),
     };
     compare::same_bytes(backlog.server.data_dir(), &backlog.files, |name| receiver.wait_for_file(name))?;

@@ -1,20 +1,17 @@
 //! The subcommands.
 
 use crate::acknowledge::{self, AckArgs};
-use crate::bare::{self, BareArgs};
 use crate::bulk::{self, BulkArgs};
 use crate::catchup::{self, CatchupArgs};
 use crate::clients::{self, ClientsArgs};
+use crate::common::Common;
 use crate::groups::{self, GroupsArgs};
 use crate::many::{self, ManyArgs};
 use crate::many_load::{self, ManyLoadArgs};
 use crate::memory::{self, MemoryArgs};
 use crate::receive::{self, ReceiveArgs};
-use crate::semisync::{self, SemisyncArgs};
-use anyhow::bail;
 use clap::{Parser, Subcommand};
-use rig::machine;
-use std::path::PathBuf;
+use rig::bare::{self, BareArgs};
 
 /// Benchmarks of the binlogd binary against a scripted source on 127.0.0.1.
 #[derive(Debug, Parser)]
@@ -47,27 +44,11 @@ enum Verb {
     Memory(MemoryArgs),
     /// All of them, with their defaults.
     All(Common),
-    /// The whole system: real servers, semi-sync, sysbench, and every receiver in turn.
-    Semisync(Box<SemisyncArgs>),
     /// The simplest receiver that keeps semi-sync's promise: the yardstick, usable with any source.
     Bare(BareArgs),
     /// binlogd's receive loop with another storage behind it; `ack` and `groups` run it.
     #[command(hide = true)]
     Receive(ReceiveArgs),
-}
-
-/// What every benchmark needs.
-#[derive(Debug, Clone, clap::Args)]
-pub struct Common {
-    /// The binary under test, built for release.
-    #[arg(long, default_value = "target/release/binlogd")]
-    pub binlogd: PathBuf,
-    /// How often everything is measured.
-    #[arg(long, default_value_t = 9)]
-    pub rounds: usize,
-    /// Folder on the disk to use; a temporary folder is made in it and removed.
-    #[arg(long, default_value = "target")]
-    pub dir: PathBuf,
 }
 
 /// Runs what the command line asks for.
@@ -77,40 +58,24 @@ pub struct Common {
 pub fn main() -> anyhow::Result<()> {
     match Cli::parse().verb {
         Verb::Bare(args) => bare::run(&args),
-        Verb::Semisync(args) => {
-            args.common().map_or(Ok(()), |common| begin(&common)).and_then(|()| semisync::run(&args))
-        }
         Verb::Receive(args) => receive::run(&args),
-        Verb::Groups(args) => begin(&args.common).and_then(|()| groups::run(&args)),
+        Verb::Groups(args) => args.common.begin().and_then(|()| groups::run(&args)),
         Verb::All(common) => all(&common),
-        Verb::Ack(args) => begin(&args.common).and_then(|()| acknowledge::run(&args)),
-        Verb::Clients(args) => begin(&args.common).and_then(|()| clients::run(&args)),
-        Verb::Bulk(args) => begin(&args.common).and_then(|()| bulk::run(&args)),
-        Verb::Catchup(args) => begin(&args.common).and_then(|()| catchup::run(&args)),
-        Verb::Many(args) => begin(&args.common).and_then(|()| many::run(&args)),
+        Verb::Ack(args) => args.common.begin().and_then(|()| acknowledge::run(&args)),
+        Verb::Clients(args) => args.common.begin().and_then(|()| clients::run(&args)),
+        Verb::Bulk(args) => args.common.begin().and_then(|()| bulk::run(&args)),
+        Verb::Catchup(args) => args.common.begin().and_then(|()| catchup::run(&args)),
+        Verb::Many(args) => args.common.begin().and_then(|()| many::run(&args)),
         Verb::ManyLoad(args) => many_load::run(&args),
-        Verb::Memory(args) => begin(&args.common).and_then(|()| memory::run(&args)),
+        Verb::Memory(args) => args.common.begin().and_then(|()| memory::run(&args)),
     }
 }
 
 fn all(common: &Common) -> anyhow::Result<()> {
-    begin(common)?;
+    common.begin()?;
     acknowledge::run(&AckArgs::with(common.clone()))?;
     groups::run(&GroupsArgs::with(common.clone()))?;
     clients::run(&ClientsArgs::with(common.clone()))?;
     bulk::run(&BulkArgs::with(common.clone()))?;
     memory::run(&MemoryArgs::with(common.clone()))
-}
-
-fn begin(common: &Common) -> anyhow::Result<()> {
-    if !common.binlogd.is_file() {
-        bail!(
-            "{} is not there: build it with `cargo build --release`, or name it with --binlogd",
-            common.binlogd.display()
-        );
-    }
-    if cfg!(debug_assertions) {
-        eprintln!("this benchmark was built without --release: the source is then slower than it should be");
-    }
-    machine::print(&common.dir)
 }

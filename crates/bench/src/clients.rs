@@ -1,10 +1,10 @@
 //! Group commit: many clients that wait for their acknowledgements at once.
 
-use crate::bare::Acknowledge;
-use crate::cli::Common;
+use crate::common::Common;
 use crate::load::{Clients, Commits};
 use crate::receiver::{Kind, Receiver};
 use anyhow::Context;
+use rig::bare::Acknowledge;
 use rig::statistics::{Table, median, with_spread};
 use scripted_source::{Script, ScriptedSource};
 use std::sync::mpsc;
@@ -123,7 +123,7 @@ fn measure(args: &ClientsArgs, kind: Kind, clients: usize) -> anyhow::Result<(Co
     let commits = results
         .recv_timeout(duration + Duration::from_secs(30))
         .with_context(|| format!("{kind} did not finish"))?;
-    let cores = receiver.processor_seconds()? / duration.as_secs_f64();
+    let cores = receiver.usage()?.processor_seconds() / duration.as_secs_f64();
     receiver.finish(|| source.disconnect())?;
     Ok((commits, cores))
 }

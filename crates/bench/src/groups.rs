@@ -1,11 +1,11 @@
 //! Many small groups in flight: whether a durable write is made that another has made needless.
 
-use crate::bare::Acknowledge;
-use crate::cli::Common;
+use crate::common::Common;
 use crate::load::{Flood, Flooded};
 use crate::receiver::{Kind, Receiver, Report};
 use crate::strategies::Strategy;
 use anyhow::Context;
+use rig::bare::Acknowledge;
 use rig::statistics::{Table, median, with_spread};
 use scripted_source::{Script, ScriptedSource};
 use std::sync::mpsc;

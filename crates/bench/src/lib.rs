@@ -7,9 +7,8 @@
 //! | file | noun |
 //! |---|---|
 //! | `cli.rs` | the subcommands |
-//! | `bare.rs` | the simplest receiver: the yardstick |
+//! | `common.rs` | what every benchmark needs |
 //! | `receiver.rs` | a program under test: start, processor time, memory, end |
-//! | `usage.rs` | what a process has used of the processor and the disk |
 //! | `strategies/` | ways to make a group durable, behind the product's storage seam |
 //! | `receive.rs` | the product's receive loop in a process of its own, with one of them |
 //! | `load.rs` | what the scripted source does: ping-pong, groups in flight, a pool of clients |
@@ -19,16 +18,15 @@
 //! | `source_server.rs`, `backlog.rs` | a real source, and gigabytes of its log |
 //! | `progress.rs` | how the positions in binlogd's status advance |
 //! | `compare.rs` | whether a copy is right |
-//! | `semisync/` | the whole system on real servers |
 
 pub mod acknowledge;
 pub mod backlog;
-pub mod bare;
 pub mod bulk;
 pub mod bulk_load;
 pub mod catchup;
 pub mod cli;
 pub mod clients;
+pub mod common;
 pub mod compare;
 pub mod groups;
 pub mod load;
@@ -38,7 +36,5 @@ pub mod memory;
 pub mod progress;
 pub mod receive;
 pub mod receiver;
-pub mod semisync;
 pub mod source_server;
 pub mod strategies;
-pub mod usage;

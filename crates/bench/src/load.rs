@@ -1,13 +1,15 @@
 //! What the scripted source does with a receiver: ping-pong, many groups in flight, and a pool of clients.
 
-use crate::usage::{Process, Usage};
 use rig::statistics::{Percentiles, Samples};
+use rig::usage::{Usage, Used, disk_bytes};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use scripted_source::{Dump, Load, SourceLog};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::Sender;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 /// A receiver makes its files when the stream begins. A group that arrives together with the stream's first bytes would
@@ -42,7 +44,30 @@ pub struct Rallies {
     /// From before the write to after the read of the acknowledgement.
     pub latency: Percentiles,
     /// What the receiver has used.
-    pub used: Usage,
+    pub used: Used,
+    /// Bytes that were written to its disk, by whomever; 0 when that is no block device of its own.
+    pub disk_bytes: u64,
+}
+
+/// The process under test.
+#[derive(Debug, Clone)]
+pub struct Process {
+    /// Its number, told when it has been started.
+    pub pid: Arc<OnceLock<u32>>,
+    /// A folder on the disk that it writes to.
+    pub dir: PathBuf,
+}
+
+impl Process {
+    /// One that will be started and write to `dir`.
+    pub fn new(dir: &Path) -> Process {
+        Process { pid: Arc::default(), dir: dir.to_owned() }
+    }
+
+    /// What it has used until now, and the bytes written to its disk. Waits for its start.
+    fn usage(&self) -> anyhow::Result<(Usage, u64)> {
+        Ok((Usage::of(*self.pid.wait())?, disk_bytes(&self.dir)?))
+    }
 }
 
 impl Load for PingPong {
@@ -74,8 +99,9 @@ impl Load for PingPong {
                 samples.record(acknowledgement.arrived - began);
             }
         }
-        let used = usage()?.since(&before);
-        let _ = self.result.send(Rallies { latency: samples.percentiles(), used });
+        let (after, (before, disk_before)) = (usage()?, before);
+        let (used, disk_bytes) = (after.0.since(&before), after.1 - disk_before);
+        let _ = self.result.send(Rallies { latency: samples.percentiles(), used, disk_bytes });
         Ok(())
     }
 }

@@ -1,11 +1,12 @@
 //! Many sources in one process, beside one.
 
-use crate::cli::Common;
+use crate::common::Common;
 use crate::many_load::ManyLoadArgs;
 use anyhow::{Context, bail};
-use rig::process::{self, Memory, Running};
+use rig::process::Running;
 use rig::statistics::{Percentiles, Table, median, with_spread};
 use rig::status_client::StatusClient;
+use rig::usage::{self, Memory, Usage};
 use serde_json::Value;
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Write};
@@ -147,8 +148,9 @@ fn measure(args: &ManyArgs, sources: usize, seed: u64) -> anyhow::Result<Round> 
     std::thread::sleep(Duration::from_secs(u64::from(args.warm_up)));
     let before = Counts::now(&mut client, pid, load_pid)?;
     std::thread::sleep(Duration::from_secs(u64::from(args.seconds)));
-    let (memory, threads) = (process::memory(pid)?, process::threads(pid)?);
+    let threads = usage::threads(pid)?;
     let after = Counts::now(&mut client, pid, load_pid)?;
+    let memory = after.usage.memory;
     let seen = load.line().context("the load gave no result")?;
     let number = |key: &str| seen[key].as_u64().unwrap_or(0);
     let total = sources as u64 * u64::from(args.per_second) * u64::from(args.warm_up + args.seconds);
@@ -171,8 +173,8 @@ fn measure(args: &ManyArgs, sources: usize, seed: u64) -> anyhow::Result<Round> 
         overtaken: number("overtaken"),
         acknowledgements_per_second: (after.acknowledgements - before.acknowledgements) as f64 / seconds,
         syncs_per_second: (after.syncs - before.syncs) as f64 / seconds,
-        cores: (after.processor - before.processor) / seconds,
-        load_cores: (after.load_processor - before.load_processor) / seconds,
+        cores: after.usage.since(&before.usage).processor_seconds / seconds,
+        load_cores: after.load_usage.since(&before.load_usage).processor_seconds / seconds,
         memory,
         threads,
     })
@@ -221,15 +223,14 @@ struct Counts {
     at: Instant,
     acknowledgements: u64,
     syncs: u64,
-    processor: f64,
-    load_processor: f64,
+    usage: Usage,
+    load_usage: Usage,
     inside: Vec<Percentiles>,
 }
 
 impl Counts {
     fn now(client: &mut StatusClient, pid: u32, load_pid: u32) -> anyhow::Result<Counts> {
-        let (processor, load_processor) =
-            (process::processor_seconds(pid)?, process::processor_seconds(load_pid)?);
+        let (usage, load_usage) = (Usage::of(pid)?, Usage::of(load_pid)?);
         let at = Instant::now();
         let status = client.status()?;
         let sources = status["sources"].as_array().context("a status without sources")?;
@@ -240,8 +241,8 @@ impl Counts {
             at,
             acknowledgements: sum("acknowledgements"),
             syncs: sum("syncs"),
-            processor,
-            load_processor,
+            usage,
+            load_usage,
             inside: sources
                 .iter()
                 .map(|source| Percentiles::from_json(&source["latency"]["acknowledge"]))

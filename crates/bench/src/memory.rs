@@ -1,11 +1,11 @@
 //! Resident memory in a steady stream.
 
-use crate::cli::Common;
+use crate::common::Common;
 use crate::load::Clients;
 use crate::receiver::{Kind, Receiver};
 use anyhow::Context;
-use rig::process::Memory;
 use rig::statistics::{Table, median};
+use rig::usage::Memory;
 use scripted_source::{Script, ScriptedSource};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
@@ -86,7 +86,7 @@ fn measure(args: &MemoryArgs) -> anyhow::Result<(Memory, f64)> {
                 receiver.finish(|| source.disconnect())?;
                 return Ok((memory, commits.per_second));
             }
-            Err(RecvTimeoutError::Timeout) => memory = receiver.memory()?,
+            Err(RecvTimeoutError::Timeout) => memory = receiver.usage()?.memory,
             Err(error) => return Err(error).context("binlogd ended the stream"),
         }
     }

@@ -1,11 +1,11 @@
 //! A program under test: its start, its processor time and memory, its end.
 
-use crate::bare::Acknowledge;
 use crate::strategies::Strategy;
 use anyhow::{Context, bail};
 use clap::ValueEnum;
-use rig::process::{self, Memory};
+use rig::bare::Acknowledge;
 use rig::statistics::Percentiles;
+use rig::usage::Usage;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::fmt;
@@ -26,7 +26,7 @@ pub enum Kind {
         /// 0 or 1.
         fsync_mode: u8,
     },
-    /// See [`crate::bare`].
+    /// See [`rig::bare`].
     Bare {
         /// What it acknowledges.
         acknowledge: Acknowledge,
@@ -143,20 +143,12 @@ impl Receiver {
         self.child.id()
     }
 
-    /// Processor time that it has used, user and system, in seconds. The kernel counts it in hundredths.
+    /// What it has used until now.
     ///
     /// # Errors
     /// When the process is gone.
-    pub fn processor_seconds(&self) -> anyhow::Result<f64> {
-        process::processor_seconds(self.pid())
-    }
-
-    /// Its memory.
-    ///
-    /// # Errors
-    /// When the process is gone.
-    pub fn memory(&self) -> anyhow::Result<Memory> {
-        process::memory(self.pid())
+    pub fn usage(&self) -> anyhow::Result<Usage> {
+        Usage::of(self.pid())
     }
 
     /// The only source in binlogd's own status.

@@ -55,10 +55,15 @@ enum Verb {
     Compare(report::CompareArgs),
     /// Write the cells of a run for other programs
     Export(report::ExportArgs),
+    /// Make a page of Markdown from what `export --jsonl` has written
+    Page(report::PageArgs),
     /// Check runs: every planned cell was measured and is valid, every chart has a point and every table a number
     Check(report::CheckArgs),
     /// Set back what runs that were killed have left changed on your own servers
     Restore(run::JournalArgs),
+    /// The bare receiver, which a run of virtual-replica starts
+    #[command(hide = true)]
+    Bare(rig::bare::BareArgs),
 }
 
 /// Runs the command that the process was started with.
@@ -79,9 +84,11 @@ pub fn main_with(studies: &[&dyn Study], arguments: impl IntoIterator<Item = OsS
         Verb::Runs => runs::print(&db),
         Verb::Report(args) => report::write(studies, &args, &db),
         Verb::Compare(args) => report::compare(&args, &db),
-        Verb::Export(args) => report::export(&args, &db),
+        Verb::Export(args) => report::export(studies, &args, &db),
+        Verb::Page(args) => report::page(&args),
         Verb::Check(args) => report::check(studies, &args, &db),
         Verb::Restore(args) => report::restore(&args),
+        Verb::Bare(args) => rig::bare::run(&args),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

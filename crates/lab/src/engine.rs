@@ -1,11 +1,13 @@
 //! A run: the cells of a plan in turn, each kept before the next begins.
 
+mod job;
 mod resume;
 
-pub use self::resume::{Begin, differences};
+pub use self::job::{Begin, Job};
+pub use self::resume::differences;
 
 use self::resume::Resumed;
-use crate::lab::{Lab, Skip};
+use crate::lab::{Lab, NO_SKIPS, Skip};
 use crate::model::{Cell, CellKey, Fact, Measured, Order};
 use crate::progress::{Estimate, Progress, label};
 use crate::store::{Store, now};
@@ -17,21 +19,6 @@ use std::time::Instant;
 
 /// What the facts are about that say which cells were measured twice, and why.
 pub const MEASURED_AGAIN: &str = "measured again";
-
-/// What is to be run.
-#[derive(Clone, Copy)]
-pub struct Job<'a> {
-    /// Which study.
-    pub study: &'a dyn Study,
-    /// What is asked of it.
-    pub order: &'a Order,
-    /// The command line, passwords removed.
-    pub command: &'a str,
-    /// What it is measured on.
-    pub facts: &'a [Fact],
-    /// A new run, or one that was interrupted.
-    pub begin: Begin,
-}
 
 /// What a run came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -157,13 +144,19 @@ fn measure_plan(
         let began = Instant::now();
         let mut stage = match interruptible(lab, study.set_up(order, scene, lab)) {
             Ok(stage) => stage,
-            Err(error) if error.is::<Skip>() => {
+            Err(error) if error.downcast_ref().is_some_and(Skip::is_allowed) => {
                 let reason = format!("{error:#}");
                 recorder.store.keep_skipped(recorder.run, &scene.name, &reason)?;
                 progress.scene_is_skipped(&scene.name, cells.len(), &reason);
                 continue;
             }
-            Err(error) => return Err(error.context(format!("the scene {} cannot be set up", scene.name))),
+            Err(error) => {
+                let mut what = format!("the scene {} cannot be set up", scene.name);
+                if error.is::<Skip>() {
+                    what.push_str(&format!(", and {NO_SKIPS} is set"));
+                }
+                return Err(error.context(what));
+            }
         };
         let facts = interruptible(lab, stage.facts());
         let facts = facts.with_context(|| format!("nothing can be learnt of the scene {}", scene.name))?;

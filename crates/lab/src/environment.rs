@@ -133,7 +133,10 @@ impl Environment {
         let commit = Commit::of(binary);
         self.put("binlogd", "commit", commit.as_ref().map_or_else(unknown, |commit| commit.name.clone()));
         if commit.is_some_and(|commit| built < commit.time) {
-            self.warn("binlogd's binary is older than its sources at the commit that is checked out; `cargo build --release -p binlogd` makes a new one");
+            self.warn(
+                "binlogd's binary is older than its sources at the commit that is checked out; `cargo build \
+                --release -p binlogd` makes a new one",
+            );
         }
         Ok(())
     }

@@ -54,6 +54,14 @@ impl FromStr for Kind {
     }
 }
 
+impl Kind {
+    /// Whether the kernel can mount one; where it does not tell, it can.
+    fn is_in_kernel(self) -> bool {
+        let known = std::fs::read_to_string("/proc/filesystems").unwrap_or_else(|_| self.to_string());
+        known.split_whitespace().any(|word| word == self.to_string())
+    }
+}
+
 /// A folder on a file system of its own. It is unmounted and removed when dropped: declare it after the servers in it.
 #[derive(Debug)]
 pub struct Volume {
@@ -80,19 +88,22 @@ impl Volume {
             return Ok(volume);
         }
         let skip = |why: String| {
-            Skip(format!(
-                "no {kind} in an image: {why} (--set file_systems=here measures on the lab's own disk)"
-            ))
+            format!("no {kind} in an image: {why} (--set file_systems=here measures on the lab's own disk)")
         };
         if !rustix::process::geteuid().is_root() {
-            return Err(skip("only root may mount one".to_owned()).into());
+            return Err(Skip::lacks(skip("only root may mount one".to_owned())).into());
         }
-        volume.make(lab).and_then(|()| volume.attach()).map_err(skip)?;
+        volume.make(lab).map_err(|why| Skip::lacks(skip(why)))?;
+        // Mounting has loaded the kernel's module, if there is one.
+        volume.attach().map_err(|why| match kind.is_in_kernel() {
+            true => Skip::lacks(skip(why)),
+            false => Skip::by_nature(skip(why)),
+        })?;
         Ok(volume)
     }
 
-    /// Unmounts and removes what runs that were killed have left in the lab's folder, and stops the servers in it. Returns
-    /// how many there were.
+    /// Unmounts and removes what runs that were killed have left in the lab's folder, and stops the servers in it.
+    /// Returns how many there were.
     ///
     /// # Errors
     /// When the folder cannot be read, or one of them cannot be unmounted.
@@ -224,8 +235,8 @@ fn stop_servers(lab: &Lab, mount: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A process that is being killed may hold a file for a moment longer. One that does not let go keeps the file system, but
-/// out of sight, and it goes with that process.
+/// A process that is being killed may hold a file for a moment longer. One that does not let go keeps the file system,
+/// but out of sight, and it goes with that process.
 fn unmount(path: &Path) -> Result<(), String> {
     let deadline = Instant::now() + UNMOUNT_MAX;
     while run(Command::new("umount").arg(path)).is_err() {

@@ -25,7 +25,7 @@ const VALUES: [(&str, f64); 28] = [
     ("first_behind_bytes", 2e6),
     ("second_behind_bytes", 3e6),
     ("level_after_s", 1.5),
-    ("wait_us", 650.0),
+    ("source_wait_us", 650.0),
     ("began_anew", 0.0),
     ("rotations", 3.0),
     ("rotation_bytes", 1e6),

@@ -44,11 +44,32 @@ impl SemiSync {
         counters.acknowledgements = counted.unwrap_or(counters.yes_tx);
         counters
     }
+
+    /// Why not every commit since `before` was acknowledged, or where none was `wanted` none, if so.
+    pub fn not_acknowledged(&self, before: &SemiSync, wanted: bool) -> Option<String> {
+        let (yes, no) = (self.yes_tx.saturating_sub(before.yes_tx), self.no_tx.saturating_sub(before.no_tx));
+        match wanted {
+            false => (yes > 0).then(|| format!("{yes} commits were acknowledged, by whomever")),
+            true if no > 0 => Some(format!("{no} commits went without an acknowledgement")),
+            true => (yes == 0).then(|| "the source counts no commit as acknowledged".to_owned()),
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_load_counts_only_when_all_of_it_was_acknowledged() {
+        let counters = |yes_tx, no_tx| SemiSync { yes_tx, no_tx, ..SemiSync::default() };
+        let judge = |wanted, before, after: SemiSync| after.not_acknowledged(&before, wanted);
+        assert_eq!(judge(true, counters(1, 3), counters(9, 3)), None);
+        assert!(judge(true, counters(1, 3), counters(9, 4)).is_some());
+        assert!(judge(true, counters(1, 3), counters(1, 3)).is_some());
+        assert_eq!(judge(false, counters(0, 0), counters(0, 9)), None);
+        assert!(judge(false, counters(0, 0), counters(1, 0)).is_some());
+    }
 
     #[test]
     fn counters_are_read_in_the_words_of_both() {

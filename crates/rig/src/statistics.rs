@@ -135,25 +135,28 @@ impl Table {
 
     /// Prints it to standard output.
     pub fn print(&self) {
+        println!("{}", self.text());
+    }
+
+    /// As text.
+    pub fn text(&self) -> String {
         let columns = self.rows[0].len();
         let width = |column: usize| {
-            self.rows
-                .iter()
-                .map(|row| row.get(column).map_or(0, |cell| cell.chars().count()))
-                .max()
-                .unwrap_or(0)
+            let cells = self.rows.iter().map(|row| row.get(column).map_or(0, |cell| cell.chars().count()));
+            cells.max().unwrap_or(0)
         };
         let widths: Vec<usize> = (0..columns).map(width).collect();
+        let mut text = String::new();
         for (index, row) in self.rows.iter().enumerate() {
             let cells: Vec<String> =
                 row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
-            println!("| {} |", cells.join(" | "));
+            text.push_str(&format!("| {} |\n", cells.join(" | ")));
             if index == 0 {
                 let rule: Vec<String> = widths.iter().map(|width| "-".repeat(*width)).collect();
-                println!("|-{}-|", rule.join("-|-"));
+                text.push_str(&format!("|-{}-|\n", rule.join("-|-")));
             }
         }
-        println!();
+        text
     }
 }
 

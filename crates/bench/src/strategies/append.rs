@@ -110,8 +110,8 @@ fn is_binary_log(path: &Path) -> bool {
         .is_some_and(|extension| extension.as_encoded_bytes().iter().all(|byte| byte.is_ascii_digit()))
 }
 
-/// A file whose space is reserved in steps, ahead of what is written. What is behind its last written byte is cut off when
-/// it is dropped.
+/// A file whose space is reserved in steps, ahead of what is written. What is behind its last written byte is cut off
+/// when it is dropped.
 #[derive(Debug)]
 struct AheadFile {
     file: File,

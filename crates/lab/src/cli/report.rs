@@ -36,12 +36,26 @@ pub(super) struct CompareArgs {
 pub(super) struct ExportArgs {
     /// The run
     run: i64,
-    /// As CSV, one line a cell; the only form there is
-    #[arg(long, required = true)]
+    /// As CSV, one line a cell
+    #[arg(long, required_unless_present = "jsonl")]
     csv: bool,
     /// The numbers of each second instead, one line a number
-    #[arg(long)]
+    #[arg(long, requires = "csv")]
     series: bool,
+    /// As JSON, one line a point: medians over the rounds, and ratios within a round
+    #[arg(long, conflicts_with = "csv")]
+    jsonl: bool,
+    /// File to write; default: standard output
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
+/// Arguments of `binlogd-lab page`.
+#[derive(Debug, clap::Args)]
+pub(super) struct PageArgs {
+    /// Files that `export --jsonl` has written
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
     /// File to write; default: standard output
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -73,13 +87,33 @@ pub(super) fn compare(args: &CompareArgs, db: &Path) -> anyhow::Result<()> {
 }
 
 /// Prints or writes the cells of a run.
-pub(super) fn export(args: &ExportArgs, db: &Path) -> anyhow::Result<()> {
+pub(super) fn export(studies: &[&dyn Study], args: &ExportArgs, db: &Path) -> anyhow::Result<()> {
     let run = Store::open(db)?.run(args.run)?;
-    let text = match args.series {
-        false => report::csv::of(&run),
-        true => report::csv::series(&run).with_context(|| format!("run {} has no series", run.id))?,
+    let text = match (args.jsonl, args.series) {
+        (true, _) => report::lines::text(&report::lines::of(study_of(studies, &run)?, &run))?,
+        (false, false) => report::csv::of(&run),
+        (false, true) => {
+            report::csv::series(&run).with_context(|| format!("run {} has no series", run.id))?
+        }
     };
-    match &args.out {
+    give(&text, args.out.as_deref())
+}
+
+/// Makes a page of exported lines.
+pub(super) fn page(args: &PageArgs) -> anyhow::Result<()> {
+    let mut lines = Vec::new();
+    for file in &args.files {
+        let text =
+            std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+        let parsed = report::lines::parse(&text);
+        lines
+            .extend(parsed.with_context(|| format!("{} was not written by export --jsonl", file.display()))?);
+    }
+    give(&report::lines::page(&lines), args.out.as_deref())
+}
+
+fn give(text: &str, out: Option<&Path>) -> anyhow::Result<()> {
+    match out {
         Some(path) => std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display())),
         None => {
             print!("{text}");
@@ -88,14 +122,17 @@ pub(super) fn export(args: &ExportArgs, db: &Path) -> anyhow::Result<()> {
     }
 }
 
+fn study_of<'a>(studies: &[&'a dyn Study], run: &Run) -> anyhow::Result<&'a dyn Study> {
+    let study = studies.iter().find(|study| study.name() == run.study);
+    study.copied().with_context(|| format!("run {} is of an unknown study, {}", run.id, run.study))
+}
+
 /// Prints what is wrong with the cells of runs; that is an error then.
 pub(super) fn check(studies: &[&dyn Study], args: &CheckArgs, db: &Path) -> anyhow::Result<()> {
     let runs = runs(studies, &args.runs, &Store::open(db)?)?;
     let mut problems = 0;
     for run in &runs {
-        let study = studies.iter().find(|study| study.name() == run.study);
-        let study = study.with_context(|| format!("run {} is of an unknown study, {}", run.id, run.study))?;
-        let findings = check::look(*study, run)?;
+        let findings = check::look(study_of(studies, run)?, run)?;
         println!(
             "run {} of {}: {} valid cells, {} charts, {} tables, {} skipped, {} problems",
             run.id,

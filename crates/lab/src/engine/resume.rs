@@ -1,6 +1,6 @@
 //! Which run is measured: a new one, or one that was interrupted.
 
-use super::Job;
+use super::job::{Begin, Job};
 use crate::environment;
 use crate::model::{CellKey, Fact, Order};
 use crate::progress::{label, say};
@@ -9,15 +9,6 @@ use crate::store::{Store, without_passwords};
 use crate::study::Plan;
 use anyhow::bail;
 use std::collections::BTreeSet;
-
-/// How a run begins.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Begin {
-    /// A new run.
-    New,
-    /// The run of that number goes on.
-    Resume(i64),
-}
 
 /// The number of the run that the job measures into.
 pub(super) fn run_of(job: &Job<'_>, plan: &Plan, store: &mut Store) -> anyhow::Result<i64> {
@@ -88,8 +79,8 @@ impl Resumed {
             cells => format!("{cells} cells"),
         };
         Some(warning(format!(
-            "the run was interrupted after {cells} and went on at {}: ratios of the round that was being measured then are \
-             made across the gap",
+            "the run was interrupted after {cells} and went on at {}: ratios of the round that was being measured \
+             then are made across the gap",
             time(began)
         )))
     }

@@ -9,8 +9,8 @@ use rig::interrupt::Interrupt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Each table, the largest last so that it is not pushed out by the others, with a column that no index holds: to count it
-/// every row must be read.
+/// Each table, the largest last so that it is not pushed out by the others, with a column that no index holds: to count
+/// it every row must be read.
 const COLUMNS: [(&str, &str); 9] = [
     ("warehouse", "w_ytd"),
     ("district", "d_ytd"),

@@ -1,8 +1,8 @@
 //! go-tpc, built on demand from the version that `crates/lab/go-tpc/go.mod` pins.
 //!
 //! The download is checked against go.sum, and what is there with Go's checksum database. It is 1.0.5: of the releases
-//! that were tried it is the latest whose checksum that database had. One file of ours is added to it: go-tpc itself takes
-//! a password in its arguments only, where every account of the machine sees it.
+//! that were tried it is the latest whose checksum that database had. One file of ours is added to it: go-tpc itself
+//! takes a password in its arguments only, where every account of the machine sees it.
 
 use crate::lab::Skip;
 use anyhow::Context;
@@ -61,10 +61,9 @@ fn need_go() -> anyhow::Result<()> {
     let mut command = Command::new("go");
     command.arg("version").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     match command.status() {
-        Err(error) if error.kind() == ErrorKind::NotFound => Err(Skip(
+        Err(error) if error.kind() == ErrorKind::NotFound => Err(Skip::lacks(
             "go-tpc, the load of this study, is built with Go, which is missing: install Go 1.24 or later \
-             (https://go.dev/dl) so that the command go is found, and try again"
-                .to_owned(),
+             (https://go.dev/dl) so that the command go is found, and try again",
         )
         .into()),
         other => other.map(|_| ()).context("cannot run go"),

@@ -120,8 +120,8 @@ impl Sysbench {
         target.update_changed_rows()
     }
 
-    /// Reads all tables, and runs a load that is not counted, of a cell's threads and seconds (30 at most): the first cell
-    /// must find what all others find.
+    /// Reads all tables, and runs a load that is not counted, of a cell's threads and seconds (30 at most): the first
+    /// cell must find what all others find.
     ///
     /// # Errors
     /// As [`Sysbench::load`].

@@ -1,47 +1,27 @@
 //! A receiver while it is attached to a source, or nothing in its place.
 
 use super::binlogd::Binlogd;
+use super::program::Program;
 use super::replica::Replica;
-use super::usage::Usage;
 use crate::server::Target;
-use rig::interrupt::Interrupt;
-use std::time::Duration;
+use rig::usage::Usage;
 
-/// Longest wait until a receiver is attached and semi-sync in force.
-const ATTACH_MAX: Duration = Duration::from_secs(20);
-
-/// What is attached. Dropping it detaches; the source notices later, see [`Target::drop_dumps`].
+/// What is attached. Dropping it ends a program; a replica must be detached first.
 #[derive(Debug)]
-pub enum Attachment<'a> {
+pub enum Attachment {
     /// Nothing: the source alone.
     Nothing,
     /// binlogd.
     Binlogd(Box<Binlogd>),
     /// A real replica.
-    Replica(&'a mut Replica),
+    Replica(Box<Replica>),
+    /// A program that tells nothing of itself.
+    Program(Program),
 }
 
-impl Attachment<'_> {
-    /// Waits until it is attached and semi-sync is in force on the source, or not, as wanted; says what is wrong
-    /// otherwise.
-    ///
-    /// # Errors
-    /// When the source does not answer, and when the run is broken off.
-    pub fn wait_in_force(
-        &mut self,
-        source: &mut Target,
-        semi_sync: bool,
-        interrupt: &Interrupt,
-    ) -> anyhow::Result<Option<String>> {
-        let mut wrong = None;
-        interrupt.wait(ATTACH_MAX, || {
-            wrong = self.not_in_force(source, semi_sync)?;
-            Ok(wrong.is_none().then_some(()))
-        })?;
-        Ok(wrong)
-    }
-
-    /// What is wrong now, by the source's word and by the receiver's own.
+impl Attachment {
+    /// What is wrong now, by the source's word and by the receiver's own: semi-sync in force or not, as wanted, and
+    /// nobody else who reads the log.
     ///
     /// # Errors
     /// When the source does not answer.
@@ -50,6 +30,7 @@ impl Attachment<'_> {
             Attachment::Nothing => Ok(None),
             Attachment::Binlogd(binlogd) => binlogd.not_attached(),
             Attachment::Replica(replica) => replica.not_attached(),
+            Attachment::Program(program) => program.check().map(|()| None),
         };
         let own = own.unwrap_or_else(|error| Some(format!("{error:#}")));
         let mut readers = None;
@@ -71,6 +52,7 @@ impl Attachment<'_> {
             Attachment::Nothing => Ok(None),
             Attachment::Binlogd(binlogd) => binlogd.usage().map(Some),
             Attachment::Replica(replica) => replica.usage().map(Some),
+            Attachment::Program(program) => program.usage().map(Some),
         }
     }
 
@@ -80,15 +62,7 @@ impl Attachment<'_> {
             Attachment::Nothing => String::new(),
             Attachment::Binlogd(binlogd) => binlogd.complaint(),
             Attachment::Replica(replica) => replica.complaint(),
-        }
-    }
-}
-
-impl Drop for Attachment<'_> {
-    fn drop(&mut self) {
-        if let Attachment::Replica(replica) = self {
-            // A replica that refuses to stop is found when it is to be attached again.
-            let _ = replica.detach();
+            Attachment::Program(program) => program.said(),
         }
     }
 }

@@ -1,18 +1,16 @@
 //! binlogd, attached to a source.
 
-use super::usage::Usage;
+use super::program::Program;
 use crate::lab::Lab;
-use crate::server::Target;
-use crate::server::binary_log::Place;
-use anyhow::{Context, bail};
+use crate::server::{Target, address};
+use anyhow::bail;
 use rig::interrupt::Interrupt;
-use rig::process::Running;
-use rig::program::last_lines;
 use rig::status_client::StatusClient;
+use rig::usage::Usage;
+use rig::window::Place;
 use serde_json::Value;
-use std::fs::File;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
 /// Longest wait until binlogd answers after its start.
@@ -32,10 +30,9 @@ pub struct Options {
 /// A running binlogd. Dropping it kills it and removes its copy.
 #[derive(Debug)]
 pub struct Binlogd {
-    child: Running,
+    program: Program,
     status: StatusClient,
     options: Options,
-    dir: tempfile::TempDir,
 }
 
 /// Its own counters, of all since its start.
@@ -63,34 +60,32 @@ impl Binlogd {
     /// When it does not start or does not receive; the error holds its last words. When the run is broken off.
     pub fn attach(lab: &Lab, source: &mut Target, options: Options, dir: &Path) -> anyhow::Result<Binlogd> {
         let end = source.log_end()?;
-        let dir = tempfile::Builder::new().prefix("binlogd-").tempdir_in(dir)?;
-        let log = File::create(dir.path().join("log"))?;
-        let mut command = Command::new(&lab.binlogd);
-        command.arg("run").arg("--data-dir").arg(dir.path().join("data"));
-        command.args(["--source", &crate::server::address::url_without_password(source.account())]);
-        command.args(["--tls", if source.is_users() { "preferred" } else { "disabled" }]);
-        command.args(["--fsync-mode", &options.fsync_mode.to_string()]);
-        command.args(["--semi-sync", if options.semi_sync { "true" } else { "false" }]);
-        // A source notices by its next heartbeat that a receiver is gone. On a user's server that is waited for.
-        command.args(["--start", "latest", "--heartbeat-period", "500ms"]);
-        command.args(["--admin-listen", "127.0.0.1:0", "--log-level", "warn"]);
-        // In the environment, where other accounts do not see it.
-        command.env("BINLOGD_PASSWORD", source.account().password.expose());
-        command.stdin(Stdio::null()).stderr(log.try_clone()?).stdout(log);
-        let child = command.spawn().with_context(|| format!("cannot start {}", lab.binlogd.display()))?;
-        let child = Running(child);
-        source.started(child.0.id())?;
-        let address = dir.path().join("data/admin.address");
-        let answers = lab.interrupt.wait(START_MAX, || {
-            Ok((child.has_ended()?
-                || std::fs::read_to_string(&address).is_ok_and(|text| text.ends_with('\n')))
-            .then_some(()))
+        let program = Program::start("binlogd", dir, |data| {
+            let mut command = Command::new(&lab.binlogd);
+            command.arg("run").arg("--data-dir").arg(data);
+            command.args(["--source", &address::url_without_password(source.account())]);
+            command.args(["--tls", if source.is_users() { "preferred" } else { "disabled" }]);
+            command.args(["--fsync-mode", &options.fsync_mode.to_string()]);
+            command.args(["--semi-sync", if options.semi_sync { "true" } else { "false" }]);
+            // A source notices by its next heartbeat that a receiver is gone. On a user's server that is waited for.
+            command.args(["--start", "latest", "--heartbeat-period", "500ms"]);
+            command.args(["--admin-listen", "127.0.0.1:0", "--log-level", "warn"]);
+            // In the environment, where other accounts do not see it.
+            command.env("BINLOGD_PASSWORD", source.account().password.expose());
+            Ok(command)
         })?;
-        if answers.is_none() || child.has_ended()? {
-            bail!("binlogd does not start: {}", said(dir.path()));
+        source.started(program.pid())?;
+        let data = program.folder().join("data");
+        let address = data.join("admin.address");
+        let answers = lab.interrupt.wait(START_MAX, || {
+            program.check()?;
+            Ok(std::fs::read_to_string(&address).is_ok_and(|text| text.ends_with('\n')).then_some(()))
+        })?;
+        if answers.is_none() {
+            bail!("binlogd does not answer: {}", program.said());
         }
-        let status = StatusClient::of(&dir.path().join("data"))?;
-        let mut binlogd = Binlogd { child, status, options, dir };
+        let status = StatusClient::of(&data)?;
+        let mut binlogd = Binlogd { program, status, options };
         binlogd.catch_up(&end, &lab.interrupt)?;
         Ok(binlogd)
     }
@@ -111,19 +106,12 @@ impl Binlogd {
         Ok(())
     }
 
-    /// Its process.
-    pub fn pid(&self) -> u32 {
-        self.child.0.id()
-    }
-
     /// The only source in its own status, see docs/status.md.
     ///
     /// # Errors
     /// When it has ended, with its last words, or does not answer.
     pub fn source(&mut self) -> anyhow::Result<Value> {
-        if self.child.has_ended()? {
-            bail!("binlogd has ended: {}", said(self.dir.path()));
-        }
+        self.program.check()?;
         Ok(self.status.status()?["sources"][0].clone())
     }
 
@@ -172,21 +160,14 @@ impl Binlogd {
     /// # Errors
     /// When it has ended, with its last words.
     pub fn usage(&self) -> anyhow::Result<Usage> {
-        if self.child.has_ended()? {
-            bail!("binlogd has ended: {}", said(self.dir.path()));
-        }
-        Usage::of(self.pid())
+        self.program.usage()
     }
 
     /// Its last words, for a reason why a cell is invalid.
     pub fn complaint(&mut self) -> String {
         let detail =
             self.source().map(|source| format!("{} {}", source["state"], source["last_error"]["message"]));
-        let words = [detail.unwrap_or_default(), said(self.dir.path())];
+        let words = [detail.unwrap_or_default(), self.program.said()];
         words.join(" / ")
     }
-}
-
-fn said(dir: &Path) -> String {
-    last_lines(&String::from_utf8_lossy(&std::fs::read(dir.join("log")).unwrap_or_default()))
 }

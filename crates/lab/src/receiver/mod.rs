@@ -5,14 +5,16 @@
 //! | `attachment.rs` | a receiver while it is attached, or nothing in its place |
 //! | `binlogd.rs` | binlogd, with its own status |
 //! | `replica.rs` | a real replica |
-//! | `usage.rs` | processor and memory of a process |
+//! | `yardstick.rs` | the bare receiver, and go-mysqlbinlog |
+//! | `program.rs` | a program that receives, in a folder of its own |
 
 pub mod attachment;
 pub mod binlogd;
+pub mod program;
 pub mod replica;
-pub mod usage;
+pub mod yardstick;
 
 pub use attachment::Attachment;
 pub use binlogd::Binlogd;
 pub use replica::Replica;
-pub use usage::Usage;
+pub use yardstick::Yardstick;

@@ -1,13 +1,13 @@
 //! A real replica; its server is one of the lab's own and keeps running from cell to cell.
 
-use super::usage::Usage;
 use crate::lab::Lab;
-use crate::server::binary_log::Place;
 use crate::server::dialect::Dialect;
 use crate::server::sql::quoted;
 use crate::server::{DATABASE, Target, address};
 use anyhow::{Context, bail, ensure};
 use rig::interrupt::Interrupt;
+use rig::usage::Usage;
+use rig::window::Place;
 use std::hash::{BuildHasher, RandomState};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -39,8 +39,8 @@ pub struct Behaviour {
 }
 
 impl Replica {
-    /// A replica on `target`. What it received is thrown away when it is detached, so rows that a later source changes may
-    /// be absent: start it with [`options`].
+    /// A replica on `target`. What it received is thrown away when it is detached, so rows that a later source changes
+    /// may be absent: start it with [`options`].
     ///
     /// # Errors
     /// When it is one of the user's servers.
@@ -67,8 +67,8 @@ impl Replica {
         let bytes = source.account().password.expose().len();
         ensure!(
             dialect.is_mariadb() || bytes <= PASSWORD_BYTES_MAX,
-            "the password of {} on {place} has {bytes} bytes, and a MySQL replica takes at most {PASSWORD_BYTES_MAX}: name \
-             an account with a shorter one",
+            "the password of {} on {place} has {bytes} bytes, and a MySQL replica takes at most {PASSWORD_BYTES_MAX}: \
+             name an account with a shorter one",
             source.account().user
         );
         // Its rows may be absent on the replica, or there already; statements would fail then.
@@ -234,8 +234,8 @@ fn distance(from: &Place, to: &Place, logs: &[(String, u64)]) -> u64 {
     through(to).saturating_sub(if from.file.is_empty() { 0 } else { through(from) })
 }
 
-/// With the source's account; in clear where that is, and in TLS where the lab's own session with the source is, as binlogd
-/// has it. A source notices by its next heartbeat that a replica is gone.
+/// With the source's account; in clear where that is, and in TLS where the lab's own session with the source is, as
+/// binlogd has it. A source notices by its next heartbeat that a replica is gone.
 fn change_source(dialect: Dialect, source: &Target, place: &Place) -> String {
     let (account, Place { file, position }) = (source.account(), place);
     let (change, word) = match dialect.is_mysql_from(8, 0, 23) {

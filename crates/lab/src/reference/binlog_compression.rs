@@ -1,6 +1,6 @@
 //! A published test of `binlog_transaction_compression`.
 
-use super::{Publication, field, rows};
+use super::publication::{Publication, field, rows};
 use crate::report::outline::{Entry, Part, Table};
 
 /// A row as published: thousands of queries a second, and per cent of the processor for `cpu`.

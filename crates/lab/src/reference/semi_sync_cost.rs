@@ -1,6 +1,6 @@
 //! A published test of TPC-C with asynchronous and semi-synchronous replicas.
 
-use super::{Curve, Publication, field, rows};
+use super::publication::{Curve, Publication, field, rows};
 use crate::report::outline::{Chart, Dot, Entry, Line, Part, Scale, Table};
 
 /// A row as published.

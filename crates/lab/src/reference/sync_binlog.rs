@@ -4,7 +4,7 @@
 //! cells of the first table do not agree with the second; [`disagreements`] finds them. The second is used: its figures
 //! rise with `sync_binlog` as all others do, and the two of the first are those of a neighbouring cell.
 
-use super::{Publication, field, rows};
+use super::publication::{Publication, field, rows};
 use crate::report::outline::{Entry, Part, Table};
 
 /// The settings of the study, in the order of its first table; `off` is no binary log.

@@ -1,6 +1,6 @@
 //! The virtual replica's own published test: 100 rows of sysbench, five configurations at twenty numbers of threads.
 
-use super::{Curve, Publication, field, rows};
+use super::publication::{Curve, Publication, field, rows};
 use crate::report::outline::{Chart, Dot, Entry, Line, Part, Scale, Table};
 
 /// A row as published.

@@ -5,7 +5,7 @@ use super::outline::{Chart, Dot, Line, Part, Scale};
 use super::section::Section;
 use super::sweep::{self, Sweep};
 use crate::model::{Cell, CellKey, Fact, Measured, Order, Point, Profile, Run, Settings};
-use crate::reference::Curve;
+use crate::reference::publication::Curve;
 use crate::reference::sync_binlog;
 use crate::reference::virtual_replica::{self, mode};
 

@@ -7,7 +7,7 @@ use super::palette::Palette;
 use super::section::{INTRODUCTION, Section, describe};
 use super::table;
 use crate::model::Fact;
-use crate::reference::Publication;
+use crate::reference::publication::Publication;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 /// A longer list of invalid cells is folded.

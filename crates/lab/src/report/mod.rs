@@ -10,6 +10,7 @@
 //! | `chart`, `axes`, `palette` | its pictures |
 //! | `markdown` | the same as text |
 //! | `csv` | the cells |
+//! | `lines` | the points as lines of JSON, and a page made from such lines |
 //! | `compare` | two runs against each other |
 //! | `number` | numbers and times as they are shown |
 
@@ -20,6 +21,7 @@ pub mod csv;
 #[cfg(test)]
 pub(crate) mod example;
 mod html;
+pub mod lines;
 mod markdown;
 mod marks;
 pub(crate) mod number;

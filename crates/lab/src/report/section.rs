@@ -3,7 +3,8 @@
 use super::number;
 use super::outline::Part;
 use crate::model::{Cell, Run};
-use crate::reference::{self, Publication};
+use crate::reference;
+use crate::reference::publication::Publication;
 use crate::study::catalogue;
 
 /// A run in the report.

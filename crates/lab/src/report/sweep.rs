@@ -2,7 +2,7 @@
 
 use super::outline::{Chart, Dot, Entry, Line, Part, Scale, Table};
 use crate::model::{Cell, Run};
-use crate::reference::Curve;
+use crate::reference::publication::Curve;
 use crate::statistics::{Figures, Missing, Panel, Spread};
 
 /// A value over numbers of threads, for all configurations.

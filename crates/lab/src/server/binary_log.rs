@@ -3,19 +3,11 @@
 use super::target::Target;
 use anyhow::{Context, bail};
 use rig::interrupt::Interrupt;
+use rig::window::Place;
 use std::time::Duration;
 
 /// Longest wait until a server has noticed that a receiver is gone.
 const DETACH_MAX: Duration = Duration::from_secs(20);
-
-/// A place in a binary log.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
-    /// The file's name.
-    pub file: String,
-    /// The offset in it.
-    pub position: u64,
-}
 
 impl Target {
     /// Begins a new log file and purges those before it: every receiver starts at the end of an empty log, and the disk

@@ -8,6 +8,7 @@
 //! | `target.rs` | a server to measure: sessions, restarts, its variables and database |
 //! | `semi_sync.rs` | its side of semi-sync: on and off, counters, whether it is in force |
 //! | `binary_log.rs` | its binary log: beginning a new one, size, who reads it |
+//! | `source.rs` | all that as what a window of measurement asks for |
 //! | `dialect.rs` | where MySQL, its versions and MariaDB differ |
 //! | `address.rs` | URLs and accounts |
 //! | `facts.rs` | version, and each variable that differs from its default |
@@ -25,6 +26,7 @@ pub mod dialect;
 pub mod facts;
 pub mod journal;
 pub mod semi_sync;
+mod source;
 pub mod sql;
 pub mod target;
 pub mod undo;

@@ -3,7 +3,7 @@
 use super::sql::{DATABASE, same};
 use super::target::Target;
 use anyhow::{Context, bail, ensure};
-pub use rig::semi_sync::SemiSync;
+use rig::semi_sync::SemiSync;
 use std::fmt;
 
 /// Longer than any cell's hiccup, so that the source does not give up waiting unnoticed, and short enough that a
@@ -48,8 +48,8 @@ impl Target {
         let clients = self.semi_sync()?.clients;
         ensure!(
             clients == 0,
-            "{place} has {clients} semi-sync receivers, and its commits may depend on them: detach them for the run, or name \
-             a server that has none"
+            "{place} has {clients} semi-sync receivers, and its commits may depend on them: detach them for the run, \
+             or name a server that has none"
         );
         if let Some(prefix) = self.semi_sync_prefix()? {
             let enabled = format!("{prefix}enabled");
@@ -162,31 +162,5 @@ impl Target {
                 counters.clients
             )
         }))
-    }
-}
-
-/// Why not every commit between two looks at the counters was acknowledged, or without semi-sync none, if so.
-pub fn not_acknowledged(wanted: bool, before: &SemiSync, after: &SemiSync) -> Option<String> {
-    let (yes, no) = (after.yes_tx.saturating_sub(before.yes_tx), after.no_tx.saturating_sub(before.no_tx));
-    match wanted {
-        false => (yes > 0).then(|| format!("{yes} commits were acknowledged, by whomever")),
-        true if no > 0 => Some(format!("{no} commits went without an acknowledgement")),
-        true => (yes == 0).then(|| "the source counts no commit as acknowledged".to_owned()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_load_counts_only_when_all_of_it_was_acknowledged() {
-        let counters = |yes_tx, no_tx| SemiSync { yes_tx, no_tx, ..SemiSync::default() };
-        let judge = |wanted, before, after| not_acknowledged(wanted, &before, &after);
-        assert_eq!(judge(true, counters(1, 3), counters(9, 3)), None);
-        assert!(judge(true, counters(1, 3), counters(9, 4)).is_some());
-        assert!(judge(true, counters(1, 3), counters(1, 3)).is_some());
-        assert_eq!(judge(false, counters(0, 0), counters(0, 9)), None);
-        assert!(judge(false, counters(0, 0), counters(1, 0)).is_some());
     }
 }

@@ -108,8 +108,8 @@ impl Target {
     fn may_be_used(&mut self, lab: &Lab, place: &str) -> anyhow::Result<()> {
         ensure!(
             sql::all_databases(&mut self.session)?.iter().any(|name| name == "mysql"),
-            "{} does not see the database mysql on {place}, so it may not see others either, which a load would slow down: \
-             grant it SHOW DATABASES",
+            "{} does not see the database mysql on {place}, so it may not see others either, which a load would slow \
+             down: grant it SHOW DATABASES",
             self.account.user
         );
         sql::is_free(&mut self.session, DATABASE)?;

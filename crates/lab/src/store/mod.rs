@@ -5,9 +5,10 @@
 mod lock;
 mod read;
 mod schema;
+mod summary;
 
 pub use self::lock::MeasuringLock;
-pub use self::read::Summary;
+pub use self::summary::Summary;
 
 use crate::model::{Cell, Fact, Order, ServerChoice};
 use anyhow::{Context, bail};
@@ -33,6 +34,7 @@ impl Store {
     pub fn open_or_create(path: &Path) -> anyhow::Result<Store> {
         let mut store = Store::connect(path, OpenFlags::SQLITE_OPEN_CREATE)?;
         schema::make_or_check(&mut store.connection, path)?;
+        schema::upgrade(&mut store.connection, path)?;
         Ok(store)
     }
 
@@ -48,8 +50,9 @@ impl Store {
             );
         }
         // Not read-only: what a killed process left half written is rolled back by who opens it next.
-        let store = Store::connect(path, OpenFlags::empty())?;
+        let mut store = Store::connect(path, OpenFlags::empty())?;
         schema::check(&store.connection, path)?;
+        schema::upgrade(&mut store.connection, path)?;
         Ok(store)
     }
 

@@ -1,33 +1,11 @@
 //! Runs as they are read back.
 
 use super::Store;
-use crate::model::{Cell, CellKey, Fact, Measured, Order, Point, Run};
+use super::summary::Summary;
+use crate::model::{Cell, CellKey, Fact, Measured, Point, Run};
 use anyhow::{Context, bail};
 use rusqlite::{Row, params};
 use std::collections::BTreeMap;
-
-/// A run without its cells.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Summary {
-    /// Counts up from 1.
-    pub id: i64,
-    /// Name of the study.
-    pub study: String,
-    /// What was asked for, passwords removed.
-    pub order: Order,
-    /// The command line, passwords removed.
-    pub command: String,
-    /// Seconds since 1970.
-    pub started: u64,
-    /// Seconds since 1970; absent while it runs and when it was interrupted.
-    pub finished: Option<u64>,
-    /// Cells that were measured.
-    pub cells: u64,
-    /// Of `cells`, those that do not count.
-    pub invalid: u64,
-    /// Scenes that could not be measured.
-    pub skipped: u64,
-}
 
 impl Store {
     /// All runs, oldest first.

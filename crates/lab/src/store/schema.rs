@@ -1,14 +1,27 @@
 //! What the file of results consists of, and whether a file is one.
 
+use super::lock::MeasuringLock;
 use anyhow::{Context, bail};
-use rusqlite::{Connection, ErrorCode};
+use rusqlite::{Connection, ErrorCode, TransactionBehavior};
 use std::path::Path;
 
 /// Written into the file's head, so that a file of another program is known; "blab" in ASCII.
 const APPLICATION: i32 = 0x626c_6162;
 
-/// Counts up with every change of the tables.
-const VERSION: i32 = 1;
+/// Counts up with every change of the tables, and of names in them.
+const VERSION: i32 = 2;
+
+/// From version 1 to 2: one name for one setting and one number, with its unit; and what virtual-replica did before it
+/// could be asked for. The JSON has the names of settings in quotes, and no value can hold such a quote.
+const FROM_1_TO_2: &str = r#"
+UPDATE runs SET ordered = replace(replace(replace(ordered, '"pool_mb":', '"buffer_pool_mib":'),
+    '"redo_mb":', '"redo_log_mib":'), '"rotation_kb":', '"rotation_kib":');
+UPDATE runs SET ordered = json_set(ordered, '$.settings.workload', 'oltp_read_write', '$.settings.yardsticks', 'none')
+    WHERE study = 'virtual-replica';
+UPDATE cell_values SET name = 'source_wait_us' WHERE name = 'wait_us'
+    AND cell IN (SELECT cells.id FROM cells JOIN runs ON runs.id = cells.run WHERE study = 'semi-sync-cost');
+PRAGMA user_version = 2;
+"#;
 
 const TABLES: &str = "
 CREATE TABLE runs (
@@ -68,7 +81,7 @@ CREATE TABLE skipped (
 /// When the file is no file of results, or one of a newer lab.
 pub(super) fn make_or_check(connection: &mut Connection, path: &Path) -> anyhow::Result<()> {
     let transaction = connection
-        .transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)
+        .transaction_with_behavior(TransactionBehavior::Immediate)
         .map_err(|error| readable(error, path))?;
     let tables: i64 = transaction.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
     if tables == 0 && number(&transaction, "application_id")? == 0 {
@@ -88,7 +101,7 @@ pub(super) fn check(connection: &Connection, path: &Path) -> anyhow::Result<()> 
         bail!("{} holds other data, not results of binlogd-lab: name another file with --db", path.display());
     }
     match number(connection, "user_version")? {
-        VERSION => Ok(()),
+        VERSION | 1 => Ok(()),
         newer if newer > VERSION => bail!(
             "{} was written by a newer binlogd-lab (version {newer} of its tables, this one knows {VERSION}): \
              use that one, or name another file with --db",
@@ -96,6 +109,29 @@ pub(super) fn check(connection: &Connection, path: &Path) -> anyhow::Result<()> 
         ),
         other => bail!("{} is damaged: version {other} of its tables was never used", path.display()),
     }
+}
+
+/// Renames in a file of an older lab what has another name now. The lock says that nobody measures into it.
+///
+/// # Errors
+/// When the file cannot be written, or an older lab measures into it now; it stays as it was then.
+pub(super) fn upgrade(connection: &mut Connection, path: &Path) -> anyhow::Result<()> {
+    if number(connection, "user_version")? == VERSION {
+        return Ok(());
+    }
+    let failed = || {
+        format!("{} is of an older binlogd-lab, and cannot be brought to this one's names", path.display())
+    };
+    let _lock = MeasuringLock::take(path).with_context(failed)?;
+    let upgraded =
+        connection.transaction_with_behavior(TransactionBehavior::Immediate).and_then(|transaction| {
+            // Another process may have done it meanwhile.
+            if number(&transaction, "user_version")? == 1 {
+                transaction.execute_batch(FROM_1_TO_2)?;
+            }
+            transaction.commit()
+        });
+    upgraded.with_context(failed)
 }
 
 fn number(connection: &Connection, pragma: &str) -> rusqlite::Result<i32> {

@@ -113,3 +113,39 @@ fn a_file_that_is_not_ours_is_refused_and_left_alone() {
     Connection::open(&path).unwrap().pragma_update(None, "user_version", 99).unwrap();
     refused("newer binlogd-lab");
 }
+
+#[test]
+fn a_file_with_the_old_names_is_read_in_todays_words() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("results.sqlite");
+    let mut store = Store::open_or_create(&path).unwrap();
+    let old = [("pool_mb", "512"), ("redo_mb", "256"), ("rotation_kb", "auto"), ("threads", "\"pool_mb\":")];
+    let order = Order { profile: Profile::Smoke, servers: Vec::new(), settings: Settings::of(old) };
+    let mut cell = cell(8, None);
+    cell.measured.put("wait_us", 7.0);
+    for study in ["semi-sync-cost", "virtual-replica"] {
+        let run = store.begin(study, &order, "binlogd-lab run").unwrap();
+        store.keep_cell(run, &cell).unwrap();
+    }
+    store.connection.pragma_update(None, "user_version", 1).unwrap();
+    drop(store);
+
+    let lock = MeasuringLock::take(&path).unwrap();
+    let refused = format!("{:#}", Store::open(&path).unwrap_err());
+    assert!(refused.contains("of an older binlogd-lab") && refused.contains("measures into"), "{refused}");
+    drop(lock);
+    let store = Store::open(&path).unwrap();
+    let run = store.run(1).unwrap();
+    let renamed = [("buffer_pool_mib", "512"), ("redo_log_mib", "256"), ("rotation_kib", "auto")];
+    let mut wanted = Settings::of(renamed);
+    wanted.0.insert("threads".to_owned(), "\"pool_mb\":".to_owned());
+    assert_eq!(run.order.settings, wanted);
+    let values = &run.cells[0].measured.values;
+    assert_eq!((values.get("source_wait_us"), values.get("wait_us")), (Some(&7.0), None));
+    let other = store.run(2).unwrap();
+    assert_eq!(other.cells[0].measured.values.get("wait_us"), Some(&7.0));
+    assert_eq!(other.order.settings.get::<String>("workload").unwrap(), "oltp_read_write");
+    assert_eq!(other.order.settings.get::<String>("yardsticks").unwrap(), "none");
+    // And again, now that it was brought to them.
+    assert_eq!(Store::open_or_create(&path).unwrap().run(1).unwrap(), run);
+}

@@ -34,12 +34,17 @@ pub trait Study: Sync {
     /// Starts and fills everything that the scene needs. What it starts is stopped when the result is dropped.
     ///
     /// # Errors
-    /// [`Skip`](crate::lab::Skip) when something is missing on this machine, then the run goes on without the scene. Any other error ends
-    /// the run: a server, a load or binlogd does not work, or the run is broken off.
+    /// [`Skip`](crate::lab::Skip) when something is missing on this machine, then the run goes on without the scene.
+    /// Any other error ends the run: a server, a load or binlogd does not work, or the run is broken off.
     fn set_up(&self, order: &Order, scene: &Scene, lab: &Lab) -> anyhow::Result<Box<dyn Stage>>;
 
     /// What the report shows of a run, from its cells alone.
     fn outline(&self, run: &Run) -> Vec<Part>;
+
+    /// The configurations that figures of this one are shown as ratios to, where a run is exported as lines.
+    fn baselines(&self, _configuration: &str) -> Vec<&'static str> {
+        self.headline().baseline.into_iter().collect()
+    }
 
     /// What `binlogd-lab compare` compares.
     fn headline(&self) -> Headline {
@@ -92,8 +97,8 @@ pub trait Stage {
 
 /// The order of measuring: in each round every block, in a block every configuration once, in an order in which each has
 /// another predecessor from block to block and from round to round: what one leaves behind (dirty pages, a log to be
-/// flushed) must not always fall on the same other. `blocks` are the points with everything but the configuration; all must
-/// name the same configurations.
+/// flushed) must not always fall on the same other. `blocks` are the points with everything but the configuration; all
+/// must name the same configurations.
 pub fn interleaved(blocks: &[Point], configurations: &[&str], rounds: u32) -> Vec<CellKey> {
     let mut cells = Vec::with_capacity(blocks.len() * configurations.len() * rounds as usize);
     for round in 0..rounds {
@@ -107,8 +112,8 @@ pub fn interleaved(blocks: &[Point], configurations: &[&str], rounds: u32) -> Ve
     cells
 }
 
-/// Row `row` of a Williams design (Williams 1949): over `count` rows, twice as many for an odd number, each of `count` things
-/// follows each other one equally often. In row 0 they stand in their own order.
+/// Row `row` of a Williams design (Williams 1949): over `count` rows, twice as many for an odd number, each of `count`
+/// things follows each other one equally often. In row 0 they stand in their own order.
 fn turns(count: usize, row: usize) -> Vec<usize> {
     // 0, 1, last, 2, last but one, …
     let zigzag: Vec<usize> = (0..count)

@@ -80,7 +80,7 @@ impl Study for WriteAndSync {
     fn set_up(&self, order: &Order, scene: &Scene, lab: &Lab) -> anyhow::Result<Box<dyn Stage>> {
         let parent = lab.dir.join(&scene.name);
         if !parent.is_dir() {
-            return Err(Skip(format!("{} is not there", scene.name)).into());
+            return Err(Skip::by_nature(format!("{} is not there", scene.name)).into());
         }
         self.log.lock().unwrap().push(format!("set up {}", scene.name));
         let dir = tempfile::tempdir_in(&parent)?;

@@ -38,9 +38,9 @@ const SMALL_TPCC: [&str; 10] = [
     "--set",
     "seconds=1",
     "--set",
-    "pool_mb=128",
+    "buffer_pool_mib=128",
     "--set",
-    "redo_mb=64",
+    "redo_log_mib=64",
 ];
 const LONG: [&str; 10] = [
     "--set",

@@ -10,7 +10,8 @@ use std::sync::Arc;
 /// Arguments that say where things are.
 #[derive(Debug, clap::Args)]
 pub(super) struct PlaceArgs {
-    /// Folder on the disk to measure; made when it is missing. What stays in it: TPC-C's tables and go-tpc, for later runs
+    /// Folder on the disk to measure; made when it is missing. What stays in it: TPC-C's tables and go-tpc, for later
+    /// runs
     #[arg(long, value_name = "DIR", default_value = "target/lab")]
     dir: PathBuf,
     /// binlogd's binary, built for release; default: beside binlogd-lab, or target/release/binlogd

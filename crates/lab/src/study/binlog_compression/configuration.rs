@@ -10,6 +10,11 @@ pub const ALONE: &str = "nobody attached";
 /// servers must be alike.
 pub const ATTACHED: &str = "binlogd attached, asynchronous";
 
+/// As published, and MySQL's default.
+pub const LEVEL: u32 = 3;
+/// The kinds of statements whose rates were published.
+pub const KINDS: [&str; 4] = ["select", "delete", "insert", "update"];
+
 /// How the log is compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Compression {

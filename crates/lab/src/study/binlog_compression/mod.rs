@@ -5,7 +5,7 @@ pub mod outline;
 mod probe;
 pub mod stage;
 
-use self::configuration::{ALONE, ATTACHED, Configuration};
+use self::configuration::{ALONE, ATTACHED, Configuration, LEVEL};
 use super::{Headline, Plan, Scene, Study, interleaved};
 use crate::lab::Lab;
 use crate::model::{CellKey, Order, Point, Profile, Run, ServerChoice, Settings};
@@ -18,8 +18,6 @@ pub struct BinlogCompression;
 
 /// A version before the feature (8.0.20), one with it, and the newest.
 const SERVERS: [&str; 3] = ["mysql-8.0.15", "mysql-8.0.31", "mysql-9.7"];
-/// As published, and MySQL's default.
-const LEVEL: u32 = 3;
 /// Seconds of a cell beside the load, about.
 const AROUND_SECONDS: f64 = 2.0;
 

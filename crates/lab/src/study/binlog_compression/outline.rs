@@ -1,7 +1,6 @@
 //! What the report shows.
 
-use super::configuration::{ALONE, ATTACHED, Compression, Configuration};
-use super::stage::KINDS;
+use super::configuration::{ALONE, ATTACHED, Compression, Configuration, KINDS, LEVEL};
 use crate::model::Run;
 use crate::reference::binlog_compression::{Row, measure};
 use crate::report::outline::{Chart, Dot, Entry, Line, Part, Scale, Table};
@@ -9,7 +8,7 @@ use crate::report::sweep::{RATIO_DIGITS, dot, entry};
 use crate::statistics::{Figures, Missing, Panel, Spread};
 
 /// The level that was published.
-const PUBLISHED: Compression = Compression::Zstd(super::LEVEL);
+const PUBLISHED: Compression = Compression::Zstd(LEVEL);
 
 /// A panel at one number of threads.
 struct View<'a> {

@@ -8,7 +8,8 @@ use anyhow::Context;
 const ROW_BYTES: u64 = 64 << 10;
 /// How often a transaction is written where others write to the log too.
 const ATTEMPTS: u32 = 3;
-/// Levels of zstd that differ by a tenth for digits: 29,258 and 32,056 bytes with MySQL 9.7, 30,768 and 30,766 with 8.0.31.
+/// Levels of zstd that differ by a tenth for digits: 29,258 and 32,056 bytes with MySQL 9.7, 30,768 and 30,766 with
+/// 8.0.31.
 const LEVELS: [&str; 2] = ["1", "10"];
 /// Variables of which a session takes a copy when it begins.
 const OF_SESSIONS: [&str; 2] =
@@ -39,8 +40,8 @@ pub(super) fn contradiction(source: &mut Target, compression: Compression) -> an
     }))
 }
 
-/// Why levels of zstd are not told apart on this server, if so: two of them write the same. MySQL 8.0.31 does not look at the
-/// level (bug 34833913).
+/// Why levels of zstd are not told apart on this server, if so: two of them write the same. MySQL 8.0.31 does not look
+/// at the level (bug 34833913).
 ///
 /// # Errors
 /// When the server does not answer, or has no compression.
@@ -57,14 +58,15 @@ pub(super) fn level_without_effect(source: &mut Target) -> anyhow::Result<Option
     let same = bytes[0].abs_diff(bytes[1]) < bytes[0] / 200;
     Ok(same.then(|| {
         format!(
-            "the level has no effect on this server: the same transaction came to {} and {} bytes of log with levels {} and {}",
+            "the level has no effect on this server: the same transaction came to {} and {} bytes of log with levels \
+             {} and {}",
             bytes[0], bytes[1], LEVELS[0], LEVELS[1]
         )
     }))
 }
 
-/// Digits as if by chance, such as the stock workload's rows hold: they compress, and some levels do it better. Always the
-/// same ones.
+/// Digits as if by chance, such as the stock workload's rows hold: they compress, and some levels do it better. Always
+/// the same ones.
 fn digits(count: usize) -> String {
     // Knuth's MMIX generator; its high bits are the good ones.
     let mut state = 1_u64;

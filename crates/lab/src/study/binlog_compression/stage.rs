@@ -1,15 +1,16 @@
 //! The servers of the scene, all running, and how a cell is measured on one of them.
 
-use super::configuration::{ATTACHED, Compression, Configuration, variables};
+use super::configuration::{ATTACHED, Compression, Configuration, KINDS, LEVEL, variables};
 use super::probe;
 use crate::lab::Lab;
-use crate::load::sysbench::Sysbench;
+use crate::load::sysbench::{Outcome, Sysbench};
 use crate::model::{Fact, Measured, Order, Point, ServerChoice};
+use crate::receiver::Attachment;
 use crate::receiver::binlogd::{Binlogd, Counters, Options};
-use crate::receiver::{Attachment, Usage};
 use crate::server::Target;
 use crate::server::dialect::Dialect;
 use anyhow::Context;
+use rig::window::{Place, Readings, Window, measure_window};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
@@ -20,8 +21,6 @@ const ROUSE_SECONDS: u64 = 1;
 const REDO_LOG_MIB: u32 = 1024;
 /// Longest wait until binlogd has received the last of what a load has written.
 const DRAIN_MAX: Duration = Duration::from_secs(60);
-/// The kinds of statements whose rates were published.
-pub const KINDS: [&str; 4] = ["select", "delete", "insert", "update"];
 
 /// A scene that is set up.
 #[derive(Debug)]
@@ -140,122 +139,156 @@ impl crate::study::Stage for Stage {
         let configuration = Configuration::named(&point.configuration)?;
         let Stage { sources, last, seconds, lab, dir } = self;
         let found = sources.iter_mut().find(|source| source.target.name() == configuration.server);
-        let Source { target: source, sysbench, without_levels } =
-            found.context("the server was not started")?;
-        if let (Compression::Zstd(level), Some(reason)) = (configuration.compression, without_levels)
-            && level != super::LEVEL
-        {
-            return Ok(Measured::invalid(reason.clone()));
-        }
-        source.drop_dumps(&lab.interrupt)?;
-        source.begin_log()?;
-        for (name, value) in variables(configuration.compression, source.dialect().is_mariadb())? {
-            if let Err(error) = source.set(name, &value) {
-                return Ok(Measured::invalid(format!("{} cannot compress: {error:#}", source.name())));
-            }
-        }
-        if let Some(wrong) = not_compressing(source, configuration.compression)? {
-            return Ok(Measured::invalid(wrong));
-        }
-        if *last != configuration.server {
-            sysbench.load(source, WORKLOAD, point.threads, ROUSE_SECONDS, &lab.interrupt)?;
-            last.clone_from(&configuration.server);
-        }
-        let mut attachment = Attachment::Nothing;
-        if point.condition == ATTACHED {
-            let options = Options { fsync_mode: 1, semi_sync: false };
-            match Binlogd::attach(lab, source, options, dir.path()) {
-                Ok(binlogd) => attachment = Attachment::Binlogd(Box::new(binlogd)),
-                Err(error) => {
-                    lab.interrupt.check()?;
-                    return Ok(Measured::invalid(format!("binlogd does not start: {error:#}")));
-                }
-            }
-        }
-        let measured = loaded(source, sysbench, &mut attachment, point.threads, *seconds, lab);
-        drop(attachment);
-        lab.interrupt.check()?;
-        source.drop_dumps(&lab.interrupt)?;
-        let mut measured = measured?;
-        if let Some(wrong) = not_compressing(source, configuration.compression)? {
-            measured.refuse(format!("after the load: {wrong}"));
-        }
-        if let Some(wrong) =
-            source.is_not(&[("sync_binlog", "1"), ("innodb_flush_log_at_trx_commit", "1")])?
-        {
-            measured.refuse(format!("after the load: {wrong}"));
-        }
-        Ok(measured)
+        let source = found.context("the server was not started")?;
+        let attached = point.condition == ATTACHED;
+        let (threads, seconds, dir) = (point.threads, *seconds, dir.path());
+        let interrupt = lab.interrupt.clone();
+        measure_window(
+            &mut Turn { source, configuration, attached, threads, seconds, last, lab, dir },
+            &interrupt,
+        )
     }
 }
 
-fn loaded(
-    source: &mut Target,
-    sysbench: &Sysbench,
-    attachment: &mut Attachment<'_>,
+/// A cell in its turn.
+struct Turn<'a> {
+    source: &'a mut Source,
+    configuration: Configuration,
+    /// binlogd receives.
+    attached: bool,
     threads: u32,
     seconds: u64,
-    lab: &Lab,
-) -> anyhow::Result<Measured> {
-    let mut measured = Measured::default();
-    if let Some(wrong) = attachment.wait_in_force(source, false, &lab.interrupt)? {
-        return Ok(Measured::invalid(format!("before the load: {wrong}; {}", attachment.complaint())));
-    }
-    let (statements, log) = (statements(source)?, source.log_bytes()?);
-    let counters = received(attachment);
-    let usage = source.pid().map(Usage::of).transpose()?;
-    let outcome = sysbench.load(source, WORKLOAD, threads, seconds, &lab.interrupt);
-    let usage_after = source.pid().map(Usage::of).transpose()?;
-    lab.interrupt.check()?;
-    let (statements_after, log_after) = (self::statements(source)?, source.log_bytes()?);
-    let outcome = match outcome {
-        Ok(outcome) => outcome,
-        Err(error) => return Ok(Measured::invalid(format!("{error:#}"))),
-    };
-    outcome.keep(&mut measured);
-    let transactions = outcome.transactions.max(1) as f64;
-    // The load's own seconds, without connecting: transactions by their rate.
-    let load_seconds = outcome.transactions as f64 / outcome.tps.max(f64::MIN_POSITIVE);
-    for kind in KINDS {
-        let count = |statements: &BTreeMap<String, u64>| statements.get(kind).copied().unwrap_or(0);
-        let count = count(&statements_after).saturating_sub(count(&statements));
-        measured.put(kind, count as f64 / load_seconds);
-    }
-    let bytes = log_after.saturating_sub(log) as f64;
-    measured.put("binlog_bytes", bytes);
-    measured.put("binlog_bytes_a_transaction", bytes / transactions);
-    if let (Some(before), Some(after)) = (usage, usage_after) {
-        let used = after.processor_seconds_since(&before);
-        measured.put("source_cores", used / after.seconds_since(&before).min(load_seconds));
-        measured.put("source_us_a_transaction", used * 1e6 / transactions);
-    }
-    if let (Some(before), Attachment::Binlogd(binlogd)) = (counters, &mut *attachment) {
-        let before = before?;
-        match drained(binlogd, &before, outcome.transactions, lab)? {
-            Ok(after) => {
-                let network = (after.bytes_received - before.bytes_received) as f64;
-                let disk = (after.bytes_written - before.bytes_written) as f64;
-                measured.put("network_bytes_a_transaction", network / transactions);
-                measured.put("binlogd_bytes_a_transaction", disk / transactions);
-                // Every byte of the log, and nothing but the log.
-                if disk != bytes {
-                    measured.refuse(format!("the source wrote {bytes} bytes of log, binlogd stored {disk}"));
-                }
-            }
-            Err(wrong) => measured.refuse(wrong),
-        }
-    }
-    if let Some(wrong) = attachment.not_in_force(source, false)? {
-        measured.refuse(format!("after the load: {wrong}"));
-    }
-    Ok(measured)
+    last: &'a mut String,
+    lab: &'a Lab,
+    dir: &'a Path,
 }
 
-/// binlogd's counters, if it is attached.
-fn received(attachment: &mut Attachment<'_>) -> Option<anyhow::Result<Counters>> {
-    match attachment {
-        Attachment::Binlogd(binlogd) => Some(binlogd.counters()),
-        _ => None,
+/// What a load came to, and what was counted before it.
+struct Loaded {
+    outcome: Outcome,
+    statements: BTreeMap<String, u64>,
+    /// binlogd's, if it is attached.
+    counters: Option<Counters>,
+}
+
+impl Window for Turn<'_> {
+    type Source = Target;
+    type Attached = Attachment;
+    type Outcome = Loaded;
+
+    fn source(&mut self) -> &mut Target {
+        &mut self.source.target
+    }
+
+    /// The Maven builds of 8.0 come without it.
+    fn semi_sync(&self) -> bool {
+        false
+    }
+
+    fn variables(&self) -> Vec<(&'static str, String)> {
+        vec![("sync_binlog", "1".to_owned()), ("innodb_flush_log_at_trx_commit", "1".to_owned())]
+    }
+
+    fn prepare(&mut self) -> anyhow::Result<Option<String>> {
+        let compression = self.configuration.compression;
+        let Source { target, sysbench, without_levels } = &mut *self.source;
+        if let (Compression::Zstd(level), Some(reason)) = (compression, without_levels)
+            && level != LEVEL
+        {
+            return Ok(Some(reason.clone()));
+        }
+        for (name, value) in variables(compression, target.dialect().is_mariadb())? {
+            if let Err(error) = target.set(name, &value) {
+                return Ok(Some(format!("{} cannot compress: {error:#}", target.name())));
+            }
+        }
+        let wrong = not_compressing(target, compression)?;
+        if wrong.is_none() && *self.last != self.configuration.server {
+            sysbench.load(target, WORKLOAD, self.threads, ROUSE_SECONDS, &self.lab.interrupt)?;
+            self.last.clone_from(&self.configuration.server);
+        }
+        Ok(wrong)
+    }
+
+    fn attach(&mut self, _: &Place) -> anyhow::Result<Attachment> {
+        if !self.attached {
+            return Ok(Attachment::Nothing);
+        }
+        let options = Options { fsync_mode: 1, semi_sync: false };
+        let binlogd = Binlogd::attach(self.lab, &mut self.source.target, options, self.dir)?;
+        Ok(Attachment::Binlogd(Box::new(binlogd)))
+    }
+
+    fn not_in_force(&mut self, attachment: &mut Attachment) -> anyhow::Result<Option<String>> {
+        attachment.not_in_force(&mut self.source.target, false)
+    }
+
+    fn complaint(&mut self, attachment: &mut Attachment) -> String {
+        attachment.complaint()
+    }
+
+    fn load(&mut self, attachment: &mut Attachment) -> anyhow::Result<Loaded> {
+        let Source { target, sysbench, .. } = &mut *self.source;
+        let counters = match attachment {
+            Attachment::Binlogd(binlogd) => Some(binlogd.counters()?),
+            _ => None,
+        };
+        let statements = statements(target)?;
+        let outcome = sysbench.load(target, WORKLOAD, self.threads, self.seconds, &self.lab.interrupt)?;
+        Ok(Loaded { outcome, statements, counters })
+    }
+
+    fn read_back(
+        &mut self,
+        attachment: &mut Attachment,
+        loaded: Loaded,
+        readings: &Readings,
+        measured: &mut Measured,
+    ) -> anyhow::Result<()> {
+        let Loaded { outcome, statements, counters } = loaded;
+        let statements_after = self::statements(&mut self.source.target)?;
+        outcome.keep(measured);
+        let transactions = outcome.transactions.max(1) as f64;
+        // The load's own seconds, without connecting: transactions by their rate.
+        let load_seconds = outcome.transactions as f64 / outcome.tps.max(f64::MIN_POSITIVE);
+        for kind in KINDS {
+            let count = |statements: &BTreeMap<String, u64>| statements.get(kind).copied().unwrap_or(0);
+            let count = count(&statements_after).saturating_sub(count(&statements));
+            measured.put(kind, count as f64 / load_seconds);
+        }
+        let bytes = readings.log_bytes() as f64;
+        measured.put("binlog_bytes", bytes);
+        measured.put("binlog_bytes_a_transaction", bytes / transactions);
+        if let (Some(before), Some(after)) = (&readings.before.source, &readings.after.source) {
+            let used = after.since(before);
+            measured.put("source_cores", used.processor_seconds / used.seconds.min(load_seconds));
+            measured.put("source_us_a_transaction", used.processor_seconds * 1e6 / transactions);
+        }
+        if let (Some(before), Attachment::Binlogd(binlogd)) = (counters, attachment) {
+            match drained(binlogd, &before, outcome.transactions, self.lab)? {
+                Ok(after) => {
+                    let network = (after.bytes_received - before.bytes_received) as f64;
+                    let disk = (after.bytes_written - before.bytes_written) as f64;
+                    measured.put("network_bytes_a_transaction", network / transactions);
+                    measured.put("binlogd_bytes_a_transaction", disk / transactions);
+                    // Every byte of the log, and nothing but the log.
+                    if disk != bytes {
+                        measured
+                            .refuse(format!("the source wrote {bytes} bytes of log, binlogd stored {disk}"));
+                    }
+                }
+                Err(wrong) => measured.refuse(wrong),
+            }
+        }
+        if let Some(wrong) = not_compressing(&mut self.source.target, self.configuration.compression)? {
+            measured.refuse(format!("after the load: {wrong}"));
+        }
+        Ok(())
+    }
+
+    fn detach(&mut self, attachment: Attachment) -> anyhow::Result<()> {
+        drop(attachment);
+        self.source.target.drop_dumps(&self.lab.interrupt)
     }
 }
 
@@ -286,8 +319,8 @@ fn statements(source: &mut Target) -> anyhow::Result<BTreeMap<String, u64>> {
     Ok((0..rows.rows.len()).filter_map(pair).collect())
 }
 
-/// What is not as the configuration says, by the server's own word and by what it writes: its log is on, and compressed or
-/// not.
+/// What is not as the configuration says, by the server's own word and by what it writes: its log is on, and compressed
+/// or not.
 fn not_compressing(source: &mut Target, compression: Compression) -> anyhow::Result<Option<String>> {
     if source.variable("log_bin")?.as_deref() != Some("ON") {
         return Ok(Some("the server writes no binary log".to_owned()));

@@ -3,9 +3,11 @@
 //! | file | noun |
 //! |---|---|
 //! | `mod.rs` | the study: settings and plan |
+//! | `configuration.rs` | what is compared |
 //! | `stage.rs` | the servers, and a cell |
 //! | `outline.rs` | the report |
 
+mod configuration;
 mod outline;
 mod stage;
 
@@ -14,19 +16,7 @@ use crate::lab::Lab;
 use crate::model::{Order, Point, Profile, Run, ServerChoice, Settings};
 use crate::report::outline::Part;
 use anyhow::ensure;
-
-/// The one that is measured unless another is asked for.
-const SERVER: &str = "mysql-9.7";
-/// MySQL's default of `sync_relay_log`.
-const SYNC_RELAY_LOG: u32 = 10_000;
-
-const ASYNCHRONOUS: &str = "two asynchronous replicas";
-const AFTER_SYNC: &str = "semi-sync (AFTER_SYNC) and asynchronous replica";
-const AFTER_COMMIT: &str = "semi-sync (AFTER_COMMIT) and asynchronous replica";
-const BINLOGD: &str = "binlogd (AFTER_SYNC, fsync_mode 1) and asynchronous replica";
-
-/// In the order of measuring and of the legends.
-const CONFIGURATIONS: [&str; 4] = [ASYNCHRONOUS, AFTER_SYNC, AFTER_COMMIT, BINLOGD];
+use configuration::{ASYNCHRONOUS, CONFIGURATIONS, SERVER};
 
 /// The study.
 #[derive(Debug)]
@@ -42,12 +32,12 @@ impl Study for SemiSyncCost {
     }
 
     fn summary(&self) -> &'static str {
-        "TPC-C (go-tpc) on a source with two replicas that apply, over numbers of threads: both asynchronous, one of them \
-         semi-synchronous (AFTER_SYNC, AFTER_COMMIT), and binlogd in its place."
+        "TPC-C (go-tpc) on a source with two replicas that apply, over numbers of threads: both asynchronous, one of \
+         them semi-synchronous (AFTER_SYNC, AFTER_COMMIT), and binlogd in its place."
     }
 
     fn settings(&self, profile: Profile) -> Settings {
-        let (threads, seconds, rounds, warehouses, pool_mb, level_seconds) = match profile {
+        let (threads, seconds, rounds, warehouses, buffer_pool_mib, level_seconds) = match profile {
             Profile::Smoke => ("4", "3", "1", "2", "256", "30"),
             Profile::Quick => ("4,16,64", "5", "3", "4", "512", "30"),
             Profile::Full => ("4,8,16,32,64,128,256,512,1024,1536", "60", "3", "100", "4096", "600"),
@@ -57,8 +47,8 @@ impl Study for SemiSyncCost {
             ("seconds", seconds),
             ("rounds", rounds),
             ("warehouses", warehouses),
-            ("pool_mb", pool_mb),
-            ("redo_mb", if profile == Profile::Full { "2048" } else { "256" }),
+            ("buffer_pool_mib", buffer_pool_mib),
+            ("redo_log_mib", if profile == Profile::Full { "2048" } else { "256" }),
             ("level_seconds", level_seconds),
         ])
     }
@@ -67,7 +57,7 @@ impl Study for SemiSyncCost {
         let settings = &order.settings;
         let threads: Vec<u32> = settings.list("threads")?;
         let (seconds, rounds): (f64, u32) = (settings.get("seconds")?, settings.get("rounds")?);
-        for name in ["warehouses", "pool_mb", "redo_mb", "level_seconds"] {
+        for name in ["warehouses", "buffer_pool_mib", "redo_log_mib", "level_seconds"] {
             settings.get::<u32>(name)?;
         }
         let scene = |choice: &ServerChoice| {

@@ -1,6 +1,6 @@
 //! What the report shows.
 
-use super::{AFTER_SYNC, ASYNCHRONOUS, BINLOGD, SYNC_RELAY_LOG};
+use super::configuration::{AFTER_SYNC, ASYNCHRONOUS, BINLOGD, SYNC_RELAY_LOG};
 use crate::model::Run;
 use crate::reference::semi_sync_cost as published;
 use crate::report::outline::{Entry, Part, Table};
@@ -11,9 +11,9 @@ pub(super) fn outline(run: &Run) -> Vec<Part> {
     let published = [published::asynchronous(ASYNCHRONOUS), published::semi_synchronous(AFTER_SYNC)];
     let setting = |name: &str| run.order.settings.0.get(name).cloned().unwrap_or_default();
     let mut parts = vec![Part::Text(format!(
-        "One source with two replicas that apply, {} warehouses, {} s for each cell, no keying or thinking times. {} share \
-         this machine and its disk, so each pays for what the others do; in the published study each had a machine of its \
-         own. A replica syncs its relay log every {SYNC_RELAY_LOG} events, MySQL's default: \
+        "One source with two replicas that apply, {} warehouses, {} s for each cell, no keying or thinking times. {} \
+         share this machine and its disk, so each pays for what the others do; in the published study each had a \
+         machine of its own. A replica syncs its relay log every {SYNC_RELAY_LOG} events, MySQL's default: \
          its acknowledgement means received, not durable. binlogd acknowledges what is durable (fsync_mode 1).",
         setting("warehouses"),
         setting("seconds"),
@@ -74,7 +74,7 @@ fn lag(run: &Run) -> Vec<Part> {
             mib("first_behind_bytes"),
             mib("second_behind_bytes"),
             sweep::entry(figures.median(point, "level_after_s"), 1),
-            sweep::entry(figures.median(point, "wait_us"), 0),
+            sweep::entry(figures.median(point, "source_wait_us"), 0),
             Entry::Number(anew as f64, 0),
         ]);
     }
@@ -93,8 +93,8 @@ fn lag(run: &Run) -> Vec<Part> {
         columns: columns.map(str::to_owned).to_vec(),
         rows,
         notes: vec![
-            "After each cell both replicas apply what is left before the next begins; where they did not get there in time \
-             they begin anew at the end of the log, and rows that they miss are passed over."
+            "After each cell both replicas apply what is left before the next begins; where they did not get there in \
+             time they begin anew at the end of the log, and rows that they miss are passed over."
                 .to_owned(),
             "The source's wait is its own average over the waits for an acknowledgement.".to_owned(),
         ],

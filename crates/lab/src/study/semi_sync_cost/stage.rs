@@ -1,23 +1,20 @@
 //! The source and its replicas.
 
-use super::{AFTER_COMMIT, ASYNCHRONOUS, BINLOGD, CONFIGURATIONS, SERVER, SYNC_RELAY_LOG};
+use super::configuration::{AFTER_COMMIT, ASYNCHRONOUS, BINLOGD, CONFIGURATIONS, SERVER, SYNC_RELAY_LOG};
 use crate::lab::Lab;
 use crate::load::dataset::{self, Dataset};
 use crate::load::go_tpc;
-use crate::load::tpcc::Tpcc;
+use crate::load::tpcc::{Outcome, Tpcc};
 use crate::model::{Fact, Measured, Order, Point, ServerChoice, Settings};
 use crate::receiver::replica::{self, Behaviour};
 use crate::receiver::{Binlogd, Replica, binlogd};
 use crate::server::Target;
-use crate::server::binary_log::Place;
-use crate::server::semi_sync::{WaitPoint, not_acknowledged};
+use crate::server::semi_sync::WaitPoint;
 use crate::study::{Scene, Stage};
 use anyhow::{Context, ensure};
+use rig::window::{Place, Readings, Window, measure_window};
 use std::path::Path;
 use std::time::{Duration, Instant};
-
-/// Longest wait until all receivers are attached.
-const ATTACH_MAX: Duration = Duration::from_secs(30);
 
 /// All that a scene needs. Dropped in this order: a user's server is restored when nobody receives from it any more.
 #[derive(Debug)]
@@ -34,13 +31,14 @@ pub(super) struct Servers {
 }
 
 impl Servers {
-    /// Starts the source and both replicas, on copies of the same data; or takes a user's server into use, and starts both
-    /// replicas beside it.
+    /// Starts the source and both replicas, on copies of the same data; or takes a user's server into use, and starts
+    /// both replicas beside it.
     pub(super) fn set_up(order: &Order, scene: &Scene, lab: &Lab) -> anyhow::Result<Servers> {
         let settings = order.settings.clone();
         let dir = tempfile::Builder::new().prefix("semi-sync-cost-").tempdir_in(&lab.dir)?;
         let tpcc = Tpcc::new(lab, settings.get("warehouses")?, dir.path())?;
-        let options = dataset::options(settings.get::<u64>("pool_mb")? << 20, settings.get("redo_mb")?);
+        let options =
+            dataset::options(settings.get::<u64>("buffer_pool_mib")? << 20, settings.get("redo_log_mib")?);
         let choice = order.servers_or(&[SERVER]).into_iter().find(|choice| choice.to_string() == scene.name);
         let (mut source, mut first, mut second) = match choice.context("a scene without a server")? {
             ServerChoice::Own(name) => start(&name, &options, &settings, lab, dir.path())?,
@@ -52,18 +50,6 @@ impl Servers {
             dataset::read_through(target, &lab.interrupt)?;
         }
         Ok(Servers { first, second, source, tpcc, lab: lab.clone(), settings, dir })
-    }
-
-    /// Attaches what the configuration has, at `place`.
-    fn attach(&mut self, configuration: &str, place: &Place) -> anyhow::Result<Option<Binlogd>> {
-        let behaviour = |semi_sync| Behaviour { sync_relay_log: SYNC_RELAY_LOG, applying: true, semi_sync };
-        self.second.attach(&self.source, place, behaviour(false))?;
-        if configuration == BINLOGD {
-            let options = binlogd::Options { fsync_mode: 1, semi_sync: true };
-            return Binlogd::attach(&self.lab, &mut self.source, options, self.dir.path()).map(Some);
-        }
-        self.first.attach(&self.source, place, behaviour(configuration != ASYNCHRONOUS))?;
-        Ok(None)
     }
 
     /// What is not as the configuration says, if so.
@@ -90,52 +76,9 @@ impl Servers {
         Ok((!reasons.is_empty()).then(|| reasons.join("; ")))
     }
 
-    fn loaded(
-        &mut self,
-        point: &Point,
-        binlogd: &mut Option<Binlogd>,
-        measured: &mut Measured,
-    ) -> anyhow::Result<()> {
-        let configuration = point.configuration.as_str();
-        let interrupt = self.lab.interrupt.clone();
-        let attached =
-            interrupt.wait(ATTACH_MAX, || Ok(self.wrong(configuration, binlogd)?.is_none().then_some(())))?;
-        if attached.is_none() {
-            let wrong = self.wrong(configuration, binlogd)?.unwrap_or_default();
-            measured.refuse(format!("before the load: {wrong}"));
-            return Ok(());
-        }
-        self.source.commit_probes()?;
-        let (before, log_before) = (self.source.semi_sync()?, self.source.log_bytes()?);
-        let outcome =
-            self.tpcc.load(&mut self.source, point.threads, self.settings.get("seconds")?, &interrupt);
-        interrupt.check()?;
-        let (after, end) = (self.source.semi_sync()?, self.source.log_end()?);
-        measured.put("binlog_bytes", self.source.log_bytes()?.saturating_sub(log_before) as f64);
-        let waits = after.waits.saturating_sub(before.waits);
-        if waits > 0 {
-            measured.put("wait_us", after.wait_us.saturating_sub(before.wait_us) as f64 / waits as f64);
-        }
-        if binlogd.is_none() {
-            measured.put("first_behind_bytes", self.first.behind(&mut self.source, &end)? as f64);
-        }
-        measured.put("second_behind_bytes", self.second.behind(&mut self.source, &end)? as f64);
-        match outcome {
-            Ok(outcome) => outcome.put_into(measured),
-            Err(error) => measured.refuse(format!("{error:#}")),
-        }
-        if let Some(wrong) = self.wrong(configuration, binlogd)? {
-            measured.refuse(format!("after the load: {wrong}"));
-        }
-        if let Some(reason) = not_acknowledged(configuration != ASYNCHRONOUS, &before, &after) {
-            measured.refuse(reason);
-        }
-        Ok(())
-    }
-
-    /// Waits until both replicas have applied all that the source has written since `place`, the one that binlogd stood in
-    /// for too: otherwise rows would be absent there later, and it would have less to do. Those that are not level in time
-    /// begin anew at the next cell's place.
+    /// Waits until both replicas have applied all that the source has written since `place`, the one that binlogd stood
+    /// in for too: otherwise rows would be absent there later, and it would have less to do. Those that are not level
+    /// in time begin anew at the next cell's place.
     fn level(&mut self, was_binlogd: bool, place: &Place, measured: &mut Measured) -> anyhow::Result<()> {
         if was_binlogd {
             let behaviour = Behaviour { sync_relay_log: SYNC_RELAY_LOG, applying: true, semi_sync: false };
@@ -152,6 +95,94 @@ impl Servers {
         })?;
         measured.put("level_after_s", began.elapsed().as_secs_f64());
         measured.put("began_anew", f64::from(u8::from(level.is_none())));
+        Ok(())
+    }
+}
+
+/// A cell in its turn.
+struct Turn<'a> {
+    servers: &'a mut Servers,
+    configuration: &'a str,
+    threads: u32,
+    /// Where all have begun, when they were attached.
+    place: Option<Place>,
+}
+
+impl Window for Turn<'_> {
+    type Source = Target;
+    /// In the place of the first replica.
+    type Attached = Option<Binlogd>;
+    type Outcome = Outcome;
+
+    fn source(&mut self) -> &mut Target {
+        &mut self.servers.source
+    }
+
+    fn semi_sync(&self) -> bool {
+        self.configuration != ASYNCHRONOUS
+    }
+
+    fn variables(&self) -> Vec<(&'static str, String)> {
+        Vec::new()
+    }
+
+    fn prepare(&mut self) -> anyhow::Result<Option<String>> {
+        let Servers { source, tpcc, .. } = &mut *self.servers;
+        tpcc.make_room(source, self.threads)?;
+        source.prepare_semi_sync(wait_point(self.configuration))?;
+        Ok(None)
+    }
+
+    fn attach(&mut self, place: &Place) -> anyhow::Result<Option<Binlogd>> {
+        let semi_sync = self.semi_sync();
+        let Servers { first, second, source, lab, dir, .. } = &mut *self.servers;
+        let behaviour = |semi_sync| Behaviour { sync_relay_log: SYNC_RELAY_LOG, applying: true, semi_sync };
+        second.attach(source, place, behaviour(false))?;
+        let mut binlogd = None;
+        if self.configuration == BINLOGD {
+            let options = binlogd::Options { fsync_mode: 1, semi_sync: true };
+            binlogd = Some(Binlogd::attach(lab, source, options, dir.path())?);
+        } else {
+            first.attach(source, place, behaviour(semi_sync))?;
+        }
+        self.place = Some(place.clone());
+        Ok(binlogd)
+    }
+
+    fn not_in_force(&mut self, binlogd: &mut Option<Binlogd>) -> anyhow::Result<Option<String>> {
+        self.servers.wrong(self.configuration, binlogd)
+    }
+
+    fn complaint(&mut self, binlogd: &mut Option<Binlogd>) -> String {
+        binlogd.as_mut().map_or_else(|| self.servers.first.complaint(), Binlogd::complaint)
+    }
+
+    fn load(&mut self, _: &mut Option<Binlogd>) -> anyhow::Result<Outcome> {
+        let Servers { source, tpcc, settings, lab, .. } = &mut *self.servers;
+        tpcc.load(source, self.threads, settings.get("seconds")?, &lab.interrupt)
+    }
+
+    fn read_back(
+        &mut self,
+        binlogd: &mut Option<Binlogd>,
+        outcome: Outcome,
+        readings: &Readings,
+        measured: &mut Measured,
+    ) -> anyhow::Result<()> {
+        outcome.put_into(measured);
+        readings.keep(measured);
+        let Servers { first, second, source, .. } = &mut *self.servers;
+        let end = source.log_end()?;
+        if binlogd.is_none() {
+            measured.put("first_behind_bytes", first.behind(source, &end)? as f64);
+        }
+        measured.put("second_behind_bytes", second.behind(source, &end)? as f64);
+        Ok(())
+    }
+
+    /// The replicas stay: they have to apply what is left.
+    fn detach(&mut self, binlogd: Option<Binlogd>) -> anyhow::Result<()> {
+        drop(binlogd);
         Ok(())
     }
 }
@@ -178,27 +209,15 @@ impl Stage for Servers {
     fn measure(&mut self, point: &Point, _: u32) -> anyhow::Result<Measured> {
         let configuration = point.configuration.as_str();
         ensure!(CONFIGURATIONS.contains(&configuration), "this study has no configuration {configuration:?}");
-        let interrupt = self.lab.interrupt.clone();
         // Otherwise they come back when their sessions are ended.
         self.first.detach()?;
         self.second.detach()?;
-        self.source.drop_dumps(&interrupt)?;
-        let place = self.source.begin_log()?;
-        self.tpcc.make_room(&mut self.source, point.threads)?;
-        self.source.prepare_semi_sync(wait_point(configuration))?;
-        self.source.set_semi_sync(configuration != ASYNCHRONOUS)?;
-        let mut measured = Measured::default();
-        let mut binlogd = match self.attach(configuration, &place) {
-            Ok(binlogd) => binlogd,
-            Err(error) => {
-                interrupt.check()?;
-                return Ok(Measured::invalid(format!("a receiver does not start: {error:#}")));
-            }
-        };
-        let loaded = self.loaded(point, &mut binlogd, &mut measured);
-        drop(binlogd);
-        loaded?;
-        self.level(configuration == BINLOGD, &place, &mut measured)?;
+        let interrupt = self.lab.interrupt.clone();
+        let mut turn = Turn { servers: self, configuration, threads: point.threads, place: None };
+        let mut measured = measure_window(&mut turn, &interrupt)?;
+        if let Some(place) = turn.place {
+            self.level(configuration == BINLOGD, &place, &mut measured)?;
+        }
         Ok(measured)
     }
 }

@@ -9,6 +9,7 @@
 //! | `users.rs` | a user's server: what can be measured there, and what is left out |
 //! | `pair.rs` | the lab's own servers, one with and one without a binary log |
 //! | `pool.rs` | the buffer pool, resized while the server runs |
+//! | `rotation.rs` | when the log is rotated |
 //! | `stall.rs` | what a rotation does to throughput |
 //! | `outline.rs` | the report, its ratios in `outline/ratios.rs` |
 
@@ -17,6 +18,7 @@ mod configuration;
 mod outline;
 mod pair;
 mod pool;
+mod rotation;
 mod stage;
 mod stall;
 mod users;
@@ -29,6 +31,7 @@ use crate::report::outline::Part;
 use anyhow::ensure;
 use condition::{Condition, Files, Pool};
 use configuration::{Configuration, NO_BINARY_LOG};
+use rotation::Rotation;
 
 /// The one that is measured unless another is asked for.
 const SERVER: &str = "mysql-9.7";
@@ -49,8 +52,8 @@ impl Study for SyncBinlog {
     }
 
     fn summary(&self) -> &'static str {
-        "TPC-C (go-tpc) with sync_binlog 0, 1, 1000, 10000 and without a binary log, with three sizes of the buffer pool, \
-         on ext4 and XFS; the stall when the log is rotated; and the same with binlogd attached by semi-sync."
+        "TPC-C (go-tpc) with sync_binlog 0, 1, 1000, 10000 and without a binary log, with three sizes of the buffer \
+         pool, on ext4 and XFS; the stall when the log is rotated; and the same with binlogd attached by semi-sync."
     }
 
     fn settings(&self, profile: Profile) -> Settings {
@@ -70,9 +73,9 @@ impl Study for SyncBinlog {
             ("rounds", rounds),
             ("warehouses", warehouses),
             ("warm_up_seconds", if full { "60" } else { "1" }),
-            ("rotation_kb", if full { "1048576" } else { "auto" }),
+            ("rotation_kib", if full { "1048576" } else { "auto" }),
             ("sample_ms", if full { "250" } else { "100" }),
-            ("redo_mb", if full { "16384" } else { "256" }),
+            ("redo_log_mib", if full { "16384" } else { "256" }),
         ])
     }
 
@@ -81,7 +84,7 @@ impl Study for SyncBinlog {
         let (threads, pools): (Vec<u32>, Vec<Pool>) = (settings.list("threads")?, settings.list("pools")?);
         let (seconds, rounds): (f64, u32) = (settings.get("seconds")?, settings.get("rounds")?);
         let file_systems: Vec<Kind> = settings.list("file_systems")?;
-        for name in ["warehouses", "warm_up_seconds", "sample_ms", "redo_mb"] {
+        for name in ["warehouses", "warm_up_seconds", "sample_ms", "redo_log_mib"] {
             settings.get::<u64>(name)?;
         }
         Rotation::of(settings)?;
@@ -120,7 +123,7 @@ impl Study for SyncBinlog {
 
     fn set_up(&self, order: &Order, scene: &Scene, lab: &Lab) -> anyhow::Result<Box<dyn Stage>> {
         if scene.name.ends_with(users::LEFT_OUT) {
-            return Err(Skip(users::left_out(order)).into());
+            return Err(Skip::by_nature(users::left_out(order)).into());
         }
         let users = order.servers_or(&[SERVER]).into_iter().find_map(|choice| match &choice {
             ServerChoice::Url(url) if choice.to_string() == scene.name => Some(url.clone()),
@@ -138,28 +141,6 @@ impl Study for SyncBinlog {
 
     fn headline(&self) -> Headline {
         Headline { values: &["tps"], baseline: Some(NO_BINARY_LOG) }
-    }
-}
-
-/// When the binary log is rotated: the setting `rotation_kb`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Rotation {
-    /// After a file of so many KiB.
-    Kibibytes(u64),
-    /// Several times in a cell, as fast as this machine fills the log.
-    Auto,
-}
-
-impl Rotation {
-    fn of(settings: &Settings) -> anyhow::Result<Rotation> {
-        if settings.get::<String>("rotation_kb")? == "auto" {
-            return Ok(Rotation::Auto);
-        }
-        let size = settings.get("rotation_kb")?;
-        // What else the server would round.
-        let is_possible = (4..=1 << 20).contains(&size) && size % 4 == 0;
-        ensure!(is_possible, "--set rotation_kb={size}: a multiple of 4 from 4 to {}, or auto", 1 << 20);
-        Ok(Rotation::Kibibytes(size))
     }
 }
 
@@ -224,8 +205,8 @@ mod tests {
             ("pools", "91"),
             ("file_systems", "zfs"),
             ("attached", "x"),
-            ("rotation_kb", "3"),
-            ("rotation_kb", "6"),
+            ("rotation_kib", "3"),
+            ("rotation_kib", "6"),
         ] {
             let mut settings = SyncBinlog.settings(Profile::Smoke);
             settings.0.insert(name.to_owned(), value.to_owned());

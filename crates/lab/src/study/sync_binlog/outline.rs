@@ -42,12 +42,13 @@ fn introduction(run: &Run) -> String {
     let of_users = if users { ON_USERS } else { "" };
     format!(
         "{} warehouses, {} s for each cell. innodb_flush_log_at_trx_commit stays 1, its \
-         default, which the published study does not mention. Throughput is the median of intervals of half a second, by the \
-         server's own counter of commits; for the stall it is looked at every {} ms. The buffer pool is a share of the tables as they were filled, in {DATA_GB}ths, as the \
-         published 60, 70 and 80 GB were of about {DATA_GB} GB. The file systems are images on this disk, so their absolute \
-         costs are those of both. binlogd, where it is attached, acknowledges what is durable (AFTER_SYNC, fsync_mode 1); its \
-         copy lies in the lab's folder beside the images. With sync_binlog N the log is synced once in N groups of commits: \
-         where a cell or a rotation is shorter than that, N means no more than 0 does.{of_users}",
+         default, which the published study does not mention. Throughput is the median of intervals of half a second, \
+         by the server's own counter of commits; for the stall it is looked at every {} ms. The buffer pool is a \
+         share of the tables as they were filled, in {DATA_GB}ths, as the published 60, 70 and 80 GB were of about \
+         {DATA_GB} GB. The file systems are images on this disk, so their absolute costs are those of both. binlogd, \
+         where it is attached, acknowledges what is durable (AFTER_SYNC, fsync_mode 1); its copy lies in the lab's \
+         folder beside the images. With sync_binlog N the log is synced once in N groups of commits: where a cell or \
+         a rotation is shorter than that, N means no more than 0 does.{of_users}",
         setting("warehouses"),
         setting("seconds"),
         setting("sample_ms"),
@@ -56,8 +57,9 @@ fn introduction(run: &Run) -> String {
 
 /// What is different on a user's server.
 const ON_USERS: &str = " On a user's server the files lie where that has them, which is not known here, and nothing was \
-    measured without a binary log or on another file system. Its counter of commits counts those of others too. A rotation is \
-    when the name of its current log file has changed: between two looks, as often as at the commits; the middle is taken.";
+    measured without a binary log or on another file system. Its counter of commits counts those of others too. A \
+    rotation is when the name of its current log file has changed: between two looks, as often as at the commits; the \
+    middle is taken.";
 
 fn is_users(condition: &str) -> bool {
     Condition::parse(condition).is_some_and(|condition| condition.files == Files::Users)
@@ -257,10 +259,10 @@ impl View<'_> {
         ]);
         self.table("The stall at a rotation of the binary log", columns, rows, &[
             "Lowest: the lowest sample within 1 s of a rotation, or half the way to the next where that is nearer, \
-             relative to the median of all samples of the cell; 0 is a standstill. Slow: time in that window below half the \
-             median. Each is the median over the rotations of a cell, and then over the rounds.",
-            "Between: the same half-way between two rotations, where nothing happens: what chance makes of so many samples. \
-             Only what is lower or longer than that is the rotation's doing.",
+             relative to the median of all samples of the cell; 0 is a standstill. Slow: time in that window below \
+             half the median. Each is the median over the rotations of a cell, and then over the rounds.",
+            "Between: the same half-way between two rotations, where nothing happens: what chance makes of so many \
+             samples. Only what is lower or longer than that is the rotation's doing.",
             "In the published study a file of 1 GB was full every 40 s, and throughput fell to 0 for one or two seconds.",
         ])
     }

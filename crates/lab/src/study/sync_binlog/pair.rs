@@ -1,19 +1,22 @@
 //! One server with a binary log and one without, started from the same data for each round.
 
-use super::Rotation;
 use super::condition::Pool;
 use super::configuration::Configuration;
+use super::pool;
+use super::rotation::Rotation;
 use crate::file_system::Kind;
 use crate::lab::Lab;
 use crate::load::dataset::Dataset;
 use crate::load::tpcc::Tpcc;
-use crate::model::Settings;
+use crate::model::{Measured, Settings};
 use crate::server::Target;
 use crate::server::semi_sync::WaitPoint;
 use anyhow::Context;
 use std::path::{Path, PathBuf};
 
-/// Rotations of the binary log in a cell, about, where `rotation_kb` is `auto`.
+/// On a user's server it is 1 in all cells.
+pub(super) const FLUSH: &str = "innodb_flush_log_at_trx_commit";
+/// Rotations of the binary log in a cell, about, where `rotation_kib` is `auto`.
 const ROTATIONS: u64 = 5;
 /// Of the load by which the size of a log file is found.
 const CALIBRATION_SECONDS: u64 = 3;
@@ -65,6 +68,21 @@ impl Pair {
 }
 
 impl Pooled {
+    /// Refuses the cell where somebody has changed meanwhile what was set for it on a user's server.
+    ///
+    /// # Errors
+    /// When the server does not answer.
+    pub(super) fn check(&mut self, measured: &mut Measured) -> anyhow::Result<()> {
+        if !self.target.is_users() {
+            return Ok(());
+        }
+        let bytes = self.bytes.to_string();
+        if let Some(wrong) = self.target.is_not(&[(pool::SIZE, &bytes), (FLUSH, "1")])? {
+            measured.refuse(wrong);
+        }
+        Ok(())
+    }
+
     /// With the pool that it has.
     pub(super) fn new(target: Target) -> Pooled {
         Pooled { target, pool: None, bytes: 0 }

@@ -71,8 +71,8 @@ impl Sizes {
         }
         if let Some(most) = most.filter(|most| wanted > *most) {
             return Err(format!(
-                "{} MiB, and the server allows {} MiB at most (innodb_buffer_pool_size_max): --set warehouses with fewer, \
-                 smaller --set pools, or a server started with more",
+                "{} MiB, and the server allows {} MiB at most (innodb_buffer_pool_size_max): --set warehouses with \
+                 fewer, smaller --set pools, or a server started with more",
                 wanted / MIB,
                 most / MIB
             ));
@@ -82,8 +82,8 @@ impl Sizes {
         if (nearest as f64 / wanted as f64 - 1.0).abs() > TOLERANCE {
             return Err(format!(
                 "{} MiB, and the server allows multiples of {} MiB only (innodb_buffer_pool_chunk_size × \
-                 innodb_buffer_pool_instances): --set warehouses with more, other --set pools, or a server started with a \
-                 smaller innodb_buffer_pool_chunk_size",
+                 innodb_buffer_pool_instances): --set warehouses with more, other --set pools, or a server started \
+                 with a smaller innodb_buffer_pool_chunk_size",
                 wanted / MIB,
                 step / MIB
             ));
@@ -92,8 +92,8 @@ impl Sizes {
     }
 }
 
-/// Gives the server a pool of so many bytes, waits until it has it, and returns what it calls its size then: MySQL may round
-/// it by some of its steps.
+/// Gives the server a pool of so many bytes, waits until it has it, and returns what it calls its size then: MySQL may
+/// round it by some of its steps.
 ///
 /// # Errors
 /// When the server refuses or does not do it, and when the run is broken off.

@@ -2,27 +2,25 @@
 
 use super::condition::{Condition, Files, Pool};
 use super::configuration::Configuration;
-use super::pair::{Pair, Recipe};
+use super::pair::{Pair, Pooled, Recipe};
+use super::pool;
 use super::stall::{Rotations, Stall};
-use super::{pool, users};
 use crate::file_system::Volume;
 use crate::lab::Lab;
 use crate::load::dataset::{self, Dataset};
 use crate::load::go_tpc;
 use crate::load::sampler::{self, Sample, Sampler, Seen};
-use crate::load::tpcc::Tpcc;
+use crate::load::tpcc::{Outcome, Tpcc};
 use crate::model::{Fact, Measured, Order, Point, Settings};
 use crate::receiver::{Binlogd, binlogd};
 use crate::server::Target;
-use crate::server::semi_sync::{SemiSync, not_acknowledged};
 use crate::study::{Scene, Stage};
 use anyhow::{Context, bail};
 use rig::statistics::median;
+use rig::window::{Place, Readings, Window, measure_window};
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Longest wait until the source counts binlogd.
-const ATTACH_MAX: Duration = Duration::from_secs(30);
 /// Throughput is the median of intervals of this length in seconds. Shorter ones hold few transactions on a slow disk.
 const INTERVAL: f64 = 0.5;
 /// What a volume has beside data and redo logs: growth, binary logs, the file system's own.
@@ -67,13 +65,6 @@ impl Shelter {
     }
 }
 
-/// What is known of the source's side before a load.
-struct Before {
-    at: f64,
-    log_bytes: u64,
-    semi_sync: SemiSync,
-}
-
 impl Servers {
     /// Mounts the file system, and starts both servers on it.
     pub(super) fn set_up(order: &Order, scene: &Scene, lab: &Lab) -> anyhow::Result<Servers> {
@@ -83,7 +74,7 @@ impl Servers {
             bail!("{} names no file system of the lab's", first.condition)
         };
         let name = scene.name.split_once(" on ").map_or(scene.name.as_str(), |(server, _)| server);
-        let (warehouses, redo_mib): (u32, u64) = (settings.get("warehouses")?, settings.get("redo_mb")?);
+        let (warehouses, redo_mib): (u32, u64) = (settings.get("warehouses")?, settings.get("redo_log_mib")?);
         let left = Volume::remove_leftovers(lab)?;
         if left > 0 {
             (lab.say)(&format!("removed {left} file systems of runs that were killed"));
@@ -146,92 +137,6 @@ impl Servers {
         self.tpcc.load(&mut pooled.target, threads, seconds, &self.lab.interrupt)?;
         Ok(())
     }
-
-    /// Prepares the binary log for a cell, and attaches binlogd if the configuration has it.
-    fn begin(&mut self, every: u32, attached: bool) -> anyhow::Result<Result<Option<Binlogd>, String>> {
-        let target = &mut self.pair.as_mut().context(NOT_STARTED)?.logging.target;
-        let interrupt = &self.lab.interrupt;
-        target.drop_dumps(interrupt)?;
-        target.set("sync_binlog", &every.to_string())?;
-        target.begin_log()?;
-        target.set_semi_sync(attached)?;
-        if !attached {
-            return Ok(Ok(None));
-        }
-        let options = binlogd::Options { fsync_mode: 1, semi_sync: true };
-        let binlogd = match Binlogd::attach(&self.lab, target, options, self.shelter.beside()) {
-            Ok(binlogd) => binlogd,
-            Err(error) => {
-                interrupt.check()?;
-                return Ok(Err(format!("binlogd does not start: {error:#}")));
-            }
-        };
-        let counted =
-            interrupt.wait(ATTACH_MAX, || Ok(target.not_in_force(true)?.is_none().then_some(())))?;
-        if counted.is_none() {
-            let wrong = target.not_in_force(true)?.unwrap_or_default();
-            return Ok(Err(format!("before the load: {wrong}")));
-        }
-        target.commit_probes()?;
-        Ok(Ok(Some(binlogd)))
-    }
-
-    /// Loads the server, and puts what came of it.
-    fn load(
-        &mut self,
-        configuration: Configuration,
-        threads: u32,
-        binlogd: Option<Binlogd>,
-        measured: &mut Measured,
-    ) -> anyhow::Result<()> {
-        let interrupt = self.lab.interrupt.clone();
-        let pooled = self.pair.as_mut().context(NOT_STARTED)?.of(configuration)?;
-        let target = &mut pooled.target;
-        let logs = configuration != Configuration::NoBinaryLog;
-        let before = Before {
-            at: SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs_f64(),
-            log_bytes: if logs { target.log_bytes()? } else { 0 },
-            semi_sync: target.semi_sync()?,
-        };
-        let interval = Duration::from_millis(self.settings.get("sample_ms")?);
-        // The log files of the lab's own servers tell of their rotations by themselves.
-        let sampler = Sampler::start(target, interval, logs && target.is_users())?;
-        let outcome = self.tpcc.load(target, threads, self.settings.get("seconds")?, &interrupt);
-        interrupt.check()?;
-        let seen = sampler.finish()?;
-        match outcome {
-            Ok(outcome) => outcome.put_into(measured),
-            Err(error) => measured.refuse(format!("{error:#}")),
-        }
-        put_samples(&seen.samples, before.at, measured);
-        if let Configuration::Sync { every, attached } = configuration {
-            put_log(target, &before, &seen, measured)?;
-            if target.variable("sync_binlog")?.as_deref() != Some(&every.to_string()) {
-                measured.refuse(format!("sync_binlog was not {every}"));
-            }
-            // A server without semi-sync has all counters at 0.
-            measured.invalid = reasons([
-                measured.invalid.take(),
-                target.not_in_force(attached)?.map(|wrong| format!("after the load: {wrong}")),
-                not_acknowledged(attached, &before.semi_sync, &target.semi_sync()?),
-            ]);
-        }
-        let log_bin = target.variable("log_bin")?.unwrap_or_default();
-        if log_bin != if logs { "ON" } else { "OFF" } {
-            measured.refuse(format!("log_bin was {log_bin}"));
-        }
-        if pooled.target.is_users() {
-            users::check(pooled, measured)?;
-        }
-        if let Some(mut binlogd) = binlogd {
-            match binlogd.not_attached() {
-                Ok(None) => {}
-                Ok(Some(wrong)) => measured.refuse(wrong),
-                Err(error) => measured.refuse(format!("{error:#}")),
-            }
-        }
-        Ok(())
-    }
 }
 
 impl Stage for Servers {
@@ -262,16 +167,119 @@ impl Stage for Servers {
         let condition = Condition::parse(&point.condition).context("a condition without a buffer pool")?;
         self.begin_round(round)?;
         self.resize(configuration, condition.pool, point.threads)?;
-        let mut binlogd = None;
-        if let Configuration::Sync { every, attached } = configuration {
-            match self.begin(every, attached)? {
-                Ok(attached) => binlogd = attached,
-                Err(reason) => return Ok(Measured::invalid(reason)),
-            }
+        let Servers { pair, tpcc, settings, lab, shelter, .. } = self;
+        let pooled = pair.as_mut().context(NOT_STARTED)?.of(configuration)?;
+        let (threads, dir) = (point.threads, shelter.beside());
+        let mut turn = Turn { pooled, configuration, threads, tpcc, settings, lab, dir };
+        measure_window(&mut turn, &lab.interrupt)
+    }
+}
+
+/// A cell in its turn.
+struct Turn<'a> {
+    /// The server of the configuration.
+    pooled: &'a mut Pooled,
+    configuration: Configuration,
+    threads: u32,
+    tpcc: &'a Tpcc,
+    settings: &'a Settings,
+    lab: &'a Lab,
+    /// For binlogd's copy.
+    dir: &'a Path,
+}
+
+/// What a load came to, and what was seen of it.
+struct Loaded {
+    outcome: Outcome,
+    seen: Seen,
+    /// When it began, in seconds since 1970.
+    began: f64,
+}
+
+impl Window for Turn<'_> {
+    type Source = Target;
+    type Attached = Option<Binlogd>;
+    type Outcome = Loaded;
+
+    fn source(&mut self) -> &mut Target {
+        &mut self.pooled.target
+    }
+
+    fn writes_log(&self) -> bool {
+        self.configuration != Configuration::NoBinaryLog
+    }
+
+    fn semi_sync(&self) -> bool {
+        self.configuration.attached()
+    }
+
+    fn variables(&self) -> Vec<(&'static str, String)> {
+        match self.configuration {
+            Configuration::NoBinaryLog => Vec::new(),
+            Configuration::Sync { every, .. } => vec![("sync_binlog", every.to_string())],
         }
-        let mut measured = Measured::default();
-        self.load(configuration, point.threads, binlogd, &mut measured)?;
-        Ok(measured)
+    }
+
+    fn attach(&mut self, _: &Place) -> anyhow::Result<Option<Binlogd>> {
+        if !self.semi_sync() {
+            return Ok(None);
+        }
+        let options = binlogd::Options { fsync_mode: 1, semi_sync: true };
+        Binlogd::attach(self.lab, &mut self.pooled.target, options, self.dir).map(Some)
+    }
+
+    fn not_in_force(&mut self, binlogd: &mut Option<Binlogd>) -> anyhow::Result<Option<String>> {
+        let (logs, semi_sync) = (self.writes_log(), self.semi_sync());
+        let target = self.source();
+        let log_bin = target.variable("log_bin")?.unwrap_or_default();
+        let wrong = (log_bin != if logs { "ON" } else { "OFF" }).then(|| format!("log_bin was {log_bin}"));
+        // A server without semi-sync has all counters at 0.
+        let semi_sync = target.not_in_force(semi_sync)?;
+        let own = match binlogd {
+            Some(binlogd) => binlogd.not_attached().unwrap_or_else(|error| Some(format!("{error:#}"))),
+            None => None,
+        };
+        let wrong: Vec<String> = [wrong, semi_sync, own].into_iter().flatten().collect();
+        Ok((!wrong.is_empty()).then(|| wrong.join("; ")))
+    }
+
+    fn complaint(&mut self, binlogd: &mut Option<Binlogd>) -> String {
+        binlogd.as_mut().map_or_else(String::new, Binlogd::complaint)
+    }
+
+    fn load(&mut self, _: &mut Option<Binlogd>) -> anyhow::Result<Loaded> {
+        let logs = self.writes_log();
+        let Turn { tpcc, settings, lab, .. } = *self;
+        let target = &mut self.pooled.target;
+        let began = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs_f64();
+        let interval = Duration::from_millis(settings.get("sample_ms")?);
+        // The log files of the lab's own servers tell of their rotations by themselves.
+        let sampler = Sampler::start(target, interval, logs && target.is_users())?;
+        let outcome = tpcc.load(target, self.threads, settings.get("seconds")?, &lab.interrupt);
+        lab.interrupt.check()?;
+        let seen = sampler.finish()?;
+        Ok(Loaded { outcome: outcome?, seen, began })
+    }
+
+    fn read_back(
+        &mut self,
+        _: &mut Option<Binlogd>,
+        loaded: Loaded,
+        readings: &Readings,
+        measured: &mut Measured,
+    ) -> anyhow::Result<()> {
+        let Loaded { outcome, seen, began } = loaded;
+        outcome.put_into(measured);
+        put_samples(&seen.samples, began, measured);
+        if self.writes_log() {
+            put_log(self.source(), readings.log_bytes(), began, &seen, measured)?;
+        }
+        self.pooled.check(measured)
+    }
+
+    fn detach(&mut self, binlogd: Option<Binlogd>) -> anyhow::Result<()> {
+        drop(binlogd);
+        Ok(())
     }
 }
 
@@ -290,20 +298,25 @@ fn put_samples(samples: &[Sample], began: f64, measured: &mut Measured) {
 }
 
 /// What was written to the binary log, its rotations and what they did to throughput.
-fn put_log(target: &mut Target, before: &Before, seen: &Seen, measured: &mut Measured) -> anyhow::Result<()> {
-    let bytes = target.log_bytes()?.saturating_sub(before.log_bytes);
+fn put_log(
+    target: &mut Target,
+    bytes: u64,
+    began: f64,
+    seen: &Seen,
+    measured: &mut Measured,
+) -> anyhow::Result<()> {
     if bytes == 0 {
         measured.refuse("nothing was written to the binary log");
     }
     measured.put("binlog_bytes", bytes as f64);
     let rotations = match target.data_dir() {
-        Some(data) => Rotations::since(before.at, &data)?,
+        Some(data) => Rotations::since(began, &data)?,
         None => Rotations::seen(&seen.changes, &target.log_files()?),
     };
     measured.put("rotations", rotations.times.len() as f64);
     measured
         .series
-        .insert("rotation_s".to_owned(), rotations.times.iter().map(|time| time - before.at).collect());
+        .insert("rotation_s".to_owned(), rotations.times.iter().map(|time| time - began).collect());
     if let Some(period) = rotations.period() {
         measured.put("rotation_period_s", period);
     }
@@ -323,9 +336,4 @@ fn put_log(target: &mut Target, before: &Before, seen: &Seen, measured: &mut Mea
         measured.put(&format!("{name}_seconds_max"), stall.seconds_max);
     }
     Ok(())
-}
-
-fn reasons<const N: usize>(reasons: [Option<String>; N]) -> Option<String> {
-    let all: Vec<String> = reasons.into_iter().flatten().collect();
-    (!all.is_empty()).then(|| all.join("; "))
 }

@@ -1,14 +1,14 @@
 //! A user's server, given by URL: what can be measured without a restart, and what cannot.
 
-use super::Rotation;
 use super::condition::Pool;
 use super::configuration::Configuration;
-use super::pair::{Pair, Pooled, bytes_a_rotation};
+use super::pair::{FLUSH, Pair, Pooled, bytes_a_rotation};
 use super::pool;
+use super::rotation::Rotation;
 use super::stage::{Servers, Shelter};
 use crate::lab::Lab;
 use crate::load::tpcc::Tpcc;
-use crate::model::{Measured, Order};
+use crate::model::Order;
 use crate::server::Target;
 use crate::server::semi_sync::WaitPoint;
 use crate::study::Scene;
@@ -17,15 +17,13 @@ use anyhow::Context;
 /// Ends the name of a scene that a user's server cannot have.
 pub(super) const LEFT_OUT: &str = "no binary log, other file systems";
 
-const FLUSH: &str = "innodb_flush_log_at_trx_commit";
-
 /// Why a scene that ends with [`LEFT_OUT`] is skipped.
 pub(super) fn left_out(order: &Order) -> String {
     let file_systems = order.settings.0.get("file_systems").map_or("", String::as_str);
     format!(
-        "left out: “no binary log”, which needs a restart (a server in use that only left its writes out of its log would \
-         break its replicas and its recovery to a point in time); and the file systems {file_systems}, because its data stay \
-         where they are"
+        "left out: “no binary log”, which needs a restart (a server in use that only left its writes out of its log \
+         would break its replicas and its recovery to a point in time); and the file systems {file_systems}, because \
+         its data stay where they are"
     )
 }
 
@@ -44,8 +42,8 @@ pub(super) fn set_up(order: &Order, scene: &Scene, url: &str, lab: &Lab) -> anyh
     let attached = configurations.collect::<anyhow::Result<Vec<_>>>()?.iter().any(|one| one.attached());
     (lab.say)(&format!(
         "{}: sync_binlog will be {} in turn, {FLUSH} 1, max_binlog_size other than now, and the buffer pool {}; while \
-         sync_binlog is not 1 a crash would lose what its log has not synced, and a smaller pool slows down whoever else uses \
-         the server; afterwards all is set back",
+         sync_binlog is not 1 a crash would lose what its log has not synced, and a smaller pool slows down whoever \
+         else uses the server; afterwards all is set back",
         target.name(),
         settings.get::<String>("sync_binlog")?,
         match settings.list::<Pool>("pools")?.as_slice() {
@@ -85,18 +83,4 @@ pub(super) fn set_up(order: &Order, scene: &Scene, url: &str, lab: &Lab) -> anyh
         settings,
         shelter: Shelter::Folder(dir),
     })
-}
-
-/// Refuses the cell where somebody has changed meanwhile what was set for it.
-///
-/// # Errors
-/// When the server does not answer.
-pub(super) fn check(pooled: &mut Pooled, measured: &mut Measured) -> anyhow::Result<()> {
-    for (name, wanted) in [(pool::SIZE, pooled.bytes.to_string()), (FLUSH, "1".to_owned())] {
-        let found = pooled.target.variable(name)?.unwrap_or_default();
-        if found != wanted {
-            measured.refuse(format!("{name} was {found} and not {wanted}"));
-        }
-    }
-    Ok(())
 }

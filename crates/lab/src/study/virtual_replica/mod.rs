@@ -4,12 +4,12 @@ pub mod configuration;
 pub mod outline;
 pub mod stage;
 
-use self::configuration::{ALL, ALONE};
+use self::configuration::{ALL, ALONE, WORKLOADS, bare_of_same_promise, workload, yardsticks};
 use super::{Headline, Plan, Scene, Study, interleaved};
 use crate::lab::Lab;
 use crate::model::{Order, Point, Profile, Run, ServerChoice, Settings};
 use crate::report::outline::Part;
-use anyhow::bail;
+use anyhow::{bail, ensure};
 
 /// See the module.
 #[derive(Debug, Clone, Copy)]
@@ -67,7 +67,9 @@ impl Study for VirtualReplica {
         settings.0.insert("buffer_pool_mib".to_owned(), buffer_pool_mib.to_owned());
         // A column of the published table; what it is cannot be found out from here.
         settings.0.insert("disk_type".to_owned(), "local".to_owned());
-        settings.0.insert("real_replicas".to_owned(), "yes".to_owned());
+        for (name, value) in [("real_replicas", "yes"), ("workload", WORKLOADS[0]), ("yardsticks", "none")] {
+            settings.0.insert(name.to_owned(), value.to_owned());
+        }
         settings
     }
 
@@ -75,11 +77,20 @@ impl Study for VirtualReplica {
         let threads: Vec<u32> = order.settings.list("threads")?;
         let seconds: u64 = order.settings.get("seconds")?;
         let rounds: u32 = order.settings.get("rounds")?;
-        let configurations: Vec<&str> = match order.settings.get::<String>("real_replicas")?.as_str() {
+        let workload = workload(&order.settings)?;
+        let mut configurations: Vec<&str> = match order.settings.get::<String>("real_replicas")?.as_str() {
             "yes" => ALL.to_vec(),
             "no" => ALL.into_iter().filter(|name| !name.starts_with("replica")).collect(),
             other => bail!("--set real_replicas={other}: yes or no"),
         };
+        let yardsticks = yardsticks(&order.settings)?;
+        ensure!(
+            yardsticks.is_empty() || !order.is_of_users_servers(),
+            "--set yardsticks: the bare receiver and go-mysqlbinlog are measured on servers of the lab's own"
+        );
+        configurations.extend(yardsticks);
+        // The published workload has no name there.
+        let condition = if workload == WORKLOADS[0] { "" } else { workload };
         let mut scenes = Vec::new();
         for server in order.servers_or(&[SERVER]) {
             if let ServerChoice::Own(name) = &server
@@ -89,7 +100,7 @@ impl Study for VirtualReplica {
             }
             let block = |threads: &u32| Point {
                 server: server.to_string(),
-                condition: String::new(),
+                condition: condition.to_owned(),
                 configuration: String::new(),
                 threads: *threads,
             };
@@ -112,6 +123,10 @@ impl Study for VirtualReplica {
 
     fn outline(&self, run: &Run) -> Vec<Part> {
         outline::parts(run)
+    }
+
+    fn baselines(&self, configuration: &str) -> Vec<&'static str> {
+        [Some(ALONE), bare_of_same_promise(configuration)].into_iter().flatten().collect()
     }
 
     fn headline(&self) -> Headline {
@@ -152,6 +167,15 @@ mod tests {
         order.settings.0.insert("real_replicas".to_owned(), "some".to_owned());
         let error = VirtualReplica.plan(&order).unwrap_err().to_string();
         assert!(error.contains("real_replicas=some"), "{error}");
+        order.settings.0.insert("real_replicas".to_owned(), "no".to_owned());
+        order.settings.0.insert("yardsticks".to_owned(), "bare".to_owned());
+        let error = VirtualReplica.plan(&order).unwrap_err().to_string();
+        assert!(error.contains("of the lab's own"), "{error}");
+        order.servers.clear();
+        order.settings.0.insert("workload".to_owned(), "oltp_update_non_index".to_owned());
+        let cells = VirtualReplica.plan(&order).unwrap().scenes.remove(0).cells;
+        assert_eq!(cells.len(), 6);
+        assert!(cells.iter().all(|cell| cell.point.condition == "oltp_update_non_index"));
         let order = super::tests::order(Profile::Smoke, &["mysql:5.7"]);
         let error = VirtualReplica.plan(&order).unwrap_err().to_string();
         assert!(error.contains("mysql-5.7.22"), "{error}");

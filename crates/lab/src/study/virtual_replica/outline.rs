@@ -1,8 +1,10 @@
 //! What the report shows.
 
-use super::configuration::{ALONE, FSYNC_MODE_0, FSYNC_MODE_1, RELAXED, REPLICA_20, REPLICA_20_STOPPED};
+use super::configuration::{
+    ALONE, FSYNC_MODE_0, FSYNC_MODE_1, RELAXED, REPLICA_20, REPLICA_20_STOPPED, WORKLOADS, workload,
+};
 use crate::model::{Cell, Run};
-use crate::reference::Curve;
+use crate::reference::publication::Curve;
 use crate::reference::virtual_replica::{mode, qps, tps};
 use crate::report::number::utc;
 use crate::report::outline::{Entry, Part, Table};
@@ -11,12 +13,13 @@ use crate::statistics::Figures;
 
 /// The report's parts.
 pub fn parts(run: &Run) -> Vec<Part> {
+    let workload = workload(&run.order.settings).unwrap_or(WORKLOADS[0]);
     let mut parts = vec![
         Part::Heading("What was measured".to_owned()),
         Part::Text(format!(
-            "Stock sysbench oltp_read_write on a source with sync_binlog 1 and innodb_flush_log_at_trx_commit 1, alone \
-             and with one semi-sync receiver (AFTER_SYNC), which is on {} machine and disk. All configurations with the same \
-             number of threads are measured one right after the other, in another order each time; ratios \
+            "Stock sysbench {workload} on a source with sync_binlog 1 and innodb_flush_log_at_trx_commit 1, alone \
+             and with one semi-sync receiver (AFTER_SYNC), which is on {} machine and disk. All configurations with \
+             the same number of threads are measured one right after the other, in another order each time; ratios \
              are made within a round. A cell in which semi-sync was not in force before, during and after the load does \
              not count, nor does one with errors.",
             if run.order.is_of_users_servers() { "the lab's" } else { "the same" }
@@ -28,7 +31,9 @@ pub fn parts(run: &Run) -> Vec<Part> {
         ),
         Part::Heading("Throughput".to_owned()),
     ];
-    let published = published(qps);
+    // The published figures are of one workload.
+    let is_published = workload == WORKLOADS[0];
+    let published = if is_published { published(qps) } else { Vec::new() };
     parts.extend(sweep::parts(
         run,
         &Sweep {
@@ -66,16 +71,16 @@ pub fn parts(run: &Run) -> Vec<Part> {
                 continue;
             }
             parts.push(Part::Text(format!(
-                "A replica's memory is mostly its buffer pool, {} MiB here. One that applies may fall behind: what it has \
-                 not applied when the load ends is work that it has not done, and it is not waited for.",
+                "A replica's memory is mostly its buffer pool, {} MiB here. One that applies may fall behind: what it \
+                 has not applied when the load ends is work that it has not done, and it is not waited for.",
                 run.order.settings.get::<String>("buffer_pool_mib").unwrap_or_default()
             )));
         }
-        let published: &[Curve] = if compared { &published_tps } else { &[] };
+        let published: &[Curve] = if compared && is_published { &published_tps } else { &[] };
         parts.extend(sweep::parts(run, &Sweep { title, value, unit, digits, baseline, published }));
     }
     parts.push(Part::Heading("All cells".to_owned()));
-    parts.push(Part::Table(rows(run)));
+    parts.push(Part::Table(rows(run, workload)));
     parts
 }
 
@@ -93,7 +98,7 @@ fn published(figure: fn(&str, &str) -> Curve) -> Vec<Curve> {
 }
 
 /// Each cell with the columns of the published table, and those that it lacks.
-fn rows(run: &Run) -> Table {
+fn rows(run: &Run, workload: &str) -> Table {
     let columns = [
         "id",
         "disk_type",
@@ -125,7 +130,7 @@ fn rows(run: &Run) -> Table {
             Entry::Number((index + 1) as f64, 0),
             Entry::Text(disk_type.clone()),
             Entry::Number(f64::from(point.threads), 0),
-            Entry::Text("oltp_read_write".to_owned()),
+            Entry::Text(workload.to_owned()),
             number("qps", 0),
             number("tps", 0),
             Entry::Text(mode),

@@ -1,18 +1,19 @@
 //! The servers of a scene, and how a cell is measured on them.
 
-use super::configuration::{Configuration, Receiver};
+use super::configuration::{Configuration, Receiver, workload};
 use crate::lab::Lab;
-use crate::load::sysbench::Sysbench;
+use crate::load::sysbench::{Outcome, Sysbench};
 use crate::model::{Fact, Measured, Order, Point, ServerChoice};
 use crate::receiver::replica::{self, Behaviour, Replica};
-use crate::receiver::{Attachment, Binlogd, Usage};
+use crate::receiver::{Attachment, Binlogd, Yardstick};
 use crate::server::Target;
 use crate::server::dialect::Dialect;
-use crate::server::semi_sync::{self, WaitPoint};
+use crate::server::semi_sync::WaitPoint;
 use crate::study::Scene;
 use anyhow::Context;
+use rig::usage::Usage;
+use rig::window::{Place, Readings, Window, measure_window};
 
-const WORKLOAD: &str = "oltp_read_write";
 const REDO_LOG_MIB: u32 = 2048;
 
 /// A scene that is set up.
@@ -22,6 +23,7 @@ pub struct Stage {
     replica: Option<Replica>,
     source: Target,
     sysbench: Sysbench,
+    workload: &'static str,
     seconds: u64,
     lab: Lab,
     dir: tempfile::TempDir,
@@ -41,17 +43,24 @@ impl Stage {
             sysbench.prepare(source, &lab.interrupt)?;
             anyhow::Ok(sysbench)
         };
-        let wanted = |name: &str| {
-            matches!(Configuration::named(name).map(|one| one.receiver), Ok(Receiver::Replica(_)))
-        };
-        let with_replica = scene.cells.iter().any(|cell| wanted(&cell.point.configuration));
+        let workload = workload(&order.settings)?;
+        let receivers = scene.cells.iter().map(|cell| Configuration::named(&cell.point.configuration));
+        let receivers: Vec<Receiver> =
+            receivers.map(|one| one.map(|one| one.receiver)).collect::<anyhow::Result<_>>()?;
+        let with_replica = receivers.iter().any(|receiver| matches!(receiver, Receiver::Replica(_)));
+        let yardsticks = [Yardstick::BareSynced, Yardstick::BareWritten, Yardstick::GoMysqlbinlog];
+        for yardstick in yardsticks {
+            if receivers.contains(&Receiver::Yardstick(yardstick)) {
+                yardstick.make_ready(lab)?;
+            }
+        }
         let mut replica = None;
         let (mut source, sysbench) = match server {
             ServerChoice::Url(url) => {
                 let mut source = Target::attach(lab, url)?;
                 (lab.say)(&format!(
-                    "{}: sync_binlog and innodb_flush_log_at_trx_commit will be 1, and 0 and 2 while the relaxed source is \
-                     measured, when a crash would lose commits; afterwards they are set back",
+                    "{}: sync_binlog and innodb_flush_log_at_trx_commit will be 1, and 0 and 2 while the relaxed \
+                     source is measured, when a crash would lose commits; afterwards they are set back",
                     source.name()
                 ));
                 if with_replica {
@@ -95,84 +104,117 @@ impl Stage {
         if let Some(replica) = &mut replica {
             sysbench.read_through(replica.target(), &lab.interrupt)?;
         }
-        sysbench.warm_up(&mut source, WORKLOAD, threads, seconds, &lab.interrupt)?;
-        Ok(Stage { replica, source, sysbench, seconds, lab: lab.clone(), dir })
+        sysbench.warm_up(&mut source, workload, threads, seconds, &lab.interrupt)?;
+        Ok(Stage { replica, source, sysbench, workload, seconds, lab: lab.clone(), dir })
+    }
+}
+
+/// A cell in its turn.
+struct Turn<'a> {
+    stage: &'a mut Stage,
+    configuration: Configuration,
+    threads: u32,
+}
+
+impl Window for Turn<'_> {
+    type Source = Target;
+    type Attached = Attachment;
+    type Outcome = Outcome;
+
+    fn source(&mut self) -> &mut Target {
+        &mut self.stage.source
     }
 
-    fn loaded(&mut self, point: &Point, configuration: Configuration) -> anyhow::Result<Measured> {
-        let Stage { replica, source, sysbench, seconds, lab, dir } = self;
-        let mut measured = Measured::default();
-        let semi_sync = configuration.receiver != Receiver::Nothing;
-        let place = source.begin_log()?;
-        // Before the receiver comes: binlogd looks at it when it connects, and says so in its status.
-        source.set_semi_sync(semi_sync)?;
-        let attached = match configuration.receiver {
-            Receiver::Nothing => Ok(Attachment::Nothing),
-            Receiver::Binlogd(options) => Binlogd::attach(lab, source, options, dir.path())
-                .map(|binlogd| Attachment::Binlogd(Box::new(binlogd))),
-            Receiver::Replica(behaviour) => {
-                let replica = replica.as_mut().context("no replica was started")?;
-                replica.attach(source, &place, behaviour).map(|()| Attachment::Replica(replica))
+    fn semi_sync(&self) -> bool {
+        self.configuration.receiver != Receiver::Nothing
+    }
+
+    fn variables(&self) -> Vec<(&'static str, String)> {
+        let (sync_binlog, flush) = if self.configuration.relaxed { ("0", "2") } else { ("1", "1") };
+        [("sync_binlog", sync_binlog), ("innodb_flush_log_at_trx_commit", flush)]
+            .map(|(name, value)| (name, value.to_owned()))
+            .to_vec()
+    }
+
+    fn attach(&mut self, place: &Place) -> anyhow::Result<Attachment> {
+        let Stage { replica, source, lab, dir, .. } = &mut *self.stage;
+        Ok(match self.configuration.receiver {
+            Receiver::Nothing => Attachment::Nothing,
+            Receiver::Binlogd(options) => {
+                Attachment::Binlogd(Box::new(Binlogd::attach(lab, source, options, dir.path())?))
             }
-        };
-        lab.interrupt.check()?;
-        let mut attachment = match attached {
-            Ok(attachment) => attachment,
-            Err(error) => return Ok(Measured::invalid(format!("it does not start: {error:#}"))),
-        };
-        if let Some(wrong) = attachment.wait_in_force(source, semi_sync, &lab.interrupt)? {
-            let complaint = attachment.complaint();
-            return Ok(Measured::invalid(format!("before the load: {wrong}; the receiver: {complaint}")));
+            Receiver::Replica(behaviour) => {
+                replica.as_mut().context("no replica was started")?.attach(source, place, behaviour)?;
+                Attachment::Replica(Box::new(replica.take().context("no replica was started")?))
+            }
+            Receiver::Yardstick(yardstick) => {
+                Attachment::Program(yardstick.attach(lab, source, place, dir.path())?)
+            }
+        })
+    }
+
+    fn not_in_force(&mut self, attachment: &mut Attachment) -> anyhow::Result<Option<String>> {
+        let semi_sync = self.semi_sync();
+        attachment.not_in_force(&mut self.stage.source, semi_sync)
+    }
+
+    fn complaint(&mut self, attachment: &mut Attachment) -> String {
+        format!("the receiver: {}", attachment.complaint())
+    }
+
+    fn usage(&mut self, attachment: &mut Attachment) -> anyhow::Result<Option<Usage>> {
+        attachment.usage()
+    }
+
+    fn load(&mut self, _: &mut Attachment) -> anyhow::Result<Outcome> {
+        let Stage { source, sysbench, workload, seconds, lab, .. } = &mut *self.stage;
+        sysbench.load(source, workload, self.threads, *seconds, &lab.interrupt)
+    }
+
+    fn read_back(
+        &mut self,
+        attachment: &mut Attachment,
+        outcome: Outcome,
+        readings: &Readings,
+        measured: &mut Measured,
+    ) -> anyhow::Result<()> {
+        let Stage { source, seconds, .. } = &mut *self.stage;
+        outcome.keep(measured);
+        let acknowledgements = readings.keep(measured);
+        if acknowledgements > 0 {
+            let each = outcome.transactions as f64 / acknowledgements as f64;
+            measured.put("transactions_an_acknowledgement", each);
         }
-        source.commit_probes()?;
-        let (before, log_before) = (source.semi_sync()?, source.log_bytes()?);
-        let source_before = source.pid().map(Usage::of).transpose()?;
-        let used_before = attachment.usage();
-        let outcome = sysbench.load(source, WORKLOAD, point.threads, *seconds, &lab.interrupt);
-        let used = attachment.usage();
-        let source_used = source.pid().map(Usage::of).transpose()?;
-        lab.interrupt.check()?;
-        let (after, log_bytes) = (source.semi_sync()?, source.log_bytes()?.saturating_sub(log_before));
+        let (before, after) = (&readings.before, &readings.after);
+        // sysbench connects and prepares its statements first; nobody has much to do then.
+        let cores = |before: &Usage, after: &Usage| {
+            let used = after.since(before);
+            used.processor_seconds / used.seconds.min(*seconds as f64)
+        };
+        if let (Some(before), Some(after)) = (&before.receiver, &after.receiver) {
+            measured.put("receiver_cores", cores(before, after));
+            measured.put("receiver_mib", after.resident_mib());
+        }
+        if let (Some(before), Some(after)) = (&before.source, &after.source) {
+            measured.put("source_cores", cores(before, after));
+        }
         if let (Attachment::Replica(replica), Receiver::Replica(Behaviour { applying: true, .. })) =
-            (&mut attachment, configuration.receiver)
+            (attachment, self.configuration.receiver)
         {
             let end = source.log_end()?;
             measured.put("receiver_behind_mib", replica.behind(source, &end)? as f64 / f64::from(1 << 20));
         }
-        match outcome {
-            Ok(outcome) => outcome.keep(&mut measured),
-            Err(error) => measured.refuse(format!("{error:#}")),
+        Ok(())
+    }
+
+    fn detach(&mut self, attachment: Attachment) -> anyhow::Result<()> {
+        if let Attachment::Replica(mut replica) = attachment {
+            // A replica that refuses to stop is found when it is to be attached again.
+            let _ = replica.detach();
+            self.stage.replica = Some(*replica);
         }
-        // sysbench connects and prepares its statements first; nobody has much to do then.
-        let cores = |before: &Usage, after: &Usage| {
-            after.processor_seconds_since(before) / after.seconds_since(before).min(*seconds as f64)
-        };
-        match (used_before, used) {
-            (Ok(Some(before)), Ok(Some(after))) => {
-                measured.put("receiver_cores", cores(&before, &after));
-                measured.put("receiver_mib", after.resident_mib());
-            }
-            (Err(error), _) | (_, Err(error)) => measured.refuse(format!("{error:#}")),
-            _ => {}
-        }
-        if let (Some(before), Some(after)) = (&source_before, &source_used) {
-            measured.put("source_cores", cores(before, after));
-        }
-        let waits = after.waits.saturating_sub(before.waits);
-        if waits > 0 {
-            let wait_us = after.wait_us.saturating_sub(before.wait_us);
-            measured.put("source_wait_us", wait_us as f64 / waits as f64);
-        }
-        measured
-            .put("acknowledgements", after.acknowledgements.saturating_sub(before.acknowledgements) as f64);
-        measured.put("binlog_bytes", log_bytes as f64);
-        if let Some(wrong) = attachment.not_in_force(source, semi_sync)? {
-            measured.refuse(format!("after the load: {wrong}"));
-        }
-        if let Some(wrong) = semi_sync::not_acknowledged(semi_sync, &before, &after) {
-            measured.refuse(wrong);
-        }
-        Ok(measured)
+        let Stage { source, lab, .. } = &mut *self.stage;
+        source.drop_dumps(&lab.interrupt)
     }
 }
 
@@ -185,26 +227,14 @@ impl crate::study::Stage for Stage {
                 of_replica.map(|fact| Fact { about: fact.about.replacen("server", "replica", 1), ..fact }),
             );
         }
-        facts.push(self.sysbench.fact(WORKLOAD));
+        facts.push(self.sysbench.fact(self.workload));
         Ok(facts)
     }
 
     fn measure(&mut self, point: &Point, _round: u32) -> anyhow::Result<Measured> {
         let configuration = Configuration::named(&point.configuration)?;
-        self.source.drop_dumps(&self.lab.interrupt)?;
-        let (sync_binlog, flush) = if configuration.relaxed { ("0", "2") } else { ("1", "1") };
-        let durability = [("sync_binlog", sync_binlog), ("innodb_flush_log_at_trx_commit", flush)];
-        for (name, value) in durability {
-            self.source.set(name, value)?;
-        }
-        let measured = self.loaded(point, configuration);
-        self.lab.interrupt.check()?;
-        self.source.drop_dumps(&self.lab.interrupt)?;
-        let mut measured = measured?;
-        if let Some(wrong) = self.source.is_not(&durability)? {
-            measured.refuse(format!("after the load: {wrong}"));
-        }
-        Ok(measured)
+        let interrupt = self.lab.interrupt.clone();
+        measure_window(&mut Turn { stage: self, configuration, threads: point.threads }, &interrupt)
     }
 }
 

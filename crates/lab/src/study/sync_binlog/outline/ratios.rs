@@ -75,8 +75,8 @@ impl View<'_> {
         };
         let rows = places.iter().map(row).collect();
         let notes = [
-            "Made within each round. A user's server is not measured without a binary log, which needs a restart: what the \
-             log itself costs cannot be told there.",
+            "Made within each round. A user's server is not measured without a binary log, which needs a restart: \
+             what the log itself costs cannot be told there.",
             "Which of the published file systems comes nearest to the server's own is not known here.",
         ];
         (!places.is_empty() && !configurations.is_empty())

@@ -1,22 +1,22 @@
-//! go-mysqlbinlog, built on demand from the version that `crates/bench/go-mysqlbinlog/go.mod` pins.
+//! go-mysqlbinlog, built on demand from the version that `crates/rig/go-mysqlbinlog/go.mod` pins.
 //!
 //! Up to 1.13.0 at least, it asks only for the old name of the source's semi-sync variable. MySQL 8.4 and later know
 //! only the new one, and it then goes on without acknowledging, saying so in its log alone. The copy that is built here
 //! knows both names; nothing else in it is changed.
 
+use crate::go::go;
 use anyhow::{Context, bail};
-use rig::go::go;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 const MODULE: &str = "github.com/go-mysql-org/go-mysql";
 const PROGRAM: &str = "github.com/go-mysql-org/go-mysql/cmd/go-mysqlbinlog";
-const GO_MOD: &str = include_str!("../../go-mysqlbinlog/go.mod");
-const GO_SUM: &str = include_str!("../../go-mysqlbinlog/go.sum");
+const GO_MOD: &str = include_str!("../go-mysqlbinlog/go.mod");
+const GO_SUM: &str = include_str!("../go-mysqlbinlog/go.sum");
 
-/// The file of the module that is mended, and each text in it with what takes its place.
-const MENDED_FILE: &str = "replication/binlogsyncer.go";
-const MENDED: [(&str, &str); 2] = [
+/// The file of the module that is repaired, and each text in it with what takes its place.
+const REPAIRED_FILE: &str = "replication/binlogsyncer.go";
+const REPAIRED: [(&str, &str); 2] = [
     (
         "SHOW VARIABLES LIKE 'rpl_semi_sync_master_enabled';",
         "SHOW VARIABLES WHERE Variable_name IN ('rpl_semi_sync_master_enabled', 'rpl_semi_sync_source_enabled');",
@@ -34,7 +34,7 @@ pub fn build(target: &Path) -> anyhow::Result<PathBuf> {
     let folder = folder.canonicalize()?;
     let (program, recipe) = (folder.join("go-mysqlbinlog"), folder.join("recipe"));
     // Whatever goes into the program: another recipe makes another program.
-    let wanted = format!("{GO_MOD}{GO_SUM}{MENDED_FILE}{MENDED:?}");
+    let wanted = format!("{GO_MOD}{GO_SUM}{REPAIRED_FILE}{REPAIRED:?}");
     if program.is_file() && std::fs::read_to_string(&recipe).is_ok_and(|made| made == wanted) {
         return Ok(program);
     }
@@ -47,7 +47,7 @@ pub fn build(target: &Path) -> anyhow::Result<PathBuf> {
         serde_json::from_str(&answer).context("what `go mod download` printed")?;
     let module = answer["Dir"].as_str().context("`go mod download` named no folder")?;
     copy(Path::new(module), &work.path().join("go-mysql"))?;
-    mend(&work.path().join("go-mysql").join(MENDED_FILE))?;
+    repair(&work.path().join("go-mysql").join(REPAIRED_FILE))?;
     go(work.path(), ["mod", "edit", "-replace", &format!("{MODULE}=./go-mysql")])?;
     let built = work.path().join("program");
     go(work.path(), [OsStr::new("build"), OsStr::new("-o"), built.as_os_str(), OsStr::new(PROGRAM)])?;
@@ -71,11 +71,13 @@ fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn mend(file: &Path) -> anyhow::Result<()> {
+fn repair(file: &Path) -> anyhow::Result<()> {
     let mut text = std::fs::read_to_string(file)?;
-    for (old, new) in MENDED {
+    for (old, new) in REPAIRED {
         if text.matches(old).count() != 1 {
-            bail!("{MENDED_FILE} of {MODULE} does not hold {old:?} once: the pinned version is another one");
+            bail!(
+                "{REPAIRED_FILE} of {MODULE} does not hold {old:?} once: the pinned version is another one"
+            );
         }
         text = text.replace(old, new);
     }

@@ -4,10 +4,10 @@
 //! the source wants to hear of. It looks at packet headers and nothing else: no checksum, no boundary, no file switch,
 //! no recovery, and what it stores are raw packets. Whatever binlogd takes longer than this is binlogd's own doing.
 
+use crate::statistics::Samples;
 use anyhow::{Context, bail};
 use codec::dump_stream::DumpFramer;
 use codec::packet::{command, semi_sync_acknowledgement};
-use rig::statistics::Samples;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -41,7 +41,7 @@ pub enum Acknowledge {
     Synced,
 }
 
-/// Arguments of `binlogd-bench bare`.
+/// Arguments of `binlogd-bench bare`, and of the lab's own `bare`.
 #[derive(Debug, Clone, clap::Args)]
 pub struct BareArgs {
     /// Address of the source.

@@ -1,4 +1,4 @@
-// Pins the go-mysqlbinlog that `binlogd-bench semisync` compares with.
+// Pins the go-mysqlbinlog that the lab's study `virtual-replica` compares with.
 module binlogd/bench/go-mysqlbinlog
 
 go 1.24.0
