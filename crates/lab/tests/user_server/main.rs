@@ -1,13 +1,14 @@
 //! A server of the user's, given by URL: everything is as it was after a run, after Ctrl-C, and after a crash and
 //! `restore`; a server with other data is refused.
 //!
-//! This program is three: the tests, the lab (with `as-lab` before the lab's arguments), and binlogd (when it is called
-//! so). A build of binlogd's own program would take minutes.
+//! This program is three: the tests, the lab (with `as-lab` before the lab's arguments, and when the lab starts itself as
+//! the bare receiver), and binlogd (when it is called so). A build of binlogd's own program would take minutes.
 
 mod restored;
 mod sync_binlog;
 #[path = "../written/mod.rs"]
 mod written;
+mod yardsticks;
 
 use binlogd_lab::model::Run;
 use binlogd_lab::server::address;
@@ -66,7 +67,7 @@ const MOVING: [&str; 7] = [
 ];
 
 type Test = fn(&User);
-const TESTS: [(&str, Test); 8] = [
+const TESTS: [(&str, Test); 9] = [
     ("a_run_leaves_nothing", a_run_leaves_nothing),
     ("an_interrupted_run_leaves_nothing", an_interrupted_run_leaves_nothing),
     ("a_failed_restore_is_told_and_no_success", restored::a_failed_restore_is_told_and_no_success),
@@ -75,6 +76,7 @@ const TESTS: [(&str, Test); 8] = [
     ("a_server_with_other_data_is_refused", a_server_with_other_data_is_refused),
     ("replicas_stand_beside_it_and_leave_nothing", replicas_stand_beside_it_and_leave_nothing),
     ("sync_binlog_leaves_nothing", sync_binlog::leaves_nothing),
+    ("yardsticks_are_measured_on_the_labs_own", yardsticks::are_measured_on_the_labs_own),
 ];
 
 fn main() -> ExitCode {
@@ -82,8 +84,11 @@ fn main() -> ExitCode {
     if arguments.first().is_some_and(|program| Path::new(program).ends_with("binlogd")) {
         return binlogd::cli::main();
     }
-    if arguments.get(1).is_some_and(|argument| argument == "as-lab") {
+    let is_lab = arguments.get(1).is_some_and(|argument| argument == "as-lab");
+    if is_lab {
         arguments.remove(1);
+    }
+    if is_lab || arguments.get(1).is_some_and(|argument| argument == "bare") {
         return binlogd_lab::cli::main_with(binlogd_lab::study::catalogue::all(), arguments);
     }
     let filter = std::env::args().skip(1).find(|argument| !argument.starts_with('-')).unwrap_or_default();
@@ -111,22 +116,26 @@ fn scripts() -> PathBuf {
 
 /// A user's server, and a folder for the lab.
 struct User {
+    /// As `scripts/servers` names it.
+    name: &'static str,
     server: Server,
     dir: TempDir,
 }
 
 impl User {
     /// Starts it; MySQL without the semi-sync plugins, which the lab must install then.
-    fn new(name: &str) -> User {
+    fn new(name: &'static str) -> User {
         // On the file system of this program, so that it can have a second name.
         let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a temporary folder");
         let program = std::env::current_exe().expect("this program");
         std::fs::hard_link(program, dir.path().join("binlogd")).expect("a second name");
-        // go-tpc takes a while to build, and stays.
-        let go_tpc = Path::new(env!("CARGO_TARGET_TMPDIR")).join("go-tpc");
-        std::fs::create_dir_all(&go_tpc).expect("a folder");
         std::fs::create_dir(dir.path().join("measured")).expect("a folder");
-        std::os::unix::fs::symlink(go_tpc, dir.path().join("measured/go-tpc")).expect("a link");
+        // They take a while to build, and stay.
+        for program in ["go-tpc", "go-mysqlbinlog"] {
+            let built = Path::new(env!("CARGO_TARGET_TMPDIR")).join(program);
+            std::fs::create_dir_all(&built).expect("a folder");
+            std::os::unix::fs::symlink(built, dir.path().join("measured").join(program)).expect("a link");
+        }
         // Unlike the default of the lab's own servers, and pools may have the sizes that TPC-C of one warehouse needs.
         let mut options = vec!["--character-set-server=latin1"];
         options.extend(match name.starts_with("mysql") {
@@ -136,7 +145,7 @@ impl User {
         let options: Vec<String> = options.into_iter().map(str::to_owned).collect();
         let server =
             Server::start(&scripts(), name, dir.path().join("server"), None, &options).expect("a server");
-        let user = User { server, dir };
+        let user = User { name, server, dir };
         let password = PASSWORD.replace('\'', "''");
         user.root()
             .run(&[
