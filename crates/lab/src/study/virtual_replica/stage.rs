@@ -208,10 +208,14 @@ impl Window for Turn<'_> {
     }
 
     fn detach(&mut self, attachment: Attachment) -> anyhow::Result<()> {
-        if let Attachment::Replica(mut replica) = attachment {
-            // A replica that refuses to stop is found when it is to be attached again.
-            let _ = replica.detach();
-            self.stage.replica = Some(*replica);
+        match attachment {
+            Attachment::Replica(mut replica) => {
+                // A replica that refuses to stop is found when it is to be attached again.
+                let _ = replica.detach();
+                self.stage.replica = Some(*replica);
+            }
+            // Ended here, before the source is waited for.
+            ended => drop(ended),
         }
         let Stage { source, lab, .. } = &mut *self.stage;
         source.drop_dumps(&lab.interrupt)
