@@ -2,6 +2,7 @@
 
 use crate::event::{self, Head};
 use codec::event::{BINLOG_MAGIC, EventType, HEADER_LEN, flags};
+use codec::gtid::{Gtid, GtidSet, Tag, Uuid};
 
 /// What the log's events say of their writer.
 #[derive(Debug, Clone)]
@@ -63,6 +64,8 @@ pub struct LogFile {
     events: Vec<(usize, bool)>,
     /// Number of the first transaction at or after the file's beginning.
     first_gno: u64,
+    /// What was executed before the file, transactions of other servers among it.
+    before: GtidSet,
 }
 
 impl LogFile {
@@ -98,6 +101,11 @@ impl LogFile {
         self.first_gno
     }
 
+    /// GTIDs of what was executed before the file.
+    pub fn before(&self) -> &GtidSet {
+        &self.before
+    }
+
     /// End of an event.
     pub fn end_of(&self, index: usize) -> u64 {
         self.events.get(index + 1).map_or(self.bytes.len(), |next| next.0) as u64
@@ -115,12 +123,20 @@ pub struct SourceLog {
     next_gno: u64,
     /// Transactions in the current file, for the logical clock.
     sequence: u64,
+    /// GTIDs of other servers that it has executed: as their replica, or because it began as their copy.
+    applied: GtidSet,
 }
 
 impl SourceLog {
     /// A log of one file without transactions.
     pub fn new(options: LogOptions) -> SourceLog {
-        let mut log = SourceLog { options, files: Vec::new(), first: 0, next_gno: 1, sequence: 0 };
+        SourceLog::copied(options, GtidSet::new())
+    }
+
+    /// A log of one file without transactions, of a server that began as a copy of one that had executed `applied`. None of
+    /// these may be its own.
+    pub fn copied(options: LogOptions, applied: GtidSet) -> SourceLog {
+        let mut log = SourceLog { options, files: Vec::new(), first: 0, next_gno: 1, sequence: 0, applied };
         log.begin_file();
         log
     }
@@ -153,12 +169,17 @@ impl SourceLog {
 
     /// `gtid_executed`.
     pub fn executed(&self) -> String {
-        self.gtids_before(self.next_gno)
+        self.executed_set().to_string()
     }
 
     /// `gtid_purged`.
     pub fn purged(&self) -> String {
-        self.gtids_before(self.files[0].first_gno)
+        self.purged_set().to_string()
+    }
+
+    /// As [`SourceLog::purged`], as a set.
+    pub fn purged_set(&self) -> &GtidSet {
+        &self.files[0].before
     }
 
     /// One transaction: GTID, BEGIN, TABLE_MAP, WRITE_ROWS with a payload of `payload_len` bytes, XID.
@@ -270,22 +291,38 @@ impl SourceLog {
 
     /// A transaction of these events, after the GTID event that opens it.
     pub fn append_transaction(&mut self, rest: &[(EventType, Vec<u8>)]) {
-        let trailer = HEADER_LEN + if self.options.checksum { 4 } else { 0 };
-        let rest_len: usize = rest.iter().map(|(_, body)| body.len() + trailer).sum();
         let (event_type, uuid, gno) = if self.options.gtids {
             (EventType::GTID, self.options.uuid, self.next_gno)
         } else {
             (EventType::ANONYMOUS_GTID, [0; 16], 0)
         };
+        self.next_gno += 1;
+        self.append_under(event_type, &uuid, gno, rest);
+    }
+
+    /// A transaction of another server, which this one has applied as its replica (`log_replica_updates = ON`).
+    pub fn append_applied(&mut self, gtid: Gtid, rest: &[(EventType, Vec<u8>)]) {
+        self.applied.insert(gtid);
+        self.append_under(EventType::GTID, gtid.uuid.as_bytes(), gtid.gno, rest);
+    }
+
+    fn append_under(
+        &mut self,
+        event_type: EventType,
+        uuid: &[u8; 16],
+        gno: u64,
+        rest: &[(EventType, Vec<u8>)],
+    ) {
+        let trailer = HEADER_LEN + if self.options.checksum { 4 } else { 0 };
+        let rest_len: usize = rest.iter().map(|(_, body)| body.len() + trailer).sum();
         self.sequence += 1;
         let seconds = u64::from(self.head(event_type).timestamp);
         let time = seconds * 1_000_000 + u64::from(self.options.microseconds);
-        let gtid = event::gtid(&uuid, gno, self.sequence, rest_len as u64, time, self.options.checksum);
+        let gtid = event::gtid(uuid, gno, self.sequence, rest_len as u64, time, self.options.checksum);
         self.event(event_type, &gtid);
         for (event_type, body) in rest {
             self.event(*event_type, body);
         }
-        self.next_gno += 1;
         if self.live().bytes.len() as u64 >= self.options.rotate_after {
             self.rotate();
         }
@@ -293,14 +330,16 @@ impl SourceLog {
 
     fn begin_file(&mut self) {
         let mut set = Vec::new();
-        self.previous_gtids().encode(&mut set);
+        self.executed_set().encode(&mut set);
         self.begin_file_saying(&set);
     }
 
     fn begin_file_saying(&mut self, set: &[u8]) {
         let name = self.file_name(self.first + self.files.len());
+        let before = self.executed_set();
         self.files.push(LogFile {
             name,
+            before,
             bytes: BINLOG_MAGIC.to_vec(),
             events: Vec::new(),
             first_gno: self.next_gno,
@@ -312,16 +351,14 @@ impl SourceLog {
         self.event(EventType::PREVIOUS_GTIDS, set);
     }
 
-    fn previous_gtids(&self) -> codec::gtid::GtidSet {
-        self.executed().parse().unwrap_or_default()
-    }
-
-    fn gtids_before(&self, gno: u64) -> String {
-        if !self.options.gtids || gno <= 1 {
-            return String::new();
+    /// `gtid_executed`, as a set.
+    pub fn executed_set(&self) -> GtidSet {
+        let mut set = self.applied.clone();
+        if self.options.gtids && self.next_gno > 1 {
+            let uuid = Uuid::from_bytes(self.options.uuid);
+            set.insert_interval(uuid, Tag::default(), 1, self.next_gno - 1);
         }
-        let uuid = codec::gtid::Uuid::from_bytes(self.options.uuid);
-        if gno == 2 { format!("{uuid}:1") } else { format!("{uuid}:1-{}", gno - 1) }
+        set
     }
 
     fn file_name(&self, number: usize) -> String {

@@ -22,6 +22,12 @@ pub trait Clock: Send + Sync + Debug {
 
     /// A number for the jitter of pauses, uniform over all values.
     fn jitter(&self) -> u32;
+
+    /// Whether other threads run beside the one that receives. In a simulation what they do is done when it is asked for, so
+    /// that it happens the same way again.
+    fn has_threads(&self) -> bool {
+        true
+    }
 }
 
 /// The operating system's clock.

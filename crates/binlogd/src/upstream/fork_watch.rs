@@ -37,6 +37,15 @@ struct Arrival {
     at: u64,
 }
 
+/// What the last look has left for the next one.
+#[derive(Default)]
+struct Progress {
+    /// When somebody decided last.
+    decided: Option<SystemTime>,
+    /// How many GTIDs were told of that are given twice; `None` before the first time.
+    told: Option<u64>,
+}
+
 /// What the threads share.
 struct Shared {
     source_folder: PathBuf,
@@ -50,6 +59,7 @@ struct Shared {
     arrivals: Mutex<Vec<Arrival>>,
     /// `None` until the copy was read.
     forks: Mutex<Option<Forks>>,
+    progress: Mutex<Progress>,
     /// Something was compared since it was published last.
     is_news: AtomicBool,
     /// The copy was read, and what follows from it is decided.
@@ -103,6 +113,7 @@ impl ForkWatch {
             losses,
             arrivals: Mutex::default(),
             forks: Mutex::default(),
+            progress: Mutex::default(),
             is_news: AtomicBool::new(true),
             has_decided: AtomicBool::new(false),
             // Until the copy was read nobody knows that nothing is lacking.
@@ -111,6 +122,10 @@ impl ForkWatch {
             ended: Mutex::new(false),
             ends: Condvar::new(),
         });
+        if !upstream.clock.has_threads() {
+            shared.look();
+            return Ok(Some(ForkWatch { shared, thread: None }));
+        }
         let for_thread = shared.clone();
         let thread = std::thread::Builder::new()
             .name(format!("{} forks", monitor.name()))
@@ -135,6 +150,7 @@ impl ForkWatch {
 
     /// Whether it knows yet what became of what was lost. Until then acknowledgements are withheld where they may be.
     pub fn has_decided(&self) -> bool {
+        self.look_without_thread();
         self.shared.has_decided.load(Relaxed)
     }
 
@@ -145,7 +161,14 @@ impl ForkWatch {
 
     /// Why the session is to end, if it is.
     pub fn stops(&self) -> Option<String> {
+        self.look_without_thread();
         self.shared.stops.load(Relaxed).then(|| self.shared.monitor.facts().lost_in_words())
+    }
+
+    fn look_without_thread(&self) {
+        if self.thread.is_none() {
+            self.shared.look();
+        }
     }
 
     /// Compares what has arrived. What is not written yet stays for the next time.
@@ -172,49 +195,47 @@ impl Drop for ForkWatch {
 
 impl Shared {
     fn run(&self) {
-        loop {
+        while !self.ended_within(self.look()) {}
+    }
+
+    /// One look at the copy, at what has arrived, and at what was decided; how long to wait before the next one.
+    fn look(&self) -> Duration {
+        let mut progress = lock(&self.progress);
+        if lock(&self.forks).is_none() {
             match self.read() {
                 Ok(Some(forks)) => {
                     *lock(&self.forks) = Some(forks);
-                    break;
+                    progress.decided = self.decided_at();
                 }
-                // The new timeline has not begun yet.
-                Ok(None) if self.ended_within(LOOK_INTERVAL) => return,
-                Ok(None) => {}
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => return,
+                // The new timeline has not begun yet; or this is the end.
+                Ok(None) => return LOOK_INTERVAL,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => return LOOK_INTERVAL,
                 Err(error) => {
                     self.cannot("the copy cannot be compared with what the source had lost", &error);
-                    if self.ended_within(RETRY_INTERVAL) {
-                        return;
-                    }
+                    return RETRY_INTERVAL;
                 }
             }
         }
-        let (mut decided, mut told) = (self.decided_at(), None);
-        loop {
-            self.compare();
-            let now = self.decided_at();
-            if now != decided {
-                let reread = match lock(&self.forks).as_mut() {
-                    Some(forks) => forks.reread_settlements(&*self.storage),
-                    None => Ok(()),
-                };
-                match reread {
-                    Ok(()) => self.is_news.store(true, Relaxed),
-                    Err(error) => self.cannot("what was decided cannot be read", &error),
-                }
-                decided = now;
+        self.compare();
+        let now = self.decided_at();
+        if now != progress.decided {
+            let reread = match lock(&self.forks).as_mut() {
+                Some(forks) => forks.reread_settlements(&*self.storage),
+                None => Ok(()),
+            };
+            match reread {
+                Ok(()) => self.is_news.store(true, Relaxed),
+                Err(error) => self.cannot("what was decided cannot be read", &error),
             }
-            if self.is_news.swap(false, Relaxed)
-                && let Some(forks) = &*lock(&self.forks)
-            {
-                told = Some(self.publish(forks, told));
-                self.has_decided.store(true, Relaxed);
-            }
-            if self.ended_within(LOOK_INTERVAL) {
-                return;
-            }
+            progress.decided = now;
         }
+        if self.is_news.swap(false, Relaxed)
+            && let Some(forks) = &*lock(&self.forks)
+        {
+            progress.told = Some(self.publish(forks, progress.told));
+            self.has_decided.store(true, Relaxed);
+        }
+        LOOK_INTERVAL
     }
 
     /// Reads what became of everything; `None` while it is not known what exactly was lost.

@@ -93,9 +93,9 @@ impl Scenario {
     /// Receives the history to its end; gives what was acknowledged.
     fn receive(&self, disk: &Disk, seed: u64) -> Vec<(String, u64)> {
         let stop = Arc::new(StopSignal::new());
-        let source = Source { history: self.history.clone(), semi_sync: true, generation: 0 };
+        let source = Source::new(self.history.clone(), true);
         let environment = Box::new(UntilSent { idle_left: IDLE_READS });
-        let world = World::new(source, disk.clone(), stop.clone(), self.chunk_max, seed, environment);
+        let world = World::new(vec![source], disk.clone(), stop.clone(), self.chunk_max, seed, environment);
         let world = Arc::new(world);
         world.with(|scene| scene.steps_left = STEPS_MAX);
         let process = process(disk, &world, &self.config, stop);
@@ -105,7 +105,7 @@ impl Scenario {
             world.with(|scene| (std::mem::take(&mut scene.acknowledged), scene.steps_left));
         let error = monitor.status(Default::default()).last_error;
         assert!(left > 0, "no progress in {STEPS_MAX} steps: {error:?}");
-        acknowledged
+        acknowledged.into_iter().map(|(_, file, position)| (file, position)).collect()
     }
 
     /// Records a run.

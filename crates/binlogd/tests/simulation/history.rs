@@ -2,9 +2,10 @@
 
 use crate::random::Random;
 use codec::event::EventType;
-use codec::gtid::GtidState;
-use scripted_source::{LogOptions, SourceLog, event};
+use codec::gtid::{Gtid, GtidSet, GtidState, Tag, Uuid};
+use scripted_source::{LogFile, LogOptions, SourceLog, event};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// A binary log, written a transaction at a time by this module, which so knows all boundaries without looking for them.
 #[derive(Debug, Clone)]
@@ -15,13 +16,29 @@ pub struct History {
     /// GTIDs that `log` does not count.
     tagged: Option<GtidState>,
     knows_gtids: bool,
+    /// The transactions with a GTID, in order: what a replica applies.
+    transactions: Vec<Arc<Transaction>>,
+}
+
+/// A transaction as it goes from server to server.
+#[derive(Debug)]
+pub struct Transaction {
+    pub gtid: Gtid,
+    /// Its events behind the GTID event.
+    events: Vec<(EventType, Vec<u8>)>,
 }
 
 impl History {
     pub fn new(options: LogOptions) -> History {
+        History::copied(options, GtidSet::new())
+    }
+
+    /// The history of a server that began as a copy of one that had executed `applied`.
+    pub fn copied(options: LogOptions, applied: GtidSet) -> History {
         let knows_gtids = options.gtids;
-        let log = SourceLog::new(options);
-        let mut history = History { log, boundaries: BTreeMap::new(), tagged: None, knows_gtids };
+        let log = SourceLog::copied(options, applied);
+        let (boundaries, transactions) = (BTreeMap::new(), Vec::new());
+        let mut history = History { log, boundaries, tagged: None, knows_gtids, transactions };
         history.note_file();
         history
     }
@@ -33,8 +50,9 @@ impl History {
 
     /// Lets `write` append what is one whole unit: a transaction, or an event outside any.
     pub fn unit(&mut self, write: impl FnOnce(&mut SourceLog)) {
-        let files = self.log.files().len();
+        let (files, events) = (self.log.files().len(), self.live().event_count());
         write(&mut self.log);
+        self.note_transaction(files - 1, events);
         if self.log.files().len() != files {
             let closed = &self.log.files()[files - 1];
             let (name, len) = (closed.name.clone(), closed.bytes.len() as u64);
@@ -65,8 +83,49 @@ impl History {
         self.note_file();
     }
 
+    fn live(&self) -> &LogFile {
+        self.log.files().last().expect("a log has a file")
+    }
+
+    /// Notes the transaction that begins with this event of this file, if one does.
+    fn note_transaction(&mut self, file: usize, first: usize) {
+        let file = &self.log.files()[file];
+        let Some((head, _)) = file.event(first).filter(|(event, _)| event[4] == EventType::GTID.0) else {
+            return;
+        };
+        let trailer = if self.log.options().checksum { 4 } else { 0 };
+        let uuid = Uuid::from_bytes(head[20..36].try_into().expect("16 bytes"));
+        let gno = u64::from_le_bytes(head[36..44].try_into().expect("8 bytes"));
+        let rest = (first + 1..file.event_count()).map(|index| file.event(index).expect("it exists").0);
+        let events = rest
+            .filter(|event| event[4] != EventType::ROTATE.0)
+            .map(|event| (EventType(event[4]), event[19..event.len() - trailer].to_vec()))
+            .collect();
+        self.transactions
+            .push(Arc::new(Transaction { gtid: Gtid { uuid, tag: Tag::default(), gno }, events }));
+    }
+
+    /// Applies the next transaction of `source` that this server has not executed; false where there is none.
+    pub fn replicate(&mut self, source: &History) -> bool {
+        let executed = self.log.executed_set();
+        let next = source.transactions.iter().find(|transaction| !executed.contains(&transaction.gtid));
+        let Some(next) = next.cloned() else { return false };
+        self.flagged(|log| log.append_applied(next.gtid, &next.events));
+        true
+    }
+
+    /// GTIDs of the transactions that stand in the file up to `position`, whoever executed them first.
+    pub fn gtids_within(&self, file: &str, position: u64) -> GtidSet {
+        let Some(boundaries) = self.boundaries.get(file) else { return GtidSet::new() };
+        let at = |position| match boundaries.range(..=position).next_back() {
+            Some((_, Some(GtidState::Mysql(set)))) => set.clone(),
+            _ => GtidSet::new(),
+        };
+        at(position).subtract(&at(4))
+    }
+
     fn gtids(&self) -> Option<GtidState> {
-        let mut gtids = GtidState::from(self.log.executed().parse::<codec::gtid::GtidSet>().ok()?);
+        let mut gtids = GtidState::from(self.log.executed_set());
         if let Some(tagged) = &self.tagged {
             gtids.union_with(tagged).ok()?;
         }

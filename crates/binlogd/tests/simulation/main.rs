@@ -10,9 +10,11 @@
 //! | `history.rs` | scripted binary logs whose boundaries are known |
 //! | `receiver.rs` | the product over the doubles |
 //! | `crash.rs` | the test of every crash |
+//! | `cluster.rs` | what goes wrong among several servers |
 //! | `turmoil.rs`, `simulate.rs` | what goes wrong at random, and the simulation of it |
 #![allow(unreachable_pub, missing_docs, reason = "the modules are for the tests beside them")]
 
+mod cluster;
 mod crash;
 mod disk;
 mod disk_file;

@@ -2,7 +2,7 @@
 
 use crate::disk::Disk;
 use crate::image::Tree;
-use crate::world::{Way, World};
+use crate::world::{Way, World, host_name};
 use binlogd::config::{FsyncMode, HostPort, OnFork, OnGap, OnStranger, SourceConfig, Start};
 use binlogd::status::SourceMonitor;
 use binlogd::upstream::Upstream;
@@ -39,7 +39,7 @@ pub fn with_journal(journal_len: u64) -> Tree {
 pub fn config(fsync_mode: FsyncMode, semi_sync: bool) -> SourceConfig {
     SourceConfig {
         name: SOURCE.to_owned(),
-        hosts: vec![HostPort { host: "simulated".to_owned(), port: 3306 }],
+        hosts: vec![HostPort { host: host_name(0), port: 3306 }],
         user: "any".to_owned(),
         password: "".into(),
         password_file: None,

@@ -4,6 +4,7 @@
 //! network and a disk that fail. After each process what the disk holds is opened by the next one and compared with all
 //! that the source has ever been. In the end nothing fails any more, and the copy must be whole again.
 
+use crate::cluster::options;
 use crate::disk::Disk;
 use crate::fate::Fate;
 use crate::history::History;
@@ -12,10 +13,11 @@ use crate::random::Random;
 use crate::receiver::{FOLDER, config, process, with_journal};
 use crate::source::Source;
 use crate::turmoil::{Past, Turmoil, Weather, judge};
-use crate::world::World;
-use binlogd::config::{FsyncMode, OnGap, SourceConfig};
+use crate::world::{World, host_name};
+use binlogd::config::{FsyncMode, HostPort, OnFork, OnGap, SourceConfig};
 use binlogd::upstream::copy::HeldCopy;
 use binlogd::upstream::stop::StopSignal;
+use codec::gtid::GtidSet;
 use log::folder::timelines;
 use log::index;
 use log::storage::Storage;
@@ -25,7 +27,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 /// Seeds of the short form, for each run of the tests.
-const SEEDS: u64 = 2_000;
+const SEEDS: u64 = 600;
+
+/// The same, with a list of servers.
+const LIST_SEEDS: u64 = 200;
 
 /// Receiver processes in one simulation, before everything is calm.
 const PROCESSES_MAX: u64 = 8;
@@ -73,7 +78,8 @@ struct Simulation {
 }
 
 impl Simulation {
-    fn new(seed: u64) -> Simulation {
+    /// Of one server, or of a list of some of which one is the source at a time.
+    fn new(seed: u64, has_list: bool) -> Simulation {
         let mut random = Random::new(seed);
         let fsync_mode =
             if random.one_in(4) { FsyncMode::WriteThenAcknowledge } else { FsyncMode::SyncThenAcknowledge };
@@ -89,11 +95,22 @@ impl Simulation {
         let turmoil =
             Turmoil::new(random.next(), Arc::clone(&weather), Arc::clone(&past), Arc::clone(&is_calm));
         disk.judged_by(judge(weather.clone()));
-        let options = LogOptions { gtids: !random.one_in(4), ..LogOptions::default() };
-        let source = Source { history: History::new(options), semi_sync: !random.one_in(5), generation: 0 };
+        let mut hosts = Vec::new();
+        if has_list {
+            config.on_fork = if random.one_in(3) { OnFork::Withhold } else { OnFork::Follow };
+            for host in 0..2 + random.below(2) as usize {
+                let mut server = Source::new(History::new(options(host)), !random.one_in(5));
+                server.is_read_only = host > 0;
+                hosts.push(server);
+            }
+        } else {
+            let options = LogOptions { gtids: !random.one_in(4), ..LogOptions::default() };
+            hosts.push(Source::new(History::new(options), !random.one_in(5)));
+        }
+        config.hosts = (0..hosts.len()).map(|host| HostPort { host: host_name(host), port: 3306 }).collect();
         let stop = Arc::new(StopSignal::new());
         let chunk_max = *random.pick(&[60, 600, 6_000, 100_000]);
-        let world = World::new(source, disk.clone(), stop, chunk_max, random.next(), Box::new(turmoil));
+        let world = World::new(hosts, disk.clone(), stop, chunk_max, random.next(), Box::new(turmoil));
         let (world, archive) = (Arc::new(world), BTreeMap::new());
         Simulation { random, config, disk, world, weather, past, is_calm, archive, steps: 0 }
     }
@@ -104,8 +121,13 @@ impl Simulation {
         }
         *self.is_calm.lock().unwrap() = true;
         self.calm();
+        self.world.with(|scene| {
+            let source = scene.source;
+            let servers = scene.hosts.iter_mut().enumerate();
+            servers.for_each(|(host, server)| server.is_read_only = host != source);
+        });
         self.world.with(|scene| scene.chunk_max = 100_000);
-        self.config.on_gap = OnGap::Record;
+        (self.config.on_gap, self.config.on_fork) = (OnGap::Record, OnFork::Follow);
         let before = self.world.with(|scene| scene.steps);
         // A history that was replaced may take some attempts; an operator's stop was answered above.
         for _ in 0..3 {
@@ -129,7 +151,10 @@ impl Simulation {
     /// Nothing goes wrong from now on.
     fn calm(&self) {
         *self.weather.lock().unwrap() = Weather::default();
-        self.world.with(|scene| scene.is_reachable = true);
+        self.world.with(|scene| {
+            scene.is_reachable = true;
+            scene.hosts.iter_mut().for_each(|host| host.is_up = true);
+        });
     }
 
     /// One receiver process, from its start to its end, however that comes.
@@ -165,7 +190,7 @@ impl Simulation {
         }
         if self.disk.take_failed_syncs() > 0 && self.config.fsync_mode == FsyncMode::WriteThenAcknowledge {
             // The next process trusts the disk alone, which may lack what was only written.
-            self.past.lock().unwrap().acknowledged.clear();
+            self.past.lock().unwrap().forget_acknowledgements();
         }
         if self.disk.is_off() {
             self.after_the_end();
@@ -190,15 +215,19 @@ impl Simulation {
         let mut past = self.past.lock().unwrap();
         past.count("state after a power failure");
         if self.config.fsync_mode == FsyncMode::WriteThenAcknowledge {
-            past.acknowledged.clear(); // The operator has accepted that.
+            past.forget_acknowledgements(); // The operator has accepted that.
         }
     }
 
     /// Compares all timelines with all that the source has been. The newest one was just opened, and recovered.
     fn compare(&mut self, copy: &HeldCopy) {
         let (past, files) = (self.past.lock().unwrap(), self.files());
-        let present = self.world.with(|scene| scene.source.history.clone());
-        let histories: Vec<&History> = past.histories.iter().chain([&present]).collect();
+        let present: Vec<_> =
+            self.world.with(|scene| scene.hosts.iter().map(|host| host.history.clone()).collect());
+        let past_ones = past.histories.iter().map(|(host, history)| (*host, history));
+        let of_hosts: Vec<(usize, &History)> = past_ones.chain(present.iter().enumerate()).collect();
+        let histories: Vec<&History> = of_hosts.iter().map(|(_, history)| *history).collect();
+        let mut held_gtids = GtidSet::new();
         for (folder, name, bytes, is_last) in &files {
             let is_beginning = |history: &&&History| {
                 let sent = history.log.file(name);
@@ -208,7 +237,8 @@ impl Simulation {
             };
             let of: Vec<_> = histories.iter().filter(is_beginning).collect();
             let len = bytes.len();
-            assert!(!of.is_empty(), "{folder}/{name} of {len} bytes is no file that the source ever had");
+            of.iter().for_each(|history| held_gtids.union_with(&history.gtids_within(name, len as u64)));
+            assert!(!of.is_empty(), "{folder}/{name} of {len} bytes is no file that a source ever had");
             let is_boundary = of.iter().any(|history| history.boundary(name, len as u64).is_some());
             assert!(!is_last || is_boundary, "{folder}/{name} ends at {len}, which is no boundary");
         }
@@ -222,9 +252,13 @@ impl Simulation {
             let is_one_history = histories.iter().any(|history| follow(&history));
             assert!(is_one_history, "{folder}/{next} does not follow {sealed} in any history of the source");
         }
-        for ((epoch, name), position) in &past.acknowledged {
+        for ((epoch, host, name), position) in &past.acknowledged {
+            let of_host = |(_, (of, _)): &(usize, &(usize, &History))| of == host;
+            let then =
+                of_hosts.iter().enumerate().skip(*epoch).find(of_host).expect("each server has a history").0;
             // What was purged after it was sent stands in the history before.
-            let sent = histories[..=*epoch].iter().rev().find_map(|history| history.log.file(name));
+            let before = of_hosts[..=then].iter().rev().filter(|(of, _)| of == host);
+            let sent = before.map(|(_, history)| history).find_map(|history| history.log.file(name));
             let sent = &sent.expect("only what was sent is acknowledged").bytes[..*position as usize];
             let is_held = files.iter().any(|(_, held, bytes, _)| held == name && bytes.starts_with(sent));
             assert!(
@@ -233,6 +267,8 @@ impl Simulation {
                 self.ends()
             );
         }
+        let lost = past.acknowledged_gtids.subtract(&held_gtids).subtract(&past.purged);
+        assert!(lost.is_empty(), "{lost} was acknowledged and is in no timeline: {}", self.ends());
         let newest = copy.timeline().map(|timeline| timeline.name.clone());
         let mut archive = BTreeMap::new();
         for (folder, name, bytes, _) in &files {
@@ -280,7 +316,7 @@ impl Simulation {
     fn is_whole(&self) -> bool {
         let files = self.files();
         let Some((newest, ..)) = files.last() else { return false };
-        let source = self.world.with(|scene| scene.source.log().clone());
+        let source = self.world.with(|scene| scene.source().log().clone());
         let held = || files.iter().filter(|(folder, ..)| folder == newest);
         let equal = held().all(|(_, name, bytes, _)| {
             // What was purged meanwhile cannot be compared.
@@ -294,7 +330,7 @@ impl Simulation {
     }
 
     fn ends(&self) -> String {
-        let end = self.world.with(|scene| scene.source.log().end());
+        let end = self.world.with(|scene| scene.source().log().end());
         let held: Vec<String> = self
             .files()
             .iter()
@@ -308,17 +344,29 @@ impl Simulation {
 fn a_seed_gives_the_same_history_again() {
     for seed in [3, 17, 40] {
         let _replay = Replay(seed);
-        assert_eq!(Simulation::new(seed).run(), Simulation::new(seed).run());
+        for has_list in [false, true] {
+            assert_eq!(Simulation::new(seed, has_list).run(), Simulation::new(seed, has_list).run());
+        }
     }
 }
 
 /// `BINLOGD_SIM_SEED` replays one seed; `BINLOGD_SIM_STEPS` runs new seeds until that many steps were taken;
-/// `BINLOGD_SIM_SEEDS` runs fewer or more of the seeds that every run of the tests takes.
+/// `BINLOGD_SIM_SEEDS` runs fewer or more of the seeds that every run of the tests takes; with a list of servers in proportion.
 #[test]
 fn simulated_failures_lose_nothing() {
+    simulate(false, SEEDS);
+}
+
+/// As [`simulated_failures_lose_nothing`], with a list of servers of which one is the source at a time.
+#[test]
+fn simulated_failovers_lose_nothing() {
+    simulate(true, LIST_SEEDS);
+}
+
+fn simulate(has_list: bool, seeds_always: u64) {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     let (seed, steps_wanted) = (number("BINLOGD_SIM_SEED"), number("BINLOGD_SIM_STEPS"));
-    let seeds_wanted = number("BINLOGD_SIM_SEEDS").unwrap_or(SEEDS);
+    let seeds_wanted = number("BINLOGD_SIM_SEEDS").map_or(seeds_always, |seeds| seeds * seeds_always / SEEDS);
     let first = match (seed, steps_wanted) {
         (Some(seed), _) => seed,
         (None, Some(_)) => u64::from(getrandom::u32().unwrap()) << 20,
@@ -338,7 +386,7 @@ fn simulated_failures_lose_nothing() {
     };
     while !is_enough(steps, seeds) {
         let replay = Replay(first + seeds);
-        let outcome = Simulation::new(first + seeds).run();
+        let outcome = Simulation::new(first + seeds, has_list).run();
         drop(replay);
         (steps, seeds) = (steps + outcome.steps, seeds + 1);
         for (what, count) in outcome.counts {
@@ -347,7 +395,7 @@ fn simulated_failures_lose_nothing() {
     }
     println!("{steps} steps, {seeds} seeds from {first} on, {:.1} s", began.elapsed().as_secs_f64());
     println!("{counts:#?}");
-    if seed.is_none() && steps_wanted.is_none() && seeds_wanted >= SEEDS {
+    if seed.is_none() && steps_wanted.is_none() && seeds_wanted >= seeds_always {
         assert!(steps >= 100_000 && counts.len() > 15, "{steps} steps, {counts:?}");
     }
 }

@@ -4,7 +4,7 @@
 
 use crate::history::History;
 use codec::event::{EventType, flags};
-use codec::gtid::{Gtid, GtidSet, Tag, Uuid};
+use codec::gtid::{GtidSet, Uuid};
 use codec::packet::{Assembler, RESPONSE_BYTES_MAX, append_message};
 use scripted_source::event::{self, Head};
 use scripted_source::{LogFile, SourceLog};
@@ -39,9 +39,18 @@ pub struct Source {
     pub semi_sync: bool,
     /// How often its logs have become others.
     pub generation: u64,
+    /// `read_only`: it is a replica, or was taken out of service.
+    pub is_read_only: bool,
+    /// It runs, and can be reached.
+    pub is_up: bool,
 }
 
 impl Source {
+    /// A source that clients write to.
+    pub fn new(history: History, semi_sync: bool) -> Source {
+        Source { history, semi_sync, generation: 0, is_read_only: false, is_up: true }
+    }
+
     pub fn log(&self) -> &SourceLog {
         &self.history.log
     }
@@ -351,12 +360,9 @@ impl Dump {
     }
 }
 
-/// The newest file that begins before the first transaction outside `set`; `None` when that was purged.
+/// The newest file before which nothing outside `set` was executed; `None` when that was purged.
 fn file_for<'a>(source: &'a Source, set: &GtidSet) -> Option<&'a LogFile> {
-    let uuid = Uuid::from_bytes(source.log().options().uuid);
-    let holds = |gno: &u64| set.contains(&Gtid { uuid, tag: Tag::default(), gno: *gno });
-    let missing = (1..).find(|gno| !holds(gno)).expect("no set holds all numbers");
-    source.log().files().iter().rfind(|file| file.first_gno() <= missing)
+    source.log().files().iter().rfind(|file| set.contains_set(file.before()))
 }
 
 fn answer(sql: &str, source: &Source) -> Vec<u8> {
@@ -394,6 +400,7 @@ fn variable(name: &str, source: &Source) -> Option<String> {
         "gtid_executed" => Some(source.log().executed()),
         "gtid_purged" => Some(source.log().purged()),
         "binlog_checksum" => Some(if options.checksum { "CRC32" } else { "NONE" }.to_owned()),
+        "read_only" => on(source.is_read_only),
         "rpl_semi_sync_source_enabled" => on(source.semi_sync),
         _ => None,
     }

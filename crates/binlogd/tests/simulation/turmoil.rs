@@ -4,8 +4,9 @@ use crate::disk::{Judge, Kind, Verdict};
 use crate::history::{History, any_unit};
 use crate::random::Random;
 use crate::world::{Environment, Scene};
+use codec::gtid::{GtidSet, GtidState};
 use scripted_source::LogOptions;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
 const ENOSPC: i32 = 28;
@@ -64,15 +65,31 @@ fn comes_due(after: &mut Option<u64>) -> bool {
 /// What the source has been, and what it was told.
 #[derive(Debug, Default)]
 pub struct Past {
-    /// Its histories before the present one: before it lost a tail, was reset, replaced or purged.
-    pub histories: Vec<History>,
-    /// The highest position that was acknowledged, by the number of the history and the file.
-    pub acknowledged: BTreeMap<(usize, String), u64>,
+    /// The servers' histories before the present ones, each with its server: before it lost a tail, was reset, replaced or
+    /// purged.
+    pub histories: Vec<(usize, History)>,
+    /// The highest position that was acknowledged, by the count of `histories` then, the server and the file.
+    pub acknowledged: BTreeMap<(usize, usize, String), u64>,
+    /// GTIDs of everything that was acknowledged so.
+    pub acknowledged_gtids: GtidSet,
+    /// GTIDs whose logs a server had purged before they were acknowledged: a copy may never have had them.
+    pub purged: GtidSet,
     /// How often each thing has happened.
     pub counts: BTreeMap<&'static str, u64>,
 }
 
 impl Past {
+    /// What was acknowledged may be gone: the operator has accepted that.
+    pub fn forget_acknowledgements(&mut self) {
+        self.acknowledged.clear();
+        self.purged.union_with(&std::mem::take(&mut self.acknowledged_gtids));
+    }
+
+    /// A server has no logs of these GTIDs any more. What was acknowledged is held all the same.
+    pub fn nobody_has(&mut self, gtids: &GtidSet) {
+        self.purged.union_with(&gtids.subtract(&self.acknowledged_gtids));
+    }
+
     pub fn count(&mut self, what: &'static str) {
         tracing::debug!("{what}");
         *self.counts.entry(what).or_default() += 1;
@@ -81,15 +98,17 @@ impl Past {
 
 /// Everything that can go wrong.
 pub struct Turmoil {
-    random: Random,
+    pub random: Random,
     pub weather: Arc<Mutex<Weather>>,
     pub past: Arc<Mutex<Past>>,
     /// Nothing goes wrong any more.
     pub is_calm: Arc<Mutex<bool>>,
     /// The history at some earlier moment: what a crash of the source may leave of it.
-    snapshot: Option<History>,
+    pub snapshot: Option<History>,
     /// Seconds since 1970 of the source's next restart.
-    timestamp: u32,
+    pub timestamp: u32,
+    /// Servers that apply nothing for now.
+    pub lagging: BTreeSet<usize>,
     /// Idle looks at the end, until the run is over.
     idle_left: u32,
 }
@@ -102,25 +121,38 @@ impl Turmoil {
         is_calm: Arc<Mutex<bool>>,
     ) -> Turmoil {
         let (random, timestamp) = (Random::new(seed), 1_800_000_000);
-        Turmoil { random, weather, past, is_calm, snapshot: None, timestamp, idle_left: 20 }
+        Turmoil {
+            random,
+            weather,
+            past,
+            is_calm,
+            snapshot: None,
+            timestamp,
+            lagging: BTreeSet::new(),
+            idle_left: 20,
+        }
     }
 
     fn note_acknowledgements(&mut self, scene: &mut Scene) {
         let mut past = self.past.lock().expect("no panic in the past");
         let epoch = past.histories.len();
-        for (file, position) in scene.acknowledged.drain(..) {
-            let history = &scene.source.history;
+        for (host, file, position) in scene.acknowledged.drain(..) {
+            let history = &scene.hosts[host].history;
             assert!(
                 history.boundary(&file, position).is_some(),
                 "{file}:{position} was acknowledged, no boundary"
             );
-            let highest = past.acknowledged.entry((epoch, file)).or_default();
+            if let Some(Some(GtidState::Mysql(executed))) = history.boundary(&file, position) {
+                let executed = executed.subtract(history.log.purged_set());
+                past.acknowledged_gtids.union_with(&executed);
+            }
+            let highest = past.acknowledged.entry((epoch, host, file)).or_default();
             *highest = position.max(*highest);
             past.count("acknowledgement");
         }
     }
 
-    fn write(&mut self, history: &mut History) {
+    pub fn write(&mut self, history: &mut History) {
         for _ in 0..1 + self.random.below(3) {
             any_unit(history, &mut self.random);
         }
@@ -129,28 +161,31 @@ impl Turmoil {
     fn disaster(&mut self, scene: &mut Scene) -> &'static str {
         match self.random.below(23) {
             0 => {
-                scene.source.history.unit(|log| log.restart());
-                scene.disconnect();
+                scene.source_mut().history.unit(|log| log.restart());
+                scene.disconnect_from(scene.source);
                 "clean restart of the source"
             }
             1 => {
-                scene.source.history.stump();
-                scene.disconnect();
+                scene.source_mut().history.stump();
+                scene.disconnect_from(scene.source);
                 "crash of the source inside a transaction"
             }
             2 => self.lose_tail(scene),
             3 => self.reset(scene),
             4 => {
-                let options = scene.source.log().options().clone();
+                let options = scene.source().log().options().clone();
                 // One of few, so that a server comes back whose older timeline is held.
-                let uuid = [self.random.below(3) as u8; 16];
+                let uuid = [scene.source as u8 * 8 + self.random.below(3) as u8; 16];
                 self.replace(scene, LogOptions { uuid, timestamp: self.timestamp, ..options });
                 "another server in the source's place"
             }
             5 | 6 => {
-                self.remember(scene);
+                self.remember(scene, scene.source);
                 let count = self.random.below(4) as usize;
-                scene.source.history.log.purge(count);
+                let log = &mut scene.source_mut().history.log;
+                log.purge(count);
+                let purged = log.purged_set().clone();
+                self.past.lock().expect("no panic in the past").nobody_has(&purged);
                 "purge of old logs"
             }
             7..=9 => {
@@ -163,9 +198,9 @@ impl Turmoil {
             ),
             13 => self.line(scene, |line, _| line.is_silent = true, "silence"),
             21 => {
-                scene.source.history.unit(|log| log.rotate());
-                self.write(&mut scene.source.history);
-                scene.source.history.unit(|log| log.crash());
+                scene.source_mut().history.unit(|log| log.rotate());
+                self.write(&mut scene.source_mut().history);
+                scene.source_mut().history.unit(|log| log.crash());
                 self.line(scene, |line, _| line.session.skips_file = true, "file left out of a dump")
             }
             14 => {
@@ -174,7 +209,7 @@ impl Turmoil {
                 "source out of reach"
             }
             15 => {
-                scene.source.semi_sync ^= true;
+                scene.source_mut().semi_sync ^= true;
                 "semi-sync switched on or off"
             }
             16 => {
@@ -205,12 +240,12 @@ impl Turmoil {
     /// The source crashes and forgets what it wrote last.
     fn lose_tail(&mut self, scene: &mut Scene) -> &'static str {
         let Some(mut snapshot) = self.snapshot.take() else { return "nothing" };
-        self.remember(scene);
+        self.remember(scene, scene.source);
         snapshot.log.set_timestamp(self.timestamp);
         self.timestamp += 1000;
         snapshot.unit(|log| log.crash());
-        scene.source.history = snapshot;
-        scene.disconnect();
+        scene.source_mut().history = snapshot;
+        scene.disconnect_from(scene.source);
         "source lost its tail"
     }
 
@@ -218,20 +253,22 @@ impl Turmoil {
     /// Sometimes it is the second in which the logs had begun, but only before they were rotated: a dump that is behind by a
     /// file while two logs go through the same names in one second is more than anybody can tell without GTIDs.
     fn reset(&mut self, scene: &mut Scene) -> &'static str {
-        let old = scene.source.log().clone();
+        let old = scene.source().log().clone();
         let is_first = old.files().len() == 1;
         let timestamp =
             if is_first && self.random.one_in(3) { old.options().timestamp } else { self.timestamp };
         let microseconds = old.options().microseconds + 1;
         self.begin_anew(scene, LogOptions { timestamp, microseconds, ..old.options().clone() });
+        let host = scene.source;
         if self.random.one_in(4) {
-            scene.disconnect();
+            scene.disconnect_from(host);
         } else {
-            scene.lines.values_mut().for_each(|line| line.session.reset(&old));
+            let lines = scene.lines.values_mut().filter(|line| line.host == host);
+            lines.for_each(|line| line.session.reset(&old));
         }
         for _ in 0..self.random.below(3) {
-            self.write(&mut scene.source.history);
-            scene.source.history.unit(|log| log.rotate());
+            self.write(&mut scene.source_mut().history);
+            scene.source_mut().history.unit(|log| log.rotate());
         }
         if is_first { "reset on the first file" } else { "reset of the source's logs" }
     }
@@ -239,21 +276,21 @@ impl Turmoil {
     /// The source begins with new logs.
     fn replace(&mut self, scene: &mut Scene, options: LogOptions) {
         self.begin_anew(scene, options);
-        scene.disconnect();
+        scene.disconnect_from(scene.source);
     }
 
     fn begin_anew(&mut self, scene: &mut Scene, options: LogOptions) {
-        self.remember(scene);
+        self.remember(scene, scene.source);
         self.timestamp += 1000;
         self.snapshot = None;
-        scene.source.history = History::new(options);
+        scene.source_mut().history = History::new(options);
     }
 
-    fn remember(&mut self, scene: &mut Scene) {
+    pub fn remember(&mut self, scene: &mut Scene, host: usize) {
         self.note_acknowledgements(scene);
-        let history = scene.source.history.clone();
-        scene.source.generation += 1;
-        self.past.lock().expect("no panic in the past").histories.push(history);
+        let history = scene.hosts[host].history.clone();
+        scene.hosts[host].generation += 1;
+        self.past.lock().expect("no panic in the past").histories.push((host, history));
     }
 
     /// Something happens to one connection that streams.
@@ -272,6 +309,7 @@ impl Turmoil {
 
     fn heal(&mut self, scene: &mut Scene) {
         scene.is_reachable = true;
+        scene.hosts.iter_mut().for_each(|host| host.is_up = true);
         let mut weather = self.weather.lock().expect("no panic in the weather");
         (weather.is_full, weather.fails_after, weather.stops_after) = (false, None, None);
         scene.lines.values_mut().for_each(|line| line.is_silent = false);
@@ -285,10 +323,13 @@ impl Environment for Turmoil {
             return;
         }
         if self.random.one_in(4) {
-            self.write(&mut scene.source.history);
+            self.write(&mut scene.source_mut().history);
         }
         if self.random.one_in(30) {
-            self.snapshot = Some(scene.source.history.clone());
+            self.snapshot = Some(scene.source().history.clone());
+        }
+        if scene.hosts.len() > 1 {
+            self.cluster(scene);
         }
         if self.random.one_in(DISASTER_ONE_IN) {
             let what = self.disaster(scene);

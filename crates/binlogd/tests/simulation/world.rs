@@ -37,6 +37,8 @@ pub trait Environment: Send {
 #[derive(Debug)]
 pub struct Line {
     pub session: Session,
+    /// Number of the server at the other end.
+    pub host: usize,
     /// Bytes of `session.outbox` that the receiver has.
     given: usize,
     /// The connection breaks after so many more bytes.
@@ -51,15 +53,18 @@ pub struct Line {
 
 /// The state of the world.
 pub struct Scene {
-    pub source: Source,
+    /// The servers, in the order of the configuration's hosts.
+    pub hosts: Vec<Source>,
+    /// Number of the one that clients write to.
+    pub source: usize,
     pub lines: BTreeMap<u64, Line>,
     pub random: Random,
     pub disk: Disk,
     pub stop: Arc<StopSignal>,
     /// The source accepts connections.
     pub is_reachable: bool,
-    /// Every acknowledgement that the source has received, in order.
-    pub acknowledged: Vec<(String, u64)>,
+    /// Every acknowledgement that a server has received, in order: the server's number, file and position.
+    pub acknowledged: Vec<(usize, String, u64)>,
     /// Most bytes that one read gives.
     pub chunk_max: u64,
     /// How often the receiver has read, written, waited or connected.
@@ -87,7 +92,7 @@ impl fmt::Debug for World {
 
 impl World {
     pub fn new(
-        source: Source,
+        hosts: Vec<Source>,
         disk: Disk,
         stop: Arc<StopSignal>,
         chunk_max: u64,
@@ -95,7 +100,8 @@ impl World {
         environment: Box<dyn Environment>,
     ) -> World {
         let scene = Scene {
-            source,
+            hosts,
+            source: 0,
             lines: BTreeMap::new(),
             random: Random::new(seed),
             disk,
@@ -136,18 +142,34 @@ impl Network for Way {
             let mut state = self.0.state();
             let scene = &mut state.0;
             scene.step();
-            if !scene.is_reachable || scene.disk.is_off() {
+            let host = host_number(&options.host);
+            if !scene.is_reachable || !scene.hosts[host].is_up || scene.disk.is_off() {
                 let reason = io::ErrorKind::ConnectionRefused.into();
                 return Err(WireError::Connect { address: options.host.clone(), reason });
             }
-            scene.connect()
+            scene.connect(host)
         };
         let stream = Stream { world: self.0.clone(), number, timeout: None };
         Connection::over(Box::new(stream), options)
     }
 }
 
+/// Name of a server in the configuration.
+pub fn host_name(number: usize) -> String {
+    format!("simulated-{number}")
+}
+
+/// Number of a server, from its name.
+fn host_number(name: &str) -> usize {
+    let number = name.strip_prefix("simulated-").and_then(|number| number.parse().ok());
+    number.expect("a name from the configuration")
+}
+
 impl Clock for Way {
+    fn has_threads(&self) -> bool {
+        false
+    }
+
     fn now(&self) -> Instant {
         self.0.began + self.0.state().0.now
     }
@@ -186,10 +208,11 @@ impl Scene {
         }
     }
 
-    fn connect(&mut self) -> u64 {
+    fn connect(&mut self, host: usize) -> u64 {
         self.next_line += 1;
         let line = Line {
-            session: Session::new(&self.source),
+            session: Session::new(&self.hosts[host]),
+            host,
             given: 0,
             cut_after: None,
             flip_after: None,
@@ -201,15 +224,31 @@ impl Scene {
         self.next_line
     }
 
+    /// The server that clients write to.
+    pub fn source(&self) -> &Source {
+        &self.hosts[self.source]
+    }
+
+    /// The server that clients write to, to be changed.
+    pub fn source_mut(&mut self) -> &mut Source {
+        &mut self.hosts[self.source]
+    }
+
     /// All connections break.
     pub fn disconnect(&mut self) {
         self.lines.values_mut().for_each(|line| line.is_cut = true);
+    }
+
+    /// All connections to one server break.
+    pub fn disconnect_from(&mut self, host: usize) {
+        self.lines.values_mut().filter(|line| line.host == host).for_each(|line| line.is_cut = true);
     }
 
     /// The receiver has everything that the source has: it has been sent to the last byte.
     pub fn everything_is_sent(&self) -> bool {
         self.lines
             .values()
+            .filter(|line| line.host == self.source)
             .any(|line| !line.is_cut && line.session.is_dumping() && line.given == line.session.outbox.len())
     }
 
@@ -233,7 +272,7 @@ impl Scene {
         if line.given == line.session.outbox.len() {
             line.session.outbox.clear();
             line.given = 0;
-            line.session.pump(&self.source, 1 + self.random.below(12));
+            line.session.pump(&self.hosts[line.host], 1 + self.random.below(12));
         }
         let left = line.session.outbox.len() - line.given;
         if left == 0 {
@@ -269,7 +308,7 @@ impl Scene {
         let period = line.as_ref().and_then(|line| line.session.heartbeat_period);
         self.now = match (line, period) {
             (Some(line), Some(period)) if line.last_arrival + period <= end => {
-                line.session.heartbeat(&self.source);
+                line.session.heartbeat(&self.hosts[line.host]);
                 self.now.max(line.last_arrival + period)
             }
             _ => end,
@@ -310,9 +349,10 @@ impl Write for Stream {
         scene.step();
         let line = scene.lines.get_mut(&self.number).filter(|line| !line.is_cut && !scene.disk.is_off());
         let Some(line) = line else { return Err(io::ErrorKind::BrokenPipe.into()) };
-        for (file, position) in line.session.take(bytes, &scene.source) {
+        let host = line.host;
+        for (file, position) in line.session.take(bytes, &scene.hosts[host]) {
             scene.disk.acknowledged(&file, position);
-            scene.acknowledged.push((file, position));
+            scene.acknowledged.push((host, file, position));
         }
         Ok(bytes.len())
     }

@@ -1,0 +1,119 @@
+//! What goes wrong among several servers of which one is the source at a time.
+
+use crate::history::History;
+use crate::turmoil::Turmoil;
+use crate::world::Scene;
+use scripted_source::LogOptions;
+
+/// One in so many reads finds that something happens among the servers.
+const CHANGE_ONE_IN: u64 = 50;
+
+/// Most transactions that a replica applies between two reads.
+const APPLIED_MAX: u64 = 4;
+
+/// Options of a server's binary log: the servers of a list have the same names for their files.
+pub fn options(host: usize) -> LogOptions {
+    LogOptions { server_id: host as u32 + 1, uuid: [0xa0 + host as u8; 16], ..LogOptions::default() }
+}
+
+impl Turmoil {
+    /// Time passes for the servers: replicas apply, whoever else takes writes is written to, and roles change.
+    pub fn cluster(&mut self, scene: &mut Scene) {
+        let source = scene.source;
+        for host in (0..scene.hosts.len()).filter(|host| *host != source) {
+            if !self.lagging.contains(&host) && self.random.one_in(4) {
+                replicate(scene, source, host, 1 + self.random.below(APPLIED_MAX));
+            }
+            let server = &mut scene.hosts[host];
+            if !server.is_read_only && self.random.one_in(12) {
+                self.write(&mut server.history);
+            }
+        }
+        if self.random.one_in(CHANGE_ONE_IN) {
+            let what = self.change(scene);
+            self.past.lock().expect("no panic in the past").count(what);
+        }
+    }
+
+    fn change(&mut self, scene: &mut Scene) -> &'static str {
+        let others: Vec<_> = (0..scene.hosts.len()).filter(|host| *host != scene.source).collect();
+        let (old, other) = (scene.source, *self.random.pick(&others));
+        match self.random.below(10) {
+            0 => {
+                scene.hosts[old].is_up = false;
+                scene.disconnect_from(old);
+                self.promote(scene, other);
+                "failover from a dead source to a replica as it is"
+            }
+            1 => {
+                scene.hosts[old].is_read_only = true;
+                self.promote(scene, other);
+                "failover while the old source still sends"
+            }
+            2 => {
+                // Clients write to both, and the receiver may be with either.
+                self.promote(scene, other);
+                "two servers that claim to be the source"
+            }
+            3 | 4 => {
+                replicate(scene, old, other, u64::MAX);
+                scene.hosts[old].is_read_only = true;
+                if self.random.one_in(2) {
+                    scene.disconnect_from(old);
+                }
+                self.promote(scene, other);
+                "switchover to a replica that has everything"
+            }
+            5 => {
+                scene.hosts[other].is_up ^= true;
+                scene.disconnect_from(other);
+                "a replica goes or comes"
+            }
+            6 => {
+                scene.hosts[other].is_read_only ^= true;
+                "read_only of a replica switched"
+            }
+            7 => {
+                self.rebuild(scene, other);
+                "a replica built anew as a copy of the source"
+            }
+            _ => {
+                if !self.lagging.remove(&other) {
+                    self.lagging.insert(other);
+                }
+                "a replica that lags, or lags no more"
+            }
+        }
+    }
+
+    /// Clients write to that server from now on.
+    fn promote(&mut self, scene: &mut Scene, host: usize) {
+        let server = &mut scene.hosts[host];
+        (server.is_up, server.is_read_only) = (true, false);
+        scene.source = host;
+        self.snapshot = None;
+    }
+
+    fn rebuild(&mut self, scene: &mut Scene, host: usize) {
+        self.remember(scene, host);
+        let executed = scene.source().log().executed_set();
+        self.past.lock().expect("no panic in the past").nobody_has(&executed);
+        let mut uuid = [0xc0; 16];
+        uuid[..4].copy_from_slice(&self.timestamp.to_le_bytes());
+        let options = LogOptions { uuid, timestamp: self.timestamp, ..options(host) };
+        self.timestamp += 1000;
+        let server = &mut scene.hosts[host];
+        (server.history, server.is_read_only) = (History::copied(options, executed), true);
+        scene.disconnect_from(host);
+    }
+}
+
+/// One server applies at most `count` transactions of another one.
+fn replicate(scene: &mut Scene, from: usize, to: usize, count: u64) {
+    let [from, to] = scene.hosts.get_disjoint_mut([from, to]).expect("two servers of the list");
+    for _ in 0..count {
+        if !to.history.replicate(&from.history) {
+            break;
+        }
+    }
+}
