@@ -4,6 +4,7 @@
 //! fuzzer found is committed as it is, with a name that says what was wrong.
 
 use codec::event::HEADER_LEN;
+use scripted_source::event::{self, heartbeat_v2};
 use std::fs;
 use std::path::Path;
 use targets::binlog::{self, Binlog, code};
@@ -77,7 +78,7 @@ fn mysql_file() -> Vec<u8> {
         scripted(SOUND, code::QUERY, &binlog::query_body("CREATE TABLE t (a int)")),
         scripted(SOUND, code::GTID_TAGGED, &tagged_body()),
         scripted(SOUND, code::QUERY, &binlog::query_body("DROP TABLE t")),
-        scripted(SOUND, code::ROTATE, &binlog::rotate_body("mysql-bin.000002", 4)),
+        scripted(SOUND, code::ROTATE, &event::rotate(4, "mysql-bin.000002")),
     ]
     .concat()
 }
@@ -125,17 +126,8 @@ fn tagged_body() -> Vec<u8> {
     body
 }
 
-fn heartbeat_v2(file: &str, position: u64) -> Vec<u8> {
-    let mut body = vec![1, file.len() as u8];
-    body.extend_from_slice(file.as_bytes());
-    body.extend_from_slice(&[2, 9, 254]);
-    body.extend_from_slice(&position.to_le_bytes());
-    body.push(0);
-    body
-}
-
 fn cursor() -> Seeds {
-    let to = |name: &str| scripted(MADE_UP, code::ROTATE, &binlog::rotate_body(name, 4));
+    let to = |name: &str| scripted(MADE_UP, code::ROTATE, &event::rotate(4, name));
     let again = scripted(SIZE | CHECKSUM, code::FORMAT_DESCRIPTION, &binlog::format_body(1));
     let large = scripted(SOUND | SPECIAL | PADDED, code::WRITE_ROWS, &[7; 20]);
     let beat = scripted(SIZE | CHECKSUM, code::HEARTBEAT_V2, &heartbeat_v2("mysql-bin.000001", 4));
@@ -285,13 +277,16 @@ fn session() -> Seeds {
         .concat()
     };
     let known = [step::LOGIN, step::IDENTITY];
-    let introduced = [step::OK; 5];
+    let introduced = [step::OK; 6];
     let look = [vec![step::NEXT_CONNECTION], known.to_vec(), vec![step::OK]].concat();
     let look = [look, vec![step::ROTATE | step::PLAIN], sent(step::EVENT | step::PLAIN, format())].concat();
     let purged =
         [&b"\xFF\xD4\x04#HY000Could not find first log file name in binary log index file"[..]].concat();
     let purged = [vec![step::PACKET], (purged.len() as u16).to_le_bytes().to_vec(), purged].concat();
-    let other_file = scripted(MADE_UP, code::ROTATE, &binlog::rotate_body("mysql-bin.000002", 4));
+    let other_file = scripted(MADE_UP, code::ROTATE, &event::rotate(4, "mysql-bin.000002"));
+    let announced = scripted(SOUND, code::ROTATE, &event::rotate(4, "mysql-bin.000002"));
+    let held = "abababab-abab-abab-abab-abababababab:1-2";
+    let after_two = scripted(SOUND, code::PREVIOUS_GTIDS, &binlog::previous_gtids_body(held));
     let [gtid, begin, ..] = parts(3);
     vec![
         ("semi-sync", [&[1][..], &known, &introduced, &dump(step::FLAGGED)].concat()),
@@ -315,8 +310,10 @@ fn session() -> Seeds {
                 &known,
                 &introduced,
                 &dump(0),
+                &sent(step::EVENT, announced),
                 &sent(step::EVENT, other_file),
                 &sent(step::EVENT, format()),
+                &sent(step::EVENT, after_two),
             ]
             .concat(),
         ),
@@ -328,21 +325,23 @@ fn session() -> Seeds {
 /// The questions that a MariaDB source is asked, and a dump.
 fn mariadb_session() -> Vec<u8> {
     use targets::session::step;
-    // What the first question gives does not matter; the version in the greeting decides.
+    // The version in the greeting decides.
     let known = [
-        vec![step::LOGIN_MARIADB, step::VARIABLE, 0, step::VARIABLE, 0, step::VARIABLE, 1, step::NO_ROWS],
+        vec![step::LOGIN_MARIADB, step::BASICS, step::VARIABLE, 0, step::VARIABLE, 1, step::NO_ROWS],
         vec![step::VARIABLE, 8, step::VARIABLE, 7, step::VARIABLE, 9],
     ]
     .concat();
     let format = scripted(SOUND, code::FORMAT_DESCRIPTION, &binlog::format_body(1));
-    let dump = [vec![step::ROTATE | step::PLAIN, step::EVENT | step::PLAIN], format].concat();
-    let introduced = vec![step::OK; 6];
+    let list = scripted(SOUND, code::MARIADB_GTID_LIST, &gtid_list());
+    let sent = [step::EVENT | step::PLAIN];
+    let dump = [&[step::ROTATE | step::PLAIN], &sent[..], &format, &sent, &list].concat();
+    let introduced = vec![step::OK; 7];
     let look = [vec![step::NEXT_CONNECTION], known.clone(), vec![step::OK; 2], dump.clone()].concat();
     [vec![0], known, introduced, dump, look].concat()
 }
 
 fn cursor_regressions() -> Seeds {
-    let to = |name: &str, position| scripted(MADE_UP, code::ROTATE, &binlog::rotate_body(name, position));
+    let to = |name: &str, position| scripted(MADE_UP, code::ROTATE, &event::rotate(position, name));
     let format = |algorithm| scripted(SOUND, code::FORMAT_DESCRIPTION, &binlog::format_body(algorithm));
     let start = [vec![3], format(1)].concat();
     let gtid = scripted(SOUND, code::ANONYMOUS_GTID, &binlog::gtid_body(0));

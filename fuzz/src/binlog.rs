@@ -66,13 +66,6 @@ pub fn query_body(text: &str) -> Vec<u8> {
     body
 }
 
-/// Body of a ROTATE event.
-pub fn rotate_body(next: &str, position: u64) -> Vec<u8> {
-    let mut body = position.to_le_bytes().to_vec();
-    body.extend_from_slice(next.as_bytes());
-    body
-}
-
 /// A binary log that grows.
 #[derive(Debug, Clone)]
 pub struct Binlog {

@@ -9,15 +9,18 @@
 //! back only at a switch to another file; the boundary is never past it. And what was stored is, by the walk that
 //! recovery makes, a sound file with the same last boundary: otherwise a restart would cut off what was acknowledged.
 
-use crate::binlog::{Binlog, code, rotate_body};
+use crate::binlog::Binlog;
 use crate::input::Input;
 use crate::script;
 use binlogd::upstream::cursor::{Admission, Cursor};
 use binlogd::upstream::refusal::Refusal;
-use codec::event::{BINLOG_MAGIC, ChecksumAlgorithm, EventHeader, FormatDescription, PEEK_BYTES_MAX, flags};
+use codec::event::{
+    BINLOG_MAGIC, ChecksumAlgorithm, EventHeader, EventType, FormatDescription, PEEK_BYTES_MAX, flags,
+};
 use log::Position;
 use log::scan::scan_file;
 use log::storage::ReadAt;
+use scripted_source::event::{self, Head};
 use std::io;
 
 const FIRST_FILE: &str = "mysql-bin.000001";
@@ -96,15 +99,10 @@ fn begin(start: u8) -> Session {
 }
 
 fn artificial_rotate(position: u64, negotiated: ChecksumAlgorithm) -> Vec<u8> {
-    let body = rotate_body(FIRST_FILE, position);
-    let mut event = vec![0; 19];
-    event[4] = code::ROTATE;
-    event[9..13].copy_from_slice(&((19 + body.len() + negotiated.len()) as u32).to_le_bytes());
-    event[17] = flags::ARTIFICIAL as u8;
-    event.extend_from_slice(&body);
-    if negotiated == ChecksumAlgorithm::Crc32 {
-        event.extend_from_slice(&crc32fast::hash(&event).to_le_bytes());
-    }
+    let head = Head { timestamp: 0, event_type: EventType::ROTATE, server_id: 0, flags: flags::ARTIFICIAL };
+    let mut event = Vec::new();
+    let checksum = negotiated == ChecksumAlgorithm::Crc32;
+    event::append(&mut event, head, |_| 0, &event::rotate(position, FIRST_FILE), checksum);
     event
 }
 

@@ -11,7 +11,7 @@
 //! transaction of the valid beginning is cut; the bytes that are cut are saved aside; the sealed file is untouched; a
 //! second recovery changes nothing; and the walk that verification makes agrees.
 
-use crate::binlog::{Binlog, code, rotate_body};
+use crate::binlog::{Binlog, code};
 use crate::input::Input;
 use crate::script;
 use codec::event::BINLOG_MAGIC;
@@ -20,6 +20,7 @@ use log::index::INDEX_FILE;
 use log::recover::{Recovered, Tail, recover};
 use log::scan::{FileScan, scan_file};
 use log::storage::PosixStorage;
+use scripted_source::event;
 use std::fs::{self, File};
 use std::path::Path;
 
@@ -99,7 +100,7 @@ fn live_file(input: &mut Input<'_>, flags: u8) -> (Vec<u8>, usize) {
 fn sealed_file() -> Vec<u8> {
     let mut sealed = Binlog::new("abababab-abab-abab-abab-abababababab:1-9");
     sealed.transaction(10);
-    sealed.event(code::ROTATE, &rotate_body(LIVE, 4), true);
+    sealed.event(code::ROTATE, &event::rotate(4, LIVE), true);
     sealed.bytes
 }
 

@@ -12,7 +12,6 @@
 //! Held true: no panic, no end by waiting (the peer hangs up after its script, so every wait ends), the ladder is in
 //! order; and what is left on disk needs no repair: whatever a peer does, a session ends at a boundary.
 
-use crate::binlog::rotate_body;
 use crate::input::Input;
 use crate::script;
 use binlogd::config::{FsyncMode, HostPort, OnFork, OnGap, OnStranger, SourceConfig, Start};
@@ -24,11 +23,11 @@ use binlogd::upstream::copy::HeldCopy;
 use binlogd::upstream::hosts::Hosts;
 use binlogd::upstream::stop::StopSignal;
 use codec::event::flags;
-use codec::packet::append_message;
 use jiff::Timestamp;
 use log::Position;
 use log::storage::PosixStorage;
 use log::timeline::{Reason, ServerKind, Timeline};
+use scripted_source::Packets;
 use std::collections::VecDeque;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -75,6 +74,8 @@ pub mod step {
     pub const ROTATE: u8 = 10;
     /// Everything after it is said on the next connection.
     pub const NEXT_CONNECTION: u8 = 11;
+    /// The server's id and version, which is the first answer.
+    pub const BASICS: u8 = 12;
     /// A bit of [`EVENT`].
     pub const FLAGGED: u8 = 0x10;
     /// A bit of [`EVENT`] and [`ROTATE`].
@@ -90,9 +91,9 @@ pub const VARIABLES: [(&str, &str); 10] = [
     ("gtid_mode", "ON"),
     ("@@global.gtid_executed", "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-5"),
     ("@@global.gtid_purged", ""),
-    ("gtid_binlog_state", "0-1-99,1-2-5"),
+    ("@@global.gtid_binlog_state", "0-1-99,1-2-5"),
     ("rpl_semi_sync_master_enabled", "OFF"),
-    ("gtid_slave_pos", ""),
+    ("@@global.gtid_slave_pos", ""),
 ];
 
 /// The clock without the pauses, which would only make each input slower.
@@ -223,54 +224,58 @@ fn connections(input: &mut Input<'_>) -> VecDeque<Vec<u8>> {
     let mut connections = VecDeque::new();
     let mut script = Connection::default();
     for _ in 0..STEPS_MAX {
-        if input.is_empty() || script.said.len() > CONNECTION_BYTES_MAX / 2 {
+        if input.is_empty() || script.packets.bytes.len() > CONNECTION_BYTES_MAX / 2 {
             break;
         }
         let operation = input.u8();
         if operation & 0x0f == step::NEXT_CONNECTION {
-            connections.push_back(std::mem::take(&mut script).said);
+            connections.push_back(std::mem::take(&mut script).packets.bytes);
         } else {
             script.take(operation, input);
         }
     }
-    script.said.truncate(CONNECTION_BYTES_MAX);
-    connections.push_back(script.said);
+    let mut said = script.packets.bytes;
+    said.truncate(CONNECTION_BYTES_MAX);
+    connections.push_back(said);
     connections
 }
 
 #[derive(Default)]
 struct Connection {
-    said: Vec<u8>,
-    sequence: u8,
+    packets: Packets,
     /// Where the next event stands in its file.
     offset: u64,
 }
 
 impl Connection {
     fn take(&mut self, operation: u8, input: &mut Input<'_>) {
+        let flagged = operation & step::FLAGGED != 0;
+        self.packets.semi_sync = operation & step::PLAIN == 0;
         match operation & 0x0f {
             step::LOGIN => self.login("9.7.0"),
             step::LOGIN_MARIADB => self.login("5.5.5-11.8.3-MariaDB"),
             step::IDENTITY => {
-                self.rows(&[("@@global.server_id", "1"), ("@@version", "9.7.0")]);
+                self.basics();
                 VARIABLES[..7].iter().for_each(|variable| self.variable(*variable));
             }
-            step::OK => self.answer(&[OK]),
+            step::BASICS => self.basics(),
+            step::OK => self.answer().ok(),
             step::VARIABLE => self.variable(VARIABLES[usize::from(input.u8()) % VARIABLES.len()]),
-            step::NO_ROWS => self.answer(&[&[1], &definition("Value"), EOF, EOF]),
+            step::NO_ROWS => self.answer().rows(&["Value"], &[]),
             step::PACKET => {
                 let len = input.u16() % 4_096;
-                self.packet(input.bytes(usize::from(len)));
+                self.packets.message(input.bytes(usize::from(len)));
             }
             step::RAW => {
                 let len = input.u8();
-                self.said.extend_from_slice(input.bytes(usize::from(len)));
+                self.packets.bytes.extend_from_slice(input.bytes(usize::from(len)));
             }
-            step::SEQUENCE => self.sequence = input.u8(),
-            step::EVENT => self.event(operation, input),
+            step::SEQUENCE => self.packets.sequence = input.u8(),
+            step::EVENT => self.event(flagged, input),
             step::ROTATE => {
-                self.sequence = 1;
-                self.dump_packet(operation, &artificial_rotate());
+                self.packets.sequence = 1;
+                self.packets.checksum = true;
+                self.packets.rotate(FIRST_FILE, 4, 1);
                 self.offset = 4;
             }
             _ => {}
@@ -278,15 +283,13 @@ impl Connection {
     }
 
     fn login(&mut self, version: &str) {
-        self.sequence = 0;
-        let mut greeting = vec![10];
-        greeting.extend_from_slice(version.as_bytes());
-        greeting.extend_from_slice(b"\0\x07\0\0\0abcdefgh\0\x01\x82\xFF\x02\0\x28\0\x15");
-        greeting.extend_from_slice(&[0; 10]);
-        greeting.extend_from_slice(b"ijklmnopqrst\0mysql_native_password\0");
-        self.packet(&greeting);
-        self.sequence = 2;
-        self.packet(OK);
+        self.packets.greeting(version);
+        self.packets.sequence = 2;
+        self.packets.ok();
+    }
+
+    fn basics(&mut self) {
+        self.rows(&[("@@global.server_id", "1"), ("@@version", "9.7.0")]);
     }
 
     /// The answer to SHOW VARIABLES, or to SELECT for a name that begins with `@@`.
@@ -300,32 +303,20 @@ impl Connection {
 
     /// A result set of one row.
     fn rows(&mut self, cells: &[(&str, &str)]) {
-        let definitions: Vec<Vec<u8>> = cells.iter().map(|(name, _)| definition(name)).collect();
-        let mut row = Vec::new();
-        for (_, value) in cells {
-            row.push(value.len() as u8);
-            row.extend_from_slice(value.as_bytes());
-        }
-        let count = [cells.len() as u8];
-        let mut messages: Vec<&[u8]> = vec![&count];
-        messages.extend(definitions.iter().map(Vec::as_slice));
-        messages.extend([EOF, &row, EOF]);
-        self.answer(&messages);
+        let (columns, row): (Vec<&str>, Vec<String>) =
+            cells.iter().map(|(name, value)| (*name, (*value).to_owned())).unzip();
+        self.answer().rows(&columns, &[row]);
     }
 
     /// The answer to a command begins with number 1.
-    fn answer(&mut self, messages: &[&[u8]]) {
-        self.sequence = 1;
-        messages.iter().for_each(|message| self.packet(message));
+    fn answer(&mut self) -> &mut Packets {
+        self.packets.sequence = 1;
+        &mut self.packets
     }
 
-    fn packet(&mut self, payload: &[u8]) {
-        self.sequence = append_message(&mut self.said, self.sequence, payload);
-    }
-
-    fn event(&mut self, operation: u8, input: &mut Input<'_>) {
+    fn event(&mut self, flagged: bool, input: &mut Input<'_>) {
         let event = script::next_event(input, self.offset);
-        self.dump_packet(operation, &event.bytes);
+        self.packets.event(&event.bytes, flagged);
         let is_artificial = event.bytes.get(17).is_some_and(|low| low & flags::ARTIFICIAL as u8 != 0);
         // What the source makes up stands in no file; a file that it switches to begins anew.
         if !is_artificial {
@@ -334,38 +325,6 @@ impl Connection {
             self.offset = 4;
         }
     }
-
-    fn dump_packet(&mut self, operation: u8, event: &[u8]) {
-        let flagged = u8::from(operation & step::FLAGGED != 0);
-        let prefix: &[u8] = if operation & step::PLAIN != 0 { &[0] } else { &[0, 0xEF, flagged] };
-        self.packet(&[prefix, event].concat());
-        if operation & (step::FLAGGED | step::PLAIN) == step::FLAGGED {
-            self.sequence = 1;
-        }
-    }
-}
-
-const OK: &[u8] = b"\0\0\0\x02\0\0\0";
-const EOF: &[u8] = b"\xFE\0\0\x02\0";
-
-/// A column definition.
-fn definition(name: &str) -> Vec<u8> {
-    let mut message = b"\x03def\0\0\0".to_vec();
-    message.push(name.len() as u8);
-    message.extend_from_slice(name.as_bytes());
-    message.extend_from_slice(b"\0\x0C\x3F\0\x01\0\0\0\x08\x81\0\0\0\0");
-    message
-}
-
-fn artificial_rotate() -> Vec<u8> {
-    let body = rotate_body(FIRST_FILE, 4);
-    let mut event = vec![0; 19];
-    event[4] = crate::binlog::code::ROTATE;
-    event[9..13].copy_from_slice(&((19 + body.len() + 4) as u32).to_le_bytes());
-    event[17] = flags::ARTIFICIAL as u8;
-    event.extend_from_slice(&body);
-    event.extend_from_slice(&crc32fast::hash(&event).to_le_bytes());
-    event
 }
 
 /// The peer: one for the whole process, because inputs come one after the other.
@@ -424,7 +383,7 @@ mod tests {
             ("two-files", "the source closed the connection", Some("mysql-bin.000002")),
             ("file-not-found", "began its logs anew", None),
             ("mariadb", "the source closed the connection", Some(FIRST_FILE)),
-            ("refused", "the server closed the connection", None),
+            ("refused", "@@server_id is NULL", None),
         ] {
             let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus/session").join(name);
             let (said, end) = play(&std::fs::read(path).expect("a seed"));
