@@ -4,6 +4,7 @@
 //! each function is a plain mapping from bytes to values and can be fuzzed and replayed.
 #![forbid(unsafe_code)]
 
+mod binlog_name;
 pub mod dump_stream;
 pub mod event;
 pub mod gtid;
@@ -11,4 +12,5 @@ pub mod packet;
 mod position;
 pub mod secrets;
 
+pub use binlog_name::{BadBinlogName, BinlogName};
 pub use position::Position;

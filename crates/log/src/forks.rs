@@ -6,9 +6,8 @@
 //! up on every timeline of the present history, and what it [does](super::content) is compared.
 
 use super::content::{Content, ContentReader};
+use super::files::timeline_files;
 use super::held::{HeldTimeline, present_history};
-use super::index;
-use super::recover::files_in_order;
 use super::settlement::{Settlement, Settlements};
 use super::storage::Storage;
 use super::transactions::TransactionReader;
@@ -320,7 +319,7 @@ impl Forks {
         go_on: &mut dyn FnMut() -> bool,
     ) -> io::Result<()> {
         let folder = self.losses.list[index].folder.clone();
-        let names = files_in_order(storage, &folder, &index::read(storage, &folder)?, &mut Vec::new())?;
+        let names = timeline_files(storage, &folder)?;
         let mut before = None;
         for (position, name) in names.iter().enumerate() {
             let path: Arc<Path> = folder.join(name).into();
@@ -442,8 +441,7 @@ fn loss(storage: &dyn Storage, held: &HeldTimeline, flavour: Flavour) -> io::Res
     loss.lacked = held.info.lacked();
     if flavour == Flavour::Mariadb && !loss.lacked.is_empty() {
         loss.shares = held.info.shares();
-        let names =
-            files_in_order(storage, &held.folder, &index::read(storage, &held.folder)?, &mut Vec::new())?;
+        let names = timeline_files(storage, &held.folder)?;
         let before =
             names.first().map(|first| gtids_before(storage, &held.folder.join(first))).transpose()?.flatten();
         loss.is_known = before.is_some();

@@ -1,11 +1,10 @@
 //! What was never copied: gaps that were recorded and passed.
 
 use super::Position;
+use super::files::timeline_files;
 use super::folder::by_number;
 use super::forks::gtids_before;
 use super::held::{HeldTimeline, present_history};
-use super::index;
-use super::recover::files_in_order;
 use super::storage::Storage;
 use super::timeline::{Reason, Timeline};
 use codec::gtid::{Flavour, GtidState, MariadbGtid, MariadbGtidState};
@@ -125,7 +124,7 @@ impl Gaps {
 
     /// What the first file of a later timeline does not count to what came before it has arrived with that timeline.
     fn take_off_what_arrived(&mut self, storage: &dyn Storage, timeline: &Path) -> io::Result<()> {
-        let files = files_in_order(storage, timeline, &index::read(storage, timeline)?, &mut Vec::new())?;
+        let files = timeline_files(storage, timeline)?;
         let Some(first) = files.first() else { return Ok(()) };
         let Some(before) = gtids_before(storage, &timeline.join(first))? else { return Ok(()) };
         let arrived = self.never_held.subtract(&before);
@@ -167,7 +166,7 @@ fn name_of(folder: &Path) -> String {
 
 /// Where an older timeline ends. It was cut at a boundary before the next one began.
 fn end_of(storage: &dyn Storage, timeline: &Path) -> io::Result<Option<Position>> {
-    let files = files_in_order(storage, timeline, &index::read(storage, timeline)?, &mut Vec::new())?;
+    let files = timeline_files(storage, timeline)?;
     let Some(last) = files.last() else { return Ok(None) };
     Ok(Some(Position::new(last.as_str(), storage.look(&timeline.join(last))?.len)))
 }

@@ -38,8 +38,11 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
 
 pub mod activity;
+pub mod admission;
 pub mod content;
+pub mod damage;
 pub mod failed;
+pub mod files;
 pub mod fingerprint;
 pub mod folder;
 pub mod forks;

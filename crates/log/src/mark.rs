@@ -252,25 +252,14 @@ fn compared_from(offset: u64) -> u64 {
 fn checksum_before(file: &dyn ReadAt, offset: u64) -> io::Result<Option<u32>> {
     let from = compared_from(offset);
     let mut bytes = vec![0; (offset - from) as usize];
-    let mut filled = 0;
-    while filled < bytes.len() {
-        match file.read_at(&mut bytes[filled..], from + filled as u64)? {
-            0 => return Ok(None),
-            read => filled += read,
-        }
-    }
-    Ok(Some(crc32fast::hash(&bytes)))
+    let read = file.read_full_at(&mut bytes, from)?;
+    Ok((read == bytes.len()).then(|| crc32fast::hash(&bytes)))
 }
 
+/// `None` when the bytes are not there or cannot be read.
 fn read_exact(file: &dyn ReadAt, bytes: &mut [u8], at: u64) -> Option<()> {
-    let mut filled = 0;
-    while filled < bytes.len() {
-        match file.read_at(&mut bytes[filled..], at + filled as u64) {
-            Ok(0) | Err(_) => return None,
-            Ok(read) => filled += read,
-        }
-    }
-    Some(())
+    let read = file.read_full_at(bytes, at).ok()?;
+    (read == bytes.len()).then_some(())
 }
 
 #[cfg(test)]

@@ -1,9 +1,8 @@
 //! What a stopped copy holds, read without a lock and without repairing anything.
 
 use super::Position;
-use super::index;
+use super::files::timeline_files;
 use super::mark::{MARK_FILE, Marks};
-use super::recover::files_in_order;
 use super::scan::{FileScan, scan_file, scan_from};
 use super::storage::Storage;
 use codec::gtid::GtidState;
@@ -25,7 +24,7 @@ pub struct ResumePoint {
 /// # Errors
 /// When the folder or a file cannot be read.
 pub fn resume_point(storage: &dyn Storage, folder: &Path) -> io::Result<Option<ResumePoint>> {
-    let files = files_in_order(storage, folder, &index::read(storage, folder)?, &mut Vec::new())?;
+    let files = timeline_files(storage, folder)?;
     let Some((live, sealed)) = files.split_last() else { return Ok(None) };
     let found = scan_live(storage, folder, live)?;
     let position = Position::new(live.as_str(), found.boundary.max(4));

@@ -1,16 +1,16 @@
 //! Opening a timeline: find the live file, cut it at its last boundary, know where to go on.
 
 use super::Position;
+use super::files::{binlog_files, files_in_order};
 use super::in_name;
 use super::index;
 use super::mark::{MARK_FILE, MarkWriter, Marks};
 use super::scan::{FileScan, Known, scan_from, scan_watched};
-use super::storage::{Entry, Kind, Storage, StorageFile};
+use super::storage::{Storage, StorageFile};
 use super::verify::kept::{kept_from, without_moved};
 use codec::event::FormatDescription;
 use codec::gtid::GtidState;
 use jiff::Timestamp;
-use std::collections::BTreeSet;
 use std::io::{self, IoSlice};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -197,7 +197,7 @@ fn agree_on_files(
     let listed = index::read(storage, folder)?;
     let mut kept = listed.clone();
     if let Some(kept_from) = kept_from(storage, folder) {
-        let present: Vec<String> = binlog_files(storage, folder)?.into_iter().map(|(_, name)| name).collect();
+        let present = binlog_files(storage, folder)?;
         without_moved(&mut kept, &present, &kept_from);
         let moved = listed.len() - kept.len();
         if moved > 0 {
@@ -213,68 +213,6 @@ fn agree_on_files(
         index::write(storage, folder, &files)?;
     }
     Ok(files)
-}
-
-/// The files of a timeline as recovery takes them, the live one last: those listed that are there, then the others by
-/// number. `remarks` gets what disagrees.
-///
-/// # Errors
-/// When the folder cannot be read.
-pub fn files_in_order(
-    storage: &dyn Storage,
-    folder: &Path,
-    listed: &[String],
-    remarks: &mut Vec<String>,
-) -> io::Result<Vec<String>> {
-    let mut present = binlog_files(storage, folder)?;
-    let mut files = Vec::new();
-    for name in listed {
-        if present.remove(&sort_key(name)) {
-            files.push(name.clone());
-        } else {
-            remarks.push(format!("{} is in binlog.index but not in the folder", folder.join(name).display()));
-        }
-    }
-    for (_, name) in present {
-        // The usual cause is a crash between making the file and listing it: it is the newest. One that a damaged index
-        // lost from among the others must not become the live file, so numbers of one base name stay in order.
-        remarks.push(format!("{} was not in binlog.index; added", folder.join(&name).display()));
-        let before = files
-            .iter()
-            .position(|listed| base_name(listed) == base_name(&name) && sort_key(listed) > sort_key(&name));
-        files.insert(before.unwrap_or(files.len()), name);
-    }
-    Ok(files)
-}
-
-/// The binary logs in a folder, ordered by their numbers. `binlog.index`, saved tails and everything else without a
-/// purely numeric extension is not one.
-///
-/// # Errors
-/// When the folder cannot be read.
-pub fn binlog_files(storage: &dyn Storage, folder: &Path) -> io::Result<BTreeSet<(u64, String)>> {
-    let mut found = BTreeSet::new();
-    for Entry { name, kind } in storage.list(folder)? {
-        let Ok(name) = name.into_string() else { continue };
-        let is_numbered = name.rsplit_once('.').is_some_and(|(base, number)| {
-            !base.is_empty() && !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit())
-        });
-        if is_numbered && kind == Kind::File {
-            found.insert(sort_key(&name));
-        }
-    }
-    Ok(found)
-}
-
-/// A binary log's name without its number.
-fn base_name(name: &str) -> Option<&str> {
-    name.rsplit_once('.').map(|(base, _)| base)
-}
-
-/// Of a name that ends in digits alone; a number that is too large comes last.
-fn sort_key(name: &str) -> (u64, String) {
-    let number = name.rsplit_once('.').and_then(|(_, number)| number.parse().ok()).unwrap_or(u64::MAX);
-    (number, name.to_owned())
 }
 
 fn cut(

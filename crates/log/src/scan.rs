@@ -3,92 +3,22 @@
 //! Recovery, verification and the status of a stopped daemon all read files through this one walk, so they cannot
 //! disagree about what is sound.
 
+mod window;
+
+use super::admission::{GTIDS_TOO_LONG, gtids_before, states_gtids};
+use super::damage::{Damage, DamageKind};
 use super::storage::ReadAt;
 use codec::event::boundary::BoundaryTracker;
 use codec::event::{
     BINLOG_MAGIC, ChecksumAlgorithm, EventError, EventHeader, EventType, FormatDescription, HEADER_LEN,
     PEEK_BYTES_MAX, StreamChecksum,
 };
-use codec::gtid::{GtidSet, GtidState, MariadbGtidState, TransactionId};
-use std::fmt;
+use codec::gtid::{GtidState, TransactionId};
 use std::io;
-
-/// Read buffer; holds the beginning of every event that a look is taken at.
-const BUFFER_LEN: usize = 256 * 1024;
+use window::{BUFFER_LEN, Window};
 
 /// Longest tail of a file, in bytes, that a session asks for again to compare it with the copy. See [`tail_start`].
 pub const TAIL_BYTES_MAX: u64 = 256 * 1024;
-
-/// The longest PREVIOUS_GTIDS or GTID_LIST event, in bytes: four million intervals. It is read whole, into memory.
-const GTID_STATE_BYTES_MAX: usize = 64 * 1024 * 1024;
-const GTIDS_TOO_LONG: EventError = EventError::Malformed("a GTID set of more than 64 MiB is not supported");
-
-/// What is wrong at a place in a file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Damage {
-    /// Offset in bytes of the event (or of the magic) that is not sound.
-    pub at: u64,
-    /// What about it.
-    pub kind: DamageKind,
-}
-
-/// The ways in which a file can be unsound.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum DamageKind {
-    /// The file is shorter than the magic.
-    NoMagic,
-    /// The first four bytes are not the magic.
-    BadMagic,
-    /// The file ends inside an event, as after a crash in the middle of a write.
-    Truncated {
-        /// Bytes that the event says it has, 0 when not even its header is whole.
-        event_size: u32,
-        /// Bytes that are there.
-        available: u64,
-    },
-    /// A field or the checksum is wrong.
-    Event(EventType, EventError),
-    /// The event's own position is not where it stands.
-    Position {
-        /// Where the event ends, modulo 2^32.
-        actual: u32,
-        /// What it says.
-        stated: u32,
-    },
-    /// The first event is not a format description.
-    NoFormatDescription(EventType),
-}
-
-impl fmt::Display for Damage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.kind {
-            DamageKind::NoMagic | DamageKind::BadMagic => write!(f, "{}", self.kind),
-            kind => write!(f, "at {}: {kind}", self.at),
-        }
-    }
-}
-
-impl fmt::Display for DamageKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            DamageKind::NoMagic => write!(f, "the file ends before its 4-byte magic"),
-            DamageKind::BadMagic => write!(f, "the first 4 bytes are not those of a binary log"),
-            DamageKind::Truncated { event_size: 0, available } => {
-                write!(f, "{available} bytes left, less than an event header")
-            }
-            DamageKind::Truncated { event_size, available } => {
-                write!(f, "an event of {event_size} bytes is cut after {available}")
-            }
-            DamageKind::Event(event_type, error) => write!(f, "{event_type} event: {error}"),
-            DamageKind::Position { actual, stated } => {
-                write!(f, "the event ends at {actual} but says {stated}")
-            }
-            DamageKind::NoFormatDescription(event_type) => {
-                write!(f, "the first event is {event_type}, not FORMAT_DESCRIPTION")
-            }
-        }
-    }
-}
 
 /// What a walk found.
 #[derive(Debug, Clone)]
@@ -206,7 +136,7 @@ struct Walk<'a> {
 impl<'a> Walk<'a> {
     fn new(file: &'a dyn ReadAt, limit: u64, watch: &'a mut dyn FnMut(u64) -> io::Result<()>) -> Walk<'a> {
         Walk {
-            window: Window { file, bytes: vec![0; BUFFER_LEN], start: 0, len: 0, limit },
+            window: Window::new(file, limit),
             tracker: BoundaryTracker::new(),
             checksum: ChecksumAlgorithm::None,
             watch,
@@ -392,11 +322,6 @@ fn begins_file(event_type: EventType) -> bool {
         || states_gtids(event_type)
 }
 
-/// The events that must be read whole, up to a limit of their own; see [`check_length`].
-pub fn states_gtids(event_type: EventType) -> bool {
-    matches!(event_type, EventType::PREVIOUS_GTIDS | EventType::MARIADB_GTID_LIST)
-}
-
 /// Takes a sound event into the result.
 fn note(
     scan: &mut FileScan,
@@ -450,130 +375,6 @@ fn note(
 /// history that the copy has.
 pub fn tail_start(boundary: u64, last: u64, end: u64) -> u64 {
     if end - boundary <= TAIL_BYTES_MAX { boundary } else { last }
-}
-
-/// Checks the fields on which the walk relies in an event that is not a GTID event. The receiver makes the same check
-/// before it stores an event: recovery would cut off at the next start what it let through.
-///
-/// # Errors
-/// When such a field cannot be read.
-pub fn check_body(event_type: EventType, event: &[u8]) -> Result<(), EventError> {
-    match event_type {
-        EventType::ROTATE => codec::event::Rotate::parse(event).map(drop),
-        other if states_gtids(other) => {
-            gtids_before(other, event.get(HEADER_LEN..).unwrap_or_default()).map(drop)
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Checks that an event of `len` bytes, without its checksum, can be read as far as its type needs it.
-///
-/// # Errors
-/// When it states GTIDs and is too long to be read whole.
-pub fn check_length(event_type: EventType, len: usize) -> Result<(), EventError> {
-    if states_gtids(event_type) && len > GTID_STATE_BYTES_MAX { Err(GTIDS_TOO_LONG) } else { Ok(()) }
-}
-
-/// The GTID state that a file begins with, from the body of its PREVIOUS_GTIDS or GTID_LIST event.
-///
-/// # Errors
-/// When the body cannot be decoded.
-pub fn gtids_before(event_type: EventType, body: &[u8]) -> Result<GtidState, EventError> {
-    if event_type == EventType::PREVIOUS_GTIDS {
-        return GtidSet::decode(body)
-            .map(GtidState::Mysql)
-            .map_err(|_| EventError::Malformed("the GTID set of a PREVIOUS_GTIDS event cannot be decoded"));
-    }
-    MariadbGtidState::decode_gtid_list(body)
-        .map(GtidState::Mariadb)
-        .map_err(|_| EventError::Malformed("the list of a GTID_LIST event cannot be decoded"))
-}
-
-/// A part of the file in memory.
-struct Window<'a> {
-    file: &'a dyn ReadAt,
-    bytes: Vec<u8>,
-    start: u64,
-    len: usize,
-    /// Nothing at or past this offset is looked at.
-    limit: u64,
-}
-
-impl Window<'_> {
-    /// The bytes from `at` on, at most `want`; fewer at the end of the file or when `want` exceeds the buffer.
-    fn view(&mut self, at: u64, want: usize) -> io::Result<&[u8]> {
-        let left = usize::try_from(self.limit.saturating_sub(at)).unwrap_or(usize::MAX);
-        let want = want.min(self.bytes.len()).min(left);
-        let inside = at >= self.start && at + want as u64 <= self.start + self.len as u64;
-        if !inside {
-            self.fill(at)?;
-        }
-        let from = (at - self.start) as usize;
-        let to = (from + want).min(self.len);
-        Ok(&self.bytes[from.min(to)..to])
-    }
-
-    /// `len` bytes from `at` on, which the caller knows to exist; `None` when they are too many.
-    fn whole(&mut self, at: u64, len: usize) -> io::Result<Option<Vec<u8>>> {
-        if len > GTID_STATE_BYTES_MAX {
-            return Ok(None);
-        }
-        let mut bytes = Vec::with_capacity(len);
-        while bytes.len() < len {
-            let part = self.view(at + bytes.len() as u64, len - bytes.len())?;
-            if part.is_empty() {
-                return Err(io::ErrorKind::UnexpectedEof.into());
-            }
-            bytes.extend_from_slice(part);
-        }
-        Ok(Some(bytes))
-    }
-
-    fn fill(&mut self, at: u64) -> io::Result<()> {
-        (self.start, self.len) = (at, 0);
-        while self.len < self.bytes.len() {
-            let read = self.file.read_at(&mut self.bytes[self.len..], at + self.len as u64)?;
-            if read == 0 {
-                break;
-            }
-            self.len += read;
-        }
-        let left = usize::try_from(self.limit.saturating_sub(at)).unwrap_or(usize::MAX);
-        self.len = self.len.min(left);
-        Ok(())
-    }
-
-    /// How many of `want` bytes from `at` on exist.
-    fn available(&mut self, at: u64, want: u64) -> io::Result<u64> {
-        let in_window = (self.start + self.len as u64).saturating_sub(at);
-        if at >= self.start && in_window >= want {
-            return Ok(want);
-        }
-        let end = at + want;
-        if end > self.limit {
-            let reachable = self.limit.saturating_sub(at);
-            return self.available_in_file(at, reachable);
-        }
-        self.available_in_file(at, want)
-    }
-
-    fn available_in_file(&self, at: u64, want: u64) -> io::Result<u64> {
-        let mut byte = [0u8];
-        if want == 0 {
-            return Ok(0);
-        }
-        if self.file.read_at(&mut byte, at + want - 1)? == 1 {
-            return Ok(want);
-        }
-        // The file ends inside: bisect to its end, for the message only.
-        let (mut low, mut high) = (0, want - 1);
-        while low < high {
-            let middle = low + (high - low) / 2;
-            if self.file.read_at(&mut byte, at + middle)? == 1 { low = middle + 1 } else { high = middle }
-        }
-        Ok(low)
-    }
 }
 
 #[cfg(test)]

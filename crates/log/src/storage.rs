@@ -184,6 +184,24 @@ pub trait ReadAt {
     /// # Errors
     /// As the operating system says.
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
+
+    /// Fills `buffer` from `offset` on, or as much of it as the file has there, and returns how many bytes that is: a read of
+    /// the operating system may give fewer than there are.
+    ///
+    /// # Errors
+    /// As the operating system says.
+    fn read_full_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        let mut filled = 0;
+        while filled < buffer.len() {
+            match self.read_at(&mut buffer[filled..], offset + filled as u64) {
+                Ok(0) => break,
+                Ok(read) => filled += read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(filled)
+    }
 }
 
 /// An open file that is only read.

@@ -1,6 +1,6 @@
 //! Whole transactions, read back from a file of the copy.
 
-use super::scan::gtids_before;
+use super::admission::gtids_before;
 use super::storage::{ReadFile, Storage};
 use codec::event::boundary::BoundaryTracker;
 use codec::event::{

@@ -14,11 +14,13 @@ pub(super) mod kept;
 pub use kept::kept_from;
 mod names;
 
+use super::damage::{Damage, DamageKind};
+use super::files::binlog_files;
 use super::index::{self, INDEX_FILE};
-use super::recover::binlog_files;
-use super::scan::{Damage, DamageKind, FileScan, scan_file};
+use super::scan::{FileScan, scan_file};
 use super::storage::{ReadAt, Storage};
 use super::timeline::{TIMELINE_FILE, Timeline};
+use codec::BinlogName;
 use codec::event::{EventHeader, EventType, FormatDescription, HEADER_LEN};
 use codec::gtid::{Flavour, GtidState};
 use serde::Serialize;
@@ -146,7 +148,6 @@ pub fn verify_timeline(storage: &dyn Storage, folder: &Path, progress: &mut dyn 
             return report;
         }
     };
-    let present: Vec<String> = present.into_iter().map(|(_, name)| name).collect();
     let kept_from = kept::kept_from(storage, folder);
     if let Some(kept_from) = &kept_from {
         kept::without_moved(&mut listed, &present, kept_from);
@@ -329,7 +330,8 @@ impl Walk<'_> {
         }
         match (&scan.rotates_to, scan.last_event) {
             (Some(next), Some(EventType::ROTATE)) => {
-                if names::successor(&report.name).as_ref() != Some(next) {
+                let successor = BinlogName::parse(&report.name).ok().and_then(|name| name.successor());
+                if successor.as_ref() != Some(next) {
                     report.problem(
                         None,
                         format!("its ROTATE event names {next:?}, which is not the next file"),
@@ -377,7 +379,7 @@ fn live_damage(scan: &FileScan, file: &dyn ReadAt) -> Option<Damage> {
         DamageKind::Truncated { event_size, .. } => {
             // A wrong length looks like an event that is still being written, but the event also says where it ends.
             let mut head = [0u8; HEADER_LEN];
-            match file.read_at(&mut head, damage.at) {
+            match file.read_full_at(&mut head, damage.at) {
                 Ok(HEADER_LEN) => {}
                 Ok(_) => return None, // Cut by the daemon since.
                 Err(_) => return Some(damage),

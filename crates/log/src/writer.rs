@@ -261,14 +261,10 @@ impl LogWriter {
         let failed = |error| LogError::Io { action: "read", path: live.path.clone(), error };
         let len = usize::try_from(live.durable.min(live.in_file).saturating_sub(from)).unwrap_or(usize::MAX);
         let mut bytes = vec![0; len];
-        let mut filled = 0;
-        while filled < len {
-            match live.file.read_at(&mut bytes[filled..], from + filled as u64).map_err(failed)? {
-                0 => return Err(failed(io::ErrorKind::UnexpectedEof.into())),
-                read => filled += read,
-            }
+        match live.file.read_full_at(&mut bytes, from).map_err(failed)? {
+            read if read == len => Ok(bytes),
+            _ => Err(failed(io::ErrorKind::UnexpectedEof.into())),
         }
-        Ok(bytes)
     }
 
     /// Appends bytes to the live file with one positioned vectored write where the system takes them all.

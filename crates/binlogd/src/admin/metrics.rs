@@ -5,6 +5,7 @@
 
 use super::families::{counters, gauges, histograms, of};
 use crate::status::{CounterValues, DaemonMonitor, SourceMonitor, SourceState, count};
+use codec::BinlogName;
 use jiff::Timestamp;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, text};
@@ -273,8 +274,8 @@ fn encode_positions(encoder: &mut DescriptorEncoder, sources: &[Arc<SourceMonito
     let help = "Offset in the file, by rung of the ladder received, written, durable, acknowledged";
     gauges(encoder, "binlogd_position", Some(&Unit::Bytes), help, offsets)?;
     let numbers = rungs.iter().filter_map(|(labels, position)| {
-        let (_, number) = position.file.rsplit_once('.')?;
-        Some((*labels, number.parse().ok()?))
+        let name = BinlogName::parse(&position.file).ok()?;
+        Some((*labels, name.number()))
     });
     gauges(
         encoder,

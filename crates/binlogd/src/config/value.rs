@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use codec::BinlogName;
 use codec::gtid::{GtidSet, MariadbGtidState};
 
 /// Port of a source when none is given.
@@ -127,7 +128,7 @@ pub fn parse_start(text: &str) -> Result<Start, String> {
     if let Some(rest) = text.strip_prefix("file:") {
         let (name, position) =
             rest.rsplit_once(':').ok_or("lacks the position: write file:<name>:<position>")?;
-        if name.is_empty() || name.contains(['/', '\0']) {
+        if BinlogName::parse(name).is_err() {
             return Err("needs the bare name of a binlog file, as in file:binlog.000042:4".to_owned());
         }
         let position = position
@@ -228,6 +229,7 @@ mod tests {
             "file:binlog.000001:3".to_owned(),
             "file:/var/lib/mysql/binlog.000001:4".to_owned(),
             "file::4".to_owned(),
+            "file:binlog:4".to_owned(),
         ] {
             assert!(parse_start(&bad).is_err(), "{bad:?}");
         }

@@ -11,11 +11,10 @@ use super::ours::{Ours, is_same, next_of_ours, read_again, version};
 use super::target_log::{From, Logged, TargetLog};
 use crate::upstream::identify::SourceIdentity;
 use codec::gtid::{GtidSet, GtidState, TransactionId};
+use log::files::timeline_files;
 use log::fingerprint::Verdict;
 use log::forks::Forks;
 use log::held::{HeldGtids, present_history};
-use log::index;
-use log::recover::files_in_order;
 use log::storage::PosixStorage;
 use log::timeline::ServerKind;
 use log::transactions::TransactionReader;
@@ -118,12 +117,7 @@ impl<'a> Comparison<'a> {
         };
         let mut batch: HashMap<TransactionId, Vec<Ours>> = HashMap::new();
         for timeline in present_history(&PosixStorage, source_folder)? {
-            let files = files_in_order(
-                &PosixStorage,
-                &timeline.folder,
-                &index::read(&PosixStorage, &timeline.folder)?,
-                &mut Vec::new(),
-            )?;
+            let files = timeline_files(&PosixStorage, &timeline.folder)?;
             let paths: Vec<PathBuf> = files.iter().map(|name| timeline.folder.join(name)).collect();
             let mut before = paths.first().map_or(Ok(None), |first| executed_before(first))?;
             for (position, path) in paths.iter().enumerate() {

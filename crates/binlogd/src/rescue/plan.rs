@@ -7,10 +7,9 @@ use super::order::{Step, merged, out_of_order};
 use super::statements::{Summary, Translator, summary};
 use crate::upstream::identify::SourceIdentity;
 use codec::gtid::{GtidState, TransactionId};
+use log::files::timeline_files;
 use log::forks::{Fate, Forks};
 use log::held::{HeldGtids, present_history};
-use log::index;
-use log::recover::files_in_order;
 use log::storage::PosixStorage;
 use log::transactions::{StoredTransaction, TransactionReader};
 use std::collections::{HashMap, HashSet};
@@ -101,12 +100,7 @@ impl Plan {
         for timeline in
             present_history(&PosixStorage, source_folder)?.into_iter().map(|timeline| timeline.folder)
         {
-            let files = files_in_order(
-                &PosixStorage,
-                &timeline,
-                &index::read(&PosixStorage, &timeline)?,
-                &mut Vec::new(),
-            )?;
+            let files = timeline_files(&PosixStorage, &timeline)?;
             for (position, name) in files.iter().enumerate() {
                 let next = files.get(position + 1).map(|next| timeline.join(next));
                 if plan.has_nothing_new(next.as_deref(), server)? {

@@ -7,7 +7,6 @@ use super::copy::HeldCopy;
 use super::copy_error::CopyError;
 use super::counters::may_wait;
 use super::cursor::Cursor;
-use super::earlier::number_of;
 use super::fork_watch::ForkWatch;
 use super::hosts::{STANDBY_PATIENCE, Standing};
 use super::identify::{SourceIdentity, SourceSemiSync};
@@ -289,8 +288,8 @@ impl Attempt<'_> {
         if files.len() == 1 || !may_wait(connection) {
             return Ok(vec![last.as_str().into()]);
         }
-        let oldest = number_of(&self.look(copy, source, "")?.file);
-        Ok(files.iter().filter(|file| number_of(file) >= oldest).map(|file| file.as_str().into()).collect())
+        let oldest = self.look(copy, source, "")?;
+        Ok(oldest.not_purged(files)?.iter().map(|file| file.as_str().into()).collect())
     }
 
     /// Compares the place at which a session will begin, over a dump that is none of a semi-sync replica: the source takes

@@ -3,6 +3,7 @@
 use super::complaint::ER_FATAL_READING_BINLOG;
 use super::copy_error::CopyError;
 use super::session::SessionError;
+use codec::BadBinlogName;
 use codec::gtid::GtidState;
 use log::Position;
 use log::writer::LogError;
@@ -28,6 +29,9 @@ pub enum AttemptError {
     /// The copy's folder failed.
     #[error(transparent)]
     Copy(#[from] CopyError),
+    /// A name that should be that of a binary log is none.
+    #[error(transparent)]
+    FileName(#[from] BadBinlogName),
     /// The account may not replicate.
     #[error(
         "the account may not read the binary log: {0}; run on the source: GRANT REPLICATION SLAVE ON *.* TO '{1}'@'<this \
@@ -184,7 +188,8 @@ impl AttemptError {
             | AttemptError::Evicted(_)
             | AttemptError::Unreadable { .. }
             | AttemptError::Anonymous(_)
-            | AttemptError::NoBinlog => Cure::Later,
+            | AttemptError::NoBinlog
+            | AttemptError::FileName(_) => Cure::Later,
             AttemptError::Gap { .. } | AttemptError::Forked(_) => Cure::Operator,
         }
     }
@@ -229,6 +234,7 @@ impl AttemptError {
             | AttemptError::NoBinlog => true,
             AttemptError::Session(_)
             | AttemptError::Copy(_)
+            | AttemptError::FileName(_)
             | AttemptError::Gap { .. }
             | AttemptError::Evicted(_)
             | AttemptError::Unreadable { .. }

@@ -23,9 +23,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Every file's format description ends before this offset: it lists at most 255 event types.
-const FORMAT_DESCRIPTION_END_MAX: u64 = 4096;
-
 /// The copy of one source, held by one thread.
 #[derive(Debug)]
 pub struct HeldCopy {
@@ -339,7 +336,7 @@ impl HeldCopy {
             return Ok(None);
         };
         let found = self.storage.open(&path).and_then(|file| {
-            Ok((file.size()?, scan_file(&*file, FORMAT_DESCRIPTION_END_MAX, |_| {})?.format))
+            Ok((file.size()?, scan_file(&*file, FormatDescription::END_MAX, |_| {})?.format))
         });
         let (end, format) = found.map_err(|error| CopyError::Timeline { path: path.clone(), error })?;
         let name = path.file_name().unwrap_or_default().to_string_lossy();

@@ -12,7 +12,8 @@ use codec::event::{
 };
 use codec::gtid::TransactionId;
 use log::Position;
-use log::scan::{check_body, check_length, tail_start};
+use log::admission::{check_body, check_length};
+use log::scan::tail_start;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -219,7 +220,7 @@ impl Cursor {
     }
 
     /// Ends an event that came in parts and whose checksum was right. `prefix` holds its first bytes; all of them, with or
-    /// without its checksum, where the event [states GTIDs](log::scan::states_gtids).
+    /// without its checksum, where the event [states GTIDs](log::admission::states_gtids).
     ///
     /// # Errors
     /// When what it holds makes no sense.

@@ -11,18 +11,14 @@ use super::look::{Compared, Look, Ours};
 use codec::event::{BINLOG_MAGIC, FormatDescription};
 use codec::gtid::GtidState;
 use log::Position;
+use log::files::timeline_files;
 use log::held::{lost_gtids, present_history};
-use log::index;
 use log::offline::resume_point;
-use log::recover::files_in_order;
 use log::scan::scan_file;
 use log::storage::Storage;
 use std::io;
 use std::path::Path;
 use wire::WireError;
-
-/// Bytes of a file within which its format description ends: magic, header, and at most 255 post-header lengths.
-pub(super) const FORMAT_BYTES_MAX: u64 = 1024;
 
 /// Where the source's logs leave the copy's history.
 pub(super) struct Parting {
@@ -56,9 +52,8 @@ impl Attempt<'_> {
         }
         let oldest = self.look(copy, source, "")?;
         for folder in earlier.iter().rev().map(|held| &held.folder) {
-            let listed = index::read(storage, folder).map_err(failed(folder))?;
-            let names = files_in_order(storage, folder, &listed, &mut Vec::new()).map_err(failed(folder))?;
-            let names = &names[names.partition_point(|name| number_of(name) < number_of(&oldest.file))..];
+            let names = timeline_files(storage, folder).map_err(failed(folder))?;
+            let names = oldest.not_purged(&names)?;
             let mut shared = 0;
             while shared < names.len() && self.has_file(copy, source, folder, &names[shared], &oldest)? {
                 shared += 1;
@@ -100,7 +95,7 @@ impl Attempt<'_> {
     ) -> Result<bool, AttemptError> {
         let path = folder.join(name);
         let opened = copy.storage().open_read(&path);
-        let scan = opened.and_then(|file| scan_file(&*file, FORMAT_BYTES_MAX, |_| {}));
+        let scan = opened.and_then(|file| scan_file(&*file, FormatDescription::END_MAX, |_| {}));
         let ours: Option<FormatDescription> =
             scan.map_err(|error| CopyError::Timeline { path, error })?.format;
         // One of which nothing has arrived says nothing.
@@ -132,10 +127,4 @@ fn gtids_until(storage: &dyn Storage, folder: &Path, names: &[String], at: u64) 
         limit = u64::MAX;
     }
     Ok(GtidState::default())
-}
-
-/// The number at the end of a binary log's name. A name without one comes first, so that nothing counts as purged because of it,
-/// and the bytes decide.
-pub(super) fn number_of(file: &str) -> u64 {
-    file.rsplit_once('.').and_then(|(_, number)| number.parse().ok()).unwrap_or(0)
 }

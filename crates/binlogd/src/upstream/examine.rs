@@ -5,7 +5,7 @@ use super::attempt_error::{AttemptError, told};
 use super::complaint::{Complaint, ER_FATAL_READING_BINLOG, ER_SAME_SERVER_ID, ER_SPECIFIC_ACCESS_DENIED};
 use super::copy::HeldCopy;
 use super::cursor::{LastWord, LeftFile};
-use super::earlier::{Parting, number_of};
+use super::earlier::Parting;
 use super::history::{History, unreadable};
 use super::identify::SourceIdentity;
 use super::link::{End, Link};
@@ -153,11 +153,11 @@ impl Attempt<'_> {
         source: &SourceIdentity,
         at: &Position,
     ) -> Result<Option<Verdict>, AttemptError> {
-        let oldest = self.look(copy, source, "")?.file;
-        if number_of(&oldest) <= number_of(&at.file) {
+        let oldest = self.look(copy, source, "")?;
+        if !oldest.begins_behind(&at.file)? {
             return self.compare_history(copy, source);
         }
-        self.gap(copy, source, at, &oldest)
+        self.gap(copy, source, at, &oldest.file)
     }
 
     fn gap(
@@ -214,9 +214,7 @@ impl Attempt<'_> {
             return Ok(true);
         }
         let oldest = self.look(copy, source, "")?;
-        let files = timeline.log.files();
-        let shared = &files[files.partition_point(|file| number_of(file) < number_of(&oldest.file))..];
-        if let Some(first) = shared.first()
+        if let Some(first) = oldest.not_purged(timeline.log.files())?.first()
             && !self.is_same_file(copy, source, timeline, first, &oldest)?
         {
             return Ok(false);
@@ -262,11 +260,11 @@ impl Attempt<'_> {
             return self.compare_history(copy, source);
         }
         // Purged meanwhile, or reset.
-        let oldest = self.look(copy, source, "")?.file;
-        if number_of(&oldest) <= number_of(&at.file) {
+        let oldest = self.look(copy, source, "")?;
+        if !oldest.begins_behind(&at.file)? {
             return self.compare_history(copy, source);
         }
-        self.examine_purged_before_untold(copy, source, &oldest)
+        self.examine_purged_before_untold(copy, source, &oldest.file)
     }
 
     /// Our live file has no transaction yet, and the source has purged all files before it: what both files say of each other is

@@ -4,7 +4,6 @@ use super::ask::Attempt;
 use super::attempt_error::AttemptError;
 use super::complaint::{Complaint, ER_FATAL_READING_BINLOG};
 use super::copy::HeldCopy;
-use super::earlier::{FORMAT_BYTES_MAX, number_of};
 use super::identify::SourceIdentity;
 use super::look::{Compared, Look, Ours};
 use super::open_timeline::OpenTimeline;
@@ -55,9 +54,8 @@ impl Attempt<'_> {
     pub(super) fn history(&self, copy: &HeldCopy, source: &SourceIdentity) -> Result<History, AttemptError> {
         let Some(timeline) = copy.timeline() else { return Ok(History::Unrelated) };
         let oldest = self.look(copy, source, "")?;
-        let files = timeline.log.files();
         // What the source purged cannot be compared. The files that both have are a beginning of what is left.
-        let files = &files[files.partition_point(|file| number_of(file) < number_of(&oldest.file))..];
+        let files = oldest.not_purged(timeline.log.files())?;
         let (mut shared, mut unknown) = (0, files.len());
         // The first one first: after a reset it is another one, and so are all others.
         let mut next = 0;
@@ -223,7 +221,7 @@ fn goes_on(timeline: &OpenTimeline, next: Option<&str>) -> bool {
 fn format_of(timeline: &OpenTimeline, file: &str) -> Result<Option<FormatDescription>, AttemptError> {
     let failed = |error| unreadable(timeline, file, error);
     let opened = timeline.log.open_read(file).map_err(failed)?;
-    Ok(scan_file(&*opened, FORMAT_BYTES_MAX, |_| {}).map_err(failed)?.format)
+    Ok(scan_file(&*opened, FormatDescription::END_MAX, |_| {}).map_err(failed)?.format)
 }
 
 /// The error of a file of the copy that cannot be read.

@@ -20,7 +20,7 @@ use codec::event::{ChecksumAlgorithm, EventHeader, EventType, FormatDescription,
 use codec::gtid::GtidState;
 use codec::packet::ErrPacket;
 use log::Position;
-use log::scan::{gtids_before, states_gtids};
+use log::admission::{gtids_before, states_gtids};
 use std::ops::ControlFlow;
 use std::time::Duration;
 use wire::{Connection, WireError};

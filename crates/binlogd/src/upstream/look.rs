@@ -7,7 +7,8 @@ use super::stop::{StopSignal, Woken};
 use codec::dump_stream::{BUFFER_LEN_MIN, DumpFramer, Frame};
 use codec::event::{ChecksumAlgorithm, EventHeader, EventType, FormatDescription, HEADER_LEN, Rotate};
 use codec::gtid::GtidState;
-use log::scan;
+use codec::{BadBinlogName, BinlogName};
+use log::admission;
 use log::storage::ReadAt;
 use log::timeline::ServerKind;
 use std::io;
@@ -30,6 +31,30 @@ pub struct Look {
     pub format: FormatDescription,
     /// MariaDB: GTIDs of what the source wrote before this file. Nothing else tells what it purged.
     pub gtids_before: Option<GtidState>,
+}
+
+impl Look {
+    /// Of a look at the source's oldest file: the files of a timeline that the source may still have by their numbers.
+    ///
+    /// # Errors
+    /// When one of the names is none.
+    pub(super) fn not_purged<'a>(&self, files: &'a [String]) -> Result<&'a [String], BadBinlogName> {
+        let oldest = BinlogName::parse(&self.file)?;
+        let names = files.iter().map(|file| BinlogName::parse(file)).collect::<Result<Vec<_>, _>>()?;
+        let is_left = |name: &BinlogName<'_>| name.number() >= oldest.number();
+        // Where the source's log_bin was renamed within the timeline, the numbers begin anew there.
+        let same_base = names.iter().position(|name| name.base() == oldest.base() && is_left(name));
+        let first = same_base.or_else(|| names.iter().position(is_left));
+        Ok(&files[first.unwrap_or(files.len())..])
+    }
+
+    /// Of a look at the source's oldest file: whether `file` must have been purged by its number.
+    ///
+    /// # Errors
+    /// When one of the names is none.
+    pub fn begins_behind(&self, file: &str) -> Result<bool, BadBinlogName> {
+        Ok(BinlogName::parse(&self.file)?.number() > BinlogName::parse(file)?.number())
+    }
 }
 
 /// How a file of the source compares with the copy's file of that name.
@@ -92,7 +117,7 @@ pub fn look(
         }
         (Some(format), Frame::Event { bytes, .. }) if EventType(bytes[4]) == EventType::MARIADB_GTID_LIST => {
             let body = bytes.get(HEADER_LEN..bytes.len() - format.checksum.len()).unwrap_or_default();
-            let state = scan::gtids_before(EventType::MARIADB_GTID_LIST, body);
+            let state = admission::gtids_before(EventType::MARIADB_GTID_LIST, body);
             gtids_before = Some(state.map_err(|error| protocol(error.to_string()))?);
             Ok(ControlFlow::Break(()))
         }
@@ -230,15 +255,9 @@ impl Comparison<'_> {
             return Ok(false);
         }
         self.scratch.resize(bytes.len(), 0);
-        let mut filled = 0;
-        while filled < bytes.len() {
-            let read = self.ours.file.read_at(&mut self.scratch[filled..], at + filled as u64);
-            match read.map_err(|reason| WireError::Io { during: "reading the copy to compare it", reason })? {
-                0 => return Ok(false),
-                read => filled += read,
-            }
-        }
-        Ok(self.scratch == bytes)
+        let read = self.ours.file.read_full_at(&mut self.scratch, at);
+        let failed = |reason| WireError::Io { during: "reading the copy to compare it", reason };
+        Ok(read.map_err(failed)? == bytes.len() && self.scratch == bytes)
     }
 }
 
@@ -330,5 +349,44 @@ fn event(
             FormatDescription::parse(bytes).map(Some).map_err(|error| error.to_string())
         }
         _ => Ok(None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn oldest(file: &str) -> Look {
+        let format = FormatDescription {
+            timestamp: 1,
+            server_id: 1,
+            server_version: "9.7.0".to_owned(),
+            created: 0,
+            post_header_lens: Vec::new(),
+            checksum: ChecksumAlgorithm::Crc32,
+        };
+        Look { file: file.to_owned(), format, gtids_before: None }
+    }
+
+    #[test]
+    fn what_is_purged_is_told_by_number() {
+        let held = ["b.999998", "b.999999", "b.1000000"].map(str::to_owned);
+        for (first, left) in [("b.000001", 3), ("b.999999", 2), ("b.1000000", 1), ("b.1000001", 0)] {
+            assert_eq!(oldest(first).not_purged(&held).unwrap(), &held[3 - left..], "{first}");
+        }
+        // Where log_bin was renamed the numbers begin anew.
+        let renamed = ["a.000008", "a.000009", "b.000001"].map(str::to_owned);
+        assert_eq!(oldest("a.000009").not_purged(&renamed).unwrap(), &renamed[1..]);
+        assert_eq!(oldest("b.000001").not_purged(&renamed).unwrap(), &renamed[2..]);
+        assert!(oldest("b.1000000").begins_behind("b.999999").unwrap());
+        assert!(!oldest("b.999999").begins_behind("b.999999").unwrap());
+    }
+
+    #[test]
+    fn a_name_that_is_none_is_told_and_not_taken_for_the_first() {
+        let held = ["b.000001", "binlog"].map(str::to_owned);
+        let error = oldest("b.000001").not_purged(&held).unwrap_err().to_string();
+        assert!(error.starts_with("\"binlog\" is no name of a binary log"), "{error}");
+        assert!(oldest("b.000001").begins_behind("binlog").is_err());
     }
 }

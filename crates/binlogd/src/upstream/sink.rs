@@ -35,7 +35,7 @@ use codec::event::boundary::Step;
 use codec::event::{EventHeader, EventType, HEADER_LEN};
 use gtids::GtidProgress;
 use large::LargeEvent;
-use log::scan::states_gtids;
+use log::admission::states_gtids;
 use log::{Position, Safe, Written};
 use pace::SyncPace;
 use rungs::{Rungs, publish_format};

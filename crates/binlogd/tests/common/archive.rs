@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use codec::event::boundary::BoundaryTracker;
 use codec::event::{BINLOG_MAGIC, ChecksumAlgorithm, EventHeader, EventType, FormatDescription};
 use codec::gtid::{Flavour, GtidState, TransactionId};
-use log::recover::binlog_files;
+use log::files::binlog_files;
 
 use super::Server;
 use super::daemon::Daemon;
@@ -19,7 +19,7 @@ const APPEARS_MAX: Duration = Duration::from_secs(40);
 pub fn archive(daemon: &Daemon) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     for timeline in daemon.timeline_dirs() {
-        for (_, name) in binlog_files(&PosixStorage, &timeline).expect("a timeline's folder") {
+        for name in binlog_files(&PosixStorage, &timeline).expect("a timeline's folder") {
             let path = timeline.join(name);
             found.insert(path.clone(), std::fs::read(path).expect("a file of the copy"));
         }
@@ -73,7 +73,7 @@ pub fn assert_files_equal(server: &Server, timeline: &Path, file: &str) {
 /// files say of what came before them.
 pub fn transactions(timeline: &Path) -> Vec<TransactionId> {
     let files = binlog_files(&PosixStorage, timeline).expect("a timeline's folder");
-    files.into_iter().flat_map(|(_, name)| transactions_of(&timeline.join(name))).collect()
+    files.into_iter().flat_map(|name| transactions_of(&timeline.join(name))).collect()
 }
 
 /// The GTIDs of all transactions that any timeline holds.

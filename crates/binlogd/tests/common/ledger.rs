@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use log::files::binlog_files;
 use log::journal::{JOURNAL_FILE, Journal};
-use log::recover::binlog_files;
 use log::scan::{FileScan, scan_file};
 use log::storage::PosixStorage;
 use wire::{ConnectOptions, Connection, TlsMode, WireError};
@@ -262,7 +262,7 @@ impl CopiedEntries {
 #[track_caller]
 pub fn copied_entries(folder: &Path) -> CopiedEntries {
     let mut found = CopiedEntries::default();
-    for (_, name) in binlog_files(&PosixStorage, folder).expect("the timeline's folder") {
+    for name in binlog_files(&PosixStorage, folder).expect("the timeline's folder") {
         let path = folder.join(name);
         let bytes = std::fs::read(&path).expect("a file of the copy");
         let file = std::fs::File::open(&path).expect("a file of the copy");

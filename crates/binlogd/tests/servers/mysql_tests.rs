@@ -432,9 +432,9 @@ impl Batch<'_> {
     fn compare(&mut self, kept: &BTreeMap<String, Vec<Vec<u8>>>) {
         for timeline in self.daemon.timeline_dirs() {
             self.report.timelines += 1;
-            let names = log::recover::binlog_files(&PosixStorage, &timeline).unwrap();
-            let last = names.last().map(|(_, name)| name.clone());
-            for (_, name) in names {
+            let names = log::files::binlog_files(&PosixStorage, &timeline).unwrap();
+            let last = names.last().cloned();
+            for name in names {
                 let ours = std::fs::read(timeline.join(&name)).unwrap();
                 let is_live = last.as_ref() == Some(&name);
                 let theirs = kept.get(&name).map(Vec::as_slice).unwrap_or_default();

@@ -1,6 +1,6 @@
 //! FORMAT_DESCRIPTION: what the file's events look like and who wrote it.
 
-use super::{ChecksumAlgorithm, EventError, HEADER_LEN, need, u32_at};
+use super::{BINLOG_MAGIC, CHECKSUM_LEN, ChecksumAlgorithm, EventError, HEADER_LEN, need, u32_at};
 
 /// Length of the fixed part: version, server version, creation time, header length.
 const FIXED_LEN: usize = 2 + 50 + 4 + 1;
@@ -27,6 +27,12 @@ pub struct FormatDescription {
 }
 
 impl FormatDescription {
+    /// No format description ends behind this offset of its file, in bytes: the magic, the header, the fixed part, a
+    /// post-header length for each type code, the checksum algorithm's code, the checksum
+    /// (`Format_description_event::write`, `libs/mysql/binlog/event/control_events.h`).
+    pub const END_MAX: u64 =
+        (BINLOG_MAGIC.len() + HEADER_LEN + FIXED_LEN + EVENT_TYPES_MAX + 1 + CHECKSUM_LEN) as u64;
+
     /// Reads a whole event, checksum included.
     ///
     /// Servers since MySQL 5.6.1 and MariaDB 5.3 put the algorithm's code before a checksum that is always there
@@ -130,6 +136,7 @@ mod tests {
         let at = HEADER_LEN + FIXED_LEN;
         event.splice(at..at, vec![0; EVENT_TYPES_MAX - 4]);
         assert_eq!(FormatDescription::parse(&event).unwrap().post_header_lens.len(), EVENT_TYPES_MAX);
+        assert_eq!((BINLOG_MAGIC.len() + event.len()) as u64, FormatDescription::END_MAX);
         event.insert(at, 0);
         assert!(FormatDescription::parse(&event).is_err());
     }

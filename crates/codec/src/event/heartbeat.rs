@@ -1,7 +1,7 @@
 //! HEARTBEAT: an idle source says where its file ends.
 
-use super::rotate::check_file_name;
 use super::{EventError, EventHeader, EventType, HEADER_LEN, need};
+use crate::BinlogName;
 
 /// A heartbeat of either form. The source sends it after `heartbeat_period` of silence, and in place of transactions
 /// that it skips.
@@ -66,8 +66,7 @@ impl<'a> Heartbeat<'a> {
 fn file_name(bytes: &[u8]) -> Result<&str, EventError> {
     let name = std::str::from_utf8(bytes)
         .map_err(|_| EventError::Malformed("the file name in a HEARTBEAT event is not UTF-8"))?;
-    check_file_name(name)?;
-    Ok(name)
+    Ok(BinlogName::parse(name)?.as_str())
 }
 
 /// The protocol's length-encoded integer (`net_field_length_ull`), taken off the front.

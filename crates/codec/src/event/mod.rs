@@ -29,6 +29,7 @@ pub use statement_values::{IntVar, Rand};
 pub use table_map::TableMap;
 pub use types::EventType;
 
+use crate::BadBinlogName;
 use thiserror::Error;
 
 /// The first four bytes of every binary log file (`BINLOG_MAGIC`, `binlog_event.h`).
@@ -83,6 +84,9 @@ pub enum EventError {
     /// A field holds what the format does not allow.
     #[error("{0}")]
     Malformed(&'static str),
+    /// It names a file that can be no binary log.
+    #[error(transparent)]
+    FileName(#[from] BadBinlogName),
 }
 
 /// The header that every event starts with. All integers are little-endian.

@@ -358,14 +358,8 @@ fn read_whole(storage: &dyn Storage, path: &Path) -> io::Result<Option<Vec<u8>>>
         Err(error) => return Err(error),
     };
     let mut bytes = vec![0; usize::try_from(file.size()?).map_err(io::Error::other)?];
-    let mut filled = 0;
-    while filled < bytes.len() {
-        match file.read_at(&mut bytes[filled..], filled as u64)? {
-            0 => break,
-            read => filled += read,
-        }
-    }
-    bytes.truncate(filled);
+    let read = file.read_full_at(&mut bytes, 0)?;
+    bytes.truncate(read);
     Ok(Some(bytes))
 }
 

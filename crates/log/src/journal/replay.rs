@@ -83,14 +83,7 @@ fn put_back_into(
 
 fn holds(file: &dyn ReadAt, offset: u64, data: &[u8]) -> io::Result<bool> {
     let mut held = vec![0; data.len()];
-    let mut filled = 0;
-    while filled < held.len() {
-        match file.read_at(&mut held[filled..], offset + filled as u64)? {
-            0 => return Ok(false),
-            read => filled += read,
-        }
-    }
-    Ok(held == data)
+    Ok(file.read_full_at(&mut held, offset)? == data.len() && held == data)
 }
 
 /// A bare name, which cannot lead out of the folder.

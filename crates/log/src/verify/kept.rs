@@ -2,8 +2,8 @@
 
 use super::super::storage::Storage;
 use super::super::timeline::TIMELINE_FILE;
-use super::names::is_after;
 use super::{Problem, whole};
+use codec::BinlogName;
 use serde::Deserialize;
 use std::path::Path;
 
@@ -20,19 +20,24 @@ pub fn kept_from(storage: &dyn Storage, folder: &Path) -> Option<String> {
     toml::from_str::<Record>(&text).ok()?.kept_from
 }
 
-/// Takes the names out of the index that were moved away.
+/// Takes the names out of the index that were moved away. What is no name moves none.
 pub(crate) fn without_moved(listed: &mut Vec<String>, present: &[String], kept_from: &str) {
-    listed.retain(|name| present.contains(name) || !is_after(kept_from, name));
+    let Ok(kept_from) = BinlogName::parse(kept_from) else { return };
+    let was_moved = |name: &str| BinlogName::parse(name).is_ok_and(|name| kept_from.is_after(&name));
+    listed.retain(|name| present.contains(name) || !was_moved(name));
 }
 
 /// What the record says, held against the files: what is kept must be there.
 pub(super) fn judge(files: &[String], kept_from: &str) -> Result<String, Problem> {
-    match files.first() {
-        Some(first) if first == kept_from || is_after(kept_from, first) => {
-            Ok(format!("the files before {kept_from} were moved away, as {TIMELINE_FILE} says (kept_from)"))
+    let from = BinlogName::parse(kept_from)
+        .map_err(|error| whole(format!("{TIMELINE_FILE} says a wrong name (kept_from): {error}")))?;
+    let first = files.first();
+    match first.map(|first| BinlogName::parse(first)) {
+        Some(Ok(first)) if first == from || from.is_after(&first) => {
+            Ok(format!("the files before {from} were moved away, as {TIMELINE_FILE} says (kept_from)"))
         }
-        first => Err(whole(format!(
-            "{TIMELINE_FILE} says that the files from {kept_from} on are kept (kept_from), but {} is the first file here",
+        _ => Err(whole(format!(
+            "{TIMELINE_FILE} says that the files from {from} on are kept (kept_from), but {} is the first file here",
             first.map_or("none", String::as_str)
         ))),
     }

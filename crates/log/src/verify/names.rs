@@ -2,6 +2,7 @@
 
 use super::super::index::INDEX_FILE;
 use super::{Problem, whole};
+use codec::BinlogName;
 
 /// The files to walk, and what their names alone tell.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -14,97 +15,63 @@ pub(super) struct Order {
 
 /// Holds the names in the index against those in the folder, which come sorted by number.
 pub(super) fn compare(listed: &[String], present: &[String]) -> Order {
-    let mut order = Order::default();
+    let (mut problems, mut notes) = (Vec::new(), Vec::new());
+    let mut files = Vec::new();
     for name in listed {
-        if order.files.contains(name) {
-            order.problems.push(whole(format!("{INDEX_FILE} lists {name} twice")));
-        } else if parts(name).is_none() || name.contains('/') {
-            order
-                .problems
-                .push(whole(format!("{INDEX_FILE} lists {name:?}, which is no name of a binary log")));
-        } else {
-            order.files.push(name.clone());
+        match BinlogName::parse(name) {
+            Ok(name) if files.contains(&name) => {
+                problems.push(whole(format!("{INDEX_FILE} lists {name} twice")));
+            }
+            Ok(name) => files.push(name),
+            Err(error) => problems.push(whole(format!("{INDEX_FILE} lists a wrong name: {error}"))),
         }
     }
-    sort_if_disordered(&mut order);
-    let newest_listed = order.files.last().cloned();
-    for name in present.iter().filter(|name| !listed.contains(name)) {
-        let later = order.files.iter().position(|file| is_after(file, name));
-        match later {
-            Some(index) => order.files.insert(index, name.clone()),
-            None => order.files.push(name.clone()),
-        }
-        let begun_last = newest_listed.as_ref().map(|newest| successor(newest)) == Some(Some(name.clone()));
+    sort_if_disordered(&mut files, &mut problems);
+    let after_newest_listed = files.last().and_then(BinlogName::successor);
+    let unlisted = present.iter().filter(|name| !listed.contains(name));
+    for name in unlisted.filter_map(|name| BinlogName::parse(name).ok()) {
+        let later = files.iter().position(|file| file.is_after(&name));
+        files.insert(later.unwrap_or(files.len()), name);
+        let begun_last = after_newest_listed.as_deref() == Some(name.as_str());
         if begun_last || (listed.is_empty() && present.len() == 1) {
             // Between the two steps of beginning a file, or after a crash there.
-            order.notes.push(format!("{name} is not in {INDEX_FILE} yet"));
+            notes.push(format!("{name} is not in {INDEX_FILE} yet"));
         } else {
-            order.problems.push(whole(format!("{name} is in the folder, but not in {INDEX_FILE}")));
+            problems.push(whole(format!("{name} is in the folder, but not in {INDEX_FILE}")));
         }
     }
-    holes(&mut order);
-    order
+    holes(&files, &mut problems, &mut notes);
+    Order { files: files.iter().map(ToString::to_string).collect(), problems, notes }
 }
 
 /// Reports names whose numbers do not grow, and goes on in the order of the numbers.
-fn sort_if_disordered(order: &mut Order) {
-    let disordered: Vec<String> = order
-        .files
+fn sort_if_disordered(files: &mut [BinlogName<'_>], problems: &mut Vec<Problem>) {
+    let disordered: Vec<Problem> = files
         .windows(2)
-        .filter(|pair| is_after(&pair[0], &pair[1]))
-        .map(|pair| format!("{INDEX_FILE} lists {} after {}", pair[1], pair[0]))
+        .filter(|pair| pair[0].is_after(&pair[1]))
+        .map(|pair| whole(format!("{INDEX_FILE} lists {} after {}", pair[1], pair[0])))
         .collect();
     if !disordered.is_empty() {
-        order.files.sort_by_key(|name| parts(name).map(|(base, number)| (number, base.to_owned())));
-        order.problems.extend(disordered.into_iter().map(whole));
+        files.sort();
+        problems.extend(disordered);
     }
 }
 
-fn holes(order: &mut Order) {
-    for pair in order.files.windows(2) {
-        let (Some((base, number)), Some((next_base, next))) = (parts(&pair[0]), parts(&pair[1])) else {
-            continue;
-        };
-        if base != next_base {
-            order
-                .notes
-                .push(format!("{} is followed by {}: the source's log_bin was renamed", pair[0], pair[1]));
+fn holes(files: &[BinlogName<'_>], problems: &mut Vec<Problem>, notes: &mut Vec<String>) {
+    for pair in files.windows(2) {
+        let (name, next) = (pair[0], pair[1]);
+        if name.base() != next.base() {
+            notes.push(format!("{name} is followed by {next}: the source's log_bin was renamed"));
             continue;
         }
-        let first = successor(&pair[0]).unwrap_or_default();
-        let what = match next.saturating_sub(number) {
+        let first = name.successor().unwrap_or_default();
+        let what = match next.number().saturating_sub(name.number()) {
             0 | 1 => continue,
-            2 => format!("{first} is missing between {} and {}", pair[0], pair[1]),
-            gap => format!(
-                "{} files, {first} the first, are missing between {} and {}",
-                gap - 1,
-                pair[0],
-                pair[1]
-            ),
+            2 => format!("{first} is missing between {name} and {next}"),
+            gap => format!("{} files, {first} the first, are missing between {name} and {next}", gap - 1),
         };
-        order.problems.push(whole(what));
+        problems.push(whole(what));
     }
-}
-
-/// Whether both are of one series and `name` has the greater number.
-pub(super) fn is_after(name: &str, than: &str) -> bool {
-    match (parts(name), parts(than)) {
-        (Some((base, number)), Some((other_base, other))) => base == other_base && number > other,
-        _ => false,
-    }
-}
-
-/// The name of the file that follows: the number counted up, at least as many digits.
-pub(super) fn successor(name: &str) -> Option<String> {
-    let (base, number) = parts(name)?;
-    let width = name.len() - base.len() - 1;
-    Some(format!("{base}.{:0width$}", number.checked_add(1)?))
-}
-
-fn parts(name: &str) -> Option<(&str, u64)> {
-    let (base, number) = name.rsplit_once('.')?;
-    let digits = !base.is_empty() && !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
-    Some((base, number.parse().ok().filter(|_| digits)?))
 }
 
 #[cfg(test)]
@@ -137,7 +104,13 @@ mod tests {
             ("b.2", "b.1 b.2", "b.1 b.2", "b.1 is in the folder, but not in binlog.index"),
             ("b.1 b.3", "b.1 b.3", "b.1 b.3", "b.2 is missing between b.1 and b.3"),
             ("b.1 b.9", "b.1 b.9", "b.1 b.9", "7 files, b.2 the first, are missing between b.1 and b.9"),
-            ("b.1 ../b.2", "b.1", "b.1", "binlog.index lists \"../b.2\", which is no name of a binary log"),
+            (
+                "b.1 ../b.2",
+                "b.1",
+                "b.1",
+                "binlog.index lists a wrong name: \"../b.2\" is no name of a binary log: a bare file name of at most 512 bytes \
+                 that ends in a dot and a number",
+            ),
         ] {
             let (walked, problems, _) = told(listed, present);
             assert_eq!(
@@ -161,15 +134,5 @@ mod tests {
         let (files, problems, notes) = told("a.7 b.1", "b.1 a.7");
         assert_eq!((files.as_str(), problems.len()), ("a.7 b.1", 0));
         assert_eq!(notes, ["a.7 is followed by b.1: the source's log_bin was renamed"]);
-    }
-
-    #[test]
-    fn successors() {
-        for (name, next) in [("b.000001", "b.000002"), ("b.999999", "b.1000000"), ("x.y.09", "x.y.10")] {
-            assert_eq!(successor(name).as_deref(), Some(next));
-        }
-        for name in ["b", "b.", ".1", "b.1x", "b.18446744073709551615", "b.99999999999999999999"] {
-            assert_eq!(successor(name), None, "{name}");
-        }
     }
 }

@@ -9,6 +9,7 @@ use crate::upstream::link::{End, Link, link};
 use crate::upstream::look::{Look, Waits, look};
 use crate::upstream::negotiate::{ask_for_events_as_they_are, look_request};
 use crate::upstream::stop::StopSignal;
+use codec::event::FormatDescription;
 use codec::gtid::GtidState;
 use codec::packet::ErrPacket;
 use log::Position;
@@ -23,9 +24,6 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 use wire::{Connection, WireError};
-
-/// Bytes of a file within which its format description ends.
-const FORMAT_BYTES_MAX: u64 = 1024;
 
 /// So much of the transaction behind the copy's end is read, in bytes, to see whether the server can.
 const AHEAD_BYTES: u64 = 64 * 1024 * 1024;
@@ -84,7 +82,7 @@ pub(super) fn continuation(
     }
     let found = match server.look(file, point.position.offset) {
         Ok(look) => {
-            let ours = scan_file(&File::open(newest.join(file))?, FORMAT_BYTES_MAX, |_| {})?.format;
+            let ours = scan_file(&File::open(newest.join(file))?, FormatDescription::END_MAX, |_| {})?.format;
             match ours.is_none_or(|ours| ours.is_same_file(&look.format)) {
                 true => match server.refusal(&point.position) {
                     Ok(None) => Continuation::GoesOn,
@@ -104,12 +102,15 @@ pub(super) fn continuation(
                 Complaint::NoBinlog => return Ok(None), // Told with log_bin.
                 Complaint::PastTheEnd => lost(),
                 Complaint::FileNotFound | Complaint::Purged => match server.look("", 4) {
-                    Ok(oldest) if number_of(&oldest.file) > number_of(file) => {
-                        let purged = purged(server, oldest.gtids_before);
-                        let missing = held.map(|held| purged.subtract(&held.all())).unwrap_or_default();
-                        Continuation::Gap { needed: end, oldest: oldest.file, missing }
-                    }
-                    Ok(_) => lost(),
+                    Ok(oldest) => match oldest.begins_behind(file) {
+                        Ok(true) => {
+                            let purged = purged(server, oldest.gtids_before);
+                            let missing = held.map(|held| purged.subtract(&held.all())).unwrap_or_default();
+                            Continuation::Gap { needed: end, oldest: oldest.file, missing }
+                        }
+                        Ok(false) => lost(),
+                        Err(error) => Continuation::Unknown(error.to_string()),
+                    },
                     Err(error) => Continuation::Unknown(format!("{}: {error}", server.host)),
                 },
                 _ => Continuation::Unknown(format!("{}: {message}", server.host)),
@@ -160,11 +161,6 @@ fn purged(server: &Server<'_>, before_oldest: Option<GtidState>) -> GtidState {
         ServerKind::Mysql => server.identity.purged.clone(),
         ServerKind::Mariadb => before_oldest.unwrap_or_default(),
     }
-}
-
-/// The number at the end of a binary log's name.
-fn number_of(file: &str) -> u64 {
-    file.rsplit_once('.').and_then(|(_, number)| number.parse().ok()).unwrap_or(0)
 }
 
 /// A `server_id` that no replica has, as far as 32 bits go.

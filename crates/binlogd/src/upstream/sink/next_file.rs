@@ -8,7 +8,7 @@ use super::Sink;
 use codec::event::boundary::Step;
 use codec::event::{EventType, HEADER_LEN};
 use codec::gtid::GtidState;
-use log::scan::{gtids_before, states_gtids};
+use log::admission::{gtids_before, states_gtids};
 use std::io::IoSlice;
 use wire::WireError;
 
