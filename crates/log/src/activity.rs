@@ -154,6 +154,10 @@ impl<S: Storage> Storage for WatchedStorage<S> {
         self.storage.beside()
     }
 
+    fn mark_bytes(&self) -> u64 {
+        self.storage.mark_bytes()
+    }
+
     fn background_sync(&self) -> Box<dyn BackgroundSync> {
         self.storage.background_sync()
     }
@@ -202,6 +206,10 @@ impl StorageFile for WatchedFile {
 
     fn forget_cached(&self) {
         self.file.forget_cached();
+    }
+
+    fn forget_cached_from(&self, from: u64) {
+        self.file.forget_cached_from(from);
     }
 }
 
@@ -256,5 +264,44 @@ mod tests {
         storage.rename(&path, &dir.path().join("g")).unwrap();
         assert!(!file.stands_at(&path).unwrap());
         assert!(Operation::ALL.iter().all(|operation| storage.activity.under_way(*operation).is_none()));
+    }
+
+    /// Whether the page cache has the bytes at `offset`; `None` where the file system cannot be asked.
+    fn is_cached(file: &std::fs::File, offset: u64) -> Option<bool> {
+        let mut byte = [0];
+        let mut parts = [std::io::IoSliceMut::new(&mut byte)];
+        match rustix::io::preadv2(file, &mut parts, offset, rustix::io::ReadWriteFlags::NOWAIT) {
+            Ok(_) => Some(true),
+            Err(rustix::io::Errno::AGAIN) => Some(false),
+            Err(_) => None,
+        }
+    }
+
+    /// A file of gigabytes whose beginning was synced long ago need not be read from the disk again at a start.
+    #[test]
+    fn only_what_may_be_wrong_is_forgotten() {
+        const FAR: u64 = 1 << 30;
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("b.000001");
+        let file = WatchedStorage::new(PosixStorage, Arc::default()).create(&path).unwrap();
+        for offset in [0, FAR] {
+            file.write_all_at(&mut [IoSlice::new(&[1; 4096])], offset).unwrap();
+        }
+        file.sync_data().unwrap();
+        let plain = std::fs::File::open(&path).unwrap();
+        let read = |offset| assert_eq!(file.read_at(&mut [0], offset).unwrap(), 1);
+        file.forget_cached();
+        if is_cached(&plain, FAR) != Some(false) {
+            eprintln!(
+                "skipped: {} is on a file system whose cache cannot be asked or emptied",
+                path.display()
+            );
+            return;
+        }
+        read(0);
+        read(FAR);
+        file.forget_cached_from(FAR);
+        let cached = [FAR, 0].map(|offset| is_cached(&plain, offset).unwrap());
+        assert_eq!(cached, [false, true], "at the end, at the beginning");
     }
 }

@@ -55,6 +55,7 @@ pub mod lock;
 pub mod mark;
 mod named;
 pub mod offline;
+pub mod posix_instead;
 pub mod recover;
 pub mod scan;
 pub mod settlement;

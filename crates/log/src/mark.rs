@@ -41,9 +41,6 @@ use std::path::Path;
 /// Name of the mark in a source's folder.
 pub const MARK_FILE: &str = "mark";
 
-/// A mark is made when the live file has grown by so many bytes since the last one, and at the end of a session.
-pub const MARK_BYTES: u64 = 4 << 20;
-
 const MAGIC: &[u8; 8] = b"binlogdM";
 const VERSION: u32 = 1;
 /// Bytes before the names.

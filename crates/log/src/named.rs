@@ -55,4 +55,8 @@ impl StorageFile for NamedFile {
     fn forget_cached(&self) {
         self.file.forget_cached();
     }
+
+    fn forget_cached_from(&self, from: u64) {
+        self.file.forget_cached_from(from);
+    }
 }

@@ -25,8 +25,12 @@ const FILE_MODE: u32 = 0o600;
 /// Mode of every folder that binlogd makes.
 const FOLDER_MODE: u32 = 0o700;
 
-/// What a page of the cache begins at a multiple of, at most: pages of 64 KiB are the largest.
-const PAGE_BYTES: u64 = 64 << 10;
+/// A [mark](super::mark) is made when the live file has grown by so many bytes since the last one, and at the end of a session.
+const MARK_BYTES: u64 = 4 << 20;
+
+/// The longest piece of a file that the page cache holds as one, in bytes; each begins at a multiple of its length. Linux
+/// makes folios of 2^11 pages at most (`MAX_PAGECACHE_ORDER`), and a page has 64 KiB at most.
+const FOLIO_BYTES_MAX: u64 = (64 << 10) << 11;
 
 /// How long an open waits when the process may open no more files for the moment: many sources begin a file at once, and each
 /// needs one or two descriptors more while it does.
@@ -168,7 +172,7 @@ pub trait Storage: Send + Sync + Debug {
 
     /// By how many bytes the live file grows from one [mark](super::mark) to the next.
     fn mark_bytes(&self) -> u64 {
-        super::mark::MARK_BYTES
+        MARK_BYTES
     }
 
     /// What syncs the live file beside the thread that writes it. Begins nothing until it is asked to.
@@ -444,9 +448,9 @@ impl StorageFile for File {
     }
 
     fn forget_cached_from(&self, from: u64) {
-        // Of a page that is named in part nothing is forgotten. Some file systems have no cache to forget, and one that
+        // Of a folio that is named in part nothing is forgotten. Some file systems have no cache to forget, and one that
         // refuses leaves things as they were.
-        let _ = rustix::fs::fadvise(self, from - from % PAGE_BYTES, None, Advice::DontNeed);
+        let _ = rustix::fs::fadvise(self, from - from % FOLIO_BYTES_MAX, None, Advice::DontNeed);
     }
 }
 

@@ -7,12 +7,14 @@
 //! |---|---|
 //! | `verify/names.rs` | the index against the folder: missing, unlisted, out of order, holes |
 //! | `verify/kept.rs` | files that an operator moved away and said so |
+//! | `verify/report.rs` | what was found |
 //! | `verify/continuity.rs` | one file against the next: how it ends, and GTIDs |
 
 mod continuity;
 pub(super) mod kept;
 pub use kept::kept_from;
 mod names;
+pub mod report;
 
 use super::damage::{Damage, DamageKind};
 use super::files::binlog_files;
@@ -23,103 +25,13 @@ use super::timeline::{TIMELINE_FILE, Timeline};
 use codec::BinlogName;
 use codec::event::{EventHeader, EventType, FormatDescription, HEADER_LEN};
 use codec::gtid::{Flavour, GtidState};
-use serde::Serialize;
-use std::fmt;
+use report::{FileEnd, FileReport, Problem, TimelineReport, blank, whole};
 use std::io;
 use std::path::Path;
 use std::time::Duration;
 
 /// Time given to the daemon to finish cutting or rewriting the live file's tail, before damage in it is believed.
 const LIVE_RETRY_AFTER: Duration = Duration::from_millis(500);
-
-/// A format description lies within this many bytes from the start of its file.
-const FILE_START_BYTES: u64 = 64 * 1024;
-
-/// Something wrong, and where.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Problem {
-    /// The file's bare name; `None` when it concerns the timeline as a whole.
-    pub file: Option<String>,
-    /// Offset in bytes in that file, where there is one place.
-    pub at: Option<u64>,
-    /// What is wrong there.
-    pub what: String,
-}
-
-impl fmt::Display for Problem {
-    /// `mysql-bin.000002 at 1234: what`.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(file) = &self.file {
-            write!(f, "{file}")?;
-            if let Some(at) = self.at {
-                write!(f, " at {at}")?;
-            }
-            f.write_str(": ")?;
-        }
-        f.write_str(&self.what)
-    }
-}
-
-/// How a file ends.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(tag = "kind", rename_all = "kebab-case")]
-pub enum FileEnd {
-    /// With ROTATE naming the next file.
-    Rotate {
-        /// The name in it.
-        next: String,
-    },
-    /// With STOP: the source was shut down.
-    Stop,
-    /// With neither: the source crashed, or the end is missing.
-    None,
-    /// It may be written at this moment.
-    Live {
-        /// Bytes after the last boundary: an incomplete event or transaction.
-        after_boundary: u64,
-    },
-    /// Not known: the file is damaged or missing.
-    Unknown,
-}
-
-/// What was found in one file.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct FileReport {
-    /// Bare name.
-    pub name: String,
-    /// Its length when the walk began.
-    pub bytes: u64,
-    /// Sound events.
-    pub events: u64,
-    /// Complete transactions.
-    pub transactions: u64,
-    /// How it ends.
-    pub end: FileEnd,
-    /// What is wrong with it; empty for a sound file.
-    pub problems: Vec<Problem>,
-    /// What is unusual and no damage.
-    pub notes: Vec<String>,
-}
-
-/// What was found in one timeline.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct TimelineReport {
-    /// Name of its folder.
-    pub name: String,
-    /// Its files in order, missing ones included.
-    pub files: Vec<FileReport>,
-    /// What is wrong with the folder as a whole.
-    pub problems: Vec<Problem>,
-    /// What is unusual and no damage.
-    pub notes: Vec<String>,
-}
-
-impl TimelineReport {
-    /// Everything that is wrong.
-    pub fn all_problems(&self) -> impl Iterator<Item = &Problem> {
-        self.problems.iter().chain(self.files.iter().flat_map(|file| &file.problems))
-    }
-}
 
 /// Told how far the walk is.
 pub trait Progress {
@@ -171,26 +83,9 @@ pub fn verify_timeline(storage: &dyn Storage, folder: &Path, progress: &mut dyn 
     report
 }
 
-/// A problem of the timeline as a whole.
-fn whole(what: String) -> Problem {
-    Problem { file: None, at: None, what }
-}
-
 fn missing(name: &str) -> FileReport {
     let what = format!("it is in {INDEX_FILE}, but not in the folder");
     FileReport { problems: vec![Problem { file: Some(name.to_owned()), at: None, what }], ..blank(name) }
-}
-
-fn blank(name: &str) -> FileReport {
-    FileReport {
-        name: name.to_owned(),
-        bytes: 0,
-        events: 0,
-        transactions: 0,
-        end: FileEnd::Unknown,
-        problems: Vec::new(),
-        notes: Vec::new(),
-    }
 }
 
 /// Reads `timeline.toml` and holds the first file against it.
@@ -245,17 +140,11 @@ fn is_ours(name: &str) -> bool {
     name == INDEX_FILE || name == TIMELINE_FILE || name.contains(".torn-")
 }
 
-/// The file walked before, as far as the next one must continue it.
-struct Previous {
-    name: String,
-    scan: FileScan,
-}
-
 struct Walk<'a> {
     storage: &'a dyn Storage,
     folder: &'a Path,
     progress: &'a mut dyn Progress,
-    previous: Option<Previous>,
+    previous: Option<continuity::Previous>,
     /// See [`continuity::gtids`].
     uncounted: GtidState,
 }
@@ -293,7 +182,7 @@ impl Walk<'_> {
         if let Some(previous) = &self.previous {
             continuity::gtids(previous, &scan, &mut self.uncounted, &mut report);
         }
-        self.previous = Some(Previous { name: name.to_owned(), scan });
+        self.previous = Some(continuity::Previous { name: name.to_owned(), scan });
         report
     }
 
@@ -356,17 +245,7 @@ impl Walk<'_> {
     /// The format description of a file that has not been walked yet. The walk over that file tells why it has none.
     fn format_of(&self, name: &str) -> Option<FormatDescription> {
         let file = self.storage.open_read(&self.folder.join(name)).ok()?;
-        scan_file(&*file, FILE_START_BYTES, |_| {}).ok()?.format
-    }
-}
-
-impl FileReport {
-    fn problem(&mut self, at: Option<u64>, what: String) {
-        self.problems.push(Problem { file: Some(self.name.clone()), at, what });
-    }
-
-    fn damage(&mut self, damage: &Damage) {
-        self.problem(Some(damage.at), damage.kind.to_string());
+        scan_file(&*file, FormatDescription::END_MAX, |_| {}).ok()?.format
     }
 }
 

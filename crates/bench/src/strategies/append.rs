@@ -1,14 +1,13 @@
 //! Without a journal: the binary log itself is synced before each acknowledgement.
 
 use super::dsync::DsyncFile;
-use log::lock::Lock;
-use log::storage::{Entry, Found, PosixStorage, ReadAt, ReadFile, Storage, StorageFile};
+use log::posix_instead::PosixInstead;
+use log::storage::{PosixStorage, ReadAt, ReadFile, Storage, StorageFile};
 use rustix::fs::{FallocateFlags, fallocate};
 use std::fs::{File, OpenOptions};
 use std::io::{self, IoSlice};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Bytes by which the reserved space grows.
@@ -44,63 +43,23 @@ impl AppendStorage {
     }
 }
 
-impl Storage for AppendStorage {
-    fn create(&self, path: &Path) -> io::Result<Box<dyn StorageFile>> {
+impl PosixInstead for AppendStorage {
+    fn create_file(&self, path: &Path) -> io::Result<Box<dyn StorageFile>> {
         if !is_binary_log(path) {
             return PosixStorage.create(path);
         }
         self.wrap(OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path)?)
     }
 
-    fn open(&self, path: &Path) -> io::Result<Box<dyn StorageFile>> {
+    fn open_file(&self, path: &Path) -> io::Result<Box<dyn StorageFile>> {
         if !is_binary_log(path) {
             return PosixStorage.open(path);
         }
         self.wrap(OpenOptions::new().read(true).write(true).open(path)?)
     }
 
-    fn open_synced(&self, _: &Path) -> io::Result<Box<dyn StorageFile>> {
+    fn open_synced_file(&self, _: &Path) -> io::Result<Box<dyn StorageFile>> {
         Err(io::Error::new(io::ErrorKind::Unsupported, "this way of storing has no journal"))
-    }
-
-    fn create_dir(&self, path: &Path) -> io::Result<()> {
-        PosixStorage.create_dir(path)
-    }
-
-    fn remove_file(&self, path: &Path) -> io::Result<()> {
-        PosixStorage.remove_file(path)
-    }
-
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        PosixStorage.rename(from, to)
-    }
-
-    fn sync_dir(&self, path: &Path) -> io::Result<()> {
-        PosixStorage.sync_dir(path)
-    }
-
-    fn list(&self, folder: &Path) -> io::Result<Vec<Entry>> {
-        PosixStorage.list(folder)
-    }
-
-    fn look(&self, path: &Path) -> io::Result<Found> {
-        PosixStorage.look(path)
-    }
-
-    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
-        PosixStorage.read(path)
-    }
-
-    fn open_read(&self, path: &Path) -> io::Result<Box<dyn ReadFile>> {
-        PosixStorage.open_read(path)
-    }
-
-    fn lock(&self, path: &Path) -> io::Result<Lock> {
-        PosixStorage.lock(path)
-    }
-
-    fn beside(&self) -> Arc<dyn Storage> {
-        PosixStorage.beside()
     }
 }
 
@@ -170,6 +129,10 @@ impl StorageFile for AheadFile {
 
     fn forget_cached(&self) {
         self.file.forget_cached();
+    }
+
+    fn forget_cached_from(&self, from: u64) {
+        self.file.forget_cached_from(from);
     }
 }
 

@@ -68,4 +68,8 @@ impl StorageFile for DsyncFile {
     fn forget_cached(&self) {
         self.file.forget_cached();
     }
+
+    fn forget_cached_from(&self, from: u64) {
+        self.file.forget_cached_from(from);
+    }
 }

@@ -1,13 +1,12 @@
 //! The product's journal, written in other ways than the product's.
 
 use super::dsync::DsyncFile;
-use log::lock::Lock;
-use log::storage::{Entry, Found, PosixStorage, ReadAt, ReadFile, Storage, StorageFile};
+use log::posix_instead::PosixInstead;
+use log::storage::{ReadAt, ReadFile, StorageFile};
 use std::fs::{File, OpenOptions};
 use std::io::{self, IoSlice};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::sync::Arc;
 
 /// How a write of the journal becomes durable. Both go through the page cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,61 +21,13 @@ pub enum JournalWrite {
 #[derive(Debug, Clone, Copy)]
 pub struct JournalStorage(pub JournalWrite);
 
-impl Storage for JournalStorage {
-    fn create(&self, path: &Path) -> io::Result<Box<dyn StorageFile>> {
-        PosixStorage.create(path)
-    }
-
-    fn open(&self, path: &Path) -> io::Result<Box<dyn StorageFile>> {
-        PosixStorage.open(path)
-    }
-
-    fn open_synced(&self, path: &Path) -> io::Result<Box<dyn StorageFile>> {
+impl PosixInstead for JournalStorage {
+    fn open_synced_file(&self, path: &Path) -> io::Result<Box<dyn StorageFile>> {
         let file = OpenOptions::new().read(true).write(true).open(path)?;
         Ok(match self.0 {
             JournalWrite::ThenFdatasync => Box::new(SyncedFile(file)),
             JournalWrite::Dsync => Box::new(DsyncFile::new(file)),
         })
-    }
-
-    fn create_dir(&self, path: &Path) -> io::Result<()> {
-        PosixStorage.create_dir(path)
-    }
-
-    fn remove_file(&self, path: &Path) -> io::Result<()> {
-        PosixStorage.remove_file(path)
-    }
-
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        PosixStorage.rename(from, to)
-    }
-
-    fn sync_dir(&self, path: &Path) -> io::Result<()> {
-        PosixStorage.sync_dir(path)
-    }
-
-    fn list(&self, folder: &Path) -> io::Result<Vec<Entry>> {
-        PosixStorage.list(folder)
-    }
-
-    fn look(&self, path: &Path) -> io::Result<Found> {
-        PosixStorage.look(path)
-    }
-
-    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
-        PosixStorage.read(path)
-    }
-
-    fn open_read(&self, path: &Path) -> io::Result<Box<dyn ReadFile>> {
-        PosixStorage.open_read(path)
-    }
-
-    fn lock(&self, path: &Path) -> io::Result<Lock> {
-        PosixStorage.lock(path)
-    }
-
-    fn beside(&self) -> Arc<dyn Storage> {
-        PosixStorage.beside()
     }
 }
 
@@ -113,11 +64,16 @@ impl StorageFile for SyncedFile {
     fn forget_cached(&self) {
         self.0.forget_cached();
     }
+
+    fn forget_cached_from(&self, from: u64) {
+        self.0.forget_cached_from(from);
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use log::storage::Storage;
 
     #[test]
     fn what_is_written_can_be_read_back() {

@@ -75,10 +75,7 @@ const CIRCLES: &[(&str, &[&str])] = &[
             "gtid::uuid",
         ],
     ),
-    ("log", &["journal", "journal::staging"]),
-    ("log", &["mark", "named", "scan", "storage", "syncer"]),
-    ("log", &["recover", "verify", "verify::continuity", "verify::kept", "verify::names"]),
-    ("wire", &["authenticate", "channel", "connection", "dial", "dump", "network", "transport"]),
+    ("log", &["named", "storage", "syncer"]),
 ];
 
 /// The sources of each crate, by its folder.

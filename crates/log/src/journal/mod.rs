@@ -43,10 +43,6 @@ pub const JOURNAL_FILE: &str = "journal";
 /// acknowledged during one sync of the binary log.
 pub const JOURNAL_LEN: u64 = 8 << 20;
 
-/// Most bytes of one record. A larger group is written into the binary log and synced there: its own bytes then cost
-/// more than the file system's, and writing them twice more than it saves.
-pub const RECORD_LEN_MAX: usize = 256 << 10;
-
 /// How many journals are read at a time. Each is read whole, and hundreds of sources start at once.
 static READING: Gate = Gate::new(2);
 

@@ -29,6 +29,10 @@
 //! The identifier is what makes a record a record: the data of a binary log is whatever the source's clients wrote, a
 //! record of a journal among it, but they cannot know this number.
 
+/// Most bytes of one record. A larger group is written into the binary log and synced there: its own bytes then cost
+/// more than the file system's, and writing them twice more than it saves.
+pub const RECORD_LEN_MAX: usize = 256 << 10;
+
 /// Bytes of a block. Writes begin at, and fill, blocks: what a disk writes at once, and what direct input and output
 /// asks for.
 pub const BLOCK: usize = 4096;

@@ -1,7 +1,6 @@
 //! The record that is being put together.
 
-use super::RECORD_LEN_MAX;
-use super::record::{self, BLOCK, JournalId};
+use super::record::{self, BLOCK, JournalId, RECORD_LEN_MAX};
 use std::fmt;
 
 /// Memory for one record, aligned to a block as direct output asks for.

@@ -1,12 +1,18 @@
 //! One file against the next.
 
 use super::super::scan::FileScan;
-use super::{FileEnd, FileReport, Previous};
+use super::report::{FileEnd, FileReport};
 use codec::event::{EventType, FormatDescription};
 use codec::gtid::{Flavour, GtidState, MariadbGtid, MariadbGtidState};
 
 /// The longest text of a GTID set in a message, in characters.
 const GTID_CHARACTERS_MAX: usize = 300;
+
+/// The file walked before, as far as the next one must continue it.
+pub(super) struct Previous {
+    pub(super) name: String,
+    pub(super) scan: FileScan,
+}
 
 /// What is known of the next file before it is walked.
 pub(super) struct Next<'a> {

@@ -2,7 +2,7 @@
 
 use super::super::storage::Storage;
 use super::super::timeline::TIMELINE_FILE;
-use super::{Problem, whole};
+use super::report::{Problem, whole};
 use codec::BinlogName;
 use serde::Deserialize;
 use std::path::Path;

@@ -1,7 +1,7 @@
 //! The index against the folder.
 
 use super::super::index::INDEX_FILE;
-use super::{Problem, whole};
+use super::report::{Problem, whole};
 use codec::BinlogName;
 
 /// The files to walk, and what their names alone tell.

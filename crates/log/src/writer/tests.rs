@@ -163,7 +163,7 @@ fn a_failed_write_of_the_journal_makes_nothing_durable() {
 fn what_is_too_much_for_the_journal_is_synced_in_the_file() {
     let dir = tempfile::tempdir().unwrap();
     let mut log = journaled(&FaultyStorage::sound(), dir.path());
-    let much = vec![7; super::super::journal::RECORD_LEN_MAX];
+    let much = vec![7; super::super::journal::record::RECORD_LEN_MAX];
     assert!(!log.commit([&much[..]].into_iter()).unwrap());
     log.append(&mut [IoSlice::new(&much)]).unwrap();
     assert!(!log.commit([&b"end"[..]].into_iter()).unwrap(), "its beginning is in no record");
