@@ -12,8 +12,8 @@ use mysql_common::packets::{AuthPlugin, HandshakeResponse, SslRequest};
 use mysql_common::proto::MySerialize;
 
 use super::channel::Channel;
-use super::connection::ConnectOptions;
 use super::error::WireError;
+use super::options::ConnectOptions;
 use super::rsa_key;
 
 const DURING: &str = "authenticating";

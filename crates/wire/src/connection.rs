@@ -7,32 +7,15 @@ use std::time::Duration;
 use codec::packet::{self, ErrPacket, Handshake, OkPacket, QueryResponse, QueryResponseReader, ResultSet};
 
 use super::authenticate;
+use super::byte_stream::ByteStream;
 use super::channel::Channel;
 use super::denied::GREETING;
 use super::dial::dial;
 use super::dump::DumpStream;
 use super::error::{TlsError, WireError};
-use super::network::ByteStream;
-use super::secret::Secret;
-use super::tls::{self, TlsMode, TlsOptions};
+use super::options::ConnectOptions;
+use super::tls::{self, TlsMode};
 use super::transport::{Deadline, Transport};
-
-/// How to reach a server and who to be there.
-#[derive(Debug, Clone)]
-pub struct ConnectOptions {
-    /// A name, an IPv4 or an IPv6 address.
-    pub host: String,
-    /// TCP port.
-    pub port: u16,
-    /// Account name.
-    pub user: String,
-    /// Password of the account; empty for none.
-    pub password: Secret,
-    /// Time for everything together: resolving the name, trying its addresses, TLS and authentication.
-    pub connect_timeout: Duration,
-    /// Encryption.
-    pub tls: TlsOptions,
-}
 
 /// An authenticated session, ready for commands.
 ///

@@ -12,9 +12,10 @@
 //! | `dump.rs` | the byte stream after a binlog dump command |
 //! | `authenticate.rs`, `rsa_key.rs` | the authentication methods, on top of mysql_common's state machines |
 //! | `tls.rs`, `verify.rs` | options, certificates and their verification |
+//! | `options.rs` | how to reach a server and who to be there |
 //! | `dial.rs` | from a host name to a TCP connection within a deadline |
 //! | `transport.rs`, `channel.rs` | non-blocking bytes, plain or TLS; whole messages on top |
-//! | `network.rs` | the seam to the network, for simulations |
+//! | `network.rs`, `byte_stream.rs` | the seam to the network, for simulations; what stands in the place of a socket |
 //! | `error.rs`, `denied.rs` | errors that say whose fault it is, and what helps when we are not let in |
 //! | `secret.rs` | passwords that do not print |
 //!
@@ -23,6 +24,7 @@
 #![forbid(unsafe_code)]
 
 mod authenticate;
+mod byte_stream;
 mod channel;
 mod connection;
 mod denied;
@@ -30,16 +32,19 @@ mod dial;
 mod dump;
 mod error;
 mod network;
+mod options;
 mod rsa_key;
 mod secret;
 mod tls;
 mod transport;
 mod verify;
 
+pub use byte_stream::ByteStream;
 pub use codec::packet::ResultSet;
-pub use connection::{ConnectOptions, Connection};
+pub use connection::Connection;
 pub use dump::DumpStream;
 pub use error::{TlsError, WireError};
-pub use network::{ByteStream, Network, Tcp};
+pub use network::{Network, Tcp};
+pub use options::ConnectOptions;
 pub use secret::Secret;
 pub use tls::{ParseTlsModeError, TlsMode, TlsOptions};

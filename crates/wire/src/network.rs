@@ -1,11 +1,10 @@
 //! The seam to the network.
 
-use super::connection::{ConnectOptions, Connection};
+use super::connection::Connection;
 use super::error::WireError;
+use super::options::ConnectOptions;
 use std::fmt;
-use std::io::{Read, Write};
-use std::os::fd::{AsFd, BorrowedFd};
-use std::time::Duration;
+use std::os::fd::BorrowedFd;
 
 /// The way to servers. [`Tcp`] is the real one; a simulation has one that leads to a source in the same thread.
 pub trait Network: Send + Sync + fmt::Debug {
@@ -32,12 +31,4 @@ impl Network for Tcp {
     ) -> Result<Connection, WireError> {
         Connection::connect_with(options, on_socket)
     }
-}
-
-/// A byte stream that is no socket, in both directions. Its descriptor says readable when poll(2) is asked; a read then
-/// gives `WouldBlock` when nothing came within the time limit of reads, `TimedOut` when nothing came and no limit was set,
-/// and 0 at the end.
-pub trait ByteStream: Read + Write + AsFd + Send + fmt::Debug {
-    /// From now on a read waits at most that long.
-    fn set_read_timeout(&mut self, timeout: Duration);
 }

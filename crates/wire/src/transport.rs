@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustls::ClientConnection;
 
-use super::network::ByteStream;
+use super::byte_stream::ByteStream;
 
 /// A moment at which an undertaking of several steps has to be over.
 #[derive(Debug, Clone, Copy)]
