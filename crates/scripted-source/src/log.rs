@@ -62,8 +62,6 @@ pub struct LogFile {
     pub bytes: Vec<u8>,
     /// Where its events begin, and whether the source asks for an acknowledgement of them.
     events: Vec<(usize, bool)>,
-    /// Number of the first transaction at or after the file's beginning.
-    first_gno: u64,
     /// What was executed before the file, transactions of other servers among it.
     before: GtidSet,
 }
@@ -94,16 +92,6 @@ impl LogFile {
             return Some(self.events.len());
         }
         self.events.binary_search_by_key(&position, |(begin, _)| *begin as u64).ok()
-    }
-
-    /// Number of the first transaction at or after the file's beginning.
-    pub fn first_gno(&self) -> u64 {
-        self.first_gno
-    }
-
-    /// GTIDs of what was executed before the file.
-    pub fn before(&self) -> &GtidSet {
-        &self.before
     }
 
     /// End of an event.
@@ -282,10 +270,9 @@ impl SourceLog {
         Some(self.first + index)
     }
 
-    /// Number of the newest file that begins before the first transaction which `holds` does not have.
-    pub(crate) fn number_for_gtids(&self, holds: impl Fn(u64) -> bool) -> Option<usize> {
-        let missing = (1..self.next_gno).find(|gno| !holds(*gno)).unwrap_or(self.next_gno);
-        let index = self.files.iter().rposition(|file| file.first_gno <= missing)?;
+    /// Number of the newest file before which nothing outside `set` was executed.
+    pub(crate) fn number_for_gtids(&self, set: &GtidSet) -> Option<usize> {
+        let index = self.files.iter().rposition(|file| set.contains_set(&file.before))?;
         Some(self.first + index)
     }
 
@@ -337,13 +324,7 @@ impl SourceLog {
     fn begin_file_saying(&mut self, set: &[u8]) {
         let name = self.file_name(self.first + self.files.len());
         let before = self.executed_set();
-        self.files.push(LogFile {
-            name,
-            before,
-            bytes: BINLOG_MAGIC.to_vec(),
-            events: Vec::new(),
-            first_gno: self.next_gno,
-        });
+        self.files.push(LogFile { name, before, bytes: BINLOG_MAGIC.to_vec(), events: Vec::new() });
         self.sequence = 0;
         let created = if self.first + self.files.len() == 1 { self.options.timestamp } else { 0 };
         let body = event::format_description(&self.options.server_version, created, self.options.checksum);
@@ -451,7 +432,7 @@ mod tests {
         assert_eq!((log.number_of("mysql-bin.000002"), log.number_of("mysql-bin.000001")), (Some(1), None));
         assert_eq!(log.number_of(""), Some(1));
         assert_eq!(log.purged(), "abababab-abab-abab-abab-abababababab:1");
-        assert_eq!(log.number_for_gtids(|_| false), None);
-        assert_eq!(log.number_for_gtids(|gno| gno == 1), Some(1));
+        assert_eq!(log.number_for_gtids(&GtidSet::new()), None);
+        assert_eq!(log.number_for_gtids(log.purged_set()), Some(1));
     }
 }

@@ -34,6 +34,17 @@ pub enum Heard {
     Acknowledged(Place),
 }
 
+impl Heard {
+    /// The place up to which it acknowledges, in so many words or by asking for what follows.
+    pub fn acknowledges(self) -> Option<Place> {
+        match self {
+            Heard::Acknowledged(place) => Some(place),
+            Heard::Dump { implied, .. } => implied,
+            Heard::Query(_) => None,
+        }
+    }
+}
+
 /// What no client says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Malformed(&'static str);

@@ -3,7 +3,7 @@
 use crate::log::{LogFile, SourceLog};
 use crate::packets::Packets;
 use crate::script::{Fault, FaultKind};
-use codec::gtid::{Gtid, GtidSet, Tag, Uuid};
+use codec::gtid::GtidSet;
 
 /// BINLOG_DUMP_NON_BLOCK.
 const NON_BLOCK: u16 = 0x01;
@@ -126,9 +126,7 @@ impl Stream {
             DumpFrom::Position { file, position } => (log.number_of(&file).ok_or(NOT_FOUND)?, position),
             DumpFrom::Gtids(set) => {
                 let set = GtidSet::decode(&set).map_err(|_| "The replica sent a malformed GTID set")?;
-                let uuid = Uuid::from_bytes(log.options().uuid);
-                let holds = |gno| set.contains(&Gtid { uuid, tag: Tag::default(), gno });
-                (log.number_for_gtids(holds).ok_or(PURGED)?, 4)
+                (log.number_for_gtids(&set).ok_or(PURGED)?, 4)
             }
         };
         let file = log.numbered(number).ok_or("The log was purged")?;

@@ -201,7 +201,7 @@ impl Turmoil {
                 scene.source_mut().history.unit(|log| log.rotate());
                 self.write(&mut scene.source_mut().history);
                 scene.source_mut().history.unit(|log| log.crash());
-                self.line(scene, |line, _| line.session.skips_file = true, "file left out of a dump")
+                self.line(scene, |line, _| line.session.skip_file(), "file left out of a dump")
             }
             14 => {
                 scene.is_reachable = false;

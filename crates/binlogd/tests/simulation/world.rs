@@ -5,10 +5,11 @@
 
 use crate::disk::Disk;
 use crate::random::Random;
-use crate::source::{Session, Source};
+use crate::source::Source;
 use binlogd::upstream::clock::Clock;
 use binlogd::upstream::stop::StopSignal;
 use jiff::Timestamp;
+use scripted_source::{Heard, Peer, Place};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::File;
@@ -36,10 +37,10 @@ pub trait Environment: Send {
 /// One connection, and what the network does to it.
 #[derive(Debug)]
 pub struct Line {
-    pub session: Session,
+    pub session: Peer,
     /// Number of the server at the other end.
     pub host: usize,
-    /// Bytes of `session.outbox` that the receiver has.
+    /// Bytes of `session.packets.bytes` that the receiver has.
     given: usize,
     /// The connection breaks after so many more bytes.
     pub cut_after: Option<usize>,
@@ -211,7 +212,7 @@ impl Scene {
     fn connect(&mut self, host: usize) -> u64 {
         self.next_line += 1;
         let line = Line {
-            session: Session::new(&self.hosts[host]),
+            session: Peer::new(&self.hosts[host]),
             host,
             given: 0,
             cut_after: None,
@@ -246,10 +247,9 @@ impl Scene {
 
     /// The receiver has everything that the source has: it has been sent to the last byte.
     pub fn everything_is_sent(&self) -> bool {
-        self.lines
-            .values()
-            .filter(|line| line.host == self.source)
-            .any(|line| !line.is_cut && line.session.is_dumping() && line.given == line.session.outbox.len())
+        self.lines.values().filter(|line| line.host == self.source).any(|line| {
+            !line.is_cut && line.session.is_dumping() && line.given == line.session.packets.bytes.len()
+        })
     }
 
     fn read(&mut self, number: u64, buffer: &mut [u8]) -> io::Result<Option<usize>> {
@@ -269,14 +269,19 @@ impl Scene {
         if line.is_silent {
             return Ok(None);
         }
-        if line.given == line.session.outbox.len() {
-            line.session.outbox.clear();
+        if line.given == line.session.packets.bytes.len() {
+            line.session.packets.bytes.clear();
             line.given = 0;
-            line.session.pump(&self.hosts[line.host], 1 + self.random.below(12));
+            let log = self.hosts[line.host].log();
+            for _ in 0..1 + self.random.below(12) {
+                if !line.session.step(log) {
+                    break;
+                }
+            }
         }
-        let left = line.session.outbox.len() - line.given;
+        let left = line.session.packets.bytes.len() - line.given;
         if left == 0 {
-            return Ok(line.session.is_ended.then_some(0));
+            return Ok(line.session.is_ended().then_some(0));
         }
         let most = (1 + self.random.below(self.chunk_max)) as usize;
         let mut len = left.min(buffer.len()).min(most);
@@ -287,7 +292,7 @@ impl Scene {
                 line.is_cut = true;
             }
         }
-        buffer[..len].copy_from_slice(&line.session.outbox[line.given..line.given + len]);
+        buffer[..len].copy_from_slice(&line.session.packets.bytes[line.given..line.given + len]);
         if let Some(flip) = &mut line.flip_after {
             if *flip < len {
                 buffer[*flip] ^= 1 << self.random.below(8);
@@ -305,10 +310,10 @@ impl Scene {
     fn wait(&mut self, number: u64, timeout: Duration) {
         let end = self.now + timeout;
         let line = self.lines.get_mut(&number).filter(|line| !line.is_silent && line.session.is_dumping());
-        let period = line.as_ref().and_then(|line| line.session.heartbeat_period);
+        let period = line.as_ref().and_then(|line| line.session.heartbeat_period());
         self.now = match (line, period) {
             (Some(line), Some(period)) if line.last_arrival + period <= end => {
-                line.session.heartbeat(&self.hosts[line.host]);
+                line.session.heartbeat(self.hosts[line.host].log());
                 self.now.max(line.last_arrival + period)
             }
             _ => end,
@@ -350,7 +355,9 @@ impl Write for Stream {
         let line = scene.lines.get_mut(&self.number).filter(|line| !line.is_cut && !scene.disk.is_off());
         let Some(line) = line else { return Err(io::ErrorKind::BrokenPipe.into()) };
         let host = line.host;
-        for (file, position) in line.session.take(bytes, &scene.hosts[host]) {
+        let heard =
+            line.session.take(bytes, &mut scene.hosts[host]).expect("the receiver speaks the protocol");
+        for Place { file, position } in heard.into_iter().filter_map(Heard::acknowledges) {
             scene.disk.acknowledged(&file, position);
             scene.acknowledged.push((host, file, position));
         }
