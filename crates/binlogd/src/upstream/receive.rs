@@ -149,11 +149,13 @@ impl Session<'_> {
 
     /// Does what is due while the source is quiet, or what it sends cannot be read yet.
     fn nothing_arrived(&mut self) -> Result<(), SessionError> {
-        self.sink.tend(&mut self.stream)?;
+        // Before the disk is touched: while a slow one is waited for, heartbeats may arrive, and nobody has looked.
+        let now = self.sink.options.clock.now();
         if self.stream.take_part_arrived() {
-            self.last_arrival = self.sink.options.clock.now();
+            self.last_arrival = now;
         }
-        self.silent = self.sink.options.clock.now().saturating_duration_since(self.last_arrival);
+        self.silent = now.saturating_duration_since(self.last_arrival);
+        self.sink.tend(&mut self.stream)?;
         if self.silent >= QUIET && !std::mem::replace(&mut self.looked_quiet, true) {
             let nothing_is_under_way = self.buffer.start == self.buffer.end && self.sink.is_at_boundary();
             if self.announced && nothing_is_under_way {
