@@ -112,25 +112,25 @@ impl Watched {
     }
 
     fn does_not_answer(&mut self, operation: Operation, since: Instant, now: Instant) {
-        self.monitor.set_disk_hang(Some(DiskHang { operation: operation.to_string(), since }));
         let lasted = now.saturating_duration_since(since);
-        if self.told.is_some_and(|(told, again)| told == operation && now < again) {
-            return;
+        if self.told.is_none_or(|(told, again)| told != operation || now >= again) {
+            let text = format!(
+                "the disk does not answer: {operation} has been under way for {} s; nothing is acknowledged until it ends",
+                lasted.as_secs()
+            );
+            tracing::error!(source = self.monitor.name(), "{text}");
+            self.monitor.set_error(text);
+            // After 5 s, 10 s, 20 s, and so on.
+            self.told = Some((operation, now + lasted));
         }
-        let text = format!(
-            "the disk does not answer: {operation} has been under way for {} s; nothing is acknowledged until it ends",
-            lasted.as_secs()
-        );
-        tracing::error!(source = self.monitor.name(), "{text}");
-        self.monitor.set_error(text);
-        // After 5 s, 10 s, 20 s, and so on.
-        self.told = Some((operation, now + lasted));
+        // Last: who sees the state finds its error, and the line in the log.
+        self.monitor.set_disk_hang(Some(DiskHang { operation: operation.to_string(), since }));
     }
 
     fn answers(&mut self) {
         if self.told.take().is_some() {
-            self.monitor.set_disk_hang(None);
             tracing::warn!(source = self.monitor.name(), "the disk answers again");
+            self.monitor.set_disk_hang(None);
         }
     }
 }
