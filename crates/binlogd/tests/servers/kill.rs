@@ -112,7 +112,7 @@ fn a_lost_entry_would_be_noticed() {
     ledger::create_table(&server);
     let daemon = Daemon::start(&server, &FLAGS);
     let ledger = Ledger::start(&server, WRITERS);
-    std::thread::sleep(Duration::from_millis(300));
+    ledger.wait_for(WRITERS * 10);
     let committed = ledger.finish();
     daemon.wait_caught_up(&server);
     let whole = copied_entries(&daemon.timeline_dir());
@@ -146,14 +146,17 @@ fn ends_in_good_order(server_name: &str) {
         std::thread::sleep(Duration::from_millis(700));
         daemon.terminate();
         std::thread::sleep(ANSWERS_ARRIVE_MAX);
-        let committed = ledger.committed();
         let copied = copied_entries(&daemon.timeline_dir());
-        copied.assert_holds(&committed, &daemon, "after SIGTERM");
-        let live = copied.live.expect("a file");
-        assert_eq!((live.boundary, live.damage), (copied.live_len, None), "the copy ends at a boundary");
-        // The source waits, as its long timeout says.
+        copied.assert_holds(&ledger.committed(), &daemon, "after SIGTERM");
+        let live = copied.live.as_ref().expect("a file");
+        assert_eq!(
+            (live.boundary, live.damage.as_ref()),
+            (copied.live_len, None),
+            "the copy ends at a boundary"
+        );
+        // The source waits, as its long timeout says. An answer may be late: the copy, which grows no more, has that commit.
         std::thread::sleep(ANSWERS_ARRIVE_MAX);
-        assert_eq!(ledger.committed(), committed, "a commit was confirmed without binlogd");
+        copied.assert_holds(&ledger.committed(), &daemon, "a commit was confirmed without binlogd");
         daemon.restart(&FLAGS);
         semi_sync.wait_attached();
     }

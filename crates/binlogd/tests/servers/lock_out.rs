@@ -250,6 +250,8 @@ fn a_statement_about_accounts_after_a_reset_is_seen() {
     let semi_sync = SemiSync::enable(&server, HOUR);
     semi_sync.wait_attached();
     daemon.wait_caught_up(&server);
+    // The watch has got in once.
+    daemon.wait_until(|source| source["semi_sync_source"]["on"] == true, PATIENCE);
     let mut kept = session(&server);
     kept.query("RESET BINARY LOGS AND GTIDS").unwrap();
     let running = Running::new(session(&server), "CREATE USER another@'%'");

@@ -11,7 +11,7 @@ use crate::common::semi_sync::SemiSync;
 use serde_json::Value;
 
 /// Quick attempts, and still few enough to be counted.
-const QUICK: [&str; 3] = ["--backoff-max=300ms", "--connect-timeout=5s", "--fsync-interval=50ms"];
+const QUICK: [&str; 2] = ["--backoff-max=300ms", "--fsync-interval=50ms"];
 /// Longest time until an attempt has failed or succeeded.
 const ATTEMPT_MAX: Duration = Duration::from_secs(20);
 /// No message is longer than an operator reads.

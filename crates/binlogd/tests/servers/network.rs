@@ -203,7 +203,7 @@ fn slow_is_not_broken(server_name: &str, tls: &str) {
     let server = Server::start(server_name, &[]);
     server.sql("CREATE DATABASE d; CREATE TABLE d.t (a INT, b TEXT)");
     let proxy = Proxy::before(&server);
-    proxy.fault(Fault::Drip { direction: Direction::ToReceiver, bytes: 7, pause: Duration::from_millis(1) });
+    proxy.fault(Fault::Drip { direction: Direction::ToReceiver, bytes: 70, pause: Duration::from_millis(1) });
     let semi_sync = SemiSync::enable(&server, NEVER);
     let flags = [tls, "--connect-timeout=60s", "--net-read-timeout=4s", "--heartbeat-period=1s"];
     let daemon = Daemon::start_on(&proxy.url(), &flags);

@@ -2,6 +2,7 @@
 
 use crate::common::Server;
 use crate::common::daemon::{Daemon, url};
+use crate::common::pair::wait_replicated;
 use crate::common::semi_sync::SemiSync;
 
 use serde_json::Value;
@@ -123,17 +124,15 @@ pub(super) fn replicate(old: &Server, new: &Server) {
             "CHANGE REPLICATION SOURCE TO SOURCE_HOST='{host}', SOURCE_PORT={port}, SOURCE_USER='root', \
              SOURCE_AUTO_POSITION=1, SOURCE_SSL=1; START REPLICA"
         ));
-        let executed = old.sql("SELECT @@gtid_executed").replace("\\n", "").trim().to_owned();
-        new.sql(&format!(
-            "SELECT WAIT_FOR_EXECUTED_GTID_SET('{executed}', 30); STOP REPLICA; RESET REPLICA ALL"
-        ));
+        wait_replicated(new, old);
+        new.sql("STOP REPLICA; RESET REPLICA ALL");
     } else {
         new.sql(&format!(
             "CHANGE MASTER TO MASTER_HOST='{host}', MASTER_PORT={port}, MASTER_USER='root', MASTER_USE_GTID=slave_pos; \
              START SLAVE"
         ));
-        let position = old.sql("SELECT @@gtid_binlog_pos").trim().to_owned();
-        new.sql(&format!("SELECT MASTER_GTID_WAIT('{position}', 30); STOP SLAVE; RESET SLAVE ALL"));
+        wait_replicated(new, old);
+        new.sql("STOP SLAVE; RESET SLAVE ALL");
     }
 }
 

@@ -121,7 +121,7 @@ fn run_load(server: &Server, semi_sync: &SemiSync, daemon: &Daemon, load: Load) 
          {acknowledgements} acknowledgements",
         server.name()
     );
-    assert!(committed > 10, "{report}");
+    assert!(committed > 0, "{report}");
     assert!(after.source.on && after.source.clients == 1, "{:?}", after.source);
     assert_eq!(after.source.no_tx, before.source.no_tx, "commits without acknowledgement");
     assert_eq!(after.unexpected_ack_requests, 0);

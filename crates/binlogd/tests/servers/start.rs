@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use crate::common::Server;
 use crate::common::compare::{AfterCrash, assert_holds, assert_identical, binary_logs};
 use crate::common::daemon::Daemon;
+use crate::common::proxy::{Direction, Fault, Proxy};
 use crate::common::workload;
 
 /// So that an asynchronous source's tail is durable soon.
@@ -83,7 +84,8 @@ fn begins_where_it_is_told(name: &str, gtid_variable: &str) {
 fn goes_on_where_it_stopped(name: &str, gtid_variable: &str) {
     let server = Server::start(name, &["--sync-binlog=0", "--innodb-flush-log-at-trx-commit=2"]);
     server.sql("CREATE DATABASE d; CREATE TABLE d.t (a INT); INSERT INTO d.t VALUES (1)");
-    let mut daemon = Daemon::start(&server, &[SOON]);
+    let proxy = Proxy::before(&server);
+    let mut daemon = Daemon::start_on(&proxy.url(), &[SOON]);
     let check = |daemon: &mut Daemon, what: &str| {
         println!("{what}");
         daemon.restart(&[SOON]);
@@ -126,21 +128,27 @@ fn goes_on_where_it_stopped(name: &str, gtid_variable: &str) {
     server.sql("INSERT INTO d.t VALUES (5); FLUSH BINARY LOGS; INSERT INTO d.t VALUES (6)");
     check(&mut daemon, "an empty live file, which the source has closed since");
 
-    in_a_huge_transaction(&server, &mut daemon);
+    in_a_huge_transaction(&server, &proxy, &mut daemon);
 }
 
 /// Ends binlogd several times while one transaction of some 80 MB arrives.
-fn in_a_huge_transaction(server: &Server, daemon: &mut Daemon) {
+fn in_a_huge_transaction(server: &Server, proxy: &Proxy, daemon: &mut Daemon) {
     daemon.terminate();
     let start = binlog_size(server);
     workload::run(server, "huge", &workload::one_transaction(14));
     let end = binlog_size(server);
     assert!(end - start > 70 << 20, "{start} to {end}");
+    let live = daemon.timeline_dir().join(binary_logs(server).pop().unwrap());
+    // Some ten seconds for the whole of it: whoever looks late still finds it in the middle.
+    proxy.fault(Fault::Drip {
+        direction: Direction::ToReceiver,
+        bytes: 64 << 10,
+        pause: Duration::from_millis(8),
+    });
     for kill in [true, false, true, true] {
         daemon.restart(&[SOON]);
-        let live = daemon.timeline_dir().join(binary_logs(server).pop().unwrap());
         let len = || std::fs::metadata(&live).map_or(0, |file| file.len());
-        let deadline = Instant::now() + Duration::from_secs(20);
+        let deadline = Instant::now() + Duration::from_secs(60);
         while len() < start + (8 << 20) {
             assert!(Instant::now() < deadline, "nothing arrives\n{}", daemon.log());
             std::thread::sleep(Duration::from_millis(1));
@@ -158,6 +166,7 @@ fn in_a_huge_transaction(server: &Server, daemon: &mut Daemon) {
             assert!(len() < start + 1000, "what is not whole is cut when binlogd stops");
         }
     }
+    proxy.fault(Fault::None);
     daemon.restart(&[SOON]);
     daemon.wait_caught_up(server);
     assert_identical(server, daemon, AfterCrash::Identical);

@@ -2,10 +2,10 @@
 //! nothing that was copied is changed or deleted.
 
 use super::doctor_says::{doctor, line};
-use crate::common::Server;
 use crate::common::archive::{archive, assert_files_equal, assert_kept, described, reason};
 use crate::common::daemon::{Daemon, url};
-use crate::common::pair::gtid_executed;
+use crate::common::pair::{gtid_executed, wait_replicated};
+use crate::common::{Server, wait_within};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -113,9 +113,11 @@ fn a_purge_of(server: Server, on_gap: &str) -> (Server, Daemon, BTreeMap<PathBuf
     server.sql("INSERT INTO d.t (v) VALUES ('kept')");
     let newest = server.sql("SHOW BINARY LOGS");
     let newest = newest.lines().last().unwrap().split('\t').next().unwrap().to_owned();
-    // MariaDB keeps logs that a crash recovery could need until a checkpoint, which an idle server has at once.
-    std::thread::sleep(Duration::from_millis(300));
-    server.sql(&format!("PURGE BINARY LOGS TO '{newest}'"));
+    // MariaDB keeps logs that a crash recovery could need until a checkpoint.
+    wait_within(PATIENCE, "the older logs are purged", || {
+        server.sql(&format!("PURGE BINARY LOGS TO '{newest}'"));
+        server.sql("SHOW BINARY LOGS").lines().count() == 1
+    });
     daemon.restart(&[&FLAGS[..], &["--on-gap", on_gap]].concat());
     (server, daemon, before)
 }
@@ -260,8 +262,7 @@ fn a_successor_is_followed_by_gtid() {
     let daemon = Daemon::start_on(&hosts, &FLAGS);
     old.sql("INSERT INTO d.t (v) VALUES ('a'),('b'); FLUSH BINARY LOGS; INSERT INTO d.t (v) VALUES ('c')");
     daemon.wait_caught_up(&old);
-    let executed = old.sql("SELECT @@gtid_executed").trim().to_owned();
-    new.sql(&format!("SELECT WAIT_FOR_EXECUTED_GTID_SET('{executed}', 20)"));
+    wait_replicated(&new, &old);
     let before = archive(&daemon);
     old.kill();
     new.sql("STOP REPLICA; INSERT INTO d.t (v) VALUES ('from the successor')");
