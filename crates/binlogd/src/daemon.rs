@@ -9,7 +9,7 @@
 //! orders itself after binlogd, a source on the same machine for one, must not wait for that, and a long recovery must not
 //! run into the time limit of the start. How far it is, is in the status.
 
-pub mod descriptors;
+pub(crate) mod descriptors;
 mod disk_watch;
 mod ending;
 mod hang_watch;
@@ -45,11 +45,11 @@ use wire::Tcp;
 const WATCH_END_MAX: Duration = Duration::from_millis(500);
 
 /// What SIGHUP does.
-pub struct Reload<'a> {
+pub(crate) struct Reload<'a> {
     /// Reads the configuration again.
     pub read: &'a dyn Fn() -> Result<Loaded, ConfigError>,
     /// It stands in a file. Flags stay what they are; only the password that they point to can be another one.
-    pub from_file: bool,
+    pub(crate) from_file: bool,
 }
 
 /// Runs until a signal asks for the end.
@@ -57,7 +57,7 @@ pub struct Reload<'a> {
 /// # Errors
 /// When something that is needed from the start cannot be had: the data folder, the admin address; when a copy is in use by
 /// another process, or none can be opened.
-pub fn run(config: Config, reload: &Reload<'_>) -> anyhow::Result<()> {
+pub(crate) fn run(config: Config, reload: &Reload<'_>) -> anyhow::Result<()> {
     start_logging(config.log);
     // Before any thread: a signal that arrives early must not end the process without a word.
     let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP]).context("cannot take signals")?;

@@ -6,20 +6,20 @@
 //!
 //! | file | noun |
 //! |---|---|
-//! | `ladder.rs` | [`Ladder`]: the four positions received, written, durable, acknowledged |
-//! | `latency.rs` | [`LatencyHistogram`]: durations in log-linear buckets |
-//! | `counters.rs` | [`Counters`]: counts since the start |
-//! | `state.rs` | [`SourceState`]: what the receiver is doing |
-//! | `facts.rs` | [`SourceFacts`]: what is known of the source and of the connection |
+//! | `ladder.rs` | `Ladder`: the four positions received, written, durable, acknowledged |
+//! | `latency.rs` | `LatencyHistogram`: durations in log-linear buckets |
+//! | `counters.rs` | `Counters`: counts since the start |
+//! | `state.rs` | `SourceState`: what the receiver is doing |
+//! | `facts.rs` | `SourceFacts`: what is known of the source and of the connection |
 //! | `session.rs` | state and facts under one lock |
-//! | `monitor.rs` | [`SourceMonitor`]: the live values of one source |
-//! | `gtids.rs` | [`GtidRungs`]: GTID sets, which may be large, at two of the positions |
-//! | `semi_sync.rs` | [`SemiSyncLook`] and what else is said of semi-sync, in values |
+//! | `monitor.rs` | `SourceMonitor`: the live values of one source |
+//! | `gtids.rs` | `GtidRungs`: GTID sets, which may be large, at two of the positions |
+//! | `semi_sync.rs` | `SemiSyncLook` and what else is said of semi-sync, in values |
 //! | `semi_sync_book.rs` | whether the source waits, and what it told clients without us: two witnesses and a verdict |
-//! | `daemon.rs` | [`DaemonMonitor`]: the process and its sources |
-//! | `disk.rs` | [`DiskMonitor`]: the file system of the data folder |
-//! | `past.rs` | [`PreviousTimeline`], [`Regained`], [`Missing`], [`LastError`]: what was before |
-//! | `snapshot.rs` | [`DaemonStatus`], [`SourceStatus`]: the JSON contract of `/status` and `binlogd status --json` |
+//! | `daemon.rs` | `DaemonMonitor`: the process and its sources |
+//! | `disk.rs` | `DiskMonitor`: the file system of the data folder |
+//! | `past.rs` | `PreviousTimeline`, `Regained`, `Missing`, `LastError`: what was before |
+//! | `snapshot.rs` | `DaemonStatus`, `SourceStatus`: the JSON contract of `/status` and `binlogd status --json` |
 //!
 //! The module knows nothing of HTTP and nothing of the log, so that both may depend on it.
 
@@ -41,18 +41,19 @@ mod snapshot;
 mod state;
 mod time;
 
-pub use counters::{CounterValues, Counters};
-pub use daemon::{DaemonMonitor, absolute};
-pub use disk::{Crossing, DiskMonitor, DiskSpace, RATE_WINDOW};
-pub use facts::{SourceFacts, Watched};
-pub use gtids::{GtidChange, GtidChanges, GtidRungs};
+pub(crate) use counters::CounterValues;
+pub(crate) use daemon::{DaemonMonitor, absolute};
+pub(crate) use disk::{Crossing, DiskSpace};
+pub(crate) use facts::Watched;
 pub use ladder::Ladder;
-pub use latency::{LatencyHistogram, LatencySummary};
+pub(crate) use latency::{LatencyHistogram, LatencySummary};
 pub use monitor::SourceMonitor;
-pub use past::{LastError, Missing, PreviousTimeline, RecordedGap, Regained, count};
-pub use semi_sync::{
-    Counted, Looks, SemiSyncLook, SemiSyncStatus, UnacknowledgedCommits, UnaskedTransactions,
-};
-pub use snapshot::{DaemonStatus, DiskStatus, GtidTexts, Latencies, NOT_RUNNING, SourceStatus};
-pub use state::{DiskHang, RecoveryStatus, SourceState};
-pub use time::human_time;
+#[cfg(test)]
+pub(crate) use past::LastError;
+pub(crate) use past::{Missing, PreviousTimeline, RecordedGap, Regained, count};
+pub(crate) use semi_sync::{Counted, SemiSyncLook, SemiSyncStatus};
+#[cfg(test)]
+pub(crate) use snapshot::Latencies;
+pub(crate) use snapshot::{DaemonStatus, DiskStatus, GtidTexts, NOT_RUNNING, SourceStatus};
+pub(crate) use state::{DiskHang, SourceState};
+pub(crate) use time::human_time;

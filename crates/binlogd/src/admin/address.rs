@@ -7,7 +7,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// Name of the file in the data folder: one line, the address as `host:port`.
-pub const ADDRESS_FILE: &str = "admin.address";
+pub(crate) const ADDRESS_FILE: &str = "admin.address";
 /// Longer files are not ours.
 const ADDRESS_BYTES_MAX: u64 = 128;
 
@@ -16,14 +16,14 @@ const ADDRESS_BYTES_MAX: u64 = 128;
 /// After a crash of the daemon an old file remains. A reader therefore treats it as a hint: it asks the address, and
 /// checks that the answer is about the same data folder.
 #[derive(Debug)]
-pub struct AddressFile {
+pub(crate) struct AddressFile {
     path: PathBuf,
 }
 
 impl AddressFile {
     /// Writes the file, replacing an old one whole, so that no reader sees half an address. An unspecified address
     /// such as `0.0.0.0` is written as the loopback address of its family, because a client cannot connect to it.
-    pub fn publish(data_dir: &Path, address: SocketAddr) -> io::Result<AddressFile> {
+    pub(crate) fn publish(data_dir: &Path, address: SocketAddr) -> io::Result<AddressFile> {
         let path = data_dir.join(ADDRESS_FILE);
         let temporary = data_dir.join(format!("{ADDRESS_FILE}.new"));
         match std::fs::remove_file(&temporary) {
@@ -38,7 +38,7 @@ impl AddressFile {
     }
 
     /// The address in the file; `None` when there is no file or it holds no address.
-    pub fn read(data_dir: &Path) -> Option<SocketAddr> {
+    pub(crate) fn read(data_dir: &Path) -> Option<SocketAddr> {
         let path = data_dir.join(ADDRESS_FILE);
         let metadata = path.metadata().ok()?;
         if !metadata.is_file() || metadata.len() > ADDRESS_BYTES_MAX {
@@ -57,7 +57,7 @@ impl Drop for AddressFile {
 }
 
 /// The address that a client on this machine connects to.
-pub fn reachable(address: SocketAddr) -> SocketAddr {
+pub(crate) fn reachable(address: SocketAddr) -> SocketAddr {
     let ip = match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
         IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),

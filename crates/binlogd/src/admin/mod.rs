@@ -21,7 +21,9 @@ mod large_answer;
 mod metrics;
 mod pages;
 
-pub use address::{ADDRESS_FILE, AddressFile, reachable};
+#[cfg(test)]
+pub(crate) use address::ADDRESS_FILE;
+pub(crate) use address::{AddressFile, reachable};
 
 use crate::status::DaemonMonitor;
 use hyper::server::conn::http1;
@@ -51,7 +53,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 
 /// Why the admin server did not start.
 #[derive(Debug, thiserror::Error)]
-pub enum AdminError {
+pub(crate) enum AdminError {
     /// The address cannot be listened on: in use, not of this machine, or reserved.
     #[error(
         "cannot listen on {address} for status and metrics: {error}. Choose another address with the key `listen` in \
@@ -69,8 +71,9 @@ pub enum AdminError {
     Thread(#[source] io::Error),
 }
 
-/// A running server. Dropping it shuts it down as [`shutdown`](AdminServer::shutdown) does.
-pub struct AdminServer {
+/// A running server. Dropping it stops listening, lets answers in progress finish for at most a second, and waits for the
+/// thread.
+pub(crate) struct AdminServer {
     local_addr: SocketAddr,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
@@ -78,7 +81,7 @@ pub struct AdminServer {
 
 impl AdminServer {
     /// Listens on `listen` and serves from a thread of its own. With port 0 the system chooses the port.
-    pub fn start(listen: SocketAddr, monitor: Arc<DaemonMonitor>) -> Result<AdminServer, AdminError> {
+    pub(crate) fn start(listen: SocketAddr, monitor: Arc<DaemonMonitor>) -> Result<AdminServer, AdminError> {
         let in_listen = |error| AdminError::Listen { address: listen, error };
         let listener = TcpListener::bind(listen).map_err(in_listen)?;
         listener.set_nonblocking(true).map_err(in_listen)?;
@@ -101,13 +104,8 @@ impl AdminServer {
     }
 
     /// The address listened on, with the port that the system chose.
-    pub fn local_addr(&self) -> SocketAddr {
+    pub(crate) fn local_addr(&self) -> SocketAddr {
         self.local_addr
-    }
-
-    /// Stops listening, lets answers in progress finish for at most a second, and waits for the thread.
-    pub fn shutdown(self) {
-        drop(self);
     }
 }
 
@@ -296,7 +294,7 @@ mod tests {
         let (server, _) = server(&["orders"]);
         let address = server.local_addr();
         assert_eq!(get(&server, "/status").0, 200);
-        server.shutdown();
+        drop(server);
         assert!(TcpStream::connect(address).is_err());
     }
 }

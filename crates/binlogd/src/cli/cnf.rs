@@ -2,7 +2,7 @@
 
 /// One `key = value` of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub(super) struct Entry {
     /// Key.
     pub key: String,
     /// Value, without blanks around it.
@@ -17,7 +17,7 @@ pub struct Entry {
 /// `=` continues the value above it until a blank line; that is kept for GTID sets only, where it makes sense.
 ///
 /// Returns the entries in the order of the file, and what was ignored.
-pub fn read(text: &str) -> (Vec<Entry>, Vec<String>) {
+pub(super) fn read(text: &str) -> (Vec<Entry>, Vec<String>) {
     let mut warnings = Vec::new();
     let mut entries: Vec<Entry> = Vec::new();
     let mut open = false;
@@ -57,7 +57,7 @@ pub fn read(text: &str) -> (Vec<Entry>, Vec<String>) {
 }
 
 /// A text inside a one-line comment or warning.
-pub fn shown(text: &str) -> String {
+pub(super) fn shown(text: &str) -> String {
     let line: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     let cut: String = line.chars().take(100).collect();
     if cut.len() < line.len() { format!("{cut}…") } else { cut }

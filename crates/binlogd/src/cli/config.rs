@@ -12,7 +12,7 @@ use crate::daemon::descriptors::Descriptors;
 
 /// The arguments of `binlogd config`.
 #[derive(Debug, Args)]
-pub struct ConfigArgs {
+pub(super) struct ConfigArgs {
     #[command(subcommand)]
     verb: ConfigVerb,
 }
@@ -32,7 +32,7 @@ enum ConfigVerb {
 }
 
 /// Runs `binlogd config`.
-pub fn execute(args: ConfigArgs) -> ExitCode {
+pub(super) fn execute(args: ConfigArgs) -> ExitCode {
     match args.verb {
         ConfigVerb::Example => print_result(&example()),
         ConfigVerb::Check { file } => match Config::load(&file) {

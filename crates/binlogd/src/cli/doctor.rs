@@ -24,7 +24,7 @@ use wire::{ConnectOptions, Connection, WireError};
 
 /// The arguments of `binlogd doctor`: those of `run`, except that `--name` also chooses a source of `--config`.
 #[derive(Debug)]
-pub struct DoctorArgs {
+pub(super) struct DoctorArgs {
     run: RunArgs,
     name: Option<String>,
 }
@@ -61,7 +61,7 @@ impl FromArgMatches for DoctorArgs {
 
 /// Runs `binlogd doctor`. Exit code 0 when no line is an error, 1 when one is, 2 when the command line or the
 /// configuration is wrong.
-pub fn execute(args: &DoctorArgs) -> ExitCode {
+pub(super) fn execute(args: &DoctorArgs) -> ExitCode {
     let loaded = match args.run.load() {
         Ok(loaded) => loaded,
         Err(error) => return usage_error(&error),

@@ -4,14 +4,14 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 /// All is well.
-pub const EXIT_OK: u8 = 0;
+pub(super) const EXIT_OK: u8 = 0;
 /// A problem was found: damage, a warning of the doctor, a source that does not receive.
-pub const EXIT_PROBLEM: u8 = 1;
+pub(super) const EXIT_PROBLEM: u8 = 1;
 /// The command line or the configuration is wrong. clap uses the same number.
-pub const EXIT_USAGE: u8 = 2;
+pub(super) const EXIT_USAGE: u8 = 2;
 
 /// Prints `error`, one line for each of its lines, and returns the exit code of a usage error.
-pub fn usage_error(error: &dyn std::fmt::Display) -> ExitCode {
+pub(super) fn usage_error(error: &dyn std::fmt::Display) -> ExitCode {
     for line in error.to_string().lines() {
         errln!("error: {line}");
     }
@@ -19,7 +19,7 @@ pub fn usage_error(error: &dyn std::fmt::Display) -> ExitCode {
 }
 
 /// Writes a result to standard output. A reader that has gone away, as in `binlogd config example | head`, is no error.
-pub fn print_result(text: &str) -> ExitCode {
+pub(super) fn print_result(text: &str) -> ExitCode {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {

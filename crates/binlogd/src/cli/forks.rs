@@ -29,7 +29,7 @@ given the same GTIDs to other transactions: both are kept, and no tool can know 
 rows, put right what must be, then record that it is settled.
 
 Exit codes: 0 nothing is open, 1 something is, or a problem, 2 the command line is wrong.")]
-pub struct ForksArgs {
+pub(super) struct ForksArgs {
     /// Folder of the copies: the data_dir of the configuration. binlogd may run on it meanwhile
     data_dir: PathBuf,
     /// This source only; needed with --settle and --accept-loss when the folder holds several
@@ -71,7 +71,7 @@ impl ForksArgs {
 }
 
 /// Runs `binlogd forks`.
-pub fn execute(args: &ForksArgs) -> ExitCode {
+pub(super) fn execute(args: &ForksArgs) -> ExitCode {
     if !args.note.is_empty() && args.decision().is_none() {
         return usage_error(&"--note goes with --settle or --accept-loss");
     }

@@ -13,14 +13,14 @@ use std::process::Command;
 use super::source_url::without_password;
 
 /// Carries the password of the URL, still percent-encoded, across the execution.
-pub const URL_PASSWORD_VARIABLE: &str = "BINLOGD_URL_PASSWORD";
+pub(super) const URL_PASSWORD_VARIABLE: &str = "BINLOGD_URL_PASSWORD";
 
 /// Executes this program again when `arguments`, the program's name first, hold a password; returns otherwise.
 ///
 /// # Errors
 ///
 /// When the program cannot execute itself. Going on would leave the password visible.
-pub fn hide_password(arguments: &[OsString]) -> Result<(), String> {
+pub(super) fn hide_password(arguments: &[OsString]) -> Result<(), String> {
     let Some((program, rest)) = arguments.split_first() else { return Ok(()) };
     let Some((cleaned, password)) = move_password(rest) else { return Ok(()) };
     let executable = std::env::current_exe();

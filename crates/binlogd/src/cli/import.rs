@@ -14,7 +14,7 @@ const FILE_BYTES_MAX: u64 = 1 << 20;
 
 /// The arguments of `binlogd import`.
 #[derive(Debug, Args)]
-pub struct ImportArgs {
+pub(super) struct ImportArgs {
     /// The configuration file of virtual_slave
     ///
     /// The translation goes to standard output. Each key that has no counterpart stands in it as a comment that says why,
@@ -23,7 +23,7 @@ pub struct ImportArgs {
 }
 
 /// Runs `binlogd import`.
-pub fn execute(args: &ImportArgs) -> ExitCode {
+pub(super) fn execute(args: &ImportArgs) -> ExitCode {
     match read_and_translate(&args.file) {
         Ok(translation) => {
             for warning in &translation.warnings {

@@ -3,26 +3,26 @@
 //! Exit codes: 0 all is well, 1 a problem was found, 2 the command line or the configuration is wrong.
 
 #[macro_use]
-pub mod output;
+mod output;
 
-pub mod cnf;
-pub mod config;
-pub mod doctor;
-pub mod exit;
-pub mod forks;
-pub mod hide_password;
-pub mod import;
-pub mod offline;
-pub mod rescue;
+mod cnf;
+mod config;
+mod doctor;
+mod exit;
+mod forks;
+mod hide_password;
+mod import;
+mod offline;
+mod rescue;
 mod rescue_guard;
-pub mod run;
-pub mod run_args;
+mod run;
+mod run_args;
 pub mod source_url;
-pub mod status;
-pub mod style;
-pub mod units;
-pub mod verify;
-pub mod virtual_slave;
+mod status;
+mod style;
+mod units;
+mod verify;
+mod virtual_slave;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

@@ -20,7 +20,7 @@ use std::path::Path;
 ///
 /// # Errors
 /// When the data folder cannot be read. A source that cannot be read says so in its `state_detail`.
-pub fn from_files(data_dir: &Path) -> anyhow::Result<DaemonStatus> {
+pub(super) fn from_files(data_dir: &Path) -> anyhow::Result<DaemonStatus> {
     let sources = source_folders(&PosixStorage, data_dir)
         .with_context(|| format!("cannot read {}", data_dir.display()))?;
     Ok(DaemonStatus {

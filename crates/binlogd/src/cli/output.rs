@@ -15,12 +15,12 @@ macro_rules! errln {
 }
 
 /// For `outln!`.
-pub fn line(text: Arguments<'_>) {
+pub(super) fn line(text: Arguments<'_>) {
     write_line(&mut io::stdout().lock(), text);
 }
 
 /// For `errln!`.
-pub fn error_line(text: Arguments<'_>) {
+pub(super) fn error_line(text: Arguments<'_>) {
     write_line(&mut io::stderr().lock(), text);
 }
 

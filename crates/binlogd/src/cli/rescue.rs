@@ -11,7 +11,7 @@ use crate::config::HostPort;
 use crate::rescue::{Compared, Kinship, LeftOut, Plan, Target};
 use crate::upstream::clock::SystemClock;
 use crate::upstream::copy::HeldCopy;
-pub use args::RescueArgs;
+pub(super) use args::RescueArgs;
 use choice::{choose, options};
 use indicatif::{ProgressBar, ProgressStyle};
 use log::folder::timelines;
@@ -36,7 +36,7 @@ const SLOW: &str = "the target waits for its disk at each commit (sync_binlog, i
                     ENGINE LOGS;";
 
 /// Runs `binlogd rescue`.
-pub fn execute(args: &RescueArgs) -> ExitCode {
+pub(super) fn execute(args: &RescueArgs) -> ExitCode {
     if args.json && !args.dry_run && !args.yes {
         return usage_error(&"--json asks no questions: add --dry-run or --yes");
     }

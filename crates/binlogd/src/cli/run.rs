@@ -6,7 +6,7 @@ use crate::daemon::Reload;
 use std::process::ExitCode;
 
 /// Runs the daemon in the foreground.
-pub fn execute(args: &RunArgs) -> ExitCode {
+pub(super) fn execute(args: &RunArgs) -> ExitCode {
     let loaded = match args.load() {
         Ok(loaded) => loaded,
         Err(error) => return usage_error(&error),

@@ -25,7 +25,7 @@ const SOURCE: &str = "--source";
 
 /// The arguments of `binlogd run`, and of any verb that needs a source. Cloned, they can be loaded again at SIGHUP.
 #[derive(Clone, Debug)]
-pub struct RunArgs {
+pub(super) struct RunArgs {
     /// The file of `--config`.
     pub config: Option<PathBuf>,
     /// The URL of `--source`. A secret, because it may hold a password.
@@ -35,22 +35,17 @@ pub struct RunArgs {
 }
 
 impl RunArgs {
-    /// The configuration that the arguments describe; see [`load`](Self::load), which also returns the warnings.
-    pub fn into_config(self) -> Result<Config, ConfigError> {
-        self.load().map(|loaded| loaded.config)
-    }
-
     /// Reads the file of `--config`, or builds a configuration of one source from the flags.
     ///
     /// # Errors
     ///
     /// Every problem at once. None quotes a password.
-    pub fn load(&self) -> Result<Loaded, ConfigError> {
+    pub(super) fn load(&self) -> Result<Loaded, ConfigError> {
         self.load_with(&process_environment)
     }
 
     /// As [`load`](Self::load), with another environment.
-    pub fn load_with(&self, environment: Environment<'_>) -> Result<Loaded, ConfigError> {
+    pub(super) fn load_with(&self, environment: Environment<'_>) -> Result<Loaded, ConfigError> {
         if let Some(path) = &self.config {
             return Config::load_with(path, environment);
         }

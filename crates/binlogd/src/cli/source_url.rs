@@ -49,7 +49,7 @@ impl SourceUrl {
 
 /// Takes the password out of anything that looks like a source's URL: the text without it, and the password decoded where
 /// it can be. `None` when there is none.
-pub fn without_password(text: &str) -> Option<(String, String)> {
+pub(crate) fn without_password(text: &str) -> Option<(String, String)> {
     let scheme = SCHEMES.iter().find(|scheme| text.starts_with(**scheme))?;
     let (user_info, hosts) = text[scheme.len()..].rsplit_once('@')?;
     let (user, password) = user_info.split_once(':')?;
@@ -57,7 +57,7 @@ pub fn without_password(text: &str) -> Option<(String, String)> {
 }
 
 /// Replaces each `%XX` by its byte (RFC 3986, section 2.1).
-pub fn percent_decoded(text: &str) -> Result<String, &'static str> {
+pub(crate) fn percent_decoded(text: &str) -> Result<String, &'static str> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let [first, after @ ..] = rest {

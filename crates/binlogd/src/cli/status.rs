@@ -28,7 +28,7 @@ const ANSWER_BYTES_MAX: u64 = 512 << 20;
 
 /// The arguments of `binlogd status`.
 #[derive(Debug, Default, clap::Args)]
-pub struct StatusArgs {
+pub(super) struct StatusArgs {
     /// Find the daemon and its files by this configuration file
     #[arg(long, value_name = "FILE", conflicts_with_all = ["data_dir", "admin"])]
     config: Option<PathBuf>,
@@ -56,7 +56,7 @@ pub struct StatusArgs {
 /// # Errors
 /// When there is no status to show: nothing answers and no data folder is known, its files cannot be read, the
 /// configuration cannot be read, there is no such source. The caller exits with [`EXIT_USAGE`](super::exit::EXIT_USAGE).
-pub fn run(
+pub(super) fn run(
     args: StatusArgs,
     offline: impl FnOnce(&Path) -> anyhow::Result<DaemonStatus>,
 ) -> anyhow::Result<ExitCode> {

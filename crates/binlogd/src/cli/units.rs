@@ -1,7 +1,7 @@
 //! Numbers as a person reads them.
 
 /// Bytes with a binary unit: `0 B`, `12.0 KiB`, `3.4 GiB`.
-pub fn bytes(bytes: u64) -> String {
+pub(super) fn bytes(bytes: u64) -> String {
     const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
     if bytes < 1024 {
         return format!("{bytes} B");
@@ -17,7 +17,7 @@ pub fn bytes(bytes: u64) -> String {
 }
 
 /// A count in groups of three digits: `1,234,567`.
-pub fn count(count: u64) -> String {
+pub(super) fn count(count: u64) -> String {
     let digits = count.to_string();
     let mut grouped = String::with_capacity(digits.len() * 4 / 3);
     for (index, digit) in digits.chars().enumerate() {
@@ -30,7 +30,7 @@ pub fn count(count: u64) -> String {
 }
 
 /// Microseconds with the unit that keeps two or three digits: `0.9 µs`, `87 µs`, `1.24 ms`, `12.4 ms`, `2.50 s`.
-pub fn latency(microseconds: f64) -> String {
+pub(super) fn latency(microseconds: f64) -> String {
     let (value, unit) = match microseconds {
         us if us < 999.5 => (us, "µs"),
         us if us < 999_500.0 => (us / 1e3, "ms"),
@@ -47,7 +47,7 @@ pub fn latency(microseconds: f64) -> String {
 }
 
 /// Seconds with the two largest units: `45 s`, `3 min 5 s`, `2 h 0 min`, `4 d 7 h`.
-pub fn duration(seconds: u64) -> String {
+pub(super) fn duration(seconds: u64) -> String {
     let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
     match seconds {
         0..60 => format!("{seconds} s"),

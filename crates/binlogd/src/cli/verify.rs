@@ -24,7 +24,7 @@ const BAR: &str = "{msg} {wide_bar} {binary_bytes}/{binary_total_bytes} {binary_
 
 /// The arguments of `binlogd verify`.
 #[derive(Debug, Args)]
-pub struct VerifyArgs {
+pub(super) struct VerifyArgs {
     /// Folder of the copies, one folder a source inside: the data_dir of the configuration
     data_dir: PathBuf,
     /// Verify this source only
@@ -36,7 +36,7 @@ pub struct VerifyArgs {
 }
 
 /// Runs `binlogd verify`. Exit code 0 when nothing is wrong, 1 when something is, 2 when there is nothing to verify.
-pub fn execute(args: &VerifyArgs) -> ExitCode {
+pub(super) fn execute(args: &VerifyArgs) -> ExitCode {
     let sources = match choose(args) {
         Ok(sources) => sources,
         Err(error) => return usage_error(&error),

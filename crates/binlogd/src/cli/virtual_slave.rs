@@ -13,11 +13,11 @@ use crate::config::{Config, duration, key, keys};
 
 /// A translated configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Translation {
+pub(super) struct Translation {
     /// A configuration file of binlogd.
-    pub toml: String,
+    pub(crate) toml: String,
     /// What has no counterpart or behaves differently. No password.
-    pub warnings: Vec<String>,
+    pub(crate) warnings: Vec<String>,
 }
 
 /// Keys of early versions that say what binlogd always does.
@@ -32,7 +32,7 @@ const ALWAYS: [(&str, &str); 3] = [
 /// # Errors
 ///
 /// When no valid configuration follows from it; the text names the key.
-pub fn translate(text: &str) -> Result<Translation, String> {
+pub(super) fn translate(text: &str) -> Result<Translation, String> {
     let (entries, warnings) = cnf::read(text);
     let mut translator = Translator { entries, toml: String::new(), warnings };
     translator.top();

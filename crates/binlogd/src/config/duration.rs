@@ -9,7 +9,7 @@ const UNITS: [(&str, u64); 4] = [("h", 3_600_000), ("m", 60_000), ("s", 1_000), 
 
 /// Why a text is not a duration. The message says how to write it.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-pub enum DurationError {
+pub(crate) enum DurationError {
     /// Nothing there.
     #[error("is empty: write a duration such as 5s, 250ms, 1m30s or 2h")]
     Empty,
@@ -36,7 +36,7 @@ pub enum DurationError {
 }
 
 /// Reads a duration: whole numbers, each with one of the units h, m, s, ms, the longest first, nothing in between.
-pub fn parse(text: &str) -> Result<Duration, DurationError> {
+pub(crate) fn parse(text: &str) -> Result<Duration, DurationError> {
     if text.is_empty() {
         return Err(DurationError::Empty);
     }
@@ -73,7 +73,7 @@ pub fn parse(text: &str) -> Result<Duration, DurationError> {
 }
 
 /// Writes a duration as [`parse`] reads it. Anything finer than a millisecond is dropped.
-pub fn format(duration: Duration) -> String {
+pub(crate) fn format(duration: Duration) -> String {
     let mut left_ms = duration.as_millis();
     let mut text = String::new();
     for (unit, unit_ms) in UNITS {

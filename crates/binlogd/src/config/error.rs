@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 /// Where a value stands.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Place {
+pub(crate) enum Place {
     /// A character of a file; line and column count from 1.
     File {
         /// The file as the operator named it.
@@ -36,7 +36,7 @@ impl fmt::Display for Place {
 
 /// One finding, an error or a warning. Its text never holds a password.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
+pub(crate) struct Problem {
     /// Where.
     pub place: Place,
     /// The key and its value, and what to do.
@@ -55,9 +55,9 @@ impl fmt::Display for Problem {
 
 /// All that is wrong with a configuration, in the order of the file. Never empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ConfigError {
+pub(crate) struct ConfigError {
     /// Each problem, with its place.
-    pub problems: Vec<Problem>,
+    pub(crate) problems: Vec<Problem>,
 }
 
 impl fmt::Display for ConfigError {
@@ -77,26 +77,26 @@ impl std::error::Error for ConfigError {}
 
 /// What has been found so far while a configuration is read.
 #[derive(Debug, Default)]
-pub struct Findings {
+pub(crate) struct Findings {
     /// What makes the configuration unusable.
-    pub errors: Vec<Problem>,
+    pub(crate) errors: Vec<Problem>,
     /// What an operator should fix, though binlogd can run with it.
-    pub warnings: Vec<Problem>,
+    pub(crate) warnings: Vec<Problem>,
 }
 
 impl Findings {
     /// Notes an error.
-    pub fn error(&mut self, place: &Place, text: impl Into<String>) {
+    pub(crate) fn error(&mut self, place: &Place, text: impl Into<String>) {
         self.errors.push(Problem { place: place.clone(), text: text.into() });
     }
 
     /// Notes a warning.
-    pub fn warning(&mut self, place: &Place, text: impl Into<String>) {
+    pub(crate) fn warning(&mut self, place: &Place, text: impl Into<String>) {
         self.warnings.push(Problem { place: place.clone(), text: text.into() });
     }
 
     /// Pairs a finished value with the warnings, or returns every error in the order of the file.
-    pub fn finish<T>(mut self, value: Option<T>) -> Result<(T, Vec<Problem>), ConfigError> {
+    pub(crate) fn finish<T>(mut self, value: Option<T>) -> Result<(T, Vec<Problem>), ConfigError> {
         self.warnings.sort_by(|a, b| a.place.cmp(&b.place));
         match value {
             Some(value) if self.errors.is_empty() => Ok((value, self.warnings)),
@@ -110,7 +110,7 @@ impl Findings {
 }
 
 /// Hides the password of anything that looks like a URL, for messages that quote what an operator wrote.
-pub fn redacted(text: &str) -> String {
+pub(crate) fn redacted(text: &str) -> String {
     let after_scheme = text.find("://").map_or(0, |at| at + 3);
     let (scheme, rest) = text.split_at(after_scheme);
     match rest.rfind('@') {

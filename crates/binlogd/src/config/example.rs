@@ -13,7 +13,7 @@ of each source must be given. Check a changed file with: binlogd config check bi
 Durations are whole numbers with a unit: 250ms, 5s, 1m30s, 2h.";
 
 /// A commented configuration that means exactly the defaults, with every key.
-pub fn example() -> String {
+pub(crate) fn example() -> String {
     let mut text = comment(HEAD);
     let mut section = Section::Root;
     for key in KEYS {
@@ -35,7 +35,7 @@ pub fn example() -> String {
 }
 
 /// `text` as comment lines, wrapped. A line that begins with two blanks keeps its shape.
-pub fn comment(text: &str) -> String {
+pub(crate) fn comment(text: &str) -> String {
     let mut out = String::new();
     for line in text.lines() {
         let mut column = 0;

@@ -15,7 +15,7 @@ use super::keys::{KEYS, keys_of};
 ///
 /// Notes every syntax error; only where there is none are the sections and names of keys judged, because a line that
 /// the parser had to skip would otherwise be reported a second time as a missing key.
-pub fn parse(text: &str, path: &Path, findings: &mut Findings) -> Option<Document> {
+pub(super) fn parse(text: &str, path: &Path, findings: &mut Findings) -> Option<Document> {
     let parser = Parser { text, path };
     let (table, syntax_errors) = DeTable::parse_recoverable(text);
     for error in &syntax_errors {
@@ -171,7 +171,7 @@ fn unknown_key(section: Section, name: &str, value: &DeValue<'_>) -> String {
 }
 
 /// The candidate that `name` most likely means, if any is near.
-pub fn closest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub(super) fn closest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let simple = name.to_lowercase().replace(['-', ' '], "_");
     candidates
         .into_iter()
@@ -182,7 +182,7 @@ pub fn closest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
 }
 
 /// The item of a default, which is TOML from the table of keys.
-pub fn default_item(toml: &'static str) -> Item {
+pub(super) fn default_item(toml: &'static str) -> Item {
     // Every default is parsed by a test, so that a failure here is our own mistake.
     let value = DeValue::parse(toml).expect("a default is valid TOML");
     let parser = Parser { text: toml, path: Path::new("") };

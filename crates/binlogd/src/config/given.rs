@@ -7,7 +7,7 @@ use super::error::{Place, redacted};
 
 /// One value, not yet checked.
 #[derive(Clone, Debug)]
-pub enum Value {
+pub(crate) enum Value {
     /// A string of a file, or anything given to a flag.
     Text(String),
     /// A whole number of a file, in decimal.
@@ -22,7 +22,7 @@ pub enum Value {
 
 /// One value and its place.
 #[derive(Clone, Debug)]
-pub struct Item {
+pub(crate) struct Item {
     /// The value.
     pub value: Value,
     /// Where it stands.
@@ -31,7 +31,7 @@ pub struct Item {
 
 impl Item {
     /// How messages quote the value: as it would stand in the file, passwords in URLs hidden, cut to 80 characters.
-    pub fn shown(&self) -> String {
+    pub(crate) fn shown(&self) -> String {
         match &self.value {
             Value::Text(text) => {
                 let text = redacted(text);
@@ -55,7 +55,7 @@ impl Item {
     }
 
     /// The value's type, in TOML's words.
-    pub fn type_name(&self) -> &'static str {
+    pub(crate) fn type_name(&self) -> &'static str {
         match &self.value {
             Value::Text(_) => "string",
             Value::Integer(_) => "whole number",
@@ -68,22 +68,22 @@ impl Item {
 
 /// The values of one section.
 #[derive(Clone, Debug)]
-pub struct Table {
+pub(crate) struct Table {
     /// Where the section begins.
     pub place: Place,
     /// By key. Unknown keys have been reported and left out.
-    pub items: BTreeMap<&'static str, Item>,
+    pub(crate) items: BTreeMap<&'static str, Item>,
 }
 
 /// A whole configuration, sorted into sections.
 #[derive(Clone, Debug)]
-pub struct Document {
+pub(crate) struct Document {
     /// Folder from which relative paths count; empty for the working directory.
-    pub base: PathBuf,
+    pub(crate) base: PathBuf,
     /// The top level.
     pub root: Table,
     /// `[admin]`.
-    pub admin: Table,
+    pub(crate) admin: Table,
     /// `[log]`.
     pub log: Table,
     /// Each `[[source]]`.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// The table of a configuration file that a key belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Section {
+pub(crate) enum Section {
     /// Above the first table.
     Root,
     /// `[admin]`.
@@ -17,7 +17,7 @@ pub enum Section {
 
 impl Section {
     /// How messages name the section.
-    pub fn title(self) -> &'static str {
+    pub(crate) fn title(self) -> &'static str {
         match self {
             Self::Root => "the top level",
             Self::Admin => "[admin]",
@@ -29,7 +29,7 @@ impl Section {
 
 /// What a key accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub(crate) enum Kind {
     /// Any text but an empty one.
     Text,
     /// A password.
@@ -68,7 +68,7 @@ pub enum Kind {
 
 impl Kind {
     /// The word that stands for a value in `--help`.
-    pub fn placeholder(self) -> &'static str {
+    pub(crate) fn placeholder(self) -> &'static str {
         match self {
             Self::Text => "TEXT",
             Self::Secret => "PASSWORD",
@@ -88,7 +88,7 @@ impl Kind {
 
 /// What holds when a key is absent. Values are TOML.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Absent {
+pub(crate) enum Absent {
     /// The key must be given; here is an example.
     Required(&'static str),
     /// Nothing is set; here is an example.
@@ -99,7 +99,7 @@ pub enum Absent {
 
 /// What a change of a key needs before it takes effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum ReloadEffect {
+pub(crate) enum ReloadEffect {
     /// Nothing: it only says where an empty folder begins.
     NextEmptyFolder,
     /// Nothing: it holds from the reload on.
@@ -112,9 +112,9 @@ pub enum ReloadEffect {
 
 /// One key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Key {
+pub(crate) struct Key {
     /// The table it belongs to.
-    pub section: Section,
+    pub(crate) section: Section,
     /// Its name in that table.
     pub name: &'static str,
     /// Its flag of `binlogd run`, without dashes; `None` where the URL of `--source` says it.
@@ -124,14 +124,14 @@ pub struct Key {
     /// What holds without it.
     pub absent: Absent,
     /// What a change needs.
-    pub reload: ReloadEffect,
+    pub(crate) reload: ReloadEffect,
     /// What it does, as sentences; one paragraph a line. A line that begins with two blanks keeps its shape.
     pub about: &'static str,
 }
 
 impl Key {
     /// What the key accepts, as a phrase after "must be".
-    pub fn allowed(&self) -> String {
+    pub(crate) fn allowed(&self) -> String {
         match self.kind {
             Kind::Text => "a text that is not empty".to_owned(),
             Kind::Secret => "a text".to_owned(),

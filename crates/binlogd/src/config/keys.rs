@@ -13,19 +13,19 @@ const fn ms(count: u64) -> Duration {
 }
 
 /// The key `name` of `section`. Panics when there is none: callers name keys in their own code, and tests run them all.
-pub fn key(section: Section, name: &str) -> &'static Key {
+pub(crate) fn key(section: Section, name: &str) -> &'static Key {
     KEYS.iter()
         .find(|key| key.section == section && key.name == name)
         .unwrap_or_else(|| panic!("no key {name} in {}", section.title()))
 }
 
 /// The keys of a section, in the order of the example.
-pub fn keys_of(section: Section) -> impl Iterator<Item = &'static Key> {
+pub(crate) fn keys_of(section: Section) -> impl Iterator<Item = &'static Key> {
     KEYS.iter().filter(move |key| key.section == section)
 }
 
 /// Every key, in the order of the example.
-pub static KEYS: &[Key] = &[
+pub(crate) static KEYS: &[Key] = &[
     Key {
         section: Section::Root,
         name: "data_dir",

@@ -20,11 +20,11 @@ const FILE_BYTES_MAX: u64 = 1 << 20;
 
 /// A usable configuration and what an operator should fix in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Loaded {
+pub(crate) struct Loaded {
     /// The configuration.
     pub config: Config,
     /// Findings that do not prevent a start, such as a password file that others can read.
-    pub warnings: Vec<Problem>,
+    pub(crate) warnings: Vec<Problem>,
 }
 
 impl Config {
@@ -33,12 +33,12 @@ impl Config {
     /// # Errors
     ///
     /// Every problem at once, each with its file, line, column, key, value and what is allowed.
-    pub fn load(path: &Path) -> Result<Loaded, ConfigError> {
+    pub(crate) fn load(path: &Path) -> Result<Loaded, ConfigError> {
         Self::load_with(path, &password::process_environment)
     }
 
     /// As [`load`](Self::load), with another environment.
-    pub fn load_with(path: &Path, environment: Environment<'_>) -> Result<Loaded, ConfigError> {
+    pub(crate) fn load_with(path: &Path, environment: Environment<'_>) -> Result<Loaded, ConfigError> {
         let text = password::read_bounded(path, FILE_BYTES_MAX).map_err(|problem| ConfigError {
             problems: vec![Problem {
                 place: Place::WholeFile(path.to_owned()),
@@ -50,7 +50,11 @@ impl Config {
 
     /// As [`load`](Self::load), from `text`. `path` names the file in messages, and its folder is where relative paths
     /// begin; `environment` looks up variables.
-    pub fn parse(text: &str, path: &Path, environment: Environment<'_>) -> Result<Loaded, ConfigError> {
+    pub(crate) fn parse(
+        text: &str,
+        path: &Path,
+        environment: Environment<'_>,
+    ) -> Result<Loaded, ConfigError> {
         let mut findings = Findings::default();
         let document = file::parse(text, path, &mut findings);
         let config = document.and_then(|document| {
@@ -69,7 +73,11 @@ impl Config {
 }
 
 /// Checks every value of `document`; `None` when there was an error, which `findings` then holds.
-pub fn build(document: &Document, environment: Environment<'_>, findings: &mut Findings) -> Option<Config> {
+pub(crate) fn build(
+    document: &Document,
+    environment: Environment<'_>,
+    findings: &mut Findings,
+) -> Option<Config> {
     let mut root = Reader::new(document, Section::Root, &document.root, findings);
     let data_dir = root.path("data_dir");
     let disk_warn = root.space("disk_warn");

@@ -5,30 +5,29 @@
 //! same [`given::Document`] of values that know where they stand, and [`load`] turns that into a [`Config`], gathering
 //! every problem rather than stopping at the first.
 
-pub mod duration;
-pub mod error;
-pub mod example;
-pub mod file;
-pub mod given;
-pub mod key;
-pub mod keys;
-pub mod load;
-pub mod password;
-pub mod reader;
-pub mod reload;
-pub mod settings;
-pub mod space;
+pub(crate) mod duration;
+pub(crate) mod error;
+pub(crate) mod example;
+mod file;
+pub(crate) mod given;
+pub(crate) mod key;
+pub(crate) mod keys;
+pub(crate) mod load;
+pub(crate) mod password;
+mod reader;
+mod reload;
+mod settings;
+mod space;
 pub mod value;
 
 #[cfg(test)]
 mod tests;
 
-pub use error::{ConfigError, Problem};
-pub use key::ReloadEffect;
-pub use load::Loaded;
-pub use reload::{changed_global_keys, changed_keys, reload_effect};
-pub use settings::{
-    AdminConfig, Config, FsyncMode, LogConfig, LogFormat, LogLevel, OnFork, OnGap, OnStranger, SourceConfig,
-};
-pub use space::DiskWarn;
+pub(crate) use error::ConfigError;
+pub(crate) use key::ReloadEffect;
+pub(crate) use load::Loaded;
+pub(crate) use reload::{changed_global_keys, changed_keys, reload_effect};
+pub(crate) use settings::{Config, LogConfig, LogFormat, LogLevel};
+pub use settings::{FsyncMode, OnFork, OnGap, OnStranger, SourceConfig};
+pub(crate) use space::DiskWarn;
 pub use value::{HostPort, Start};

@@ -11,14 +11,14 @@ use super::value::below;
 use wire::Secret;
 
 /// Looks up an environment variable: `None` when it is not set, an error when it is not UTF-8.
-pub type Environment<'a> = &'a dyn Fn(&str) -> Option<Result<String, NotUtf8>>;
+pub(crate) type Environment<'a> = &'a dyn Fn(&str) -> Option<Result<String, NotUtf8>>;
 
 /// A variable or file holds bytes that are not UTF-8.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NotUtf8;
+pub(crate) struct NotUtf8;
 
 /// The variable that counts when no key names a password.
-pub const PASSWORD_VARIABLE: &str = "BINLOGD_PASSWORD";
+pub(crate) const PASSWORD_VARIABLE: &str = "BINLOGD_PASSWORD";
 
 /// Largest password file, in bytes. MySQL's own limit for a password is far below.
 const PASSWORD_FILE_BYTES_MAX: u64 = 4096;
@@ -27,15 +27,15 @@ const PASSWORD_FILE_BYTES_MAX: u64 = 4096;
 const PASSWORD_KEYS: [&str; 3] = ["password", "password_file", "password_env"];
 
 /// The environment of this process.
-pub fn process_environment(name: &str) -> Option<Result<String, NotUtf8>> {
+pub(crate) fn process_environment(name: &str) -> Option<Result<String, NotUtf8>> {
     std::env::var_os(name).map(|value| value.into_string().map_err(|_| NotUtf8))
 }
 
 /// The password of a source.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Password {
+pub(crate) struct Password {
     /// The password; empty when nothing gives one.
-    pub secret: Secret,
+    pub(crate) secret: Secret,
     /// The file that it was read from, and will be read from again.
     pub file: Option<PathBuf>,
 }
@@ -47,7 +47,7 @@ impl From<Secret> for Password {
 }
 
 /// The password of the source in `table`. `None` after an error.
-pub fn resolve(
+pub(crate) fn resolve(
     table: &Table,
     base: &Path,
     environment: Environment<'_>,
@@ -132,7 +132,7 @@ fn from_file(path: &Path, what: &str, place: &Place, findings: &mut Findings) ->
 ///
 /// # Errors
 /// When it cannot be read, or is not one line of text.
-pub fn read_file(path: &Path) -> Result<Secret, String> {
+pub(crate) fn read_file(path: &Path) -> Result<Secret, String> {
     let text = read_bounded(path, PASSWORD_FILE_BYTES_MAX)?;
     let line = text.strip_suffix('\n').unwrap_or(&text);
     let line = line.strip_suffix('\r').unwrap_or(line);
@@ -146,7 +146,7 @@ pub fn read_file(path: &Path) -> Result<Secret, String> {
 }
 
 /// Reads a whole text file of at most `bytes_max`. The error completes the sentence "the file …".
-pub fn read_bounded(path: &Path, bytes_max: u64) -> Result<String, String> {
+pub(crate) fn read_bounded(path: &Path, bytes_max: u64) -> Result<String, String> {
     let mut bytes = Vec::new();
     File::open(path)
         .and_then(|file| file.take(bytes_max + 1).read_to_end(&mut bytes))
@@ -159,7 +159,7 @@ pub fn read_bounded(path: &Path, bytes_max: u64) -> Result<String, String> {
 }
 
 /// Warns when others than the owner can read the file at `path`. `why` completes the sentence "the file …".
-pub fn warn_if_exposed(path: &Path, why: &str, place: &Place, findings: &mut Findings) {
+pub(crate) fn warn_if_exposed(path: &Path, why: &str, place: &Place, findings: &mut Findings) {
     let Ok(metadata) = std::fs::metadata(path) else { return };
     let mode = metadata.permissions().mode() & 0o777;
     if metadata.is_file() && mode & 0o077 != 0 {

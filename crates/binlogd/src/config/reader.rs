@@ -16,7 +16,7 @@ use super::{duration, file};
 use wire::{TlsMode, TlsOptions};
 
 /// Reads the keys of one section. Each method returns `None` after it has noted an error.
-pub struct Reader<'a> {
+pub(super) struct Reader<'a> {
     base: &'a Path,
     section: Section,
     table: &'a Table,
@@ -25,7 +25,7 @@ pub struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     /// A reader of `table`, which is a `section` of `document`.
-    pub fn new(
+    pub(super) fn new(
         document: &'a Document,
         section: Section,
         table: &'a Table,
@@ -62,7 +62,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A text that is not empty.
-    pub fn text(&mut self, name: &str) -> Option<String> {
+    pub(super) fn text(&mut self, name: &str) -> Option<String> {
         let key = key(self.section, name);
         let item = self.item(key)?;
         match &item.value {
@@ -75,7 +75,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A path, seen from the base folder.
-    pub fn path(&mut self, name: &str) -> Option<PathBuf> {
+    pub(super) fn path(&mut self, name: &str) -> Option<PathBuf> {
         self.optional_path(name)?
     }
 
@@ -95,7 +95,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A name that can be a folder.
-    pub fn name(&mut self, name: &str) -> Option<String> {
+    pub(super) fn name(&mut self, name: &str) -> Option<String> {
         let key = key(self.section, name);
         let item = self.item(key)?;
         match &item.value {
@@ -108,7 +108,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A list of addresses without repetition.
-    pub fn hosts(&mut self, name: &str) -> Option<Vec<HostPort>> {
+    pub(super) fn hosts(&mut self, name: &str) -> Option<Vec<HostPort>> {
         let key = key(self.section, name);
         let item = self.item(key)?;
         let items = match &item.value {
@@ -134,7 +134,7 @@ impl<'a> Reader<'a> {
     }
 
     /// An address to listen at, or `Some(None)` for `off`.
-    pub fn listen(&mut self, name: &str) -> Option<Option<SocketAddr>> {
+    pub(super) fn listen(&mut self, name: &str) -> Option<Option<SocketAddr>> {
         let key = key(self.section, name);
         let item = self.item(key)?;
         if let Value::Text(text) = &item.value {
@@ -150,7 +150,7 @@ impl<'a> Reader<'a> {
     }
 
     /// One of a key's words or numbers.
-    pub fn choice<T>(&mut self, name: &str, value: fn(&str) -> Option<T>) -> Option<T> {
+    pub(super) fn choice<T>(&mut self, name: &str, value: fn(&str) -> Option<T>) -> Option<T> {
         let key = key(self.section, name);
         let item = self.item(key)?;
         let found = match &item.value {
@@ -164,7 +164,7 @@ impl<'a> Reader<'a> {
     }
 
     /// `true` or `false`; a flag gives it as text.
-    pub fn boolean(&mut self, name: &str) -> Option<bool> {
+    pub(super) fn boolean(&mut self, name: &str) -> Option<bool> {
         let key = key(self.section, name);
         let item = self.item(key)?;
         match (&item.value, &item.place) {
@@ -179,7 +179,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A number in the key's range, or `Some(None)` when the key is absent.
-    pub fn number(&mut self, name: &str) -> Option<Option<u32>> {
+    pub(super) fn number(&mut self, name: &str) -> Option<Option<u32>> {
         let key = key(self.section, name);
         let Kind::Number { min, max } = key.kind else { unreachable!("{name} is not a number") };
         let Some(item) = self.item(key) else { return Some(None) };
@@ -200,7 +200,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A duration in the key's range.
-    pub fn duration(&mut self, name: &str) -> Option<Duration> {
+    pub(super) fn duration(&mut self, name: &str) -> Option<Duration> {
         let key = key(self.section, name);
         let Kind::Duration { min, max } = key.kind else { unreachable!("{name} is not a duration") };
         let item = self.item(key)?;
@@ -224,7 +224,7 @@ impl<'a> Reader<'a> {
     }
 
     /// An amount of disk space.
-    pub fn space(&mut self, name: &str) -> Option<DiskWarn> {
+    pub(super) fn space(&mut self, name: &str) -> Option<DiskWarn> {
         let key = key(self.section, name);
         let item = self.item(key)?;
         let parsed = match &item.value {
@@ -242,7 +242,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Two durations of which `why_not(low, high)` says what is wrong between them.
-    pub fn ordered(
+    pub(super) fn ordered(
         &mut self,
         low: &str,
         high: &str,
@@ -285,7 +285,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Where to begin.
-    pub fn start(&mut self, name: &str) -> Option<Start> {
+    pub(super) fn start(&mut self, name: &str) -> Option<Start> {
         let key = key(self.section, name);
         let item = self.item(key)?;
         let Value::Text(text) = &item.value else {
@@ -302,12 +302,12 @@ impl<'a> Reader<'a> {
     }
 
     /// The password, from the one key or variable that gives it.
-    pub fn password(&mut self, environment: Environment<'_>) -> Option<Password> {
+    pub(super) fn password(&mut self, environment: Environment<'_>) -> Option<Password> {
         password::resolve(self.table, self.base, environment, self.findings)
     }
 
     /// The four keys of TLS, which must fit together and whose files must be readable.
-    pub fn tls(&mut self) -> Option<TlsOptions> {
+    pub(super) fn tls(&mut self) -> Option<TlsOptions> {
         let mode = self.choice("tls", |word| TlsMode::from_str(word).ok());
         let (ca, cert, key) =
             (self.optional_path("tls_ca"), self.optional_path("tls_cert"), self.optional_path("tls_key"));

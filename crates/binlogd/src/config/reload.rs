@@ -6,7 +6,7 @@ use super::settings::{Config, SourceConfig};
 
 /// The keys of a source that differ, in the order of the example. A change of `password`, `password_file`,
 /// `password_env` or of what they name is a change of `password`; where the password stays, of `password_file`.
-pub fn changed_keys(old: &SourceConfig, new: &SourceConfig) -> Vec<&'static str> {
+pub(crate) fn changed_keys(old: &SourceConfig, new: &SourceConfig) -> Vec<&'static str> {
     // Taken apart whole, so that a new field does not compile before it is compared here.
     let SourceConfig {
         name,
@@ -61,7 +61,7 @@ pub fn changed_keys(old: &SourceConfig, new: &SourceConfig) -> Vec<&'static str>
 }
 
 /// The keys outside the sources that differ, written as `data_dir`, `disk_warn`, `admin.listen`, `log.level`, `log.format`.
-pub fn changed_global_keys(old: &Config, new: &Config) -> Vec<&'static str> {
+pub(crate) fn changed_global_keys(old: &Config, new: &Config) -> Vec<&'static str> {
     let Config { data_dir, disk_warn, admin, log, sources: _ } = old;
     let differs = [
         ("data_dir", *data_dir != new.data_dir),
@@ -78,7 +78,7 @@ pub fn changed_global_keys(old: &Config, new: &Config) -> Vec<&'static str> {
 /// # Panics
 ///
 /// When a name is not a key of `[[source]]`.
-pub fn reload_effect(keys: &[&str]) -> Option<ReloadEffect> {
+pub(crate) fn reload_effect(keys: &[&str]) -> Option<ReloadEffect> {
     keys.iter().map(|name| key(Section::Source, name).reload).max()
 }
 

@@ -10,13 +10,13 @@ use wire::{Secret, TlsOptions};
 
 /// Everything that `binlogd run` is told.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Config {
+pub(crate) struct Config {
     /// Folder that holds one folder a source. A relative path in a file counts from the file's own folder.
     pub data_dir: PathBuf,
     /// Free space of its file system below which to warn.
-    pub disk_warn: DiskWarn,
+    pub(crate) disk_warn: DiskWarn,
     /// Status, metrics and health over HTTP.
-    pub admin: AdminConfig,
+    pub(crate) admin: AdminConfig,
     /// What binlogd writes to standard error about itself.
     pub log: LogConfig,
     /// The servers to copy. Never empty; names are unique.
@@ -25,14 +25,14 @@ pub struct Config {
 
 /// The `[admin]` section.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AdminConfig {
+pub(crate) struct AdminConfig {
     /// Address of the HTTP listener; `None` when the operator wrote `off`.
-    pub listen: Option<SocketAddr>,
+    pub(crate) listen: Option<SocketAddr>,
 }
 
 /// The `[log]` section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LogConfig {
+pub(crate) struct LogConfig {
     /// Least severe message that is written.
     pub level: LogLevel,
     /// Shape of a message.
@@ -41,7 +41,7 @@ pub struct LogConfig {
 
 /// Severity from which messages are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LogLevel {
+pub(crate) enum LogLevel {
     /// Only what needs an operator.
     Error,
     /// Also what may need one soon.
@@ -56,7 +56,7 @@ pub enum LogLevel {
 
 /// Shape of a log message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LogFormat {
+pub(crate) enum LogFormat {
     /// One readable line a message.
     Text,
     /// One JSON object a line.
@@ -113,7 +113,7 @@ pub struct SourceConfig {
 impl SourceConfig {
     /// The password now, and what is wrong with its file, if something is: then it is the one of the start, as far as is
     /// known. A file that is gone for a moment, or for good, must not be what keeps binlogd from its source.
-    pub fn password_now(&self) -> (Secret, Option<String>) {
+    pub(crate) fn password_now(&self) -> (Secret, Option<String>) {
         let Some(path) = &self.password_file else { return (self.password.clone(), None) };
         match password::read_file(path) {
             Ok(secret) => (secret, None),

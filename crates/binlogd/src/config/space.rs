@@ -12,11 +12,11 @@ const BYTES: std::ops::RangeInclusive<u64> = 1 << 20..=1 << 50;
 const PERCENT: std::ops::RangeInclusive<u8> = 1..=99;
 
 /// What is accepted, as a phrase after "must be".
-pub const ALLOWED: &str = "an amount of free space from 1MiB to 1024TiB, such as 10GiB, a percentage of the file system from 1% to 99%, or off";
+pub(super) const ALLOWED: &str = "an amount of free space from 1MiB to 1024TiB, such as 10GiB, a percentage of the file system from 1% to 99%, or off";
 
 /// How little free space in the file system of `data_dir` is worth a warning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DiskWarn {
+pub(crate) enum DiskWarn {
     /// None is: never warn.
     Off,
     /// Less than so many bytes, 1 MiB to 1 PiB.
@@ -27,7 +27,7 @@ pub enum DiskWarn {
 
 impl DiskWarn {
     /// Free bytes below which to warn on a file system of `size` bytes; `None`: never.
-    pub fn threshold(self, size: u64) -> Option<u64> {
+    pub(crate) fn threshold(self, size: u64) -> Option<u64> {
         match self {
             Self::Off => None,
             Self::Bytes(bytes) => Some(bytes),
@@ -46,7 +46,7 @@ impl fmt::Display for DiskWarn {
 
 /// Why a text is not an amount of space. The message says how to write it.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-pub enum SpaceError {
+pub(super) enum SpaceError {
     /// `10`: percent or gibibytes?
     #[error("has no unit: write {0}GiB, {0}MiB or {0}%")]
     NoUnit(String),
@@ -62,7 +62,7 @@ pub enum SpaceError {
 }
 
 /// Reads an amount: a whole number and one of the units KiB, MiB, GiB, TiB and %, nothing in between; or `off`.
-pub fn parse(text: &str) -> Result<DiskWarn, SpaceError> {
+pub(super) fn parse(text: &str) -> Result<DiskWarn, SpaceError> {
     if text == "off" {
         return Ok(DiskWarn::Off);
     }
@@ -88,7 +88,7 @@ pub fn parse(text: &str) -> Result<DiskWarn, SpaceError> {
 }
 
 /// Writes an amount as [`parse`] reads it, with the largest unit that divides it.
-pub fn format(warn: DiskWarn) -> String {
+pub(super) fn format(warn: DiskWarn) -> String {
     match warn {
         DiskWarn::Off => "off".to_owned(),
         DiskWarn::Percent(percent) => format!("{percent}%"),

@@ -5,6 +5,7 @@ use std::path::Path;
 use super::key::{Key, Section};
 use super::keys::{KEYS, keys_of};
 use super::password::NotUtf8;
+use super::settings::AdminConfig;
 use super::*;
 use std::time::Duration;
 use wire::{Secret, TlsMode, TlsOptions};

@@ -56,7 +56,7 @@ pub enum Start {
 }
 
 /// Whether `text` can name a source, and so a folder and a label of a metric.
-pub fn is_name(text: &str) -> bool {
+pub(crate) fn is_name(text: &str) -> bool {
     (1..=NAME_CHARS_MAX).contains(&text.len())
         && !text.starts_with('.')
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte))
@@ -112,7 +112,7 @@ pub fn parse_host_port(text: &str) -> Result<HostPort, &'static str> {
 }
 
 /// Reads where to begin. The error completes the sentence "`text` …".
-pub fn parse_start(text: &str) -> Result<Start, String> {
+pub(crate) fn parse_start(text: &str) -> Result<Start, String> {
     match text {
         "resume" => return Ok(Start::Resume),
         "earliest" => return Ok(Start::Earliest),

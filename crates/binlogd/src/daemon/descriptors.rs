@@ -18,32 +18,32 @@ use std::fmt;
 /// | the journal | `log/journal` |
 /// | the lock of the folder | `log/folder.rs` |
 /// | what it needs for a moment when a file begins, which all sources may do at once | `log/writer.rs`, `upstream/attempt.rs` |
-pub const PER_SOURCE: u64 = 7;
+pub(crate) const PER_SOURCE: u64 = 7;
 
 /// What is kept for everything else: 32 connections to the admin address with what belongs to them, standard input and output,
 /// the event queue, and what a source holds for a moment, such as the folder that it syncs or the next file. Where these are
 /// used up for a moment, `log/storage.rs` waits.
-pub const RESERVE: u64 = 64;
+pub(crate) const RESERVE: u64 = 64;
 
 /// How many descriptors the process may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Descriptors {
+pub(crate) struct Descriptors {
     /// The limit that holds; `None` when there is none.
     pub limit: Option<u64>,
 }
 
 /// The limit is lower than what the sources need.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TooFew {
+pub(crate) struct TooFew {
     limit: u64,
     sources: usize,
     /// How many sources can be served.
-    pub served: usize,
+    pub(crate) served: usize,
 }
 
 impl Descriptors {
     /// Raises the soft limit of this process to the hard one.
-    pub fn raise() -> Descriptors {
+    pub(crate) fn raise() -> Descriptors {
         let before = getrlimit(Resource::Nofile);
         let raised = Rlimit { current: before.maximum, maximum: before.maximum };
         if before.current != before.maximum
@@ -55,7 +55,7 @@ impl Descriptors {
     }
 
     /// What [`Descriptors::raise`] would give.
-    pub fn reachable() -> Descriptors {
+    pub(crate) fn reachable() -> Descriptors {
         Descriptors { limit: getrlimit(Resource::Nofile).maximum }
     }
 
@@ -63,7 +63,7 @@ impl Descriptors {
     ///
     /// # Errors
     /// How many they do for.
-    pub fn suffice_for(self, sources: &[SourceConfig]) -> Result<(), TooFew> {
+    pub(crate) fn suffice_for(self, sources: &[SourceConfig]) -> Result<(), TooFew> {
         let Some(limit) = self.limit else { return Ok(()) };
         let sources = sources.len();
         let served = usize::try_from(limit.saturating_sub(RESERVE) / PER_SOURCE).unwrap_or(usize::MAX);

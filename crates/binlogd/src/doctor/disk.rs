@@ -6,7 +6,7 @@ use super::finding::Finding;
 const FULL_BELOW: u64 = 1 << 20;
 
 /// Judges the file system of `folder`: bytes that an ordinary user can write, of how many, and below how many to warn (`disk_warn`).
-pub fn examine(folder: &str, free: u64, size: u64, warn_below: Option<u64>) -> Finding {
+pub(crate) fn examine(folder: &str, free: u64, size: u64, warn_below: Option<u64>) -> Finding {
     let what = format!("disk: {} MiB of {} MiB are free for {folder}", free >> 20, size >> 20);
     if free < FULL_BELOW {
         return Finding::error(what).because(

@@ -31,11 +31,11 @@ const VARIABLES: [&str; 19] = [
 ];
 
 /// An answer, or why there is none.
-pub type Answer<T> = Result<T, String>;
+pub(crate) type Answer<T> = Result<T, String>;
 
 /// Everything that the checks look at.
 #[derive(Debug, Clone)]
-pub struct Facts {
+pub(crate) struct Facts {
     /// MariaDB rather than MySQL.
     pub mariadb: bool,
     /// `@@version`.
@@ -49,18 +49,18 @@ pub struct Facts {
     /// Whether the server is on this machine.
     pub loopback: bool,
     /// The lines of SHOW GRANTS, those of active roles among them. MariaDB's hold password hashes: never print them.
-    pub grants: Answer<Vec<String>>,
+    pub(crate) grants: Answer<Vec<String>>,
     /// The replicas that are registered now.
     pub replicas: Answer<Vec<Replica>>,
     /// Global variables by name.
     pub variables: BTreeMap<String, String>,
     /// Semi-sync replicas attached now; `None` when the server does not say.
-    pub semi_sync_clients: Option<u64>,
+    pub(crate) semi_sync_clients: Option<u64>,
 }
 
 /// A registered replica.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Replica {
+pub(crate) struct Replica {
     /// Its server id.
     pub server_id: u32,
     /// The host that it reported; often empty.
@@ -74,7 +74,7 @@ impl Facts {
     ///
     /// # Errors
     /// When the connection fails.
-    pub fn collect(connection: &mut Connection, loopback: bool) -> Result<Facts, WireError> {
+    pub(crate) fn collect(connection: &mut Connection, loopback: bool) -> Result<Facts, WireError> {
         let account = connection.query("SELECT CURRENT_USER()")?;
         let account = account.first().ok_or_else(|| unreadable("CURRENT_USER() is no text".to_owned()))?;
         let names = VARIABLES.map(|name| format!("'{name}'")).join(", ");
@@ -99,35 +99,35 @@ impl Facts {
     }
 
     /// A global variable.
-    pub fn variable(&self, name: &str) -> Option<&str> {
+    pub(crate) fn variable(&self, name: &str) -> Option<&str> {
         self.variables.get(name).map(String::as_str)
     }
 
     /// A global variable that is a number. MariaDB writes days with decimals.
-    pub fn number(&self, name: &str) -> Option<u64> {
+    pub(crate) fn number(&self, name: &str) -> Option<u64> {
         let value = self.variable(name)?;
         value.split('.').next()?.parse().ok()
     }
 
     /// Whether a global variable is switched on.
-    pub fn is_on(&self, name: &str) -> bool {
+    pub(crate) fn is_on(&self, name: &str) -> bool {
         matches!(self.variable(name), Some("ON" | "1"))
     }
 
     /// Whether it has this version or a later one. One that cannot be read is not an old one.
-    pub fn is_from(&self, major: u32, minor: u32, patch: u32) -> bool {
+    pub(crate) fn is_from(&self, major: u32, minor: u32, patch: u32) -> bool {
         release(&self.version).is_none_or(|release| release >= (major, minor, patch))
     }
 
     /// The account for a statement: `'repl'@'%'`.
-    pub fn quoted_account(&self) -> String {
+    pub(crate) fn quoted_account(&self) -> String {
         let (user, host) = self.account.rsplit_once('@').unwrap_or((&self.account, "%"));
         let quote = |text: &str| format!("'{}'", text.replace('\\', "\\\\").replace('\'', "''"));
         format!("{}@{}", quote(user), quote(host))
     }
 
     /// The statement that sets a global variable, so that it lasts where the server can do that.
-    pub fn set(&self, name: &str, value: &str) -> String {
+    pub(crate) fn set(&self, name: &str, value: &str) -> String {
         if !self.mariadb && self.is_from(8, 0, 0) {
             format!("SET PERSIST {name} = {value};")
         } else {

@@ -2,7 +2,7 @@
 
 /// How much a finding matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Level {
+pub(crate) enum Level {
     /// As it should be.
     Ok,
     /// binlogd works, but something is less safe than it could be.
@@ -13,7 +13,7 @@ pub enum Level {
 
 impl Level {
     /// The word at the front of a line.
-    pub fn word(self) -> &'static str {
+    pub(crate) fn word(self) -> &'static str {
         match self {
             Level::Ok => "ok",
             Level::Warning => "warning",
@@ -24,7 +24,7 @@ impl Level {
 
 /// One line of the doctor.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding {
+pub(crate) struct Finding {
     /// How much it matters.
     pub level: Level,
     /// What was looked at and what was found.
@@ -41,17 +41,17 @@ impl Finding {
     }
 
     /// All is well.
-    pub fn ok(what: impl Into<String>) -> Finding {
+    pub(crate) fn ok(what: impl Into<String>) -> Finding {
         Finding::new(Level::Ok, what)
     }
 
     /// Something could be better.
-    pub fn warning(what: impl Into<String>) -> Finding {
+    pub(crate) fn warning(what: impl Into<String>) -> Finding {
         Finding::new(Level::Warning, what)
     }
 
     /// Something prevents the copy.
-    pub fn error(what: impl Into<String>) -> Finding {
+    pub(crate) fn error(what: impl Into<String>) -> Finding {
         Finding::new(Level::Error, what)
     }
 

@@ -3,7 +3,7 @@
 use super::finding::Finding;
 
 /// Judges `count` GTIDs, `gtids`, that a source gave twice and about which nobody has decided; `None` for none.
-pub fn examine(count: u64, gtids: &str) -> Option<Finding> {
+pub(crate) fn examine(count: u64, gtids: &str) -> Option<Finding> {
     let finding = || {
         Finding::error(format!("history: {count} GTIDs were given twice: {gtids}")).because(
             "the source lost transactions that the copy holds and gave their GTIDs to others: binlogd forks DATA_DIR lists \

@@ -3,7 +3,7 @@
 use super::finding::Finding;
 
 /// Judges one. `after` and `before`: where the copy ends and goes on, in words. `missing`: by GTID, empty where there are none.
-pub fn examine(after: Option<&str>, before: &str, missing: &str) -> Finding {
+pub(crate) fn examine(after: Option<&str>, before: &str, missing: &str) -> Finding {
     let after = after.map_or(String::new(), |after| format!("after {after} and "));
     let what = match missing {
         "" => String::new(),

@@ -5,7 +5,7 @@ use codec::gtid::GtidState;
 
 /// Judges what a server lacks of the copy. `waits_for_promotion`: it is read-only and not the source that the copy follows,
 /// so it may be a replica that is only behind. The source itself is behind nobody, and is made read-only before a rescue.
-pub fn examine(lacked: &GtidState, waits_for_promotion: bool) -> Finding {
+pub(crate) fn examine(lacked: &GtidState, waits_for_promotion: bool) -> Finding {
     if lacked.is_empty() {
         return Finding::ok("history: it has every transaction that the copy holds from before");
     }

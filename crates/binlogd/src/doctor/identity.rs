@@ -89,8 +89,9 @@ fn ours(facts: &Facts, wanted: &Wanted) -> Finding {
 
 #[cfg(test)]
 mod tests {
+    use super::super::facts::Replica;
     use super::super::test_facts::{mysql, only_fault, wanted, with};
-    use super::super::{Level, Replica, examine};
+    use super::super::{Level, examine};
     use super::*;
 
     fn replica(server_id: u32, uuid: Option<&str>) -> Facts {

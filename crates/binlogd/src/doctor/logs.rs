@@ -5,7 +5,7 @@ use codec::gtid::GtidState;
 
 /// What the server's logs are to the copy.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Continuation {
+pub(crate) enum Continuation {
     /// The copy goes on where it ends.
     GoesOn,
     /// The server purged what comes next.
@@ -49,7 +49,7 @@ pub enum Continuation {
 }
 
 /// Judges it. `gap_is_recorded`: the configuration says that a gap is passed (`on_gap = "record"`).
-pub fn examine(continuation: &Continuation, gap_is_recorded: bool) -> Finding {
+pub(crate) fn examine(continuation: &Continuation, gap_is_recorded: bool) -> Finding {
     match continuation {
         Continuation::GoesOn => Finding::ok("logs: the copy can go on where it ends"),
         Continuation::Gap { needed, oldest, missing } => {

@@ -19,25 +19,25 @@
 
 mod access;
 mod binlog;
-pub mod disk;
+pub(crate) mod disk;
 mod facts;
 mod finding;
-pub mod forks;
-pub mod gaps;
+pub(crate) mod forks;
+pub(crate) mod gaps;
 mod grants;
-pub mod held;
+pub(crate) mod held;
 mod identity;
-pub mod logs;
+pub(crate) mod logs;
 mod semi_sync;
 mod start;
 mod wanted;
 
-pub use facts::{Answer, Facts, Replica};
-pub use finding::{Finding, Level};
-pub use wanted::Wanted;
+pub(crate) use facts::Facts;
+pub(crate) use finding::{Finding, Level};
+pub(crate) use wanted::Wanted;
 
 /// Judges everything, in the order in which a person would.
-pub fn examine(facts: &Facts, wanted: &Wanted) -> Vec<Finding> {
+pub(crate) fn examine(facts: &Facts, wanted: &Wanted) -> Vec<Finding> {
     let mut findings = access::examine(facts, wanted);
     findings.extend(start::examine(facts, wanted));
     findings.extend(identity::examine(facts, wanted));
@@ -50,6 +50,7 @@ pub fn examine(facts: &Facts, wanted: &Wanted) -> Vec<Finding> {
 mod test_facts {
     //! Servers with nothing to find fault with.
 
+    use super::facts::Replica;
     use super::*;
     use std::collections::BTreeMap;
     use std::time::Duration;

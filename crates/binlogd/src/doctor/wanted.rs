@@ -5,13 +5,13 @@ use wire::TlsMode;
 
 /// Our side: what the configuration wants and who we are to the source.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wanted {
+pub(crate) struct Wanted {
     /// The configured server id, or the one remembered in the data folder; `None` before the first start.
     pub server_id: Option<u32>,
     /// The remembered replica UUID; `None` before the first start.
-    pub replica_uuid: Option<String>,
+    pub(crate) replica_uuid: Option<String>,
     /// Nothing was copied yet, and the first file will be the newest one.
-    pub starts_at_latest: bool,
+    pub(crate) starts_at_latest: bool,
     /// Whether semi-sync is wanted.
     pub semi_sync: bool,
     /// How the connection is to be protected.

@@ -29,7 +29,7 @@ use wire::{ConnectOptions, Connection, WireError};
 const BATCH: usize = 50_000;
 /// How much of what the target has already is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scope {
+pub(crate) enum Scope {
     /// The newest of each server and domain, and what forks took from the source and those around.
     Sample,
     /// Everything that both logs hold.
@@ -38,7 +38,7 @@ pub enum Scope {
 
 /// Why nothing could be compared.
 #[derive(Debug, Error)]
-pub enum CompareError {
+pub(crate) enum CompareError {
     /// The account may not read the target's binary log, or there is none.
     #[error(
         "the target's binary log cannot be read, so nobody can say whether its transactions are those of the copy: {0}\nThe \
@@ -67,7 +67,7 @@ impl CompareError {
 
 /// Compares a target with a copy.
 #[derive(Debug)]
-pub struct Comparison<'a> {
+pub(crate) struct Comparison<'a> {
     log: TargetLog<'a>,
     options: &'a ConnectOptions,
     server: &'a SourceIdentity,
@@ -77,7 +77,7 @@ pub struct Comparison<'a> {
 
 impl<'a> Comparison<'a> {
     /// With the server behind `options`, whose executed GTIDs are those of `server`.
-    pub fn new(options: &'a ConnectOptions, server: &'a SourceIdentity) -> Comparison<'a> {
+    pub(crate) fn new(options: &'a ConnectOptions, server: &'a SourceIdentity) -> Comparison<'a> {
         let log = TargetLog::new(options, server);
         Comparison { log, options, server, files: Vec::new(), compared: Compared::default() }
     }
@@ -86,7 +86,7 @@ impl<'a> Comparison<'a> {
     ///
     /// # Errors
     /// [`CompareError::NotReadable`] when it may not.
-    pub fn try_reading(&self) -> Result<(), CompareError> {
+    pub(crate) fn try_reading(&self) -> Result<(), CompareError> {
         self.log.try_reading().map_err(CompareError::of)?;
         if self.server.kind == ServerKind::Mariadb {
             self.target_files()?;
@@ -99,7 +99,7 @@ impl<'a> Comparison<'a> {
     ///
     /// # Errors
     /// When either side cannot be read.
-    pub fn what_is_there(
+    pub(crate) fn what_is_there(
         mut self,
         source_folder: &Path,
         held: &HeldGtids,
@@ -155,7 +155,7 @@ impl<'a> Comparison<'a> {
     ///
     /// # Errors
     /// When either side cannot be read.
-    pub fn handed_over(mut self, transactions: &[Lacked]) -> Result<Compared, CompareError> {
+    pub(crate) fn handed_over(mut self, transactions: &[Lacked]) -> Result<Compared, CompareError> {
         let mut places: HashMap<TransactionId, (&Lacked, u32)> =
             transactions.iter().map(|lacked| (lacked.id, (lacked, 0))).collect();
         let ids: Vec<TransactionId> = transactions.iter().map(|lacked| lacked.id).collect();

@@ -9,7 +9,7 @@ const SHOWN_MAX: usize = 20;
 
 /// One transaction as one side has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Version {
+pub(crate) struct Version {
     /// Seconds since 1970 at which it was begun.
     pub began: u32,
     /// Length in the binary log, in bytes.
@@ -31,7 +31,7 @@ impl fmt::Display for Version {
 
 /// A GTID that names one transaction in the copy and another one on the target.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Difference {
+pub(crate) struct Difference {
     /// The GTID.
     pub id: TransactionId,
     /// What the copy holds.
@@ -48,7 +48,7 @@ impl fmt::Display for Difference {
 
 /// A transaction of the copy that the target counts as there, and that its binary log passes over.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Missing {
+pub(crate) struct Missing {
     /// The GTID.
     pub id: TransactionId,
     /// What the copy holds.
@@ -63,37 +63,37 @@ impl fmt::Display for Missing {
 
 /// The outcome.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Compared {
+pub(crate) struct Compared {
     /// Transactions that are the same on both sides.
     pub same: u64,
     /// Of these, such that the target tells in a form that cannot be compared byte by byte (rows for a statement, other columns);
     /// time, session and tables are the same.
-    pub other_form: u64,
+    pub(crate) other_form: u64,
     /// GTIDs under which the two sides have different transactions, the first ones.
-    pub different: Vec<Difference>,
+    pub(crate) different: Vec<Difference>,
     /// How many more there are.
-    pub more_different: u64,
+    pub(crate) more_different: u64,
     /// Transactions that could not be compared because the target's binary log does not hold them (any more).
-    pub not_in_its_log: u64,
+    pub(crate) not_in_its_log: u64,
     /// Which ones.
-    pub not_in_its_log_gtids: GtidList,
+    pub(crate) not_in_its_log_gtids: GtidList,
     /// Transactions that the target counts as there, and that its binary log passes over, the first ones: it lacks them.
     pub missing: Vec<Missing>,
     /// How many more there are.
-    pub more_missing: u64,
+    pub(crate) more_missing: u64,
     /// All of them.
-    pub missing_gtids: GtidList,
+    pub(crate) missing_gtids: GtidList,
     /// GTIDs that stand in the target's log more than once, which MariaDB allows.
     pub twice: Vec<TransactionId>,
     /// Transactions with events that cannot be compared, and why the first of them cannot.
-    pub unclear: u64,
+    pub(crate) unclear: u64,
     /// Why.
-    pub unclear_reason: String,
+    pub(crate) unclear_reason: String,
 }
 
 impl Compared {
     /// How many differ.
-    pub fn differing(&self) -> u64 {
+    pub(crate) fn differing(&self) -> u64 {
         self.different.len() as u64 + self.more_different
     }
 
@@ -113,7 +113,7 @@ impl Compared {
     }
 
     /// How many are missing.
-    pub fn missing(&self) -> u64 {
+    pub(crate) fn missing(&self) -> u64 {
         self.missing.len() as u64 + self.more_missing
     }
 

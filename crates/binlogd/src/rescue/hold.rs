@@ -32,7 +32,7 @@ impl Target {
     ///
     /// # Errors
     /// [`HoldError`].
-    pub fn hold_off(
+    pub(crate) fn hold_off(
         &mut self,
         restore: &mut Restore,
         plan: &Plan,
@@ -49,7 +49,7 @@ impl Target {
     ///
     /// # Errors
     /// [`HoldError`].
-    pub fn close(
+    pub(crate) fn close(
         &mut self,
         restore: &mut Restore,
         plan: &Plan,
@@ -88,7 +88,7 @@ impl Target {
     ///
     /// # Errors
     /// When the connection fails.
-    pub fn is_open_to(&mut self) -> Result<Vec<Writer>, WireError> {
+    pub(crate) fn is_open_to(&mut self) -> Result<Vec<Writer>, WireError> {
         let mut open = Vec::new();
         if self.is_open()? {
             open.push(Writer { what: CLIENTS.into(), stop: "SET GLOBAL read_only = ON;".into() });
@@ -109,7 +109,7 @@ impl Target {
     ///
     /// # Errors
     /// [`HoldError::MayNot`].
-    pub fn may_hand_over(&mut self) -> Result<(), HoldError> {
+    pub(crate) fn may_hand_over(&mut self) -> Result<(), HoldError> {
         act_as_applier(&mut self.connection).map_err(|error| match error {
             error @ WireError::AccessDenied { .. } => HoldError::MayNot(error),
             error => error.into(),
@@ -120,7 +120,7 @@ impl Target {
     ///
     /// # Errors
     /// [`HoldError::Writers`] as [`hold_off`](Self::hold_off) would say it; or when the target or the copy cannot be asked.
-    pub fn look_for_writers(&mut self, plan: &Plan) -> Result<(), HoldError> {
+    pub(crate) fn look_for_writers(&mut self, plan: &Plan) -> Result<(), HoldError> {
         let mut writers = self.lasting_writers(plan)?;
         if self.is_open()? {
             writers.extend(self.open_for_good()?);
@@ -285,7 +285,7 @@ impl Target {
     ///
     /// # Errors
     /// When the target refuses; what is left to do stays noted.
-    pub fn put_back(&mut self, restore: &mut Restore) -> Result<Vec<Setting>, HoldError> {
+    pub(crate) fn put_back(&mut self, restore: &mut Restore) -> Result<Vec<Setting>, HoldError> {
         self.put_back_from(restore, 0)
     }
 

@@ -9,7 +9,7 @@ use wire::WireError;
 
 /// Why nothing is sent.
 #[derive(Debug, Error)]
-pub enum HoldError {
+pub(crate) enum HoldError {
     /// Others can write and were not stopped.
     #[error(
         "nothing was sent: others can write to the target, and a transaction of theirs can take a GTID that is about to be handed \

@@ -5,7 +5,7 @@ use codec::gtid::GtidState;
 
 /// What a server has in common with the copy, by its GTIDs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kinship {
+pub(crate) enum Kinship {
     /// They share transactions, or the copy knows none to share.
     Related,
     /// The server has executed nothing at all.
@@ -16,7 +16,7 @@ pub enum Kinship {
 
 impl Kinship {
     /// Holds a server against the GTIDs of the copy, those before its files included.
-    pub fn of(server: &SourceIdentity, held: &GtidState) -> Kinship {
+    pub(crate) fn of(server: &SourceIdentity, held: &GtidState) -> Kinship {
         if held.is_empty() {
             return Kinship::Related;
         }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 /// A transaction that the copy holds and the target lacks.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Lacked {
+pub(crate) struct Lacked {
     /// Its GTID.
     pub id: TransactionId,
     /// Folder name of the timeline that holds it.
@@ -24,7 +24,7 @@ pub struct Lacked {
 
 impl Lacked {
     /// Length in the binary log, in bytes.
-    pub fn size(&self) -> u64 {
+    pub(crate) fn size(&self) -> u64 {
         self.end - self.at
     }
 }

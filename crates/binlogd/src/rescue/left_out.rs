@@ -5,7 +5,7 @@ use log::timeline::ServerKind;
 
 /// Their GTIDs. Of MariaDB each is named for itself: a position would mean all before it too.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct LeftOut {
+pub(crate) struct LeftOut {
     mysql: GtidSet,
     mariadb: Vec<MariadbGtid>,
 }
@@ -15,7 +15,7 @@ impl LeftOut {
     ///
     /// # Errors
     /// What is no GTID of this kind of server, in words.
-    pub fn parse(kind: ServerKind, texts: &[String]) -> Result<LeftOut, String> {
+    pub(crate) fn parse(kind: ServerKind, texts: &[String]) -> Result<LeftOut, String> {
         let mut left_out = LeftOut::default();
         for text in texts.iter().map(|text| text.trim()).filter(|text| !text.is_empty()) {
             let wrong = |error: &dyn std::fmt::Display| format!("{text:?} is no GTID: {error}");
@@ -32,7 +32,7 @@ impl LeftOut {
     }
 
     /// Whether this transaction is left out.
-    pub fn contains(&self, id: &TransactionId) -> bool {
+    pub(crate) fn contains(&self, id: &TransactionId) -> bool {
         match id {
             TransactionId::Mysql(id) => self.mysql.contains(id),
             TransactionId::Mariadb(id) => self.mariadb.contains(id),

@@ -24,7 +24,6 @@
 //! | `kinship.rs` | [`Kinship`]: what a server has in common with the copy |
 //! | `order.rs` | in which order |
 //! | `missing.rs` | what a server counts as there, and its binary log does not hold |
-//! | `plain.rs` | [`plain_statements`]: a transaction for a person to read |
 //! | `print.rs` | transactions of the copy as statements that a person runs |
 //! | `left_out.rs` | [`LeftOut`]: what the operator leaves out by name |
 //! | `xa.rs` | the parts of XA transactions |
@@ -59,9 +58,8 @@ mod missing;
 mod not_held;
 mod order;
 mod ours;
-mod plain;
 mod plan;
-pub mod print;
+pub(crate) mod print;
 mod restore;
 mod send;
 mod session;
@@ -71,15 +69,13 @@ mod target_log;
 mod writers;
 mod xa;
 
-pub use compare::{CompareError, Comparison, Scope};
-pub use compared::{Compared, Difference, Missing, Version};
-pub use hold_error::HoldError;
-pub use kinship::Kinship;
-pub use lacked::Lacked;
-pub use left_out::LeftOut;
-pub use plain::plain_statements;
-pub use plan::{Plan, PlanError};
-pub use restore::{Restore, Setting};
-pub use send::{HandOverError, RefusedTransaction};
-pub use target::{Target, TargetError};
-pub use writers::Writer;
+pub(crate) use compare::{Comparison, Scope};
+pub(crate) use compared::{Compared, Version};
+pub(crate) use hold_error::HoldError;
+pub(crate) use kinship::Kinship;
+pub(crate) use lacked::Lacked;
+pub(crate) use left_out::LeftOut;
+pub(crate) use plan::Plan;
+pub(crate) use restore::{Restore, Setting};
+pub(crate) use send::HandOverError;
+pub(crate) use target::Target;

@@ -19,42 +19,42 @@ use thiserror::Error;
 
 /// Everything that is to be known before anything is sent.
 #[derive(Debug, Default)]
-pub struct Plan {
+pub(crate) struct Plan {
     /// What to hand over, in the order of the copy.
     pub transactions: Vec<Lacked>,
     /// Their GTIDs.
     pub gtids: GtidState,
     /// Lacked transactions that no file of the copy holds: they were executed before the copy began.
-    pub not_held: GtidState,
+    pub(crate) not_held: GtidState,
     /// Of these, what no timeline ever held: the source had purged it, or could not read it.
-    pub never_copied: GtidState,
+    pub(crate) never_copied: GtidState,
     /// And what stood in files that were moved away, as `kept_from` in `timeline.toml` says. Of the first timeline it may have been
     /// executed before the copy began too.
-    pub moved_away: GtidState,
+    pub(crate) moved_away: GtidState,
     /// Lacked transactions that cannot be handed over by statements, and why. While there are any, nothing is sent.
     pub refused: Vec<(Lacked, String)>,
     /// How many of these are refused for the order in which MariaDB takes transactions, not for what they are.
-    pub refused_for_order: u64,
+    pub(crate) refused_for_order: u64,
     /// Lacked transactions that the operator leaves out.
     pub left_out: Vec<Lacked>,
     /// Transactions of the target's own that a fork took from it and that its GTIDs name now: they were handed back since, or
     /// it gave their GTIDs to others after its crash. Their numbers cannot tell.
-    pub lost_once: GtidState,
+    pub(crate) lost_once: GtidState,
     /// How many GTIDs name two transactions of the copy, because the source lost one and gave its GTID to another, and nobody
     /// has decided yet which it is to be. None of them is handed over.
-    pub given_twice: u64,
+    pub(crate) given_twice: u64,
     /// Those GTIDs.
-    pub given_twice_gtids: GtidState,
+    pub(crate) given_twice_gtids: GtidState,
     /// Transactions whose loss somebody has accepted. They are not handed over.
     pub accepted: GtidState,
     /// False when the copy knows no GTID at all.
-    pub gtids_known: bool,
+    pub(crate) gtids_known: bool,
     /// Transactions without a GTID, of which nobody can say whether the target has them.
-    pub anonymous: u64,
+    pub(crate) anonymous: u64,
     /// Length of the longest statement, in bytes: what `max_allowed_packet` must exceed.
-    pub longest_statement: u64,
+    pub(crate) longest_statement: u64,
     /// The transaction that it belongs to.
-    pub longest_of: Option<TransactionId>,
+    pub(crate) longest_of: Option<TransactionId>,
     /// Tables of XA transactions that were prepared by what is lacked, by their names.
     prepared: HashMap<String, String>,
     /// What was found of it so far. MariaDB's GTIDs tell by position only.
@@ -68,7 +68,7 @@ const UNDECIDED: &str = "it was given twice, and nobody has decided yet: MariaDB
 
 /// Why the copy cannot be read for it.
 #[derive(Debug, Error)]
-pub enum PlanError {
+pub(crate) enum PlanError {
     /// A file or folder.
     #[error("cannot read the copy: {0}")]
     Read(#[from] io::Error),
@@ -85,7 +85,7 @@ impl Plan {
     ///
     /// # Errors
     /// When a file cannot be read or is damaged, or when there is nothing of a name to leave out.
-    pub fn make(
+    pub(crate) fn make(
         source_folder: &Path,
         held: &HeldGtids,
         server: &SourceIdentity,
@@ -145,12 +145,12 @@ impl Plan {
     }
 
     /// Everything that is lacked and held: what is to be handed over, what cannot be, and what is left out.
-    pub fn lacked(&self) -> impl Iterator<Item = &Lacked> {
+    pub(crate) fn lacked(&self) -> impl Iterator<Item = &Lacked> {
         self.transactions.iter().chain(self.refused.iter().map(|(lacked, _)| lacked)).chain(&self.left_out)
     }
 
     /// The GTIDs of [`lacked`](Self::lacked).
-    pub fn all_lacked(&self) -> GtidState {
+    pub(crate) fn all_lacked(&self) -> GtidState {
         let mut all = self.gtids.clone();
         for lacked in self.lacked() {
             // MariaDB's state is what was recorded last, so that an earlier one would take back later ones.
@@ -177,7 +177,7 @@ impl Plan {
     }
 
     /// Bytes of all that is lacked and held.
-    pub fn size(&self) -> u64 {
+    pub(crate) fn size(&self) -> u64 {
         self.lacked().map(Lacked::size).sum()
     }
 

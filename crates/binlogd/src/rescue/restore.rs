@@ -11,7 +11,7 @@ const PREFIX: &str = "rescue-restore-";
 
 /// One global variable.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Setting {
+pub(crate) struct Setting {
     /// For instance `event_scheduler`.
     pub name: String,
     /// Its value before.
@@ -22,14 +22,14 @@ pub struct Setting {
 
 impl Setting {
     /// The statement that puts it back.
-    pub fn sql(&self) -> String {
+    pub(crate) fn sql(&self) -> String {
         format!("SET GLOBAL {} = {}", self.name, self.was)
     }
 }
 
 /// The settings of one target, in a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Restore {
+pub(crate) struct Restore {
     /// `host:port` of the target.
     pub target: String,
     /// `@@server_uuid`; `mariadb-<server_id>` for MariaDB.
@@ -46,7 +46,7 @@ impl Restore {
     ///
     /// # Errors
     /// When the file is there and cannot be read or understood; the message names it.
-    pub fn open(source_folder: &Path, target: &str, server_uuid: &str) -> io::Result<Restore> {
+    pub(crate) fn open(source_folder: &Path, target: &str, server_uuid: &str) -> io::Result<Restore> {
         let safe = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '.' | '-') { c } else { '_' };
         let name = target.chars().map(safe).collect::<String>();
         let path = source_folder.join(format!("{PREFIX}{name}.toml"));
@@ -70,7 +70,7 @@ impl Restore {
     ///
     /// # Errors
     /// When the folder or such a file cannot be read.
-    pub fn all(source_folder: &Path) -> io::Result<Vec<Restore>> {
+    pub(crate) fn all(source_folder: &Path) -> io::Result<Vec<Restore>> {
         let mut found = Vec::new();
         for entry in std::fs::read_dir(source_folder)? {
             let path = entry?.path();
@@ -92,7 +92,7 @@ impl Restore {
     }
 
     /// Where it stands.
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
@@ -101,7 +101,7 @@ impl Restore {
     ///
     /// # Errors
     /// When the file cannot be written.
-    pub fn note(&mut self, setting: Setting) -> io::Result<()> {
+    pub(crate) fn note(&mut self, setting: Setting) -> io::Result<()> {
         if !self.settings.iter().any(|noted| noted.name == setting.name) {
             self.settings.push(setting);
         }
@@ -112,7 +112,7 @@ impl Restore {
     ///
     /// # Errors
     /// When the file cannot be written.
-    pub fn forget(&mut self, name: &str) -> io::Result<()> {
+    pub(crate) fn forget(&mut self, name: &str) -> io::Result<()> {
         self.settings.retain(|noted| noted.name != name);
         if self.settings.is_empty() { self.done() } else { self.write() }
     }
@@ -128,7 +128,7 @@ impl Restore {
     ///
     /// # Errors
     /// As the operating system says.
-    pub fn done(&mut self) -> io::Result<()> {
+    pub(crate) fn done(&mut self) -> io::Result<()> {
         self.settings.clear();
         match PosixStorage.remove_file(&self.path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -137,7 +137,7 @@ impl Restore {
     }
 
     /// The statements that put everything back, the last first.
-    pub fn sql(&self) -> String {
+    pub(crate) fn sql(&self) -> String {
         let statements: Vec<String> = self.settings.iter().rev().map(Setting::sql).collect();
         statements.join("; ")
     }

@@ -31,7 +31,7 @@ const ER_UNKNOWN_VARIABLE: u16 = 1193;
 
 /// Why the handing over ended early. What was handed over before is there and stays.
 #[derive(Debug, Error)]
-pub enum HandOverError {
+pub(crate) enum HandOverError {
     /// The copy cannot be read any more as it was planned.
     #[error("cannot read the copy: {0}")]
     Read(#[from] io::Error),
@@ -65,7 +65,7 @@ pub enum HandOverError {
 /// A transaction that the target did not take. Nothing of it was kept, unless its tables know no transactions.
 #[derive(Debug, Error)]
 #[error("the target refused {id} ({changes}): {}{details}\n{help}", error.in_its_own_words())]
-pub struct RefusedTransaction {
+pub(crate) struct RefusedTransaction {
     /// Its GTID.
     pub id: TransactionId,
     /// What it changes.
@@ -73,9 +73,9 @@ pub struct RefusedTransaction {
     /// The server's words.
     pub error: WireError,
     /// What SHOW WARNINGS added.
-    pub details: String,
+    pub(crate) details: String,
     /// What to do.
-    pub help: &'static str,
+    pub(crate) help: &'static str,
 }
 
 impl HandOverError {

@@ -23,7 +23,7 @@ const LOCK: &str = "binlogd.rescue";
 
 /// A server to hand transactions to.
 #[derive(Debug)]
-pub struct Target {
+pub(crate) struct Target {
     pub(super) connection: Connection,
     /// What it says of itself, its executed GTIDs among it.
     pub identity: SourceIdentity,
@@ -33,7 +33,7 @@ pub struct Target {
 
 /// Why a server cannot be handed anything.
 #[derive(Debug, Error)]
-pub enum TargetError {
+pub(crate) enum TargetError {
     /// It cannot be reached or asked.
     #[error(transparent)]
     Wire(#[from] WireError),
@@ -90,7 +90,7 @@ impl Target {
     ///
     /// # Errors
     /// When it cannot be reached, or cannot take any.
-    pub fn connect(options: &ConnectOptions, copy: ServerKind) -> Result<Target, TargetError> {
+    pub(crate) fn connect(options: &ConnectOptions, copy: ServerKind) -> Result<Target, TargetError> {
         let mut connection = Connection::connect(options)?;
         let identity = SourceIdentity::ask(&mut connection)?;
         if identity.kind != copy {
@@ -120,7 +120,7 @@ impl Target {
     ///
     /// # Errors
     /// [`HoldError::Busy`] when another one works on it.
-    pub fn take(&mut self) -> Result<(), HoldError> {
+    pub(crate) fn take(&mut self) -> Result<(), HoldError> {
         self.lock()?;
         self.identity = SourceIdentity::ask(&mut self.connection)?;
         Ok(())
@@ -141,7 +141,7 @@ impl Target {
     ///
     /// # Errors
     /// [`TargetError::PacketTooSmall`].
-    pub fn check(&self, plan: &Plan) -> Result<(), TargetError> {
+    pub(crate) fn check(&self, plan: &Plan) -> Result<(), TargetError> {
         let (needed, allowed) = (plan.longest_statement + 1, self.max_allowed_packet);
         match plan.longest_of {
             Some(id) if needed > allowed => Err(TargetError::PacketTooSmall { id, needed, allowed }),
@@ -154,7 +154,7 @@ impl Target {
     ///
     /// # Errors
     /// [`TargetError::Unacknowledged`], or when the target cannot be asked.
-    pub fn is_acknowledged(&mut self) -> Result<(), TargetError> {
+    pub(crate) fn is_acknowledged(&mut self) -> Result<(), TargetError> {
         let mut values = BTreeMap::new();
         for sql in ["SHOW GLOBAL STATUS LIKE 'rpl_semi_sync%'", "SHOW GLOBAL VARIABLES LIKE 'rpl_semi_sync%'"]
         {
@@ -181,7 +181,7 @@ impl Target {
     ///
     /// # Errors
     /// When the connection fails.
-    pub fn syncs_each_commit(&mut self) -> Result<bool, WireError> {
+    pub(crate) fn syncs_each_commit(&mut self) -> Result<bool, WireError> {
         let rows = self.connection.query(
             "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('sync_binlog', 'innodb_flush_log_at_trx_commit')",
         )?;
@@ -192,7 +192,7 @@ impl Target {
     ///
     /// # Errors
     /// The first thing that goes wrong; nothing is tried after it. All of it can be repeated.
-    pub fn hand_over(&mut self, plan: &Plan, done: impl FnMut(&Lacked)) -> Result<(), HandOverError> {
+    pub(crate) fn hand_over(&mut self, plan: &Plan, done: impl FnMut(&Lacked)) -> Result<(), HandOverError> {
         self.connection.set_timeout(STATEMENT_MAX);
         Sender::begin(&mut self.connection, &self.identity, self.max_allowed_packet)?.send(plan, done)?;
         let lacking = SourceIdentity::ask(&mut self.connection)?.lacks(&plan.gtids);

@@ -9,7 +9,7 @@ use wire::{Connection, WireError};
 
 /// Something that can write, and how to keep it from that.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Writer {
+pub(crate) struct Writer {
     /// What it is, by name.
     pub what: String,
     /// The statement that stops it, or what else to do.

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// The monitors of all sources, and what they share. Readers hold it as `Arc`.
-pub struct DaemonMonitor {
+pub(crate) struct DaemonMonitor {
     data_dir: PathBuf,
     started: Instant,
     /// The file system of the data folder.
@@ -22,7 +22,7 @@ pub struct DaemonMonitor {
 impl DaemonMonitor {
     /// The monitor of a daemon that starts now and stores under `data_dir`. The path is made absolute, so that a
     /// reader in another working folder can tell whose status it sees.
-    pub fn new(data_dir: &Path) -> DaemonMonitor {
+    pub(crate) fn new(data_dir: &Path) -> DaemonMonitor {
         DaemonMonitor {
             data_dir: absolute(data_dir),
             started: Instant::now(),
@@ -32,43 +32,43 @@ impl DaemonMonitor {
     }
 
     /// Adds a source at the end. The daemon adds them in the order of the configuration, before they connect.
-    pub fn add(&self, source: Arc<SourceMonitor>) {
+    pub(crate) fn add(&self, source: Arc<SourceMonitor>) {
         lock(&self.sources).push(source);
     }
 
     /// Forgets a source that a new configuration no longer names.
-    pub fn remove(&self, name: &str) {
+    pub(crate) fn remove(&self, name: &str) {
         lock(&self.sources).retain(|source| source.name() != name);
     }
 
     /// The sources now, in order.
-    pub fn sources(&self) -> Vec<Arc<SourceMonitor>> {
+    pub(crate) fn sources(&self) -> Vec<Arc<SourceMonitor>> {
         lock(&self.sources).clone()
     }
 
     /// Time since the daemon started.
-    pub fn uptime(&self) -> Duration {
+    pub(crate) fn uptime(&self) -> Duration {
         self.started.elapsed()
     }
 
     /// Whole seconds since the daemon started.
-    pub fn uptime_seconds(&self) -> u64 {
+    pub(crate) fn uptime_seconds(&self) -> u64 {
         self.uptime().as_secs()
     }
 
     /// Bytes that the sources of now have stored since each of them had caught up for the first time. What a source had before is
     /// fetched once, and says nothing of how long the disk will last.
-    pub fn bytes_grown(&self, now: Timestamp) -> u64 {
+    pub(crate) fn bytes_grown(&self, now: Timestamp) -> u64 {
         lock(&self.sources).iter().map(|source| source.bytes_grown(now)).sum()
     }
 
     /// The absolute data folder.
-    pub fn data_dir(&self) -> &Path {
+    pub(crate) fn data_dir(&self) -> &Path {
         &self.data_dir
     }
 
     /// Everything at one moment.
-    pub fn status(&self, now: Timestamp) -> DaemonStatus {
+    pub(crate) fn status(&self, now: Timestamp) -> DaemonStatus {
         DaemonStatus {
             binlogd_version: env!("CARGO_PKG_VERSION").to_owned(),
             pid: Some(std::process::id()),
@@ -82,6 +82,6 @@ impl DaemonMonitor {
 }
 
 /// The path with links resolved when it exists, and otherwise at least absolute.
-pub fn absolute(path: &Path) -> PathBuf {
+pub(crate) fn absolute(path: &Path) -> PathBuf {
     path.canonicalize().or_else(|_| std::path::absolute(path)).unwrap_or_else(|_| path.to_owned())
 }

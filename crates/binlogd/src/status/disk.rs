@@ -10,7 +10,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 /// The present rate is the mean over this time, or since the start if that was later.
-pub const RATE_WINDOW: Duration = Duration::from_secs(600);
+pub(crate) const RATE_WINDOW: Duration = Duration::from_secs(600);
 
 /// A warning ends when this share of the watermark is free above it, so that a value that goes to and fro about the
 /// watermark warns once.
@@ -18,11 +18,11 @@ const HYSTERESIS_DIVISOR: u64 = 10;
 
 /// A file system at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DiskSpace {
+pub(crate) struct DiskSpace {
     /// Bytes that an ordinary user can still write; less than what is free where some is reserved for root.
     pub free: u64,
     /// Bytes that only root can still write.
-    pub reserved: u64,
+    pub(crate) reserved: u64,
     /// Bytes in all.
     pub size: u64,
 }
@@ -32,7 +32,7 @@ impl DiskSpace {
     ///
     /// # Errors
     /// When the path cannot be reached, or its file system does not tell, as ramfs does not.
-    pub fn of(path: &Path) -> io::Result<DiskSpace> {
+    pub(crate) fn of(path: &Path) -> io::Result<DiskSpace> {
         let found = rustix::fs::statvfs(path)?;
         if found.f_blocks == 0 {
             return Err(io::Error::new(io::ErrorKind::Unsupported, "its file system has no size of its own"));
@@ -45,14 +45,14 @@ impl DiskSpace {
     }
 
     /// Bytes that this process can still write.
-    pub fn writable(&self) -> u64 {
+    pub(crate) fn writable(&self) -> u64 {
         if rustix::process::geteuid().is_root() { self.free + self.reserved } else { self.free }
     }
 }
 
 /// A watermark that was passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Crossing {
+pub(crate) enum Crossing {
     /// What is free has fallen below it.
     Below,
     /// What is free is well above it again.
@@ -61,7 +61,7 @@ pub enum Crossing {
 
 /// What the daemon knows of the file system of its data folder. One thread measures; anybody reads.
 #[derive(Debug)]
-pub struct DiskMonitor {
+pub(crate) struct DiskMonitor {
     state: Mutex<State>,
 }
 
@@ -75,23 +75,23 @@ struct State {
 
 impl DiskMonitor {
     /// Nothing measured yet.
-    pub fn new(warn: DiskWarn) -> DiskMonitor {
+    pub(crate) fn new(warn: DiskWarn) -> DiskMonitor {
         DiskMonitor { state: Mutex::new(State { warn, space: None, is_low: false, rate: Rate::default() }) }
     }
 
     /// Sets the watermark. It counts from the next measurement on.
-    pub fn set_warn(&self, warn: DiskWarn) {
+    pub(crate) fn set_warn(&self, warn: DiskWarn) {
         lock(&self.state).warn = warn;
     }
 
     /// The watermark as it was configured.
-    pub fn warn(&self) -> DiskWarn {
+    pub(crate) fn warn(&self) -> DiskWarn {
         lock(&self.state).warn
     }
 
     /// Takes a measurement. `at` is the time since the start, `stored` the bytes that all sources have stored since
     /// then; it may fall when a source is removed. Says whether the watermark was passed since the one before.
-    pub fn observe(&self, at: Duration, space: DiskSpace, stored: u64) -> Option<Crossing> {
+    pub(crate) fn observe(&self, at: Duration, space: DiskSpace, stored: u64) -> Option<Crossing> {
         let mut state = lock(&self.state);
         state.space = Some(space);
         state.rate.record(at, stored);
@@ -104,12 +104,12 @@ impl DiskMonitor {
     }
 
     /// The file system cannot be measured any more.
-    pub fn forget(&self) {
+    pub(crate) fn forget(&self) {
         lock(&self.state).space = None;
     }
 
     /// The last measurement; `None` before the first one and while there is none.
-    pub fn status(&self) -> Option<DiskStatus> {
+    pub(crate) fn status(&self) -> Option<DiskStatus> {
         let state = lock(&self.state);
         let space = state.space?;
         Some(DiskStatus {

@@ -24,31 +24,31 @@ pub struct SourceFacts {
     /// TLS version in use, such as `TLSv1.3`; `None` for a connection in clear.
     pub tls: Option<String>,
     /// Transactions that forks took from the source and that it lacks; `None` when not known.
-    pub source_lacked: Option<GtidState>,
+    pub(crate) source_lacked: Option<GtidState>,
     /// What it lacked and has again; `None` when it lacked nothing, or lacks something still.
-    pub regained: Option<Regained>,
+    pub(crate) regained: Option<Regained>,
     /// The timeline before the present one, when that was begun since the start.
-    pub previous_timeline: Option<PreviousTimeline>,
+    pub(crate) previous_timeline: Option<PreviousTimeline>,
     /// Another replica with our `server_id`, in words, as of the last connection or since.
-    pub rival: Option<String>,
+    pub(crate) rival: Option<String>,
     /// Our `server_id`, which another one had at the source when we came, so that we took one at random; and since when.
     pub taken: Option<(u32, Instant)>,
     /// `server_id` and replica UUID of the last session.
-    pub registered: Option<(u32, String)>,
+    pub(crate) registered: Option<(u32, String)>,
     /// How many GTIDs of what forks took from the source were given to other transactions since, and which, but for those
     /// about which somebody has decided; `None` for none.
-    pub given_twice: Option<(u64, GtidState)>,
+    pub(crate) given_twice: Option<(u64, GtidState)>,
     /// What was never copied.
     pub missing: Missing,
     /// Why the look at the source fails at present, and since when.
-    pub look_error: Option<LastError>,
+    pub(crate) look_error: Option<LastError>,
     /// When the source began to receive. [`SourceMonitor::set_state`](super::SourceMonitor::set_state) fills and clears it.
-    pub connected_since: Option<Timestamp>,
+    pub(crate) connected_since: Option<Timestamp>,
 }
 
 impl SourceFacts {
     /// What the source lacks or gave twice, as it is known now; of a source that lost something once.
-    pub fn lost_in_words(&self) -> String {
+    pub(crate) fn lost_in_words(&self) -> String {
         let lacked = self.source_lacked.as_ref().map(GtidState::to_line).unwrap_or_default();
         let twice = self.given_twice.as_ref().map(|(_, twice)| twice.to_line()).unwrap_or_default();
         match (lacked.is_empty(), twice.is_empty()) {
@@ -77,7 +77,7 @@ impl SourceFacts {
 
 /// The server that a session receives from, to whoever wants to look at it over another connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Watched {
+pub(crate) struct Watched {
     /// `host:port` of the list.
     pub host: String,
     /// `server_uuid`; `None` for MariaDB.
@@ -90,7 +90,7 @@ pub struct Watched {
 
 impl Watched {
     /// A name of the server that no other has.
-    pub fn server(&self) -> String {
+    pub(crate) fn server(&self) -> String {
         match (&self.server_uuid, self.server_id) {
             (Some(uuid), _) => uuid.clone(),
             (None, id) => format!("{} {}", self.host, id.unwrap_or(0)),

@@ -33,10 +33,10 @@ pub struct Ladder {
 
 impl Ladder {
     /// The names of the rungs, top first, as JSON and metrics spell them.
-    pub const RUNGS: [&'static str; 4] = ["received", "written", "durable", "acknowledged"];
+    pub(crate) const RUNGS: [&'static str; 4] = ["received", "written", "durable", "acknowledged"];
 
     /// The rungs with their names, top first.
-    pub fn rungs(&self) -> [(&'static str, Option<&Position>); 4] {
+    pub(crate) fn rungs(&self) -> [(&'static str, Option<&Position>); 4] {
         let [received, written, durable, acknowledged] = Self::RUNGS;
         [
             (received, self.received.as_ref()),

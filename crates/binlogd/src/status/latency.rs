@@ -74,7 +74,7 @@ impl LatencyHistogram {
 
     /// One `(upper bound in seconds, count)` an octave, not cumulative, the last bound infinite. Octave bounds fall on
     /// bucket bounds, so the counts are exact.
-    pub fn octaves(&self) -> Vec<(f64, u64)> {
+    pub(crate) fn octaves(&self) -> Vec<(f64, u64)> {
         self.buckets
             .chunks(STEPS as usize)
             .enumerate()
@@ -88,7 +88,7 @@ impl LatencyHistogram {
     }
 
     /// The sum of everything recorded, in seconds.
-    pub fn sum_seconds(&self) -> f64 {
+    pub(crate) fn sum_seconds(&self) -> f64 {
         self.sum_nanoseconds.load(Relaxed) as f64 / 1e9
     }
 }
@@ -106,19 +106,19 @@ pub struct LatencySummary {
     /// Durations recorded.
     pub count: u64,
     /// The median.
-    pub p50_us: f64,
+    pub(crate) p50_us: f64,
     /// 90 % took no longer.
-    pub p90_us: f64,
+    pub(crate) p90_us: f64,
     /// 95 % took no longer.
-    pub p95_us: f64,
+    pub(crate) p95_us: f64,
     /// 99 % took no longer.
-    pub p99_us: f64,
+    pub(crate) p99_us: f64,
     /// 99.9 % took no longer.
-    pub p999_us: f64,
+    pub(crate) p999_us: f64,
     /// The longest, exact.
-    pub max_us: f64,
+    pub(crate) max_us: f64,
     /// The mean, exact.
-    pub mean_us: f64,
+    pub(crate) mean_us: f64,
 }
 
 fn octave_start(octave: usize) -> u64 {

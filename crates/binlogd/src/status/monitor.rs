@@ -113,17 +113,17 @@ impl SourceMonitor {
     }
 
     /// The receiving thread begins to wait for the source, or has something to do with what came. The price is a store.
-    pub fn publish_reading(&self, reads: bool) {
+    pub(crate) fn publish_reading(&self, reads: bool) {
         self.reads.store(reads, Relaxed);
     }
 
     /// Whether the receiving thread waits for the source. One that waits for its disk reads nothing, whatever has arrived.
-    pub fn is_reading(&self) -> bool {
+    pub(crate) fn is_reading(&self) -> bool {
         self.reads.load(Relaxed)
     }
 
     /// How much of the live file a recovery has checked, in bytes, and of how much; 0 and 0 at its end.
-    pub fn publish_recovery(&self, checked: u64, of: u64) {
+    pub(crate) fn publish_recovery(&self, checked: u64, of: u64) {
         self.recovery[0].store(checked, Relaxed);
         self.recovery[1].store(of, Relaxed);
     }
@@ -159,7 +159,7 @@ impl SourceMonitor {
 
     /// Changes the state. Whatever belongs to the session that ended is cleared: connection time, TLS, semi-sync, and
     /// how far the copy is behind. An error in the state becomes the last error.
-    pub fn set_state(&self, state: SourceState) {
+    pub(crate) fn set_state(&self, state: SourceState) {
         let now = now_in_milliseconds();
         let mut session = lock(&self.session);
         let session = &mut *session;
@@ -190,12 +190,12 @@ impl SourceMonitor {
     }
 
     /// The disk does not answer an operation of this source's, or (`None`) it does again.
-    pub fn set_disk_hang(&self, hang: Option<DiskHang>) {
+    pub(crate) fn set_disk_hang(&self, hang: Option<DiskHang>) {
         lock(&self.session).disk_hang = hang;
     }
 
     /// The operation that the disk does not answer.
-    pub fn disk_hang(&self) -> Option<DiskHang> {
+    pub(crate) fn disk_hang(&self) -> Option<DiskHang> {
         lock(&self.session).disk_hang.clone()
     }
 
@@ -205,35 +205,35 @@ impl SourceMonitor {
     }
 
     /// The state now as status shows it: the word, and what it is about.
-    pub fn state_in_words(&self) -> (&'static str, Option<String>) {
+    pub(crate) fn state_in_words(&self) -> (&'static str, Option<String>) {
         let session = lock(&self.session);
         let state = session.state();
         (state.word(), state.detail(&session.facts, self.recovery()))
     }
 
     /// Records an error that does not change the state by itself. The message must not hold a password.
-    pub fn set_error(&self, message: impl Into<String>) {
+    pub(crate) fn set_error(&self, message: impl Into<String>) {
         let error = LastError { at: now_in_milliseconds(), message: message.into() };
         lock(&self.session).last_error = Some(error);
     }
 
     /// Changes what is known of the source.
-    pub fn update_facts(&self, change: impl FnOnce(&mut SourceFacts)) {
+    pub(crate) fn update_facts(&self, change: impl FnOnce(&mut SourceFacts)) {
         change(&mut lock(&self.session).facts);
     }
 
     /// The format description of the file whose events arrive, which tells it from another of that name.
-    pub fn publish_live_format(&self, file: &Arc<str>, format: &FormatDescription) {
+    pub(crate) fn publish_live_format(&self, file: &Arc<str>, format: &FormatDescription) {
         *lock(&self.live_format) = Some((file.clone(), format.clone()));
     }
 
     /// As it was published last, with the name of its file.
-    pub fn live_format(&self) -> Option<(Arc<str>, FormatDescription)> {
+    pub(crate) fn live_format(&self) -> Option<(Arc<str>, FormatDescription)> {
         lock(&self.live_format).clone()
     }
 
     /// The server that is being received from, acknowledged or not; `None` while no session lasts.
-    pub fn watched(&self) -> Option<Watched> {
+    pub(crate) fn watched(&self) -> Option<Watched> {
         let session = lock(&self.session);
         let facts = &session.facts;
         let host = facts.host.clone().filter(|_| session.state.is_session())?;
@@ -295,7 +295,7 @@ impl SourceMonitor {
 
     /// Seconds from the timestamp of the newest event to `now`; 0 when the source said that it has nothing newer,
     /// `None` when that is not known, as always outside [`SourceState::Receiving`].
-    pub fn seconds_behind(&self, now: Timestamp) -> Option<u64> {
+    pub(crate) fn seconds_behind(&self, now: Timestamp) -> Option<u64> {
         if self.disk_hang().is_some() {
             return None;
         }
@@ -309,7 +309,7 @@ impl SourceMonitor {
     }
 
     /// Bytes stored since the copy had caught up for the first time, which is noticed here.
-    pub fn bytes_grown(&self, now: Timestamp) -> u64 {
+    pub(crate) fn bytes_grown(&self, now: Timestamp) -> u64 {
         let written = self.counters.bytes_written.load(Relaxed);
         if self.backlog.load(Relaxed) == NOT_YET
             && self.seconds_behind(now).is_some_and(|behind| behind < CAUGHT_UP_SECONDS)

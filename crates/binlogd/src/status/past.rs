@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// The timeline before the one that is being written, and where its copy ends: nothing of it is lost while the newer one
 /// holds nothing yet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PreviousTimeline {
+pub(crate) struct PreviousTimeline {
     /// Folder name.
     pub name: String,
     /// End of its durable bytes; null when it held no file.
@@ -19,7 +19,7 @@ pub struct PreviousTimeline {
 
 /// Transactions that the source lacked and has again, by GTID.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Regained {
+pub(crate) struct Regained {
     /// When that was seen: RFC 3339, UTC.
     pub at: Timestamp,
     /// Which, in the source's notation on one line.
@@ -28,7 +28,7 @@ pub struct Regained {
 
 /// Transactions that were never copied: the source had purged them, and with `on_gap = "record"` the copy went on behind them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RecordedGap {
+pub(crate) struct RecordedGap {
     /// Folder name of the timeline that begins behind it.
     pub timeline: String,
     /// When that began: RFC 3339, UTC.
@@ -48,7 +48,7 @@ pub struct Missing {
     /// By GTID.
     pub gtids: GtidState,
     /// By place.
-    pub gaps: Vec<RecordedGap>,
+    pub(crate) gaps: Vec<RecordedGap>,
 }
 
 impl Missing {
@@ -59,7 +59,7 @@ impl Missing {
 }
 
 /// MariaDB's sequence numbers have holes, so that a count of transactions cannot be told.
-pub fn count(gtids: &GtidState) -> u64 {
+pub(crate) fn count(gtids: &GtidState) -> u64 {
     match gtids {
         GtidState::Mysql(set) => set.len(),
         GtidState::Mariadb(state) => state.list().count() as u64,

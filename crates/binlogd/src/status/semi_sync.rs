@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SemiSyncStatus {
     /// True while this session acknowledges.
-    pub active: bool,
+    pub(crate) active: bool,
     /// Why it is or is not active, in words.
     pub reason: String,
 }
@@ -21,7 +21,7 @@ impl Default for SemiSyncStatus {
 /// The source's own word about semi-sync: its settings and counters at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct SemiSyncLook {
+pub(crate) struct SemiSyncLook {
     /// When it was asked.
     pub at: Timestamp,
     /// `rpl_semi_sync_source_enabled`, or `rpl_semi_sync_master_enabled`.
@@ -29,52 +29,52 @@ pub struct SemiSyncLook {
     /// `Rpl_semi_sync_source_status`: whether commits wait. OFF after a wait that took longer than the timeout.
     pub on: bool,
     /// Semi-sync replicas that are attached.
-    pub clients: u64,
+    pub(crate) clients: u64,
     /// Commits that were acknowledged before their clients were told, as the source counts.
-    pub yes_tx: u64,
+    pub(crate) yes_tx: u64,
     /// Commits of which clients were told without an acknowledgement, as the source counts. Not those made while
     /// `enabled` was OFF.
-    pub no_tx: u64,
+    pub(crate) no_tx: u64,
     /// How long a commit waits, in milliseconds.
-    pub timeout_ms: u64,
+    pub(crate) timeout_ms: u64,
     /// `AFTER_SYNC` or `AFTER_COMMIT`; null when the server has no such setting.
     pub wait_point: Option<String>,
     /// Whether commits wait though no replica is attached; null when the server has no such setting.
-    pub wait_no_replica: Option<bool>,
+    pub(crate) wait_no_replica: Option<bool>,
     /// How many replicas must acknowledge; null when the server has no such setting (MariaDB: 1).
-    pub wait_for_replica_count: Option<u64>,
+    pub(crate) wait_for_replica_count: Option<u64>,
 }
 
 /// Commits of which the source told clients without an acknowledgement, by its counter `no_tx`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct UnacknowledgedCommits {
+pub(crate) struct UnacknowledgedCommits {
     /// How many since the last look of the daemon before, or since the first look of all.
-    pub commits: u64,
+    pub(crate) commits: u64,
     /// The last look before the newest of these episodes; null when there was none.
     pub since: Option<Timestamp>,
     /// The first look that found no more of them; null while it goes on.
     pub until: Option<Timestamp>,
     /// How many of them were made before this daemon's first look; null when that is not known.
-    pub while_away: Option<u64>,
+    pub(crate) while_away: Option<u64>,
 }
 
 /// What a server had counted at one moment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Counted {
+pub(crate) struct Counted {
     /// A name that no other server has.
     pub server: String,
     /// As [`SemiSyncLook::no_tx`].
-    pub no_tx: u64,
+    pub(crate) no_tx: u64,
     /// As [`SemiSyncLook::yes_tx`]: it tells, too, when the server has begun to count anew.
-    pub yes_tx: u64,
+    pub(crate) yes_tx: u64,
     /// When.
     pub at: Timestamp,
 }
 
 impl Counted {
     /// Whether only time has passed.
-    pub fn is_as_far_as(&self, other: &Counted) -> bool {
+    pub(crate) fn is_as_far_as(&self, other: &Counted) -> bool {
         (&self.server, self.no_tx) == (&other.server, other.no_tx)
     }
 
@@ -94,7 +94,7 @@ impl Counted {
 /// The newest run of transactions that arrived live and for which nobody asked in time.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct UnaskedTransactions {
+pub(crate) struct UnaskedTransactions {
     /// How many.
     pub transactions: u64,
     /// When it was noticed that nobody asks; null when that never happened.
@@ -102,25 +102,25 @@ pub struct UnaskedTransactions {
     /// When the source asked again; null while it does not.
     pub until: Option<Timestamp>,
     /// The newest of them; null without GTIDs.
-    pub last_gtid: Option<String>,
+    pub(crate) last_gtid: Option<String>,
 }
 
 /// The looks at a source, for the metrics.
 #[derive(Clone, Debug, Default)]
-pub struct Looks {
+pub(crate) struct Looks {
     /// The last look of this session succeeded.
     pub succeed: bool,
     /// The newest look, however old.
     pub look: Option<SemiSyncLook>,
     /// As [`UnacknowledgedCommits::commits`].
-    pub unacknowledged: u64,
+    pub(crate) unacknowledged: u64,
     /// As [`UnacknowledgedCommits::while_away`].
-    pub while_away: Option<u64>,
+    pub(crate) while_away: Option<u64>,
 }
 
 impl Looks {
     /// The newest look, if it tells how things are now.
-    pub fn now(&self) -> Option<&SemiSyncLook> {
+    pub(crate) fn now(&self) -> Option<&SemiSyncLook> {
         self.look.as_ref().filter(|_| self.succeed)
     }
 }

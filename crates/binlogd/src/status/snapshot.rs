@@ -11,17 +11,17 @@ use super::state::{RecoveryStatus, SourceState};
 use serde::{Deserialize, Serialize};
 
 /// The `state` of a source when the status was read from the files and no daemon answered.
-pub const NOT_RUNNING: &str = "not running";
+pub(crate) const NOT_RUNNING: &str = "not running";
 
 /// The whole answer: one daemon, or one data folder when no daemon runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct DaemonStatus {
+pub(crate) struct DaemonStatus {
     /// Version of the binlogd that made this status.
-    pub binlogd_version: String,
+    pub(crate) binlogd_version: String,
     /// Process id of the daemon; null when it does not run.
     pub pid: Option<u32>,
     /// Whole seconds since the daemon started; null when it does not run.
-    pub uptime_seconds: Option<u64>,
+    pub(crate) uptime_seconds: Option<u64>,
     /// Absolute path of the data folder.
     pub data_dir: String,
     /// The file system of the data folder; null when it cannot be measured.
@@ -36,7 +36,7 @@ pub struct DaemonStatus {
 impl DaemonStatus {
     /// Whether a daemon runs and every one of its sources receives. False when there is no source at all: a daemon
     /// that copies nothing keeps nobody's data safe.
-    pub fn is_healthy(&self) -> bool {
+    pub(crate) fn is_healthy(&self) -> bool {
         self.running && !self.sources.is_empty() && self.sources.iter().all(SourceStatus::is_receiving)
     }
 }
@@ -44,18 +44,18 @@ impl DaemonStatus {
 /// The file system of the data folder.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct DiskStatus {
+pub(crate) struct DiskStatus {
     /// Bytes that an ordinary user can still write.
-    pub free_bytes: u64,
+    pub(crate) free_bytes: u64,
     /// Bytes in all.
-    pub size_bytes: u64,
+    pub(crate) size_bytes: u64,
     /// Free bytes below which to warn (`disk_warn`); null when that is off, or no daemon runs.
-    pub warn_below_bytes: Option<u64>,
+    pub(crate) warn_below_bytes: Option<u64>,
     /// True from when less is free until a tenth of the watermark is free above it.
     pub low: bool,
     /// Hours until nothing is free, at the rate at which the copies grew over the last 10 minutes; null while nothing
     /// is stored, or when no daemon runs.
-    pub hours_left: Option<f64>,
+    pub(crate) hours_left: Option<f64>,
 }
 
 /// One source.
@@ -67,7 +67,7 @@ pub struct SourceStatus {
     /// One of [`SourceState::WORDS`], or [`NOT_RUNNING`].
     pub state: String,
     /// What the state is about: the host, the reason, the time of the next attempt. Null when there is nothing to add.
-    pub state_detail: Option<String>,
+    pub(crate) state_detail: Option<String>,
     /// How far the check of the live file is; null but in the state `recovering`.
     pub recovery: Option<RecoveryStatus>,
     /// The last error, kept after the source recovered; null when there was none since the start.
@@ -85,13 +85,13 @@ pub struct SourceStatus {
     /// Whether acknowledgements are wanted, and why or why not.
     pub semi_sync: SemiSyncStatus,
     /// The source's own word about semi-sync at the last look; null before the first, and without semi-sync.
-    pub semi_sync_source: Option<SemiSyncLook>,
+    pub(crate) semi_sync_source: Option<SemiSyncLook>,
     /// Why the look at the source fails at present, and since when; null while it succeeds.
-    pub look_error: Option<LastError>,
+    pub(crate) look_error: Option<LastError>,
     /// Commits of which the source told clients without an acknowledgement.
-    pub unacknowledged_commits: UnacknowledgedCommits,
+    pub(crate) unacknowledged_commits: UnacknowledgedCommits,
     /// The newest run of transactions for which the source asked for no acknowledgement.
-    pub unasked_transactions: UnaskedTransactions,
+    pub(crate) unasked_transactions: UnaskedTransactions,
     /// TLS version of the connection; null when it is not encrypted or there is none.
     pub tls: Option<String>,
     /// 1: acknowledged only when synced. 0: acknowledged when written. Null when not known.
@@ -104,25 +104,25 @@ pub struct SourceStatus {
     /// not known, as without GTIDs or before the first connection.
     pub source_lacks: Option<String>,
     /// What it lacked since the start and has again, after a rescue; null when it lacked nothing, or lacks some still.
-    pub source_regained: Option<Regained>,
+    pub(crate) source_regained: Option<Regained>,
     /// What was never copied, by GTID: the source had purged it, and `on_gap = "record"` went on without. Empty text for none.
     pub missing: String,
     /// How many transactions those are; for MariaDB, whose numbers have holes, of how many servers.
-    pub missing_transactions: u64,
+    pub(crate) missing_transactions: u64,
     /// The same by place, which tells it where there are no GTIDs, too.
-    pub gaps: Vec<RecordedGap>,
+    pub(crate) gaps: Vec<RecordedGap>,
     /// The timeline before the present one, when that was begun since the start; otherwise null.
-    pub previous_timeline: Option<PreviousTimeline>,
+    pub(crate) previous_timeline: Option<PreviousTimeline>,
     /// Another replica that is registered with the same `server_id`, in words; null when none was seen.
-    pub server_id_rival: Option<String>,
+    pub(crate) server_id_rival: Option<String>,
     /// How many GTIDs the source gave twice: it lost the transaction that the copy holds and gave the GTID to another one,
     /// and nobody has decided about it yet.
-    pub gtids_given_twice: u64,
+    pub(crate) gtids_given_twice: u64,
     /// Those GTIDs; for MariaDB the newest of each server.
-    pub given_twice: String,
+    pub(crate) given_twice: String,
     /// Whole seconds that the copy is behind the source; 0 when the source said that it has nothing newer, null when
     /// not known or not receiving.
-    pub seconds_behind: Option<u64>,
+    pub(crate) seconds_behind: Option<u64>,
     /// Counts since the daemon started.
     pub counters: CounterValues,
     /// Durations since the daemon started.
@@ -131,7 +131,7 @@ pub struct SourceStatus {
 
 impl SourceStatus {
     /// Whether the source is connected and its stream is being stored.
-    pub fn is_receiving(&self) -> bool {
+    pub(crate) fn is_receiving(&self) -> bool {
         self.state == SourceState::Receiving.word()
     }
 }
@@ -153,7 +153,7 @@ pub struct Latencies {
     /// One durable write of the journal, or one fdatasync of a binary log.
     pub sync: LatencySummary,
     /// From the arrival of a packet that wants an acknowledgement to the acknowledgement leaving.
-    pub acknowledge: LatencySummary,
+    pub(crate) acknowledge: LatencySummary,
 }
 
 #[cfg(test)]

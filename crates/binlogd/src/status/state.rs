@@ -56,7 +56,7 @@ pub struct DiskHang {
 
 impl SourceState {
     /// Every word that [`word`](SourceState::word) can give.
-    pub const WORDS: [&'static str; 9] = [
+    pub(crate) const WORDS: [&'static str; 9] = [
         "starting",
         "recovering",
         "connecting",
@@ -118,9 +118,9 @@ impl SourceState {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecoveryStatus {
     /// Bytes of the file that need no check or have been checked.
-    pub checked_bytes: u64,
+    pub(crate) checked_bytes: u64,
     /// Bytes of the file.
-    pub of_bytes: u64,
+    pub(crate) of_bytes: u64,
 }
 
 impl fmt::Display for RecoveryStatus {

@@ -3,7 +3,7 @@
 use jiff::{Timestamp, Unit};
 
 /// A time as people read it, in UTC to the second.
-pub fn human_time(time: Timestamp) -> String {
+pub(crate) fn human_time(time: Timestamp) -> String {
     time.strftime("%Y-%m-%d %H:%M:%S UTC").to_string()
 }
 

@@ -17,7 +17,7 @@ struct Owed {
 /// Keeps the highest position for which the source has asked. One acknowledgement covers all earlier ones: the source
 /// wakes every client that waits at or before it (`ReplSemiSyncMaster::reportReplyBinlog`).
 #[derive(Debug, Default)]
-pub struct Acknowledger {
+pub(super) struct Acknowledger {
     owed: Option<Owed>,
     /// The source asked inside a transaction; the next boundary is owed. Acknowledging an earlier place would promise
     /// bytes that recovery cuts off.
@@ -27,7 +27,7 @@ pub struct Acknowledger {
 
 impl Acknowledger {
     /// The source asks for an acknowledgement of a boundary.
-    pub fn request(&mut self, boundary: &Position, arrived: Instant) {
+    pub(super) fn request(&mut self, boundary: &Position, arrived: Instant) {
         self.at_next_boundary = None;
         match &mut self.owed {
             // The earliest arrival is the one whose latency counts.
@@ -40,26 +40,26 @@ impl Acknowledger {
     }
 
     /// The source asks for an acknowledgement in the middle of a transaction.
-    pub fn request_at_next_boundary(&mut self, arrived: Instant) {
+    pub(super) fn request_at_next_boundary(&mut self, arrived: Instant) {
         self.at_next_boundary.get_or_insert(arrived);
     }
 
     /// A boundary was reached: a request that came inside the transaction is now for this place.
-    pub fn boundary_reached(&mut self, boundary: &Position) {
+    pub(super) fn boundary_reached(&mut self, boundary: &Position) {
         if let Some(arrived) = self.at_next_boundary.take() {
             self.request(boundary, arrived);
         }
     }
 
     /// True when the source waits for something.
-    pub fn is_owed(&self) -> bool {
+    pub(super) fn is_owed(&self) -> bool {
         self.owed.is_some()
     }
 
     /// Takes what is owed if it lies within `safe`, and returns the whole packet to send, the acknowledged position and
     /// the arrival of the request. `files` are the log's, in order: what is safe in one is so in all before it, for a file is
     /// synced before the next one begins. This is the only place where an acknowledgement is made.
-    pub fn pay(&mut self, safe: &Safe, files: &[String]) -> Option<(&[u8], Position, Instant)> {
+    pub(super) fn pay(&mut self, safe: &Safe, files: &[String]) -> Option<(&[u8], Position, Instant)> {
         let (owed, safe) = (&self.owed.as_ref()?.position, safe.position());
         let covered = if *owed.file == *safe.file {
             owed.offset <= safe.offset

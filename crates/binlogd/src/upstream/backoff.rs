@@ -11,11 +11,11 @@ use std::time::{Duration, Instant};
 const GOOD_SESSION: Duration = Duration::from_secs(10);
 
 /// The pause grows up to this where somebody must change something first: the password, a privilege, our identity.
-pub const DENIED_MAX: Duration = Duration::from_secs(30);
+pub(super) const DENIED_MAX: Duration = Duration::from_secs(30);
 
 /// The pause grows up to this where the server has no connection left for us. Clients that wait for our acknowledgement
 /// hold theirs, so that we must get the next one that is free.
-pub const CROWDED_MAX: Duration = Duration::from_secs(5);
+pub(super) const CROWDED_MAX: Duration = Duration::from_secs(5);
 
 /// A reset is answered in two steps, the end of the session and a new timeline. So two steps in this time are taken without a
 /// pause; should steps follow one another for ever, they do so slowly.
@@ -23,7 +23,7 @@ const STEP_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The pauses of one source.
 #[derive(Debug)]
-pub struct Backoff {
+pub(super) struct Backoff {
     min: Duration,
     max: Duration,
     next: Duration,
@@ -33,12 +33,12 @@ pub struct Backoff {
 
 impl Backoff {
     /// Pauses from `min` to `max`, doubling.
-    pub fn new(min: Duration, max: Duration) -> Backoff {
+    pub(super) fn new(min: Duration, max: Duration) -> Backoff {
         Backoff { min, max, next: min, stepped: [None; 2] }
     }
 
     /// Tells how long the session lasted that has just ended; true when that makes it a success.
-    pub fn session_lasted(&mut self, duration: Duration) -> bool {
+    pub(super) fn session_lasted(&mut self, duration: Duration) -> bool {
         if duration >= GOOD_SESSION {
             self.next = self.min;
         }
@@ -46,14 +46,14 @@ impl Backoff {
     }
 
     /// The next pause. `random` is uniform over all values; up to half of the pause is taken off by it.
-    pub fn pause(&mut self, random: u32) -> Duration {
+    pub(super) fn pause(&mut self, random: u32) -> Duration {
         let pause = self.next;
         self.next = (self.next * 2).min(self.max);
         with_jitter(pause, random)
     }
 
     /// The pause before a step that is known to be the right one: none, unless there were two such steps a moment ago.
-    pub fn step(&mut self, now: Instant, random: u32) -> Duration {
+    pub(super) fn step(&mut self, now: Instant, random: u32) -> Duration {
         let [before_last, last] = self.stepped;
         if before_last.is_some_and(|stepped| now.saturating_duration_since(stepped) < STEP_INTERVAL) {
             return self.pause(random);
@@ -63,21 +63,27 @@ impl Backoff {
     }
 
     /// What [`Backoff::pause`] grows to.
-    pub fn longest(&self) -> Duration {
+    pub(super) fn longest(&self) -> Duration {
         self.max
     }
 }
 
 /// The pauses of a host that told us to go away. They begin where the ordinary ones end.
 #[derive(Debug, Default)]
-pub struct Away {
+pub(super) struct Away {
     next: Option<Duration>,
     until: Option<Instant>,
 }
 
 impl Away {
     /// It told us to go away: how long to stay. The pauses double from the longest ordinary one up to `limit`.
-    pub fn stay(&mut self, now: Instant, ordinary: &Backoff, limit: Duration, random: u32) -> Duration {
+    pub(super) fn stay(
+        &mut self,
+        now: Instant,
+        ordinary: &Backoff,
+        limit: Duration,
+        random: u32,
+    ) -> Duration {
         let nominal = self.next.unwrap_or(ordinary.longest());
         let limit = limit.max(ordinary.longest());
         self.next = Some((nominal * 2).min(limit));
@@ -87,12 +93,12 @@ impl Away {
     }
 
     /// True while it is too early to come back.
-    pub fn is_too_early(&self, now: Instant) -> bool {
+    pub(super) fn is_too_early(&self, now: Instant) -> bool {
         self.until.is_some_and(|until| now < until)
     }
 
     /// It did not tell us to go away, or took us for long.
-    pub fn welcome(&mut self) {
+    pub(super) fn welcome(&mut self) {
         *self = Away::default();
     }
 }

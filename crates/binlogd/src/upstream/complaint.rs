@@ -6,24 +6,24 @@
 /// `ER_MASTER_FATAL_ERROR_READING_BINLOG` / `ER_SOURCE_FATAL_ERROR_READING_BINLOG`: the source cannot or will not dump.
 /// One number for a dozen causes that only its text tells apart (`sql/rpl_binlog_sender.cc`, MariaDB `sql/sql_repl.cc`);
 /// see [`Complaint`].
-pub const ER_FATAL_READING_BINLOG: u16 = 1236;
+pub(crate) const ER_FATAL_READING_BINLOG: u16 = 1236;
 
 /// `ER_SLAVE_SAME_ID`: MariaDB's number for a dump that another client with our server id took over. MySQL says the same by
 /// error 1236 and its text.
-pub const ER_SAME_SERVER_ID: u16 = 4052;
+pub(crate) const ER_SAME_SERVER_ID: u16 = 4052;
 
 /// `ER_SPECIFIC_ACCESS_DENIED_ERROR`: a privilege is missing.
-pub const ER_SPECIFIC_ACCESS_DENIED: u16 = 1227;
+pub(crate) const ER_SPECIFIC_ACCESS_DENIED: u16 = 1227;
 
 /// `ER_PARSE_ERROR`: the server does not know the statement.
-pub const ER_PARSE_ERROR: u16 = 1064;
+pub(crate) const ER_PARSE_ERROR: u16 = 1064;
 
 /// `ER_UNKNOWN_SYSTEM_VARIABLE`: the server is of a version or a kind that does not have it.
-pub const ER_UNKNOWN_SYSTEM_VARIABLE: u16 = 1193;
+pub(crate) const ER_UNKNOWN_SYSTEM_VARIABLE: u16 = 1193;
 
 /// The causes of error 1236 that are answered differently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Complaint {
+pub(crate) enum Complaint {
     /// The file that we asked for is not there.
     FileNotFound,
     /// Transactions that we need are in no file any more.
@@ -78,7 +78,7 @@ const WORDS: &[(&str, Complaint)] = &[
 
 impl Complaint {
     /// By the server's English text, which does not depend on its language settings.
-    pub fn of(message: &str) -> Complaint {
+    pub(crate) fn of(message: &str) -> Complaint {
         let found = WORDS.iter().find(|(words, _)| message.contains(words));
         found.map_or(Complaint::Other, |(_, complaint)| *complaint)
     }

@@ -33,7 +33,7 @@ pub enum CopyError {
 
 impl CopyError {
     /// True when space may return by itself.
-    pub fn is_full_disk(&self) -> bool {
+    pub(crate) fn is_full_disk(&self) -> bool {
         let (CopyError::Folder(FolderError::Io { error, .. })
         | CopyError::Journal { error, .. }
         | CopyError::Timeline { error, .. }) = self
@@ -45,7 +45,7 @@ impl CopyError {
 
     /// True when trying again cannot help before somebody has put right what is there: files that make no sense or that
     /// are missing, a folder that is in use.
-    pub fn needs_operator(&self) -> bool {
+    pub(crate) fn needs_operator(&self) -> bool {
         let error = match self {
             CopyError::Folder(FolderError::Io { error, .. })
             | CopyError::Journal { error, .. }
@@ -56,7 +56,7 @@ impl CopyError {
     }
 
     /// True when another process holds the folder.
-    pub fn is_locked(&self) -> bool {
+    pub(crate) fn is_locked(&self) -> bool {
         matches!(self, CopyError::Folder(FolderError::Locked { .. }))
     }
 }

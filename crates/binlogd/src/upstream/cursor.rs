@@ -52,9 +52,9 @@ pub struct LeftFile {
     /// The last boundary in it: its end, unless the source crashed inside a transaction.
     pub boundary: u64,
     /// Where the tail begins with which its end is compared.
-    pub tail_start: u64,
+    pub(crate) tail_start: u64,
     /// What its last event says. `None` after a crash of the source, and where the source's logs were reset.
-    pub last_word: Option<LastWord>,
+    pub(crate) last_word: Option<LastWord>,
 }
 
 /// Where the stream of one session stands.
@@ -128,7 +128,7 @@ impl Cursor {
     /// The format description tells a file from another one of the same name, but not a file from what it was before the
     /// source's disk was put back to an earlier state. There the last transaction is another one, or none.
     #[must_use]
-    pub fn comparing(mut self, tail_start: u64, tail: Vec<u8>) -> Cursor {
+    pub(crate) fn comparing(mut self, tail_start: u64, tail: Vec<u8>) -> Cursor {
         (self.tail_start, self.tail) = (tail_start, tail);
         self
     }
@@ -136,7 +136,7 @@ impl Cursor {
     /// Makes the session begin with an earlier file that the copy holds: `files` are those from that one to the last, in
     /// which the copy ends. The dump must be asked for from the beginning of the first.
     #[must_use]
-    pub fn passing_over(mut self, files: impl IntoIterator<Item = Arc<str>>) -> Cursor {
+    pub(crate) fn passing_over(mut self, files: impl IntoIterator<Item = Arc<str>>) -> Cursor {
         self.passes = files.into_iter().collect();
         if let Some(first) = self.passes.pop_front().filter(|_| !self.passes.is_empty()) {
             (self.asked, self.offset) = (Some(Position { file: first, offset: 4 }), 4);
@@ -151,7 +151,7 @@ impl Cursor {
     }
 
     /// Where the stream stands, which may be before the end of what is held.
-    pub fn reached(&self) -> Option<Position> {
+    pub(crate) fn reached(&self) -> Option<Position> {
         self.file.as_ref().map(|file| Position { file: file.clone(), offset: self.offset })
     }
 
@@ -161,7 +161,7 @@ impl Cursor {
     }
 
     /// Where the tail begins that the next session compares. Always <= [`Cursor::boundary`].
-    pub fn tail_start(&self) -> u64 {
+    pub(crate) fn tail_start(&self) -> u64 {
         self.tail_start
     }
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 /// How long nothing better must have been found before a read-only server is taken for the source. A promotion takes
 /// seconds: its last step is to switch read_only off.
-pub const STANDBY_PATIENCE: Duration = Duration::from_secs(10);
+pub(crate) const STANDBY_PATIENCE: Duration = Duration::from_secs(10);
 
 /// What a server that answers looks like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,7 +63,7 @@ impl Hosts {
     }
 
     /// True when the list names no other.
-    pub fn is_alone(&self) -> bool {
+    pub(crate) fn is_alone(&self) -> bool {
         self.count == 1
     }
 
@@ -84,7 +84,7 @@ impl Hosts {
     }
 
     /// The current host was the source until now, so it is tried first.
-    pub fn session_ended(&mut self, now: Instant) {
+    pub(crate) fn session_ended(&mut self, now: Instant) {
         (self.failures, self.since) = (0, now);
     }
 }

@@ -26,7 +26,7 @@ pub struct SourceIdentity {
     /// `@@server_uuid`; `mariadb-<server_id>` for MariaDB, which has none.
     pub uuid: String,
     /// `GTID_MODE = ON`, or MariaDB, where GTIDs are always on.
-    pub has_gtids: bool,
+    pub(crate) has_gtids: bool,
     /// GTIDs of all that the source has executed: `@@gtid_executed`; MariaDB: `@@gtid_binlog_state`, and
     /// `@@gtid_slave_pos` for what it applied as a replica without writing it to its own log (`log_slave_updates = OFF`).
     pub executed: GtidState,
@@ -38,9 +38,9 @@ pub struct SourceIdentity {
     /// Whether it knows semi-sync, and whether that is switched on.
     pub semi_sync: SourceSemiSync,
     /// `@@read_only` (super_read_only sets it too): by convention a replica, or a server that is being taken out of service.
-    pub is_read_only: bool,
+    pub(crate) is_read_only: bool,
     /// False for servers before MySQL 5.6.1, whose binary logs have no checksums.
-    pub knows_checksums: bool,
+    pub(crate) knows_checksums: bool,
 }
 
 /// The source's side of semi-sync.
@@ -183,7 +183,7 @@ where
 ///
 /// # Errors
 /// With the text that was received.
-pub fn gtids_in<S: FromStr<Err = GtidError>>(rows: &ResultSet, name: &str) -> Result<S, WireError> {
+pub(crate) fn gtids_in<S: FromStr<Err = GtidError>>(rows: &ResultSet, name: &str) -> Result<S, WireError> {
     let Some(text) = rows.first() else {
         let value = rows.rows.first().and_then(|row| row.first()?.as_deref());
         return Err(refused(format!("{name} is {}, not a set of GTIDs", shown(value))));

@@ -41,12 +41,12 @@ pub struct End<'a> {
     /// The last bytes before the end; empty when they are too many.
     pub tail: &'a [u8],
     /// So many bytes of the first transaction behind the end are read as well, to see whether the source can.
-    pub ahead: u64,
+    pub(crate) ahead: u64,
 }
 
 impl End<'_> {
     /// Where the tail begins, in bytes from the file's beginning.
-    pub fn tail_start(&self) -> u64 {
+    pub(crate) fn tail_start(&self) -> u64 {
         self.at.offset - self.tail.len() as u64
     }
 }
@@ -59,7 +59,7 @@ pub struct NextFile {
     /// Its format description.
     pub format: FormatDescription,
     /// GTIDs of what was written before it, by its own word, if it has one.
-    pub gtids_before: Option<GtidState>,
+    pub(crate) gtids_before: Option<GtidState>,
 }
 
 /// What the source has at the end of the copy.

@@ -24,13 +24,13 @@ const COMPARE_BUFFER_LEN: usize = 1024 * 1024;
 
 /// The beginning of a dump.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Look {
+pub(crate) struct Look {
     /// Name in the first ROTATE event.
     pub file: String,
     /// The file's format description.
     pub format: FormatDescription,
     /// MariaDB: GTIDs of what the source wrote before this file. Nothing else tells what it purged.
-    pub gtids_before: Option<GtidState>,
+    pub(crate) gtids_before: Option<GtidState>,
 }
 
 impl Look {
@@ -52,14 +52,14 @@ impl Look {
     ///
     /// # Errors
     /// When one of the names is none.
-    pub fn begins_behind(&self, file: &str) -> Result<bool, BadBinlogName> {
+    pub(crate) fn begins_behind(&self, file: &str) -> Result<bool, BadBinlogName> {
         Ok(BinlogName::parse(&self.file)?.number() > BinlogName::parse(file)?.number())
     }
 }
 
 /// How a file of the source compares with the copy's file of that name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Compared {
+pub(crate) enum Compared {
     /// The source has every byte that the copy has.
     Equal {
         /// The file that follows it on the source, if one does.
@@ -95,7 +95,7 @@ pub(super) enum Patience {
 ///
 /// # Errors
 /// The source's error as [`WireError::Server`], and everything that can happen to a connection.
-pub fn look(
+pub(crate) fn look(
     connection: Connection,
     source: &SourceIdentity,
     request: &[u8],
@@ -136,7 +136,7 @@ pub fn look(
 }
 
 /// What the copy has of a file.
-pub struct Ours<'a> {
+pub(crate) struct Ours<'a> {
     /// Its bytes.
     pub file: &'a dyn ReadAt,
     /// How many of them count, from the file's beginning on.
@@ -151,7 +151,7 @@ pub struct Ours<'a> {
 /// # Errors
 /// The source's error as [`WireError::Server`], everything that can happen to a connection, and `Io` when the copy cannot
 /// be read.
-pub fn compare(
+pub(crate) fn compare(
     connection: Connection,
     source: &SourceIdentity,
     request: &[u8],
@@ -267,7 +267,7 @@ impl Comparison<'_> {
 /// # Errors
 /// What `visit` says, everything that can happen to a connection, and [`WireError::Timeout`] when nothing arrives for
 /// `silence`.
-pub fn read_dump(
+pub(crate) fn read_dump(
     connection: Connection,
     request: &[u8],
     silence: Duration,

@@ -41,22 +41,22 @@
 #![warn(clippy::disallowed_methods)]
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
 
-pub mod acknowledge;
+mod acknowledge;
 pub mod ask;
 mod attached;
-pub mod attempt;
-pub mod attempt_error;
-pub mod backoff;
+mod attempt;
+mod attempt_error;
+mod backoff;
 pub mod clock;
-pub mod complaint;
+pub(crate) mod complaint;
 mod context;
 pub mod copy;
-pub mod copy_error;
+mod copy_error;
 mod counters;
 pub mod cursor;
 mod earlier;
 mod examine;
-pub mod fork_watch;
+mod fork_watch;
 mod found;
 mod history;
 pub mod hosts;
@@ -64,15 +64,15 @@ pub mod identify;
 mod left_behind;
 mod life;
 pub mod link;
-pub mod look;
+pub(crate) mod look;
 pub mod negotiate;
 mod new_timeline;
-pub mod open_timeline;
-pub mod plan;
+pub(crate) mod open_timeline;
+mod plan;
 pub mod receive;
 pub mod refusal;
 mod remembered;
-pub mod repeats;
+mod repeats;
 mod rival;
 pub mod session;
 mod sink;
@@ -80,6 +80,6 @@ pub mod stop;
 mod unasked;
 mod unproven;
 mod unreadable;
-pub mod watch;
+pub(crate) mod watch;
 
 pub use context::Upstream;

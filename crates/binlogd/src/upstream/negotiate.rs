@@ -64,7 +64,7 @@ impl Introduction<'_> {
 ///
 /// # Errors
 /// When the connection fails.
-pub fn ask_for_events_as_they_are(
+pub(crate) fn ask_for_events_as_they_are(
     connection: &mut Connection,
     source: &SourceIdentity,
 ) -> Result<(), WireError> {
@@ -94,7 +94,7 @@ pub fn dump_request(server_id: u32, file: &str, offset: u64) -> (Vec<u8>, u64) {
 
 /// Asks for a file from `offset` on (4 for its beginning; an empty name means the oldest) without waiting for more than
 /// there is. From an offset past 4 GiB it asks for the file's beginning.
-pub fn look_request(server_id: u32, file: &str, offset: u64) -> Vec<u8> {
+pub(crate) fn look_request(server_id: u32, file: &str, offset: u64) -> Vec<u8> {
     let offset = u32::try_from(offset).unwrap_or(4);
     command::binlog_dump(offset, DUMP_FLAGS | DUMP_NON_BLOCK, server_id, file.as_bytes())
 }
@@ -103,7 +103,7 @@ pub fn look_request(server_id: u32, file: &str, offset: u64) -> Vec<u8> {
 ///
 /// # Errors
 /// When the connection fails.
-pub fn locate_request(
+pub(crate) fn locate_request(
     connection: &mut Connection,
     server_id: u32,
     set: &GtidState,

@@ -24,17 +24,17 @@ pub struct OpenTimeline {
     /// GTIDs of all transactions that are durable, and of those before the timeline's first file by the source's word.
     pub gtids: GtidState,
     /// Those of them that the live file does not count to what came before it, though it follows on the source.
-    pub unspoken: GtidState,
+    pub(crate) unspoken: GtidState,
     /// Of [`OpenTimeline::gtids`], the transactions in the live file; see [`Known::gtids`](log::scan::Known::gtids).
-    pub gtids_in_file: GtidState,
+    pub(crate) gtids_in_file: GtidState,
     /// GTIDs on older timelines that belong to the same history; see [`Timeline::shared_before`].
-    pub shared_before: GtidState,
+    pub(crate) shared_before: GtidState,
     /// What no timeline of the history holds.
-    pub gaps: Gaps,
+    pub(crate) gaps: Gaps,
     /// Where the live file's tail begins, with which a session makes sure that the source's history is ours.
-    pub tail_start: u64,
+    pub(crate) tail_start: u64,
     /// Time of the newest event, seconds since 1970; 0 when unknown.
-    pub last_timestamp: u32,
+    pub(crate) last_timestamp: u32,
 }
 
 impl OpenTimeline {
@@ -79,7 +79,7 @@ impl OpenTimeline {
     }
 
     /// The file before the live one, when that has no transaction yet.
-    pub fn before_untold(&self) -> Option<PathBuf> {
+    pub(crate) fn before_untold(&self) -> Option<PathBuf> {
         self.end().filter(|_| self.tail_start <= BINLOG_MAGIC.len() as u64)?;
         let files = self.log.files();
         Some(self.folder().join(&files[files.len().checked_sub(2)?]))
@@ -94,13 +94,13 @@ impl OpenTimeline {
     ///
     /// # Errors
     /// When the log has failed; it must then be opened again from disk.
-    pub fn cut_to_boundary(&mut self, boundary: u64) -> Result<(), LogError> {
+    pub(crate) fn cut_to_boundary(&mut self, boundary: u64) -> Result<(), LogError> {
         self.log.cut_to(boundary)
     }
 }
 
 /// Gaps as they are shown.
-pub fn missing(gaps: &Gaps) -> Missing {
+pub(crate) fn missing(gaps: &Gaps) -> Missing {
     let shown = |gap: &Gap| RecordedGap {
         timeline: gap.timeline.clone(),
         began_at: gap.began_at.clone(),

@@ -8,7 +8,7 @@ use log::timeline::Reason;
 
 /// What the copy holds, as far as the decision needs it.
 #[derive(Debug, Clone)]
-pub struct Holding {
+pub(crate) struct Holding {
     /// `server_uuid` of the newest timeline.
     pub uuid: String,
     /// End of the copy, a boundary; `None` when the timeline has no file yet.
@@ -18,12 +18,12 @@ pub struct Holding {
     /// GTIDs of the whole history up to there, on whichever timelines; see `OpenTimeline::history`.
     pub gtids: GtidState,
     /// Those of them that no timeline holds, because they were purged before they were copied.
-    pub never_held: GtidState,
+    pub(crate) never_held: GtidState,
 }
 
 /// What to do with the connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Plan {
+pub(super) enum Plan {
     /// Go on at this place of the newest timeline.
     Resume(Position),
     /// Begin a timeline.
@@ -41,7 +41,7 @@ pub enum Plan {
 
 /// What a server has to do with a history of the copy, as far as their GTIDs tell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kinship {
+pub(super) enum Kinship {
     /// It is the server of the newest timeline.
     Itself,
     /// It has executed some of the history.
@@ -56,7 +56,7 @@ impl Kinship {
     /// Of a server that answers with a history.
     ///
     /// For MariaDB it is enough that both know a server of a domain: how far each has got is another question.
-    pub fn of(holding: &Holding, source: &SourceIdentity) -> Kinship {
+    pub(super) fn of(holding: &Holding, source: &SourceIdentity) -> Kinship {
         if holding.uuid == source.uuid {
             return Kinship::Itself;
         }
@@ -79,7 +79,7 @@ impl Kinship {
 /// The first file of a new timeline. Files are always taken from their beginning, so that a sealed file equals the
 /// source's.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum From {
+pub(super) enum From {
     /// The oldest that the source has.
     Earliest,
     /// The one that the source writes now.
@@ -103,7 +103,7 @@ pub enum From {
 ///
 /// The same UUID means the same timeline; whether the file is still the same one is checked when the source has sent
 /// its format description. The text of `start` was validated with the configuration.
-pub fn plan(holding: Option<&Holding>, source: &SourceIdentity, start: &Start) -> Plan {
+pub(super) fn plan(holding: Option<&Holding>, source: &SourceIdentity, start: &Start) -> Plan {
     let Some(holding) = holding else { return first(source, start) };
     match Kinship::of(holding, source) {
         Kinship::Itself => {}

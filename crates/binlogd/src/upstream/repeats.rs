@@ -24,14 +24,14 @@ struct Said {
 
 /// The errors of one source since it was last received for some time.
 #[derive(Debug, Default)]
-pub struct Repeats {
+pub(super) struct Repeats {
     /// The one that was said last comes last.
     said: VecDeque<Said>,
 }
 
 /// How often an error came since it was said last, as an addition to the line that says it again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Again {
+pub(super) struct Again {
     times: u64,
     within: Duration,
 }
@@ -49,7 +49,7 @@ impl fmt::Display for Again {
 
 impl Repeats {
     /// An error has come: `Some` when the log should say so.
-    pub fn hear(&mut self, error: &str, now: Instant) -> Option<Again> {
+    pub(super) fn hear(&mut self, error: &str, now: Instant) -> Option<Again> {
         let Some(at) = self.said.iter().position(|said| said.error == error) else {
             if self.said.len() == ERRORS_MAX {
                 self.said.pop_front();
@@ -74,7 +74,7 @@ impl Repeats {
     }
 
     /// The source was received: whatever breaks next is news.
-    pub fn forget(&mut self) {
+    pub(super) fn forget(&mut self) {
         self.said.clear();
     }
 }

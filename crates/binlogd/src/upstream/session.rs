@@ -79,7 +79,7 @@ pub enum SessionError {
 
 impl SessionError {
     /// True when the log is worthless in memory and must be opened again from disk.
-    pub fn log_failed(&self) -> bool {
+    pub(crate) fn log_failed(&self) -> bool {
         matches!(self, SessionError::Log(error) if !matches!(error, LogError::FileExists(_)))
     }
 }
@@ -90,7 +90,7 @@ pub struct Begun {
     /// The source took the offer of semi-sync.
     pub semi_sync: bool,
     /// Acknowledgements are withheld.
-    pub withheld: bool,
+    pub(crate) withheld: bool,
 }
 
 /// What a session tells and asks outside its own stream.

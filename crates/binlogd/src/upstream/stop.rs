@@ -79,7 +79,7 @@ impl StopSignal {
     ///
     /// # Errors
     /// When the process has no descriptors left.
-    pub fn shuts_down(&self, socket: BorrowedFd<'_>) -> io::Result<ShutsDown<'_>> {
+    pub(crate) fn shuts_down(&self, socket: BorrowedFd<'_>) -> io::Result<ShutsDown<'_>> {
         let socket = socket.try_clone_to_owned()?;
         let mut sockets = self.lock();
         if self.is_requested() {
@@ -106,7 +106,7 @@ impl StopSignal {
     }
 
     /// Why a read was interrupted, once.
-    pub fn take_interruption(&self) -> Option<String> {
+    pub(crate) fn take_interruption(&self) -> Option<String> {
         self.lock().interruption.take()
     }
 
@@ -120,7 +120,7 @@ impl StopSignal {
     ///
     /// # Errors
     /// As poll(2), and when the process has no descriptors left.
-    pub fn wait_readable(&self, watched: BorrowedFd<'_>, timeout: Duration) -> io::Result<Woken> {
+    pub(crate) fn wait_readable(&self, watched: BorrowedFd<'_>, timeout: Duration) -> io::Result<Woken> {
         let _shut_down = self.shuts_down(watched)?;
         let timeout = Timespec::try_from(timeout).map_err(|_| io::ErrorKind::InvalidInput)?;
         let mut fds = [PollFd::from_borrowed_fd(watched, PollFlags::IN)];

@@ -44,7 +44,7 @@ const END_LOOK: Duration = Duration::from_millis(5);
 
 /// The thread that looks at one source.
 #[derive(Debug)]
-pub struct SourceWatch {
+pub(crate) struct SourceWatch {
     end: Arc<AtomicBool>,
     clock: Arc<dyn Clock>,
     thread: JoinHandle<()>,
@@ -55,7 +55,7 @@ impl SourceWatch {
     ///
     /// # Errors
     /// When the system has no thread left.
-    pub fn start(upstream: &Upstream) -> io::Result<Option<SourceWatch>> {
+    pub(crate) fn start(upstream: &Upstream) -> io::Result<Option<SourceWatch>> {
         if upstream.config.watch_interval.is_zero() {
             return Ok(None);
         }
@@ -86,14 +86,14 @@ impl SourceWatch {
     }
 
     /// Asks the thread to end. It closes its connection, unless the source keeps it waiting.
-    pub fn request_end(&self) {
+    pub(crate) fn request_end(&self) {
         self.end.store(true, Ordering::Release);
         self.thread.thread().unpark();
     }
 
     /// Waits for the end until `deadline`, not longer: a thread that waits for a server which hangs is left behind, and
     /// ends when its own time is over or with the process.
-    pub fn ended_by(&self, deadline: Instant) {
+    pub(crate) fn ended_by(&self, deadline: Instant) {
         while !self.thread.is_finished() && self.clock.now() < deadline {
             self.clock.sleep(END_LOOK);
         }

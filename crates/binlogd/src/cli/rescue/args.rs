@@ -15,7 +15,7 @@ ON; whoever can write all the same is refused by name.
 
 Exit codes: 0 the target lacks nothing that the copy knows of (with --dry-run: a real run would try to send it), 1 a problem, or \
 something is still missing there or cannot be known (left out, not in the copy, without a GTID), 2 the command line is wrong.")]
-pub struct RescueArgs {
+pub(crate) struct RescueArgs {
     /// Folder of the copies: the data_dir of the configuration. binlogd may run on it meanwhile
     pub(super) data_dir: PathBuf,
     /// The server to complete: mysql://user@host:port

@@ -12,19 +12,19 @@ impl SourceMonitor {
     /// The session's first event has come: what was negotiated, whether the source took the offer, and whether
     /// acknowledgements are withheld. Call it before the state becomes [`Receiving`](crate::status::SourceState::Receiving) or
     /// [`Withholding`](crate::status::SourceState::Withholding); the step from this to that ends the withholding.
-    pub fn semi_sync_begins(&self, status: SemiSyncStatus, negotiated: bool, withheld: bool) {
+    pub(crate) fn semi_sync_begins(&self, status: SemiSyncStatus, negotiated: bool, withheld: bool) {
         let mut session = lock(&self.session);
         let Session { facts, semi_sync, .. } = &mut *session;
         semi_sync.begins(facts, &self.semi_sync_signal, status, negotiated, withheld);
     }
 
     /// Whether [`semi_sync_acknowledges`](Self::semi_sync_acknowledges) is to be called after an acknowledgement. Cheap.
-    pub fn semi_sync_wants_word(&self) -> bool {
+    pub(crate) fn semi_sync_wants_word(&self) -> bool {
         self.semi_sync_signal.wants_word()
     }
 
     /// The source has asked for an acknowledgement and got it.
-    pub fn semi_sync_acknowledges(&self) {
+    pub(crate) fn semi_sync_acknowledges(&self) {
         self.semi_sync_signal.heard();
         let mut session = lock(&self.session);
         let Session { facts, semi_sync, .. } = &mut *session;
@@ -32,7 +32,7 @@ impl SourceMonitor {
     }
 
     /// Further transactions arrived for which nobody asked in time, the newest with this GTID.
-    pub fn semi_sync_unasked(&self, transactions: u64, last_gtid: Option<String>) {
+    pub(crate) fn semi_sync_unasked(&self, transactions: u64, last_gtid: Option<String>) {
         self.counters.unasked_transactions.fetch_add(transactions, Relaxed);
         let mut session = lock(&self.session);
         let Session { facts, semi_sync, .. } = &mut *session;
@@ -40,18 +40,23 @@ impl SourceMonitor {
     }
 
     /// The source asks again, after [`semi_sync_unasked`](Self::semi_sync_unasked).
-    pub fn semi_sync_asked_again(&self) {
+    pub(crate) fn semi_sync_asked_again(&self) {
         lock(&self.session).semi_sync.asked_again();
     }
 
     /// The thread that looks at the source; it is unparked when a look is wanted at once.
-    pub fn set_semi_sync_watcher(&self, watcher: Option<Thread>) {
+    pub(crate) fn set_semi_sync_watcher(&self, watcher: Option<Thread>) {
         self.semi_sync_signal.set_watcher(watcher);
     }
 
     /// A look at `server` (its UUID, or another name of it) succeeded while a session with it lasts. `None`: the server has
     /// no semi-sync. `started`: when the server began to run, if that is known.
-    pub fn semi_sync_looked(&self, server: &str, look: Option<SemiSyncLook>, started: Option<Timestamp>) {
+    pub(crate) fn semi_sync_looked(
+        &self,
+        server: &str,
+        look: Option<SemiSyncLook>,
+        started: Option<Timestamp>,
+    ) {
         let mut session = lock(&self.session);
         let Session { state, facts, semi_sync, .. } = &mut *session;
         if state.is_session() {
@@ -60,31 +65,31 @@ impl SourceMonitor {
     }
 
     /// What the looks at the source have found.
-    pub fn semi_sync_look(&self) -> Looks {
+    pub(crate) fn semi_sync_look(&self) -> Looks {
         lock(&self.session).semi_sync.looks()
     }
 
     /// The last look failed, so that the stream alone tells from now on.
-    pub fn semi_sync_not_looked(&self, error: String) {
+    pub(crate) fn semi_sync_not_looked(&self, error: String) {
         let mut session = lock(&self.session);
         let Session { facts, semi_sync, .. } = &mut *session;
         semi_sync.not_looked(facts, &self.semi_sync_signal, error);
     }
 
     /// Commits wait while nothing arrives, and the source could not be asked why (`Some`), or that is over.
-    pub fn semi_sync_waits_in_vain(&self, error: Option<String>) {
+    pub(crate) fn semi_sync_waits_in_vain(&self, error: Option<String>) {
         let mut session = lock(&self.session);
         let Session { state, facts, semi_sync, .. } = &mut *session;
         semi_sync.waits_in_vain(facts, &self.semi_sync_signal, error.filter(|_| state.is_session()));
     }
 
     /// What the daemon before had counted. Nothing when this one has looked already.
-    pub fn semi_sync_was_counted(&self, counted: Counted) {
+    pub(crate) fn semi_sync_was_counted(&self, counted: Counted) {
         lock(&self.session).semi_sync.was_counted(counted);
     }
 
     /// What was counted at the last look.
-    pub fn semi_sync_counted(&self) -> Option<Counted> {
+    pub(crate) fn semi_sync_counted(&self) -> Option<Counted> {
         lock(&self.session).semi_sync.counted()
     }
 }
