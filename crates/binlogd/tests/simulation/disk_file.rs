@@ -88,12 +88,16 @@ impl StorageFile for DiskFile {
     }
 
     fn forget_cached(&self) {
+        self.forget_cached_from(0);
+    }
+
+    fn forget_cached_from(&self, from: u64) {
         let mut state = self.disk.state();
         if state.is_off || !state.image.has_orphans(self.file) {
             return;
         }
         let seed = state.random.next();
-        state.done(Operation::Forget { file: self.file, seed });
+        state.done(Operation::Forget { file: self.file, from, seed });
     }
 }
 

@@ -71,10 +71,11 @@ pub enum Operation {
         file: Inode,
         through: u64,
     },
-    /// Reads come from the disk from now on. Where the disk does not have what a failed sync should have written, the random
-    /// number decides what is there.
+    /// Reads of the page with `from` and of those behind it come from the disk from now on. Where the disk does not have what a
+    /// failed sync should have written, the random number decides what is there.
     Forget {
         file: Inode,
+        from: u64,
         seed: u64,
     },
     /// The source has received this acknowledgement.
@@ -215,7 +216,7 @@ impl Image {
             }
             Operation::Sync { file, through } => self.sync(*file, *through),
             Operation::FailedSync { file, through } => self.orphan(*file, *through),
-            Operation::Forget { file, seed } => self.forget(*file, *seed),
+            Operation::Forget { file, from, seed } => self.forget(*file, *from, *seed),
             Operation::SyncFolder { folder } => {
                 let folder = self.folders.get_mut(folder).expect("a folder that is synced exists");
                 folder.durable = folder.current.clone();
@@ -320,12 +321,13 @@ impl Image {
         image.pending = pending;
     }
 
-    fn forget(&mut self, file: Inode, seed: u64) {
+    fn forget(&mut self, file: Inode, from: u64, seed: u64) {
         let image = self.files.get_mut(&file).expect("a file that is forgotten exists");
         let mut random = Random::new(seed);
         let mut rest = Vec::new();
         for pending in std::mem::take(&mut image.pending) {
-            if !pending.orphaned {
+            let is_before = matches!(&pending.change, Change::Write(at, _) if at / PAGE < from / PAGE);
+            if !pending.orphaned || is_before {
                 rest.push(pending);
             } else if random.one_in(2) {
                 apply_change(&mut image.durable, &pending.change, 0);
