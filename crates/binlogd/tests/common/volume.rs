@@ -4,10 +4,16 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::time::Duration;
 
 use rustix::fs::FallocateFlags;
+use rustix::io::Errno;
 
 use super::skip::skip;
+use super::wait_within;
+
+/// Longest time until a volume is filled to the byte while somebody writes to it.
+const FILL_MAX: Duration = Duration::from_secs(30);
 
 /// What to mount.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,12 +68,19 @@ impl Volume {
 
     /// Takes all space but `left` bytes, until [`Volume::make_space`].
     pub fn fill_but(&self, left: u64) {
-        let ballast = self.ballast();
-        let space = rustix::fs::statvfs(ballast.parent().expect("a folder")).expect("a mounted file system");
-        let free = space.f_bavail * space.f_frsize;
-        let ballast = std::fs::File::create(ballast).expect("a file");
-        let length = free.checked_sub(left).expect("there is more space than that");
-        rustix::fs::fallocate(&ballast, FallocateFlags::empty(), 0, length).expect("space");
+        let path = self.ballast();
+        let ballast = std::fs::File::create(&path).expect("a file");
+        // What binlogd writes between the two calls is not there to be taken.
+        wait_within(FILL_MAX, "the volume is filled", || {
+            ballast.set_len(0).expect("an empty file");
+            let space = rustix::fs::statvfs(&path).expect("a mounted file system");
+            let free = space.f_bavail * space.f_frsize;
+            let length = free.checked_sub(left).expect("there is more space than that");
+            match rustix::fs::fallocate(&ballast, FallocateFlags::empty(), 0, length) {
+                Err(Errno::NOSPC) => false,
+                taken => taken.is_ok() || panic!("{taken:?}"),
+            }
+        });
     }
 
     /// Gives back what [`Volume::fill_but`] has taken.

@@ -8,13 +8,13 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use super::doctor_says::{doctor, line};
-use crate::common::Server;
 use crate::common::compare::{AfterCrash, assert_identical, copied_files};
 use crate::common::daemon::{Daemon, Launch, command, temporary_folder, url, wait_child};
 use crate::common::ledger::{self, Ledger, copied_entries, entries_left};
 use crate::common::semi_sync::SemiSync;
 use crate::common::skip::skip;
 use crate::common::volume::{Kind, Volume, open_flags};
+use crate::common::{Server, wait_within};
 use serde_json::Value;
 
 /// Longer than the test: a commit without acknowledgement hangs instead of passing for an acknowledged one.
@@ -143,11 +143,13 @@ fn what_only_the_journal_holds_outlasts_a_restart_on_a_full_disk() {
     daemon.kill();
     daemon.restart(&FLAGS);
     daemon.wait_until(cannot_put_back, PATIENCE);
-    let shown = Command::new(env!("CARGO_BIN_EXE_binlogd"))
-        .args(["status", "--admin", &daemon.admin_address()])
-        .output()
-        .expect("binlogd runs");
-    assert!(String::from_utf8_lossy(&shown.stdout).contains("waiting for disk space"));
+    // Between two tries; during one it says that it recovers.
+    wait_within(PATIENCE, "binlogd status says what is waited for", || {
+        let mut status = Command::new(env!("CARGO_BIN_EXE_binlogd"));
+        status.args(["status", "--admin", &daemon.admin_address()]);
+        let shown = status.output().expect("binlogd runs").stdout;
+        String::from_utf8_lossy(&shown).contains("waiting for disk space")
+    });
 
     volume.make_space();
     daemon.wait_caught_up(&server);
@@ -292,6 +294,8 @@ fn files_removed_under_a_running_binlogd_are_missed() {
     for (number, (what, harm)) in harms.iter().enumerate() {
         println!("{what}");
         ledger.wait_progress(&ledger.committed());
+        // After the harm before, another one is made when it is needed.
+        wait_within(PATIENCE, "the journal stands", || journal(&daemon).exists());
         harm(&daemon);
         daemon.wait_until(|_| told(&daemon, "was removed, replaced or cut") > number, PATIENCE);
         daemon.wait_until(is("receiving"), PATIENCE);
