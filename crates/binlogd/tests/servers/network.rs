@@ -99,16 +99,33 @@ fn break_attempts(bytes: u64, ending: Ending, proxy: &Proxy, daemon: &Daemon, le
     wait_for_commits(ledger, daemon);
 }
 
+/// Bytes of the source up to the end of a login.
+fn login_bytes(server: &Server, proxy: &Proxy, tls: &str) -> u64 {
+    let mode = if tls == "--tls=required" { TlsMode::Required } else { TlsMode::Disabled };
+    let options = connect_options(server, "root", "", mode);
+    let through = wire::ConnectOptions { port: proxy.address().port(), ..options };
+    let _login = Connection::connect(&through).expect("a connection through the proxy");
+    let passed = proxy.passed(Direction::ToReceiver);
+    assert!(passed > 0);
+    proxy.cut(Ending::Close);
+    passed
+}
+
 fn recovers_by_itself(server_name: &str, tls: &str) {
     let mut random = Random::new(seed());
     let server = Server::start(server_name, &SOURCE_OPTIONS);
     ledger::create_table(&server);
     let proxy = Proxy::before(&server);
+    let login = login_bytes(&server, &proxy, tls);
     let semi_sync = SemiSync::enable(&server, NEVER);
     let daemon = Daemon::start_on(&proxy.url(), &[&FLAGS[..], &[tls]].concat());
     semi_sync.wait_attached();
-    // What a session takes up to its first events: greeting, TLS, answers.
-    let setup = proxy.passed(Direction::ToReceiver);
+    // What a session takes up to its first events: greeting, TLS, answers. MariaDB hangs when a connection is cut in the moment
+    // of attaching (docs/mariadb.md), so there the cuts end with the first answers.
+    let setup = match server.env("SERVER_KIND") {
+        "mariadb" => login + 200,
+        _ => proxy.passed(Direction::ToReceiver),
+    };
     let encrypted = daemon.source()["tls"].is_string();
     assert_eq!(encrypted, tls == "--tls=required");
 
