@@ -19,12 +19,14 @@ fn main() -> std::io::Result<()> {
     write(
         "corpus",
         [
+            ("client", client()),
             ("cursor", cursor()),
             ("dump_framer", dump_framer()),
             ("event_peek", event_peek()),
             ("gtid_set", gtid_set()),
             ("recover_tail", recover_tail()),
             ("session", session()),
+            ("sql", sql()),
         ],
     )?;
     write(
@@ -241,6 +243,43 @@ fn recover_tail() -> Seeds {
     ]
 }
 
+/// Logins, and what replicas ask afterwards.
+fn client() -> Seeds {
+    use codec::packet::{command, semi_sync_acknowledgement};
+    use targets::client::step;
+    let said = |message: &[u8]| {
+        [&[step::COMMAND, u8::try_from(message.len()).expect("a short command")], message].concat()
+    };
+    let mut acknowledgement = Vec::new();
+    semi_sync_acknowledgement(&mut acknowledgement, 1000, b"mysql-bin.000001");
+    let acknowledgement = [&[step::RAW, acknowledgement.len() as u8][..], &acknowledgement].concat();
+    // Capabilities, a name, no answer, a method that needs another challenge.
+    let ed25519 = [&[step::OTHER_LOGIN, 25][..], &[0, 0x82, 8, 0], b"repl\0\0client_ed25519\0"].concat();
+    let change = [&[0x11][..], b"repl\0\0\0\x2D\0mysql_native_password\0\x04\x01a\x01b"].concat();
+    let replica = [
+        said(&command::query("SELECT @@GLOBAL.SERVER_ID")),
+        said(&command::register_replica(9, "host", 3306)),
+        said(&command::binlog_dump(4, 2, 9, b"mysql-bin.000001")),
+        acknowledgement,
+    ]
+    .concat();
+    let by_gtids = said(&command::binlog_dump_gtid(0, 9, b"", 4, &[0; 8]));
+    vec![
+        ("replica", [&[1, step::LOGIN][..], &replica].concat()),
+        ("replica-by-gtids", [&[0, step::LOGIN][..], &by_gtids].concat()),
+        ("of-mariadb", [&[3, step::LOGIN][..], &replica].concat()),
+        (
+            "other-commands",
+            [&[1, step::LOGIN][..], &said(&change), &said(b"\x0C\x01\0\0\0"), &said(b"\x0E")].concat(),
+        ),
+        ("switch", [&[9][..], &ed25519, &[step::ANSWER], &said(&command::quit())].concat()),
+        ("ed25519", [&[0][..], &ed25519, &[step::PACKET, 64, 0], &[7; 64]].concat()),
+        ("tls-demanded", vec![4, step::LOGIN]),
+        ("no-such-method", vec![24, step::LOGIN, step::ANSWER]),
+        ("too-long", [&[1, step::LOGIN, step::PACKET][..], &5000u16.to_le_bytes(), &[3; 5000]].concat()),
+    ]
+}
+
 /// Sessions from the greeting to the end of the dump.
 fn session() -> Seeds {
     use targets::session::step;
@@ -379,4 +418,58 @@ fn dump_framer_regressions() -> Seeds {
 
 fn recover_tail_regressions() -> Seeds {
     vec![("index-lost-the-sealed-file", vec![0x4b, 0, 0]), ("index-is-not-utf-8", vec![0x61, 0, 0, 0xff])]
+}
+
+fn sql() -> Seeds {
+    let session = |server: u8, packets: &[&str]| [&[server], packets.join("\0").as_bytes()].concat();
+    vec![
+        (
+            "mysql-replica",
+            session(
+                2,
+                &[
+                    "SELECT UNIX_TIMESTAMP()",
+                    "SELECT @@GLOBAL.SERVER_ID",
+                    "SET @master_heartbeat_period = 30000001024, @source_heartbeat_period = 30000001024",
+                    "SET @master_binlog_checksum = @@global.binlog_checksum",
+                    "SELECT @source_binlog_checksum",
+                ],
+            ),
+        ),
+        (
+            "mariadb-replica",
+            session(
+                4,
+                &[
+                    "SHOW VARIABLES LIKE 'SERVER_ID'",
+                    "SET @slave_connect_state='0-1-5', skip_replication=1",
+                    "SELECT binlog_gtid_pos('mysql-bin.000001',4)",
+                ],
+            ),
+        ),
+        (
+            "java",
+            session(
+                1,
+                &[
+                    "/* c */SELECT  @@session.auto_increment_increment AS auto_increment_increment, @@time_zone AS `tz`",
+                    "SET NAMES utf8mb4 COLLATE utf8mb4_bin, SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
+                    "SHOW GLOBAL VARIABLES WHERE Variable_name LIKE 'rpl%' OR Variable_name IN ('gtid_mode') AND NOT Value = 'ON'",
+                ],
+            ),
+        ),
+        (
+            "administrator",
+            session(
+                0x82,
+                &[
+                    "KILL QUERY 8; PURGE BINARY LOGS BEFORE NOW() - INTERVAL 3 DAY; SHOW REPLICA STATUS FOR CHANNEL ''",
+                    "SHOW BINLOG EVENTS IN 'mysql-bin.000001' FROM 4 LIMIT 2, 3; STOP SLAVE; FLUSH LOGS",
+                    "/*!40101 SET @a = concat(0x41, _utf8'b', 'c\\n') */; select @a, gtid_subtract(@@gtid_executed, '') # x",
+                    "set sql_mode = 'ANSI_QUOTES'",
+                    "select 1 \"a\"\"b\"",
+                ],
+            ),
+        ),
+    ]
 }

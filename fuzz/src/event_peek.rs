@@ -58,7 +58,7 @@ fn look(header: &EventHeader, event: &[u8]) {
         assert!(format.is_same_file(&format));
         assert!(format.post_header_lens.len() < event.len());
         assert!(!format.server_version.chars().any(char::is_control));
-        let _ = format.is_mariadb();
+        let _ = format.server_kind();
     }
     if let Ok(rotate) = Rotate::parse(event) {
         assert_bare_name(rotate.next_file);

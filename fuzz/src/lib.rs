@@ -7,6 +7,7 @@
 //! bytes through [`input::Input`], which never runs out: every byte string is a valid script.
 
 pub mod binlog;
+pub mod client;
 pub mod cursor;
 pub mod dump_framer;
 pub mod event_peek;
@@ -15,18 +16,21 @@ pub mod input;
 pub mod recover_tail;
 pub mod script;
 pub mod session;
+pub mod sql;
 
 /// A target's name, which is also that of its folders, and its body.
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target.
 pub const TARGETS: &[Target] = &[
+    ("client", client::run),
     ("cursor", cursor::run),
     ("dump_framer", dump_framer::run),
     ("event_peek", event_peek::run),
     ("gtid_set", gtid_set::run),
     ("recover_tail", recover_tail::run),
     ("session", session::run),
+    ("sql", sql::run),
 ];
 
 #[cfg(test)]

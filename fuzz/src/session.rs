@@ -22,11 +22,12 @@ use binlogd::upstream::clock::{Clock, SystemClock};
 use binlogd::upstream::copy::HeldCopy;
 use binlogd::upstream::hosts::Hosts;
 use binlogd::upstream::stop::StopSignal;
+use codec::ServerKind;
 use codec::event::flags;
 use jiff::Timestamp;
 use log::Position;
-use log::storage::PosixStorage;
-use log::timeline::{Reason, ServerKind, Timeline};
+use log::posix::PosixStorage;
+use log::timeline::{Reason, Timeline};
 use scripted_source::Packets;
 use std::collections::VecDeque;
 use std::io::{Read, Write};
@@ -143,6 +144,7 @@ fn play(data: &[u8]) -> (String, Option<Position>) {
         clock: Arc::new(Impatient),
         monitor: Arc::new(SourceMonitor::new("fuzz")),
         stop: Arc::new(StopSignal::new()),
+        published: Arc::default(),
     };
     let mut copy = upstream.open().expect("an empty folder");
     if start & 1 != 0 {
@@ -208,7 +210,7 @@ fn timeline() -> Timeline {
         reason: Reason::First,
         server_uuid: UUID.to_owned(),
         server_version: "9.7.0".to_owned(),
-        server_kind: ServerKind::Mysql,
+        server_kind: ServerKind::MySql,
         first_file: FIRST_FILE.to_owned(),
         gtid_before: String::new(),
         source_lacks: String::new(),

@@ -140,4 +140,11 @@ load_server() {
 }
 
 # Whether the loaded server's VERSION is the given one or a later one.
-at_least() { [[ $(printf '%s\n%s\n' "$1" "$VERSION" | sort -V | head -1) == "$1" ]]; }
+at_least() {
+    local IFS=. wanted has i
+    read -ra wanted <<<"$1"
+    read -ra has <<<"$VERSION"
+    for i in "${!wanted[@]}"; do
+        [[ ${has[i]:-0} -eq ${wanted[i]} ]] || { [[ ${has[i]:-0} -gt ${wanted[i]} ]]; return; }
+    done
+}

@@ -15,11 +15,6 @@ use scripted_source::{Script, ScriptedSource};
 use std::sync::mpsc;
 use std::time::Duration;
 
-/// Defaults of the arguments.
-const BYTES: [usize; 3] = [600, 4096, 16384];
-const GROUPS: usize = 2000;
-const FSYNC_MODES: [u8; 2] = [1, 0];
-
 /// Arguments of `binlogd-bench ack`.
 #[derive(Debug, Clone, clap::Args)]
 pub struct AckArgs {
@@ -27,13 +22,13 @@ pub struct AckArgs {
     #[command(flatten)]
     pub common: Common,
     /// Bytes of a group. Each is one transaction.
-    #[arg(long, value_delimiter = ',', default_values_t = BYTES)]
+    #[arg(long, value_delimiter = ',', default_values_t = [600, 4096, 16384])]
     pub bytes: Vec<usize>,
     /// Groups in a round.
-    #[arg(long, default_value_t = GROUPS)]
+    #[arg(long, default_value_t = 2000)]
     pub groups: usize,
     /// Only these values of `fsync_mode` of the binlogd binary, each beside the bare receiver.
-    #[arg(long, value_delimiter = ',', default_values_t = FSYNC_MODES)]
+    #[arg(long, value_delimiter = ',', default_values_t = [1, 0])]
     pub fsync_modes: Vec<u8>,
     /// Only these ways to make a group durable.
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = Strategy::value_variants().to_vec())]
@@ -41,17 +36,6 @@ pub struct AckArgs {
 }
 
 impl AckArgs {
-    /// The defaults.
-    pub fn with(common: Common) -> AckArgs {
-        AckArgs {
-            common,
-            bytes: BYTES.to_vec(),
-            groups: GROUPS,
-            fsync_modes: FSYNC_MODES.to_vec(),
-            strategies: Strategy::value_variants().to_vec(),
-        }
-    }
-
     /// Everything that is compared, in the order of the table: what syncs first.
     fn kinds(&self) -> Vec<Kind> {
         let modes = |wanted: u8| self.fsync_modes.iter().filter(move |mode| **mode == wanted);
@@ -90,15 +74,12 @@ pub fn run(args: &AckArgs) -> anyhow::Result<()> {
     let kinds = args.kinds();
     for bytes in &args.bytes {
         let mut floors = Vec::new();
-        let mut rounds: Vec<Vec<Round>> = kinds.iter().map(|_| Vec::new()).collect();
-        for number in 0..args.common.rounds {
-            floors.push(Floors::measure(&args.common.dir, *bytes, args.groups.min(FLOOR_COUNT_MAX))?);
-            for index in 0..kinds.len() {
-                // Another order in each round, so that no program always follows the same one.
-                let index = (index + number) % kinds.len();
-                rounds[index].push(measure(args, kinds[index], *bytes)?);
+        let rounds = args.common.in_turn(&kinds, |round, kind| {
+            if floors.len() == round {
+                floors.push(Floors::measure(&args.common.dir, *bytes, args.groups.min(FLOOR_COUNT_MAX))?);
             }
-        }
+            measure(args, kind, *bytes)
+        })?;
         print(args, *bytes, &kinds, &floors, &rounds);
     }
     Ok(())

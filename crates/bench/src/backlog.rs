@@ -4,10 +4,9 @@
 //! server's `binlog_row_event_max_size`); one tenth are sysbench's oltp_write_only: two updates, a delete and an insert
 //! of one row each, in events of a few hundred bytes.
 
-use crate::source_server::{SourceFile, SourceServer};
-use anyhow::bail;
+use anyhow::{Context, bail};
+use rig::server::{LogFile, Server};
 use std::path::Path;
-use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 /// Account that every receiver uses; it has no password.
@@ -80,9 +79,9 @@ END//
 #[derive(Debug)]
 pub struct Backlog {
     /// The source.
-    pub server: SourceServer,
+    pub server: Server,
     /// Its files, oldest first.
-    pub files: Vec<SourceFile>,
+    pub files: Vec<LogFile>,
 }
 
 impl Backlog {
@@ -91,11 +90,14 @@ impl Backlog {
     /// # Errors
     /// When the server does not do its work, or has semi-sync switched on.
     pub fn make(script: &Path, server: &str, dir: &Path, bytes: u64) -> anyhow::Result<Backlog> {
-        let mut server = SourceServer::start(script, server, dir, &OPTIONS)?;
-        server.query(&format!("SET @rows = {}//{SCHEMA}", CLIENTS * ROWS))?;
+        let mut server = Server::start(script, server, dir.to_owned(), None, &OPTIONS.map(str::to_owned))?;
+        let mut session = server.session()?;
+        session.query(&format!("SET @rows = {}", CLIENTS * ROWS))?;
+        let statements: Vec<&str> = SCHEMA.split("//").map(str::trim).filter(|sql| !sql.is_empty()).collect();
+        session.run(&statements)?;
         let mut grown = (0, Instant::now());
         loop {
-            let len = len(&server.log_files()?);
+            let len = len(&session.log_files()?);
             if len >= bytes {
                 break;
             }
@@ -106,13 +108,17 @@ impl Backlog {
             }
             write(&server)?;
         }
-        server.restart()?;
+        // So that nothing is left to be done in the background.
+        server.stop()?;
+        server.restart(&[])?;
+        let mut session = server.session()?;
         for name in ["rpl_semi_sync_source_enabled", "rpl_semi_sync_master_enabled"] {
-            if server.variable(name)? == "ON" {
+            let value = session.query(&format!("SHOW GLOBAL VARIABLES LIKE '{name}'"))?;
+            if value.get(0, "Value") == Some("ON") {
                 bail!("{name} is ON: the backlog is to be pulled without semi-sync; switch it off");
             }
         }
-        Ok(Backlog { files: server.log_files()?, server })
+        Ok(Backlog { files: session.log_files()?, server })
     }
 
     /// Bytes of all files.
@@ -126,24 +132,24 @@ impl Backlog {
     }
 }
 
-fn len(files: &[SourceFile]) -> u64 {
+fn len(files: &[LogFile]) -> u64 {
     files.iter().map(|file| file.len).sum()
 }
 
 /// Lets every client run its share once.
-fn write(server: &SourceServer) -> anyhow::Result<()> {
-    let mut clients = Vec::new();
-    for client in 0..CLIENTS {
-        let first = client * ROWS + 1;
-        let sql = format!(
-            "CALL small({SMALL_TRANSACTIONS}, {first}, {ROWS}); CALL large({LARGE_TRANSACTIONS}, {first}, {ROWS})"
-        );
-        clients.push(server.client().args(["bench", "-e", &sql]).stdin(Stdio::null()).spawn()?);
-    }
-    for mut client in clients {
-        if !client.wait()?.success() {
-            bail!("a client that makes the backlog failed: see its message above");
-        }
-    }
-    Ok(())
+fn write(server: &Server) -> anyhow::Result<()> {
+    let share = |client: usize| {
+        let (mut session, first) = (server.session()?, client * ROWS + 1);
+        session.set_timeout(PATIENCE);
+        session.run(&[
+            format!("CALL bench.small({SMALL_TRANSACTIONS}, {first}, {ROWS})"),
+            format!("CALL bench.large({LARGE_TRANSACTIONS}, {first}, {ROWS})"),
+        ])
+    };
+    std::thread::scope(|scope| {
+        let clients: Vec<_> = (0..CLIENTS).map(|client| scope.spawn(move || share(client))).collect();
+        clients
+            .into_iter()
+            .try_for_each(|client| client.join().ok().context("a client that makes the backlog panicked")?)
+    })
 }

@@ -10,11 +10,6 @@ use scripted_source::{LogOptions, Script, ScriptedSource, SemiSync, SourceLog};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-/// Defaults of the arguments.
-const MIB: usize = 1024;
-const FILE_MIB: usize = 256;
-const EVENT_BYTES: [usize; 2] = [8192, 200];
-
 /// Arguments of `binlogd-bench bulk`.
 #[derive(Debug, Clone, clap::Args)]
 pub struct BulkArgs {
@@ -22,21 +17,14 @@ pub struct BulkArgs {
     #[command(flatten)]
     pub common: Common,
     /// MiB to send in a round.
-    #[arg(long, default_value_t = MIB)]
+    #[arg(long, default_value_t = 1024)]
     pub mib: usize,
     /// MiB of a log file.
-    #[arg(long, default_value_t = FILE_MIB)]
+    #[arg(long, default_value_t = 256)]
     pub file_mib: usize,
     /// Bytes of a rows event.
-    #[arg(long, value_delimiter = ',', default_values_t = EVENT_BYTES)]
+    #[arg(long, value_delimiter = ',', default_values_t = [8192, 200])]
     pub event_bytes: Vec<usize>,
-}
-
-impl BulkArgs {
-    /// The defaults.
-    pub fn with(common: Common) -> BulkArgs {
-        BulkArgs { common, mib: MIB, file_mib: FILE_MIB, event_bytes: EVENT_BYTES.to_vec() }
-    }
 }
 
 /// One program's result in one round.
@@ -61,13 +49,7 @@ pub fn run(args: &BulkArgs) -> anyhow::Result<()> {
         Kind::Binlogd { fsync_mode: 1 },
     ];
     for event_bytes in &args.event_bytes {
-        let mut rounds: Vec<Vec<Round>> = kinds.iter().map(|_| Vec::new()).collect();
-        for number in 0..args.common.rounds {
-            for index in 0..kinds.len() {
-                let index = (index + number) % kinds.len();
-                rounds[index].push(measure(args, kinds[index], *event_bytes)?);
-            }
-        }
+        let rounds = args.common.in_turn(&kinds, |_, kind| measure(args, kind, *event_bytes))?;
         println!(
             "## Bulk, {} MiB a round, rows events of {event_bytes} bytes, {} rounds\n",
             args.mib, args.common.rounds

@@ -98,17 +98,13 @@ pub fn run(args: &CatchupArgs) -> anyhow::Result<()> {
         Puller::Binlogd { look: LOOK_SELDOM, often: false },
         Puller::Binlogd { look: Duration::from_millis(args.look_ms), often: true },
     ];
-    let mut pulls: Vec<Vec<Pull>> = pullers.iter().map(|_| Vec::new()).collect();
-    for number in 0..args.common.rounds {
-        for index in 0..pullers.len() {
-            let index = (index + number) % pullers.len();
-            let pull = pull(args, &backlog, &dir_path, pullers[index])
-                .with_context(|| format!("{}, round {}", pullers[index], number + 1))?;
-            eprintln!("round {}: {}: {:.2} s", number + 1, pullers[index], pull.seconds);
-            pulls[index].push(pull);
-        }
-    }
-    print_log(args, &backlog, &pulls);
+    let pulls = args.common.in_turn(&pullers, |round, puller| {
+        let pull = pull(args, &backlog, &dir_path, puller)
+            .with_context(|| format!("{puller}, round {}", round + 1))?;
+        eprintln!("round {}: {puller}: {:.2} s", round + 1, pull.seconds);
+        Ok(pull)
+    })?;
+    print_log(args, &backlog, &pulls)?;
     print_speeds(backlog.len(), &pullers, &pulls);
     print_progress(&pulls[pullers.len() - 1]);
     Ok(())
@@ -118,7 +114,7 @@ fn pull(args: &CatchupArgs, backlog: &Backlog, dir: &Path, puller: Puller) -> an
     let dir = tempfile::Builder::new().prefix("pull-").tempdir_in(dir)?;
     // What an earlier program has left unwritten is not to be written in this one's time.
     rustix::fs::sync();
-    let source = Usage::of(backlog.server.pid()?)?;
+    let source = Usage::of(backlog.server.pid())?;
     match puller {
         Puller::Bare(acknowledge) => bare(backlog, &source, dir.path(), acknowledge),
         Puller::Mysqlbinlog => mysqlbinlog(backlog, &source, dir.path()),
@@ -129,7 +125,7 @@ fn pull(args: &CatchupArgs, backlog: &Backlog, dir: &Path, puller: Puller) -> an
 fn bare(backlog: &Backlog, source: &Usage, dir: &Path, acknowledge: Acknowledge) -> anyhow::Result<Pull> {
     let name = acknowledge.to_possible_value().context("every value has a name")?;
     let mut command = Command::new(std::env::current_exe()?);
-    command.args(["bare", "--to-the-end", "--port", &backlog.server.port()?.to_string()]);
+    command.args(["bare", "--to-the-end", "--port", &backlog.server.port().to_string()]);
     command.args(["--user", USER, "--file", &backlog.files[0].name]);
     command.args(["--acknowledge", name.get_name()]).arg("--out").arg(dir.join("received"));
     let (pull, printed) = run_to_its_end(command, backlog, source)?;
@@ -143,14 +139,16 @@ fn bare(backlog: &Backlog, source: &Usage, dir: &Path, acknowledge: Acknowledge)
 }
 
 fn mysqlbinlog(backlog: &Backlog, source: &Usage, dir: &Path) -> anyhow::Result<Pull> {
-    let mut command = Command::new(backlog.server.mysqlbinlog());
+    let mut command = Command::new(backlog.server.fact("MYSQLBINLOG")?);
     command.args(["--raw", "--read-from-remote-server", "--to-last-log", "--host=127.0.0.1"]);
-    command.args([&format!("--port={}", backlog.server.port()?), &format!("--user={USER}")]);
+    command.args([&format!("--port={}", backlog.server.port()), &format!("--user={USER}")]);
     // As the others do it: in clear.
     command.arg("--ssl-mode=DISABLED").arg(format!("--result-file={}/", dir.display()));
     command.arg(&backlog.files[0].name);
     let (pull, _) = run_to_its_end(command, backlog, source)?;
-    compare::same_bytes(backlog.server.data_dir(), &backlog.files, |name| Ok(dir.join(name)))?;
+    compare::same_bytes(Path::new(backlog.server.fact("DATADIR")?), &backlog.files, |name| {
+        Ok(dir.join(name))
+    })?;
     Ok(pull)
 }
 
@@ -175,7 +173,7 @@ fn run_to_its_end(mut command: Command, backlog: &Backlog, source: &Usage) -> an
     let pull = Pull {
         seconds,
         processor: Usage::of(child.0.id())?.processor_seconds(),
-        source_processor: Usage::of(backlog.server.pid()?)?.since(source).processor_seconds,
+        source_processor: Usage::of(backlog.server.pid())?.since(source).processor_seconds,
         highest_mib: highest as f64 / 1024.0,
         progress: None,
     };
@@ -200,24 +198,27 @@ fn binlogd(
     let kind = Kind::Binlogd { fsync_mode: 1 };
     let last = backlog.files.last().context("the source has no files")?;
     let began = Instant::now();
-    let receiver = Receiver::start(kind, &args.common.binlogd, dir, backlog.server.port()?)?;
+    let receiver = Receiver::start(kind, &args.common.binlogd, dir, backlog.server.port())?;
     let progress = progress::follow(receiver.dir(), began, look, &last.name, last.len)?;
     let pull = Pull {
         seconds: progress.durable_after.as_secs_f64(),
         processor: receiver.usage()?.processor_seconds(),
-        source_processor: Usage::of(backlog.server.pid()?)?.since(source).processor_seconds,
+        source_processor: Usage::of(backlog.server.pid())?.since(source).processor_seconds,
         highest_mib: receiver.usage()?.memory.highest as f64 / 1024.0,
         progress: Some(progress),
     };
-    compare::same_bytes(backlog.server.data_dir(), &backlog.files, |name| receiver.wait_for_file(name))?;
+    compare::same_bytes(Path::new(backlog.server.fact("DATADIR")?), &backlog.files, |name| {
+        receiver.wait_for_file(name)
+    })?;
     receiver.finish(|| {})?;
     Ok(pull)
 }
 
-fn print_log(args: &CatchupArgs, backlog: &Backlog, pulls: &[Vec<Pull>]) {
+fn print_log(args: &CatchupArgs, backlog: &Backlog, pulls: &[Vec<Pull>]) -> anyhow::Result<()> {
     let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
     println!("## Catching up, {:.2} GiB, {} rounds\n", mib(backlog.len()) / 1024.0, args.common.rounds);
-    println!("source       {}, semi-sync off", backlog.server.version());
+    let (kind, version) = (backlog.server.fact("SERVER_KIND")?, backlog.server.fact("VERSION")?);
+    println!("source       {kind} {version}, semi-sync off");
     let lens: Vec<String> = backlog.files.iter().map(|file| format!("{:.0}", mib(file.len))).collect();
     println!("files        {} of {} MiB", lens.len(), lens.join(", "));
     let progress = pulls.iter().flatten().find_map(|pull| pull.progress.as_ref());
@@ -230,6 +231,7 @@ fn print_log(args: &CatchupArgs, backlog: &Backlog, pulls: &[Vec<Pull>]) {
         );
     }
     println!();
+    Ok(())
 }
 
 fn print_speeds(bytes: u64, pullers: &[Puller], pulls: &[Vec<Pull>]) {

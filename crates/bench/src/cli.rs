@@ -73,9 +73,9 @@ pub fn main() -> anyhow::Result<()> {
 
 fn all(common: &Common) -> anyhow::Result<()> {
     common.begin()?;
-    acknowledge::run(&AckArgs::with(common.clone()))?;
-    groups::run(&GroupsArgs::with(common.clone()))?;
-    clients::run(&ClientsArgs::with(common.clone()))?;
-    bulk::run(&BulkArgs::with(common.clone()))?;
-    memory::run(&MemoryArgs::with(common.clone()))
+    acknowledge::run(&common.of()?)?;
+    groups::run(&common.of()?)?;
+    clients::run(&common.of()?)?;
+    bulk::run(&common.of()?)?;
+    memory::run(&common.of()?)
 }

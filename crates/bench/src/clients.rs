@@ -10,12 +10,6 @@ use scripted_source::{Script, ScriptedSource};
 use std::sync::mpsc;
 use std::time::Duration;
 
-/// Defaults of the arguments.
-const CLIENTS: [usize; 3] = [2, 8, 64];
-const TRANSACTION_BYTES: usize = 600;
-const SECONDS: u64 = 3;
-const THINK_MAX_US: u64 = 200;
-
 /// Arguments of `binlogd-bench clients`.
 #[derive(Debug, Clone, clap::Args)]
 pub struct ClientsArgs {
@@ -23,30 +17,17 @@ pub struct ClientsArgs {
     #[command(flatten)]
     pub common: Common,
     /// Numbers of clients.
-    #[arg(long, value_delimiter = ',', default_values_t = CLIENTS)]
+    #[arg(long, value_delimiter = ',', default_values_t = [2, 8, 64])]
     pub clients: Vec<usize>,
     /// Bytes of a transaction.
-    #[arg(long, default_value_t = TRANSACTION_BYTES)]
+    #[arg(long, default_value_t = 600)]
     pub bytes: usize,
     /// Seconds of each round.
-    #[arg(long, default_value_t = SECONDS)]
+    #[arg(long, default_value_t = 3)]
     pub seconds: u64,
     /// Longest time in microseconds between an acknowledgement and the client's next commit.
-    #[arg(long, default_value_t = THINK_MAX_US)]
+    #[arg(long, default_value_t = 200)]
     pub think_max_us: u64,
-}
-
-impl ClientsArgs {
-    /// The defaults.
-    pub fn with(common: Common) -> ClientsArgs {
-        ClientsArgs {
-            common,
-            clients: CLIENTS.to_vec(),
-            bytes: TRANSACTION_BYTES,
-            seconds: SECONDS,
-            think_max_us: THINK_MAX_US,
-        }
-    }
 }
 
 /// Runs it and prints one table.
@@ -72,22 +53,12 @@ pub fn run(args: &ClientsArgs) -> anyhow::Result<()> {
     ]);
     for clients in &args.clients {
         for (acknowledge, fsync_mode) in pairs {
-            let bare = Kind::Bare { acknowledge, sync_each_second: false };
-            let binlogd = Kind::Binlogd { fsync_mode };
-            let (mut of_bare, mut of_binlogd) = (Vec::new(), Vec::new());
-            for number in 0..rounds {
-                if number % 2 == 0 {
-                    of_bare.push(measure(args, bare, *clients)?);
-                    of_binlogd.push(measure(args, binlogd, *clients)?);
-                } else {
-                    of_binlogd.push(measure(args, binlogd, *clients)?);
-                    of_bare.push(measure(args, bare, *clients)?);
-                }
-            }
-            for (kind, results) in [(bare, &of_bare), (binlogd, &of_binlogd)] {
+            let kinds = [Kind::Bare { acknowledge, sync_each_second: false }, Kind::Binlogd { fsync_mode }];
+            let rounds = args.common.in_turn(&kinds, |_, kind| measure(args, kind, *clients))?;
+            for (kind, results) in kinds.iter().zip(&rounds) {
                 let ratios: Vec<f64> = results
                     .iter()
-                    .zip(&of_bare)
+                    .zip(&rounds[0])
                     .map(|((one, _), (bare, _))| one.per_second / bare.per_second)
                     .collect();
                 let middle = |what: &dyn Fn(&(Commits, f64)) -> f64| median(results.iter().map(what));

@@ -1,7 +1,7 @@
 //! Whether a copy is right: files compared byte by byte.
 
-use crate::source_server::SourceFile;
 use anyhow::{Context, bail};
+use rig::server::LogFile;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 /// Names the first file that differs, and where.
 pub fn same_bytes(
     source: &Path,
-    files: &[SourceFile],
+    files: &[LogFile],
     copy_of: impl Fn(&str) -> anyhow::Result<PathBuf>,
 ) -> anyhow::Result<()> {
     for (index, file) in files.iter().enumerate() {

@@ -11,11 +11,6 @@ use scripted_source::{Script, ScriptedSource};
 use std::sync::mpsc;
 use std::time::Duration;
 
-/// Defaults of the arguments.
-const IN_FLIGHT: [usize; 3] = [1, 8, 32];
-const BYTES: usize = 600;
-const SECONDS: u64 = 2;
-
 /// What is compared.
 const KINDS: [Kind; 4] = [
     Kind::Bare { acknowledge: Acknowledge::Synced, sync_each_second: false },
@@ -31,21 +26,14 @@ pub struct GroupsArgs {
     #[command(flatten)]
     pub common: Common,
     /// Most groups that are sent and not acknowledged.
-    #[arg(long, value_delimiter = ',', default_values_t = IN_FLIGHT)]
+    #[arg(long, value_delimiter = ',', default_values_t = [1, 8, 32])]
     pub in_flight: Vec<usize>,
     /// Bytes of a group. Each is one transaction.
-    #[arg(long, default_value_t = BYTES)]
+    #[arg(long, default_value_t = 600)]
     pub bytes: usize,
     /// Seconds of each round.
-    #[arg(long, default_value_t = SECONDS)]
+    #[arg(long, default_value_t = 2)]
     pub seconds: u64,
-}
-
-impl GroupsArgs {
-    /// The defaults.
-    pub fn with(common: Common) -> GroupsArgs {
-        GroupsArgs { common, in_flight: IN_FLIGHT.to_vec(), bytes: BYTES, seconds: SECONDS }
-    }
 }
 
 /// Runs it and prints one table.
@@ -69,14 +57,7 @@ pub fn run(args: &GroupsArgs) -> anyhow::Result<()> {
         "p99 µs",
     ]);
     for in_flight in &args.in_flight {
-        let mut rounds: Vec<Vec<(Flooded, Report)>> = KINDS.iter().map(|_| Vec::new()).collect();
-        for number in 0..args.common.rounds {
-            for index in 0..KINDS.len() {
-                // Another order in each round, so that no program always follows the same one.
-                let index = (index + number) % KINDS.len();
-                rounds[index].push(measure(args, KINDS[index], *in_flight)?);
-            }
-        }
+        let rounds = args.common.in_turn(&KINDS, |_, kind| measure(args, kind, *in_flight))?;
         for (kind, results) in KINDS.iter().zip(&rounds) {
             let per_second = |(seen, _): &(Flooded, Report)| seen.groups as f64 / seen.seconds;
             let ratios = results.iter().zip(&rounds[0]).map(|(one, bare)| per_second(one) / per_second(bare));

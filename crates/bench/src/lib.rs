@@ -15,7 +15,7 @@
 //! | `bulk_load.rs` | the scripted source in a hurry |
 //! | `acknowledge.rs`, `groups.rs`, `clients.rs`, `bulk.rs`, `memory.rs`, `catchup.rs`, `many.rs` | the benchmarks |
 //! | `many_load.rs` | many scripted sources in a process of their own |
-//! | `source_server.rs`, `backlog.rs` | a real source, and gigabytes of its log |
+//! | `backlog.rs` | gigabytes of a real source's log |
 //! | `progress.rs` | how the positions in binlogd's status advance |
 //! | `compare.rs` | whether a copy is right |
 
@@ -36,5 +36,4 @@ pub mod memory;
 pub mod progress;
 pub mod receive;
 pub mod receiver;
-pub mod source_server;
 pub mod strategies;

@@ -3,7 +3,7 @@
 use rig::statistics::{Percentiles, Samples};
 use rig::usage::{Usage, Used, disk_bytes};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use scripted_source::{Dump, Load, SourceLog};
+use scripted_source::{Acknowledgement, Dump, Load, SourceLog};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::io;
@@ -19,6 +19,45 @@ const SETTLE: Duration = Duration::from_millis(100);
 /// The payload that makes a transaction of `bytes` bytes, or the smallest one.
 pub fn payload_for(log: &SourceLog, bytes: usize) -> usize {
     bytes.saturating_sub(log.transaction_len(0))
+}
+
+/// Sends a group and waits for its acknowledgement: when the send began, and when the acknowledgement arrived.
+///
+/// # Errors
+/// When the connection fails, and when another place is acknowledged than the group's end.
+pub fn exchange(dump: &mut Dump, transactions: usize, payload: usize) -> io::Result<(Instant, Instant)> {
+    let end = dump.append(|log| {
+        log.group(transactions, payload);
+        log.end()
+    });
+    dump.stage()?;
+    let began = Instant::now();
+    dump.send()?;
+    let Acknowledgement { place, arrived } = dump.read_acknowledgement()?;
+    match place == end {
+        true => Ok((began, arrived)),
+        false => Err(io::Error::other(format!("acknowledged {place:?}, not {end:?}"))),
+    }
+}
+
+/// A xorshift generator.
+#[derive(Debug)]
+pub struct Random(u64);
+
+impl Random {
+    /// The same sequence for the same seed.
+    pub fn new(seed: u64) -> Random {
+        // Neither zero nor close to the neighbour's.
+        Random(seed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    /// At least 0 and below 1.
+    pub fn fraction(&mut self) -> f64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) as f64 / (1u64 << 53) as f64
+    }
 }
 
 /// One group after the other: the next is sent when the one before was acknowledged.
@@ -81,22 +120,9 @@ impl Load for PingPong {
             if index == self.warm_up {
                 before = usage()?;
             }
-            let end = dump.append(|log| {
-                log.group(self.transactions, payload);
-                log.end()
-            });
-            dump.stage()?;
-            let began = Instant::now();
-            dump.send()?;
-            let acknowledgement = dump.read_acknowledgement()?;
-            if acknowledgement.place != end {
-                return Err(io::Error::other(format!(
-                    "acknowledged {:?}, not {end:?}",
-                    acknowledgement.place
-                )));
-            }
+            let (began, arrived) = exchange(dump, self.transactions, payload)?;
             if index >= self.warm_up {
-                samples.record(acknowledgement.arrived - began);
+                samples.record(arrived - began);
             }
         }
         let (after, (before, disk_before)) = (usage()?, before);
@@ -256,8 +282,8 @@ struct Pool {
     /// When each of them commits next, the soonest on top.
     due: BinaryHeap<Reverse<Instant>>,
     think_max: Duration,
-    /// State of a xorshift generator: the same sequence in each round.
-    random: u64,
+    /// The same sequence in each round.
+    random: Random,
     samples: Samples,
 }
 
@@ -266,7 +292,7 @@ impl Pool {
         let mut pool = Pool {
             due: BinaryHeap::with_capacity(clients),
             think_max,
-            random: 0x2545_f491_4f6c_dd1d,
+            random: Random::new(0),
             samples: Samples::with_capacity(1 << 20),
         };
         let now = Instant::now();
@@ -295,11 +321,7 @@ impl Pool {
     }
 
     fn think(&mut self, now: Instant) {
-        self.random ^= self.random << 13;
-        self.random ^= self.random >> 7;
-        self.random ^= self.random << 17;
-        let fraction = (self.random >> 11) as f64 / (1u64 << 53) as f64;
-        self.due.push(Reverse(now + self.think_max.mul_f64(fraction)));
+        self.due.push(Reverse(now + self.think_max.mul_f64(self.random.fraction())));
     }
 
     fn next_due(&self) -> Option<Instant> {

@@ -83,17 +83,12 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub fn run(args: &ManyArgs) -> anyhow::Result<()> {
     raise_file_limit(args.sources)?;
     let counts = [1, args.sources];
-    let mut rounds = [Vec::new(), Vec::new()];
-    for number in 0..args.common.rounds {
-        for index in 0..counts.len() {
-            let index = (index + number) % counts.len();
-            let seed = args.seed + number as u64;
-            let round = measure(args, counts[index], seed)
-                .with_context(|| format!("{} sources, round {}: invalid", counts[index], number + 1))?;
-            eprintln!("round {}: {} sources: p99 {:.0} µs", number + 1, counts[index], round.outside.p99);
-            rounds[index].push(round);
-        }
-    }
+    let rounds = args.common.in_turn(&counts, |number, count| {
+        let round = measure(args, count, args.seed + number as u64)
+            .with_context(|| format!("{count} sources, round {}: invalid", number + 1))?;
+        eprintln!("round {}: {count} sources: p99 {:.0} µs", number + 1, round.outside.p99);
+        Ok(round)
+    })?;
     println!(
         "## {} sources in one process beside one, {} transactions of {} bytes a second each, {} rounds of {} s\n",
         args.sources, args.per_second, args.bytes, args.common.rounds, args.seconds
@@ -289,7 +284,7 @@ impl LoadProcess {
     }
 }
 
-fn print_latencies(counts: &[usize; 2], rounds: &[Vec<Round>; 2]) {
+fn print_latencies(counts: &[usize; 2], rounds: &[Vec<Round>]) {
     let mut table = Table::new(&["sources", "", "p50", "p95", "p99", "p99.9", "max"]);
     for (count, rounds) in counts.iter().zip(rounds) {
         let mut row = |name: &str, of: fn(&Round) -> &Percentiles| {
@@ -329,7 +324,7 @@ fn print_latencies(counts: &[usize; 2], rounds: &[Vec<Round>; 2]) {
     println!();
 }
 
-fn print_costs(args: &ManyArgs, counts: &[usize; 2], rounds: &[Vec<Round>; 2]) {
+fn print_costs(args: &ManyArgs, counts: &[usize; 2], rounds: &[Vec<Round>]) {
     let mut table = Table::new(&[
         "sources",
         "acknowledgements/s",

@@ -4,7 +4,7 @@
 //! by lines: prints its ports, prints `ready` when every source is being dumped, reads a line, sends, prints what it
 //! saw, and ends when its standard input does.
 
-use crate::load::payload_for;
+use crate::load::{Random, exchange, payload_for};
 use anyhow::{Context, bail};
 use rig::statistics::Samples;
 use scripted_source::{Dump, Load, LogOptions, Script, ScriptedSource, SourceLog};
@@ -209,47 +209,16 @@ impl Paced {
                 Some(left) => std::thread::sleep(left),
                 None => sent.overtaken += u64::from(timed),
             }
-            let end = dump.append(|log| {
-                log.group(1, payload);
-                log.end()
-            });
-            dump.stage()?;
-            let began = Instant::now();
-            dump.send()?;
             sent.sent += 1;
-            let acknowledgement = dump.read_acknowledgement()?;
-            if acknowledgement.place != end {
-                return Err(io::Error::other(format!(
-                    "acknowledged {:?}, not {end:?}",
-                    acknowledgement.place
-                )));
-            }
+            let (began, arrived) = exchange(dump, 1, payload)?;
             sent.acknowledged += 1;
             if timed {
                 sent.late += u64::from(began - due > LATE);
-                sent.latency.record(acknowledgement.arrived - began);
-                sent.since_due.record(acknowledgement.arrived - due);
+                sent.latency.record(arrived - began);
+                sent.since_due.record(arrived - due);
             }
         }
         Ok(())
-    }
-}
-
-/// A xorshift generator.
-struct Random(u64);
-
-impl Random {
-    fn new(seed: u64) -> Random {
-        // Neither zero nor close to the neighbour's.
-        Random(seed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
-    }
-
-    /// At least 0 and below 1.
-    fn fraction(&mut self) -> f64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) as f64 / (1u64 << 53) as f64
     }
 }
 

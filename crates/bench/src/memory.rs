@@ -10,11 +10,6 @@ use scripted_source::{Script, ScriptedSource};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
-/// Defaults of the arguments.
-const SECONDS: u64 = 10;
-const CLIENTS: usize = 8;
-const TRANSACTION_BYTES: usize = 600;
-
 /// Arguments of `binlogd-bench memory`.
 #[derive(Debug, Clone, clap::Args)]
 pub struct MemoryArgs {
@@ -22,21 +17,14 @@ pub struct MemoryArgs {
     #[command(flatten)]
     pub common: Common,
     /// Seconds of each round.
-    #[arg(long, default_value_t = SECONDS)]
+    #[arg(long, default_value_t = 10)]
     pub seconds: u64,
     /// Clients that commit.
-    #[arg(long, default_value_t = CLIENTS)]
+    #[arg(long, default_value_t = 8)]
     pub clients: usize,
     /// Bytes of a transaction.
-    #[arg(long, default_value_t = TRANSACTION_BYTES)]
+    #[arg(long, default_value_t = 600)]
     pub bytes: usize,
-}
-
-impl MemoryArgs {
-    /// The defaults.
-    pub fn with(common: Common) -> MemoryArgs {
-        MemoryArgs { common, seconds: SECONDS, clients: CLIENTS, bytes: TRANSACTION_BYTES }
-    }
 }
 
 /// Runs it and prints one table.

@@ -51,6 +51,7 @@ pub fn run(args: &ReceiveArgs) -> anyhow::Result<()> {
         network: Arc::new(Tcp),
         clock: Arc::new(SystemClock),
         monitor: monitor.clone(),
+        published: Arc::default(),
         stop: stop.clone(),
     };
     let copy = upstream.open()?;

@@ -4,15 +4,16 @@ use crate::strategies::Strategy;
 use anyhow::{Context, bail};
 use clap::ValueEnum;
 use rig::bare::Acknowledge;
+use rig::process::Running;
 use rig::statistics::Percentiles;
+use rig::status_client::StatusClient;
 use rig::usage::Usage;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::fmt;
-use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// Longest wait for anything that a program under test should do at once.
@@ -68,7 +69,7 @@ impl fmt::Display for Kind {
 #[derive(Debug)]
 pub struct Receiver {
     kind: Kind,
-    child: Child,
+    child: Running,
     dir: tempfile::TempDir,
 }
 
@@ -112,7 +113,7 @@ impl Receiver {
         // The end of its standard input ends a strategy.
         let stdin = if matches!(kind, Kind::Strategy(_)) { Stdio::piped() } else { Stdio::null() };
         let child = command.stdin(stdin).spawn().with_context(|| format!("cannot start {command:?}"))?;
-        Ok(Receiver { kind, child, dir })
+        Ok(Receiver { kind, child: Running(child), dir })
     }
 
     /// Where it keeps its data.
@@ -140,7 +141,7 @@ impl Receiver {
 
     /// Its number as a process.
     pub fn pid(&self) -> u32 {
-        self.child.id()
+        self.child.0.id()
     }
 
     /// What it has used until now.
@@ -156,15 +157,7 @@ impl Receiver {
     /// # Errors
     /// When it does not answer, or it is not binlogd.
     pub fn status(&self) -> anyhow::Result<Value> {
-        let address = std::fs::read_to_string(self.dir.path().join("admin.address"))?;
-        let mut stream =
-            TcpStream::connect(address.trim()).with_context(|| format!("connecting to {address}"))?;
-        stream.write_all(b"GET /status HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer)?;
-        let (_, body) = answer.split_once("\r\n\r\n").context("not an HTTP answer")?;
-        let status: Value = serde_json::from_str(body)?;
-        Ok(status["sources"][0].clone())
+        Ok(StatusClient::of(self.dir.path())?.status()?["sources"][0].take())
     }
 
     /// The receiver's own account of all since its start. Ends the receiver; `close` must close the source's connection,
@@ -182,9 +175,9 @@ impl Receiver {
                     syncs: counter("syncs"),
                     acknowledgements: counter("acknowledgements"),
                 };
-                kill_process(Pid::from_child(&self.child), Signal::TERM)?;
+                kill_process(Pid::from_child(&self.child.0), Signal::TERM)?;
                 close();
-                self.child.wait()?;
+                self.child.0.wait()?;
                 Ok(report)
             }
             Kind::Bare { acknowledge, .. } => {
@@ -195,7 +188,7 @@ impl Receiver {
                 Ok(Report { latency, syncs, acknowledgements })
             }
             Kind::Strategy(_) => {
-                drop(self.child.stdin.take());
+                drop(self.child.0.stdin.take());
                 let printed = self.printed()?;
                 close();
                 let counter = |name: &str| printed[name].as_u64().unwrap_or(0);
@@ -208,21 +201,14 @@ impl Receiver {
     /// What it prints before it ends.
     fn printed(&mut self) -> anyhow::Result<Value> {
         let mut printed = String::new();
-        if let Some(mut stdout) = self.child.stdout.take() {
+        if let Some(mut stdout) = self.child.0.stdout.take() {
             stdout.read_to_string(&mut printed)?;
         }
-        let status = self.child.wait()?;
+        let status = self.child.0.wait()?;
         if !status.success() {
             bail!("{} failed ({status}); its message stands above", self.kind);
         }
         serde_json::from_str(&printed).with_context(|| format!("what {} printed", self.kind))
-    }
-}
-
-impl Drop for Receiver {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

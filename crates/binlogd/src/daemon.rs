@@ -3,7 +3,7 @@
 //! Start: descriptors, data folder, a look whether the copies are in use, the watch over the disk, admin server, one thread a
 //! source. Each thread opens, recovers and attaches for itself, so that no source waits for another's files; what is wrong
 //! with one copy stops that source alone. Stop, on SIGTERM or SIGINT: a recovery that is under way is given up, the receiver
-//! threads finish their batch, sync, acknowledge and close; then the admin server. SIGHUP rereads the configuration.
+//! threads finish their batch, sync, acknowledge and close; then the readers and the admin server. SIGHUP rereads the configuration.
 //!
 //! systemd is told READY when the admin address answers and every thread was started, not when the copies are recovered: who
 //! orders itself after binlogd, a source on the same machine for one, must not wait for that, and a long recovery must not
@@ -16,9 +16,10 @@ mod hang_watch;
 
 use crate::admin::{AddressFile, AdminServer};
 use crate::config::{
-    Config, ConfigError, Loaded, LogConfig, LogFormat, LogLevel, ReloadEffect, SourceConfig,
+    Config, ConfigError, Loaded, LogConfig, LogFormat, LogLevel, ReloadEffect, ServeConfig, SourceConfig,
 };
 use crate::config::{changed_global_keys, changed_keys, reload_effect};
+use crate::serve::{ServeServer, Source, Users};
 use crate::status::{DaemonMonitor, SourceMonitor, SourceState};
 use crate::upstream::Upstream;
 use crate::upstream::clock::SystemClock;
@@ -30,7 +31,7 @@ use disk_watch::DiskWatch;
 use hang_watch::HangWatch;
 use log::activity::{DiskActivity, WatchedStorage};
 use log::folder::{check_free, make_folder};
-use log::storage::PosixStorage;
+use log::posix::PosixStorage;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 use std::collections::BTreeMap;
@@ -66,11 +67,13 @@ pub(crate) fn run(config: Config, reload: &Reload<'_>) -> anyhow::Result<()> {
     make_data_dir(&config.data_dir)?;
     let hang_watch = HangWatch::start().context("cannot watch the disk")?;
     let monitor = Arc::new(DaemonMonitor::new(&config.data_dir));
-    let mut daemon = Daemon { config, monitor, descriptors, hang_watch, receivers: BTreeMap::new() };
+    let mut daemon =
+        Daemon { config, monitor, descriptors, hang_watch, receivers: BTreeMap::new(), serve: None };
     daemon.check_copies()?;
     daemon.monitor.disk.set_warn(daemon.config.disk_warn);
     let disk_watch = DiskWatch::start(daemon.monitor.clone()).context("cannot watch the disk")?;
     let admin = daemon.start_admin()?;
+    daemon.start_serving()?;
     daemon.start_sources()?;
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
@@ -94,7 +97,7 @@ pub(crate) fn run(config: Config, reload: &Reload<'_>) -> anyhow::Result<()> {
         let limit = ending::STOP_HANG_MAX.as_secs();
         anyhow::bail!("stopped without finishing: the disk has not answered for {limit} s, see above");
     }
-    drop((admin, disk_watch));
+    drop((daemon.serve.take(), admin, disk_watch));
     tracing::info!("stopped");
     Ok(())
 }
@@ -123,6 +126,8 @@ struct Daemon {
     descriptors: Descriptors,
     hang_watch: HangWatch,
     receivers: BTreeMap<String, Receiver>,
+    /// The port for readers; `None` when nobody is served.
+    serve: Option<ServeServer>,
 }
 
 impl Daemon {
@@ -175,6 +180,7 @@ impl Daemon {
             network: Arc::new(Tcp),
             clock: Arc::new(SystemClock),
             monitor,
+            published: Arc::default(),
             stop: Arc::new(StopSignal::new()),
         }
     }
@@ -195,6 +201,16 @@ impl Daemon {
         Ok(Some((server, file.ok())))
     }
 
+    fn start_serving(&mut self) -> anyhow::Result<()> {
+        let Some(listen) = self.config.serve.listen else { return Ok(()) };
+        let users = Users::new(&self.config.serve, &self.config.sources);
+        let server = ServeServer::start(listen, &self.config.serve, users)?;
+        tracing::info!(address = %server.local_addr(), "replicas and log readers are served");
+        self.monitor.serves(server.shared().clone());
+        self.serve = Some(server);
+        Ok(())
+    }
+
     /// Starts the thread of a source. With `too_few` descriptors for it, it only says so: sources that receive already must not
     /// fail for want of them at their next file.
     fn start(
@@ -206,6 +222,16 @@ impl Daemon {
         let name = source.name.clone();
         let upstream = self.upstream(source, monitor.clone());
         let (config, stop) = (source.clone(), upstream.stop.clone());
+        if let Some(serve) = &self.serve {
+            let served = Source {
+                folder: upstream.data_dir.join(&name),
+                storage: upstream.storage.beside(),
+                published: upstream.published.clone(),
+                monitor: monitor.clone(),
+                user: source.user.clone(),
+            };
+            serve.shared().add_source(&name, served);
+        }
         let watch = match too_few {
             None => SourceWatch::start(&upstream).unwrap_or_else(|error| {
                 // Without it the source is received all the same.
@@ -257,6 +283,9 @@ impl Daemon {
         for name in gone {
             match self.stop_one(&name) {
                 Ok(()) => {
+                    if let Some(serve) = &self.serve {
+                        serve.shared().remove_source(&name);
+                    }
                     self.monitor.remove(&name);
                     tracing::info!(source = name, "no longer configured: stopped, its files are kept");
                 }
@@ -272,6 +301,7 @@ impl Daemon {
         }
         let is_another = self.config.sources != new.sources;
         self.config.sources = new.sources;
+        self.reload_serving(new.serve);
         if reload.from_file {
             tracing::info!("configuration reloaded");
         } else if !is_another {
@@ -280,6 +310,18 @@ impl Daemon {
                  on as before. Restart it with other flags, or use a configuration file"
             );
         }
+    }
+
+    /// Takes up other users, limits and certificates. Readers that are connected stay.
+    fn reload_serving(&mut self, new: ServeConfig) {
+        if let Some(serve) = &self.serve {
+            let users = Users::new(&new, &self.config.sources);
+            if let Err(error) = serve.reload(&new, users) {
+                tracing::error!("readers are served as before: {error}");
+                return;
+            }
+        }
+        self.config.serve = new;
     }
 
     fn reload_source(&mut self, source: &SourceConfig, too_few: Option<TooFew>) -> anyhow::Result<()> {

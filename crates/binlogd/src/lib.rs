@@ -10,5 +10,6 @@ pub mod config;
 mod daemon;
 mod doctor;
 mod rescue;
+pub mod serve;
 pub mod status;
 pub mod upstream;

@@ -19,6 +19,7 @@
 //! | `daemon.rs` | `DaemonMonitor`: the process and its sources |
 //! | `disk.rs` | `DiskMonitor`: the file system of the data folder |
 //! | `past.rs` | `PreviousTimeline`, `Regained`, `Missing`, `LastError`: what was before |
+//! | `serving.rs` | `ServeStatus`: who reads from binlogd |
 //! | `snapshot.rs` | `DaemonStatus`, `SourceStatus`: the JSON contract of `/status` and `binlogd status --json` |
 //!
 //! The module knows nothing of HTTP and nothing of the log, so that both may depend on it.
@@ -36,6 +37,7 @@ mod past;
 mod place;
 mod semi_sync;
 mod semi_sync_book;
+mod serving;
 mod session;
 mod snapshot;
 mod state;
@@ -52,6 +54,7 @@ pub use monitor::SourceMonitor;
 pub(crate) use past::LastError;
 pub(crate) use past::{Missing, PreviousTimeline, RecordedGap, Regained, count};
 pub(crate) use semi_sync::{Counted, SemiSyncLook, SemiSyncStatus};
+pub(crate) use serving::{ReaderStatus, ServeStatus, Serving};
 #[cfg(test)]
 pub(crate) use snapshot::Latencies;
 pub(crate) use snapshot::{DaemonStatus, DiskStatus, GtidTexts, NOT_RUNNING, SourceStatus};

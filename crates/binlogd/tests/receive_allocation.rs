@@ -12,7 +12,7 @@ use binlogd::upstream::negotiate::{Introduction, checksum_outside_files, dump_re
 use binlogd::upstream::receive::receive;
 use binlogd::upstream::session::{Outside, ReceiveOptions};
 use binlogd::upstream::stop::StopSignal;
-use log::storage::PosixStorage;
+use log::posix::PosixStorage;
 use log::timeline::{Reason, Timeline};
 use scripted_source::{Script, ScriptedSource, SourceLog};
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -144,6 +144,7 @@ fn session(load: Load, fsync_mode: FsyncMode, transactions: usize) -> Measured {
         net_read_timeout: PATIENCE,
         busy_wait: Duration::ZERO,
         forks: None,
+        published: Arc::default(),
     };
     let allocations = std::thread::scope(|scope| {
         scope.spawn(|| {

@@ -11,6 +11,8 @@ pub mod gtid;
 pub mod packet;
 mod position;
 pub mod secrets;
+mod server_kind;
 
 pub use binlog_name::{BadBinlogName, BinlogName};
 pub use position::Position;
+pub use server_kind::{ServerKind, UnknownServerKind};

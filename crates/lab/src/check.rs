@@ -2,9 +2,9 @@
 //! the report has something to show. That the files of a report show what the run has, the tests see to.
 
 use crate::engine;
-use crate::model::Run;
 use crate::progress::label;
 use crate::report::outline::{Chart, Entry, Part, Table};
+use crate::run::Run;
 use crate::study::Study;
 use std::collections::BTreeMap;
 

@@ -8,8 +8,10 @@ pub use self::resume::differences;
 
 use self::resume::Resumed;
 use crate::lab::{Lab, NO_SKIPS, Skip};
-use crate::model::{Cell, CellKey, Fact, Measured, Order};
+use crate::model::{Fact, Measured, Order};
+use crate::point::CellKey;
 use crate::progress::{Estimate, Progress, label};
+use crate::run::Cell;
 use crate::store::{Store, now};
 use crate::study::{Plan, Scene, Stage, Study};
 use anyhow::{Context, bail};
@@ -186,7 +188,7 @@ fn measure_cell(
     let first = measure_once(stage, key, lab)?;
     let Some(reason) = &first.measured.invalid else { return Ok(first) };
     (lab.say)(&format!("{}: invalid, measured once more: {reason}", label(key)));
-    let again = Fact { about: MEASURED_AGAIN.to_owned(), name: label(key), value: reason.clone() };
+    let again = Fact::new(MEASURED_AGAIN, &label(key), reason);
     recorder.store.keep_facts(recorder.run, &[again])?;
     measure_once(stage, key, lab)
 }

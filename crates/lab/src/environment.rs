@@ -142,7 +142,7 @@ impl Environment {
     }
 
     fn put(&mut self, about: &str, name: &str, value: impl ToString) {
-        self.facts.push(Fact { about: about.to_owned(), name: name.to_owned(), value: value.to_string() });
+        self.facts.push(Fact::new(about, name, value));
     }
 
     fn warn(&mut self, text: impl Into<String>) {
@@ -263,11 +263,7 @@ mod tests {
 
     #[test]
     fn only_facts_that_last_are_compared_when_a_run_goes_on() {
-        let fact = |about: &str, name: &str| Fact {
-            about: about.to_owned(),
-            name: name.to_owned(),
-            value: String::new(),
-        };
+        let fact = |about: &str, name: &str| Fact::new(about, name, "");
         assert!(is_lasting(&fact("machine", "kernel")) && is_lasting(&fact("binlogd", "commit")));
         assert!(!is_lasting(&fact("disk", "free space, MiB")) && !is_lasting(&fact("lab", "warning")));
         assert!(!is_lasting(&fact("server mysql-9.7", "port")));

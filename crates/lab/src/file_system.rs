@@ -24,7 +24,7 @@ const OWNER: &str = "owner";
 const UNMOUNT_MAX: Duration = Duration::from_secs(10);
 
 /// Which file system.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// ext4 in an image.
     Ext4,
@@ -146,7 +146,7 @@ impl Volume {
     /// What it is, for the report.
     pub fn facts(&self) -> Vec<Fact> {
         let about = format!("file system {}", self.kind);
-        let fact = |name: &str, value: String| Fact { about: about.clone(), name: name.to_owned(), value };
+        let fact = |name: &str, value: String| Fact::new(&about, name, value);
         let beneath = mounted_from(self.folder.path()).unwrap_or_else(|| "an unknown file system".to_owned());
         if self.kind == Kind::Here {
             return vec![fact("lies on", beneath)];

@@ -5,7 +5,9 @@
 //! | module | noun |
 //! |---|---|
 //! | `cli` | the command line |
-//! | `model` | what is planned and what is measured |
+//! | `model` | what is asked for and what is learnt |
+//! | `point` | what a cell measures |
+//! | `run` | a run and its cells |
 //! | `study` | the four studies |
 //! | `engine` | a run: cells in turn, resuming |
 //! | `progress` | how far a run is |
@@ -28,10 +30,12 @@ pub mod file_system;
 pub mod lab;
 pub mod load;
 pub mod model;
+pub mod point;
 pub mod progress;
 pub mod receiver;
 pub mod reference;
 pub mod report;
+pub mod run;
 pub mod server;
 pub mod statistics;
 pub mod store;

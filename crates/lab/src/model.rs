@@ -1,6 +1,6 @@
-//! What is planned and what is measured, the same for every study.
+//! What is asked for and what is learnt, the same for every study.
 
-use anyhow::bail;
+use anyhow::{anyhow, bail};
 pub use rig::measured::Measured;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -38,6 +38,16 @@ const OWN_SERVERS: [(&str, &str); 6] = [
     ("mariadb:10.11", "mariadb-10.11"),
     ("mariadb:11.8", "mariadb-11.8"),
 ];
+
+/// The lab's own servers that come without semi-sync plugins, as their builds are published.
+const WITHOUT_SEMI_SYNC: [&str; 3] = ["mysql-8.0.31", "mysql-8.0.15", "mysql-5.7.22"];
+
+impl ServerChoice {
+    /// Whether it can wait for an acknowledgement; of a user's server that is not known yet.
+    pub fn may_have_semi_sync(&self) -> bool {
+        !matches!(self, ServerChoice::Own(name) if WITHOUT_SEMI_SYNC.contains(&name.as_str()))
+    }
+}
 
 impl FromStr for ServerChoice {
     type Err = anyhow::Error;
@@ -130,65 +140,29 @@ impl Settings {
     ///
     /// # Errors
     /// When the study has no such setting, or its value cannot be read as one; the error names the setting.
-    pub fn get<T: FromStr>(&self, name: &str) -> anyhow::Result<T> {
+    pub fn get<T: FromStr<Err: fmt::Display>>(&self, name: &str) -> anyhow::Result<T> {
         let Some(value) = self.0.get(name) else { bail!("the study has no setting {name}") };
-        value.parse().map_err(|_| anyhow::anyhow!("--set {name}={value}: this is no value for {name}"))
+        value.parse().map_err(|error| anyhow!("--set {name}={value}: {error}"))
     }
 
     /// The setting, a list with commas.
     ///
     /// # Errors
     /// As [`Settings::get`], and when the list is empty.
-    pub fn list<T: FromStr>(&self, name: &str) -> anyhow::Result<Vec<T>> {
+    pub fn list<T: FromStr<Err: fmt::Display>>(&self, name: &str) -> anyhow::Result<Vec<T>> {
         let text: String = self.get(name)?;
         let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
         let values: Result<Vec<T>, _> = parts.map(str::parse).collect();
         match values {
             Ok(values) if !values.is_empty() => Ok(values),
-            _ => bail!("--set {name}={text}: a list with commas is wanted here"),
+            Ok(_) => bail!("--set {name}={text}: a list with commas is wanted here"),
+            Err(error) => bail!("--set {name}={text}: a list with commas is wanted here: {error}"),
         }
     }
 }
 
-/// What one cell measures; the same in all rounds.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct Point {
-    /// The server, as [`ServerChoice`] prints it.
-    pub server: String,
-    /// What else distinguishes the panel that the point belongs to, such as `ext4, buffer pool 60 %`; may be empty.
-    /// Points with the same server, condition and threads are a block: they are measured in turn, and ratios are made
-    /// within it.
-    pub condition: String,
-    /// What is compared within a block, such as `binlogd, fsync_mode 1`.
-    pub configuration: String,
-    /// Clients of the load.
-    pub threads: u32,
-}
-
-/// A cell: a point in a round.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct CellKey {
-    /// What is measured.
-    pub point: Point,
-    /// From 0.
-    pub round: u32,
-}
-
-/// A cell that was measured, as the store keeps it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Cell {
-    /// Which.
-    pub key: CellKey,
-    /// Seconds since 1970 when it began.
-    pub started: u64,
-    /// Seconds that it took, with everything around the load.
-    pub took: f64,
-    /// What it came to.
-    pub measured: Measured,
-}
-
 /// A fact about what was measured on, such as a server's variable that differs from its default.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Fact {
     /// What it is about: `machine`, `disk`, `binlogd`, `server mysql-9.7`, `load`.
     pub about: String,
@@ -198,27 +172,11 @@ pub struct Fact {
     pub value: String,
 }
 
-/// A run, as the store keeps it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Run {
-    /// Counts up from 1.
-    pub id: i64,
-    /// Name of the study.
-    pub study: String,
-    /// What was asked for.
-    pub order: Order,
-    /// The command line, passwords removed.
-    pub command: String,
-    /// Seconds since 1970.
-    pub started: u64,
-    /// Seconds since 1970; absent while it runs and when it was interrupted.
-    pub finished: Option<u64>,
-    /// What it was measured on.
-    pub facts: Vec<Fact>,
-    /// The cells that were measured, in the order of measuring.
-    pub cells: Vec<Cell>,
-    /// What could not be measured here, and why: a file system that is missing, a server that does not start.
-    pub skipped: Vec<String>,
+impl Fact {
+    /// One.
+    pub fn new(about: &str, name: &str, value: impl ToString) -> Fact {
+        Fact { about: about.to_owned(), name: name.to_owned(), value: value.to_string() }
+    }
 }
 
 #[cfg(test)]

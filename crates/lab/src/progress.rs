@@ -1,8 +1,8 @@
 //! How far a run is: a bar on a terminal, else one line a cell.
 
-use crate::model::{Cell, CellKey};
+use crate::point::{CellKey, Point};
+use crate::run::Cell;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
-use std::fmt::Write as _;
 use std::io::IsTerminal;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -204,13 +204,8 @@ fn bar(title: &str, total: usize, end: Arc<Mutex<Instant>>) -> ProgressBar {
 
 /// A cell in words.
 pub fn label(key: &CellKey) -> String {
-    let point = &key.point;
-    let mut text = point.server.clone();
-    if !point.condition.is_empty() {
-        let _ = write!(text, ", {}", point.condition);
-    }
-    let _ = write!(text, ": {}, {} threads, round {}", point.configuration, point.threads, key.round + 1);
-    text
+    let Point { panel, configuration, threads } = &key.point;
+    format!("{panel}: {configuration}, {threads} threads, round {}", key.round + 1)
 }
 
 fn result(cell: &Cell) -> String {
@@ -238,7 +233,9 @@ pub fn clock(time: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Measured, Point};
+    use crate::model::Measured;
+    use crate::point::{Condition, Panel};
+    use crate::study::virtual_replica::configuration::Configuration;
 
     #[test]
     fn the_remaining_time_follows_what_was_measured() {
@@ -258,13 +255,8 @@ mod tests {
 
     #[test]
     fn a_cell_and_what_it_came_to_are_told_in_words() {
-        let point = Point {
-            server: "mysql-9.7".to_owned(),
-            condition: String::new(),
-            configuration: "source alone".to_owned(),
-            threads: 8,
-        };
-        let key = CellKey { point, round: 0 };
+        let panel = Panel { server: "mysql-9.7".to_owned(), condition: Condition::Plain };
+        let key = CellKey { point: panel.point(Configuration::Alone, 8), round: 0 };
         assert_eq!(label(&key), "mysql-9.7: source alone, 8 threads, round 1");
         let mut measured = Measured::default();
         measured.put("p95_ms", 3.0);

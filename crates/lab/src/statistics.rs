@@ -3,7 +3,8 @@
 //! A disk and its neighbours change from minute to minute, so a ratio is made from two cells of the same round, and the
 //! median is taken of these ratios; a ratio of two medians would mix rounds.
 
-use crate::model::{Cell, Point, Run};
+use crate::point::{Configuration, Panel, Point};
+use crate::run::{Cell, Run};
 use rig::statistics::median;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -38,35 +39,6 @@ impl fmt::Display for Missing {
     }
 }
 
-/// A server under a condition: what one chart or table shows.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Panel {
-    /// As in [`Point::server`].
-    pub server: String,
-    /// As in [`Point::condition`]; may be empty.
-    pub condition: String,
-}
-
-impl Panel {
-    /// The point of this panel with that configuration and number of threads.
-    pub fn point(&self, configuration: &str, threads: u32) -> Point {
-        Point {
-            server: self.server.clone(),
-            condition: self.condition.clone(),
-            configuration: configuration.to_owned(),
-            threads,
-        }
-    }
-}
-
-impl fmt::Display for Panel {
-    /// `mysql-9.7, ext4, buffer pool 60 %`.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.server)?;
-        if self.condition.is_empty() { Ok(()) } else { write!(f, ", {}", self.condition) }
-    }
-}
-
 /// What a run came to, point by point.
 #[derive(Debug)]
 pub struct Figures<'a> {
@@ -96,17 +68,18 @@ impl<'a> Figures<'a> {
     }
 
     /// The panels that were measured, in the order of measuring.
-    pub fn panels(&self) -> Vec<Panel> {
-        let panel = |cell: &Cell| Panel {
-            server: cell.key.point.server.clone(),
-            condition: cell.key.point.condition.clone(),
-        };
-        distinct(self.run.cells.iter().map(panel))
+    pub fn panels(&self) -> Vec<&'a Panel> {
+        distinct(self.run.cells.iter().map(|cell| &cell.key.point.panel))
     }
 
     /// The configurations that were measured in the panel, in the order of measuring.
-    pub fn configurations(&self, panel: &Panel) -> Vec<&'a str> {
-        distinct(self.points_of(panel).map(|point| point.configuration.as_str()))
+    pub fn configurations(&self, panel: &Panel) -> Vec<&'a Configuration> {
+        distinct(self.points_of(panel).map(|point| &point.configuration))
+    }
+
+    /// The same, as those of one study; those of others are left out.
+    pub fn own_configurations<T: TryFrom<&'a Configuration>>(&self, panel: &Panel) -> Vec<T> {
+        self.configurations(panel).into_iter().filter_map(|one| one.try_into().ok()).collect()
     }
 
     /// The numbers of threads that were measured in the panel, in ascending order.
@@ -134,9 +107,13 @@ impl<'a> Figures<'a> {
     ///
     /// # Errors
     /// As [`Figures::ratio_between`].
-    pub fn ratio(&self, point: &Point, baseline: &str, value: &str) -> Result<Spread, Missing> {
-        let baseline = Point { configuration: baseline.to_owned(), ..point.clone() };
-        self.ratio_between(point, &baseline, value)
+    pub fn ratio(
+        &self,
+        point: &Point,
+        baseline: impl Into<Configuration>,
+        value: &str,
+    ) -> Result<Spread, Missing> {
+        self.ratio_between(point, &point.panel.point(baseline, point.threads), value)
     }
 
     /// The ratio of a value to that of any other point, made within each round; for what is compared across blocks, such
@@ -163,11 +140,7 @@ impl<'a> Figures<'a> {
     }
 
     fn points_of<'b>(&'b self, panel: &'b Panel) -> impl Iterator<Item = &'a Point> + 'b {
-        self.run
-            .cells
-            .iter()
-            .map(|cell| &cell.key.point)
-            .filter(|point| point.server == panel.server && point.condition == panel.condition)
+        self.run.cells.iter().map(|cell| &cell.key.point).filter(|point| point.panel == *panel)
     }
 
     /// The value in each valid round that has it.
@@ -201,13 +174,24 @@ fn distinct<T: PartialEq>(items: impl Iterator<Item = T>) -> Vec<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{CellKey, Measured, Order, Profile, Settings};
+    use crate::model::{Measured, Order, Profile, Settings};
+    use crate::point::{CellKey, Condition};
+    use crate::report::example;
+    use crate::study::sync_binlog::configuration::Configuration;
 
-    fn panel() -> Panel {
-        Panel { server: "mysql-9.7".to_owned(), condition: "ext4".to_owned() }
+    const BASE: Configuration = Configuration::NoBinaryLog;
+    const A: Configuration = with(1);
+    const B: Configuration = with(2);
+
+    const fn with(every: u32) -> Configuration {
+        Configuration::Sync { every, attached: false }
     }
 
-    fn cell(configuration: &str, threads: u32, round: u32, measured: Measured) -> Cell {
+    fn panel() -> Panel {
+        Panel { server: "mysql-9.7".to_owned(), condition: Condition::Plain }
+    }
+
+    fn cell(configuration: Configuration, threads: u32, round: u32, measured: Measured) -> Cell {
         let key = CellKey { point: panel().point(configuration, threads), round };
         Cell { key, started: 0, took: 1.0, measured }
     }
@@ -219,28 +203,19 @@ mod tests {
     }
 
     fn run(cells: Vec<Cell>) -> Run {
-        Run {
-            id: 1,
-            study: "test".to_owned(),
-            order: Order { profile: Profile::Smoke, servers: Vec::new(), settings: Settings::default() },
-            command: String::new(),
-            started: 0,
-            finished: None,
-            facts: Vec::new(),
-            cells,
-            skipped: Vec::new(),
-        }
+        let order = Order { profile: Profile::Smoke, servers: Vec::new(), settings: Settings::default() };
+        example::run("test", order, cells)
     }
 
     #[test]
     fn the_median_is_of_the_valid_rounds() {
         let run = run(vec![
-            cell("a", 2, 0, tps(30.0)),
-            cell("a", 2, 1, tps(10.0)),
-            cell("a", 2, 2, Measured { invalid: Some("fell back".to_owned()), ..tps(9000.0) }),
-            cell("a", 2, 3, tps(11.0)),
+            cell(A, 2, 0, tps(30.0)),
+            cell(A, 2, 1, tps(10.0)),
+            cell(A, 2, 2, Measured { invalid: Some("fell back".to_owned()), ..tps(9000.0) }),
+            cell(A, 2, 3, tps(11.0)),
         ]);
-        let spread = Figures::of(&run).median(&panel().point("a", 2), "tps").unwrap();
+        let spread = Figures::of(&run).median(&panel().point(A, 2), "tps").unwrap();
         assert_eq!(spread, Spread { median: 11.0, range: (10.0, 30.0), rounds: 3 });
     }
 
@@ -248,55 +223,55 @@ mod tests {
     fn ratios_are_made_within_rounds() {
         // The machine became ten times slower in the second round; the third has no valid baseline.
         let run = run(vec![
-            cell("base", 2, 0, tps(100.0)),
-            cell("a", 2, 0, tps(50.0)),
-            cell("a", 2, 1, tps(6.0)),
-            cell("base", 2, 1, tps(10.0)),
-            cell("a", 2, 2, tps(40.0)),
-            cell("base", 2, 2, Measured { invalid: Some("errors".to_owned()), ..tps(1.0) }),
-            cell("base", 8, 0, tps(1.0)),
+            cell(BASE, 2, 0, tps(100.0)),
+            cell(A, 2, 0, tps(50.0)),
+            cell(A, 2, 1, tps(6.0)),
+            cell(BASE, 2, 1, tps(10.0)),
+            cell(A, 2, 2, tps(40.0)),
+            cell(BASE, 2, 2, Measured { invalid: Some("errors".to_owned()), ..tps(1.0) }),
+            cell(BASE, 8, 0, tps(1.0)),
         ]);
         let figures = Figures::of(&run);
-        let ratio = figures.ratio(&panel().point("a", 2), "base", "tps").unwrap();
+        let ratio = figures.ratio(&panel().point(A, 2), BASE, "tps").unwrap();
         assert_eq!(ratio, Spread { median: 0.55, range: (0.5, 0.6), rounds: 2 });
-        let across = figures.ratio_between(&panel().point("base", 8), &panel().point("a", 2), "tps").unwrap();
+        let across = figures.ratio_between(&panel().point(BASE, 8), &panel().point(A, 2), "tps").unwrap();
         assert_eq!(across, Spread { median: 0.02, range: (0.02, 0.02), rounds: 1 });
         assert_eq!(figures.threads(&panel()), [2, 8]);
-        assert_eq!(figures.configurations(&panel()), ["base", "a"]);
-        assert_eq!(figures.panels(), [panel()]);
+        assert_eq!(figures.own_configurations::<Configuration>(&panel()), [BASE, A]);
+        assert_eq!(figures.panels(), [&panel()]);
         assert_eq!(figures.points().len(), 3);
     }
 
     #[test]
     fn what_is_missing_says_why() {
         let run = run(vec![
-            cell("a", 2, 0, Measured::invalid("semi-sync fell back")),
-            cell("a", 2, 1, Measured::invalid("semi-sync fell back")),
-            cell("b", 2, 0, tps(1.0)),
-            cell("zero", 2, 0, tps(0.0)),
-            cell("late", 2, 5, tps(1.0)),
+            cell(A, 2, 0, Measured::invalid("semi-sync fell back")),
+            cell(A, 2, 1, Measured::invalid("semi-sync fell back")),
+            cell(B, 2, 0, tps(1.0)),
+            cell(with(10), 2, 0, tps(0.0)),
+            cell(with(11), 2, 5, tps(1.0)),
         ]);
         let figures = Figures::of(&run);
         let reason = |result: Result<Spread, Missing>| result.unwrap_err().to_string();
-        let point = |configuration: &str| panel().point(configuration, 2);
-        assert_eq!(reason(figures.median(&point("a"), "tps")), "invalid: semi-sync fell back");
-        assert_eq!(reason(figures.median(&point("c"), "tps")), "not measured");
-        assert_eq!(reason(figures.median(&point("b"), "p95_ms")), "p95_ms was not measured");
+        let point = |configuration: Configuration| panel().point(configuration, 2);
+        assert_eq!(reason(figures.median(&point(A), "tps")), "invalid: semi-sync fell back");
+        assert_eq!(reason(figures.median(&point(with(3)), "tps")), "not measured");
+        assert_eq!(reason(figures.median(&point(B), "p95_ms")), "p95_ms was not measured");
         assert_eq!(
-            reason(figures.ratio(&point("b"), "a", "tps")),
-            "no baseline (a): invalid: semi-sync fell back"
+            reason(figures.ratio(&point(B), A, "tps")),
+            "no baseline (sync_binlog 1): invalid: semi-sync fell back"
         );
-        assert_eq!(reason(figures.ratio(&point("b"), "zero", "tps")), "tps of zero is 0");
+        assert_eq!(reason(figures.ratio(&point(B), with(10), "tps")), "tps of sync_binlog 10 is 0");
         assert_eq!(
-            reason(figures.ratio(&point("b"), "late", "tps")),
-            "no round has both this and late as valid cells"
+            reason(figures.ratio(&point(B), with(11), "tps")),
+            "no round has both this and sync_binlog 11 as valid cells"
         );
     }
 
     #[test]
     fn a_cell_that_was_measured_again_counts_once() {
-        let run = run(vec![cell("a", 2, 0, Measured::invalid("errors")), cell("a", 2, 0, tps(7.0))]);
-        let spread = Figures::of(&run).median(&panel().point("a", 2), "tps").unwrap();
+        let run = run(vec![cell(A, 2, 0, Measured::invalid("errors")), cell(A, 2, 0, tps(7.0))]);
+        let spread = Figures::of(&run).median(&panel().point(A, 2), "tps").unwrap();
         assert_eq!(spread, Spread { median: 7.0, range: (7.0, 7.0), rounds: 1 });
     }
 }

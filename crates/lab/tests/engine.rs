@@ -5,11 +5,12 @@ mod common;
 use anyhow::bail;
 use binlogd_lab::engine::{self, Begin, BrokenOff, Job, MEASURED_AGAIN, Outcome};
 use binlogd_lab::lab::Lab;
-use binlogd_lab::model::{Fact, Order, Profile, Run};
+use binlogd_lab::model::{Fact, Order, Profile};
 use binlogd_lab::progress::say;
+use binlogd_lab::run::Run;
 use binlogd_lab::store::Store;
 use binlogd_lab::study::Study;
-use common::WriteAndSync;
+use common::{WriteAndSync, names};
 use rig::interrupt::{Interrupt, Interrupted};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -115,8 +116,8 @@ fn an_invalid_cell_is_measured_once_more_and_no_more_than_that() {
     let place = Place::new();
     let attempts = AtomicU32::new(0);
     let study = WriteAndSync::with(move |key| {
-        let (configuration, round) = (key.point.configuration.as_str(), key.round);
-        Ok(match (key.point.condition.as_str(), configuration, round) {
+        let (folder, how) = names(&key.point);
+        Ok(match (folder, how, key.round) {
             ("a", "written", 0) if attempts.fetch_add(1, Ordering::Relaxed) == 0 => {
                 Some("at first".to_owned())
             }
@@ -147,7 +148,7 @@ fn a_scene_that_something_is_missing_for_is_skipped_and_tried_again_when_resumed
     let place = Place::new();
     let interrupt = place.lab.interrupt.clone();
     let study = WriteAndSync::with(move |key| {
-        if key.point.condition == "b" && key.round == 1 {
+        if names(&key.point).0 == "b" && key.round == 1 {
             interrupt.request();
         }
         Ok(None)
@@ -177,13 +178,14 @@ fn a_scene_that_something_is_missing_for_is_skipped_and_tried_again_when_resumed
 #[test]
 fn an_error_ends_the_run_which_then_goes_on_at_the_cell_that_failed() {
     let place = Place::new();
-    let study = WriteAndSync::with(|key| match (key.point.condition.as_str(), key.round) {
+    let study = WriteAndSync::with(|key| match (names(&key.point).0, key.round) {
         ("a", 1) => bail!("the disk is gone"),
         _ => Ok(None),
     });
     let error = format!("{:#}", place.run(&study, &order(&[]), Begin::New).unwrap_err());
     assert!(error.contains("run 1 was broken off") && error.contains("--resume"), "{error}");
-    assert!(error.contains("a: synced, 1 threads, round 2") || error.contains("none, a: synced"), "{error}");
+    let last = "none, nobody attached: bare receiver, synced, 1 threads, round 2";
+    assert!(error.contains(last), "{error}");
     assert!(error.ends_with("the disk is gone"), "{error}");
     let kept = place.read(1).cells;
     assert_eq!(kept.len(), 2);
@@ -206,13 +208,11 @@ fn warnings(run: &Run) -> Vec<&str> {
 #[test]
 fn a_run_that_goes_on_keeps_that_it_was_interrupted_and_what_changed() {
     let place = Place::new();
-    let kernel = |value: &str| {
-        [Fact { about: "machine".to_owned(), name: "kernel".to_owned(), value: value.to_owned() }]
-    };
+    let kernel = |value: &str| [Fact::new("machine", "kernel", value)];
     // Until then its cells are measured.
     let until = |scene: &'static str, version| WriteAndSync {
         version: Some(version),
-        ..WriteAndSync::with(move |key| match (key.point.condition == scene, key.round) {
+        ..WriteAndSync::with(move |key| match (names(&key.point).0 == scene, key.round) {
             (true, 1) => bail!("the disk is gone"),
             _ => Ok(None),
         })
@@ -248,7 +248,7 @@ fn a_gap_is_told_when_there_are_cells_before_and_after_it() {
     let place = Place::new();
     let broken = WriteAndSync::with(|_| bail!("it ends here"));
     place.run(&broken, &order(&[]), Begin::New).unwrap_err();
-    let later = WriteAndSync::with(|key| match (key.point.condition.as_str(), key.round) {
+    let later = WriteAndSync::with(|key| match (names(&key.point).0, key.round) {
         ("b", _) => bail!("it ends here"),
         _ => Ok(None),
     });

@@ -3,10 +3,11 @@
 mod written;
 
 use binlogd_lab::check;
-use binlogd_lab::model::{Cell, Fact, Measured, Order, Profile, Run};
+use binlogd_lab::model::{Fact, Measured, Order, Profile};
 use binlogd_lab::reference;
 use binlogd_lab::report;
 use binlogd_lab::report::outline::{Entry, Part};
+use binlogd_lab::run::{Cell, Run};
 use binlogd_lab::study::{Study, catalogue};
 use std::path::PathBuf;
 use tempfile::TempDir;
@@ -74,8 +75,7 @@ impl Written {
             Cell { key, started: 1_800_000_000, took: 5.25, measured }
         };
         let cells = planned.enumerate().map(cell).collect();
-        let value = "a <b>|\"c\", & 'd'".to_owned();
-        let fact = Fact { about: "machine".to_owned(), name: "processor".to_owned(), value };
+        let fact = Fact::new("machine", "processor", "a <b>|\"c\", & 'd'");
         let run = Run {
             id: 7,
             study: study.name().to_owned(),

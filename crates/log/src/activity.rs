@@ -4,8 +4,7 @@
 //! An operation costs two additions to counters that nobody else writes to; the clock is the onlooker's.
 
 use super::lock::Lock;
-use super::storage::{Entry, Found, ReadAt, ReadFile, Storage, StorageFile};
-use super::syncer::BackgroundSync;
+use super::storage::{BackgroundSync, Entry, Found, ReadAt, ReadFile, Storage, StorageFile};
 use std::fmt;
 use std::io::{self, IoSlice};
 use std::path::Path;
@@ -204,10 +203,6 @@ impl StorageFile for WatchedFile {
         self.activity.during(Operation::Write, || self.file.truncate(len))
     }
 
-    fn forget_cached(&self) {
-        self.file.forget_cached();
-    }
-
     fn forget_cached_from(&self, from: u64) {
         self.file.forget_cached_from(from);
     }
@@ -233,7 +228,7 @@ impl ReadFile for WatchedReading {
 
 #[cfg(test)]
 mod tests {
-    use super::super::storage::PosixStorage;
+    use super::super::posix::PosixStorage;
     use super::*;
 
     #[test]

@@ -325,7 +325,7 @@ pub fn timeline_number(name: &str) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::storage::PosixStorage;
+    use super::super::posix::PosixStorage;
     use super::*;
 
     #[test]

@@ -5,154 +5,25 @@
 //! rescue, or replication, gives the same numbers to the same transactions. So each transaction that was lost once is looked
 //! up on every timeline of the present history, and what it [does](super::content) is compared.
 
-use super::content::{Content, ContentReader};
+mod losses;
+mod lost;
+mod place;
+
+pub use losses::Losses;
+pub use lost::{Fate, Lost, Version};
+pub use place::Place;
+
+use super::content::ContentReader;
 use super::files::timeline_files;
-use super::held::{HeldTimeline, present_history};
 use super::settlement::{Settlement, Settlements};
 use super::storage::Storage;
-use super::transactions::TransactionReader;
-use codec::gtid::{Flavour, GtidState, MariadbGtidState, TransactionId};
+use super::transactions::{TransactionReader, stated_before};
+use codec::ServerKind;
+use codec::gtid::{GtidState, TransactionId};
 use std::collections::HashMap;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
-
-/// A place in the copy at which a transaction stands.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
-    /// The file.
-    pub path: Arc<Path>,
-    /// Where it begins there.
-    pub at: u64,
-    /// Where it ends there.
-    pub end: u64,
-}
-
-impl Place {
-    /// Folder name of the timeline.
-    pub fn timeline(&self) -> String {
-        let folder = self.path.parent().and_then(Path::file_name).unwrap_or_default();
-        folder.to_string_lossy().into_owned()
-    }
-
-    /// Name of the file.
-    pub fn file(&self) -> String {
-        self.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
-    }
-
-    /// Length in the binary log, in bytes.
-    pub fn size(&self) -> u64 {
-        self.end - self.at
-    }
-}
-
-/// One of the transactions that had a GTID.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Version {
-    /// Where it stands first.
-    pub place: Place,
-    /// Seconds since 1970 at which it was committed, or begun, as far as the log tells.
-    pub timestamp: u32,
-    /// What it changes: `schema.table` of its rows, the beginning of its statements.
-    pub changes: Vec<String>,
-    content: Content,
-}
-
-/// A transaction that a fork took from the source.
-#[derive(Debug, Clone, Default)]
-pub struct Lost {
-    /// Those that had its GTID, in the order of the timelines.
-    pub versions: Vec<Version>,
-    /// The timeline, counted in the present history, whose source lacked it last.
-    lost_on: Option<usize>,
-    /// The newest timeline that holds it.
-    seen_on: usize,
-}
-
-/// What became of it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fate {
-    /// The source lacks it.
-    Lacking,
-    /// The source has it again.
-    HandedBack,
-    /// The source gave its GTID to another transaction.
-    GivenTwice,
-}
-
-impl Lost {
-    fn is_last(&self, path: &Path, at: u64) -> bool {
-        self.versions.last().is_some_and(|last| *last.place.path == *path && last.place.at == at)
-    }
-
-    fn fate(&self) -> Option<Fate> {
-        if self.versions.len() > 1 {
-            return Some(Fate::GivenTwice);
-        }
-        // None: it was never lost. MariaDB's sets name the last transaction only.
-        self.lost_on.map(|lost_on| if self.seen_on >= lost_on { Fate::HandedBack } else { Fate::Lacking })
-    }
-}
-
-/// What each timeline says about what was lost.
-#[derive(Debug, Clone)]
-struct Loss {
-    folder: PathBuf,
-    number: u32,
-    lacked: GtidState,
-    /// Of MariaDB servers in `lacked`, up to where the source has their transactions all the same.
-    shares: GtidState,
-    /// False while the timeline has no file whose beginning says what is shared: `shares` may say too little.
-    is_known: bool,
-}
-
-impl Loss {
-    fn took(&self, id: &TransactionId) -> bool {
-        self.lacked.contains(id) && !self.shares.contains(id)
-    }
-}
-
-/// What forks took from the source in its present history, by the record of its timelines.
-#[derive(Debug, Clone)]
-pub struct Losses {
-    source_folder: PathBuf,
-    flavour: Flavour,
-    list: Vec<Loss>,
-}
-
-impl Losses {
-    /// Reads the descriptions of the timelines, and the beginning of a file of each that lost something; `None` when none did.
-    ///
-    /// # Errors
-    /// When a folder or a file cannot be read.
-    pub fn read(storage: &dyn Storage, source_folder: &Path) -> io::Result<Option<Losses>> {
-        let history = present_history(storage, source_folder)?;
-        let Some(newest) = history.last() else { return Ok(None) };
-        let flavour = newest.info.server_kind.flavour();
-        let list: Vec<Loss> =
-            history.iter().map(|held| loss(storage, held, flavour)).collect::<io::Result<_>>()?;
-        let nothing = list.iter().all(|loss| loss.lacked.is_empty());
-        Ok((!nothing).then(|| Losses { source_folder: source_folder.to_owned(), flavour, list }))
-    }
-
-    /// Whether it is known what exactly was lost. With MariaDB that is not so before the first file of a timeline has begun.
-    pub fn is_known(&self) -> bool {
-        self.list.iter().all(|loss| loss.is_known)
-    }
-
-    /// Reads them again.
-    ///
-    /// # Errors
-    /// As [`Losses::read`].
-    pub fn reread(&self, storage: &dyn Storage) -> io::Result<Option<Losses>> {
-        Losses::read(storage, &self.source_folder)
-    }
-
-    /// Whether a transaction may be one that was lost.
-    pub fn took(&self, id: &TransactionId) -> bool {
-        self.list.iter().any(|loss| loss.took(id))
-    }
-}
 
 /// What became of everything that forks took from the source, in its present history.
 #[derive(Debug, Clone)]
@@ -181,9 +52,9 @@ impl Forks {
     /// # Errors
     /// When a folder or a file cannot be read or is damaged, or `Interrupted` when it is not to go on.
     pub fn of(storage: &dyn Storage, losses: Losses, mut go_on: impl FnMut() -> bool) -> io::Result<Forks> {
-        let settlements = Settlements::read(storage, &losses.source_folder, losses.flavour)?;
+        let settlements = Settlements::read(storage, losses.source_folder(), losses.kind())?;
         let mut forks = Forks { losses, lost: HashMap::new(), settlements };
-        for index in 0..forks.losses.list.len() {
+        for index in 0..forks.losses.timelines() {
             forks.read_timeline(storage, index, &mut go_on)?;
         }
         Ok(forks)
@@ -197,7 +68,7 @@ impl Forks {
     pub fn arrived(&mut self, storage: &dyn Storage, path: &Arc<Path>, at: u64) -> io::Result<bool> {
         let mut reader = TransactionReader::open(storage, path)?;
         reader.seek(at)?;
-        let newest = self.losses.list.len() - 1;
+        let newest = self.losses.timelines() - 1;
         Ok(self.read_next(newest, path, &mut reader, &mut || true)?.is_some())
     }
 
@@ -206,7 +77,7 @@ impl Forks {
     /// # Errors
     /// When the file cannot be read or understood.
     pub fn reread_settlements(&mut self, storage: &dyn Storage) -> io::Result<()> {
-        self.settlements = Settlements::read(storage, &self.losses.source_folder, self.losses.flavour)?;
+        self.settlements = Settlements::read(storage, self.losses.source_folder(), self.losses.kind())?;
         Ok(())
     }
 
@@ -236,7 +107,7 @@ impl Forks {
 
     /// The GTIDs of those, which for MariaDB are the newest of each server.
     pub fn gtids(&self, fate: Fate) -> GtidState {
-        let mut gtids = GtidState::empty(self.losses.flavour);
+        let mut gtids = GtidState::empty(self.losses.kind());
         for (id, _) in self.open(fate) {
             // Of one kind of server, as its timelines are.
             let _ = gtids.insert(id);
@@ -290,17 +161,16 @@ impl Forks {
 
     /// Number of the newest timeline.
     pub fn newest_number(&self) -> u32 {
-        self.losses.list.last().map_or(0, |loss| loss.number)
+        self.losses.number(self.losses.timelines() - 1)
     }
 
-    /// The kind of GTIDs.
-    pub fn flavour(&self) -> Flavour {
-        self.losses.flavour
+    /// The kind of server that the GTIDs are of.
+    pub fn kind(&self) -> ServerKind {
+        self.losses.kind()
     }
 
     fn settlement(&self, id: &TransactionId, lost: &Lost) -> Option<&Settlement> {
-        let newest = lost.lost_on.unwrap_or(0).max(lost.seen_on);
-        self.settlements.of(id, self.losses.list[newest].number)
+        self.settlements.of(id, self.losses.number(lost.newest()))
     }
 
     fn sorted(&self, wanted: impl Fn(&TransactionId, &Lost) -> bool) -> Vec<(TransactionId, &Lost)> {
@@ -318,43 +188,26 @@ impl Forks {
         index: usize,
         go_on: &mut dyn FnMut() -> bool,
     ) -> io::Result<()> {
-        let folder = self.losses.list[index].folder.clone();
+        let folder = self.losses.folder(index).to_owned();
         let names = timeline_files(storage, &folder)?;
         let mut before = None;
         for (position, name) in names.iter().enumerate() {
             let path: Arc<Path> = folder.join(name).into();
             let after = match names.get(position + 1) {
-                Some(next) => gtids_before(storage, &folder.join(next))?,
+                Some(next) => stated_before(storage, &folder.join(next))?,
                 None => None,
             };
             let begins_with = match before.take() {
                 Some(known) => Some(known),
-                None => gtids_before(storage, &path)?,
+                None => stated_before(storage, &path)?,
             };
-            if self.may_hold_lost(begins_with.as_ref(), after.as_ref()) && is_begun(storage, &path)? {
+            if self.losses.may_hold_lost(begins_with.as_ref(), after.as_ref()) && is_begun(storage, &path)? {
                 let mut reader = TransactionReader::open(storage, &path)?;
                 while self.read_next(index, &path, &mut reader, go_on)?.is_some() {}
             }
             before = after;
         }
         Ok(())
-    }
-
-    /// Whether a file may hold something that was lost, which begins with the one state of GTIDs and after which the next one
-    /// begins with the other.
-    fn may_hold_lost(&self, before: Option<&GtidState>, after: Option<&GtidState>) -> bool {
-        let (Some(before), Some(after)) = (before, after) else { return true };
-        self.losses.list.iter().filter(|loss| !loss.lacked.is_empty()).any(|loss| {
-            match (&loss.lacked, before, after) {
-                (GtidState::Mysql(lacked), GtidState::Mysql(before), GtidState::Mysql(after)) => {
-                    !lacked.intersect(after).subtract(before).is_empty()
-                }
-                (GtidState::Mariadb(lacked), GtidState::Mariadb(before), GtidState::Mariadb(after)) => {
-                    wrote_what_was_lost(lacked, &loss.shares, before, after)
-                }
-                _ => true,
-            }
-        })
     }
 
     /// Reads the next transaction that may have been lost; the value is where it begins.
@@ -388,69 +241,13 @@ impl Forks {
         if let Some(error) = read.error {
             tracing::warn!("{id} in {} at {at} cannot be compared: {error}", path.display());
         }
-        let lost = self.lost.entry(id).or_default();
-        lost.lost_on = self.losses.list.iter().rposition(|loss| loss.took(&id));
-        lost.seen_on = lost.seen_on.max(index);
         let place = Place { path: path.clone(), at, end };
-        let is_known = |version: &Version| version.place == place || version.content.is_same(&read.content);
-        if let Some(known) = lost.versions.iter().position(is_known) {
-            // The source has this one again: it is the last of them now.
-            let version = lost.versions.remove(known);
-            lost.versions.push(version);
-        } else {
-            let (timestamp, changes, content) = (read.timestamp, read.changes, read.content);
-            lost.versions.push(Version { place, timestamp, changes, content });
-        }
+        let (timestamp, changes, content) = (read.timestamp, read.changes, read.content);
+        let version = Version { place, timestamp, changes, content };
+        let lost_on = self.losses.lacked_last(&id);
+        self.lost.entry(id).or_default().seen(version, index, lost_on);
         Ok(Some(at))
     }
-}
-
-/// Whether between the two states a server wrote transactions of which a source lacks the newest, and had not all.
-fn wrote_what_was_lost(
-    lacked: &MariadbGtidState,
-    shares: &GtidState,
-    before: &MariadbGtidState,
-    after: &MariadbGtidState,
-) -> bool {
-    let is_of = |state: &MariadbGtidState, domain, server| {
-        state.list().find(|id| (id.domain, id.server_id) == (domain, server)).map(|id| id.sequence)
-    };
-    lacked.list().any(|id| {
-        let last = is_of(after, id.domain, id.server_id);
-        let shared = match shares {
-            GtidState::Mariadb(shares) => is_of(shares, id.domain, id.server_id),
-            GtidState::Mysql(_) => None,
-        };
-        last != is_of(before, id.domain, id.server_id) && last > shared
-    })
-}
-
-fn loss(storage: &dyn Storage, held: &HeldTimeline, flavour: Flavour) -> io::Result<Loss> {
-    let number =
-        held.folder.file_name().and_then(|name| super::folder::timeline_number(name.to_str()?)).unwrap_or(0);
-    let mut loss = Loss {
-        folder: held.folder.clone(),
-        number,
-        lacked: GtidState::empty(flavour),
-        shares: GtidState::empty(flavour),
-        is_known: true,
-    };
-    if held.info.server_kind.flavour() != flavour {
-        return Ok(loss);
-    }
-    loss.lacked = held.info.lacked();
-    if flavour == Flavour::Mariadb && !loss.lacked.is_empty() {
-        loss.shares = held.info.shares();
-        let names = timeline_files(storage, &held.folder)?;
-        let before =
-            names.first().map(|first| gtids_before(storage, &held.folder.join(first))).transpose()?.flatten();
-        loss.is_known = before.is_some();
-        if let Some(before) = before {
-            // Both are MariaDB's.
-            let _ = loss.shares.union_with(&before);
-        }
-    }
-    Ok(loss)
 }
 
 /// False for a file that was made and has no whole format description yet.
@@ -463,23 +260,14 @@ fn is_begun(storage: &dyn Storage, path: &Path) -> io::Result<bool> {
     }
 }
 
-/// What was executed before a file by its own word; `None` where it does not say so, or not yet. A damaged head says nothing
-/// either: then the file may hold anything, and who reads on in it tells of the damage.
-pub(super) fn gtids_before(storage: &dyn Storage, path: &Path) -> io::Result<Option<GtidState>> {
-    match TransactionReader::open(storage, path) {
-        Ok(mut reader) => reader.gtids_before(),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(error),
-        Err(_) => Ok(None),
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::posix::PosixStorage;
     use super::super::settlement::{Decision, record};
-    use super::super::storage::PosixStorage;
     use super::super::timeline::{Reason, Timeline};
     use super::*;
     use crate::testing::{FileBuilder, SERVER_UUID, first_timeline};
+    use std::path::PathBuf;
 
     /// A transaction with one row image, whose table has this id.
     fn rows(mut builder: FileBuilder, number: u64, table_id: u8, image: &[u8]) -> FileBuilder {

@@ -3,11 +3,12 @@
 use super::Position;
 use super::files::timeline_files;
 use super::folder::by_number;
-use super::forks::gtids_before;
 use super::held::{HeldTimeline, present_history};
 use super::storage::Storage;
 use super::timeline::{Reason, Timeline};
-use codec::gtid::{Flavour, GtidState, MariadbGtid, MariadbGtidState};
+use super::transactions::stated_before;
+use codec::ServerKind;
+use codec::gtid::{GtidState, MariadbGtid, MariadbGtidState};
 use std::io;
 use std::path::Path;
 
@@ -45,14 +46,14 @@ impl Gaps {
     /// When the folder, a description or the beginning of a file cannot be read.
     pub fn read(storage: &dyn Storage, source_folder: &Path) -> io::Result<Gaps> {
         let history = present_history(storage, source_folder)?;
-        let Some(flavour) = history.last().map(|held| held.info.server_kind.flavour()) else {
+        let Some(kind) = history.last().map(|held| held.info.server_kind) else {
             return Ok(Gaps::default());
         };
         let oldest = by_number(storage, source_folder)?.into_iter().next();
-        let mut gaps = Gaps::none(flavour);
+        let mut gaps = Gaps::none(kind);
         let mut previous: Option<&HeldTimeline> = None;
         // A set of the other kind of server, from before a migration, says nothing about this one.
-        for held in history.iter().filter(|held| held.info.server_kind.flavour() == flavour) {
+        for held in history.iter().filter(|held| held.info.server_kind == kind) {
             gaps.stored_before = gaps.stored(held.info.shared_before());
             if !gaps.never_held.is_empty() {
                 gaps.take_off_what_arrived(storage, &held.folder)?;
@@ -76,8 +77,8 @@ impl Gaps {
         Ok(gaps)
     }
 
-    fn none(flavour: Flavour) -> Gaps {
-        let empty = GtidState::empty(flavour);
+    fn none(kind: ServerKind) -> Gaps {
+        let empty = GtidState::empty(kind);
         Gaps { open: Vec::new(), never_held: empty.clone(), stored_before: empty }
     }
 
@@ -93,7 +94,7 @@ impl Gaps {
 
     /// Of the open ones, what is missing by GTID.
     pub fn missing(&self) -> GtidState {
-        let mut missing = GtidState::empty(self.never_held.flavour());
+        let mut missing = GtidState::empty(self.never_held.kind());
         for gap in &self.open {
             let _ = missing.union_with(&gap.missing);
         }
@@ -126,7 +127,7 @@ impl Gaps {
     fn take_off_what_arrived(&mut self, storage: &dyn Storage, timeline: &Path) -> io::Result<()> {
         let files = timeline_files(storage, timeline)?;
         let Some(first) = files.first() else { return Ok(()) };
-        let Some(before) = gtids_before(storage, &timeline.join(first))? else { return Ok(()) };
+        let Some(before) = stated_before(storage, &timeline.join(first))? else { return Ok(()) };
         let arrived = self.never_held.subtract(&before);
         if arrived.is_empty() {
             return Ok(());
@@ -173,13 +174,12 @@ fn end_of(storage: &dyn Storage, timeline: &Path) -> io::Result<Option<Position>
 
 #[cfg(test)]
 mod tests {
-    use super::super::storage::PosixStorage;
-    use super::super::timeline::ServerKind;
+    use super::super::posix::PosixStorage;
     use super::*;
     use crate::testing::{FileBuilder, SERVER_UUID, first_timeline};
 
     fn set(numbers: &str) -> GtidState {
-        GtidState::parse(Flavour::Mysql, &format!("{SERVER_UUID}:{numbers}")).unwrap()
+        GtidState::parse(ServerKind::MySql, &format!("{SERVER_UUID}:{numbers}")).unwrap()
     }
 
     fn make(folder: &Path, number: u32, timeline: Timeline) -> std::path::PathBuf {
@@ -260,7 +260,7 @@ mod tests {
     #[test]
     fn a_mariadb_copy_shows_the_newest_that_it_holds() {
         let dir = tempfile::tempdir().unwrap();
-        let mariadb = || Timeline { server_kind: ServerKind::Mariadb, ..first_timeline("mariadb-1") };
+        let mariadb = || Timeline { server_kind: ServerKind::MariaDb, ..first_timeline("mariadb-1") };
         make(dir.path(), 1, mariadb());
         let gap = Timeline {
             reason: Reason::Gap,
@@ -270,7 +270,7 @@ mod tests {
         };
         make(dir.path(), 2, gap);
         let gaps = Gaps::read(&PosixStorage, dir.path()).unwrap();
-        let stored = |text: &str| gaps.stored(GtidState::parse(Flavour::Mariadb, text).unwrap()).to_line();
+        let stored = |text: &str| gaps.stored(GtidState::parse(ServerKind::MariaDb, text).unwrap()).to_line();
         assert_eq!(stored("0-1-6,1-2-9"), "0-1-4,1-2-9", "nothing has arrived behind the gap");
         assert_eq!(stored("0-1-7,1-2-9"), "0-1-7,1-2-9");
     }

@@ -4,7 +4,8 @@ use super::folder::{by_number, timelines};
 use super::offline::resume_point;
 use super::storage::Storage;
 use super::timeline::Timeline;
-use codec::gtid::{Flavour, GtidState};
+use codec::ServerKind;
+use codec::gtid::GtidState;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -77,11 +78,11 @@ pub fn other_histories(storage: &dyn Storage, source_folder: &Path) -> io::Resul
 }
 
 /// Transactions that forks took from the source and the copy still holds. Some may have been handed back since.
-pub fn lost_gtids(history: &[HeldTimeline], flavour: Flavour) -> GtidState {
-    let mut lost = GtidState::empty(flavour);
+pub fn lost_gtids(history: &[HeldTimeline], kind: ServerKind) -> GtidState {
+    let mut lost = GtidState::empty(kind);
     for timeline in history {
         // A set of the other kind of server, from before a migration, says nothing about this one.
-        if timeline.info.server_kind.flavour() == flavour {
+        if timeline.info.server_kind == kind {
             let _ = lost.union_with(&timeline.info.lacked());
         }
     }
@@ -107,7 +108,7 @@ impl HeldGtids {
     pub fn read(
         storage: &dyn Storage,
         source_folder: &Path,
-        flavour: Flavour,
+        kind: ServerKind,
     ) -> io::Result<Option<HeldGtids>> {
         let timelines = present_history(storage, source_folder)?;
         let Some(newest) = timelines.last() else { return Ok(None) };
@@ -118,7 +119,7 @@ impl HeldGtids {
                 history = point.gtids;
             }
         }
-        let lost = lost_gtids(&timelines, flavour);
+        let lost = lost_gtids(&timelines, kind);
         Ok(Some(HeldGtids { lost, history, newest_uuid: newest.info.server_uuid.clone() }))
     }
 
@@ -141,7 +142,7 @@ impl HeldGtids {
 
 #[cfg(test)]
 mod tests {
-    use super::super::storage::PosixStorage;
+    use super::super::posix::PosixStorage;
     use super::super::timeline::Reason;
     use super::*;
     use crate::testing::{FileBuilder, SERVER_UUID, first_timeline};
@@ -153,13 +154,13 @@ mod tests {
     }
 
     fn set(text: &str) -> GtidState {
-        GtidState::parse(Flavour::Mysql, text).unwrap()
+        GtidState::parse(ServerKind::MySql, text).unwrap()
     }
 
     #[test]
     fn a_source_is_judged_by_what_forks_took_and_another_server_by_the_history() {
         let dir = tempfile::tempdir().unwrap();
-        assert_eq!(HeldGtids::read(&PosixStorage, dir.path(), Flavour::Mysql).unwrap(), None);
+        assert_eq!(HeldGtids::read(&PosixStorage, dir.path(), ServerKind::MySql).unwrap(), None);
         let make = |number, timeline: Timeline| timeline.create(&PosixStorage, dir.path(), number).unwrap();
         make(1, timeline(OTHER, Reason::First, "", &format!("{OTHER}:77")));
         make(2, timeline(OTHER, Reason::SourceReset, &format!("{OTHER}:1-99"), ""));
@@ -176,13 +177,13 @@ mod tests {
             3,
             "what was before the reset is another history"
         );
-        let held = HeldGtids::read(&PosixStorage, dir.path(), Flavour::Mysql).unwrap().unwrap();
+        let held = HeldGtids::read(&PosixStorage, dir.path(), ServerKind::MySql).unwrap().unwrap();
         assert_eq!(held.lost, set(&format!("{OTHER}:6-7")));
         assert_eq!(held.history, set(&format!("{OTHER}:1-5,{SERVER_UUID}:1-2")));
         assert_eq!(held.expected_of(SERVER_UUID), held.lost);
         assert_eq!(held.expected_of(OTHER), set(&format!("{OTHER}:1-7,{SERVER_UUID}:1-2")));
         assert!(
-            HeldGtids::read(&PosixStorage, dir.path(), Flavour::Mariadb).unwrap().unwrap().lost.is_empty()
+            HeldGtids::read(&PosixStorage, dir.path(), ServerKind::MariaDb).unwrap().unwrap().lost.is_empty()
         );
     }
 
@@ -210,7 +211,7 @@ mod tests {
             make(3, &first, timeline(OTHER, Reason::Fork, &format!("{OTHER}:1-9"), &format!("{OTHER}:9")));
         assert_eq!(folders(present_history(&PosixStorage, dir.path()).unwrap()), [ours, next]);
         assert_eq!(other_histories(&PosixStorage, dir.path()).unwrap(), [theirs]);
-        let held = HeldGtids::read(&PosixStorage, dir.path(), Flavour::Mysql).unwrap().unwrap();
+        let held = HeldGtids::read(&PosixStorage, dir.path(), ServerKind::MySql).unwrap().unwrap();
         assert_eq!(held.lost, set(&format!("{OTHER}:9")), "and nothing of the stranger's");
     }
 }

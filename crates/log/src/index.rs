@@ -63,7 +63,7 @@ fn temporary_name(path: &Path) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
-    use super::super::storage::PosixStorage;
+    use super::super::posix::PosixStorage;
     use super::*;
 
     #[test]

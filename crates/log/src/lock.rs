@@ -1,6 +1,6 @@
 //! Locks between processes (flock): the kernel's, so they end with the process, however it ends.
 //!
-//! The one place beside [`storage`](super::storage) that goes to the operating system by itself.
+//! The one place beside [`posix`](super::posix) that goes to the operating system by itself.
 #![allow(clippy::disallowed_methods, reason = "a part of the door to the disk")]
 
 use rustix::fs::{FlockOperation, flock};

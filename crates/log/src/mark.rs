@@ -34,7 +34,8 @@
 
 use super::scan::Known;
 use super::storage::{ReadAt, Storage};
-use codec::gtid::{Flavour, GtidState};
+use codec::ServerKind;
+use codec::gtid::GtidState;
 use std::io::{self, IoSlice};
 use std::path::Path;
 
@@ -188,7 +189,7 @@ fn encode(number: u64, timeline: &str, name: &str, last_bytes: u32, known: &Know
     bytes.extend_from_slice(&last_bytes.to_le_bytes());
     bytes.extend_from_slice(&(timeline.len() as u16).to_le_bytes());
     bytes.extend_from_slice(&(name.len() as u16).to_le_bytes());
-    bytes.extend_from_slice(&u32::from(known.gtids.flavour() == Flavour::Mariadb).to_le_bytes());
+    bytes.extend_from_slice(&u32::from(known.gtids.kind() == ServerKind::MariaDb).to_le_bytes());
     bytes.extend_from_slice(&(gtids.len() as u32).to_le_bytes());
     for text in [timeline, name, &gtids] {
         bytes.extend_from_slice(text.as_bytes());
@@ -221,7 +222,7 @@ fn read_slot(file: &dyn ReadAt, (at, len_max): (u64, usize)) -> Option<Mark> {
     if checksum.finalize() != short(12) {
         return None;
     }
-    let flavour = if head[52] == 0 { Flavour::Mysql } else { Flavour::Mariadb };
+    let kind = if head[52] == 0 { ServerKind::MySql } else { ServerKind::MariaDb };
     let texts = std::str::from_utf8(&texts).ok()?;
     let (timeline, rest) = texts.split_at_checked(timeline_len)?;
     let (name, gtids) = rest.split_at_checked(name_len)?;
@@ -229,7 +230,7 @@ fn read_slot(file: &dyn ReadAt, (at, len_max): (u64, usize)) -> Option<Mark> {
         offset: number(24),
         tail_start: number(32),
         last_timestamp: short(40),
-        gtids: GtidState::parse(flavour, gtids).ok()?,
+        gtids: GtidState::parse(kind, gtids).ok()?,
     };
     let is_sane = (4..=known.offset).contains(&known.tail_start);
     is_sane.then(|| Mark {

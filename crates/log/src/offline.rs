@@ -5,6 +5,7 @@ use super::files::timeline_files;
 use super::mark::{MARK_FILE, Marks};
 use super::scan::{FileScan, scan_file, scan_from};
 use super::storage::Storage;
+use codec::event::BINLOG_MAGIC;
 use codec::gtid::GtidState;
 use std::io;
 use std::path::Path;
@@ -31,15 +32,32 @@ pub fn resume_point(storage: &dyn Storage, folder: &Path) -> io::Result<Option<R
     let mut gtids = found.gtids;
     if found.gtids_before.is_none() {
         // The live file does not say yet what came before it; the file before it does at its end.
-        for name in sealed.iter().rev() {
-            let earlier = scan(storage, folder, name)?;
-            if earlier.gtids_before.is_some() {
-                gtids = earlier.gtids;
-                break;
-            }
-        }
+        gtids = gtids_until(storage, folder, sealed, u64::MAX)?.unwrap_or(gtids);
     }
     Ok(Some(ResumePoint { position, gtids }))
+}
+
+/// GTIDs of the history up to byte `at` of the last of `names`, which are files of a timeline in their order; `None` when none
+/// of them says what came before it. A limit within the last file is no end of a transaction: those that end before it count.
+///
+/// # Errors
+/// When a file cannot be read; the message names it.
+pub fn gtids_until(
+    storage: &dyn Storage,
+    folder: &Path,
+    names: &[String],
+    at: u64,
+) -> io::Result<Option<GtidState>> {
+    let mut limit = at.max(BINLOG_MAGIC.len() as u64);
+    for name in names.iter().rev() {
+        let found = scan(storage, folder, name, limit)?;
+        if found.gtids_before.is_some() {
+            return Ok(Some(found.gtids));
+        }
+        // It ends before it says what came before it, so the file before it does at its end.
+        limit = u64::MAX;
+    }
+    Ok(None)
 }
 
 /// Walks the live file from where a mark says that the rest is sound.
@@ -58,22 +76,22 @@ fn scan_live(storage: &dyn Storage, folder: &Path, name: &str) -> io::Result<Fil
     };
     match walk().map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))? {
         Some(found) => Ok(found),
-        None => scan(storage, folder, name),
+        None => scan(storage, folder, name, u64::MAX),
     }
 }
 
-fn scan(storage: &dyn Storage, folder: &Path, name: &str) -> io::Result<FileScan> {
+fn scan(storage: &dyn Storage, folder: &Path, name: &str, limit: u64) -> io::Result<FileScan> {
     let path = folder.join(name);
     storage
         .open_read(&path)
-        .and_then(|file| scan_file(&*file, u64::MAX, |_| {}))
+        .and_then(|file| scan_file(&*file, limit, |_| {}))
         .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::posix::PosixStorage;
     use super::super::recover::{Tail, recover};
-    use super::super::storage::PosixStorage;
     use super::*;
     use crate::testing::{FileBuilder, NOW};
 
@@ -81,6 +99,27 @@ mod tests {
     fn a_timeline_without_files_has_none() {
         let dir = tempfile::tempdir().unwrap();
         assert_eq!(resume_point(&PosixStorage, dir.path()).unwrap(), None);
+    }
+
+    /// `at` lies before the second file says what came before it, and within its transactions.
+    #[test]
+    fn the_gtids_of_a_place_are_told_by_its_file_or_by_the_one_before() {
+        const UUID: &str = "abababab-abab-abab-abab-abababababab";
+        let first = FileBuilder::new().previous_gtids("").transaction(1, 10).rotate("b.000002").finish();
+        let begun = || FileBuilder::new().previous_gtids(&format!("{UUID}:1")).transaction(2, 100);
+        let end = begun().finish().len() as u64;
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("b.000001"), &first).unwrap();
+        std::fs::write(dir.path().join("b.000002"), begun().transaction(3, 100).finish()).unwrap();
+        let names = ["b.000001".to_owned(), "b.000002".to_owned()];
+        let until = |names: &[String], at| gtids_until(&PosixStorage, dir.path(), names, at).unwrap();
+        for (at, numbers) in
+            [(0, "1"), (30, "1"), (end - 1, "1"), (end, "1-2"), (end + 1, "1-2"), (u64::MAX, "1-3")]
+        {
+            assert_eq!(until(&names, at).unwrap().to_line(), format!("{UUID}:{numbers}"), "{at}");
+        }
+        assert_eq!(until(&names[1..], 30), None);
+        assert_eq!(until(&[], 30), None);
     }
 
     #[test]

@@ -2,7 +2,8 @@
 //! them.
 
 use super::lock::Lock;
-use super::storage::{Entry, Found, PosixStorage, ReadFile, Storage, StorageFile};
+use super::posix::PosixStorage;
+use super::storage::{BackgroundSync, Entry, Found, ReadFile, Storage, StorageFile};
 use std::fmt::Debug;
 use std::io;
 use std::path::Path;
@@ -90,5 +91,9 @@ impl<S: PosixInstead> Storage for S {
 
     fn beside(&self) -> Arc<dyn Storage> {
         self.storage_beside()
+    }
+
+    fn background_sync(&self) -> Box<dyn BackgroundSync> {
+        PosixStorage.background_sync()
     }
 }

@@ -296,7 +296,7 @@ fn gtids_of_earlier_files(
 
 #[cfg(test)]
 mod tests {
-    use super::super::storage::PosixStorage;
+    use super::super::posix::PosixStorage;
     use super::*;
     use crate::testing::{FileBuilder, NOW, SERVER_UUID};
     use proptest::prelude::*;

@@ -4,7 +4,8 @@ use super::gtid_list::GtidList;
 use super::index::replace_file;
 use super::lock;
 use super::storage::Storage;
-use codec::gtid::{Flavour, GtidState, TransactionId};
+use codec::ServerKind;
+use codec::gtid::{GtidState, TransactionId};
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::Path;
@@ -86,16 +87,16 @@ impl Settlements {
     ///
     /// # Errors
     /// When the file cannot be read or understood; the message names it.
-    pub fn read(storage: &dyn Storage, source_folder: &Path, flavour: Flavour) -> io::Result<Settlements> {
+    pub fn read(storage: &dyn Storage, source_folder: &Path, kind: ServerKind) -> io::Result<Settlements> {
         let path = source_folder.join(SETTLEMENTS_FILE);
         let named = |kind, error: &dyn std::fmt::Display| {
             io::Error::new(kind, format!("{}: {error}", path.display()))
         };
         let list = read(storage, &path)?.settlements.into_iter().map(|settlement| {
             // Of the other kind of server, from before a migration: about none of ours.
-            let other = GtidState::empty(flavour);
-            let gtids = GtidState::parse(flavour, &settlement.gtids);
-            let is_other = gtids.is_err() && GtidState::parse(opposite(flavour), &settlement.gtids).is_ok();
+            let other = GtidState::empty(kind);
+            let gtids = GtidState::parse(kind, &settlement.gtids);
+            let is_other = gtids.is_err() && GtidState::parse(kind.other(), &settlement.gtids).is_ok();
             let gtids = match gtids {
                 Err(_) if is_other => {
                     return Ok(Decided { settlement, gtids: other, exactly: GtidList::default() });
@@ -120,8 +121,8 @@ impl Settlements {
     }
 
     /// Everything that was decided about losses up to timeline number `through`.
-    pub fn decided(&self, through: u32, flavour: Flavour) -> GtidState {
-        let mut decided = GtidState::empty(flavour);
+    pub fn decided(&self, through: u32, kind: ServerKind) -> GtidState {
+        let mut decided = GtidState::empty(kind);
         for one in self.list.iter().filter(|one| one.settlement.through >= through) {
             // Of this kind, or empty.
             let _ = decided.union_with(&one.gtids);
@@ -158,16 +159,9 @@ fn read(storage: &dyn Storage, path: &Path) -> io::Result<Content> {
     }
 }
 
-fn opposite(flavour: Flavour) -> Flavour {
-    match flavour {
-        Flavour::Mysql => Flavour::Mariadb,
-        Flavour::Mariadb => Flavour::Mysql,
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::storage::PosixStorage;
+    use super::super::posix::PosixStorage;
     use super::*;
 
     const UUID: &str = "abababab-abab-abab-abab-abababababab";
@@ -185,13 +179,13 @@ mod tests {
             note: "rows put in by hand".into(),
         };
         assert!(
-            Settlements::read(&PosixStorage, dir.path(), Flavour::Mysql).unwrap().iter().next().is_none()
+            Settlements::read(&PosixStorage, dir.path(), ServerKind::MySql).unwrap().iter().next().is_none()
         );
         for (gtids, through, decision) in [("5-6", 2, Decision::Settled), ("7", 3, Decision::LossAccepted)] {
             let new = settlement(&format!("{UUID}:{gtids}"), through, decision);
             record(&PosixStorage, dir.path(), new).unwrap();
         }
-        let settlements = Settlements::read(&PosixStorage, dir.path(), Flavour::Mysql).unwrap();
+        let settlements = Settlements::read(&PosixStorage, dir.path(), ServerKind::MySql).unwrap();
         let of = |number: u64, through| {
             let id = format!("{UUID}:{number}").parse::<codec::gtid::Gtid>().unwrap().into();
             settlements.of(&id, through).map(|settlement| settlement.decision)
@@ -199,10 +193,10 @@ mod tests {
         assert_eq!((of(5, 2), of(6, 1)), (Some(Decision::Settled), Some(Decision::Settled)));
         assert_eq!(of(5, 3), None, "lost or given again since");
         assert_eq!((of(7, 3), of(8, 1)), (Some(Decision::LossAccepted), None));
-        let other = Settlements::read(&PosixStorage, dir.path(), Flavour::Mariadb).unwrap();
+        let other = Settlements::read(&PosixStorage, dir.path(), ServerKind::MariaDb).unwrap();
         assert_eq!(other.iter().count(), 2);
         std::fs::write(dir.path().join(SETTLEMENTS_FILE), "settlement = 1").unwrap();
-        let error = Settlements::read(&PosixStorage, dir.path(), Flavour::Mysql).unwrap_err().to_string();
+        let error = Settlements::read(&PosixStorage, dir.path(), ServerKind::MySql).unwrap_err().to_string();
         assert!(error.contains(SETTLEMENTS_FILE), "{error}");
     }
 }

@@ -5,27 +5,15 @@
 //! same file for himself first waits for it here: the operating system reports a failed write to one sync only, and two
 //! of them side by side could take each other's error for success.
 
-use super::storage::StorageFile;
-use std::fmt;
+use super::storage::{BackgroundSync, StorageFile, Synced};
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Enough for a loop that calls fdatasync.
 const STACK_BYTES: usize = 128 << 10;
-
-/// A background sync that has ended.
-#[derive(Debug)]
-pub struct Synced {
-    /// End of the bytes that had been written when it was asked for.
-    pub through: u64,
-    /// How long it took.
-    pub took: Duration,
-    /// Whether the bytes are durable.
-    pub result: io::Result<()>,
-}
 
 #[derive(Debug, Default)]
 enum State {
@@ -44,28 +32,6 @@ struct Shared {
     changed: Condvar,
     /// The state is `Ended`: a look that costs nothing.
     has_ended: AtomicBool,
-}
-
-/// Syncs one file at a time beside the thread that writes it. [`Syncer`] is the real one; a simulation has one that ends
-/// each sync at a moment of its choice.
-pub trait BackgroundSync: Send + fmt::Debug {
-    /// True while a sync runs, or has ended and was not taken.
-    fn is_busy(&self) -> bool;
-
-    /// Begins to sync `file`, which has been written to the end of `through`.
-    ///
-    /// # Errors
-    /// When there can be no thread; nothing was begun then.
-    ///
-    /// # Panics
-    /// When one is running: that is an error of ours.
-    fn begin(&mut self, file: Arc<dyn StorageFile>, through: u64) -> io::Result<()>;
-
-    /// The sync that has ended since the last look, if one has.
-    fn take_ended(&mut self) -> Option<Synced>;
-
-    /// Waits for the end of the sync that runs; `None` when none does.
-    fn wait(&mut self) -> Option<Synced>;
 }
 
 /// The background thread of one log. It is made at the first use.

@@ -2,7 +2,8 @@
 
 use super::index::replace_file;
 use super::storage::Storage;
-use codec::gtid::{Flavour, GtidState};
+use codec::ServerKind;
+use codec::gtid::GtidState;
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -54,6 +55,7 @@ pub struct Timeline {
     /// `@@version`.
     pub server_version: String,
     /// `mysql` or `mariadb`.
+    #[serde(with = "kind_name")]
     pub server_kind: ServerKind,
     /// Name of the timeline's first file.
     pub first_file: String,
@@ -78,23 +80,18 @@ pub struct Timeline {
     pub previous: String,
 }
 
-/// Whose dialect a source speaks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ServerKind {
-    /// MySQL and its relatives.
-    Mysql,
-    /// MariaDB.
-    Mariadb,
-}
+/// The kind of a server by its name: `codec` knows nothing of serde.
+mod kind_name {
+    use codec::ServerKind;
+    use serde::{Deserialize, Deserializer, Serializer, de};
 
-impl ServerKind {
-    /// The GTID system of such a server.
-    pub fn flavour(self) -> Flavour {
-        match self {
-            ServerKind::Mysql => Flavour::Mysql,
-            ServerKind::Mariadb => Flavour::Mariadb,
-        }
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+    pub(super) fn serialize<S: Serializer>(kind: &ServerKind, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(kind.name())
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ServerKind, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
     }
 }
 
@@ -103,9 +100,9 @@ impl Timeline {
     /// own files they are what a successor must have. Empty where the source began its logs anew, for it may give the
     /// same GTIDs to other transactions.
     pub fn shared_before(&self) -> GtidState {
-        let flavour = self.server_kind.flavour();
+        let kind = self.server_kind;
         if matches!(self.reason, Reason::First | Reason::SourceReset | Reason::Stranger) {
-            return GtidState::empty(flavour);
+            return GtidState::empty(kind);
         }
         self.read_set(&self.gtid_before).subtract(&self.read_set(&self.source_lacks))
     }
@@ -113,8 +110,8 @@ impl Timeline {
     /// A set that is not of this kind of server's form is of the other kind's, as [`Timeline::read`] made sure, so that nothing
     /// of it is shared.
     fn read_set(&self, text: &str) -> GtidState {
-        let flavour = self.server_kind.flavour();
-        GtidState::parse(flavour, text).unwrap_or_else(|_| GtidState::empty(flavour))
+        let kind = self.server_kind;
+        GtidState::parse(kind, text).unwrap_or_else(|_| GtidState::empty(kind))
     }
 
     /// What is recorded as lost must never be taken for nothing because a byte of it is damaged.
@@ -125,13 +122,9 @@ impl Timeline {
             ("source_shares", &self.source_shares),
             ("missing", &self.missing),
         ] {
-            let other = match self.server_kind {
-                ServerKind::Mysql => Flavour::Mariadb,
-                ServerKind::Mariadb => Flavour::Mysql,
-            };
             // One from before a migration may be of the other kind.
-            if let Err(error) = GtidState::parse(self.server_kind.flavour(), text)
-                && GtidState::parse(other, text).is_err()
+            if let Err(error) = GtidState::parse(self.server_kind, text)
+                && GtidState::parse(self.server_kind.other(), text).is_err()
             {
                 return Err(format!("{key} is no set of GTIDs: {error}"));
             }
@@ -151,7 +144,7 @@ impl Timeline {
     fn is_old_stranger(&self) -> bool {
         let before = self.previous.split_once('-').map(|(_, uuid)| uuid);
         self.reason == Reason::Fork
-            && self.server_kind == ServerKind::Mysql
+            && self.server_kind == ServerKind::MySql
             && before.is_some_and(|uuid| uuid != self.server_uuid)
             && !self.gtid_before.is_empty()
             && self.shared_before().is_empty()
@@ -160,7 +153,7 @@ impl Timeline {
     /// GTIDs that older timelines hold and the source lacked; see [`Timeline::source_lacks`].
     pub fn lacked(&self) -> GtidState {
         if self.begins_history() {
-            GtidState::empty(self.server_kind.flavour())
+            GtidState::empty(self.server_kind)
         } else {
             self.read_set(&self.source_lacks)
         }
@@ -220,7 +213,7 @@ impl Timeline {
 
 #[cfg(test)]
 mod tests {
-    use super::super::storage::PosixStorage;
+    use super::super::posix::PosixStorage;
     use super::*;
     use crate::testing::first_timeline;
 
@@ -244,7 +237,7 @@ mod tests {
         assert_eq!(fork.shared_before().to_line(), "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-3");
         assert!(sample().shared_before().is_empty(), "a reset shares nothing");
         let other_kind =
-            Timeline { reason: Reason::SourceChanged, server_kind: ServerKind::Mariadb, ..sample() };
+            Timeline { reason: Reason::SourceChanged, server_kind: ServerKind::MariaDb, ..sample() };
         assert!(other_kind.shared_before().is_empty());
     }
 
@@ -272,6 +265,13 @@ mod tests {
         let folder = timeline.create(&PosixStorage, dir.path(), 2).unwrap();
         assert_eq!(folder.file_name().unwrap(), "0002-3e11fa47-71ca-11e1-9e33-c80aa9429562");
         assert_eq!(Timeline::read(&PosixStorage, &folder).unwrap(), timeline);
+        let path = folder.join(TIMELINE_FILE);
+        let text = std::fs::read_to_string(&path).unwrap();
+        let changed = text.replace("server_kind = \"mysql\"", "server_kind = \"MySQL\"");
+        assert_ne!(text, changed);
+        std::fs::write(&path, changed).unwrap();
+        let error = Timeline::read(&PosixStorage, &folder).unwrap_err().to_string();
+        assert!(error.contains("a kind of server is `mysql` or `mariadb`"), "{error}");
     }
 
     #[test]

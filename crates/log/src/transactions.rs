@@ -285,9 +285,19 @@ impl Seek for Reading {
     }
 }
 
+/// What was executed before a file by its own word; `None` where it does not say so, or not yet. A damaged head says nothing
+/// either: then the file may hold anything, and who reads on in it tells of the damage.
+pub(super) fn stated_before(storage: &dyn Storage, path: &Path) -> io::Result<Option<GtidState>> {
+    match TransactionReader::open(storage, path) {
+        Ok(mut reader) => reader.gtids_before(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(error),
+        Err(_) => Ok(None),
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::storage::PosixStorage;
+    use super::super::posix::PosixStorage;
     use super::*;
     use crate::testing::{FileBuilder, SERVER_UUID};
 

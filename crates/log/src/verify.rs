@@ -23,8 +23,9 @@ use super::scan::{FileScan, scan_file};
 use super::storage::{ReadAt, Storage};
 use super::timeline::{TIMELINE_FILE, Timeline};
 use codec::BinlogName;
+use codec::ServerKind;
 use codec::event::{EventHeader, EventType, FormatDescription, HEADER_LEN};
-use codec::gtid::{Flavour, GtidState};
+use codec::gtid::GtidState;
 use report::{FileEnd, FileReport, Problem, TimelineReport, blank, whole};
 use std::io;
 use std::path::Path;
@@ -72,7 +73,7 @@ pub fn verify_timeline(storage: &dyn Storage, folder: &Path, progress: &mut dyn 
     let bytes =
         present.iter().filter_map(|name| storage.look(&folder.join(name)).ok()).map(|file| file.len).sum();
     progress.timeline(&report.name, description.as_ref(), bytes);
-    let uncounted = GtidState::empty(Flavour::Mysql);
+    let uncounted = GtidState::empty(ServerKind::MySql);
     let mut walk = Walk { storage, folder, progress, previous: None, uncounted };
     for (index, name) in order.files.iter().enumerate() {
         let next = order.files.get(index + 1);

@@ -6,20 +6,22 @@
 //! is appended, synced or called durable. The caller drops the writer and opens the timeline again through
 //! [`super::recover`], after the journal has put back what it holds.
 
-use super::failed::within;
+mod live;
+
+pub use super::log_error::LogError;
+
 use super::journal::Journal;
 use super::mark::MarkWriter;
 use super::recover::{LiveFile, Recovered};
 use super::scan::Known;
-use super::storage::{ReadAt, ReadFile, Storage, StorageFile};
-use super::syncer::{BackgroundSync, Synced};
-use super::{Durable, Position, Written, index, is_full_disk};
+use super::storage::{BackgroundSync, ReadFile, Storage, StorageFile, Synced};
+use super::{Durable, Written, index};
 use codec::event::BINLOG_MAGIC;
+use live::Live;
 use std::io::{self, IoSlice};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use thiserror::Error;
 
 /// When so many bytes of the file wait for a sync, one begins in the background. Small enough that the disk never has
 /// much to write at once, which would hold up everybody's syncs; large enough for its full speed.
@@ -27,95 +29,6 @@ pub const BACKGROUND_SYNC_BYTES: u64 = 8 << 20;
 
 /// A mark with large sets is made when the file has grown by so many times its length.
 const MARK_COST: u64 = 64;
-
-/// Why the log cannot go on.
-#[derive(Debug, Error)]
-pub enum LogError {
-    /// The operating system refused.
-    #[error("cannot {action} {path}: {}", within(path, error))]
-    Io {
-        /// What was being done.
-        action: &'static str,
-        /// To what.
-        path: PathBuf,
-        /// The system's reason.
-        #[source]
-        error: io::Error,
-    },
-    /// The source starts a file whose name this timeline has already.
-    #[error("the source starts {0} again, which this timeline holds already: its logs were reset")]
-    FileExists(String),
-    /// Somebody removed, moved, replaced or cut a file that is being written to.
-    #[error(
-        "{0} was removed, replaced or cut while binlogd writes to it; nothing of what is written there would be found again. \
-         Leave the newest file and the journal of a running binlogd alone"
-    )]
-    Displaced(PathBuf),
-    /// An earlier failure; see it in the log.
-    #[error("the log stopped at an earlier write or sync error")]
-    Latched,
-}
-
-impl LogError {
-    /// True when space may return by itself.
-    pub fn is_full_disk(&self) -> bool {
-        matches!(self, LogError::Io { error, .. }
-            if is_full_disk(error))
-    }
-}
-
-#[derive(Debug)]
-struct Live {
-    name: Arc<str>,
-    path: PathBuf,
-    file: Arc<dyn StorageFile>,
-    /// End of the bytes in the file, as given to the operating system.
-    in_file: u64,
-    /// End of the bytes given to the operating system, in the file or in the journal. Above `in_file` only between
-    /// [`LogWriter::commit`] and [`LogWriter::write_behind`].
-    written: u64,
-    /// End of the bytes that are on stable storage, in the file or in the journal. Always <= `written`.
-    durable: u64,
-    /// End of the bytes that a sync of the file has covered. Always <= `durable` and <= `in_file`.
-    synced: u64,
-}
-
-/// In the place of a file that is sealed and closed, until the next one is begun. Where that fails the writer is latched, and
-/// knows where it was.
-#[derive(Debug)]
-struct Closed;
-
-impl ReadAt for Closed {
-    fn read_at(&self, _: &mut [u8], _: u64) -> io::Result<usize> {
-        Err(closed())
-    }
-}
-
-impl ReadFile for Closed {
-    fn size(&self) -> io::Result<u64> {
-        Err(closed())
-    }
-}
-
-impl StorageFile for Closed {
-    fn write_all_at(&self, _: &mut [IoSlice<'_>], _: u64) -> io::Result<()> {
-        Err(closed())
-    }
-
-    fn sync_data(&self) -> io::Result<()> {
-        Err(closed())
-    }
-
-    fn truncate(&self, _: u64) -> io::Result<()> {
-        Err(closed())
-    }
-
-    fn forget_cached(&self) {}
-}
-
-fn closed() -> io::Error {
-    io::Error::other("the file is sealed and closed")
-}
 
 /// The end of a timeline that is open for appending.
 #[derive(Debug)]
@@ -147,15 +60,11 @@ impl LogWriter {
         recovered: Recovered,
         journal: Option<Journal>,
     ) -> LogWriter {
-        let live = recovered.live.map(|LiveFile { name, file, len, .. }| Live {
-            path: folder.join(&*name),
-            name,
-            file: Arc::from(file),
-            in_file: len,
-            written: len,
-            durable: len,
-            synced: len,
-        });
+        let live_in = |LiveFile { name, file, len, .. }| {
+            let path = folder.join(&*name);
+            Live::synced(name, path, file, len)
+        };
+        let live = recovered.live.map(live_in);
         let (files, marks) = (recovered.files, recovered.marks);
         // What the recovery has read need not be marked by us too soon.
         let marked = live.as_ref().map_or(0, |live| live.synced);
@@ -205,12 +114,12 @@ impl LogWriter {
 
     /// End of the written bytes; `None` before the first file.
     pub fn written(&self) -> Option<Written> {
-        self.live.as_ref().map(|live| Written(Position { file: live.name.clone(), offset: live.written }))
+        self.live.as_ref().map(|live| Written(live.at(live.written)))
     }
 
     /// End of the durable bytes; `None` before the first file.
     pub fn durable(&self) -> Option<Durable> {
-        self.live.as_ref().map(|live| Durable(Position { file: live.name.clone(), offset: live.durable }))
+        self.live.as_ref().map(|live| Durable(live.at(live.durable)))
     }
 
     /// The live file, and the end of the bytes that a sync of it has covered.
@@ -431,8 +340,7 @@ impl LogWriter {
     /// A sync of the live file has covered everything before `offset`.
     fn synced_through(&mut self, offset: u64) {
         let Some(live) = self.live.as_mut() else { return };
-        live.synced = live.synced.max(offset);
-        live.durable = live.durable.max(live.synced);
+        live.synced_through(offset);
         if let Some(journal) = self.journal.as_mut() {
             journal.release(live.synced);
             if self.journaling && live.durable == live.written {
@@ -481,7 +389,7 @@ impl LogWriter {
         if let Err(error) = result.and_then(|()| live.file.sync_data()) {
             return Err(self.latch("cut", error));
         }
-        (live.in_file, live.written, live.durable, live.synced) = (offset, offset, offset, offset);
+        live.cut_to(offset);
         self.checkpoint()?;
         self.begin_staging();
         Ok(())
@@ -502,7 +410,7 @@ impl LogWriter {
         // Its descriptor goes before the new file needs one: with hundreds of sources that begin a file at once, each would
         // hold one and wait for another.
         if let Some(live) = &mut self.live {
-            live.file = Arc::new(Closed);
+            live.close();
         }
         let path = self.folder.join(name);
         let result = self.make_file(name, &path);
@@ -511,15 +419,7 @@ impl LogWriter {
             LogError::Io { action: "begin", path: path.clone(), error }
         })?;
         let start = BINLOG_MAGIC.len() as u64;
-        self.live = Some(Live {
-            name: name.into(),
-            path,
-            file: Arc::from(file),
-            in_file: start,
-            written: start,
-            durable: start,
-            synced: start,
-        });
+        self.live = Some(Live::synced(name.into(), path, file, start));
         (self.marked, self.to_mark) = (start, None);
         self.begin_staging();
         Ok(())

@@ -3,7 +3,8 @@
 use crate::statistics::{Percentiles, Samples};
 use log::journal::JOURNAL_LEN;
 use log::journal::record::BLOCK;
-use log::storage::{PosixStorage, Storage, StorageFile};
+use log::posix::PosixStorage;
+use log::storage::{Storage, StorageFile};
 use std::fs::File;
 use std::io::{self, IoSlice, Read, Write};
 use std::net::{TcpListener, TcpStream};

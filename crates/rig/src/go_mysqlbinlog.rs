@@ -4,9 +4,8 @@
 //! only the new one, and it then goes on without acknowledging, saying so in its log alone. The copy that is built here
 //! knows both names; nothing else in it is changed.
 
-use crate::go::go;
+use crate::go::{Pinned, go};
 use anyhow::{Context, bail};
-use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 const MODULE: &str = "github.com/go-mysql-org/go-mysql";
@@ -29,31 +28,19 @@ const REPAIRED: [(&str, &str); 2] = [
 /// # Errors
 /// When Go is missing or too old, or the module cannot be had or is not what is expected.
 pub fn build(target: &Path) -> anyhow::Result<PathBuf> {
-    let folder = target.join("go-mysqlbinlog");
-    std::fs::create_dir_all(&folder)?;
-    let folder = folder.canonicalize()?;
-    let (program, recipe) = (folder.join("go-mysqlbinlog"), folder.join("recipe"));
-    // Whatever goes into the program: another recipe makes another program.
-    let wanted = format!("{GO_MOD}{GO_SUM}{REPAIRED_FILE}{REPAIRED:?}");
-    if program.is_file() && std::fs::read_to_string(&recipe).is_ok_and(|made| made == wanted) {
-        return Ok(program);
-    }
-    let work = tempfile::Builder::new().prefix("build-").tempdir_in(&folder)?;
-    std::fs::write(work.path().join("go.mod"), GO_MOD)?;
-    std::fs::write(work.path().join("go.sum"), GO_SUM)?;
-    // Checks the download against go.sum.
-    let answer = go(work.path(), ["mod", "download", "-json", MODULE])?;
-    let answer: serde_json::Value =
-        serde_json::from_str(&answer).context("what `go mod download` printed")?;
-    let module = answer["Dir"].as_str().context("`go mod download` named no folder")?;
-    copy(Path::new(module), &work.path().join("go-mysql"))?;
-    repair(&work.path().join("go-mysql").join(REPAIRED_FILE))?;
-    go(work.path(), ["mod", "edit", "-replace", &format!("{MODULE}=./go-mysql")])?;
-    let built = work.path().join("program");
-    go(work.path(), [OsStr::new("build"), OsStr::new("-o"), built.as_os_str(), OsStr::new(PROGRAM)])?;
-    std::fs::rename(&built, &program)?;
-    std::fs::write(&recipe, wanted)?;
-    Ok(program)
+    let recipe = format!("{REPAIRED_FILE}{REPAIRED:?}");
+    let pinned =
+        Pinned { name: "go-mysqlbinlog", package: PROGRAM, go_mod: GO_MOD, go_sum: GO_SUM, recipe: &recipe };
+    pinned.build(target, |work| {
+        // Checks the download against go.sum.
+        let answer = go(work, ["mod", "download", "-json", MODULE])?;
+        let answer: serde_json::Value =
+            serde_json::from_str(&answer).context("what `go mod download` printed")?;
+        let module = answer["Dir"].as_str().context("`go mod download` named no folder")?;
+        copy(Path::new(module), &work.join("go-mysql"))?;
+        repair(&work.join("go-mysql").join(REPAIRED_FILE))?;
+        go(work, ["mod", "edit", "-replace", &format!("{MODULE}=./go-mysql")]).map(|_| ())
+    })
 }
 
 /// Copies a folder's files without their modes: those of Go's cache are read-only.

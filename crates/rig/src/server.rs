@@ -1,6 +1,7 @@
 //! A real server, started and stopped through `scripts/servers`.
 
 use anyhow::{Context, anyhow, bail};
+use codec::ServerKind;
 use std::ffi::OsStr;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -18,10 +19,22 @@ pub struct Server {
     dir: PathBuf,
     port: u16,
     pid: u32,
+    /// What `scripts/servers` printed when it was started: lines `KEY=VALUE`.
+    described: String,
+}
+
+/// A file of a binary log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogFile {
+    /// Bare name.
+    pub name: String,
+    /// Length in bytes.
+    pub len: u64,
 }
 
 impl Server {
-    /// Starts the server `name` in `dir`, on a copy of the data of `data_from` if it is given.
+    /// Starts the server `name` in `dir`, on a copy of the data in `data_from` if it is given: the folder of a server, or
+    /// a data folder, which no server may be using.
     ///
     /// # Errors
     /// When it does not come up; its own messages are on standard error then.
@@ -29,38 +42,21 @@ impl Server {
         scripts: &Path,
         name: &str,
         dir: PathBuf,
-        data_from: Option<&Server>,
+        data_from: Option<&Path>,
         options: &[String],
     ) -> anyhow::Result<Server> {
         // Made before the start, so that a start that was broken off is stopped too.
-        let mut server = Server { scripts: scripts.to_owned(), dir: dir.clone(), port: 0, pid: 0 };
+        let scripts = scripts.to_owned();
+        let mut server = Server { scripts, dir: dir.clone(), port: 0, pid: 0, described: String::new() };
         let mut words = vec![OsStr::new("start"), OsStr::new(name), OsStr::new("--dir"), dir.as_os_str()];
-        if let Some(other) = data_from {
-            words.extend([OsStr::new("--data-from"), other.dir.as_os_str()]);
+        if let Some(data) = data_from {
+            words.extend([OsStr::new("--data-from"), data.as_os_str()]);
         }
         server.launch(&words, options)?;
         Ok(server)
     }
 
-    /// Starts the server `name` in `dir` on a copy of the data folder `data`, which no server may be using.
-    ///
-    /// # Errors
-    /// As [`Server::start`].
-    pub fn start_on(
-        scripts: &Path,
-        name: &str,
-        dir: PathBuf,
-        data: &Path,
-        options: &[String],
-    ) -> anyhow::Result<Server> {
-        let mut server = Server { scripts: scripts.to_owned(), dir: dir.clone(), port: 0, pid: 0 };
-        let words = ["start", name, "--dir"].map(OsStr::new);
-        let data_from = [dir.as_os_str(), OsStr::new("--data-from"), data.as_os_str()];
-        server.launch(&[words, data_from].concat(), options)?;
-        Ok(server)
-    }
-
-    /// Starts it again with other options.
+    /// Starts it again, with other options where some are given.
     ///
     /// # Errors
     /// As [`Server::start`].
@@ -69,21 +65,29 @@ impl Server {
         self.launch(&[OsStr::new("restart"), dir.as_os_str()], options)
     }
 
-    /// Shuts it down in good order.
+    /// Shuts it down in good order, which may take minutes after much was written.
     ///
     /// # Errors
     /// When it does not end.
     pub fn stop(&self) -> anyhow::Result<()> {
-        self.script(&[OsStr::new("stop"), self.dir.as_os_str()], &[]).map(|_| ())
+        let words = [OsStr::new("stop"), self.dir.as_os_str(), OsStr::new("--timeout"), OsStr::new("300")];
+        self.script(&words, &[]).map(|_| ())
     }
 
     fn launch(&mut self, words: &[&OsStr], options: &[String]) -> anyhow::Result<()> {
-        let described = self.script(words, options)?;
-        let value = |key: &str| described.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('='));
-        self.port =
-            value("PORT").and_then(|port| port.parse().ok()).context("scripts/servers named no PORT")?;
-        self.pid = value("PID").and_then(|pid| pid.parse().ok()).context("scripts/servers named no PID")?;
+        self.described = self.script(words, options)?;
+        self.port = self.fact("PORT")?.parse().context("the PORT that scripts/servers named")?;
+        self.pid = self.fact("PID")?.parse().context("the PID that scripts/servers named")?;
         Ok(())
+    }
+
+    /// What `scripts/servers` says of it, such as `DATADIR`.
+    ///
+    /// # Errors
+    /// When it has said nothing of that.
+    pub fn fact(&self, key: &str) -> anyhow::Result<&str> {
+        let value = self.described.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('='));
+        value.with_context(|| format!("scripts/servers named no {key}"))
     }
 
     fn script(&self, words: &[&OsStr], options: &[String]) -> anyhow::Result<String> {
@@ -171,9 +175,9 @@ impl Session {
         self.connection.set_timeout(timeout);
     }
 
-    /// Whether the server is MariaDB.
-    pub fn is_mariadb(&self) -> bool {
-        self.connection.is_mariadb()
+    /// The kind of the server.
+    pub fn server_kind(&self) -> ServerKind {
+        self.connection.server_kind()
     }
 
     /// Whether it is in TLS.
@@ -207,6 +211,20 @@ impl Session {
     /// As [`Session::query`].
     pub fn run<S: AsRef<str>>(&mut self, statements: &[S]) -> anyhow::Result<()> {
         statements.iter().try_for_each(|sql| self.query(sql.as_ref()).map(|_| ()))
+    }
+
+    /// The files of its binary log, the oldest first.
+    ///
+    /// # Errors
+    /// When the server does not answer, or not in words that are known.
+    pub fn log_files(&mut self) -> anyhow::Result<Vec<LogFile>> {
+        let rows = self.query("SHOW BINARY LOGS")?;
+        let file = |row| {
+            let len = rows.get(row, "File_size")?.parse().ok()?;
+            Some(LogFile { name: rows.get(row, "Log_name")?.to_owned(), len })
+        };
+        let files: Option<Vec<LogFile>> = (0..rows.rows.len()).map(file).collect();
+        files.context("SHOW BINARY LOGS gives no names and sizes")
     }
 
     /// What the server calls its version.

@@ -118,7 +118,7 @@ fn transaction_length(without_itself: u64) -> Vec<u8> {
 }
 
 /// A length-encoded integer.
-pub(crate) fn length_encoded(value: u64) -> Vec<u8> {
+fn length_encoded(value: u64) -> Vec<u8> {
     match value {
         0..251 => vec![value as u8],
         251..0x1_0000 => [&[252], &value.to_le_bytes()[..2]].concat(),

@@ -3,11 +3,19 @@
 use crate::event::{self, Head};
 use crate::log::{LogFile, LogOptions};
 use codec::event::{EventType, flags};
-use codec::packet::{EOF, ERR, OK, PAYLOAD_BYTES_MAX, SEMI_SYNC_MAGIC, append_message};
+use codec::packet::reply::{self, Column, STATUS_AUTOCOMMIT};
+use codec::packet::{
+    ErrPacket, Greeting, OK, OkPacket, PAYLOAD_BYTES_MAX, SEMI_SYNC_MAGIC, append_message, capability,
+};
 
-/// LONG_PASSWORD, LONG_FLAG, PROTOCOL_41, TRANSACTIONS, SECURE_CONNECTION, PLUGIN_AUTH, CONNECT_ATTRS, and length-encoded
-/// authentication data.
-const CAPABILITIES: u32 = 0x1 | 0x4 | 0x200 | 0x2000 | 0x8000 | 1 << 19 | 1 << 20 | 1 << 21;
+const CAPABILITIES: u32 = capability::MYSQL
+    | capability::LONG_FLAG
+    | capability::PROTOCOL_41
+    | capability::TRANSACTIONS
+    | capability::SECURE_CONNECTION
+    | capability::PLUGIN_AUTH
+    | capability::CONNECT_ATTRS
+    | capability::PLUGIN_AUTH_LENENC_DATA;
 
 /// IGNORABLE_LOG_EVENT, which replicas pass over.
 const IGNORABLE: EventType = EventType(28);
@@ -42,49 +50,40 @@ impl Packets {
 
     /// Protocol::HandshakeV10 with mysql_native_password.
     pub fn greeting(&mut self, version: &str) {
-        let [a, b, c, d] = CAPABILITIES.to_le_bytes();
-        let message = [
-            &[10],
-            version.as_bytes(),
-            b"\0\x08\0\0\0abcdefgh\0",
-            &[a, b, 45, 2, 0, c, d, 21],
-            &[0; 10],
-            b"ijklmnopqrst\0mysql_native_password\0",
-        ];
+        let greeting = Greeting {
+            version,
+            connection_id: 8,
+            capabilities: CAPABILITIES,
+            challenge: b"abcdefghijklmnopqrst",
+            plugin: "mysql_native_password",
+        };
         self.sequence = 0;
-        self.message(&message.concat());
+        self.message(&greeting.message());
     }
 
     /// OK.
     pub fn ok(&mut self) {
-        self.message(&[OK, 0, 0, 2, 0, 0, 0]);
+        let ok = OkPacket { affected_rows: 0, last_insert_id: 0, status: STATUS_AUTOCOMMIT, warnings: 0 };
+        self.sequence = reply::ok(&mut self.bytes, self.sequence, &ok);
     }
 
     /// End of rows, or of a dump that does not wait.
     pub fn eof(&mut self) {
-        self.message(&[EOF, 0, 0, 2, 0]);
+        self.sequence = reply::eof(&mut self.bytes, self.sequence, STATUS_AUTOCOMMIT);
     }
 
     /// An error.
     pub fn error(&mut self, code: u16, message: &str) {
-        self.message(&[&[ERR], &code.to_le_bytes()[..], b"#HY000", message.as_bytes()].concat());
+        let error = ErrPacket { code, sqlstate: "HY000".to_owned(), message: message.to_owned() };
+        self.sequence = reply::err(&mut self.bytes, self.sequence, &error);
     }
 
-    /// A text result set: column count, definitions, EOF, rows, EOF.
+    /// A text result set without NULL.
     pub fn rows(&mut self, columns: &[impl AsRef<str>], rows: &[Vec<String>]) {
-        self.message(&[columns.len() as u8]);
-        for column in columns {
-            let mut message = Vec::new();
-            ["def", "", "", "", column.as_ref(), ""].iter().for_each(|text| append_text(&mut message, text));
-            // Length of the fixed part, character set, display length, type VAR_STRING, flags, decimals.
-            message.extend_from_slice(&[12, 45, 0, 255, 0, 0, 0, 253, 0, 0, 0, 0, 0]);
-            self.message(&message);
-        }
-        self.eof();
+        let columns: Vec<Column<'_>> = columns.iter().map(|name| Column::text(name.as_ref())).collect();
+        self.sequence = reply::columns(&mut self.bytes, self.sequence, &columns, STATUS_AUTOCOMMIT);
         for row in rows {
-            let mut message = Vec::new();
-            row.iter().for_each(|value| append_text(&mut message, value));
-            self.message(&message);
+            self.sequence = reply::row(&mut self.bytes, self.sequence, row.iter().map(Some));
         }
         self.eof();
     }
@@ -145,12 +144,6 @@ impl Packets {
     }
 }
 
-/// A length-encoded string.
-fn append_text(out: &mut Vec<u8>, text: &str) {
-    out.extend_from_slice(&event::length_encoded(text.len() as u64));
-    out.extend_from_slice(text.as_bytes());
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -162,6 +155,6 @@ mod tests {
         let handshake = codec::packet::Handshake::parse(&packets.bytes[4..]).unwrap();
         assert_eq!((handshake.server_version.as_str(), handshake.challenge.len()), ("9.7.0", 20));
         assert_eq!(handshake.capabilities, CAPABILITIES);
-        assert!(!handshake.is_mariadb());
+        assert_eq!(handshake.server_kind(), codec::ServerKind::MySql);
     }
 }

@@ -7,16 +7,10 @@ use crate::log::{Place, SourceLog};
 use crate::packets::Packets;
 use crate::script::{SemiSync, Server};
 use crate::stream::{DumpRequest, State, Stream};
-use codec::packet::{Assembler, RESPONSE_BYTES_MAX, SEMI_SYNC_FILE_BYTES_MAX, SEMI_SYNC_MAGIC};
+use codec::packet::{
+    Assembler, RESPONSE_BYTES_MAX, Request, SEMI_SYNC_ACKNOWLEDGEMENT_BYTES_MAX, SemiSyncAcknowledgement,
+};
 use std::time::Duration;
-
-const COM_QUIT: u8 = 0x01;
-const COM_QUERY: u8 = 0x03;
-const COM_BINLOG_DUMP: u8 = 0x12;
-const COM_BINLOG_DUMP_GTID: u8 = 0x1e;
-
-/// Longest acknowledgement that is read: magic, position and a file name.
-const ACKNOWLEDGEMENT_BYTES_MAX: usize = 1 + 8 + SEMI_SYNC_FILE_BYTES_MAX;
 
 /// What a client has said.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -84,13 +78,10 @@ impl Inbox {
     /// # Errors
     /// When something else stands there.
     pub fn acknowledgement(&mut self) -> Result<Option<Place>, Malformed> {
-        let Some(message) = self.message(0, ACKNOWLEDGEMENT_BYTES_MAX)? else { return Ok(None) };
-        let Some((&[SEMI_SYNC_MAGIC, ref position @ ..], name)) = message.split_first_chunk::<9>() else {
-            return Err(Malformed("what is no acknowledgement"));
-        };
-        let file = String::from_utf8_lossy(name).into_owned();
-        let position = position.first_chunk().map_or(0, |position| u64::from_le_bytes(*position));
-        Ok(Some(Place { file, position }))
+        let Some(message) = self.message(0, SEMI_SYNC_ACKNOWLEDGEMENT_BYTES_MAX)? else { return Ok(None) };
+        let SemiSyncAcknowledgement { position, file } =
+            SemiSyncAcknowledgement::parse(&message).map_err(|_| Malformed("what is no acknowledgement"))?;
+        Ok(Some(Place { file: String::from_utf8_lossy(file).into_owned(), position }))
     }
 }
 
@@ -199,26 +190,26 @@ impl Peer {
             return Ok(None);
         }
         self.packets.sequence = 1;
-        let (command, body) = message.split_first().ok_or(Malformed("an empty command"))?;
-        let request = match *command {
-            COM_QUIT => {
+        // No login has told capabilities: they only matter to a change of the user.
+        let request = match Request::parse(message, 0).map_err(|_| Malformed("half a command"))? {
+            Request::Quit => {
                 self.has_quit = true;
                 return Ok(None);
             }
-            COM_QUERY => {
-                let sql = String::from_utf8_lossy(body).into_owned();
+            Request::Query(sql) => {
+                let sql = String::from_utf8_lossy(sql).into_owned();
                 self.introduction.hear(&sql);
                 answer(&mut self.packets, sql.trim(), server);
                 return Ok(Some(Heard::Query(sql)));
             }
-            COM_BINLOG_DUMP => DumpRequest::by_position(body),
-            COM_BINLOG_DUMP_GTID => DumpRequest::by_gtids(body),
+            Request::BinlogDump(asked) => asked.into(),
+            Request::BinlogDumpGtid(asked) => asked.into(),
             _ => {
                 self.packets.ok();
                 return Ok(None);
             }
         };
-        Ok(Some(self.dump(request.ok_or(Malformed("half a request for a dump"))?, server)))
+        Ok(Some(self.dump(request, server)))
     }
 
     fn dump(&mut self, request: DumpRequest, server: &mut impl Server) -> Heard {

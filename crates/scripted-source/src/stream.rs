@@ -4,11 +4,7 @@ use crate::log::{LogFile, SourceLog};
 use crate::packets::Packets;
 use crate::script::{Fault, FaultKind};
 use codec::gtid::GtidSet;
-
-/// BINLOG_DUMP_NON_BLOCK.
-const NON_BLOCK: u16 = 0x01;
-/// USE_HEARTBEAT_EVENT_V2.
-const HEARTBEAT_V2: u16 = 0x02;
+use codec::packet::{BinlogDump, BinlogDumpGtid, DUMP_HEARTBEAT_V2_OR_ANNOTATE, DUMP_NON_BLOCKING};
 
 /// ER_SOURCE_FATAL_ERROR_READING_BINLOG.
 const FATAL_ERROR_READING_BINLOG: u16 = 1236;
@@ -32,26 +28,24 @@ enum DumpFrom {
     Gtids(Vec<u8>),
 }
 
+impl From<BinlogDump<'_>> for DumpRequest {
+    fn from(asked: BinlogDump<'_>) -> DumpRequest {
+        let file = String::from_utf8_lossy(asked.file).into_owned();
+        let from = DumpFrom::Position { file, position: asked.position.into() };
+        DumpRequest { from, flags: asked.flags }
+    }
+}
+
+impl From<BinlogDumpGtid<'_>> for DumpRequest {
+    fn from(asked: BinlogDumpGtid<'_>) -> DumpRequest {
+        DumpRequest { from: DumpFrom::Gtids(asked.set.to_vec()), flags: asked.flags }
+    }
+}
+
 impl DumpRequest {
-    /// Reads the body of COM_BINLOG_DUMP: position 4, flags 2, server id 4, name.
-    pub(crate) fn by_position(body: &[u8]) -> Option<DumpRequest> {
-        let (&[a, b, c, d, e, f, ..], name) = body.split_first_chunk::<10>()?;
-        let file = String::from_utf8_lossy(name).into_owned();
-        let position = u64::from(u32::from_le_bytes([a, b, c, d]));
-        Some(DumpRequest { from: DumpFrom::Position { file, position }, flags: u16::from_le_bytes([e, f]) })
-    }
-
-    /// Reads the body of COM_BINLOG_DUMP_GTID: flags 2, server id 4, name length 4, name, position 8, set length 4, set.
-    pub(crate) fn by_gtids(body: &[u8]) -> Option<DumpRequest> {
-        let (&[a, b, _, _, _, _, e, f, g, h], rest) = body.split_first_chunk::<10>()?;
-        let name_len = u32::from_le_bytes([e, f, g, h]) as usize;
-        let set = rest.get(name_len.checked_add(8 + 4)?..)?;
-        Some(DumpRequest { from: DumpFrom::Gtids(set.to_vec()), flags: u16::from_le_bytes([a, b]) })
-    }
-
     /// It is a short look: it ends with what is there.
     pub(crate) fn is_short(&self) -> bool {
-        self.flags & NON_BLOCK != 0
+        self.flags & DUMP_NON_BLOCKING != 0
     }
 }
 
@@ -102,7 +96,7 @@ impl Stream {
             is_short: request.is_short(),
             skips_file: false,
             state: State::Sending,
-            heartbeat_v2: request.flags & HEARTBEAT_V2 != 0,
+            heartbeat_v2: request.flags & DUMP_HEARTBEAT_V2_OR_ANNOTATE != 0,
             next: (0, 0),
             opened: None,
             gone: None,

@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 
+use codec::ServerKind;
 use codec::packet::{self, AuthSwitchRequest, ErrPacket, Handshake, OkPacket, printable};
 use mysql_common::auth::plugins::{AuthProc, ChallengeResponsePlugin, Context, Response};
 use mysql_common::constants::CapabilityFlags;
@@ -30,9 +31,6 @@ const MAX_PACKET_BYTES: u32 = 1 << 30;
 /// utf8mb4_general_ci, which every server since 5.5.3 knows.
 const COLLATION: u8 = 45;
 
-/// First byte of a message that goes on with the current method; it escapes bytes that would mean something else.
-const MORE_DATA: u8 = 0x01;
-
 /// What we ask of the server. Left out on purpose: result sets without EOF packets, multiple statements, local files,
 /// session tracking and compression, so that no answer can take those forms.
 fn capabilities(tls: bool) -> CapabilityFlags {
@@ -52,7 +50,7 @@ pub(super) fn request_tls(channel: &mut Channel, handshake: &Handshake) -> Resul
     let mut message = Vec::new();
     let offered = CapabilityFlags::from_bits_truncate(handshake.capabilities);
     SslRequest::new(capabilities(true) & offered, MAX_PACKET_BYTES, COLLATION).serialize(&mut message);
-    channel.send(&message, "asking for TLS")
+    Ok(channel.send(&message, "asking for TLS")?)
 }
 
 /// Whether the server can encrypt.
@@ -92,7 +90,8 @@ pub(super) fn authenticate(
                 method = Method::new(request.plugin, options, tls)?;
                 method.run(request.challenge)?
             }
-            Some(&MORE_DATA) => method.run(&message[1..])?,
+            // It escapes bytes that would mean something else.
+            Some(&packet::AUTH_MORE_DATA) => method.run(&message[1..])?,
             Some(_) => method.run(&message)?,
             None => return Err(WireError::protocol(DURING, "an empty message")),
         };
@@ -123,8 +122,10 @@ fn first_method(handshake: &Handshake, options: &ConnectOptions, tls: bool) -> R
         AuthPlugin::MysqlNativePassword | AuthPlugin::CachingSha2Password | AuthPlugin::Sha256Password => {
             Method::new(&handshake.auth_plugin, options, tls)
         }
-        _ if handshake.is_mariadb() => Method::new(b"mysql_native_password", options, tls),
-        _ => Method::new(b"caching_sha2_password", options, tls),
+        _ => match handshake.server_kind() {
+            ServerKind::MySql => Method::new(b"caching_sha2_password", options, tls),
+            ServerKind::MariaDb => Method::new(b"mysql_native_password", options, tls),
+        },
     }
 }
 

@@ -4,6 +4,7 @@ use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
+use codec::ServerKind;
 use codec::packet::{self, ErrPacket, Handshake, OkPacket, QueryResponse, QueryResponseReader, ResultSet};
 
 use super::authenticate;
@@ -114,9 +115,9 @@ impl Connection {
         &self.handshake.server_version
     }
 
-    /// Whether the server is MariaDB.
-    pub fn is_mariadb(&self) -> bool {
-        self.handshake.is_mariadb()
+    /// The kind of the server, by its greeting.
+    pub fn server_kind(&self) -> ServerKind {
+        self.handshake.server_kind()
     }
 
     /// The number that SHOW PROCESSLIST shows for this session.
@@ -261,5 +262,5 @@ fn encrypt(
         return Err(WireError::protocol("asking for TLS", "data after the server's greeting"));
     }
     authenticate::request_tls(&mut channel, handshake)?;
-    channel.start_tls(session)
+    Ok(channel.start_tls(session.into(), |stream| Ok(Transport::Tls(Box::new(stream))))?)
 }

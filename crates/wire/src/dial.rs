@@ -35,7 +35,8 @@ pub(super) fn dial(host: &str, port: u16, deadline: Deadline) -> Result<TcpStrea
     }
 }
 
-fn set_up(socket: &TcpStream) -> io::Result<()> {
+/// Non-blocking, TCP_NODELAY, SO_KEEPALIVE.
+pub(super) fn set_up(socket: &TcpStream) -> io::Result<()> {
     socket.set_nonblocking(true)?;
     socket.set_nodelay(true)?;
     socket2::SockRef::from(socket).set_keepalive(true)

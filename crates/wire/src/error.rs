@@ -5,6 +5,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::channel::{Failure, FailureKind};
 use super::denied::{self, HOST_IS_BLOCKED, SECURE_TRANSPORT_REQUIRED};
 use codec::packet::{
     ERROR_MESSAGE_BYTES_MAX, ErrPacket, FrameError, MalformedPacket, ResultSetError, printable,
@@ -168,16 +169,16 @@ impl WireError {
     pub(super) fn protocol(during: &'static str, what: impl ToString) -> Self {
         Self::Protocol { during, what: what.to_string() }
     }
+}
 
-    /// Sorts an I/O error: rustls wraps its own errors in one, and a closed connection has several names.
-    pub(super) fn from_io(during: &'static str, error: io::Error) -> Self {
-        use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
-        if let Some(tls) = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
-            return Self::Tls(TlsError::from_rustls(tls));
-        }
-        match error.kind() {
-            UnexpectedEof | ConnectionReset | ConnectionAborted | BrokenPipe => Self::Closed { during },
-            _ => Self::Io { during, reason: error },
+impl From<Failure> for WireError {
+    fn from(Failure { during, kind }: Failure) -> Self {
+        match kind {
+            FailureKind::Timeout { after } => Self::Timeout { during, after },
+            FailureKind::Closed => Self::Closed { during },
+            FailureKind::Frame(error) => Self::protocol(during, error),
+            FailureKind::Tls(error) => Self::Tls(TlsError::from_rustls(&error)),
+            FailureKind::Io(reason) => Self::Io { during, reason },
         }
     }
 }
@@ -290,7 +291,7 @@ mod tests {
 
     #[test]
     fn a_server_without_tls_1_2_is_told_from_a_broken_connection() {
-        let sorted = |error| WireError::from_io("x", io::Error::new(io::ErrorKind::InvalidData, error));
+        let sorted = |error| WireError::from(Failure { during: "x", kind: FailureKind::Tls(error) });
         let old = rustls::Error::InvalidMessage(rustls::InvalidMessage::UnknownProtocolVersion);
         assert!(matches!(sorted(old), WireError::Tls(TlsError::Refused(_))));
         let alert = rustls::Error::AlertReceived(rustls::AlertDescription::HandshakeFailure);
@@ -299,15 +300,12 @@ mod tests {
     }
 
     #[test]
-    fn io_errors_are_sorted() {
-        let closed = WireError::from_io("x", io::ErrorKind::ConnectionReset.into());
-        assert!(matches!(closed, WireError::Closed { .. }));
-        let tls = io::Error::new(
-            io::ErrorKind::InvalidData,
-            rustls::Error::InvalidCertificate(rustls::CertificateError::UnknownIssuer),
-        );
-        let shown = WireError::from_io("x", tls).to_string();
+    fn failures_are_sorted() {
+        let sorted = |kind| WireError::from(Failure { during: "x", kind });
+        assert!(matches!(sorted(FailureKind::Closed), WireError::Closed { .. }));
+        let untrusted = rustls::Error::InvalidCertificate(rustls::CertificateError::UnknownIssuer);
+        let shown = sorted(FailureKind::Tls(untrusted)).to_string();
         assert!(shown.contains("not trusted") && shown.contains("tls_ca"), "{shown}");
-        assert!(matches!(WireError::from_io("x", io::ErrorKind::Other.into()), WireError::Io { .. }));
+        assert!(matches!(sorted(FailureKind::Io(io::ErrorKind::Other.into())), WireError::Io { .. }));
     }
 }

@@ -1,14 +1,18 @@
-//! Sockets, TLS and authentication: the client side of a MySQL or MariaDB connection.
+//! Sockets, TLS and authentication: both sides of a MySQL or MariaDB connection.
 //!
 //! ```text
 //! ConnectOptions ──► Connection::connect ──► query · command ──► start_dump ──► DumpStream
 //!                    resolve, TCP, greeting,                                    raw bytes, for poll(2)
 //!                    TLS, authentication
+//!
+//! AcceptOptions ──► accept ──► Accepted: receive · send
+//! Accounts          greeting, TLS, authentication
 //! ```
 //!
 //! | file | what it is |
 //! |---|---|
 //! | `connection.rs` | an authenticated session and its commands |
+//! | `accept/` | the server's side: from a socket to a client that was let in |
 //! | `dump.rs` | the byte stream after a binlog dump command |
 //! | `authenticate.rs`, `rsa_key.rs` | the authentication methods, on top of mysql_common's state machines |
 //! | `tls.rs`, `verify.rs` | options, certificates and their verification |
@@ -23,6 +27,7 @@
 
 #![forbid(unsafe_code)]
 
+mod accept;
 mod authenticate;
 mod byte_stream;
 mod channel;
@@ -39,6 +44,10 @@ mod tls;
 mod transport;
 mod verify;
 
+pub use accept::{
+    AcceptOptions, Accepted, Accounts, BadVerifier, Client, ClientError, Closer, Method, Methods, Reader,
+    ServerTls, Verifiers, accept, accept_over,
+};
 pub use byte_stream::ByteStream;
 pub use codec::packet::ResultSet;
 pub use connection::Connection;

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 
+use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore};
@@ -98,7 +99,7 @@ pub(super) fn new_session(options: &TlsOptions, host: &str) -> Result<ClientConn
 }
 
 fn client_config(options: &TlsOptions) -> Result<ClientConfig, TlsError> {
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let provider = provider();
     let builder = ClientConfig::builder_with_provider(provider.clone())
         .with_protocol_versions(&[&rustls::version::TLS13, &rustls::version::TLS12])
         .map_err(|error| TlsError::Broken(error.to_string()))?;
@@ -118,6 +119,11 @@ fn client_config(options: &TlsOptions) -> Result<ClientConfig, TlsError> {
             .with_client_auth_cert(chain, key)
             .map_err(|error| TlsError::File { key: "tls_cert", path, reason: error.to_string() }),
     }
+}
+
+/// The cryptography of both sides.
+pub(super) fn provider() -> Arc<CryptoProvider> {
+    Arc::new(rustls::crypto::ring::default_provider())
 }
 
 fn trusted_roots(ca: Option<&Path>) -> Result<RootCertStore, TlsError> {
@@ -158,15 +164,24 @@ fn own_certificate(options: &TlsOptions) -> Result<Option<OwnCertificate>, TlsEr
         }
     };
     let chain = read_certificates("tls_cert", cert)?;
-    let secret = PrivateKeyDer::from_pem_file(key).map_err(|error| TlsError::File {
-        key: "tls_key",
-        path: key.clone(),
-        reason: pem_reason(&error),
-    })?;
+    let secret = read_key("tls_key", key)?;
     Ok(Some((cert.clone(), chain, secret)))
 }
 
-fn read_certificates(key: &'static str, path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+/// The private key in a file that the configuration key `key` names.
+pub(super) fn read_key(key: &'static str, path: &Path) -> Result<PrivateKeyDer<'static>, TlsError> {
+    PrivateKeyDer::from_pem_file(path).map_err(|error| TlsError::File {
+        key,
+        path: path.to_owned(),
+        reason: pem_reason(&error),
+    })
+}
+
+/// The certificates, at least one, in a file that the configuration key `key` names.
+pub(super) fn read_certificates(
+    key: &'static str,
+    path: &Path,
+) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let refuse =
         |error: pem::Error| TlsError::File { key, path: path.to_owned(), reason: pem_reason(&error) };
     let certificates = CertificateDer::pem_file_iter(path).map_err(refuse)?;

@@ -1,12 +1,13 @@
 //! Bytes over a non-blocking socket, plain or encrypted.
 
 use std::io::{self, Read, Write};
-use std::net::TcpStream;
+use std::net::{Shutdown, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustls::ClientConnection;
+use rustls::Connection;
 
 use super::byte_stream::ByteStream;
 
@@ -49,17 +50,29 @@ pub(super) fn wait(fd: BorrowedFd<'_>, events: PollFlags, deadline: Deadline) ->
 pub(super) enum Transport {
     Plain(TcpStream),
     Tls(Box<TlsStream>),
+    /// One thread may read while another one writes.
+    SharedTls(SharedTls),
     /// In place of a socket.
     Other(Box<dyn ByteStream>),
 }
 
 impl Transport {
+    /// The same connection once more, for a thread that reads while another one writes.
+    pub(super) fn share(&self) -> io::Result<Self> {
+        match self {
+            Self::Plain(socket) => socket.try_clone().map(Self::Plain),
+            Self::SharedTls(shared) => shared.try_clone().map(Self::SharedTls),
+            Self::Tls(_) | Self::Other(_) => Err(io::ErrorKind::Unsupported.into()),
+        }
+    }
+
     /// One read: `WouldBlock` when nothing can be read yet, 0 when the peer has closed.
     #[inline]
     pub(super) fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match self {
             Self::Plain(socket) => socket.read(buffer),
             Self::Tls(stream) => stream.read(buffer),
+            Self::SharedTls(shared) => shared.lock().read(buffer),
             Self::Other(stream) => stream.read(buffer),
         }
     }
@@ -86,6 +99,7 @@ impl Transport {
         match self {
             Self::Plain(socket) => write_all_plain(socket, bytes, deadline),
             Self::Tls(stream) => stream.write_all(bytes, deadline),
+            Self::SharedTls(shared) => shared.write_all(bytes, deadline),
             Self::Other(stream) => stream.write_all(bytes),
         }
     }
@@ -110,8 +124,37 @@ impl Transport {
         match self {
             Self::Plain(socket) => Some(socket),
             Self::Tls(stream) => Some(&stream.socket),
+            Self::SharedTls(shared) => Some(&shared.socket),
             Self::Other(_) => None,
         }
+    }
+
+    /// A second descriptor of the socket below.
+    pub(super) fn clone_socket(&self) -> io::Result<TcpStream> {
+        self.socket().ok_or(io::ErrorKind::Unsupported)?.try_clone()
+    }
+
+    /// Says that nothing more will be sent, and throws away what the peer still sends.
+    pub(super) fn linger(&mut self, bytes_max: usize, deadline: Deadline) {
+        if let Some(socket) = self.socket() {
+            let _ = socket.shutdown(Shutdown::Write);
+        }
+        let mut buffer = [0; 4096];
+        let mut left = bytes_max;
+        while left > 0 {
+            match self.read_waiting(&mut buffer, deadline) {
+                Ok(0) | Err(_) => return,
+                Ok(read) => left = left.saturating_sub(read),
+            }
+        }
+    }
+
+    /// Whether the peer has closed the connection, or the connection is broken. False when nobody knows yet.
+    pub(super) fn is_gone(&self) -> bool {
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let fd = self.as_fd();
+        let mut asked = [PollFd::new(&fd, PollFlags::RDHUP)];
+        poll(&mut asked, Some(&now)).is_ok_and(|count| count > 0)
     }
 
     /// Whether the socket has bytes now, or an error, or has been closed.
@@ -130,6 +173,7 @@ impl Transport {
         match self {
             Self::Plain(_) | Self::Other(_) => false,
             Self::Tls(stream) => std::mem::take(&mut stream.part_arrived),
+            Self::SharedTls(shared) => std::mem::take(&mut shared.lock().part_arrived),
         }
     }
 
@@ -137,7 +181,8 @@ impl Transport {
     pub(super) fn has_buffered(&self) -> bool {
         match self {
             Self::Plain(_) | Self::Other(_) => false,
-            Self::Tls(stream) => stream.buffered > 0 || !stream.unfed.is_empty(),
+            Self::Tls(stream) => stream.has_buffered(),
+            Self::SharedTls(shared) => shared.lock().has_buffered(),
         }
     }
 }
@@ -147,6 +192,7 @@ impl AsFd for Transport {
         match self {
             Self::Plain(socket) => socket.as_fd(),
             Self::Tls(stream) => stream.socket.as_fd(),
+            Self::SharedTls(shared) => shared.socket.as_fd(),
             Self::Other(stream) => stream.as_fd(),
         }
     }
@@ -174,7 +220,7 @@ const CIPHERTEXT_BYTES: usize = 32 << 10;
 #[derive(Debug)]
 pub(super) struct TlsStream {
     socket: TcpStream,
-    session: ClientConnection,
+    session: Connection,
     ciphertext: Box<[u8]>,
     /// The part of `ciphertext` that the session has not taken yet.
     unfed: std::ops::Range<usize>,
@@ -185,14 +231,17 @@ pub(super) struct TlsStream {
 }
 
 impl TlsStream {
-    /// Performs the handshake.
+    /// Performs the handshake. `arrived` is the beginning of what the peer sends, at most [`CIPHERTEXT_BYTES`].
     pub(super) fn handshake(
         socket: TcpStream,
-        session: ClientConnection,
+        session: Connection,
+        arrived: &[u8],
         deadline: Deadline,
     ) -> io::Result<Self> {
-        let ciphertext = vec![0; CIPHERTEXT_BYTES].into_boxed_slice();
-        let mut stream = Self { socket, session, ciphertext, unfed: 0..0, buffered: 0, part_arrived: false };
+        let mut ciphertext = vec![0; CIPHERTEXT_BYTES].into_boxed_slice();
+        ciphertext[..arrived.len()].copy_from_slice(arrived);
+        let unfed = 0..arrived.len();
+        let mut stream = Self { socket, session, ciphertext, unfed, buffered: 0, part_arrived: false };
         while stream.session.is_handshaking() {
             stream.flush(deadline)?;
             if !stream.session.is_handshaking() {
@@ -285,15 +334,69 @@ impl TlsStream {
     }
 
     fn flush(&mut self, deadline: Deadline) -> io::Result<()> {
+        loop {
+            match self.send() {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    wait(self.socket.as_fd(), PollFlags::OUT, deadline)?;
+                }
+                done => return done,
+            }
+        }
+    }
+
+    /// Sends what is encrypted; `WouldBlock` when the socket is full before all of it is sent.
+    fn send(&mut self) -> io::Result<()> {
         while self.session.wants_write() {
             match self.session.write_tls(&mut self.socket) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(_) => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    wait(self.socket.as_fd(), PollFlags::OUT, deadline)?;
-                }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    fn has_buffered(&self) -> bool {
+        self.buffered > 0 || !self.unfed.is_empty()
+    }
+}
+
+/// A [`TlsStream`] of two threads. Nobody waits for the socket with the lock held.
+#[derive(Debug)]
+pub(super) struct SharedTls {
+    stream: Arc<Mutex<TlsStream>>,
+    /// The socket of `stream`.
+    socket: TcpStream,
+}
+
+impl SharedTls {
+    pub(super) fn new(stream: TlsStream) -> io::Result<Self> {
+        let socket = stream.socket.try_clone()?;
+        Ok(Self { stream: Arc::new(Mutex::new(stream)), socket })
+    }
+
+    fn try_clone(&self) -> io::Result<Self> {
+        Ok(Self { stream: self.stream.clone(), socket: self.socket.try_clone()? })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, TlsStream> {
+        self.stream.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// For one thread at a time: bytes of two calls would mix.
+    fn write_all(&self, mut bytes: &[u8], deadline: Deadline) -> io::Result<()> {
+        while !bytes.is_empty() {
+            let taken = self.lock().session.writer().write(bytes)?;
+            bytes = &bytes[taken..];
+            loop {
+                let sent = self.lock().send();
+                match sent {
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                        wait(self.socket.as_fd(), PollFlags::OUT, deadline)?;
+                    }
+                    done => break done?,
+                }
             }
         }
         Ok(())

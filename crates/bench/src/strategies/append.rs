@@ -1,8 +1,9 @@
 //! Without a journal: the binary log itself is synced before each acknowledgement.
 
 use super::dsync::DsyncFile;
+use log::posix::PosixStorage;
 use log::posix_instead::PosixInstead;
-use log::storage::{PosixStorage, ReadAt, ReadFile, Storage, StorageFile};
+use log::storage::{ReadAt, ReadFile, Storage, StorageFile};
 use rustix::fs::{FallocateFlags, fallocate};
 use std::fs::{File, OpenOptions};
 use std::io::{self, IoSlice};
@@ -125,10 +126,6 @@ impl StorageFile for AheadFile {
         self.end.store(len, Relaxed);
         self.reserved.store(len, Relaxed);
         Ok(())
-    }
-
-    fn forget_cached(&self) {
-        self.file.forget_cached();
     }
 
     fn forget_cached_from(&self, from: u64) {

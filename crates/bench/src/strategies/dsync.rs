@@ -65,10 +65,6 @@ impl StorageFile for DsyncFile {
         self.file.set_len(len)
     }
 
-    fn forget_cached(&self) {
-        self.file.forget_cached();
-    }
-
     fn forget_cached_from(&self, from: u64) {
         self.file.forget_cached_from(from);
     }

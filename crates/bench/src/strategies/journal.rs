@@ -61,10 +61,6 @@ impl StorageFile for SyncedFile {
         self.0.set_len(len)
     }
 
-    fn forget_cached(&self) {
-        self.0.forget_cached();
-    }
-
     fn forget_cached_from(&self, from: u64) {
         self.0.forget_cached_from(from);
     }

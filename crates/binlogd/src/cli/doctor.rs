@@ -16,7 +16,7 @@ use log::folder::{read_identity, timelines};
 use log::forks::{Fate, Forks};
 use log::gaps::{Gap, Gaps};
 use log::held::HeldGtids;
-use log::storage::PosixStorage;
+use log::posix::PosixStorage;
 use std::net::IpAddr;
 use std::path::Path;
 use std::process::ExitCode;
@@ -166,7 +166,7 @@ fn compare(
         return Vec::new();
     }
     let unreadable = |error| vec![Finding::error(format!("the copy cannot be read: {error}"))];
-    let held = match HeldGtids::read(&PosixStorage, folder, server.executed.flavour()) {
+    let held = match HeldGtids::read(&PosixStorage, folder, server.executed.kind()) {
         Ok(held) => held.filter(|_| server.has_gtids),
         Err(error) => return unreadable(error),
     };

@@ -4,12 +4,13 @@ use super::exit::{EXIT_PROBLEM, print_result, usage_error};
 use super::{style, units};
 use crate::rescue::print;
 use clap::Args;
-use codec::gtid::{Flavour, GtidState, TransactionId};
+use codec::ServerKind;
+use codec::gtid::{GtidState, TransactionId};
 use log::folder::source_folders;
 use log::forks::{Fate, Forks, Lost, Version};
 use log::gtid_list::GtidList;
+use log::posix::PosixStorage;
 use log::settlement::{Decision, Settlement, record};
-use log::storage::PosixStorage;
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::io;
@@ -146,19 +147,19 @@ fn decide(folder: &Path, decision: Decision, text: &str, note: &str) -> Result<S
         Decision::Settled => "given twice and not settled yet",
         Decision::LossAccepted => "lost and not decided yet",
     };
-    let mut gtids = GtidState::empty(forks.flavour());
+    let mut gtids = GtidState::empty(forks.kind());
     if text == "all" {
         for (id, _) in &open {
             gtids.insert(*id).map_err(|error| words(&error))?;
         }
     } else {
-        gtids = GtidState::parse(forks.flavour(), text)
+        gtids = GtidState::parse(forks.kind(), text)
             .map_err(|error| format!("{text:?} is no GTID set: {error}"))?;
     }
     if gtids.is_empty() {
         return Err(format!("none is {what}"));
     }
-    let (mut named, mut exactly) = (GtidState::empty(forks.flavour()), GtidList::default());
+    let (mut named, mut exactly) = (GtidState::empty(forks.kind()), GtidList::default());
     for (id, _) in open.iter().filter(|(id, _)| gtids.contains(id)) {
         exactly.insert(*id);
         // MariaDB's state is what was recorded last, and those given twice come first.
@@ -177,7 +178,7 @@ fn decide(folder: &Path, decision: Decision, text: &str, note: &str) -> Result<S
         decision,
         gtids: named.to_record(),
         // Its sets of GTIDs mean all before them too, which were decided otherwise, or handed back.
-        transactions: if is_exact && forks.flavour() == Flavour::Mariadb {
+        transactions: if is_exact && forks.kind() == ServerKind::MariaDb {
             exactly.parts()
         } else {
             Vec::new()

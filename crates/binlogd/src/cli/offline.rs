@@ -5,13 +5,14 @@ use crate::status::{
 };
 use crate::upstream::open_timeline::missing;
 use anyhow::Context;
+use codec::ServerKind;
 use log::folder::{source_folders, timelines};
 use log::forks::{Fate, Forks};
 use log::gaps::Gaps;
 use log::journal::waiting;
 use log::offline::resume_point;
-use log::storage::PosixStorage;
-use log::timeline::{ServerKind, Timeline};
+use log::posix::PosixStorage;
+use log::timeline::Timeline;
 use std::io;
 use std::path::Path;
 
@@ -30,6 +31,7 @@ pub(super) fn from_files(data_dir: &Path) -> anyhow::Result<DaemonStatus> {
         data_dir: absolute(data_dir).display().to_string(),
         disk: DiskSpace::of(data_dir).ok().map(disk_status),
         running: false,
+        serve: None,
         sources: sources.into_iter().map(|(name, folder)| source(name, &folder)).collect(),
     })
 }
@@ -80,8 +82,8 @@ fn fill(status: &mut SourceStatus, folder: &Path) -> io::Result<()> {
     let timeline = Timeline::read(&PosixStorage, &newest)?;
     status.server_version = Some(timeline.server_version);
     match timeline.server_kind {
-        ServerKind::Mysql => status.server_uuid = Some(timeline.server_uuid),
-        ServerKind::Mariadb => {
+        ServerKind::MySql => status.server_uuid = Some(timeline.server_uuid),
+        ServerKind::MariaDb => {
             status.server_id = timeline.server_uuid.strip_prefix("mariadb-").and_then(|id| id.parse().ok());
         }
     }
@@ -91,7 +93,7 @@ fn fill(status: &mut SourceStatus, folder: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use log::storage::PosixStorage;
+    use log::posix::PosixStorage;
     use log::testing::{FileBuilder, SERVER_UUID, first_timeline};
 
     fn timeline(kind: ServerKind, server_uuid: &str) -> Timeline {
@@ -105,9 +107,9 @@ mod tests {
         std::fs::create_dir_all(&orders).unwrap();
         std::fs::create_dir_all(&stock).unwrap();
         std::fs::create_dir_all(dir.path().join("other")).unwrap();
-        timeline(ServerKind::Mysql, "old").create(&PosixStorage, &orders, 1).unwrap();
-        let newest = timeline(ServerKind::Mysql, SERVER_UUID).create(&PosixStorage, &orders, 2).unwrap();
-        timeline(ServerKind::Mariadb, "mariadb-7").create(&PosixStorage, &stock, 1).unwrap();
+        timeline(ServerKind::MySql, "old").create(&PosixStorage, &orders, 1).unwrap();
+        let newest = timeline(ServerKind::MySql, SERVER_UUID).create(&PosixStorage, &orders, 2).unwrap();
+        timeline(ServerKind::MariaDb, "mariadb-7").create(&PosixStorage, &stock, 1).unwrap();
         let builder = FileBuilder::new().previous_gtids("").transaction(1, 10);
         let end = builder.len() as u64;
         let whole = builder.transaction(2, 10).finish();
@@ -132,7 +134,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let source = dir.path().join("orders");
         std::fs::create_dir_all(&source).unwrap();
-        let folder = timeline(ServerKind::Mysql, SERVER_UUID).create(&PosixStorage, &source, 1).unwrap();
+        let folder = timeline(ServerKind::MySql, SERVER_UUID).create(&PosixStorage, &source, 1).unwrap();
         std::fs::write(folder.join("timeline.toml"), "broken").unwrap();
         std::fs::write(folder.join("b.000001"), FileBuilder::new().finish()).unwrap();
         let status = from_files(dir.path()).unwrap().sources.remove(0);

@@ -16,7 +16,7 @@ use choice::{choose, options};
 use indicatif::{ProgressBar, ProgressStyle};
 use log::folder::timelines;
 use log::held::HeldGtids;
-use log::storage::PosixStorage;
+use log::posix::PosixStorage;
 use log::timeline::Timeline;
 use report::Report;
 use std::io::{self, BufRead, IsTerminal, Write};
@@ -68,7 +68,7 @@ fn rescue(args: &RescueArgs, name: &str, folder: &Path, options: &ConnectOptions
     let kind = Timeline::read(&PosixStorage, &newest).map_err(|error| text(&error))?.server_kind;
     let host = HostPort { host: options.host.clone(), port: options.port };
     let mut target = Target::connect(options, kind).map_err(|error| format!("{host}: {error}"))?;
-    let held = HeldGtids::read(&PosixStorage, folder, kind.flavour())
+    let held = HeldGtids::read(&PosixStorage, folder, kind)
         .map_err(|error| text(&error))?
         .expect("there is a timeline");
     let guard = Guard {

@@ -64,6 +64,8 @@ impl RunArgs {
             root: empty.clone(),
             admin: empty.clone(),
             log: empty.clone(),
+            serve: empty.clone(),
+            serve_users: Vec::new(),
             sources: Vec::new(),
         };
         let mut source = empty;
@@ -73,6 +75,9 @@ impl RunArgs {
                 Section::Root => &mut document.root,
                 Section::Admin => &mut document.admin,
                 Section::Log => &mut document.log,
+                Section::Serve => &mut document.serve,
+                // No key of it has a flag.
+                Section::ServeUser => continue,
                 Section::Source => &mut source,
             };
             table.items.insert(key.name, Item { value: Value::Text(text.clone()), place });
@@ -290,8 +295,8 @@ mod tests {
     }
 
     #[test]
-    fn every_key_of_a_source_has_a_flag_or_a_place_in_the_url() {
-        for key in KEYS {
+    fn every_key_has_a_flag_or_a_place_in_the_url_but_those_of_readers_accounts() {
+        for key in KEYS.iter().filter(|key| key.section != Section::ServeUser) {
             let in_url = ["hosts", "user", "password", "password_env"].contains(&key.name);
             assert_eq!(key.flag.is_none(), in_url, "{}", key.name);
             if let (Some(flag), Section::Source) = (key.flag, key.section) {

@@ -244,6 +244,7 @@ mod tests {
             data_dir: data_dir.display().to_string(),
             disk: None,
             running: false,
+            serve: None,
             sources: vec![SourceStatus { state: NOT_RUNNING.to_owned(), ..SourceStatus::default() }],
         })
     }

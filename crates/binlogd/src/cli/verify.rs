@@ -6,7 +6,7 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use log::folder::{is_source_folder, source_folders, timelines};
 use log::journal::waiting;
-use log::storage::PosixStorage;
+use log::posix::PosixStorage;
 use log::timeline::Timeline;
 use log::verify::report::{FileEnd, FileReport, TimelineReport};
 use log::verify::{Progress, verify_timeline};

@@ -63,9 +63,15 @@ fn section_head(section: Section) -> String {
         Section::Root => "The top level.",
         Section::Admin => "Status, metrics and health over HTTP.",
         Section::Log => "What binlogd says about itself.",
+        Section::Serve => "Replicas and log readers.",
+        Section::ServeUser => {
+            "Who may read. Repeat this table for each further user. Without any, the accounts of the sources count."
+        }
         Section::Source => "A server to copy. Repeat this table for each further one.",
     };
-    format!("{}{}\n", comment(about), section.title())
+    // A user is an example; every other section is there with its defaults.
+    let mark = if section == Section::ServeUser { "# " } else { "" };
+    format!("{}{mark}{}\n", comment(about), section.title())
 }
 
 /// The allowed values, where the explanation does not say them: choices one a line, ranges in a sentence.

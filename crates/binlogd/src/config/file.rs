@@ -39,7 +39,9 @@ impl Parser<'_> {
             base: self.path.parent().unwrap_or(Path::new("")).to_owned(),
             root: empty.clone(),
             admin: empty.clone(),
-            log: empty,
+            log: empty.clone(),
+            serve: empty,
+            serve_users: Vec::new(),
             sources: Vec::new(),
         };
         let mut root = DeTable::new();
@@ -52,31 +54,23 @@ impl Parser<'_> {
                 ("log", DeValue::Table(table)) => {
                     document.log = self.table(Section::Log, place, table, findings)
                 }
-                ("source", DeValue::Array(array)) => {
-                    for element in array.iter() {
-                        let place = self.place(element.span().start);
-                        match element.get_ref() {
-                            DeValue::Table(table) => {
-                                document.sources.push(self.table(Section::Source, place, table, findings))
-                            }
-                            other => findings.error(
-                                &place,
-                                format!(
-                                    "source holds a {}: write each source as a [[source]] table",
-                                    type_name(other)
-                                ),
-                            ),
+                ("serve", DeValue::Table(table)) => {
+                    let mut keys = DeTable::new();
+                    for (name, value) in table {
+                        if name.get_ref() == "user" {
+                            let place = self.place(name.span().start);
+                            document.serve_users =
+                                self.tables(Section::ServeUser, place, value.get_ref(), findings);
+                        } else {
+                            keys.insert(name.clone(), value.clone());
                         }
                     }
+                    document.serve = self.table(Section::Serve, place, &keys, findings);
                 }
-                ("source", DeValue::Table(table)) => {
-                    findings.error(
-                        &place,
-                        "write [[source]], with two brackets on each side: there may be several",
-                    );
-                    document.sources.push(self.table(Section::Source, place, table, findings));
+                ("source", tables @ (DeValue::Array(_) | DeValue::Table(_))) => {
+                    document.sources = self.tables(Section::Source, place, tables, findings);
                 }
-                (section @ ("admin" | "log" | "source"), other) => {
+                (section @ ("admin" | "log" | "serve" | "source"), other) => {
                     let written = if section == "source" { "[[source]]" } else { &format!("[{section}]") };
                     findings
                         .error(&place, format!("{section} is a {}: write it as {written}", type_name(other)));
@@ -88,6 +82,43 @@ impl Parser<'_> {
         }
         document.root = self.table(Section::Root, top, &root, findings);
         document
+    }
+
+    /// The tables of a section of which there may be several.
+    fn tables(
+        &self,
+        section: Section,
+        place: Place,
+        value: &DeValue<'_>,
+        findings: &mut Findings,
+    ) -> Vec<Table> {
+        let title = section.title();
+        let array = match value {
+            DeValue::Array(array) => array,
+            DeValue::Table(table) => {
+                findings.error(
+                    &place,
+                    format!("write {title}, with two brackets on each side: there may be several"),
+                );
+                return vec![self.table(section, place, table, findings)];
+            }
+            other => {
+                findings.error(&place, format!("a {} stands here: write it as {title}", type_name(other)));
+                return Vec::new();
+            }
+        };
+        let mut tables = Vec::new();
+        for element in array.iter() {
+            let place = self.place(element.span().start);
+            match element.get_ref() {
+                DeValue::Table(table) => tables.push(self.table(section, place, table, findings)),
+                other => findings.error(
+                    &place,
+                    format!("a {} stands in the list: write each as a {title} table", type_name(other)),
+                ),
+            }
+        }
+        tables
     }
 
     fn table(&self, section: Section, place: Place, table: &DeTable<'_>, findings: &mut Findings) -> Table {
@@ -150,7 +181,7 @@ fn type_name(value: &DeValue<'_>) -> &'static str {
 fn unknown_key(section: Section, name: &str, value: &DeValue<'_>) -> String {
     let elsewhere = KEYS.iter().find(|key| key.name == name && key.section != section);
     let hint = if section == Section::Root && matches!(value, DeValue::Table(_) | DeValue::Array(_)) {
-        closest(name, ["admin", "log", "source"]).map(|table| match table {
+        closest(name, ["admin", "log", "serve", "source"]).map(|table| match table {
             "source" => "did you mean [[source]]? ".to_owned(),
             table => format!("did you mean [{table}]? "),
         })
@@ -165,7 +196,10 @@ fn unknown_key(section: Section, name: &str, value: &DeValue<'_>) -> String {
         .unwrap_or_default();
     let mut allowed: Vec<&str> = keys_of(section).map(|key| key.name).collect();
     if section == Section::Root {
-        allowed.extend(["[admin]", "[log]", "[[source]]"]);
+        allowed.extend(["[admin]", "[log]", "[serve]", "[[source]]"]);
+    }
+    if section == Section::Serve {
+        allowed.push("[[serve.user]]");
     }
     format!("unknown key {name} in {}: {hint}Allowed: {}", section.title(), allowed.join(", "))
 }

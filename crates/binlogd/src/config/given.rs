@@ -86,6 +86,10 @@ pub(crate) struct Document {
     pub(crate) admin: Table,
     /// `[log]`.
     pub log: Table,
+    /// `[serve]`.
+    pub(crate) serve: Table,
+    /// Each `[[serve.user]]`.
+    pub(crate) serve_users: Vec<Table>,
     /// Each `[[source]]`.
     pub sources: Vec<Table>,
 }

@@ -11,6 +11,10 @@ pub(crate) enum Section {
     Admin,
     /// `[log]`.
     Log,
+    /// `[serve]`.
+    Serve,
+    /// Each `[[serve.user]]`.
+    ServeUser,
     /// Each `[[source]]`.
     Source,
 }
@@ -22,6 +26,8 @@ impl Section {
             Self::Root => "the top level",
             Self::Admin => "[admin]",
             Self::Log => "[log]",
+            Self::Serve => "[serve]",
+            Self::ServeUser => "[[serve.user]]",
             Self::Source => "[[source]]",
         }
     }
@@ -38,6 +44,8 @@ pub(crate) enum Kind {
     Path,
     /// The name of a source.
     Name,
+    /// A list of names of sources.
+    Names,
     /// A list of `host[:port]`.
     Hosts,
     /// `ip:port` or `off`.
@@ -74,6 +82,7 @@ impl Kind {
             Self::Secret => "PASSWORD",
             Self::Path => "PATH",
             Self::Name => "NAME",
+            Self::Names => "NAMES",
             Self::Hosts => "HOSTS",
             Self::Listen => "ADDRESS",
             Self::Choice(_) => "CHOICE",
@@ -137,6 +146,7 @@ impl Key {
             Kind::Secret => "a text".to_owned(),
             Kind::Path => "a path".to_owned(),
             Kind::Name => "1 to 64 of the characters A-Z a-z 0-9 _ . - and not begin with a dot".to_owned(),
+            Kind::Names => "a list of names of sources, such as [\"orders\", \"billing\"]".to_owned(),
             Kind::Hosts => "a list of \"host:port\", such as [\"db1:3306\", \"[::1]:3306\"]".to_owned(),
             Kind::Listen => "an IP address and port, such as 127.0.0.1:9306 or [::1]:9306, or off".to_owned(),
             Kind::Choice(choices) => {

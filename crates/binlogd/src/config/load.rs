@@ -11,7 +11,8 @@ use super::key::Section;
 use super::password::{self, Environment, Password};
 use super::reader::Reader;
 use super::settings::{
-    AdminConfig, Config, FsyncMode, LogConfig, LogFormat, LogLevel, OnFork, OnGap, OnStranger, SourceConfig,
+    AdminConfig, Config, FsyncMode, LogConfig, LogFormat, LogLevel, OnFork, OnGap, OnStranger, ServeConfig,
+    ServeUser, SourceConfig,
 };
 use super::value::HostPort;
 
@@ -58,7 +59,8 @@ impl Config {
         let mut findings = Findings::default();
         let document = file::parse(text, path, &mut findings);
         let config = document.and_then(|document| {
-            if document.sources.iter().any(|source| source.items.contains_key("password")) {
+            let mut accounts = document.sources.iter().chain(&document.serve_users);
+            if accounts.any(|table| table.items.contains_key("password")) {
                 password::warn_if_exposed(
                     path,
                     "holds a password",
@@ -95,14 +97,94 @@ pub(crate) fn build(
         findings.error(&document.root.place, "there is no [[source]]: add one table for each server to copy");
     }
     check_names(&document.sources, &identities, findings);
+    let serve = build_serve(document, environment, &identities, findings);
     check_server_ids(&document.sources, &identities, findings);
     Some(Config {
         data_dir: data_dir?,
         disk_warn: disk_warn?,
         admin: AdminConfig { listen: listen? },
         log: LogConfig { level: level?, format: format? },
+        serve: serve?,
         sources: sources.into_iter().collect::<Option<_>>()?,
     })
+}
+
+fn build_serve(
+    document: &Document,
+    environment: Environment<'_>,
+    identities: &[Identity],
+    findings: &mut Findings,
+) -> Option<ServeConfig> {
+    let sources: Vec<&str> = identities.iter().filter_map(|source| source.name.as_deref()).collect();
+    let mut serve = Reader::new(document, Section::Serve, &document.serve, findings);
+    let listen = serve.listen("listen");
+    let tls = serve.server_tls();
+    let require_tls = serve.boolean("require_tls");
+    if require_tls == Some(true) && tls == Some(None) {
+        serve.relation("require_tls", "require_tls needs tls_cert and tls_key");
+    }
+    let max_connections = serve.number("max_connections");
+    let max_failed_logins = serve.number("max_failed_logins");
+    let max_statement_bytes = serve.number("max_statement_bytes");
+    let users: Vec<Option<ServeUser>> = document
+        .serve_users
+        .iter()
+        .map(|table| {
+            build_user(Reader::new(document, Section::ServeUser, table, findings), environment, &sources)
+        })
+        .collect();
+    check_user_names(&document.serve_users, &users, findings);
+    Some(ServeConfig {
+        listen: listen?,
+        tls: tls?,
+        require_tls: require_tls?,
+        max_connections: max_connections??,
+        max_failed_logins: max_failed_logins??,
+        max_statement_bytes: max_statement_bytes??,
+        users: users.into_iter().collect::<Option<_>>()?,
+    })
+}
+
+fn build_user(mut reader: Reader<'_>, environment: Environment<'_>, sources: &[&str]) -> Option<ServeUser> {
+    let name = reader.given_text("name");
+    let proof = reader.proof(environment);
+    let names = reader.names("sources");
+    let names = match names? {
+        Some(names) => {
+            for name in names.iter().filter(|name| !sources.contains(&name.as_str())) {
+                reader.relation(
+                    "sources",
+                    &format!("sources: there is no [[source]] with the name \"{name}\""),
+                );
+            }
+            names
+        }
+        None if sources.len() > 1 => {
+            reader.relation(
+                "sources",
+                "[[serve.user]] lacks sources: there are several, so say which it may read",
+            );
+            return None;
+        }
+        None => sources.iter().map(|name| (*name).to_owned()).collect(),
+    };
+    Some(ServeUser { name: name?, proof: proof?, sources: names })
+}
+
+/// Two users of one name would make it a matter of chance which password counts.
+fn check_user_names(tables: &[Table], users: &[Option<ServeUser>], findings: &mut Findings) {
+    let mut seen: HashMap<&str, &Place> = HashMap::new();
+    for (table, user) in tables.iter().zip(users) {
+        let Some(name) = user.as_ref().map(|user| user.name.as_str()) else { continue };
+        if let Some(first) = seen.insert(name, &table.place) {
+            findings.error(
+                &table.place,
+                format!(
+                    "name = \"{name}\" is taken by the [[serve.user]] at {first}: give each its own name"
+                ),
+            );
+        }
+    }
 }
 
 /// What no two sources may share, as far as it is right, whatever else of the source is wrong.

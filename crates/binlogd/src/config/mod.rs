@@ -27,7 +27,7 @@ pub(crate) use error::ConfigError;
 pub(crate) use key::ReloadEffect;
 pub(crate) use load::Loaded;
 pub(crate) use reload::{changed_global_keys, changed_keys, reload_effect};
-pub(crate) use settings::{Config, LogConfig, LogFormat, LogLevel};
+pub(crate) use settings::{Config, LogConfig, LogFormat, LogLevel, Proof, ServeConfig};
 pub use settings::{FsyncMode, OnFork, OnGap, OnStranger, SourceConfig};
 pub(crate) use space::DiskWarn;
 pub use value::{HostPort, Start};

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use super::error::{Findings, Place};
-use super::given::{Table, Value};
+use super::given::{Item, Table, Value};
 use super::value::below;
 use wire::Secret;
 
@@ -53,20 +53,41 @@ pub(crate) fn resolve(
     environment: Environment<'_>,
     findings: &mut Findings,
 ) -> Option<Password> {
-    let given: Vec<_> = PASSWORD_KEYS.iter().filter_map(|key| Some((*key, table.items.get(*key)?))).collect();
-    let (key, item) = match given[..] {
-        [] => {
-            return from_environment(PASSWORD_VARIABLE, &table.place, "", environment, findings)
-                .map(Password::from);
+    match given(table, &PASSWORD_KEYS, findings)? {
+        Some((key, item)) => resolve_key(key, item, base, environment, findings),
+        None => {
+            from_environment(PASSWORD_VARIABLE, &table.place, "", environment, findings).map(Password::from)
         }
-        [only] => only,
+    }
+}
+
+/// The one of `keys` that is given in `table`; none or one of them may be. `None` after an error.
+pub(super) fn given<'a>(
+    table: &'a Table,
+    keys: &[&'static str],
+    findings: &mut Findings,
+) -> Option<Option<(&'static str, &'a Item)>> {
+    let given: Vec<_> = keys.iter().filter_map(|key| Some((*key, table.items.get(*key)?))).collect();
+    match given[..] {
+        [] => Some(None),
+        [only] => Some(Some(only)),
         [(first_key, first), .., (last_key, last)] => {
             let (first, last) = (named(first_key, &first.place), named(last_key, &last.place));
             let place = &given[given.len() - 1].1.place;
             findings.error(place, format!("{first} and {last} both give the password: keep one of them"));
-            return None;
+            None
         }
-    };
+    }
+}
+
+/// The password that the value of `key` gives. `None` after an error.
+pub(super) fn resolve_key(
+    key: &'static str,
+    item: &Item,
+    base: &Path,
+    environment: Environment<'_>,
+    findings: &mut Findings,
+) -> Option<Password> {
     let what = named(key, &item.place);
     let Value::Text(text) = &item.value else {
         findings.error(&item.place, format!("{what} is a {}: it must be a text in quotes", item.type_name()));

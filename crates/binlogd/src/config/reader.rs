@@ -10,10 +10,11 @@ use super::given::{Document, Item, Table, Value};
 use super::key::{Absent, Key, Kind, Section};
 use super::keys::key;
 use super::password::{self, Environment, Password};
+use super::settings::Proof;
 use super::space::{self, DiskWarn};
 use super::value::{HostPort, Start, below, is_name, parse_host_port, parse_start};
 use super::{duration, file};
-use wire::{TlsMode, TlsOptions};
+use wire::{Secret, TlsMode, TlsOptions, Verifiers};
 
 /// Reads the keys of one section. Each method returns `None` after it has noted an error.
 pub(super) struct Reader<'a> {
@@ -306,6 +307,84 @@ impl<'a> Reader<'a> {
         password::resolve(self.table, self.base, environment, self.findings)
     }
 
+    /// What a `[[serve.user]]` knows of the password: exactly one key must say it.
+    pub(super) fn proof(&mut self, environment: Environment<'_>) -> Option<Proof> {
+        const KEYS: [&str; 4] = ["password", "password_file", "password_env", "password_hash"];
+        match password::given(self.table, &KEYS, self.findings)? {
+            Some(("password_hash", item)) => match &item.value {
+                Value::Text(text) => match text.parse::<Verifiers>() {
+                    Ok(_) => Some(Proof::Hash(Secret::new(text.clone()))),
+                    Err(error) => {
+                        self.wrong(key(self.section, "password_hash"), item, &error.to_string());
+                        None
+                    }
+                },
+                _ => {
+                    self.refuse(key(self.section, "password_hash"), item);
+                    None
+                }
+            },
+            Some((name, item)) => {
+                let given = password::resolve_key(name, item, self.base, environment, self.findings)?;
+                Some(Proof::Password(given.secret))
+            }
+            None => {
+                let text = format!("{} lacks a password: add password_file = \"…\"", self.section.title());
+                self.findings.error(&self.table.place, text);
+                None
+            }
+        }
+    }
+
+    /// A text that must be given, though an example shows none.
+    pub(super) fn given_text(&mut self, name: &str) -> Option<String> {
+        if !self.table.items.contains_key(name) {
+            let text = format!("{} lacks {name}", self.section.title());
+            self.findings.error(&self.table.place, text);
+            return None;
+        }
+        self.text(name)
+    }
+
+    /// A list of names without repetition, or `Some(None)` when the key is absent.
+    pub(super) fn names(&mut self, name: &str) -> Option<Option<Vec<String>>> {
+        let key = key(self.section, name);
+        let Some(item) = self.item(key) else { return Some(None) };
+        let names: Option<Vec<String>> = match &item.value {
+            Value::List(items) if !items.is_empty() => items
+                .iter()
+                .map(|item| match &item.value {
+                    Value::Text(text) if is_name(text) => Some(text.clone()),
+                    _ => None,
+                })
+                .collect(),
+            _ => None,
+        };
+        if names.is_none() {
+            self.refuse(key, &item);
+        }
+        names.map(Some)
+    }
+
+    /// Certificate and key of a server, or `Some(None)` without them.
+    pub(super) fn server_tls(&mut self) -> Option<Option<(PathBuf, PathBuf)>> {
+        let (cert, key) = (self.optional_path("tls_cert")?, self.optional_path("tls_key")?);
+        let files = TlsOptions { cert: cert.clone(), key: key.clone(), ..TlsOptions::default() };
+        self.check_tls_files(&files);
+        match (cert, key) {
+            (None, None) => Some(None),
+            (Some(cert), Some(key)) => Some(Some((cert, key))),
+            (Some(_), None) => {
+                self.relation("tls_cert", "tls_cert needs tls_key, its private key");
+                None
+            }
+            (None, Some(_)) => {
+                self.relation("tls_key", "tls_key needs tls_cert, the certificate that it belongs to");
+                None
+            }
+        }
+    }
+
     /// The four keys of TLS, which must fit together and whose files must be readable.
     pub(super) fn tls(&mut self) -> Option<TlsOptions> {
         let mode = self.choice("tls", |word| TlsMode::from_str(word).ok());
@@ -320,15 +399,15 @@ impl<'a> Reader<'a> {
                 "tls_ca is not used while tls is {}: set tls to verify-ca or verify-full, or remove tls_ca",
                 options.mode
             );
-            self.tls_error("tls_ca", &text);
+            self.relation("tls_ca", &text);
         }
         match (&options.cert, &options.key) {
-            (Some(_), None) => self.tls_error("tls_cert", "tls_cert needs tls_key, its private key"),
+            (Some(_), None) => self.relation("tls_cert", "tls_cert needs tls_key, its private key"),
             (None, Some(_)) => {
-                self.tls_error("tls_key", "tls_key needs tls_cert, the certificate that it belongs to")
+                self.relation("tls_key", "tls_key needs tls_cert, the certificate that it belongs to")
             }
             (Some(_), Some(_)) if options.mode == TlsMode::Disabled => {
-                self.tls_error("tls_cert", "tls_cert and tls_key are not used while tls is disabled");
+                self.relation("tls_cert", "tls_cert and tls_key are not used while tls is disabled");
             }
             _ => {}
         }
@@ -352,7 +431,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn tls_error(&mut self, name: &str, text: &str) {
+    /// Notes what is wrong between a key and others.
+    pub(super) fn relation(&mut self, name: &str, text: &str) {
         let place = self.table.items.get(name).map_or(&self.table.place, |item| &item.place).clone();
         self.findings.error(&place, text);
     }

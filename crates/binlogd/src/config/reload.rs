@@ -60,15 +60,17 @@ pub(crate) fn changed_keys(old: &SourceConfig, new: &SourceConfig) -> Vec<&'stat
     differs.into_iter().filter_map(|(key, differs)| differs.then_some(key)).collect()
 }
 
-/// The keys outside the sources that differ, written as `data_dir`, `disk_warn`, `admin.listen`, `log.level`, `log.format`.
+/// The keys outside the sources that differ and are in force only after a restart or at once, written as `data_dir`,
+/// `admin.listen`. What else `[serve]` says holds at once, and is not among them.
 pub(crate) fn changed_global_keys(old: &Config, new: &Config) -> Vec<&'static str> {
-    let Config { data_dir, disk_warn, admin, log, sources: _ } = old;
+    let Config { data_dir, disk_warn, admin, log, serve, sources: _ } = old;
     let differs = [
         ("data_dir", *data_dir != new.data_dir),
         ("disk_warn", *disk_warn != new.disk_warn),
         ("admin.listen", admin.listen != new.admin.listen),
         ("log.level", log.level != new.log.level),
         ("log.format", log.format != new.log.format),
+        ("serve.listen", serve.listen != new.serve.listen),
     ];
     differs.into_iter().filter_map(|(key, differs)| differs.then_some(key)).collect()
 }

@@ -19,6 +19,8 @@ pub(crate) struct Config {
     pub(crate) admin: AdminConfig,
     /// What binlogd writes to standard error about itself.
     pub log: LogConfig,
+    /// Replicas and log readers.
+    pub(crate) serve: ServeConfig,
     /// The servers to copy. Never empty; names are unique.
     pub sources: Vec<SourceConfig>,
 }
@@ -28,6 +30,45 @@ pub(crate) struct Config {
 pub(crate) struct AdminConfig {
     /// Address of the HTTP listener; `None` when the operator wrote `off`.
     pub(crate) listen: Option<SocketAddr>,
+}
+
+/// The `[serve]` section.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ServeConfig {
+    /// Address of the listener for readers; `None` when nobody is served.
+    pub(crate) listen: Option<SocketAddr>,
+    /// Files of the certificate and of its private key, for TLS.
+    pub(crate) tls: Option<(PathBuf, PathBuf)>,
+    /// Whether to refuse readers that do not encrypt. Only with `tls`.
+    pub(crate) require_tls: bool,
+    /// Most connections at a time.
+    pub(crate) max_connections: u32,
+    /// Failed logins from one address within a minute after which it is refused.
+    pub(crate) max_failed_logins: u32,
+    /// Longest statement, in bytes.
+    pub(crate) max_statement_bytes: u32,
+    /// Who may read. Where nobody is named, the accounts of the sources count.
+    pub(crate) users: Vec<ServeUser>,
+}
+
+/// One `[[serve.user]]`: an account of readers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ServeUser {
+    /// With which a reader logs in.
+    pub(crate) name: String,
+    /// What tells that it is the reader.
+    pub(crate) proof: Proof,
+    /// The sources that it may read. Never empty; each is configured.
+    pub(crate) sources: Vec<String>,
+}
+
+/// What binlogd knows of a reader's password.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Proof {
+    /// The password.
+    Password(Secret),
+    /// What one method of authentication needs instead; checked.
+    Hash(Secret),
 }
 
 /// The `[log]` section.

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::key::{Key, Section};
 use super::keys::{KEYS, keys_of};
 use super::password::NotUtf8;
-use super::settings::AdminConfig;
+use super::settings::{AdminConfig, ServeUser};
 use super::*;
 use std::time::Duration;
 use wire::{Secret, TlsMode, TlsOptions};
@@ -36,6 +36,18 @@ pub(super) fn error(line: &str) -> String {
     errors(&format!("{SOURCE}{line}\n"))
 }
 
+fn no_serving() -> ServeConfig {
+    ServeConfig {
+        listen: None,
+        tls: None,
+        require_tls: false,
+        max_connections: 500,
+        max_failed_logins: 20,
+        max_statement_bytes: 1 << 20,
+        users: Vec::new(),
+    }
+}
+
 /// The defaults, spelled out once more, so that none changes unnoticed.
 pub(super) fn defaults() -> Config {
     Config {
@@ -43,6 +55,7 @@ pub(super) fn defaults() -> Config {
         disk_warn: DiskWarn::Percent(10),
         admin: AdminConfig { listen: Some("127.0.0.1:9306".parse().unwrap()) },
         log: LogConfig { level: LogLevel::Info, format: LogFormat::Text },
+        serve: no_serving(),
         sources: vec![SourceConfig {
             name: "default".to_owned(),
             hosts: vec![HostPort { host: "127.0.0.1".to_owned(), port: 3306 }],
@@ -107,6 +120,7 @@ fn reads_every_key() {
         disk_warn: DiskWarn::Bytes(20 << 30),
         admin: AdminConfig { listen: Some("[::1]:1".parse().unwrap()) },
         log: LogConfig { level: LogLevel::Trace, format: LogFormat::Json },
+        serve: no_serving(),
         sources: vec![SourceConfig {
             name: "orders-1".to_owned(),
             hosts: vec![host("db1", 3306), host("db2", 3307), host("::1", 3308)],
@@ -330,7 +344,7 @@ fn the_other_sections_are_checked_too() {
         errors("source = [5]"),
         "b.toml: there is no [[source]]: add one table for each server to copy".replace(
             "b.toml: there",
-            "b.toml:1:11: source holds a whole number: write each source as a [[source]] table\nb.toml: there"
+            "b.toml:1:11: a whole number stands in the list: write each as a [[source]] table\nb.toml: there"
         )
     );
 }
@@ -353,9 +367,9 @@ fn unknown_keys_come_with_a_suggestion_and_the_known_ones() {
     }
     assert_eq!(
         errors(&format!("fsync_mode = 1\n[logs]\nlevel = \"info\"\n{SOURCE}[[sources]]\n")),
-        "b.toml:1:1: unknown key fsync_mode in the top level: it belongs to [[source]]. Allowed: data_dir, disk_warn, [admin], [log], [[source]]\n\
-         b.toml:2:2: unknown key logs in the top level: did you mean [log]? Allowed: data_dir, disk_warn, [admin], [log], [[source]]\n\
-         b.toml:7:3: unknown key sources in the top level: did you mean [[source]]? Allowed: data_dir, disk_warn, [admin], [log], [[source]]"
+        "b.toml:1:1: unknown key fsync_mode in the top level: it belongs to [[source]]. Allowed: data_dir, disk_warn, [admin], [log], [serve], [[source]]\n\
+         b.toml:2:2: unknown key logs in the top level: did you mean [log]? Allowed: data_dir, disk_warn, [admin], [log], [serve], [[source]]\n\
+         b.toml:7:3: unknown key sources in the top level: did you mean [[source]]? Allowed: data_dir, disk_warn, [admin], [log], [serve], [[source]]"
     );
 }
 
@@ -493,4 +507,49 @@ proptest::proptest! {
             proptest::prop_assert!(!error.problems.is_empty());
         }
     }
+}
+
+#[test]
+fn readers_have_accounts() {
+    let text = format!(
+        "{SOURCE}[serve]\nlisten = \"[::1]:3307\"\nmax_connections = 7\n\
+         [[serve.user]]\nname = \"a\"\npassword = \"s\"\n\
+         [[serve.user]]\nname = \"b\"\npassword_hash = \"*6BB4837EB74329105EE4568DDA7DC67ED2CA2AD9\"\nsources = [\"default\"]\n"
+    );
+    let serve = parse(&text).unwrap().config.serve;
+    let hash = "*6BB4837EB74329105EE4568DDA7DC67ED2CA2AD9";
+    let user =
+        |name: &str, proof| ServeUser { name: name.to_owned(), proof, sources: vec!["default".to_owned()] };
+    let users = vec![user("a", Proof::Password(Secret::new("s"))), user("b", Proof::Hash(Secret::new(hash)))];
+    let listen = Some("[::1]:3307".parse().unwrap());
+    assert_eq!(serve, ServeConfig { listen, max_connections: 7, users, ..no_serving() });
+}
+
+#[test]
+fn what_is_wrong_with_readers_is_said() {
+    let serve = |text: &str| errors(&format!("{SOURCE}[serve]\n{text}\n"));
+    let user = |text: &str| serve(&format!("[[serve.user]]\n{text}"));
+    let named = "name = \"a\"\npassword = \"hunter2\"\n";
+    for (error, words) in [
+        (serve("require_tls = true"), "require_tls needs tls_cert and tls_key"),
+        (serve("listen = \"here\""), "must be an IP address and port"),
+        (serve("user = 1"), "write it as [[serve.user]]"),
+        (serve("[serve.user]\nname = \"a\""), "write [[serve.user]], with two brackets"),
+        (user("password = \"x\""), "[[serve.user]] lacks name"),
+        (user("name = \"a\""), "[[serve.user]] lacks a password: add password_file"),
+        (
+            user("name = \"a\"\npassword_hash = \"$A$005$x\""),
+            "a salted hash ($A$…, $5$…) can only be checked by",
+        ),
+        (user("name = \"a\"\npassword_hash = \"x\""), "a password hash has one of these forms"),
+        (user(&format!("{named}sources = [\"orders\"]")), "there is no [[source]] with the name \"orders\""),
+        (user(&format!("{named}[[serve.user]]\n{named}")), "name = \"a\" is taken by the [[serve.user]] at"),
+        (user(&format!("{named}password_env = \"X\"")), "both give the password"),
+    ] {
+        assert!(error.contains(words), "{words}: {error}");
+        assert!(!error.contains("hunter2"), "{error}");
+    }
+    let two = "[[source]]\nname = \"b\"\nhosts = [\"db2\"]\nuser = \"r\"\n";
+    let several = errors(&format!("{SOURCE}{two}[[serve.user]]\n{named}"));
+    assert!(several.contains("lacks sources: there are several"), "{several}");
 }

@@ -5,6 +5,7 @@ use super::finding::Finding;
 use super::grants::Privileges;
 use super::semi_sync::at_once;
 use super::wanted::Wanted;
+use codec::ServerKind;
 use codec::packet::release;
 use wire::TlsMode;
 
@@ -16,18 +17,17 @@ pub(super) fn examine(facts: &Facts, wanted: &Wanted) -> Vec<Finding> {
 }
 
 fn version(facts: &Facts) -> Finding {
-    let name = if facts.mariadb { "MariaDB" } else { "MySQL" };
-    let what = format!("version {} ({name})", facts.version);
-    match facts.mariadb {
+    let what = format!("version {} ({})", facts.version, facts.kind);
+    match facts.kind {
         _ if release(&facts.version).is_none() => Finding::warning(what).because(
             "not a version that binlogd understands, so it is taken for a new one: what follows may not fit",
         ),
-        false if !facts.is_from(5, 6, 1) => Finding::error(what).because(
+        ServerKind::MySql if !facts.is_from(5, 6, 1) => Finding::error(what).because(
             "its binary logs have no checksums, so a copy cannot be verified: upgrade to MySQL 5.7 or later",
         ),
-        true if !facts.is_from(10, 2, 0) => Finding::warning(what)
+        ServerKind::MariaDb if !facts.is_from(10, 2, 0) => Finding::warning(what)
             .because("older than everything that binlogd is tested with (10.11 and 11.8)"),
-        false if !facts.is_from(5, 7, 0) => Finding::warning(what)
+        ServerKind::MySql if !facts.is_from(5, 7, 0) => Finding::warning(what)
             .because("older than everything that binlogd is tested with (5.7, 8.0 and 9.7)"),
         _ => Finding::ok(what),
     }
@@ -53,7 +53,7 @@ fn tls(facts: &Facts, wanted: &Wanted) -> Finding {
 fn authentication(facts: &Facts) -> Finding {
     let plugin = &facts.auth_plugin;
     let what = format!("authentication: {plugin}");
-    if plugin == "mysql_native_password" && !facts.mariadb && facts.is_from(8, 0, 0) {
+    if plugin == "mysql_native_password" && facts.kind == ServerKind::MySql && facts.is_from(8, 0, 0) {
         return Finding::warning(what)
             .because("MySQL 9 no longer has it, so the account would stop working with an upgrade")
             .fixed_by(at_once(

@@ -2,6 +2,7 @@
 
 use super::facts::Facts;
 use super::finding::Finding;
+use codec::ServerKind;
 
 /// A copy that is not kept up for a day, a weekend perhaps, should not lose transactions.
 const RETENTION_SECONDS_MIN: u64 = 24 * 3600;
@@ -52,7 +53,7 @@ fn checksum(facts: &Facts) -> Option<Finding> {
 }
 
 fn gtids(facts: &Facts) -> Option<Finding> {
-    if facts.mariadb {
+    if facts.kind == ServerKind::MariaDb {
         let strict = facts.variable("gtid_strict_mode").unwrap_or("not known");
         return Some(Finding::ok(format!("GTIDs: always on (MariaDB); gtid_strict_mode: {strict}")));
     }

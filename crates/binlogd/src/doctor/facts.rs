@@ -1,5 +1,6 @@
 //! What a server says of itself.
 
+use codec::ServerKind;
 use codec::packet::release;
 use std::collections::BTreeMap;
 use wire::{Connection, ResultSet, WireError};
@@ -36,8 +37,8 @@ pub(crate) type Answer<T> = Result<T, String>;
 /// Everything that the checks look at.
 #[derive(Debug, Clone)]
 pub(crate) struct Facts {
-    /// MariaDB rather than MySQL.
-    pub mariadb: bool,
+    /// MySQL or MariaDB.
+    pub kind: ServerKind,
     /// `@@version`.
     pub version: String,
     /// `CURRENT_USER()`: `user@host` as the server matched the account.
@@ -85,7 +86,7 @@ impl Facts {
         let grants = answered(connection.query("SHOW GRANTS"))?.map(|rows| first_column(&rows));
         let replicas = ask_for_replicas(connection)?;
         Ok(Facts {
-            mariadb: connection.is_mariadb(),
+            kind: connection.server_kind(),
             version: variables.get("version").map_or(connection.server_version(), String::as_str).to_owned(),
             account: account.to_owned(),
             tls_version: connection.tls_version().map(str::to_owned),
@@ -128,7 +129,7 @@ impl Facts {
 
     /// The statement that sets a global variable, so that it lasts where the server can do that.
     pub(crate) fn set(&self, name: &str, value: &str) -> String {
-        if !self.mariadb && self.is_from(8, 0, 0) {
+        if self.kind == ServerKind::MySql && self.is_from(8, 0, 0) {
             format!("SET PERSIST {name} = {value};")
         } else {
             format!("SET GLOBAL {name} = {value}; -- and in the server's option file, to last")

@@ -25,16 +25,16 @@ pub(crate) fn examine(lacked: &GtidState, waits_for_promotion: bool) -> Finding 
 mod tests {
     use super::super::Level;
     use super::*;
-    use codec::gtid::Flavour;
+    use codec::ServerKind;
 
     #[test]
     fn what_is_lacked_is_told_exactly() {
-        let lacked = GtidState::parse(Flavour::Mysql, "3e11fa47-71ca-11e1-9e33-c80aa9429562:5-7").unwrap();
+        let lacked = GtidState::parse(ServerKind::MySql, "3e11fa47-71ca-11e1-9e33-c80aa9429562:5-7").unwrap();
         let source = examine(&lacked, false);
         assert_eq!(source.level, Level::Error);
         assert!(source.what.ends_with("3e11fa47-71ca-11e1-9e33-c80aa9429562:5-7"));
         assert!(source.why.contains("binlogd rescue"));
         assert_eq!(examine(&lacked, true).level, Level::Warning);
-        assert_eq!(examine(&GtidState::empty(Flavour::Mysql), false).level, Level::Ok);
+        assert_eq!(examine(&GtidState::empty(ServerKind::MySql), false).level, Level::Ok);
     }
 }

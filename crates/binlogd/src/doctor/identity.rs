@@ -3,6 +3,7 @@
 use super::facts::Facts;
 use super::finding::Finding;
 use super::wanted::Wanted;
+use codec::ServerKind;
 
 const TWO_REPLICAS: &str =
     "the source ends the older of two replicas with one identity, so that both would reconnect for ever";
@@ -16,7 +17,7 @@ pub(super) fn examine(facts: &Facts, wanted: &Wanted) -> Vec<Finding> {
 
 /// Of two replicas with one `server_id` the one that came first is in no list, but it is attached.
 fn unlisted(facts: &Facts) -> Option<Finding> {
-    let listed = facts.replicas.as_ref().ok().filter(|_| !facts.mariadb)?.len() as u64;
+    let listed = facts.replicas.as_ref().ok().filter(|_| facts.kind == ServerKind::MySql)?.len() as u64;
     let attached = facts.semi_sync_clients.filter(|attached| *attached > listed)?;
     let ids: Vec<String> =
         facts.replicas.iter().flatten().map(|replica| replica.server_id.to_string()).collect();

@@ -113,21 +113,21 @@ pub(crate) fn examine(continuation: &Continuation, gap_is_recorded: bool) -> Fin
 mod tests {
     use super::super::Level;
     use super::*;
-    use codec::gtid::Flavour;
+    use codec::ServerKind;
 
     #[test]
     fn a_gap_and_a_lost_end_are_errors() {
         let gap = Continuation::Gap {
             needed: "b.000001:157".to_owned(),
             oldest: "b.000005".to_owned(),
-            missing: GtidState::parse(Flavour::Mysql, "3e11fa47-71ca-11e1-9e33-c80aa9429562:8").unwrap(),
+            missing: GtidState::parse(ServerKind::MySql, "3e11fa47-71ca-11e1-9e33-c80aa9429562:8").unwrap(),
         };
         let stopped = examine(&gap, false);
         assert!(stopped.level == Level::Error && stopped.why.contains("on_gap = \"record\""), "{stopped:?}");
         assert!(stopped.what.contains("no longer has b.000001:157, and so not 3e11fa47-"), "{stopped:?}");
         assert_eq!(examine(&gap, true).level, Level::Warning);
         let text = "3e11fa47-71ca-11e1-9e33-c80aa9429562:5-7";
-        let lacked = GtidState::parse(Flavour::Mysql, text).unwrap();
+        let lacked = GtidState::parse(ServerKind::MySql, text).unwrap();
         let lost = examine(&Continuation::LostItsEnd { end: "b.000001:900".to_owned(), lacked }, false);
         assert!(lost.level == Level::Error && lost.what.ends_with(text), "{lost:?}");
         assert_eq!(examine(&Continuation::GoesOn, false).level, Level::Ok);

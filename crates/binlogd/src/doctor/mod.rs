@@ -52,6 +52,7 @@ mod test_facts {
 
     use super::facts::Replica;
     use super::*;
+    use codec::ServerKind;
     use std::collections::BTreeMap;
     use std::time::Duration;
     use wire::TlsMode;
@@ -68,7 +69,7 @@ mod test_facts {
         }
     }
 
-    fn facts(mariadb: bool, version: &str, variables: &[(&str, &str)]) -> Facts {
+    fn facts(kind: ServerKind, version: &str, variables: &[(&str, &str)]) -> Facts {
         let common = [
             ("log_bin", "ON"),
             ("server_id", "1"),
@@ -85,11 +86,14 @@ mod test_facts {
             .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
             .collect();
         Facts {
-            mariadb,
+            kind,
             version: version.to_owned(),
             account: "repl@%".to_owned(),
             tls_version: Some("TLSv1.3".to_owned()),
-            auth_plugin: if mariadb { "ed25519" } else { "caching_sha2_password" }.to_owned(),
+            auth_plugin: match kind {
+                ServerKind::MySql => "caching_sha2_password".to_owned(),
+                ServerKind::MariaDb => "ed25519".to_owned(),
+            },
             loopback: false,
             grants: Ok(vec!["GRANT REPLICATION SLAVE ON *.* TO `repl`@`%`".to_owned()]),
             replicas: Ok(vec![Replica { server_id: 2, host: "db2".to_owned(), uuid: None }]),
@@ -100,7 +104,7 @@ mod test_facts {
 
     pub(super) fn mysql() -> Facts {
         facts(
-            false,
+            ServerKind::MySql,
             "9.7.0",
             &[
                 ("gtid_mode", "ON"),
@@ -116,7 +120,7 @@ mod test_facts {
 
     pub(super) fn mariadb() -> Facts {
         facts(
-            true,
+            ServerKind::MariaDb,
             "11.8.3-MariaDB-log",
             &[
                 ("rpl_semi_sync_master_enabled", "ON"),

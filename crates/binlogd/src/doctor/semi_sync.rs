@@ -3,6 +3,7 @@
 use super::facts::Facts;
 use super::finding::Finding;
 use super::wanted::Wanted;
+use codec::ServerKind;
 use std::time::Duration;
 
 /// The shortest timeout that outlives what binlogd needs to come back: a pause between two attempts, and a restart of its
@@ -46,7 +47,7 @@ fn absent(facts: &Facts) -> Finding {
         false => ("rpl_semi_sync_master", "semisync_master.so"),
     };
     let finding = Finding::warning("semi-sync: the plugin is not installed").because(WHY);
-    if facts.mariadb {
+    if facts.kind == ServerKind::MariaDb {
         return finding; // Built in since 10.3; before, the plugin has the name of MySQL's.
     }
     finding.fixed_by(format!("INSTALL PLUGIN {plugin} SONAME '{file}';"))
@@ -73,7 +74,10 @@ fn enabled(facts: &Facts, wanted: &Wanted, names: &Names) -> Option<Finding> {
             }
             None => "Start binlogd now".to_owned(),
         };
-        let logins = if facts.mariadb { "" } else { ", and MySQL lets nobody log in while those wait" };
+        let logins = match facts.kind {
+            ServerKind::MySql => ", and MySQL lets nobody log in while those wait",
+            ServerKind::MariaDb => "",
+        };
         return Some(
             Finding::warning(format!("semi-sync: {name} is ON, and no semi-sync replica is connected")).because(format!(
                 "whatever writes the binary log waits for the timeout, GRANT and CREATE USER too{logins}. {start}, keep a session of an administrator open, and if it cannot start: SET \

@@ -5,6 +5,7 @@ use super::finding::Finding;
 use super::grants::Privileges;
 use super::semi_sync::at_once;
 use super::wanted::Wanted;
+use codec::ServerKind;
 
 /// Source: MySQL manual, "SHOW BINARY LOG STATUS Statement" (SUPER, which is deprecated, does as well).
 const MYSQL: [&str; 2] = ["REPLICATION CLIENT", "SUPER"];
@@ -14,10 +15,10 @@ const MARIADB: [&str; 4] = ["BINLOG MONITOR", "REPLICATION CLIENT", "BINLOG ADMI
 pub(super) fn examine(facts: &Facts, wanted: &Wanted) -> Option<Finding> {
     // Privileges that are not known are told with those that every start needs.
     let lines = facts.grants.as_ref().ok().filter(|_| wanted.starts_at_latest)?;
-    let (accepted, name) = match facts.mariadb {
-        true if facts.is_from(10, 5, 2) => (&MARIADB[..], MARIADB[0]),
-        true => (&MARIADB[..], MYSQL[0]),
-        false => (&MYSQL[..], MYSQL[0]),
+    let (accepted, name) = match facts.kind {
+        ServerKind::MariaDb if facts.is_from(10, 5, 2) => (&MARIADB[..], MARIADB[0]),
+        ServerKind::MariaDb => (&MARIADB[..], MYSQL[0]),
+        ServerKind::MySql => (&MYSQL[..], MYSQL[0]),
     };
     let account = facts.quoted_account();
     if Privileges::parse(lines).has(accepted) {

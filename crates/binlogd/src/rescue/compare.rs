@@ -10,13 +10,13 @@ use super::missing::Coverage;
 use super::ours::{Ours, is_same, next_of_ours, read_again, version};
 use super::target_log::{From, Logged, TargetLog};
 use crate::upstream::identify::SourceIdentity;
+use codec::ServerKind;
 use codec::gtid::{GtidSet, GtidState, TransactionId};
 use log::files::timeline_files;
 use log::fingerprint::Verdict;
 use log::forks::Forks;
 use log::held::{HeldGtids, present_history};
-use log::storage::PosixStorage;
-use log::timeline::ServerKind;
+use log::posix::PosixStorage;
 use log::transactions::TransactionReader;
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -88,7 +88,7 @@ impl<'a> Comparison<'a> {
     /// [`CompareError::NotReadable`] when it may not.
     pub(crate) fn try_reading(&self) -> Result<(), CompareError> {
         self.log.try_reading().map_err(CompareError::of)?;
-        if self.server.kind == ServerKind::Mariadb {
+        if self.server.kind == ServerKind::MariaDb {
             self.target_files()?;
         }
         Ok(())
@@ -218,7 +218,7 @@ impl<'a> Comparison<'a> {
                     }
                     seen.insert(logged.id);
                     // MariaDB may have given a GTID twice, so it is read to its end.
-                    let all = self.server.kind == ServerKind::Mysql && seen.len() == batch.len();
+                    let all = self.server.kind == ServerKind::MySql && seen.len() == batch.len();
                     Ok(if all { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
                 },
             )

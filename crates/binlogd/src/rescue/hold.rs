@@ -8,7 +8,7 @@ use super::target::Target;
 use super::writers::{Watch, Writer};
 use crate::upstream::identify::SourceIdentity;
 use codec::event::{EventType, query_text};
-use log::storage::PosixStorage;
+use log::posix::PosixStorage;
 use log::transactions::TransactionReader;
 use std::io;
 use std::time::{Duration, Instant};

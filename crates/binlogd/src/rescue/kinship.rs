@@ -43,23 +43,22 @@ impl Kinship {
 mod tests {
     use super::*;
     use crate::upstream::identify::SourceSemiSync;
-    use codec::gtid::Flavour;
-    use log::timeline::ServerKind;
+    use codec::ServerKind;
 
     const A: &str = "aaaaaaaa-0000-0000-0000-000000000001";
     const B: &str = "bbbbbbbb-0000-0000-0000-000000000002";
 
-    fn of(flavour: Flavour, executed: &str, applied: &str, held: &str) -> Kinship {
-        let state = |text: &str| GtidState::parse(flavour, text).unwrap();
+    fn of(kind: ServerKind, executed: &str, applied: &str, held: &str) -> Kinship {
+        let state = |text: &str| GtidState::parse(kind, text).unwrap();
         let server = SourceIdentity {
             version: String::new(),
-            kind: if flavour == Flavour::Mysql { ServerKind::Mysql } else { ServerKind::Mariadb },
+            kind,
             server_id: 1,
             uuid: A.into(),
             has_gtids: true,
             executed: state(executed),
             applied: applied.parse().unwrap(),
-            purged: GtidState::empty(flavour),
+            purged: GtidState::empty(kind),
             semi_sync: SourceSemiSync::Absent,
             is_read_only: false,
             knows_checksums: true,
@@ -69,7 +68,7 @@ mod tests {
 
     #[test]
     fn a_server_is_known_by_one_transaction() {
-        let mysql = |executed: &str, held: &str| of(Flavour::Mysql, executed, "", held);
+        let mysql = |executed: &str, held: &str| of(ServerKind::MySql, executed, "", held);
         assert_eq!(mysql(&format!("{A}:1-5"), &format!("{A}:5-9")), Kinship::Related);
         assert_eq!(mysql(&format!("{A}:1-4"), &format!("{A}:5-9")), Kinship::Stranger);
         assert_eq!(mysql(&format!("{B}:1-4"), &format!("{A}:1-9")), Kinship::Stranger);
@@ -80,7 +79,7 @@ mod tests {
     #[test]
     fn mariadb_knows_a_history_by_domain_and_server() {
         let mariadb =
-            |executed: &str, applied: &str, held: &str| of(Flavour::Mariadb, executed, applied, held);
+            |executed: &str, applied: &str, held: &str| of(ServerKind::MariaDb, executed, applied, held);
         assert_eq!(mariadb("0-1-400", "", "0-1-500"), Kinship::Related, "it lost its tail");
         assert_eq!(mariadb("0-2-9", "0-1-400", "0-1-500"), Kinship::Related, "a replica without a log");
         assert_eq!(mariadb("0-2-9", "", "0-1-500"), Kinship::Stranger);

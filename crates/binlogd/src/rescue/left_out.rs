@@ -1,7 +1,7 @@
 //! Transactions that the operator leaves out by name.
 
+use codec::ServerKind;
 use codec::gtid::{GtidSet, MariadbGtid, TransactionId};
-use log::timeline::ServerKind;
 
 /// Their GTIDs. Of MariaDB each is named for itself: a position would mean all before it too.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -20,10 +20,10 @@ impl LeftOut {
         for text in texts.iter().map(|text| text.trim()).filter(|text| !text.is_empty()) {
             let wrong = |error: &dyn std::fmt::Display| format!("{text:?} is no GTID: {error}");
             match kind {
-                ServerKind::Mysql => {
+                ServerKind::MySql => {
                     left_out.mysql.union_with(&text.parse().map_err(|error| wrong(&error))?);
                 }
-                ServerKind::Mariadb => {
+                ServerKind::MariaDb => {
                     left_out.mariadb.push(text.parse().map_err(|error| wrong(&error))?);
                 }
             }
@@ -66,16 +66,16 @@ mod tests {
     #[test]
     fn what_is_named_is_left_out_and_nothing_else() {
         let parse = |kind, text: &str| LeftOut::parse(kind, &[text.to_owned()]);
-        let mysql = parse(ServerKind::Mysql, &format!("{UUID}:5-6")).unwrap();
+        let mysql = parse(ServerKind::MySql, &format!("{UUID}:5-6")).unwrap();
         let id = |number: u64| -> TransactionId {
             format!("{UUID}:{number}").parse::<codec::gtid::Gtid>().unwrap().into()
         };
         assert!(mysql.contains(&id(5)) && !mysql.contains(&id(4)));
         assert_eq!(mysql.without([id(5)].iter()), format!("{UUID}:6"));
-        let mariadb = parse(ServerKind::Mariadb, "0-1-7").unwrap();
+        let mariadb = parse(ServerKind::MariaDb, "0-1-7").unwrap();
         let id = |text: &str| TransactionId::Mariadb(text.parse().unwrap());
         assert!(mariadb.contains(&id("0-1-7")) && !mariadb.contains(&id("0-1-6")), "no position");
         assert_eq!(mariadb.without([id("0-1-7")].iter()), "");
-        assert!(parse(ServerKind::Mysql, "nonsense").unwrap_err().contains("\"nonsense\" is no GTID"));
+        assert!(parse(ServerKind::MySql, "nonsense").unwrap_err().contains("\"nonsense\" is no GTID"));
     }
 }

@@ -2,8 +2,8 @@
 
 use super::lacked::Lacked;
 use crate::upstream::identify::gtids_in;
-use codec::gtid::{Flavour, GtidState, TransactionId};
-use log::timeline::ServerKind;
+use codec::ServerKind;
+use codec::gtid::{GtidState, TransactionId};
 use wire::{Connection, WireError};
 
 /// The first of these transactions, which are to be handed over, that the target has by now. MySQL would pass over it without a
@@ -18,14 +18,14 @@ pub(super) fn taken(
     coming: &[&Lacked],
 ) -> Result<Option<TransactionId>, WireError> {
     let executed = match kind {
-        ServerKind::Mariadb => {
+        ServerKind::MariaDb => {
             let state = connection.query("SELECT @@global.gtid_binlog_state")?;
             GtidState::Mariadb(gtids_in(&state, "@@gtid_binlog_state")?)
         }
-        ServerKind::Mysql => {
-            let mut set = GtidState::empty(Flavour::Mysql);
+        ServerKind::MySql => {
+            let mut set = GtidState::empty(ServerKind::MySql);
             for lacked in coming {
-                let _ = set.insert(lacked.id); // Of one flavour, see Target::connect.
+                let _ = set.insert(lacked.id); // Of this kind, see Target::connect.
             }
             let left = connection
                 .query(&format!("SELECT GTID_SUBTRACT('{}', @@global.gtid_executed)", set.to_line()))?;

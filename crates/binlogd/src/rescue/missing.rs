@@ -62,24 +62,23 @@ impl Coverage {
 mod tests {
     use super::*;
     use crate::upstream::identify::SourceSemiSync;
-    use codec::gtid::Flavour;
-    use log::timeline::ServerKind;
+    use codec::ServerKind;
 
     fn would_hold(id: &str, before: &str, logged: &[&str], applied: &str, logs_replicated: bool) -> bool {
         let server = SourceIdentity {
             version: String::new(),
-            kind: ServerKind::Mariadb,
+            kind: ServerKind::MariaDb,
             server_id: 2,
             uuid: "mariadb-2".into(),
             has_gtids: true,
-            executed: GtidState::parse(Flavour::Mariadb, "0-1-12").unwrap(),
+            executed: GtidState::parse(ServerKind::MariaDb, "0-1-12").unwrap(),
             applied: applied.parse().unwrap(),
-            purged: GtidState::empty(Flavour::Mariadb),
+            purged: GtidState::empty(ServerKind::MariaDb),
             semi_sync: SourceSemiSync::Absent,
             is_read_only: false,
             knows_checksums: true,
         };
-        let before = GtidState::parse(Flavour::Mariadb, before).unwrap();
+        let before = GtidState::parse(ServerKind::MariaDb, before).unwrap();
         let mut coverage = Coverage::new(Some(before), logs_replicated);
         let parse = |id: &str| TransactionId::Mariadb(id.parse().unwrap());
         logged.iter().for_each(|id| coverage.logged(&parse(id)));

@@ -2,7 +2,7 @@
 
 use codec::gtid::GtidState;
 use log::held::HeldTimeline;
-use log::storage::PosixStorage;
+use log::posix::PosixStorage;
 use log::transactions::TransactionReader;
 use log::verify::kept_from;
 use std::io;
@@ -39,6 +39,6 @@ pub(super) fn in_both(one: &GtidState, other: &GtidState) -> GtidState {
             one.list().filter(|id| other.contains(id)).for_each(|id| both.insert(id));
             GtidState::Mariadb(both)
         }
-        _ => GtidState::empty(one.flavour()),
+        _ => GtidState::empty(one.kind()),
     }
 }

@@ -3,7 +3,7 @@
 use super::compared::Version;
 use codec::gtid::TransactionId;
 use log::fingerprint::{Fingerprinter, Seen, Verdict};
-use log::storage::PosixStorage;
+use log::posix::PosixStorage;
 use log::transactions::TransactionReader;
 use std::io;
 use std::path::{Path, PathBuf};

@@ -10,7 +10,7 @@ use codec::gtid::{GtidState, TransactionId};
 use log::files::timeline_files;
 use log::forks::{Fate, Forks};
 use log::held::{HeldGtids, present_history};
-use log::storage::PosixStorage;
+use log::posix::PosixStorage;
 use log::transactions::{StoredTransaction, TransactionReader};
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -92,7 +92,7 @@ impl Plan {
         left_out: &LeftOut,
         mut look_at: impl FnMut(&Path),
     ) -> Result<Plan, PlanError> {
-        let mut plan = Plan { gtids: GtidState::empty(server.executed.flavour()), ..Plan::default() };
+        let mut plan = Plan { gtids: GtidState::empty(server.executed.kind()), ..Plan::default() };
         let forks = Forks::read(&PosixStorage, source_folder, || true)?;
         if let Some(forks) = &forks {
             plan.learn(forks, server);
@@ -155,7 +155,7 @@ impl Plan {
         for lacked in self.lacked() {
             // MariaDB's state is what was recorded last, so that an earlier one would take back later ones.
             if !all.contains(&lacked.id) {
-                // A state of one flavour takes its own GTIDs; the target's flavour was compared before.
+                // A state of one kind takes its own GTIDs; the kind of the target was compared before.
                 let _ = all.insert(lacked.id);
             }
         }
@@ -304,16 +304,16 @@ impl Plan {
 mod tests {
     use super::*;
     use crate::upstream::identify::SourceSemiSync;
-    use codec::gtid::Flavour;
-    use log::storage::PosixStorage;
+    use codec::ServerKind;
+    use log::posix::PosixStorage;
     use log::testing::{FileBuilder, SERVER_UUID, first_timeline};
-    use log::timeline::{Reason, ServerKind, Timeline};
+    use log::timeline::{Reason, Timeline};
     use std::path::PathBuf;
 
     const TARGET: &str = "cccccccc-0000-0000-0000-000000000003";
 
     fn set(text: &str) -> GtidState {
-        GtidState::parse(Flavour::Mysql, text).unwrap()
+        GtidState::parse(ServerKind::MySql, text).unwrap()
     }
 
     fn transaction(mut builder: FileBuilder, number: u64, events: &[(u8, &[u8])]) -> FileBuilder {
@@ -369,7 +369,7 @@ mod tests {
         };
         let server = SourceIdentity {
             version: String::new(),
-            kind: ServerKind::Mysql,
+            kind: ServerKind::MySql,
             server_id: 1,
             uuid: TARGET.into(),
             has_gtids: true,
@@ -433,7 +433,7 @@ mod tests {
         assert_eq!(plan.lacked().count(), 2, "what is refused is lacked too");
 
         let named =
-            |number: u32| LeftOut::parse(ServerKind::Mysql, &[format!("{SERVER_UUID}:{number}")]).unwrap();
+            |number: u32| LeftOut::parse(ServerKind::MySql, &[format!("{SERVER_UUID}:{number}")]).unwrap();
         let plan = plan_without(dir.path(), "", &named(2)).0.unwrap();
         assert!(plan.refused.is_empty() && plan.transactions.len() == 1);
         assert_eq!(plan.left_out[0].id.to_string(), format!("{SERVER_UUID}:2"));

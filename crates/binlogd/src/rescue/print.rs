@@ -4,7 +4,7 @@ use super::statements::Translator;
 use codec::gtid::TransactionId;
 use codec::secrets::{masked, may_hold_secret};
 use log::forks::{Lost, Place};
-use log::storage::PosixStorage;
+use log::posix::PosixStorage;
 use log::transactions::TransactionReader;
 use std::fmt::Write;
 use std::io;

@@ -1,7 +1,8 @@
 //! What a rescue has set on its target for the time being, kept on disk so that it is put back even if the rescue is killed.
 
 use log::index::replace_file;
-use log::storage::{PosixStorage, Storage};
+use log::posix::PosixStorage;
+use log::storage::Storage;
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::{Path, PathBuf};

@@ -5,10 +5,10 @@ use super::session::Session;
 use super::xa::{XaStatement, prepare_statement};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use codec::ServerKind;
 use codec::event::{EventType, HEADER_LEN, IntVar, Query, Rand, TableMap};
 use codec::gtid::{MariadbGtid, TransactionId};
 pub(super) use log::fingerprint::beginning;
-use log::timeline::ServerKind;
 use log::transactions::StoredTransaction;
 
 /// MariaDB's `FL_STANDALONE`: the transaction is one statement, without BEGIN.
@@ -75,7 +75,7 @@ impl Translator {
     /// What must follow the last transaction, before anything else is asked in the session: MySQL wants to be told a GTID, or
     /// that it shall give one itself.
     pub(super) fn end(&self, kind: ServerKind) -> Option<&'static [u8]> {
-        (kind == ServerKind::Mysql).then_some(GTID_AUTOMATIC)
+        (kind == ServerKind::MySql).then_some(GTID_AUTOMATIC)
     }
 }
 

@@ -5,8 +5,8 @@ use super::lacked::Lacked;
 use super::plan::Plan;
 use super::send::{HandOverError, Sender};
 use crate::upstream::identify::SourceIdentity;
+use codec::ServerKind;
 use codec::gtid::TransactionId;
-use log::timeline::ServerKind;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use thiserror::Error;
@@ -50,9 +50,9 @@ pub(crate) enum TargetError {
     #[error("the copy is of {copy} and the target is {target}: neither understands the other's row events")]
     OtherKind {
         /// Whose binary logs are held.
-        copy: &'static str,
+        copy: ServerKind,
         /// What answers.
-        target: &'static str,
+        target: ServerKind,
     },
     /// Its commits wait for acknowledgements that nobody sends.
     #[error(
@@ -94,7 +94,7 @@ impl Target {
         let mut connection = Connection::connect(options)?;
         let identity = SourceIdentity::ask(&mut connection)?;
         if identity.kind != copy {
-            return Err(TargetError::OtherKind { copy: name(copy), target: name(identity.kind) });
+            return Err(TargetError::OtherKind { copy, target: identity.kind });
         }
         let mut variable = |name: &str| -> Result<String, WireError> {
             let rows = connection.query(&format!("SHOW GLOBAL VARIABLES LIKE '{name}'"))?;
@@ -197,12 +197,5 @@ impl Target {
         Sender::begin(&mut self.connection, &self.identity, self.max_allowed_packet)?.send(plan, done)?;
         let lacking = SourceIdentity::ask(&mut self.connection)?.lacks(&plan.gtids);
         if lacking.is_empty() { Ok(()) } else { Err(HandOverError::NotThere(lacking.to_line())) }
-    }
-}
-
-fn name(kind: ServerKind) -> &'static str {
-    match kind {
-        ServerKind::Mysql => "MySQL",
-        ServerKind::Mariadb => "MariaDB",
     }
 }

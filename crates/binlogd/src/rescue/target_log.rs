@@ -5,13 +5,13 @@ use crate::upstream::identify::SourceIdentity;
 use crate::upstream::look::{Waits, look, read_dump};
 use crate::upstream::negotiate::{ask_for_events_as_they_are, checksum_outside_files, look_request};
 use crate::upstream::stop::StopSignal;
+use codec::ServerKind;
 use codec::dump_stream::Frame;
 use codec::event::boundary::BoundaryTracker;
 use codec::event::{ChecksumAlgorithm, EventHeader, EventType, FormatDescription, GtidEvent, Rotate};
 use codec::gtid::{GtidSet, GtidState, TransactionId};
 use codec::packet::command;
 use log::fingerprint::{Fingerprinter, Seen};
-use log::timeline::ServerKind;
 use log::transactions::EVENT_BYTES_MAX;
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -139,7 +139,7 @@ impl<'a> TargetLog<'a> {
     fn connect(&self) -> Result<Connection, WireError> {
         let mut connection = Connection::connect(self.options)?;
         ask_for_events_as_they_are(&mut connection, self.identity)?;
-        if self.identity.kind == ServerKind::Mysql {
+        if self.identity.kind == ServerKind::MySql {
             connection.query(&format!(
                 "SET @master_heartbeat_period = {HEARTBEAT_PERIOD}, @source_heartbeat_period = {HEARTBEAT_PERIOD}"
             ))?;

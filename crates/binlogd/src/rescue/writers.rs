@@ -1,7 +1,7 @@
 //! Who else can write to the target: whoever can may take a GTID that is about to be handed over.
 
+use codec::ServerKind;
 use codec::packet::{ResultSet, printable, release};
-use log::timeline::ServerKind;
 use std::collections::{BTreeSet, HashSet};
 use std::fmt;
 use std::str::FromStr;
@@ -55,8 +55,8 @@ impl Watch<'_> {
     pub(super) fn replication(&mut self) -> Result<Vec<Writer>, WireError> {
         let mut writers = Vec::new();
         let statements: &[&str] = match self.kind {
-            ServerKind::Mysql => &["SHOW REPLICA STATUS", "SHOW SLAVE STATUS"],
-            ServerKind::Mariadb => &["SHOW ALL SLAVES STATUS"],
+            ServerKind::MySql => &["SHOW REPLICA STATUS", "SHOW SLAVE STATUS"],
+            ServerKind::MariaDb => &["SHOW ALL SLAVES STATUS"],
         };
         let mut rows = None;
         for sql in statements {
@@ -72,7 +72,7 @@ impl Watch<'_> {
             }),
             Some(rows) => writers.extend((0..rows.rows.len()).filter_map(|row| channel(&rows, row))),
         }
-        if self.kind == ServerKind::Mysql {
+        if self.kind == ServerKind::MySql {
             let sql = "SELECT MEMBER_HOST FROM performance_schema.replication_group_members WHERE MEMBER_STATE <> 'OFFLINE'";
             if self.may_ask(sql)?.is_some_and(|rows| !rows.rows.is_empty()) {
                 let what = "group replication, whose other members write to the target".into();
@@ -256,8 +256,8 @@ impl Watch<'_> {
         let mut users: HashSet<String> =
             (0..rows.rows.len()).filter_map(|row| rows.get(row, "GRANTEE")).map(user).collect();
         let edges = match self.kind {
-            ServerKind::Mysql => "SELECT FROM_USER AS role, TO_USER AS user FROM mysql.role_edges",
-            ServerKind::Mariadb => "SELECT Role AS role, User AS user FROM mysql.roles_mapping",
+            ServerKind::MySql => "SELECT FROM_USER AS role, TO_USER AS user FROM mysql.role_edges",
+            ServerKind::MariaDb => "SELECT Role AS role, User AS user FROM mysql.roles_mapping",
         };
         let edges = match self.connection.query(edges) {
             Ok(rows) => rows,
@@ -302,11 +302,11 @@ impl Watch<'_> {
 
 fn rights(kind: ServerKind, version: &str) -> &'static [&'static str] {
     match kind {
-        ServerKind::Mysql => &RIGHTS_MYSQL,
-        ServerKind::Mariadb if release(version).is_none_or(|release| release >= (10, 11, 0)) => {
+        ServerKind::MySql => &RIGHTS_MYSQL,
+        ServerKind::MariaDb if release(version).is_none_or(|release| release >= (10, 11, 0)) => {
             &RIGHTS_MARIADB[1..]
         }
-        ServerKind::Mariadb => &RIGHTS_MARIADB,
+        ServerKind::MariaDb => &RIGHTS_MARIADB,
     }
 }
 
@@ -385,11 +385,11 @@ mod tests {
     #[test]
     fn rights_are_those_of_the_version() {
         for version in ["11.8.3-MariaDB", "12.1.2-MariaDB", "10.11.0-MariaDB-log", "x"] {
-            assert!(!rights(ServerKind::Mariadb, version).contains(&"SUPER"), "{version}");
+            assert!(!rights(ServerKind::MariaDb, version).contains(&"SUPER"), "{version}");
         }
-        assert!(rights(ServerKind::Mariadb, "10.6.22-MariaDB").contains(&"SUPER"));
+        assert!(rights(ServerKind::MariaDb, "10.6.22-MariaDB").contains(&"SUPER"));
         for version in ["5.7.22", "8.0.36-28", "26.7.0", "28.4.1-lts"] {
-            assert_eq!(rights(ServerKind::Mysql, version), RIGHTS_MYSQL, "{version}");
+            assert_eq!(rights(ServerKind::MySql, version), RIGHTS_MYSQL, "{version}");
         }
     }
 

@@ -3,6 +3,7 @@
 use super::disk::DiskMonitor;
 use super::lock::lock;
 use super::monitor::SourceMonitor;
+use super::serving::Serving;
 use super::snapshot::DaemonStatus;
 use crate::config::DiskWarn;
 use jiff::Timestamp;
@@ -17,6 +18,8 @@ pub(crate) struct DaemonMonitor {
     /// The file system of the data folder.
     pub disk: DiskMonitor,
     sources: Mutex<Vec<Arc<SourceMonitor>>>,
+    /// Who serves readers; `None` when nobody does.
+    serving: Mutex<Option<Arc<dyn Serving>>>,
 }
 
 impl DaemonMonitor {
@@ -28,6 +31,7 @@ impl DaemonMonitor {
             started: Instant::now(),
             disk: DiskMonitor::new(DiskWarn::Off),
             sources: Mutex::default(),
+            serving: Mutex::default(),
         }
     }
 
@@ -62,6 +66,11 @@ impl DaemonMonitor {
         lock(&self.sources).iter().map(|source| source.bytes_grown(now)).sum()
     }
 
+    /// Readers are served from now on.
+    pub(crate) fn serves(&self, serving: Arc<dyn Serving>) {
+        *lock(&self.serving) = Some(serving);
+    }
+
     /// The absolute data folder.
     pub(crate) fn data_dir(&self) -> &Path {
         &self.data_dir
@@ -76,6 +85,7 @@ impl DaemonMonitor {
             data_dir: self.data_dir.display().to_string(),
             disk: self.disk.status(),
             running: true,
+            serve: lock(&self.serving).as_ref().map(|serving| serving.status()),
             sources: self.sources().iter().map(|source| source.status(now)).collect(),
         }
     }

@@ -7,6 +7,7 @@ use super::ladder::Ladder;
 use super::latency::LatencySummary;
 use super::past::{LastError, PreviousTimeline, RecordedGap, Regained};
 use super::semi_sync::{SemiSyncLook, SemiSyncStatus, UnacknowledgedCommits, UnaskedTransactions};
+use super::serving::ServeStatus;
 use super::state::{RecoveryStatus, SourceState};
 use serde::{Deserialize, Serialize};
 
@@ -29,6 +30,9 @@ pub(crate) struct DaemonStatus {
     pub disk: Option<DiskStatus>,
     /// True when a daemon answered, false when the status was read from the files.
     pub running: bool,
+    /// The port for readers; null when nobody is served, or no daemon runs.
+    #[serde(default)]
+    pub(crate) serve: Option<ServeStatus>,
     /// One entry a source, in the order of the configuration.
     pub sources: Vec<SourceStatus>,
 }

@@ -85,7 +85,7 @@ impl SourceState {
     }
 
     /// Whether a session lasts: the stream is being stored, whatever becomes of acknowledgements.
-    pub(super) fn is_session(&self) -> bool {
+    pub(crate) fn is_session(&self) -> bool {
         matches!(self, SourceState::Receiving | SourceState::Withholding)
     }
 

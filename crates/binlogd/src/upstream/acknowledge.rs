@@ -80,8 +80,8 @@ impl Acknowledger {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use log::posix::PosixStorage;
     use log::recover::{Tail, recover};
-    use log::storage::PosixStorage;
     use log::writer::LogWriter;
     use std::io::IoSlice;
 

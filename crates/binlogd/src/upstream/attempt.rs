@@ -3,6 +3,7 @@
 use super::ask::Attempt;
 use super::attached::Attached;
 use super::attempt_error::{AttemptError, in_short};
+use super::context::Upstream;
 use super::copy::HeldCopy;
 use super::copy_error::CopyError;
 use super::counters::may_wait;
@@ -18,13 +19,14 @@ use super::refusal::{OtherFile, OtherHistory, Refusal};
 use super::rival::{Taken, rival, taken};
 use super::session::{Begun, Outside, ReceiveOptions, SessionError};
 use crate::config::{OnFork, OnStranger};
-use crate::status::{Ladder, SemiSyncStatus, SourceMonitor, SourceState};
+use crate::status::{Ladder, SemiSyncStatus, SourceState};
+use codec::ServerKind;
 use codec::event::BINLOG_MAGIC;
 use codec::gtid::GtidState;
 use codec::packet::ErrPacket;
 use log::Position;
 use log::forks::{Fate, Forks};
-use log::timeline::{Reason, ServerKind};
+use log::timeline::Reason;
 use std::io;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
@@ -56,7 +58,7 @@ impl Attempt<'_> {
         monitor.update_facts(|facts| {
             facts.server_version = Some(source.version.clone());
             // MariaDB has none; the stand-in names the timeline's folder only.
-            facts.server_uuid = (source.kind == ServerKind::Mysql).then(|| source.uuid.clone());
+            facts.server_uuid = (source.kind == ServerKind::MySql).then(|| source.uuid.clone());
             facts.server_id = Some(source.server_id);
             facts.tls = tls;
         });
@@ -79,7 +81,7 @@ impl Attempt<'_> {
             }
             Plan::Stranger => unreachable!("decided above"),
         };
-        publish_copy(monitor, copy);
+        publish_copy(self.upstream, copy);
         self.publish_lacked(copy, &source)?;
         let forks = self.watch_forks(copy, &source)?;
         self.session(connection, copy, &source, &at, forks)
@@ -109,7 +111,7 @@ impl Attempt<'_> {
                 copied: holding.uuid,
             }),
             (Plan::Stranger, OnStranger::Follow) => {
-                let source_lacks = GtidState::empty(source.executed.flavour());
+                let source_lacks = GtidState::empty(source.executed.kind());
                 Ok((Plan::Begin { reason: Reason::Stranger, from: From::Earliest, source_lacks }, None))
             }
             (known, _) => Ok((known, None)),
@@ -165,7 +167,7 @@ impl Attempt<'_> {
     /// Shows what the source lacks of what forks took from it, until the copy was read and [`ForkWatch`] knows better.
     fn publish_lacked(&self, copy: &HeldCopy, source: &SourceIdentity) -> Result<(), AttemptError> {
         let lacked = match source.has_gtids {
-            true => Some(source.lacks(&copy.lost_gtids(source.executed.flavour())?)),
+            true => Some(source.lacks(&copy.lost_gtids(source.executed.kind())?)),
             false => None,
         };
         if let Some(lacked) = lacked.as_ref().filter(|lacked| !lacked.is_empty()) {
@@ -236,6 +238,7 @@ impl Attempt<'_> {
             net_read_timeout: config.net_read_timeout,
             busy_wait: config.busy_wait,
             forks,
+            published: self.upstream.published.clone(),
         };
         let monitor = &self.upstream.monitor;
         let mut on_stream = |Begun { semi_sync, withheld }| {
@@ -256,7 +259,7 @@ impl Attempt<'_> {
         let received = receive(stream, cursor, timeline, &options, monitor, stop, &mut outside);
         let source_goes_on = matches!(received, Err(SessionError::LeftBehind(_)));
         match (attached, source.kind) {
-            (Some(attached), ServerKind::Mariadb) if !source_goes_on => {
+            (Some(attached), ServerKind::MariaDb) if !source_goes_on => {
                 attached.leave(&*self.upstream.clock, stop);
             }
             (attached, _) => self.left.open.set(attached),
@@ -305,9 +308,9 @@ impl Attempt<'_> {
             return Ok(());
         };
         let ahead = match source.kind {
-            ServerKind::Mariadb if copy.found.is_silent_at(at) => u64::MAX,
-            ServerKind::Mariadb => MARIADB_AHEAD_BYTES,
-            ServerKind::Mysql => 0,
+            ServerKind::MariaDb if copy.found.is_silent_at(at) => u64::MAX,
+            ServerKind::MariaDb => MARIADB_AHEAD_BYTES,
+            ServerKind::MySql => 0,
         };
         let end = End { at: at.clone(), format: timeline.format.as_ref(), tail, ahead };
         if u32::try_from(end.tail_start()).is_err() {
@@ -348,7 +351,7 @@ impl Attempt<'_> {
     fn come_beside(&self, connection: &mut Connection, copy: &HeldCopy) -> Result<(), AttemptError> {
         let monitor = &self.upstream.monitor;
         // In a later session what is listed is a connection of ours, which is to end.
-        if !connection.is_mariadb()
+        if connection.server_kind() != ServerKind::MariaDb
             || monitor.facts().registered.is_some()
             || self.left.stand_in.get().is_some()
         {
@@ -427,8 +430,9 @@ fn semi_sync_status(
 }
 
 /// Shows what is held before, and without, a session.
-pub(super) fn publish_copy(monitor: &SourceMonitor, copy: &HeldCopy) {
+pub(super) fn publish_copy(upstream: &Upstream, copy: &HeldCopy) {
     let Some(timeline) = copy.timeline() else { return };
+    let monitor = &upstream.monitor;
     let mut before = None;
     let missing = timeline.missing();
     monitor.update_facts(|facts| {
@@ -445,6 +449,7 @@ pub(super) fn publish_copy(monitor: &SourceMonitor, copy: &HeldCopy) {
         });
     }
     let end = timeline.end();
+    upstream.published.is_at(timeline.folder(), end.as_ref());
     let is_held = |position: &Position| {
         end.as_ref().is_some_and(|end| end.file != position.file || end.offset >= position.offset)
     };

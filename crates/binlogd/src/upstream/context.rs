@@ -5,6 +5,7 @@ use super::look::Waits;
 use super::stop::StopSignal;
 use crate::config::SourceConfig;
 use crate::status::SourceMonitor;
+use log::published::Published;
 use log::storage::Storage;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -24,6 +25,8 @@ pub struct Upstream {
     pub clock: Arc<dyn Clock>,
     /// Where it publishes what it does.
     pub monitor: Arc<SourceMonitor>,
+    /// Where it tells readers how far they may read.
+    pub published: Arc<Published>,
     /// Tells it to end.
     pub stop: Arc<StopSignal>,
 }

@@ -5,8 +5,9 @@ use super::copy_error::CopyError;
 use super::found::Found;
 use super::open_timeline::OpenTimeline;
 use super::plan::Holding;
+use codec::ServerKind;
 use codec::event::{BINLOG_MAGIC, FormatDescription};
-use codec::gtid::{Flavour, GtidState};
+use codec::gtid::GtidState;
 use log::Position;
 use log::folder::{FolderError, SourceFolder, by_number, make_present, timeline_number};
 use log::gaps::Gaps;
@@ -274,15 +275,15 @@ impl HeldCopy {
     ///
     /// # Errors
     /// When the description of a timeline, or what was decided, cannot be read.
-    pub(crate) fn lost_gtids(&self, flavour: Flavour) -> Result<GtidState, CopyError> {
+    pub(crate) fn lost_gtids(&self, kind: ServerKind) -> Result<GtidState, CopyError> {
         let path = self.folder.path();
         let failed = |error| CopyError::Timeline { path: path.to_owned(), error };
         let history = present_history(&*self.storage, path).map_err(failed)?;
         // Each timeline's folder was found by its number; 0 is below all, when nothing was lost.
         let lossy = history.iter().rev().find(|held| !held.info.lacked().is_empty());
         let number = lossy.and_then(|held| timeline_number(held.folder.file_name()?.to_str()?)).unwrap_or(0);
-        let settlements = Settlements::read(&*self.storage, path, flavour).map_err(failed)?;
-        Ok(lost_gtids(&history, flavour).subtract(&settlements.decided(number, flavour)))
+        let settlements = Settlements::read(&*self.storage, path, kind).map_err(failed)?;
+        Ok(lost_gtids(&history, kind).subtract(&settlements.decided(number, kind)))
     }
 
     /// The disk that it is on.
@@ -360,10 +361,10 @@ impl HeldCopy {
 mod tests {
     use super::super::clock::SystemClock;
     use super::*;
-    use log::storage::PosixStorage;
+    use log::posix::PosixStorage;
     use log::testing::FaultyStorage;
     use log::testing::{FileBuilder, SERVER_UUID, first_timeline};
-    use log::timeline::{Reason, ServerKind};
+    use log::timeline::Reason;
     use std::io::IoSlice;
     use std::sync::atomic::Ordering::Relaxed;
 
@@ -378,7 +379,7 @@ mod tests {
             reason,
             server_uuid: SERVER_UUID.to_owned(),
             server_version: String::new(),
-            server_kind: ServerKind::Mysql,
+            server_kind: ServerKind::MySql,
             first_file: "b.000001".to_owned(),
             gtid_before,
             source_lacks: source_lacks.to_owned(),

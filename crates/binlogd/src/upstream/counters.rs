@@ -3,6 +3,7 @@
 use super::identify::server_id_in;
 use super::left_behind::Commits;
 use crate::status::{SemiSyncLook, Watched};
+use codec::ServerKind;
 use codec::packet::printable;
 use jiff::Timestamp;
 use std::collections::BTreeMap;
@@ -58,9 +59,12 @@ pub(super) fn started(connection: &mut Connection, now: Timestamp) -> Result<Opt
 
 /// Reads what tells that something is committed which does not arrive.
 fn commits(connection: &mut Connection, status: &BTreeMap<String, String>) -> Result<Commits, WireError> {
-    let set = if connection.is_mariadb() { "gtid_binlog_state" } else { "gtid_executed" };
-    // A set can have megabytes.
-    let executed = match connection.query(&format!("SELECT MD5(@@global.{set})")) {
+    let set = match connection.server_kind() {
+        ServerKind::MySql => "gtid_executed",
+        ServerKind::MariaDb => "gtid_binlog_state",
+    };
+    // A set can have megabytes. MD5, which would do, is no function of MySQL 9.7 any more.
+    let executed = match connection.query(&format!("SELECT SHA2(@@global.{set}, 256)")) {
         Ok(rows) => rows.first().map(str::to_owned),
         // MySQL 5.5 has no such variable. `None` is not known, which is asked about as often as what changes.
         Err(WireError::Server { .. }) => None,
@@ -85,7 +89,7 @@ fn waiting(status: &BTreeMap<String, String>) -> Result<Option<u64>, WireError> 
 /// An address can lead to several servers, through a proxy for instance.
 pub(super) fn check_server(connection: &mut Connection, watched: &Watched) -> Result<(), WireError> {
     let is_the_same = match &watched.server_uuid {
-        Some(uuid) if !connection.is_mariadb() => {
+        Some(uuid) if connection.server_kind() == ServerKind::MySql => {
             connection.query("SELECT @@global.server_uuid")?.first() == Some(uuid)
         }
         Some(_) => false,

@@ -4,6 +4,7 @@
 //! bytes from what it makes up for the connection, and checks that nothing is missing between two events. It does no
 //! I/O, so every decision can be tested with bytes alone.
 
+use super::left_file::{LastWord, LeftFile};
 use super::refusal::{OtherFile, OtherHistory, PeerError, Refusal};
 use codec::event::boundary::{BoundaryTracker, Step};
 use codec::event::{
@@ -28,33 +29,6 @@ pub enum Admission<'a> {
     CaughtUp,
     /// Another file begins. Its bytes follow.
     SwitchFile(&'a str),
-}
-
-/// How a file says of itself that it ends.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum LastWord {
-    /// By a ROTATE event of its own, which names the next file.
-    Rotate {
-        /// The next file.
-        next: String,
-        /// When, in seconds since 1970.
-        timestamp: u32,
-    },
-    /// By a STOP event: the server was shut down.
-    Stop,
-}
-
-/// The file that a stream has left last.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LeftFile {
-    /// Where it ends.
-    pub end: Position,
-    /// The last boundary in it: its end, unless the source crashed inside a transaction.
-    pub boundary: u64,
-    /// Where the tail begins with which its end is compared.
-    pub(crate) tail_start: u64,
-    /// What its last event says. `None` after a crash of the source, and where the source's logs were reset.
-    pub(crate) last_word: Option<LastWord>,
 }
 
 /// Where the stream of one session stands.

@@ -8,15 +8,13 @@ use super::copy::HeldCopy;
 use super::copy_error::CopyError;
 use super::identify::SourceIdentity;
 use super::look::{Compared, Look, Ours};
-use codec::event::{BINLOG_MAGIC, FormatDescription};
+use codec::event::FormatDescription;
 use codec::gtid::GtidState;
 use log::Position;
 use log::files::timeline_files;
 use log::held::{lost_gtids, present_history};
-use log::offline::resume_point;
+use log::offline::{gtids_until, resume_point};
 use log::scan::scan_file;
-use log::storage::Storage;
-use std::io;
 use std::path::Path;
 use wire::WireError;
 
@@ -68,15 +66,17 @@ impl Attempt<'_> {
                 Compared::Equal { next } => (len, next.unwrap_or_else(|| name.clone())),
                 Compared::Differs { at } => (at, name.clone()),
             };
-            let flavour = source.executed.flavour();
-            let mut held = lost_gtids(&history, flavour);
+            let kind = source.executed.kind();
+            let mut held = lost_gtids(&history, kind);
             let point = resume_point(storage, folder).map_err(failed(folder))?;
             let later = copy.holding().map(|holding| holding.gtids).unwrap_or_default();
             for gtids in point.iter().map(|point| &point.gtids).chain([&later]) {
                 // Of another kind of server, from before a migration, it has nothing to lack.
                 let _ = held.union_with(gtids);
             }
-            let shares = gtids_until(storage, folder, &names[..shared], at).map_err(failed(folder))?;
+            let told = gtids_until(storage, folder, &names[..shared], at).map_err(failed(folder))?;
+            // Where no file tells what came before it, nothing is known to be shared.
+            let shares = told.unwrap_or_default();
             let timeline = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
             let (at, source_lacks) = (Position::new(name.as_str(), at), held.subtract(&shares));
             return Ok(Some(Parting { at, timeline, from, source_lacks }));
@@ -113,18 +113,4 @@ impl Attempt<'_> {
             Err(error) => Err(error),
         }
     }
-}
-
-/// GTIDs of the history up to `at` in the last of the files, by the files' own word.
-fn gtids_until(storage: &dyn Storage, folder: &Path, names: &[String], at: u64) -> io::Result<GtidState> {
-    let mut limit = at.max(BINLOG_MAGIC.len() as u64);
-    for name in names.iter().rev() {
-        let scan = scan_file(&*storage.open_read(&folder.join(name))?, limit, |_| {})?;
-        if scan.gtids_before.is_some() {
-            return Ok(scan.gtids);
-        }
-        // It parts before it says what came before it, so the file before it does at its end.
-        limit = u64::MAX;
-    }
-    Ok(GtidState::default())
 }

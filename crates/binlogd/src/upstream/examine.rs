@@ -4,10 +4,10 @@ use super::ask::Attempt;
 use super::attempt_error::{AttemptError, told};
 use super::complaint::{Complaint, ER_FATAL_READING_BINLOG, ER_SAME_SERVER_ID, ER_SPECIFIC_ACCESS_DENIED};
 use super::copy::HeldCopy;
-use super::cursor::{LastWord, LeftFile};
 use super::earlier::Parting;
 use super::history::{History, unreadable};
 use super::identify::SourceIdentity;
+use super::left_file::{LastWord, LeftFile};
 use super::link::{End, Link};
 use super::open_timeline::OpenTimeline;
 use super::plan::From;
@@ -15,12 +15,13 @@ use super::refusal::{PeerError, Refusal};
 use super::session::SessionError;
 use super::unproven::Unproven;
 use crate::config::OnGap;
+use codec::ServerKind;
 use codec::event::EventType;
 use codec::gtid::GtidState;
 use codec::packet::ErrPacket;
 use log::Position;
 use log::scan::scan_file;
-use log::timeline::{Reason, ServerKind};
+use log::timeline::Reason;
 use log::writer::LogError;
 use wire::WireError;
 
@@ -112,7 +113,7 @@ impl Attempt<'_> {
                     return self.compare_history(copy, source);
                 }
                 let from = self.examine_unreadable(copy, source, at, complaint)?;
-                let source_lacks = GtidState::empty(source.executed.flavour());
+                let source_lacks = GtidState::empty(source.executed.kind());
                 Ok(Some(Verdict { reason: Reason::Gap, from, source_lacks }))
             }
             Complaint::Anonymous => self.examine_anonymous(copy, source),
@@ -168,12 +169,12 @@ impl Attempt<'_> {
         oldest: &str,
     ) -> Result<Option<Verdict>, AttemptError> {
         if self.upstream.config.on_gap == OnGap::Record {
-            let source_lacks = GtidState::empty(source.executed.flavour());
+            let source_lacks = GtidState::empty(source.executed.kind());
             return Ok(Some(Verdict { reason: Reason::Gap, from: From::Earliest, source_lacks }));
         }
         let purged = match source.kind {
-            ServerKind::Mysql => source.purged.clone(),
-            ServerKind::Mariadb => self.look(copy, source, "")?.gtids_before.unwrap_or_default(),
+            ServerKind::MySql => source.purged.clone(),
+            ServerKind::MariaDb => self.look(copy, source, "")?.gtids_before.unwrap_or_default(),
         };
         let held = copy.holding().map(|holding| holding.gtids).unwrap_or_default();
         let missing = purged.subtract(&held);
@@ -302,7 +303,7 @@ impl Attempt<'_> {
         copy: &mut HeldCopy,
         source: &SourceIdentity,
     ) -> Result<Option<Verdict>, AttemptError> {
-        let none = GtidState::empty(source.executed.flavour());
+        let none = GtidState::empty(source.executed.kind());
         match self.history(copy, source)? {
             History::Same => {
                 let end = copy.end();

@@ -98,7 +98,7 @@ impl ForkWatch {
         let storage = upstream.storage.beside();
         let Some(losses) = Losses::read(&*storage, source_folder)? else {
             monitor.update_facts(|facts| {
-                facts.source_lacked = source.has_gtids.then(|| GtidState::empty(source.executed.flavour()));
+                facts.source_lacked = source.has_gtids.then(|| GtidState::empty(source.executed.kind()));
                 facts.given_twice = None;
             });
             return Ok(None);
@@ -279,7 +279,7 @@ impl Shared {
     /// Publishes what is known, and decides by it. `told`: how many GTIDs were known to be given twice the last time, if there
     /// was one; the value is how many are now.
     fn publish(&self, forks: &Forks, told: Option<u64>) -> u64 {
-        let mut lacked = GtidState::empty(self.source.executed.flavour());
+        let mut lacked = GtidState::empty(self.source.executed.kind());
         for (id, _) in forks.open(Fate::Lacking) {
             // What it has executed and not sent yet is compared when it comes.
             if !self.source.has_gtids || !self.source.has(&id) {

@@ -11,6 +11,7 @@ use super::session::SessionError;
 use codec::event::{BINLOG_MAGIC, FormatDescription};
 use codec::gtid::GtidState;
 use log::Position;
+use log::offline::gtids_until;
 use log::scan::scan_file;
 use log::writer::LogError;
 use std::io;
@@ -172,7 +173,11 @@ impl Attempt<'_> {
             return Ok(History::Unrelated);
         }
         // What stands before that place is on the source; everything else of the timeline is not.
-        let source_lacks = timeline.gtids.subtract(&gtids_until(timeline, shared, at)?);
+        let told = gtids_until(copy.storage(), timeline.folder(), shared, at).map_err(|error| {
+            SessionError::Log(LogError::Io { action: "read", path: timeline.folder().to_owned(), error })
+        })?;
+        // Where no file tells what came before it, nothing is known to be there.
+        let source_lacks = timeline.gtids.subtract(&told.unwrap_or_default());
         Ok(History::Fork { at: Position::new(file.as_str(), at), from, source_lacks })
     }
 }
@@ -194,22 +199,6 @@ fn started_at(connection: &mut Connection) -> Result<Option<u64>, WireError> {
         Err(error) => return Err(error),
     };
     Ok(now.and_then(|now| now.checked_sub(uptime)))
-}
-
-/// GTIDs of the history up to `at` in the last of `files`, by the files' own word.
-fn gtids_until(timeline: &OpenTimeline, files: &[String], at: u64) -> Result<GtidState, AttemptError> {
-    let mut limit = at;
-    for file in files.iter().rev() {
-        let failed = |error| unreadable(timeline, file, error);
-        let opened = timeline.log.open_read(file).map_err(failed)?;
-        let scan = scan_file(&*opened, limit, |_| {}).map_err(failed)?;
-        if scan.gtids_before.is_some() {
-            return Ok(scan.gtids);
-        }
-        // It parts before it says what came before it, so the file before it does at its end.
-        limit = u64::MAX;
-    }
-    Ok(GtidState::default())
 }
 
 /// Whether the copy's live file is the one that follows on the source. One that ends with its server names none.

@@ -1,11 +1,9 @@
 //! Who answers: what a session must know of its source before it decides anything.
 
 use super::complaint::ER_UNKNOWN_SYSTEM_VARIABLE;
-use codec::gtid::{
-    Flavour, GtidError, GtidSet, GtidState, MariadbGtid, MariadbGtidState, TransactionId, Uuid,
-};
+use codec::ServerKind;
+use codec::gtid::{GtidError, GtidSet, GtidState, MariadbGtid, MariadbGtidState, TransactionId, Uuid};
 use codec::packet::{ResultSet, SERVER_VERSION_BYTES_MAX, printable};
-use log::timeline::ServerKind;
 use std::str::FromStr;
 use wire::{Connection, WireError};
 
@@ -19,7 +17,7 @@ const ANSWER_BYTES_SHOWN_MAX: usize = 64;
 pub struct SourceIdentity {
     /// `@@version`.
     pub version: String,
-    /// Whose dialect it speaks.
+    /// MySQL or MariaDB, by its greeting.
     pub kind: ServerKind,
     /// `@@server_id`.
     pub server_id: u32,
@@ -60,7 +58,7 @@ impl SourceIdentity {
     /// # Errors
     /// When the connection fails or an answer makes no sense.
     pub fn ask(connection: &mut Connection) -> Result<SourceIdentity, WireError> {
-        let mariadb = connection.is_mariadb();
+        let kind = connection.server_kind();
         let basics = connection.query("SELECT @@global.server_id, @@version")?;
         let server_id = server_id_in(&basics)?;
         // A peer may say anything, and what it says is shown and stored. It is not understood here, so the greeting's will do.
@@ -87,26 +85,24 @@ impl SourceIdentity {
             Some("ON" | "1") => SourceSemiSync::Enabled,
             Some(_) => SourceSemiSync::Disabled,
         };
-        let kind = if mariadb { ServerKind::Mariadb } else { ServerKind::Mysql };
         let mut applied = MariadbGtidState::new();
-        let (uuid, has_gtids, executed, purged) = if mariadb {
-            let mut state: MariadbGtidState = gtids(connection, "gtid_binlog_state")?;
-            applied = gtids(connection, "gtid_slave_pos")?;
-            state.union_with(&applied);
-            (
-                format!("mariadb-{server_id}"),
-                true,
-                GtidState::Mariadb(state),
-                GtidState::empty(Flavour::Mariadb),
-            )
-        } else {
-            let uuid = variable("server_uuid")?.unwrap_or_default();
-            let on = variable("gtid_mode")?.is_some_and(|mode| mode == "ON");
-            let (executed, purged) = (gtids(connection, "gtid_executed")?, gtids(connection, "gtid_purged")?);
-            (uuid, on, GtidState::Mysql(executed), GtidState::Mysql(purged))
+        let (uuid, has_gtids, executed, purged) = match kind {
+            ServerKind::MySql => {
+                let uuid = variable("server_uuid")?.unwrap_or_default();
+                let on = variable("gtid_mode")?.is_some_and(|mode| mode == "ON");
+                let (executed, purged) =
+                    (gtids(connection, "gtid_executed")?, gtids(connection, "gtid_purged")?);
+                (uuid, on, GtidState::Mysql(executed), GtidState::Mysql(purged))
+            }
+            ServerKind::MariaDb => {
+                let mut state: MariadbGtidState = gtids(connection, "gtid_binlog_state")?;
+                applied = gtids(connection, "gtid_slave_pos")?;
+                state.union_with(&applied);
+                (format!("mariadb-{server_id}"), true, GtidState::Mariadb(state), GtidState::empty(kind))
+            }
         };
         // The UUID becomes part of a folder's name.
-        if kind == ServerKind::Mysql && uuid.parse::<Uuid>().is_err() {
+        if kind == ServerKind::MySql && uuid.parse::<Uuid>().is_err() {
             return Err(refused(format!("@@server_uuid is {}, not a UUID", shown(Some(uuid.as_bytes())))));
         }
         Ok(SourceIdentity {
@@ -274,22 +270,22 @@ mod tests {
     fn a_mariadb_replica_without_a_log_of_its_own_has_what_its_position_covers() {
         let server = SourceIdentity {
             version: String::new(),
-            kind: ServerKind::Mariadb,
+            kind: ServerKind::MariaDb,
             server_id: 3,
             uuid: "mariadb-3".into(),
             has_gtids: true,
-            executed: GtidState::parse(Flavour::Mariadb, "0-2-50,0-3-60").unwrap(),
+            executed: GtidState::parse(ServerKind::MariaDb, "0-2-50,0-3-60").unwrap(),
             applied: "0-2-50".parse().unwrap(),
-            purged: GtidState::empty(Flavour::Mariadb),
+            purged: GtidState::empty(ServerKind::MariaDb),
             semi_sync: SourceSemiSync::Absent,
             is_read_only: false,
             knows_checksums: true,
         };
-        let held = GtidState::parse(Flavour::Mariadb, "0-1-10,0-2-55,0-3-58,4-1-1").unwrap();
-        assert_eq!(server.lacks(&held), GtidState::parse(Flavour::Mariadb, "0-2-55,4-1-1").unwrap());
+        let held = GtidState::parse(ServerKind::MariaDb, "0-1-10,0-2-55,0-3-58,4-1-1").unwrap();
+        assert_eq!(server.lacks(&held), GtidState::parse(ServerKind::MariaDb, "0-2-55,4-1-1").unwrap());
         let id = |text: &str| TransactionId::Mariadb(text.parse().unwrap());
         assert!(server.has(&id("0-1-49")) && server.has(&id("0-3-60")));
         assert!(!server.has(&id("0-1-51")) && !server.has(&id("0-3-61")) && !server.has(&id("4-1-1")));
-        assert_eq!(server.own(&held), GtidState::parse(Flavour::Mariadb, "0-3-58").unwrap());
+        assert_eq!(server.own(&held), GtidState::parse(ServerKind::MariaDb, "0-3-58").unwrap());
     }
 }

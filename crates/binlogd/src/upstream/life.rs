@@ -11,7 +11,7 @@ use super::hosts::Hosts;
 use super::repeats::Repeats;
 use crate::config::OnFork;
 use crate::status::{DiskSpace, SourceState};
-use log::timeline::ServerKind;
+use codec::ServerKind;
 use std::io;
 use std::time::{Duration, Instant};
 
@@ -132,7 +132,7 @@ impl Upstream {
                 }
             }
         }
-        publish_copy(&self.monitor, copy);
+        publish_copy(self, copy);
     }
 
     /// Receives until a stop is requested. Returns early only when nothing but an operator can help.
@@ -164,7 +164,7 @@ impl Upstream {
                 break;
             }
             if error.is_silence()
-                && copy.timeline().is_some_and(|timeline| timeline.info.server_kind == ServerKind::Mariadb)
+                && copy.timeline().is_some_and(|timeline| timeline.info.server_kind == ServerKind::MariaDb)
             {
                 left.stand_in.set(Some(self.server_id_beside_a_dead_one()));
             }
@@ -300,7 +300,7 @@ impl Upstream {
     /// The shortest pause before a step that is known to be the right one.
     fn step_min(&self, copy: &HeldCopy) -> Duration {
         match copy.timeline().map(|timeline| timeline.info.server_kind) {
-            Some(ServerKind::Mariadb) => MARIADB_STEP_MIN,
+            Some(ServerKind::MariaDb) => MARIADB_STEP_MIN,
             _ => Duration::ZERO,
         }
     }

@@ -4,13 +4,13 @@ use super::clock::{Clock, SystemClock};
 use super::identify::SourceIdentity;
 use super::negotiate::checksum_outside_files;
 use super::stop::{StopSignal, Woken};
+use codec::ServerKind;
 use codec::dump_stream::{BUFFER_LEN_MIN, DumpFramer, Frame};
 use codec::event::{ChecksumAlgorithm, EventHeader, EventType, FormatDescription, HEADER_LEN, Rotate};
 use codec::gtid::GtidState;
 use codec::{BadBinlogName, BinlogName};
 use log::admission;
 use log::storage::ReadAt;
-use log::timeline::ServerKind;
 use std::io;
 use std::ops::ControlFlow;
 use std::os::fd::AsFd;
@@ -108,7 +108,7 @@ pub(crate) fn look(
         (None, Frame::Event { bytes, .. }) => {
             found = event(bytes, checksum, &mut file).map_err(protocol)?;
             // By the server, not by the format description: a distribution may change the text of the version.
-            let is_enough = found.is_some() && source.kind != ServerKind::Mariadb;
+            let is_enough = found.is_some() && source.kind != ServerKind::MariaDb;
             Ok(if is_enough { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
         }
         (None, Frame::SourceError(error)) => Err((*error).into()),

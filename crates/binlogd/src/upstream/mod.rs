@@ -9,6 +9,7 @@
 //! | `session.rs` | what a session is given, what it tells, and why it ends |
 //! | `unproven.rs` | a file that the source went on to, until it is shown that it continues the copy |
 //! | `cursor.rs`, `refusal.rs` | what each arriving event is: stored, ignored, or refused and why |
+//! | `left_file.rs` | the file that a stream has left, and how it says that it ends |
 //! | `unasked.rs` | transactions for which the source asks for no acknowledgement |
 //! | `acknowledge.rs` | which acknowledgement is owed, and the one way to pay it |
 //! | `plan.rs` | where a session goes on: a pure decision |
@@ -62,6 +63,7 @@ mod history;
 pub mod hosts;
 pub mod identify;
 mod left_behind;
+mod left_file;
 mod life;
 pub mod link;
 pub(crate) mod look;

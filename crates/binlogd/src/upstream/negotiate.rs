@@ -1,11 +1,11 @@
 //! What a replica tells its source before the dump, and the dump request itself.
 
 use super::identify::{SourceIdentity, SourceSemiSync};
+use codec::ServerKind;
 use codec::event::ChecksumAlgorithm;
 use codec::gtid::GtidState;
 use codec::packet::command;
 use log::folder::ReplicaIdentity;
-use log::timeline::ServerKind;
 use std::time::Duration;
 use wire::{Connection, WireError};
 
@@ -73,7 +73,7 @@ pub(crate) fn ask_for_events_as_they_are(
         // would make MariaDB strip them from files that have them.
         connection.query("SET @master_binlog_checksum = 'CRC32', @source_binlog_checksum = 'CRC32'")?;
     }
-    if source.kind == ServerKind::Mariadb {
+    if source.kind == ServerKind::MariaDb {
         // A replica that does not know its GTIDs would get other events in their place.
         connection.query(&format!("SET @mariadb_slave_capability = {MARIADB_CAPABILITY_GTID}"))?;
     }

@@ -10,6 +10,7 @@ use super::open_timeline::OpenTimeline;
 use super::plan::From;
 use crate::config::OnGap;
 use crate::status::{Ladder, PreviousTimeline};
+use codec::ServerKind;
 use codec::gtid::{GtidState, MariadbGtid, MariadbGtidState};
 use log::timeline::{Reason, Timeline};
 use std::sync::Arc;
@@ -44,7 +45,7 @@ impl Attempt<'_> {
         let missing = if reason == Reason::Gap || (!is_new && !held.is_empty()) {
             first.purged.subtract(&held)
         } else {
-            GtidState::empty(source.executed.flavour())
+            GtidState::empty(source.executed.kind())
         };
         let info = Timeline {
             began_at: self.upstream.clock.wall_time().to_string(),
@@ -96,6 +97,9 @@ impl Attempt<'_> {
     /// A timeline was begun: what was acknowledged belongs to the one before, and what is held of the history goes on.
     fn publish_begun(&self, copy: &HeldCopy, previous: Option<PreviousTimeline>, source_lacks: &GtidState) {
         let monitor = &self.upstream.monitor;
+        if let Some(timeline) = copy.timeline() {
+            self.upstream.published.is_at(timeline.folder(), timeline.end().as_ref());
+        }
         let durable = copy.timeline().map(OpenTimeline::stored).unwrap_or_default();
         let missing = copy.timeline().map(OpenTimeline::missing).unwrap_or_default();
         monitor.publish_positions(&Ladder::default());
@@ -165,7 +169,10 @@ impl Attempt<'_> {
         match result {
             Ok(rows) => rows.get(0, "File").map(str::to_owned).ok_or(AttemptError::NoBinlog),
             Err(WireError::AccessDenied { message, .. }) => Err(AttemptError::LatestPrivilege {
-                privilege: if connection.is_mariadb() { "BINLOG MONITOR" } else { "REPLICATION CLIENT" },
+                privilege: match connection.server_kind() {
+                    ServerKind::MySql => "REPLICATION CLIENT",
+                    ServerKind::MariaDb => "BINLOG MONITOR",
+                },
                 user: self.upstream.config.user.clone(),
                 refusal: message,
             }),

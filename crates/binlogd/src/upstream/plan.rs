@@ -118,20 +118,20 @@ fn first(source: &SourceIdentity, start: &Start) -> Plan {
         Start::Resume | Start::Earliest => From::Earliest,
         Start::Latest => From::Latest,
         Start::File { name, .. } => From::File(name.clone()),
-        Start::Gtid(text) => match GtidState::parse(source.executed.flavour(), text) {
+        Start::Gtid(text) => match GtidState::parse(source.executed.kind(), text) {
             Ok(set) => From::After(set),
             // Of the other server's form, so it excludes nothing that this one has.
             Err(_) => From::Earliest,
         },
     };
-    Plan::Begin { reason: Reason::First, from, source_lacks: GtidState::empty(source.executed.flavour()) }
+    Plan::Begin { reason: Reason::First, from, source_lacks: GtidState::empty(source.executed.kind()) }
 }
 
 /// Another server answers under the source's address: a failover, or a rebuilt machine.
 fn changed_source(holding: &Holding, source: &SourceIdentity) -> Plan {
-    let same_flavour = holding.gtids.flavour() == source.executed.flavour();
-    let none = GtidState::empty(source.executed.flavour());
-    if !source.has_gtids || holding.gtids.is_empty() || !same_flavour {
+    let same_kind = holding.gtids.kind() == source.executed.kind();
+    let none = GtidState::empty(source.executed.kind());
+    if !source.has_gtids || holding.gtids.is_empty() || !same_kind {
         return Plan::Begin { reason: Reason::SourceChanged, from: From::Earliest, source_lacks: none };
     }
     let unknown_there = holding.gtids.subtract(&source.executed);
@@ -151,20 +151,20 @@ fn changed_source(holding: &Holding, source: &SourceIdentity) -> Plan {
 mod tests {
     use super::super::identify::SourceSemiSync;
     use super::*;
-    use codec::gtid::{Flavour, MariadbGtidState};
-    use log::timeline::ServerKind;
+    use codec::ServerKind;
+    use codec::gtid::MariadbGtidState;
 
     const A: &str = "aaaaaaaa-0000-0000-0000-000000000001";
     const B: &str = "bbbbbbbb-0000-0000-0000-000000000002";
 
     fn set(text: &str) -> GtidState {
-        GtidState::parse(Flavour::Mysql, text).unwrap()
+        GtidState::parse(ServerKind::MySql, text).unwrap()
     }
 
     fn source(uuid: &str, executed: &str) -> SourceIdentity {
         SourceIdentity {
             version: "9.7.0".into(),
-            kind: ServerKind::Mysql,
+            kind: ServerKind::MySql,
             server_id: 1,
             uuid: uuid.into(),
             has_gtids: true,
@@ -252,9 +252,9 @@ mod tests {
         let without = SourceIdentity { has_gtids: false, ..source(B, "") };
         assert!(stranger(&without), "a source with GTIDs has no successor without any");
         assert!(!stranger(&source(A, "")), "itself, after a reset");
-        let state = |text: &str| GtidState::parse(Flavour::Mariadb, text).unwrap();
+        let state = |text: &str| GtidState::parse(ServerKind::MariaDb, text).unwrap();
         let mariadb = |executed: &str, applied: &str| SourceIdentity {
-            kind: ServerKind::Mariadb,
+            kind: ServerKind::MariaDb,
             executed: state(executed),
             applied: applied.parse().unwrap(),
             ..source("mariadb-2", "")

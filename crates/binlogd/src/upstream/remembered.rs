@@ -120,7 +120,7 @@ fn write(storage: &dyn Storage, path: &Path, counted: &Counted) -> io::Result<()
 mod tests {
     use super::*;
     use crate::status::SemiSyncLook;
-    use log::storage::PosixStorage;
+    use log::posix::PosixStorage;
 
     fn counted(no_tx: u64, second: i64) -> Counted {
         let at = jiff::Timestamp::from_second(second).unwrap();

@@ -10,6 +10,7 @@
 //! taken it comes with another one, which disturbs nobody.
 
 use super::complaint::ER_PARSE_ERROR;
+use codec::ServerKind;
 use wire::{Connection, ResultSet, WireError};
 
 /// The replica that is registered with our `server_id` and another UUID than ours, in words. The one that comes second is told
@@ -23,7 +24,7 @@ pub(super) fn rival(
     server_id: u32,
     replica_uuid: &str,
 ) -> Result<Option<String>, WireError> {
-    if connection.is_mariadb() {
+    if connection.server_kind() == ServerKind::MariaDb {
         return Ok(None);
     }
     let Some(rows) = listed(connection)? else { return Ok(None) };

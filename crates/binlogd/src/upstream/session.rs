@@ -7,6 +7,7 @@ use super::refusal::Refusal;
 use crate::config::FsyncMode;
 use codec::dump_stream::FrameError;
 use codec::packet::ErrPacket;
+use log::published::Published;
 use log::writer::LogError;
 use std::io;
 use std::sync::Arc;
@@ -29,6 +30,8 @@ pub struct ReceiveOptions {
     pub busy_wait: Duration,
     /// Whom to tell of transactions that a fork took from the source once; `None` where none did.
     pub forks: Option<Arc<ForkWatch>>,
+    /// How far readers may read.
+    pub published: Arc<Published>,
 }
 
 /// Why a session ended.

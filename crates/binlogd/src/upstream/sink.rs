@@ -2,44 +2,44 @@
 //!
 //! | file | noun |
 //! |---|---|
+//! | `arrived.rs` | what becomes of an event |
 //! | `batch.rs` | the pieces of the receive buffer that are written next |
 //! | `large.rs` | an event that arrives in parts |
-//! | `next_file.rs` | a file that begins |
+//! | `next_file.rs` | a file that the source goes on to |
 //! | `gtids.rs` | how far the GTIDs have come |
 //! | `acknowledgements.rs` | what the source asks for and is told, and what is withheld |
 //! | `held.rs` | up to where everything is held |
 //! | `tend.rs` | what is due while nothing arrives |
 //! | `pace.rs` | when the next sync in the background is due |
+//! | `readable.rs` | how far readers may read |
 //! | `rungs.rs` | what is shown of the ladder and the file |
 
 mod acknowledgements;
+mod arrived;
 mod batch;
 mod gtids;
 mod held;
 mod large;
 mod next_file;
 mod pace;
+mod readable;
 mod rungs;
 mod tend;
 
-use super::cursor::{Admission, Cursor};
+use super::cursor::Cursor;
 use super::open_timeline::OpenTimeline;
-use super::refusal::{PeerError, Refusal};
-use super::session::{Begun, Outside, ReceiveOptions, SessionError};
-use super::unproven::Unproven;
+use super::session::{Begun, ReceiveOptions, SessionError};
 use crate::config::FsyncMode;
 use crate::status::{SourceMonitor, SourceState};
 use acknowledgements::Acknowledgements;
 use batch::Batch;
-use codec::event::boundary::Step;
-use codec::event::{EventHeader, EventType, HEADER_LEN};
 use gtids::GtidProgress;
 use large::LargeEvent;
-use log::admission::states_gtids;
-use log::{Position, Safe, Written};
+use log::{Safe, Written};
+use next_file::NextFile;
 use pace::SyncPace;
+use readable::Readable;
 use rungs::{Rungs, publish_format};
-use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
@@ -53,12 +53,12 @@ pub(super) struct Sink<'a> {
     pub(super) monitor: &'a SourceMonitor,
     batch: Batch,
     large: LargeEvent,
-    /// The file that begins, until it is shown that it continues what is held. The log has not begun it.
-    unproven: Option<Unproven>,
+    next_file: NextFile,
     gtids: GtidProgress,
     acknowledgements: Acknowledgements,
     pace: SyncPace,
     rungs: Rungs,
+    readable: Readable,
     /// Events stored since the last were published.
     events: u64,
     /// The same, transactions.
@@ -74,7 +74,7 @@ impl<'a> Sink<'a> {
         options: &'a ReceiveOptions,
         monitor: &'a SourceMonitor,
     ) -> Sink<'a> {
-        let flavour = timeline.gtids.flavour();
+        let kind = timeline.gtids.kind();
         let rungs = Rungs::new(monitor, timeline.end());
         let held = Arc::new(timeline.gaps.stored(timeline.gtids.clone()));
         // Large sets are copied no more than needed.
@@ -82,6 +82,7 @@ impl<'a> Sink<'a> {
         let durable = if is_whole { held.clone() } else { Arc::new(timeline.stored()) };
         let unit_begins = timeline.end().map_or(4, |end| end.offset);
         rungs.publish(monitor);
+        let readable = Readable::new(options.published.clone(), timeline.folder(), timeline.end().as_ref());
         monitor.publish_gtids(|gtids| gtids.durable.replace(durable));
         timeline.log.leave_journal();
         publish_format(monitor, timeline);
@@ -92,136 +93,16 @@ impl<'a> Sink<'a> {
             monitor,
             batch: Batch::new(),
             large: LargeEvent::default(),
-            unproven: None,
-            gtids: GtidProgress::new(flavour, held),
+            next_file: NextFile::default(),
+            gtids: GtidProgress::new(kind, held),
             acknowledgements: Acknowledgements::default(),
             pace: SyncPace::new(options.fsync_interval),
             rungs,
+            readable,
             events: 0,
             transactions: 0,
             unit_begins,
         }
-    }
-
-    /// Takes a whole event, which stands `at` in `buffer`.
-    pub(super) fn event(
-        &mut self,
-        buffer: &mut [u8],
-        at: Range<usize>,
-        stream: &mut DumpStream,
-        outside: &mut Outside<'_>,
-    ) -> Result<(), SessionError> {
-        let event = &buffer[at.clone()];
-        let admission = self.cursor.admit(event).inspect_err(|refusal| self.count_refusal(refusal))?;
-        match admission {
-            Admission::Store(step) if self.unproven.is_some() => {
-                if self.first_of_file(event, step, outside)? {
-                    return Ok(());
-                }
-                self.batch.push(at);
-                self.stored(event, step)
-            }
-            Admission::Store(step) => {
-                self.batch.push(at);
-                self.stored(event, step)
-            }
-            Admission::Ignore => Ok(()),
-            Admission::CaughtUp => {
-                self.monitor.publish_caught_up();
-                self.acknowledgements.caught_up();
-                Ok(())
-            }
-            Admission::SwitchFile(name) => {
-                // Everything before belongs to the old file, and so does what is owed for it.
-                let name = name.to_owned();
-                self.settle(buffer, stream)?;
-                self.switch_file(&name)
-            }
-        }
-    }
-
-    /// Takes a part of an event that is larger than the buffer.
-    pub(super) fn part(
-        &mut self,
-        buffer: &[u8],
-        at: Range<usize>,
-        first: bool,
-        last: bool,
-        outside: &mut Outside<'_>,
-    ) -> Result<(), SessionError> {
-        let bytes = &buffer[at.clone()];
-        if first {
-            let header = EventHeader::parse(bytes).map_err(|error| {
-                let at = self.cursor.position().unwrap_or_else(|| Position::new("(no file yet)", 0));
-                Refusal::from(PeerError::Event { event_type: EventType(0), at, error })
-            })?;
-            let (checksum, store) = self.cursor.begin_large(&header)?;
-            if self.unproven.is_some() && !states_gtids(header.event_type) {
-                self.prove(None, outside)?;
-            }
-            self.large.begin(header, checksum, store);
-        }
-        // What states the GTIDs of a file that is not proven yet is collected whole.
-        if self.large.add(bytes) && self.unproven.is_none() {
-            self.batch.push(at);
-        }
-        if !last {
-            return Ok(());
-        }
-        let (header, checked) = self.large.end();
-        if let Err(error) = checked {
-            let at = self.cursor.position().unwrap_or_else(|| Position::new("(no file yet)", 0));
-            let refusal = Refusal::from(PeerError::Event { event_type: header.event_type, at, error });
-            self.count_refusal(&refusal);
-            return Err(refusal.into());
-        }
-        let prefix = self.large.take_prefix();
-        let admission = self.cursor.finish_large(&header, &prefix);
-        let result = match admission? {
-            Admission::Store(step) if self.unproven.is_some() => {
-                self.first_of_file(&prefix, step, outside).map(drop)
-            }
-            Admission::Store(step) => self.stored(&prefix, step),
-            _ => Ok(()),
-        };
-        self.large.give_back(prefix);
-        result
-    }
-
-    /// Follows what an event that will be stored means. `event` is its beginning at least.
-    fn stored(&mut self, event: &[u8], step: Step) -> Result<(), SessionError> {
-        self.events += 1;
-        self.transactions += u64::from(step.transaction);
-        if let Some(header) = event.first_chunk::<HEADER_LEN>() {
-            let timestamp = u32::from_le_bytes([header[0], header[1], header[2], header[3]]);
-            if timestamp != 0 {
-                self.timeline.last_timestamp = timestamp;
-            }
-            let event_type = EventType(header[4]);
-            if states_gtids(event_type) {
-                self.file_begins_with(event_type, event);
-            }
-        }
-        if step.transaction {
-            self.acknowledgements.transaction();
-        }
-        if step.transaction
-            && let Some(id) = self.cursor.committed()
-        {
-            self.gtids.arrived(id, self.acknowledgements.is_semi_sync());
-            if let Some(forks) = self.options.forks.as_ref().filter(|forks| forks.concerns(&id))
-                && let Some(boundary) = self.cursor.boundary()
-            {
-                forks.arrived(self.timeline.folder().join(&*boundary.file), self.unit_begins);
-            }
-        }
-        if step.boundary
-            && let Some(boundary) = self.cursor.boundary()
-        {
-            self.unit_begins = boundary.offset;
-            self.acknowledgements.boundary_reached(boundary);
-        }
-        Ok(())
     }
 
     /// The source asks for an acknowledgement of the event that was just taken.
@@ -365,12 +246,14 @@ impl<'a> Sink<'a> {
         if let Some(took) = log.end_background_sync()? {
             self.count_sync(took);
             self.synced_is_durable();
+            self.readable.synced();
         }
         let is_due = self.pace.is_due(&*self.options.clock);
         let log = &mut self.timeline.log;
         let begun = if is_due || log.wants_background_sync() { log.begin_background_sync()? } else { None };
         if let Some(bytes) = begun {
             self.pace.background_sync_began(bytes);
+            self.readable.syncing(self.boundary_in_log());
             self.gtids.written_is_syncing(self.timeline);
             if self.is_in_file_of_log() && self.timeline.log.wants_mark(self.boundary()) {
                 self.timeline.log.mark_when_synced(self.known());
@@ -440,17 +323,9 @@ impl<'a> Sink<'a> {
         self.monitor.counters.events.fetch_add(std::mem::take(&mut self.events), Relaxed);
         self.monitor.counters.transactions.fetch_add(std::mem::take(&mut self.transactions), Relaxed);
         self.rungs.publish(self.monitor);
+        self.publish_readable();
         if self.acknowledgements.may_be_unasked() && self.cursor.is_at_boundary() {
             self.acknowledgements.tell_unasked(self.now(), &self.cursor, self.monitor);
-        }
-    }
-
-    #[cold]
-    fn count_refusal(&self, refusal: &Refusal) {
-        if let Refusal::Peer(error) = refusal
-            && error.is_checksum_failure()
-        {
-            self.monitor.counters.checksum_failures.fetch_add(1, Relaxed);
         }
     }
 
@@ -474,6 +349,7 @@ impl<'a> Sink<'a> {
         }
         // None when the log failed between two files; it is opened again from disk.
         if let Some(end) = self.timeline.end() {
+            self.options.published.is_at(self.timeline.folder(), Some(&end));
             self.rungs.all_at(Some(end));
             self.rungs.publish(self.monitor);
         }

@@ -13,7 +13,7 @@
 //!
 //! (Tried with MySQL 9.7 and MariaDB 11.8. ROTATE and the format description after it have the time of one statement.)
 
-use super::cursor::{LastWord, LeftFile};
+use super::left_file::{LastWord, LeftFile};
 use codec::event::boundary::Step;
 use codec::event::{EventType, FormatDescription};
 use codec::gtid::GtidState;
@@ -61,7 +61,7 @@ impl Unproven {
 
 /// Whether a file that begins after `before` begins where the copy ends, which holds `held`.
 fn continues(before: &GtidState, held: &GtidState, unspoken: &GtidState) -> bool {
-    let same_kind = before.is_empty() || held.is_empty() || before.flavour() == held.flavour();
+    let same_kind = before.is_empty() || held.is_empty() || before.kind() == held.kind();
     same_kind && before.subtract(held).is_empty() && lacks_nothing_of(before, held, unspoken)
 }
 
@@ -73,12 +73,13 @@ pub(super) fn lacks_nothing_of(before: &GtidState, held: &GtidState, unspoken: &
 #[cfg(test)]
 mod tests {
     use super::*;
+    use codec::ServerKind;
     use codec::event::ChecksumAlgorithm;
-    use codec::gtid::Flavour;
     use log::Position;
 
     fn set(text: &str) -> GtidState {
-        GtidState::parse(Flavour::Mysql, &text.replace('A', "aaaaaaaa-0000-0000-0000-000000000001")).unwrap()
+        GtidState::parse(ServerKind::MySql, &text.replace('A', "aaaaaaaa-0000-0000-0000-000000000001"))
+            .unwrap()
     }
 
     fn format(timestamp: u32) -> FormatDescription {

@@ -24,10 +24,10 @@ use super::plan::From;
 use super::unproven::lacks_nothing_of;
 use crate::config::OnGap;
 use codec::BinlogName;
+use codec::ServerKind;
 use codec::gtid::GtidState;
 use codec::packet::ErrPacket;
 use log::Position;
-use log::timeline::ServerKind;
 use std::time::{Duration, Instant};
 use wire::WireError;
 
@@ -64,7 +64,7 @@ struct Case<'a> {
 impl Case<'_> {
     /// Nothing stands in the unreadable part that the source counts. MySQL's transactions need not have GTIDs.
     fn nothing_is_missing(&self) -> bool {
-        self.kind == ServerKind::Mariadb && self.missing.as_ref().is_some_and(GtidState::is_empty)
+        self.kind == ServerKind::MariaDb && self.missing.as_ref().is_some_and(GtidState::is_empty)
     }
 
     /// Whether the operator wants the next file, and the source says what that leaves out.
@@ -207,12 +207,11 @@ fn goes_on_from(before: &GtidState, timeline: &OpenTimeline) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use codec::gtid::Flavour;
 
     const UUID: &str = "aaaaaaaa-0000-0000-0000-000000000001";
 
     fn following(before: &str) -> Following {
-        let before = GtidState::parse(Flavour::Mysql, before).unwrap();
+        let before = GtidState::parse(ServerKind::MySql, before).unwrap();
         Following { name: "b.000008".to_owned(), before: Some(before) }
     }
 
@@ -220,10 +219,10 @@ mod tests {
         Case {
             file: "b.000007",
             complaint: Complaint::Unreadable,
-            kind: ServerKind::Mysql,
+            kind: ServerKind::MySql,
             on_gap: OnGap::Record,
             following,
-            missing: missing.map(|missing| GtidState::parse(Flavour::Mysql, missing).unwrap()),
+            missing: missing.map(|missing| GtidState::parse(ServerKind::MySql, missing).unwrap()),
         }
     }
 
@@ -257,16 +256,16 @@ mod tests {
     #[test]
     fn where_nothing_is_missing_on_mariadb_nobody_needs_to_decide() {
         let next =
-            Following { name: "b.000008".to_owned(), before: Some(GtidState::empty(Flavour::Mariadb)) };
+            Following { name: "b.000008".to_owned(), before: Some(GtidState::empty(ServerKind::MariaDb)) };
         let nothing = |kind| Case {
             kind,
             on_gap: OnGap::Stop,
-            missing: Some(GtidState::empty(Flavour::Mariadb)),
+            missing: Some(GtidState::empty(ServerKind::MariaDb)),
             ..case(Some(&next), None)
         };
-        assert!(is_over(&nothing(ServerKind::Mariadb), 3, 0));
-        assert!(!is_over(&nothing(ServerKind::Mariadb), 2, 900));
-        assert!(!is_over(&nothing(ServerKind::Mysql), 500, 900), "its transactions need not have GTIDs");
+        assert!(is_over(&nothing(ServerKind::MariaDb), 3, 0));
+        assert!(!is_over(&nothing(ServerKind::MariaDb), 2, 900));
+        assert!(!is_over(&nothing(ServerKind::MySql), 500, 900), "its transactions need not have GTIDs");
     }
 
     #[test]

@@ -1,12 +1,13 @@
 //! What a copy holds, over all its timelines.
-use log::storage::PosixStorage;
+use log::posix::PosixStorage;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use codec::ServerKind;
 use codec::event::boundary::BoundaryTracker;
 use codec::event::{BINLOG_MAGIC, ChecksumAlgorithm, EventHeader, EventType, FormatDescription};
-use codec::gtid::{Flavour, GtidState, TransactionId};
+use codec::gtid::{GtidState, TransactionId};
 use log::files::binlog_files;
 
 use super::Server;
@@ -56,8 +57,8 @@ pub fn reason(timeline: &Path) -> String {
 }
 
 /// The GTIDs that a fork found the source to lack.
-pub fn source_lacks(timeline: &Path, flavour: Flavour) -> GtidState {
-    GtidState::parse(flavour, &described(timeline, "source_lacks")).expect("a GTID set")
+pub fn source_lacks(timeline: &Path, kind: ServerKind) -> GtidState {
+    GtidState::parse(kind, &described(timeline, "source_lacks")).expect("a GTID set")
 }
 
 /// A file of the timeline equals the server's.
@@ -77,8 +78,8 @@ pub fn transactions(timeline: &Path) -> Vec<TransactionId> {
 }
 
 /// The GTIDs of all transactions that any timeline holds.
-pub fn held_gtids(daemon: &Daemon, flavour: Flavour) -> GtidState {
-    let mut held = GtidState::empty(flavour);
+pub fn held_gtids(daemon: &Daemon, kind: ServerKind) -> GtidState {
+    let mut held = GtidState::empty(kind);
     for id in daemon.timeline_dirs().iter().flat_map(|timeline| transactions(timeline)) {
         held.insert(id).expect("one kind of GTID");
     }

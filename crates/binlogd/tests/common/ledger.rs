@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use log::files::binlog_files;
 use log::journal::{JOURNAL_FILE, Journal};
+use log::posix::PosixStorage;
 use log::scan::{FileScan, scan_file};
-use log::storage::PosixStorage;
 use wire::{ConnectOptions, Connection, TlsMode, WireError};
 
 use super::daemon::Daemon;

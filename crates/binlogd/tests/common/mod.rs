@@ -10,6 +10,7 @@ pub mod injection;
 pub mod ledger;
 pub mod pair;
 pub mod proxy;
+pub mod readers;
 pub mod semi_sync;
 pub mod skip;
 pub mod strace;
@@ -23,6 +24,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use codec::ServerKind;
 use wire::{ConnectOptions, TlsMode, TlsOptions};
 
 /// Longest time for one call of the client program.
@@ -65,6 +67,11 @@ impl Server {
         command.args(["start", name, "--dir"]).arg(dir.path()).arg("--").args(options);
         let env = parse_env(&run(command, &format!("starting {name}")));
         Self { name: name.to_owned(), dir, env }
+    }
+
+    /// MySQL or MariaDB.
+    pub fn kind(&self) -> ServerKind {
+        self.env("SERVER_KIND").parse().expect("a kind of server")
     }
 
     /// The name it was started by.

@@ -3,18 +3,15 @@
 use std::time::{Duration, Instant};
 
 use super::Server;
+use codec::ServerKind;
 
 /// Longest wait for a replica.
 const REPLICATES_MAX: Duration = Duration::from_secs(60);
 
-fn is_mariadb(server: &Server) -> bool {
-    server.env("SERVER_KIND") == "mariadb"
-}
-
 /// Makes `replica` a replica of `source` by GTID, and read-only.
 pub fn replicate(replica: &Server, source: &Server) {
     let port = source.port();
-    if is_mariadb(replica) {
+    if replica.kind() == ServerKind::MariaDb {
         replica.sql(&format!(
             "SET GLOBAL read_only = 1; CHANGE MASTER TO MASTER_HOST = '127.0.0.1', MASTER_PORT = {port}, \
              MASTER_USER = 'root', MASTER_USE_GTID = slave_pos, MASTER_SSL = 0, MASTER_SSL_VERIFY_SERVER_CERT = 0; START SLAVE"
@@ -30,7 +27,7 @@ pub fn replicate(replica: &Server, source: &Server) {
 /// Waits until the replica has executed everything that the source has written.
 #[track_caller]
 pub fn wait_replicated(replica: &Server, source: &Server) {
-    if is_mariadb(replica) {
+    if replica.kind() == ServerKind::MariaDb {
         let position = source.sql("SELECT @@global.gtid_binlog_pos");
         let answer = replica.sql(&format!("SELECT MASTER_GTID_WAIT('{}', 60)", position.trim()));
         assert_eq!(answer.trim(), "0", "the replica does not come to {position}");
@@ -49,7 +46,7 @@ pub fn gtid_executed(server: &Server) -> String {
 /// Makes a replica the source, after it has applied everything that it has received.
 #[track_caller]
 pub fn promote(replica: &Server) {
-    let (stop_receiver, status, rest) = if is_mariadb(replica) {
+    let (stop_receiver, status, rest) = if replica.kind() == ServerKind::MariaDb {
         let rest = "STOP SLAVE; RESET SLAVE ALL; SET GLOBAL read_only = 0";
         ("STOP SLAVE IO_THREAD", "SHOW SLAVE STATUS", rest)
     } else {
@@ -69,7 +66,7 @@ pub fn promote(replica: &Server) {
 
 /// What a planned switch-over does to the source first: clients can no longer write to it.
 pub fn demote(source: &Server) {
-    source.sql(if is_mariadb(source) {
+    source.sql(if source.kind() == ServerKind::MariaDb {
         "SET GLOBAL read_only = 1"
     } else {
         "SET GLOBAL super_read_only = 1"

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::Server;
+use codec::ServerKind;
 
 /// Longest wait for the source to notice that binlogd has come or gone.
 const NOTICE_MAX: Duration = Duration::from_secs(30);
@@ -43,7 +44,7 @@ impl<'a> SemiSync<'a> {
 
     /// Of a server on which it was switched on before.
     pub fn of(server: &'a Server) -> Self {
-        let role = if server.env("SERVER_KIND") == "mariadb" { "master" } else { "source" };
+        let role = if server.kind() == ServerKind::MariaDb { "master" } else { "source" };
         Self { server, role }
     }
 

@@ -6,5 +6,7 @@ mod common;
 mod faults;
 mod golden;
 mod hostile;
+mod hostile_streams;
+mod peer;
 mod scale;
 mod wire_scripted;

@@ -13,6 +13,7 @@ use crate::common::compare::{AfterCrash, assert_identical};
 use crate::common::daemon::Daemon;
 use crate::common::semi_sync::SemiSync;
 use crate::common::{Server, connect_options};
+use codec::ServerKind;
 
 /// Longer than the test: a commit without acknowledgement hangs instead of passing for an acknowledged one.
 const TIMEOUT: Duration = Duration::from_secs(600);
@@ -107,7 +108,7 @@ impl Source {
         std::thread::sleep(BETWEEN_RESETS);
         self.server.sql("FLUSH BINARY LOGS; INSERT INTO d.t VALUES (NULL)");
         self.daemon.wait_caught_up(&self.server);
-        let mysql = self.server.name().starts_with("mysql");
+        let mysql = self.server.kind() == ServerKind::MySql;
         self.server.sql(if mysql { "RESET BINARY LOGS AND GTIDS" } else { "RESET MASTER" });
         self.killed = 0; // Those files are gone.
         let took = first_commit(client(&self.server)).join().expect("the client");
@@ -128,7 +129,7 @@ impl Source {
 
     fn finish(self) {
         self.daemon.wait_caught_up(&self.server);
-        let leaves_flag = self.server.name().starts_with("mariadb");
+        let leaves_flag = self.server.kind() == ServerKind::MariaDb;
         let after_crash = if leaves_flag { AfterCrash::InUseIn(self.killed) } else { AfterCrash::Identical };
         assert_identical(&self.server, &self.daemon, after_crash);
     }

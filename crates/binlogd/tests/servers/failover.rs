@@ -17,7 +17,8 @@ use crate::common::forward::Forward;
 use crate::common::ledger::{self, Ledger, copied_entries};
 use crate::common::pair::{demote, gtid_executed, promote, replicate, wait_replicated};
 use crate::common::semi_sync::SemiSync;
-use codec::gtid::{Flavour, GtidState, TransactionId};
+use codec::ServerKind;
+use codec::gtid::{GtidState, TransactionId};
 use serde_json::Value;
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -39,10 +40,6 @@ fn is_receiving_from(source: &Value, server: &Server) -> bool {
     source["state"] == "receiving" && source["host"] == format!("127.0.0.1:{}", server.port())
 }
 
-fn flavour(server: &Server) -> Flavour {
-    if server.env("SERVER_KIND") == "mariadb" { Flavour::Mariadb } else { Flavour::Mysql }
-}
-
 /// Every numbered row that the copy holds, on whichever timeline.
 fn copied_ids(daemon: &Daemon) -> BTreeSet<u64> {
     daemon.timeline_dirs().iter().flat_map(|timeline| copied_entries(timeline).ids).collect()
@@ -59,13 +56,13 @@ fn assert_nothing_told_is_lost(daemon: &Daemon, told: &BTreeSet<u64>) {
 /// beyond that exactly what it was found to lack.
 #[track_caller]
 fn assert_union(daemon: &Daemon, new: &Server) {
-    let flavour = flavour(new);
-    let lacks = source_lacks(&daemon.timeline_dir(), flavour);
+    let kind = new.kind();
+    let lacks = source_lacks(&daemon.timeline_dir(), kind);
     let expected = if lacks.is_empty() { "source-changed" } else { "fork" };
     assert_eq!(reason(&daemon.timeline_dir()), expected);
-    if flavour == Flavour::Mysql {
-        let executed = GtidState::parse(flavour, &gtid_executed(new)).unwrap();
-        let held = held_gtids(daemon, flavour);
+    if kind == ServerKind::MySql {
+        let executed = GtidState::parse(kind, &gtid_executed(new)).unwrap();
+        let held = held_gtids(daemon, kind);
         assert_eq!(executed.subtract(&held).to_line(), "", "the new source has what the copy lacks");
         assert_eq!(held.subtract(&executed), lacks, "what only the copy has, and what it said");
         println!("the promoted replica lacks {:?}", lacks.to_line());
@@ -167,13 +164,13 @@ fn reports_what_the_promoted_replica_lacks(name: &str, options: &[&str], stop_re
     wait_replicated(&new, &old);
     let daemon = Daemon::start_on(&hosts(&old, &new), &FLAGS);
     daemon.wait_caught_up(&old);
-    let common = held_gtids(&daemon, flavour(&old));
+    let common = held_gtids(&daemon, old.kind());
     new.sql(stop_receiver);
     for id in 1..=3 {
         old.sql(&format!("INSERT INTO ledger.entry VALUES ({id}, CONCAT('ledger', '-0000000{id}-'))"));
     }
     daemon.wait_caught_up(&old);
-    let lost = held_gtids(&daemon, flavour(&old)).subtract(&common);
+    let lost = held_gtids(&daemon, old.kind()).subtract(&common);
     let before = archive(&daemon);
     old.kill();
     promote(&new);
@@ -181,7 +178,7 @@ fn reports_what_the_promoted_replica_lacks(name: &str, options: &[&str], stop_re
     daemon.wait_until(|source| is_receiving_from(source, &new), FOLLOWS_MAX);
     daemon.wait_caught_up(&new);
     assert_eq!(reason(&daemon.timeline_dir()), "fork");
-    assert_eq!(source_lacks(&daemon.timeline_dir(), flavour(&old)), lost);
+    assert_eq!(source_lacks(&daemon.timeline_dir(), old.kind()), lost);
     let log = daemon.log();
     assert!(
         log.contains(&format!("the copy holds transactions that the source lacks: {}", lost.to_line())),
@@ -321,7 +318,7 @@ fn what_the_successor_purged(name: &str, options: &[&str], words: &str) {
     let mut daemon = Daemon::start_on(&hosts(&old, &new), &FLAGS);
     daemon.wait_caught_up(&old);
     daemon.terminate();
-    let copied = held_gtids(&daemon, flavour(&old));
+    let copied = held_gtids(&daemon, old.kind());
     let before = archive(&daemon);
     old.sql("INSERT INTO d.t VALUES (2); INSERT INTO d.t VALUES (3)");
     wait_replicated(&new, &old);
@@ -342,16 +339,16 @@ fn what_the_successor_purged(name: &str, options: &[&str], words: &str) {
     daemon.wait_caught_up(&new);
     assert_eq!(reason(&daemon.timeline_dir()), "gap");
     let missing = described(&daemon.timeline_dir(), "missing");
-    assert_eq!(GtidState::parse(flavour(&new), &missing).unwrap(), skipped);
+    assert_eq!(GtidState::parse(new.kind(), &missing).unwrap(), skipped);
     assert_kept(&before, &daemon);
 }
 
 fn gtid_state(server: &Server) -> GtidState {
-    let text = match flavour(server) {
-        Flavour::Mysql => gtid_executed(server),
-        Flavour::Mariadb => server.sql("SELECT @@global.gtid_binlog_state").trim().to_owned(),
+    let text = match server.kind() {
+        ServerKind::MySql => gtid_executed(server),
+        ServerKind::MariaDb => server.sql("SELECT @@global.gtid_binlog_state").trim().to_owned(),
     };
-    GtidState::parse(flavour(server), &text).unwrap()
+    GtidState::parse(server.kind(), &text).unwrap()
 }
 
 #[track_caller]

@@ -11,7 +11,8 @@ use crate::common::Server;
 use crate::common::compare::{AfterCrash, assert_identical, binary_logs, event_sizes};
 use crate::common::daemon::Daemon;
 use crate::common::workload::{self, Dialect};
-use codec::gtid::{Flavour, GtidState};
+use codec::ServerKind;
+use codec::gtid::GtidState;
 
 /// Writers side by side.
 const CLIENTS: u64 = 3;
@@ -218,7 +219,10 @@ fn attach(case: &Case, server: &Server, daemon: &Daemon) {
     if !case.semi_sync {
         return;
     }
-    let word = if case.server.starts_with("mariadb") { "master" } else { "source" };
+    let word = match server.kind() {
+        ServerKind::MySql => "source",
+        ServerKind::MariaDb => "master",
+    };
     // An acknowledgement that is never sent shows as a client that hangs until its time limit, and as a failure.
     server.sql(&format!(
         "SET GLOBAL rpl_semi_sync_{word}_timeout = 600000; SET GLOBAL rpl_semi_sync_{word}_enabled = 1"
@@ -317,14 +321,13 @@ fn kill_under_load(server: &Server, dialect: Dialect, seed: u64) {
 fn check(case: &Case, server: &Server, daemon: &Daemon, after_crash: AfterCrash) -> serde_json::Value {
     let source = daemon.wait_caught_up(server);
     assert_identical(server, daemon, after_crash);
-    let (flavour, variable) = if case.server.starts_with("mariadb") {
-        (Flavour::Mariadb, "gtid_binlog_state")
-    } else {
-        (Flavour::Mysql, "gtid_executed")
+    let variable = match server.kind() {
+        ServerKind::MySql => "gtid_executed",
+        ServerKind::MariaDb => "gtid_binlog_state",
     };
     // The client shows the line breaks within a long set as two characters.
     let theirs = server.sql(&format!("SELECT @@global.{variable}")).trim().replace("\\n", "");
-    let theirs = GtidState::parse(flavour, &theirs).expect("a GTID set");
+    let theirs = GtidState::parse(server.kind(), &theirs).expect("a GTID set");
     let ours = source["gtid"]["durable"].as_str().expect("a GTID set");
     assert_eq!(ours, theirs.to_line(), "GTIDs of the durable position");
     if case.semi_sync {

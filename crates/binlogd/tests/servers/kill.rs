@@ -22,7 +22,7 @@ use crate::common::semi_sync::SemiSync;
 use crate::common::workload::Random;
 use crate::common::{Server, connect_options, seed};
 use log::journal::{JOURNAL_FILE, Journal};
-use log::storage::PosixStorage;
+use log::posix::PosixStorage;
 use wire::{Connection, TlsMode};
 
 /// Longer than the test: a commit without acknowledgement hangs instead of passing for an acknowledged one.

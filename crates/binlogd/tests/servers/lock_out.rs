@@ -11,6 +11,7 @@ use wire::{Connection, TlsMode};
 use crate::common::daemon::Daemon;
 use crate::common::semi_sync::SemiSync;
 use crate::common::{Server, connect_options};
+use codec::ServerKind;
 
 /// Far longer than the test: what waits, waits for an operator.
 const HOUR: Duration = Duration::from_secs(3600);
@@ -209,7 +210,7 @@ fn without_a_session(server: &mut Server, is_mysql: bool) {
 
 fn locked_out(name: &str) {
     let mut server = Server::start(name, &[]);
-    let is_mysql = server.env("SERVER_KIND") == "mysql";
+    let is_mysql = server.kind() == ServerKind::MySql;
     let names = match is_mysql {
         true => Names { role: "source", replica: "replica" },
         false => Names { role: "master", replica: "slave" },

@@ -4,6 +4,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod accept;
 mod back_again;
 mod complaints;
 mod disk;
@@ -13,6 +14,7 @@ mod doctor_says;
 mod encrypted;
 mod failover;
 mod file_modes;
+mod fork_scene;
 mod forks;
 mod identity;
 mod interval;
@@ -29,6 +31,8 @@ mod resets;
 mod restored;
 mod semi_sync;
 mod semi_sync_lost;
+mod serve;
+mod serve_packets;
 mod soak;
 mod start;
 mod status_says;
@@ -39,3 +43,4 @@ mod unreadable;
 mod verify;
 mod wire;
 mod wire_tls;
+mod withheld;

@@ -6,20 +6,22 @@
 //! batches, each with a server, a copy and a seed of its own, which is printed; `BINLOGD_TEST_SEED` picks the same tests
 //! again. binlogd is killed now and then. One test in four resets the source's logs.
 
+mod keeper;
+mod suites;
+
+use self::keeper::Keeper;
+use self::suites::Suites;
 use crate::common::compare::binary_logs;
 use crate::common::daemon::Daemon;
 use crate::common::semi_sync::SemiSync;
 use crate::common::workload::Random;
-use crate::common::{Server, seed, workspace};
-use log::storage::PosixStorage;
+use crate::common::{Server, seed};
+use codec::ServerKind;
+use log::posix::PosixStorage;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 /// A batch is no longer, so that what tests leave behind does not pile up.
@@ -30,8 +32,6 @@ const TEST_MAX: Duration = Duration::from_secs(20);
 const COMMIT_MAX: Duration = Duration::from_secs(60);
 /// Longer than any batch: a commit without acknowledgement hangs instead of passing for an acknowledged one.
 const NEVER: Duration = Duration::from_secs(3_600);
-/// How often the source's folder is looked at for new files.
-const KEEP_INTERVAL: Duration = Duration::from_millis(5);
 /// A file with nothing but its beginning may come and go between two looks, in bytes.
 const BEGINNING_MAX: usize = 1_000;
 /// So many failures of the server in a row: what tests left behind makes it unusable.
@@ -58,188 +58,6 @@ const FLAGS: [&str; 6] = [
     "--on-gap=record",
     "--fsync-mode=1",
 ];
-
-/// Words of tests that need more than one server, stop it, run programs of the host, or take what nobody else may.
-const LEFT_OUT: [&str; 21] = [
-    "restart",
-    "shutdown",
-    "kill_mysqld",
-    "mysqld_safe",
-    "$mysqld",
-    "have_debug",
-    "master-slave",
-    "rpl_init",
-    "init_source_replica",
-    "group_replication",
-    "big_test",
-    "big-test",
-    "server_2",
-    "galera",
-    "ndb",
-    "incident",
-    "exec ",
-    "system ",
-    "perl;",
-    // Histories with holes are made on purpose: `verify` would rightly call them gaps.
-    "gtid_purged",
-    "gtid_binlog_state",
-];
-
-/// Folders of suites, below that of all. They write, and need no second server.
-const SUITES: [&str; 18] = [
-    "t",
-    "main",
-    "suite/binlog",
-    "suite/binlog_gtid",
-    "suite/binlog_nogtid",
-    "suite/innodb",
-    "suite/gcol",
-    "suite/vcol",
-    "suite/json",
-    "suite/parts",
-    "suite/funcs_1",
-    "suite/gis",
-    "suite/jp",
-    "suite/sql_sequence",
-    "suite/versioning",
-    "suite/innodb_fts",
-    "suite/engines/funcs",
-    "suite/engines/iuds",
-];
-
-/// What `scripts/servers suites` prints.
-struct Suites {
-    folder: PathBuf,
-    /// A program and its first arguments.
-    mysqltest: Vec<String>,
-    /// Tests that reset the source's logs.
-    resetting: Vec<PathBuf>,
-    others: Vec<PathBuf>,
-}
-
-impl Suites {
-    fn of(server: &str) -> Suites {
-        let output =
-            Command::new(workspace().join("scripts/servers")).args(["suites", server]).output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        let text = String::from_utf8(output.stdout).unwrap();
-        let value = |key: &str| {
-            let line = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('='));
-            line.unwrap_or_else(|| panic!("no {key} in {text}")).trim_end_matches('\t').to_owned()
-        };
-        let folder = PathBuf::from(value("SUITES"));
-        let mysqltest = value("MYSQLTEST").split('\t').map(str::to_owned).collect();
-        let (mut resetting, mut others) = (Vec::new(), Vec::new());
-        for suite in SUITES {
-            let below = folder.join(suite);
-            let tests = if below.join("t").is_dir() { below.join("t") } else { below };
-            let Ok(entries) = std::fs::read_dir(&tests) else { continue };
-            let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
-            paths.sort();
-            for path in paths.into_iter().filter(|path| path.extension().is_some_and(|end| end == "test")) {
-                let text = String::from_utf8_lossy(&std::fs::read(&path).unwrap()).to_lowercase();
-                let name = path.file_name().unwrap().to_string_lossy().into_owned();
-                if LEFT_OUT.iter().any(|words| text.contains(words) || name.contains(words)) {
-                    continue;
-                }
-                let resets = ["reset master", "reset binary logs"].iter().any(|words| text.contains(words));
-                if resets { resetting.push(path) } else { others.push(path) }
-            }
-        }
-        assert!(resetting.len() > 10 && others.len() > 300, "{} and {}", resetting.len(), others.len());
-        Suites { folder, mysqltest, resetting, others }
-    }
-
-    fn any(&self, random: &mut Random) -> &Path {
-        let tests = if random.below(4) == 0 { &self.resetting } else { &self.others };
-        &tests[random.below(tests.len() as u64) as usize]
-    }
-
-    fn start(&self, test: &Path, server: &Server, scratch: &Path) -> Child {
-        let (program, arguments) = self.mysqltest.split_first().unwrap();
-        for folder in ["tmp", "log"] {
-            std::fs::create_dir_all(scratch.join(folder)).unwrap();
-        }
-        let output = || std::fs::File::create(scratch.join("output")).unwrap();
-        Command::new(program)
-            .args(arguments)
-            .args(["--no-defaults", "--silent", "--host=127.0.0.1", "--user=root", "--database=test"])
-            .arg(format!("--port={}", server.port()))
-            .arg(format!("--socket={}", server.env("SOCKET")))
-            .arg(format!("--basedir={}/", self.folder.display()))
-            .arg(format!("--tmpdir={}", scratch.join("tmp").display()))
-            .arg(format!("--logdir={}", scratch.join("log").display()))
-            .arg(format!("--test-file={}", test.display()))
-            .current_dir(&self.folder)
-            .env("MYSQL_TEST_DIR", &self.folder)
-            .env("MYSQLTEST_VARDIR", scratch)
-            .env("MYSQL_TMP_DIR", scratch.join("tmp"))
-            .env("MASTER_MYPORT", server.port().to_string())
-            .env("MASTER_MYSOCK", server.env("SOCKET"))
-            .stdin(Stdio::null())
-            .stdout(output())
-            .stderr(output())
-            .spawn()
-            .expect("mysqltest runs")
-    }
-}
-
-/// Keeps each binary log of a source, also when the source deletes it: by a hard link under its name and inode.
-struct Keeper {
-    folder: PathBuf,
-    stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Keeper {
-    fn start(server: &Server) -> Keeper {
-        let (logs, folder) = (server.datadir().to_owned(), server.dir().join("kept"));
-        std::fs::create_dir(&folder).unwrap();
-        let stop = Arc::new(AtomicBool::new(false));
-        let (stopped, kept) = (stop.clone(), folder.clone());
-        let thread = std::thread::spawn(move || {
-            while !stopped.load(Ordering::Relaxed) {
-                keep(&logs, &kept);
-                std::thread::sleep(KEEP_INTERVAL);
-            }
-        });
-        Keeper { folder, stop, thread: Some(thread) }
-    }
-
-    /// All that were seen, by name.
-    fn files(&mut self, server: &Server) -> BTreeMap<String, Vec<Vec<u8>>> {
-        self.stop.store(true, Ordering::Relaxed);
-        self.thread.take().unwrap().join().unwrap();
-        keep(server.datadir(), &self.folder);
-        let mut files: BTreeMap<String, Vec<Vec<u8>>> = BTreeMap::new();
-        for entry in std::fs::read_dir(&self.folder).unwrap().flatten() {
-            let name = entry.file_name().to_string_lossy().into_owned();
-            let (name, _inode) = name.rsplit_once('@').expect("named by the keeper");
-            files.entry(name.to_owned()).or_default().push(std::fs::read(entry.path()).unwrap());
-        }
-        files
-    }
-}
-
-impl Drop for Keeper {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-    }
-}
-
-fn keep(logs: &Path, kept: &Path) {
-    let Ok(entries) = std::fs::read_dir(logs) else { return };
-    for entry in entries.flatten() {
-        let name = entry.file_name().to_string_lossy().into_owned();
-        let is_log = |number: &str| number.bytes().all(|byte| byte.is_ascii_digit());
-        if name.strip_prefix("mysql-bin.").is_some_and(is_log)
-            && let Ok(file) = entry.metadata()
-        {
-            // It is there already, or was deleted between two lines.
-            let _ = std::fs::hard_link(entry.path(), kept.join(format!("{name}@{}", file.ino())));
-        }
-    }
-}
 
 /// What was done and found.
 #[derive(Default)]
@@ -344,7 +162,7 @@ impl Batch<'_> {
     /// Makes the server usable for the next test; a commit among it must return. False when the server refuses.
     #[track_caller]
     fn tidied(&mut self, test: &Path) -> bool {
-        let role = if self.server.env("SERVER_KIND") == "mariadb" { "master" } else { "source" };
+        let role = if self.server.kind() == ServerKind::MariaDb { "master" } else { "source" };
         let settings = format!(
             "SET GLOBAL super_read_only = 0; SET GLOBAL read_only = 0; SET GLOBAL offline_mode = 0; SET GLOBAL event_scheduler = 0; \
              SET GLOBAL require_secure_transport = 0; SET GLOBAL rpl_semi_sync_{role}_timeout = {}; \
@@ -394,11 +212,19 @@ impl Batch<'_> {
 
     fn logins_hang(&self) -> bool {
         let login = Command::new("timeout")
-            .args([LOGIN_SECONDS_MAX, self.server.env("MYSQL"), "-e", "SELECT 1"])
+            .args([LOGIN_SECONDS_MAX, self.server.env("MYSQL"), self.tls_flag(), "-e", "SELECT 1"])
             .stdin(Stdio::null())
             .output()
             .unwrap();
         login.status.code() == Some(124)
+    }
+
+    /// Some tests leave a server that wants TLS; the client program takes it only when asked to.
+    fn tls_flag(&self) -> &'static str {
+        match self.server.kind() {
+            ServerKind::MySql => "--ssl-mode=PREFERRED",
+            ServerKind::MariaDb => "--ssl",
+        }
     }
 
     /// The client program with a limit of time.
@@ -406,7 +232,7 @@ impl Batch<'_> {
         Command::new("timeout")
             .arg(COMMIT_MAX.as_secs().to_string())
             .arg(self.server.env("MYSQL"))
-            .args(["--batch", "--skip-column-names"])
+            .args(["--batch", "--skip-column-names", self.tls_flag()])
             .args(flags)
             .args(["-e", statements])
             .stdin(Stdio::null())

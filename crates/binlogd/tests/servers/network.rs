@@ -14,6 +14,7 @@ use crate::common::proxy::{Direction, Ending, Fault, Proxy};
 use crate::common::semi_sync::SemiSync;
 use crate::common::workload::Random;
 use crate::common::{Server, connect_options, seed};
+use codec::ServerKind;
 use serde_json::Value;
 use wire::{Connection, TlsMode};
 
@@ -122,9 +123,9 @@ fn recovers_by_itself(server_name: &str, tls: &str) {
     semi_sync.wait_attached();
     // What a session takes up to its first events: greeting, TLS, answers. MariaDB hangs when a connection is cut in the moment
     // of attaching (docs/mariadb.md), so there the cuts end with the first answers.
-    let setup = match server.env("SERVER_KIND") {
-        "mariadb" => login + 200,
-        _ => proxy.passed(Direction::ToReceiver),
+    let setup = match server.kind() {
+        ServerKind::MySql => proxy.passed(Direction::ToReceiver),
+        ServerKind::MariaDb => login + 200,
     };
     let encrypted = daemon.source()["tls"].is_string();
     assert_eq!(encrypted, tls == "--tls=required");

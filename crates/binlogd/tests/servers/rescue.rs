@@ -4,6 +4,7 @@ use crate::common::Server;
 use crate::common::daemon::{Daemon, url};
 use crate::common::pair::wait_replicated;
 use crate::common::semi_sync::SemiSync;
+use codec::ServerKind;
 
 use serde_json::Value;
 use std::path::Path;
@@ -119,7 +120,7 @@ fn refused(daemon: &Daemon, target: &str, flags: &[&str]) -> String {
 /// Makes `new` a replica of `old` and waits until it has everything.
 pub(super) fn replicate(old: &Server, new: &Server) {
     let (host, port) = (old.env("HOST"), old.port());
-    if new.name().starts_with("mysql") {
+    if new.kind() == ServerKind::MySql {
         new.sql(&format!(
             "CHANGE REPLICATION SOURCE TO SOURCE_HOST='{host}', SOURCE_PORT={port}, SOURCE_USER='root', \
              SOURCE_AUTO_POSITION=1, SOURCE_SSL=1; START REPLICA"

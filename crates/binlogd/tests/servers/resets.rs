@@ -7,6 +7,7 @@ use crate::common::daemon::{Daemon, binlog_end};
 use crate::common::ledger::{create_table, entries_left};
 use crate::common::semi_sync::SemiSync;
 use crate::common::{Server, connect_options};
+use codec::ServerKind;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
@@ -19,21 +20,21 @@ const FLAGS: [&str; 4] = ["--heartbeat-period", "1s", "--net-read-timeout", "5s"
 const TIMEOUT: Duration = Duration::from_secs(3600);
 const WITHOUT_GTIDS: [&str; 2] = ["--gtid-mode=OFF", "--enforce-gtid-consistency=OFF"];
 
-fn is_mariadb(server: &Server) -> bool {
-    server.env("SERVER_KIND") == "mariadb"
-}
-
 fn reset(server: &Server) {
-    server.sql(if is_mariadb(server) { "RESET MASTER" } else { "RESET BINARY LOGS AND GTIDS" });
+    server.sql(if server.kind() == ServerKind::MariaDb {
+        "RESET MASTER"
+    } else {
+        "RESET BINARY LOGS AND GTIDS"
+    });
 }
 
 fn set_wait_point(server: &Server, wait_point: &str) {
-    let role = if is_mariadb(server) { "master" } else { "source" };
+    let role = if server.kind() == ServerKind::MariaDb { "master" } else { "source" };
     server.sql(&format!("SET GLOBAL rpl_semi_sync_{role}_wait_point = '{wait_point}'"));
 }
 
 fn disable(server: &Server) {
-    let role = if is_mariadb(server) { "master" } else { "source" };
+    let role = if server.kind() == ServerKind::MariaDb { "master" } else { "source" };
     server.sql(&format!("SET GLOBAL rpl_semi_sync_{role}_enabled = 0"));
 }
 
@@ -73,7 +74,7 @@ fn commit_by(server: &Server, data_dir: PathBuf, statement: String) -> JoinHandl
 
 /// Waits until the commit has written and waits for binlogd, or has returned.
 fn wait_waiting(server: &Server, commit: &JoinHandle<BTreeSet<u64>>) {
-    let role = if is_mariadb(server) { "master" } else { "source" };
+    let role = if server.kind() == ServerKind::MariaDb { "master" } else { "source" };
     let deadline = Instant::now() + PATIENCE;
     let waits = || {
         let row = server.sql(&format!("SHOW GLOBAL STATUS LIKE 'Rpl_semi_sync_{role}_wait_sessions'"));
@@ -249,7 +250,8 @@ fn two_resets_within_a_second(name: &str) {
     wait_for_another_second();
     // A file's format description has the time of the statement.
     let second = server.sql("SELECT UNIX_TIMESTAMP()");
-    let statement = if is_mariadb(&server) { "RESET MASTER" } else { "RESET BINARY LOGS AND GTIDS" };
+    let statement =
+        if server.kind() == ServerKind::MariaDb { "RESET MASTER" } else { "RESET BINARY LOGS AND GTIDS" };
     let reset = || server.sql(&format!("SET TIMESTAMP = {}; {statement}", second.trim()));
     reset();
     let daemon = Daemon::start(&server, &FLAGS);

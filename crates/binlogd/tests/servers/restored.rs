@@ -11,18 +11,15 @@ use crate::common::archive::{
 };
 use crate::common::compare::binary_logs;
 use crate::common::daemon::Daemon;
+use codec::ServerKind;
 use codec::event::HEADER_LEN;
-use codec::gtid::{Flavour, GtidState};
+use codec::gtid::GtidState;
 use scripted_source::{LogOptions, Script, ScriptedSource, SourceLog};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 const FLAGS: [&str; 6] = ["--heartbeat-period", "1s", "--net-read-timeout", "3s", "--backoff-max", "1s"];
 /// Where the format description begins in a file, after the magic.
 const FORMAT_AT: usize = 4;
-
-fn flavour(server: &Server) -> Flavour {
-    if server.env("SERVER_KIND") == "mariadb" { Flavour::Mariadb } else { Flavour::Mysql }
-}
 
 /// What a backup and its restoring leave to a test.
 struct Restored {
@@ -47,10 +44,10 @@ fn restored(name: &str, before: &str, after: &str) -> Restored {
     copy_folder(server.datadir(), &backup);
     server.restart(&[]);
     daemon.wait_caught_up(&server);
-    let kept = held_gtids(&daemon, flavour(&server));
+    let kept = held_gtids(&daemon, server.kind());
     server.sql(before);
     daemon.wait_caught_up(&server);
-    let lost = held_gtids(&daemon, flavour(&server)).subtract(&kept);
+    let lost = held_gtids(&daemon, server.kind()).subtract(&kept);
     let file = binary_logs(&server).pop().expect("a binary log");
     let ours = std::fs::read(daemon.timeline_dir().join(&file)).expect("our file");
     daemon.terminate();
@@ -86,19 +83,19 @@ fn assert_fork(restored: &mut Restored) {
         "what both have is not copied again\n{}",
         daemon.log()
     );
-    assert_eq!(source_lacks(&timeline, flavour(server)), *lost, "{}", daemon.log());
+    assert_eq!(source_lacks(&timeline, server.kind()), *lost, "{}", daemon.log());
     let log = daemon.log();
     assert!(log.contains("the source's log is not what the copy holds from"), "{log}");
     assert_kept(&before, daemon);
     assert_files_equal(server, &timeline, file);
     assert_eq!(daemon.timeline_dirs().len(), 2, "one restoring, one timeline\n{log}");
     // The GTIDs of what was lost now belong to other transactions too, so that a difference of sets would be empty.
-    let executed = held_gtids_of(&timeline, flavour(server));
+    let executed = held_gtids_of(&timeline, server.kind());
     assert!(lost.subtract(&executed).is_empty(), "{lost} and {executed}: the test has not done its worst");
 }
 
-fn held_gtids_of(timeline: &Path, flavour: Flavour) -> GtidState {
-    let mut held = GtidState::empty(flavour);
+fn held_gtids_of(timeline: &Path, kind: ServerKind) -> GtidState {
+    let mut held = GtidState::empty(kind);
     transactions(timeline).into_iter().for_each(|id| held.insert(id).expect("one kind of GTID"));
     held
 }
@@ -200,7 +197,7 @@ fn replaced(ours: &[usize], theirs: &[usize], lost: &str) {
     }
     assert_eq!(reason(&daemon.timeline_dir()), "fork");
     let uuid = "abababab-abab-abab-abab-abababababab";
-    assert_eq!(source_lacks(&daemon.timeline_dir(), Flavour::Mysql).to_line(), format!("{uuid}:{lost}"));
+    assert_eq!(source_lacks(&daemon.timeline_dir(), ServerKind::MySql).to_line(), format!("{uuid}:{lost}"));
 }
 
 #[test]

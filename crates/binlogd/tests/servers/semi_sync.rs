@@ -10,6 +10,7 @@ use std::time::Duration;
 use crate::common::Server;
 use crate::common::daemon::{Daemon, binlog_end};
 use crate::common::semi_sync::{SemiSync, SemiSyncCounters};
+use codec::ServerKind;
 use codec::gtid::GtidSet;
 use serde_json::Value;
 
@@ -60,7 +61,7 @@ impl Counts {
 
 /// How many transactions the source has written, by its own GTIDs.
 fn transactions_of(server: &Server) -> u64 {
-    if server.env("SERVER_KIND") == "mariadb" {
+    if server.kind() == ServerKind::MariaDb {
         let position = server.sql("SELECT @@global.gtid_binlog_pos");
         let sequence = position.trim().rsplit('-').next().and_then(|text| text.parse().ok());
         return sequence.unwrap_or_else(|| panic!("no sequence number in {position:?}"));

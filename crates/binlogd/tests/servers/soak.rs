@@ -18,6 +18,7 @@ use crate::common::seed;
 use crate::common::semi_sync::SemiSync;
 use crate::common::torn::whole_events;
 use crate::common::workload::Random;
+use codec::ServerKind;
 
 /// Longer than any era: a commit without acknowledgement hangs instead of passing for an acknowledged one.
 const NEVER: Duration = Duration::from_secs(3_600);
@@ -195,7 +196,7 @@ impl Era {
                 // The moment that binlogd is there for: the source is gone, and nobody else knows what clients were told.
                 self.assert_held("with the source gone");
                 self.source_kills += 1;
-                if self.server.env("SERVER_KIND") == "mariadb" {
+                if self.server.kind() == ServerKind::MariaDb {
                     cut_torn_event(&self.server);
                 }
                 self.start_source();
@@ -211,7 +212,7 @@ impl Era {
 
     /// Starts the source again, in semi-sync from its first commit on.
     fn start_source(&mut self) {
-        let role = if self.server.env("SERVER_KIND") == "mariadb" { "master" } else { "source" };
+        let role = if self.server.kind() == ServerKind::MariaDb { "master" } else { "source" };
         let enabled = format!("--rpl-semi-sync-{role}-enabled=1");
         let timeout = format!("--rpl-semi-sync-{role}-timeout={}", NEVER.as_millis());
         self.server.restart(&[&SOURCE_OPTIONS[..], &[enabled.as_str(), timeout.as_str()]].concat());
@@ -233,7 +234,7 @@ impl Era {
             if began.elapsed() > Duration::from_secs(5) {
                 self.proxy.fault(Fault::None);
             }
-            let is_mariadb = self.server.env("SERVER_KIND") == "mariadb";
+            let is_mariadb = self.server.kind() == ServerKind::MariaDb;
             if is_mariadb && began.elapsed() > PATIENCE / 2 && self.daemon.source()["state"] != "receiving" {
                 self.hangs += 1;
                 assert!(
@@ -289,7 +290,7 @@ impl Era {
         let committed = ledger.finish();
         daemon.wait_caught_up(&server);
         copied_entries(&daemon.timeline_dir()).assert_holds(&committed, &daemon, "at the end");
-        let in_use = if server.env("SERVER_KIND") == "mariadb" { source_kills } else { 0 };
+        let in_use = if server.kind() == ServerKind::MariaDb { source_kills } else { 0 };
         let after_crash = if in_use == 0 { AfterCrash::Identical } else { AfterCrash::InUseIn(in_use) };
         let files = assert_identical(&server, &daemon, after_crash);
         assert_eq!(daemon.timeline_dirs().len(), 1, "none of this begins a timeline\n{}", daemon.log());

@@ -6,6 +6,7 @@ use crate::common::archive::{archive, assert_files_equal, assert_kept, described
 use crate::common::daemon::{Daemon, url};
 use crate::common::pair::{gtid_executed, wait_replicated};
 use crate::common::{Server, wait_within};
+use codec::ServerKind;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -155,7 +156,7 @@ fn a_gap_is_recorded_and_passed(name: &str) {
 #[track_caller]
 fn assert_gap_is_shown(server: &Server, daemon: &Daemon) {
     let missing = described(&daemon.timeline_dir(), "missing");
-    let is_mysql = server.name().starts_with("mysql");
+    let is_mysql = server.kind() == ServerKind::MySql;
     let shown = daemon.source();
     assert_ne!(missing, "");
     assert_eq!(shown["missing"], missing.as_str());

@@ -2,6 +2,7 @@
 
 use crate::common::Server;
 use assert_cmd::Command;
+use codec::ServerKind;
 use std::path::{Path, PathBuf};
 
 fn run(arguments: &[&str]) -> (i32, String, String) {
@@ -17,7 +18,7 @@ fn verify(data_dir: &Path) -> (i32, String) {
 }
 
 /// A data folder with the binary logs of `server` as its only timeline.
-fn copy_of(server: &Server, kind: &str, uuid: &str) -> (tempfile::TempDir, PathBuf) {
+fn copy_of(server: &Server, uuid: &str) -> (tempfile::TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
     let folder = dir.path().join("orders").join(format!("0001-{uuid}"));
     std::fs::create_dir_all(&folder).unwrap();
@@ -36,7 +37,8 @@ fn copy_of(server: &Server, kind: &str, uuid: &str) -> (tempfile::TempDir, PathB
     std::fs::write(folder.join("binlog.index"), names.join("\n") + "\n").unwrap();
     let toml = format!(
         "began_at = \"2026-01-02T03:04:05Z\"\nreason = \"first\"\nserver_uuid = \"{uuid}\"\nserver_version = \"1\"\n\
-         server_kind = \"{kind}\"\nfirst_file = \"{}\"\n",
+         server_kind = \"{}\"\nfirst_file = \"{}\"\n",
+        server.kind().name(),
         names[0]
     );
     std::fs::write(folder.join("timeline.toml"), toml).unwrap();
@@ -60,10 +62,10 @@ fn history(server: &mut Server) {
     server.kill();
 }
 
-fn check(name: &str, kind: &str, uuid: &str) {
+fn check(name: &str, uuid: &str) {
     let mut server = Server::start(name, &[]);
     history(&mut server);
-    let (dir, folder) = copy_of(&server, kind, uuid);
+    let (dir, folder) = copy_of(&server, uuid);
     let (code, out) = verify(dir.path());
     assert_eq!(code, 0, "{name}\n{out}");
     assert!(
@@ -85,9 +87,9 @@ fn check(name: &str, kind: &str, uuid: &str) {
     assert_eq!(source["positions"]["durable"], serde_json::json!({"file": live, "position": len}));
     assert_eq!(source["positions"]["acknowledged"], serde_json::Value::Null);
     server.restart(&[]);
-    let executed = match kind {
-        "mysql" => server.sql("SELECT @@global.gtid_executed"),
-        _ => server.sql("SELECT @@global.gtid_binlog_pos"),
+    let executed = match server.kind() {
+        ServerKind::MySql => server.sql("SELECT @@global.gtid_executed"),
+        ServerKind::MariaDb => server.sql("SELECT @@global.gtid_binlog_pos"),
     };
     assert_eq!(source["gtid"]["durable"], executed.trim().replace("\\n", ""), "{name}");
 
@@ -114,17 +116,17 @@ fn check(name: &str, kind: &str, uuid: &str) {
 
 #[test]
 fn mysql_9_7() {
-    check("mysql-9.7", "mysql", "3e11fa47-71ca-11e1-9e33-c80aa9429562");
+    check("mysql-9.7", "3e11fa47-71ca-11e1-9e33-c80aa9429562");
 }
 
 #[test]
 fn mysql_5_7_without_gtids() {
-    check("mysql-5.7.22", "mysql", "3e11fa47-71ca-11e1-9e33-c80aa9429562");
+    check("mysql-5.7.22", "3e11fa47-71ca-11e1-9e33-c80aa9429562");
 }
 
 #[test]
 fn mariadb_11_8() {
-    check("mariadb-11.8", "mariadb", "mariadb-1");
+    check("mariadb-11.8", "mariadb-1");
 }
 
 #[test]

@@ -73,7 +73,7 @@ fn a_long_state_of_mariadb_is_read_whole() {
 fn queries(name: &str) {
     let server = Server::start(name, &[]);
     let mut connection = connect(&server, "root", "", TlsMode::Disabled).unwrap();
-    assert_eq!(connection.is_mariadb(), name.starts_with("mariadb"));
+    assert_eq!(connection.server_kind(), server.kind());
     let version = connection.query("SELECT VERSION()").unwrap();
     assert_eq!(version.first(), Some(connection.server_version()));
     let id = connection.query("SELECT CONNECTION_ID()").unwrap();

@@ -2,8 +2,7 @@
 
 use crate::disk::{Disk, Kind, Verdict};
 use crate::image::{Inode, Node, Operation};
-use log::storage::{ReadAt, ReadFile, StorageFile};
-use log::syncer::{BackgroundSync, Synced};
+use log::storage::{BackgroundSync, ReadAt, ReadFile, StorageFile, Synced};
 use std::io::{self, IoSlice};
 use std::path::Path;
 use std::sync::Arc;
@@ -85,10 +84,6 @@ impl StorageFile for DiskFile {
         state.admit(Kind::Other, &operation)?;
         state.done(operation);
         Ok(())
-    }
-
-    fn forget_cached(&self) {
-        self.forget_cached_from(0);
     }
 
     fn forget_cached_from(&self, from: u64) {

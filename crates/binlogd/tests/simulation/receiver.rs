@@ -73,6 +73,7 @@ pub fn process(disk: &Disk, world: &Arc<World>, config: &SourceConfig, stop: Arc
         network: Arc::new(Way(world.clone())),
         clock: Arc::new(Way(world.clone())),
         monitor: Arc::new(SourceMonitor::new(SOURCE)),
+        published: Arc::default(),
         stop,
     }
 }

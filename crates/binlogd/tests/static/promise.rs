@@ -16,16 +16,17 @@ const PLACES: &[(&str, &[(&str, usize)])] = &[
     ("semi_sync_acknowledgement(", &[("upstream/acknowledge.rs", 1)]),
     ("acknowledger.pay(", &[("upstream/sink/acknowledgements.rs", 1)]),
     // What nobody's configuration but the operator's sets.
-    ("FsyncMode::WriteThenAcknowledge =>", &[("status/ladder.rs", 1)]),
+    // How far readers may read: the second of these.
+    ("FsyncMode::WriteThenAcknowledge =>", &[("status/ladder.rs", 1), ("upstream/sink/held.rs", 1)]),
     ("=> FsyncMode::WriteThenAcknowledge", &[("config/load.rs", 1), ("status/monitor.rs", 1)]),
     // A write of the journal is durable when it returns: a file opened for that, by nobody else.
     ("storage.open_synced(", &[("log/activity.rs", 1), ("log/journal/mod.rs", 1)]),
     // A live file is cut at its last boundary, by its writer or by the recovery; there also one without its magic.
     (
         "file.truncate(",
-        &[("log/activity.rs", 1), ("log/named.rs", 1), ("log/recover.rs", 2), ("log/writer.rs", 1)],
+        &[("log/activity.rs", 1), ("log/posix_file.rs", 1), ("log/recover.rs", 2), ("log/writer.rs", 1)],
     ),
-    ("set_len(", &[("log/storage.rs", 1)]),
+    ("set_len(", &[("log/posix_file.rs", 1)]),
     // Unfinished files, marks, and what rescue has noted. Never a binary log.
     (
         ".remove_file(",
@@ -46,10 +47,10 @@ const PLACES: &[(&str, &[(&str, usize)])] = &[
         &[("log/activity.rs", 1), ("log/index.rs", 1), ("log/journal/mod.rs", 2), ("log/timeline.rs", 1)],
     ),
     // All that is kept goes through the storage, so that the simulation sees it. Besides: locks, and the admin server's address.
-    ("OpenOptions::new(", &[("admin/address.rs", 1), ("log/lock.rs", 2), ("log/storage.rs", 3)]),
+    ("OpenOptions::new(", &[("admin/address.rs", 1), ("log/lock.rs", 2), ("log/posix.rs", 3)]),
     ("fs::write(", &[("log/lock.rs", 1)]),
-    ("fs::rename(", &[("admin/address.rs", 1), ("log/storage.rs", 1)]),
-    ("fs::remove_file(", &[("admin/address.rs", 2), ("log/storage.rs", 1)]),
+    ("fs::rename(", &[("admin/address.rs", 1), ("log/posix.rs", 1)]),
+    ("fs::remove_file(", &[("admin/address.rs", 2), ("log/posix.rs", 1)]),
     ("File::create", &[]),
     ("File::options(", &[]),
     ("fs::copy(", &[]),
@@ -87,7 +88,12 @@ fn product() -> Vec<(String, String)> {
         let root = crates.join(sources);
         let mut files = Vec::new();
         rust_files(&root, &mut files);
-        let is_test = |path: &Path| path.ends_with("tests.rs") || path.starts_with(root.join("testing"));
+        let is_test = |path: &Path| {
+            let below = path.strip_prefix(&root).unwrap();
+            below.ends_with("tests.rs")
+                || below.starts_with("testing")
+                || below.iter().any(|part| part == "tests")
+        };
         for path in files.iter().filter(|path| !is_test(path)) {
             let name = Path::new(prefix).join(path.strip_prefix(&root).unwrap());
             let code = product_lines(&std::fs::read_to_string(path).unwrap()).join("\n");

@@ -10,8 +10,12 @@
 //!
 //! The same machine runs over the stream while receiving and over the file in recovery, so both see the same boundaries.
 
+use super::error::EventError;
+use super::gtid_event::GtidEvent;
+use super::header::EventHeader;
 use super::query::{Control, query_text, transaction_control};
-use super::{EventError, EventHeader, EventType, GtidEvent};
+use super::types::EventType;
+use crate::ServerKind;
 use crate::gtid::TransactionId;
 
 /// What an event did to the sequence of transactions.
@@ -115,8 +119,9 @@ impl BoundaryTracker {
         let abandoned = self.state != State::Outside;
         // A length that ends within this very event cannot be right: a transaction is more than its GTID.
         let expected_end = gtid.transaction_length.and_then(|length| start.checked_add(length));
+        let is_begin = gtid.kind == ServerKind::MariaDb && !gtid.standalone;
         *self = BoundaryTracker {
-            state: if gtid.mariadb && !gtid.standalone { State::Open } else { State::Opened },
+            state: if is_begin { State::Open } else { State::Opened },
             expected_end: expected_end.filter(|expected| *expected > end),
             id: gtid.id,
             committed: None,
@@ -196,7 +201,7 @@ fn prepares_statement(event_type: EventType) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::HEADER_LEN;
+    use super::super::header::HEADER_LEN;
     use super::*;
     use proptest::prelude::*;
 

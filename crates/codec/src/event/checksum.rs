@@ -1,6 +1,8 @@
 //! The CRC32 at the end of events.
 
-use super::{EventError, flags, u32_at};
+use super::error::EventError;
+use super::fields::{need, u32_at};
+use super::header::{HEADER_LEN, flags};
 
 /// Bytes that the checksum takes at the end of an event (`BINLOG_CHECKSUM_LEN`).
 pub const CHECKSUM_LEN: usize = 4;
@@ -48,7 +50,7 @@ impl ChecksumAlgorithm {
         if self == ChecksumAlgorithm::None {
             return Ok(());
         }
-        super::need("an event with a checksum", event, super::HEADER_LEN + CHECKSUM_LEN)?;
+        need("an event with a checksum", event, HEADER_LEN + CHECKSUM_LEN)?;
         let (covered, tail) = event.split_at(event.len() - CHECKSUM_LEN);
         let (stored, computed) = (u32_at(tail, 0), crc32fast::hash(covered));
         if stored != computed {
@@ -65,7 +67,7 @@ impl ChecksumAlgorithm {
     /// # Errors
     /// As [`ChecksumAlgorithm::verify`].
     pub fn verify_format_description(self, event: &[u8]) -> Result<(), EventError> {
-        if self == ChecksumAlgorithm::None || event.len() < super::HEADER_LEN + CHECKSUM_LEN {
+        if self == ChecksumAlgorithm::None || event.len() < HEADER_LEN + CHECKSUM_LEN {
             return self.verify(event);
         }
         let (covered, tail) = event.split_at(event.len() - CHECKSUM_LEN);
@@ -98,7 +100,7 @@ impl StreamChecksum {
     /// # Errors
     /// When the event is too short to hold its header and checksum.
     pub fn new(algorithm: ChecksumAlgorithm, event_size: u32) -> Result<StreamChecksum, EventError> {
-        let needed = super::HEADER_LEN + algorithm.len();
+        let needed = HEADER_LEN + algorithm.len();
         if (event_size as usize) < needed {
             return Err(EventError::TooShort {
                 what: "an event with a checksum",

@@ -1,6 +1,13 @@
 //! FORMAT_DESCRIPTION: what the file's events look like and who wrote it.
 
-use super::{BINLOG_MAGIC, CHECKSUM_LEN, ChecksumAlgorithm, EventError, HEADER_LEN, need, u32_at};
+use super::checksum::{CHECKSUM_LEN, ChecksumAlgorithm};
+use super::error::EventError;
+use super::fields::{need, u32_at};
+use super::header::HEADER_LEN;
+use crate::ServerKind;
+
+/// The first four bytes of every binary log file (`BINLOG_MAGIC`, `binlog_event.h`).
+pub const BINLOG_MAGIC: [u8; 4] = [0xfe, b'b', b'i', b'n'];
 
 /// Length of the fixed part: version, server version, creation time, header length.
 const FIXED_LEN: usize = 2 + 50 + 4 + 1;
@@ -70,9 +77,9 @@ impl FormatDescription {
         })
     }
 
-    /// True when the writer is MariaDB.
-    pub fn is_mariadb(&self) -> bool {
-        self.server_version.contains("MariaDB")
+    /// The kind of the writer; see [`ServerKind::of_version`].
+    pub fn server_kind(&self) -> ServerKind {
+        ServerKind::of_version(&self.server_version)
     }
 
     /// True when `other` describes the same file of the same source.
@@ -118,8 +125,9 @@ mod tests {
         assert_eq!((format.timestamp, format.server_id, format.created), (7, 9, 3));
         assert_eq!(format.checksum, ChecksumAlgorithm::Crc32);
         assert_eq!(format.post_header_lens, [56, 13, 0, 8]);
-        assert!(!format.is_mariadb());
-        assert!(FormatDescription::parse(&sample("11.8.1-MariaDB-log", 0)).unwrap().is_mariadb());
+        assert_eq!(format.server_kind(), ServerKind::MySql);
+        let mariadb = FormatDescription::parse(&sample("11.8.1-MariaDB-log", 0)).unwrap();
+        assert_eq!(mariadb.server_kind(), ServerKind::MariaDb);
     }
 
     #[test]

@@ -1,7 +1,10 @@
 //! The event that opens a transaction, in each of its forms.
 
-use super::heartbeat::packed_integer;
-use super::{EventError, EventHeader, EventType, HEADER_LEN, need, u32_at, u64_at};
+use super::error::EventError;
+use super::fields::{need, packed_integer, u32_at, u64_at};
+use super::header::{EventHeader, HEADER_LEN};
+use super::types::EventType;
+use crate::ServerKind;
 use crate::gtid::{Gtid, MariadbGtid, Tag, TransactionId, Uuid, decode_gtid_tagged_event};
 
 /// MariaDB's `FL_STANDALONE`: no COMMIT or XID follows; the transaction is the one statement after this event.
@@ -16,8 +19,8 @@ pub struct GtidEvent {
     pub transaction_length: Option<u64>,
     /// MariaDB: see [`MARIADB_STANDALONE`]; always false for MySQL.
     pub standalone: bool,
-    /// True for MariaDB's form, in which this event stands for the BEGIN.
-    pub mariadb: bool,
+    /// Whose form it has. In MariaDB's this event stands for the BEGIN.
+    pub kind: ServerKind,
 }
 
 impl GtidEvent {
@@ -62,7 +65,7 @@ fn parse_mysql(header: &EventHeader, event: &[u8]) -> Result<GtidEvent, EventErr
         id,
         transaction_length: transaction_length(&body[25..]),
         standalone: false,
-        mariadb: false,
+        kind: ServerKind::MySql,
     })
 }
 
@@ -88,7 +91,7 @@ fn parse_tagged(event: &[u8]) -> Result<GtidEvent, EventError> {
         id: Some(TransactionId::Mysql(tagged.gtid)),
         transaction_length: tagged.transaction_length.filter(|length| *length > 0),
         standalone: false,
-        mariadb: false,
+        kind: ServerKind::MySql,
     })
 }
 
@@ -101,7 +104,7 @@ fn parse_mariadb(header: &EventHeader, event: &[u8]) -> Result<GtidEvent, EventE
         id: Some(TransactionId::Mariadb(id)),
         transaction_length: None,
         standalone: body[12] & MARIADB_STANDALONE != 0,
-        mariadb: true,
+        kind: ServerKind::MariaDb,
     })
 }
 
@@ -138,7 +141,7 @@ mod tests {
         event.push(MARIADB_STANDALONE);
         let gtid = GtidEvent::parse(&header(EventType::MARIADB_GTID), &event).unwrap();
         assert_eq!(gtid.id.unwrap().to_string(), "3-5-100");
-        assert!(gtid.standalone && gtid.mariadb);
+        assert!(gtid.standalone && gtid.kind == ServerKind::MariaDb);
     }
 
     proptest! {

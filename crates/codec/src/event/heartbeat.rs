@@ -1,6 +1,9 @@
 //! HEARTBEAT: an idle source says where its file ends.
 
-use super::{EventError, EventHeader, EventType, HEADER_LEN, need};
+use super::error::EventError;
+use super::fields::{need, packed_integer};
+use super::header::{EventHeader, HEADER_LEN};
+use super::types::EventType;
 use crate::BinlogName;
 
 /// A heartbeat of either form. The source sends it after `heartbeat_period` of silence, and in place of transactions
@@ -67,29 +70,6 @@ fn file_name(bytes: &[u8]) -> Result<&str, EventError> {
     let name = std::str::from_utf8(bytes)
         .map_err(|_| EventError::Malformed("the file name in a HEARTBEAT event is not UTF-8"))?;
     Ok(BinlogName::parse(name)?.as_str())
-}
-
-/// The protocol's length-encoded integer (`net_field_length_ull`), taken off the front.
-pub(super) fn packed_integer(bytes: &mut &[u8]) -> Result<u64, EventError> {
-    let short = EventError::Malformed("a length-encoded integer is cut short");
-    let (&first, rest) = bytes.split_first().ok_or(short.clone())?;
-    let width = match first {
-        0..=250 => {
-            *bytes = rest;
-            return Ok(u64::from(first));
-        }
-        252 => 2,
-        253 => 3,
-        254 => 8,
-        _ => return Err(EventError::Malformed("a length-encoded integer starts with a reserved byte")),
-    };
-    if rest.len() < width {
-        return Err(short);
-    }
-    let mut raw = [0u8; 8];
-    raw[..width].copy_from_slice(&rest[..width]);
-    *bytes = &rest[width..];
-    Ok(u64::from_le_bytes(raw))
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! TRANSACTION_PAYLOAD: a transaction's events in one, compressed (MySQL 8.0.20 and later).
 
-use super::heartbeat::packed_integer;
-use super::{EventError, HEADER_LEN};
+use super::error::EventError;
+use super::fields::packed_integer;
+use super::header::HEADER_LEN;
 
 /// How the events inside are compressed (`transaction::compression::type`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

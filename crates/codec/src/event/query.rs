@@ -1,6 +1,14 @@
 //! QUERY: a statement, its text and the session that it ran in.
 
-use super::{EventError, HEADER_LEN, u32_at, u64_at};
+use super::error::EventError;
+use super::fields::{u32_at, u64_at};
+use super::header::HEADER_LEN;
+
+/// How many leading bytes of an event are enough for every look that binlogd takes at it.
+///
+/// The longest is a QUERY event: 19 + 13 bytes, status variables of at most 65 535 bytes, a schema name of at most 255
+/// bytes with its terminator, and the first words of the statement.
+pub const PEEK_BYTES_MAX: usize = 19 + 13 + 65_535 + 256 + 64;
 
 /// The statement of a QUERY event, as far as it is within `event` (which may be the beginning of the event only).
 ///

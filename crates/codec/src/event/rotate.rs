@@ -1,6 +1,8 @@
 //! ROTATE: the name of the file that follows.
 
-use super::{EventError, HEADER_LEN, need, u64_at};
+use super::error::EventError;
+use super::fields::{need, u64_at};
+use super::header::HEADER_LEN;
 use crate::BinlogName;
 
 /// The body of a ROTATE event: at the end of a file it names the next one; the artificial one at connect and at every

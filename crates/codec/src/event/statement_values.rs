@@ -1,6 +1,8 @@
 //! INTVAR and RAND: values that the statement after them must find, in logs that hold statements instead of rows.
 
-use super::{EventError, HEADER_LEN, need, u64_at};
+use super::error::EventError;
+use super::fields::{need, u64_at};
+use super::header::HEADER_LEN;
 
 /// INTVAR: what AUTO_INCREMENT or LAST_INSERT_ID() gave on the source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,6 +1,7 @@
 //! TABLE_MAP: which table the row events after it change.
 
-use super::{EventError, HEADER_LEN};
+use super::error::EventError;
+use super::header::HEADER_LEN;
 
 /// The names in a TABLE_MAP event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! A reader of bounded bytes that remembers where it is, for errors that say where.
 
-use super::GtidError;
+use super::error::GtidError;
 
 /// Reads little-endian fields from the front of a slice and never beyond its end.
 pub(super) struct Cursor<'a> {

@@ -1,27 +1,9 @@
 //! What can be wrong with a GTID, a GTID set, or the bytes that claim to be one.
 
-use std::fmt;
+use crate::ServerKind;
 
 /// Longest part of a refused text that an error quotes, in characters.
 const EXCERPT_CHARS_MAX: usize = 80;
-
-/// Which of the two GTID systems a value belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Flavour {
-    /// `uuid:number` or `uuid:tag:number`.
-    Mysql,
-    /// `domain-server-sequence`.
-    Mariadb,
-}
-
-impl fmt::Display for Flavour {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Flavour::Mysql => "MySQL",
-            Flavour::Mariadb => "MariaDB",
-        })
-    }
-}
 
 /// Why a text, some bytes or a combination of values was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -48,11 +30,11 @@ pub enum GtidError {
     #[error(
         "a {added} GTID cannot be added to a {state} GTID state; start a new timeline for the other kind of server"
     )]
-    Flavour {
+    Kind {
         /// What the state holds.
-        state: Flavour,
+        state: ServerKind,
         /// What was to be added.
-        added: Flavour,
+        added: ServerKind,
     },
 }
 

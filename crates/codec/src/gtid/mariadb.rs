@@ -1,6 +1,7 @@
 //! One MariaDB GTID.
 
-use super::{GtidError, mysql::decimal};
+use super::error::GtidError;
+use super::mysql::decimal;
 use std::{fmt, str::FromStr};
 
 const EXPECTED: &str = "a MariaDB GTID such as 0-1-100 (domain, server id, sequence number)";

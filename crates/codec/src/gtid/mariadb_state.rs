@@ -1,6 +1,8 @@
 //! MariaDB's binlog state: how far each server has written in each domain.
 
-use super::{GtidError, MariadbGtid, cursor::Cursor};
+use super::cursor::Cursor;
+use super::error::GtidError;
+use super::mariadb::MariadbGtid;
 use std::{fmt, str::FromStr};
 
 /// The body of GTID_LIST_EVENT begins with a count, whose upper four bits are flags.

@@ -22,7 +22,7 @@ mod tag;
 mod tagged_event;
 mod uuid;
 
-pub use error::{Flavour, GtidError};
+pub use error::GtidError;
 pub use mariadb::MariadbGtid;
 pub use mariadb_state::MariadbGtidState;
 pub use mysql::{GNO_MAX, Gtid};

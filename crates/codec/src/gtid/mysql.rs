@@ -1,6 +1,8 @@
 //! One MySQL GTID.
 
-use super::{GtidError, Tag, Uuid};
+use super::error::GtidError;
+use super::tag::Tag;
+use super::uuid::Uuid;
 use std::{fmt, str::FromStr};
 
 /// Largest transaction number of a GTID: 2^63 - 2 (`GNO_END` in `sql/rpl_gtid.h` is one more and is never used).

@@ -1,9 +1,9 @@
 //! MySQL's set of GTIDs: what `@@gtid_executed` holds.
 
-use super::{
-    GNO_MAX, Gtid, Tag, Uuid,
-    intervals::{Interval, IntervalList},
-};
+use super::intervals::{Interval, IntervalList};
+use super::mysql::{GNO_MAX, Gtid};
+use super::tag::Tag;
+use super::uuid::Uuid;
 use std::{cmp::Ordering, fmt, ops::RangeInclusive};
 
 /// Sets of up to this many names are added name by name, in place, into the memory that [`GtidSet::clear`] kept; larger

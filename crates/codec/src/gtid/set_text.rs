@@ -3,12 +3,12 @@
 //! Source: MySQL manual, "GTID Sets"; `Gtid_set::add_gtid_text` and `Gtid_set::to_string` in `sql/rpl_gtid_set.cc`;
 //! checked against 9.7.4.
 
-use super::{
-    GNO_MAX, GtidError, GtidSet, Tag, Uuid,
-    intervals::{Interval, IntervalList},
-    mysql::decimal,
-    set::Entry,
-};
+use super::error::GtidError;
+use super::intervals::{Interval, IntervalList};
+use super::mysql::{GNO_MAX, decimal};
+use super::set::{Entry, GtidSet};
+use super::tag::Tag;
+use super::uuid::Uuid;
 use std::{collections::BTreeMap, fmt, str::FromStr};
 
 const EXPECTED_NUMBERS: &str =

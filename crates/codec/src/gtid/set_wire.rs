@@ -14,12 +14,13 @@
 //! A server before 8.3 refuses the tagged form: it reads an impossible count. Source: `Gtid_set::encode` and
 //! `encode_nsids_format` in `sql/rpl_gtid_set.cc`, `Tsid::encode_tsid` in `libs/mysql/gtid/tsid.cpp`.
 
-use super::{
-    GNO_MAX, GtidError, GtidSet, TAG_LENGTH_MAX, Tag, Uuid,
-    cursor::Cursor,
-    intervals::{Interval, IntervalList},
-    set::Entry,
-};
+use super::cursor::Cursor;
+use super::error::GtidError;
+use super::intervals::{Interval, IntervalList};
+use super::mysql::GNO_MAX;
+use super::set::{Entry, GtidSet};
+use super::tag::{TAG_LENGTH_MAX, Tag};
+use super::uuid::Uuid;
 
 /// Value of the high byte of the header, and of the low byte in the tagged form (`Gtid_format`).
 const FORMAT_UNTAGGED: u8 = 0;

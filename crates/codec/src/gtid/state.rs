@@ -1,6 +1,11 @@
 //! One transaction's identifier and one stream's GTID state, whichever kind of server they come from.
 
-use super::{Flavour, Gtid, GtidError, GtidSet, MariadbGtid, MariadbGtidState};
+use super::error::GtidError;
+use super::mariadb::MariadbGtid;
+use super::mariadb_state::MariadbGtidState;
+use super::mysql::Gtid;
+use super::set::GtidSet;
+use crate::ServerKind;
 use std::fmt;
 
 /// The identifier of a transaction in a stream.
@@ -13,11 +18,11 @@ pub enum TransactionId {
 }
 
 impl TransactionId {
-    /// The GTID system that it belongs to.
-    pub const fn flavour(&self) -> Flavour {
+    /// The kind of server that it is of.
+    pub const fn kind(&self) -> ServerKind {
         match self {
-            TransactionId::Mysql(_) => Flavour::Mysql,
-            TransactionId::Mariadb(_) => Flavour::Mariadb,
+            TransactionId::Mysql(_) => ServerKind::MySql,
+            TransactionId::Mariadb(_) => ServerKind::MariaDb,
         }
     }
 }
@@ -57,10 +62,10 @@ pub enum GtidState {
 
 impl GtidState {
     /// Holds nothing yet, of a known kind.
-    pub fn empty(flavour: Flavour) -> GtidState {
-        match flavour {
-            Flavour::Mysql => GtidState::Mysql(GtidSet::new()),
-            Flavour::Mariadb => GtidState::Mariadb(MariadbGtidState::new()),
+    pub fn empty(kind: ServerKind) -> GtidState {
+        match kind {
+            ServerKind::MySql => GtidState::Mysql(GtidSet::new()),
+            ServerKind::MariaDb => GtidState::Mariadb(MariadbGtidState::new()),
         }
     }
 
@@ -68,18 +73,18 @@ impl GtidState {
     ///
     /// # Errors
     /// When the text is not of that form.
-    pub fn parse(flavour: Flavour, text: &str) -> Result<GtidState, GtidError> {
-        match flavour {
-            Flavour::Mysql => text.parse().map(GtidState::Mysql),
-            Flavour::Mariadb => text.parse().map(GtidState::Mariadb),
+    pub fn parse(kind: ServerKind, text: &str) -> Result<GtidState, GtidError> {
+        match kind {
+            ServerKind::MySql => text.parse().map(GtidState::Mysql),
+            ServerKind::MariaDb => text.parse().map(GtidState::Mariadb),
         }
     }
 
-    /// The GTID system that it belongs to. Of no meaning while it is empty.
-    pub const fn flavour(&self) -> Flavour {
+    /// The kind of server that it is of. Of no meaning while it is empty.
+    pub const fn kind(&self) -> ServerKind {
         match self {
-            GtidState::Mysql(_) => Flavour::Mysql,
-            GtidState::Mariadb(_) => Flavour::Mariadb,
+            GtidState::Mysql(_) => ServerKind::MySql,
+            GtidState::Mariadb(_) => ServerKind::MariaDb,
         }
     }
 
@@ -103,9 +108,9 @@ impl GtidState {
     /// [`MariadbGtidState::insert`].
     ///
     /// # Errors
-    /// [`GtidError::Flavour`] if it holds transactions of the other kind of server; it is unchanged then.
+    /// [`GtidError::Kind`] if it holds transactions of the other kind of server; it is unchanged then.
     pub fn insert(&mut self, id: TransactionId) -> Result<(), GtidError> {
-        self.take_flavour(id.flavour())?;
+        self.take_kind(id.kind())?;
         match (self, id) {
             (GtidState::Mysql(set), TransactionId::Mysql(gtid)) => {
                 set.insert(gtid);
@@ -120,7 +125,7 @@ impl GtidState {
     /// [`MariadbGtidState::append`]; for MySQL this is the union.
     ///
     /// # Errors
-    /// [`GtidError::Flavour`] if both hold transactions, of different kinds of server; it is unchanged then.
+    /// [`GtidError::Kind`] if both hold transactions, of different kinds of server; it is unchanged then.
     pub fn append(&mut self, later: &GtidState) -> Result<(), GtidError> {
         self.combine(later, GtidSet::union_with, MariadbGtidState::append)
     }
@@ -128,7 +133,7 @@ impl GtidState {
     /// Adds every transaction of `other`, of whatever origin.
     ///
     /// # Errors
-    /// [`GtidError::Flavour`] if both hold transactions, of different kinds of server; it is unchanged then.
+    /// [`GtidError::Kind`] if both hold transactions, of different kinds of server; it is unchanged then.
     pub fn union_with(&mut self, other: &GtidState) -> Result<(), GtidError> {
         self.combine(other, GtidSet::union_with, MariadbGtidState::union_with)
     }
@@ -142,7 +147,7 @@ impl GtidState {
         if other.is_empty() {
             return Ok(());
         }
-        self.take_flavour(other.flavour())?;
+        self.take_kind(other.kind())?;
         match (self, other) {
             (GtidState::Mysql(set), GtidState::Mysql(other)) => mysql(set, other),
             (GtidState::Mariadb(state), GtidState::Mariadb(other)) => mariadb(state, other),
@@ -198,16 +203,16 @@ impl GtidState {
     }
 
     /// Changes the kind of an empty state.
-    fn take_flavour(&mut self, flavour: Flavour) -> Result<(), GtidError> {
-        if self.flavour() == flavour {
+    fn take_kind(&mut self, kind: ServerKind) -> Result<(), GtidError> {
+        if self.kind() == kind {
             return Ok(());
         }
         if !self.is_empty() {
-            return Err(GtidError::Flavour { state: self.flavour(), added: flavour });
+            return Err(GtidError::Kind { state: self.kind(), added: kind });
         }
-        *self = match flavour {
-            Flavour::Mysql => GtidState::Mysql(GtidSet::new()),
-            Flavour::Mariadb => GtidState::Mariadb(MariadbGtidState::new()),
+        *self = match kind {
+            ServerKind::MySql => GtidState::Mysql(GtidSet::new()),
+            ServerKind::MariaDb => GtidState::Mariadb(MariadbGtidState::new()),
         };
         Ok(())
     }
@@ -273,7 +278,7 @@ mod tests {
         assert_eq!(state.to_string(), "0-1-5");
         assert_eq!(
             state.insert(mysql(1)),
-            Err(GtidError::Flavour { state: Flavour::Mariadb, added: Flavour::Mysql })
+            Err(GtidError::Kind { state: ServerKind::MariaDb, added: ServerKind::MySql })
         );
         assert_eq!(state.to_string(), "0-1-5", "a refused GTID changes nothing");
         state.clear();
@@ -284,13 +289,13 @@ mod tests {
 
     #[test]
     fn a_record_keeps_every_server_of_a_domain() {
-        for (flavour, text) in [
-            (Flavour::Mariadb, "0-1-100,0-2-130,5-1-7"),
-            (Flavour::Mysql, "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-5:7"),
+        for (kind, text) in [
+            (ServerKind::MariaDb, "0-1-100,0-2-130,5-1-7"),
+            (ServerKind::MySql, "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-5:7"),
         ] {
-            let state = GtidState::parse(flavour, text).unwrap();
+            let state = GtidState::parse(kind, text).unwrap();
             assert_eq!(state.to_record(), text);
-            assert_eq!(GtidState::parse(flavour, &state.to_record()).unwrap(), state);
+            assert_eq!(GtidState::parse(kind, &state.to_record()).unwrap(), state);
         }
     }
 

@@ -1,6 +1,6 @@
 //! The tag of a MySQL GTID (8.3 and later): a name that groups transactions of one server.
 
-use super::GtidError;
+use super::error::GtidError;
 use std::{fmt, str::FromStr};
 
 /// Longest tag, in bytes (`tag_max_length` in `libs/mysql/gtid/gtid_constants.h`).

@@ -21,7 +21,12 @@
 //!
 //! The UUID is an array of 16 variable-length integers: a byte above 127 takes two.
 
-use super::{Gtid, GtidError, Tag, Uuid, cursor::Cursor, set_wire::decode_tag};
+use super::cursor::Cursor;
+use super::error::GtidError;
+use super::mysql::{GNO_MAX, Gtid};
+use super::set_wire::decode_tag;
+use super::tag::Tag;
+use super::uuid::Uuid;
 
 const FORMAT_VERSION: u64 = 1;
 
@@ -123,7 +128,7 @@ fn decode_gno(cursor: &mut Cursor<'_>) -> Result<u64, GtidError> {
     let at = cursor.position();
     let gno = cursor.varint_signed()?;
     match u64::try_from(gno) {
-        Ok(gno @ 1..=super::GNO_MAX) => Ok(gno),
+        Ok(gno @ 1..=GNO_MAX) => Ok(gno),
         _ => Err(cursor.error_at(at, "its transaction number is out of range")),
     }
 }

@@ -1,6 +1,6 @@
 //! A server's UUID: the first part of a MySQL GTID.
 
-use super::GtidError;
+use super::error::GtidError;
 use std::{fmt, str::FromStr};
 
 const EXPECTED: &str = "a UUID such as 3e11fa47-71ca-11e1-9e33-c80aa9429562";

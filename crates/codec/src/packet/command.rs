@@ -1,4 +1,4 @@
-//! Payloads of the commands that a replica sends.
+//! Payloads of the commands that a replica sends; [`Request`](super::Request) reads them.
 //!
 //! Each function gives one message to be framed with sequence number 0 (see [`append_message`]).
 //!
@@ -7,12 +7,21 @@
 //!
 //! [`append_message`]: super::append_message
 
-const COM_QUIT: u8 = 0x01;
-const COM_QUERY: u8 = 0x03;
-const COM_BINLOG_DUMP: u8 = 0x12;
-const COM_REGISTER_SLAVE: u8 = 0x15;
-const COM_SET_OPTION: u8 = 0x1B;
-const COM_BINLOG_DUMP_GTID: u8 = 0x1E;
+pub(super) const COM_QUIT: u8 = 0x01;
+pub(super) const COM_INIT_DB: u8 = 0x02;
+pub(super) const COM_QUERY: u8 = 0x03;
+pub(super) const COM_FIELD_LIST: u8 = 0x04;
+pub(super) const COM_STATISTICS: u8 = 0x09;
+pub(super) const COM_PROCESS_KILL: u8 = 0x0C;
+pub(super) const COM_PING: u8 = 0x0E;
+pub(super) const COM_CHANGE_USER: u8 = 0x11;
+pub(super) const COM_BINLOG_DUMP: u8 = 0x12;
+pub(super) const COM_REGISTER_SLAVE: u8 = 0x15;
+pub(super) const COM_STMT_SEND_LONG_DATA: u8 = 0x18;
+pub(super) const COM_STMT_CLOSE: u8 = 0x19;
+pub(super) const COM_SET_OPTION: u8 = 0x1B;
+pub(super) const COM_BINLOG_DUMP_GTID: u8 = 0x1E;
+pub(super) const COM_RESET_CONNECTION: u8 = 0x1F;
 
 /// The longest report host that every server accepts, in bytes (`HOSTNAME_LENGTH` was 60 before MySQL 8.0.17 and
 /// still is in older MariaDB).

@@ -58,6 +58,10 @@ impl<'a> Cursor<'a> {
         Ok(u32::from_le_bytes(self.array(field)?))
     }
 
+    pub(super) fn u64(&mut self, field: &'static str) -> Result<u64, MalformedPacket> {
+        Ok(u64::from_le_bytes(self.array(field)?))
+    }
+
     /// A length-encoded integer; `None` stands for the NULL marker 0xFB of a text row.
     ///
     /// Source: MySQL Source Code Documentation, "Protocol::LengthEncodedInteger".
@@ -101,6 +105,11 @@ impl<'a> Cursor<'a> {
         self.rest = &self.rest[length + 1..];
         self.at += length + 1;
         Ok(text)
+    }
+
+    /// The bytes before the next NUL, which is consumed too, or everything that is left where there is none.
+    pub(super) fn null_terminated_or_rest(&mut self) -> &'a [u8] {
+        self.null_terminated("a text").unwrap_or_else(|_| self.remaining())
     }
 
     /// Everything that is left.

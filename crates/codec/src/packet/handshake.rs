@@ -3,17 +3,16 @@
 //! Sources: MySQL Source Code Documentation, "Protocol::HandshakeV10" and "Protocol::AuthSwitchRequest"; MariaDB
 //! Knowledge Base, "Connection".
 
+use super::capability;
 use super::cursor::{Cursor, MalformedPacket};
 use super::response::printable;
+use crate::ServerKind;
 
 /// The longest server version kept, in bytes. MySQL's own limit is 60 (`SERVER_VERSION_LENGTH` in mysql_com.h).
 pub const SERVER_VERSION_BYTES_MAX: usize = 128;
 
 /// The only version of the handshake that servers since MySQL 3.21 send.
 const PROTOCOL_VERSION: u8 = 10;
-
-const CLIENT_MYSQL: u32 = 1;
-const CLIENT_PLUGIN_AUTH: u32 = 1 << 19;
 
 /// What replication clients of MySQL 5.5 expect before the true version of MariaDB 10 and later.
 const MARIADB_VERSION_PREFIX: &str = "5.5.5-";
@@ -56,7 +55,7 @@ impl Handshake {
         let rest = cursor.bytes(u64::from(rest_length), "the second part of the challenge")?;
         challenge.extend_from_slice(rest.strip_suffix(&[0]).unwrap_or(rest));
 
-        let auth_plugin = if capabilities & CLIENT_PLUGIN_AUTH == 0 {
+        let auth_plugin = if capabilities & capability::PLUGIN_AUTH == 0 {
             Vec::new()
         } else {
             // Servers before 5.5.10 forget the terminator (bug 59453).
@@ -65,7 +64,7 @@ impl Handshake {
         };
         let mut handshake =
             Self { server_version: version, connection_id, capabilities, challenge, auth_plugin };
-        if handshake.is_mariadb()
+        if handshake.server_kind() == ServerKind::MariaDb
             && let Some(rest) = handshake.server_version.strip_prefix(MARIADB_VERSION_PREFIX)
             && rest.starts_with(|first: char| first.is_ascii_digit())
         {
@@ -74,11 +73,9 @@ impl Handshake {
         Ok(handshake)
     }
 
-    /// Whether the server is MariaDB: it says so in its version, or leaves out CLIENT_MYSQL as MariaDB 10.2 and later
-    /// do even when a distribution changed the version text. The numbers say nothing: MySQL has versions above 9 too, and counts
-    /// them by years.
-    pub fn is_mariadb(&self) -> bool {
-        self.server_version.contains("MariaDB") || self.capabilities & CLIENT_MYSQL == 0
+    /// Who greets; see [`ServerKind::of_greeting`].
+    pub fn server_kind(&self) -> ServerKind {
+        ServerKind::of_greeting(&self.server_version, self.capabilities)
     }
 }
 
@@ -150,41 +147,44 @@ mod tests {
         assert_eq!(handshake.capabilities, 0xDFFF_FFFF);
         assert_eq!(handshake.challenge, b"abcdefghijklmnopqrst");
         assert_eq!(handshake.auth_plugin, b"caching_sha2_password");
-        assert!(!handshake.is_mariadb());
+        assert_eq!(handshake.server_kind(), ServerKind::MySql);
     }
 
     #[test]
     fn a_mariadb_greeting_loses_its_prefix() {
         let handshake = Handshake::parse(&greeting(b"5.5.5-10.11.6-MariaDB-log", 21, b"x")).unwrap();
         assert_eq!(handshake.server_version, "10.11.6-MariaDB-log");
-        assert!(handshake.is_mariadb());
+        assert_eq!(handshake.server_kind(), ServerKind::MariaDb);
         assert_eq!(handshake.auth_plugin, b"x");
     }
 
     /// MySQL 9.7 is followed by 26.7; MariaDB is at 12.
     #[test]
     fn the_kind_of_server_is_not_told_by_a_number() {
-        for (version, shown, mariadb) in [
-            ("26.7.0", "26.7.0", false),
-            ("28.4.1-lts", "28.4.1-lts", false),
-            ("10.0.1", "10.0.1", false),
-            ("11.8.3", "11.8.3", false),
-            ("8.0.36-28", "8.0.36-28", false),
-            ("26.7.0-1.1-percona-log", "26.7.0-1.1-percona-log", false),
-            ("8.0.mysql_aurora.3.04.0", "8.0.mysql_aurora.3.04.0", false),
-            ("5.5.5-m3-log", "5.5.5-m3-log", false),
-            ("5.5.5-11.8.3-MariaDB", "11.8.3-MariaDB", true),
-            ("12.1.2-MariaDB", "12.1.2-MariaDB", true),
-            ("11.8.6-MariaDB-0+deb13u1-log", "11.8.6-MariaDB-0+deb13u1-log", true),
+        for (version, shown, kind) in [
+            ("26.7.0", "26.7.0", ServerKind::MySql),
+            ("28.4.1-lts", "28.4.1-lts", ServerKind::MySql),
+            ("10.0.1", "10.0.1", ServerKind::MySql),
+            ("11.8.3", "11.8.3", ServerKind::MySql),
+            ("8.0.36-28", "8.0.36-28", ServerKind::MySql),
+            ("26.7.0-1.1-percona-log", "26.7.0-1.1-percona-log", ServerKind::MySql),
+            ("8.0.mysql_aurora.3.04.0", "8.0.mysql_aurora.3.04.0", ServerKind::MySql),
+            ("5.5.5-m3-log", "5.5.5-m3-log", ServerKind::MySql),
+            ("5.5.5-11.8.3-MariaDB", "11.8.3-MariaDB", ServerKind::MariaDb),
+            ("12.1.2-MariaDB", "12.1.2-MariaDB", ServerKind::MariaDb),
+            ("11.8.6-MariaDB-0+deb13u1-log", "11.8.6-MariaDB-0+deb13u1-log", ServerKind::MariaDb),
         ] {
             let handshake = Handshake::parse(&greeting(version.as_bytes(), 21, b"x")).unwrap();
-            assert_eq!((handshake.server_version.as_str(), handshake.is_mariadb()), (shown, mariadb));
+            assert_eq!((handshake.server_version.as_str(), handshake.server_kind()), (shown, kind));
         }
         for (version, shown) in [("5.5.5-12.1.2-distribution", "12.1.2-distribution"), ("26.7.0", "26.7.0")] {
             let mut bytes = greeting(version.as_bytes(), 21, b"x");
             bytes[1 + version.len() + 1 + 4 + 8 + 1] &= !1; // CLIENT_MYSQL.
             let handshake = Handshake::parse(&bytes).unwrap();
-            assert_eq!((handshake.server_version.as_str(), handshake.is_mariadb()), (shown, true));
+            assert_eq!(
+                (handshake.server_version.as_str(), handshake.server_kind()),
+                (shown, ServerKind::MariaDb)
+            );
         }
     }
 

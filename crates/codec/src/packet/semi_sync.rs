@@ -4,6 +4,7 @@
 //! `Repl_semi_sync_slave::slave_reply` in sql/semisync_slave.cc (MariaDB); the reading side is
 //! `report_reply_packet` of the source, which also states the limits.
 
+use super::cursor::{Cursor, MalformedPacket};
 use super::frame::HEADER_BYTES;
 
 /// First byte of an acknowledgement, and of the two bytes before each event of a semi-synchronous stream.
@@ -32,8 +33,38 @@ pub fn semi_sync_acknowledgement(out: &mut Vec<u8>, position: u64, file: &[u8]) 
     out.extend_from_slice(file);
 }
 
+/// The longest acknowledgement, in bytes: magic, position and a file name.
+pub const SEMI_SYNC_ACKNOWLEDGEMENT_BYTES_MAX: usize = 1 + 8 + SEMI_SYNC_FILE_BYTES_MAX;
+
+/// What a replica says that it has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SemiSyncAcknowledgement<'a> {
+    /// End of what the replica has, an offset in `file`.
+    pub position: u64,
+    /// The bare name of the file, as it was sent to the replica.
+    pub file: &'a [u8],
+}
+
+impl<'a> SemiSyncAcknowledgement<'a> {
+    /// Reads the message that a replica sends in a semi-synchronous dump, whose packet is numbered 0.
+    pub fn parse(payload: &'a [u8]) -> Result<Self, MalformedPacket> {
+        let mut cursor = Cursor::new(payload);
+        if cursor.u8("the magic of an acknowledgement")? != SEMI_SYNC_MAGIC {
+            return Err(MalformedPacket { field: "the magic of an acknowledgement", at: 0 });
+        }
+        let position = cursor.u64("the position")?;
+        let file = cursor.remaining();
+        if file.is_empty() || file.len() > SEMI_SYNC_FILE_BYTES_MAX {
+            return Err(MalformedPacket { field: "the file name", at: 9 });
+        }
+        Ok(Self { position, file })
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -41,5 +72,23 @@ mod tests {
         let mut out = Vec::new();
         semi_sync_acknowledgement(&mut out, 0x0000_0001_0000_0004, b"binlog.000002");
         assert_eq!(out, b"\x16\0\0\0\xEF\x04\0\0\0\x01\0\0\0binlog.000002");
+    }
+
+    #[test]
+    fn an_acknowledgement_is_read_as_it_was_written() {
+        let mut out = Vec::new();
+        semi_sync_acknowledgement(&mut out, 1 << 40, b"binlog.000002");
+        let read = SemiSyncAcknowledgement::parse(&out[HEADER_BYTES..]).unwrap();
+        assert_eq!(read, SemiSyncAcknowledgement { position: 1 << 40, file: b"binlog.000002" });
+        assert!(SemiSyncAcknowledgement::parse(b"\xEE\x04\0\0\0\0\0\0\0b").is_err());
+        assert!(SemiSyncAcknowledgement::parse(b"\xEF\x04\0\0\0\0\0\0\0").is_err(), "no name");
+        assert!(SemiSyncAcknowledgement::parse(&[0xEF; 1 + 8 + 512]).is_err(), "a name that is too long");
+    }
+
+    proptest! {
+        #[test]
+        fn hostile_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..40)) {
+            let _ = SemiSyncAcknowledgement::parse(&bytes);
+        }
     }
 }

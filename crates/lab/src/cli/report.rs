@@ -1,8 +1,8 @@
 //! `binlogd-lab report`, `compare`, `export`, `check` and `restore`.
 
 use super::run::JournalArgs;
-use crate::model::Run;
 use crate::report;
+use crate::run::Run;
 use crate::store::Store;
 use crate::study::Study;
 use crate::{check, server};

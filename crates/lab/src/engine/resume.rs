@@ -2,7 +2,8 @@
 
 use super::job::{Begin, Job};
 use crate::environment;
-use crate::model::{CellKey, Fact, Order};
+use crate::model::{Fact, Order};
+use crate::point::CellKey;
 use crate::progress::{label, say};
 use crate::report::number::time;
 use crate::store::{Store, without_passwords};
@@ -98,7 +99,7 @@ fn warnings(run: i64, changes: Vec<String>) -> Vec<Fact> {
 
 /// As the report finds it.
 fn warning(value: String) -> Fact {
-    Fact { about: "lab".to_owned(), name: "warning".to_owned(), value }
+    Fact::new("lab", "warning", value)
 }
 
 /// What differs between two orders, each in a few words; passwords do not.

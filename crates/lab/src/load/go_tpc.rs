@@ -6,8 +6,7 @@
 
 use crate::lab::Skip;
 use anyhow::Context;
-use rig::go::go;
-use std::ffi::OsStr;
+use rig::go::{Pinned, go};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -31,30 +30,16 @@ pub fn version() -> &'static str {
 /// # Errors
 /// [`Skip`] when Go is missing; other errors when it is too old, or the module cannot be had or is not what is expected.
 pub fn build(dir: &Path, say: fn(&str)) -> anyhow::Result<PathBuf> {
-    let folder = dir.join("go-tpc");
-    std::fs::create_dir_all(&folder)?;
-    let folder = folder.canonicalize()?;
-    let (program, recipe) = (folder.join("go-tpc"), folder.join("recipe"));
-    // Another recipe makes another program.
-    let wanted = format!("{GO_MOD}{GO_SUM}{ADDED}");
-    if program.is_file() && std::fs::read_to_string(&recipe).is_ok_and(|made| made == wanted) {
-        return Ok(program);
-    }
-    need_go()?;
-    say(&format!("building go-tpc {}", version()));
-    let work = tempfile::Builder::new().prefix("build-").tempdir_in(&folder)?;
-    std::fs::write(work.path().join("go.mod"), GO_MOD)?;
-    std::fs::write(work.path().join("go.sum"), GO_SUM)?;
-    // Copies the sources, after a check against go.sum, to where a file can be added.
-    go(work.path(), ["mod", "vendor"])?;
-    let main = work.path().join("vendor").join(PROGRAM);
-    std::fs::write(main.join("password_of_environment.go"), ADDED)
-        .with_context(|| format!("adding to {}", main.display()))?;
-    let built = work.path().join("program");
-    go(work.path(), [OsStr::new("build"), OsStr::new("-o"), built.as_os_str(), OsStr::new(PROGRAM)])?;
-    std::fs::rename(&built, &program)?;
-    std::fs::write(&recipe, wanted)?;
-    Ok(program)
+    let pinned = Pinned { name: "go-tpc", package: PROGRAM, go_mod: GO_MOD, go_sum: GO_SUM, recipe: ADDED };
+    pinned.build(dir, |work| {
+        need_go()?;
+        say(&format!("building go-tpc {}", version()));
+        // Copies the sources, after a check against go.sum, to where a file can be added.
+        go(work, ["mod", "vendor"])?;
+        let main = work.join("vendor").join(PROGRAM);
+        std::fs::write(main.join("password_of_environment.go"), ADDED)
+            .with_context(|| format!("adding to {}", main.display()))
+    })
 }
 
 fn need_go() -> anyhow::Result<()> {

@@ -2,7 +2,7 @@
 
 use super::dataset;
 use crate::lab::Lab;
-use crate::model::{Fact, Measured};
+use crate::model::{Fact, Measured, Order};
 use crate::server::{DATABASE, Target, address};
 use anyhow::Context;
 use rig::interrupt::Interrupt;
@@ -99,6 +99,18 @@ impl Sysbench {
         Ok(Sysbench { program: program(&lab.scripts)?, config, log, tables, rows })
     }
 
+    /// The same with tables as the order says, which are filled.
+    ///
+    /// # Errors
+    /// As [`Sysbench::new`] and [`Sysbench::prepare`], and when the order has no sense.
+    pub fn filled(lab: &Lab, target: &mut Target, order: &Order, dir: &Path) -> anyhow::Result<Sysbench> {
+        let (tables, rows) = (order.settings.get("tables")?, order.settings.get("rows")?);
+        (lab.say)(&format!("filling {tables} tables of {rows} rows on {}", target.name()));
+        let sysbench = Sysbench::new(lab, target, tables, rows, dir)?;
+        sysbench.prepare(target, &lab.interrupt)?;
+        Ok(sysbench)
+    }
+
     /// Makes and fills the tables.
     ///
     /// # Errors
@@ -108,16 +120,13 @@ impl Sysbench {
         self.run(target, &["oltp_read_write", &threads, "prepare"], PREPARE_MAX, interrupt).map(|_| ())
     }
 
-    /// Makes the server ready for a load with `threads` threads: it can prepare all statements and take all connections,
-    /// and [updates changed rows](Target::update_changed_rows).
+    /// Makes the server ready for a load with `threads` threads, as [`Target::make_room`] does.
     ///
     /// # Errors
     /// When the server refuses.
     pub fn make_ready(&self, target: &mut Target, threads: u32) -> anyhow::Result<()> {
         let statements = u64::from(self.tables) * u64::from(threads) * STATEMENTS_A_TABLE;
-        target.set_at_least("max_prepared_stmt_count", (statements + 1000).min(1_048_576))?;
-        target.set_at_least("max_connections", u64::from(threads) + 20)?;
-        target.update_changed_rows()
+        target.make_room(threads, statements)
     }
 
     /// Reads all tables, and runs a load that is not counted, of a cell's threads and seconds (30 at most): the first
@@ -177,11 +186,8 @@ impl Sysbench {
     /// What a run's facts say of the load.
     pub fn fact(&self, workload: &str) -> Fact {
         let Sysbench { tables, rows, .. } = self;
-        Fact {
-            about: "load".to_owned(),
-            name: "sysbench".to_owned(),
-            value: format!("stock {workload}, {tables} tables of {rows} rows, rand-type uniform"),
-        }
+        let value = format!("stock {workload}, {tables} tables of {rows} rows, rand-type uniform");
+        Fact::new("load", "sysbench", value)
     }
 
     fn run(

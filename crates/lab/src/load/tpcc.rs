@@ -2,7 +2,7 @@
 
 use super::go_tpc;
 use crate::lab::Lab;
-use crate::model::Measured;
+use crate::model::{Fact, Measured};
 use crate::server::sql::same;
 use crate::server::{DATABASE, Target};
 use anyhow::{Context, ensure};
@@ -111,6 +111,12 @@ impl Tpcc {
         Ok(Tpcc { program, warehouses, log: dir.join("go-tpc.log") })
     }
 
+    /// What a run's facts say of the load.
+    pub fn facts(&self) -> Vec<Fact> {
+        let fact = |name: &str, value: &dyn ToString| Fact::new("load", name, value.to_string());
+        vec![fact("go-tpc", &go_tpc::version()), fact("warehouses", &self.warehouses)]
+    }
+
     /// Makes and fills the tables in the lab's database, which must exist.
     ///
     /// # Errors
@@ -161,16 +167,12 @@ impl Tpcc {
         bytes.with_context(|| format!("{} does not say how large the tables are", target.name()))
     }
 
-    /// Lets the server prepare all statements and take all connections of a load with `threads` threads, and
-    /// [update changed rows](Target::update_changed_rows), on which go-tpc relies.
+    /// Makes the server ready for a load with `threads` threads, as [`Target::make_room`] does.
     ///
     /// # Errors
     /// When the server refuses.
     pub fn make_room(&self, target: &mut Target, threads: u32) -> anyhow::Result<()> {
-        let statements = u64::from(threads) * STATEMENTS_A_THREAD;
-        target.set_at_least("max_prepared_stmt_count", (statements + 1000).min(1_048_576))?;
-        target.set_at_least("max_connections", u64::from(threads) + 20)?;
-        target.update_changed_rows()
+        target.make_room(threads, u64::from(threads) * STATEMENTS_A_THREAD)
     }
 
     /// Runs a load without TPC-C's keying and thinking times.

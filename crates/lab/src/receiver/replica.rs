@@ -5,7 +5,9 @@ use crate::server::dialect::Dialect;
 use crate::server::sql::quoted;
 use crate::server::{DATABASE, Target, address};
 use anyhow::{Context, bail, ensure};
+use codec::ServerKind;
 use rig::interrupt::Interrupt;
+use rig::server::LogFile;
 use rig::usage::Usage;
 use rig::window::Place;
 use std::hash::{BuildHasher, RandomState};
@@ -66,7 +68,7 @@ impl Replica {
         };
         let bytes = source.account().password.expose().len();
         ensure!(
-            dialect.is_mariadb() || bytes <= PASSWORD_BYTES_MAX,
+            dialect.kind() == ServerKind::MariaDb || bytes <= PASSWORD_BYTES_MAX,
             "the password of {} on {place} has {bytes} bytes, and a MySQL replica takes at most {PASSWORD_BYTES_MAX}: \
              name an account with a shorter one",
             source.account().user
@@ -213,7 +215,7 @@ impl Replica {
 /// it is told otherwise.
 pub fn options(dialect: Dialect) -> Vec<String> {
     let mut options = vec![dialect.exec_mode_option().to_owned(), "--relay-log=relay".to_owned()];
-    if dialect.is_mariadb() {
+    if dialect.kind() == ServerKind::MariaDb {
         options.push("--slave-parallel-threads=4".to_owned());
     }
     options
@@ -226,9 +228,9 @@ fn errors(rows: &ResultSet) -> String {
 
 /// From one place of a log to a later one, given the log's files with their sizes. A replica that has applied nothing yet
 /// names no file.
-fn distance(from: &Place, to: &Place, logs: &[(String, u64)]) -> u64 {
+fn distance(from: &Place, to: &Place, logs: &[LogFile]) -> u64 {
     let through = |place: &Place| -> u64 {
-        let before = logs.iter().filter(|(name, _)| *name < place.file).map(|(_, size)| size).sum::<u64>();
+        let before = logs.iter().filter(|log| log.name < place.file).map(|log| log.len).sum::<u64>();
         before + place.position
     };
     through(to).saturating_sub(if from.file.is_empty() { 0 } else { through(from) })
@@ -242,7 +244,7 @@ fn change_source(dialect: Dialect, source: &Target, place: &Place) -> String {
         true => ("CHANGE REPLICATION SOURCE", "SOURCE"),
         false => ("CHANGE MASTER", "MASTER"),
     };
-    let more = if dialect.is_mariadb() {
+    let more = if dialect.kind() == ServerKind::MariaDb {
         ", MASTER_SSL_VERIFY_SERVER_CERT = 0, MASTER_USE_GTID = no"
     } else if dialect.is_mysql_from(8, 0, 23) {
         ", SOURCE_AUTO_POSITION = 0, GET_SOURCE_PUBLIC_KEY = 1"
@@ -267,7 +269,8 @@ mod tests {
     #[test]
     fn a_distance_goes_over_the_ends_of_files() {
         let place = |file: &str, position| Place { file: file.to_owned(), position };
-        let logs = [("b.1".to_owned(), 100), ("b.2".to_owned(), 50), ("b.3".to_owned(), 30)];
+        let logs = [("b.1", 100), ("b.2", 50), ("b.3", 30)]
+            .map(|(name, len)| LogFile { name: name.to_owned(), len });
         assert_eq!(distance(&place("b.1", 90), &place("b.3", 20), &logs), 10 + 50 + 20);
         assert_eq!(distance(&place("b.3", 20), &place("b.3", 20), &logs), 0);
         assert_eq!(distance(&place("", 4), &place("b.1", 20), &logs), 20);

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// Which.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Yardstick {
     /// The bare receiver (`rig::bare`), which acknowledges after its fdatasync.
     BareSynced,
@@ -56,7 +56,7 @@ impl Yardstick {
             Yardstick::GoMysqlbinlog => Program::start("go-mysqlbinlog", dir, |data| {
                 let mut command = Command::new(go_mysqlbinlog::build(&lab.dir)?);
                 command.args(["-host", &account.host, "-port", &port, "-user", &account.user]);
-                command.args(["-flavor", source.dialect().kind(), "-raw", "-semisync"]);
+                command.args(["-flavor", source.dialect().kind().name(), "-raw", "-semisync"]);
                 command.args(["-file", &place.file, "-pos", &position, "-backup_path"]).arg(data);
                 Ok(command)
             }),

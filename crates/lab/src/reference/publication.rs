@@ -1,13 +1,14 @@
 //! What was published, as it is transcribed.
 
+use crate::point::Configuration;
 use crate::report::outline::Part;
 use std::str::FromStr;
 
 /// Published figures of one configuration over numbers of threads.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Curve {
-    /// The lab's name of the configuration that they are compared with.
-    pub configuration: String,
+    /// The lab's configuration that they are compared with.
+    pub configuration: Configuration,
     /// Threads and figure, in ascending order of threads.
     pub points: Vec<(u32, f64)>,
 }
@@ -69,10 +70,14 @@ pub(super) fn field<T: FromStr>(text: &str) -> T {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::study::semi_sync_cost;
 
     #[test]
     fn a_curve_relative_to_another_has_the_points_of_both() {
-        let curve = |points: &[(u32, f64)]| Curve { configuration: "a".to_owned(), points: points.to_vec() };
+        let curve = |points: &[(u32, f64)]| Curve {
+            configuration: semi_sync_cost::configuration::Configuration::Asynchronous.into(),
+            points: points.to_vec(),
+        };
         let ratio = curve(&[(2, 5.0), (4, 3.0)]).relative_to(&curve(&[(4, 2.0), (8, 1.0)]));
         assert_eq!(ratio.points, [(4, 1.5)]);
         assert_eq!((ratio.at(4), ratio.at(8)), (Some(1.5), None));

@@ -2,6 +2,7 @@
 
 use super::publication::{Curve, Publication, field, rows};
 use crate::report::outline::{Chart, Dot, Entry, Line, Part, Scale, Table};
+use crate::study::semi_sync_cost::configuration::Configuration;
 
 /// A row as published.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -26,18 +27,18 @@ pub fn published() -> Vec<Row> {
 }
 
 /// TpmC with two asynchronous replicas, to be compared with the lab's `configuration`.
-pub fn asynchronous(configuration: &str) -> Curve {
+pub fn asynchronous(configuration: Configuration) -> Curve {
     curve(configuration, |row| row.asynchronous)
 }
 
 /// TpmC with one semi-synchronous and one asynchronous replica, to be compared with the lab's `configuration`.
-pub fn semi_synchronous(configuration: &str) -> Curve {
+pub fn semi_synchronous(configuration: Configuration) -> Curve {
     curve(configuration, |row| row.semi_synchronous)
 }
 
-fn curve(configuration: &str, figure: fn(&Row) -> f64) -> Curve {
+fn curve(configuration: Configuration, figure: fn(&Row) -> f64) -> Curve {
     let points = published().iter().map(|row| (row.threads, figure(row))).collect();
-    Curve { configuration: configuration.to_owned(), points }
+    Curve { configuration: configuration.into(), points }
 }
 
 /// The study and its figures.
@@ -127,6 +128,11 @@ mod tests {
         for (threads, by) in [(16, 664.0), (1024, 499.0)] {
             assert!(differences.iter().any(|found| (found.0, found.1.round()) == (threads, by)), "{threads}");
         }
-        assert_eq!(semi_synchronous("").relative_to(&asynchronous("")).at(128), Some(3738.1 / 5257.267));
+        assert_eq!(
+            semi_synchronous(Configuration::AfterSync)
+                .relative_to(&asynchronous(Configuration::Asynchronous))
+                .at(128),
+            Some(3738.1 / 5257.267)
+        );
     }
 }

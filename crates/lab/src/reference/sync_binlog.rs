@@ -13,9 +13,6 @@ pub const SETTINGS: [&str; 5] = ["0", "1", "1000", "10000", "off"];
 /// The sizes of the buffer pool in GB; the data were about 90 GB.
 pub const POOLS_GB: [u32; 3] = [60, 70, 80];
 
-/// Size of the data in GB, about.
-pub const DATA_GB: u32 = 90;
-
 /// A cell of the first table: the median of transactions a second on ext4.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct First {

@@ -2,6 +2,7 @@
 
 use super::publication::{Curve, Publication, field, rows};
 use crate::report::outline::{Chart, Dot, Entry, Line, Part, Scale, Table};
+use crate::study::virtual_replica::configuration::Configuration;
 
 /// A row as published.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,20 +59,20 @@ pub fn published() -> Vec<Row> {
 }
 
 /// The published queries a second of a mode (see [`mode`]), to be compared with the lab's `configuration`.
-pub fn qps(mode: &str, configuration: &str) -> Curve {
+pub fn qps(mode: &str, configuration: Configuration) -> Curve {
     curve(mode, configuration, |row| row.qps)
 }
 
 /// The published transactions a second of a mode (see [`mode`]), to be compared with the lab's `configuration`.
-pub fn tps(mode: &str, configuration: &str) -> Curve {
+pub fn tps(mode: &str, configuration: Configuration) -> Curve {
     curve(mode, configuration, |row| row.tps)
 }
 
-fn curve(mode: &str, configuration: &str, figure: fn(&Row) -> u32) -> Curve {
+fn curve(mode: &str, configuration: Configuration, figure: fn(&Row) -> u32) -> Curve {
     let rows = published();
     let of_mode = rows.iter().filter(|row| row.mysql_mode == mode);
     Curve {
-        configuration: configuration.to_owned(),
+        configuration: configuration.into(),
         points: of_mode.map(|row| (row.thread_num, f64::from(figure(row)))).collect(),
     }
 }
@@ -143,6 +144,9 @@ fn figures() -> Vec<Part> {
 mod tests {
     use super::*;
 
+    /// It makes no difference to the figures.
+    const ALONE: Configuration = Configuration::Alone;
+
     /// The sums were made from the study's text, not from the transcription.
     #[test]
     fn all_rows_are_as_published() {
@@ -182,8 +186,9 @@ mod tests {
 
     #[test]
     fn every_mode_was_measured_at_the_same_twenty_numbers_of_threads() {
-        let threads =
-            |mode: &str| -> Vec<u32> { qps(mode, "").points.iter().map(|(threads, _)| *threads).collect() };
+        let threads = |mode: &str| -> Vec<u32> {
+            qps(mode, ALONE).points.iter().map(|(threads, _)| *threads).collect()
+        };
         let expected = [2, 4, 8, 16, 32, 64, 128, 256]
             .into_iter()
             .chain((266..=386).step_by(10))
@@ -193,8 +198,8 @@ mod tests {
         for mode in mode::ALL {
             assert_eq!(threads(mode), expected, "{mode}");
         }
-        let ratio = qps(mode::FSYNC_MODE_1, "").relative_to(&qps(mode::SOURCE_ALONE, ""));
+        let ratio = qps(mode::FSYNC_MODE_1, ALONE).relative_to(&qps(mode::SOURCE_ALONE, ALONE));
         assert_eq!(ratio.at(32), Some(108_939.0 / 119_451.0));
-        assert_eq!(tps(mode::REPLICA, "").at(386), Some(2980.0));
+        assert_eq!(tps(mode::REPLICA, ALONE).at(386), Some(2980.0));
     }
 }

@@ -144,7 +144,7 @@ fn label(value: f64, top: f64, step: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::outline::{Dot, Line};
+    use crate::report::example::chart;
 
     #[test]
     fn ticks_are_round_and_labels_short() {
@@ -154,17 +154,6 @@ mod tests {
         assert_eq!(label(150_000.0, 300_000.0, 50_000.0), "150k");
         assert_eq!(label(5_000.0, 15_000.0, 2_500.0), "5.0k");
         assert_eq!(label(0.0, 10_000.0, 500.0), "0");
-    }
-
-    fn chart(points: &[(f64, f64)], x_scale: Scale) -> Chart {
-        let points = points.iter().map(|(x, y)| Dot { x: *x, y: *y, spread: None }).collect();
-        Chart {
-            title: "a <title>".to_owned(),
-            x_label: "threads".to_owned(),
-            y_label: "tps".to_owned(),
-            x_scale,
-            lines: vec![Line { name: "a & b".to_owned(), published: false, points }],
-        }
     }
 
     #[test]

@@ -136,18 +136,8 @@ fn legend(chart: &Chart, palette: &Palette) -> Markup {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::example::chart;
     use crate::report::outline::Scale;
-
-    fn chart(points: &[(f64, f64)], x_scale: Scale) -> Chart {
-        let points = points.iter().map(|(x, y)| Dot { x: *x, y: *y, spread: None }).collect();
-        Chart {
-            title: "a <title>".to_owned(),
-            x_label: "threads".to_owned(),
-            y_label: "tps".to_owned(),
-            x_scale,
-            lines: vec![Line { name: "a & b".to_owned(), published: false, points }],
-        }
-    }
 
     #[test]
     fn a_point_carries_its_numbers_and_text_is_escaped() {

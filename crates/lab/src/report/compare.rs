@@ -1,7 +1,9 @@
 //! Two runs of a study against each other.
 
-use crate::model::{Fact, Run};
-use crate::statistics::{Figures, Missing, Panel, Spread};
+use crate::model::Fact;
+use crate::point::{Configuration, Panel};
+use crate::run::Run;
+use crate::statistics::{Figures, Missing, Spread};
 use crate::study::{Headline, catalogue};
 use anyhow::bail;
 use std::collections::{BTreeMap, BTreeSet};
@@ -48,10 +50,10 @@ fn by(a: &Run, b: &Run, title: &str, headline: &Headline) -> String {
                     .find_map(|figures| figures.configurations(panel).first().copied())
             };
             // A user's server may lack it.
-            let has = |name: &&str| {
-                [&figures.0, &figures.1].iter().any(|figures| figures.configurations(panel).contains(name))
+            let has = |one: &&Configuration| {
+                [&figures.0, &figures.1].iter().any(|figures| figures.configurations(panel).contains(one))
             };
-            let Some(baseline) = headline.baseline.filter(has).or_else(first) else { continue };
+            let Some(baseline) = headline.baseline.as_ref().filter(has).or_else(first) else { continue };
             let _ = write!(text, "\n## {value}, {panel}: ratio to {baseline}\n\n");
             text += &ratios(&figures, panel, baseline, value, (a.id, b.id));
         }
@@ -64,7 +66,7 @@ fn by(a: &Run, b: &Run, title: &str, headline: &Headline) -> String {
 fn ratios(
     (a, b): &(Figures, Figures),
     panel: &Panel,
-    baseline: &str,
+    baseline: &Configuration,
     value: &str,
     ids: (i64, i64),
 ) -> String {
@@ -76,11 +78,11 @@ fn ratios(
     threads.sort_unstable();
     let configurations = union(a.configurations(panel), b.configurations(panel));
     for threads in threads {
-        for configuration in configurations.iter().filter(|name| **name != baseline) {
-            let point = panel.point(configuration, threads);
+        for configuration in configurations.iter().filter(|one| **one != baseline) {
+            let point = panel.point(*configuration, threads);
             let ratio = |figures: &Figures| figures.ratio(&point, baseline, value);
             let (a, b) = (ratio(a), ratio(b));
-            let configuration = super::markdown::cell(configuration);
+            let configuration = super::markdown::cell(&configuration.to_string());
             let change = change(&a, &b);
             let _ =
                 writeln!(text, "| {threads} | {configuration} | {} | {} | {change} |", shown(&a), shown(&b));
@@ -156,8 +158,9 @@ fn union<T: PartialEq>(a: Vec<T>, b: Vec<T>) -> Vec<T> {
 mod tests {
     use super::*;
     use crate::report::example;
+    use crate::study::virtual_replica::configuration::{FSYNC_MODE_0, FSYNC_MODE_1};
 
-    const HEADLINE: Headline = Headline { values: &["qps"], baseline: Some("source alone") };
+    const HEADLINE: Headline = Headline { values: &["qps"], baseline: Some(example::ALONE) };
 
     #[test]
     fn runs_of_different_studies_are_refused() {
@@ -196,14 +199,13 @@ mod tests {
         let mut b = Run { id: 8, ..a.clone() };
         b.facts[0].value = "Another | processor".to_owned();
         for (name, value) in [("folder", "/lab"), ("data", "/lab/source-x/data")] {
-            b.facts.push(Fact { about: "disk".to_owned(), name: name.to_owned(), value: value.to_owned() });
+            b.facts.push(Fact::new("disk", name, value));
         }
         for cell in &mut b.cells {
-            let point = &cell.key.point;
-            if (point.configuration.as_str(), point.threads) == ("binlogd, fsync_mode 1", 32) {
+            if example::is(cell, FSYNC_MODE_1, 32) {
                 cell.measured.values.values_mut().for_each(|value| *value *= 0.5);
             }
-            if (point.configuration.as_str(), point.threads) == ("binlogd, fsync_mode 0", 2) {
+            if example::is(cell, FSYNC_MODE_0, 2) {
                 cell.measured.refuse("semi-sync fell back");
             }
         }

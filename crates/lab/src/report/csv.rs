@@ -1,6 +1,6 @@
 //! A run as CSV (RFC 4180, lines end with a line feed), for spreadsheets and other programs.
 
-use crate::model::{Cell, Run};
+use crate::run::{Cell, Run};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
@@ -44,9 +44,9 @@ fn key(run: &Run, cell: &Cell) -> [String; KEY.len()] {
     [
         run.id.to_string(),
         run.study.clone(),
-        point.server.clone(),
-        point.condition.clone(),
-        point.configuration.clone(),
+        point.panel.server.clone(),
+        point.panel.condition.to_string(),
+        point.configuration.to_string(),
         point.threads.to_string(),
         cell.key.round.to_string(),
         cell.started.to_string(),

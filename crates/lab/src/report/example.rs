@@ -4,19 +4,27 @@
 use super::outline::{Chart, Dot, Line, Part, Scale};
 use super::section::Section;
 use super::sweep::{self, Sweep};
-use crate::model::{Cell, CellKey, Fact, Measured, Order, Point, Profile, Run, Settings};
+use crate::model::{Fact, Measured, Order, Profile, Settings};
+use crate::point::{self, CellKey, Condition, Panel};
 use crate::reference::publication::Curve;
 use crate::reference::sync_binlog;
 use crate::reference::virtual_replica::{self, mode};
+use crate::run::{Cell, Run};
+use crate::study::virtual_replica::configuration::{
+    Configuration, FSYNC_MODE_0, FSYNC_MODE_1, REPLICA_20, REPLICA_20_STOPPED,
+};
 
-/// The lab's names of the published modes.
-pub(crate) const CONFIGURATIONS: [(&str, &str); 5] = [
-    ("source alone", mode::SOURCE_ALONE),
-    ("binlogd, fsync_mode 0", mode::FSYNC_MODE_0),
-    ("binlogd, fsync_mode 1", mode::FSYNC_MODE_1),
-    ("replica, sync_relay_log 20, SQL thread running", mode::REPLICA),
-    ("replica, sync_relay_log 20, SQL thread stopped", mode::REPLICA_SQL_THREAD_STOPPED),
+/// The lab's configurations of the published modes.
+const CONFIGURATIONS: [(Configuration, &str); 5] = [
+    (Configuration::Alone, mode::SOURCE_ALONE),
+    (FSYNC_MODE_0, mode::FSYNC_MODE_0),
+    (FSYNC_MODE_1, mode::FSYNC_MODE_1),
+    (REPLICA_20, mode::REPLICA),
+    (REPLICA_20_STOPPED, mode::REPLICA_SQL_THREAD_STOPPED),
 ];
+
+/// The baseline.
+pub(super) const ALONE: point::Configuration = point::Configuration::VirtualReplica(Configuration::Alone);
 
 /// Rounds of the run.
 pub(crate) const ROUNDS: u32 = 3;
@@ -31,59 +39,74 @@ pub(crate) fn virtual_replica() -> Run {
                 CONFIGURATIONS.into_iter().find(|(_, mode)| *mode == row.mysql_mode).expect("a known mode");
             let drift = [0.5, 0.46, 0.53][round as usize]
                 * (1.0 + 0.01 * ((index * 7 + round as usize * 3) % 9) as f64);
-            let point = Point {
-                server: "mysql-9.7".to_owned(),
-                condition: String::new(),
-                configuration: configuration.to_owned(),
-                threads: row.thread_num,
-            };
+            let panel = Panel { server: "mysql-9.7".to_owned(), condition: Condition::Plain };
+            let point = panel.point(configuration, row.thread_num);
             let mut measured = Measured::default();
             measured.put("qps", f64::from(row.qps) * drift);
             measured.put("tps", f64::from(row.tps) * drift);
             cells.push(Cell { key: CellKey { point, round }, started: 1_800_000_000, took: 5.25, measured });
         }
     }
+    let settings = Settings::of([("threads", "2,4,8,16,32,64,128,256"), ("seconds", "5")]);
+    let order = Order { profile: Profile::Quick, servers: Vec::new(), settings };
     Run {
         id: 7,
-        study: "virtual-replica".to_owned(),
-        order: Order {
-            profile: Profile::Quick,
-            servers: Vec::new(),
-            settings: Settings::of([("threads", "2,4,8,16,32,64,128,256"), ("seconds", "5")]),
-        },
         command: "binlogd-lab run virtual-replica --profile quick".to_owned(),
         started: 1_800_000_000,
         finished: Some(1_800_000_754),
         facts: vec![
-            fact("machine", "processor", "Test Processor <3> & sons"),
-            fact("machine", "cores", "2"),
-            fact("machine", "memory, MiB", "7936"),
-            fact("disk", "file system", "ext4"),
-            fact("disk", "write and fdatasync of 4 KiB, p50, µs", "1250"),
-            fact("server mysql-9.7", "version", "9.7.0"),
-            fact("server mysql-9.7", "innodb_buffer_pool_size", "134217728"),
+            Fact::new("machine", "processor", "Test Processor <3> & sons"),
+            Fact::new("machine", "cores", "2"),
+            Fact::new("machine", "memory, MiB", "7936"),
+            Fact::new("disk", "file system", "ext4"),
+            Fact::new("disk", "write and fdatasync of 4 KiB, p50, µs", "1250"),
+            Fact::new("server mysql-9.7", "version", "9.7.0"),
+            Fact::new("server mysql-9.7", "innodb_buffer_pool_size", "134217728"),
         ],
-        cells,
         skipped: vec!["xfs: mkfs.xfs is not installed <here>".to_owned()],
+        ..run("virtual-replica", order, cells)
     }
 }
 
-fn fact(about: &str, name: &str, value: &str) -> Fact {
-    Fact { about: about.to_owned(), name: name.to_owned(), value: value.to_owned() }
+/// A run of a study with these cells, and nothing known of what it was measured on.
+pub(crate) fn run(study: &str, order: Order, cells: Vec<Cell>) -> Run {
+    Run {
+        id: 1,
+        study: study.to_owned(),
+        order,
+        command: String::new(),
+        started: 0,
+        finished: None,
+        facts: Vec::new(),
+        cells,
+        skipped: Vec::new(),
+    }
+}
+
+/// A line chart of these points.
+pub(super) fn chart(points: &[(f64, f64)], x_scale: Scale) -> Chart {
+    let points = points.iter().map(|(x, y)| Dot { x: *x, y: *y, spread: None }).collect();
+    Chart {
+        title: "a <title>".to_owned(),
+        x_label: "threads".to_owned(),
+        y_label: "tps".to_owned(),
+        x_scale,
+        lines: vec![Line { name: "a & b".to_owned(), published: false, points }],
+    }
 }
 
 /// The run as a section of a report, as a study would outline it.
 pub(super) fn section(run: &Run) -> Section<'_> {
     let published: Vec<Curve> = CONFIGURATIONS
         .iter()
-        .map(|(configuration, mode)| virtual_replica::qps(mode, configuration))
+        .map(|(configuration, mode)| virtual_replica::qps(mode, *configuration))
         .collect();
     let sweep = Sweep {
         title: "Queries a second",
         value: "qps",
         unit: "queries/s",
         digits: 0,
-        baseline: Some("source alone"),
+        baseline: Some(&ALONE),
         published: &published,
     };
     let mut parts = vec![
@@ -100,14 +123,19 @@ pub(super) fn section(run: &Run) -> Section<'_> {
     }
 }
 
+/// Whether the cell is of that configuration at so many threads.
+pub(super) fn is(cell: &Cell, configuration: Configuration, threads: u32) -> bool {
+    cell.key.point == cell.key.point.panel.point(configuration, threads)
+}
+
 /// Makes cells of the run not count: all rounds of one point, one round of another.
 pub(super) fn damage(run: &mut Run) {
     for cell in &mut run.cells {
-        let point = &cell.key.point;
-        match (point.configuration.as_str(), point.threads, cell.key.round) {
-            ("binlogd, fsync_mode 1", 32, _) => cell.measured.refuse("semi-sync <fell back>"),
-            ("source alone", 4, 1) => cell.measured.refuse("3 errors"),
-            _ => {}
+        let (alone, compared) = (is(cell, Configuration::Alone, 4), is(cell, FSYNC_MODE_1, 32));
+        if compared {
+            cell.measured.refuse("semi-sync <fell back>");
+        } else if alone && cell.key.round == 1 {
+            cell.measured.refuse("3 errors");
         }
     }
 }

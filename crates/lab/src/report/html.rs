@@ -150,8 +150,8 @@ fn environment(facts: &[Fact]) -> Markup {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Run;
     use crate::report::example;
+    use crate::run::Run;
     use crate::statistics::Figures;
 
     fn damaged() -> Run {
@@ -192,8 +192,8 @@ mod tests {
                     format!("data-value=\"{}\" data-low=\"{low}\" data-high=\"{high}\"", spread.median);
                 assert!(medians.contains(&value), "{configuration} {threads}: {value}");
                 assert!(chart.contains(&format!("data-x=\"{threads}\" data-y=\"{}\"", spread.median)));
-                if configuration != "source alone" {
-                    let ratio = figures.ratio(&point, "source alone", "qps").unwrap();
+                if *configuration != example::ALONE {
+                    let ratio = figures.ratio(&point, &example::ALONE, "qps").unwrap();
                     assert!(
                         ratios.contains(&format!("data-value=\"{}\"", ratio.median)),
                         "{configuration} {threads}"

@@ -3,8 +3,9 @@
 //! A page in the documentation that is made from committed lines can be made again by anyone, and a test holds the page to
 //! the lines.
 
-use crate::model::{Point, Run};
+use crate::point::{Condition, Point};
 use crate::report::number::utc;
+use crate::run::Run;
 use crate::statistics::{Figures, Spread};
 use crate::study::Study;
 use anyhow::Context;
@@ -72,13 +73,13 @@ pub fn of(study: &dyn Study, run: &Run) -> Vec<Line> {
     let line = |point: &Point| Line {
         measured: utc(run.started, "%F"),
         commit: fact("binlogd", "commit"),
-        source: format!("{} ({})", point.server, fact("server", "version")),
-        workload: match point.condition.as_str() {
-            "" => run.order.settings.get("workload").unwrap_or_else(|_| run.study.clone()),
-            condition => condition.to_owned(),
+        source: format!("{} ({})", point.panel.server, fact("server", "version")),
+        workload: match point.panel.condition {
+            Condition::Plain => run.order.settings.get("workload").unwrap_or_else(|_| run.study.clone()),
+            named => named.to_string(),
         },
         threads: point.threads,
-        configuration: point.configuration.clone(),
+        configuration: point.configuration.to_string(),
         rounds: setting("rounds") as u32,
         seconds: setting("seconds"),
         figures: figures_of(study, &figures, point),
@@ -99,7 +100,7 @@ fn figures_of(study: &dyn Study, figures: &Figures<'_>, point: &Point) -> BTreeM
             all.insert(name.clone(), listed(spread));
         }
         for baseline in study.baselines(&point.configuration).into_iter().filter(|_| is_compared(name)) {
-            let ratio = figures.ratio(point, baseline, name).map(listed);
+            let ratio = figures.ratio(point, &baseline, name).map(listed);
             let ratio = if baseline == point.configuration { ratio.map(|_| vec![1.0]) } else { ratio };
             all.extend(ratio.map(|ratio| (format!("{name} / {baseline}"), ratio)));
         }

@@ -175,13 +175,13 @@ fn escaped(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::report::example;
+    use crate::study::virtual_replica::configuration::FSYNC_MODE_1;
 
     #[test]
     fn tables_charts_and_what_is_missing_are_told() {
         let mut run = example::virtual_replica();
         for cell in &mut run.cells {
-            let point = &cell.key.point;
-            if (point.configuration.as_str(), point.threads) == ("binlogd, fsync_mode 1", 32) {
+            if example::is(cell, FSYNC_MODE_1, 32) {
                 cell.measured.refuse("semi-sync fell back | twice");
             }
         }

@@ -33,7 +33,7 @@ mod table;
 
 pub use compare::compare;
 
-use crate::model::Run;
+use crate::run::Run;
 use anyhow::Context;
 use section::Section;
 use std::fs;

@@ -2,9 +2,10 @@
 
 use super::number;
 use super::outline::Part;
-use crate::model::{Cell, Run};
+use crate::point::Point;
 use crate::reference;
 use crate::reference::publication::Publication;
+use crate::run::{Cell, Run};
 use crate::study::catalogue;
 
 /// A run in the report.
@@ -107,11 +108,8 @@ fn memory(mib: &str) -> String {
 
 /// What an invalid cell was, in one line: `mysql-9.7, ext4, binlogd, 32 threads, round 2`; rounds count from 1 here.
 pub(super) fn describe(cell: &Cell) -> String {
-    let point = &cell.key.point;
-    let mut parts = vec![point.server.as_str()];
-    parts.extend((!point.condition.is_empty()).then_some(point.condition.as_str()));
-    parts.push(&point.configuration);
-    format!("{}, {} threads, round {}", parts.join(", "), point.threads, cell.key.round + 1)
+    let Point { panel, configuration, threads } = &cell.key.point;
+    format!("{panel}, {configuration}, {threads} threads, round {}", cell.key.round + 1)
 }
 
 #[cfg(test)]

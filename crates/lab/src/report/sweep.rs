@@ -1,9 +1,10 @@
 //! What a sweep over numbers of threads shows: the figures as they are, and their ratios beside the published ones.
 
 use super::outline::{Chart, Dot, Entry, Line, Part, Scale, Table};
-use crate::model::{Cell, Run};
+use crate::point::{Configuration, Panel};
 use crate::reference::publication::Curve;
-use crate::statistics::{Figures, Missing, Panel, Spread};
+use crate::run::{Cell, Run};
+use crate::statistics::{Figures, Missing, Spread};
 
 /// A value over numbers of threads, for all configurations.
 #[derive(Debug, Clone, Copy)]
@@ -17,8 +18,8 @@ pub struct Sweep<'a> {
     /// Digits after the point in the table of the value. Ratios have three.
     pub digits: usize,
     /// The configuration that ratios are made to; without it there are no ratios.
-    pub baseline: Option<&'a str>,
-    /// The published figures by the lab's names of the configurations, that of the baseline too. Only their ratios are
+    pub baseline: Option<&'a Configuration>,
+    /// The published figures by the lab's configurations, that of the baseline too. Only their ratios are
     /// shown.
     pub published: &'a [Curve],
 }
@@ -52,7 +53,7 @@ pub fn of_panel(figures: &Figures, panel: &Panel, named: bool, sweep: &Sweep) ->
     let mut lines = grid.lines(|configuration, threads| grid.ratio(configuration, baseline, threads));
     lines.extend(published.iter().map(|curve| {
         Line {
-            name: curve.configuration.clone(),
+            name: curve.configuration.to_string(),
             published: true,
             points: curve
                 .points
@@ -110,11 +111,11 @@ fn narrow(table: Table) -> Table {
 }
 
 /// The published ratios of everything but the baseline.
-fn published_ratios(sweep: &Sweep, baseline: &str) -> Vec<Curve> {
-    let Some(under) = sweep.published.iter().find(|curve| curve.configuration == baseline) else {
+fn published_ratios(sweep: &Sweep, baseline: &Configuration) -> Vec<Curve> {
+    let Some(under) = sweep.published.iter().find(|curve| curve.configuration == *baseline) else {
         return Vec::new();
     };
-    let others = sweep.published.iter().filter(|curve| curve.configuration != baseline);
+    let others = sweep.published.iter().filter(|curve| curve.configuration != *baseline);
     others.map(|curve| curve.relative_to(under)).collect()
 }
 
@@ -126,35 +127,40 @@ struct Grid<'a> {
 }
 
 impl Grid<'_> {
-    fn median(&self, configuration: &str, threads: u32) -> Result<Spread, Missing> {
+    fn median(&self, configuration: &Configuration, threads: u32) -> Result<Spread, Missing> {
         self.figures.median(&self.panel.point(configuration, threads), self.sweep.value)
     }
 
-    fn ratio(&self, configuration: &str, baseline: &str, threads: u32) -> Result<Spread, Missing> {
+    fn ratio(
+        &self,
+        configuration: &Configuration,
+        baseline: &Configuration,
+        threads: u32,
+    ) -> Result<Spread, Missing> {
         self.figures.ratio(&self.panel.point(configuration, threads), baseline, self.sweep.value)
     }
 
     /// The configurations that have the value, and those that have none of it although they were measured, such as a
     /// receiver's memory where none is attached. Where none has it all are kept, so that the reason is shown.
-    fn configurations(&self) -> (Vec<&str>, Vec<&str>) {
+    fn configurations(&self) -> (Vec<&Configuration>, Vec<&Configuration>) {
         let threads = self.figures.threads(self.panel);
-        let is_without = |configuration: &&str| {
-            let points = threads.iter().map(|threads| self.panel.point(configuration, *threads));
+        let is_without = |configuration: &&Configuration| {
+            let points = threads.iter().map(|threads| self.panel.point(*configuration, *threads));
             let cells: Vec<&Cell> =
                 points.flat_map(|point| self.figures.cells(&point).collect::<Vec<_>>()).collect();
             cells.iter().any(|cell| cell.measured.invalid.is_none())
                 && cells.iter().all(|cell| !cell.measured.values.contains_key(self.sweep.value))
         };
         let all = self.figures.configurations(self.panel);
-        let (without, with): (Vec<&str>, Vec<&str>) = all.iter().copied().partition(is_without);
+        let (without, with): (Vec<_>, Vec<_>) = all.iter().copied().partition(is_without);
         if with.is_empty() { (all, with) } else { (with, without) }
     }
 
     /// A line for each configuration, of the points that have a figure.
-    fn lines(&self, figure: impl Fn(&str, u32) -> Result<Spread, Missing>) -> Vec<Line> {
+    fn lines(&self, figure: impl Fn(&Configuration, u32) -> Result<Spread, Missing>) -> Vec<Line> {
         let threads = self.figures.threads(self.panel);
-        let line = |configuration: &str| Line {
-            name: configuration.to_owned(),
+        let line = |configuration: &Configuration| Line {
+            name: configuration.to_string(),
             published: false,
             points: threads
                 .iter()
@@ -167,38 +173,36 @@ impl Grid<'_> {
     fn medians(&self, title: String) -> Table {
         let (configurations, without) = self.configurations();
         let mut columns = vec!["threads".to_owned()];
-        columns.extend(configurations.iter().map(|name| (*name).to_owned()));
+        columns.extend(configurations.iter().map(ToString::to_string));
         let row = |threads: u32| {
             let mut row = vec![Entry::Number(f64::from(threads), 0)];
-            row.extend(
-                configurations.iter().map(|name| entry(self.median(name, threads), self.sweep.digits)),
-            );
+            row.extend(configurations.iter().map(|one| entry(self.median(one, threads), self.sweep.digits)));
             row
         };
         let mut notes = vec![format!("In {}.", self.sweep.unit)];
         if !without.is_empty() {
-            notes.push(format!("Has no such value: {}.", without.join("; ")));
+            notes.push(format!("Has no such value: {}.", joined(&without)));
         }
         let rows = self.figures.threads(self.panel).into_iter().map(row).collect();
         narrow(Table { title, columns, rows, notes })
     }
 
-    fn ratios(&self, title: String, baseline: &str, published: &[Curve]) -> Table {
-        let configurations: Vec<&str> =
-            self.configurations().0.into_iter().filter(|name| *name != baseline).collect();
-        let curve = |name: &str| published.iter().find(|curve| curve.configuration == name);
+    fn ratios(&self, title: String, baseline: &Configuration, published: &[Curve]) -> Table {
+        let configurations: Vec<&Configuration> =
+            self.configurations().0.into_iter().filter(|one| *one != baseline).collect();
+        let curve = |one: &Configuration| published.iter().find(|curve| curve.configuration == *one);
         let mut columns = vec!["threads".to_owned()];
-        for name in &configurations {
-            columns.push((*name).to_owned());
-            if curve(name).is_some() {
-                columns.push(format!("{name}, published"));
+        for one in &configurations {
+            columns.push(one.to_string());
+            if curve(one).is_some() {
+                columns.push(format!("{one}, published"));
             }
         }
         let row = |threads: u32| {
             let mut row = vec![Entry::Number(f64::from(threads), 0)];
-            for name in &configurations {
-                row.push(entry(self.ratio(name, baseline, threads), RATIO_DIGITS));
-                if let Some(curve) = curve(name) {
+            for one in &configurations {
+                row.push(entry(self.ratio(one, baseline, threads), RATIO_DIGITS));
+                if let Some(curve) = curve(one) {
                     row.push(match curve.at(threads) {
                         Some(ratio) => Entry::Number(ratio, RATIO_DIGITS),
                         None => Entry::Missing(format!("not published at {threads} threads")),
@@ -208,22 +212,28 @@ impl Grid<'_> {
             row
         };
         let mut notes = vec!["Made within each round; the median of the rounds' ratios.".to_owned()];
-        let without: Vec<&str> =
-            configurations.iter().copied().filter(|name| curve(name).is_none()).collect();
+        let without: Vec<&Configuration> =
+            configurations.iter().copied().filter(|one| curve(one).is_none()).collect();
         if !published.is_empty() && !without.is_empty() {
-            notes.push(format!("Not in the published study: {}.", without.join("; ")));
+            notes.push(format!("Not in the published study: {}.", joined(&without)));
         }
         let rows = self.figures.threads(self.panel).into_iter().map(row).collect();
         narrow(Table { title, columns, rows, notes })
     }
 }
 
+fn joined(configurations: &[&Configuration]) -> String {
+    configurations.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::model::Measured;
+    use crate::point::Condition;
     use crate::reference::virtual_replica::{mode, qps};
     use crate::report::example;
+    use crate::study::virtual_replica::configuration::{Configuration, FSYNC_MODE_1, Workload};
 
     fn table(parts: &[Part], index: usize) -> &Table {
         let mut tables = parts.iter().filter_map(|part| match part {
@@ -234,7 +244,7 @@ mod tests {
     }
 
     fn sweep<'a>(value: &'a str, published: &'a [Curve]) -> Sweep<'a> {
-        let baseline = Some("source alone");
+        let baseline = Some(&example::ALONE);
         Sweep { title: "Queries a second", value, unit: "queries/s", digits: 0, baseline, published }
     }
 
@@ -242,7 +252,7 @@ mod tests {
     fn published_ratios_stand_beside_the_measured_ones() {
         let run = example::virtual_replica();
         let published =
-            [qps(mode::SOURCE_ALONE, "source alone"), qps(mode::FSYNC_MODE_1, "binlogd, fsync_mode 1")];
+            [qps(mode::SOURCE_ALONE, Configuration::Alone), qps(mode::FSYNC_MODE_1, FSYNC_MODE_1)];
         let parts = parts(&run, &sweep("qps", &published));
         let ratios = table(&parts, 1);
         assert_eq!(
@@ -266,7 +276,7 @@ mod tests {
     fn a_configuration_without_the_value_is_named_and_one_that_is_invalid_says_why() {
         let mut run = example::virtual_replica();
         for cell in &mut run.cells {
-            match cell.key.point.configuration.as_str() {
+            match cell.key.point.configuration.to_string().as_str() {
                 "source alone" => {}
                 "binlogd, fsync_mode 0" => cell.measured = Measured::invalid("fell back"),
                 _ => cell.measured.put("receiver_mib", 9.0),
@@ -287,7 +297,7 @@ mod tests {
         let mut run = example::virtual_replica();
         run.cells.retain(|cell| [2, 32].contains(&cell.key.point.threads));
         let published =
-            [qps(mode::SOURCE_ALONE, "source alone"), qps(mode::FSYNC_MODE_1, "binlogd, fsync_mode 1")];
+            [qps(mode::SOURCE_ALONE, Configuration::Alone), qps(mode::FSYNC_MODE_1, FSYNC_MODE_1)];
         let parts = parts(&run, &sweep("qps", &published));
         let ratios = table(&parts, 1);
         assert_eq!(ratios.columns, ["configuration", "2 threads", "32 threads"]);
@@ -297,21 +307,24 @@ mod tests {
         assert_eq!(names, expected.iter().collect::<Vec<_>>());
         assert_eq!(ratios.rows[2][2], Entry::Number(108_939.0 / 119_451.0, RATIO_DIGITS));
         let figures = Figures::of(&run);
-        let point = figures.panels()[0].point("binlogd, fsync_mode 1", 32);
-        assert_eq!(ratios.rows[1][2], entry(figures.ratio(&point, "source alone", "qps"), RATIO_DIGITS));
+        let point = figures.panels()[0].point(FSYNC_MODE_1, 32);
+        assert_eq!(ratios.rows[1][2], entry(figures.ratio(&point, &example::ALONE, "qps"), RATIO_DIGITS));
     }
 
     #[test]
     fn panels_are_told_apart_by_their_titles() {
         let mut run = example::virtual_replica();
         let others = run.cells.clone().into_iter().map(|mut cell| {
-            cell.key.point.condition = "XFS".to_owned();
+            cell.key.point.panel.condition = Condition::Workload(Workload::UpdateNonIndex);
             cell
         });
         run.cells.extend(others.collect::<Vec<_>>());
         let parts = parts(&run, &sweep("qps", &[]));
         assert_eq!(parts.len(), 8);
         assert_eq!(table(&parts, 0).title, "Queries a second, figures (mysql-9.7)");
-        assert_eq!(table(&parts, 3).title, "Queries a second, ratios to source alone (mysql-9.7, XFS)");
+        assert_eq!(
+            table(&parts, 3).title,
+            "Queries a second, ratios to source alone (mysql-9.7, oltp_update_non_index)"
+        );
     }
 }

@@ -3,6 +3,7 @@
 use super::target::Target;
 use anyhow::{Context, bail};
 use rig::interrupt::Interrupt;
+use rig::server::LogFile;
 use rig::window::Place;
 use std::time::Duration;
 
@@ -41,18 +42,15 @@ impl Target {
     /// # Errors
     /// When the server does not answer.
     pub fn log_bytes(&mut self) -> anyhow::Result<u64> {
-        Ok(self.log_files()?.iter().map(|(_, bytes)| bytes).sum())
+        Ok(self.log_files()?.iter().map(|file| file.len).sum())
     }
 
-    /// Its log files with their bytes, the oldest first.
+    /// Its log files, the oldest first.
     ///
     /// # Errors
     /// When the server does not answer.
-    pub fn log_files(&mut self) -> anyhow::Result<Vec<(String, u64)>> {
-        let rows = self.query("SHOW BINARY LOGS")?;
-        let file =
-            |row| Some((rows.get(row, "Log_name")?.to_owned(), rows.get(row, "File_size")?.parse().ok()?));
-        Ok((0..rows.rows.len()).filter_map(file).collect())
+    pub fn log_files(&mut self) -> anyhow::Result<Vec<LogFile>> {
+        self.session().log_files()
     }
 
     /// Sessions that read its log.

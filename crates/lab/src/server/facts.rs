@@ -2,6 +2,7 @@
 
 use super::target::Target;
 use crate::model::Fact;
+use codec::ServerKind;
 use wire::ResultSet;
 
 /// Where the variables of MySQL say who set them; from 8.0 on.
@@ -40,14 +41,10 @@ impl Target {
     /// When the server does not answer.
     pub fn facts(&mut self) -> anyhow::Result<Vec<Fact>> {
         let about = format!("server {}", self.name());
-        let fact = |name: &str, value: &str| Fact {
-            about: about.clone(),
-            name: name.to_owned(),
-            value: value.to_owned(),
-        };
+        let fact = |name: &str, value: &str| Fact::new(&about, name, value);
         let version = self.query("SELECT @@version")?;
         let mut facts = vec![fact("version", version.first().unwrap_or_default())];
-        let rows = if self.dialect().is_mariadb() {
+        let rows = if self.dialect().kind() == ServerKind::MariaDb {
             self.query(MARIADB)?
         } else if self.dialect().is_mysql_from(8, 0, 0) {
             self.query(MYSQL)?

@@ -72,6 +72,13 @@ pub struct Journal {
     entries: Vec<Entry>,
 }
 
+impl Drop for Journal {
+    fn drop(&mut self) {
+        // Closing it would not do: a process that this one is starting has the descriptor too, until it runs its program.
+        let _ = flock(&self.file, FlockOperation::Unlock);
+    }
+}
+
 impl Journal {
     /// Begins the journal of the server at `place` (`host:port`) in the folder `dir`.
     ///

@@ -1,6 +1,7 @@
 //! Single questions to a server, and how names and values are written in statements.
 
 use anyhow::{Context, bail, ensure};
+use codec::ServerKind;
 use rig::server::Session;
 
 /// The database that everything is done in.
@@ -40,10 +41,11 @@ pub(super) fn start_of(pid: u32) -> Option<u64> {
 
 /// What distinguishes a server from another one: MySQL's UUID, or for MariaDB what comes nearest.
 pub(super) fn identity(session: &mut Session) -> anyhow::Result<String> {
-    let sql = if session.is_mariadb() {
-        "SELECT CONCAT_WS(' ', @@GLOBAL.server_id, @@GLOBAL.hostname, @@GLOBAL.port, @@GLOBAL.datadir)"
-    } else {
-        "SELECT @@GLOBAL.server_uuid"
+    let sql = match session.server_kind() {
+        ServerKind::MySql => "SELECT @@GLOBAL.server_uuid",
+        ServerKind::MariaDb => {
+            "SELECT CONCAT_WS(' ', @@GLOBAL.server_id, @@GLOBAL.hostname, @@GLOBAL.port, @@GLOBAL.datadir)"
+        }
     };
     Ok(session.query(sql)?.first().context("the server does not say who it is")?.to_owned())
 }

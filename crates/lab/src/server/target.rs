@@ -36,8 +36,8 @@ pub struct Target {
 }
 
 impl Target {
-    /// Starts one of the lab's own servers in the folder `dir`, on a copy of the data of `data_from`, which must be
-    /// stopped, or on none. `options` are mysqld's.
+    /// Starts one of the lab's own servers in the folder `dir`, on a copy of what is in `data_from`, the folder of a
+    /// server that is stopped or a data folder, or on none. `options` are mysqld's.
     ///
     /// # Errors
     /// When it does not come up, and when the run is broken off.
@@ -45,31 +45,10 @@ impl Target {
         lab: &Lab,
         name: &str,
         dir: PathBuf,
-        data_from: Option<&Target>,
+        data_from: Option<&Path>,
         options: &[String],
     ) -> anyhow::Result<Target> {
-        let data_from = match data_from {
-            Some(target) => Some(target.own.as_ref().context("a user's server cannot be copied")?),
-            None => None,
-        };
-        Target::of_server(lab, name, Server::start(&lab.scripts, name, dir, data_from, options)?)
-    }
-
-    /// The same on a copy of the data folder `data`, which no server may be using.
-    ///
-    /// # Errors
-    /// As [`Target::start`].
-    pub fn start_on(
-        lab: &Lab,
-        name: &str,
-        dir: PathBuf,
-        data: &Path,
-        options: &[String],
-    ) -> anyhow::Result<Target> {
-        Target::of_server(lab, name, Server::start_on(&lab.scripts, name, dir, data, options)?)
-    }
-
-    fn of_server(lab: &Lab, name: &str, server: Server) -> anyhow::Result<Target> {
+        let server = Server::start(&lab.scripts, name, dir, data_from, options)?;
         lab.interrupt.check()?;
         let account = server.account();
         let session = Session::connect(&account)?;
@@ -276,21 +255,23 @@ impl Target {
         }
     }
 
-    /// Sets a global variable to `least` where it is lower.
+    /// Makes the server ready for a load of so many threads that prepare `statements` statements together: it can prepare
+    /// them and take all connections. And MariaDB, from 11.6.2 on, does what every other server does with a row that was
+    /// changed since the transaction's snapshot: update it. By its own default it refuses by error 1020, which loads
+    /// count as an error.
     ///
     /// # Errors
     /// As [`Target::set`].
-    pub fn set_at_least(&mut self, name: &str, least: u64) -> anyhow::Result<()> {
-        let now: u64 = self.variable(name)?.and_then(|value| value.parse().ok()).unwrap_or(0);
-        if now < least { self.set(name, &least.to_string()) } else { Ok(()) }
-    }
-
-    /// Lets MariaDB, from 11.6.2 on, do what every other server does with a row that was changed since the transaction's
-    /// snapshot: update it. By its own default it refuses by error 1020, which loads count as an error.
-    ///
-    /// # Errors
-    /// As [`Target::set`].
-    pub fn update_changed_rows(&mut self) -> anyhow::Result<()> {
+    pub fn make_room(&mut self, threads: u32, statements: u64) -> anyhow::Result<()> {
+        let statements = (statements + 1000).min(1_048_576);
+        for (name, least) in
+            [("max_prepared_stmt_count", statements), ("max_connections", u64::from(threads) + 20)]
+        {
+            let now: u64 = self.variable(name)?.and_then(|value| value.parse().ok()).unwrap_or(0);
+            if now < least {
+                self.set(name, &least.to_string())?;
+            }
+        }
         match self.variable(SNAPSHOT_ISOLATION)? {
             Some(_) => self.set(SNAPSHOT_ISOLATION, "0"),
             None => Ok(()),

@@ -10,7 +10,8 @@ mod summary;
 pub use self::lock::MeasuringLock;
 pub use self::summary::Summary;
 
-use crate::model::{Cell, Fact, Order, ServerChoice};
+use crate::model::{Fact, Order, ServerChoice};
+use crate::run::Cell;
 use anyhow::{Context, bail};
 use rusqlite::{Connection, OpenFlags, Transaction, params};
 use std::path::{Path, PathBuf};
@@ -180,9 +181,9 @@ fn insert_cell(transaction: &Transaction<'_>, run: i64, cell: &Cell) -> rusqlite
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
         params![
             run,
-            key.point.server,
-            key.point.condition,
-            key.point.configuration,
+            key.point.panel.server,
+            key.point.panel.condition.to_string(),
+            key.point.configuration.to_string(),
             key.point.threads,
             key.round,
             cell.started as i64,

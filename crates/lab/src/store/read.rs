@@ -2,10 +2,14 @@
 
 use super::Store;
 use super::summary::Summary;
-use crate::model::{Cell, CellKey, Fact, Measured, Point, Run};
+use crate::model::{Fact, Measured};
+use crate::point::{CellKey, Configuration, Panel};
+use crate::run::{Cell, Run};
 use anyhow::{Context, bail};
-use rusqlite::{Row, params};
+use rusqlite::types::Type;
+use rusqlite::{Error, Row, params};
 use std::collections::BTreeMap;
+use std::str::FromStr;
 
 impl Store {
     /// All runs, oldest first.
@@ -107,12 +111,8 @@ impl Store {
              FROM cells WHERE run = ?1 ORDER BY id",
         )?;
         let cell = |row: &Row<'_>| {
-            let point = Point {
-                server: row.get(1)?,
-                condition: row.get(2)?,
-                configuration: row.get(3)?,
-                threads: row.get(4)?,
-            };
+            let panel = Panel { server: row.get(1)?, condition: named(row, 2)? };
+            let point = panel.point(named::<Configuration>(row, 3)?, row.get(4)?);
             let key = CellKey { point, round: row.get(5)? };
             let (started, took): (i64, f64) = (row.get(6)?, row.get(7)?);
             let measured = Measured { invalid: row.get(8)?, ..Measured::default() };
@@ -144,6 +144,12 @@ impl Store {
         }
         Ok(series)
     }
+}
+
+/// What the file has the name of: the one place where such names are read.
+fn named<T: FromStr<Err = anyhow::Error>>(row: &Row<'_>, column: usize) -> rusqlite::Result<T> {
+    let parsed = row.get_ref(column)?.as_str()?.parse();
+    parsed.map_err(|error: anyhow::Error| Error::FromSqlConversionFailure(column, Type::Text, error.into()))
 }
 
 fn counts(row: &Row<'_>) -> rusqlite::Result<[u64; 3]> {

@@ -1,5 +1,6 @@
 use super::*;
-use crate::model::{CellKey, Measured, Point, Profile, Settings};
+use crate::model::{Measured, Profile, Settings};
+use crate::point::{CellKey, Configuration, Panel};
 
 fn order() -> Order {
     Order {
@@ -10,12 +11,9 @@ fn order() -> Order {
 }
 
 fn cell(threads: u32, invalid: Option<&str>) -> Cell {
-    let point = Point {
-        server: "mysql-9.7".to_owned(),
-        condition: "ext4".to_owned(),
-        configuration: "source alone".to_owned(),
-        threads,
-    };
+    let condition = "ext4, buffer pool 60/90".parse().unwrap();
+    let panel = Panel { server: "mysql-9.7".to_owned(), condition };
+    let point = panel.point("source alone".parse::<Configuration>().unwrap(), threads);
     let mut measured = Measured { invalid: invalid.map(str::to_owned), ..Measured::default() };
     measured.put("tps", 0.1 + 0.2);
     measured.put("p95_ms", f64::MAX);
@@ -29,7 +27,7 @@ fn a_run_is_read_back_as_it_was_kept_but_for_passwords() {
     let path = dir.path().join("results.sqlite");
     let mut store = Store::open_or_create(&path).unwrap();
     let run = store.begin("virtual-replica", &order(), "binlogd-lab run").unwrap();
-    let fact = Fact { about: "disk".to_owned(), name: "device".to_owned(), value: "/dev/vda".to_owned() };
+    let fact = Fact::new("disk", "device", "/dev/vda");
     store.keep_facts(run, &[fact.clone(), fact.clone()]).unwrap();
     let cells = [cell(8, None), cell(2, Some("semi-sync fell back"))];
     cells.iter().for_each(|cell| store.keep_cell(run, cell).unwrap());
@@ -67,6 +65,20 @@ fn a_cell_is_kept_once_and_whole() {
     store.keep_cell(run, &cell(2, None)).unwrap();
     assert!(store.keep_cell(run, &cell(2, None)).is_err());
     assert_eq!(store.run(run).unwrap().cells.len(), 1);
+}
+
+#[test]
+fn a_name_that_no_study_has_is_named_with_its_run() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = Store::open_or_create(&dir.path().join("results.sqlite")).unwrap();
+    for (column, kept) in [("condition", "ext5, buffer pool 60/90"), ("configuration", "source in company")] {
+        let run = store.begin("virtual-replica", &order(), "").unwrap();
+        store.keep_cell(run, &cell(2, None)).unwrap();
+        let change = format!("UPDATE cells SET {column} = ?1 WHERE run = ?2");
+        store.connection.execute(&change, params![kept, run]).unwrap();
+        let error = format!("{:#}", store.run(run).unwrap_err());
+        assert!(error.contains(&format!("cannot read run {run} of ")) && error.contains(kept), "{error}");
+    }
 }
 
 #[test]

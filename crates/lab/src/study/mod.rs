@@ -7,8 +7,14 @@ pub mod sync_binlog;
 pub mod virtual_replica;
 
 use crate::lab::Lab;
-use crate::model::{CellKey, Fact, Measured, Order, Point, Profile, Run, Settings};
+use crate::model::{Fact, Measured, Order, Profile, ServerChoice, Settings};
+use crate::point::{CellKey, Configuration, Panel, Point};
 use crate::report::outline::Part;
+use crate::run::Run;
+use anyhow::Context;
+
+/// The server that a study measures unless others are asked for.
+const SERVER: &str = "mysql-9.7";
 
 /// One of the published studies, made to run anywhere.
 pub trait Study: Sync {
@@ -42,7 +48,7 @@ pub trait Study: Sync {
     fn outline(&self, run: &Run) -> Vec<Part>;
 
     /// The configurations that figures of this one are shown as ratios to, where a run is exported as lines.
-    fn baselines(&self, _configuration: &str) -> Vec<&'static str> {
+    fn baselines(&self, _configuration: &Configuration) -> Vec<Configuration> {
         self.headline().baseline.into_iter().collect()
     }
 
@@ -53,12 +59,12 @@ pub trait Study: Sync {
 }
 
 /// What two runs of a study are compared by: ratios of these values, made within each block.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Headline {
     /// Names of values of the cells; none for all that they have.
     pub values: &'static [&'static str],
     /// The configuration that ratios are made to; without one, that which was measured first in the panel.
-    pub baseline: Option<&'static str>,
+    pub baseline: Option<Configuration>,
 }
 
 /// What a run will do.
@@ -75,8 +81,31 @@ pub struct Plan {
 pub struct Scene {
     /// Unique within the plan, shown while it is set up.
     pub name: String,
+    /// What it measures.
+    pub servers: Vec<ServerChoice>,
     /// In the order of measuring.
     pub cells: Vec<CellKey>,
+}
+
+impl Scene {
+    /// The one that it measures.
+    ///
+    /// # Errors
+    /// When it has none.
+    pub fn server(&self) -> anyhow::Result<&ServerChoice> {
+        self.servers.first().with_context(|| format!("the scene {} has no server", self.name))
+    }
+
+    /// The configurations of its cells, as those of the study.
+    ///
+    /// # Errors
+    /// When one is of another study.
+    pub fn configurations<'a, T>(&'a self) -> anyhow::Result<Vec<T>>
+    where
+        T: TryFrom<&'a Configuration, Error = anyhow::Error>,
+    {
+        self.cells.iter().map(|cell| (&cell.point.configuration).try_into()).collect()
+    }
 }
 
 /// A scene that is set up.
@@ -97,15 +126,20 @@ pub trait Stage {
 
 /// The order of measuring: in each round every block, in a block every configuration once, in an order in which each has
 /// another predecessor from block to block and from round to round: what one leaves behind (dirty pages, a log to be
-/// flushed) must not always fall on the same other. `blocks` are the points with everything but the configuration; all
-/// must name the same configurations.
-pub fn interleaved(blocks: &[Point], configurations: &[&str], rounds: u32) -> Vec<CellKey> {
+/// flushed) must not always fall on the same other. Each panel is measured with all numbers of threads.
+pub fn interleaved<C: Clone + Into<Configuration>>(
+    panels: &[Panel],
+    threads: &[u32],
+    configurations: &[C],
+    rounds: u32,
+) -> Vec<CellKey> {
+    let blocks: Vec<_> =
+        panels.iter().flat_map(|panel| threads.iter().map(move |one| (panel, *one))).collect();
     let mut cells = Vec::with_capacity(blocks.len() * configurations.len() * rounds as usize);
     for round in 0..rounds {
-        for (number, block) in blocks.iter().enumerate() {
+        for (number, (panel, threads)) in blocks.iter().enumerate() {
             for turn in turns(configurations.len(), number + round as usize) {
-                let point = Point { configuration: configurations[turn].to_owned(), ..block.clone() };
-                cells.push(CellKey { point, round });
+                cells.push(CellKey { point: panel.point(configurations[turn].clone(), *threads), round });
             }
         }
     }
@@ -132,17 +166,17 @@ fn turns(count: usize, row: usize) -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::point::Condition;
 
     #[test]
     fn configurations_take_turns() {
-        let block = |threads| Point {
-            server: "mysql-9.7".to_owned(),
-            condition: String::new(),
-            configuration: String::new(),
-            threads,
-        };
-        let cells = interleaved(&[block(2), block(8)], &["a", "b", "c"], 2);
-        let order: String = cells.iter().map(|cell| cell.point.configuration.as_str()).collect();
+        let panel = Panel { server: "mysql-9.7".to_owned(), condition: Condition::Plain };
+        let all = semi_sync_cost::configuration::ALL[..3].iter().copied().map(Configuration::from);
+        let all: Vec<Configuration> = all.collect();
+        let cells = interleaved(&[panel], &[2, 8], &all, 2);
+        let letter =
+            |cell: &CellKey| "abc".chars().zip(&all).find(|(_, one)| **one == cell.point.configuration);
+        let order: String = cells.iter().map(|cell| letter(cell).unwrap().0).collect();
         assert_eq!(order, "abccbacbabca");
         let threads: Vec<u32> = cells.iter().map(|cell| cell.point.threads).collect();
         assert_eq!(threads, [2, 2, 2, 8, 8, 8, 2, 2, 2, 8, 8, 8]);

@@ -4,8 +4,12 @@
 
 use anyhow::Context;
 use binlogd_lab::lab::{Lab, Skip};
-use binlogd_lab::model::{CellKey, Fact, Measured, Order, Point, Profile, Run, Settings};
+use binlogd_lab::model::{Fact, Measured, Order, Profile, Settings};
+use binlogd_lab::point::{CellKey, Condition, Panel, Point};
+use binlogd_lab::receiver::Yardstick;
 use binlogd_lab::report::outline::Part;
+use binlogd_lab::run::Run;
+use binlogd_lab::study::virtual_replica::configuration::Configuration;
 use binlogd_lab::study::{Plan, Scene, Stage, Study, interleaved};
 use std::fs::File;
 use std::io::Write;
@@ -14,6 +18,21 @@ use std::time::Instant;
 
 /// What goes wrong in a cell; asked before each attempt. `Ok(Some(reason))` makes it invalid.
 pub(crate) type Fault = dyn Fn(&CellKey) -> anyhow::Result<Option<String>> + Send + Sync;
+
+/// The conditions of the studies that stand for the folders here.
+const FOLDERS: [(&str, Condition); 3] =
+    [("a", Condition::NobodyAttached), ("b", Condition::BinlogdAttached), ("missing", Condition::Plain)];
+
+/// What stands for a sync after each block.
+const SYNCED: Configuration = Configuration::Yardstick(Yardstick::BareSynced);
+/// What stands for none.
+const WRITTEN: Configuration = Configuration::Yardstick(Yardstick::BareWritten);
+
+/// The folder of a point, and whether it is `written` or `synced`.
+pub(crate) fn names(point: &Point) -> (&'static str, &'static str) {
+    let folder = FOLDERS.iter().find(|(_, condition)| *condition == point.panel.condition).unwrap().0;
+    (folder, if point.configuration == SYNCED.into() { "synced" } else { "written" })
+}
 
 /// Writes blocks of 4 KiB into a file of each of some folders, with and without a sync after each.
 #[derive(Clone, Default)]
@@ -65,13 +84,10 @@ impl Study for WriteAndSync {
     fn plan(&self, order: &Order) -> anyhow::Result<Plan> {
         let rounds = order.settings.get("rounds")?;
         let scene = |folder: String| {
-            let block = Point {
-                server: "none".to_owned(),
-                condition: folder.clone(),
-                configuration: String::new(),
-                threads: 1,
-            };
-            Scene { cells: interleaved(&[block], &["written", "synced"], rounds), name: folder }
+            let condition = FOLDERS.iter().find(|(name, _)| *name == folder).unwrap().1;
+            let panel = Panel { server: "none".to_owned(), condition };
+            let cells = interleaved(&[panel], &[1], &[WRITTEN, SYNCED], rounds);
+            Scene { name: folder, servers: Vec::new(), cells }
         };
         let folders: Vec<String> = order.settings.list("folders")?;
         Ok(Plan { scenes: folders.into_iter().map(scene).collect(), cell_seconds: 0.1 })
@@ -101,18 +117,14 @@ struct Folder {
 impl Stage for Folder {
     fn facts(&mut self) -> anyhow::Result<Vec<Fact>> {
         let value = self.dir.path().exists().to_string();
-        let fact = |about: &str, name: &str, value: String| Fact {
-            about: about.to_owned(),
-            name: name.to_owned(),
-            value,
-        };
-        let version = self.study.version.map(|version| fact("server none", "version", version.to_owned()));
-        Ok([fact("load", "folder is there", value)].into_iter().chain(version).collect())
+        let version = self.study.version.map(|version| Fact::new("server none", "version", version));
+        Ok([Fact::new("load", "folder is there", value)].into_iter().chain(version).collect())
     }
 
     fn measure(&mut self, point: &Point, round: u32) -> anyhow::Result<Measured> {
         let key = CellKey { point: point.clone(), round };
-        let cell = format!("{} {} {round}", point.condition, point.configuration);
+        let (folder, how) = names(point);
+        let cell = format!("{folder} {how} {round}");
         self.study.log.lock().unwrap().push(cell);
         let mut measured = Measured::default();
         if let Some(fault) = &self.study.fault {
@@ -125,7 +137,7 @@ impl Stage for Folder {
         for _ in 0..self.writes {
             let write = Instant::now();
             file.write_all(&[0x5a; 4096])?;
-            if point.configuration == "synced" {
+            if how == "synced" {
                 file.sync_data()?;
             }
             slowest.push(write.elapsed().as_secs_f64() * 1e3);

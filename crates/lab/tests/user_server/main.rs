@@ -10,9 +10,10 @@ mod sync_binlog;
 mod written;
 mod yardsticks;
 
-use binlogd_lab::model::Run;
+use binlogd_lab::run::Run;
 use binlogd_lab::server::address;
 use binlogd_lab::store::Store;
+use codec::ServerKind;
 use rig::process::Running;
 use rig::server::{Server, Session};
 use rustix::process::{Pid, Signal, kill_process};
@@ -208,7 +209,10 @@ impl User {
                 .expect("the lab starts"),
         );
         let began = Instant::now();
-        let prefix = if self.root().is_mariadb() { "master" } else { "source" };
+        let prefix = match self.root().server_kind() {
+            ServerKind::MySql => "source",
+            ServerKind::MariaDb => "master",
+        };
         loop {
             let mut root = self.root();
             let enabled = format!("SHOW GLOBAL VARIABLES LIKE 'rpl_semi_sync_{prefix}_enabled'");
@@ -298,7 +302,7 @@ fn a_run_leaves_nothing(user: &User) {
         assert_eq!(cell.measured.invalid, None, "{:?}", cell.key);
         assert!(cell.measured.values["tps"] > 0.0);
         let waited = cell.measured.values.get("source_wait_us").is_some_and(|wait| *wait > 0.0);
-        assert_eq!(waited, cell.key.point.configuration != "source alone", "{:?}", cell.measured);
+        assert_eq!(waited, cell.key.point.configuration.to_string() != "source alone", "{:?}", cell.measured);
     }
     assert!(run.skipped.is_empty(), "{:?}", run.skipped);
     assert_same(&before, &user.snapshot());

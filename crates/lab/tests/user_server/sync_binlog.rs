@@ -1,7 +1,7 @@
 //! The study `sync-binlog` on a user's server.
 
 use super::{User, assert_same, journals_in, written};
-use binlogd_lab::model::Cell;
+use binlogd_lab::run::Cell;
 use std::process::{Command, Output};
 
 /// A run of `sync-binlog` with TPC-C in seconds.
@@ -28,7 +28,8 @@ pub(crate) fn leaves_nothing(user: &User) {
     assert_eq!(run.cells.len(), 3, "{:?}", run.skipped);
     for cell in &run.cells {
         assert_eq!(cell.measured.invalid, None, "{:?}", cell.key);
-        assert_eq!(cell.key.point.condition, "its own file system, buffer pool 70/90");
+        let condition = cell.key.point.panel.condition;
+        assert_eq!(condition.to_string(), "its own file system, buffer pool 70/90");
         let values = &cell.measured.values;
         assert!(values["tps"] > 0.0 && values["binlog_bytes"] > 0.0, "{values:?}");
         assert_eq!(values["rotations"], cell.measured.series["rotation_s"].len() as f64);
@@ -68,7 +69,10 @@ pub(crate) fn leaves_nothing(user: &User) {
     let output = run_sync_binlog(user, &own);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let cells = user.newest("sync-binlog").cells;
-    assert!(cells[0].key.point.condition.ends_with("its own buffer pool") && cells.len() == 2, "{cells:?}");
+    assert!(
+        cells[0].key.point.panel.condition.to_string().ends_with("its own buffer pool") && cells.len() == 2,
+        "{cells:?}"
+    );
     assert!(cells.iter().all(|cell| cell.measured.invalid.is_none()), "{cells:?}");
     assert_same(&before, &user.snapshot());
 

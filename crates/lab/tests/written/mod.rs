@@ -5,8 +5,8 @@ mod markdown;
 mod page;
 mod spreadsheet;
 
-use binlogd_lab::model::Run;
 use binlogd_lab::reference;
+use binlogd_lab::run::Run;
 use binlogd_lab::study::catalogue;
 use std::path::Path;
 

@@ -1,8 +1,8 @@
 //! The cells as CSV (RFC 4180): each is there with every number of the database, exactly.
 
 use super::Findings;
-use binlogd_lab::model::{Cell, Run};
 use binlogd_lab::progress::label;
+use binlogd_lab::run::{Cell, Run};
 use std::collections::BTreeMap;
 
 /// A line of the file, by the names of the columns.
@@ -71,9 +71,9 @@ fn look_at_cell(record: &Record, cell: &Cell) -> Result<usize, String> {
 fn is_of(record: &Record, cell: &Cell) -> bool {
     let point = &cell.key.point;
     let expected = [
-        ("server", point.server.clone()),
-        ("condition", point.condition.clone()),
-        ("configuration", point.configuration.clone()),
+        ("server", point.panel.server.clone()),
+        ("condition", point.panel.condition.to_string()),
+        ("configuration", point.configuration.to_string()),
         ("threads", point.threads.to_string()),
         ("round", cell.key.round.to_string()),
     ];

@@ -1,4 +1,4 @@
-use super::super::storage::PosixStorage;
+use super::super::posix::PosixStorage;
 use super::*;
 use crate::testing::FaultyStorage;
 use std::sync::atomic::Ordering;

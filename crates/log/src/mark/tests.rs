@@ -1,6 +1,6 @@
+use super::super::posix::PosixStorage;
 use super::super::recover::{Tail, recover, recover_watched};
 use super::super::scan::{FileScan, scan_file};
-use super::super::storage::PosixStorage;
 use super::*;
 use crate::testing::{FileBuilder, NOW, SERVER_UUID};
 use proptest::prelude::*;

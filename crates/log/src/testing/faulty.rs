@@ -1,7 +1,8 @@
 //! A storage that fails the operation of one's choice.
 
+use crate::posix::PosixStorage;
 use crate::posix_instead::PosixInstead;
-use crate::storage::{PosixStorage, ReadAt, ReadFile, Storage, StorageFile};
+use crate::storage::{ReadAt, ReadFile, Storage, StorageFile};
 use std::io::{self, IoSlice};
 use std::path::Path;
 use std::sync::Arc;
@@ -108,10 +109,6 @@ impl StorageFile for FaultyFile {
 
     fn truncate(&self, len: u64) -> io::Result<()> {
         self.file.truncate(len)
-    }
-
-    fn forget_cached(&self) {
-        self.file.forget_cached();
     }
 
     fn forget_cached_from(&self, from: u64) {

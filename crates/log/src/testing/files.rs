@@ -1,7 +1,8 @@
 //! Small, valid binary logs.
 #![allow(missing_docs, unreachable_pub, clippy::new_without_default, clippy::len_without_is_empty)]
 
-use crate::timeline::{Reason, ServerKind, Timeline};
+use crate::timeline::{Reason, Timeline};
+use codec::ServerKind;
 use codec::event::BINLOG_MAGIC;
 use codec::gtid::GtidSet;
 
@@ -17,7 +18,7 @@ pub fn first_timeline(server_uuid: &str) -> Timeline {
         reason: Reason::First,
         server_uuid: server_uuid.into(),
         server_version: "9.7.0".into(),
-        server_kind: ServerKind::Mysql,
+        server_kind: ServerKind::MySql,
         first_file: "b.000001".into(),
         gtid_before: String::new(),
         source_lacks: String::new(),

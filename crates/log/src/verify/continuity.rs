@@ -2,8 +2,9 @@
 
 use super::super::scan::FileScan;
 use super::report::{FileEnd, FileReport};
+use codec::ServerKind;
 use codec::event::{EventType, FormatDescription};
-use codec::gtid::{Flavour, GtidState, MariadbGtid, MariadbGtidState};
+use codec::gtid::{GtidState, MariadbGtid, MariadbGtidState};
 
 /// The longest text of a GTID set in a message, in characters.
 const GTID_CHARACTERS_MAX: usize = 300;
@@ -98,9 +99,9 @@ fn compare(
     report: &mut FileReport,
 ) {
     let reached = &previous.scan.gtids;
-    let event = match stated.flavour() {
-        Flavour::Mysql => EventType::PREVIOUS_GTIDS,
-        Flavour::Mariadb => EventType::MARIADB_GTID_LIST,
+    let event = match stated.kind() {
+        ServerKind::MySql => EventType::PREVIOUS_GTIDS,
+        ServerKind::MariaDb => EventType::MARIADB_GTID_LIST,
     };
     let ahead = stated.subtract(reached).subtract(uncounted);
     if !ahead.is_empty() {
@@ -127,7 +128,7 @@ fn compare(
     if behind.is_empty() {
         return;
     }
-    if behind.flavour() == Flavour::Mysql && is_begun_by_rotation(previous, scan, &report.name) {
+    if behind.kind() == ServerKind::MySql && is_begun_by_rotation(previous, scan, &report.name) {
         report.notes.push(format!(
             "its {event} lacks {}, which {} ends with: MySQL began the file before it counted them, as it does with an XA COMMIT \
              now and then (MySQL's bug 118797); nothing is missing",

@@ -1,10 +1,11 @@
 //! Each kind of damage, made in small files, and what is said about it.
 
 use super::super::index;
-use super::super::storage::PosixStorage;
-use super::super::timeline::{Reason, ServerKind};
+use super::super::posix::PosixStorage;
+use super::super::timeline::Reason;
 use super::*;
 use crate::testing::{FileBuilder, SERVER_UUID};
+use codec::ServerKind;
 use proptest::prelude::*;
 use std::path::PathBuf;
 
@@ -41,7 +42,7 @@ impl Copy {
             reason: Reason::First,
             server_uuid: SERVER_UUID.into(),
             server_version: "9.7.0".into(),
-            server_kind: ServerKind::Mysql,
+            server_kind: ServerKind::MySql,
             first_file: NAMES[0].into(),
             gtid_before: String::new(),
             source_lacks: String::new(),

@@ -1,5 +1,5 @@
+use super::super::posix::PosixStorage;
 use super::super::recover::{Tail, recover};
-use super::super::storage::PosixStorage;
 use super::*;
 use crate::testing::FaultyStorage;
 use crate::testing::{FileBuilder, NOW};

@@ -9,6 +9,7 @@ use crate::upstream::link::{End, Link, link};
 use crate::upstream::look::{Look, Waits, look};
 use crate::upstream::negotiate::{ask_for_events_as_they_are, look_request};
 use crate::upstream::stop::StopSignal;
+use codec::ServerKind;
 use codec::event::FormatDescription;
 use codec::gtid::GtidState;
 use codec::packet::ErrPacket;
@@ -16,9 +17,9 @@ use log::Position;
 use log::folder::timelines;
 use log::held::HeldGtids;
 use log::offline::resume_point;
+use log::posix::PosixStorage;
 use log::scan::scan_file;
-use log::storage::PosixStorage;
-use log::timeline::{ServerKind, Timeline};
+use log::timeline::Timeline;
 use std::fs::File;
 use std::io;
 use std::path::Path;
@@ -133,10 +134,7 @@ fn refused(end: String, message: String) -> Continuation {
 /// Another server than that of the newest timeline goes on by GTID: what it purged must be held.
 fn after_a_change(held: &HeldGtids, server: &Server<'_>) -> Option<Continuation> {
     let history = held.all();
-    if !server.identity.has_gtids
-        || history.is_empty()
-        || history.flavour() != server.identity.executed.flavour()
-    {
+    if !server.identity.has_gtids || history.is_empty() || history.kind() != server.identity.executed.kind() {
         return None;
     }
     let oldest = match server.look("", 4) {
@@ -158,8 +156,8 @@ fn after_a_change(held: &HeldGtids, server: &Server<'_>) -> Option<Continuation>
 /// What a server wrote and has in no file any more; of a MariaDB its oldest file tells.
 fn purged(server: &Server<'_>, before_oldest: Option<GtidState>) -> GtidState {
     match server.identity.kind {
-        ServerKind::Mysql => server.identity.purged.clone(),
-        ServerKind::Mariadb => before_oldest.unwrap_or_default(),
+        ServerKind::MySql => server.identity.purged.clone(),
+        ServerKind::MariaDb => before_oldest.unwrap_or_default(),
     }
 }
 

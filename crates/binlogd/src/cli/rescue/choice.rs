@@ -6,7 +6,7 @@ use super::args::RescueArgs;
 use crate::config::password::{PASSWORD_VARIABLE, process_environment, read_bounded};
 use crate::config::value::parse_host_port;
 use log::folder::source_folders;
-use log::storage::PosixStorage;
+use log::posix::PosixStorage;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wire::{ConnectOptions, Secret, TlsOptions};
@@ -81,7 +81,7 @@ fn password_of_environment() -> Result<Secret, String> {
 mod tests {
     use super::*;
     use clap::{Args, Command, FromArgMatches};
-    use log::storage::PosixStorage;
+    use log::posix::PosixStorage;
     use log::testing::first_timeline;
     use wire::TlsMode;
 

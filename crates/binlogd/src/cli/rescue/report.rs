@@ -6,7 +6,7 @@ use crate::config::HostPort;
 use crate::rescue::{Compared, Lacked, Plan, Version, print};
 use codec::gtid::TransactionId;
 use log::forks::{Fate, Forks, Place};
-use log::storage::PosixStorage;
+use log::posix::PosixStorage;
 use serde_json::{Value, json};
 use std::io;
 use std::path::Path;

@@ -130,6 +130,7 @@ mod tests {
 
     fn status(sources: Vec<SourceStatus>) -> DaemonStatus {
         DaemonStatus {
+            serve: None,
             binlogd_version: "1.2.3".to_owned(),
             pid: Some(7),
             uptime_seconds: Some(65),

@@ -297,6 +297,7 @@ mod tests {
 
     fn daemon(sources: Vec<SourceStatus>) -> DaemonStatus {
         DaemonStatus {
+            serve: None,
             binlogd_version: "0.1.0".to_owned(),
             pid: Some(4242),
             uptime_seconds: Some(11_520),

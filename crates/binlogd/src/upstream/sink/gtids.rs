@@ -2,7 +2,8 @@
 
 use super::super::open_timeline::OpenTimeline;
 use crate::status::SourceMonitor;
-use codec::gtid::{Flavour, GtidState, TransactionId};
+use codec::ServerKind;
+use codec::gtid::{GtidState, TransactionId};
 use std::sync::Arc;
 
 /// The GTIDs that are on their way. A stream of one source cannot mix the two kinds of GTID, so sets of both kinds are not
@@ -26,14 +27,14 @@ pub(super) struct GtidProgress {
 
 impl GtidProgress {
     /// For a session that begins with `held`.
-    pub(super) fn new(flavour: Flavour, held: Arc<GtidState>) -> GtidProgress {
+    pub(super) fn new(kind: ServerKind, held: Arc<GtidState>) -> GtidProgress {
         GtidProgress {
             before: None,
-            unsynced: GtidState::empty(flavour),
-            syncing: GtidState::empty(flavour),
+            unsynced: GtidState::empty(kind),
+            syncing: GtidState::empty(kind),
             syncing_says_before: false,
-            unflagged: GtidState::empty(flavour),
-            flagged: GtidState::empty(flavour),
+            unflagged: GtidState::empty(kind),
+            flagged: GtidState::empty(kind),
             held: Some(held),
         }
     }

@@ -1,6 +1,7 @@
 //! Up to where everything is held: the boundaries of the stream as places in the log.
 
 use super::Sink;
+use crate::config::FsyncMode;
 use codec::event::BINLOG_MAGIC;
 use log::Position;
 use log::scan::Known;
@@ -33,11 +34,29 @@ impl Sink<'_> {
 
     /// The last boundary that is written. The stream may have begun another file, or may stand before it.
     pub(super) fn held_to(&self) -> Option<Position> {
-        let file = self.timeline.log.written()?.position().file.clone();
-        let offset = match self.cursor.left().filter(|_| !self.is_in_file_of_log()) {
+        let offset = self.boundary_in_log()?;
+        Some(Position { file: self.timeline.log.written()?.position().file.clone(), offset })
+    }
+
+    /// The same as an offset in the log's file.
+    pub(super) fn boundary_in_log(&self) -> Option<u64> {
+        let written = self.timeline.log.written()?;
+        let boundary = match self.cursor.left().filter(|_| !self.is_in_file_of_log()) {
             Some(left) => left.boundary,
             None => self.boundary(),
         };
-        Some(Position { file, offset })
+        debug_assert!(boundary <= written.position().offset, "a boundary at {boundary} is not written");
+        Some(boundary)
+    }
+
+    /// Lets readers have what is safe by now. What only the journal has must stand in the file before.
+    pub(super) fn publish_readable(&mut self) {
+        let is_safe = match self.options.fsync_mode {
+            FsyncMode::WriteThenAcknowledge => true,
+            FsyncMode::SyncThenAcknowledge => !self.timeline.log.is_unsynced(),
+        };
+        if is_safe && let Some(boundary) = self.boundary_in_log() {
+            self.readable.until(boundary);
+        }
     }
 }

@@ -1,133 +1,121 @@
-//! A file that begins: what it says came before it, and whether it continues what is held.
+//! A file that the source goes on to: its first events, and whether it continues what is held.
 
+use super::super::cursor::Cursor;
+use super::super::left_file::LeftFile;
 use super::super::link::{End, Link};
+use super::super::open_timeline::OpenTimeline;
 use super::super::refusal::{NotNext, Refusal};
 use super::super::session::{Outside, SessionError};
 use super::super::unproven::Unproven;
-use super::Sink;
 use codec::event::boundary::Step;
-use codec::event::{EventType, HEADER_LEN};
+use codec::event::{EventError, EventType, HEADER_LEN};
 use codec::gtid::GtidState;
 use log::admission::{gtids_before, states_gtids};
-use std::io::IoSlice;
 use wire::WireError;
 
-impl Sink<'_> {
-    /// The source's word about what came before this file, so that the set is right from the first file on.
-    pub(super) fn file_begins_with(&mut self, event_type: EventType, event: &[u8]) {
-        let body = &event[HEADER_LEN..event.len().saturating_sub(self.checksum_len()).max(HEADER_LEN)];
-        match gtids_before(event_type, body) {
-            Ok(before) => self.gtids.said_before(before, &self.timeline.gtids),
-            // It was refused before, when it was admitted (`check_body`).
-            Err(error) => {
-                tracing::warn!(source = self.monitor.name(), "{error}; the GTID set shown may be incomplete")
-            }
-        }
+/// The file that begins, until it is shown that it continues what is held. The log has not begun it.
+#[derive(Debug, Default)]
+pub(super) struct NextFile {
+    unproven: Option<Unproven>,
+}
+
+/// What an event at the beginning of a file is.
+pub(super) enum First {
+    /// It stands before the one that states GTIDs, and is kept.
+    Kept,
+    /// It is kept too, and says what came before the file.
+    States(Option<GtidState>),
+    /// It stands behind those, and is not kept.
+    Behind,
+}
+
+impl NextFile {
+    /// True while events of a file arrive that is not proven yet.
+    pub(super) fn is_unproven(&self) -> bool {
+        self.unproven.is_some()
     }
 
-    /// The stream goes on in another file.
-    pub(super) fn switch_file(&mut self, name: &str) -> Result<(), SessionError> {
-        self.sync()?;
-        let Some(left) = self.cursor.left().cloned() else { return self.begin_file(name) };
-        self.timeline.tail_start = left.tail_start;
+    /// The source goes on to the file `name`.
+    pub(super) fn named(&mut self, name: &str, left: LeftFile) {
         self.unproven = Some(Unproven { name: name.to_owned(), left, events: Vec::new() });
-        Ok(())
     }
 
-    /// Takes one of the first events of a file that is not proven yet. False when it stands behind those: then the file is
-    /// proven, and the event is one as any other.
-    pub(super) fn first_of_file(
-        &mut self,
-        event: &[u8],
-        step: Step,
-        outside: &mut Outside<'_>,
-    ) -> Result<bool, SessionError> {
+    /// Takes one of the first events of a file that is not proven yet.
+    pub(super) fn take(&mut self, event: &[u8], step: Step, checksum_len: usize) -> First {
         let event_type = EventType(event[4]);
-        let stated = states_gtids(event_type);
-        if !stated && !Unproven::is_header(event_type) {
-            self.prove(None, outside)?;
-            return Ok(false);
+        let states = states_gtids(event_type);
+        if !states && !Unproven::is_header(event_type) {
+            return First::Behind;
         }
         if let Some(unproven) = &mut self.unproven {
             unproven.events.push((event.to_vec(), step));
         }
-        if stated {
-            let body = &event[HEADER_LEN..event.len().saturating_sub(self.checksum_len()).max(HEADER_LEN)];
-            // That it can be read was checked when it was admitted (`check_body`).
-            self.prove(gtids_before(event_type, body).ok(), outside)?;
+        if !states {
+            return First::Kept;
         }
-        Ok(true)
+        // That it can be read was checked when it was admitted (`check_body`).
+        First::States(stated(event_type, event, checksum_len).ok())
     }
 
-    /// Shows that the file continues what is held, and begins to store it.
+    /// Shows that the file continues what is held. The value is the file, once.
+    ///
+    /// # Errors
+    /// When it does not, or nobody can say.
     pub(super) fn prove(
         &mut self,
-        before: Option<GtidState>,
-        outside: &mut Outside<'_>,
-    ) -> Result<(), SessionError> {
-        let Some(unproven) = self.unproven.take() else { return Ok(()) };
-        let format = self.cursor.format().cloned();
-        let is_announced = format.as_ref().is_some_and(|format| {
-            let (held, unspoken) = (&self.timeline.gtids, &self.timeline.unspoken);
-            unproven.is_announced(format, before.as_ref(), held, unspoken)
-        });
-        if !is_announced && !self.is_next_on_source(&unproven, before.as_ref(), outside)? {
-            let Unproven { name, left, .. } = unproven;
-            return Err(Refusal::from(NotNext { after: left.end, file: name }).into());
-        }
-        self.begin_file(&unproven.name)?;
-        self.timeline.unspoken = match &before {
-            Some(before) => self.timeline.gtids.subtract(before),
-            None => GtidState::empty(self.timeline.gtids.flavour()),
-        };
-        for (event, step) in &unproven.events {
-            self.timeline.log.append(&mut [IoSlice::new(event)])?;
-            self.batch_is_written(event.len() as u64);
-            self.stored(event, *step)?;
-        }
-        self.pace.written(self.now());
-        Ok(())
-    }
-
-    /// Asks the source whether its own log goes from the end of what is held to the file that came.
-    #[cold]
-    fn is_next_on_source(
-        &self,
-        unproven: &Unproven,
         before: Option<&GtidState>,
+        cursor: &Cursor,
+        timeline: &OpenTimeline,
+        source: &str,
         outside: &mut Outside<'_>,
-    ) -> Result<bool, SessionError> {
-        let (after, file) = (&unproven.left.end, &unproven.name);
-        tracing::info!(
-            source = self.monitor.name(),
-            "asking the source whether {file} follows {after}: no event announces it, or its GTID set is not what is held"
-        );
-        let tail = self.timeline.tail()?;
-        let end = End { at: after.clone(), format: self.timeline.format.as_ref(), tail: &tail, ahead: 0 };
-        let link = match (outside.link)(&end) {
-            Ok(link) => link,
-            // It has no such file any more: what was received of it cannot be compared.
-            Err(WireError::Server { .. }) => Link::OtherFile,
-            Err(error) => return Err(SessionError::Unasked { file: file.clone(), error }),
-        };
-        let Link::Followed(next) = link else { return Ok(false) };
-        let is_it = next.name == *file
-            && self.cursor.format().is_some_and(|format| format.is_same_file(&next.format))
-            && next.gtids_before.as_ref() == before;
-        Ok(is_it)
+    ) -> Result<Option<Unproven>, SessionError> {
+        let Some(unproven) = self.unproven.take() else { return Ok(None) };
+        let is_announced = cursor
+            .format()
+            .is_some_and(|format| unproven.is_announced(format, before, &timeline.gtids, &timeline.unspoken));
+        if is_announced || is_next_on_source(&unproven, before, cursor, timeline, source, outside)? {
+            return Ok(Some(unproven));
+        }
+        let Unproven { name, left, .. } = unproven;
+        Err(Refusal::from(NotNext { after: left.end, file: name }).into())
     }
+}
 
-    fn checksum_len(&self) -> usize {
-        self.cursor.format().map_or(0, |format| format.checksum.len())
-    }
+/// What an event says came before its file.
+pub(super) fn stated(
+    event_type: EventType,
+    event: &[u8],
+    checksum_len: usize,
+) -> Result<GtidState, EventError> {
+    gtids_before(event_type, &event[HEADER_LEN..event.len().saturating_sub(checksum_len).max(HEADER_LEN)])
+}
 
-    fn begin_file(&mut self, name: &str) -> Result<(), SessionError> {
-        self.timeline.log.begin_file(name)?;
-        self.timeline.format = None;
-        self.timeline.gtids_in_file.clear();
-        self.unit_begins = 4;
-        self.rungs.all_at(self.timeline.end());
-        tracing::info!(source = self.monitor.name(), file = name, "receiving a new file");
-        Ok(())
-    }
+/// Asks the source whether its own log goes from the end of what is held to the file that came.
+#[cold]
+fn is_next_on_source(
+    unproven: &Unproven,
+    before: Option<&GtidState>,
+    cursor: &Cursor,
+    timeline: &OpenTimeline,
+    source: &str,
+    outside: &mut Outside<'_>,
+) -> Result<bool, SessionError> {
+    let (after, file) = (&unproven.left.end, &unproven.name);
+    tracing::info!(
+        source,
+        "asking the source whether {file} follows {after}: no event announces it, or its GTID set is not what is held"
+    );
+    let tail = timeline.tail()?;
+    let end = End { at: after.clone(), format: timeline.format.as_ref(), tail: &tail, ahead: 0 };
+    let link = match (outside.link)(&end) {
+        Ok(link) => link,
+        // It has no such file any more: what was received of it cannot be compared.
+        Err(WireError::Server { .. }) => Link::OtherFile,
+        Err(error) => return Err(SessionError::Unasked { file: file.clone(), error }),
+    };
+    let Link::Followed(next) = link else { return Ok(false) };
+    let is_it = next.name == *file
+        && cursor.format().is_some_and(|format| format.is_same_file(&next.format))
+        && next.gtids_before.as_ref() == before;
+    Ok(is_it)
 }

@@ -2,13 +2,9 @@
 
 use crate::model::ServerChoice;
 use anyhow::{Context, bail};
+use codec::ServerKind;
 use std::fmt;
-
-/// Nobody reads the log.
-pub const ALONE: &str = "nobody attached";
-/// binlogd receives, and the source does not wait for it: the Maven builds of 8.0 come without semi-sync plugins, and all
-/// servers must be alike.
-pub const ATTACHED: &str = "binlogd attached, asynchronous";
+use std::str::FromStr;
 
 /// As published, and MySQL's default.
 pub const LEVEL: u32 = 3;
@@ -16,7 +12,7 @@ pub const LEVEL: u32 = 3;
 pub const KINDS: [&str; 4] = ["select", "delete", "insert", "update"];
 
 /// How the log is compressed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Compression {
     /// The server has no compression of transactions, MySQL before 8.0.20.
     Absent,
@@ -29,7 +25,7 @@ pub enum Compression {
 }
 
 /// A configuration: `mysql-9.7, zstd level 3`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Configuration {
     /// As [`ServerChoice`] prints it.
     pub server: String,
@@ -54,14 +50,13 @@ impl fmt::Display for Configuration {
     }
 }
 
-impl Configuration {
-    /// Of that name.
-    ///
-    /// # Errors
-    /// When it is none.
-    pub fn named(name: &str) -> anyhow::Result<Configuration> {
-        let unknown = || format!("binlog-compression has no configuration {name:?}");
-        let (server, compression) = name.rsplit_once(", ").with_context(unknown)?;
+impl FromStr for Configuration {
+    type Err = anyhow::Error;
+
+    /// As it is printed.
+    fn from_str(text: &str) -> anyhow::Result<Configuration> {
+        let unknown = || format!("binlog-compression has no configuration {text:?}");
+        let (server, compression) = text.rsplit_once(", ").with_context(unknown)?;
         let level = compression.strip_prefix("zstd level ").and_then(|level| level.parse().ok());
         let plain = [Compression::Absent, Compression::Off, Compression::Events];
         let compression = match plain.into_iter().find(|one| one.to_string() == compression) {
@@ -70,7 +65,9 @@ impl Configuration {
         };
         Ok(Configuration { server: server.to_owned(), compression })
     }
+}
 
+impl Configuration {
     /// The same server with compression off, unless it is that.
     pub fn uncompressed(&self) -> Option<Configuration> {
         match self.compression {
@@ -118,20 +115,20 @@ pub fn all(servers: &[ServerChoice], level: u32, sweep: &[u32]) -> Vec<Configura
 ///
 /// # Errors
 /// When a server of that kind cannot.
-pub fn variables(compression: Compression, mariadb: bool) -> anyhow::Result<Vec<(&'static str, String)>> {
+pub fn variables(compression: Compression, kind: ServerKind) -> anyhow::Result<Vec<(&'static str, String)>> {
     const SWITCH: &str = "binlog_transaction_compression";
-    Ok(match compression {
-        Compression::Absent => Vec::new(),
-        Compression::Off if mariadb => vec![("log_bin_compress", "0".to_owned())],
-        Compression::Off => vec![(SWITCH, "0".to_owned())],
+    Ok(match (compression, kind) {
+        (Compression::Absent, _) => Vec::new(),
+        (Compression::Off, ServerKind::MariaDb) => vec![("log_bin_compress", "0".to_owned())],
+        (Compression::Off, ServerKind::MySql) => vec![(SWITCH, "0".to_owned())],
         // The stock workload's events are shorter than the default of 256 bytes below which nothing is compressed.
-        Compression::Events if mariadb => {
+        (Compression::Events, ServerKind::MariaDb) => {
             vec![("log_bin_compress_min_len", "10".to_owned()), ("log_bin_compress", "1".to_owned())]
         }
-        Compression::Zstd(level) if !mariadb => {
+        (Compression::Zstd(level), ServerKind::MySql) => {
             vec![("binlog_transaction_compression_level_zstd", level.to_string()), (SWITCH, "1".to_owned())]
         }
-        _ => bail!("{compression} is not known to this kind of server"),
+        _ => bail!("{compression} is not known to {kind}"),
     })
 }
 
@@ -148,12 +145,12 @@ mod tests {
         let all = all(&servers, 3, &[1, 3, 19]);
         assert_eq!(all.len(), 1 + 4 + 2 + 4);
         for one in &all {
-            assert_eq!(Configuration::named(&one.to_string()).unwrap(), *one);
+            assert_eq!(one.to_string().parse::<Configuration>().unwrap(), *one);
         }
         assert_eq!(all[2].to_string(), "mysql-9.7, zstd level 3");
         assert_eq!(all[2].uncompressed().as_ref(), Some(&all[1]));
         assert_eq!(all[0].uncompressed(), None);
-        assert!(Configuration::named("mysql-9.7, zstd level").is_err());
+        assert!("mysql-9.7, zstd level".parse::<Configuration>().is_err());
         assert_eq!(super::all(&["mysql:8.0".parse().unwrap()], 3, &[1, 3, 19]).len(), 2);
     }
 }

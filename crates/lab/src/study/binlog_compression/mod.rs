@@ -5,11 +5,13 @@ pub mod outline;
 mod probe;
 pub mod stage;
 
-use self::configuration::{ALONE, ATTACHED, Configuration, LEVEL};
+use self::configuration::LEVEL;
 use super::{Headline, Plan, Scene, Study, interleaved};
 use crate::lab::Lab;
-use crate::model::{CellKey, Order, Point, Profile, Run, ServerChoice, Settings};
+use crate::model::{Order, Profile, ServerChoice, Settings};
+use crate::point::{CellKey, Condition, Panel};
 use crate::report::outline::Part;
+use crate::run::Run;
 use anyhow::ensure;
 
 /// See the module.
@@ -37,70 +39,46 @@ impl Study for BinlogCompression {
     }
 
     fn settings(&self, profile: Profile) -> Settings {
-        Settings::of(match profile {
-            Profile::Smoke => [
-                ("threads", "4"),
-                ("seconds", "2"),
-                ("rounds", "1"),
-                ("tables", "4"),
-                ("rows", "5000"),
-                ("levels", "10"),
-                ("buffer_pool_mib", "256"),
-            ],
-            Profile::Quick => [
-                ("threads", "16"),
-                ("seconds", "4"),
-                ("rounds", "3"),
-                ("tables", "8"),
-                ("rows", "50000"),
-                ("levels", "1,10,19"),
-                ("buffer_pool_mib", "512"),
-            ],
-            Profile::Full => [
-                ("threads", "240"),
-                ("seconds", "3600"),
-                ("rounds", "3"),
-                ("tables", "120"),
-                ("rows", "100000"),
-                ("levels", "1,10,19"),
-                ("buffer_pool_mib", "8192"),
-            ],
-        })
+        let (threads, seconds, rounds, tables, rows, levels, buffer_pool_mib) = match profile {
+            Profile::Smoke => ("4", "2", "1", "4", "5000", "10", "256"),
+            Profile::Quick => ("16", "4", "3", "8", "50000", "1,10,19", "512"),
+            Profile::Full => ("240", "3600", "3", "120", "100000", "1,10,19", "8192"),
+        };
+        Settings::of([
+            ("threads", threads),
+            ("seconds", seconds),
+            ("rounds", rounds),
+            ("tables", tables),
+            ("rows", rows),
+            ("levels", levels),
+            ("buffer_pool_mib", buffer_pool_mib),
+        ])
     }
 
     fn plan(&self, order: &Order) -> anyhow::Result<Plan> {
         let servers = order.servers_or(&SERVERS);
         let threads: Vec<u32> = order.settings.list("threads")?;
         let seconds: u64 = order.settings.get("seconds")?;
+        for name in ["tables", "rows", "buffer_pool_mib"] {
+            order.settings.get::<u32>(name)?;
+        }
         let levels: Vec<u32> = order.settings.list("levels")?;
         let wrong = levels.iter().find(|level| !(1..=22).contains(*level));
         ensure!(wrong.is_none(), "--set levels: zstd has the levels 1 to 22, not {}", wrong.unwrap_or(&0));
-        let names: Vec<String> = servers.iter().map(ServerChoice::to_string).collect();
-        let block = |condition: &'static str| {
-            let server = names.join(", ");
-            threads.iter().map(move |threads| Point {
-                server: server.clone(),
-                condition: condition.to_owned(),
-                configuration: String::new(),
-                threads: *threads,
-            })
-        };
+        let name = servers.iter().map(ServerChoice::to_string).collect::<Vec<_>>().join(", ");
         let rounds = order.settings.get("rounds")?;
-        let named = |configurations: Vec<Configuration>| -> Vec<String> {
-            configurations.iter().map(ToString::to_string).collect()
+        let cells = |condition, levels: &[u32]| {
+            let panel = Panel { server: name.clone(), condition };
+            interleaved(&[panel], &threads, &configuration::all(&servers, LEVEL, levels), rounds)
         };
-        let cells = |condition, configurations: &[String]| {
-            let configurations: Vec<&str> = configurations.iter().map(String::as_str).collect();
-            interleaved(&block(condition).collect::<Vec<_>>(), &configurations, rounds)
-        };
-        let alone = cells(ALONE, &named(configuration::all(&servers, LEVEL, &levels)));
-        let attached = cells(ATTACHED, &named(configuration::all(&servers, LEVEL, &[])));
-        let scene = Scene { name: names.join(", "), cells: by_round(alone, attached) };
+        let cells =
+            by_round(cells(Condition::NobodyAttached, &levels), cells(Condition::BinlogdAttached, &[]));
+        let scene = Scene { name, servers, cells };
         Ok(Plan { scenes: vec![scene], cell_seconds: seconds as f64 + AROUND_SECONDS })
     }
 
-    fn set_up(&self, order: &Order, _scene: &Scene, lab: &Lab) -> anyhow::Result<Box<dyn super::Stage>> {
-        Ok(Box::new(stage::Stage::set_up(order, &order.servers_or(&SERVERS), lab)?))
+    fn set_up(&self, order: &Order, scene: &Scene, lab: &Lab) -> anyhow::Result<Box<dyn super::Stage>> {
+        Ok(Box::new(stage::Stage::set_up(order, &scene.servers, lab)?))
     }
 
     fn outline(&self, run: &Run) -> Vec<Part> {
@@ -136,7 +114,7 @@ mod tests {
         // 8.0.15; 8.0.31 off, 3; 9.7 off, 3, 1, 10, 19; with binlogd 8.0.15, off, 3, off, 3.
         assert_eq!(cells.len(), 3 * (1 + 2 + 5 + 5));
         assert!(cells.is_sorted_by_key(|cell| cell.round));
-        assert!(cells.iter().all(|cell| cell.point.server == "mysql-8.0.15, mysql-8.0.31, mysql-9.7"));
+        assert!(cells.iter().all(|cell| cell.point.panel.server == "mysql-8.0.15, mysql-8.0.31, mysql-9.7"));
     }
 
     #[test]

@@ -1,11 +1,12 @@
 //! What the report shows.
 
-use super::configuration::{ALONE, ATTACHED, Compression, Configuration, KINDS, LEVEL};
-use crate::model::Run;
+use super::configuration::{Compression, Configuration, KINDS, LEVEL};
+use crate::point::{Condition, Panel};
 use crate::reference::binlog_compression::{Row, measure};
 use crate::report::outline::{Chart, Dot, Entry, Line, Part, Scale, Table};
 use crate::report::sweep::{RATIO_DIGITS, dot, entry};
-use crate::statistics::{Figures, Missing, Panel, Spread};
+use crate::run::Run;
+use crate::statistics::{Figures, Missing, Spread};
 
 /// The level that was published.
 const PUBLISHED: Compression = Compression::Zstd(LEVEL);
@@ -46,16 +47,17 @@ pub fn parts(run: &Run) -> Vec<Part> {
                 .to_owned(),
         ));
     }
-    for panel in &panels {
+    for panel in panels {
         for threads in figures.threads(panel) {
-            let named = figures.configurations(panel);
-            let configurations = named.iter().filter_map(|name| Configuration::named(name).ok()).collect();
+            let configurations = figures.own_configurations(panel);
             let view = View { figures: &figures, panel, threads, configurations };
-            parts.push(Part::Heading(format!("{}, {threads} threads", capitalised(&panel.condition))));
-            match panel.condition.as_str() {
-                ATTACHED => parts.extend(view.attached()),
-                _ => parts.extend(view.alone()),
-            }
+            // The name of a program stays as it is.
+            let (heading, of_reader) = match panel.condition {
+                Condition::BinlogdAttached => (panel.condition.to_string(), view.attached()),
+                _ => ("Nobody attached".to_owned(), view.alone()),
+            };
+            parts.push(Part::Heading(format!("{heading}, {threads} threads")));
+            parts.extend(of_reader);
         }
     }
     parts
@@ -63,11 +65,11 @@ pub fn parts(run: &Run) -> Vec<Part> {
 
 impl View<'_> {
     fn median(&self, configuration: &Configuration, value: &str) -> Result<Spread, Missing> {
-        self.figures.median(&self.panel.point(&configuration.to_string(), self.threads), value)
+        self.figures.median(&self.panel.point(configuration.clone(), self.threads), value)
     }
 
     fn ratio(&self, one: &Configuration, other: &Configuration, value: &str) -> Result<Spread, Missing> {
-        self.figures.ratio(&self.panel.point(&one.to_string(), self.threads), &other.to_string(), value)
+        self.figures.ratio(&self.panel.point(one.clone(), self.threads), other.clone(), value)
     }
 
     fn title(&self, title: &str) -> String {
@@ -248,23 +250,17 @@ fn saved(ratio: Spread) -> Spread {
     Spread { median: saved(ratio.median), range: (saved(ratio.range.1), saved(ratio.range.0)), ..ratio }
 }
 
-fn capitalised(text: &str) -> String {
-    // The name of a program stays as it is.
-    if text == ALONE { "Nobody attached".to_owned() } else { text.to_owned() }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Cell, CellKey, Measured, Order, Point, Profile, Settings};
+    use crate::model::{Measured, Order, Profile, Settings};
+    use crate::point::{self, CellKey};
+    use crate::report::example;
+    use crate::run::Cell;
 
-    fn cell(condition: &str, configuration: &str, values: &[(&str, f64)]) -> Cell {
-        let point = Point {
-            server: "mysql-8.0.15, mysql-9.7".to_owned(),
-            condition: condition.to_owned(),
-            configuration: configuration.to_owned(),
-            threads: 4,
-        };
+    fn cell(condition: Condition, configuration: &str, values: &[(&str, f64)]) -> Cell {
+        let panel = Panel { server: "mysql-8.0.15, mysql-9.7".to_owned(), condition };
+        let point = panel.point(configuration.parse::<point::Configuration>().unwrap(), 4);
         let mut measured = Measured::default();
         values.iter().for_each(|(name, value)| measured.put(name, *value));
         Cell { key: CellKey { point, round: 0 }, started: 0, took: 1.0, measured }
@@ -272,32 +268,31 @@ mod tests {
 
     #[test]
     fn ratios_are_made_to_the_same_server_and_to_the_version_before() {
-        let run = Run {
-            id: 1,
-            study: "binlog-compression".to_owned(),
-            order: Order { profile: Profile::Smoke, servers: Vec::new(), settings: Settings::default() },
-            command: String::new(),
-            started: 0,
-            finished: None,
-            facts: Vec::new(),
-            cells: vec![
-                cell(ALONE, "mysql-8.0.15, before the feature", &[("select", 200.0)]),
-                cell(
-                    ALONE,
-                    "mysql-9.7, compression off",
-                    &[("select", 100.0), ("binlog_bytes_a_transaction", 1000.0)],
-                ),
-                cell(
-                    ALONE,
-                    "mysql-9.7, zstd level 3",
-                    &[("select", 90.0), ("binlog_bytes_a_transaction", 400.0)],
-                ),
-                cell(ATTACHED, "mysql-9.7, compression off", &[("network_bytes_a_transaction", 1100.0)]),
-                cell(ATTACHED, "mysql-9.7, zstd level 3", &[("network_bytes_a_transaction", 550.0)]),
-            ],
-            skipped: Vec::new(),
-        };
-        let parts = parts(&run);
+        let order = Order { profile: Profile::Smoke, servers: Vec::new(), settings: Settings::default() };
+        let cells = vec![
+            cell(Condition::NobodyAttached, "mysql-8.0.15, before the feature", &[("select", 200.0)]),
+            cell(
+                Condition::NobodyAttached,
+                "mysql-9.7, compression off",
+                &[("select", 100.0), ("binlog_bytes_a_transaction", 1000.0)],
+            ),
+            cell(
+                Condition::NobodyAttached,
+                "mysql-9.7, zstd level 3",
+                &[("select", 90.0), ("binlog_bytes_a_transaction", 400.0)],
+            ),
+            cell(
+                Condition::BinlogdAttached,
+                "mysql-9.7, compression off",
+                &[("network_bytes_a_transaction", 1100.0)],
+            ),
+            cell(
+                Condition::BinlogdAttached,
+                "mysql-9.7, zstd level 3",
+                &[("network_bytes_a_transaction", 550.0)],
+            ),
+        ];
+        let parts = parts(&example::run("binlog-compression", order, cells));
         let at = |title: &str, row: usize, column: &str| {
             let table = parts.iter().find_map(|part| match part {
                 Part::Table(table) if table.title == title => Some(table),

@@ -1,15 +1,17 @@
 //! The servers of the scene, all running, and how a cell is measured on one of them.
 
-use super::configuration::{ATTACHED, Compression, Configuration, KINDS, LEVEL, variables};
+use super::configuration::{Compression, Configuration, KINDS, LEVEL, variables};
 use super::probe;
 use crate::lab::Lab;
 use crate::load::sysbench::{Outcome, Sysbench};
-use crate::model::{Fact, Measured, Order, Point, ServerChoice};
+use crate::model::{Fact, Measured, Order, ServerChoice};
+use crate::point::{Condition, Point};
 use crate::receiver::Attachment;
 use crate::receiver::binlogd::{Binlogd, Counters, Options};
 use crate::server::Target;
 use crate::server::dialect::Dialect;
 use anyhow::Context;
+use codec::ServerKind;
 use rig::window::{Place, Readings, Window, measure_window};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -77,13 +79,7 @@ fn source(
     dir: &Path,
     threads: u32,
 ) -> anyhow::Result<(Target, Sysbench)> {
-    let (tables, rows): (u32, u32) = (order.settings.get("tables")?, order.settings.get("rows")?);
-    let fill = |source: &mut Target| {
-        (lab.say)(&format!("filling {tables} tables of {rows} rows on {}", source.name()));
-        let sysbench = Sysbench::new(lab, source, tables, rows, dir)?;
-        sysbench.prepare(source, &lab.interrupt)?;
-        anyhow::Ok(sysbench)
-    };
+    let fill = |source: &mut Target| Sysbench::filled(lab, source, order, dir);
     match server {
         ServerChoice::Url(url) => {
             let mut source = Target::attach(lab, url)?;
@@ -118,7 +114,7 @@ fn options(dialect: Dialect, buffer_pool_mib: u32, threads: u32) -> Vec<String> 
         "--innodb-flush-method=O_DIRECT".to_owned(),
         dialect.redo_log_option(REDO_LOG_MIB),
     ];
-    if !dialect.is_mariadb() {
+    if dialect.kind() == ServerKind::MySql {
         options.extend(["--gtid-mode=ON", "--enforce-gtid-consistency=ON"].map(str::to_owned));
     }
     options
@@ -136,11 +132,11 @@ impl crate::study::Stage for Stage {
     }
 
     fn measure(&mut self, point: &Point, _round: u32) -> anyhow::Result<Measured> {
-        let configuration = Configuration::named(&point.configuration)?;
+        let configuration = Configuration::try_from(&point.configuration)?;
         let Stage { sources, last, seconds, lab, dir } = self;
         let found = sources.iter_mut().find(|source| source.target.name() == configuration.server);
         let source = found.context("the server was not started")?;
-        let attached = point.condition == ATTACHED;
+        let attached = point.panel.condition == Condition::BinlogdAttached;
         let (threads, seconds, dir) = (point.threads, *seconds, dir.path());
         let interrupt = lab.interrupt.clone();
         measure_window(
@@ -197,7 +193,7 @@ impl Window for Turn<'_> {
         {
             return Ok(Some(reason.clone()));
         }
-        for (name, value) in variables(compression, target.dialect().is_mariadb())? {
+        for (name, value) in variables(compression, target.dialect().kind())? {
             if let Err(error) = target.set(name, &value) {
                 return Ok(Some(format!("{} cannot compress: {error:#}", target.name())));
             }
@@ -325,8 +321,10 @@ fn not_compressing(source: &mut Target, compression: Compression) -> anyhow::Res
     if source.variable("log_bin")?.as_deref() != Some("ON") {
         return Ok(Some("the server writes no binary log".to_owned()));
     }
-    let mariadb = source.dialect().is_mariadb();
-    let switch = if mariadb { "log_bin_compress" } else { "binlog_transaction_compression" };
+    let switch = match source.dialect().kind() {
+        ServerKind::MySql => "binlog_transaction_compression",
+        ServerKind::MariaDb => "log_bin_compress",
+    };
     let (on, level) =
         (source.variable(switch)?, source.variable("binlog_transaction_compression_level_zstd")?);
     let right = match compression {

@@ -7,16 +7,18 @@
 //! | `stage.rs` | the servers, and a cell |
 //! | `outline.rs` | the report |
 
-mod configuration;
+pub mod configuration;
 mod outline;
 mod stage;
 
-use super::{Headline, Plan, Scene, Stage, Study, interleaved};
+use super::{Headline, Plan, SERVER, Scene, Stage, Study, interleaved};
 use crate::lab::Lab;
-use crate::model::{Order, Point, Profile, Run, ServerChoice, Settings};
+use crate::model::{Order, Profile, ServerChoice, Settings};
+use crate::point::{Condition, Panel};
 use crate::report::outline::Part;
+use crate::run::Run;
 use anyhow::ensure;
-use configuration::{ASYNCHRONOUS, CONFIGURATIONS, SERVER};
+use configuration::{ALL, Configuration};
 
 /// The study.
 #[derive(Debug)]
@@ -60,22 +62,16 @@ impl Study for SemiSyncCost {
         for name in ["warehouses", "buffer_pool_mib", "redo_log_mib", "level_seconds"] {
             settings.get::<u32>(name)?;
         }
-        let scene = |choice: &ServerChoice| {
-            let server = choice.to_string();
+        let scene = |server: ServerChoice| {
             ensure!(
-                !["mysql-5.7.22", "mysql-8.0.15", "mysql-8.0.31"].contains(&server.as_str()),
+                server.may_have_semi_sync(),
                 "{server} as the lab has it comes without semi-sync plugins: choose mysql:9.7 or a MariaDB"
             );
-            let block = |threads: &u32| Point {
-                server: server.clone(),
-                condition: String::new(),
-                configuration: String::new(),
-                threads: *threads,
-            };
-            let blocks: Vec<Point> = threads.iter().map(block).collect();
-            Ok(Scene { name: server.clone(), cells: interleaved(&blocks, &CONFIGURATIONS, rounds) })
+            let panel = Panel { server: server.to_string(), condition: Condition::Plain };
+            let cells = interleaved(&[panel], &threads, &ALL, rounds);
+            Ok(Scene { name: server.to_string(), servers: vec![server], cells })
         };
-        let scenes: anyhow::Result<_> = order.servers_or(&[SERVER]).iter().map(scene).collect();
+        let scenes: anyhow::Result<_> = order.servers_or(&[SERVER]).into_iter().map(scene).collect();
         // Attaching, connecting, and bringing the replicas level.
         Ok(Plan { scenes: scenes?, cell_seconds: seconds + 8.0 })
     }
@@ -89,7 +85,7 @@ impl Study for SemiSyncCost {
     }
 
     fn headline(&self) -> Headline {
-        Headline { values: &["tpmc", "new_order_p95_ms"], baseline: Some(ASYNCHRONOUS) }
+        Headline { values: &["tpmc", "new_order_p95_ms"], baseline: Some(Configuration::Asynchronous.into()) }
     }
 }
 

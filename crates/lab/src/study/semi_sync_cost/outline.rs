@@ -1,14 +1,17 @@
 //! What the report shows.
 
-use super::configuration::{AFTER_SYNC, ASYNCHRONOUS, BINLOGD, SYNC_RELAY_LOG};
-use crate::model::Run;
+use super::configuration::{Configuration, SYNC_RELAY_LOG};
 use crate::reference::semi_sync_cost as published;
 use crate::report::outline::{Entry, Part, Table};
 use crate::report::sweep::{self, Sweep};
+use crate::run::Run;
 use crate::statistics::Figures;
 
 pub(super) fn outline(run: &Run) -> Vec<Part> {
-    let published = [published::asynchronous(ASYNCHRONOUS), published::semi_synchronous(AFTER_SYNC)];
+    let published = [
+        published::asynchronous(Configuration::Asynchronous),
+        published::semi_synchronous(Configuration::AfterSync),
+    ];
     let setting = |name: &str| run.order.settings.0.get(name).cloned().unwrap_or_default();
     let mut parts = vec![Part::Text(format!(
         "One source with two replicas that apply, {} warehouses, {} s for each cell, no keying or thinking times. {} \
@@ -30,7 +33,7 @@ pub(super) fn outline(run: &Run) -> Vec<Part> {
             value: "tpmc",
             unit: "NEW_ORDER transactions/min",
             digits: 0,
-            baseline: Some(ASYNCHRONOUS),
+            baseline: Some(&Configuration::Asynchronous.into()),
             published: &published,
         },
     ));
@@ -60,7 +63,7 @@ fn lag(run: &Run) -> Vec<Part> {
                 range: (spread.range.0 / f64::from(1 << 20), spread.range.1 / f64::from(1 << 20)),
                 digits: 2,
             },
-            Err(_) if point.configuration == BINLOGD => {
+            Err(_) if point.configuration == Configuration::Binlogd.into() => {
                 Entry::Missing("binlogd stands in its place".to_owned())
             }
             Err(reason) => Entry::Missing(reason.to_string()),
@@ -68,9 +71,9 @@ fn lag(run: &Run) -> Vec<Part> {
         let anew =
             figures.cells(point).filter(|cell| cell.measured.values.get("began_anew") == Some(&1.0)).count();
         rows.push(vec![
-            Entry::Text(point.server.clone()),
+            Entry::Text(point.panel.server.clone()),
             Entry::Number(f64::from(point.threads), 0),
-            Entry::Text(point.configuration.clone()),
+            Entry::Text(point.configuration.to_string()),
             mib("first_behind_bytes"),
             mib("second_behind_bytes"),
             sweep::entry(figures.median(point, "level_after_s"), 1),

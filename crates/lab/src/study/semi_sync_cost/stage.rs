@@ -1,17 +1,16 @@
 //! The source and its replicas.
 
-use super::configuration::{AFTER_COMMIT, ASYNCHRONOUS, BINLOGD, CONFIGURATIONS, SERVER, SYNC_RELAY_LOG};
+use super::configuration::{Configuration, SYNC_RELAY_LOG};
 use crate::lab::Lab;
 use crate::load::dataset::{self, Dataset};
-use crate::load::go_tpc;
 use crate::load::tpcc::{Outcome, Tpcc};
-use crate::model::{Fact, Measured, Order, Point, ServerChoice, Settings};
+use crate::model::{Fact, Measured, Order, ServerChoice, Settings};
+use crate::point::Point;
 use crate::receiver::replica::{self, Behaviour};
 use crate::receiver::{Binlogd, Replica, binlogd};
 use crate::server::Target;
 use crate::server::semi_sync::WaitPoint;
 use crate::study::{Scene, Stage};
-use anyhow::{Context, ensure};
 use rig::window::{Place, Readings, Window, measure_window};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -39,10 +38,9 @@ impl Servers {
         let tpcc = Tpcc::new(lab, settings.get("warehouses")?, dir.path())?;
         let options =
             dataset::options(settings.get::<u64>("buffer_pool_mib")? << 20, settings.get("redo_log_mib")?);
-        let choice = order.servers_or(&[SERVER]).into_iter().find(|choice| choice.to_string() == scene.name);
-        let (mut source, mut first, mut second) = match choice.context("a scene without a server")? {
-            ServerChoice::Own(name) => start(&name, &options, &settings, lab, dir.path())?,
-            ServerChoice::Url(url) => start_beside(&url, &options, &tpcc, lab, dir.path())?,
+        let (mut source, mut first, mut second) = match scene.server()? {
+            ServerChoice::Own(name) => start(name, &options, &settings, lab, dir.path())?,
+            ServerChoice::Url(url) => start_beside(url, &options, &tpcc, lab, dir.path())?,
         };
         source.prepare_semi_sync(WaitPoint::AfterSync)?;
         (lab.say)("reading the tables into the buffer pools");
@@ -55,12 +53,12 @@ impl Servers {
     /// What is not as the configuration says, if so.
     fn wrong(
         &mut self,
-        configuration: &str,
+        configuration: Configuration,
         binlogd: &mut Option<Binlogd>,
     ) -> anyhow::Result<Option<String>> {
         let mut reasons = Vec::new();
-        reasons.extend(self.source.not_in_force(configuration != ASYNCHRONOUS)?);
-        reasons.extend(self.source.is_not_waiting_at(wait_point(configuration))?);
+        reasons.extend(self.source.not_in_force(configuration != Configuration::Asynchronous)?);
+        reasons.extend(self.source.is_not_waiting_at(configuration.wait_point())?);
         let dumps = self.source.dumps()?.len();
         // A user's server may have replicas of its own.
         if dumps != 2 && !self.source.is_users() {
@@ -102,7 +100,7 @@ impl Servers {
 /// A cell in its turn.
 struct Turn<'a> {
     servers: &'a mut Servers,
-    configuration: &'a str,
+    configuration: Configuration,
     threads: u32,
     /// Where all have begun, when they were attached.
     place: Option<Place>,
@@ -119,7 +117,7 @@ impl Window for Turn<'_> {
     }
 
     fn semi_sync(&self) -> bool {
-        self.configuration != ASYNCHRONOUS
+        self.configuration != Configuration::Asynchronous
     }
 
     fn variables(&self) -> Vec<(&'static str, String)> {
@@ -129,7 +127,7 @@ impl Window for Turn<'_> {
     fn prepare(&mut self) -> anyhow::Result<Option<String>> {
         let Servers { source, tpcc, .. } = &mut *self.servers;
         tpcc.make_room(source, self.threads)?;
-        source.prepare_semi_sync(wait_point(self.configuration))?;
+        source.prepare_semi_sync(self.configuration.wait_point())?;
         Ok(None)
     }
 
@@ -139,7 +137,7 @@ impl Window for Turn<'_> {
         let behaviour = |semi_sync| Behaviour { sync_relay_log: SYNC_RELAY_LOG, applying: true, semi_sync };
         second.attach(source, place, behaviour(false))?;
         let mut binlogd = None;
-        if self.configuration == BINLOGD {
+        if self.configuration == Configuration::Binlogd {
             let options = binlogd::Options { fsync_mode: 1, semi_sync: true };
             binlogd = Some(Binlogd::attach(lab, source, options, dir.path())?);
         } else {
@@ -189,26 +187,14 @@ impl Window for Turn<'_> {
 
 impl Stage for Servers {
     fn facts(&mut self) -> anyhow::Result<Vec<Fact>> {
-        let fact =
-            |name: &str, value: String| Fact { about: "load".to_owned(), name: name.to_owned(), value };
-        let mut facts = vec![
-            fact("go-tpc", go_tpc::version().to_owned()),
-            fact("warehouses", self.settings.get("warehouses")?),
-        ];
-        facts.extend(self.source.facts()?);
-        facts.extend(
-            self.first
-                .target()
-                .facts()?
-                .into_iter()
-                .map(|fact| Fact { about: format!("{}, each replica", fact.about), ..fact }),
-        );
-        Ok(facts)
+        let of_replica = self.first.target().facts()?.into_iter();
+        let of_replica =
+            of_replica.map(|fact| Fact { about: format!("{}, each replica", fact.about), ..fact });
+        Ok(self.tpcc.facts().into_iter().chain(self.source.facts()?).chain(of_replica).collect())
     }
 
     fn measure(&mut self, point: &Point, _: u32) -> anyhow::Result<Measured> {
-        let configuration = point.configuration.as_str();
-        ensure!(CONFIGURATIONS.contains(&configuration), "this study has no configuration {configuration:?}");
+        let configuration = (&point.configuration).try_into()?;
         // Otherwise they come back when their sessions are ended.
         self.first.detach()?;
         self.second.detach()?;
@@ -216,15 +202,10 @@ impl Stage for Servers {
         let mut turn = Turn { servers: self, configuration, threads: point.threads, place: None };
         let mut measured = measure_window(&mut turn, &interrupt)?;
         if let Some(place) = turn.place {
-            self.level(configuration == BINLOGD, &place, &mut measured)?;
+            self.level(configuration == Configuration::Binlogd, &place, &mut measured)?;
         }
         Ok(measured)
     }
-}
-
-/// Where a commit waits.
-fn wait_point(configuration: &str) -> WaitPoint {
-    if configuration == AFTER_COMMIT { WaitPoint::AfterCommit } else { WaitPoint::AfterSync }
 }
 
 /// One of the lab's own servers and two replicas, on copies of the same data.
@@ -238,7 +219,7 @@ fn start(
     let dataset = Dataset::of(lab, name, settings.get("warehouses")?)?;
     let start = |folder: &str, options: &[String]| {
         (lab.say)(&format!("starting {name} as {folder}"));
-        Target::start_on(lab, name, dir.join(folder), &dataset.data, options)
+        Target::start(lab, name, dir.join(folder), Some(&dataset.data), options)
     };
     let mut source = start("source", options)?;
     source.query(source.dialect().reset_logs())?;

@@ -1,18 +1,20 @@
 //! What a cell is measured under: where the server's files lie, and how much of the data its buffer pool holds.
 
 use crate::file_system::Kind;
-use crate::reference::sync_binlog::DATA_GB;
 use anyhow::Context;
 use std::fmt;
 use std::str::FromStr;
+
+/// Size of the published study's data in GB, about: what a share of a pool is counted in.
+pub const DATA_GB: u32 = 90;
 
 const USERS: &str = "its own file system";
 const POOL: &str = ", buffer pool ";
 const OWN_POOL: &str = ", its own buffer pool";
 
 /// Where the files of a server lie.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Files {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Files {
     /// In a file system of the lab's.
     Lab(Kind),
     /// Where a user's server has them; which file system that is cannot be told from here.
@@ -21,7 +23,7 @@ pub(super) enum Files {
 
 /// How large the buffer pool is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Pool {
+pub enum Pool {
     /// In 90ths of the data.
     Share(u32),
     /// As a user's server has it.
@@ -30,7 +32,7 @@ pub(super) enum Pool {
 
 impl Pool {
     /// In 90ths of the data; `None` where nobody looked.
-    pub(super) fn share(self) -> Option<u32> {
+    pub fn share(self) -> Option<u32> {
         match self {
             Pool::Share(share) => Some(share),
             Pool::Own => None,
@@ -63,25 +65,30 @@ impl FromStr for Pool {
 }
 
 /// A condition.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Condition {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Condition {
     /// Where the files are.
     pub files: Files,
     /// The buffer pool.
     pub pool: Pool,
 }
 
-impl Condition {
-    /// As it is printed: `ext4, buffer pool 60/90`, `its own file system, buffer pool 60/90`. `None` when it is none.
-    pub(super) fn parse(text: &str) -> Option<Condition> {
+impl FromStr for Condition {
+    type Err = anyhow::Error;
+
+    /// As it is printed: `ext4, buffer pool 60/90`, `its own file system, buffer pool 60/90`.
+    fn from_str(text: &str) -> anyhow::Result<Condition> {
         let (files, pool) = match text.strip_suffix(OWN_POOL) {
             Some(files) => (files, Pool::Own),
             None => {
-                let (files, pool) = text.split_once(POOL)?;
-                (files, pool.split_once('/')?.0.parse().ok()?)
+                let parts =
+                    text.split_once(POOL).and_then(|(files, pool)| Some((files, pool.split_once('/')?.0)));
+                let (files, pool) =
+                    parts.with_context(|| format!("sync-binlog has no condition {text:?}"))?;
+                (files, pool.parse()?)
             }
         };
-        Some(Condition { files: files.parse().ok()?, pool })
+        Ok(Condition { files: files.parse()?, pool })
     }
 }
 
@@ -120,13 +127,15 @@ mod tests {
         for files in [Files::Lab(Kind::Xfs), Files::Lab(Kind::Here), Files::Users] {
             for pool in [Pool::Share(60), Pool::Own] {
                 let condition = Condition { files, pool };
-                assert_eq!(Condition::parse(&condition.to_string()), Some(condition));
+                assert_eq!(condition.to_string().parse::<Condition>().unwrap(), condition);
             }
         }
         let printed = |pool: &str| Condition { files: Files::Users, pool: pool.parse().unwrap() }.to_string();
         assert_eq!(printed("70"), "its own file system, buffer pool 70/90");
         assert_eq!(printed("own"), "its own file system, its own buffer pool");
-        assert_eq!(Condition::parse("ext4"), None);
-        assert_eq!(Condition::parse("zfs, buffer pool 60/90"), None);
+        let error = |text: &str| text.parse::<Condition>().unwrap_err().to_string();
+        assert!(error("ext4").contains("\"ext4\""), "{}", error("ext4"));
+        assert!(error("zfs, buffer pool 60/90").contains("\"zfs\""));
+        assert!(error("ext4, buffer pool 91/90").contains("\"91\""));
     }
 }

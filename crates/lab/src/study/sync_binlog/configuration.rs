@@ -3,15 +3,15 @@
 use crate::model::Settings;
 use anyhow::Context;
 use std::fmt;
+use std::str::FromStr;
 
-/// The baseline of all ratios, as it is printed.
-pub(super) const NO_BINARY_LOG: &str = "no binary log";
+const NO_BINARY_LOG: &str = "no binary log";
 const WITH_BINLOGD: &str = ", binlogd attached";
 
 /// How the source writes its binary log.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Configuration {
-    /// It writes none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Configuration {
+    /// It writes none: the baseline of all ratios.
     NoBinaryLog,
     /// It syncs it after so many groups of commits; 0: never but at a rotation.
     Sync {
@@ -27,7 +27,7 @@ impl Configuration {
     ///
     /// # Errors
     /// When a setting has no sense.
-    pub(super) fn all(settings: &Settings, semi_sync: bool) -> anyhow::Result<Vec<Configuration>> {
+    pub fn all(settings: &Settings, semi_sync: bool) -> anyhow::Result<Vec<Configuration>> {
         let mut all = Vec::new();
         for every in settings.list("sync_binlog")? {
             all.push(Configuration::Sync { every, attached: false });
@@ -41,31 +41,32 @@ impl Configuration {
         Ok(all)
     }
 
-    /// As it is printed.
-    ///
-    /// # Errors
-    /// When there is none of that name.
-    pub(super) fn named(name: &str) -> anyhow::Result<Configuration> {
-        if name == NO_BINARY_LOG {
-            return Ok(Configuration::NoBinaryLog);
-        }
-        let value = name.strip_suffix(WITH_BINLOGD).unwrap_or(name).strip_prefix("sync_binlog ");
-        let every = value.and_then(|value| value.parse().ok());
-        let every = every.with_context(|| format!("this study has no configuration {name:?}"))?;
-        Ok(Configuration::Sync { every, attached: name.ends_with(WITH_BINLOGD) })
-    }
-
     /// binlogd is attached.
-    pub(super) fn attached(self) -> bool {
+    pub fn attached(self) -> bool {
         matches!(self, Configuration::Sync { attached: true, .. })
     }
 
     /// As the published study names it: the value, or `off`.
-    pub(super) fn published(self) -> String {
+    pub fn published(self) -> String {
         match self {
             Configuration::NoBinaryLog => "off".to_owned(),
             Configuration::Sync { every, .. } => every.to_string(),
         }
+    }
+}
+
+impl FromStr for Configuration {
+    type Err = anyhow::Error;
+
+    /// As it is printed.
+    fn from_str(text: &str) -> anyhow::Result<Configuration> {
+        if text == NO_BINARY_LOG {
+            return Ok(Configuration::NoBinaryLog);
+        }
+        let value = text.strip_suffix(WITH_BINLOGD).unwrap_or(text).strip_prefix("sync_binlog ");
+        let every = value.and_then(|value| value.parse().ok());
+        let every = every.with_context(|| format!("sync-binlog has no configuration {text:?}"))?;
+        Ok(Configuration::Sync { every, attached: text.ends_with(WITH_BINLOGD) })
     }
 }
 
@@ -94,9 +95,9 @@ mod tests {
             ["sync_binlog 0", "sync_binlog 1000", "no binary log", "sync_binlog 1, binlogd attached"]
         );
         for (name, configuration) in names.iter().zip(&all) {
-            assert_eq!(Configuration::named(name).unwrap(), *configuration);
+            assert_eq!(name.parse::<Configuration>().unwrap(), *configuration);
         }
-        assert!(Configuration::named("sync_binlog").is_err());
+        assert!("sync_binlog".parse::<Configuration>().is_err());
         assert_eq!(Configuration::all(&settings, false).unwrap().len(), 3);
     }
 }

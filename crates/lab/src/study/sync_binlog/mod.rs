@@ -13,8 +13,8 @@
 //! | `stall.rs` | what a rotation does to throughput |
 //! | `outline.rs` | the report, its ratios in `outline/ratios.rs` |
 
-mod condition;
-mod configuration;
+pub mod condition;
+pub mod configuration;
 mod outline;
 mod pair;
 mod pool;
@@ -23,20 +23,17 @@ mod stage;
 mod stall;
 mod users;
 
-use super::{Headline, Plan, Scene, Stage, Study, interleaved};
+use super::{Headline, Plan, SERVER, Scene, Stage, Study, interleaved};
 use crate::file_system::Kind;
-use crate::lab::{Lab, Skip};
-use crate::model::{Order, Point, Profile, Run, ServerChoice, Settings};
+use crate::lab::Lab;
+use crate::model::{Order, Profile, ServerChoice, Settings};
+use crate::point::{self, Panel};
 use crate::report::outline::Part;
+use crate::run::Run;
 use anyhow::ensure;
 use condition::{Condition, Files, Pool};
-use configuration::{Configuration, NO_BINARY_LOG};
+use configuration::Configuration;
 use rotation::Rotation;
-
-/// The one that is measured unless another is asked for.
-const SERVER: &str = "mysql-9.7";
-/// The lab's own servers that come without semi-sync plugins.
-const WITHOUT_SEMI_SYNC: [&str; 3] = ["mysql-5.7.22", "mysql-8.0.15", "mysql-8.0.31"];
 
 /// The study.
 #[derive(Debug)]
@@ -90,14 +87,15 @@ impl Study for SyncBinlog {
         Rotation::of(settings)?;
         let mut scenes = Vec::new();
         for choice in order.servers_or(&[SERVER]) {
-            let semi_sync =
-                !matches!(&choice, ServerChoice::Own(name) if WITHOUT_SEMI_SYNC.contains(&name.as_str()));
-            let names: Vec<String> =
-                Configuration::all(settings, semi_sync)?.iter().map(Configuration::to_string).collect();
-            let names: Vec<&str> = names.iter().map(String::as_str).collect();
-            let mut scene = |name: String, files: Files, names: &[&str]| {
-                let cells = interleaved(&blocks(&choice, files, &pools, &threads), names, rounds);
-                scenes.push(Scene { name, cells });
+            let all = Configuration::all(settings, choice.may_have_semi_sync())?;
+            let mut scene = |name: String, files: Files, configurations: &[Configuration]| {
+                let panel = |pool: &Pool| Panel {
+                    server: choice.to_string(),
+                    condition: point::Condition::Place(Condition { files, pool: *pool }),
+                };
+                let panels: Vec<Panel> = pools.iter().map(panel).collect();
+                let cells = interleaved(&panels, &threads, configurations, rounds);
+                scenes.push(Scene { name, servers: vec![choice.clone()], cells });
             };
             match &choice {
                 ServerChoice::Own(server) => {
@@ -106,12 +104,12 @@ impl Study for SyncBinlog {
                         "--set pools=own leaves the pool of a user's server as it is; {server} is the lab's"
                     );
                     for kind in &file_systems {
-                        scene(format!("{server} on {kind}"), Files::Lab(*kind), &names);
+                        scene(format!("{server} on {kind}"), Files::Lab(*kind), &all);
                     }
                 }
                 ServerChoice::Url(_) => {
-                    let (silent, logging): (Vec<&str>, Vec<&str>) =
-                        names.iter().partition(|name| **name == NO_BINARY_LOG);
+                    let (silent, logging): (Vec<_>, Vec<_>) =
+                        all.iter().partition(|one| **one == Configuration::NoBinaryLog);
                     scene(choice.to_string(), Files::Users, &logging);
                     scene(format!("{choice}, {}", users::LEFT_OUT), Files::Users, &silent);
                 }
@@ -122,16 +120,9 @@ impl Study for SyncBinlog {
     }
 
     fn set_up(&self, order: &Order, scene: &Scene, lab: &Lab) -> anyhow::Result<Box<dyn Stage>> {
-        if scene.name.ends_with(users::LEFT_OUT) {
-            return Err(Skip::by_nature(users::left_out(order)).into());
-        }
-        let users = order.servers_or(&[SERVER]).into_iter().find_map(|choice| match &choice {
-            ServerChoice::Url(url) if choice.to_string() == scene.name => Some(url.clone()),
-            _ => None,
-        });
-        Ok(Box::new(match users {
-            Some(url) => users::set_up(order, scene, &url, lab)?,
-            None => stage::Servers::set_up(order, scene, lab)?,
+        Ok(Box::new(match scene.server()? {
+            ServerChoice::Own(name) => stage::Servers::set_up(order, scene, name, lab)?,
+            ServerChoice::Url(url) => users::set_up(order, scene, url, lab)?,
         }))
     }
 
@@ -140,23 +131,8 @@ impl Study for SyncBinlog {
     }
 
     fn headline(&self) -> Headline {
-        Headline { values: &["tps"], baseline: Some(NO_BINARY_LOG) }
+        Headline { values: &["tps"], baseline: Some(Configuration::NoBinaryLog.into()) }
     }
-}
-
-fn blocks(choice: &ServerChoice, files: Files, pools: &[Pool], threads: &[u32]) -> Vec<Point> {
-    let mut blocks = Vec::new();
-    for pool in pools {
-        for threads in threads {
-            blocks.push(Point {
-                server: choice.to_string(),
-                condition: Condition { files, pool: *pool }.to_string(),
-                configuration: String::new(),
-                threads: *threads,
-            });
-        }
-    }
-    blocks
 }
 
 #[cfg(test)]
@@ -189,10 +165,11 @@ mod tests {
         // Three pools, three rounds; four values of sync_binlog with and without binlogd.
         assert_eq!(full.scenes[0].cells.len(), 3 * 3 * 8);
         assert!(full.scenes[0].cells.iter().all(|cell| {
-            cell.point.condition.starts_with("its own file system")
-                && cell.point.configuration != NO_BINARY_LOG
+            cell.point.panel.condition.to_string().starts_with("its own file system")
+                && cell.point.configuration != Configuration::NoBinaryLog.into()
         }));
-        assert!(full.scenes[1].cells.iter().all(|cell| cell.point.configuration == NO_BINARY_LOG));
+        let silent: Vec<Configuration> = full.scenes[1].configurations().unwrap();
+        assert!(silent.iter().all(|one| *one == Configuration::NoBinaryLog));
         let settings = SyncBinlog.settings(Profile::Full);
         let reason = users::left_out(&Order { profile: Profile::Full, servers: Vec::new(), settings });
         assert!(reason.contains("no binary log") && reason.contains("ext4,xfs"), "{reason}");

@@ -1,13 +1,14 @@
 //! What the report shows.
 
-use super::condition::{Condition, Files, Pool};
+use super::condition::{Condition, DATA_GB, Files, Pool};
 use super::configuration::Configuration;
 use crate::file_system::Kind;
-use crate::model::{Cell, Run};
-use crate::reference::sync_binlog::{DATA_GB, FileSystem, tps};
+use crate::point::{self, Panel};
+use crate::reference::sync_binlog::{FileSystem, tps};
 use crate::report::outline::{Chart, Dot, Entry, Line, Part, Scale, Table};
 use crate::report::sweep::{RATIO_DIGITS, entry};
-use crate::statistics::{Figures, Missing, Panel};
+use crate::run::{Cell, Run};
+use crate::statistics::{Figures, Missing};
 
 mod ratios;
 #[cfg(test)]
@@ -38,7 +39,7 @@ pub(super) fn outline(run: &Run) -> Vec<Part> {
 
 fn introduction(run: &Run) -> String {
     let setting = |name: &str| run.order.settings.0.get(name).cloned().unwrap_or_default();
-    let users = run.cells.iter().any(|cell| is_users(&cell.key.point.condition));
+    let users = run.cells.iter().any(|cell| is_users(cell.key.point.panel.condition));
     let of_users = if users { ON_USERS } else { "" };
     format!(
         "{} warehouses, {} s for each cell. innodb_flush_log_at_trx_commit stays 1, its \
@@ -61,8 +62,8 @@ const ON_USERS: &str = " On a user's server the files lie where that has them, w
     rotation is when the name of its current log file has changed: between two looks, as often as at the commits; the \
     middle is taken.";
 
-fn is_users(condition: &str) -> bool {
-    Condition::parse(condition).is_some_and(|condition| condition.files == Files::Users)
+fn is_users(condition: point::Condition) -> bool {
+    matches!(condition, point::Condition::Place(Condition { files: Files::Users, .. }))
 }
 
 fn all_threads(figures: &Figures) -> Vec<u32> {
@@ -73,16 +74,16 @@ fn all_threads(figures: &Figures) -> Vec<u32> {
 }
 
 /// A panel with what its condition says.
-struct Place {
-    panel: Panel,
+struct Place<'a> {
+    panel: &'a Panel,
     files: Files,
     pool: Pool,
 }
 
-fn panels(figures: &Figures, threads: u32) -> Vec<Place> {
+fn panels<'a>(figures: &Figures<'a>, threads: u32) -> Vec<Place<'a>> {
     let places = figures.panels().into_iter().filter_map(|panel| {
-        let Condition { files, pool } = Condition::parse(&panel.condition)?;
-        figures.threads(&panel).contains(&threads).then_some(Place { panel, files, pool })
+        let point::Condition::Place(Condition { files, pool }) = panel.condition else { return None };
+        figures.threads(panel).contains(&threads).then_some(Place { panel, files, pool })
     });
     places.collect()
 }
@@ -91,15 +92,14 @@ fn panels(figures: &Figures, threads: u32) -> Vec<Place> {
 struct View<'a> {
     figures: &'a Figures<'a>,
     threads: u32,
-    panels: Vec<Place>,
+    panels: Vec<Place<'a>>,
 }
 
 impl View<'_> {
     fn configurations(&self) -> Vec<Configuration> {
         let mut all = Vec::new();
         for place in &self.panels {
-            let names = self.figures.configurations(&place.panel);
-            for configuration in names.iter().filter_map(|name| Configuration::named(name).ok()) {
+            for configuration in self.figures.own_configurations(place.panel) {
                 if !all.contains(&configuration) {
                     all.push(configuration);
                 }
@@ -130,7 +130,7 @@ impl View<'_> {
         let row = |place: &Place| {
             let mut row = place.entries();
             for configuration in &configurations {
-                let point = place.panel.point(&configuration.to_string(), self.threads);
+                let point = place.panel.point(*configuration, self.threads);
                 let median = entry(self.figures.median(&point, "tps"), 0);
                 row.push(place.unless_silent(*configuration, median));
             }
@@ -150,13 +150,12 @@ impl View<'_> {
         let mut rows = Vec::new();
         for place in self.panels.iter().filter(|place| place.files == Files::Lab(Kind::Xfs)) {
             let ext4 = Condition { files: Files::Lab(Kind::Ext4), pool: place.pool };
-            let other = Panel { server: place.panel.server.clone(), condition: ext4.to_string() };
-            if !self.panels.iter().any(|place| place.panel == other) {
+            let other = Panel { condition: point::Condition::Place(ext4), ..place.panel.clone() };
+            if !self.panels.iter().any(|place| *place.panel == other) {
                 continue;
             }
             for configuration in self.configurations() {
-                let name = configuration.to_string();
-                let (xfs, ext4) = (place.panel.point(&name, self.threads), other.point(&name, self.threads));
+                let [xfs, ext4] = [place.panel, &other].map(|panel| panel.point(configuration, self.threads));
                 let setting = configuration.published();
                 let published = place.pool.share().filter(|_| !configuration.attached()).and_then(|share| {
                     Some(tps(&setting, share, FileSystem::Xfs)? / tps(&setting, share, FileSystem::Ext4)?)
@@ -164,7 +163,7 @@ impl View<'_> {
                 rows.push(vec![
                     Entry::Text(place.panel.server.clone()),
                     Entry::Text(place.pool.to_string()),
-                    Entry::Text(name),
+                    Entry::Text(configuration.to_string()),
                     entry(self.figures.median(&ext4, "tps"), 0),
                     entry(self.figures.median(&xfs, "tps"), 0),
                     entry(self.figures.ratio_between(&xfs, &ext4, "tps"), RATIO_DIGITS),
@@ -198,11 +197,11 @@ impl View<'_> {
             }
             let mut lines = Vec::new();
             for every in [0, 1] {
-                let name = Configuration::Sync { every, attached: false }.to_string();
-                let point = place.panel.point(&name, self.threads);
+                let configuration = Configuration::Sync { every, attached: false };
+                let point = place.panel.point(configuration, self.threads);
                 let mut cells = self.figures.cells(&point);
                 if let Some(cell) = cells.find(|cell| cell.measured.invalid.is_none()) {
-                    lines.extend(over_time(&name, cell));
+                    lines.extend(over_time(configuration, cell));
                 }
             }
             if !lines.is_empty() {
@@ -225,7 +224,7 @@ impl View<'_> {
                 if configuration == Configuration::NoBinaryLog {
                     continue;
                 }
-                let point = place.panel.point(&configuration.to_string(), self.threads);
+                let point = place.panel.point(configuration, self.threads);
                 let value =
                     |name: &str, scale: f64, digits| scaled(self.figures.median(&point, name), scale, digits);
                 let mut row = place.entries();
@@ -268,7 +267,7 @@ impl View<'_> {
     }
 }
 
-impl Place {
+impl Place<'_> {
     fn entries(&self) -> Vec<Entry> {
         vec![
             Entry::Text(self.panel.server.clone()),
@@ -296,7 +295,7 @@ impl Place {
 }
 
 /// The samples of a cell as a line, and its rotations as a line of marks on the axis.
-fn over_time(name: &str, cell: &Cell) -> Vec<Line> {
+fn over_time(configuration: Configuration, cell: &Cell) -> Vec<Line> {
     let series = |name: &str| cell.measured.series.get(name).map_or(&[][..], Vec::as_slice);
     let dot = |x: f64, y: f64| Dot { x, y, spread: None };
     let (tps, ended) = (series("tps"), series("sample_ended_s"));
@@ -307,9 +306,9 @@ fn over_time(name: &str, cell: &Cell) -> Vec<Line> {
         .iter()
         .flat_map(|time| [dot(*time, 0.0), dot(*time, highest * MARK), dot(*time, 0.0)])
         .collect();
-    let mut lines = vec![line(name.to_owned(), samples)];
+    let mut lines = vec![line(configuration.to_string(), samples)];
     if !marks.is_empty() {
-        lines.push(line(format!("rotations, {name}"), marks));
+        lines.push(line(format!("rotations, {configuration}"), marks));
     }
     lines
 }

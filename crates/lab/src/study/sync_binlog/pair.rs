@@ -112,7 +112,7 @@ impl Recipe {
             std::fs::remove_dir_all(&dir).with_context(|| format!("removing {}", dir.display()))?;
         }
         (lab.say)(&format!("starting {server} {folder}, on {kind}"));
-        Target::start_on(lab, server, dir, data, &[options.as_slice(), more].concat())
+        Target::start(lab, server, dir, Some(data), &[options.as_slice(), more].concat())
     }
 
     /// Bytes of a log file that the settings ask for. Where they leave that to this machine it is found out once and kept

@@ -1,6 +1,6 @@
 //! The servers of a scene: one with a binary log and one without, on copies of the same data and one file system.
 
-use super::condition::{Condition, Files, Pool};
+use super::condition::{Files, Pool};
 use super::configuration::Configuration;
 use super::pair::{Pair, Pooled, Recipe};
 use super::pool;
@@ -8,10 +8,10 @@ use super::stall::{Rotations, Stall};
 use crate::file_system::Volume;
 use crate::lab::Lab;
 use crate::load::dataset::{self, Dataset};
-use crate::load::go_tpc;
 use crate::load::sampler::{self, Sample, Sampler, Seen};
 use crate::load::tpcc::{Outcome, Tpcc};
-use crate::model::{Fact, Measured, Order, Point, Settings};
+use crate::model::{Fact, Measured, Order, Settings};
+use crate::point::{Condition, Point};
 use crate::receiver::{Binlogd, binlogd};
 use crate::server::Target;
 use crate::study::{Scene, Stage};
@@ -66,14 +66,13 @@ impl Shelter {
 }
 
 impl Servers {
-    /// Mounts the file system, and starts both servers on it.
-    pub(super) fn set_up(order: &Order, scene: &Scene, lab: &Lab) -> anyhow::Result<Servers> {
+    /// Mounts the file system, and starts both servers on it, which are those of the lab's by that name.
+    pub(super) fn set_up(order: &Order, scene: &Scene, name: &str, lab: &Lab) -> anyhow::Result<Servers> {
         let settings = order.settings.clone();
-        let first = &scene.cells.first().context("a scene without cells")?.point;
-        let Some(Condition { files: Files::Lab(kind), .. }) = Condition::parse(&first.condition) else {
-            bail!("{} names no file system of the lab's", first.condition)
+        let first = &scene.cells.first().context("a scene without cells")?.point.panel;
+        let Files::Lab(kind) = place(first.condition)?.files else {
+            bail!("{first} names no file system of the lab's")
         };
-        let name = scene.name.split_once(" on ").map_or(scene.name.as_str(), |(server, _)| server);
         let (warehouses, redo_mib): (u32, u64) = (settings.get("warehouses")?, settings.get("redo_log_mib")?);
         let left = Volume::remove_leftovers(lab)?;
         if left > 0 {
@@ -141,13 +140,8 @@ impl Servers {
 
 impl Stage for Servers {
     fn facts(&mut self) -> anyhow::Result<Vec<Fact>> {
-        let fact =
-            |name: &str, value: String| Fact { about: "load".to_owned(), name: name.to_owned(), value };
-        let mut facts = vec![
-            fact("go-tpc", go_tpc::version().to_owned()),
-            fact("warehouses", self.settings.get("warehouses")?),
-            fact("tables with indexes, MiB", (self.tables_bytes >> 20).to_string()),
-        ];
+        let mut facts = self.tpcc.facts();
+        facts.push(Fact::new("load", "tables with indexes, MiB", self.tables_bytes >> 20));
         if let Shelter::Volume(volume) = &self.shelter {
             facts.extend(volume.facts());
         }
@@ -163,15 +157,22 @@ impl Stage for Servers {
     }
 
     fn measure(&mut self, point: &Point, round: u32) -> anyhow::Result<Measured> {
-        let configuration = Configuration::named(&point.configuration)?;
-        let condition = Condition::parse(&point.condition).context("a condition without a buffer pool")?;
+        let configuration = (&point.configuration).try_into()?;
         self.begin_round(round)?;
-        self.resize(configuration, condition.pool, point.threads)?;
+        self.resize(configuration, place(point.panel.condition)?.pool, point.threads)?;
         let Servers { pair, tpcc, settings, lab, shelter, .. } = self;
         let pooled = pair.as_mut().context(NOT_STARTED)?.of(configuration)?;
         let (threads, dir) = (point.threads, shelter.beside());
         let mut turn = Turn { pooled, configuration, threads, tpcc, settings, lab, dir };
         measure_window(&mut turn, &lab.interrupt)
+    }
+}
+
+/// Where a cell is measured.
+fn place(condition: Condition) -> anyhow::Result<super::condition::Condition> {
+    match condition {
+        Condition::Place(place) => Ok(place),
+        other => bail!("sync-binlog measures nothing under the condition “{other}”"),
     }
 }
 

@@ -1,6 +1,7 @@
 //! What a rotation of the binary log does to throughput.
 
 use crate::load::sampler::{FileChange, Sample};
+use rig::server::LogFile;
 use rig::statistics::median;
 use std::path::Path;
 use std::time::UNIX_EPOCH;
@@ -47,8 +48,8 @@ impl Rotations {
 
     /// Those of a server whose files are out of reach: from the changes of its current file that were seen, and all its
     /// files with their bytes, in order. Of several files that ended between two looks each gets the same time.
-    pub(super) fn seen(changes: &[FileChange], files: &[(String, u64)]) -> Rotations {
-        let place = |name: &str| files.iter().position(|(file, _)| file == name);
+    pub(super) fn seen(changes: &[FileChange], files: &[LogFile]) -> Rotations {
+        let place = |name: &str| files.iter().position(|file| file.name == name);
         let mut rotations = Rotations::default();
         for change in changes {
             let ended = match (place(&change.from), place(&change.to)) {
@@ -57,7 +58,7 @@ impl Rotations {
                 _ => &[],
             };
             rotations.times.extend(std::iter::repeat_n(change.at, ended.len().max(1)));
-            rotations.bytes.extend(ended.iter().map(|(_, bytes)| *bytes as f64));
+            rotations.bytes.extend(ended.iter().map(|file| file.len as f64));
         }
         rotations
     }
@@ -145,8 +146,8 @@ mod tests {
     #[test]
     fn rotations_are_the_changes_of_the_current_file() {
         let change = |at, from: &str, to: &str| FileChange { at, from: from.to_owned(), to: to.to_owned() };
-        let files =
-            [("b.2", 20), ("b.3", 30), ("b.4", 40), ("b.5", 5)].map(|(name, bytes)| (name.to_owned(), bytes));
+        let files = [("b.2", 20), ("b.3", 30), ("b.4", 40), ("b.5", 5)]
+            .map(|(name, len)| LogFile { name: name.to_owned(), len });
         let changes = [change(1.0, "b.1", "b.2"), change(2.0, "b.2", "b.4"), change(4.0, "b.4", "b.5")];
         let rotations = Rotations::seen(&changes, &files);
         assert_eq!(rotations.times, [1.0, 2.0, 2.0, 4.0]);

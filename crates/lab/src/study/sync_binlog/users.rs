@@ -6,7 +6,7 @@ use super::pair::{FLUSH, Pair, Pooled, bytes_a_rotation};
 use super::pool;
 use super::rotation::Rotation;
 use super::stage::{Servers, Shelter};
-use crate::lab::Lab;
+use crate::lab::{Lab, Skip};
 use crate::load::tpcc::Tpcc;
 use crate::model::Order;
 use crate::server::Target;
@@ -17,7 +17,7 @@ use anyhow::Context;
 /// Ends the name of a scene that a user's server cannot have.
 pub(super) const LEFT_OUT: &str = "no binary log, other file systems";
 
-/// Why a scene that ends with [`LEFT_OUT`] is skipped.
+/// Why that scene is skipped.
 pub(super) fn left_out(order: &Order) -> String {
     let file_systems = order.settings.0.get("file_systems").map_or("", String::as_str);
     format!(
@@ -30,16 +30,19 @@ pub(super) fn left_out(order: &Order) -> String {
 /// Fills the tables, and sets what stays the same in all cells.
 ///
 /// # Errors
-/// As [`Target::attach`] and [`Tpcc::prepare`], and when the server cannot do what the cells need.
+/// [`Skip`] for the scene that a user's server cannot have. Otherwise as [`Target::attach`] and [`Tpcc::prepare`], and when the server cannot do what the cells need.
 pub(super) fn set_up(order: &Order, scene: &Scene, url: &str, lab: &Lab) -> anyhow::Result<Servers> {
+    let configurations: Vec<Configuration> = scene.configurations()?;
+    if configurations.contains(&Configuration::NoBinaryLog) {
+        return Err(Skip::by_nature(left_out(order)).into());
+    }
     let settings = order.settings.clone();
     let warehouses: u32 = settings.get("warehouses")?;
     let dir = tempfile::Builder::new().prefix("sync-binlog-").tempdir_in(&lab.dir)?;
     // Before the server is touched: without Go there is nothing to do on it.
     let tpcc = Tpcc::new(lab, warehouses, dir.path())?;
     let mut target = Target::attach(lab, url)?;
-    let configurations = scene.cells.iter().map(|cell| Configuration::named(&cell.point.configuration));
-    let attached = configurations.collect::<anyhow::Result<Vec<_>>>()?.iter().any(|one| one.attached());
+    let attached = configurations.iter().any(|one| one.attached());
     (lab.say)(&format!(
         "{}: sync_binlog will be {} in turn, {FLUSH} 1, max_binlog_size other than now, and the buffer pool {}; while \
          sync_binlog is not 1 a crash would lose what its log has not synced, and a smaller pool slows down whoever \

@@ -1,135 +1,153 @@
-//! What is attached, and how the source syncs.
+//! What is attached, how the source syncs, and what loads it.
 
 use crate::model::Settings;
 use crate::receiver::Yardstick;
-use crate::receiver::binlogd::Options;
-use crate::receiver::replica::Behaviour;
 use anyhow::{Context, bail};
+use std::fmt;
+use std::str::FromStr;
 
-/// The baseline: nobody attached, the source syncs for itself.
-pub const ALONE: &str = "source alone";
+/// A configuration. Receivers attach by semi-sync.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Configuration {
+    /// The baseline: nobody attached, the source syncs for itself.
+    Alone,
+    /// A source that syncs nothing in time (sync_binlog 0, innodb_flush_log_at_trx_commit 2), with binlogd at
+    /// `fsync_mode` 1: binlogd's copy is what is durable.
+    Relaxed,
+    /// binlogd.
+    Binlogd {
+        /// 0: it acknowledges what it has written. 1: what it has synced.
+        fsync_mode: u8,
+    },
+    /// A real replica.
+    Replica {
+        /// After how many events it syncs its relay log: 20 as published, or every one.
+        sync_relay_log: u32,
+        /// Its SQL thread runs.
+        applying: bool,
+    },
+    /// A receiver that binlogd is measured beside.
+    Yardstick(Yardstick),
+}
+
 /// binlogd that acknowledges what it has written.
-pub const FSYNC_MODE_0: &str = "binlogd, fsync_mode 0";
+pub const FSYNC_MODE_0: Configuration = Configuration::Binlogd { fsync_mode: 0 };
 /// binlogd that acknowledges what it has synced.
-pub const FSYNC_MODE_1: &str = "binlogd, fsync_mode 1";
+pub const FSYNC_MODE_1: Configuration = Configuration::Binlogd { fsync_mode: 1 };
 /// As published: a replica whose relay log is synced every 20 events.
-pub const REPLICA_20: &str = "replica, sync_relay_log 20, SQL thread running";
-/// A replica whose relay log is synced after every event.
-pub const REPLICA_1: &str = "replica, sync_relay_log 1, SQL thread running";
+pub const REPLICA_20: Configuration = Configuration::Replica { sync_relay_log: 20, applying: true };
 /// As published: the same with nothing applied.
-pub const REPLICA_20_STOPPED: &str = "replica, sync_relay_log 20, SQL thread stopped";
-/// The same, synced after every event.
-pub const REPLICA_1_STOPPED: &str = "replica, sync_relay_log 1, SQL thread stopped";
-/// A source that syncs nothing in time (sync_binlog 0, innodb_flush_log_at_trx_commit 2): binlogd's copy is what is
-/// durable.
-pub const RELAXED: &str = "relaxed source (0, 2) with binlogd, fsync_mode 1";
-
-/// The bare receiver, which acknowledges what it has synced.
-pub const BARE_SYNCED: &str = "bare receiver, synced";
-/// The bare receiver, which acknowledges what it has written.
-pub const BARE_WRITTEN: &str = "bare receiver, written";
-/// go-mysqlbinlog, which acknowledges what it has received.
-pub const GO_MYSQLBINLOG: &str = "go-mysqlbinlog";
+pub const REPLICA_20_STOPPED: Configuration = Configuration::Replica { sync_relay_log: 20, applying: false };
 
 /// Those that are always measured, in the order of a round: what is compared most closely stands side by side.
-pub const ALL: [&str; 8] = [
-    ALONE,
-    RELAXED,
+pub const ALL: [Configuration; 8] = [
+    Configuration::Alone,
+    Configuration::Relaxed,
     FSYNC_MODE_1,
     FSYNC_MODE_0,
-    REPLICA_1,
+    Configuration::Replica { sync_relay_log: 1, applying: true },
     REPLICA_20,
-    REPLICA_1_STOPPED,
+    Configuration::Replica { sync_relay_log: 1, applying: false },
     REPLICA_20_STOPPED,
 ];
 
-/// The published workload of sysbench, and one that writes only: there a receiver's difference shows on few processors
-/// too.
-pub const WORKLOADS: [&str; 2] = ["oltp_read_write", "oltp_update_non_index"];
-
-/// The setting `workload`.
-///
-/// # Errors
-/// When there is none of that name.
-pub fn workload(settings: &Settings) -> anyhow::Result<&'static str> {
-    let name: String = settings.get("workload")?;
-    let found = WORKLOADS.into_iter().find(|workload| *workload == name);
-    found.with_context(|| format!("--set workload={name}: {}", WORKLOADS.join(" or ")))
-}
+const BARE_SYNCED: Configuration = Configuration::Yardstick(Yardstick::BareSynced);
+const BARE_WRITTEN: Configuration = Configuration::Yardstick(Yardstick::BareWritten);
+const GO_MYSQLBINLOG: Configuration = Configuration::Yardstick(Yardstick::GoMysqlbinlog);
 
 /// The configurations that the setting `yardsticks` adds.
 ///
 /// # Errors
 /// When it names another one.
-pub fn yardsticks(settings: &Settings) -> anyhow::Result<Vec<&'static str>> {
-    let mut names = Vec::new();
+pub fn yardsticks(settings: &Settings) -> anyhow::Result<Vec<Configuration>> {
+    let mut all = Vec::new();
     for yardstick in settings.list::<String>("yardsticks")? {
         match yardstick.as_str() {
             "none" => {}
-            "bare" => names.extend([BARE_SYNCED, BARE_WRITTEN]),
-            "go-mysqlbinlog" => names.push(GO_MYSQLBINLOG),
+            "bare" => all.extend([BARE_SYNCED, BARE_WRITTEN]),
+            "go-mysqlbinlog" => all.push(GO_MYSQLBINLOG),
             other => bail!("--set yardsticks={other}: none, or a list of bare and go-mysqlbinlog"),
         }
     }
-    Ok(names)
-}
-
-/// The bare receiver that acknowledges at the same moment: after the sync, or without one.
-pub fn bare_of_same_promise(name: &str) -> Option<&'static str> {
-    match name {
-        BARE_SYNCED | FSYNC_MODE_1 | REPLICA_1 | REPLICA_1_STOPPED => Some(BARE_SYNCED),
-        // A replica that syncs every 20 events promises no more than one that does not.
-        BARE_WRITTEN | FSYNC_MODE_0 | GO_MYSQLBINLOG | REPLICA_20 | REPLICA_20_STOPPED => Some(BARE_WRITTEN),
-        _ => None,
-    }
-}
-
-/// What is attached.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Receiver {
-    /// Nothing.
-    Nothing,
-    /// binlogd.
-    Binlogd(Options),
-    /// A real replica.
-    Replica(Behaviour),
-    /// A receiver that binlogd is measured beside.
-    Yardstick(Yardstick),
-}
-
-/// A configuration.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Configuration {
-    /// What is attached, by semi-sync.
-    pub receiver: Receiver,
-    /// The source has sync_binlog 0 and innodb_flush_log_at_trx_commit 2, instead of 1 and 1.
-    pub relaxed: bool,
+    Ok(all)
 }
 
 impl Configuration {
-    /// Of that name.
-    ///
-    /// # Errors
-    /// When there is none.
-    pub fn named(name: &str) -> anyhow::Result<Configuration> {
-        let binlogd = |fsync_mode| Receiver::Binlogd(Options { fsync_mode, semi_sync: true });
-        let replica = |sync_relay_log, applying| {
-            Receiver::Replica(Behaviour { sync_relay_log, applying, semi_sync: true })
-        };
-        let receiver = match name {
-            ALONE => Receiver::Nothing,
-            FSYNC_MODE_0 => binlogd(0),
-            FSYNC_MODE_1 | RELAXED => binlogd(1),
-            REPLICA_20 => replica(20, true),
-            REPLICA_1 => replica(1, true),
-            REPLICA_20_STOPPED => replica(20, false),
-            REPLICA_1_STOPPED => replica(1, false),
-            BARE_SYNCED => Receiver::Yardstick(Yardstick::BareSynced),
-            BARE_WRITTEN => Receiver::Yardstick(Yardstick::BareWritten),
-            GO_MYSQLBINLOG => Receiver::Yardstick(Yardstick::GoMysqlbinlog),
-            _ => bail!("virtual-replica has no configuration {name:?}"),
-        };
-        Ok(Configuration { receiver, relaxed: name == RELAXED })
+    /// The bare receiver that acknowledges at the same moment: after the sync, or without one.
+    pub fn bare_of_same_promise(self) -> Option<Configuration> {
+        match self {
+            Configuration::Alone | Configuration::Relaxed => None,
+            FSYNC_MODE_1 | Configuration::Replica { sync_relay_log: 1, .. } | BARE_SYNCED => {
+                Some(BARE_SYNCED)
+            }
+            // A replica that syncs every 20 events promises no more than one that does not.
+            Configuration::Binlogd { .. } | Configuration::Replica { .. } | Configuration::Yardstick(_) => {
+                Some(BARE_WRITTEN)
+            }
+        }
+    }
+}
+
+impl fmt::Display for Configuration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Configuration::Alone => f.write_str("source alone"),
+            Configuration::Relaxed => f.write_str("relaxed source (0, 2) with binlogd, fsync_mode 1"),
+            Configuration::Binlogd { fsync_mode } => write!(f, "binlogd, fsync_mode {fsync_mode}"),
+            Configuration::Replica { sync_relay_log, applying } => {
+                let thread = if *applying { "running" } else { "stopped" };
+                write!(f, "replica, sync_relay_log {sync_relay_log}, SQL thread {thread}")
+            }
+            Configuration::Yardstick(Yardstick::BareSynced) => f.write_str("bare receiver, synced"),
+            Configuration::Yardstick(Yardstick::BareWritten) => f.write_str("bare receiver, written"),
+            Configuration::Yardstick(Yardstick::GoMysqlbinlog) => f.write_str("go-mysqlbinlog"),
+        }
+    }
+}
+
+impl FromStr for Configuration {
+    type Err = anyhow::Error;
+
+    /// As it is printed.
+    fn from_str(text: &str) -> anyhow::Result<Configuration> {
+        let mut all = ALL.into_iter().chain([BARE_SYNCED, BARE_WRITTEN, GO_MYSQLBINLOG]);
+        let found = all.find(|one| one.to_string() == text);
+        found.with_context(|| format!("virtual-replica has no configuration {text:?}"))
+    }
+}
+
+/// What sysbench does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Workload {
+    /// As published.
+    ReadWrite,
+    /// It writes only: there a receiver's difference shows on few processors too.
+    UpdateNonIndex,
+}
+
+impl Workload {
+    /// Name of sysbench's script.
+    pub fn script(self) -> &'static str {
+        match self {
+            Workload::ReadWrite => "oltp_read_write",
+            Workload::UpdateNonIndex => "oltp_update_non_index",
+        }
+    }
+}
+
+impl fmt::Display for Workload {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.script())
+    }
+}
+
+impl FromStr for Workload {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> anyhow::Result<Workload> {
+        let mut all = [Workload::ReadWrite, Workload::UpdateNonIndex].into_iter();
+        let found = all.find(|workload| workload.script() == text);
+        found.context("oltp_read_write or oltp_update_non_index")
     }
 }
 
@@ -140,15 +158,33 @@ mod tests {
     #[test]
     fn every_name_is_another_configuration() {
         let settings = Settings::of([("yardsticks", "bare,go-mysqlbinlog")]);
-        let names = [ALL.to_vec(), yardsticks(&settings).unwrap()].concat();
-        assert_eq!(names.len(), 11);
-        let all: Vec<Configuration> = names.iter().map(|name| Configuration::named(name).unwrap()).collect();
-        for (index, one) in all.iter().enumerate() {
-            assert!(all[..index].iter().all(|other| other != one), "{one:?}");
+        let all = [ALL.to_vec(), yardsticks(&settings).unwrap()].concat();
+        assert_eq!(all.len(), 11);
+        let names: Vec<String> = all.iter().map(Configuration::to_string).collect();
+        // As files of results have them.
+        assert_eq!(
+            names,
+            [
+                "source alone",
+                "relaxed source (0, 2) with binlogd, fsync_mode 1",
+                "binlogd, fsync_mode 1",
+                "binlogd, fsync_mode 0",
+                "replica, sync_relay_log 1, SQL thread running",
+                "replica, sync_relay_log 20, SQL thread running",
+                "replica, sync_relay_log 1, SQL thread stopped",
+                "replica, sync_relay_log 20, SQL thread stopped",
+                "bare receiver, synced",
+                "bare receiver, written",
+                "go-mysqlbinlog",
+            ]
+        );
+        for (name, one) in names.iter().zip(all) {
+            assert_eq!(name.parse::<Configuration>().unwrap(), one);
         }
-        assert!(Configuration::named("replica").is_err());
+        assert!("replica".parse::<Configuration>().is_err());
         assert!(yardsticks(&Settings::of([("yardsticks", "none")])).unwrap().is_empty());
         assert!(yardsticks(&Settings::of([("yardsticks", "bear")])).is_err());
-        assert!(workload(&Settings::of([("workload", "oltp_insert")])).is_err());
+        let error = Settings::of([("workload", "oltp_insert")]).get::<Workload>("workload").unwrap_err();
+        assert!(error.to_string().contains("workload=oltp_insert: oltp_read_write or"), "{error}");
     }
 }

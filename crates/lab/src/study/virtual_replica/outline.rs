@@ -1,19 +1,21 @@
 //! What the report shows.
 
 use super::configuration::{
-    ALONE, FSYNC_MODE_0, FSYNC_MODE_1, RELAXED, REPLICA_20, REPLICA_20_STOPPED, WORKLOADS, workload,
+    Configuration, FSYNC_MODE_0, FSYNC_MODE_1, REPLICA_20, REPLICA_20_STOPPED, Workload,
 };
-use crate::model::{Cell, Run};
+use crate::point::Point;
 use crate::reference::publication::Curve;
 use crate::reference::virtual_replica::{mode, qps, tps};
 use crate::report::number::utc;
 use crate::report::outline::{Entry, Part, Table};
 use crate::report::sweep::{self, Sweep};
+use crate::run::{Cell, Run};
 use crate::statistics::Figures;
 
 /// The report's parts.
 pub fn parts(run: &Run) -> Vec<Part> {
-    let workload = workload(&run.order.settings).unwrap_or(WORKLOADS[0]);
+    let workload = run.order.settings.get("workload").unwrap_or(Workload::ReadWrite);
+    let alone = Configuration::Alone.into();
     let mut parts = vec![
         Part::Heading("What was measured".to_owned()),
         Part::Text(format!(
@@ -32,7 +34,7 @@ pub fn parts(run: &Run) -> Vec<Part> {
         Part::Heading("Throughput".to_owned()),
     ];
     // The published figures are of one workload.
-    let is_published = workload == WORKLOADS[0];
+    let is_published = workload == Workload::ReadWrite;
     let published = if is_published { published(qps) } else { Vec::new() };
     parts.extend(sweep::parts(
         run,
@@ -41,20 +43,21 @@ pub fn parts(run: &Run) -> Vec<Part> {
             value: "qps",
             unit: "queries/s",
             digits: 0,
-            baseline: Some(ALONE),
+            baseline: Some(&alone),
             published: &published,
         },
     ));
     parts.push(Part::Text(format!(
         "The published study used sync_relay_log = 20, which counts events and not transactions: such a replica \
-         acknowledges transactions that it has not synced. With 1 it syncs after every event. “{RELAXED}” is not in the \
+         acknowledges transactions that it has not synced. With 1 it syncs after every event. “{}” is not in the \
          published study: the source itself syncs nothing in time (sync_binlog 0, innodb_flush_log_at_trx_commit 2), and \
          what makes a transaction durable before its commit returns is binlogd's copy. Its ratio says what durability \
-         costs there against a source that syncs for itself with nobody attached."
+         costs there against a source that syncs for itself with nobody attached.",
+        Configuration::Relaxed
     )));
     let sweeps = [
-        ("Transactions a second", "tps", "transactions/s", 1, Some(ALONE), true),
-        ("95th percentile of a transaction", "p95_ms", "ms", 2, Some(ALONE), false),
+        ("Transactions a second", "tps", "transactions/s", 1, Some(&alone), true),
+        ("95th percentile of a transaction", "p95_ms", "ms", 2, Some(&alone), false),
         ("Source's wait for an acknowledgement", "source_wait_us", "µs, mean of a wait", 0, None, false),
         ("Receiver's processor", "receiver_cores", "cores", 3, None, false),
         ("Receiver's memory", "receiver_mib", "MiB resident", 1, None, false),
@@ -84,10 +87,10 @@ pub fn parts(run: &Run) -> Vec<Part> {
     parts
 }
 
-/// The published modes under the lab's names of the configurations that repeat them.
-fn published(figure: fn(&str, &str) -> Curve) -> Vec<Curve> {
+/// The published modes with the configurations that repeat them.
+fn published(figure: fn(&str, Configuration) -> Curve) -> Vec<Curve> {
     [
-        (mode::SOURCE_ALONE, ALONE),
+        (mode::SOURCE_ALONE, Configuration::Alone),
         (mode::FSYNC_MODE_0, FSYNC_MODE_0),
         (mode::FSYNC_MODE_1, FSYNC_MODE_1),
         (mode::REPLICA, REPLICA_20),
@@ -98,7 +101,7 @@ fn published(figure: fn(&str, &str) -> Curve) -> Vec<Curve> {
 }
 
 /// Each cell with the columns of the published table, and those that it lacks.
-fn rows(run: &Run, workload: &str) -> Table {
+fn rows(run: &Run, workload: Workload) -> Table {
     let columns = [
         "id",
         "disk_type",
@@ -121,16 +124,16 @@ fn rows(run: &Run, workload: &str) -> Table {
             (None, Some(value)) => Entry::Number(*value, digits),
             (None, None) => Entry::Missing("nothing is attached, or it is not ours to look at".to_owned()),
         };
-        let point = &cell.key.point;
+        let Point { panel, configuration, threads } = &cell.key.point;
         let mode = match servers > 1 {
-            true => format!("{}: {}", point.server, point.configuration),
-            false => point.configuration.clone(),
+            true => format!("{}: {configuration}", panel.server),
+            false => configuration.to_string(),
         };
         vec![
             Entry::Number((index + 1) as f64, 0),
             Entry::Text(disk_type.clone()),
-            Entry::Number(f64::from(point.threads), 0),
-            Entry::Text(workload.to_owned()),
+            Entry::Number(f64::from(*threads), 0),
+            Entry::Text(workload.to_string()),
             number("qps", 0),
             number("tps", 0),
             Entry::Text(mode),
@@ -155,15 +158,13 @@ fn rows(run: &Run, workload: &str) -> Table {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{CellKey, Measured, Order, Point, Profile, Settings};
+    use crate::model::{Measured, Order, Profile, Settings};
+    use crate::point::{CellKey, Condition, Panel};
+    use crate::report::example;
 
-    fn cell(configuration: &str, qps: f64, invalid: Option<&str>) -> Cell {
-        let point = Point {
-            server: "mysql-9.7".to_owned(),
-            condition: String::new(),
-            configuration: configuration.to_owned(),
-            threads: 2,
-        };
+    fn cell(configuration: Configuration, qps: f64, invalid: Option<&str>) -> Cell {
+        let panel = Panel { server: "mysql-9.7".to_owned(), condition: Condition::Plain };
+        let point = panel.point(configuration, 2);
         let mut measured = Measured { invalid: invalid.map(str::to_owned), ..Measured::default() };
         measured.put("qps", qps);
         Cell { key: CellKey { point, round: 0 }, started: 0, took: 1.0, measured }
@@ -171,26 +172,14 @@ mod tests {
 
     #[test]
     fn published_ratios_stand_beside_ours_and_invalid_cells_give_no_number() {
-        let run = Run {
-            id: 1,
-            study: "virtual-replica".to_owned(),
-            order: Order {
-                profile: Profile::Smoke,
-                servers: Vec::new(),
-                settings: Settings::of([("disk_type", "d")]),
-            },
-            command: String::new(),
-            started: 0,
-            finished: None,
-            facts: Vec::new(),
-            cells: vec![
-                cell(ALONE, 200.0, None),
-                cell(FSYNC_MODE_1, 100.0, None),
-                cell(FSYNC_MODE_0, 100.0, Some("semi-sync is off")),
-            ],
-            skipped: Vec::new(),
-        };
-        let parts = parts(&run);
+        let settings = Settings::of([("disk_type", "d")]);
+        let order = Order { profile: Profile::Smoke, servers: Vec::new(), settings };
+        let cells = vec![
+            cell(Configuration::Alone, 200.0, None),
+            cell(FSYNC_MODE_1, 100.0, None),
+            cell(FSYNC_MODE_0, 100.0, Some("semi-sync is off")),
+        ];
+        let parts = parts(&example::run("virtual-replica", order, cells));
         let table = |title: &str| {
             parts.iter().find_map(|part| match part {
                 Part::Table(table) if table.title == title => Some(table),
@@ -199,13 +188,13 @@ mod tests {
         };
         let ratios = table("Queries a second, ratios to source alone").unwrap();
         // One number of threads, so a row is a configuration.
-        let at = |configuration: &str| {
-            let name = Entry::Text(configuration.to_owned());
+        let at = |name: &str| {
+            let name = Entry::Text(name.to_owned());
             ratios.rows.iter().find(|row| row[0] == name).unwrap()[1].clone()
         };
-        assert_eq!(at(FSYNC_MODE_1), Entry::Median { median: 0.5, range: (0.5, 0.5), digits: 3 });
+        assert_eq!(at("binlogd, fsync_mode 1"), Entry::Median { median: 0.5, range: (0.5, 0.5), digits: 3 });
         assert_eq!(at("binlogd, fsync_mode 1, published"), Entry::Number(11764.0 / 13330.0, 3));
-        assert!(matches!(at(FSYNC_MODE_0), Entry::Missing(_)));
+        assert!(matches!(at("binlogd, fsync_mode 0"), Entry::Missing(_)));
         let cells = table("Cells in the order of measuring, in the columns of the published table").unwrap();
         assert_eq!(cells.rows.len(), 3);
         assert_eq!(cells.rows[0][4], Entry::Number(200.0, 0));

@@ -1,9 +1,11 @@
 //! The servers of a scene, and how a cell is measured on them.
 
-use super::configuration::{Configuration, Receiver, workload};
+use super::configuration::{Configuration, Workload};
 use crate::lab::Lab;
 use crate::load::sysbench::{Outcome, Sysbench};
-use crate::model::{Fact, Measured, Order, Point, ServerChoice};
+use crate::model::{Fact, Measured, Order, ServerChoice};
+use crate::point::Point;
+use crate::receiver::binlogd::Options;
 use crate::receiver::replica::{self, Behaviour, Replica};
 use crate::receiver::{Attachment, Binlogd, Yardstick};
 use crate::server::Target;
@@ -11,6 +13,7 @@ use crate::server::dialect::Dialect;
 use crate::server::semi_sync::WaitPoint;
 use crate::study::Scene;
 use anyhow::Context;
+use codec::ServerKind;
 use rig::usage::Usage;
 use rig::window::{Place, Readings, Window, measure_window};
 
@@ -23,7 +26,7 @@ pub struct Stage {
     replica: Option<Replica>,
     source: Target,
     sysbench: Sysbench,
-    workload: &'static str,
+    workload: Workload,
     seconds: u64,
     lab: Lab,
     dir: tempfile::TempDir,
@@ -32,30 +35,19 @@ pub struct Stage {
 impl Stage {
     /// Starts the source, fills it, starts a replica on a copy of its data if the scene has one, and warms the source
     /// up. A user's server is not copied: there the replica receives what fills the tables.
-    pub fn set_up(order: &Order, scene: &Scene, server: &ServerChoice, lab: &Lab) -> anyhow::Result<Stage> {
-        let (tables, rows): (u32, u32) = (order.settings.get("tables")?, order.settings.get("rows")?);
+    pub fn set_up(order: &Order, scene: &Scene, lab: &Lab) -> anyhow::Result<Stage> {
         let buffer_pool_mib: u32 = order.settings.get("buffer_pool_mib")?;
         let threads = order.settings.list::<u32>("threads")?.into_iter().max().context("no threads")?;
         let dir = tempfile::Builder::new().prefix("virtual-replica-").tempdir_in(&lab.dir)?;
-        let fill = |source: &mut Target| {
-            (lab.say)(&format!("filling {tables} tables of {rows} rows on {}", source.name()));
-            let sysbench = Sysbench::new(lab, source, tables, rows, dir.path())?;
-            sysbench.prepare(source, &lab.interrupt)?;
-            anyhow::Ok(sysbench)
-        };
-        let workload = workload(&order.settings)?;
-        let receivers = scene.cells.iter().map(|cell| Configuration::named(&cell.point.configuration));
-        let receivers: Vec<Receiver> =
-            receivers.map(|one| one.map(|one| one.receiver)).collect::<anyhow::Result<_>>()?;
-        let with_replica = receivers.iter().any(|receiver| matches!(receiver, Receiver::Replica(_)));
-        let yardsticks = [Yardstick::BareSynced, Yardstick::BareWritten, Yardstick::GoMysqlbinlog];
-        for yardstick in yardsticks {
-            if receivers.contains(&Receiver::Yardstick(yardstick)) {
-                yardstick.make_ready(lab)?;
-            }
+        let fill = |source: &mut Target| Sysbench::filled(lab, source, order, dir.path());
+        let workload: Workload = order.settings.get("workload")?;
+        let configurations: Vec<Configuration> = scene.configurations()?;
+        let with_replica = configurations.iter().any(|one| matches!(one, Configuration::Replica { .. }));
+        if configurations.contains(&Configuration::Yardstick(Yardstick::GoMysqlbinlog)) {
+            Yardstick::GoMysqlbinlog.make_ready(lab)?;
         }
         let mut replica = None;
-        let (mut source, sysbench) = match server {
+        let (mut source, sysbench) = match scene.server()? {
             ServerChoice::Url(url) => {
                 let mut source = Target::attach(lab, url)?;
                 (lab.say)(&format!(
@@ -88,8 +80,8 @@ impl Stage {
                 if with_replica {
                     (lab.say)("starting a replica on a copy of the data");
                     let options = [options.clone(), replica::options(dialect)].concat();
-                    let target =
-                        Target::start(lab, name, dir.path().join("replica"), Some(&source), &options)?;
+                    let (copy, data) = (dir.path().join("replica"), dir.path().join("source"));
+                    let target = Target::start(lab, name, copy, Some(&data), &options)?;
                     replica = Some(Replica::new(target)?);
                 }
                 source.restart(&options)?;
@@ -104,7 +96,7 @@ impl Stage {
         if let Some(replica) = &mut replica {
             sysbench.read_through(replica.target(), &lab.interrupt)?;
         }
-        sysbench.warm_up(&mut source, workload, threads, seconds, &lab.interrupt)?;
+        sysbench.warm_up(&mut source, workload.script(), threads, seconds, &lab.interrupt)?;
         Ok(Stage { replica, source, sysbench, workload, seconds, lab: lab.clone(), dir })
     }
 }
@@ -126,11 +118,12 @@ impl Window for Turn<'_> {
     }
 
     fn semi_sync(&self) -> bool {
-        self.configuration.receiver != Receiver::Nothing
+        self.configuration != Configuration::Alone
     }
 
     fn variables(&self) -> Vec<(&'static str, String)> {
-        let (sync_binlog, flush) = if self.configuration.relaxed { ("0", "2") } else { ("1", "1") };
+        let is_relaxed = self.configuration == Configuration::Relaxed;
+        let (sync_binlog, flush) = if is_relaxed { ("0", "2") } else { ("1", "1") };
         [("sync_binlog", sync_binlog), ("innodb_flush_log_at_trx_commit", flush)]
             .map(|(name, value)| (name, value.to_owned()))
             .to_vec()
@@ -138,16 +131,20 @@ impl Window for Turn<'_> {
 
     fn attach(&mut self, place: &Place) -> anyhow::Result<Attachment> {
         let Stage { replica, source, lab, dir, .. } = &mut *self.stage;
-        Ok(match self.configuration.receiver {
-            Receiver::Nothing => Attachment::Nothing,
-            Receiver::Binlogd(options) => {
-                Attachment::Binlogd(Box::new(Binlogd::attach(lab, source, options, dir.path())?))
-            }
-            Receiver::Replica(behaviour) => {
+        let mut binlogd = |fsync_mode| {
+            let options = Options { fsync_mode, semi_sync: true };
+            Binlogd::attach(lab, source, options, dir.path()).map(|one| Attachment::Binlogd(Box::new(one)))
+        };
+        Ok(match self.configuration {
+            Configuration::Alone => Attachment::Nothing,
+            Configuration::Relaxed => binlogd(1)?,
+            Configuration::Binlogd { fsync_mode } => binlogd(fsync_mode)?,
+            Configuration::Replica { sync_relay_log, applying } => {
+                let behaviour = Behaviour { sync_relay_log, applying, semi_sync: true };
                 replica.as_mut().context("no replica was started")?.attach(source, place, behaviour)?;
                 Attachment::Replica(Box::new(replica.take().context("no replica was started")?))
             }
-            Receiver::Yardstick(yardstick) => {
+            Configuration::Yardstick(yardstick) => {
                 Attachment::Program(yardstick.attach(lab, source, place, dir.path())?)
             }
         })
@@ -168,7 +165,7 @@ impl Window for Turn<'_> {
 
     fn load(&mut self, _: &mut Attachment) -> anyhow::Result<Outcome> {
         let Stage { source, sysbench, workload, seconds, lab, .. } = &mut *self.stage;
-        sysbench.load(source, workload, self.threads, *seconds, &lab.interrupt)
+        sysbench.load(source, workload.script(), self.threads, *seconds, &lab.interrupt)
     }
 
     fn read_back(
@@ -198,8 +195,8 @@ impl Window for Turn<'_> {
         if let (Some(before), Some(after)) = (&before.source, &after.source) {
             measured.put("source_cores", cores(before, after));
         }
-        if let (Attachment::Replica(replica), Receiver::Replica(Behaviour { applying: true, .. })) =
-            (attachment, self.configuration.receiver)
+        if let (Attachment::Replica(replica), Configuration::Replica { applying: true, .. }) =
+            (attachment, self.configuration)
         {
             let end = source.log_end()?;
             measured.put("receiver_behind_mib", replica.behind(source, &end)? as f64 / f64::from(1 << 20));
@@ -231,12 +228,12 @@ impl crate::study::Stage for Stage {
                 of_replica.map(|fact| Fact { about: fact.about.replacen("server", "replica", 1), ..fact }),
             );
         }
-        facts.push(self.sysbench.fact(self.workload));
+        facts.push(self.sysbench.fact(self.workload.script()));
         Ok(facts)
     }
 
     fn measure(&mut self, point: &Point, _round: u32) -> anyhow::Result<Measured> {
-        let configuration = Configuration::named(&point.configuration)?;
+        let configuration = (&point.configuration).try_into()?;
         let interrupt = self.lab.interrupt.clone();
         measure_window(&mut Turn { stage: self, configuration, threads: point.threads }, &interrupt)
     }
@@ -267,7 +264,7 @@ fn running(dialect: Dialect, buffer_pool_mib: u32, threads: u32) -> Vec<String> 
         "--sync-binlog=1".to_owned(),
         "--innodb-flush-log-at-trx-commit=1".to_owned(),
     ]);
-    if !dialect.is_mariadb() {
+    if dialect.kind() == ServerKind::MySql {
         options.extend(["--gtid-mode=ON", "--enforce-gtid-consistency=ON"].map(str::to_owned));
     }
     options

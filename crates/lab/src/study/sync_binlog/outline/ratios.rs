@@ -7,6 +7,9 @@ use crate::reference::sync_binlog::{FileSystem, ratio_to_no_binlog, tps};
 use crate::report::outline::{Entry, Table};
 use crate::report::sweep::{RATIO_DIGITS, entry};
 
+/// The baseline where the log is always written.
+const ONE: Configuration = Configuration::Sync { every: 1, attached: false };
+
 impl View<'_> {
     /// None where nothing was measured without a binary log.
     pub(super) fn ratios(&self) -> Option<Table> {
@@ -20,12 +23,11 @@ impl View<'_> {
         for configuration in &configurations {
             columns.extend([configuration.to_string(), format!("{configuration}, published")]);
         }
-        let baseline = Configuration::NoBinaryLog.to_string();
         let row = |place: &&Place| {
             let mut row = place.entries();
             for configuration in &configurations {
-                let point = place.panel.point(&configuration.to_string(), self.threads);
-                row.push(entry(self.figures.ratio(&point, &baseline, "tps"), RATIO_DIGITS));
+                let point = place.panel.point(*configuration, self.threads);
+                row.push(entry(self.figures.ratio(&point, Configuration::NoBinaryLog, "tps"), RATIO_DIGITS));
                 let published = place.published().and_then(|kind| {
                     ratio_to_no_binlog(&configuration.published(), place.pool.share()?, kind)
                 });
@@ -41,7 +43,6 @@ impl View<'_> {
     /// What takes the place of [`View::ratios`] for users' servers; none without these, nor where sync_binlog 1 was not
     /// among the settings that were asked for.
     pub(super) fn ratios_to_one(&self) -> Option<Table> {
-        const ONE: Configuration = Configuration::Sync { every: 1, attached: false };
         if !self.configurations().contains(&ONE) {
             return None;
         }
@@ -62,8 +63,8 @@ impl View<'_> {
         let row = |place: &&Place| {
             let mut row = place.entries();
             for configuration in &configurations {
-                let point = place.panel.point(&configuration.to_string(), self.threads);
-                row.push(entry(self.figures.ratio(&point, &ONE.to_string(), "tps"), RATIO_DIGITS));
+                let point = place.panel.point(*configuration, self.threads);
+                row.push(entry(self.figures.ratio(&point, ONE, "tps"), RATIO_DIGITS));
                 for kind in [FileSystem::Ext4, FileSystem::Xfs] {
                     let published = |one: Configuration| tps(&one.published(), place.pool.share()?, kind);
                     let ratio =
@@ -91,19 +92,18 @@ impl View<'_> {
         for place in &self.panels {
             for configuration in &attached {
                 let Configuration::Sync { every, .. } = *configuration else { continue };
-                let alone = Configuration::Sync { every, attached: false }.to_string();
-                let point = place.panel.point(&configuration.to_string(), self.threads);
-                let ratio = |baseline: &str| entry(self.figures.ratio(&point, baseline, "tps"), RATIO_DIGITS);
+                let alone = Configuration::Sync { every, attached: false };
+                let point = place.panel.point(*configuration, self.threads);
+                let ratio = |baseline: Configuration| {
+                    entry(self.figures.ratio(&point, baseline, "tps"), RATIO_DIGITS)
+                };
                 let mut row = place.entries();
                 row.push(Entry::Number(f64::from(every), 0));
                 row.extend([
                     entry(self.figures.median(&point, "tps"), 0),
-                    ratio(&alone),
-                    ratio("sync_binlog 1"),
-                    place.unless_silent(
-                        Configuration::NoBinaryLog,
-                        ratio(&Configuration::NoBinaryLog.to_string()),
-                    ),
+                    ratio(alone),
+                    ratio(ONE),
+                    place.unless_silent(Configuration::NoBinaryLog, ratio(Configuration::NoBinaryLog)),
                 ]);
                 rows.push(row);
             }

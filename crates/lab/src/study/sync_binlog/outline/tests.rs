@@ -1,6 +1,8 @@
 use super::*;
-use crate::model::{CellKey, Measured, Order, Profile};
+use crate::model::{Measured, Order, Profile};
+use crate::point::CellKey;
 use crate::reference::sync_binlog::ratio_to_no_binlog;
+use crate::report::example;
 use crate::study::Study;
 use crate::study::sync_binlog::SyncBinlog;
 
@@ -23,17 +25,7 @@ fn run_on(profile: Profile, servers: &[&str]) -> Run {
         measured.series.insert("rotation_s".to_owned(), vec![0.15]);
         Cell { key, started: 0, took: 1.0, measured }
     };
-    Run {
-        id: 1,
-        study: "sync-binlog".to_owned(),
-        order,
-        command: String::new(),
-        started: 0,
-        finished: None,
-        facts: Vec::new(),
-        cells: keys.into_iter().enumerate().map(cell).collect(),
-        skipped: Vec::new(),
-    }
+    example::run("sync-binlog", order, keys.into_iter().enumerate().map(cell).collect())
 }
 
 fn tables(parts: &[Part]) -> Vec<&Table> {
@@ -59,7 +51,8 @@ fn a_run_without_xfs_and_binlogd_has_no_tables_of_them() {
     let mut run = run(Profile::Smoke);
     run.cells.retain(|cell| {
         let point = &cell.key.point;
-        point.condition.starts_with("ext4") && !point.configuration.contains("binlogd")
+        point.panel.condition.to_string().starts_with("ext4")
+            && !point.configuration.to_string().contains("binlogd")
     });
     assert_eq!(tables(&outline(&run)).len(), 3);
     run.cells.clear();
@@ -69,7 +62,7 @@ fn a_run_without_xfs_and_binlogd_has_no_tables_of_them() {
 #[test]
 fn a_users_server_has_ratios_to_sync_binlog_1_and_says_what_was_not_measured() {
     let mut run = run_on(Profile::Full, &["mysql://u@db:1"]);
-    run.cells.retain(|cell| !cell.key.point.configuration.contains("no binary log"));
+    run.cells.retain(|cell| cell.key.point.configuration != Configuration::NoBinaryLog.into());
     let parts = outline(&run);
     let Part::Text(introduction) = &parts[0] else { panic!("no introduction") };
     assert!(introduction.contains("nothing was measured without a binary log"), "{introduction}");
@@ -86,14 +79,15 @@ fn a_users_server_has_ratios_to_sync_binlog_1_and_says_what_was_not_measured() {
     assert_eq!(alone[2].rows[0][7], Entry::Missing(NOT_ON_USERS.to_owned()));
     // Without the baseline there is nothing to compare with.
     let mut without = run.clone();
-    without.cells.retain(|cell| cell.key.point.configuration != "sync_binlog 1");
+    without.cells.retain(|cell| cell.key.point.configuration.to_string() != "sync_binlog 1");
     let titles: Vec<_> = tables(&outline(&without)).iter().map(|table| table.title.clone()).collect();
     assert!(titles.iter().all(|title| !title.contains("ratio to sync_binlog 1")), "{titles:?}");
 
     // Beside one of the lab's own, each has the ratios that it can have.
     let mut both = run_on(Profile::Full, &["mysql:9.7", "mysql://u@db:1"]);
     both.cells.retain(|cell| {
-        !(is_users(&cell.key.point.condition) && cell.key.point.configuration == "no binary log")
+        let point = &cell.key.point;
+        !(is_users(point.panel.condition) && point.configuration == Configuration::NoBinaryLog.into())
     });
     let parts = outline(&both);
     let both = tables(&parts);

@@ -1,0 +1,483 @@
+//! A binlog dump: from a reader's request to the packets that a server would send.
+//!
+//! ```text
+//! place.rs  where it begins
+//!   │
+//! for each file:
+//!   artificial ROTATE ─► format description ─► the file's events ─► at the live end: sleep until there is more, heartbeats
+//!                                                                       │ the live file is another one
+//!   next file of the timeline, or of the next timeline where that is provably what follows ◄─┘
+//! ```
+//!
+//! Only what is published leaves, so no reader has what a crash could take from the copy. When the files below a reader may
+//! have become others, its dump ends: it comes back and is placed anew.
+
+use super::choice::{MysqlChoice, Rule};
+use super::head::Head;
+use super::history::{FileId, Following, History};
+use super::look::{Look, NoPlace};
+use super::made_up::{FormatChange, HeartbeatForm, Maker, format_description, start_encryption};
+use super::next_timeline;
+use super::packets::{PacketOut, Packets};
+use super::place::{self, Start};
+use super::progress::ReaderProgress;
+use super::refusal::{DumpError, ReadSoFar, Refusal, Words};
+use super::request::{DumpRequest, From, ReaderChecksum};
+use super::stream::{Passed, Sink, Stream, StreamError};
+use super::timeline_end;
+use codec::Position;
+use codec::ServerKind;
+use codec::event::ChecksumAlgorithm;
+use codec::gtid::GtidState;
+use log::published::{Live, Published};
+use log::storage::Storage;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long a reader without heartbeats sleeps before it looks whether it is still wanted.
+const SLEEP_MAX: Duration = Duration::from_secs(60);
+
+/// How often, and how long after each other, the copy is looked at before a reader that has more is refused: what the source
+/// has sent to both of us arrives within a moment. A replica stops at a refusal and must be started by hand.
+const AHEAD_LOOKS_MAX: u32 = 30;
+const AHEAD_PAUSE: Duration = Duration::from_millis(100);
+
+/// One source's copy, as it is served.
+#[derive(Debug, Clone)]
+pub struct Served {
+    /// `<data_dir>/<source>`.
+    pub folder: PathBuf,
+    /// The disk.
+    pub storage: Arc<dyn Storage>,
+    /// What readers may have.
+    pub published: Arc<Published>,
+}
+
+/// How a dump ended that was not refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DumpEnd {
+    /// The reader has everything that it asked for, and was told so with an EOF packet. The session goes on.
+    Complete,
+    /// The copy is not open, or other files are below the reader now: the connection is to be closed. The reader comes back.
+    Moved,
+    /// The reader was cancelled: the connection is to be closed.
+    Cancelled,
+}
+
+/// Serves one dump to its end. The first packet of the answer has number 1. The last one, EOF or an error, is sent too.
+///
+/// # Errors
+/// [`DumpError::Refused`] when the reader was told an error; the session may go on. After the others the connection is to be
+/// closed.
+pub fn dump(
+    served: &Served,
+    request: &DumpRequest,
+    out: &mut dyn PacketOut,
+    progress: &ReaderProgress,
+) -> Result<DumpEnd, DumpError> {
+    let Some(live) = served.published.live() else { return Ok(DumpEnd::Moved) };
+    let history = History::read(&*served.storage, &served.folder, &live)
+        .map_err(|error| DumpError::File { path: served.folder.clone(), error })?;
+    let version = history.files().next_back().map_or("", |file| &history.timeline(file).server_version);
+    let words = Words::of(version);
+    let form = heartbeat_form(request, words, version);
+    let mut dump = Dump {
+        served,
+        request,
+        progress,
+        history,
+        live,
+        words,
+        form,
+        packets: Packets::new(request.semi_sync),
+        maker: Maker { server_id: 0, checksum: first_checksum(request.checksum) },
+        so_far: None,
+    };
+    let ended = match dump.run(out) {
+        Ok(DumpEnd::Complete) => {
+            dump.packets.eof();
+            Ok(DumpEnd::Complete)
+        }
+        Ok(end) => Ok(end),
+        Err(Failure::Refused(refusal)) => {
+            let packet = refusal.packet(words, dump.so_far.as_ref());
+            dump.packets.error(&packet);
+            Err(DumpError::Refused(packet))
+        }
+        Err(Failure::Failed(error)) => Err(error),
+    };
+    dump.packets.flush(out).map_err(DumpError::Reader)?;
+    ended
+}
+
+/// MySQL knows the new form since 8.0.26.
+fn heartbeat_form(request: &DumpRequest, words: Words, version: &str) -> HeartbeatForm {
+    let mut numbers = version.split(|c: char| !c.is_ascii_digit()).map_while(|part| part.parse::<u32>().ok());
+    let version = (numbers.next(), numbers.next(), numbers.next());
+    match words {
+        Words::Mariadb => HeartbeatForm::Mariadb,
+        _ if request.heartbeat_v2 && version >= (Some(8), Some(0), Some(26)) => HeartbeatForm::V2,
+        _ => HeartbeatForm::V1,
+    }
+}
+
+/// The first artificial ROTATE comes before any file says what its checksums are.
+fn first_checksum(asked: ReaderChecksum) -> ChecksumAlgorithm {
+    match asked {
+        ReaderChecksum::Crc32 => ChecksumAlgorithm::Crc32,
+        ReaderChecksum::None | ReaderChecksum::Unaware => ChecksumAlgorithm::None,
+    }
+}
+
+/// Why a dump ends before its time.
+enum Failure {
+    Refused(Refusal),
+    Failed(DumpError),
+}
+
+impl std::convert::From<Refusal> for Failure {
+    fn from(refusal: Refusal) -> Failure {
+        Failure::Refused(refusal)
+    }
+}
+
+impl std::convert::From<NoPlace> for Failure {
+    fn from(none: NoPlace) -> Failure {
+        match none {
+            NoPlace::Refused(refusal) | NoPlace::Ahead(refusal) => Failure::Refused(refusal),
+            NoPlace::Failed(error) => Failure::Failed(error),
+        }
+    }
+}
+
+struct Dump<'a> {
+    served: &'a Served,
+    request: &'a DumpRequest,
+    progress: &'a ReaderProgress,
+    history: History,
+    /// The live file when it was looked at last.
+    live: Arc<Live>,
+    words: Words,
+    form: HeartbeatForm,
+    packets: Packets,
+    maker: Maker,
+    /// There once a file is open.
+    so_far: Option<ReadSoFar>,
+}
+
+/// What became of one file.
+enum FileEnd {
+    /// Everything in it was sent, and it is sealed.
+    Sent,
+    Dump(DumpEnd),
+}
+
+impl Dump<'_> {
+    fn look(&self) -> Look<'_> {
+        Look {
+            storage: &*self.served.storage,
+            folder: &self.served.folder,
+            history: &self.history,
+            live: &self.live,
+        }
+    }
+
+    fn run(&mut self, out: &mut dyn PacketOut) -> Result<DumpEnd, Failure> {
+        let Some(mut start) = self.begin(out)? else { return Ok(DumpEnd::Moved) };
+        loop {
+            match self.file(&mut start, out)? {
+                FileEnd::Dump(end) => return Ok(end),
+                FileEnd::Sent => {}
+            }
+            match self.next(&mut start)? {
+                Some(file) => (start.file, start.offset) = (file, 4),
+                None => return Ok(DumpEnd::Moved), // The live file is another one, and is not there.
+            }
+        }
+    }
+
+    /// Finds the place at which the dump begins. A reader that comes from the source may be ahead of the copy by what is under
+    /// way: it is waited for that. `None` when the reader is to come again.
+    fn begin(&mut self, out: &mut dyn PacketOut) -> Result<Option<Start>, Failure> {
+        let mut looks = 0;
+        loop {
+            match place::find(&self.look(), self.request) {
+                Ok(start) => return Ok(Some(start)),
+                Err(NoPlace::Ahead(_)) if looks < AHEAD_LOOKS_MAX && !out.is_cancelled() => {}
+                Err(none) => return Err(self.no_place(none)),
+            }
+            looks += 1;
+            std::thread::sleep(AHEAD_PAUSE);
+            let published = &self.served.published;
+            let Some(live) = published.live().filter(|live| live.generation == self.live.generation) else {
+                return Ok(None);
+            };
+            self.live = live;
+            let read = History::read(&*self.served.storage, &self.served.folder, &self.live);
+            self.history = read.map_err(|error| {
+                Failure::Failed(DumpError::File { path: self.served.folder.clone(), error })
+            })?;
+        }
+    }
+
+    /// MariaDB names the place that there is not.
+    fn no_place(&mut self, none: NoPlace) -> Failure {
+        let refusal = match &none {
+            NoPlace::Refused(refusal) | NoPlace::Ahead(refusal) => Some(refusal),
+            NoPlace::Failed(_) => None,
+        };
+        if let (Some(Refusal::PositionBefore4 | Refusal::PositionPastEnd), Words::Mariadb) =
+            (refusal, self.words)
+            && let From::Position { file, offset } = &self.request.from
+        {
+            let first = Position::new(file.as_str(), *offset);
+            let event = Position::new(file.as_str(), 4);
+            self.so_far = Some(ReadSoFar { first, byte: event.clone(), event });
+        }
+        none.into()
+    }
+
+    /// Sends one file from a place in it on.
+    fn file(&mut self, start: &mut Start, out: &mut dyn PacketOut) -> Result<FileEnd, Failure> {
+        let (file, offset) = (start.file, start.offset);
+        let name = self.history.name(file).clone();
+        self.refuse_what_is_no_history(start)?;
+        let head = self.look().head(file)?;
+        self.maker.server_id = head.format.server_id;
+        self.packets.event(&self.maker.rotate(&name, offset));
+        self.open_file(&name, offset, &head)?;
+        self.maker.checksum = head.checksum();
+        self.begin_file(start, &head);
+        let stream_at = if offset == 4 { head.format_end } else { offset };
+        if start.only_with_previous_gtids && head.gtids_before.is_none() {
+            return Ok(FileEnd::Sent);
+        }
+        if let Rule::Mysql(choice) = &mut start.choice.rule {
+            let mut has = start.has.clone().unwrap_or_default();
+            if let GtidState::Mysql(lost) = self.history.lost_after(file, ServerKind::MySql) {
+                has.union_with(&lost);
+            }
+            let before = match &head.gtids_before {
+                Some(GtidState::Mysql(before)) => Some(before),
+                _ => None,
+            };
+            *choice = MysqlChoice::new(&has, before);
+        }
+        self.progress.begin_file(&name, stream_at);
+        let mut stream = Stream::new(head.file, name, stream_at, offset != 4);
+        self.send(&mut stream, start, out)
+    }
+
+    /// Refuses readers without checksums, now that the file says what it has.
+    fn open_file(&mut self, name: &Arc<str>, offset: u64, head: &Head) -> Result<(), Failure> {
+        let first = match (&self.so_far, &self.request.from) {
+            (Some(so_far), _) => so_far.first.clone(),
+            (None, From::Position { file, .. } | From::Gtids { file, .. }) => {
+                Position::new(file.as_str(), offset)
+            }
+            (None, From::Mariadb(_)) => Position::new("", offset),
+        };
+        let is_refused =
+            self.request.checksum == ReaderChecksum::Unaware && head.checksum() == ChecksumAlgorithm::Crc32;
+        let read = Position::new(name.clone(), head.format_end);
+        let event = match self.words {
+            Words::Mariadb if is_refused => Position::new(name.clone(), 4),
+            _ => read.clone(),
+        };
+        self.so_far = Some(ReadSoFar { first, event, byte: read });
+        if is_refused {
+            return Err(Refusal::ChecksumUnaware.into());
+        }
+        Ok(())
+    }
+
+    /// The format description, and with MariaDB what stands behind it.
+    fn begin_file(&mut self, start: &mut Start, head: &Head) {
+        let by_position = matches!(self.request.from, From::Position { .. });
+        let sent_again = by_position && start.offset > 4;
+        let keep_temporary_tables = match &mut start.choice.rule {
+            Rule::Mariadb(choice) => {
+                choice.begin_file();
+                sent_again || !choice.is_reached()
+            }
+            // By position of the first file only, by GTID of each.
+            _ => sent_again || (!by_position && start.keep_temporary_tables),
+        };
+        let change = FormatChange { sent_again, keep_temporary_tables };
+        self.packets.event(&format_description(&head.format_event, head.checksum(), change));
+        if let (Some(event), Words::Mariadb) = (&head.encryption_event, self.words) {
+            self.packets.event(&start_encryption(event, head.checksum(), sent_again));
+        }
+    }
+
+    fn send(
+        &mut self,
+        stream: &mut Stream,
+        start: &mut Start,
+        out: &mut dyn PacketOut,
+    ) -> Result<FileEnd, Failure> {
+        let file = start.file;
+        let boundary = self.end_of_older(file)?;
+        loop {
+            let news = self.served.published.news();
+            let Some(live) = self.served.published.live() else { return Ok(FileEnd::Dump(DumpEnd::Moved)) };
+            if live.generation != self.live.generation {
+                return Ok(FileEnd::Dump(DumpEnd::Moved));
+            }
+            self.live = live;
+            let is_live = self.look().is_live(file);
+            let end = match boundary {
+                Some(boundary) => boundary,
+                None if is_live => self.live.end(),
+                None => stream.size().map_err(|error| self.failed(file, error))?,
+            };
+            let mut sink = Sink {
+                packets: &mut self.packets,
+                choice: &mut start.choice,
+                out: &mut *out,
+                progress: self.progress,
+                maker: self.maker,
+                form: self.form,
+                period: self.request.heartbeat_period,
+            };
+            let passed = stream.pass(end, is_live, &mut sink).and_then(|passed| {
+                stream.flush(&mut sink)?;
+                Ok(passed)
+            });
+            match passed {
+                Ok(Passed::All) => {}
+                Ok(Passed::Ended) => return Ok(FileEnd::Dump(DumpEnd::Complete)),
+                Ok(Passed::Cancelled) => return Ok(FileEnd::Dump(DumpEnd::Cancelled)),
+                Err(error) => return Err(self.failure(file, stream.at(), error)),
+            }
+            if !is_live {
+                return Ok(FileEnd::Sent);
+            }
+            if start.choice.stop.as_ref().is_some_and(super::stop::StopWatch::is_done) {
+                return Ok(FileEnd::Dump(DumpEnd::Complete));
+            }
+            if self.request.non_blocking {
+                return Ok(FileEnd::Dump(DumpEnd::Complete));
+            }
+            if let Some(end) = self.wait(news, stream, start, out)? {
+                return Ok(FileEnd::Dump(end));
+            }
+        }
+    }
+
+    /// Sleeps at the live end until there is news, with heartbeats when they are due.
+    fn wait(
+        &mut self,
+        mut news: u32,
+        stream: &mut Stream,
+        start: &mut Start,
+        out: &mut dyn PacketOut,
+    ) -> Result<Option<DumpEnd>, Failure> {
+        let period = self.request.heartbeat_period;
+        stream.shrink(&mut self.packets);
+        self.progress.wait(true);
+        let ended = loop {
+            if out.is_cancelled() {
+                break Some(DumpEnd::Cancelled);
+            }
+            let published = &self.served.published;
+            if !self.is_at_end(stream.at()) {
+                break None;
+            }
+            let timeout = if period.is_zero() { SLEEP_MAX } else { stream.until_silent_for(period) };
+            published.wait(news, timeout.min(SLEEP_MAX));
+            news = published.news();
+            if !period.is_zero() && stream.until_silent_for(period).is_zero() && self.is_at_end(stream.at()) {
+                let at = stream.at();
+                let mut sink = Sink {
+                    packets: &mut self.packets,
+                    choice: &mut start.choice,
+                    out: &mut *out,
+                    progress: self.progress,
+                    maker: self.maker,
+                    form: self.form,
+                    period,
+                };
+                stream.heartbeat(&mut sink, at);
+                if let Err(error) = stream.flush(&mut sink) {
+                    return Err(self.failure(start.file, at, error));
+                }
+            }
+        };
+        self.progress.wait(false);
+        Ok(ended)
+    }
+
+    /// Whether the live file is still the one that was sent, and has no more than that.
+    fn is_at_end(&self, at: u64) -> bool {
+        let live = self.served.published.live();
+        live.is_some_and(|live| Arc::ptr_eq(&live, &self.live) && live.end() <= at)
+    }
+
+    /// The file that follows, on this timeline or the next one.
+    fn next(&mut self, start: &mut Start) -> Result<Option<FileId>, Failure> {
+        if self.history.is_of_newest(start.file) {
+            let refreshed = self.history.refresh(&*self.served.storage, &self.live, start.file);
+            match refreshed.map_err(|error| self.failed(start.file, error))? {
+                Some(file) => start.file = file,
+                None => return Ok(None), // It was taken away below the reader.
+            }
+        }
+        let next = match self.history.following(start.file) {
+            Following::Nothing => return Ok(None),
+            Following::File(next) => next,
+            Following::Timeline(first) => next_timeline::step(&self.look(), start, first)?,
+        };
+        let by_position = matches!(self.request.from, From::Position { .. });
+        if by_position && self.history.named(self.history.name(next)) != Some(next) {
+            let why = "a newer file of another server has the name of the next one. Read it by GTID";
+            return Err(Refusal::NoNextFile(why).into());
+        }
+        Ok(Some(next))
+    }
+
+    /// Where the last file of a timeline that is written no more ends: at its last boundary, as it would be cut if the copy went
+    /// on with it.
+    fn end_of_older(&self, file: FileId) -> Result<Option<u64>, Failure> {
+        if !self.history.ends_older_timeline(file) {
+            return Ok(None);
+        }
+        let end = timeline_end::end_of_timeline(&self.look(), file)?;
+        Ok(end
+            .filter(|(position, _)| *position.file == **self.history.name(file))
+            .map(|(position, _)| position.offset))
+    }
+
+    /// A reader by position gets no file in which there is something that a fork took from the source.
+    fn refuse_what_is_no_history(&self, start: &Start) -> Result<(), Failure> {
+        let by_set = matches!(start.choice.rule, Rule::Mysql(_));
+        if !by_set && timeline_end::holds_lost(&self.look(), start.file)? {
+            let why = "the source has lost transactions of this file since, and its history goes on without them. Read it \
+                       by GTID, or from the files that came later";
+            return Err(Refusal::Text(format!("{}: {why}", self.history.name(start.file))).into());
+        }
+        Ok(())
+    }
+
+    fn failed(&self, file: FileId, error: std::io::Error) -> Failure {
+        Failure::Failed(DumpError::File { path: self.history.path(file), error })
+    }
+
+    fn failure(&mut self, file: FileId, at: u64, error: StreamError) -> Failure {
+        let here = Position::new(self.history.name(file).clone(), at);
+        match error {
+            StreamError::Refused(refusal) => {
+                if let Some(so_far) = &mut self.so_far {
+                    (so_far.event, so_far.byte) = (here.clone(), here);
+                }
+                Failure::Refused(refusal)
+            }
+            StreamError::File(error) => self.failed(file, error),
+            StreamError::Reader(error) => Failure::Failed(DumpError::Reader(error)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,151 @@
+//! The live end: sleeping, waking, and what happens to the files meanwhile.
+
+use super::*;
+
+#[test]
+fn at_the_live_end_a_reader_sleeps_and_is_woken() {
+    let copy = three_files();
+    let (reader, progress) = (Reader::default(), ReaderProgress::default());
+    let waiting = DumpRequest {
+        non_blocking: false,
+        heartbeat_period: Duration::from_millis(50),
+        ..request(at("b.000003", 4))
+    };
+    let served = copy.served();
+    thread::scope(|scope| {
+        let dump = scope.spawn(|| dump(&served, &waiting, &mut &reader, &progress));
+        let shown = || reader.got(Ok(DumpEnd::Complete)).shown();
+        wait_until(|| shown().contains("beat@"));
+        let end = progress.position().unwrap();
+        assert!(progress.is_waiting() && shown().contains(&format!("beat@{}", end.offset)));
+        // What stands in the file and is not published is not sent.
+        let longer = file("a:1-5", "a6 a7 a8", Some("b.000004"));
+        std::fs::write(copy.timelines[0].join("b.000003"), &longer).unwrap();
+        let beats = || shown().matches("beat@").count();
+        let before = beats();
+        wait_until(|| beats() > before + 1);
+        assert!(!shown().contains("a8"));
+        copy.write("b.000003", &longer);
+        wait_until(|| shown().contains("a8 4:4"));
+        copy.write("b.000004", &file("a:1-8", "a9", None));
+        wait_until(|| shown().contains("4:4 ~4:4 format before a9"));
+        // Another timeline: the reader is to come back.
+        copy.published.is_at(&copy.timelines[0].with_file_name("0002-x"), None);
+        assert_eq!(dump.join().unwrap().unwrap(), DumpEnd::Moved);
+        assert!(!shown().contains("eof"));
+    });
+}
+
+#[test]
+fn a_cancelled_reader_wakes_up() {
+    let copy = three_files();
+    let (reader, progress) = (Reader::default(), ReaderProgress::default());
+    let waiting = DumpRequest { non_blocking: false, ..request(lacking("")) };
+    let served = copy.served();
+    thread::scope(|scope| {
+        let dump = scope.spawn(|| dump(&served, &waiting, &mut &reader, &progress));
+        wait_until(|| progress.is_waiting());
+        reader.cancelled.store(true, SeqCst);
+        copy.published.wake_all();
+        assert_eq!(dump.join().unwrap().unwrap(), DumpEnd::Cancelled);
+    });
+}
+
+/// A replica that is moved here from the source may have what is on its way to the copy.
+#[test]
+fn a_reader_that_is_ahead_by_a_moment_is_waited_for() {
+    let copy = three_files();
+    let end = std::fs::read(copy.timelines[0].join("b.000003")).unwrap().len() as u64;
+    let longer = file("a:1-5", "a6 a7 a8", Some("b.000004"));
+    let next = file("a:1-8", "a9", None);
+    let served = copy.served();
+    let requests = [
+        (lacking(&set("a:1-8")), "a9"),
+        (at("b.000003", longer.len() as u64), "a9"),
+        (at("b.000004", 4), "a9"),
+        (at("b.000003", end), "a8 a9"),
+    ];
+    let readers = [(); 4].map(|()| (Reader::default(), ReaderProgress::default()));
+    thread::scope(|scope| {
+        let served = &served;
+        let dumps: Vec<_> = requests
+            .into_iter()
+            .zip(&readers)
+            .map(|((from, gtids), (reader, progress))| {
+                let waiting = DumpRequest { non_blocking: false, ..request(from) };
+                (gtids, reader, scope.spawn(move || dump(served, &waiting, &mut &*reader, progress)))
+            })
+            .collect();
+        wait_until(|| readers.iter().all(|(reader, _)| reader.looks.load(SeqCst) > 0));
+        copy.write("b.000003", &longer);
+        copy.write("b.000004", &next);
+        for (gtids, reader, dump) in dumps {
+            wait_until(|| reader.got(Ok(DumpEnd::Moved)).gtids() == gtids);
+            reader.cancelled.store(true, SeqCst);
+            copy.published.wake_all();
+            assert_eq!(dump.join().unwrap().unwrap(), DumpEnd::Cancelled);
+        }
+    });
+}
+
+#[test]
+fn files_that_are_taken_away_below_a_reader_lead_nobody_astray() {
+    let copy = Copy::with(&[
+        ("b.000001", file("", "a1", Some("b.000002"))),
+        ("b.000002", file("a:1", "a2", Some("b.000003"))),
+        ("b.000003", file("a:1-2", "a3", Some("b.000004"))),
+        ("b.000004", file("a:1-3", "a4", None)),
+    ]);
+    /// Takes files away when the reader has come to one of them.
+    struct Purging<'a>(&'a Reader, &'a Path, Option<&'static [u8]>);
+    impl PacketOut for Purging<'_> {
+        fn write(&mut self, framed: &[u8]) -> io::Result<()> {
+            if self.2.is_some_and(|name| framed.windows(name.len()).any(|part| part == name)) {
+                self.2 = None;
+                ["b.000001", "b.000002"]
+                    .iter()
+                    .for_each(|name| PosixStorage.remove_file(&self.1.join(name)).unwrap());
+            }
+            (&mut &*self.0).write(framed)
+        }
+
+        fn is_cancelled(&self) -> bool {
+            false
+        }
+    }
+    let reader = Reader::default();
+    let mut purging = Purging(&reader, &copy.timelines[0], Some(b"b.000004"));
+    let ended = dump(&copy.served(), &request(at("", 4)), &mut purging, &ReaderProgress::default());
+    assert_eq!(reader.got(ended).gtids(), "a1 a2 a3 a4");
+}
+
+#[test]
+fn a_copy_that_is_not_open_serves_nobody() {
+    let copy = Copy::new();
+    let got = copy.read(at("", 4));
+    assert_eq!(got.ended.unwrap(), DumpEnd::Moved);
+    assert!(got.events.is_empty() && !got.eof);
+}
+
+#[test]
+fn semi_sync_readers_are_asked_at_the_end() {
+    let copy = three_files();
+    let reader = Reader::default();
+    let asked = DumpRequest { semi_sync: true, ..request(at("b.000003", 4)) };
+    dump(&copy.served(), &asked, &mut &reader, &ReaderProgress::default()).unwrap();
+    let bytes = reader.bytes.lock().unwrap();
+    let (mut rest, mut flags, mut numbers) = (&bytes[..], Vec::new(), Vec::new());
+    while let Some((head, tail)) = rest.split_first_chunk::<HEADER_BYTES>() {
+        let header = codec::packet::Header::parse(*head);
+        let (payload, tail) = tail.split_at(header.length);
+        numbers.push(header.sequence);
+        if payload[0] == OK {
+            assert_eq!(payload[1], 0xef);
+            flags.push(payload[2]);
+        }
+        rest = tail;
+    }
+    assert_eq!(flags.iter().map(|flag| usize::from(*flag)).sum::<usize>(), 1);
+    assert_eq!(flags.last(), Some(&1), "the last transaction there is");
+    assert_eq!(numbers.last(), Some(&1), "the EOF counts anew");
+}

@@ -1,0 +1,112 @@
+//! Over timelines: switches of servers, forks, resets and gaps.
+
+use super::*;
+
+fn later(reason: Reason, uuid: &str, before: &str, lacks: &str) -> Timeline {
+    Timeline { reason, gtid_before: set(before), source_lacks: set(lacks), ..first_timeline(uuid) }
+}
+
+#[test]
+fn over_a_switch_of_servers_each_transaction_comes_once() {
+    let mut copy = Copy::with(&[
+        ("b.000001", file("", "a1 a2", Some("b.000002"))),
+        ("b.000002", file("a:1-2", "a3 a4 o1", None)),
+    ]);
+    // The successor's file has transactions that the older timeline has too.
+    copy.timeline(
+        later(Reason::SourceChanged, OTHER, "a:1-4,o:1", ""),
+        &[
+            ("b.000002", file("a:1", "a2 o1 a3 a4 o2", Some("b.000003"))),
+            ("b.000003", file("a:1-4,o:1-2", "o3", None)),
+        ],
+    );
+    assert_eq!(copy.read(lacking("")).gtids(), "a1 a2 a3 a4 o1 o2 o3");
+    assert_eq!(
+        copy.read(lacking(&set("a:1"))).gtids(),
+        "a2 o1 a3 a4 o2 o3",
+        "from the newest file that will do"
+    );
+    assert_eq!(copy.read(lacking(&set("a:1-4,o:1-2"))).shown(), "~3:4 format before o3 eof");
+    // By name the newer timeline's file counts, and no reader comes to another one under that name.
+    assert_eq!(copy.read(at("b.000002", 4)).gtids(), "a2 o1 a3 a4 o2 o3");
+    let got = copy.read(at("b.000001", 4));
+    assert_eq!(got.gtids(), "a1 a2");
+    assert!(got.refused().contains("could not find next log"), "{got:?}");
+}
+
+#[test]
+fn what_a_fork_took_is_not_sent() {
+    let mut copy = Copy::with(&[
+        ("b.000001", file("", "a1 a2 a3 o1", Some("b.000002"))),
+        ("b.000002", file("a:1-3,o:1", "a4", None)),
+    ]);
+    copy.timeline(
+        later(Reason::Fork, OTHER, "a:1-4,o:1", "a:3-4"),
+        &[("c.000001", file("a:1", "a2 o1 o2 a3", None))],
+    );
+    // 3 was handed back later; 4 never was.
+    assert_eq!(copy.read(lacking("")).gtids(), "a1 a2 o1 o2 a3");
+    assert_eq!(copy.read(lacking(&set("a:1"))).gtids(), "a2 o1 o2 a3");
+    let got = copy.read(at("b.000001", 4));
+    assert!(got.refused().contains("lost transactions"), "{got:?}");
+}
+
+#[test]
+fn a_server_that_lost_its_tail_goes_on_in_its_own_file() {
+    let mut copy = Copy::with(&[
+        ("b.000001", file("", "a1 a2", Some("b.000002"))),
+        ("b.000002", file("a:1-2", "a3 a4", Some("b.000003"))),
+        ("b.000003", file("a:1-4", "a5", None)),
+    ]);
+    copy.timeline(
+        later(Reason::Fork, SERVER_UUID, "a:1-5", "a:4-5"),
+        &[("b.000002", file("a:1-2", "a3 a4 a5 a6", None))],
+    );
+    assert_eq!(
+        copy.read(lacking("")).shown(),
+        "~1:4 format before a1 a2 2:4 ~2:4 format before a3 a4 a5 a6 eof"
+    );
+    assert_eq!(
+        copy.read(at("", 4)).shown(),
+        "~1:4 format before a1 a2 2:4 ~2:4 format before a3 a4 a5 a6 eof"
+    );
+    assert!(copy.read(at("b.000003", 4)).refused().starts_with("Could not find first log"));
+}
+
+#[test]
+fn nobody_is_led_over_a_gap() {
+    let mut copy = Copy::with(&[("b.000001", file("", "a1 a2", None))]);
+    let gap = Timeline { missing: set("a:3-4"), ..later(Reason::Gap, SERVER_UUID, "a:1-2", "") };
+    copy.timeline(gap, &[("b.000003", file("a:1-4", "a5", None))]);
+    let got = copy.read(lacking(&set("a:1")));
+    assert!(got.refused().ends_with(&format!("the missing transactions are '{}'", set("a:3-4"))), "{got:?}");
+    assert_eq!(copy.read(lacking(&set("a:1-4"))).gtids(), "a5");
+    let got = copy.read(at("b.000001", 4));
+    assert_eq!(got.gtids(), "a1 a2");
+    assert!(got.refused().contains("never copied"), "{got:?}");
+}
+
+#[test]
+fn what_another_history_has_is_served_no_more() {
+    let mut copy =
+        Copy::with(&[("b.000001", file("", "a1 a2", None)), ("b.000002", file("a:1-2", "a3", None))]);
+    copy.timeline(
+        later(Reason::SourceReset, SERVER_UUID, "a:1-3", ""),
+        &[("b.000001", file("", "a1", None))],
+    );
+    assert_eq!(copy.read(at("", 4)).gtids(), "a1");
+    assert!(copy.read(at("b.000002", 4)).refused().starts_with("Could not find first log"));
+}
+
+/// The tail that a broken connection left in an older timeline is half a transaction.
+#[test]
+fn an_older_timeline_is_sent_up_to_its_last_boundary() {
+    let whole = file("", "a1 a2", None);
+    let torn = file("", "a1 a2 a3", None);
+    let mut copy = Copy::with(&[("b.000001", torn[..whole.len() + 70].to_vec())]);
+    copy.timeline(
+        later(Reason::SourceChanged, OTHER, "a:1-2", ""),
+        &[("c.000001", file("a:1-2", "a3", None))],
+    );
+    assert_eq!(copy.read(lacking("")).gtids(), "a1 a2 a3");
+}

@@ -1,0 +1,295 @@
+//! What a session's answers are made of, from the copy, the source's status and the readers.
+
+use super::answer::{Facts, LogFile, Receiving, Replica, SemiSync, SessionLine, Upstream};
+use super::head::Head;
+use super::history::{FileId, History};
+use super::limits::{IDLE_MAX, WRITE_MAX};
+use super::readers::Doing;
+use super::shared::{Shared, Source};
+use crate::status::{SourceState, SourceStatus};
+use codec::ServerKind;
+use codec::event::{BINLOG_MAGIC, EventHeader, HEADER_LEN};
+use codec::gtid::GtidState;
+use jiff::Timestamp;
+use log::scan::scan_file;
+use log::storage::Storage;
+use log::timeline::Timeline;
+use std::io;
+use std::time::Duration;
+
+/// What is presented of a source: its own identity.
+#[derive(Debug, Clone)]
+pub(super) struct Identity {
+    pub(super) kind: ServerKind,
+    pub(super) version: String,
+    pub(super) server_id: u32,
+    /// `None` for MariaDB.
+    pub(super) uuid: Option<String>,
+}
+
+impl Identity {
+    /// Of the server whose log is copied now; `None` before anything is.
+    ///
+    /// # Errors
+    /// When the timeline's description or the live file cannot be read.
+    pub(super) fn of(source: &Source) -> io::Result<Option<Identity>> {
+        let Some(live) = source.published.live() else { return Ok(None) };
+        let timeline = Timeline::read(&*source.storage, &live.timeline)?;
+        let uuid = (timeline.server_kind == ServerKind::MySql).then_some(timeline.server_uuid);
+        // The file itself says who wrote it; before its first event is there, the last connection does.
+        let from_file = first_server_id(&*source.storage, &live.timeline.join(&*live.file), live.end())?;
+        let server_id = from_file.or(source.monitor.facts().server_id).unwrap_or(0);
+        Ok(Some(Identity { kind: timeline.server_kind, version: timeline.server_version, server_id, uuid }))
+    }
+}
+
+/// The `server_id` in the first event of a file.
+fn first_server_id(storage: &dyn Storage, path: &std::path::Path, end: u64) -> io::Result<Option<u32>> {
+    let start = BINLOG_MAGIC.len() as u64;
+    if end < start + HEADER_LEN as u64 {
+        return Ok(None);
+    }
+    let mut header = [0; HEADER_LEN];
+    storage.open_read(path)?.read_full_at(&mut header, start)?;
+    Ok(EventHeader::parse(&header).ok().map(|header| header.server_id))
+}
+
+/// What one session is told. Made anew for each statement.
+pub(super) struct Present<'a> {
+    pub(super) shared: &'a Shared,
+    pub(super) source: &'a Source,
+    pub(super) name: &'a str,
+    pub(super) identity: &'a Identity,
+    pub(super) port: u16,
+}
+
+impl Present<'_> {
+    fn history(&self) -> Option<History> {
+        let live = self.source.published.live()?;
+        let read = History::read(&*self.source.storage, &self.source.folder, &live);
+        self.told(read)
+    }
+
+    /// What cannot be read is told in the log, and is missing in the answer.
+    fn told<T>(&self, read: io::Result<T>) -> Option<T> {
+        read.inspect_err(|error| {
+            tracing::warn!(source = self.name, "the copy cannot be read for a reader: {error}");
+        })
+        .ok()
+    }
+
+    fn end_of(&self, history: &History, file: FileId) -> Option<u64> {
+        let live = self.source.published.live()?;
+        if history.is_of_newest(file) && *live.file == **history.name(file) {
+            return Some(live.end());
+        }
+        self.told(self.source.storage.open_read(&history.path(file)).and_then(|file| file.size()))
+    }
+
+    fn status(&self) -> SourceStatus {
+        self.source.monitor.status(Timestamp::now())
+    }
+
+    fn durable(&self) -> GtidState {
+        (*self.source.monitor.gtids().durable).clone()
+    }
+}
+
+impl Facts for Present<'_> {
+    fn kind(&self) -> ServerKind {
+        self.identity.kind
+    }
+
+    fn version(&self) -> String {
+        self.identity.version.clone()
+    }
+
+    fn server_id(&self) -> u32 {
+        self.identity.server_id
+    }
+
+    fn server_uuid(&self) -> Option<String> {
+        self.identity.uuid.clone()
+    }
+
+    fn source_variable(&self, _name: &str) -> Option<String> {
+        None
+    }
+
+    fn hostname(&self) -> String {
+        rustix::system::uname().nodename().to_string_lossy().into_owned()
+    }
+
+    fn port(&self) -> u16 {
+        self.port
+    }
+
+    fn max_allowed_packet(&self) -> u64 {
+        self.shared.rules().config.max_statement_bytes.into()
+    }
+
+    fn wait_timeout(&self) -> Duration {
+        IDLE_MAX
+    }
+
+    fn net_write_timeout(&self) -> Duration {
+        WRITE_MAX
+    }
+
+    fn connections_max(&self) -> u32 {
+        self.shared.rules().config.max_connections
+    }
+
+    fn now(&self) -> i64 {
+        Timestamp::now().as_microsecond()
+    }
+
+    fn random(&self) -> [u8; 16] {
+        let mut bytes = [0; 16];
+        // Without random bytes of the system an UUID is a poor one, and no more.
+        let _ = getrandom::fill(&mut bytes);
+        bytes
+    }
+
+    fn uptime_seconds(&self) -> u64 {
+        self.shared.since.elapsed().as_secs()
+    }
+
+    fn binary_logs(&self) -> Vec<LogFile> {
+        let Some(history) = self.history() else { return Vec::new() };
+        history
+            .listed()
+            .filter_map(|file| {
+                Some(LogFile { name: history.name(file).to_string(), size: self.end_of(&history, file)? })
+            })
+            .collect()
+    }
+
+    fn gtid_executed(&self) -> String {
+        match self.durable() {
+            GtidState::Mariadb(state) => state.position(),
+            mysql => mysql.to_line(),
+        }
+    }
+
+    fn gtid_purged(&self) -> String {
+        if self.identity.kind == ServerKind::MariaDb {
+            return String::new();
+        }
+        let Some(history) = self.history() else { return String::new() };
+        let Some(first) = history.files().next() else { return String::new() };
+        let Some(end) = self.end_of(&history, first) else { return String::new() };
+        let head = self.told(Head::read(&*self.source.storage, &history.path(first), end));
+        head.and_then(|head| head.gtids_before).map(|before| before.to_line()).unwrap_or_default()
+    }
+
+    fn gtid_binlog_state(&self) -> String {
+        match self.durable() {
+            GtidState::Mariadb(state) => state.binlog_state(),
+            _ => String::new(),
+        }
+    }
+
+    fn gtid_position(&self, file: &str, offset: u64) -> Option<String> {
+        let history = self.history()?;
+        let file = history.named(file)?;
+        if offset > self.end_of(&history, file)? {
+            return None;
+        }
+        let scanned = self.told(
+            self.source
+                .storage
+                .open_read(&history.path(file))
+                .and_then(|opened| scan_file(&*opened, offset, |_| {})),
+        )?;
+        match scanned.gtids {
+            _ if scanned.boundary.max(4) != offset.max(4) => None,
+            GtidState::Mariadb(state) => Some(state.position()),
+            _ => None,
+        }
+    }
+
+    fn replicas(&self) -> Vec<Replica> {
+        let of_source = |reader: &&std::sync::Arc<super::readers::Reader>| reader.source == self.name;
+        let list = self.shared.readers.list();
+        list.iter()
+            .filter(of_source)
+            .filter_map(|reader| {
+                let shown = reader.shown();
+                let registration = shown.registration?;
+                Some(Replica {
+                    server_id: registration.server_id,
+                    host: registration.host,
+                    port: registration.port,
+                    uuid: shown.uuid,
+                })
+            })
+            .collect()
+    }
+
+    fn sessions(&self) -> Vec<SessionLine> {
+        let list = self.shared.readers.list();
+        list.iter()
+            .map(|reader| {
+                let shown = reader.shown();
+                let at = reader.progress.position().map(|at| format!(" at {at}")).unwrap_or_default();
+                let state = match shown.doing {
+                    Doing::Idle => String::new(),
+                    Doing::Statement => "executing".to_owned(),
+                    Doing::Dump { .. } if reader.progress.is_waiting() => {
+                        format!("Has sent all of the binary log, waits for more{at}")
+                    }
+                    Doing::Dump { .. } => format!("Sending the binary log{at}"),
+                };
+                SessionLine {
+                    connection_id: reader.id,
+                    user: reader.user.clone(),
+                    host: reader.address.to_string(),
+                    command: shown.doing.command().to_owned(),
+                    seconds: shown.since.elapsed().as_secs(),
+                    state,
+                    statement: None,
+                }
+            })
+            .collect()
+    }
+
+    fn upstream(&self) -> Upstream {
+        let status = self.status();
+        let (host, port) = status
+            .host
+            .as_deref()
+            .and_then(|host| host.rsplit_once(':'))
+            .map_or((String::new(), 0), |(host, port)| (host.to_owned(), port.parse().unwrap_or(0)));
+        let receiving = match self.source.monitor.state() {
+            state if state.is_session() => Receiving::Yes,
+            SourceState::Stopped { .. } => Receiving::No,
+            _ => Receiving::Connecting,
+        };
+        let detail = status.state_detail.as_deref().map(|detail| format!(": {detail}")).unwrap_or_default();
+        let positions = status.positions;
+        let offset = |rung: &Option<log::Position>| rung.as_ref().map_or(0, |at| at.offset);
+        Upstream {
+            state: format!("{}{detail}", status.state),
+            host,
+            port,
+            user: self.source.user.clone(),
+            receiving,
+            file: positions.received.as_ref().map(|at| at.file.to_string()).unwrap_or_default(),
+            received: offset(&positions.received),
+            durable: offset(&positions.durable),
+            durable_gtids: status.gtid.durable,
+            server_id: status.server_id.unwrap_or(0),
+            server_uuid: status.server_uuid.unwrap_or_default(),
+            seconds_behind: status.seconds_behind,
+            error_number: 0,
+            error: status.last_error.as_ref().map(|error| error.message.clone()).unwrap_or_default(),
+            error_time: status.last_error.map(|error| error.at.as_microsecond()),
+            tls: status.tls,
+        }
+    }
+
+    fn semi_sync(&self) -> SemiSync {
+        SemiSync::default()
+    }
+}

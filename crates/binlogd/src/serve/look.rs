@@ -1,0 +1,77 @@
+//! What is looked at to find a place in the log: the history, and what its files say of themselves.
+
+use super::head::Head;
+use super::history::{FileId, History};
+use super::refusal::{DumpError, Refusal};
+use codec::ServerKind;
+use log::held::HeldGtids;
+use log::published::Live;
+use log::storage::Storage;
+use std::path::Path;
+
+/// Why no dump begins.
+#[derive(Debug)]
+pub(super) enum NoPlace {
+    /// The reader is told.
+    Refused(Refusal),
+    /// As [`NoPlace::Refused`], unless the copy is only a moment behind the reader.
+    Ahead(Refusal),
+    /// The copy cannot be read.
+    Failed(DumpError),
+}
+
+impl std::convert::From<Refusal> for NoPlace {
+    fn from(refusal: Refusal) -> NoPlace {
+        NoPlace::Refused(refusal)
+    }
+}
+
+/// What is looked at to find a place.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Look<'a> {
+    pub(super) storage: &'a dyn Storage,
+    /// The source's folder.
+    pub(super) folder: &'a Path,
+    pub(super) history: &'a History,
+    pub(super) live: &'a Live,
+}
+
+impl Look<'_> {
+    /// The GTID system of the newest timeline.
+    pub(super) fn kind(&self) -> ServerKind {
+        let newest = self.history.files().next_back();
+        newest.map_or(ServerKind::MySql, |file| self.history.timeline(file).server_kind)
+    }
+
+    /// Whether a file is the one that is written.
+    pub(super) fn is_live(&self, file: FileId) -> bool {
+        self.history.is_of_newest(file) && **self.history.name(file) == *self.live.file
+    }
+
+    /// End of what readers may have of a file.
+    pub(super) fn end_of(&self, file: FileId) -> Result<u64, NoPlace> {
+        if self.is_live(file) {
+            return Ok(self.live.end());
+        }
+        let found = self.storage.look(&self.history.path(file));
+        Ok(found.map_err(|error| self.failed(file, error))?.len)
+    }
+
+    pub(super) fn head(&self, file: FileId) -> Result<Head, NoPlace> {
+        let limit = self.end_of(file)?;
+        Head::read(self.storage, &self.history.path(file), limit).map_err(|error| self.failed(file, error))
+    }
+
+    pub(super) fn failed(&self, file: FileId, error: std::io::Error) -> NoPlace {
+        NoPlace::Failed(DumpError::File { path: self.history.path(file), error })
+    }
+
+    pub(super) fn failed_folder(&self, error: std::io::Error) -> NoPlace {
+        NoPlace::Failed(DumpError::File { path: self.folder.to_owned(), error })
+    }
+
+    /// GTIDs of the present history, and the server that goes on with it.
+    pub(super) fn held(&self) -> Result<Option<HeldGtids>, NoPlace> {
+        HeldGtids::read(self.storage, self.folder, self.kind()).map_err(|error| self.failed_folder(error))
+    }
+}

@@ -1,0 +1,60 @@
+//! Serving: replicas and log readers read from binlogd as from a source.
+//!
+//! | file | noun |
+//! |---|---|
+//! | `sql/` | the statements that clients send, and their grammar |
+//! | `answer/` | the answers to them, made of facts and the session's own state |
+//! | `request.rs`, `stop.rs` | what a reader asks for, and where its dump ends before the log does |
+//! | `history.rs` | the files of the present history, over all timelines, as one list |
+//! | `head.rs`, `timeline_end.rs` | the beginning of a file; the end of a timeline |
+//! | `look.rs` | what a place is found by |
+//! | `place.rs`, `mariadb_place.rs` | where a dump begins, or why it cannot |
+//! | `next_timeline.rs` | the step from one timeline to the next |
+//! | `seen.rs`, `choice.rs`, `mariadb_choice.rs` | which events a reader gets |
+//! | `dump.rs` | a dump from its request to its end |
+//! | `stream.rs`, `packets.rs` | the events of a file, from large reads into packets |
+//! | `made_up.rs` | events that stand in no file |
+//! | `refusal.rs` | errors, in the servers' words |
+//! | `progress.rs` | how far a reader is, for those who look on |
+//! | `listener.rs` | the port: who is let in, and what each connection gets |
+//! | `users.rs`, `failed_logins.rs` | who may read what, and who is refused for a while |
+//! | `shared.rs` | what all connections share |
+//! | `session.rs` | one connection, from its login to its end |
+//! | `facts.rs` | what a session's answers are made of |
+//! | `dump_request.rs` | from a dump command to a request |
+//! | `limits.rs` | how long a client is waited for |
+//! | `readers.rs` | who is connected |
+
+pub mod answer;
+mod choice;
+pub mod dump;
+mod dump_request;
+mod facts;
+mod failed_logins;
+mod head;
+pub mod history;
+mod limits;
+mod listener;
+mod look;
+mod made_up;
+mod mariadb_choice;
+mod mariadb_place;
+mod next_timeline;
+pub mod packets;
+mod place;
+pub mod progress;
+mod readers;
+pub mod refusal;
+pub mod request;
+mod seen;
+mod session;
+mod shared;
+pub mod sql;
+pub mod stop;
+mod stream;
+mod timeline_end;
+mod users;
+
+pub(crate) use listener::ServeServer;
+pub(crate) use shared::Source;
+pub(crate) use users::Users;

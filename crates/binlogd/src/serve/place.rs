@@ -1,0 +1,191 @@
+//! Where a dump begins, or why it cannot.
+
+use super::choice::{Choice, MysqlChoice, Rule};
+use super::head::Head;
+use super::history::FileId;
+use super::look::{Look, NoPlace};
+use super::mariadb_choice::MariadbChoice;
+use super::mariadb_place;
+use super::refusal::Refusal;
+use super::request::{DumpRequest, From};
+use super::stop::StopWatch;
+use codec::gtid::{GtidSet, GtidState, TransactionId, Uuid};
+use codec::{BinlogName, ServerKind};
+use log::gaps::Gaps;
+use log::held::HeldGtids;
+
+/// Where a dump begins.
+#[derive(Debug)]
+pub(super) struct Start {
+    pub(super) file: FileId,
+    pub(super) offset: u64,
+    pub(super) choice: Choice,
+    /// What the reader of MySQL has, by GTID.
+    pub(super) has: Option<GtidSet>,
+    /// The reader has seen a part of the first file before.
+    pub(super) keep_temporary_tables: bool,
+    /// By GTID with the name of a file: files that do not say what came before them are passed over.
+    pub(super) only_with_previous_gtids: bool,
+}
+
+/// Finds the place at which the dump begins.
+///
+/// # Errors
+/// When there is none.
+pub(super) fn find(look: &Look<'_>, request: &DumpRequest) -> Result<Start, NoPlace> {
+    let empty = GtidSet::new();
+    let has = if let From::Gtids { executed, .. } = &request.from { executed } else { &empty };
+    let stop = request.stop.clone().map(|stop| StopWatch::new(stop, has));
+    match &request.from {
+        From::Position { file, offset } => {
+            let file = look.file(file)?;
+            look.check_offset(file, *offset)?;
+            let rule = match look.kind() {
+                ServerKind::MySql => Rule::All,
+                ServerKind::MariaDb => Rule::Mariadb(Box::new(MariadbChoice::by_position(request))),
+            };
+            let choice = Choice { rule, stop };
+            Ok(Start {
+                file,
+                offset: *offset,
+                choice,
+                has: None,
+                keep_temporary_tables: *offset > 4,
+                only_with_previous_gtids: false,
+            })
+        }
+        From::Gtids { .. } if look.kind() == ServerKind::MariaDb => {
+            let said = "a MariaDB source knows no COM_BINLOG_DUMP_GTID; its readers say @slave_connect_state";
+            Err(Refusal::Text(said.to_owned()).into())
+        }
+        From::Gtids { executed, file, offset } if !file.is_empty() => {
+            let file = look.file(file)?;
+            look.check_offset(file, *offset)?;
+            Ok(look.start_by_set(file, *offset, executed, stop, false))
+        }
+        From::Gtids { executed, offset, .. } => {
+            let file = look.first_lacked(executed)?;
+            look.check_offset(file, *offset)?;
+            let limit = look.end_of(file)?;
+            let first = look.head(file)?.first_gtid(limit).map_err(|error| look.failed(file, error))?;
+            let has_first = matches!(first, Some(TransactionId::Mysql(gtid)) if executed.contains(&gtid));
+            let mut start = look.start_by_set(file, *offset, executed, stop, has_first);
+            start.only_with_previous_gtids = false;
+            Ok(start)
+        }
+        From::Mariadb(_) if look.kind() == ServerKind::MySql => {
+            let said =
+                "a MySQL source knows no @slave_connect_state; its readers ask by COM_BINLOG_DUMP_GTID";
+            Err(Refusal::Text(said.to_owned()).into())
+        }
+        From::Mariadb(wanted) => {
+            let (file, choice) = mariadb_place::find(look, request, wanted)?;
+            Ok(Start {
+                file,
+                offset: 4,
+                choice: Choice { rule: Rule::Mariadb(Box::new(choice)), stop },
+                has: None,
+                keep_temporary_tables: false,
+                only_with_previous_gtids: false,
+            })
+        }
+    }
+}
+
+impl Look<'_> {
+    fn file(&self, name: &str) -> Result<FileId, NoPlace> {
+        let found = if name.is_empty() { self.history.listed().next() } else { self.history.named(name) };
+        let is_next = || {
+            let live = BinlogName::parse(&self.live.file);
+            live.is_ok_and(|live| live.successor().as_deref() == Some(name))
+        };
+        match found {
+            Some(file) => Ok(file),
+            None if is_next() => Err(NoPlace::Ahead(Refusal::NoSuchFile)),
+            None => Err(Refusal::NoSuchFile.into()),
+        }
+    }
+
+    fn check_offset(&self, file: FileId, offset: u64) -> Result<(), NoPlace> {
+        if offset < 4 {
+            return Err(Refusal::PositionBefore4.into());
+        }
+        if offset > self.end_of(file)? {
+            return Err(match self.is_live(file) {
+                true => NoPlace::Ahead(Refusal::PositionPastEnd),
+                false => Refusal::PositionPastEnd.into(),
+            });
+        }
+        Ok(())
+    }
+
+    fn start_by_set(
+        &self,
+        file: FileId,
+        offset: u64,
+        executed: &GtidSet,
+        stop: Option<StopWatch>,
+        keep_temporary_tables: bool,
+    ) -> Start {
+        // It is made anew for each file, this first one too.
+        let rule = Rule::Mysql(MysqlChoice::new(executed, None));
+        Start {
+            file,
+            offset,
+            choice: Choice { rule, stop },
+            has: Some(executed.clone()),
+            keep_temporary_tables,
+            only_with_previous_gtids: true,
+        }
+    }
+
+    /// MySQL: the newest file before which nothing was executed that the reader lacks (`find_first_log_not_in_gtid_set`).
+    fn first_lacked(&self, executed: &GtidSet) -> Result<FileId, NoPlace> {
+        if let Some(HeldGtids { history: GtidState::Mysql(ours), newest_uuid, .. }) = self.held()?
+            && let Ok(uuid) = newest_uuid.parse::<Uuid>()
+            && !ours.contains_set(&of_server(executed, uuid))
+        {
+            return Err(NoPlace::Ahead(Refusal::HasMoreGtids));
+        }
+        let purged = self.purged()?;
+        if !executed.contains_set(&purged) {
+            return Err(refused_as_purged(executed, &purged));
+        }
+        let mut oldest_before = GtidSet::new();
+        for file in self.history.files().rev() {
+            let Some(GtidState::Mysql(before)) = self.head(file)?.gtids_before else { break };
+            if executed.contains_set(&before) {
+                return Ok(file);
+            }
+            oldest_before = before;
+        }
+        Err(refused_as_purged(executed, &oldest_before))
+    }
+
+    /// What was executed and is in no file: before the oldest one, or in a gap.
+    fn purged(&self) -> Result<GtidSet, NoPlace> {
+        let mut purged = match self.history.files().next().map(|file| self.head(file)).transpose()? {
+            Some(Head { gtids_before: Some(GtidState::Mysql(before)), .. }) => before,
+            _ => GtidSet::new(),
+        };
+        let gaps = Gaps::read(self.storage, self.folder).map_err(|error| self.failed_folder(error))?;
+        if let GtidState::Mysql(never) = gaps.never_held() {
+            purged.union_with(never);
+        }
+        Ok(purged)
+    }
+}
+
+fn refused_as_purged(executed: &GtidSet, needed: &GtidSet) -> NoPlace {
+    let missing = needed.subtract(executed).to_line();
+    Refusal::Purged { sent: executed.to_line(), missing }.into()
+}
+
+/// The part of a set that was first committed on one server, with whatever tag.
+fn of_server(set: &GtidSet, server: Uuid) -> GtidSet {
+    let mut part = GtidSet::new();
+    for (uuid, tag, numbers) in set.iter().filter(|(uuid, ..)| *uuid == server) {
+        part.insert_interval(uuid, tag, *numbers.start(), *numbers.end());
+    }
+    part
+}

@@ -1,0 +1,300 @@
+//! Who is connected: what is known of each reader, and how its connection is ended from outside.
+
+use super::progress::ReaderProgress;
+use crate::status::ReaderStatus;
+use log::published::Published;
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+use wire::Closer;
+
+/// What a replica has said of itself by COM_REGISTER_SLAVE. Nothing of it is verified.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Registration {
+    /// Its `server_id`.
+    pub(crate) server_id: u32,
+    /// `report_host`, and if that is empty nothing.
+    pub(crate) host: String,
+    /// `report_port`.
+    pub(crate) port: u16,
+}
+
+/// What a connection does now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Doing {
+    /// It waits for a statement.
+    Idle,
+    /// It answers one.
+    Statement,
+    /// It sends a dump, asked for by file and position or by GTID.
+    Dump {
+        /// By COM_BINLOG_DUMP_GTID.
+        by_gtids: bool,
+    },
+}
+
+impl Doing {
+    /// As SHOW PROCESSLIST names it.
+    pub(crate) fn command(self) -> &'static str {
+        match self {
+            Doing::Idle => "Sleep",
+            Doing::Statement => "Query",
+            Doing::Dump { by_gtids: false } => "Binlog Dump",
+            Doing::Dump { by_gtids: true } => "Binlog Dump GTID",
+        }
+    }
+}
+
+/// One connection, from its login to its end.
+#[derive(Debug)]
+pub(crate) struct Reader {
+    /// Number of the connection, as `CONNECTION_ID()` says.
+    pub(crate) id: u32,
+    /// The account.
+    pub(crate) user: String,
+    /// Where it comes from.
+    pub(crate) address: SocketAddr,
+    /// The source that it reads.
+    pub(crate) source: String,
+    /// The client program, by its own word; empty when it did not say.
+    pub(crate) program: String,
+    /// When it logged in.
+    pub(crate) since: Instant,
+    /// How far its dump is.
+    pub(crate) progress: ReaderProgress,
+    state: Mutex<State>,
+    killed: AtomicBool,
+    closer: Closer,
+    published: Arc<Published>,
+}
+
+#[derive(Debug)]
+struct State {
+    doing: Doing,
+    /// Since when it does so.
+    since: Instant,
+    registration: Option<Registration>,
+    /// `@replica_uuid`, once a dump has begun.
+    uuid: String,
+}
+
+/// A connection as it is shown.
+#[derive(Debug, Clone)]
+pub(crate) struct Shown {
+    /// What it does now.
+    pub(crate) doing: Doing,
+    /// Since when.
+    pub(crate) since: Instant,
+    /// What a replica has said of itself.
+    pub(crate) registration: Option<Registration>,
+    /// Its UUID; empty when it has said none.
+    pub(crate) uuid: String,
+}
+
+impl Reader {
+    /// The connection begins or ends something.
+    pub(crate) fn does(&self, doing: Doing) {
+        let mut state = self.state();
+        (state.doing, state.since) = (doing, Instant::now());
+    }
+
+    /// The replica has said who it is.
+    pub(crate) fn registers(&self, registration: Registration) {
+        self.state().registration = Some(registration);
+    }
+
+    /// The replica's UUID.
+    pub(crate) fn has_uuid(&self, uuid: &str) {
+        uuid.clone_into(&mut self.state().uuid);
+    }
+
+    /// What is to be shown of it.
+    pub(crate) fn shown(&self) -> Shown {
+        let state = self.state();
+        Shown {
+            doing: state.doing,
+            since: state.since,
+            registration: state.registration.clone(),
+            uuid: state.uuid.clone(),
+        }
+    }
+
+    /// The same for the status.
+    pub(crate) fn status(&self) -> ReaderStatus {
+        let shown = self.shown();
+        ReaderStatus {
+            id: self.id,
+            source: self.source.clone(),
+            user: self.user.clone(),
+            address: self.address.to_string(),
+            program: self.program.clone(),
+            connected_seconds: self.since.elapsed().as_secs(),
+            command: shown.doing.command().to_owned(),
+            server_id: shown.registration.map(|registration| registration.server_id),
+            uuid: shown.uuid,
+            position: self.progress.position(),
+            caught_up: self.progress.is_waiting(),
+            sent_bytes: self.progress.bytes_sent(),
+        }
+    }
+
+    /// Whether it is to end.
+    pub(crate) fn is_killed(&self) -> bool {
+        self.killed.load(Relaxed)
+    }
+
+    /// Ends it: its thread notices when it next reads or writes, and wakes up if it sleeps.
+    pub(crate) fn kill(&self) {
+        self.killed.store(true, Relaxed);
+        self.closer.close();
+        self.published.wake_all();
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// All connections of readers.
+#[derive(Debug, Default)]
+pub(crate) struct Readers(Mutex<BTreeMap<u32, Arc<Reader>>>);
+
+/// What a login has told.
+#[derive(Debug)]
+pub(crate) struct Arrival {
+    /// Number of the connection.
+    pub(crate) id: u32,
+    /// The account.
+    pub(crate) user: String,
+    /// Where it comes from.
+    pub(crate) address: SocketAddr,
+    /// The source that it reads.
+    pub(crate) source: String,
+    /// The client program, by its own word.
+    pub(crate) program: String,
+    /// What ends it.
+    pub(crate) closer: Closer,
+    /// What it may sleep on.
+    pub(crate) published: Arc<Published>,
+}
+
+impl Readers {
+    /// A connection has logged in. It is shown until what this gives is dropped.
+    pub(crate) fn arrived(self: &Arc<Readers>, arrival: Arrival) -> Present {
+        let Arrival { id, user, address, source, program, closer, published } = arrival;
+        let now = Instant::now();
+        let reader = Arc::new(Reader {
+            id,
+            user,
+            address,
+            source,
+            program,
+            since: now,
+            progress: ReaderProgress::default(),
+            state: Mutex::new(State {
+                doing: Doing::Idle,
+                since: now,
+                registration: None,
+                uuid: String::new(),
+            }),
+            killed: AtomicBool::new(false),
+            closer,
+            published,
+        });
+        self.all().insert(id, reader.clone());
+        Present { readers: self.clone(), reader }
+    }
+
+    /// All of them, in the order of their numbers.
+    pub(crate) fn list(&self) -> Vec<Arc<Reader>> {
+        self.all().values().cloned().collect()
+    }
+
+    /// The connection with this number.
+    pub(crate) fn find(&self, id: u32) -> Option<Arc<Reader>> {
+        self.all().get(&id).cloned()
+    }
+
+    /// A replica that comes back ends its old connection, which may hang in a network that is gone: as a server does, by UUID.
+    pub(crate) fn displace(&self, newcomer: &Reader, uuid: &str) {
+        for other in self.list() {
+            let is_older = other.id != newcomer.id && other.source == newcomer.source;
+            if is_older && other.shown().uuid == uuid && matches!(other.shown().doing, Doing::Dump { .. }) {
+                tracing::info!(
+                    reader = other.id,
+                    address = %other.address,
+                    "a replica with the same UUID ({uuid}) has come from {}; the older connection ends",
+                    newcomer.address
+                );
+                other.kill();
+            }
+        }
+    }
+
+    fn all(&self) -> MutexGuard<'_, BTreeMap<u32, Arc<Reader>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A connection that is shown as long as this value lives.
+#[derive(Debug)]
+pub(crate) struct Present {
+    readers: Arc<Readers>,
+    /// What is shown.
+    pub(crate) reader: Arc<Reader>,
+}
+
+impl Drop for Present {
+    fn drop(&mut self) {
+        self.readers.all().remove(&self.reader.id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+    use std::net::{TcpListener, TcpStream};
+
+    fn arrival(id: u32, source: &str) -> (Arrival, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let theirs = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (ours, _) = listener.accept().unwrap();
+        let arrival = Arrival {
+            id,
+            user: "reader".to_owned(),
+            address: ([127, 0, 0, 1], 1).into(),
+            source: source.to_owned(),
+            program: String::new(),
+            closer: ours.into(),
+            published: Arc::default(),
+        };
+        (arrival, theirs)
+    }
+
+    #[test]
+    fn a_replica_that_comes_back_ends_its_old_dump_and_nobody_elses() {
+        let readers = Arc::new(Readers::default());
+        let come = |id, source: &str, uuid: &str, dumps: bool| {
+            let (arrival, theirs) = arrival(id, source);
+            let present = readers.arrived(arrival);
+            present.reader.has_uuid(uuid);
+            if dumps {
+                present.reader.does(Doing::Dump { by_gtids: true });
+            }
+            (present, theirs)
+        };
+        let (old, mut its_end) = come(1, "a", "u", true);
+        let others = [come(2, "a", "v", true), come(3, "b", "u", true), come(4, "a", "u", false)];
+        let (new, _theirs) = come(5, "a", "u", true);
+        readers.displace(&new.reader, "u");
+        assert!(old.reader.is_killed() && !new.reader.is_killed());
+        assert!(others.iter().all(|(other, _)| !other.reader.is_killed()));
+        assert_eq!(its_end.read(&mut [0]).unwrap(), 0, "its socket is shut down");
+        drop(old);
+        assert_eq!(readers.list().iter().map(|reader| reader.id).collect::<Vec<_>>(), [2, 3, 4, 5]);
+    }
+}

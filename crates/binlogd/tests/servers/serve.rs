@@ -1,0 +1,193 @@
+//! Replicas and programs of real servers read from binlogd, and end with what the source has.
+
+use crate::common::Server;
+use crate::common::daemon::{Daemon, binlog_end};
+use crate::common::readers::{
+    By, SERVE, account_url, attach, checksums, client, executed, make_account, serve_port, wait_applied,
+};
+use crate::common::workload::{Dialect, mixed, run, schema};
+
+/// Writers' transactions before and while the replica reads.
+const TRANSACTIONS: u64 = 150;
+
+fn options(name: &str) -> &'static [&'static str] {
+    match name {
+        name if name.starts_with("mariadb") => &["--server-id=1"],
+        _ => &["--server-id=1", "--gtid-mode=ON", "--enforce-gtid-consistency=ON"],
+    }
+}
+
+fn replica_options(name: &str) -> &'static [&'static str] {
+    match name {
+        name if name.starts_with("mariadb") => &["--server-id=2"],
+        _ => &["--server-id=2", "--gtid-mode=ON", "--enforce-gtid-consistency=ON"],
+    }
+}
+
+/// Transactions that do the same on a replica: as statements only what is safe so.
+fn safe(dialect: Dialect, seed: u64, client: u64) -> String {
+    mixed(dialect, "d", seed, client, TRANSACTIONS)
+        .replace("binlog_format = STATEMENT", "binlog_format = MIXED")
+}
+
+/// A replica of `replica` reads from binlogd all that a source of `source` has written, and what it writes meanwhile, over
+/// rotations and a restart of binlogd; then it goes on at the source itself, and back at binlogd.
+fn replicates(source: &str, replica: &str, by: By) {
+    let source = Server::start(source, options(source));
+    let replica = Server::start(replica, replica_options(replica));
+    let dialect = Dialect { gtid_consistency: true, create_select: false };
+    make_account(&source);
+    run(&source, "schema", &schema("d", 2));
+    run(&source, "before", &safe(dialect, 1, 0));
+    let mut daemon = Daemon::start_on(&account_url(&source), &SERVE);
+    source.sql("FLUSH BINARY LOGS");
+    let port = serve_port(&daemon);
+    let first = source.sql("SHOW BINARY LOGS").split('\t').next().unwrap().to_owned();
+    attach(&replica, port, by, (&first, 4));
+    run(&source, "meanwhile", &safe(dialect, 2, 1));
+    source.sql("FLUSH BINARY LOGS");
+    let applied = |daemon: &Daemon| {
+        wait_applied(&replica, || binlog_end(&source), daemon);
+        assert_eq!(checksums(&replica, "d"), checksums(&source, "d"));
+        // A replica that is sent away waits for its MASTER_CONNECT_RETRY, which is a minute for others.
+        let log = daemon.log();
+        assert!(!log.contains("cannot be served") && !log.contains("was refused"), "{log}");
+    };
+    applied(&daemon);
+    source.sql("INSERT INTO d.t0 (k) VALUES (1)");
+    applied(&daemon);
+
+    // To the source and back, with nothing but CHANGE REPLICATION SOURCE TO.
+    let (file, position) = executed(&replica);
+    attach(&replica, source.port(), by, (&file, position));
+    source.sql("INSERT INTO d.t0 (k) VALUES (2)");
+    applied(&daemon);
+    let (file, position) = executed(&replica);
+    attach(&replica, port, by, (&file, position));
+    source.sql("INSERT INTO d.t0 (k) VALUES (3)");
+    applied(&daemon);
+
+    // A restart of binlogd: the replica comes back by itself.
+    daemon.terminate();
+    source.sql("INSERT INTO d.t0 (k) VALUES (4)");
+    daemon.restart(&["--serve", &format!("127.0.0.1:{port}")]);
+    applied(&daemon);
+}
+
+#[test]
+fn mysql_9_7_by_gtid() {
+    replicates("mysql-9.7", "mysql-9.7", By::Gtid);
+}
+
+#[test]
+fn mysql_9_7_by_position() {
+    replicates("mysql-9.7", "mysql-9.7", By::Position);
+}
+
+#[test]
+fn mysql_8_0_31() {
+    replicates("mysql-8.0.31", "mysql-8.0.31", By::Gtid);
+}
+
+#[test]
+fn mysql_8_0_15() {
+    replicates("mysql-8.0.15", "mysql-8.0.15", By::Gtid);
+}
+
+#[test]
+fn mysql_5_7_22() {
+    replicates("mysql-5.7.22", "mysql-5.7.22", By::Gtid);
+}
+
+#[test]
+fn mariadb_11_8_by_gtid() {
+    replicates("mariadb-11.8", "mariadb-11.8", By::Gtid);
+}
+
+#[test]
+fn mariadb_11_8_by_position() {
+    replicates("mariadb-11.8", "mariadb-11.8", By::Position);
+}
+
+#[test]
+fn mariadb_10_11() {
+    replicates("mariadb-10.11", "mariadb-10.11", By::Gtid);
+}
+
+/// The source has died: the replica catches up from binlogd alone.
+#[test]
+fn a_replica_catches_up_without_the_source() {
+    let source = Server::start("mysql-9.7", options("mysql-9.7"));
+    let replica = Server::start("mysql-9.7", replica_options("mysql-9.7"));
+    make_account(&source);
+    source.sql("CREATE DATABASE d; CREATE TABLE d.t (id INT AUTO_INCREMENT PRIMARY KEY, v INT)");
+    let daemon = Daemon::start_on(&account_url(&source), &SERVE);
+    for value in 0..20 {
+        source.sql(&format!("INSERT INTO d.t (v) VALUES ({value})"));
+    }
+    let expected = checksums(&source, "d");
+    daemon.wait_caught_up(&source);
+    let end = binlog_end(&source);
+    source.kill();
+    attach(&replica, serve_port(&daemon), By::Gtid, ("", 4));
+    wait_applied(&replica, || end.clone(), &daemon);
+    assert_eq!(checksums(&replica, "d"), expected);
+}
+
+/// Stock mysqlbinlog gets the files as the source has them.
+fn mysqlbinlog(name: &str) {
+    let source = Server::start(name, options(name));
+    let daemon = Daemon::start_on(&account_url(&source), &SERVE);
+    make_account(&source);
+    source.sql("CREATE DATABASE d; CREATE TABLE d.t (id INT AUTO_INCREMENT PRIMARY KEY, v LONGTEXT)");
+    for _ in 0..3 {
+        source.sql("INSERT INTO d.t (v) VALUES (REPEAT('x', 200000)); FLUSH BINARY LOGS");
+    }
+    daemon.wait_caught_up(&source);
+    let port = serve_port(&daemon);
+    let files = crate::common::compare::binary_logs(&source);
+    let folder = tempfile::tempdir().unwrap();
+    let prefix = format!("--result-file={}/", folder.path().display());
+    let first = files[0].clone();
+    let output = client(
+        &source,
+        "MYSQLBINLOG",
+        port,
+        &["--read-from-remote-server", "--raw", "--to-last-log", &prefix, &first],
+    );
+    assert!(output.status.success(), "{}\n{}", String::from_utf8_lossy(&output.stderr), daemon.log());
+    for file in &files[..files.len() - 1] {
+        let ours = std::fs::read(folder.path().join(file)).unwrap();
+        let theirs = std::fs::read(source.datadir().join(file)).unwrap();
+        assert!(ours == theirs, "{file} differs");
+    }
+    let from_us =
+        client(&source, "MYSQLBINLOG", port, &["--read-from-remote-server", "--to-last-log", &first]);
+    let from_source = client(
+        &source,
+        "MYSQLBINLOG",
+        source.port(),
+        &["--read-from-remote-server", "--to-last-log", &first],
+    );
+    assert!(from_us.status.success(), "{}", String::from_utf8_lossy(&from_us.stderr));
+    let statements = |output: &[u8]| -> Vec<String> {
+        let text = String::from_utf8_lossy(output).into_owned();
+        text.lines().filter(|line| !line.starts_with("# at") || line.len() > 4).map(str::to_owned).collect()
+    };
+    assert_eq!(statements(&from_us.stdout), statements(&from_source.stdout));
+}
+
+#[test]
+fn mysqlbinlog_9_7() {
+    mysqlbinlog("mysql-9.7");
+}
+
+#[test]
+fn mysqlbinlog_8_0() {
+    mysqlbinlog("mysql-8.0.31");
+}
+
+#[test]
+fn mariadb_binlog() {
+    mysqlbinlog("mariadb-11.8");
+}

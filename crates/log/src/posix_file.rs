@@ -1,0 +1,124 @@
+//! An open file of the operating system; and one that knows its path, so that each error says what was being done, and to
+//! what.
+#![allow(clippy::disallowed_methods, reason = "the door to the disk")]
+
+use super::failed::during;
+use super::storage::{ReadAt, ReadFile, StorageFile};
+use rustix::fs::Advice;
+use rustix::io::Errno;
+use std::fs::File;
+use std::io::{self, IoSlice};
+use std::os::unix::fs::{self as unix, MetadataExt};
+use std::path::{Path, PathBuf};
+
+/// The longest piece of a file that the page cache holds as one, in bytes; each begins at a multiple of its length. Linux
+/// makes folios of 2^11 pages at most (`MAX_PAGECACHE_ORDER`), and a page has 64 KiB at most.
+const FOLIO_BYTES_MAX: u64 = (64 << 10) << 11;
+
+impl ReadAt for File {
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        unix::FileExt::read_at(self, buffer, offset)
+    }
+}
+
+impl ReadFile for File {
+    fn size(&self) -> io::Result<u64> {
+        Ok(self.metadata()?.len())
+    }
+}
+
+impl StorageFile for File {
+    fn write_all_at(&self, mut parts: &mut [IoSlice<'_>], mut offset: u64) -> io::Result<()> {
+        IoSlice::advance_slices(&mut parts, 0); // Drops empty slices, so that an empty list means done.
+        while !parts.is_empty() {
+            match rustix::io::pwritev(self, parts, offset) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(written) => {
+                    offset += written as u64;
+                    IoSlice::advance_slices(&mut parts, written);
+                }
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        File::sync_data(self)
+    }
+
+    fn stands_at(&self, path: &Path) -> io::Result<bool> {
+        self.is_whole_at(path, 0)
+    }
+
+    fn is_whole_at(&self, path: &Path, len: u64) -> io::Result<bool> {
+        let named = match std::fs::symlink_metadata(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            other => other?,
+        };
+        let open = self.metadata()?;
+        Ok((named.dev(), named.ino()) == (open.dev(), open.ino()) && open.len() >= len)
+    }
+
+    fn truncate(&self, len: u64) -> io::Result<()> {
+        self.set_len(len)
+    }
+
+    fn forget_cached_from(&self, from: u64) {
+        // Of a folio that is named in part nothing is forgotten. Some file systems have no cache to forget, and one that
+        // refuses leaves things as they were.
+        let _ = rustix::fs::fadvise(self, from - from % FOLIO_BYTES_MAX, None, Advice::DontNeed);
+    }
+}
+
+/// An open file and its path.
+#[derive(Debug)]
+pub(super) struct NamedFile {
+    file: File,
+    path: PathBuf,
+}
+
+impl NamedFile {
+    pub(super) fn new(file: File, path: &Path) -> NamedFile {
+        NamedFile { file, path: path.to_owned() }
+    }
+}
+
+impl ReadAt for NamedFile {
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        ReadAt::read_at(&self.file, buffer, offset).map_err(during("read", &self.path))
+    }
+}
+
+impl ReadFile for NamedFile {
+    fn size(&self) -> io::Result<u64> {
+        self.file.size().map_err(during("look at", &self.path))
+    }
+}
+
+impl StorageFile for NamedFile {
+    fn write_all_at(&self, parts: &mut [IoSlice<'_>], offset: u64) -> io::Result<()> {
+        self.file.write_all_at(parts, offset).map_err(during("write to", &self.path))
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        StorageFile::sync_data(&self.file).map_err(during("sync", &self.path))
+    }
+
+    fn stands_at(&self, path: &Path) -> io::Result<bool> {
+        self.file.stands_at(path).map_err(during("look at", path))
+    }
+
+    fn is_whole_at(&self, path: &Path, len: u64) -> io::Result<bool> {
+        self.file.is_whole_at(path, len).map_err(during("look at", path))
+    }
+
+    fn truncate(&self, len: u64) -> io::Result<()> {
+        self.file.truncate(len).map_err(during("cut", &self.path))
+    }
+
+    fn forget_cached_from(&self, from: u64) {
+        self.file.forget_cached_from(from);
+    }
+}

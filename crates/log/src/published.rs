@@ -1,0 +1,236 @@
+//! The end of what readers may have: one position a source, and a wake-up that costs nothing while nobody waits.
+//!
+//! The receiving thread publishes, readers look and sleep. A reader is never waited for: the position is an atomic number,
+//! and a lock is taken only when another file begins. Who wakes up wakes two others, so that the receiving thread wakes one
+//! reader at most, however many there are.
+
+use super::Position;
+use codec::event::BINLOG_MAGIC;
+use rustix::io::Errno;
+use rustix::thread::futex::{self, Flags, Timespec};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::{AtomicU32, AtomicU64};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// Readers that each woken reader wakes.
+const WAKES: u32 = 2;
+
+/// The live file of a timeline, as readers may read it.
+#[derive(Debug)]
+pub struct Live {
+    /// Folder of the timeline.
+    pub timeline: PathBuf,
+    /// Name of the file in it.
+    pub file: Arc<str>,
+    /// Counts up whenever the files below a reader may have become others: another timeline, or a copy that was opened again.
+    pub generation: u64,
+    end: AtomicU64,
+}
+
+impl Live {
+    /// End of the bytes that readers may have: a boundary that is as safe as the operator asked for, and stands in the file.
+    /// Once another file is the live one this is its end for good, and the file's size counts.
+    pub fn end(&self) -> u64 {
+        self.end.load(SeqCst)
+    }
+}
+
+/// The end of what readers may have of one source.
+#[derive(Debug, Default)]
+pub struct Published {
+    live: Mutex<State>,
+    /// Counts up with everything that is published.
+    news: AtomicU32,
+    /// Readers that sleep, or are about to.
+    waiting: AtomicU32,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    live: Option<Arc<Live>>,
+    generation: u64,
+}
+
+impl Published {
+    /// The live file now; `None` before there is one.
+    pub fn live(&self) -> Option<Arc<Live>> {
+        self.state().live.clone()
+    }
+
+    /// Counts up with everything that is published. Taken before a look at what there is, it tells [`Published::wait`] what was
+    /// seen.
+    pub fn news(&self) -> u32 {
+        self.news.load(SeqCst)
+    }
+
+    /// Sleeps until something is published after `seen`, or for `timeout`, or until [`Published::wake_all`]. It may come back
+    /// early.
+    pub fn wait(&self, seen: u32, timeout: Duration) {
+        let timeout = Timespec {
+            tv_sec: i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: timeout.subsec_nanos().into(),
+        };
+        self.waiting.fetch_add(1, SeqCst);
+        let woken = futex::wait(&self.news, Flags::PRIVATE, seen, Some(&timeout));
+        let others = self.waiting.fetch_sub(1, SeqCst) - 1;
+        // Whoever was woken passes that on; who found that there is news, or slept long enough, was not counted on.
+        if others > 0 && !matches!(woken, Err(Errno::AGAIN | Errno::TIMEDOUT)) {
+            self.wake(WAKES);
+        }
+    }
+
+    /// Wakes every reader that sleeps, for it to look whether it is to end.
+    pub fn wake_all(&self) {
+        self.news.fetch_add(1, SeqCst);
+        self.wake(u32::MAX >> 1);
+    }
+
+    /// The copy is opened, goes on in another file, or on another timeline. Everything before `end` may be read; it is the
+    /// boundary at which the copy ends. A file of which nothing may be read yet is not published: the one before it stays the
+    /// live one, or there is none.
+    pub fn is_at(&self, timeline: &Path, end: Option<&Position>) {
+        let mut state = self.state();
+        let is_empty = end.is_some_and(|end| end.offset <= BINLOG_MAGIC.len() as u64);
+        match (&state.live, end) {
+            (Some(live), Some(end)) if live.timeline == timeline && live.file == end.file => {
+                let shown = live.end();
+                if shown == end.offset {
+                    return;
+                }
+                if shown < end.offset {
+                    return self.advance(live, end.offset);
+                }
+                // Somebody has cut the file from outside: nobody may go on in it as if nothing were.
+                state.generation += 1;
+            }
+            (Some(live), Some(_)) if live.timeline == timeline && is_empty => return,
+            (Some(live), Some(_)) if live.timeline == timeline => {}
+            (None, None) => return,
+            (None, Some(_)) if is_empty => return,
+            _ => state.generation += 1,
+        }
+        let generation = state.generation;
+        state.live = end.filter(|_| !is_empty).map(|end| {
+            Arc::new(Live {
+                timeline: timeline.to_owned(),
+                file: end.file.clone(),
+                generation,
+                end: end.offset.into(),
+            })
+        });
+        drop(state);
+        self.tell();
+    }
+
+    /// More of the live file may be read: everything before `end`, a boundary. `live` is what [`Published::live`] gave: the
+    /// receiving thread keeps it, so that it never waits for a reader that holds a lock.
+    pub fn advance(&self, live: &Live, end: u64) {
+        if live.end.fetch_max(end, SeqCst) < end {
+            self.tell();
+        }
+    }
+
+    fn tell(&self) {
+        self.news.fetch_add(1, SeqCst);
+        if self.waiting.load(SeqCst) > 0 {
+            self.wake(1);
+        }
+    }
+
+    fn wake(&self, readers: u32) {
+        // Fails for an address that is none only.
+        let _ = futex::wake(&self.news, Flags::PRIVATE, readers);
+    }
+
+    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+        self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicUsize;
+    use std::thread;
+
+    fn at(offset: u64) -> Position {
+        Position::new("b.000001", offset)
+    }
+
+    #[test]
+    fn what_is_published_is_seen_and_never_goes_back() {
+        let published = Published::default();
+        let folder = Path::new("0001-a");
+        assert!(published.live().is_none());
+        published.is_at(folder, None);
+        published.is_at(folder, Some(&at(100)));
+        let live = published.live().unwrap();
+        published.advance(&live, 200);
+        published.advance(&live, 150);
+        assert_eq!(live.end(), 200);
+        published.is_at(folder, Some(&at(200)));
+        assert!(Arc::ptr_eq(&live, &published.live().unwrap()), "nothing has changed");
+        published.is_at(folder, Some(&Position::new("b.000002", 4)));
+        assert!(Arc::ptr_eq(&live, &published.live().unwrap()), "nothing of it may be read yet");
+        published.is_at(folder, Some(&Position::new("b.000002", 120)));
+        let next = published.live().unwrap();
+        assert_eq!((&*next.file, next.end(), next.generation), ("b.000002", 120, live.generation));
+    }
+
+    #[test]
+    fn whatever_may_have_changed_below_a_reader_is_another_generation() {
+        let published = Published::default();
+        let (one, two) = (Path::new("0001-a"), Path::new("0002-b"));
+        let mut seen = Vec::new();
+        for (folder, end) in [
+            (one, Some(at(100))),
+            (one, Some(at(90))),
+            (one, Some(at(4))),
+            (two, None),
+            (two, Some(at(4))),
+            (two, Some(at(120))),
+            (one, Some(at(90))),
+        ] {
+            published.is_at(folder, end.as_ref());
+            seen.push(published.live().map(|live| (live.generation, live.end())));
+        }
+        assert_eq!(seen, [Some((1, 100)), Some((2, 90)), None, None, None, Some((4, 120)), Some((5, 90))]);
+    }
+
+    #[test]
+    fn all_who_sleep_are_woken_by_one() {
+        let published = Published::default();
+        published.is_at(Path::new("0001-a"), Some(&at(10)));
+        let live = published.live().unwrap();
+        let woken = AtomicUsize::new(0);
+        thread::scope(|scope| {
+            for _ in 0..20 {
+                scope.spawn(|| {
+                    loop {
+                        let seen = published.news();
+                        if live.end() == 100 {
+                            break;
+                        }
+                        // Far longer than the test may take: only a wake-up ends the wait.
+                        published.wait(seen, Duration::from_secs(600));
+                    }
+                    woken.fetch_add(1, SeqCst);
+                });
+            }
+            while published.waiting.load(SeqCst) < 20 {
+                thread::yield_now();
+            }
+            published.advance(&live, 100);
+        });
+        assert_eq!((woken.load(SeqCst), published.waiting.load(SeqCst)), (20, 0));
+    }
+
+    #[test]
+    fn a_wait_ends_by_itself() {
+        let published = Published::default();
+        published.wait(published.news(), Duration::from_millis(1));
+        published.wait(published.news().wrapping_sub(1), Duration::from_secs(600));
+    }
+}
