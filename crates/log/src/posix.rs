@@ -3,7 +3,7 @@
 
 use super::failed::during;
 use super::lock::{self, Lock};
-use super::posix_file::NamedFile;
+use super::posix_file::{NamedFile, believe_sync};
 use super::storage::{BackgroundSync, Entry, Found, Kind, ReadFile, Storage, StorageFile};
 use super::syncer::Syncer;
 use std::fs::{DirBuilder, File, FileType, OpenOptions};
@@ -77,7 +77,7 @@ impl Storage for PosixStorage {
 
     fn sync_dir(&self, path: &Path) -> io::Result<()> {
         patiently(|| File::open(path))
-            .and_then(|folder| folder.sync_all())
+            .and_then(|folder| folder.sync_all().and_then(|()| believe_sync(&folder)))
             .map_err(during("sync the folder", path))
     }
 

@@ -4,7 +4,7 @@
 
 use super::failed::during;
 use super::storage::{ReadAt, ReadFile, StorageFile};
-use rustix::fs::Advice;
+use rustix::fs::{Advice, Timespec, Timestamps, UTIME_NOW};
 use rustix::io::Errno;
 use std::fs::File;
 use std::io::{self, IoSlice};
@@ -45,7 +45,8 @@ impl StorageFile for File {
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        File::sync_data(self)
+        File::sync_data(self)?;
+        believe_sync(self)
     }
 
     fn stands_at(&self, path: &Path) -> io::Result<bool> {
@@ -70,6 +71,31 @@ impl StorageFile for File {
         // refuses leaves things as they were.
         let _ = rustix::fs::fadvise(self, from - from % FOLIO_BYTES_MAX, None, Advice::DontNeed);
     }
+}
+
+/// After a sync of `file` that the system calls done: an error if its file system has failed meanwhile.
+///
+/// ext4 throws away the transaction of its own journal that is under way when that journal is aborted, after an error of the
+/// device for example. A sync that waits for that transaction then finds nothing left to wait for, and returns success for
+/// bytes that are lost (seen on Linux 6.18, in a quarter of all aborts under load). Whoever changes an inode after that is
+/// the one who finds the abort, and makes the file system refuse what follows: so the times of the file, which mean nothing
+/// here, are set twice, and the second call tells. A few microseconds, and `fdatasync` does not write times alone.
+///
+/// # Errors
+/// When the file system has failed. What was synced may be lost.
+pub(super) fn believe_sync(file: &File) -> io::Result<()> {
+    let now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
+    let times = Timestamps { last_access: now, last_modification: now };
+    for _ in 0..2 {
+        match rustix::fs::futimens(file, &times) {
+            Err(error @ (Errno::ROFS | Errno::IO | Errno::UCLEAN | Errno::NODEV | Errno::NXIO)) => {
+                return Err(error.into());
+            }
+            // Some file systems set no times, and some files belong to another account: that says nothing.
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// An open file and its path.

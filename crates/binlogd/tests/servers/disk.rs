@@ -2,9 +2,11 @@
 //! or that have become somebody else's. Each on a file system of its own, with the built binary and a real server under
 //! load. A disk whose single calls fail is in `disk_faults.rs`; a second binlogd on the same folder in `messages.rs`.
 
+use std::io::IoSlice;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use super::doctor_says::{doctor, line};
@@ -15,6 +17,8 @@ use crate::common::semi_sync::SemiSync;
 use crate::common::skip::skip;
 use crate::common::volume::{Kind, Volume, open_flags};
 use crate::common::{Server, wait_within};
+use log::posix::PosixStorage;
+use log::storage::Storage;
 use serde_json::Value;
 
 /// Longer than the test: a commit without acknowledgement hangs instead of passing for an acknowledged one.
@@ -131,8 +135,9 @@ fn what_only_the_journal_holds_outlasts_a_restart_on_a_full_disk() {
     semi_sync.wait_attached();
     server.sql("INSERT INTO d.t VALUES ('makes the journal needed')");
     volume.fill_but(0);
-    // Returns, so it is acknowledged.
-    server.sql("INSERT INTO d.t VALUES (REPEAT('x', 60000))");
+    // Returns, so it is acknowledged. Small enough that the source sends it as one, which the journal takes as one: of a larger
+    // one a part may arrive first and have no room in the file.
+    server.sql("INSERT INTO d.t VALUES (REPEAT('x', 14000))");
     let cannot_put_back = |source: &Value| {
         let error = last_error(source);
         is("waiting for disk space")(source)
@@ -267,6 +272,62 @@ fn a_file_system_that_turns_read_only_loses_nothing() {
     daemon.restart(&FLAGS);
     ledger.wait_progress(&committed);
     assert_complete(&server, &semi_sync, &daemon, ledger);
+}
+
+/// While ext4 is stopped, a sync may be called done although its bytes are thrown away; so may that of a folder. Found by
+/// the test above, once in hundreds of runs: a sync that ended just then gave the journal's records up.
+#[test]
+fn a_sync_that_ext4_only_says_is_done_is_not_believed() {
+    // Without the second look about one round in fifteen shows it.
+    for round in 0..30 {
+        let Some(volume) = Volume::mount(Kind::Ext4, VOLUME_BYTES) else { return };
+        let (synced, named) = (AtomicU64::new(0), AtomicU64::new(0));
+        let file = volume.path().join("file");
+        let name = |number: u64| volume.path().join(format!("named-{number}"));
+        let grow = || -> std::io::Result<()> {
+            let open = PosixStorage.create(&file)?;
+            for end in (0..).step_by(300).skip(1) {
+                open.write_all_at(&mut [IoSlice::new(&[1; 300])], end - 300)?;
+                open.sync_data()?;
+                synced.store(end, Ordering::Release);
+            }
+            Ok(())
+        };
+        let rename = || -> std::io::Result<()> {
+            drop(PosixStorage.create(&name(0))?);
+            for number in 1.. {
+                PosixStorage.rename(&name(number - 1), &name(number))?;
+                PosixStorage.sync_dir(&volume.path())?;
+                named.store(number, Ordering::Release);
+            }
+            Ok(())
+        };
+        let (growing, renaming) = std::thread::scope(|scope| {
+            let (growing, renaming) = (scope.spawn(grow), scope.spawn(rename));
+            wait_within(PATIENCE, "both are under way", || {
+                synced.load(Ordering::Acquire) > 0 && named.load(Ordering::Acquire) > 0
+            });
+            volume.abort();
+            (growing.join().expect("no panic"), renaming.join().expect("no panic"))
+        });
+        for ended in [growing, renaming] {
+            let error = ended.expect_err("the file system was stopped").to_string();
+            assert!(
+                error.contains("Read-only file system") || error.contains("Input/output error"),
+                "{error}"
+            );
+        }
+        volume.mount_again();
+        let len = std::fs::metadata(&file).expect("the file").len();
+        let synced = synced.into_inner();
+        assert!(len >= synced, "round {round}: {synced} bytes were called durable, {len} are there");
+        let named = named.into_inner();
+        // The next name may have become durable as well.
+        assert!(
+            name(named).exists() || name(named + 1).exists(),
+            "round {round}: the name {named} was called durable, and is not there"
+        );
+    }
 }
 
 /// Somebody removes or replaces the files that binlogd writes to: it must not go on writing into files that have no
