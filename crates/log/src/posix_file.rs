@@ -87,12 +87,11 @@ pub(super) fn believe_sync(file: &File) -> io::Result<()> {
     let now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
     let times = Timestamps { last_access: now, last_modification: now };
     for _ in 0..2 {
-        match rustix::fs::futimens(file, &times) {
-            Err(error @ (Errno::ROFS | Errno::IO | Errno::UCLEAN | Errno::NODEV | Errno::NXIO)) => {
-                return Err(error.into());
-            }
-            // Some file systems set no times, and some files belong to another account: that says nothing.
-            _ => {}
+        // Some file systems set no times, and some files belong to another account: other errors say nothing.
+        if let Err(error @ (Errno::ROFS | Errno::IO | Errno::UCLEAN | Errno::NODEV | Errno::NXIO)) =
+            rustix::fs::futimens(file, &times)
+        {
+            return Err(error.into());
         }
     }
     Ok(())
