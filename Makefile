@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-quick check bench bench-ack bench-catchup bench-many back-again lab fuzz kill-loop mysql-tests sim soak dist clean-servers
+.PHONY: help demo test test-quick check bench bench-ack bench-catchup bench-serve bench-many back-again lab fuzz kill-loop mysql-tests sim soak dist clean-servers
 
 help: ## show this menu
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -47,6 +47,11 @@ bench-catchup: ## pull a backlog of GIB (2.1) from a real MySQL, beside other pr
 	@scripts/servers fetch mysql-9.7
 	cargo build --release --locked
 	cargo run --release --locked -p binlogd-bench -- catchup --gib $(GIB)
+
+bench-serve: ## send to readers, beside a real MySQL that has the same files
+	@scripts/servers fetch mysql-9.7
+	cargo build --release --locked
+	cargo run --release --locked -p binlogd-bench -- serve
 
 SOURCES ?= 200
 bench-many: ## acknowledge for SOURCES (200) sources in one process, beside one

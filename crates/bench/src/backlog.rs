@@ -29,9 +29,10 @@ const CLIENTS: usize = 2;
 /// Rows of each client.
 const ROWS: usize = 20_000;
 
-/// What a client runs at once: about 17 MiB of log.
+/// What a client runs at once: about 17 MiB of ordinary log, or 4 MiB of small transactions.
 const LARGE_TRANSACTIONS: usize = 100;
 const SMALL_TRANSACTIONS: usize = 1000;
+const TINY_TRANSACTIONS: usize = 10_000;
 
 /// Longest time in which the log may stay as long as it is.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -64,6 +65,15 @@ BEGIN
     SET i = i + 1;
   END WHILE;
 END//
+CREATE TABLE tiny (id BIGINT AUTO_INCREMENT PRIMARY KEY, c CHAR(120) NOT NULL) ENGINE=InnoDB//
+CREATE PROCEDURE tiny(transactions INT)
+BEGIN
+  DECLARE i INT DEFAULT 0;
+  WHILE i < transactions DO
+    INSERT INTO tiny (c) VALUES (RPAD(SHA2(i, 256), 119, '3'));
+    SET i = i + 1;
+  END WHILE;
+END//
 CREATE PROCEDURE large(transactions INT, first INT, count INT)
 BEGIN
   DECLARE i, a INT DEFAULT 0;
@@ -74,6 +84,15 @@ BEGIN
   END WHILE;
 END//
 ";
+
+/// What the log is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mix {
+    /// As said above.
+    Ordinary,
+    /// Only transactions that insert one row, of about 400 bytes each.
+    Small,
+}
 
 /// A source with its backlog. It writes nothing more.
 #[derive(Debug)]
@@ -89,7 +108,7 @@ impl Backlog {
     ///
     /// # Errors
     /// When the server does not do its work, or has semi-sync switched on.
-    pub fn make(script: &Path, server: &str, dir: &Path, bytes: u64) -> anyhow::Result<Backlog> {
+    pub fn make(script: &Path, server: &str, dir: &Path, bytes: u64, mix: Mix) -> anyhow::Result<Backlog> {
         let mut server = Server::start(script, server, dir.to_owned(), None, &OPTIONS.map(str::to_owned))?;
         let mut session = server.session()?;
         session.query(&format!("SET @rows = {}", CLIENTS * ROWS))?;
@@ -106,7 +125,7 @@ impl Backlog {
             } else if grown.1.elapsed() > PATIENCE {
                 bail!("the source's log has stayed at {len} of {bytes} bytes for {PATIENCE:?}");
             }
-            write(&server)?;
+            write(&server, mix)?;
         }
         // So that nothing is left to be done in the background.
         server.stop()?;
@@ -126,6 +145,15 @@ impl Backlog {
         len(&self.files)
     }
 
+    /// File and position at which it ends.
+    ///
+    /// # Errors
+    /// When the source has no file.
+    pub fn end(&self) -> anyhow::Result<(&str, u64)> {
+        let last = self.files.last().context("the source has no files")?;
+        Ok((&last.name, last.len))
+    }
+
     /// Never true: a source has a file.
     pub fn is_empty(&self) -> bool {
         self.files.is_empty()
@@ -137,14 +165,17 @@ fn len(files: &[LogFile]) -> u64 {
 }
 
 /// Lets every client run its share once.
-fn write(server: &Server) -> anyhow::Result<()> {
+fn write(server: &Server, mix: Mix) -> anyhow::Result<()> {
     let share = |client: usize| {
         let (mut session, first) = (server.session()?, client * ROWS + 1);
         session.set_timeout(PATIENCE);
-        session.run(&[
-            format!("CALL bench.small({SMALL_TRANSACTIONS}, {first}, {ROWS})"),
-            format!("CALL bench.large({LARGE_TRANSACTIONS}, {first}, {ROWS})"),
-        ])
+        match mix {
+            Mix::Ordinary => session.run(&[
+                format!("CALL bench.small({SMALL_TRANSACTIONS}, {first}, {ROWS})"),
+                format!("CALL bench.large({LARGE_TRANSACTIONS}, {first}, {ROWS})"),
+            ]),
+            Mix::Small => session.run(&[format!("CALL bench.tiny({TINY_TRANSACTIONS})")]),
+        }
     };
     std::thread::scope(|scope| {
         let clients: Vec<_> = (0..CLIENTS).map(|client| scope.spawn(move || share(client))).collect();

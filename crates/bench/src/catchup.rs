@@ -1,6 +1,6 @@
 //! Catching up: a backlog of gigabytes on a real source, pulled by each of several programs.
 
-use crate::backlog::{Backlog, USER};
+use crate::backlog::{Backlog, Mix, USER};
 use crate::common::Common;
 use crate::compare;
 use crate::progress::{self, Progress};
@@ -90,7 +90,8 @@ pub fn run(args: &CatchupArgs) -> anyhow::Result<()> {
     let dir_path = dir.path().canonicalize()?;
     let bytes = (args.gib * f64::from(1 << 30)) as u64;
     eprintln!("making {:.2} GiB of binary log on {}", args.gib, args.server);
-    let backlog = Backlog::make(&args.servers_script, &args.server, &dir_path.join("source"), bytes)?;
+    let backlog =
+        Backlog::make(&args.servers_script, &args.server, &dir_path.join("source"), bytes, Mix::Ordinary)?;
     let pullers = [
         Puller::Bare(Acknowledge::Discard),
         Puller::Bare(Acknowledge::Never),
@@ -196,10 +197,10 @@ fn binlogd(
     look: Duration,
 ) -> anyhow::Result<Pull> {
     let kind = Kind::Binlogd { fsync_mode: 1 };
-    let last = backlog.files.last().context("the source has no files")?;
+    let (file, position) = backlog.end()?;
     let began = Instant::now();
     let receiver = Receiver::start(kind, &args.common.binlogd, dir, backlog.server.port())?;
-    let progress = progress::follow(receiver.dir(), began, look, &last.name, last.len)?;
+    let progress = progress::follow(receiver.dir(), began, look, file, position)?;
     let pull = Pull {
         seconds: progress.durable_after.as_secs_f64(),
         processor: receiver.usage()?.processor_seconds(),

@@ -10,6 +10,8 @@ use crate::many::{self, ManyArgs};
 use crate::many_load::{self, ManyLoadArgs};
 use crate::memory::{self, MemoryArgs};
 use crate::receive::{self, ReceiveArgs};
+use crate::serve::null_reader::{self, NullReadersArgs};
+use crate::serve::{self, ServeArgs};
 use clap::{Parser, Subcommand};
 use rig::bare::{self, BareArgs};
 
@@ -42,6 +44,12 @@ enum Verb {
     ManyLoad(ManyLoadArgs),
     /// Resident memory in a steady stream.
     Memory(MemoryArgs),
+    /// Sending a backlog to readers beside the real source; the live end; a replica that catches up.
+    #[command(mut_arg("rounds", |arg| arg.default_value("3")))]
+    Serve(ServeArgs),
+    /// The readers of `serve`, which starts them.
+    #[command(hide = true)]
+    NullReaders(NullReadersArgs),
     /// All of them, with their defaults.
     All(Common),
     /// The simplest receiver that keeps semi-sync's promise: the yardstick, usable with any source.
@@ -67,6 +75,8 @@ pub fn main() -> anyhow::Result<()> {
         Verb::Catchup(args) => args.common.begin().and_then(|()| catchup::run(&args)),
         Verb::Many(args) => args.common.begin().and_then(|()| many::run(&args)),
         Verb::ManyLoad(args) => many_load::run(&args),
+        Verb::Serve(args) => args.common.begin().and_then(|()| serve::run(&args)),
+        Verb::NullReaders(args) => null_reader::run(&args),
         Verb::Memory(args) => args.common.begin().and_then(|()| memory::run(&args)),
     }
 }

@@ -15,6 +15,7 @@
 //! | `bulk_load.rs` | the scripted source in a hurry |
 //! | `acknowledge.rs`, `groups.rs`, `clients.rs`, `bulk.rs`, `memory.rs`, `catchup.rs`, `many.rs` | the benchmarks |
 //! | `many_load.rs` | many scripted sources in a process of their own |
+//! | `serve/` | readers of binlogd, beside readers of the source |
 //! | `backlog.rs` | gigabytes of a real source's log |
 //! | `progress.rs` | how the positions in binlogd's status advance |
 //! | `compare.rs` | whether a copy is right |
@@ -36,4 +37,5 @@ pub mod memory;
 pub mod progress;
 pub mod receive;
 pub mod receiver;
+pub mod serve;
 pub mod strategies;

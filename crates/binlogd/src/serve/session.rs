@@ -372,7 +372,8 @@ impl Session<'_> {
         Ok(next)
     }
 
-    /// Sends a dump. True when the session can go on after it.
+    /// Sends a dump. False when the connection ends with it, as it does at a source after every dump that was begun, also one
+    /// that was refused (MySQL's `com_binlog_dump`): readers wait for that end.
     fn dump(&mut self, request: &Request<'_>) -> io::Result<bool> {
         let request = match dump_request::of(request, &self.state, self.identity.kind) {
             Ok(request) => request,
@@ -409,7 +410,7 @@ impl Session<'_> {
         match ended {
             Ok(DumpEnd::Complete) => {
                 tracing::info!(reader = id, %address, "the reader has everything{at}");
-                Ok(true)
+                Ok(false)
             }
             Ok(DumpEnd::Moved) => {
                 tracing::info!(reader = id, %address, "the reader{at} is sent away to come back: the copy goes on elsewhere");
@@ -421,7 +422,7 @@ impl Session<'_> {
             }
             Err(DumpError::Refused(error)) => {
                 tracing::warn!(reader = id, %address, "the reader{at} was refused: {} (error {})", error.message, error.code);
-                Ok(true)
+                Ok(false)
             }
             Err(DumpError::Reader(error)) => {
                 tracing::info!(reader = id, %address, "the reader{at} is gone: {error}");

@@ -1,11 +1,17 @@
 //! Replicas and programs of real servers read from binlogd, and end with what the source has.
 
-use crate::common::Server;
 use crate::common::daemon::{Daemon, binlog_end};
 use crate::common::readers::{
     By, SERVE, account_url, attach, checksums, client, executed, make_account, serve_port, wait_applied,
 };
 use crate::common::workload::{Dialect, mixed, run, schema};
+use crate::common::{Server, connect_options};
+use codec::packet::{EOF, ERR, HEADER_BYTES, Header, command};
+use std::time::Duration;
+use wire::{Connection, TlsMode};
+
+/// Longest wait for the next bytes of a dump, or for its end.
+const DUMP_MAX: Duration = Duration::from_secs(30);
 
 /// Writers' transactions before and while the replica reads.
 const TRANSACTIONS: u64 = 150;
@@ -112,6 +118,42 @@ fn mariadb_11_8_by_position() {
 #[test]
 fn mariadb_10_11() {
     replicates("mariadb-10.11", "mariadb-10.11", By::Gtid);
+}
+
+/// As at a source: after the end of a dump that does not wait, and after its refusal, nothing more can be asked.
+#[test]
+fn a_connection_ends_with_its_dump() {
+    const NON_BLOCKING: u16 = 1;
+    let source = Server::start("mysql-9.7", options("mysql-9.7"));
+    make_account(&source);
+    let daemon = Daemon::start_on(&account_url(&source), &SERVE);
+    daemon.wait_caught_up(&source);
+    for port in [source.port(), serve_port(&daemon)] {
+        for (file, status) in [("mysql-bin.000001", EOF), ("mysql-bin.000099", ERR)] {
+            let mut options = connect_options(&source, "repl", "secret", TlsMode::Disabled);
+            options.port = port;
+            let mut connection = Connection::connect(&options).expect("a connection");
+            connection.query("SET @source_binlog_checksum = 'CRC32'").expect("a variable");
+            let asked = command::binlog_dump(4, NON_BLOCKING, 4711, file.as_bytes());
+            let mut stream = connection.start_dump(&asked).expect("a dump");
+            stream.set_blocking(DUMP_MAX).expect("a socket");
+            stream.set_read_timeout(DUMP_MAX).expect("a socket");
+            let (mut bytes, mut buffer) = (Vec::new(), vec![0; 1 << 16]);
+            loop {
+                match stream.read(&mut buffer).unwrap_or_else(|error| panic!("{port}, {file}: {error}")) {
+                    0 => break,
+                    read => bytes.extend_from_slice(&buffer[..read]),
+                }
+            }
+            let mut rest = &bytes[..];
+            let mut last = 0;
+            while let Some((head, payload)) = rest.split_first_chunk::<HEADER_BYTES>() {
+                last = payload[0];
+                rest = &payload[Header::parse(*head).length..];
+            }
+            assert_eq!((last, rest), (status, &[][..]), "{port}, {file}");
+        }
+    }
 }
 
 /// The source has died: the replica catches up from binlogd alone.
