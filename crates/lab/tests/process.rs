@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// Longest wait for a process or a cell.
-const WAIT_MAX: Duration = Duration::from_secs(60);
+const WAIT_MAX: Duration = Duration::from_secs(300);
 
 const TESTS: [(&str, fn()); 5] = [
     ("a_killed_run_loses_the_cell_that_ran_and_goes_on", a_killed_run_loses_the_cell_that_ran_and_goes_on),

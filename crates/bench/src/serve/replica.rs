@@ -30,7 +30,8 @@ const PATIENCE: Duration = Duration::from_secs(900);
 pub(super) fn run(args: &ServeArgs, scene: &Scene, dir: &Path) -> anyhow::Result<()> {
     println!("## A replica with 4 workers catches up, {} rounds\n", args.common.rounds);
     let rounds = args.common.in_turn(&SENDERS, |round, sender| {
-        let seconds = catch_up(args, scene, sender, &dir.join("replica"))?;
+        let dir = dir.join(format!("replica-{round}-{}", u8::from(sender == Sender::Source)));
+        let seconds = catch_up(args, scene, sender, &dir)?;
         eprintln!("round {}: a replica of {sender}: {seconds:.2} s", round + 1);
         Ok(seconds)
     })?;

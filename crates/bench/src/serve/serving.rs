@@ -6,6 +6,8 @@ use rig::process::Running;
 use rig::status_client::StatusClient;
 use rig::usage::Usage;
 use serde_json::Value;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -45,6 +47,7 @@ impl Serving {
                  tls = \"disabled\"\nfsync_mode = 1\n"
             ),
         )?;
+        std::fs::set_permissions(&config, Permissions::from_mode(0o600))?;
         let mut command = Command::new(binlogd);
         command.args(["run", "--config"]).arg(&config).stdin(Stdio::null()).stdout(Stdio::null());
         let child = Running(command.spawn().with_context(|| format!("cannot start {command:?}"))?);
