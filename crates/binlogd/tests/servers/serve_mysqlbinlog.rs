@@ -19,7 +19,8 @@ const REMOTE: &str = "--read-from-remote-server";
 /// A source with three files, and binlogd, which has them.
 fn scene(name: &str) -> (Server, Daemon) {
     let options: &[&str] = match name {
-        "mariadb-11.8" => &["--server-id=1"],
+        // With its index the source finds the place in the middle of a file, and leaves out what no reader needs before.
+        "mariadb-11.8" => &["--server-id=1", "--binlog-gtid-index=OFF"],
         _ => &["--server-id=1", "--gtid-mode=ON", "--enforce-gtid-consistency=ON"],
     };
     let source = Server::start(name, options);
