@@ -165,6 +165,11 @@ impl Channel {
         Ok((Self { sequence, ..Self::new(transport, deadline) }, version))
     }
 
+    /// Name of the cipher as servers show it; `None` without TLS.
+    pub(super) fn tls_cipher(&self) -> Option<String> {
+        self.transport.tls_cipher()
+    }
+
     /// Gives up the messages: the transport, and the bytes that have arrived beyond the last message.
     pub(super) fn into_parts(mut self) -> (Transport, Vec<u8>) {
         self.buffer.truncate(self.end);

@@ -177,6 +177,15 @@ impl Transport {
         }
     }
 
+    /// Name of the cipher as servers show it; `None` without TLS.
+    pub(super) fn tls_cipher(&self) -> Option<String> {
+        match self {
+            Self::Plain(_) | Self::Other(_) => None,
+            Self::Tls(stream) => stream.cipher(),
+            Self::SharedTls(shared) => shared.lock().cipher(),
+        }
+    }
+
     /// Whether a read may give bytes without the socket becoming readable.
     pub(super) fn has_buffered(&self) -> bool {
         match self {
@@ -196,6 +205,17 @@ impl AsFd for Transport {
             Self::Other(stream) => stream.as_fd(),
         }
     }
+}
+
+/// OpenSSL's name of a cipher suite from rustls' one, which is the registry's (IANA, "TLS Cipher Suites"): of TLS 1.3 they
+/// differ in the prefix only; for those of TLS 1.2 see "CIPHER SUITE NAMES" in the manual of `openssl ciphers`.
+fn openssl_cipher(name: &str) -> String {
+    if let Some(rest) = name.strip_prefix("TLS13_") {
+        return format!("TLS_{rest}");
+    }
+    let name = name.strip_prefix("TLS_").unwrap_or(name).replace("_WITH_", "-").replace('_', "-");
+    let name = name.replace("AES-128", "AES128").replace("AES-256", "AES256");
+    name.strip_suffix("POLY1305-SHA256").map_or(name.clone(), |start| format!("{start}POLY1305"))
 }
 
 fn write_all_plain(socket: &mut TcpStream, mut bytes: &[u8], deadline: Deadline) -> io::Result<()> {
@@ -271,6 +291,12 @@ impl TlsStream {
             rustls::ProtocolVersion::TLSv1_3 => Some("TLSv1.3"),
             _ => None,
         }
+    }
+
+    /// Name of the cipher, as the servers' status variable Ssl_cipher writes it: that of OpenSSL.
+    fn cipher(&self) -> Option<String> {
+        let name = self.session.negotiated_cipher_suite()?.suite().as_str()?;
+        Some(openssl_cipher(name))
     }
 
     /// Asks the socket at most once. On a blocking socket a peer that sends a byte now and then, none of which ends a

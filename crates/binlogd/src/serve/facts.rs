@@ -8,7 +8,7 @@ use super::readers::Doing;
 use super::shared::{Shared, Source};
 use crate::status::{SourceState, SourceStatus};
 use codec::ServerKind;
-use codec::event::{BINLOG_MAGIC, EventHeader, HEADER_LEN};
+use codec::event::{BINLOG_MAGIC, ChecksumAlgorithm, EventHeader, HEADER_LEN};
 use codec::gtid::GtidState;
 use jiff::Timestamp;
 use log::scan::scan_file;
@@ -86,6 +86,18 @@ impl Present<'_> {
         self.told(self.source.storage.open_read(&history.path(file)).and_then(|file| file.size()))
     }
 
+    /// `binlog_checksum` of the file that is written now.
+    fn checksum(&self) -> Option<&'static str> {
+        let live = self.source.published.live()?;
+        let path = live.timeline.join(&*live.file);
+        // A file that has no format description yet is no complaint's cause.
+        let head = Head::read(&*self.source.storage, &path, live.end()).ok()?;
+        Some(match head.checksum() {
+            ChecksumAlgorithm::Crc32 => "CRC32",
+            _ => "NONE",
+        })
+    }
+
     fn status(&self) -> SourceStatus {
         self.source.monitor.status(Timestamp::now())
     }
@@ -112,8 +124,15 @@ impl Facts for Present<'_> {
         self.identity.uuid.clone()
     }
 
-    fn source_variable(&self, _name: &str) -> Option<String> {
-        None
+    fn source_variable(&self, name: &str) -> Option<String> {
+        // Readers decide by it how to read what they get, and the file itself says it, whatever became of the source.
+        if name == "binlog_checksum"
+            && let Some(checksum) = self.checksum()
+        {
+            return Some(checksum.to_owned());
+        }
+        let settings = self.source.monitor.settings();
+        settings.iter().find(|(of, _)| of == name).map(|(_, value)| value.clone())
     }
 
     fn hostname(&self) -> String {
@@ -138,6 +157,10 @@ impl Facts for Present<'_> {
 
     fn connections_max(&self) -> u32 {
         self.shared.rules().config.max_connections
+    }
+
+    fn requires_tls(&self) -> bool {
+        self.shared.rules().config.require_tls
     }
 
     fn now(&self) -> i64 {
@@ -193,8 +216,16 @@ impl Facts for Present<'_> {
     fn gtid_position(&self, file: &str, offset: u64) -> Option<String> {
         let history = self.history()?;
         let file = history.named(file)?;
-        if offset > self.end_of(&history, file)? {
+        let end = self.end_of(&history, file)?;
+        if offset > end {
             return None;
+        }
+        if offset <= BINLOG_MAGIC.len() as u64 {
+            let head = self.told(Head::read(&*self.source.storage, &history.path(file), end))?;
+            return match head.gtids_before? {
+                GtidState::Mariadb(state) => Some(state.position()),
+                GtidState::Mysql(_) => None,
+            };
         }
         let scanned = self.told(
             self.source

@@ -9,7 +9,7 @@ use super::packets::PacketOut;
 use super::readers::{Arrival, Doing, Present as PresentReader, Reader, Registration};
 use super::refusal::DumpError;
 use super::shared::{Rules, Shared, Source};
-use super::sql::{Dialect, SqlError, Statements};
+use super::sql::{Dialect, SqlError, Statement, Statements};
 use codec::ServerKind;
 use codec::packet::{ErrPacket, OkPacket, Request, capability, printable, reply};
 use std::io;
@@ -36,6 +36,7 @@ pub(super) fn run(shared: &Arc<Shared>, rules: &Rules, socket: TcpStream, addres
         kind: identity.kind,
         connection_id: id,
         default_method: default_method(&identity),
+        databases: answer::DATABASES,
         tls: rules.tls.clone(),
         require_tls: rules.config.require_tls,
         login_timeout: LOGIN_MAX,
@@ -93,11 +94,14 @@ pub(super) fn run(shared: &Arc<Shared>, rules: &Rules, socket: TcpStream, addres
         account_host: "%".to_owned(),
         may_replicate: true,
         may_administer: false,
-        tls: accepted.tls_version().map(|version| (version.to_owned(), String::new())),
+        tls: accepted
+            .tls_version()
+            .map(|version| (version.to_owned(), accepted.tls_cipher().unwrap_or_default())),
     };
     let dialect = Dialect::new(identity.kind, &identity.version);
     let mut state = SessionState::default();
     state.set_login_collation(of_client.character_set.into());
+    state.use_database(of_client.database.as_deref());
     let mut session = Session {
         shared,
         name: source_name,
@@ -226,9 +230,9 @@ impl Session<'_> {
             Request::Ping => self.send_ok()?,
             Request::Query(text) => self.query(text)?,
             Request::InitDb(name) => {
-                let name = printable(name, SHOWN_BYTES_MAX);
-                let text = format!("Unknown database '{name}'. binlogd has binary logs and no databases");
-                self.send_error(&server_error(1049, "42000", &text))?;
+                let statement = Statement::Use(printable(name, SHOWN_BYTES_MAX));
+                let answer = self.answer(&statement);
+                self.send_answer(1, &answer, false)?;
             }
             Request::FieldList => self.send_error(&server_error(1046, "3D000", "No database selected"))?,
             Request::Statistics => {
@@ -319,7 +323,7 @@ impl Session<'_> {
         Answer::Error(packet)
     }
 
-    fn answer(&mut self, statement: &super::sql::Statement) -> Answer {
+    fn answer(&mut self, statement: &Statement) -> Answer {
         let facts = Present {
             shared: self.shared,
             source: &self.source,

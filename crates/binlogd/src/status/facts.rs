@@ -4,6 +4,7 @@ use super::past::{LastError, Missing, PreviousTimeline, Regained};
 use super::semi_sync::SemiSyncStatus;
 use codec::gtid::GtidState;
 use jiff::Timestamp;
+use std::sync::Arc;
 use std::time::Instant;
 
 /// What is known of a source and of the connection to it. Changes at most a few times a session.
@@ -23,6 +24,8 @@ pub struct SourceFacts {
     pub semi_sync: SemiSyncStatus,
     /// TLS version in use, such as `TLSv1.3`; `None` for a connection in clear.
     pub tls: Option<String>,
+    /// Names and values of settings that readers decide by, as of the last connection.
+    pub(crate) settings: Arc<[(String, String)]>,
     /// Transactions that forks took from the source and that it lacks; `None` when not known.
     pub(crate) source_lacked: Option<GtidState>,
     /// What it lacked and has again; `None` when it lacked nothing, or lacks something still.
@@ -71,6 +74,7 @@ impl SourceFacts {
         if self.host.as_deref() != Some(host) {
             self.host = Some(host.to_owned());
             (self.server_version, self.server_uuid, self.server_id) = (None, None, None);
+            self.settings = Arc::default();
         }
     }
 }

@@ -246,6 +246,11 @@ impl SourceMonitor {
         lock(&self.session).facts()
     }
 
+    /// Settings of the source that readers decide by, as of the last connection.
+    pub(crate) fn settings(&self) -> Arc<[(String, String)]> {
+        lock(&self.session).facts.settings.clone()
+    }
+
     /// Everything at one moment. `now` is the clock for seconds behind.
     pub fn status(&self, now: Timestamp) -> SourceStatus {
         let (state, facts, last_error, semi_sync) = {

@@ -18,6 +18,7 @@ use super::receive::receive;
 use super::refusal::{OtherFile, OtherHistory, Refusal};
 use super::rival::{Taken, rival, taken};
 use super::session::{Begun, Outside, ReceiveOptions, SessionError};
+use super::settings::settings;
 use crate::config::{OnFork, OnStranger};
 use crate::status::{Ladder, SemiSyncStatus, SourceState};
 use codec::ServerKind;
@@ -53,6 +54,10 @@ impl Attempt<'_> {
         let monitor = &self.upstream.monitor;
         monitor.set_state(SourceState::Connecting { host: self.host.to_string() });
         let (mut connection, source) = self.connect()?;
+        let settings = {
+            let _shut_down = self.ended_by_stop(&connection)?;
+            settings(&mut connection)?
+        };
         let tls = connection.tls_version().map(str::to_owned);
         // Before the server can be refused: who it is belongs to the host that is shown.
         monitor.update_facts(|facts| {
@@ -61,6 +66,7 @@ impl Attempt<'_> {
             facts.server_uuid = (source.kind == ServerKind::MySql).then(|| source.uuid.clone());
             facts.server_id = Some(source.server_id);
             facts.tls = tls;
+            facts.settings = settings.into();
         });
         self.check_server_id(copy, &source)?;
         self.come_beside(&mut connection, copy)?;

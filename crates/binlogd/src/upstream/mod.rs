@@ -14,6 +14,7 @@
 //! | `acknowledge.rs` | which acknowledgement is owed, and the one way to pay it |
 //! | `plan.rs` | where a session goes on: a pure decision |
 //! | `identify.rs` | who answers |
+//! | `settings.rs` | settings of the source that readers decide by |
 //! | `negotiate.rs` | what a replica tells its source, and the dump request |
 //! | `look.rs` | short looks at a source's logs, to tell a purge from a reset from a fork |
 //! | `link.rs` | whether the source's log goes on where the copy ends |
@@ -77,6 +78,7 @@ mod remembered;
 mod repeats;
 mod rival;
 pub mod session;
+mod settings;
 mod sink;
 pub mod stop;
 mod unasked;

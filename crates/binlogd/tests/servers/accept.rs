@@ -131,6 +131,7 @@ fn options(kind: ServerKind, version: &str, tls: Option<ServerTls>) -> AcceptOpt
         kind,
         connection_id: 7,
         default_method: if kind == ServerKind::MySql { Method::CachingSha2 } else { Method::Native },
+        databases: &[],
         tls,
         require_tls: false,
         login_timeout: PATIENCE,

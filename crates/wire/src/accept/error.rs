@@ -30,6 +30,12 @@ pub enum ClientError {
         /// The name that the client gave.
         user: String,
     },
+    /// The client names a database that there is not.
+    #[error("the client wants to use the database {name:?}, which there is not")]
+    UnknownDatabase {
+        /// As the client gave it.
+        name: String,
+    },
     /// What the client sent is no login.
     #[error("the client's login is malformed: {what}")]
     BadHandshake {
@@ -106,6 +112,7 @@ impl ClientError {
                 "Client does not support authentication protocol requested by server; consider upgrading MySQL client"
                     .to_owned(),
             ),
+            Self::UnknownDatabase { name } => (1049, "42000", format!("Unknown database '{name}'")),
             Self::BadHandshake { .. } => (1043, "08S01", "Bad handshake".to_owned()),
             Self::TooLong { .. } => {
                 (1153, "08S01", "Got a packet bigger than 'max_allowed_packet' bytes".to_owned())

@@ -73,6 +73,8 @@ pub struct AcceptOptions {
     /// The method that the greeting names: [`Method::CachingSha2`] as MySQL 8.0 and later, [`Method::Native`] as everybody
     /// else. [`Method::Ed25519`] is for no greeting; [`Method::Native`] stands there then.
     pub default_method: Method,
+    /// The databases that a login may name, in lower case; another one is refused as unknown.
+    pub databases: &'static [&'static str],
     /// The server's certificate; without it no TLS is offered.
     pub tls: Option<ServerTls>,
     /// Who does not encrypt is refused before anything else is looked at.
@@ -211,12 +213,19 @@ fn let_in(
         return Err(ClientError::NotEncrypted);
     }
     let admitted = authenticate(channel, &login, from, &greeted.challenge, accounts)?;
+    // Only to who has the password, as servers do.
+    let client = Client::new(&login);
+    if let Some(name) = client.database.as_deref()
+        && !options.databases.contains(&name.to_ascii_lowercase().as_str())
+    {
+        return Err(ClientError::UnknownDatabase { name: name.to_owned() });
+    }
     let mut bytes = Vec::new();
     let ok = OkPacket { affected_rows: 0, last_insert_id: 0, status: STATUS_AUTOCOMMIT, warnings: 0 };
     let info = signed_certificate(channel, options, &login, &admitted);
     reply::ok_with_info(&mut bytes, channel.sequence(), &ok, info.as_bytes());
     channel.send_framed(&bytes, "letting in")?;
-    Ok((Client::new(&login), admitted.challenge.method.name()))
+    Ok((client, admitted.challenge.method.name()))
 }
 
 /// What shows a client of MariaDB 11.4 and later that our certificate is the one of who knows the password's hash, so that

@@ -117,6 +117,12 @@ impl Accepted {
         self.tls_version
     }
 
+    /// Name of the cipher in OpenSSL's words, as the servers' status variable Ssl_cipher has it: `TLS_AES_256_GCM_SHA384`;
+    /// `None` when the connection is not encrypted.
+    pub fn tls_cipher(&self) -> Option<String> {
+        self.channel.tls_cipher()
+    }
+
     /// Waits for the next command message: at most `idle` for its beginning, then 30 s for the rest of it. `None` when the
     /// client has closed the connection between two messages.
     ///

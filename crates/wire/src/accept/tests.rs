@@ -55,6 +55,7 @@ fn options() -> AcceptOptions {
         kind: ServerKind::MySql,
         connection_id: 7,
         default_method: Method::CachingSha2,
+        databases: &["information_schema"],
         tls: None,
         require_tls: false,
         login_timeout: PATIENCE,

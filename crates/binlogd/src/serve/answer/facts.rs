@@ -30,6 +30,8 @@ pub trait Facts {
     fn net_write_timeout(&self) -> Duration;
     /// Most connections at a time (`max_connections`).
     fn connections_max(&self) -> u32;
+    /// Whether who does not encrypt is refused (`require_secure_transport`).
+    fn requires_tls(&self) -> bool;
     /// The moment, in microseconds since 1970 UTC.
     fn now(&self) -> i64;
     /// 16 random bytes, for UUID().

@@ -25,7 +25,7 @@ pub(super) fn call(context: &Context, name: &str, arguments: &[Value]) -> Result
         ("current_user", []) => {
             Value::Text(format!("{}@{}", context.client.user, context.client.account_host))
         }
-        ("database" | "schema", []) => Value::Null,
+        ("database" | "schema", []) => context.session.database.as_deref().map_or(Value::Null, Value::text),
         ("last_insert_id", []) => Value::Integer(0),
         ("uuid", []) => Value::Text(uuid(context.facts.random())),
         ("if", [condition, then, otherwise]) => {

@@ -82,6 +82,10 @@ impl Facts for Server {
         500
     }
 
+    fn requires_tls(&self) -> bool {
+        true
+    }
+
     fn now(&self) -> i64 {
         1_700_000_000_123_456
     }

@@ -45,6 +45,10 @@ use crate::serve::sql::{Select, Show, Statement, Value};
 use codec::packet::ErrPacket;
 use context::Context;
 use evaluate::{evaluate, no_row};
+/// The databases that may be used here, in lower case: the servers' own, which every account may use, and some clients name
+/// in their login. They are as empty as the rest.
+pub const DATABASES: &[&str] = &["information_schema", "performance_schema"];
+
 pub use facts::{Client, Facts, LogFile, Receiving, Replica, SemiSync, SessionLine, Upstream};
 pub use reply::{Action, Answer};
 pub use rows::{Column, ColumnKind, Row, Rows, binlog_event_columns};
@@ -92,7 +96,14 @@ fn compute(context: &Context, statement: &Statement) -> Result<(Answer, Option<S
         }
         Statement::Set(assignments) => return Ok((Answer::Done, Some(set::changed(context, assignments)?))),
         Statement::Show(what) => show::show(context, what)?,
-        Statement::Use(name) => return Err(error::unknown_database(name)),
+        Statement::Use(name) => {
+            if !DATABASES.contains(&name.to_ascii_lowercase().as_str()) {
+                return Err(error::unknown_database(name));
+            }
+            let mut session = context.session.clone();
+            session.use_database(Some(name));
+            return Ok((Answer::Done, Some(session)));
+        }
         Statement::Kill { connection, query_only } => act::kill(context, connection, *query_only)?,
         Statement::Purge(purge) => act::purge(context, purge)?,
         Statement::Replica(command) => act::replica(context, *command)?,

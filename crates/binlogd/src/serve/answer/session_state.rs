@@ -28,6 +28,8 @@ pub struct SessionState {
     /// Session variables that were set, as SHOW VARIABLES has them; `None` is NULL.
     set: BTreeMap<&'static str, Option<String>>,
     pub(super) in_transaction: bool,
+    /// As USE or the login named it.
+    pub(super) database: Option<String>,
     /// The error of the statement before, for SHOW WARNINGS.
     pub(super) last_error: Option<ErrPacket>,
 }
@@ -139,6 +141,11 @@ impl SessionState {
                 set.collations.iter().find(|(_, of)| *of == number).map_or(set.name, |(name, _)| name);
             self.set_names(set.name, collation);
         }
+    }
+
+    /// Takes the database that a login names, which is one of those that may be used.
+    pub fn use_database(&mut self, name: Option<&str>) {
+        self.database = name.map(str::to_owned);
     }
 
     /// Remembers an error that did not come from `answer`, as one of the grammar, for SHOW WARNINGS.

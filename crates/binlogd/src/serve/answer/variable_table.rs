@@ -89,6 +89,7 @@ pub(super) enum Fact {
     ConnectionId,
     Timestamp,
     ErrorCount,
+    RequireSecureTransport,
 }
 
 /// One variable.
@@ -206,6 +207,7 @@ pub(super) const VARIABLES: &[Variable] = &[
     v("read_only", ALL, Global, Boolean, Fixed("ON")),
     v("report_host", ALL, ReadOnly, Text, Fixed("")),
     v("report_port", ALL, ReadOnly, Integer, Origin::Fact(Fact::Port)),
+    v("require_secure_transport", ALL, Global, Boolean, Origin::Fact(Fact::RequireSecureTransport)),
     v("rpl_semi_sync_master_enabled", OLD_WORDS, Global, Boolean, Origin::Fact(Fact::SemiSyncEnabled)),
     v("rpl_semi_sync_master_timeout", OLD_WORDS, Global, Integer, Origin::Fact(Fact::SemiSyncTimeout)),
     v(
@@ -244,6 +246,7 @@ pub(super) const VARIABLES: &[Variable] = &[
     v("sql_safe_updates", ALL, Both, Boolean, Fixed("OFF")),
     v("sql_select_limit", ALL, Both, Integer, UNLIMITED),
     v("sql_warnings", ALL, Both, Boolean, Fixed("OFF")),
+    v("ssl_cipher", ALL, Global, Text, Fixed("")),
     v("storage_engine", MARIADB, Both, Text, Source("InnoDB")),
     v("super_read_only", MYSQL, Global, Boolean, Fixed("ON")),
     v("sync_binlog", ALL, Global, Integer, Fixed("1")),

@@ -14,8 +14,8 @@ pub enum SqlError {
     /// The grammar ends here.
     #[error(
         "You have an error in your SQL syntax, or binlogd does not know this statement: near '{near}' at line {line}. \
-         binlogd keeps and serves binary logs. It answers SELECT of variables and functions, SHOW, SET, KILL, PURGE \
-         BINARY LOGS, START and STOP REPLICA, and the requests of replicas"
+         binlogd keeps and serves binary logs. It answers SELECT of variables and functions, SHOW, SET, KILL, and \
+         the requests of replicas and log readers"
     )]
     Syntax {
         /// The text from the first word that does not fit, cut.

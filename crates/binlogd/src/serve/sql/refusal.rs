@@ -62,9 +62,7 @@ impl Refusal {
             Refusal::Flush => format!(
                 "{who} as the source wrote them. FLUSH belongs on the source; its next binary log then begins here too"
             ),
-            Refusal::Reset => format!(
-                "{who} and throws none away. RESET is refused; PURGE BINARY LOGS removes the oldest that nobody needs"
-            ),
+            Refusal::Reset => format!("{who} and throws none away. RESET is refused"),
             Refusal::ChangeSource => {
                 format!(
                     "{who}. The source is a key of binlogd's configuration, and SQL does not change the configuration"
