@@ -2,7 +2,9 @@
 
 use super::Server;
 use super::daemon::Daemon;
+use super::skip::skip;
 use super::wait_within;
+use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
@@ -165,4 +167,14 @@ pub fn client(server: &Server, program: &str, port: u16, arguments: &[&str]) -> 
         command.arg("--skip-ssl");
     }
     command.stdin(Stdio::null()).output().expect("the client runs")
+}
+
+/// The log reader of that name below tests/clients, which is fetched and built first; `None`, and said, where it cannot be had.
+pub fn foreign_reader(name: &str) -> Option<PathBuf> {
+    let output = super::script().args(["client", name]).output().expect("scripts/servers runs");
+    if !output.status.success() {
+        skip(&format!("the log reader in {name}: {}", String::from_utf8_lossy(&output.stderr).trim()));
+        return None;
+    }
+    Some(String::from_utf8(output.stdout).expect("a path").trim().into())
 }

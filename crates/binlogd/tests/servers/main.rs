@@ -32,6 +32,7 @@ mod restored;
 mod semi_sync;
 mod semi_sync_lost;
 mod serve;
+mod serve_clients;
 mod serve_mysqlbinlog;
 mod serve_packets;
 mod soak;
