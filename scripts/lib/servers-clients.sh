@@ -74,9 +74,8 @@ build_java_client() {
             die "$coordinates is not what $CLIENTS/java/artifacts pins: $(sha256sum "$jar")"
     done <"$home/artifacts"
     # A runtime without a compiler is enough: the compiler of Eclipse is a jar as well.
-    java -jar "$home"/jars/ecj-*.jar -17 -cp "$home/jars/*" -d "$home/classes" "$home/Reader.java" >"$log" 2>&1 ||
-        java -jar "$home"/jars/ecj-*.jar -17 -cp "$(printf '%s:' "$home"/jars/*.jar)" -d "$home/classes" \
-            "$home/Reader.java" >"$log" 2>&1 || die "Reader.java cannot be compiled: $(tail -5 "$log")"
+    java -jar "$home"/jars/ecj-*.jar -17 -cp "$(printf '%s:' "$home"/jars/*.jar)" -d "$home/classes" "$home/Reader.java" \
+        >"$log" 2>&1 || die "Reader.java cannot be compiled: $(tail -5 "$log")"
     # shellcheck disable=SC2016 # For the program to expand.
     program "$home" 'java -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -cp "$home/classes:$home/jars/*" Reader'
 }

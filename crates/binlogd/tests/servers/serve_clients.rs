@@ -143,6 +143,17 @@ fn all_clients(name: &str) {
         scene.reads_the_same(&go, &["canal-position", &first, "4"], &rows);
         scene.reads_the_same(&go, &["canal-gtid", &gtids], &rows);
     }
+    if let Some(java) = foreign_reader("java") {
+        let rows = ["insert ", "update ", "delete ", "later"];
+        scene.reads_the_same(&java, &["position", &first, "4"], &rows);
+        scene.reads_the_same(&java, &["gtid", &gtids], &rows);
+    }
+    if let Some(node) = foreign_reader("node") {
+        let rows = ["WriteRows ", "UpdateRows ", "DeleteRows ", "grün ✓ 🙂!", "\"later\""];
+        scene.reads_the_same(&node, &["position", &first, "4"], &rows);
+        scene.reads_the_same(&node, &["gtid", &gtids], &rows);
+        scene.reads_the_same(&node, &["now", "-"], &[&format!("at {} {}", scene.end.0, scene.end.1)]);
+    }
 }
 
 #[test]
