@@ -428,3 +428,21 @@ impl SharedTls {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::openssl_cipher;
+
+    #[test]
+    fn ciphers_have_the_names_that_servers_show() {
+        for (ours, theirs) in [
+            ("TLS13_AES_256_GCM_SHA384", "TLS_AES_256_GCM_SHA384"),
+            ("TLS13_CHACHA20_POLY1305_SHA256", "TLS_CHACHA20_POLY1305_SHA256"),
+            ("TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", "ECDHE-RSA-AES128-GCM-SHA256"),
+            ("TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384", "ECDHE-ECDSA-AES256-GCM-SHA384"),
+            ("TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256", "ECDHE-RSA-CHACHA20-POLY1305"),
+        ] {
+            assert_eq!(openssl_cipher(ours), theirs);
+        }
+    }
+}

@@ -220,8 +220,9 @@ impl Facts for Present<'_> {
         if offset > end {
             return None;
         }
-        if offset <= BINLOG_MAGIC.len() as u64 {
-            let head = self.told(Head::read(&*self.source.storage, &history.path(file), end))?;
+        let head = self.told(Head::read(&*self.source.storage, &history.path(file), end))?;
+        // The list of GTIDs behind the format description is not among what was executed before it, and yet counts.
+        if offset <= BINLOG_MAGIC.len() as u64 || offset == head.format_end {
             return match head.gtids_before? {
                 GtidState::Mariadb(state) => Some(state.position()),
                 GtidState::Mysql(_) => None,

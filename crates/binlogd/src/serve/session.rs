@@ -493,6 +493,7 @@ fn write_rows(bytes: &mut Vec<u8>, sequence: u8, rows: &Rows, status: u16) -> u8
             kind: match column.kind {
                 ColumnKind::Text => reply::ColumnKind::Text,
                 ColumnKind::Integer => reply::ColumnKind::Integer,
+                ColumnKind::Unsigned => reply::ColumnKind::Unsigned,
             },
         })
         .collect();

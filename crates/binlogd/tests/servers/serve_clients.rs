@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use crate::common::Server;
 use crate::common::compare::binary_logs;
 use crate::common::daemon::{Daemon, binlog_end};
-use crate::common::readers::{SERVE, account_url, foreign_reader, make_account, serve_port};
+use crate::common::readers::{SERVE, account_url, client, foreign_reader, make_account, serve_port};
 use crate::common::workload::{Dialect, mixed, run, schema};
 
 /// Far more than a reader takes for a few hundred events, in seconds: it starts a virtual machine, and other tests run.
@@ -123,6 +123,88 @@ impl Scene {
             differs.map_or(String::new(), |(expected, found)| format!("{expected:.900}\n{found:.900}"))
         );
     }
+}
+
+/// Runs the command-line client of the server and gives what it printed: its error where it failed.
+fn command_line(scene: &Scene, port: u16, arguments: &[&str]) -> String {
+    let output = client(&scene.source, "MYSQL", port, arguments);
+    let printed = if output.status.success() { &output.stdout } else { &output.stderr };
+    let lines = String::from_utf8_lossy(printed).into_owned();
+    lines.lines().filter(|line| !line.contains("[Warning]")).collect::<Vec<_>>().join("\n")
+}
+
+/// The command-line client shows of binlogd what it shows of the source.
+fn command_line_client(name: &str) {
+    let scene = Scene::new(name);
+    let ports = [scene.source.port(), serve_port(&scene.daemon)];
+    let mut statements = vec![
+        "SHOW BINARY LOGS".to_owned(),
+        "SELECT @@server_id, @@binlog_checksum, @@binlog_format, @@binlog_row_image, @@binlog_row_metadata".to_owned(),
+        "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('sql_mode', 'max_binlog_size', 'lower_case_table_names')".to_owned(),
+        "SELECT IFNULL(@@ssl_cipher, ''), @@require_secure_transport".to_owned(),
+    ];
+    if scene.is_mariadb() {
+        statements.push("SHOW MASTER STATUS".to_owned());
+        statements.push("SELECT @@gtid_binlog_pos, @@gtid_binlog_state".to_owned());
+        // Between transactions. Within one the source answers as at its end, and binlogd that there is no such place.
+        let events = scene.source.sql("SHOW BINLOG EVENTS IN 'mysql-bin.000002'");
+        let fields: Vec<Vec<&str>> = events.lines().map(|line| line.split('\t').collect()).collect();
+        let between =
+            fields.iter().filter(|event| !["Query", "Xid"].contains(&event[2]) && !event[2].contains("ows"));
+        let between = between.filter(|event| event[2] != "Table_map" && event[2] != "Intvar");
+        for offset in between.map(|event| event[1]).chain(["0", "1", "4", "5", "99999999"]) {
+            let asked = format!("BINLOG_GTID_POS('mysql-bin.000002', {offset})");
+            statements.push(format!("SELECT {offset}, {asked}"));
+        }
+        statements.push(
+            "SELECT BINLOG_GTID_POS('mysql-bin.000001', 4), BINLOG_GTID_POS('nosuch.000001', 4)".to_owned(),
+        );
+    } else {
+        statements.push("SELECT @@gtid_executed, @@server_uuid, @@gtid_mode".to_owned());
+        statements.push(match name {
+            "mysql-9.7" => "SHOW BINARY LOG STATUS".to_owned(),
+            _ => "SHOW MASTER STATUS".to_owned(),
+        });
+    }
+    let all = statements.join("; ");
+    let [theirs, ours] = ports.map(|port| command_line(&scene, port, &["-e", &all]));
+    let differs: Vec<_> = theirs.lines().zip(ours.lines()).filter(|(theirs, ours)| ours != theirs).collect();
+    assert!(ours == theirs, "theirs and ours: {differs:#?}");
+    assert!(theirs.lines().count() > statements.len(), "{theirs}");
+    // Typed languages decide by the types of the columns.
+    let types = |port| {
+        let shown = command_line(&scene, port, &["-t", "--column-type-info", "-e", "SHOW BINARY LOGS"]);
+        let wanted = |line: &&str| line.starts_with("Field") || line.starts_with("Type");
+        shown.lines().filter(wanted).collect::<Vec<_>>().join("\n")
+    };
+    assert_eq!(types(ports[1]), types(ports[0]));
+    assert!(types(ports[0]).contains("LONGLONG"), "{}", types(ports[0]));
+    // A login into a database: those of every server, and one that is not.
+    for (database, expected) in
+        [("information_schema", "information_schema"), ("nosuch", "Unknown database 'nosuch'")]
+    {
+        let printed = command_line(&scene, ports[1], &["-N", "-D", database, "-e", "SELECT DATABASE()"]);
+        assert!(printed.contains(expected), "{database}: {printed}");
+    }
+    // Since MySQL 9.4 the client takes no commands of its own unless it is told to.
+    let commands: &[&str] = if scene.is_mariadb() { &[] } else { &["--commands"] };
+    let status = command_line(&scene, ports[1], &[commands, &["-e", "status"]].concat());
+    assert!(status.contains("Uptime") && status.contains(scene.source.env("VERSION")), "{status}");
+}
+
+#[test]
+fn mysql_client_of_9_7() {
+    command_line_client("mysql-9.7");
+}
+
+#[test]
+fn mysql_client_on_8_0() {
+    command_line_client("mysql-8.0.31");
+}
+
+#[test]
+fn mariadb_client() {
+    command_line_client("mariadb-11.8");
 }
 
 fn all_clients(name: &str) {

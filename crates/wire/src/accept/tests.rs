@@ -102,6 +102,8 @@ fn answer(mut accepted: Accepted) -> (String, Option<&'static str>) {
         }
         accepted.send(&out).unwrap();
     }
+    assert_eq!(accepted.tls_cipher().is_some(), accepted.tls_version().is_some());
+    assert!(accepted.tls_cipher().is_none_or(|name| name.starts_with("TLS_")), "{:?}", accepted.tls_cipher());
     (accepted.auth_plugin().to_owned(), accepted.tls_version())
 }
 

@@ -29,7 +29,7 @@ pub(super) fn need_replication(context: &Context, privilege: &str) -> Result<(),
 pub(super) fn binary_logs(context: &Context) -> Rows {
     let tells_encryption = context.facts.kind() == ServerKind::MySql
         && version_number(&context.facts.version()) >= ENCRYPTED_FROM;
-    let mut columns = vec![Column::text("Log_name"), Column::integer("File_size")];
+    let mut columns = vec![Column::text("Log_name"), Column::unsigned("File_size")];
     if tells_encryption {
         columns.push(Column::text("Encrypted"));
     }
@@ -48,7 +48,7 @@ pub(super) fn binary_log_status(context: &Context) -> Rows {
     let has_gtids = context.facts.kind() == ServerKind::MySql;
     let mut columns = vec![
         Column::text("File"),
-        Column::integer("Position"),
+        Column::unsigned("Position"),
         Column::text("Binlog_Do_DB"),
         Column::text("Binlog_Ignore_DB"),
     ];

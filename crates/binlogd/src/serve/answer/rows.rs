@@ -9,6 +9,8 @@ pub enum ColumnKind {
     Text,
     /// BIGINT; clients of typed languages make numbers of it.
     Integer,
+    /// BIGINT UNSIGNED, as the servers declare sizes and positions.
+    Unsigned,
 }
 
 /// A column of a result set.
@@ -29,6 +31,11 @@ impl Column {
     /// A column of whole numbers.
     pub fn integer(title: impl Into<String>) -> Column {
         Column { title: title.into(), kind: ColumnKind::Integer }
+    }
+
+    /// A column of whole numbers that are never negative.
+    pub fn unsigned(title: impl Into<String>) -> Column {
+        Column { title: title.into(), kind: ColumnKind::Unsigned }
     }
 }
 

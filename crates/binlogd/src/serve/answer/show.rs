@@ -98,7 +98,7 @@ fn column(columns: &[Column], row: &Row, name: &str) -> Option<Value> {
     let at = columns.iter().position(|column| column.title.eq_ignore_ascii_case(name))?;
     Some(match &row[at] {
         None => Value::Null,
-        Some(text) if columns[at].kind == ColumnKind::Integer => {
+        Some(text) if columns[at].kind != ColumnKind::Text => {
             text.parse().map_or_else(|_| Value::text(text), Value::Integer)
         }
         Some(text) => Value::text(text),

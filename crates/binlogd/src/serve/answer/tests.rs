@@ -86,16 +86,39 @@ fn expressions_are_computed_as_by_a_server() {
 }
 
 #[test]
+fn the_servers_own_databases_may_be_used() {
+    let mut session = SessionState::default();
+    let mut databases = |sql: &str| match ask_in(&MYSQL, &mut session, sql) {
+        Answer::Error(error) => error.code.to_string(),
+        _ => row_in(&MYSQL, &mut session, "select database()").join(""),
+    };
+    assert_eq!(databases("use information_schema"), "information_schema");
+    assert_eq!(databases("use Performance_Schema"), "Performance_Schema");
+    assert_eq!(databases("use shop"), "1049");
+    assert_eq!(databases("select 1"), "Performance_Schema", "an unknown one changes nothing");
+    session.use_database(None);
+    assert_eq!(row_in(&MYSQL, &mut session, "select schema()"), ["NULL"]);
+}
+
+#[test]
+fn what_is_said_of_tls() {
+    assert_eq!(row("select @@ssl_cipher, @@global.require_secure_transport"), ["", "1"]);
+    let shown = |sql: &str| rows(ask(&MYSQL, sql)).rows[0][1].clone().unwrap();
+    assert_eq!(shown("show status like 'ssl_cipher'"), "TLS_AES_256_GCM_SHA384");
+    assert_eq!(shown("show variables like 'require_secure_transport'"), "ON");
+}
+
+#[test]
 fn numbers_are_columns_of_numbers() {
     let kinds =
         |sql: &str| rows(ask(&MYSQL, sql)).columns.into_iter().map(|column| column.kind).collect::<Vec<_>>();
-    use ColumnKind::{Integer, Text};
+    use ColumnKind::{Integer, Text, Unsigned};
     assert_eq!(
         kinds("select @@server_id, @@autocommit, @@version, 1, 'a', null, @x"),
         [Integer, Integer, Text, Integer, Text, Text, Text]
     );
-    assert_eq!(kinds("show binary logs"), [Text, Integer, Text]);
-    assert_eq!(kinds("show master status")[..2], [Text, Integer]);
+    assert_eq!(kinds("show binary logs"), [Text, Unsigned, Text]);
+    assert_eq!(kinds("show master status")[..2], [Text, Unsigned]);
 }
 
 /// Numbers and texts as MySQL 9.7 gives them.
