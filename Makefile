@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-quick check bench bench-ack bench-catchup bench-serve bench-many back-again lab fuzz kill-loop mysql-tests sim soak dist clean-servers
+.PHONY: help demo test test-quick test-clients check bench bench-ack bench-catchup bench-serve bench-many back-again lab fuzz kill-loop mysql-tests sim soak dist clean-servers
 
 help: ## show this menu
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -29,6 +29,10 @@ QUICK_SEEDS ?= 300
 test-quick: ## the tests that need no server, under a minute after building; QUICK_SEEDS (300) simulated histories
 	BINLOGD_SIM_SEEDS=$(QUICK_SEEDS) cargo test --workspace --locked --quiet --lib --bins \
 		--test static --test scripted --test stream --test 'gtid_*' --test '*_allocation' --test simulation
+
+test-clients: ## log readers of other languages, on older servers too
+	@scripts/servers fetch all
+	cargo test --locked -p binlogd --test servers serve_clients:: -- --include-ignored --test-threads=$$(nproc)
 
 check: ## formatting, lints, documentation, licences, shell scripts
 	@scripts/check
