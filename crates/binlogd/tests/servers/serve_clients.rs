@@ -222,10 +222,10 @@ fn all_clients(name: &str) {
         scene.reads_the_same(&python, &["now", "-"], &[&format!("at {} {}", scene.end.0, scene.end.1)]);
     }
     if let Some(go) = foreign_reader("go") {
-        let rows = ["=== WriteRowsEventV", "=== UpdateRowsEventV", "=== DeleteRowsEventV", "grün ✓ 🙂!"];
+        let rows = ["=== WriteRowsEventV", "=== UpdateRowsEventV", "=== DeleteRowsEventV"];
         scene.reads_the_same(&go, &["position", &first, "4"], &rows);
         scene.reads_the_same(&go, &["gtid", &gtids], &rows);
-        let rows = ["insert d.t", "update d.types", "delete d.types", "grün ✓ 🙂!", "ddl ", "synced "];
+        let rows = ["insert d.t", "update d.types", "delete d.types", "ddl ", "synced "];
         scene.reads_the_same(&go, &["canal-position", &first, "4"], &rows);
         scene.reads_the_same(&go, &["canal-gtid", &gtids], &rows);
     }
