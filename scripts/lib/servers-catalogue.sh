@@ -16,6 +16,7 @@ mariadb-11.8|mariadb|deb trixie mariadb-server-core mariadb-client-core +mariadb
 mariadb-10.11|mariadb|deb bookworm mariadb-server-core mariadb-client-core +mariadb-client +mariadb-server +libmariadb3|MariaDB 10.11, semi-sync built in (Debian bookworm)
 sysbench|tool|deb bookworm sysbench|sysbench 1.0 with its oltp_* scripts (Debian bookworm)
 promtool|tool|deb bookworm libc6 +prometheus|promtool, which checks metrics (Debian bookworm)
+go|compiler|deb trixie +golang-1.24-go +golang-1.24-src|Go 1.24, where the host has none of that age (Debian trixie)
 mysql-tests|tests|deb sid +mysql-testsuite|MySQL's own test suites and its mysqltest, 340 MB to download (Debian sid)
 mariadb-tests|tests|deb trixie +mariadb-test +mariadb-test-data +libpcre2-posix3|MariaDB's own test suites and its mysqltest (Debian trixie)
 runtime|tool|deb bookworm libaio1 libnuma1 libcrypt1 libstdc++6 libgcc-s1|libraries that the servers from Maven need (Debian bookworm)
@@ -33,7 +34,7 @@ column() {
 server_names() { catalogue | awk -F'|' '$2 == "mysql" || $2 == "mariadb" { print $1 }'; }
 
 command_list() {
-    catalogue | awk -F'|' '$1 != "runtime" { printf "%-14s %s\n", $1, $4 }'
+    catalogue | awk -F'|' '$1 != "runtime" && $2 != "compiler" { printf "%-14s %s\n", $1, $4 }'
 }
 
 # The environment variable that puts an installed server in NAME's place.

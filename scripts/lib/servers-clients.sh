@@ -58,9 +58,13 @@ build_python_client() {
 
 build_go_client() {
     local home=$1 log=$2
-    command -v go >/dev/null || die "go is missing: install Go 1.24 or later (Debian's is older) and try again"
+    local go=go
+    if ! go version 2>/dev/null | grep -qE 'go1\.(2[4-9]|[3-9][0-9])'; then
+        fetch go
+        go=$(home_of go)/root/usr/lib/go-1.24/bin/go
+    fi
     # The Go that is here, whatever a module would prefer to download; -mod=readonly holds it to go.sum.
-    (cd "$home" && GOTOOLCHAIN=local GOWORK=off go build -mod=readonly -buildvcs=false -o reader .) >"$log" 2>&1 ||
+    (cd "$home" && CGO_ENABLED=0 GOTOOLCHAIN=local GOWORK=off "$go" build -mod=readonly -buildvcs=false -o reader .) >"$log" 2>&1 ||
         die "go cannot build $CLIENTS/go: $(tail -3 "$log")"
 }
 

@@ -147,7 +147,7 @@ build() {
         "fetch_${source[0]}" "$work" "$work/home/root" "${source[@]:1}"
     fi
     case $kind in
-        tests) ;;
+        tests | compiler) ;;
         tool)
             case $name in
                 sysbench) write_sysbench_wrapper "$work/home" ;;
@@ -162,7 +162,7 @@ build() {
 
 command_fetch() {
     local name names=("$@")
-    [[ $# -gt 0 && $1 != all ]] || mapfile -t names < <(catalogue | awk -F'|' '$2 != "tests" { print $1 }')
+    [[ $# -gt 0 && $1 != all ]] || mapfile -t names < <(catalogue | awk -F'|' '$2 != "tests" && $2 != "compiler" { print $1 }')
     for name in "${names[@]}"; do
         fetch "$name"
     done
