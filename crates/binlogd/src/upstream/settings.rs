@@ -1,6 +1,6 @@
 //! Settings of the source that its readers decide by, and that readers of the copy therefore ask for too.
 
-use wire::{Connection, WireError};
+use wire::{Connection, ResultSet, WireError};
 
 /// The names. All are of text or numbers that SHOW VARIABLES does not cut.
 const NAMES: &[&str] = &[
@@ -40,10 +40,38 @@ pub(super) fn settings(connection: &mut Connection) -> Result<Vec<(String, Strin
         Err(WireError::Server { .. }) => return Ok(Vec::new()),
         Err(error) => return Err(error),
     };
+    Ok(pairs(&rows))
+}
+
+fn pairs(rows: &ResultSet) -> Vec<(String, String)> {
     let pair = |row| {
         let name = rows.get(row, "Variable_name")?.to_ascii_lowercase();
         let value = rows.get(row, "Value").filter(|value| value.len() <= VALUE_BYTES_MAX)?;
         NAMES.contains(&name.as_str()).then(|| (name, value.to_owned()))
     };
-    Ok((0..rows.rows.len()).filter_map(pair).collect())
+    (0..rows.rows.len()).filter_map(pair).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A peer may say anything.
+    #[test]
+    fn only_what_was_asked_for_is_kept() {
+        let long = "x".repeat(VALUE_BYTES_MAX + 1);
+        let said = [
+            ("Binlog_Format", Some("ROW")),
+            ("secret", Some("1")),
+            ("sql_mode", Some(long.as_str())),
+            ("max_binlog_size", None),
+            ("binlog_row_metadata", Some("FULL")),
+        ];
+        let bytes = |text: &str| text.as_bytes().to_vec();
+        let rows = said.iter().map(|(name, value)| vec![Some(bytes(name)), value.map(bytes)]).collect();
+        let rows = ResultSet { columns: vec!["Variable_name".to_owned(), "Value".to_owned()], rows };
+        let kept = [("binlog_format", "ROW"), ("binlog_row_metadata", "FULL")];
+        assert_eq!(pairs(&rows), kept.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        assert!(pairs(&ResultSet { columns: Vec::new(), rows: vec![Vec::new()] }).is_empty());
+    }
 }
