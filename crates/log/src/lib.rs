@@ -39,6 +39,7 @@
 
 pub mod activity;
 pub mod admission;
+pub mod beginning;
 pub mod content;
 pub mod damage;
 pub mod failed;

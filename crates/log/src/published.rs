@@ -5,6 +5,7 @@
 //! reader at most, however many there are.
 
 use super::Position;
+use codec::BinlogName;
 use codec::event::BINLOG_MAGIC;
 use rustix::io::Errno;
 use rustix::thread::futex::{self, Flags, Timespec};
@@ -88,12 +89,14 @@ impl Published {
     }
 
     /// The copy is opened, goes on in another file, or on another timeline. Everything before `end` may be read; it is the
-    /// boundary at which the copy ends. A file of which nothing may be read yet is not published: the one before it stays the
-    /// live one, or there is none.
+    /// boundary at which the copy ends. A file of which nothing may be read yet, by an `end` behind its magic, is not
+    /// published: what was published before stays so, be it of an older timeline, for a reader can be placed there alone.
     pub fn is_at(&self, timeline: &Path, end: Option<&Position>) {
         let mut state = self.state();
-        let is_empty = end.is_some_and(|end| end.offset <= BINLOG_MAGIC.len() as u64);
+        let readable = end.filter(|end| end.offset > BINLOG_MAGIC.len() as u64);
         match (&state.live, end) {
+            (None, _) if readable.is_none() => return,
+            (Some(live), _) if live.timeline != timeline && readable.is_none() => return,
             (Some(live), Some(end)) if live.timeline == timeline && live.file == end.file => {
                 let shown = live.end();
                 if shown == end.offset {
@@ -105,14 +108,16 @@ impl Published {
                 // Somebody has cut the file from outside: nobody may go on in it as if nothing were.
                 state.generation += 1;
             }
-            (Some(live), Some(_)) if live.timeline == timeline && is_empty => return,
-            (Some(live), Some(_)) if live.timeline == timeline => {}
-            (None, None) => return,
-            (None, Some(_)) if is_empty => return,
+            (Some(live), Some(end)) if live.timeline == timeline && comes_later(&end.file, &live.file) => {
+                if readable.is_none() {
+                    return;
+                }
+            }
+            // Among others: the live file is gone, and an older one of its timeline is the last.
             _ => state.generation += 1,
         }
         let generation = state.generation;
-        state.live = end.filter(|_| !is_empty).map(|end| {
+        state.live = readable.map(|end| {
             Arc::new(Live {
                 timeline: timeline.to_owned(),
                 file: end.file.clone(),
@@ -122,6 +127,21 @@ impl Published {
         });
         drop(state);
         self.tell();
+    }
+
+    /// Nothing may be read until [`Published::is_at`]: the log has failed. After a sync that failed, the page cache may give
+    /// bytes that the disk does not have, or the disk others than were published.
+    pub fn withdraw(&self) {
+        let mut state = self.state();
+        if state.live.take().is_some() {
+            drop(state);
+            self.tell();
+        }
+    }
+
+    /// Whether `live` is still what readers read from, be it that another file of its timeline is the live one by now.
+    pub fn is_current(&self, live: &Live) -> bool {
+        self.state().live.as_ref().is_some_and(|now| now.generation == live.generation)
     }
 
     /// More of the live file may be read: everything before `end`, a boundary. `live` is what [`Published::live`] gave: the
@@ -146,6 +166,14 @@ impl Published {
 
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether a file stands behind another one of its timeline. Names that say nothing stand in the order in which they come.
+fn comes_later(file: &str, live: &str) -> bool {
+    match (BinlogName::parse(file), BinlogName::parse(live)) {
+        (Ok(file), Ok(live)) => file.base() != live.base() || file > live,
+        _ => true,
     }
 }
 
@@ -197,6 +225,59 @@ mod tests {
             seen.push(published.live().map(|live| (live.generation, live.end())));
         }
         assert_eq!(seen, [Some((1, 100)), Some((2, 90)), None, None, None, Some((4, 120)), Some((5, 90))]);
+    }
+
+    fn shown(published: &Published) -> Option<(String, String, u64, u64)> {
+        published.live().map(|live| {
+            (live.timeline.display().to_string(), live.file.to_string(), live.end(), live.generation)
+        })
+    }
+
+    /// After a failover nobody can be placed in the new timeline before something of it is there.
+    #[test]
+    fn the_older_timeline_is_served_until_the_new_one_has_something() {
+        let published = Published::default();
+        let (one, two) = (Path::new("0001-a"), Path::new("0002-b"));
+        published.is_at(one, Some(&at(100)));
+        let before = shown(&published);
+        published.is_at(two, None);
+        published.is_at(two, Some(&at(4)));
+        assert_eq!(shown(&published), before);
+        published.is_at(two, Some(&at(120)));
+        assert_eq!(shown(&published), Some(("0002-b".into(), "b.000001".into(), 120, 2)));
+    }
+
+    #[test]
+    fn a_live_file_that_goes_back_within_a_timeline_is_another_generation() {
+        let published = Published::default();
+        let folder = Path::new("0001-a");
+        let second = |offset| Position::new("b.000002", offset);
+        published.is_at(folder, Some(&at(100)));
+        published.is_at(folder, Some(&second(120)));
+        let second_of = published.live().unwrap();
+        // The newer file is gone: what readers have of it is not in the copy.
+        published.is_at(folder, Some(&at(100)));
+        assert!(!published.is_current(&second_of));
+        assert_eq!(shown(&published), Some(("0001-a".into(), "b.000001".into(), 100, 2)));
+        published.is_at(folder, Some(&second(120)));
+        assert_eq!(shown(&published).map(|shown| shown.3), Some(2));
+        published.is_at(folder, Some(&at(4)));
+        assert_eq!(shown(&published), None, "nothing is left that could be read");
+    }
+
+    #[test]
+    fn what_is_withdrawn_comes_back_as_another_generation() {
+        let published = Published::default();
+        let folder = Path::new("0001-a");
+        published.is_at(folder, Some(&at(100)));
+        let (live, news) = (published.live().unwrap(), published.news());
+        published.withdraw();
+        assert!(published.live().is_none() && !published.is_current(&live));
+        assert_ne!(published.news(), news, "whoever sleeps is woken");
+        published.is_at(folder, Some(&at(100)));
+        assert_eq!(shown(&published), Some(("0001-a".into(), "b.000001".into(), 100, 2)));
+        published.withdraw();
+        published.withdraw();
     }
 
     #[test]

@@ -133,6 +133,11 @@ impl LogWriter {
         self.journal_displaced
     }
 
+    /// True when a write or a sync has failed: nothing more is written or called durable.
+    pub fn has_failed(&self) -> bool {
+        self.latched
+    }
+
     /// True when written bytes are not durable yet.
     pub fn is_unsynced(&self) -> bool {
         self.live.as_ref().is_some_and(|live| live.durable < live.written)

@@ -102,8 +102,11 @@ pub fn dump(
         Ok(end) => Ok(end),
         Err(Failure::Refused(refusal)) => {
             let packet = refusal.packet(words, dump.so_far.as_ref());
-            dump.packets.error(&packet);
-            Err(DumpError::Refused(packet))
+            if dump.packets.error(&packet) {
+                Err(DumpError::Refused(packet))
+            } else {
+                Err(DumpError::Cut(packet))
+            }
         }
         Err(Failure::Failed(error)) => Err(error),
     };

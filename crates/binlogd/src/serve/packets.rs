@@ -108,9 +108,12 @@ impl Packets {
         self.message(&[EOF, 0, 0, status[0], status[1]]);
     }
 
-    /// The dump ends with an error. Nothing can be told inside an event.
-    pub(super) fn error(&mut self, error: &ErrPacket) {
-        if self.event_left == 0 {
+    /// The dump ends with an error. Inside an event nothing can be told: then it is false, and only the end of the connection
+    /// keeps the reader from waiting for the rest.
+    #[must_use]
+    pub(super) fn error(&mut self, error: &ErrPacket) -> bool {
+        let is_told = self.event_left == 0;
+        if is_told {
             let mut message = vec![ERR];
             message.extend_from_slice(&error.code.to_le_bytes());
             message.push(b'#');
@@ -118,6 +121,7 @@ impl Packets {
             message.extend_from_slice(error.message.as_bytes());
             self.message(&message);
         }
+        is_told
     }
 
     fn message(&mut self, message: &[u8]) {
@@ -197,7 +201,11 @@ mod tests {
         let mut packets = Packets::new(false);
         packets.eof();
         let error = ErrPacket { code: 1236, sqlstate: "HY000".into(), message: "no".into() };
-        packets.error(&error);
+        assert!(packets.error(&error));
         assert_eq!(packets.ready, b"\x05\0\0\x01\xfe\0\0\x02\0\x0b\0\0\x02\xff\xd4\x04#HY000no");
+        packets.begin(20, false);
+        packets.push(b"half");
+        let before = packets.ready.len();
+        assert!(!packets.error(&error) && packets.ready.len() == before, "no error inside an event");
     }
 }

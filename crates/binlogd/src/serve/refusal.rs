@@ -17,6 +17,9 @@ pub enum DumpError {
     /// The reader was told so, with error 1236.
     #[error("{}", .0.message)]
     Refused(ErrPacket),
+    /// As [`DumpError::Refused`], but inside an event, where the reader cannot be told: its connection is to be closed.
+    #[error("{}", .0.message)]
+    Cut(ErrPacket),
     /// A file of the copy cannot be read. The reader was told nothing: it comes back.
     #[error("{}: {error}", path.display())]
     File {

@@ -428,6 +428,13 @@ impl Session<'_> {
                 tracing::warn!(reader = id, %address, "the reader{at} was refused: {} (error {})", error.message, error.code);
                 Ok(false)
             }
+            Err(DumpError::Cut(error)) => {
+                tracing::error!(
+                    reader = id, %address,
+                    "the connection of the reader is ended inside an event{at}: {} (error {})", error.message, error.code
+                );
+                Ok(false)
+            }
             Err(DumpError::Reader(error)) => {
                 tracing::info!(reader = id, %address, "the reader{at} is gone: {error}");
                 Ok(false)

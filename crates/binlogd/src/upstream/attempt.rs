@@ -3,7 +3,6 @@
 use super::ask::Attempt;
 use super::attached::Attached;
 use super::attempt_error::{AttemptError, in_short};
-use super::context::Upstream;
 use super::copy::HeldCopy;
 use super::copy_error::CopyError;
 use super::counters::may_wait;
@@ -14,13 +13,14 @@ use super::identify::{SourceIdentity, SourceSemiSync};
 use super::link::{End, Link};
 use super::negotiate::{Introduction, checksum_outside_files, dump_request};
 use super::plan::{From, Holding, Kinship, Plan, plan};
+use super::publish::publish_copy;
 use super::receive::receive;
 use super::refusal::{OtherFile, OtherHistory, Refusal};
 use super::rival::{Taken, rival, taken};
 use super::session::{Begun, Outside, ReceiveOptions, SessionError};
 use super::settings::settings;
 use crate::config::{OnFork, OnStranger};
-use crate::status::{Ladder, SemiSyncStatus, SourceState};
+use crate::status::{SemiSyncStatus, SourceState};
 use codec::ServerKind;
 use codec::event::BINLOG_MAGIC;
 use codec::gtid::GtidState;
@@ -433,38 +433,6 @@ fn semi_sync_status(
     };
     let active = offered && in_force && source == SourceSemiSync::Enabled;
     SemiSyncStatus { active, reason: reason.to_owned() }
-}
-
-/// Shows what is held before, and without, a session.
-pub(super) fn publish_copy(upstream: &Upstream, copy: &HeldCopy) {
-    let Some(timeline) = copy.timeline() else { return };
-    let monitor = &upstream.monitor;
-    let mut before = None;
-    let missing = timeline.missing();
-    monitor.update_facts(|facts| {
-        before = facts.timeline.replace(timeline.name.clone());
-        facts.missing = missing;
-    });
-    let mut ladder = monitor.positions();
-    if before.is_some_and(|before| before != timeline.name) {
-        // What was acknowledged belongs to the timeline before, whose successor was begun by an attempt that failed.
-        ladder = Ladder::default();
-        monitor.publish_gtids(|gtids| {
-            gtids.durable.clear();
-            gtids.acknowledged.clear();
-        });
-    }
-    let end = timeline.end();
-    upstream.published.is_at(timeline.folder(), end.as_ref());
-    let is_held = |position: &Position| {
-        end.as_ref().is_some_and(|end| end.file != position.file || end.offset >= position.offset)
-    };
-    // Somebody may have removed or cut a file in which positions were acknowledged.
-    ladder.acknowledged = ladder.acknowledged.filter(is_held);
-    (ladder.received, ladder.written, ladder.durable) = (end.clone(), end.clone(), end);
-    monitor.publish_positions(&ladder);
-    let held = Arc::new(timeline.stored());
-    monitor.publish_gtids(|gtids| gtids.durable.replace(held));
 }
 
 #[cfg(test)]

@@ -1,13 +1,13 @@
 //! The life of a source's thread: open the copy, make one attempt after the other, rest in between.
 
 use super::ask::{Attempt, Left};
-use super::attempt::publish_copy;
 use super::attempt_error::{AttemptError, Cure};
 use super::backoff::{Away, Backoff, CROWDED_MAX, DENIED_MAX};
 use super::context::Upstream;
 use super::copy::HeldCopy;
 use super::copy_error::CopyError;
 use super::hosts::Hosts;
+use super::publish::publish_copy;
 use super::repeats::Repeats;
 use crate::config::OnFork;
 use crate::status::{DiskSpace, SourceState};

@@ -24,6 +24,7 @@
 //! | `ask.rs` | what an attempt asks its host |
 //! | `new_timeline.rs` | a timeline that begins |
 //! | `attempt.rs` | one attempt: from connecting to the end of the session |
+//! | `publish.rs` | what is held, as it is shown without a session, to readers too |
 //! | `attached.rs` | why a session with MariaDB is not ended in its first moments |
 //! | `earlier.rs` | a source that was put back to before the newest timeline began |
 //! | `history.rs` | how the source's logs compare with the newest timeline |
@@ -72,6 +73,7 @@ pub mod negotiate;
 mod new_timeline;
 pub(crate) mod open_timeline;
 mod plan;
+mod publish;
 pub mod receive;
 pub mod refusal;
 mod remembered;

@@ -97,9 +97,6 @@ impl Attempt<'_> {
     /// A timeline was begun: what was acknowledged belongs to the one before, and what is held of the history goes on.
     fn publish_begun(&self, copy: &HeldCopy, previous: Option<PreviousTimeline>, source_lacks: &GtidState) {
         let monitor = &self.upstream.monitor;
-        if let Some(timeline) = copy.timeline() {
-            self.upstream.published.is_at(timeline.folder(), timeline.end().as_ref());
-        }
         let durable = copy.timeline().map(OpenTimeline::stored).unwrap_or_default();
         let missing = copy.timeline().map(OpenTimeline::missing).unwrap_or_default();
         monitor.publish_positions(&Ladder::default());

@@ -4,7 +4,9 @@ use crate::status::{Missing, RecordedGap};
 use codec::event::{BINLOG_MAGIC, FormatDescription};
 use codec::gtid::GtidState;
 use log::Position;
+use log::beginning;
 use log::gaps::{Gap, Gaps};
+use log::published::Published;
 use log::scan::TAIL_BYTES_MAX;
 use log::timeline::Timeline;
 use log::writer::{LogError, LogWriter};
@@ -41,6 +43,27 @@ impl OpenTimeline {
     /// End of the durable bytes. Between sessions that is a boundary.
     pub fn end(&self) -> Option<Position> {
         self.log.durable().map(|durable| durable.position().clone())
+    }
+
+    /// Where the copy ends as readers are shown it: behind the magic of the live file, where nothing can be read, until the file
+    /// says what came before it. A reader that found less would be told that what it needs was purged.
+    #[cold]
+    pub(crate) fn shown_end(&self, published: &Published) -> Option<Position> {
+        let end = self.end()?;
+        let is_shown = published.live().is_some_and(|live| {
+            live.timeline == self.folder() && live.file == end.file && live.end() <= end.offset
+        });
+        if is_shown || self.has_begun(end.offset) {
+            return Some(end);
+        }
+        Some(Position { offset: BINLOG_MAGIC.len() as u64, ..end })
+    }
+
+    /// Whether the live file says what came before it, before `end`. Where it cannot be read that is looked at again.
+    #[cold]
+    pub(crate) fn has_begun(&self, end: u64) -> bool {
+        let Some(live) = self.log.files().last() else { return false };
+        self.log.open_read(live).and_then(|file| beginning::is_whole(&*file, end)).unwrap_or(false)
     }
 
     /// GTIDs of the whole history that the copy holds up to here, on this timeline and the older ones that it continues.

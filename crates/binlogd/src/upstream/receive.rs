@@ -59,7 +59,9 @@ pub fn receive(
         announced: false,
     };
     let result = session.run(stop, outside);
+    session.sink.withdraw_if_failed();
     let closed = session.sink.close(&mut session.buffer.bytes);
+    session.sink.withdraw_if_failed();
     match (result, closed) {
         (Err(error), _) if error.log_failed() => Err(error),
         // A log that has failed must be opened again from disk, whatever else ended the session.

@@ -246,7 +246,7 @@ impl<'a> Sink<'a> {
         if let Some(took) = log.end_background_sync()? {
             self.count_sync(took);
             self.synced_is_durable();
-            self.readable.synced();
+            self.readable.synced(|end| self.timeline.has_begun(end));
         }
         let is_due = self.pace.is_due(&*self.options.clock);
         let log = &mut self.timeline.log;
@@ -349,7 +349,8 @@ impl<'a> Sink<'a> {
         }
         // None when the log failed between two files; it is opened again from disk.
         if let Some(end) = self.timeline.end() {
-            self.options.published.is_at(self.timeline.folder(), Some(&end));
+            let published = &self.options.published;
+            published.is_at(self.timeline.folder(), self.timeline.shown_end(published).as_ref());
             self.rungs.all_at(Some(end));
             self.rungs.publish(self.monitor);
         }

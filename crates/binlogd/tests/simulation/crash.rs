@@ -62,6 +62,8 @@ struct Tried {
     marked_states: usize,
     second_crashes: usize,
     killed_processes: usize,
+    /// Ends that a reader was given.
+    reads: usize,
 }
 
 /// Receives until everything was sent and a while has passed.
@@ -99,6 +101,7 @@ impl Scenario {
         let world = Arc::new(world);
         world.with(|scene| scene.steps_left = STEPS_MAX);
         let process = process(disk, &world, &self.config, stop);
+        world.with(|scene| scene.reader.attach(process.published.clone()));
         let (copy, monitor) = (process.open().unwrap(), process.monitor.clone());
         process.run(copy);
         let (acknowledged, left) =
@@ -114,7 +117,8 @@ impl Scenario {
         disk.record();
         let acknowledged = self.receive(&disk, 2);
         let end = self.history.log.end();
-        self.check(&disk, &acknowledged, true).unwrap_or_else(|wrong| panic!("without a crash: {wrong}"));
+        self.check(&disk, &acknowledged, &[], true)
+            .unwrap_or_else(|wrong| panic!("without a crash: {wrong}"));
         if self.config.semi_sync {
             assert_eq!(acknowledged.last(), Some(&(end.file, end.position)), "the last event asks for it");
         }
@@ -122,12 +126,18 @@ impl Scenario {
     }
 
     /// Opens the copy on a disk, and compares it with the history.
-    fn check(&self, disk: &Disk, acknowledged: &[(String, u64)], is_whole: bool) -> Result<(), String> {
+    fn check(
+        &self,
+        disk: &Disk,
+        acknowledged: &[(String, u64)],
+        read: &[(String, u64)],
+        is_whole: bool,
+    ) -> Result<(), String> {
         let (copy, _) = HeldCopy::open(Arc::new(disk.clone()), Arc::new(SystemClock), &data_dir(), SOURCE)
             .map_err(|error| format!("it cannot be opened: {error}"))?;
         let folder = timelines(disk, &Disk::path(FOLDER)).unwrap();
         let [folder] = &folder[..] else {
-            let is_lost = !acknowledged.is_empty() || !folder.is_empty() || is_whole;
+            let is_lost = !acknowledged.is_empty() || !read.is_empty() || !folder.is_empty() || is_whole;
             return if is_lost { Err(format!("{} timelines", folder.len())) } else { Ok(()) };
         };
         let timeline = copy.timeline().ok_or("it has a folder and is not open")?;
@@ -141,6 +151,17 @@ impl Scenario {
         for position in acknowledged {
             if !is_within(position, held.as_ref(), &names) {
                 return Err(format!("{position:?} was acknowledged, but the copy ends at {held:?}"));
+            }
+        }
+        for position in read {
+            // All files are the source's, so what was read is what is held.
+            if !is_within(position, held.as_ref(), &names) {
+                return Err(format!(
+                    "a reader has everything up to {position:?}, but the copy ends at {held:?}"
+                ));
+            }
+            if self.history.boundary(&position.0, position.1).is_none() {
+                return Err(format!("a reader was at {position:?}, which is no boundary"));
             }
         }
         if let Some((file, offset)) = &held {
@@ -190,6 +211,7 @@ impl Scenario {
         let mut explorer = Explorer {
             scenario: self,
             acknowledged: Vec::new(),
+            read: Vec::new(),
             seen: HashSet::new(),
             tried: Tried::default(),
         };
@@ -204,9 +226,13 @@ impl Scenario {
             if let Operation::Acknowledged { file, position } = operation {
                 explorer.acknowledged.push((file.clone(), *position));
             }
+            if let Operation::Published { file, end } = operation {
+                explorer.read.push((file.clone(), *end));
+            }
             image.apply(operation);
         }
         explorer.stop_before(trace.len(), &image);
+        explorer.tried.reads = explorer.read.len();
         explorer.tried
     }
 }
@@ -225,6 +251,8 @@ struct Explorer<'a> {
     scenario: &'a Scenario,
     /// What the source has been told so far.
     acknowledged: Vec<(String, u64)>,
+    /// Where a reader has been so far.
+    read: Vec<(String, u64)>,
     /// States that were tried, and how much was acknowledged then.
     seen: HashSet<u64>,
     tried: Tried,
@@ -267,7 +295,7 @@ impl Explorer<'_> {
     fn power_failure(&mut self, index: usize, image: &Image, fate: Fate) {
         let tree = image.after_power_failure(fate);
         let mut hasher = DefaultHasher::new();
-        (&tree, self.acknowledged.len()).hash(&mut hasher);
+        (&tree, self.acknowledged.len(), self.read.len()).hash(&mut hasher);
         if !self.seen.insert(hasher.finish()) {
             return;
         }
@@ -327,7 +355,7 @@ impl Explorer<'_> {
     }
 
     fn verify(&self, disk: &Disk, context: &str, is_whole: bool) {
-        if let Err(wrong) = self.scenario.check(disk, &self.acknowledged, is_whole) {
+        if let Err(wrong) = self.scenario.check(disk, &self.acknowledged, &self.read, is_whole) {
             panic!("{context}: {wrong}");
         }
     }
@@ -417,6 +445,6 @@ fn what_a_failed_sync_should_have_written_is_kept() {
         drop(copy);
         let tree = disk.image().after_power_failure(Fate::Lost);
         let disk = Disk::with(&tree, seed);
-        longer.check(&disk, &[], true).unwrap_or_else(|wrong| panic!("seed {seed}: {wrong}"));
+        longer.check(&disk, &[], &[], true).unwrap_or_else(|wrong| panic!("seed {seed}: {wrong}"));
     }
 }

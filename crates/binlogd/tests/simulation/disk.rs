@@ -167,6 +167,12 @@ impl Disk {
         let mut state = self.state();
         state.done(Operation::Acknowledged { file: file.to_owned(), position });
     }
+
+    /// A reader has everything up to here.
+    pub fn published(&self, file: &str, end: u64) {
+        let mut state = self.state();
+        state.done(Operation::Published { file: file.to_owned(), end });
+    }
 }
 
 impl State {

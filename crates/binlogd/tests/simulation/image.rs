@@ -83,6 +83,11 @@ pub enum Operation {
         file: String,
         position: u64,
     },
+    /// A reader has taken everything up to here. Changes nothing.
+    Published {
+        file: String,
+        end: u64,
+    },
 }
 
 #[derive(Debug, Clone)]
@@ -222,7 +227,7 @@ impl Image {
                 folder.durable = folder.current.clone();
                 folder.pending.clear();
             }
-            Operation::Acknowledged { .. } => {}
+            Operation::Acknowledged { .. } | Operation::Published { .. } => {}
             other => self.begin(other),
         }
     }
@@ -252,7 +257,8 @@ impl Image {
             | Operation::FailedSync { .. }
             | Operation::Forget { .. }
             | Operation::SyncFolder { .. }
-            | Operation::Acknowledged { .. } => {}
+            | Operation::Acknowledged { .. }
+            | Operation::Published { .. } => {}
         }
     }
 

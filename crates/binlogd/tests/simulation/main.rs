@@ -8,6 +8,7 @@
 //! | `source.rs` | a source as a state machine over bytes |
 //! | `world.rs` | network, clock, and the rest of the world |
 //! | `history.rs` | scripted binary logs whose boundaries are known |
+//! | `reader.rs` | who reads what is published |
 //! | `receiver.rs` | the product over the doubles |
 //! | `crash.rs` | the test of every crash |
 //! | `cluster.rs` | what goes wrong among several servers |
@@ -22,6 +23,7 @@ mod fate;
 mod history;
 mod image;
 mod random;
+mod reader;
 mod receiver;
 mod simulate;
 mod source;

@@ -168,12 +168,13 @@ impl Simulation {
             scene.steps_left = limit;
         });
         let process = process(&self.disk, &self.world, &self.config, stop);
+        self.world.with(|scene| scene.reader.attach(process.published.clone()));
         tracing::debug!(
             "a process begins: {:?}, semi_sync {}",
             self.config.fsync_mode,
             self.config.semi_sync
         );
-        let failures = self.weather.lock().unwrap().failures;
+        let failures_before = self.weather.lock().unwrap().failures;
         match process.open() {
             Ok(copy) => {
                 // On a full disk it is opened without having been recovered, and waits for space.
@@ -183,15 +184,19 @@ impl Simulation {
                 process.run(copy);
             }
             Err(error) => {
-                let is_excused = self.disk.is_off() || self.weather.lock().unwrap().failures > failures;
+                let is_excused =
+                    self.disk.is_off() || self.weather.lock().unwrap().failures > failures_before;
                 assert!(is_excused, "the copy cannot be opened: {error}");
                 self.calm(); // Somebody made room, or replaced the disk's cable.
             }
         }
         if self.disk.take_failed_syncs() > 0 && self.config.fsync_mode == FsyncMode::WriteThenAcknowledge {
             // The next process trusts the disk alone, which may lack what was only written.
-            self.past.lock().unwrap().forget_acknowledgements();
+            self.forget_what_was_promised();
         }
+        let has_failed = self.disk.is_off() || self.weather.lock().unwrap().failures > failures_before;
+        let was_sent_away = self.world.with(|scene| scene.reader.was_sent_away());
+        assert!(has_failed || !was_sent_away, "readers were refused for a while, though nothing failed");
         if self.disk.is_off() {
             self.after_the_end();
         }
@@ -212,11 +217,16 @@ impl Simulation {
         self.steps += self.disk.operations();
         self.disk = Disk::with(&tree, self.random.next());
         self.disk.judged_by(judge(self.weather.clone()));
-        let mut past = self.past.lock().unwrap();
-        past.count("state after a power failure");
+        self.past.lock().unwrap().count("state after a power failure");
         if self.config.fsync_mode == FsyncMode::WriteThenAcknowledge {
-            past.forget_acknowledgements(); // The operator has accepted that.
+            self.forget_what_was_promised();
         }
+    }
+
+    /// What was acknowledged, and what readers have, may be gone: the operator has accepted that.
+    fn forget_what_was_promised(&self) {
+        self.past.lock().unwrap().forget_acknowledgements();
+        self.world.with(|scene| scene.reader.forget());
     }
 
     /// Compares all timelines with all that the source has been. The newest one was just opened, and recovered.
@@ -252,6 +262,26 @@ impl Simulation {
             let is_one_history = histories.iter().any(|history| follow(&history));
             assert!(is_one_history, "{folder}/{next} does not follow {sealed} in any history of the source");
         }
+        self.world.with(|scene| {
+            for ((folder, name), taken) in scene.reader.taken() {
+                let held = files.iter().find(|(of, held, ..)| (of, held) == (folder, name));
+                let held = held.map_or(&[][..], |(_, _, bytes, _)| bytes);
+                assert!(
+                    held.starts_with(&taken.bytes),
+                    "a reader has {} bytes of {folder}/{name}, and the copy lacks some of them: {}",
+                    taken.bytes.len(),
+                    self.ends_of(&files)
+                );
+                for end in &taken.ends {
+                    let is_boundary = histories.iter().any(|history| {
+                        let sent = history.log.file(name);
+                        sent.is_some_and(|sent| sent.bytes.starts_with(&taken.bytes[..*end]))
+                            && history.boundary(name, *end as u64).is_some()
+                    });
+                    assert!(is_boundary, "a reader of {folder}/{name} was at {end}, which is no boundary");
+                }
+            }
+        });
         for ((epoch, host, name), position) in &past.acknowledged {
             let of_host = |(_, (of, _)): &(usize, &(usize, &History))| of == host;
             let then =
@@ -331,12 +361,14 @@ impl Simulation {
 
     fn ends(&self) -> String {
         let end = self.world.with(|scene| scene.source().log().end());
-        let held: Vec<String> = self
-            .files()
-            .iter()
-            .map(|(folder, name, bytes, _)| format!("{folder}/{name}:{}", bytes.len()))
-            .collect();
-        format!("the source ends at {end:?}, held are {held:?}")
+        format!("the source ends at {end:?}, {}", self.ends_of(&self.files()))
+    }
+
+    fn ends_of(&self, files: &[(String, String, Vec<u8>, bool)]) -> String {
+        let end_of = |(folder, name, bytes, _): &(String, String, Vec<u8>, bool)| {
+            format!("{folder}/{name}:{}", bytes.len())
+        };
+        format!("held are {:?}", files.iter().map(end_of).collect::<Vec<_>>())
     }
 }
 

@@ -5,6 +5,7 @@
 
 use crate::disk::Disk;
 use crate::random::Random;
+use crate::reader::Reader;
 use crate::source::Source;
 use binlogd::upstream::clock::Clock;
 use binlogd::upstream::stop::StopSignal;
@@ -61,6 +62,8 @@ pub struct Scene {
     pub lines: BTreeMap<u64, Line>,
     pub random: Random,
     pub disk: Disk,
+    /// Reads what the receiver publishes.
+    pub reader: Reader,
     pub stop: Arc<StopSignal>,
     /// The source accepts connections.
     pub is_reachable: bool,
@@ -106,6 +109,7 @@ impl World {
             lines: BTreeMap::new(),
             random: Random::new(seed),
             disk,
+            reader: Reader::default(),
             stop,
             is_reachable: true,
             acknowledged: Vec::new(),
@@ -203,6 +207,11 @@ impl Clock for Way {
 impl Scene {
     fn step(&mut self) {
         self.steps += 1;
+        if !self.disk.is_off()
+            && let Some((file, end)) = self.reader.look(&self.disk)
+        {
+            self.disk.published(&file, end);
+        }
         self.steps_left = self.steps_left.saturating_sub(1);
         if self.steps_left == 0 {
             self.stop.request();

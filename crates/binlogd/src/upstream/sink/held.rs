@@ -49,6 +49,13 @@ impl Sink<'_> {
         Some(boundary)
     }
 
+    /// Takes back what readers may have where the log has failed, until it is opened again.
+    pub(in super::super) fn withdraw_if_failed(&mut self) {
+        if self.timeline.log.has_failed() {
+            self.readable.withdraw();
+        }
+    }
+
     /// Lets readers have what is safe by now. What only the journal has must stand in the file before.
     pub(super) fn publish_readable(&mut self) {
         let is_safe = match self.options.fsync_mode {
@@ -56,7 +63,7 @@ impl Sink<'_> {
             FsyncMode::SyncThenAcknowledge => !self.timeline.log.is_unsynced(),
         };
         if is_safe && let Some(boundary) = self.boundary_in_log() {
-            self.readable.until(boundary);
+            self.readable.until(boundary, |end| self.timeline.has_begun(end));
         }
     }
 }

@@ -1,6 +1,5 @@
 //! How far readers may read: the last boundary that is as safe as the operator asked for.
 
-use codec::event::BINLOG_MAGIC;
 use log::Position;
 use log::published::{Live, Published};
 use std::path::{Path, PathBuf};
@@ -20,7 +19,10 @@ pub(super) struct Readable {
 impl Readable {
     /// For a session that begins at the end of a timeline.
     pub(super) fn new(published: Arc<Published>, timeline: &Path, end: Option<&Position>) -> Readable {
+        let is_of_timeline = |live: &Arc<Live>| live.timeline == timeline;
         let live = published.live().filter(|live| end.is_some_and(|end| end.file == live.file));
+        // An older timeline is served until this one has something, and its files have the same names.
+        let live = live.filter(is_of_timeline);
         let begun = end.filter(|_| live.is_none()).map(|end| (timeline.to_owned(), end.file.clone()));
         Readable { live, begun, published, syncing: None }
     }
@@ -37,19 +39,26 @@ impl Readable {
     }
 
     /// That sync has ended.
-    pub(super) fn synced(&mut self) {
+    pub(super) fn synced(&mut self, has_begun: impl FnOnce(u64) -> bool) {
         if let Some(boundary) = self.syncing.take() {
-            self.until(boundary);
+            self.until(boundary, has_begun);
         }
     }
 
-    /// Everything before `boundary` may be read.
-    pub(super) fn until(&mut self, boundary: u64) {
+    /// Everything before `boundary` may be read. `has_begun` says whether a file that has begun can be read up to there.
+    pub(super) fn until(&mut self, boundary: u64, has_begun: impl FnOnce(u64) -> bool) {
         if let Some(live) = &self.live {
             self.published.advance(live, boundary);
-        } else if let Some((timeline, file)) = self.begun.take_if(|_| boundary > BINLOG_MAGIC.len() as u64) {
+        } else if let Some((timeline, file)) = self.begun.take_if(|_| has_begun(boundary)) {
             self.published.is_at(&timeline, Some(&Position { file, offset: boundary }));
             self.live = self.published.live();
         }
+    }
+
+    /// The log has failed: what a sync should have written may be gone from the disk, and the page cache gives it to nobody but
+    /// by chance.
+    pub(super) fn withdraw(&mut self) {
+        self.published.withdraw();
+        (self.live, self.begun, self.syncing) = (None, None, None);
     }
 }

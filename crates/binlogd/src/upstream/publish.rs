@@ -1,0 +1,114 @@
+//! What is held, as it is shown before and without a session.
+
+use super::context::Upstream;
+use super::copy::HeldCopy;
+use super::open_timeline::OpenTimeline;
+use crate::status::Ladder;
+use log::Position;
+use log::beginning;
+use log::offline::{ResumePoint, resume_point};
+use log::storage::Storage;
+use log::timeline::Timeline;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Shows what is held before, and without, a session.
+pub(super) fn publish_copy(upstream: &Upstream, copy: &HeldCopy) {
+    let Some(timeline) = copy.timeline() else { return };
+    let monitor = &upstream.monitor;
+    let mut before = None;
+    let missing = timeline.missing();
+    monitor.update_facts(|facts| {
+        before = facts.timeline.replace(timeline.name.clone());
+        facts.missing = missing;
+    });
+    let mut ladder = monitor.positions();
+    if before.is_some_and(|before| before != timeline.name) {
+        // What was acknowledged belongs to the timeline before, whose successor was begun by an attempt that failed.
+        ladder = Ladder::default();
+        monitor.publish_gtids(|gtids| {
+            gtids.durable.clear();
+            gtids.acknowledged.clear();
+        });
+    }
+    let end = timeline.end();
+    publish_readable(upstream, copy, timeline);
+    let is_held = |position: &Position| {
+        end.as_ref().is_some_and(|end| end.file != position.file || end.offset >= position.offset)
+    };
+    // Somebody may have removed or cut a file in which positions were acknowledged.
+    ladder.acknowledged = ladder.acknowledged.filter(is_held);
+    (ladder.received, ladder.written, ladder.durable) = (end.clone(), end.clone(), end);
+    monitor.publish_positions(&ladder);
+    let held = Arc::new(timeline.stored());
+    monitor.publish_gtids(|gtids| gtids.durable.replace(held));
+}
+
+/// Lets readers have what is held: where the timeline has nothing yet, what the older ones have.
+fn publish_readable(upstream: &Upstream, copy: &HeldCopy, timeline: &OpenTimeline) {
+    let published = &upstream.published;
+    published.is_at(timeline.folder(), timeline.shown_end(published).as_ref());
+    if published.live().is_some() {
+        return;
+    }
+    match end_of_older(copy.storage(), copy.source_folder(), &timeline.info) {
+        Ok(Some((folder, end))) => published.is_at(&folder, Some(&end)),
+        Ok(None) => {}
+        Err(error) => tracing::warn!(
+            source = upstream.config.name,
+            "readers are served from the first events of the present timeline on, for an older one cannot be read: {error}"
+        ),
+    }
+}
+
+/// The newest of the timelines before one that has something to read, and where it ends. Walks its last file.
+fn end_of_older(
+    storage: &dyn Storage,
+    source_folder: &Path,
+    newest: &Timeline,
+) -> io::Result<Option<(PathBuf, Position)>> {
+    let mut previous = Some(newest.previous.clone());
+    while let Some(name) = previous.filter(|name| !name.is_empty()) {
+        let folder = source_folder.join(&name);
+        let info = Timeline::read(storage, &folder)?;
+        if let Some(ResumePoint { position, .. }) = resume_point(storage, &folder)? {
+            let file = storage.open_read(&folder.join(&*position.file))?;
+            if beginning::is_whole(&*file, position.offset)? {
+                return Ok(Some((folder, position)));
+            }
+        }
+        // An earlier one it must be, so that this comes to an end whatever a file says.
+        previous = Some(info.previous).filter(|earlier| *earlier < name);
+    }
+    Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use log::posix::PosixStorage;
+    use log::testing::{FileBuilder, SERVER_UUID, first_timeline};
+
+    /// A process that begins while the newest timeline is empty, as after a failover that was not finished.
+    #[test]
+    fn the_older_timeline_is_found_that_has_something() {
+        let dir = tempfile::tempdir().unwrap();
+        let make = |number, previous: &str| {
+            let timeline = Timeline { previous: previous.into(), ..first_timeline(SERVER_UUID) };
+            (timeline.create(&PosixStorage, dir.path(), number).unwrap(), timeline)
+        };
+        let name = |number| format!("{number:04}-{SERVER_UUID}");
+        let (first, _) = make(1, "");
+        let sound = FileBuilder::new().previous_gtids("").transaction(1, 9).finish();
+        let torn = FileBuilder::new().previous_gtids("").transaction(1, 9).transaction(2, 9).finish();
+        std::fs::write(first.join("b.000001"), &torn[..torn.len() - 3]).unwrap();
+        let (second, _) = make(2, &name(1));
+        std::fs::write(second.join("b.000001"), FileBuilder::new().finish()).unwrap();
+        let (_, third) = make(3, &name(2));
+        let found = end_of_older(&PosixStorage, dir.path(), &third).unwrap();
+        assert_eq!(found, Some((first, Position::new("b.000001", sound.len() as u64))));
+        let (_, circle) = make(4, &name(4));
+        assert_eq!(end_of_older(&PosixStorage, dir.path(), &circle).unwrap(), None);
+    }
+}
