@@ -110,7 +110,18 @@ impl HeldGtids {
         source_folder: &Path,
         kind: ServerKind,
     ) -> io::Result<Option<HeldGtids>> {
-        let timelines = present_history(storage, source_folder)?;
+        HeldGtids::of(storage, &present_history(storage, source_folder)?, kind)
+    }
+
+    /// As [`HeldGtids::read`], of the history that these timelines make.
+    ///
+    /// # Errors
+    /// When a file cannot be read.
+    pub fn of(
+        storage: &dyn Storage,
+        timelines: &[HeldTimeline],
+        kind: ServerKind,
+    ) -> io::Result<Option<HeldGtids>> {
         let Some(newest) = timelines.last() else { return Ok(None) };
         let mut history = newest.info.shared_before();
         if let Some(point) = resume_point(storage, &newest.folder)? {
@@ -119,7 +130,7 @@ impl HeldGtids {
                 history = point.gtids;
             }
         }
-        let lost = lost_gtids(&timelines, kind);
+        let lost = lost_gtids(timelines, kind);
         Ok(Some(HeldGtids { lost, history, newest_uuid: newest.info.server_uuid.clone() }))
     }
 

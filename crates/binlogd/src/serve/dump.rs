@@ -12,6 +12,8 @@
 //! Only what is published leaves, so no reader has what a crash could take from the copy. When the files below a reader may
 //! have become others, its dump ends: it comes back and is placed anew.
 
+mod ahead;
+
 use super::choice::{MysqlChoice, Rule};
 use super::head::Head;
 use super::history::{FileId, Following, History};
@@ -19,12 +21,13 @@ use super::look::{Look, NoPlace};
 use super::made_up::{FormatChange, HeartbeatForm, Maker, format_description, start_encryption};
 use super::next_timeline;
 use super::packets::{PacketOut, Packets};
-use super::place::{self, Start};
+use super::place::Start;
 use super::progress::ReaderProgress;
 use super::refusal::{DumpError, ReadSoFar, Refusal, Words};
 use super::request::{DumpRequest, From, ReaderChecksum};
 use super::stream::{Passed, Sink, Stream, StreamError};
 use super::timeline_end;
+use crate::status::SourceMonitor;
 use codec::Position;
 use codec::ServerKind;
 use codec::event::ChecksumAlgorithm;
@@ -38,13 +41,9 @@ use std::time::Duration;
 /// How long a reader without heartbeats sleeps before it looks whether it is still wanted.
 const SLEEP_MAX: Duration = Duration::from_secs(60);
 
-/// How often, and how long after each other, the copy is looked at before a reader that has more is refused: what the source
-/// has sent to both of us arrives within a moment. A replica stops at a refusal and must be started by hand.
-const AHEAD_LOOKS_MAX: u32 = 30;
-const AHEAD_PAUSE: Duration = Duration::from_millis(100);
-
 /// One source's copy, as it is served.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
+#[expect(missing_debug_implementations, reason = "nobody prints a copy with its status")]
 pub struct Served {
     /// `<data_dir>/<source>`.
     pub folder: PathBuf,
@@ -52,6 +51,8 @@ pub struct Served {
     pub storage: Arc<dyn Storage>,
     /// What readers may have.
     pub published: Arc<Published>,
+    /// What is known of the source; `None` for a copy that has all that there is.
+    pub monitor: Option<Arc<SourceMonitor>>,
 }
 
 /// How a dump ended that was not refused.
@@ -102,11 +103,11 @@ pub fn dump(
         Ok(end) => Ok(end),
         Err(Failure::Refused(refusal)) => {
             let packet = refusal.packet(words, dump.so_far.as_ref());
-            if dump.packets.error(&packet) {
-                Err(DumpError::Refused(packet))
-            } else {
-                Err(DumpError::Cut(packet))
-            }
+            Err(match (dump.packets.error(&packet), refusal) {
+                (false, _) => DumpError::Cut(packet),
+                (true, Refusal::Behind { .. }) => DumpError::Behind(packet),
+                (true, _) => DumpError::Refused(packet),
+            })
         }
         Err(Failure::Failed(error)) => Err(error),
     };
@@ -148,7 +149,9 @@ impl std::convert::From<Refusal> for Failure {
 impl std::convert::From<NoPlace> for Failure {
     fn from(none: NoPlace) -> Failure {
         match none {
-            NoPlace::Refused(refusal) | NoPlace::Ahead(refusal) => Failure::Refused(refusal),
+            NoPlace::Refused(refusal) | NoPlace::Ahead(refusal) | NoPlace::Apart(refusal) => {
+                Failure::Refused(refusal)
+            }
             NoPlace::Failed(error) => Failure::Failed(error),
         }
     }
@@ -198,47 +201,6 @@ impl Dump<'_> {
                 None => return Ok(DumpEnd::Moved), // The live file is another one, and is not there.
             }
         }
-    }
-
-    /// Finds the place at which the dump begins. A reader that comes from the source may be ahead of the copy by what is under
-    /// way: it is waited for that. `None` when the reader is to come again.
-    fn begin(&mut self, out: &mut dyn PacketOut) -> Result<Option<Start>, Failure> {
-        let mut looks = 0;
-        loop {
-            match place::find(&self.look(), self.request) {
-                Ok(start) => return Ok(Some(start)),
-                Err(NoPlace::Ahead(_)) if looks < AHEAD_LOOKS_MAX && !out.is_cancelled() => {}
-                Err(none) => return Err(self.no_place(none)),
-            }
-            looks += 1;
-            std::thread::sleep(AHEAD_PAUSE);
-            let published = &self.served.published;
-            let Some(live) = published.live().filter(|live| live.generation == self.live.generation) else {
-                return Ok(None);
-            };
-            self.live = live;
-            let read = History::read(&*self.served.storage, &self.served.folder, &self.live);
-            self.history = read.map_err(|error| {
-                Failure::Failed(DumpError::File { path: self.served.folder.clone(), error })
-            })?;
-        }
-    }
-
-    /// MariaDB names the place that there is not.
-    fn no_place(&mut self, none: NoPlace) -> Failure {
-        let refusal = match &none {
-            NoPlace::Refused(refusal) | NoPlace::Ahead(refusal) => Some(refusal),
-            NoPlace::Failed(_) => None,
-        };
-        if let (Some(Refusal::PositionBefore4 | Refusal::PositionPastEnd), Words::Mariadb) =
-            (refusal, self.words)
-            && let From::Position { file, offset } = &self.request.from
-        {
-            let first = Position::new(file.as_str(), *offset);
-            let event = Position::new(file.as_str(), 4);
-            self.so_far = Some(ReadSoFar { first, byte: event.clone(), event });
-        }
-        none.into()
     }
 
     /// Sends one file from a place in it on.
@@ -321,7 +283,7 @@ impl Dump<'_> {
         out: &mut dyn PacketOut,
     ) -> Result<FileEnd, Failure> {
         let file = start.file;
-        let boundary = self.end_of_older(file)?;
+        let boundary = self.end_of_older(start)?;
         loop {
             let news = self.served.published.news();
             let Some(live) = self.served.published.live() else { return Ok(FileEnd::Dump(DumpEnd::Moved)) };
@@ -427,10 +389,17 @@ impl Dump<'_> {
                 None => return Ok(None), // It was taken away below the reader.
             }
         }
-        let next = match self.history.following(start.file) {
+        let following = match self.parting_in(start)? {
+            Some(_) => self.history.after_timeline(start.file),
+            None => self.history.following(start.file),
+        };
+        let next = match following {
             Following::Nothing => return Ok(None),
             Following::File(next) => next,
-            Following::Timeline(first) => next_timeline::step(&self.look(), start, first)?,
+            Following::Timeline(first) => {
+                let step = next_timeline::step(&self.look(), start, first);
+                step.map_err(|none| self.no_place(none))?
+            }
         };
         let by_position = matches!(self.request.from, From::Position { .. });
         if by_position && self.history.named(self.history.name(next)) != Some(next) {
@@ -440,9 +409,22 @@ impl Dump<'_> {
         Ok(Some(next))
     }
 
+    /// For MariaDB by GTID: where a fork took the rest of the timeline, if that is in the file that is sent.
+    fn parting_in(&self, start: &Start) -> Result<Option<u64>, Failure> {
+        if !matches!(&start.choice.rule, Rule::Mariadb(choice) if choice.is_by_gtid()) {
+            return Ok(None);
+        }
+        let parting = timeline_end::parting(&self.look(), start.file)?;
+        Ok(parting.filter(|parting| parting.file == start.file).map(|parting| parting.offset))
+    }
+
     /// Where the last file of a timeline that is written no more ends: at its last boundary, as it would be cut if the copy went
     /// on with it.
-    fn end_of_older(&self, file: FileId) -> Result<Option<u64>, Failure> {
+    fn end_of_older(&self, start: &Start) -> Result<Option<u64>, Failure> {
+        let file = start.file;
+        if let Some(offset) = self.parting_in(start)? {
+            return Ok(Some(offset));
+        }
         if !self.history.ends_older_timeline(file) {
             return Ok(None);
         }
@@ -454,8 +436,12 @@ impl Dump<'_> {
 
     /// A reader by position gets no file in which there is something that a fork took from the source.
     fn refuse_what_is_no_history(&self, start: &Start) -> Result<(), Failure> {
-        let by_set = matches!(start.choice.rule, Rule::Mysql(_));
-        if !by_set && timeline_end::holds_lost(&self.look(), start.file)? {
+        let by_gtid = match &start.choice.rule {
+            Rule::All => false,
+            Rule::Mysql(_) => true,
+            Rule::Mariadb(choice) => choice.is_by_gtid(),
+        };
+        if !by_gtid && timeline_end::holds_lost(&self.look(), start.file)? {
             let why = "the source has lost transactions of this file since, and its history goes on without them. Read it \
                        by GTID, or from the files that came later";
             return Err(Refusal::Text(format!("{}: {why}", self.history.name(start.file))).into());

@@ -97,17 +97,42 @@ impl Head {
     /// # Errors
     /// As [`Head::read`].
     pub(super) fn first_gtid(&self, limit: u64) -> io::Result<Option<TransactionId>> {
-        let mut at = self.end;
-        while let Some(header) = header_at(&*self.file, at, limit)? {
+        Ok(self.next_gtid(&mut { self.end }, limit)?.map(|(_, id)| id))
+    }
+
+    /// The next transaction with a GTID from `at` on, and where it begins; `at` moves behind its GTID event.
+    fn next_gtid(&self, at: &mut u64, limit: u64) -> io::Result<Option<(u64, TransactionId)>> {
+        while let Some(header) = header_at(&*self.file, *at, limit)? {
+            let begins = *at;
+            *at += u64::from(header.event_size);
             if GtidEvent::is_gtid(header.event_type) && header.event_type != EventType::ANONYMOUS_GTID {
-                let Some((_, event)) = event_at(&*self.file, at, limit, GTID_BYTES_MAX)? else {
+                let Some((_, event)) = event_at(&*self.file, begins, limit, GTID_BYTES_MAX)? else {
                     return Ok(None);
                 };
                 let event = &event[..event.len().saturating_sub(self.format.checksum.len())];
                 let gtid = GtidEvent::parse(&header, event).map_err(|error| damaged(&error.to_string()))?;
-                return Ok(gtid.id);
+                if let Some(id) = gtid.id {
+                    return Ok(Some((begins, id)));
+                }
             }
-            at += u64::from(header.event_size);
+        }
+        Ok(None)
+    }
+
+    /// Where the first transaction begins whose GTID is `wanted`.
+    ///
+    /// # Errors
+    /// As [`Head::read`].
+    pub(super) fn find(
+        &self,
+        limit: u64,
+        wanted: impl Fn(&TransactionId) -> bool,
+    ) -> io::Result<Option<u64>> {
+        let mut at = self.end;
+        while let Some((begins, id)) = self.next_gtid(&mut at, limit)? {
+            if wanted(&id) {
+                return Ok(Some(begins));
+            }
         }
         Ok(None)
     }

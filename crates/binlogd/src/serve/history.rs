@@ -165,9 +165,29 @@ impl History {
         if next.file < self.timelines[id.timeline].files.len() {
             return Following::File(next);
         }
+        self.after_timeline(id)
+    }
+
+    /// What follows the timeline of a file.
+    pub fn after_timeline(&self, id: FileId) -> Following {
         let later =
             (id.timeline + 1..self.timelines.len()).find(|later| !self.timelines[*later].files.is_empty());
         later.map_or(Following::Nothing, |timeline| Following::Timeline(FileId { timeline, file: 0 }))
+    }
+
+    /// Its timelines, the oldest first.
+    pub fn held(&self) -> Vec<HeldTimeline> {
+        self.timelines.iter().map(|part| part.held.clone()).collect()
+    }
+
+    /// The timelines behind that of a file.
+    pub fn held_after(&self, id: FileId) -> Vec<HeldTimeline> {
+        self.timelines[id.timeline + 1..].iter().map(|part| part.held.clone()).collect()
+    }
+
+    /// The files of the same timeline that are history, in order.
+    pub fn of_timeline(&self, id: FileId) -> impl Iterator<Item = FileId> + use<> {
+        (0..self.timelines[id.timeline].files.len()).map(move |file| FileId { file, ..id })
     }
 
     /// What forks took from the source after this file's timeline: transactions that it holds and that are history no more.

@@ -14,8 +14,10 @@ use std::path::Path;
 pub(super) enum NoPlace {
     /// The reader is told.
     Refused(Refusal),
-    /// As [`NoPlace::Refused`], unless the copy is only a moment behind the reader.
+    /// As [`NoPlace::Refused`], unless the copy is behind the reader: it may have by and by what the reader has.
     Ahead(Refusal),
+    /// As [`NoPlace::Refused`], unless the copy is a moment behind the reader. What it has of the reader's domain is newer.
+    Apart(Refusal),
     /// The copy cannot be read.
     Failed(DumpError),
 }
@@ -72,6 +74,7 @@ impl Look<'_> {
 
     /// GTIDs of the present history, and the server that goes on with it.
     pub(super) fn held(&self) -> Result<Option<HeldGtids>, NoPlace> {
-        HeldGtids::read(self.storage, self.folder, self.kind()).map_err(|error| self.failed_folder(error))
+        HeldGtids::of(self.storage, &self.history.held(), self.kind())
+            .map_err(|error| self.failed_folder(error))
     }
 }

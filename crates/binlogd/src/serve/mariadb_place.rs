@@ -6,8 +6,7 @@ use super::look::{Look, NoPlace};
 use super::mariadb_choice::{MariadbChoice, Started, not_found};
 use super::refusal::Refusal;
 use super::request::{DumpRequest, MariadbStart};
-use super::timeline_end::state_at_end;
-use codec::ServerKind;
+use super::timeline_end::{parting, state_at_end};
 use codec::gtid::{GtidState, MariadbGtid, MariadbGtidState};
 
 /// Finds the file, and what of it and behind it is left out.
@@ -41,7 +40,7 @@ pub(super) fn newest_file(
     until: &mut Option<Vec<MariadbGtid>>,
     not_here: &[MariadbGtid],
 ) -> Result<Option<FileId>, NoPlace> {
-    let mut end: Option<(FileId, MariadbGtidState)> = None;
+    let mut end: Option<End> = None;
     for file in files {
         let list = match look.head(file)?.gtids_before {
             Some(GtidState::Mariadb(list)) => list,
@@ -50,19 +49,17 @@ pub(super) fn newest_file(
         if !has_all_before(state, &list) {
             continue;
         }
-        // What an older timeline has and the source of a later one lacks cannot be told from the rest by positions.
-        if !look.history.lost_after(file, ServerKind::MariaDb).is_empty() {
-            return Ok(None);
-        }
         let last = look.history.last_of_timeline(file);
-        if end.as_ref().is_none_or(|(of, _)| *of != last) {
-            end = Some((last, state_at_end(look, file)?));
+        let end = match &mut end {
+            Some(end) if end.of == last => end,
+            end => end.insert(End::of(look, file, last)?),
+        };
+        if end.file < file {
+            continue; // The source has lost transactions that came before it.
         }
         // A server that does not log what it replicates never comes to what the reader has last, and would send nothing.
         let comes = |started: &Started| {
-            started.on_empty_domain
-                || not_here.contains(&started.gtid)
-                || end.as_ref().is_some_and(|(_, end)| end.contains(&started.gtid))
+            started.on_empty_domain || not_here.contains(&started.gtid) || end.state.contains(&started.gtid)
         };
         if state.iter().all(comes) {
             pass(state, until, &list);
@@ -70,6 +67,25 @@ pub(super) fn newest_file(
         }
     }
     Ok(None)
+}
+
+/// How far a timeline is history.
+struct End {
+    /// The timeline's last file.
+    of: FileId,
+    /// The last that readers get.
+    file: FileId,
+    /// What was executed there.
+    state: MariadbGtidState,
+}
+
+impl End {
+    fn of(look: &Look<'_>, file: FileId, last: FileId) -> Result<End, NoPlace> {
+        Ok(match parting(look, file)? {
+            Some(parting) => End { of: last, file: parting.file, state: parting.executed },
+            None => End { of: last, file: last, state: state_at_end(look, file)? },
+        })
+    }
 }
 
 /// Whether the reader's transactions are ours, as far as that need be so; and those of them that need not come.
@@ -85,7 +101,9 @@ fn check_start(
             wanted.ignore_duplicates && newest.is_some_and(|newest| newest.sequence < gtid.sequence);
         if !ours.contains(gtid) && newest.is_some() {
             if !comes_later && !ends_before(until, gtid, ours) {
-                return Err(NoPlace::Ahead(not_found(*gtid, newest)));
+                let is_behind = newest.is_some_and(|newest| newest.sequence < gtid.sequence);
+                let refusal = not_found(*gtid, newest);
+                return Err(if is_behind { NoPlace::Ahead(refusal) } else { NoPlace::Apart(refusal) });
             }
             not_here.push(*gtid);
         }

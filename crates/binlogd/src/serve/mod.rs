@@ -11,7 +11,7 @@
 //! | `place.rs`, `mariadb_place.rs` | where a dump begins, or why it cannot |
 //! | `next_timeline.rs` | the step from one timeline to the next |
 //! | `seen.rs`, `choice.rs`, `mariadb_choice.rs` | which events a reader gets |
-//! | `dump.rs` | a dump from its request to its end |
+//! | `dump.rs`, `dump/ahead.rs`, `dump_log.rs` | a dump from its request to its end; a reader that has more than the copy; what the log says |
 //! | `stream.rs`, `packets.rs` | the events of a file, from large reads into packets |
 //! | `made_up.rs` | events that stand in no file |
 //! | `refusal.rs` | errors, in the servers' words |
@@ -28,6 +28,7 @@
 pub mod answer;
 mod choice;
 pub mod dump;
+mod dump_log;
 mod dump_request;
 mod facts;
 mod failed_logins;

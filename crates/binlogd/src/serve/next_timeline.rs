@@ -2,7 +2,8 @@
 //!
 //! A timeline begins with a whole file, of which the older ones have a part too. So a reader by GTID goes on in the newest
 //! file before which it has everything, and what it has is left out there. What a fork took is left out of the older
-//! timeline; where that cannot be told, the dump ends with an error.
+//! timeline. MariaDB's positions do not tell what that is: there the older timeline is left before the first transaction of which
+//! it may be so. Where no file of the next one goes on from there, the dump ends with an error.
 
 use super::choice::Rule;
 use super::history::FileId;
@@ -11,7 +12,7 @@ use super::mariadb_choice::Started;
 use super::mariadb_place;
 use super::place::Start;
 use super::refusal::Refusal;
-use super::timeline_end::executed_at_end;
+use super::timeline_end::{executed_at_end, parting};
 use codec::ServerKind;
 use codec::gtid::{GtidSet, GtidState, MariadbGtid};
 
@@ -66,7 +67,13 @@ fn by_state(
     state: &mut Vec<Started>,
     until: &mut Option<Vec<MariadbGtid>>,
 ) -> Result<FileId, NoPlace> {
-    let GtidState::Mariadb(end) = executed_at_end(look, from)? else { return Err(no_step()) };
+    let end = match parting(look, from)? {
+        Some(parting) if parting.file == from => parting.executed,
+        _ => match executed_at_end(look, from)? {
+            GtidState::Mariadb(end) => end,
+            GtidState::Mysql(_) => return Err(no_step().into()),
+        },
+    };
     for gtid in end.positions() {
         // One that has not passed yet is of a later timeline.
         if !state.iter().any(|started| started.gtid.domain == gtid.domain) {
@@ -76,12 +83,13 @@ fn by_state(
     let later = look.history.files().rev().filter(|file| *file >= first);
     match mariadb_place::newest_file(look, later, state, until, &[])? {
         Some(file) => Ok(file),
-        None => Err(no_step()),
+        // What the reader has last may still be on its way to the new timeline.
+        None => Err(NoPlace::Ahead(no_step())),
     }
 }
 
-fn no_step() -> NoPlace {
+fn no_step() -> Refusal {
     let said = "could not find next log: what comes next was written by another server, and does not say where it goes on \
                 from the last transaction of this one";
-    Refusal::Text(said.to_owned()).into()
+    Refusal::Text(said.to_owned())
 }

@@ -95,13 +95,13 @@ pub(super) fn find(look: &Look<'_>, request: &DumpRequest) -> Result<Start, NoPl
 impl Look<'_> {
     fn file(&self, name: &str) -> Result<FileId, NoPlace> {
         let found = if name.is_empty() { self.history.listed().next() } else { self.history.named(name) };
-        let is_next = || {
-            let live = BinlogName::parse(&self.live.file);
-            live.is_ok_and(|live| live.successor().as_deref() == Some(name))
+        let is_ahead = || match (BinlogName::parse(&self.live.file), BinlogName::parse(name)) {
+            (Ok(live), Ok(wanted)) => live.base() == wanted.base() && wanted > live,
+            _ => false,
         };
         match found {
             Some(file) => Ok(file),
-            None if is_next() => Err(NoPlace::Ahead(Refusal::NoSuchFile)),
+            None if is_ahead() => Err(NoPlace::Ahead(Refusal::NoSuchFile)),
             None => Err(Refusal::NoSuchFile.into()),
         }
     }

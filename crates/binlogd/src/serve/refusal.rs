@@ -8,6 +8,10 @@ use thiserror::Error;
 /// `ER_MASTER_FATAL_ERROR_READING_BINLOG`: a replica stops at it, and does not try again.
 const FATAL_READING_BINLOG: u16 = 1236;
 
+/// `ER_UNKNOWN_ERROR`. A replica stops at errors 1236 and 1041 and at a packet that is too large; after any other one of a dump it
+/// connects again, as after a lost connection (`handle_slave_io` in MySQL's `sql/rpl_replica.cc` and MariaDB's `sql/slave.cc`).
+const COME_AGAIN: u16 = 1105;
+
 /// The longest message of a server, in bytes: `MYSQL_ERRMSG_SIZE` with its terminator is 512.
 const MESSAGE_BYTES_MAX: usize = 511;
 
@@ -17,6 +21,10 @@ pub enum DumpError {
     /// The reader was told so, with error 1236.
     #[error("{}", .0.message)]
     Refused(ErrPacket),
+    /// The reader has more than the copy, which is behind its source. The reader was told so with error 1105, after which
+    /// replicas come again.
+    #[error("{}", .0.message)]
+    Behind(ErrPacket),
     /// As [`DumpError::Refused`], but inside an event, where the reader cannot be told: its connection is to be closed.
     #[error("{}", .0.message)]
     Cut(ErrPacket),
@@ -68,6 +76,8 @@ pub(super) enum Refusal {
     Purged { sent: String, missing: String },
     /// MySQL: a transaction without a GTID for a reader by GTID.
     Anonymous { file: String, position: u64 },
+    /// The copy has less than its source, and the reader more than the copy.
+    Behind { end: Position },
     /// In full.
     Text(String),
 }
@@ -106,7 +116,8 @@ impl Refusal {
         let mut message = self.message(words);
         // The folder is the server's own, and `.` in nearly every installation.
         let folder = if words == Words::Mariadb { "" } else { "./" };
-        if let Some(ReadSoFar { first, event, byte }) = so_far {
+        let code = if matches!(self, Refusal::Behind { .. }) { COME_AGAIN } else { FATAL_READING_BINLOG };
+        if let Some(ReadSoFar { first, event, byte }) = so_far.filter(|_| code != COME_AGAIN) {
             message += &format!(
                 "; the first event '{}' at {}, the last event read from '{folder}{}' at {}, the last byte read from \
                  '{folder}{}' at {}.",
@@ -118,7 +129,7 @@ impl Refusal {
             end -= 1;
         }
         message.truncate(end);
-        ErrPacket { code: FATAL_READING_BINLOG, sqlstate: "HY000".to_owned(), message }
+        ErrPacket { code, sqlstate: "HY000".to_owned(), message }
     }
 
     fn message(&self, words: Words) -> String {
@@ -145,6 +156,11 @@ impl Refusal {
             Refusal::Purged { sent, missing } => purged(words, sent, missing),
             Refusal::Anonymous { file, position } => format!(
                 "Cannot replicate anonymous transaction when AUTO_POSITION = 1, at file ./{file}, position {position}."
+            ),
+            Refusal::Behind { end } => format!(
+                "binlogd is behind its {source}: what it can serve ends at {end}, and the reader has more. It is to come again, as \
+                 a {replica} does by itself; SHOW {} STATUS on binlogd says what the copy waits for",
+                replica.to_uppercase()
             ),
             Refusal::Text(text) => text.clone(),
         }

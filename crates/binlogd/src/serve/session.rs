@@ -1,13 +1,13 @@
 //! One connection of a reader: login, then one command after the other.
 
 use super::answer::{self, Action, Answer, Client, ColumnKind, Rows, SessionState};
-use super::dump::{DumpEnd, Served, dump};
+use super::dump::{Served, dump};
+use super::dump_log::say_how_it_ended;
 use super::dump_request;
 use super::facts::{Identity, Present};
 use super::limits::{IDLE_LONGEST, IDLE_MAX, LOGIN_MAX, WRITE_MAX};
 use super::packets::PacketOut;
 use super::readers::{Arrival, Doing, Present as PresentReader, Reader, Registration};
-use super::refusal::DumpError;
 use super::shared::{Rules, Shared, Source};
 use super::sql::{Dialect, SqlError, Statement, Statements};
 use codec::ServerKind;
@@ -406,44 +406,12 @@ impl Session<'_> {
             folder: self.source.folder.clone(),
             storage: self.source.storage.clone(),
             published: self.source.published.clone(),
+            monitor: Some(self.source.monitor.clone()),
         };
         let mut out = Out { accepted: &mut self.accepted, reader: &reader };
         let ended = dump(&served, &request, &mut out, &reader.progress);
-        let at = reader.progress.position().map(|at| format!(" at {at}")).unwrap_or_default();
-        let (id, address) = (reader.id, reader.address);
-        match ended {
-            Ok(DumpEnd::Complete) => {
-                tracing::info!(reader = id, %address, "the reader has everything{at}");
-                Ok(false)
-            }
-            Ok(DumpEnd::Moved) => {
-                tracing::info!(reader = id, %address, "the reader{at} is sent away to come back: the copy goes on elsewhere");
-                Ok(false)
-            }
-            Ok(DumpEnd::Cancelled) => {
-                tracing::info!(reader = id, %address, "the reader{at} has ended");
-                Ok(false)
-            }
-            Err(DumpError::Refused(error)) => {
-                tracing::warn!(reader = id, %address, "the reader{at} was refused: {} (error {})", error.message, error.code);
-                Ok(false)
-            }
-            Err(DumpError::Cut(error)) => {
-                tracing::error!(
-                    reader = id, %address,
-                    "the connection of the reader is ended inside an event{at}: {} (error {})", error.message, error.code
-                );
-                Ok(false)
-            }
-            Err(DumpError::Reader(error)) => {
-                tracing::info!(reader = id, %address, "the reader{at} is gone: {error}");
-                Ok(false)
-            }
-            Err(error @ DumpError::File { .. }) => {
-                tracing::error!(reader = id, %address, "the reader{at} cannot be served: {error}");
-                Ok(false)
-            }
-        }
+        say_how_it_ended(&reader, ended);
+        Ok(false)
     }
 
     fn send_ok(&mut self) -> io::Result<()> {

@@ -4,8 +4,11 @@ use super::head::Head;
 use super::history::FileId;
 use super::look::{Look, NoPlace};
 use codec::Position;
+use codec::ServerKind;
 use codec::gtid::{GtidState, MariadbGtidState};
+use log::forks::Losses;
 use log::offline::{ResumePoint, resume_point};
+use log::scan::scan_file;
 
 /// The end of the timeline of a file, and what was executed there. Reads the timeline's last file.
 pub(super) fn end_of_timeline(
@@ -29,13 +32,56 @@ pub(super) fn executed_at_end(look: &Look<'_>, last: FileId) -> Result<GtidState
     Ok(end_of_timeline(look, last)?.map_or(empty, |(_, gtids)| gtids))
 }
 
-/// Whether a file has transactions that a fork took from the source. Where that cannot be told, it does.
+/// Where a fork took a timeline's end from the source of a later one, which is MariaDB.
+#[derive(Debug)]
+pub(super) struct Parting {
+    /// The file with the first transaction that was taken, or that may have been.
+    pub(super) file: FileId,
+    /// Where that one begins.
+    pub(super) offset: u64,
+    /// What was executed before it.
+    pub(super) executed: MariadbGtidState,
+}
+
+/// Where the timeline of a file is history no more; `None` where all of its files are.
+pub(super) fn parting(look: &Look<'_>, file: FileId) -> Result<Option<Parting>, NoPlace> {
+    if look.history.lost_after(file, ServerKind::MariaDb).is_empty() {
+        return Ok(None);
+    }
+    let later = look.history.held_after(file);
+    let losses = Losses::of(look.storage, look.folder, &later, ServerKind::MariaDb)
+        .map_err(|error| look.failed_folder(error))?;
+    let Some(losses) = losses else { return Ok(None) };
+    for file in look.history.of_timeline(file) {
+        let head = look.head(file)?;
+        let after = match look.history.next_of_timeline(file) {
+            Some(next) => look.head(next)?.gtids_before,
+            None => Some(executed_at_end(look, file)?),
+        };
+        if !losses.may_hold_lost(head.gtids_before.as_ref(), after.as_ref()) {
+            continue;
+        }
+        let found = head.find(look.end_of(file)?, |id| losses.took(id));
+        let Some(offset) = found.map_err(|error| look.failed(file, error))? else { continue };
+        let scanned = scan_file(&*head.file, offset, |_| {}).map_err(|error| look.failed(file, error))?;
+        let executed = match scanned.gtids {
+            GtidState::Mariadb(state) => state,
+            GtidState::Mysql(_) => MariadbGtidState::new(),
+        };
+        return Ok(Some(Parting { file, offset, executed }));
+    }
+    Ok(None)
+}
+
+/// Whether a file has transactions that a fork took from the source, or comes behind such. Where that cannot be told, it does.
 pub(super) fn holds_lost(look: &Look<'_>, file: FileId) -> Result<bool, NoPlace> {
     let lost = look.history.lost_after(file, look.kind());
     if lost.is_empty() {
         return Ok(false);
     }
-    let GtidState::Mysql(lost) = lost else { return Ok(true) };
+    let GtidState::Mysql(lost) = lost else {
+        return Ok(parting(look, file)?.is_some_and(|parting| file >= parting.file));
+    };
     let after = match look.history.next_of_timeline(file) {
         Some(next) => look.head(next)?.gtids_before,
         None => Some(executed_at_end(look, file)?),

@@ -179,6 +179,7 @@ impl Both {
             folder: self.copy.path().to_owned(),
             storage: Arc::new(PosixStorage),
             published: self.published.clone(),
+            monitor: None,
         };
         let mut taken = Taken { bytes: Vec::new(), enough: packets, beats: AtomicUsize::new(0) };
         let ended = dump(&served, &asked.request, &mut taken, &ReaderProgress::default());

@@ -448,3 +448,46 @@ fn what_a_failed_sync_should_have_written_is_kept() {
         longer.check(&disk, &[], &[], true).unwrap_or_else(|wrong| panic!("seed {seed}: {wrong}"));
     }
 }
+
+/// Fails every sync from the moment on in which everything was received and is read.
+struct SyncsFail {
+    has_begun: bool,
+}
+
+impl Environment for SyncsFail {
+    fn act(&mut self, _: &mut Scene) {}
+
+    fn idle(&mut self, scene: &mut Scene) {
+        if !self.has_begun && scene.everything_is_sent() && scene.reader.taken().next().is_some() {
+            self.has_begun = true;
+            let fail = |kind| if kind == Kind::Sync { Verdict::Fail(EIO) } else { Verdict::Do };
+            scene.disk.judged_by(Box::new(fail));
+            scene.source_mut().history.unit(|log| log.transaction(100));
+        }
+    }
+}
+
+/// The page cache may give what the disk does not have, until the copy is opened again.
+#[test]
+fn nothing_can_be_read_after_a_failed_sync() {
+    for fsync_mode in [FsyncMode::SyncThenAcknowledge, FsyncMode::WriteThenAcknowledge] {
+        let mut history = History::new(LogOptions::default());
+        history.unit(|log| log.transaction(100));
+        let scenario = Scenario::new(history, fsync_mode, false);
+        let (disk, stop) = (Disk::with(&scenario.begin(), 1), Arc::new(StopSignal::new()));
+        let source = Source::new(scenario.history.clone(), true);
+        let environment = Box::new(SyncsFail { has_begun: false });
+        let world = World::new(vec![source], disk.clone(), stop.clone(), 1500, 1, environment);
+        let world = Arc::new(world);
+        world.with(|scene| scene.steps_left = 400);
+        let process = process(&disk, &world, &scenario.config, stop);
+        let published = process.published.clone();
+        world.with(|scene| scene.reader.attach(published.clone()));
+        let copy = process.open().unwrap();
+        process.run(copy);
+        let (was_read, was_sent_away) =
+            world.with(|scene| (scene.reader.taken().next().is_some(), scene.reader.was_sent_away()));
+        assert!(disk.take_failed_syncs() > 0 && was_read, "{fsync_mode:?}");
+        assert!(was_sent_away && published.live().is_none(), "{fsync_mode:?}");
+    }
+}

@@ -44,9 +44,21 @@ impl Losses {
     pub fn read(storage: &dyn Storage, source_folder: &Path) -> io::Result<Option<Losses>> {
         let history = present_history(storage, source_folder)?;
         let Some(newest) = history.last() else { return Ok(None) };
-        let kind = newest.info.server_kind;
+        Losses::of(storage, source_folder, &history, newest.info.server_kind)
+    }
+
+    /// As [`Losses::read`], by the record of these timelines alone.
+    ///
+    /// # Errors
+    /// When a folder or a file cannot be read.
+    pub fn of(
+        storage: &dyn Storage,
+        source_folder: &Path,
+        timelines: &[HeldTimeline],
+        kind: ServerKind,
+    ) -> io::Result<Option<Losses>> {
         let list: Vec<Loss> =
-            history.iter().map(|held| loss(storage, held, kind)).collect::<io::Result<_>>()?;
+            timelines.iter().map(|held| loss(storage, held, kind)).collect::<io::Result<_>>()?;
         let nothing = list.iter().all(|loss| loss.lacked.is_empty());
         Ok((!nothing).then(|| Losses { source_folder: source_folder.to_owned(), kind, list }))
     }
@@ -101,7 +113,7 @@ impl Losses {
 
     /// Whether a file may hold something that was lost, which begins with the one state of GTIDs and after which the next one
     /// begins with the other.
-    pub(super) fn may_hold_lost(&self, before: Option<&GtidState>, after: Option<&GtidState>) -> bool {
+    pub fn may_hold_lost(&self, before: Option<&GtidState>, after: Option<&GtidState>) -> bool {
         let (Some(before), Some(after)) = (before, after) else { return true };
         self.list.iter().filter(|loss| !loss.lacked.is_empty()).any(|loss| {
             match (&loss.lacked, before, after) {

@@ -27,11 +27,13 @@ struct Copy {
     dir: tempfile::TempDir,
     published: Arc<Published>,
     timelines: Vec<PathBuf>,
+    monitor: Option<Arc<SourceMonitor>>,
 }
 
 impl Copy {
     fn new() -> Copy {
-        Copy { dir: tempfile::tempdir().unwrap(), published: Arc::default(), timelines: Vec::new() }
+        let dir = tempfile::tempdir().unwrap();
+        Copy { dir, published: Arc::default(), timelines: Vec::new(), monitor: None }
     }
 
     /// One timeline with these files, all of which may be read.
@@ -63,6 +65,7 @@ impl Copy {
             folder: self.dir.path().to_owned(),
             storage: Arc::new(PosixStorage),
             published: self.published.clone(),
+            monitor: self.monitor.clone(),
         }
     }
 
@@ -368,6 +371,21 @@ fn a_stop_is_between_transactions() {
     let inside = offsets(&file("a:1-2", "a3 a4 a5", Some("b.000003")))[4];
     let at = stopped(StopAt::Position(Position::new("b.000002", inside)));
     assert!(at.ends_with("before a3 eof"), "{at}");
+}
+
+/// Nothing can be told inside an event, and the reader would wait for the rest of it.
+#[test]
+fn a_reader_inside_an_event_is_not_left_waiting() {
+    let mut builder = FileBuilder::new().previous_gtids("");
+    builder.event(30, &vec![7; 1_000_000]);
+    let bytes = builder.finish();
+    let copy = Copy::with(&[("b.000001", bytes.clone())]);
+    std::fs::write(copy.timelines[0].join("b.000001"), &bytes[..600_000]).unwrap();
+    let reader = Reader::default();
+    let ended = dump(&copy.served(), &request(at("b.000001", 4)), &mut &reader, &ReaderProgress::default());
+    assert!(matches!(ended, Err(DumpError::Cut(_))), "{ended:?}");
+    let sent = reader.bytes.lock().unwrap();
+    assert!(sent.len() > 500_000 && !sent.windows(9).any(|part| part == b"truncated"), "{}", sent.len());
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The live end: sleeping, waking, and what happens to the files meanwhile.
 
 use super::*;
+use crate::status::{Ladder, SourceState};
 
 #[test]
 fn at_the_live_end_a_reader_sleeps_and_is_woken() {
@@ -29,8 +30,11 @@ fn at_the_live_end_a_reader_sleeps_and_is_woken() {
         wait_until(|| shown().contains("a8 4:4"));
         copy.write("b.000004", &file("a:1-8", "a9", None));
         wait_until(|| shown().contains("4:4 ~4:4 format before a9"));
-        // Another timeline: the reader is to come back.
+        // Another timeline has nothing that anybody could be placed in; then the log fails: the reader is to come back.
         copy.published.is_at(&copy.timelines[0].with_file_name("0002-x"), None);
+        let before = beats();
+        wait_until(|| beats() > before + 1);
+        copy.published.withdraw();
         assert_eq!(dump.join().unwrap().unwrap(), DumpEnd::Moved);
         assert!(!shown().contains("eof"));
     });
@@ -86,6 +90,80 @@ fn a_reader_that_is_ahead_by_a_moment_is_waited_for() {
             assert_eq!(dump.join().unwrap().unwrap(), DumpEnd::Cancelled);
         }
     });
+}
+
+/// A replica stops at error 1236; after 1105 it comes again.
+#[test]
+fn a_reader_that_is_ahead_of_a_copy_which_lags_is_to_come_again() {
+    let mut copy = three_files();
+    let monitor = Arc::new(SourceMonitor::new("s"));
+    copy.monitor = Some(monitor.clone());
+    let ask = || {
+        let ahead = || [lacking(&set("a:1-9")), at("b.000003", 90_000), at("b.000007", 4)];
+        thread::scope(|scope| {
+            let copy = &copy;
+            let dumps = ahead().map(|from| scope.spawn(move || copy.read(from)));
+            dumps.map(|dump| dump.join().unwrap())
+        })
+    };
+    let told = |why: &str| {
+        for got in ask() {
+            let said = &got.error.as_ref().expect("an error packet").message;
+            assert!(
+                matches!(&got.ended, Err(DumpError::Behind(error)) if error.code == 1105),
+                "{why}: {got:?}"
+            );
+            assert!(
+                said.starts_with("binlogd is behind its source: what it can serve ends at b.000003:"),
+                "{said}"
+            );
+        }
+    };
+    told("no connection to the source");
+    let end = Position::new("b.000003", copy.published.live().unwrap().end());
+    let more = Position { offset: end.offset + 1, ..end.clone() };
+    let ladder = |received: &Position| {
+        let (written, durable) = (Some(end.clone()), Some(end.clone()));
+        Ladder { received: Some(received.clone()), written, durable, acknowledged: None }
+    };
+    monitor.set_state(SourceState::Receiving);
+    monitor.publish_positions(&ladder(&more));
+    monitor.publish_caught_up();
+    told("what was received last is not durable");
+    monitor.publish_positions(&ladder(&end));
+    monitor.publish_event_time(1_700_000_000);
+    told("the newest event is old, and the source has not said that there is no newer one");
+    monitor.publish_caught_up();
+    let [by_set, past_end, no_file] = ask();
+    assert!(by_set.refused().starts_with("Replica has more GTIDs than the source has"));
+    assert!(past_end.refused().ends_with("position > file size"));
+    assert!(no_file.refused().starts_with("Could not find first log file name"));
+}
+
+/// After a failover, until the new source has sent the beginning of its file.
+#[test]
+fn while_a_timeline_is_empty_the_older_one_is_served() {
+    let copy = three_files();
+    let next = Timeline {
+        reason: Reason::Fork,
+        gtid_before: set("a:1-7"),
+        source_lacks: set("a:7"),
+        previous: copy.timelines[0].file_name().unwrap().to_str().unwrap().to_owned(),
+        ..first_timeline(OTHER)
+    };
+    let folder = next.create(&PosixStorage, copy.dir.path(), 2).unwrap();
+    copy.published.is_at(&folder, None);
+    assert_eq!(copy.read(lacking(&set("a:1-5"))).gtids(), "a6 a7");
+    assert_eq!(copy.read(lacking(&set("a:1-7"))).shown(), {
+        let end = copy.published.live().unwrap().end();
+        format!("~3:4 format before beat@{end} eof")
+    });
+    let got = copy.read(lacking(&set("a:1-8")));
+    assert!(got.refused().starts_with("Replica has more GTIDs"), "as the older server says it: {got:?}");
+    let bytes = file("a:1-5", "a6 o1", None);
+    std::fs::write(folder.join("c.000001"), &bytes).unwrap();
+    copy.published.is_at(&folder, Some(&Position::new("c.000001", bytes.len() as u64)));
+    assert_eq!(copy.read(lacking(&set("a:1-5"))).gtids(), "a6 o1");
 }
 
 #[test]

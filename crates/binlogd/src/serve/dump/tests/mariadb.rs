@@ -93,8 +93,9 @@ fn mariadb_does_not_leave_out_everything_for_ever() {
     assert_eq!(copy.read(behind("0-2-3")).mariadb_gtids(), "0-2-4");
 }
 
+/// The new source's file says what came before it, so it is known from there on that nothing of it was lost.
 #[test]
-fn mariadb_serves_nothing_of_before_a_fork() {
+fn mariadb_serves_the_older_timeline_up_to_the_fork() {
     let mut copy = Copy::new();
     copy.timeline(
         mariadb_timeline(1, Reason::First, "", ""),
@@ -105,6 +106,78 @@ fn mariadb_serves_nothing_of_before_a_fork() {
         &[("c.000001", mariadb_file("0-1-1", "0-1-2 0-2-3"))],
     );
     assert_eq!(copy.read(behind("0-1-1")).mariadb_gtids(), "0-1-2 0-2-3");
+    assert_eq!(copy.read(behind("")).mariadb_gtids(), "0-1-1 0-1-2 0-2-3");
+    // What the reader has was lost: nobody knows what else it has.
+    let got = copy.read(behind("0-1-3"));
+    assert!(got.refused().contains("GTID 0-1-3, which is not in the master's binlog"), "{got:?}");
+    let got = copy.read(at("b.000001", 4));
+    assert!(got.refused().contains("lost transactions"), "{got:?}");
+}
+
+/// The fork lies in an older timeline's second file of three, and the new source's logs begin later still.
+#[test]
+fn mariadb_readers_of_files_before_a_fork_are_led_over_it() {
+    let mut copy = Copy::new();
+    copy.timeline(
+        mariadb_timeline(1, Reason::First, "", ""),
+        &[
+            ("b.000001", mariadb_file("", "0-1-1 5-1-1 0-1-2")),
+            ("b.000002", mariadb_file("5-1-1,0-1-2", "0-1-3 0-1-4 0-1-5")),
+            ("b.000003", mariadb_file("5-1-1,0-1-5", "0-1-6")),
+        ],
+    );
+    copy.timeline(
+        mariadb_timeline(2, Reason::Fork, "5-1-1,0-1-6", "0-1-6"),
+        &[
+            ("c.000001", mariadb_file("5-1-1,0-1-3", "0-1-4 0-2-5")),
+            ("c.000002", mariadb_file("5-1-1,0-1-4,0-2-5", "0-2-6")),
+        ],
+    );
+    let all = "0-1-1 5-1-1 0-1-2 0-1-3 0-1-4 0-2-5 0-2-6";
     let got = copy.read(behind(""));
-    assert!(got.refused().starts_with("Could not find GTID state requested by slave"), "{got:?}");
+    assert_eq!(got.mariadb_gtids(), all);
+    assert!(got.eof, "{got:?}");
+    assert_eq!(copy.read(behind("0-1-2,5-1-1")).mariadb_gtids(), "0-1-3 0-1-4 0-2-5 0-2-6");
+    assert_eq!(copy.read(behind("0-1-3,5-1-1")).mariadb_gtids(), "0-1-4 0-2-5 0-2-6");
+    assert_eq!(copy.read(behind("0-2-5,5-1-1")).mariadb_gtids(), "0-2-6");
+    for lost in ["0-1-5,5-1-1", "0-1-6,5-1-1"] {
+        let got = copy.read(behind(lost));
+        assert!(got.refused().contains("which is not in the master's binlog"), "{lost}: {got:?}");
+    }
+    // By position the first file is as it was; behind the fork the names mean nothing.
+    let got = copy.read(at("b.000001", 4));
+    assert_eq!(got.mariadb_gtids(), "0-1-1 5-1-1 0-1-2");
+    assert!(got.refused().contains("b.000002: the source has lost transactions"), "{got:?}");
+}
+
+/// A server that lost its tail goes on in a file of the same name: nothing was lost in the files before it.
+#[test]
+fn mariadb_readers_of_whole_files_before_a_fork_are_led_over_it() {
+    let mut copy = Copy::new();
+    let same = |reason, before: &str, lacks: &str| mariadb_timeline(1, reason, before, lacks);
+    copy.timeline(
+        same(Reason::First, "", ""),
+        &[("b.000001", mariadb_file("", "0-1-1 0-1-2")), ("b.000002", mariadb_file("0-1-2", "0-1-3 0-1-4"))],
+    );
+    copy.timeline(
+        same(Reason::Fork, "0-1-4", "0-1-4"),
+        &[("b.000002", mariadb_file("0-1-2", "0-1-3")), ("b.000003", mariadb_file("0-1-3", "0-1-5"))],
+    );
+    assert_eq!(copy.read(behind("")).mariadb_gtids(), "0-1-1 0-1-2 0-1-3 0-1-5");
+    assert_eq!(copy.read(behind("0-1-1")).mariadb_gtids(), "0-1-2 0-1-3 0-1-5");
+    assert_eq!(copy.read(at("b.000001", 4)).mariadb_gtids(), "0-1-1 0-1-2 0-1-3 0-1-5");
+}
+
+/// What the copy has of the reader's domain is newer than what the reader has: waiting would not help.
+#[test]
+fn mariadb_readers_that_went_another_way_are_refused_by_a_copy_that_lags() {
+    let mut copy = Copy::new();
+    copy.timeline(
+        mariadb_timeline(1, Reason::First, "", ""),
+        &[("b.000001", mariadb_file("", "0-1-1 0-1-2 0-1-3"))],
+    );
+    copy.monitor = Some(Arc::new(SourceMonitor::new("s")));
+    assert!(copy.read(behind("0-9-3")).refused().contains("slave has diverged"));
+    let got = copy.read(behind("0-1-9"));
+    assert!(matches!(&got.ended, Err(DumpError::Behind(error)) if error.code == 1105), "{got:?}");
 }

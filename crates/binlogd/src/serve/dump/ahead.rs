@@ -1,0 +1,81 @@
+//! A reader that has more than the copy.
+
+use super::super::history::History;
+use super::super::look::NoPlace;
+use super::super::packets::PacketOut;
+use super::super::place::{self, Start};
+use super::super::refusal::{DumpError, ReadSoFar, Refusal, Words};
+use super::super::request::From;
+use super::{Dump, Failure};
+use codec::Position;
+use jiff::Timestamp;
+use std::time::Duration;
+
+/// How often, and how long after each other, the copy is looked at before a reader that has more is refused: what the source
+/// has sent to both of us arrives within a moment. A replica stops at a refusal and must be started by hand.
+const AHEAD_LOOKS_MAX: u32 = 30;
+const AHEAD_PAUSE: Duration = Duration::from_millis(100);
+
+/// A copy whose newest event is older than so many seconds, and whose source has not fallen silent, has not caught up. Headers
+/// tell whole seconds.
+const BEHIND_SECONDS_MAX: u64 = 2;
+
+impl Dump<'_> {
+    /// Finds the place at which the dump begins. A reader that comes from the source may be ahead of the copy by what is under
+    /// way: it is waited for that. `None` when the reader is to come again.
+    pub(super) fn begin(&mut self, out: &mut dyn PacketOut) -> Result<Option<Start>, Failure> {
+        let mut looks = 0;
+        loop {
+            match place::find(&self.look(), self.request) {
+                Ok(start) => return Ok(Some(start)),
+                Err(NoPlace::Ahead(_) | NoPlace::Apart(_))
+                    if looks < AHEAD_LOOKS_MAX && !out.is_cancelled() => {}
+                Err(none) => return Err(self.no_place(none)),
+            }
+            looks += 1;
+            std::thread::sleep(AHEAD_PAUSE);
+            let published = &self.served.published;
+            let Some(live) = published.live().filter(|live| live.generation == self.live.generation) else {
+                return Ok(None);
+            };
+            self.live = live;
+            let read = History::read(&*self.served.storage, &self.served.folder, &self.live);
+            self.history = read.map_err(|error| {
+                Failure::Failed(DumpError::File { path: self.served.folder.clone(), error })
+            })?;
+        }
+    }
+
+    /// Whether the source may have what the reader has and the copy lacks: the copy is not connected, has not caught up, or has
+    /// received what readers may not have yet.
+    fn is_behind(&self) -> bool {
+        let Some(monitor) = &self.served.monitor else { return false };
+        let received = monitor.positions().received;
+        let is_published = received
+            .is_some_and(|received| received.file == self.live.file && received.offset <= self.live.end());
+        !is_published
+            || monitor.seconds_behind(Timestamp::now()).is_none_or(|behind| behind > BEHIND_SECONDS_MAX)
+    }
+
+    /// A replica stops at a refusal, and must be started by hand. One that has more than a copy which lags is not refused so, but
+    /// sent away to come again. MariaDB names the place that there is not.
+    pub(super) fn no_place(&mut self, none: NoPlace) -> Failure {
+        if matches!(none, NoPlace::Ahead(_)) && self.is_behind() {
+            let end = Position { file: self.live.file.clone(), offset: self.live.end() };
+            return Refusal::Behind { end }.into();
+        }
+        let refusal = match &none {
+            NoPlace::Refused(refusal) | NoPlace::Ahead(refusal) | NoPlace::Apart(refusal) => Some(refusal),
+            NoPlace::Failed(_) => None,
+        };
+        if let (Some(Refusal::PositionBefore4 | Refusal::PositionPastEnd), Words::Mariadb) =
+            (refusal, self.words)
+            && let From::Position { file, offset } = &self.request.from
+        {
+            let first = Position::new(file.as_str(), *offset);
+            let event = Position::new(file.as_str(), 4);
+            self.so_far = Some(ReadSoFar { first, byte: event.clone(), event });
+        }
+        none.into()
+    }
+}
