@@ -158,6 +158,11 @@ pub fn checksums(server: &Server, database: &str) -> String {
 
 /// Runs a client program of this server's against a port of this machine, as the account of readers.
 pub fn client(server: &Server, program: &str, port: u16, arguments: &[&str]) -> Output {
+    client_command(server, program, port, arguments).output().expect("the client runs")
+}
+
+/// As [`client`], to be started.
+pub fn client_command(server: &Server, program: &str, port: u16, arguments: &[&str]) -> Command {
     let mut command = Command::new(server.env(program));
     command
         .args(["--host=127.0.0.1", &format!("--port={port}"), "--user=repl", "--password=secret"])
@@ -166,7 +171,8 @@ pub fn client(server: &Server, program: &str, port: u16, arguments: &[&str]) -> 
         // Its clients insist on TLS, which this daemon has none of.
         command.arg("--skip-ssl");
     }
-    command.stdin(Stdio::null()).output().expect("the client runs")
+    command.stdin(Stdio::null());
+    command
 }
 
 /// The log reader of that name below tests/clients, which is fetched and built first; `None`, and said, where it cannot be had.

@@ -15,12 +15,13 @@
 
 use std::time::{Duration, Instant};
 
-use crate::common::compare::{AfterCrash, assert_identical};
+use crate::common::compare::{AfterCrash, assert_identical, binary_logs};
 use crate::common::daemon::Daemon;
 use crate::common::ledger::{self, CopiedEntries, Ledger, copied_entries};
+use crate::common::readers::{SERVE, account_url, client_command, make_account, serve_port};
 use crate::common::semi_sync::SemiSync;
 use crate::common::workload::Random;
-use crate::common::{Server, connect_options, seed};
+use crate::common::{Server, connect_options, seed, wait_within};
 use log::journal::{JOURNAL_FILE, Journal};
 use log::posix::PosixStorage;
 use wire::{Connection, TlsMode};
@@ -103,6 +104,51 @@ fn nothing_that_mysql_had_acknowledged_is_lost() {
 #[test]
 fn nothing_that_mariadb_had_acknowledged_is_lost() {
     survives_kills("mariadb-11.8", seed(), rounds() / 2);
+}
+
+/// A reader reads beside each kill. What it has is the beginning of what the copy has afterwards.
+fn no_reader_has_more_than_the_copy(server_name: &str, seed: u64, rounds: u64) {
+    let mut random = Random::new(seed);
+    let server = Server::start(server_name, &SOURCE_OPTIONS);
+    ledger::create_table(&server);
+    make_account(&server);
+    let semi_sync = SemiSync::enable(&server, TIMEOUT);
+    let flags = [&FLAGS[..], &SERVE[..]].concat();
+    let mut daemon = Daemon::start_on(&account_url(&server), &flags);
+    semi_sync.wait_attached();
+    let first = binary_logs(&server)[0].clone();
+    let ledger = Ledger::start(&server, WRITERS);
+    for round in 1..=rounds {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let into = format!("--result-file={}/", folder.path().display());
+        let arguments = ["--read-from-remote-server", "--raw", "--stop-never", &into, &first];
+        let reader = client_command(&server, "MYSQLBINLOG", serve_port(&daemon), &arguments).spawn();
+        let mut reader = reader.expect("mysqlbinlog runs");
+        let live = || std::fs::read_dir(folder.path()).expect("its folder").flatten();
+        let len = || live().map(|file| file.metadata().map_or(0, |found| found.len())).sum::<u64>();
+        wait_within(Duration::from_secs(60), "the reader has events", || len() > 1_000);
+        std::thread::sleep(Duration::from_millis(random.below(UPTIME_MAX.as_millis() as u64)));
+        daemon.kill();
+        reader.wait().expect("mysqlbinlog ends with the connection");
+        daemon.restart(&flags);
+        println!("{server_name}, round {round}: the reader has {} bytes", len());
+        for file in live() {
+            let (read, name) = (std::fs::read(file.path()).expect("a file"), file.file_name());
+            let held = std::fs::read(daemon.timeline_dir().join(&name)).expect("the copy has the file");
+            assert!(held.starts_with(&read), "{name:?}: {} bytes read, {} held", read.len(), held.len());
+        }
+    }
+    ledger.finish();
+}
+
+#[test]
+fn no_reader_of_mysqls_log_has_more_than_the_copy() {
+    no_reader_has_more_than_the_copy("mysql-9.7", seed(), rounds().div_ceil(2));
+}
+
+#[test]
+fn no_reader_of_mariadbs_log_has_more_than_the_copy() {
+    no_reader_has_more_than_the_copy("mariadb-11.8", seed(), rounds().div_ceil(2));
 }
 
 /// A file that lost its second half lost entries, and whoever reads the copy for the ledger must see that.

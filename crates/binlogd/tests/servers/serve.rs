@@ -1,11 +1,13 @@
 //! Replicas and programs of real servers read from binlogd, and end with what the source has.
 
 use crate::common::daemon::{Daemon, binlog_end};
+use crate::common::proxy::{Ending, Proxy, address_of};
 use crate::common::readers::{
-    By, SERVE, account_url, attach, checksums, client, executed, make_account, serve_port, wait_applied,
+    By, SERVE, account_url, attach, checksums, client, executed, make_account, replica_status, serve_port,
+    wait_applied,
 };
 use crate::common::workload::{Dialect, mixed, run, schema};
-use crate::common::{Server, connect_options};
+use crate::common::{Server, connect_options, wait_within};
 use codec::packet::{EOF, ERR, HEADER_BYTES, Header, command};
 use std::time::Duration;
 use wire::{Connection, TlsMode};
@@ -174,6 +176,48 @@ fn a_replica_catches_up_without_the_source() {
     attach(&replica, serve_port(&daemon), By::Gtid, ("", 4));
     wait_applied(&replica, || end.clone(), &daemon);
     assert_eq!(checksums(&replica, "d"), expected);
+}
+
+/// A replica that comes from the source has more than a copy without a connection to it: it comes again by itself until the
+/// copy has as much, and is not stopped.
+fn ahead_of_a_copy_that_lags(name: &str) {
+    let source = Server::start(name, options(name));
+    let replica = Server::start(name, replica_options(name));
+    make_account(&source);
+    source.sql("CREATE DATABASE d; CREATE TABLE d.t (id INT AUTO_INCREMENT PRIMARY KEY, v INT)");
+    let proxy = Proxy::before(&source);
+    let url = format!("mysql://repl:secret@{}", proxy.address());
+    let daemon = Daemon::start_on(&url, &[&SERVE[..], &["--backoff-max", "1s"]].concat());
+    daemon.wait_caught_up(&source);
+    attach(&replica, source.port(), By::Gtid, ("", 4));
+    // Nobody listens at port 1.
+    proxy.move_to("127.0.0.1:1".parse().unwrap());
+    proxy.cut(Ending::Reset);
+    source.sql("INSERT INTO d.t (v) VALUES (1); INSERT INTO d.t (v) VALUES (2)");
+    wait_applied(&replica, || binlog_end(&source), &daemon);
+    attach(&replica, serve_port(&daemon), By::Gtid, ("", 4));
+    let sent_away = || daemon.log().matches("is to come again: binlogd is behind its").count();
+    wait_within(Duration::from_secs(120), "the replica was sent away, and is back", || {
+        let status = replica_status(&replica);
+        let io = status.iter().find(|(name, _)| name == "Replica_IO_Running" || name == "Slave_IO_Running");
+        assert_ne!(io.expect("the receiver's state").1, "No", "{status:#?}\n{}", daemon.log());
+        sent_away() >= 2
+    });
+    proxy.move_to(address_of(&source));
+    source.sql("INSERT INTO d.t (v) VALUES (3)");
+    wait_applied(&replica, || binlog_end(&source), &daemon);
+    assert_eq!(checksums(&replica, "d"), checksums(&source, "d"));
+    assert!(!daemon.log().contains("was refused"), "{}", daemon.log());
+}
+
+#[test]
+fn a_mysql_replica_ahead_of_a_copy_that_lags_comes_again() {
+    ahead_of_a_copy_that_lags("mysql-9.7");
+}
+
+#[test]
+fn a_mariadb_replica_ahead_of_a_copy_that_lags_comes_again() {
+    ahead_of_a_copy_that_lags("mariadb-11.8");
 }
 
 /// Stock mysqlbinlog gets the files as the source has them.
