@@ -298,6 +298,8 @@ impl Dump<'_> {
                 None => stream.size().map_err(|error| self.failed(file, error))?,
             };
             let mut sink = Sink {
+                published: &self.served.published,
+                live: &self.live,
                 packets: &mut self.packets,
                 choice: &mut start.choice,
                 out: &mut *out,
@@ -314,6 +316,7 @@ impl Dump<'_> {
                 Ok(Passed::All) => {}
                 Ok(Passed::Ended) => return Ok(FileEnd::Dump(DumpEnd::Complete)),
                 Ok(Passed::Cancelled) => return Ok(FileEnd::Dump(DumpEnd::Cancelled)),
+                Ok(Passed::Moved) => return Ok(FileEnd::Dump(DumpEnd::Moved)),
                 Err(error) => return Err(self.failure(file, stream.at(), error)),
             }
             if !is_live {
@@ -356,6 +359,8 @@ impl Dump<'_> {
             if !period.is_zero() && stream.until_silent_for(period).is_zero() && self.is_at_end(stream.at()) {
                 let at = stream.at();
                 let mut sink = Sink {
+                    published: &self.served.published,
+                    live: &self.live,
                     packets: &mut self.packets,
                     choice: &mut start.choice,
                     out: &mut *out,

@@ -27,7 +27,8 @@ pub(super) fn run(shared: &Arc<Shared>, rules: &Rules, socket: TcpStream, addres
         let why = if rules.users.all_sources().next().is_none() {
             "Nobody can log in to this binlogd: no account of readers has a password; see [[serve.user]]"
         } else {
-            "binlogd holds nothing of its source yet; binlogd status says why. Try again when it receives"
+            "binlogd has nothing of its source that can be read now: nothing is held yet, or its disk has failed; binlogd status says \
+             which. Try again when it receives"
         };
         return refuse(&socket, why);
     };

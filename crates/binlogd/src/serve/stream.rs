@@ -10,6 +10,7 @@ use super::progress::ReaderProgress;
 use super::refusal::Refusal;
 use super::seen::{After, Seen, Verdict};
 use codec::event::{ChecksumAlgorithm, EventHeader, EventType, HEADER_LEN, PEEK_BYTES_MAX};
+use log::published::{Live, Published};
 use log::storage::ReadFile;
 use std::io;
 use std::time::{Duration, Instant};
@@ -32,6 +33,8 @@ pub(super) enum Passed {
     Ended,
     /// The reader was cancelled.
     Cancelled,
+    /// What is being read was withdrawn, or other files are in its place.
+    Moved,
 }
 
 /// Why a file cannot be sent any further.
@@ -53,6 +56,9 @@ impl From<Refusal> for StreamError {
 
 /// What one file's events go through.
 pub(super) struct Sink<'a> {
+    pub(super) published: &'a Published,
+    /// What was published when the reader looked last.
+    pub(super) live: &'a Live,
     pub(super) packets: &'a mut Packets,
     pub(super) choice: &'a mut Choice,
     pub(super) out: &'a mut dyn PacketOut,
@@ -117,6 +123,9 @@ impl Stream {
         while self.at < end {
             if sink.out.is_cancelled() {
                 return Ok(Passed::Cancelled);
+            }
+            if !sink.published.is_current(sink.live) {
+                return Ok(Passed::Moved);
             }
             let want = usize::try_from(end - self.at).unwrap_or(usize::MAX).min(BUFFER_BYTES);
             if self.buffer.len() < want {

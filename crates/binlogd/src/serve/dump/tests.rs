@@ -388,6 +388,31 @@ fn a_reader_inside_an_event_is_not_left_waiting() {
     assert!(sent.len() > 500_000 && !sent.windows(9).any(|part| part == b"truncated"), "{}", sent.len());
 }
 
+/// After a failed sync the page cache may give what the disk does not have, also to a reader that is far behind.
+#[test]
+fn a_reader_of_what_is_withdrawn_is_sent_away_at_once() {
+    struct Withdraws<'a>(&'a Reader, &'a Published);
+    impl PacketOut for Withdraws<'_> {
+        fn write(&mut self, framed: &[u8]) -> io::Result<()> {
+            self.1.withdraw();
+            (&mut &*self.0).write(framed)
+        }
+
+        fn is_cancelled(&self) -> bool {
+            false
+        }
+    }
+    let mut builder = FileBuilder::new().previous_gtids("");
+    builder.event(30, &vec![7; 2_000_000]);
+    let copy = Copy::with(&[("b.000001", builder.finish())]);
+    let reader = Reader::default();
+    let mut out = Withdraws(&reader, &copy.published);
+    let ended = dump(&copy.served(), &request(at("b.000001", 4)), &mut out, &ReaderProgress::default());
+    assert_eq!(ended.unwrap(), DumpEnd::Moved);
+    let sent = reader.bytes.lock().unwrap().len();
+    assert!(sent < 2 * super::super::stream::BUFFER_BYTES, "{sent} bytes were sent");
+}
+
 #[test]
 fn a_long_event_passes_in_parts() {
     let body: Vec<u8> = (0..20_000_000u32).map(|at| (at % 253) as u8).collect();
