@@ -8,6 +8,7 @@ use crate::common::readers::{
 };
 use crate::common::workload::{Dialect, mixed, run, schema};
 use crate::common::{Server, connect_options, wait_within};
+use crate::fork_scene::{FLAGS, PATIENCE, Scene};
 use codec::packet::{EOF, ERR, HEADER_BYTES, Header, command};
 use std::time::Duration;
 use wire::{Connection, TlsMode};
@@ -218,6 +219,41 @@ fn a_mysql_replica_ahead_of_a_copy_that_lags_comes_again() {
 #[test]
 fn a_mariadb_replica_ahead_of_a_copy_that_lags_comes_again() {
     ahead_of_a_copy_that_lags("mariadb-11.8");
+}
+
+/// The source was put back to an earlier state and goes on from there: a new replica, which begins with the oldest file, is led
+/// over that place, and gets nothing of what the source has lost.
+fn over_a_fork(name: &str) {
+    let server = Server::start(name, options(name));
+    make_account(&server);
+    server.sql("CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY, v VARCHAR(200)); INSERT INTO d.t VALUES (0, 'kept')");
+    let daemon = Daemon::start_on(&account_url(&server), &[&FLAGS[..], &SERVE[..]].concat());
+    daemon.wait_caught_up(&server);
+    let mut scene = Scene { server, daemon };
+    scene.write_what_is_lost(1, options(name));
+    scene.put_back(options(name));
+    scene.server.sql("INSERT INTO d.t VALUES (10, 'after')");
+    scene
+        .server
+        .sql("INSERT INTO d.t VALUES (11, 'after'); FLUSH BINARY LOGS; INSERT INTO d.t VALUES (12, 'after')");
+    scene.daemon.wait_until(|source| source["state"] == "receiving", PATIENCE);
+    scene.daemon.wait_caught_up(&scene.server);
+    assert_eq!(scene.daemon.timeline_dirs().len(), 2, "{}", scene.daemon.log());
+    let replica = Server::start(name, replica_options(name));
+    attach(&replica, serve_port(&scene.daemon), By::Gtid, ("", 4));
+    wait_applied(&replica, || binlog_end(&scene.server), &scene.daemon);
+    assert_eq!(checksums(&replica, "d"), checksums(&scene.server, "d"));
+    assert!(!scene.daemon.log().contains("was refused"), "{}", scene.daemon.log());
+}
+
+#[test]
+fn a_new_mysql_replica_is_led_over_a_fork() {
+    over_a_fork("mysql-9.7");
+}
+
+#[test]
+fn a_new_mariadb_replica_is_led_over_a_fork() {
+    over_a_fork("mariadb-11.8");
 }
 
 /// Stock mysqlbinlog gets the files as the source has them.
