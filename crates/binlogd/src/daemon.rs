@@ -19,7 +19,7 @@ use crate::config::{
     Config, ConfigError, Loaded, LogConfig, LogFormat, LogLevel, ReloadEffect, ServeConfig, SourceConfig,
 };
 use crate::config::{changed_global_keys, changed_keys, reload_effect};
-use crate::serve::{ServeServer, Source, Users};
+use crate::serve::{Place, ServeServer, Source, Users};
 use crate::status::{DaemonMonitor, SourceMonitor, SourceState};
 use crate::upstream::Upstream;
 use crate::upstream::clock::SystemClock;
@@ -44,6 +44,9 @@ use wire::Tcp;
 
 /// How long the end of a watch over a source is waited for, so that it can close its connection in good order.
 const WATCH_END_MAX: Duration = Duration::from_millis(500);
+
+/// The largest `max_connections` that can be configured.
+const READERS_MAX: u32 = 100_000;
 
 /// What SIGHUP does.
 pub(crate) struct Reload<'a> {
@@ -204,11 +207,26 @@ impl Daemon {
     fn start_serving(&mut self) -> anyhow::Result<()> {
         let Some(listen) = self.config.serve.listen else { return Ok(()) };
         let users = Users::new(&self.config.serve, &self.config.sources);
-        let server = ServeServer::start(listen, &self.config.serve, users)?;
+        let place = Place { listen, storage: Arc::new(PosixStorage), data_dir: self.config.data_dir.clone() };
+        let room = self.room_for_readers(&self.config);
+        let server = ServeServer::start(place, &self.config.serve, users, room)?;
         tracing::info!(address = %server.local_addr(), "replicas and log readers are served");
         self.monitor.serves(server.shared().clone());
         self.serve = Some(server);
         Ok(())
+    }
+
+    /// How many readers there may be without taking a descriptor that a source needs; said in the log when that is fewer than are
+    /// configured.
+    fn room_for_readers(&self, config: &Config) -> u32 {
+        let sources = config.sources.len();
+        if let Err(less) = self.descriptors.suffice_for_readers(sources, config.serve.max_connections) {
+            tracing::warn!("{less}");
+        }
+        // Readers that are connected stay so when max_connections becomes less, as long as there is room for them.
+        self.descriptors
+            .suffice_for_readers(sources, READERS_MAX)
+            .map_or_else(|less| less.readers, |()| READERS_MAX)
     }
 
     /// Starts the thread of a source. With `too_few` descriptors for it, it only says so: sources that receive already must not
@@ -267,6 +285,10 @@ impl Daemon {
             tracing::warn!("{warning}");
         }
         let new = loaded.config;
+        // Before new sources are started, so that readers leave them what they need.
+        if let Some(serve) = &self.serve {
+            serve.shared().set_room(self.room_for_readers(&new));
+        }
         let mut restart = changed_global_keys(&self.config, &new);
         restart.retain(|key| *key != "disk_warn");
         self.config.disk_warn = new.disk_warn;
@@ -321,7 +343,8 @@ impl Daemon {
                 return;
             }
         }
-        self.config.serve = new;
+        // What is listened on stays what it is until a restart, and is what the next reload is compared with.
+        self.config.serve = ServeConfig { listen: self.config.serve.listen, ..new };
     }
 
     fn reload_source(&mut self, source: &SourceConfig, too_few: Option<TooFew>) -> anyhow::Result<()> {

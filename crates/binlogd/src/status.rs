@@ -54,7 +54,7 @@ pub use monitor::SourceMonitor;
 pub(crate) use past::LastError;
 pub(crate) use past::{Missing, PreviousTimeline, RecordedGap, Regained, count};
 pub(crate) use semi_sync::{Counted, SemiSyncLook, SemiSyncStatus};
-pub(crate) use serving::{ReaderStatus, ServeStatus, Serving};
+pub(crate) use serving::{ReaderStatus, ServeCounters, ServeStatus, Serving};
 #[cfg(test)]
 pub(crate) use snapshot::Latencies;
 pub(crate) use snapshot::{DaemonStatus, DiskStatus, GtidTexts, NOT_RUNNING, SourceStatus};

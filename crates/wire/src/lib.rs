@@ -45,8 +45,8 @@ mod transport;
 mod verify;
 
 pub use accept::{
-    AcceptOptions, Accepted, Accounts, BadVerifier, Client, ClientError, Closer, Method, Methods, Reader,
-    ServerTls, Verifiers, accept, accept_over,
+    AcceptOptions, Accepted, Accounts, BadVerifier, Client, ClientError, Closer, Day, MadeCertificate,
+    Method, Methods, Reader, ServerTls, Verifiers, accept, accept_over,
 };
 pub use byte_stream::ByteStream;
 pub use codec::packet::ResultSet;

@@ -4,6 +4,7 @@
 //! kept between scrapes. docs/status.md lists them.
 
 use super::families::{counters, gauges, histograms, of};
+use super::serving;
 use crate::status::{CounterValues, DaemonMonitor, SourceMonitor, SourceState, count};
 use codec::BinlogName;
 use jiff::Timestamp;
@@ -71,6 +72,9 @@ impl Collector for Scrape {
         let sources = self.monitor.sources();
         self.encode_daemon(&mut encoder)?;
         self.encode_disk(&mut encoder)?;
+        if let Some(serve) = self.monitor.serving(self.now) {
+            serving::encode(&mut encoder, &serve)?;
+        }
         encode_states(&mut encoder, &sources)?;
         encode_facts(&mut encoder, &sources)?;
         encode_looks(&mut encoder, &sources)?;

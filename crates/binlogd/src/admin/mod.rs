@@ -20,6 +20,7 @@ mod format;
 mod large_answer;
 mod metrics;
 mod pages;
+mod serving;
 
 #[cfg(test)]
 pub(crate) use address::ADDRESS_FILE;

@@ -45,6 +45,13 @@ pub(super) fn execute(args: ConfigArgs) -> ExitCode {
                     errln!("warning: with the limits that hold here, {too_few}");
                     warnings += 1;
                 }
+                let serve = &loaded.config.serve;
+                let sources = loaded.config.sources.len();
+                let room = Descriptors::reachable().suffice_for_readers(sources, serve.max_connections);
+                if let (Err(less), Some(_)) = (room, serve.listen) {
+                    errln!("warning: with the limits that hold here, {less}");
+                    warnings += 1;
+                }
                 print_result(&format!("{}: {}\n", file.display(), summary(&loaded.config, warnings)))
             }
             Err(error) => usage_error(&error),

@@ -1,6 +1,7 @@
 //! `binlogd doctor`: looks at each source before anything is started.
 
 mod logs;
+mod serve;
 
 use super::exit::{EXIT_OK, EXIT_PROBLEM, print_result, usage_error};
 use super::run_args::RunArgs;
@@ -83,6 +84,13 @@ pub(super) fn execute(args: &DoctorArgs) -> ExitCode {
             if printed != ExitCode::from(EXIT_OK) {
                 return printed;
             }
+        }
+    }
+    if let Some((listen, findings)) = serve::look(&loaded.config) {
+        worst = findings.iter().map(|finding| finding.level).fold(worst, Level::max);
+        let printed = print_result(&render("readers", &listen, &findings, colored));
+        if printed != ExitCode::from(EXIT_OK) {
+            return printed;
         }
     }
     ExitCode::from(if worst == Level::Error { EXIT_PROBLEM } else { EXIT_OK })
@@ -247,7 +255,7 @@ fn ask(source: &SourceConfig, host: &HostPort) -> Result<(Facts, SourceIdentity)
 }
 
 /// One line a finding, its statements below it.
-fn render(name: &str, host: &HostPort, findings: &[Finding], colored: bool) -> String {
+fn render(name: &str, host: &dyn std::fmt::Display, findings: &[Finding], colored: bool) -> String {
     let mut text = format!("{name}: {host}\n");
     for finding in findings {
         let color = match finding.level {

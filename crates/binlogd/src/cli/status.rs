@@ -2,6 +2,7 @@
 
 mod head;
 mod page;
+mod readers;
 mod summary;
 mod table;
 
@@ -66,7 +67,9 @@ pub(super) fn run(
     } else {
         let in_full = args.all || report.status.sources.len() <= summary::SHOWN_IN_FULL_MAX;
         let render = if in_full { table::render } else { summary::render };
-        render(&report.status, report.unanswered.as_deref(), style::stdout_is_colored(), Timestamp::now())
+        let (colored, now) = (style::stdout_is_colored(), Timestamp::now());
+        let readers = report.status.serve.as_ref().map(|serve| readers::render(serve, colored, now));
+        render(&report.status, report.unanswered.as_deref(), colored, now) + &readers.unwrap_or_default()
     };
     let printed = print_result(&text);
     Ok(if report.status.is_healthy() { printed } else { ExitCode::from(EXIT_PROBLEM) })
@@ -105,6 +108,9 @@ fn gather(
 fn keep_only(status: &mut DaemonStatus, name: &str) -> anyhow::Result<()> {
     let names = status.sources.iter().map(|source| source.name.clone()).collect::<Vec<_>>().join(", ");
     status.sources.retain(|source| source.name == name);
+    if let Some(serve) = &mut status.serve {
+        serve.readers.retain(|reader| reader.source == name);
+    }
     if status.sources.is_empty() {
         bail!("there is no source {name:?}; there are: {names}");
     }

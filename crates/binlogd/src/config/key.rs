@@ -148,7 +148,10 @@ impl Key {
             Kind::Name => "1 to 64 of the characters A-Z a-z 0-9 _ . - and not begin with a dot".to_owned(),
             Kind::Names => "a list of names of sources, such as [\"orders\", \"billing\"]".to_owned(),
             Kind::Hosts => "a list of \"host:port\", such as [\"db1:3306\", \"[::1]:3306\"]".to_owned(),
-            Kind::Listen => "an IP address and port, such as 127.0.0.1:9306 or [::1]:9306, or off".to_owned(),
+            Kind::Listen => {
+                let port = if self.section == Section::Serve { 3307 } else { 9306 };
+                format!("an IP address and port, such as 127.0.0.1:{port} or [::1]:{port}, or off")
+            }
             Kind::Choice(choices) => {
                 let words: Vec<String> =
                     choices.iter().map(|(word, meaning)| format!("{word} ({meaning})")).collect();

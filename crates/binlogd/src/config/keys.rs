@@ -97,8 +97,8 @@ pub(crate) static KEYS: &[Key] = &[
         kind: Kind::Path,
         absent: Absent::Unset("\"server-cert.pem\""),
         reload: ReloadEffect::AtOnce,
-        about: "PEM file of the certificate to show to readers, with tls_key. Without it there is no TLS for readers. A reload \
-                reads both files again; readers that are connected stay so.",
+        about: "PEM file of the certificate to show to readers, with tls_key. Without it binlogd makes one: see \
+                auto_generate_certs. A reload reads both files again; readers that are connected stay so.",
     },
     Key {
         section: Section::Serve,
@@ -111,12 +111,22 @@ pub(crate) static KEYS: &[Key] = &[
     },
     Key {
         section: Section::Serve,
+        name: "auto_generate_certs",
+        flag: Some("serve-auto-generate-certs"),
+        kind: Kind::Boolean,
+        absent: Absent::Default("true"),
+        reload: ReloadEffect::AtOnce,
+        about: "Whether to make a certificate in the data folder where tls_cert is not given, as MySQL does: ca.pem, \
+                server-cert.pem and server-key.pem, valid for ten years. With false and without tls_cert there is no TLS for readers.",
+    },
+    Key {
+        section: Section::Serve,
         name: "require_tls",
         flag: Some("serve-require-tls"),
         kind: Kind::Boolean,
         absent: Absent::Default("false"),
         reload: ReloadEffect::AtOnce,
-        about: "Whether to refuse readers that do not encrypt. It needs tls_cert.",
+        about: "Whether to refuse readers that do not encrypt, with error 3159.",
     },
     Key {
         section: Section::Serve,
@@ -125,7 +135,9 @@ pub(crate) static KEYS: &[Key] = &[
         kind: Kind::Number { min: 1, max: 100_000 },
         absent: Absent::Default("500"),
         reload: ReloadEffect::AtOnce,
-        about: "Most connections of readers at a time. One more is refused with error 1040, as a server does.",
+        about: "Most readers that are logged in at a time. One more is refused with error 1040, as a server does. Fewer where the \
+                limit of open files leaves room for fewer beside the sources; binlogd says so when it starts. Connections that have \
+                not logged in have room of their own, a quarter of this.",
     },
     Key {
         section: Section::Serve,
@@ -134,8 +146,8 @@ pub(crate) static KEYS: &[Key] = &[
         kind: Kind::Number { min: 1, max: 100_000 },
         absent: Absent::Default("20"),
         reload: ReloadEffect::AtOnce,
-        about: "Failed logins from one address within a minute after which that address is refused, with error 1129, until a \
-                minute has passed.",
+        about: "Failed logins from one address, of IPv6 from one /64, within a minute after which it is refused, with error 1129, \
+                until a minute has passed.",
     },
     Key {
         section: Section::Serve,
@@ -203,7 +215,7 @@ pub(crate) static KEYS: &[Key] = &[
         kind: Kind::Names,
         absent: Absent::Unset("[\"orders\"]"),
         reload: ReloadEffect::AtOnce,
-        about: "Names of the sources that the user may read: just one on the port of [serve], which serves that source to it. \
+        about: "Name of the source that the user is served, as a list of one: nothing in a login tells which of several is meant. \
                 It may be left out where there is one [[source]].",
     },
     Key {

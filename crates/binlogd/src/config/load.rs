@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::error::{ConfigError, Findings, Place, Problem};
 use super::file;
-use super::given::{Document, Table};
+use super::given::{Document, Table, Value};
 use super::key::Section;
 use super::password::{self, Environment, Password};
 use super::reader::Reader;
@@ -120,8 +120,12 @@ fn build_serve(
     let listen = serve.listen("listen");
     let tls = serve.server_tls();
     let require_tls = serve.boolean("require_tls");
-    if require_tls == Some(true) && tls == Some(None) {
-        serve.relation("require_tls", "require_tls needs tls_cert and tls_key");
+    let auto_generate_certs = serve.boolean("auto_generate_certs");
+    if require_tls == Some(true) && tls == Some(None) && auto_generate_certs == Some(false) {
+        serve.relation(
+            "require_tls",
+            "require_tls needs a certificate: give tls_cert and tls_key, or set auto_generate_certs to true",
+        );
     }
     let max_connections = serve.number("max_connections");
     let max_failed_logins = serve.number("max_failed_logins");
@@ -134,9 +138,13 @@ fn build_serve(
         })
         .collect();
     check_user_names(&document.serve_users, &users, findings);
+    if document.serve_users.is_empty() && matches!(listen, Some(Some(_))) {
+        check_accounts(document, identities, findings);
+    }
     Some(ServeConfig {
         listen: listen?,
         tls: tls?,
+        auto_generate_certs: auto_generate_certs?,
         require_tls: require_tls?,
         max_connections: max_connections??,
         max_failed_logins: max_failed_logins??,
@@ -157,6 +165,13 @@ fn build_user(mut reader: Reader<'_>, environment: Environment<'_>, sources: &[&
                     &format!("sources: there is no [[source]] with the name \"{name}\""),
                 );
             }
+            if names.len() > 1 {
+                reader.relation(
+                    "sources",
+                    "sources: a user is served one source, because nothing in a login tells which of several is meant: make a \
+                     [[serve.user]] with a name of its own for each source",
+                );
+            }
             names
         }
         None if sources.len() > 1 => {
@@ -169,6 +184,24 @@ fn build_user(mut reader: Reader<'_>, environment: Environment<'_>, sources: &[&
         None => sources.iter().map(|name| (*name).to_owned()).collect(),
     };
     Some(ServeUser { name: name?, proof: proof?, sources: names })
+}
+
+/// Readers log in with the sources' own accounts: each must tell which source is meant.
+fn check_accounts(document: &Document, identities: &[Identity], findings: &mut Findings) {
+    let mut seen: HashMap<&str, &str> = HashMap::new();
+    for (table, source) in document.sources.iter().zip(identities) {
+        let Some(Value::Text(user)) = table.items.get("user").map(|item| &item.value) else { continue };
+        let Some(name) = source.name.as_deref() else { continue };
+        if let Some(first) = seen.insert(user, name) {
+            findings.error(
+                &table.place,
+                format!(
+                    "the sources \"{first}\" and \"{name}\" are both read as user = \"{user}\", so that readers who log in with \
+                     it cannot say which they want: give readers accounts of their own, a [[serve.user]] for each source"
+                ),
+            );
+        }
+    }
 }
 
 /// Two users of one name would make it a matter of chance which password counts.

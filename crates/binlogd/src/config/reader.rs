@@ -14,7 +14,7 @@ use super::settings::Proof;
 use super::space::{self, DiskWarn};
 use super::value::{HostPort, Start, below, is_name, parse_host_port, parse_start};
 use super::{duration, file};
-use wire::{Secret, TlsMode, TlsOptions, Verifiers};
+use wire::{Secret, ServerTls, TlsMode, TlsOptions, Verifiers};
 
 /// Reads the keys of one section. Each method returns `None` after it has noted an error.
 pub(super) struct Reader<'a> {
@@ -373,7 +373,18 @@ impl<'a> Reader<'a> {
         self.check_tls_files(&files);
         match (cert, key) {
             (None, None) => Some(None),
-            (Some(cert), Some(key)) => Some(Some((cert, key))),
+            (Some(cert), Some(key)) => {
+                // Files that cannot be opened were told above.
+                let can_be_read = [&cert, &key].iter().all(|file| std::fs::File::open(file).is_ok());
+                if can_be_read && let Err(error) = ServerTls::load(&cert, &key) {
+                    let text = format!(
+                        "{error}: tls_cert must hold the server's certificate in PEM form, and tls_key the private key of that \
+                         certificate"
+                    );
+                    self.relation("tls_cert", &text);
+                }
+                Some(Some((cert, key)))
+            }
             (Some(_), None) => {
                 self.relation("tls_cert", "tls_cert needs tls_key, its private key");
                 None

@@ -39,9 +39,11 @@ pub(crate) struct ServeConfig {
     pub(crate) listen: Option<SocketAddr>,
     /// Files of the certificate and of its private key, for TLS.
     pub(crate) tls: Option<(PathBuf, PathBuf)>,
-    /// Whether to refuse readers that do not encrypt. Only with `tls`.
+    /// Whether to make a certificate where none is configured.
+    pub(crate) auto_generate_certs: bool,
+    /// Whether to refuse readers that do not encrypt. Only with `tls` or a certificate that is made.
     pub(crate) require_tls: bool,
-    /// Most connections at a time.
+    /// Most connections at a time that have logged in.
     pub(crate) max_connections: u32,
     /// Failed logins from one address within a minute after which it is refused.
     pub(crate) max_failed_logins: u32,
@@ -49,6 +51,13 @@ pub(crate) struct ServeConfig {
     pub(crate) max_statement_bytes: u32,
     /// Who may read. Where nobody is named, the accounts of the sources count.
     pub(crate) users: Vec<ServeUser>,
+}
+
+impl ServeConfig {
+    /// Room for connections that have not logged in, where so many that have may be there.
+    pub(crate) fn strangers_beside(readers: u32) -> u32 {
+        (readers / 4).clamp(4, 250)
+    }
 }
 
 /// One `[[serve.user]]`: an account of readers.

@@ -40,6 +40,7 @@ fn no_serving() -> ServeConfig {
     ServeConfig {
         listen: None,
         tls: None,
+        auto_generate_certs: true,
         require_tls: false,
         max_connections: 500,
         max_failed_logins: 20,
@@ -531,8 +532,8 @@ fn what_is_wrong_with_readers_is_said() {
     let user = |text: &str| serve(&format!("[[serve.user]]\n{text}"));
     let named = "name = \"a\"\npassword = \"hunter2\"\n";
     for (error, words) in [
-        (serve("require_tls = true"), "require_tls needs tls_cert and tls_key"),
-        (serve("listen = \"here\""), "must be an IP address and port"),
+        (serve("require_tls = true\nauto_generate_certs = false"), "require_tls needs a certificate"),
+        (serve("listen = \"here\""), "must be an IP address and port, such as 127.0.0.1:3307"),
         (serve("user = 1"), "write it as [[serve.user]]"),
         (serve("[serve.user]\nname = \"a\""), "write [[serve.user]], with two brackets"),
         (user("password = \"x\""), "[[serve.user]] lacks name"),
@@ -552,4 +553,45 @@ fn what_is_wrong_with_readers_is_said() {
     let two = "[[source]]\nname = \"b\"\nhosts = [\"db2\"]\nuser = \"r\"\n";
     let several = errors(&format!("{SOURCE}{two}[[serve.user]]\n{named}"));
     assert!(several.contains("lacks sources: there are several"), "{several}");
+    let both = errors(&format!("{SOURCE}{two}[[serve.user]]\n{named}sources = [\"default\", \"b\"]\n"));
+    assert!(
+        both.contains("a user is served one source")
+            && both.contains("[[serve.user]] with a name of its own"),
+        "{both}"
+    );
+    let listen = "[serve]\nlisten = \"127.0.0.1:3307\"\n";
+    let other = two.replace("\"r\"", "\"other\"");
+    assert!(parse(&format!("{SOURCE}{other}{listen}")).is_ok());
+    assert!(parse(&format!("{SOURCE}{other}")).is_ok());
+    let user = parse(SOURCE).unwrap().config.sources[0].user.clone();
+    let same = two.replace("\"r\"", &format!("\"{user}\""));
+    assert!(parse(&format!("{SOURCE}{same}")).is_ok(), "nobody is served");
+    let shared = errors(&format!("{SOURCE}{same}{listen}"));
+    assert!(shared.contains("cannot say which they want: give readers accounts of their own"), "{shared}");
+}
+
+#[test]
+fn a_certificate_for_readers_is_tried() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    let make = || rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+    let (one, other) = (make(), make());
+    write("cert.pem", &one.cert.pem());
+    write("key.pem", &one.signing_key.serialize_pem());
+    write("foreign.pem", &other.signing_key.serialize_pem());
+    write("empty.pem", "");
+    let parse = |cert: &str, key: &str| {
+        let text = format!("{SOURCE}[serve]\ntls_cert = \"{cert}\"\ntls_key = \"{key}\"\n");
+        Config::parse(&text, &folder.path().join("b.toml"), &|_| None)
+    };
+    parse("cert.pem", "key.pem").unwrap();
+    for (cert, key, words) in [
+        ("cert.pem", "foreign.pem", "and tls_key the private key of that certificate"),
+        ("empty.pem", "key.pem", "tls_cert must hold the server's certificate"),
+        ("cert.pem", "empty.pem", "cannot use tls_key file"),
+        ("none.pem", "key.pem", "cannot be read: No such file"),
+    ] {
+        let error = parse(cert, key).unwrap_err();
+        assert!(error.problems.len() == 1 && error.to_string().contains(words), "{words}: {error}");
+    }
 }

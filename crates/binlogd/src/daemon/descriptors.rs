@@ -3,7 +3,7 @@
 //! A process gets two limits: the soft one holds, and the process may raise it to the hard one. The soft one is often 1024,
 //! for programs that use select(2); binlogd does not.
 
-use crate::config::SourceConfig;
+use crate::config::{ServeConfig, SourceConfig};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::fmt;
 
@@ -24,6 +24,11 @@ pub(crate) const PER_SOURCE: u64 = 7;
 /// the event queue, and what a source holds for a moment, such as the folder that it syncs or the next file. Where these are
 /// used up for a moment, `log/storage.rs` waits.
 pub(crate) const RESERVE: u64 = 64;
+
+/// What a reader holds: its connection, the same again by which KILL and a stop end it, and with TLS once more; the binary log
+/// that it reads; and another file or folder for a moment, when it begins or goes on to the next file, which all may do at once.
+/// Who has not logged in holds less.
+pub(crate) const PER_READER: u64 = 5;
 
 /// How many descriptors the process may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,6 +76,54 @@ impl Descriptors {
     }
 }
 
+/// There is room for fewer readers than are configured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct LessRoom {
+    limit: u64,
+    sources: usize,
+    wanted: u32,
+    /// How many readers there is room for.
+    pub(crate) readers: u32,
+}
+
+impl Descriptors {
+    /// Whether so many readers, and those that have not logged in, find descriptors beside the sources and never take one of
+    /// theirs.
+    ///
+    /// # Errors
+    /// How many do.
+    pub(crate) fn suffice_for_readers(self, sources: usize, wanted: u32) -> Result<(), LessRoom> {
+        let Some(limit) = self.limit else { return Ok(()) };
+        let free = limit.saturating_sub(RESERVE + sources as u64 * PER_SOURCE);
+        let fits = |readers: &u32| needed_for(*readers) <= free;
+        if fits(&wanted) {
+            return Ok(());
+        }
+        // Where not even strangers find room, nobody comes.
+        let readers = (1..wanted).rev().find(fits).unwrap_or(0);
+        Err(LessRoom { limit, sources, wanted, readers })
+    }
+}
+
+/// Of strangers who were sent away some may still be there.
+fn needed_for(readers: u32) -> u64 {
+    (u64::from(readers) + 2 * u64::from(ServeConfig::strangers_beside(readers))) * PER_READER
+}
+
+impl fmt::Display for LessRoom {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let LessRoom { limit, sources, wanted, readers } = self;
+        let needed = needed_for(*wanted) + *sources as u64 * PER_SOURCE + RESERVE;
+        write!(
+            f,
+            "max_connections = {wanted} readers ({PER_READER} file descriptors each, with those that have not logged in) beside \
+             {sources} sources need {needed} file descriptors, but this process may open {limit} files: at most {readers} readers \
+             are served, so that none takes what the sources need. Raise the limit: LimitNOFILE= in the unit of systemd, \
+             `ulimit -n`, or --ulimit nofile= of a container"
+        )
+    }
+}
+
 impl fmt::Display for TooFew {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let TooFew { limit, sources, served } = self;
@@ -109,6 +162,21 @@ mod tests {
         assert!(text.contains(&format!("20 sources need {exactly} file descriptors")), "{text}");
         assert!(text.contains("only the first 19 sources") && text.contains("LimitNOFILE="), "{text}");
         assert_eq!(may(RESERVE - 1).suffice_for(&sources(1)).unwrap_err().served, 0);
+    }
+
+    #[test]
+    fn readers_get_what_the_sources_leave() {
+        let may = |limit| Descriptors { limit: Some(limit) };
+        let strangers = u64::from(ServeConfig::strangers_beside(500));
+        let exactly = 3 * PER_SOURCE + RESERVE + (500 + 2 * strangers) * PER_READER;
+        assert_eq!(may(exactly).suffice_for_readers(3, 500), Ok(()));
+        assert_eq!(Descriptors { limit: None }.suffice_for_readers(3, 500), Ok(()));
+        assert_eq!(may(exactly - 1).suffice_for_readers(3, 500).unwrap_err().readers, 499);
+        let less = may(256).suffice_for_readers(1, 500).unwrap_err();
+        assert_eq!(less.readers, 25, "(25 + 2 * 6) * 5 are the 185 that are left");
+        let text = less.to_string();
+        assert!(text.contains("max_connections = 500") && text.contains("at most 25 readers"), "{text}");
+        assert_eq!(may(RESERVE + PER_SOURCE).suffice_for_readers(1, 500).unwrap_err().readers, 0);
     }
 
     #[test]

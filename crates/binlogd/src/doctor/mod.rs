@@ -16,6 +16,7 @@
 //! | `held.rs` | what the server lacks of the copy |
 //! | `logs.rs` | whether the copy can go on in the server's logs |
 //! | `start.rs` | what the first start needs |
+//! | `serve.rs` | the port for readers |
 
 mod access;
 mod binlog;
@@ -29,11 +30,13 @@ pub(crate) mod held;
 mod identity;
 pub(crate) mod logs;
 mod semi_sync;
+mod serve;
 mod start;
 mod wanted;
 
 pub(crate) use facts::Facts;
 pub(crate) use finding::{Finding, Level};
+pub(crate) use serve::{Listener, Port, examine as examine_port};
 pub(crate) use wanted::Wanted;
 
 /// Judges everything, in the order in which a person would.

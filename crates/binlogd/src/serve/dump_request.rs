@@ -73,7 +73,9 @@ pub(super) fn in_words(request: &DumpRequest) -> String {
     let words = match &request.from {
         From::Position { file, .. } if file.is_empty() => "the oldest file on".to_owned(),
         From::Position { file, offset } => format!("{file}:{offset} on"),
+        From::Gtids { executed, .. } if executed.is_empty() => "the beginning on, by GTID".to_owned(),
         From::Gtids { executed, .. } => format!("behind GTIDs {}", executed.to_line()),
+        From::Mariadb(start) if start.state.is_empty() => "the beginning on, by GTID".to_owned(),
         From::Mariadb(start) => {
             let state: Vec<String> = start.state.iter().map(ToString::to_string).collect();
             format!("behind GTIDs {}", state.join(","))

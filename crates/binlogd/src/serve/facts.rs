@@ -156,7 +156,7 @@ impl Facts for Present<'_> {
     }
 
     fn connections_max(&self) -> u32 {
-        self.shared.rules().config.max_connections
+        self.shared.readers_max(&self.shared.rules())
     }
 
     fn requires_tls(&self) -> bool {

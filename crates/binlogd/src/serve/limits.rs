@@ -11,5 +11,10 @@ pub(super) const IDLE_MAX: Duration = Duration::from_secs(28_800);
 /// The longest `wait_timeout` that a session gets, as servers have it: a year.
 pub(super) const IDLE_LONGEST: Duration = Duration::from_secs(365 * 86_400);
 
-/// A client that takes nothing for so long is gone: `net_write_timeout` of servers.
+/// A client that does not take what one write gives it within this time is gone, unless its session has chosen another
+/// `net_write_timeout`: as servers do.
 pub(super) const WRITE_MAX: Duration = Duration::from_secs(60);
+
+/// The longest `net_write_timeout` that a session gets: a client that has gone without a word holds a thread and descriptors
+/// for so long.
+pub(super) const WRITE_LONGEST: Duration = Duration::from_secs(3600);

@@ -1,17 +1,21 @@
 //! The port for readers: who is let in, and what each connection gets.
 
+use super::certificate::Shown;
+use super::file_sizes;
+use super::refusals::Reason;
 use super::session;
 use super::shared::{Rules, Shared, refuse};
 use super::users::Users;
 use crate::config::ServeConfig;
+use log::storage::Storage;
 use rustix::event::{PollFd, PollFlags, poll};
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use wire::ServerTls;
 
 /// Stack of a connection's thread, in bytes: only what is touched takes memory.
 const STACK_BYTES: usize = 512 << 10;
@@ -22,13 +26,16 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 /// Longest wait for the connections at the end.
 const END_MAX: Duration = Duration::from_secs(2);
 
+/// How often it is looked whether they have ended.
+const END_LOOK: Duration = Duration::from_millis(5);
+
 /// Why readers are not served.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ServeError {
     /// The address cannot be listened on: in use, not of this machine, or reserved.
     #[error(
-        "cannot listen on {address} for readers: {error}. Choose another address with the key `listen` in section [serve], \
-         or with --serve"
+        "cannot listen on {address} for readers; choose another address with the key `listen` in section [serve], or with \
+         --serve"
     )]
     Listen {
         /// The address of the configuration.
@@ -39,9 +46,9 @@ pub(crate) enum ServeError {
     },
     /// The certificate cannot be used.
     #[error("[serve]: {0}")]
-    Tls(#[from] wire::TlsError),
+    Tls(wire::TlsError),
     /// The operating system refused a thread.
-    #[error("cannot start the thread for readers: {0}")]
+    #[error("cannot start a thread for readers")]
     Thread(#[source] io::Error),
 }
 
@@ -49,42 +56,63 @@ pub(crate) enum ServeError {
 pub(crate) struct ServeServer {
     shared: Arc<Shared>,
     local_addr: SocketAddr,
-    /// Closed to end the thread.
+    place: Place,
+    /// Closed to end the threads.
     stop: Option<UnixStream>,
-    thread: Option<JoinHandle<()>>,
+    threads: Vec<JoinHandle<()>>,
 }
 
-fn rules(config: &ServeConfig, users: Users) -> Result<Arc<Rules>, ServeError> {
-    let tls = match &config.tls {
-        Some((cert, key)) => Some(ServerTls::load(cert, key)?),
-        None => None,
-    };
-    Ok(Arc::new(Rules { config: config.clone(), users, tls }))
+/// Where a port is, and where its certificate is kept.
+#[derive(Debug, Clone)]
+pub(crate) struct Place {
+    /// The address to listen on.
+    pub(crate) listen: SocketAddr,
+    /// The disk.
+    pub(crate) storage: Arc<dyn Storage>,
+    /// The data folder.
+    pub(crate) data_dir: PathBuf,
+}
+
+impl Place {
+    fn rules(&self, config: &ServeConfig, users: Users) -> Result<Arc<Rules>, ServeError> {
+        let tls = Shown::of(config, self.listen, &*self.storage, &self.data_dir)?;
+        Ok(Arc::new(Rules { config: config.clone(), users, tls }))
+    }
 }
 
 impl ServeServer {
-    /// Listens, and serves each connection from a thread of its own. With port 0 the system chooses the port.
+    /// Listens, and serves each connection from a thread of its own. With port 0 the system chooses the port. There are
+    /// descriptors for `room` readers.
     ///
     /// # Errors
     /// When the address or the certificate cannot be had.
     pub(crate) fn start(
-        listen: SocketAddr,
+        place: Place,
         config: &ServeConfig,
         users: Users,
+        room: u32,
     ) -> Result<ServeServer, ServeError> {
-        let in_listen = |error| ServeError::Listen { address: listen, error };
-        let rules = rules(config, users)?;
-        let listener = TcpListener::bind(listen).map_err(in_listen)?;
+        let in_listen = |error| ServeError::Listen { address: place.listen, error };
+        let listener = TcpListener::bind(place.listen).map_err(in_listen)?;
         listener.set_nonblocking(true).map_err(in_listen)?;
         let local_addr = listener.local_addr().map_err(in_listen)?;
-        let shared = Arc::new(Shared::new(rules, local_addr));
+        let shared = Arc::new(Shared::new(place.rules(config, users)?, local_addr, room));
         let (stop, stopped) = UnixStream::pair().map_err(ServeError::Thread)?;
+        let also_stopped = stopped.try_clone().map_err(ServeError::Thread)?;
         let for_thread = shared.clone();
-        let thread = std::thread::Builder::new()
-            .name("serve".to_owned())
-            .spawn(move || accept(&listener, &stopped, &for_thread))
-            .map_err(ServeError::Thread)?;
-        Ok(ServeServer { shared, local_addr, stop: Some(stop), thread: Some(thread) })
+        let accepts = move || accept(&listener, &stopped, &for_thread);
+        let for_thread = shared.clone();
+        let looks = move || file_sizes::keep(&for_thread, &also_stopped);
+        let mut server = ServeServer { shared, local_addr, place, stop: Some(stop), threads: Vec::new() };
+        server.spawn("serve", accepts)?;
+        server.spawn("serve-sizes", looks)?;
+        Ok(server)
+    }
+
+    fn spawn(&mut self, name: &str, does: impl FnOnce() + Send + 'static) -> Result<(), ServeError> {
+        let spawned = std::thread::Builder::new().name(name.to_owned()).spawn(does);
+        self.threads.push(spawned.map_err(ServeError::Thread)?);
+        Ok(())
     }
 
     /// The address listened on, with the port that the system chose.
@@ -102,8 +130,7 @@ impl ServeServer {
     /// # Errors
     /// When the certificate cannot be used: then everything stays as it was.
     pub(crate) fn reload(&self, config: &ServeConfig, users: Users) -> Result<(), ServeError> {
-        let rules = rules(config, users)?;
-        self.shared.set_rules(rules);
+        self.shared.set_rules(self.place.rules(config, users)?);
         Ok(())
     }
 }
@@ -111,15 +138,19 @@ impl ServeServer {
 impl Drop for ServeServer {
     fn drop(&mut self) {
         drop(self.stop.take());
-        if let Some(thread) = self.thread.take()
-            && thread.join().is_err()
-        {
-            tracing::error!("the thread for readers had panicked");
+        let deadline = Instant::now() + END_MAX;
+        // One of them may wait for a disk that does not answer.
+        while self.threads.iter().any(|thread| !thread.is_finished()) && Instant::now() < deadline {
+            std::thread::sleep(END_LOOK);
+        }
+        for thread in self.threads.drain(..).filter(JoinHandle::is_finished) {
+            if thread.join().is_err() {
+                tracing::error!("a thread for readers had panicked");
+            }
         }
         self.shared.end_all();
-        let deadline = Instant::now() + END_MAX;
         while self.shared.connections() > 0 && Instant::now() < deadline {
-            std::thread::sleep(Duration::from_millis(5));
+            std::thread::sleep(END_LOOK);
         }
     }
 }
@@ -145,17 +176,30 @@ fn accept(listener: &TcpListener, stopped: &UnixStream, shared: &Arc<Shared>) {
 
 fn begin(socket: TcpStream, address: SocketAddr, shared: &Arc<Shared>) {
     let rules = shared.rules();
-    let max = rules.config.max_connections as usize;
+    let readers = shared.readers_max(&rules);
+    let strangers = ServeConfig::strangers_beside(readers);
     let (counted, connections) = shared.count();
-    if connections > max {
+    // Who was sent away may not be gone yet: their descriptors are counted for twice as many.
+    if shared.readers.count() >= readers as usize || connections > (readers + 2 * strangers) as usize {
+        let why = format!("there are as many connections as there may be ({readers}, max_connections)");
+        shared.refusals.refused(Reason::TooManyConnections, address, &why);
         return refuse(&socket, 1040, "08004", "Too many connections");
     }
     if shared.failed_logins.refuses(address.ip(), rules.config.max_failed_logins, Instant::now()) {
         let message =
             format!("Host '{}' is blocked because of many failed logins; wait a minute", address.ip());
+        shared.refusals.refused(Reason::Blocked, address, &message);
         return refuse(&socket, 1129, "HY000", &message);
     }
     let id = shared.next_id();
+    let Ok(closer) = socket.try_clone() else {
+        return shared.refusals.refused(Reason::NoResources, address, "there is no file descriptor for it");
+    };
+    let displaced = shared.strangers.come(id, address, closer.into(), strangers as usize);
+    if let Some(displaced) = displaced {
+        let why = "it had not logged in when others wanted to, and there is room for only so many at a time";
+        shared.refusals.refused(Reason::Displaced, displaced, why);
+    }
     let for_thread = shared.clone();
     let begun =
         std::thread::Builder::new().name(format!("reader-{id}")).stack_size(STACK_BYTES).spawn(move || {
@@ -163,6 +207,7 @@ fn begin(socket: TcpStream, address: SocketAddr, shared: &Arc<Shared>) {
             drop(counted);
         });
     if let Err(error) = begun {
-        tracing::warn!(%address, "no thread for a reader: {error}");
+        shared.strangers.forget(id);
+        shared.refusals.refused(Reason::NoResources, address, &format!("there is no thread for it: {error}"));
     }
 }

@@ -17,25 +17,33 @@
 //! | `refusal.rs` | errors, in the servers' words |
 //! | `progress.rs` | how far a reader is, for those who look on |
 //! | `listener.rs` | the port: who is let in, and what each connection gets |
+//! | `strangers.rs` | who has not logged in yet |
+//! | `login.rs` | from a connection to somebody who may read |
 //! | `users.rs`, `failed_logins.rs` | who may read what, and who is refused for a while |
+//! | `refusals.rs` | who was turned away, and why |
+//! | `certificate.rs` | what clients that encrypt are shown |
+//! | `file_sizes.rs` | how much is between two files |
 //! | `shared.rs` | what all connections share |
-//! | `session.rs` | one connection, from its login to its end |
+//! | `session.rs` | one connection, from its login to its end: commands and answers |
 //! | `facts.rs` | what a session's answers are made of |
 //! | `dump_request.rs` | from a dump command to a request |
 //! | `limits.rs` | how long a client is waited for |
 //! | `readers.rs` | who is connected |
 
 pub mod answer;
+mod certificate;
 mod choice;
 pub mod dump;
 mod dump_log;
 mod dump_request;
 mod facts;
 mod failed_logins;
+mod file_sizes;
 mod head;
 pub mod history;
 mod limits;
 mod listener;
+mod login;
 mod look;
 mod made_up;
 mod mariadb_choice;
@@ -46,16 +54,18 @@ mod place;
 pub mod progress;
 mod readers;
 pub mod refusal;
+mod refusals;
 pub mod request;
 mod seen;
 mod session;
 mod shared;
 pub mod sql;
 pub mod stop;
+mod strangers;
 mod stream;
 mod timeline_end;
 mod users;
 
-pub(crate) use listener::ServeServer;
+pub(crate) use listener::{Place, ServeServer};
 pub(crate) use shared::Source;
 pub(crate) use users::Users;

@@ -1,7 +1,9 @@
 //! Who is connected: what is known of each reader, and how its connection is ended from outside.
 
+use super::file_sizes::{FileSizes, behind};
 use super::progress::ReaderProgress;
 use crate::status::ReaderStatus;
+use jiff::Timestamp;
 use log::published::Published;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -122,9 +124,22 @@ impl Reader {
         }
     }
 
-    /// The same for the status.
-    pub(crate) fn status(&self) -> ReaderStatus {
+    /// The same for the status, at `now`. `files` knows how much is between two files of its source.
+    pub(crate) fn status(&self, files: Option<&FileSizes>, now: Timestamp) -> ReaderStatus {
         let shown = self.shown();
+        let position = self.progress.position();
+        let dumps = matches!(shown.doing, Doing::Dump { .. });
+        let live = self.published.live().filter(|_| dumps);
+        let behind = position.as_ref().zip(live).and_then(|(at, live)| behind(at, &live, files));
+        let behind_seconds = match behind {
+            _ if !dumps => None,
+            Some(0) => Some(0),
+            // A source whose clock is ahead of ours counts as not behind.
+            _ => self
+                .progress
+                .event_time()
+                .map(|time| u64::try_from(now.as_second() - i64::from(time)).unwrap_or(0)),
+        };
         ReaderStatus {
             id: self.id,
             source: self.source.clone(),
@@ -135,8 +150,10 @@ impl Reader {
             command: shown.doing.command().to_owned(),
             server_id: shown.registration.map(|registration| registration.server_id),
             uuid: shown.uuid,
-            position: self.progress.position(),
-            caught_up: self.progress.is_waiting(),
+            position,
+            caught_up: dumps && self.progress.is_waiting(),
+            behind_bytes: behind,
+            behind_seconds,
             sent_bytes: self.progress.bytes_sent(),
         }
     }
@@ -160,7 +177,14 @@ impl Reader {
 
 /// All connections of readers.
 #[derive(Debug, Default)]
-pub(crate) struct Readers(Mutex<BTreeMap<u32, Arc<Reader>>>);
+pub(crate) struct Readers(Mutex<All>);
+
+#[derive(Debug, Default)]
+struct All {
+    connected: BTreeMap<u32, Arc<Reader>>,
+    /// What was sent to those that are gone, in bytes.
+    sent_to_gone: u64,
+}
 
 /// What a login has told.
 #[derive(Debug)]
@@ -182,8 +206,8 @@ pub(crate) struct Arrival {
 }
 
 impl Readers {
-    /// A connection has logged in. It is shown until what this gives is dropped.
-    pub(crate) fn arrived(self: &Arc<Readers>, arrival: Arrival) -> Present {
+    /// A connection has logged in. It is shown until what this gives is dropped; `None` when `max` are here already.
+    pub(crate) fn arrived(self: &Arc<Readers>, arrival: Arrival, max: usize) -> Option<Present> {
         let Arrival { id, user, address, source, program, closer, published } = arrival;
         let now = Instant::now();
         let reader = Arc::new(Reader {
@@ -204,18 +228,41 @@ impl Readers {
             closer,
             published,
         });
-        self.all().insert(id, reader.clone());
-        Present { readers: self.clone(), reader }
+        let mut all = self.all();
+        if all.connected.len() >= max {
+            return None;
+        }
+        all.connected.insert(id, reader.clone());
+        drop(all);
+        Some(Present { readers: self.clone(), reader })
+    }
+
+    /// How many there are.
+    pub(crate) fn count(&self) -> usize {
+        self.all().connected.len()
+    }
+
+    /// Bytes sent in dumps, to all that there are and were.
+    pub(crate) fn bytes_sent(&self) -> u64 {
+        let all = self.all();
+        all.connected.values().map(|reader| reader.progress.bytes_sent()).sum::<u64>() + all.sent_to_gone
+    }
+
+    /// Ends those that are more than `max`, the newest ones.
+    pub(crate) fn keep(&self, max: usize) {
+        for reader in self.list().into_iter().skip(max) {
+            reader.kill();
+        }
     }
 
     /// All of them, in the order of their numbers.
     pub(crate) fn list(&self) -> Vec<Arc<Reader>> {
-        self.all().values().cloned().collect()
+        self.all().connected.values().cloned().collect()
     }
 
     /// The connection with this number.
     pub(crate) fn find(&self, id: u32) -> Option<Arc<Reader>> {
-        self.all().get(&id).cloned()
+        self.all().connected.get(&id).cloned()
     }
 
     /// A replica that comes back ends its old connection, which may hang in a network that is gone: as a server does, by UUID.
@@ -234,7 +281,7 @@ impl Readers {
         }
     }
 
-    fn all(&self) -> MutexGuard<'_, BTreeMap<u32, Arc<Reader>>> {
+    fn all(&self) -> MutexGuard<'_, All> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -249,7 +296,9 @@ pub(crate) struct Present {
 
 impl Drop for Present {
     fn drop(&mut self) {
-        self.readers.all().remove(&self.reader.id);
+        let mut all = self.readers.all();
+        all.connected.remove(&self.reader.id);
+        all.sent_to_gone += self.reader.progress.bytes_sent();
     }
 }
 
@@ -280,7 +329,7 @@ mod tests {
         let readers = Arc::new(Readers::default());
         let come = |id, source: &str, uuid: &str, dumps: bool| {
             let (arrival, theirs) = arrival(id, source);
-            let present = readers.arrived(arrival);
+            let present = readers.arrived(arrival, 5).unwrap();
             present.reader.has_uuid(uuid);
             if dumps {
                 present.reader.does(Doing::Dump { by_gtids: true });
@@ -294,7 +343,14 @@ mod tests {
         assert!(old.reader.is_killed() && !new.reader.is_killed());
         assert!(others.iter().all(|(other, _)| !other.reader.is_killed()));
         assert_eq!(its_end.read(&mut [0]).unwrap(), 0, "its socket is shut down");
+        let (one_more, _theirs) = arrival(6, "a");
+        assert!(readers.arrived(one_more, 5).is_none(), "there is no room for it");
+        old.reader.progress.sent(4, 100);
+        others[0].0.reader.progress.sent(4, 10);
         drop(old);
+        assert_eq!((readers.count(), readers.bytes_sent()), (4, 110), "what was sent stays counted");
+        readers.keep(3);
+        assert!(new.reader.is_killed() && !others.iter().any(|(other, _)| other.reader.is_killed()));
         assert_eq!(readers.list().iter().map(|reader| reader.id).collect::<Vec<_>>(), [2, 3, 4, 5]);
     }
 }

@@ -5,89 +5,32 @@ use super::dump::{Served, dump};
 use super::dump_log::say_how_it_ended;
 use super::dump_request;
 use super::facts::{Identity, Present};
-use super::limits::{IDLE_LONGEST, IDLE_MAX, LOGIN_MAX, WRITE_MAX};
+use super::limits::{IDLE_LONGEST, IDLE_MAX, WRITE_LONGEST, WRITE_MAX};
+use super::login::{LetIn, let_in};
 use super::packets::PacketOut;
-use super::readers::{Arrival, Doing, Present as PresentReader, Reader, Registration};
+use super::readers::{Doing, Present as PresentReader, Reader, Registration};
 use super::shared::{Rules, Shared, Source};
 use super::sql::{Dialect, SqlError, Statement, Statements};
-use codec::ServerKind;
 use codec::packet::{ErrPacket, OkPacket, Request, capability, printable, reply};
 use std::io;
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
-use std::time::Instant;
-use wire::{AcceptOptions, Accepted, ClientError, Method};
+use wire::{Accepted, ClientError};
 
 /// Longest name or host that a replica is shown with, in bytes.
 const SHOWN_BYTES_MAX: usize = 255;
 
 /// Serves a connection to its end.
 pub(super) fn run(shared: &Arc<Shared>, rules: &Rules, socket: TcpStream, address: SocketAddr, id: u32) {
-    let Some(identity) = identity_of_greeting(shared, rules) else {
-        let why = if rules.users.all_sources().next().is_none() {
-            "Nobody can log in to this binlogd: no account of readers has a password; see [[serve.user]]"
-        } else {
-            "binlogd has nothing of its source that can be read now: nothing is held yet, or its disk has failed; binlogd status says \
-             which. Try again when it receives"
-        };
-        return refuse(&socket, why);
-    };
-    let options = AcceptOptions {
-        version: identity.version.clone(),
-        kind: identity.kind,
-        connection_id: id,
-        default_method: default_method(&identity),
-        databases: answer::DATABASES,
-        tls: rules.tls.clone(),
-        require_tls: rules.config.require_tls,
-        login_timeout: LOGIN_MAX,
-        write_timeout: WRITE_MAX,
-    };
     let port = socket.local_addr().map_or(0, |address| address.port());
-    let mut accepted = match wire::accept(socket, &options, &rules.users) {
-        Ok(accepted) => accepted,
-        Err(error) => return not_let_in(shared, rules, address, &error),
+    let Some(LetIn { accepted, name, source, identity, present }) =
+        let_in(shared, rules, socket, address, id)
+    else {
+        return;
     };
     let of_client = accepted.client().clone();
     let user = of_client.user.clone();
-    let source_name = match rules.users.source_of(&user) {
-        Ok(name) => name.to_owned(),
-        Err(ambiguous) => return end_with(&mut accepted, &ambiguous.to_string()),
-    };
-    let Some(source) = shared.source(&source_name) else {
-        return end_with(&mut accepted, &format!("source {source_name} is not received any more"));
-    };
-    let identity = match Identity::of(&source) {
-        Ok(Some(identity)) => identity,
-        Ok(None) => return end_with(&mut accepted, &format!("nothing of source {source_name} is held yet")),
-        Err(error) => {
-            tracing::error!(source = source_name, "a reader cannot be served: {error}");
-            return end_with(&mut accepted, "the copy cannot be read; see the log of binlogd");
-        }
-    };
-    let Ok(closer) = accepted.closer() else {
-        return end_with(&mut accepted, "binlogd has no file descriptors left");
-    };
-    let program = of_client.attribute("program_name").or(of_client.attribute("_client_name"));
-    let program = program.unwrap_or_default();
-    let arrival = Arrival {
-        id,
-        user: user.clone(),
-        address,
-        source: source_name.clone(),
-        program: program.to_owned(),
-        closer,
-        published: source.published.clone(),
-    };
-    let present = shared.readers.arrived(arrival);
-    // The source may have been started again since it was looked up: nobody would end this session then.
-    if shared.source(&source_name).is_none_or(|now| !Arc::ptr_eq(&now.published, &source.published)) {
-        return end_with(
-            &mut accepted,
-            &format!("source {source_name} was started again; connect once more"),
-        );
-    }
-    tracing::debug!(reader = id, %address, user, source = source_name, program, "a reader has logged in");
+    tracing::debug!(reader = id, %address, user, source = name, program = present.reader.program, "a reader has logged in");
     let client = Client {
         connection_id: id,
         user,
@@ -105,7 +48,7 @@ pub(super) fn run(shared: &Arc<Shared>, rules: &Rules, socket: TcpStream, addres
     state.use_database(of_client.database.as_deref());
     let mut session = Session {
         shared,
-        name: source_name,
+        name,
         source,
         identity,
         port,
@@ -121,53 +64,6 @@ pub(super) fn run(shared: &Arc<Shared>, rules: &Rules, socket: TcpStream, addres
     // What ends a connection is the client's affair: it says so on its side.
     if let Err(error) = session.serve() {
         tracing::debug!(reader = id, %address, "the connection of a reader has ended: {error}");
-    }
-}
-
-/// As the server itself would greet.
-fn default_method(identity: &Identity) -> Method {
-    let is_new = codec::packet::release(&identity.version).is_some_and(|release| release >= (8, 0, 0));
-    if identity.kind == ServerKind::MySql && is_new { Method::CachingSha2 } else { Method::Native }
-}
-
-/// The version of the greeting comes before anybody is known: that of the first source which any user may read.
-fn identity_of_greeting(shared: &Shared, rules: &Rules) -> Option<Identity> {
-    let mut names = rules.users.all_sources();
-    names.find_map(|name| {
-        let source = shared.source(name)?;
-        Identity::of(&source)
-            .inspect_err(|error| tracing::error!(source = name, "readers cannot be served: {error}"))
-            .ok()
-            .flatten()
-    })
-}
-
-fn refuse(socket: &TcpStream, message: &str) {
-    super::shared::refuse(socket, 1053, "08S01", message);
-}
-
-fn not_let_in(shared: &Shared, rules: &Rules, address: SocketAddr, error: &ClientError) {
-    if !error.is_failed_login() {
-        tracing::debug!(%address, "a connection has ended before its login: {error}");
-        return;
-    }
-    tracing::warn!(%address, "a reader was not let in: {error}");
-    let max = rules.config.max_failed_logins;
-    if shared.failed_logins.failed(address.ip(), max, Instant::now()) {
-        tracing::warn!(
-            %address,
-            "{max} logins from this address have failed (max_failed_logins); it is refused for a minute"
-        );
-    }
-}
-
-fn end_with(accepted: &mut Accepted, message: &str) {
-    let error = ErrPacket { code: 1105, sqlstate: "HY000".to_owned(), message: message.to_owned() };
-    let mut bytes = Vec::new();
-    reply::err(&mut bytes, 1, &error);
-    // The client asks first; where it does not listen, it learns nothing.
-    if let Ok(Some(_)) = accepted.receive(LOGIN_MAX, 4096) {
-        let _ = accepted.send(&bytes);
     }
 }
 
@@ -199,6 +95,9 @@ impl Session<'_> {
                 return Ok(());
             }
             self.reader().does(Doing::Statement);
+            let write_max =
+                self.state.net_write_timeout().map_or(WRITE_MAX, |wanted| wanted.min(WRITE_LONGEST));
+            self.accepted.set_write_timeout(write_max);
             let goes_on =
                 self.command(&message).map_err(|reason| ClientError::Io { during: "answering", reason })?;
             self.reader().does(Doing::Idle);

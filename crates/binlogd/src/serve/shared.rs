@@ -1,11 +1,16 @@
 //! What all connections of readers share: the sources, the rules, and who is there.
 
+use super::certificate::Shown;
 use super::failed_logins::FailedLogins;
+use super::file_sizes::AllSizes;
 use super::readers::Readers;
+use super::refusals::{Reason, Refusals};
+use super::strangers::Strangers;
 use super::users::Users;
 use crate::config::ServeConfig;
-use crate::status::{ServeStatus, Serving, SourceMonitor};
+use crate::status::{ServeCounters, ServeStatus, Serving, SourceMonitor};
 use codec::packet::{ErrPacket, reply};
+use jiff::Timestamp;
 use log::published::Published;
 use log::storage::Storage;
 use std::collections::BTreeMap;
@@ -13,10 +18,9 @@ use std::io::Write;
 use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicU32, AtomicUsize};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Instant;
-use wire::ServerTls;
 
 /// A source, as readers are served.
 #[derive(Clone)]
@@ -37,7 +41,8 @@ pub(crate) struct Source {
 pub(super) struct Rules {
     pub(super) config: ServeConfig,
     pub(super) users: Users,
-    pub(super) tls: Option<ServerTls>,
+    /// What is shown to clients that encrypt.
+    pub(super) tls: Option<Shown>,
 }
 
 /// What all connections share.
@@ -47,9 +52,17 @@ pub(crate) struct Shared {
     /// Who is connected.
     pub(crate) readers: Arc<Readers>,
     pub(super) failed_logins: FailedLogins,
+    /// Who has not logged in.
+    pub(super) strangers: Strangers,
+    pub(super) refusals: Refusals,
     next_id: AtomicU32,
-    /// Connections, with those that have not logged in.
+    /// Connections that came.
+    accepted: AtomicU64,
+    /// Connections that there are, with those that have not logged in.
     connections: AtomicUsize,
+    /// Connections for which there are descriptors.
+    room: AtomicU32,
+    sizes: Mutex<Arc<AllSizes>>,
     /// The address listened on.
     address: SocketAddr,
     /// When serving began.
@@ -58,14 +71,19 @@ pub(crate) struct Shared {
 
 impl Shared {
     /// For a port that is listened on from now on.
-    pub(super) fn new(rules: Arc<Rules>, address: SocketAddr) -> Shared {
+    pub(super) fn new(rules: Arc<Rules>, address: SocketAddr, room: u32) -> Shared {
         Shared {
             rules: RwLock::new(rules),
             sources: RwLock::default(),
             readers: Arc::default(),
             failed_logins: FailedLogins::default(),
+            strangers: Strangers::default(),
+            refusals: Refusals::default(),
             next_id: AtomicU32::new(1),
+            accepted: AtomicU64::new(0),
             connections: AtomicUsize::new(0),
+            room: AtomicU32::new(room),
+            sizes: Mutex::default(),
             address,
             since: Instant::now(),
         }
@@ -73,6 +91,7 @@ impl Shared {
 
     /// A connection has come: it counts as long as the value lives. The second value is the number of connections with it.
     pub(super) fn count(self: &Arc<Shared>) -> (Counted, usize) {
+        self.accepted.fetch_add(1, Relaxed);
         let count = self.connections.fetch_add(1, Relaxed) + 1;
         (Counted(self.clone()), count)
     }
@@ -80,6 +99,26 @@ impl Shared {
     /// How many connections there are, with those that have not logged in.
     pub(super) fn connections(&self) -> usize {
         self.connections.load(Relaxed)
+    }
+
+    /// How many readers there may be: what is configured, or as many as there are descriptors for.
+    pub(super) fn readers_max(&self, rules: &Rules) -> u32 {
+        rules.config.max_connections.min(self.room.load(Relaxed))
+    }
+
+    /// From now on there are descriptors for so many readers. Who is too many ends.
+    pub(crate) fn set_room(&self, room: u32) {
+        self.room.store(room, Relaxed);
+        self.readers.keep(room as usize);
+    }
+
+    /// How much is in the files, as of the last look.
+    pub(super) fn sizes(&self) -> Arc<AllSizes> {
+        self.sizes.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(super) fn set_sizes(&self, sizes: AllSizes) {
+        *self.sizes.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(sizes);
     }
 
     /// A number for a connection; never 0.
@@ -94,6 +133,7 @@ impl Shared {
 
     /// Ends all connections.
     pub(super) fn end_all(&self) {
+        self.strangers.end_all();
         for reader in self.readers.list() {
             reader.kill();
         }
@@ -137,11 +177,25 @@ impl Drop for Counted {
 }
 
 impl Serving for Shared {
-    fn status(&self) -> ServeStatus {
-        let readers = self.readers.list();
+    fn status(&self, now: Timestamp) -> ServeStatus {
+        let (readers, rules, sizes) = (self.readers.list(), self.rules(), self.sizes());
+        let refused = self.refusals.counts();
         ServeStatus {
             address: self.address.to_string(),
-            readers: readers.iter().map(|reader| reader.status()).collect(),
+            connections: self.connections() as u64,
+            max_connections: self.readers_max(&rules),
+            tls: rules.tls.as_ref().map(|tls| tls.origin().to_owned()),
+            require_tls: rules.config.require_tls,
+            counters: ServeCounters {
+                accepted: self.accepted.load(Relaxed),
+                failed_logins: refused.get(Reason::Login.word()).copied().unwrap_or(0),
+                refused,
+                sent_bytes: self.readers.bytes_sent(),
+            },
+            readers: readers
+                .iter()
+                .map(|reader| reader.status(sizes.get(&reader.source).map(|sizes| &**sizes), now))
+                .collect(),
         }
     }
 }

@@ -201,6 +201,7 @@ impl Stream {
                 return Err(Refusal::Truncated.into());
             }
             let here = usize::try_from(size).unwrap_or(usize::MAX).min(part.len());
+            sink.progress.passes(header.timestamp);
             if self.is_unproven {
                 prove(&header, &part[..here], event_end, sink.maker.checksum)?;
                 self.is_unproven = false;

@@ -3,7 +3,7 @@
 use super::disk::DiskMonitor;
 use super::lock::lock;
 use super::monitor::SourceMonitor;
-use super::serving::Serving;
+use super::serving::{ServeStatus, Serving};
 use super::snapshot::DaemonStatus;
 use crate::config::DiskWarn;
 use jiff::Timestamp;
@@ -71,6 +71,12 @@ impl DaemonMonitor {
         *lock(&self.serving) = Some(serving);
     }
 
+    /// How the port for readers stands; `None` when nobody is served.
+    pub(crate) fn serving(&self, now: Timestamp) -> Option<ServeStatus> {
+        let serving = lock(&self.serving).clone();
+        serving.map(|serving| serving.status(now))
+    }
+
     /// The absolute data folder.
     pub(crate) fn data_dir(&self) -> &Path {
         &self.data_dir
@@ -85,7 +91,7 @@ impl DaemonMonitor {
             data_dir: self.data_dir.display().to_string(),
             disk: self.disk.status(),
             running: true,
-            serve: lock(&self.serving).as_ref().map(|serving| serving.status()),
+            serve: self.serving(now),
             sources: self.sources().iter().map(|source| source.status(now)).collect(),
         }
     }

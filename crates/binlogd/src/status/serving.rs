@@ -2,12 +2,14 @@
 
 use super::place;
 use codec::Position;
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// Whoever serves readers, to those who ask how that stands.
 pub(crate) trait Serving: Send + Sync {
-    /// How it stands now.
-    fn status(&self) -> ServeStatus;
+    /// How it stands now. Waits for no disk.
+    fn status(&self, now: Timestamp) -> ServeStatus;
 }
 
 /// The port for readers, and who is connected.
@@ -16,8 +18,32 @@ pub(crate) trait Serving: Send + Sync {
 pub(crate) struct ServeStatus {
     /// `ip:port` that is listened on.
     pub(crate) address: String,
+    /// Open connections, with those that have not logged in.
+    pub(crate) connections: u64,
+    /// How many may have logged in at a time: `max_connections`, or what the limit of file descriptors leaves.
+    pub(crate) max_connections: u32,
+    /// Which certificate clients are shown: `configured`, or `self-made`; null without TLS.
+    pub(crate) tls: Option<String>,
+    /// Whether who does not encrypt is refused.
+    pub(crate) require_tls: bool,
+    /// Counters since the start.
+    pub(crate) counters: ServeCounters,
     /// Everybody who has logged in, in the order of coming.
     pub(crate) readers: Vec<ReaderStatus>,
+}
+
+/// What the port has done since it was opened.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct ServeCounters {
+    /// Connections that came, with those that were refused.
+    pub(crate) accepted: u64,
+    /// Connections that did not get as far as a statement, by why.
+    pub(crate) refused: BTreeMap<String, u64>,
+    /// Logins with a wrong user or password, or by a method that the account has no hash for.
+    pub(crate) failed_logins: u64,
+    /// Bytes sent in dumps, framing included, to all readers.
+    pub(crate) sent_bytes: u64,
 }
 
 /// One connection.
@@ -47,6 +73,17 @@ pub(crate) struct ReaderStatus {
     pub(crate) position: Option<Position>,
     /// True when the reader has everything that there is.
     pub(crate) caught_up: bool,
+    /// Bytes of the binary logs between `position` and the end of what readers may have; null outside a dump, and when not known.
+    pub(crate) behind_bytes: Option<u64>,
+    /// 0 when nothing is between the two, else now minus the timestamp of the newest event that was sent; null likewise.
+    pub(crate) behind_seconds: Option<u64>,
     /// Bytes sent in dumps, framing included.
     pub(crate) sent_bytes: u64,
+}
+
+impl ReaderStatus {
+    /// Whether it reads binary logs now.
+    pub(crate) fn dumps(&self) -> bool {
+        self.command.starts_with("Binlog Dump")
+    }
 }

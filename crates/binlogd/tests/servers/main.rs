@@ -35,6 +35,7 @@ mod serve;
 mod serve_clients;
 mod serve_mysqlbinlog;
 mod serve_packets;
+mod serve_port;
 mod soak;
 mod start;
 mod status_says;

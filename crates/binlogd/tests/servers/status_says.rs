@@ -43,7 +43,7 @@ fn wait_for_log(daemon: &Daemon, words: &str) {
     }
 }
 
-fn metrics(daemon: &Daemon, accept: &str) -> (String, String) {
+pub(super) fn metrics(daemon: &Daemon, accept: &str) -> (String, String) {
     let url = format!("http://{}/metrics", daemon.admin_address());
     let mut answer = ureq::get(url).header("Accept", accept).call().unwrap();
     let kind = answer.headers()["content-type"].to_str().unwrap().to_owned();
@@ -51,7 +51,7 @@ fn metrics(daemon: &Daemon, accept: &str) -> (String, String) {
 }
 
 /// The metrics as `curl … | promtool check metrics` reads them, with its lint.
-fn check_metrics(daemon: &Daemon) {
+pub(super) fn check_metrics(daemon: &Daemon) {
     let script = Command::new(workspace().join("scripts/servers")).arg("promtool").output().unwrap();
     assert!(script.status.success(), "{}", String::from_utf8_lossy(&script.stderr));
     let promtool = String::from_utf8(script.stdout).unwrap();

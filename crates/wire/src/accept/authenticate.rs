@@ -40,6 +40,14 @@ pub trait Accounts {
     /// What checks the password of `user` coming from that address; `None` when there is no such account.
     fn find(&self, user: &str, from: IpAddr) -> Option<Verifiers>;
 
+    /// The verdict on a password from that address that was found `right` or not: whether its client is let in. Asked once a
+    /// guess, in the thread of its connection, before the client learns anything: who counts wrong guesses counts here, and
+    /// can refuse a right one that comes after too many wrong ones.
+    fn judge(&self, from: IpAddr, right: bool) -> bool {
+        let _ = from;
+        right
+    }
+
     /// The methods of the accounts, a set for each of them or each set once. Somebody unknown is treated as one of these
     /// would be.
     fn methods(&self) -> Vec<Methods>;
@@ -109,7 +117,8 @@ pub(super) fn authenticate(
     };
     // No password: nothing, or of caching_sha2_password the terminator of an empty text.
     let with_password = !matches!(answer[..], [] | [0]);
-    if !verifiers.check(challenge.method, &challenge.bytes, &answer) {
+    let right = verifiers.check(challenge.method, &challenge.bytes, &answer);
+    if !accounts.judge(from, right) {
         return Err(ClientError::Denied { user: user(), with_password });
     }
     if challenge.method == Method::CachingSha2 {

@@ -10,7 +10,7 @@
 //! | `authenticate.rs` | the authentication exchange |
 //! | `verifiers.rs`, `decoy.rs` | what is kept of a password; who stands in for an account that does not exist |
 //! | `session.rs` | a client that was let in |
-//! | `tls.rs` | the server's certificate |
+//! | `tls.rs`, `made_certificate.rs` | the server's certificate; one that is made where none is configured |
 //! | `error.rs` | errors that say what the client did |
 //!
 //! Nothing leaves before the login but the greeting, requests to authenticate otherwise, and errors.
@@ -18,12 +18,14 @@
 mod authenticate;
 mod decoy;
 mod error;
+mod made_certificate;
 mod session;
 mod tls;
 mod verifiers;
 
 pub use authenticate::Accounts;
 pub use error::ClientError;
+pub use made_certificate::{Day, MadeCertificate};
 pub use session::{Accepted, Client, Closer, Reader};
 pub use tls::ServerTls;
 pub use verifiers::{BadVerifier, Method, Methods, Verifiers};

@@ -155,6 +155,11 @@ impl Accepted {
         self.channel.transport.write_all(framed, Deadline::after(self.write_timeout))
     }
 
+    /// Another time for each later [`send`](Self::send).
+    pub fn set_write_timeout(&mut self, timeout: Duration) {
+        self.write_timeout = timeout;
+    }
+
     /// Whether the client has closed the connection, or the connection is broken; false also when that is not known yet.
     /// Does not wait, and reads nothing.
     pub fn is_gone(&self) -> bool {

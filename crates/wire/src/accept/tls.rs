@@ -4,7 +4,8 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, ServerConnection};
 
 use super::verifiers::sha256;
@@ -34,6 +35,25 @@ impl ServerTls {
     pub fn load(cert: &Path, key: &Path) -> Result<Self, TlsError> {
         let chain = read_certificates("tls_cert", cert)?;
         let secret = read_key("tls_key", key)?;
+        Self::of(chain, secret, cert)
+    }
+
+    /// The same of texts.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load), without a file to name.
+    pub fn from_pem(cert: &str, key: &str) -> Result<Self, TlsError> {
+        let broken = |error: rustls::pki_types::pem::Error| TlsError::Broken(error.to_string());
+        let chain = CertificateDer::pem_slice_iter(cert.as_bytes()).collect::<Result<Vec<_>, _>>();
+        let secret = PrivateKeyDer::from_pem_slice(key.as_bytes()).map_err(broken)?;
+        Self::of(chain.map_err(broken)?, secret, Path::new("-"))
+    }
+
+    fn of(
+        chain: Vec<CertificateDer<'static>>,
+        secret: PrivateKeyDer<'static>,
+        cert: &Path,
+    ) -> Result<Self, TlsError> {
         let fingerprint = chain.first().map_or([0; 32], |first: &CertificateDer<'_>| sha256(first));
         let config = ServerConfig::builder_with_provider(provider())
             .with_protocol_versions(&[&rustls::version::TLS13, &rustls::version::TLS12])

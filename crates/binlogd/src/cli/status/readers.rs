@@ -1,0 +1,153 @@
+//! Who reads from binlogd, for a person.
+
+use super::page::{Page, WIDTH, wrapped};
+use crate::cli::style::clean;
+use crate::cli::units;
+use crate::status::{ReaderStatus, ServeStatus};
+use jiff::Timestamp;
+use std::cmp::Reverse;
+use std::fmt::{Result, Write};
+
+/// Of more readers those are shown that are behind most; JSON has all of them.
+const SHOWN_MAX: usize = 20;
+
+/// The port and its readers, as they stand below the sources.
+pub(super) fn render(status: &ServeStatus, colored: bool, now: Timestamp) -> String {
+    let mut page = Page { text: String::new(), colored, now };
+    // Writing to a String does not fail.
+    let _ = page.readers(status);
+    page.text
+}
+
+impl Page {
+    fn readers(&mut self, status: &ServeStatus) -> Result {
+        let dumps = status.readers.iter().filter(|reader| reader.dumps()).count();
+        writeln!(self.text, "\nreaders at {}: {dumps} read", clean(&status.address))?;
+        let strangers = status.connections.saturating_sub(status.readers.len() as u64);
+        let mut connections = format!("{} logged in of {}", status.readers.len(), status.max_connections);
+        if strangers > 0 {
+            write!(connections, ", {strangers} not yet")?;
+        }
+        self.line("connections", Some(&connections))?;
+        let tls = match (status.tls.as_deref(), status.require_tls) {
+            (None, _) => "no".to_owned(),
+            (Some(origin), true) => format!("required, {origin} certificate"),
+            (Some(origin), false) => format!("offered, {origin} certificate"),
+        };
+        self.line("TLS", Some(&tls))?;
+        let counters = &status.counters;
+        let refused: u64 = counters.refused.values().sum();
+        let came = format!(
+            "{} connections, {} not let in, {} of them by a failed login",
+            units::count(counters.accepted),
+            units::count(refused),
+            units::count(counters.failed_logins)
+        );
+        self.line("came", Some(&came))?;
+        self.line("sent", Some(&units::bytes(counters.sent_bytes)))?;
+        let mut readers: Vec<&ReaderStatus> = status.readers.iter().collect();
+        // Who reads first, the one that is behind most before the others.
+        readers.sort_by_key(|reader| (!reader.dumps(), Reverse(reader.behind_bytes)));
+        for reader in readers.iter().take(SHOWN_MAX) {
+            self.reader(reader)?;
+        }
+        if readers.len() > SHOWN_MAX {
+            writeln!(self.text, "  … and {} more, see --json", readers.len() - SHOWN_MAX)?;
+        }
+        Ok(())
+    }
+
+    fn reader(&mut self, reader: &ReaderStatus) -> Result {
+        let mut who = format!("{}@{}", reader.user, reader.address);
+        if let Some(id) = reader.server_id {
+            write!(who, ", server_id {id}")?;
+        }
+        if !reader.program.is_empty() {
+            write!(who, ", {}", reader.program)?;
+        }
+        let what = if reader.dumps() { self.progress(reader) } else { reader.command.clone() };
+        let connected = units::duration(reader.connected_seconds);
+        let text = format!("{} {who}, source {}, for {connected}: {what}", reader.id, reader.source);
+        for (index, line) in wrapped(&clean(&text), WIDTH - 4).into_iter().enumerate() {
+            writeln!(self.text, "  {}{line}", if index == 0 { "" } else { "  " })?;
+        }
+        Ok(())
+    }
+
+    fn progress(&self, reader: &ReaderStatus) -> String {
+        let at = reader.position.as_ref().map(|at| format!("at {} {}", at.file, at.offset));
+        let at = at.unwrap_or_else(|| "looking for its place".to_owned());
+        let behind = match (reader.behind_bytes, reader.behind_seconds) {
+            (Some(0), _) => "behind by nothing".to_owned(),
+            (Some(bytes), Some(seconds)) => {
+                format!("behind by {} and {}", units::bytes(bytes), units::duration(seconds))
+            }
+            (Some(bytes), None) => format!("behind by {}", units::bytes(bytes)),
+            (None, Some(seconds)) => format!("behind by {}", units::duration(seconds)),
+            (None, None) => "how far behind is not known".to_owned(),
+        };
+        format!("{at}, {behind}, {} sent", units::bytes(reader.sent_bytes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::status::ServeCounters;
+    use codec::Position;
+
+    fn reader(id: u32, behind: Option<u64>) -> ReaderStatus {
+        ReaderStatus {
+            id,
+            source: "orders".to_owned(),
+            user: "repl".to_owned(),
+            address: "10.0.0.7:5".to_owned(),
+            command: if behind.is_some() { "Binlog Dump GTID" } else { "Sleep" }.to_owned(),
+            server_id: behind.map(|_| 7),
+            position: Some(Position::new("mysql-bin.000003", 100)),
+            behind_bytes: behind,
+            behind_seconds: behind.map(|behind| behind / 1000),
+            connected_seconds: 61,
+            ..ReaderStatus::default()
+        }
+    }
+
+    fn text(readers: Vec<ReaderStatus>) -> String {
+        let refused = [("login".to_owned(), 2), ("blocked".to_owned(), 1)].into();
+        let status = ServeStatus {
+            address: "127.0.0.1:3307".to_owned(),
+            connections: readers.len() as u64 + 1,
+            max_connections: 500,
+            tls: Some("self-made".to_owned()),
+            counters: ServeCounters { accepted: 9, refused, failed_logins: 2, sent_bytes: 3 << 20 },
+            readers,
+            ..ServeStatus::default()
+        };
+        render(&status, false, Timestamp::UNIX_EPOCH)
+    }
+
+    #[test]
+    fn who_is_behind_most_comes_first() {
+        let shown = text(vec![reader(1, None), reader(2, Some(0)), reader(3, Some(5000))]);
+        let at = |words: &str| shown.find(words).unwrap_or_else(|| panic!("no {words:?} in\n{shown}"));
+        assert!(at("  3 repl@") < at("  2 repl@") && at("  2 repl@") < at("  1 repl@"), "{shown}");
+        let one_line = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+        for words in [
+            "readers at 127.0.0.1:3307: 2 read",
+            "3 logged in of 500, 1 not yet",
+            "offered, self-made certificate",
+            "9 connections, 3 not let in, 2 of them by a failed login",
+            "server_id 7, source orders",
+            "at mysql-bin.000003 100, behind by nothing",
+        ] {
+            assert!(one_line.contains(words), "no {words:?} in\n{shown}");
+        }
+        assert!(shown.lines().all(|line| line.chars().count() <= WIDTH), "{shown}");
+    }
+
+    #[test]
+    fn not_all_of_many_are_shown() {
+        let shown = text((0..100).map(|id| reader(id, Some(u64::from(id)))).collect());
+        assert!(shown.contains("… and 80 more") && shown.contains("  99 repl@"), "{shown}");
+    }
+}

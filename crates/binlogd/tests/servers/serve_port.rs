@@ -1,0 +1,151 @@
+//! The port for readers as an operator sees it: who reads and how far, who is turned away and why, the certificate that is made.
+
+use super::status_says::{check_metrics, metrics};
+use crate::common::daemon::{Daemon, binlog_end};
+use crate::common::readers::{By, account_url, attach, client, make_account, serve_port, wait_applied};
+use crate::common::{Server, wait_within};
+use std::net::TcpStream;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn metric(daemon: &Daemon, series: &str) -> Option<u64> {
+    let (_, text) = metrics(daemon, "text/plain");
+    let line = text.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' ').map(str::to_owned));
+    line.map(|value| value.parse().expect("a number"))
+}
+
+fn plain_status(daemon: &Daemon) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_binlogd"))
+        .args(["status", "--admin", &daemon.admin_address()])
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// A replica that encrypts and checks the certificate that was made: its place and its lag are shown everywhere, and its series go
+/// when it goes.
+#[test]
+fn a_replica_stands_in_status_and_metrics() {
+    let server = |id: &'static str| {
+        let options = [id, "--gtid-mode=ON", "--enforce-gtid-consistency=ON"];
+        Server::start("mysql-9.7", &options)
+    };
+    let (source, replica) = (server("--server-id=1"), server("--server-id=2"));
+    make_account(&source);
+    source.sql("CREATE DATABASE d; CREATE TABLE d.t (id INT AUTO_INCREMENT PRIMARY KEY, v INT)");
+    let daemon =
+        Daemon::start_on(&account_url(&source), &["--serve", "127.0.0.1:0", "--serve-require-tls", "true"]);
+    daemon.wait_caught_up(&source);
+    let ca = daemon.data_dir().join("ca.pem");
+    attach(&replica, serve_port(&daemon), By::Gtid, ("", 4));
+    replica.sql(&format!(
+        "STOP REPLICA; CHANGE REPLICATION SOURCE TO SOURCE_SSL = 1, SOURCE_SSL_VERIFY_SERVER_CERT = 1, SOURCE_SSL_CA = '{}'; \
+         START REPLICA",
+        ca.display()
+    ));
+    for value in 0..10 {
+        source.sql(&format!("INSERT INTO d.t (v) VALUES ({value}); FLUSH BINARY LOGS"));
+    }
+    wait_applied(&replica, || binlog_end(&source), &daemon);
+    let status = daemon.wait_until_status(
+        |status| {
+            let reader = &status["serve"]["readers"][0];
+            reader["behind_bytes"] == 0 && reader["caught_up"] == true
+        },
+        PATIENCE,
+    );
+    let (serve, reader) = (&status["serve"], &status["serve"]["readers"][0]);
+    assert!(reader["server_id"] == 2 && reader["behind_seconds"] == 0, "{serve:#}");
+    assert!(serve["tls"] == "self-made" && serve["require_tls"] == true, "{serve:#}");
+    let sent = serve["counters"]["sent_bytes"].as_u64().unwrap();
+    assert!(sent > 0 && sent >= reader["sent_bytes"].as_u64().unwrap(), "{serve:#}");
+    let labels = "{source=\"default\",user=\"repl\",address=\"127.0.0.1\",server_id=\"2\"}";
+    let of_reader = |name: &str| metric(&daemon, &format!("{name}{labels}"));
+    assert_eq!(of_reader("binlogd_reader_behind_bytes"), Some(0));
+    assert_eq!(of_reader("binlogd_reader_behind_seconds"), Some(0));
+    let (_, end) = binlog_end(&source);
+    assert_eq!(of_reader("binlogd_reader_position_bytes"), Some(end));
+    assert_eq!(metric(&daemon, "binlogd_readers{source=\"default\"}"), Some(1));
+    check_metrics(&daemon);
+    let shown = plain_status(&daemon);
+    for words in
+        ["readers at 127.0.0.1:", "TLS required, self-made certificate", "server_id 2", "behind by nothing"]
+    {
+        assert!(shown.contains(words), "no {words:?} in {shown}");
+    }
+    // A client that does not encrypt is refused, counted and told in the log.
+    let refused = client(&source, "MYSQL", serve_port(&daemon), &["--ssl-mode=DISABLED", "-e", "SELECT 1"]);
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("3159"), "{refused:?}");
+    let not_encrypted = "binlogd_serve_refused_connections_total{reason=\"not_encrypted\"}";
+    wait_within(PATIENCE, "the refusal is counted", || metric(&daemon, not_encrypted) >= Some(1));
+    daemon.wait_log("a reader was not let in: the client does not encrypt", PATIENCE);
+    replica.sql("STOP REPLICA");
+    wait_within(PATIENCE, "the series of the replica are gone", || {
+        of_reader("binlogd_reader_behind_bytes").is_none()
+    });
+    assert!(metric(&daemon, "binlogd_serve_sent_bytes_total") >= Some(sent), "a counter never goes back");
+}
+
+/// MariaDB encrypts by itself, and checks a certificate that nobody has signed by the password.
+#[test]
+fn mariadb_needs_no_word_about_tls() {
+    let source = Server::start("mariadb-11.8", &["--server-id=1"]);
+    let replica = Server::start("mariadb-11.8", &["--server-id=2"]);
+    make_account(&source);
+    source.sql("CREATE DATABASE d; CREATE TABLE d.t (id INT)");
+    let flags = ["--serve", "127.0.0.1:0", "--serve-require-tls", "true"];
+    let daemon = Daemon::start_on(&account_url(&source), &flags);
+    daemon.wait_caught_up(&source);
+    attach(&replica, serve_port(&daemon), By::Gtid, ("", 4));
+    replica
+        .sql("STOP SLAVE; CHANGE MASTER TO MASTER_SSL = 1, MASTER_SSL_VERIFY_SERVER_CERT = 1; START SLAVE");
+    source.sql("INSERT INTO d.t VALUES (1)");
+    wait_applied(&replica, || binlog_end(&source), &daemon);
+    assert_eq!(replica.sql("SELECT COUNT(*) FROM d.t").trim(), "1");
+}
+
+/// Connections that never log in, more than there is room for, keep nobody out; wrong passwords do, for a minute.
+#[test]
+fn strangers_keep_nobody_out() {
+    let source = Server::start("mysql-9.7", &["--server-id=1"]);
+    make_account(&source);
+    let flags = ["--serve", "127.0.0.1:0", "--serve-max-connections", "8", "--serve-max-failed-logins", "5"];
+    let daemon = Daemon::start_on(&account_url(&source), &flags);
+    daemon.wait_caught_up(&source);
+    let port = serve_port(&daemon);
+    let crowd: Vec<TcpStream> =
+        (0..40).map(|_| TcpStream::connect(("127.0.0.1", port)).expect("it is accepted")).collect();
+    let displaced = "binlogd_serve_refused_connections_total{reason=\"displaced\"}";
+    let too_many = "binlogd_serve_refused_connections_total{reason=\"too_many_connections\"}";
+    wait_within(PATIENCE, "those without a login are sent away", || {
+        let refused = metric(&daemon, displaced).unwrap_or(0) + metric(&daemon, too_many).unwrap_or(0);
+        refused >= 36
+    });
+    let let_in = || {
+        let output = client(&source, "MYSQL", port, &["-e", "SELECT @@version"]);
+        output.status.success()
+    };
+    assert!(let_in(), "{}", daemon.log());
+    drop(crowd);
+    for _ in 0..5 {
+        let wrong = client(&source, "MYSQL", port, &["--password=wrong", "-e", "SELECT 1"]);
+        assert!(String::from_utf8_lossy(&wrong.stderr).contains("1045"), "{wrong:?}");
+    }
+    let blocked = client(&source, "MYSQL", port, &["-e", "SELECT 1"]);
+    assert!(String::from_utf8_lossy(&blocked.stderr).contains("1129"), "{blocked:?}");
+    assert_eq!(metric(&daemon, "binlogd_serve_failed_logins_total"), Some(5));
+    assert_eq!(metric(&daemon, "binlogd_serve_refused_connections_total{reason=\"blocked\"}"), Some(1));
+    let log = daemon.log();
+    for words in [
+        "it had not logged in when others wanted to",
+        "access denied for user",
+        "5 logins from this address",
+        "is blocked",
+    ] {
+        assert!(log.contains(words), "no {words:?} in\n{log}");
+    }
+}
