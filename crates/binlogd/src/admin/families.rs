@@ -45,6 +45,23 @@ pub(super) fn counters<L: EncodeLabelSet>(
     Ok(())
 }
 
+/// A gauge of the daemon.
+pub(super) fn gauge(encoder: &mut DescriptorEncoder, name: &str, help: &str, value: u64) -> Result {
+    encoder.encode_descriptor(name, help, None, MetricType::Gauge)?.encode_gauge(&value)
+}
+
+/// A counter of the daemon.
+pub(super) fn counter(
+    encoder: &mut DescriptorEncoder,
+    name: &str,
+    unit: Option<&Unit>,
+    help: &str,
+    value: u64,
+) -> Result {
+    let mut metric = encoder.encode_descriptor(name, help, unit, MetricType::Counter)?;
+    metric.encode_counter::<NoLabelSet, _, u64>(&value, None)
+}
+
 /// One histogram a source.
 pub(super) fn histograms(
     encoder: &mut DescriptorEncoder,

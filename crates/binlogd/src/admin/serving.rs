@@ -3,7 +3,7 @@
 //! A reader is named by its source, account, address and `server_id`, not by its connection: a replica that comes again goes on
 //! with its series. There are as many series as readers at a time, and never more than [`SERIES_MAX`]; who is gone has none.
 
-use super::families::{counters, gauges};
+use super::families::{counter, counters, gauge, gauges};
 use crate::status::{ReaderStatus, ServeStatus};
 use codec::BinlogName;
 use prometheus_client::encoding::DescriptorEncoder;
@@ -27,26 +27,22 @@ struct Shown {
     sent_bytes: u64,
 }
 
-/// No labels.
-const NONE: [(&str, &str); 0] = [];
-
 /// Everything about the port and who reads.
 pub(super) fn encode(encoder: &mut DescriptorEncoder, status: &ServeStatus) -> Result {
-    let one = |value: u64| std::iter::once((NONE, value));
     let help = "Connections of readers, with those that have not logged in";
-    gauges(encoder, "binlogd_serve_connections", None, help, one(status.connections))?;
+    gauge(encoder, "binlogd_serve_connections", help, status.connections)?;
     let help = "How many readers may be logged in at a time";
-    gauges(encoder, "binlogd_serve_max_connections", None, help, one(status.max_connections.into()))?;
+    gauge(encoder, "binlogd_serve_max_connections", help, status.max_connections.into())?;
     let help = "Connections of readers that came, with those that were refused";
-    counters(encoder, "binlogd_serve_accepted_connections", None, help, one(status.counters.accepted))?;
+    counter(encoder, "binlogd_serve_accepted_connections", None, help, status.counters.accepted)?;
     let refused = status.counters.refused.iter();
     let refused = refused.map(|(reason, count)| ([("reason", reason.as_str())], *count));
     let help = "Connections of readers that did not get as far as a statement, by why";
     counters(encoder, "binlogd_serve_refused_connections", None, help, refused)?;
     let help = "Logins of readers with a wrong user or password";
-    counters(encoder, "binlogd_serve_failed_logins", None, help, one(status.counters.failed_logins))?;
+    counter(encoder, "binlogd_serve_failed_logins", None, help, status.counters.failed_logins)?;
     let help = "Bytes sent in dumps, framing included, to all readers since the start";
-    counters(encoder, "binlogd_serve_sent", Some(&Unit::Bytes), help, one(status.counters.sent_bytes))?;
+    counter(encoder, "binlogd_serve_sent", Some(&Unit::Bytes), help, status.counters.sent_bytes)?;
     let dumps = || status.readers.iter().filter(|reader| reader.dumps());
     let mut by_source: BTreeMap<&str, u64> = BTreeMap::new();
     dumps().for_each(|reader| *by_source.entry(&reader.source).or_default() += 1);

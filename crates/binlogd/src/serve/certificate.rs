@@ -1,7 +1,7 @@
 //! The certificate that clients are shown: the configured one, or one that is made at the first start, as MySQL does. Clients
 //! of MySQL 9 and of MariaDB 11.4 encrypt unless they are told not to.
 
-use super::listener::ServeError;
+use super::error::ServeError;
 use crate::config::ServeConfig;
 use jiff::{ToSpan, Zoned};
 use log::index::replace_file;

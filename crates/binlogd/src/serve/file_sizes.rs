@@ -1,23 +1,16 @@
 //! How much is between a place in an older file and the live end, for those who look on.
 //!
-//! Whoever asks for the status must not wait for a disk that hangs. So a thread of its own reads the sizes, once for each live
-//! file, and only while somebody reads from an older one: sealed files never change.
+//! Whoever asks for the status must not wait for a disk that hangs, so `size_watch.rs` reads them beforehand. Sealed files never
+//! change.
 
 use super::history::History;
-use super::readers::Doing;
-use super::shared::{Shared, Source};
 use codec::Position;
 use log::published::Live;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use log::storage::Storage;
 use std::collections::{BTreeMap, HashMap};
 use std::io;
-use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
-
-/// How often it is looked whether there are other files. Until then what is behind a new one is not known.
-const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The files of one source up to one live file.
 #[derive(Debug)]
@@ -33,14 +26,18 @@ pub(crate) struct FileSizes {
 pub(crate) type AllSizes = BTreeMap<String, Arc<FileSizes>>;
 
 impl FileSizes {
-    fn read(source: &Source, live: &Live) -> io::Result<FileSizes> {
-        let history = History::read(&*source.storage, &source.folder, live)?;
+    /// Of the source in `folder`, up to its live file.
+    ///
+    /// # Errors
+    /// When a folder or a description cannot be read.
+    pub(super) fn read(storage: &dyn Storage, folder: &Path, live: &Live) -> io::Result<FileSizes> {
+        let history = History::read(storage, folder, live)?;
         let mut before_live = HashMap::new();
         let mut bytes = 0;
         for file in history.files().rev() {
             let name = history.name(file);
             if *name != live.file || !before_live.is_empty() {
-                bytes += source.storage.look(&history.path(file))?.len;
+                bytes += storage.look(&history.path(file))?.len;
             }
             before_live.entry(name.clone()).or_insert(bytes);
         }
@@ -52,7 +49,8 @@ impl FileSizes {
         })
     }
 
-    fn is_of(&self, live: &Live) -> bool {
+    /// Whether they are those up to this live file.
+    pub(super) fn is_of(&self, live: &Live) -> bool {
         self.generation == live.generation && self.live == live.file && self.timeline == live.timeline
     }
 }
@@ -65,39 +63,4 @@ pub(crate) fn behind(at: &Position, live: &Live, files: Option<&FileSizes>) -> O
     let files = files.filter(|files| files.is_of(live))?;
     let to_live = files.before_live.get(&at.file)?.saturating_sub(at.offset);
     Some(to_live + live.end())
-}
-
-/// Keeps the sizes that somebody needs, until `stopped` is closed.
-pub(super) fn keep(shared: &Shared, stopped: &UnixStream) {
-    let pause = Timespec { tv_sec: LOOK_INTERVAL.as_secs().cast_signed(), tv_nsec: 0 };
-    let mut wanted = [PollFd::new(stopped, PollFlags::IN)];
-    // Fails for a signal only, which another thread takes.
-    while !matches!(poll(&mut wanted, Some(&pause)), Ok(1..)) {
-        let sizes = look(shared);
-        shared.set_sizes(sizes);
-    }
-}
-
-fn look(shared: &Shared) -> AllSizes {
-    let mut known = shared.sizes().as_ref().clone();
-    let mut needed = AllSizes::new();
-    for reader in shared.readers.list() {
-        let Some(at) = reader.progress.position() else { continue };
-        if needed.contains_key(&reader.source) || !matches!(reader.shown().doing, Doing::Dump { .. }) {
-            continue;
-        }
-        let Some(source) = shared.source(&reader.source) else { continue };
-        let Some(live) = source.published.live().filter(|live| live.file != at.file) else { continue };
-        let sizes = match known.remove(&reader.source).filter(|sizes| sizes.is_of(&live)) {
-            Some(sizes) => Ok(sizes),
-            None => FileSizes::read(&source, &live).map(Arc::new),
-        };
-        match sizes {
-            Ok(sizes) => drop(needed.insert(reader.source.clone(), sizes)),
-            Err(error) => {
-                tracing::debug!(source = reader.source, "the sizes of the files are not known: {error}")
-            }
-        }
-    }
-    needed
 }

@@ -1,10 +1,11 @@
 //! The port for readers: who is let in, and what each connection gets.
 
 use super::certificate::Shown;
-use super::file_sizes;
+use super::error::ServeError;
 use super::refusals::Reason;
 use super::session;
 use super::shared::{Rules, Shared, refuse};
+use super::size_watch;
 use super::users::Users;
 use crate::config::ServeConfig;
 use log::storage::Storage;
@@ -28,29 +29,6 @@ const END_MAX: Duration = Duration::from_secs(2);
 
 /// How often it is looked whether they have ended.
 const END_LOOK: Duration = Duration::from_millis(5);
-
-/// Why readers are not served.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum ServeError {
-    /// The address cannot be listened on: in use, not of this machine, or reserved.
-    #[error(
-        "cannot listen on {address} for readers; choose another address with the key `listen` in section [serve], or with \
-         --serve"
-    )]
-    Listen {
-        /// The address of the configuration.
-        address: SocketAddr,
-        /// The operating system's reason.
-        #[source]
-        error: io::Error,
-    },
-    /// The certificate cannot be used.
-    #[error("[serve]: {0}")]
-    Tls(wire::TlsError),
-    /// The operating system refused a thread.
-    #[error("cannot start a thread for readers")]
-    Thread(#[source] io::Error),
-}
 
 /// A running listener. Dropping it ends all connections.
 pub(crate) struct ServeServer {
@@ -102,7 +80,7 @@ impl ServeServer {
         let for_thread = shared.clone();
         let accepts = move || accept(&listener, &stopped, &for_thread);
         let for_thread = shared.clone();
-        let looks = move || file_sizes::keep(&for_thread, &also_stopped);
+        let looks = move || size_watch::keep(&for_thread, &also_stopped);
         let mut server = ServeServer { shared, local_addr, place, stop: Some(stop), threads: Vec::new() };
         server.spawn("serve", accepts)?;
         server.spawn("serve-sizes", looks)?;

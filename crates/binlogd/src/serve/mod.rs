@@ -22,7 +22,8 @@
 //! | `users.rs`, `failed_logins.rs` | who may read what, and who is refused for a while |
 //! | `refusals.rs` | who was turned away, and why |
 //! | `certificate.rs` | what clients that encrypt are shown |
-//! | `file_sizes.rs` | how much is between two files |
+//! | `file_sizes.rs`, `size_watch.rs` | how much is between two files; who keeps that |
+//! | `error.rs` | why readers are not served at all |
 //! | `shared.rs` | what all connections share |
 //! | `session.rs` | one connection, from its login to its end: commands and answers |
 //! | `facts.rs` | what a session's answers are made of |
@@ -36,6 +37,7 @@ mod choice;
 pub mod dump;
 mod dump_log;
 mod dump_request;
+mod error;
 mod facts;
 mod failed_logins;
 mod file_sizes;
@@ -59,6 +61,7 @@ pub mod request;
 mod seen;
 mod session;
 mod shared;
+mod size_watch;
 pub mod sql;
 pub mod stop;
 mod strangers;
