@@ -193,7 +193,7 @@ fn not_let_in(shared: &Shared, rules: &Rules, address: SocketAddr, error: &Clien
             Judge { shared, rules }.judge(address.ip(), false);
             Reason::Login
         }
-        ClientError::Denied { .. } => Reason::Login,
+        ClientError::Denied { .. } | ClientError::UnknownDatabase { .. } => Reason::Login,
         ClientError::NotEncrypted => Reason::NotEncrypted,
         ClientError::Timeout { .. } => Reason::Timeout,
         _ => Reason::Protocol,

@@ -21,7 +21,7 @@ pub(super) enum Reason {
     TooManyConnections,
     /// Too many logins from its network have failed (1129).
     Blocked,
-    /// A wrong user or password, or no common method (1045, 1251).
+    /// A wrong user or password, no common method, or a database that is not here (1045, 1251, 1049).
     Login,
     /// It does not encrypt, and `require_tls` demands it (3159).
     NotEncrypted,

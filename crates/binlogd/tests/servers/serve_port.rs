@@ -1,7 +1,7 @@
 //! The port for readers as an operator sees it: who reads and how far, who is turned away and why, the certificate that is made.
 
 use super::status_says::{check_metrics, metrics};
-use crate::common::daemon::{Daemon, binlog_end};
+use crate::common::daemon::{Daemon, Launch, binlog_end, temporary_folder};
 use crate::common::readers::{By, account_url, attach, client, make_account, serve_port, wait_applied};
 use crate::common::{Server, wait_within};
 use std::net::TcpStream;
@@ -148,4 +148,65 @@ fn strangers_keep_nobody_out() {
     ] {
         assert!(log.contains(words), "no {words:?} in\n{log}");
     }
+}
+
+/// A client of 5.7 encrypts where it is offered.
+#[test]
+fn an_old_client_takes_the_offer_of_tls() {
+    let source = Server::start("mysql-5.7.22", &["--server-id=1"]);
+    make_account(&source);
+    let daemon = Daemon::start_on(&account_url(&source), &["--serve", "127.0.0.1:0"]);
+    daemon.wait_caught_up(&source);
+    let output = client(&source, "MYSQL", serve_port(&daemon), &["-e", "SELECT @@version"]);
+    assert!(output.status.success(), "{output:?}\n{}", daemon.log());
+}
+
+/// Readers of a binlogd that may open few files: no more are let in than leave the source its descriptors, whoever else comes.
+#[test]
+fn readers_never_take_the_descriptors_of_a_source() {
+    const LIMIT: usize = 128;
+    let source = Server::start("mysql-9.7", &["--server-id=1"]);
+    make_account(&source);
+    source.sql("CREATE DATABASE d; CREATE TABLE d.t (id INT AUTO_INCREMENT PRIMARY KEY, v LONGTEXT)");
+    let few = ["sh", "-c", &format!("ulimit -n {LIMIT}; exec \"$0\" \"$@\"")].map(str::to_owned).to_vec();
+    let launch = Launch { wrapper: few, ..Launch::default() };
+    let (folder, results) = (temporary_folder(), tempfile::tempdir().unwrap());
+    let data_dir = folder.path().join("data");
+    let daemon =
+        Daemon::start_with(launch, folder, &data_dir, &account_url(&source), &["--serve", "127.0.0.1:0"]);
+    daemon.wait_caught_up(&source);
+    daemon.wait_log("at most 3 readers are served, so that none takes what the sources need", PATIENCE);
+    assert_eq!(daemon.status()["serve"]["max_connections"], 3);
+    let port = serve_port(&daemon);
+    let first = crate::common::compare::binary_logs(&source)[0].clone();
+    let mut readers: Vec<_> = (0..6)
+        .map(|number| {
+            let mut command = Command::new(source.env("MYSQLBINLOG"));
+            command.args(["--host=127.0.0.1", "--user=repl", "--password=secret", "--ssl-mode=REQUIRED"]);
+            command.args([format!("--port={port}"), format!("--connection-server-id={}", 100 + number)]);
+            command.arg(format!("--result-file={}/{number}-", results.path().display()));
+            command.args(["--read-from-remote-server", "--raw", "--stop-never", &first]);
+            command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+        })
+        .collect();
+    let reading = "binlogd_readers{source=\"default\"}";
+    wait_within(PATIENCE, "as many read as may", || metric(&daemon, reading) == Some(3));
+    let _crowd: Vec<TcpStream> =
+        (0..100).map(|_| TcpStream::connect(("127.0.0.1", port)).expect("it is accepted")).collect();
+    let mut most = 0;
+    for _ in 0..20 {
+        source.sql("INSERT INTO d.t (v) VALUES (REPEAT('x', 10000)); FLUSH BINARY LOGS");
+        let open = std::fs::read_dir(format!("/proc/{}/fd", daemon.pid())).unwrap().count();
+        most = most.max(open);
+    }
+    daemon.wait_caught_up(&source);
+    assert_eq!(metric(&daemon, reading), Some(3));
+    for reader in &mut readers {
+        // Those that were refused have ended by themselves.
+        let _ = reader.kill();
+        reader.wait().unwrap();
+    }
+    assert!(most + 10 < LIMIT, "{most} descriptors are open, of {LIMIT}");
+    assert_eq!(daemon.source()["counters"]["reconnects"], 0, "{}", daemon.log());
+    assert!(!daemon.log().contains("Too many open files"), "{}", daemon.log());
 }
