@@ -14,6 +14,10 @@ use std::sync::Arc;
 use std::time::Instant;
 use wire::{AcceptOptions, Accepted, Accounts, ClientError, Method, Methods, Verifiers};
 
+/// How many questions of somebody who is served nothing are answered, and how long they may be, in bytes.
+const ANSWERS_MAX: u32 = 4;
+const QUESTION_BYTES_MAX: usize = 4096;
+
 /// Somebody who was let in.
 pub(super) struct LetIn {
     pub(super) accepted: Accepted,
@@ -205,11 +209,22 @@ fn error(code: u16, sqlstate: &str, message: String) -> ErrPacket {
     ErrPacket { code, sqlstate: sqlstate.to_owned(), message }
 }
 
+/// Tells somebody who has logged in why he is served nothing. The client asks first, and the command-line clients show no error
+/// of what they ask by themselves, so some questions get the same answer.
 fn end_with(accepted: &mut Accepted, error: &ErrPacket) {
     let mut bytes = Vec::new();
     reply::err(&mut bytes, 1, error);
-    // The client asks first; where it does not listen, it learns nothing.
-    if let Ok(Some(_)) = accepted.receive(LOGIN_MAX, 4096) {
-        let _ = accepted.send(&bytes);
+    let deadline = Instant::now() + LOGIN_MAX;
+    for _ in 0..ANSWERS_MAX {
+        // Where it does not listen, it learns nothing.
+        let left = deadline.saturating_duration_since(Instant::now());
+        match accepted.receive(left, QUESTION_BYTES_MAX) {
+            Ok(Some(message)) if message != codec::packet::command::quit() => {
+                if accepted.send(&bytes).is_err() {
+                    return;
+                }
+            }
+            _ => return,
+        }
     }
 }

@@ -4,6 +4,8 @@ use super::status_says::{check_metrics, metrics};
 use crate::common::daemon::{Daemon, Launch, binlog_end, temporary_folder};
 use crate::common::readers::{By, account_url, attach, client, make_account, serve_port, wait_applied};
 use crate::common::{Server, wait_within};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
 use std::net::TcpStream;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -88,6 +90,66 @@ fn a_replica_stands_in_status_and_metrics() {
         of_reader("binlogd_reader_behind_bytes").is_none()
     });
     assert!(metric(&daemon, "binlogd_serve_sent_bytes_total") >= Some(sent), "a counter never goes back");
+}
+
+/// A reader that does not read: how much it lacks is told over the files between, and in time.
+#[test]
+fn a_reader_that_stands_still_is_behind() {
+    let source = Server::start("mysql-9.7", &["--server-id=1"]);
+    make_account(&source);
+    source.sql("CREATE DATABASE d; CREATE TABLE d.t (id INT AUTO_INCREMENT PRIMARY KEY, v LONGTEXT)");
+    let daemon = Daemon::start_on(&account_url(&source), &["--serve", "127.0.0.1:0"]);
+    daemon.wait_caught_up(&source);
+    let first = crate::common::compare::binary_logs(&source)[0].clone();
+    let results = tempfile::tempdir().unwrap();
+    let mut reader = Command::new(source.env("MYSQLBINLOG"))
+        .args(["--host=127.0.0.1", "--user=repl", "--password=secret", "--connection-server-id=77"])
+        .args([
+            format!("--port={}", serve_port(&daemon)),
+            format!("--result-file={}/", results.path().display()),
+        ])
+        .args(["--read-from-remote-server", "--raw", "--stop-never", &first])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    daemon.wait_until_status(|status| status["serve"]["readers"][0]["caught_up"] == true, PATIENCE);
+    let pid = Pid::from_raw(reader.id().cast_signed()).unwrap();
+    kill_process(pid, Signal::STOP).unwrap();
+    for _ in 0..6 {
+        source.sql("INSERT INTO d.t (v) VALUES (REPEAT('x', 8000000)); FLUSH BINARY LOGS");
+    }
+    daemon.wait_caught_up(&source);
+    let lacks = |reader: &Value| {
+        let at = &reader["position"];
+        let (file, offset) = (at["file"].as_str()?.to_owned(), at["position"].as_u64()?);
+        let files = crate::common::compare::binary_logs(&source);
+        let sizes = files.iter().skip_while(|name| **name != file);
+        let size = |name: &String| daemon.timeline_dir().join(name).metadata().unwrap().len();
+        Some(sizes.map(size).sum::<u64>() - offset)
+    };
+    daemon.wait_until_status(
+        |status| {
+            let reader = &status["serve"]["readers"][0];
+            let behind = reader["behind_bytes"].as_u64();
+            behind.is_some_and(|behind| behind > 8_000_000)
+                && behind == lacks(reader)
+                && reader["behind_seconds"].as_u64() > Some(0)
+                && reader["caught_up"] == false
+        },
+        PATIENCE,
+    );
+    kill_process(pid, Signal::CONT).unwrap();
+    daemon.wait_until_status(
+        |status| {
+            let reader = &status["serve"]["readers"][0];
+            reader["behind_bytes"] == 0 && reader["behind_seconds"] == 0
+        },
+        PATIENCE,
+    );
+    reader.kill().unwrap();
+    reader.wait().unwrap();
 }
 
 /// MariaDB encrypts by itself, and checks a certificate that nobody has signed by the password.
@@ -209,4 +271,51 @@ fn readers_never_take_the_descriptors_of_a_source() {
     assert!(most + 10 < LIMIT, "{most} descriptors are open, of {LIMIT}");
     assert_eq!(daemon.source()["counters"]["reconnects"], 0, "{}", daemon.log());
     assert!(!daemon.log().contains("Too many open files"), "{}", daemon.log());
+}
+
+/// A MySQL and a MariaDB at one port: readers of the one that the greeting is not of are told what to do.
+#[test]
+fn two_kinds_of_servers_are_not_served_at_one_port() {
+    let mysql = Server::start("mysql-9.7", &["--server-id=1"]);
+    let mariadb = Server::start("mariadb-11.8", &["--server-id=1"]);
+    let folder = tempfile::tempdir().unwrap();
+    let mut text =
+        "data_dir = 'data'\n[admin]\nlisten = '127.0.0.1:0'\n[serve]\nlisten = '127.0.0.1:0'\n".to_owned();
+    for (name, server) in [("a", &mysql), ("b", &mariadb)] {
+        make_account(server);
+        let port = server.port();
+        let user = if name == "a" { "repl" } else { "other" };
+        text += &format!(
+            "[[serve.user]]\nname = '{user}'\npassword = 'secret'\nsources = ['{name}']\n\
+             [[source]]\nname = '{name}'\nhosts = ['127.0.0.1:{port}']\nuser = 'repl'\npassword = 'secret'\n"
+        );
+    }
+    let config = folder.path().join("b.toml");
+    std::fs::write(&config, text).unwrap();
+    let log = std::fs::File::create(folder.path().join("log")).unwrap();
+    let mut daemon = Command::new(env!("CARGO_BIN_EXE_binlogd"))
+        .args(["run", "--config"])
+        .arg(&config)
+        .env("NO_COLOR", "1")
+        .stderr(log)
+        .stdin(Stdio::null())
+        .spawn()
+        .unwrap();
+    let log = || std::fs::read_to_string(folder.path().join("log")).unwrap();
+    wait_within(PATIENCE, "both are received", || log().matches("receiving from").count() == 2);
+    let log_text = log();
+    let served = log_text.lines().find(|line| line.contains("log readers are served")).expect("it serves");
+    let port: u16 = served.rsplit(':').next().unwrap().trim().parse().unwrap();
+    // The greeting is that of "b", whose user comes first by name.
+    // In the log one line in a while tells why a network is not let in: perhaps first that nothing is held yet.
+    let told = "a reader was not let in: user \"repl\": this port greets as";
+    wait_within(PATIENCE, "a reader of the other kind is refused, and the log says so", || {
+        let output = client(&mysql, "MYSQL", port, &["-e", "SELECT 1"]);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        said.contains("MySQL and MariaDB cannot be served at one port") && log().contains(told)
+    });
+    let other = client(&mariadb, "MYSQL", port, &["--user=other", "-e", "SELECT 1"]);
+    assert!(other.status.success(), "{other:?}\n{}", log());
+    daemon.kill().unwrap();
+    daemon.wait().unwrap();
 }
