@@ -115,7 +115,8 @@ impl Scenario {
     fn record(&self) -> Vec<Operation> {
         let disk = Disk::with(&self.begin(), 1);
         disk.record();
-        let acknowledged = self.receive(&disk, 2);
+        // By this seed the reads are cut so that a mark is made while the session lasts: see `marked_states`.
+        let acknowledged = self.receive(&disk, 3);
         let end = self.history.log.end();
         self.check(&disk, &acknowledged, &[], true)
             .unwrap_or_else(|wrong| panic!("without a crash: {wrong}"));
