@@ -79,6 +79,7 @@ pub(crate) fn play(data: &[u8]) -> Option<(Client, usize)> {
         kind: if start & 2 == 0 { ServerKind::MySql } else { ServerKind::MariaDb },
         connection_id: 7,
         default_method: if start & 1 == 0 { Method::CachingSha2 } else { Method::Native },
+        databases: &["information_schema"],
         tls: None,
         require_tls: start & 4 != 0,
         login_timeout: NEVER,

@@ -114,6 +114,10 @@ impl Facts for Copy {
         100
     }
 
+    fn requires_tls(&self) -> bool {
+        false
+    }
+
     fn now(&self) -> i64 {
         1_700_000_000_000_000
     }

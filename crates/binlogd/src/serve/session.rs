@@ -38,9 +38,7 @@ pub(super) fn run(shared: &Arc<Shared>, rules: &Rules, socket: TcpStream, addres
         account_host: "%".to_owned(),
         may_replicate: true,
         may_administer: false,
-        tls: accepted
-            .tls_version()
-            .map(|version| (version.to_owned(), accepted.tls_cipher().unwrap_or_default())),
+        tls: accepted.tls_version().map(str::to_owned).zip(accepted.tls_cipher()),
     };
     let dialect = Dialect::new(identity.kind, &identity.version);
     let mut state = SessionState::default();
