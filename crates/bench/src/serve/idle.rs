@@ -1,6 +1,6 @@
 //! Readers that have everything and wait: memory and processor time.
 
-use super::ServeArgs;
+use super::args::ServeArgs;
 use super::null_reader::NullReaders;
 use super::serving::{PASSWORD, Serving};
 use anyhow::Context;

@@ -1,7 +1,7 @@
 //! The live end: how long after its acknowledgement a transaction reaches a reader, and what readers cost the
 //! acknowledgement.
 
-use super::ServeArgs;
+use super::args::ServeArgs;
 use super::null_reader::{self, NullReaders};
 use super::serving::{PASSWORD, Serving};
 use crate::load::{exchange, payload_for};

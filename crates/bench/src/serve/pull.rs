@@ -1,7 +1,8 @@
 //! A backlog, sent by the source and by binlogd: bytes a second and processor time, to one reader and to many at once.
 
+use super::args::ServeArgs;
 use super::null_reader::NullReaders;
-use super::{SENDERS, Scene, Sender, ServeArgs};
+use super::scene::{SENDERS, Scene, Sender};
 use anyhow::bail;
 use rig::statistics::{Table, median, with_spread};
 use rig::usage::Usage;

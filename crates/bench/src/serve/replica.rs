@@ -1,6 +1,7 @@
 //! A real replica with four workers that catches up from nothing, from the source and from binlogd.
 
-use super::{SENDERS, Scene, Sender, ServeArgs};
+use super::args::ServeArgs;
+use super::scene::{SENDERS, Scene, Sender};
 use crate::backlog::USER;
 use anyhow::bail;
 use rig::server::Server;

@@ -10,15 +10,15 @@ use super::identify::SourceIdentity;
 use super::left_file::{LastWord, LeftFile};
 use super::link::{End, Link};
 use super::open_timeline::OpenTimeline;
-use super::plan::From;
+use super::plan::{From, begun_from};
 use super::refusal::{PeerError, Refusal};
 use super::session::SessionError;
 use super::unproven::Unproven;
 use crate::config::OnGap;
-use codec::ServerKind;
 use codec::event::EventType;
 use codec::gtid::GtidState;
 use codec::packet::ErrPacket;
+use codec::{BinlogName, ServerKind};
 use log::Position;
 use log::scan::scan_file;
 use log::timeline::Reason;
@@ -190,7 +190,9 @@ impl Attempt<'_> {
         copy: &mut HeldCopy,
         source: &SourceIdentity,
     ) -> Result<(), AttemptError> {
-        let verdict = if self.begins_as_the_source(copy, source)? {
+        let verdict = if copy.timeline().is_some_and(OpenTimeline::is_untold) {
+            self.begins_earlier(copy, source)?
+        } else if self.begins_as_the_source(copy, source)? {
             self.examine_before_untold(copy, source)?
         } else {
             self.compare_history(copy, source)?
@@ -198,6 +200,31 @@ impl Attempt<'_> {
         let Some(Verdict { reason, from, source_lacks }) = verdict else { return Ok(()) };
         self.begin_timeline(copy, source, reason, &from, &source_lacks)?;
         Err(AttemptError::NewTimeline(reason.words()))
+    }
+
+    /// Nothing of the newest timeline has arrived yet: whether it would begin with an earlier file now. The source's logs may have
+    /// begun anew since, and what they hold before the file of that name would be left out.
+    fn begins_earlier(
+        &self,
+        copy: &HeldCopy,
+        source: &SourceIdentity,
+    ) -> Result<Option<Verdict>, AttemptError> {
+        let Some(info) = copy.timeline().map(|timeline| &timeline.info) else { return Ok(None) };
+        let holding = copy.holding();
+        let Some(from) = begun_from(info, holding.as_ref(), source, &self.upstream.config.start) else {
+            return Ok(None);
+        };
+        let first = match self.first_file(copy, source, &from) {
+            Ok(first) => first.name,
+            // Then the file is asked for, and found missing, as that of any timeline.
+            Err(AttemptError::Gap { .. }) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        if BinlogName::parse(&first)?.number() >= BinlogName::parse(&info.first_file)?.number() {
+            return Ok(None);
+        }
+        let source_lacks = info.lacked();
+        Ok(Some(Verdict { reason: info.reason, from, source_lacks }))
     }
 
     /// Whether the first file of the newest timeline that the source still has is the same one there. After a reset with which

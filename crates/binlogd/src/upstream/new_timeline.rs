@@ -15,9 +15,10 @@ use codec::gtid::{GtidState, MariadbGtid, MariadbGtidState};
 use log::timeline::{Reason, Timeline};
 use std::sync::Arc;
 use wire::WireError;
+
 /// The first file of a new timeline.
-struct FirstFile {
-    name: String,
+pub(super) struct FirstFile {
+    pub(super) name: String,
     /// GTIDs of what the source wrote and can send from no file any more, as far as it says so.
     purged: GtidState,
 }
@@ -118,7 +119,7 @@ impl Attempt<'_> {
     }
 
     /// The file that `from` means on this source.
-    fn first_file(
+    pub(super) fn first_file(
         &self,
         copy: &HeldCopy,
         source: &SourceIdentity,

@@ -101,6 +101,11 @@ impl OpenTimeline {
         self.log.read_live(self.tail_start)
     }
 
+    /// Whether nothing has arrived yet by which the source's file could be known.
+    pub(crate) fn is_untold(&self) -> bool {
+        self.log.files().len() <= 1 && self.format.is_none()
+    }
+
     /// The file before the live one, when that has no transaction yet.
     pub(crate) fn before_untold(&self) -> Option<PathBuf> {
         self.end().filter(|_| self.tail_start <= BINLOG_MAGIC.len() as u64)?;

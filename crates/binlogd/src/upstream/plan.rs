@@ -4,7 +4,7 @@ use super::identify::SourceIdentity;
 use crate::config::Start;
 use codec::gtid::{GtidState, MariadbGtid};
 use log::Position;
-use log::timeline::Reason;
+use log::timeline::{Reason, Timeline};
 
 /// What the copy holds, as far as the decision needs it.
 #[derive(Debug, Clone)]
@@ -145,6 +145,30 @@ fn changed_source(holding: &Holding, source: &SourceIdentity) -> Plan {
     let source_lacks = unknown_there.subtract(&holding.never_held);
     let reason = if source_lacks.is_empty() { Reason::SourceChanged } else { Reason::Fork };
     Plan::Begin { reason, from, source_lacks }
+}
+
+/// What the first file of a timeline was chosen by, as far as its description tells; `None` where it does not. `holding` is of
+/// that timeline, and `source` the server that it is of.
+pub(super) fn begun_from(
+    info: &Timeline,
+    holding: Option<&Holding>,
+    source: &SourceIdentity,
+    start: &Start,
+) -> Option<From> {
+    let plan = match info.reason {
+        // The newest one of then.
+        Reason::First if *start == Start::Latest => return None,
+        Reason::First => first(source, start),
+        Reason::SourceChanged => changed_source(holding?, source),
+        Reason::Gap if info.unreadable.is_empty() => return Some(From::Earliest),
+        Reason::SourceReset | Reason::Stranger => return Some(From::Earliest),
+        // A file that was named.
+        Reason::Gap | Reason::Fork => return None,
+    };
+    match plan {
+        Plan::Begin { from, .. } => Some(from),
+        Plan::Resume(_) | Plan::Stranger => None,
+    }
 }
 
 #[cfg(test)]

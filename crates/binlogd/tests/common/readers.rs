@@ -2,7 +2,7 @@
 
 use super::Server;
 use super::daemon::Daemon;
-use super::skip::skip;
+use super::skip::skip_what_cannot_be_fetched;
 use super::wait_within;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
@@ -179,7 +179,7 @@ pub fn client_command(server: &Server, program: &str, port: u16, arguments: &[&s
 pub fn foreign_reader(name: &str) -> Option<PathBuf> {
     let output = super::script().args(["client", name]).output().expect("scripts/servers runs");
     if !output.status.success() {
-        skip(&format!("the log reader in {name}: {}", String::from_utf8_lossy(&output.stderr).trim()));
+        skip_what_cannot_be_fetched(&format!("the log reader in {name}: {}", String::from_utf8_lossy(&output.stderr).trim()));
         return None;
     }
     Some(String::from_utf8(output.stdout).expect("a path").trim().into())

@@ -220,6 +220,27 @@ fn a_source_whose_logs_began_anew_gets_another_timeline() {
     compare(&old, &daemon.timeline_dirs()[0]);
 }
 
+/// The first file that a purged source has is asked for, nothing of it arrives, and then the source begins its logs anew and
+/// has come to a file of that name again: what stands before it is not left out. Found by the simulation.
+#[test]
+fn a_reset_before_anything_has_arrived_leaves_nothing_out() {
+    let mut old = sample();
+    old.purge(2);
+    let first = old.files()[0].name.clone();
+    let (source, daemon) = start(Script::new(old).fault(0, &first, 0, FaultKind::Silence));
+    assert!(source.wait_for_dumps(1, PATIENCE));
+    daemon.wait_until(|_| daemon.timeline_dirs().len() == 1, PATIENCE);
+    let mut new = SourceLog::new(LogOptions { timestamp: 1_800_000_000, ..LogOptions::default() });
+    for size in [100, 3_000, 70_000] {
+        new.group(2, size);
+        new.rotate();
+    }
+    new.group(1, 10);
+    assert!(new.file(&first).is_some(), "{first}");
+    source.replace_log(new);
+    arrive(&source, &daemon);
+}
+
 #[test]
 fn a_source_that_refuses_semi_sync_is_received_all_the_same() {
     for semi_sync in [SemiSync::Refused, SemiSync::Disabled, SemiSync::Absent] {
