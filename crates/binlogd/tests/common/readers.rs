@@ -179,7 +179,10 @@ pub fn client_command(server: &Server, program: &str, port: u16, arguments: &[&s
 pub fn foreign_reader(name: &str) -> Option<PathBuf> {
     let output = super::script().args(["client", name]).output().expect("scripts/servers runs");
     if !output.status.success() {
-        skip_what_cannot_be_fetched(&format!("the log reader in {name}: {}", String::from_utf8_lossy(&output.stderr).trim()));
+        skip_what_cannot_be_fetched(&format!(
+            "the log reader in {name}: {}",
+            String::from_utf8_lossy(&output.stderr).trim()
+        ));
         return None;
     }
     Some(String::from_utf8(output.stdout).expect("a path").trim().into())
