@@ -39,7 +39,7 @@ pub(super) fn encode(encoder: &mut DescriptorEncoder, status: &ServeStatus) -> R
     let refused = refused.map(|(reason, count)| ([("reason", reason.as_str())], *count));
     let help = "Connections of readers that did not get as far as a statement, by why";
     counters(encoder, "binlogd_serve_refused_connections", None, help, refused)?;
-    let help = "Logins of readers with a wrong user or password";
+    let help = "Logins of readers that were refused: a wrong user, password or database";
     counter(encoder, "binlogd_serve_failed_logins", None, help, status.counters.failed_logins)?;
     let help = "Bytes sent in dumps, framing included, to all readers since the start";
     counter(encoder, "binlogd_serve_sent", Some(&Unit::Bytes), help, status.counters.sent_bytes)?;

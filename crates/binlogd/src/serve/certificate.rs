@@ -51,8 +51,8 @@ impl Shown {
             Ok(None) => made(listen, storage, data_dir)?,
             Err(why) => {
                 tracing::error!(
-                    "[serve]: {why}. Readers are shown a certificate of this run only. Give the key its mode 0600 and this \\
-                     owner again, or remove {CERT_FILE} and {KEY_FILE} from {}: the next start makes others",
+                    "[serve]: {why}. Readers are shown a certificate of this run only. Make {CERT_FILE} and {KEY_FILE} in {} \
+                     usable for binlogd's account again, or remove {CERT_FILE} alone: the next start makes others",
                     data_dir.display()
                 );
                 ServerTls::from_pem_of(&new(listen)?)?
@@ -93,7 +93,15 @@ fn made(listen: SocketAddr, storage: &dyn Storage, data_dir: &Path) -> Result<Se
     ServerTls::from_pem_of(&made)
 }
 
+/// # Errors
+/// When they cannot be written, or a file of one of the names is there that was not made here.
 fn keep(made: &MadeCertificate, storage: &dyn Storage, data_dir: &Path) -> io::Result<()> {
+    let is_there = |name: &str| storage.exists(&data_dir.join(name));
+    // Each that was made has its key, which is written first.
+    if is_there(CA_FILE)? && !is_there(KEY_FILE)? {
+        let why = format!("there is a {CA_FILE} that binlogd has not made, which is left alone");
+        return Err(io::Error::new(io::ErrorKind::AlreadyExists, why));
+    }
     for (name, text) in [(KEY_FILE, &made.key), (CA_FILE, &made.ca), (CERT_FILE, &made.cert)] {
         replace_file(storage, &data_dir.join(name), text.as_bytes())?;
     }
@@ -142,6 +150,18 @@ mod tests {
     fn serve(lines: &str) -> ServeConfig {
         let text = format!("[serve]\n{lines}\n[[source]]\nhosts = ['h']\nuser = 'u'\n");
         Config::parse(&text, Path::new("b.toml"), &|_| None).unwrap().config.serve
+    }
+
+    /// It may be what the source's certificate is checked by.
+    #[test]
+    fn the_certificate_of_somebody_else_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join(CA_FILE), "theirs").unwrap();
+        let listen = "10.1.2.3:3307".parse().unwrap();
+        let shown = Shown::of(&serve("listen = '10.1.2.3:3307'"), listen, &PosixStorage, folder.path());
+        assert!(shown.unwrap().is_some_and(|shown| shown.is_made));
+        assert_eq!(std::fs::read_to_string(folder.path().join(CA_FILE)).unwrap(), "theirs");
+        assert!(!folder.path().join(CERT_FILE).exists() && !folder.path().join(KEY_FILE).exists());
     }
 
     #[test]

@@ -105,16 +105,19 @@ impl Refusals {
 
     /// Whether a line is to be written now; then, how many were not since the last one.
     fn says(&self, reason: Reason, address: IpAddr, now: Instant) -> Option<u64> {
+        // At debug level, and so without a part in the lines of the others.
+        if reason == Reason::Protocol {
+            return Some(0);
+        }
         let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
         let whom = (reason, network_of(address));
         said.lines.retain(|_, at| now.duration_since(*at) < SAID_AGAIN);
         if said.lines.len() >= LINES_MAX || said.lines.contains_key(&whom) {
-            // A probe that hides a refusal would be counted as one.
-            said.unsaid += u64::from(reason != Reason::Protocol);
+            said.unsaid += 1;
             return None;
         }
         said.lines.insert(whom, now);
-        if reason == Reason::Protocol { Some(0) } else { Some(std::mem::take(&mut said.unsaid)) }
+        Some(std::mem::take(&mut said.unsaid))
     }
 }
 

@@ -10,7 +10,7 @@ use super::identify::SourceIdentity;
 use super::left_file::{LastWord, LeftFile};
 use super::link::{End, Link};
 use super::open_timeline::OpenTimeline;
-use super::plan::{From, begun_from};
+use super::plan::{From, Plan, begun_anew};
 use super::refusal::{PeerError, Refusal};
 use super::session::SessionError;
 use super::unproven::Unproven;
@@ -202,8 +202,9 @@ impl Attempt<'_> {
         Err(AttemptError::NewTimeline(reason.words()))
     }
 
-    /// Nothing of the newest timeline has arrived yet: whether it would begin with an earlier file now. The source's logs may have
-    /// begun anew since, and what they hold before the file of that name would be left out.
+    /// Nothing of the newest timeline has arrived yet: whether it would begin with an earlier file now, or as a fork. The source's
+    /// logs may have begun anew since, and what they hold before the file of that name would be left out; or it may have lost
+    /// what it had then.
     fn begins_earlier(
         &self,
         copy: &HeldCopy,
@@ -211,9 +212,11 @@ impl Attempt<'_> {
     ) -> Result<Option<Verdict>, AttemptError> {
         let Some(info) = copy.timeline().map(|timeline| &timeline.info) else { return Ok(None) };
         let holding = copy.holding();
-        let Some(from) = begun_from(info, holding.as_ref(), source, &self.upstream.config.start) else {
-            return Ok(None);
-        };
+        let anew = begun_anew(info, holding.as_ref(), source, &self.upstream.config.start);
+        let Some(Plan::Begin { reason, from, source_lacks }) = anew else { return Ok(None) };
+        if !source_lacks.subtract(&info.lacked()).is_empty() {
+            return Ok(Some(Verdict { reason, from, source_lacks }));
+        }
         let first = match self.first_file(copy, source, &from) {
             Ok(first) => first.name,
             // Then the file is asked for, and found missing, as that of any timeline.
@@ -223,8 +226,7 @@ impl Attempt<'_> {
         if BinlogName::parse(&first)?.number() >= BinlogName::parse(&info.first_file)?.number() {
             return Ok(None);
         }
-        let source_lacks = info.lacked();
-        Ok(Some(Verdict { reason: info.reason, from, source_lacks }))
+        Ok(Some(Verdict { reason, from, source_lacks }))
     }
 
     /// Whether the first file of the newest timeline that the source still has is the same one there. After a reset with which

@@ -147,27 +147,26 @@ fn changed_source(holding: &Holding, source: &SourceIdentity) -> Plan {
     Plan::Begin { reason, from, source_lacks }
 }
 
-/// What the first file of a timeline was chosen by, as far as its description tells; `None` where it does not. `holding` is of
-/// that timeline, and `source` the server that it is of.
-pub(super) fn begun_from(
+/// With what a timeline of which nothing has arrived would begin now, by the reason that it was begun for; `None` where its
+/// description does not tell. `holding` is of that timeline, and `source` the server that it is of.
+pub(super) fn begun_anew(
     info: &Timeline,
     holding: Option<&Holding>,
     source: &SourceIdentity,
     start: &Start,
-) -> Option<From> {
-    let plan = match info.reason {
+) -> Option<Plan> {
+    let from_earliest =
+        || Plan::Begin { reason: info.reason, from: From::Earliest, source_lacks: info.lacked() };
+    match info.reason {
         // The newest one of then.
-        Reason::First if *start == Start::Latest => return None,
-        Reason::First => first(source, start),
-        Reason::SourceChanged => changed_source(holding?, source),
-        Reason::Gap if info.unreadable.is_empty() => return Some(From::Earliest),
-        Reason::SourceReset | Reason::Stranger => return Some(From::Earliest),
+        Reason::First if *start == Start::Latest => None,
+        Reason::First => Some(first(source, start)),
+        // It may lack by now what it had when the timeline was begun.
+        Reason::SourceChanged => Some(changed_source(holding?, source)),
+        Reason::Gap if info.unreadable.is_empty() => Some(from_earliest()),
+        Reason::SourceReset | Reason::Stranger => Some(from_earliest()),
         // A file that was named.
-        Reason::Gap | Reason::Fork => return None,
-    };
-    match plan {
-        Plan::Begin { from, .. } => Some(from),
-        Plan::Resume(_) | Plan::Stranger => None,
+        Reason::Gap | Reason::Fork => None,
     }
 }
 
@@ -301,6 +300,35 @@ mod tests {
         successor.has_gtids = false;
         let plan = plan(Some(&holding("")), &successor, &Start::Resume);
         assert!(matches!(plan, Plan::Begin { reason: Reason::SourceChanged, from: From::Earliest, .. }));
+    }
+
+    #[test]
+    fn a_timeline_of_which_nothing_has_arrived_is_begun_anew_as_its_reason_says() {
+        let info = |reason| Timeline { reason, ..log::testing::first_timeline(B) };
+        let held = Holding { uuid: B.into(), end: None, ..holding(&format!("{A}:1-10")) };
+        let anew = |reason, source: &SourceIdentity, start: &Start| {
+            begun_anew(&info(reason), Some(&held), source, start)
+        };
+        let (all, less) = (source(B, &format!("{A}:1-10,{B}:1-2")), source(B, &format!("{A}:1-8,{B}:1-2")));
+        let after = |text: &str| From::After(set(text));
+        let changed = anew(Reason::SourceChanged, &all, &Start::Resume);
+        let from = after(&format!("{A}:1-10"));
+        let nothing = || set("");
+        let expected = Plan::Begin { reason: Reason::SourceChanged, from, source_lacks: nothing() };
+        assert_eq!(changed, Some(expected));
+        let expected = Plan::Begin {
+            reason: Reason::Fork,
+            from: after(&format!("{A}:1-8")),
+            source_lacks: set(&format!("{A}:9-10")),
+        };
+        let lost = anew(Reason::SourceChanged, &less, &Start::Resume);
+        assert_eq!(lost, Some(expected), "what the successor had when it took over");
+        for reason in [Reason::Gap, Reason::SourceReset, Reason::Stranger, Reason::First] {
+            let expected = Plan::Begin { reason, from: From::Earliest, source_lacks: nothing() };
+            assert_eq!(anew(reason, &all, &Start::Resume), Some(expected));
+        }
+        assert_eq!(anew(Reason::First, &all, &Start::Latest), None, "the newest of then");
+        assert_eq!(anew(Reason::Fork, &all, &Start::Resume), None);
     }
 
     #[test]

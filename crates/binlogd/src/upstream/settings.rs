@@ -37,7 +37,7 @@ pub(super) fn settings(connection: &mut Connection) -> Result<Vec<(String, Strin
     let statement = format!("SHOW GLOBAL VARIABLES WHERE Variable_name IN ({})", names.join(", "));
     let rows = match connection.query(&statement) {
         Ok(rows) => rows,
-        Err(WireError::Server { .. }) => return Ok(Vec::new()),
+        Err(WireError::Server { .. } | WireError::AccessDenied { .. }) => return Ok(Vec::new()),
         Err(error) => return Err(error),
     };
     Ok(pairs(&rows))
