@@ -289,7 +289,11 @@ impl Seek for Reading {
 /// either: then the file may hold anything, and who reads on in it tells of the damage.
 pub(super) fn stated_before(storage: &dyn Storage, path: &Path) -> io::Result<Option<GtidState>> {
     match TransactionReader::open(storage, path) {
-        Ok(mut reader) => reader.gtids_before(),
+        Ok(mut reader) => match reader.gtids_before() {
+            // After a loss of power the first bytes of a file that was just begun may be anything, and are not cut off yet.
+            Err(error) if error.kind() == ErrorKind::InvalidData => Ok(None),
+            stated => stated,
+        },
         Err(error) if error.kind() == io::ErrorKind::NotFound => Err(error),
         Err(_) => Ok(None),
     }
@@ -331,6 +335,24 @@ mod tests {
 
         reader.seek(third.at).unwrap();
         assert_eq!(reader.next(|_| true).unwrap().as_ref(), Some(&third));
+    }
+
+    /// As a loss of power leaves a file that was just begun, before it is recovered.
+    #[test]
+    fn what_is_damaged_behind_the_format_description_states_nothing() {
+        let format_end = FileBuilder::new().len();
+        let sound = FileBuilder::new().previous_gtids("").finish();
+        let stated = |bytes: &[u8]| {
+            let (_dir, path) = written(bytes);
+            stated_before(&PosixStorage, &path).unwrap()
+        };
+        assert!(stated(&sound).is_some());
+        for at in [format_end + 9, format_end + 12, sound.len() - 1] {
+            let mut damaged = sound.clone();
+            damaged[at] ^= 0xff;
+            assert_eq!(stated(&damaged), None, "byte {at}");
+        }
+        assert_eq!(stated(&sound[..format_end]), None, "not yet");
     }
 
     #[test]
