@@ -85,18 +85,18 @@ ROUNDS ?= 20
 kill-loop: ## kill binlogd under load ROUNDS (20) times
 	@scripts/servers fetch all
 	@scripts/servers sysbench >/dev/null
-	BINLOGD_KILL_ROUNDS=$(ROUNDS) cargo test --locked -p binlogd --test servers kill:: -- --nocapture
+	BINLOGD_KILL_ROUNDS=$(ROUNDS) cargo test --workspace --locked --test servers kill:: -- --nocapture
 
 MINUTES ?= 2
 soak: ## break network, binlogd and sources at random for MINUTES (2), and lose nothing
 	@scripts/servers fetch mysql-9.7 mariadb-11.8
-	BINLOGD_SOAK_MINUTES=$(MINUTES) cargo test --locked -p binlogd --test servers soak:: -- --nocapture
+	BINLOGD_SOAK_MINUTES=$(MINUTES) cargo test --workspace --locked --test servers soak:: -- --nocapture
 
 MYSQL_TESTS_MINUTES ?= 10
 mysql-tests: ## run MySQL's and MariaDB's own suites as a workload for MYSQL_TESTS_MINUTES (10)
 	@if scripts/servers suites mysql-9.7 >/dev/null && scripts/servers suites mariadb-11.8 >/dev/null; then \
 		BINLOGD_MYSQL_TESTS_MINUTES=$(MYSQL_TESTS_MINUTES) \
-			cargo test --locked -p binlogd --test servers mysql_tests:: -- --nocapture; \
+			cargo test --workspace --locked --test servers mysql_tests:: -- --nocapture; \
 	else \
 		echo '*** SKIPPED: make mysql-tests: the test suites cannot be fetched (the reason is above); NOTHING WAS TESTED ***'; \
 	fi

@@ -14,7 +14,7 @@
 
 use crate::input::Input;
 use crate::script;
-use binlogd::config::{FsyncMode, HostPort, OnFork, OnGap, OnStranger, SourceConfig, Start};
+use binlogd::config::{AckTimeoutAction, FsyncMode, HostPort, OnFork, OnGap, OnStranger, SourceConfig, Start};
 use binlogd::status::SourceMonitor;
 use binlogd::upstream::Upstream;
 use binlogd::upstream::ask::{Attempt, Left};
@@ -182,6 +182,7 @@ fn config(port: u16, fsync_mode: FsyncMode, semi_sync: bool) -> SourceConfig {
     SourceConfig {
         name: "fuzz".to_owned(),
         hosts: vec![HostPort { host: "127.0.0.1".to_owned(), port }],
+        peers: Vec::new(),
         user: "fuzz".to_owned(),
         password: "".into(),
         password_file: None,
@@ -200,6 +201,9 @@ fn config(port: u16, fsync_mode: FsyncMode, semi_sync: bool) -> SourceConfig {
         tls: TlsOptions { mode: TlsMode::Disabled, ..TlsOptions::default() },
         on_gap: OnGap::Record,
         on_fork: OnFork::Follow,
+        ack_after_replicas: 0,
+        ack_timeout: Duration::from_secs(10),
+        ack_timeout_action: AckTimeoutAction::Wait,
         on_stranger: OnStranger::Follow,
     }
 }
@@ -218,6 +222,7 @@ fn timeline() -> Timeline {
         missing: String::new(),
         unreadable: String::new(),
         previous: String::new(),
+        purged: Vec::new(),
     }
 }
 

@@ -3,6 +3,7 @@
 //! First byte: the kind and version of the server that is presented, and what the client may do. Behind it packets, with a
 //! zero byte between them.
 
+use binlogd::config::Privileges;
 use binlogd::serve::answer::{
     Answer, Client, Facts, LogFile, Replica, SemiSync, SessionLine, SessionState, Upstream, answer,
 };
@@ -24,8 +25,11 @@ pub fn run(data: &[u8]) {
         user: "reader".to_owned(),
         host: "10.0.0.1".to_owned(),
         account_host: "%".to_owned(),
-        may_replicate: which & 0x40 == 0,
-        may_administer: which & 0x80 != 0,
+        privileges: Privileges {
+            read: which & 0x40 == 0,
+            purge: which & 0x80 != 0,
+            control: which & 0x80 != 0,
+        },
         tls: None,
     };
     let mut session = SessionState::default();
@@ -56,7 +60,7 @@ fn check(answer: &Answer) {
             assert!(!rows.columns.is_empty());
             assert!(rows.rows.iter().all(|row| row.len() == rows.columns.len()));
         }
-        Answer::Error(error) => {
+        Answer::Error(error) | Answer::Warned(error) => {
             assert!(error.code >= 1000 && error.sqlstate.len() == 5 && !error.message.is_empty())
         }
         Answer::Done | Answer::Act(_) => {}
@@ -147,6 +151,10 @@ impl Facts for Copy {
 
     fn gtid_binlog_state(&self) -> String {
         "0-1-9".to_owned()
+    }
+
+    fn timelines(&self) -> String {
+        "0001-mariadb-1\tmysql-bin.000001\tmysql-bin.000002\t512".to_owned()
     }
 
     fn gtid_position(&self, _: &str, _: u64) -> Option<String> {

@@ -61,8 +61,8 @@ build_go_client() {
     local go=go
     if ! go version 2>/dev/null | grep -qE 'go1\.(2[4-9]|[3-9][0-9])'; then
         fetch go
-        go=$(home_of go)
-        go+="/root/usr/lib/go-1.24/bin/go" # Where Debian's package has it, below what was unpacked.
+        go=$(home_of go)/root               # What was unpacked,
+        go+="/usr/lib/go-1.24/bin/go"       # and where Debian's package has it below that.
     fi
     # The Go that is here, whatever a module would prefer to download; -mod=readonly holds it to go.sum.
     (cd "$home" && CGO_ENABLED=0 GOTOOLCHAIN=local GOWORK=off "$go" build -mod=readonly -buildvcs=false -o reader .) >"$log" 2>&1 ||

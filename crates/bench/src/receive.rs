@@ -2,7 +2,9 @@
 
 use crate::strategies::{JournalOpen, Strategy};
 use anyhow::{Context, bail};
-use binlogd::config::{FsyncMode, HostPort, OnFork, OnGap, OnStranger, SourceConfig, Start};
+use binlogd::config::{
+    AckTimeoutAction, FsyncMode, HostPort, OnFork, OnGap, OnStranger, SourceConfig, Start,
+};
 use binlogd::status::SourceMonitor;
 use binlogd::upstream::Upstream;
 use binlogd::upstream::clock::SystemClock;
@@ -91,6 +93,7 @@ fn config(args: &ReceiveArgs) -> SourceConfig {
     SourceConfig {
         name: "bench".to_owned(),
         hosts: vec![HostPort { host: "127.0.0.1".to_owned(), port: args.port }],
+        peers: Vec::new(),
         user: "bench".to_owned(),
         password: Secret::default(),
         password_file: None,
@@ -109,6 +112,9 @@ fn config(args: &ReceiveArgs) -> SourceConfig {
         tls: TlsOptions { mode: TlsMode::Disabled, ..TlsOptions::default() },
         on_gap: OnGap::Stop,
         on_fork: OnFork::Follow,
+        ack_after_replicas: 0,
+        ack_timeout: Duration::from_secs(10),
+        ack_timeout_action: AckTimeoutAction::Wait,
         on_stranger: OnStranger::Refuse,
     }
 }

@@ -13,12 +13,16 @@ pub(crate) mod descriptors;
 mod disk_watch;
 mod ending;
 mod hang_watch;
+mod peer_needs;
+mod retention;
+mod switch;
 
 use crate::admin::{AddressFile, AdminServer};
 use crate::config::{
     Config, ConfigError, Loaded, LogConfig, LogFormat, LogLevel, ReloadEffect, ServeConfig, SourceConfig,
 };
 use crate::config::{changed_global_keys, changed_keys, reload_effect};
+use crate::retention::{Purger, Readers};
 use crate::serve::{Place, ServeServer, Source, Users};
 use crate::status::{DaemonMonitor, SourceMonitor, SourceState};
 use crate::upstream::Upstream;
@@ -32,13 +36,16 @@ use hang_watch::HangWatch;
 use log::activity::{DiskActivity, WatchedStorage};
 use log::folder::{check_free, make_folder};
 use log::posix::PosixStorage;
+use retention::Retention;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+use switch::Switch;
 use tracing_subscriber::filter::LevelFilter;
 use wire::Tcp;
 
@@ -70,8 +77,9 @@ pub(crate) fn run(config: Config, reload: &Reload<'_>) -> anyhow::Result<()> {
     make_data_dir(&config.data_dir)?;
     let hang_watch = HangWatch::start().context("cannot watch the disk")?;
     let monitor = Arc::new(DaemonMonitor::new(&config.data_dir));
-    let mut daemon =
-        Daemon { config, monitor, descriptors, hang_watch, receivers: BTreeMap::new(), serve: None };
+    let retention = Retention::start(config.retention).context("cannot start a thread")?;
+    let receivers = BTreeMap::new();
+    let mut daemon = Daemon { config, monitor, descriptors, hang_watch, receivers, serve: None, retention };
     daemon.check_copies()?;
     daemon.monitor.disk.set_warn(daemon.config.disk_warn);
     let disk_watch = DiskWatch::start(daemon.monitor.clone()).context("cannot watch the disk")?;
@@ -100,7 +108,7 @@ pub(crate) fn run(config: Config, reload: &Reload<'_>) -> anyhow::Result<()> {
         let limit = ending::STOP_HANG_MAX.as_secs();
         anyhow::bail!("stopped without finishing: the disk has not answered for {limit} s, see above");
     }
-    drop((daemon.serve.take(), admin, disk_watch));
+    drop((daemon.serve.take(), admin, disk_watch, daemon));
     tracing::info!("stopped");
     Ok(())
 }
@@ -131,6 +139,7 @@ struct Daemon {
     receivers: BTreeMap<String, Receiver>,
     /// The port for readers; `None` when nobody is served.
     serve: Option<ServeServer>,
+    retention: Retention,
 }
 
 impl Daemon {
@@ -159,7 +168,7 @@ impl Daemon {
         for (index, source) in sources.iter().enumerate() {
             let monitor = Arc::new(SourceMonitor::new(&source.name));
             self.monitor.add(monitor.clone());
-            self.start(source, monitor, too_few.filter(|too_few| index >= too_few.served))?;
+            self.start(source, monitor, too_few.filter(|too_few| index >= too_few.served), None)?;
         }
         Ok(())
     }
@@ -219,7 +228,7 @@ impl Daemon {
     /// How many readers there may be without taking a descriptor that a source needs; said in the log when that is fewer than are
     /// configured.
     fn room_for_readers(&self, config: &Config) -> u32 {
-        let sources = config.sources.len();
+        let sources = &config.sources;
         if let Err(less) = self.descriptors.suffice_for_readers(sources, config.serve.max_connections) {
             tracing::warn!("{less}");
         }
@@ -230,16 +239,29 @@ impl Daemon {
     }
 
     /// Starts the thread of a source. With `too_few` descriptors for it, it only says so: sources that receive already must not
-    /// fail for want of them at their next file.
+    /// fail for want of them at their next file. `halted`: why it is not to receive yet, by an operator's word.
     fn start(
         &mut self,
         source: &SourceConfig,
         monitor: Arc<SourceMonitor>,
         too_few: Option<TooFew>,
+        halted: Option<String>,
     ) -> anyhow::Result<()> {
         let name = source.name.clone();
         let upstream = self.upstream(source, monitor.clone());
+        if let Some(why) = halted {
+            upstream.stop.halt(why);
+        }
+        let ended = Arc::new(AtomicBool::new(false));
         let (config, stop) = (source.clone(), upstream.stop.clone());
+        let purger = Arc::new(Purger::new(
+            &name,
+            upstream.data_dir.join(&name),
+            upstream.storage.beside(),
+            upstream.published.clone(),
+            self.config.retention,
+            self.retention.gate(&name),
+        ));
         if let Some(serve) = &self.serve {
             let served = Source {
                 folder: upstream.data_dir.join(&name),
@@ -247,9 +269,16 @@ impl Daemon {
                 published: upstream.published.clone(),
                 monitor: monitor.clone(),
                 user: source.user.clone(),
+                purger: purger.clone(),
+                switch: Arc::new(Switch { name: name.clone(), stop: stop.clone(), ended: ended.clone() }),
             };
+            let shared: Arc<dyn Readers> = serve.shared().clone();
+            purger.heeds(Arc::downgrade(&shared));
             serve.shared().add_source(&name, served);
         }
+        let peers: Arc<dyn Readers> = monitor.clone();
+        purger.heeds(Arc::downgrade(&peers));
+        self.retention.add(purger.clone());
         let watch = match too_few {
             None => SourceWatch::start(&upstream).unwrap_or_else(|error| {
                 // Without it the source is received all the same.
@@ -258,13 +287,15 @@ impl Daemon {
             }),
             Some(_) => None,
         };
-        let guard = PanicGuard(monitor.clone());
+        let guard = EndGuard { monitor: monitor.clone(), ended, purger };
         let thread = std::thread::Builder::new()
             .name(format!("recv-{name}"))
             .spawn(move || {
                 match too_few {
                     None => upstream.live(),
-                    Some(too_few) => guard.0.set_state(SourceState::Stopped { reason: too_few.to_string() }),
+                    Some(too_few) => {
+                        guard.monitor.set_state(SourceState::Stopped { reason: too_few.to_string() })
+                    }
                 }
                 drop(guard);
             })
@@ -323,6 +354,8 @@ impl Daemon {
         }
         let is_another = self.config.sources != new.sources;
         self.config.sources = new.sources;
+        self.config.retention = new.retention;
+        self.retention.set_rules(new.retention);
         self.reload_serving(new.serve);
         if reload.from_file {
             tracing::info!("configuration reloaded");
@@ -348,6 +381,7 @@ impl Daemon {
     }
 
     fn reload_source(&mut self, source: &SourceConfig, too_few: Option<TooFew>) -> anyhow::Result<()> {
+        let mut halted = None;
         let monitor = match self.receivers.get(&source.name) {
             None => {
                 let monitor = Arc::new(SourceMonitor::new(&source.name));
@@ -362,11 +396,14 @@ impl Daemon {
                 }
                 tracing::info!(source = source.name, changed = changed.join(", "), "starting again");
                 let monitor = receiver.monitor.clone();
+                let stop = receiver.stop.clone();
                 self.stop_one(&source.name)?;
+                // What an operator has stopped by a statement stays so until a restart. That may have come while the thread ended.
+                halted = stop.halted();
                 monitor
             }
         };
-        self.start(source, monitor, too_few)
+        self.start(source, monitor, too_few, halted)
     }
 
     /// Ends a receiver. When its disk does not answer it stays, asked to end, and a later reload finds it.
@@ -377,6 +414,7 @@ impl Daemon {
         if !ending::wait(&receiver.monitor, Instant::now(), || receiver.thread.is_finished()) {
             anyhow::bail!("not started again: {}", ending::not_known(&receiver.monitor));
         }
+        self.retention.remove(name);
         if let Some(receiver) = self.receivers.remove(name) {
             let _ = receiver.thread.join(); // A panic has been reported by the guard.
             if let Some(watch) = receiver.watch {
@@ -412,14 +450,20 @@ impl Daemon {
     }
 }
 
-/// A thread that ends by an error of ours must not leave "receiving" behind.
-struct PanicGuard(Arc<SourceMonitor>);
+/// A thread that ends says so; one that ends by an error of ours must not leave "receiving" behind.
+struct EndGuard {
+    monitor: Arc<SourceMonitor>,
+    ended: Arc<AtomicBool>,
+    purger: Arc<Purger>,
+}
 
-impl Drop for PanicGuard {
+impl Drop for EndGuard {
     fn drop(&mut self) {
+        self.purger.receiving_has_ended();
+        self.ended.store(true, Ordering::Release);
         if std::thread::panicking() {
             let reason = "an internal error of binlogd ended the receiver; see its log, restart it, and please report it";
-            self.0.set_state(SourceState::Stopped { reason: reason.to_owned() });
+            self.monitor.set_state(SourceState::Stopped { reason: reason.to_owned() });
         }
     }
 }

@@ -10,6 +10,7 @@ pub mod config;
 mod daemon;
 mod doctor;
 mod rescue;
+mod retention;
 pub mod serve;
 pub mod status;
 pub mod upstream;

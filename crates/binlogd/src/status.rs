@@ -16,14 +16,17 @@
 //! | `gtids.rs` | `GtidRungs`: GTID sets, which may be large, at two of the positions |
 //! | `semi_sync.rs` | `SemiSyncLook` and what else is said of semi-sync, in values |
 //! | `semi_sync_book.rs` | whether the source waits, and what it told clients without us: two witnesses and a verdict |
+//! | `ack_replicas.rs` | `AckReplicas`: the receivers further down that acknowledgements wait for |
 //! | `daemon.rs` | `DaemonMonitor`: the process and its sources |
 //! | `disk.rs` | `DiskMonitor`: the file system of the data folder |
 //! | `past.rs` | `PreviousTimeline`, `Regained`, `Missing`, `LastError`: what was before |
+//! | `peers.rs` | `PeerStatus`: other binlogds of the source |
 //! | `serving.rs` | `ServeStatus`: who reads from binlogd |
 //! | `snapshot.rs` | `DaemonStatus`, `SourceStatus`: the JSON contract of `/status` and `binlogd status --json` |
 //!
 //! The module knows nothing of HTTP and nothing of the log, so that both may depend on it.
 
+mod ack_replicas;
 mod counters;
 mod daemon;
 mod disk;
@@ -34,6 +37,7 @@ mod latency;
 mod lock;
 mod monitor;
 mod past;
+mod peers;
 mod place;
 mod semi_sync;
 mod semi_sync_book;
@@ -43,6 +47,7 @@ mod snapshot;
 mod state;
 mod time;
 
+pub(crate) use ack_replicas::{AckReplicasStatus, Demanded};
 pub(crate) use counters::CounterValues;
 pub(crate) use daemon::{DaemonMonitor, absolute};
 pub(crate) use disk::{Crossing, DiskSpace};
@@ -50,11 +55,10 @@ pub(crate) use facts::Watched;
 pub use ladder::Ladder;
 pub(crate) use latency::{LatencyHistogram, LatencySummary};
 pub use monitor::SourceMonitor;
-#[cfg(test)]
-pub(crate) use past::LastError;
-pub(crate) use past::{Missing, PreviousTimeline, RecordedGap, Regained, count};
+pub(crate) use past::{LastError, Missing, PreviousTimeline, RecordedGap, Regained, count};
+pub(crate) use peers::PeerStatus;
 pub(crate) use semi_sync::{Counted, SemiSyncLook, SemiSyncStatus};
-pub(crate) use serving::{ReaderStatus, ServeCounters, ServeStatus, Serving};
+pub(crate) use serving::{ReaderStatus, ServeCounters, ServeStatus, Serving, SlotStatus};
 #[cfg(test)]
 pub(crate) use snapshot::Latencies;
 pub(crate) use snapshot::{DaemonStatus, DiskStatus, GtidTexts, NOT_RUNNING, SourceStatus};

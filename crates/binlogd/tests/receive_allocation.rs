@@ -108,6 +108,7 @@ impl Setup {
             missing: String::new(),
             unreadable: String::new(),
             previous: String::new(),
+            purged: Vec::new(),
         })
         .unwrap();
         let introduction = Introduction {
@@ -145,6 +146,8 @@ fn session(load: Load, fsync_mode: FsyncMode, transactions: usize) -> Measured {
         busy_wait: Duration::ZERO,
         forks: None,
         published: Arc::default(),
+        until: None,
+        replicas: None,
     };
     let allocations = std::thread::scope(|scope| {
         scope.spawn(|| {

@@ -1,6 +1,8 @@
 //! The binary logs in a timeline's folder.
 
 use super::index;
+use super::purge_record;
+use super::purged::{Purged, is_purged};
 use super::storage::{Entry, Kind, Storage};
 use codec::BinlogName;
 use std::collections::BTreeSet;
@@ -24,16 +26,21 @@ pub fn binlog_files(storage: &dyn Storage, folder: &Path) -> io::Result<Vec<Stri
     Ok(found.into_iter().map(|(_, name)| name).collect())
 }
 
-/// The files of the timeline in `folder`, the live one last, as recovery would take them.
+/// The files of the timeline in `folder`, the live one last, as recovery would take them: without those that are recorded as
+/// purged, whether they are removed yet or not.
 ///
 /// # Errors
 /// When the folder or its index cannot be read.
 pub fn timeline_files(storage: &dyn Storage, folder: &Path) -> io::Result<Vec<String>> {
-    files_in_order(storage, folder, &index::read(storage, folder)?, &mut Vec::new())
+    let mut files = files_in_order(storage, folder, &index::read(storage, folder)?, &[], &mut Vec::new())?;
+    // Behind the list of names: what is purged meanwhile is in the record by the time that it is not in the folder.
+    let purged = purge_record::read(storage, folder);
+    files.retain(|name| !is_purged(&purged, name));
+    Ok(files)
 }
 
-/// As [`timeline_files`], by an index that is given: those listed that are there, then the others by number. `remarks` gets
-/// what disagrees.
+/// As [`timeline_files`], by an index that is given: those listed that are there, then the others by number, without those
+/// that are `purged`. `remarks` gets what disagrees.
 ///
 /// # Errors
 /// When the folder cannot be read.
@@ -41,9 +48,11 @@ pub(crate) fn files_in_order(
     storage: &dyn Storage,
     folder: &Path,
     listed: &[String],
+    purged: &[Purged],
     remarks: &mut Vec<String>,
 ) -> io::Result<Vec<String>> {
-    let present = binlog_files(storage, folder)?;
+    let mut present = binlog_files(storage, folder)?;
+    present.retain(|name| !is_purged(purged, name));
     let mut unlisted: BTreeSet<BinlogName<'_>> =
         present.iter().filter_map(|name| BinlogName::parse(name).ok()).collect();
     let mut files = Vec::new();

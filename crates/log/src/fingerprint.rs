@@ -11,7 +11,7 @@
 
 mod row_event;
 mod statement;
-mod unpacked;
+pub mod unpacked;
 mod verdict;
 
 pub use statement::beginning;
@@ -22,7 +22,7 @@ use row_event::RowEvent;
 use sha2::{Digest, Sha256};
 use statement::{essence, starts};
 use std::collections::HashMap;
-use unpacked::{mariadb_unpacked, packed_events};
+use unpacked::{UNPACKED_BYTES_MAX, mariadb_unpacked, packed_events};
 use verdict::Hash;
 
 /// So many tables and statements are named when a transaction is shown.
@@ -105,7 +105,7 @@ impl Fingerprinter {
             EventType::QUERY => self.statement(header, &Query::parse(event).map_err(text)?, None)?,
             EventType::MARIADB_QUERY_COMPRESSED => {
                 let query = Query::parse(event).map_err(text)?;
-                let unpacked = mariadb_unpacked(query.text)?;
+                let unpacked = mariadb_unpacked(query.text, UNPACKED_BYTES_MAX)?;
                 self.statement(header, &query, Some(&unpacked))?;
             }
             EventType::TABLE_MAP => {

@@ -31,6 +31,8 @@ pub struct Forks {
     losses: Losses,
     lost: HashMap<TransactionId, Lost>,
     settlements: Settlements,
+    /// What was lost, by timeline, and stands in no file any more: it was purged or moved away, before the loss was known.
+    gone: Vec<GtidState>,
 }
 
 impl Forks {
@@ -53,11 +55,66 @@ impl Forks {
     /// When a folder or a file cannot be read or is damaged, or `Interrupted` when it is not to go on.
     pub fn of(storage: &dyn Storage, losses: Losses, mut go_on: impl FnMut() -> bool) -> io::Result<Forks> {
         let settlements = Settlements::read(storage, losses.source_folder(), losses.kind())?;
-        let mut forks = Forks { losses, lost: HashMap::new(), settlements };
+        let mut forks = Forks { losses, lost: HashMap::new(), settlements, gone: Vec::new() };
         for index in 0..forks.losses.timelines() {
             forks.read_timeline(storage, index, &mut go_on)?;
         }
+        forks.gone = forks.find_gone(storage)?;
         Ok(forks)
+    }
+
+    /// What was purged or moved away of what was lost, and the source has not executed since by the word of its newest file.
+    fn find_gone(&self, storage: &dyn Storage) -> io::Result<Vec<GtidState>> {
+        let of = |index| self.losses.removed_of(index);
+        let mut gone: Vec<GtidState> = (0..self.losses.timelines()).map(of).collect();
+        if gone.iter().all(GtidState::is_empty) {
+            return Ok(gone);
+        }
+        if let Some((index, there)) = self.newest_word(storage)? {
+            // An older timeline's files say nothing of what a later one lost.
+            for gone in &mut gone[..=index] {
+                *gone = gone.subtract(&there);
+            }
+        }
+        for id in self.lost.keys() {
+            take_off(&mut gone, id);
+        }
+        Ok(gone)
+    }
+
+    /// What was executed before the newest file that says so, and the timeline that it is of.
+    fn newest_word(&self, storage: &dyn Storage) -> io::Result<Option<(usize, GtidState)>> {
+        for index in (0..self.losses.timelines()).rev() {
+            let folder = self.losses.folder(index);
+            for name in timeline_files(storage, folder)?.iter().rev() {
+                if let Some(stated) = stated_before(storage, &folder.join(name))? {
+                    return Ok(Some((index, stated)));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// What the source lacks and no file holds any more, and about which nothing was decided. For MariaDB, of each server and domain
+    /// the last. It counts as open: only a backup can bring it back.
+    pub fn gone(&self) -> GtidState {
+        self.gone_where(|gone, decided| gone.subtract(decided))
+    }
+
+    /// Of the same, what was decided about.
+    pub fn gone_and_settled(&self) -> GtidState {
+        self.gone_where(|gone, decided| gone.subtract(&gone.subtract(decided)))
+    }
+
+    fn gone_where(&self, part: impl Fn(&GtidState, &GtidState) -> GtidState) -> GtidState {
+        let kind = self.losses.kind();
+        let mut all = GtidState::empty(kind);
+        for (index, gone) in self.gone.iter().enumerate().filter(|(_, gone)| !gone.is_empty()) {
+            let decided = self.settlements.decided(self.losses.number(index), kind);
+            // Of one kind of server, as its timelines are.
+            let _ = all.union_with(&part(gone, &decided));
+        }
+        all
     }
 
     /// Takes a transaction that has arrived on the newest timeline since, and that [may have been lost](Losses::took). False
@@ -117,7 +174,7 @@ impl Forks {
 
     /// True when the source has everything back, or somebody has decided about the rest.
     pub fn is_closed(&self) -> bool {
-        self.count(Fate::Lacking) == 0 && self.count(Fate::GivenTwice) == 0
+        self.count(Fate::Lacking) == 0 && self.count(Fate::GivenTwice) == 0 && self.gone().is_empty()
     }
 
     /// See [`Losses::is_known`].
@@ -245,8 +302,23 @@ impl Forks {
         let (timestamp, changes, content) = (read.timestamp, read.changes, read.content);
         let version = Version { place, timestamp, changes, content };
         let lost_on = self.losses.lacked_last(&id);
+        take_off(&mut self.gone, &id);
         self.lost.entry(id).or_default().seen(version, index, lost_on);
         Ok(Some(at))
+    }
+}
+
+/// Takes off what is there. Of MariaDB's, that one was written says nothing of those before it.
+fn take_off(gone: &mut [GtidState], id: &TransactionId) {
+    let is_in = |gone: &GtidState| match (gone, id) {
+        (GtidState::Mariadb(gone), TransactionId::Mariadb(id)) => gone.list().any(|one| one == *id),
+        (gone, id) => gone.contains(id),
+    };
+    for gone in gone.iter_mut().filter(|gone| is_in(gone)) {
+        let mut one = GtidState::empty(gone.kind());
+        if one.insert(*id).is_ok() {
+            *gone = gone.subtract(&one);
+        }
     }
 }
 
@@ -356,6 +428,67 @@ mod tests {
         timeline(dir.path(), 3, "3-4");
         let forks = Forks::read(&PosixStorage, dir.path(), || true).unwrap().unwrap();
         assert_eq!(told(&forks), ["3", "5", "4"]);
+    }
+
+    fn purge_first(dir: &Path, files: usize) {
+        let all = crate::purge::order::list(&PosixStorage, dir).unwrap();
+        let at = crate::testing::NOW;
+        let goes: Vec<_> = all.iter().take(files).collect();
+        crate::purge::carry_out(&PosixStorage, &goes, "a test", at, crate::purge::Indexes::Ours).unwrap();
+    }
+
+    /// The file of a transaction was purged while the source had it; then the source was put back to before it.
+    #[test]
+    fn what_was_purged_before_it_was_lost_counts_as_open() {
+        let dir = tempfile::tempdir().unwrap();
+        let old = timeline(dir.path(), 1, "");
+        let file = |number: u64, before: &str| {
+            rows(FileBuilder::new().previous_gtids(before), number, 1, b"x").rotate("b.9").finish()
+        };
+        let to = |number: u64| match number {
+            0 => String::new(),
+            1 => format!("{SERVER_UUID}:1"),
+            _ => format!("{SERVER_UUID}:1-{number}"),
+        };
+        for number in 1..=6 {
+            std::fs::write(old.join(format!("b.00000{number}")), file(number, &to(number - 1))).unwrap();
+        }
+        purge_first(dir.path(), 4);
+        let new = timeline(dir.path(), 2, "3-6");
+        std::fs::write(new.join("b.000003"), FileBuilder::new().previous_gtids(&to(2)).finish()).unwrap();
+        let read = || Forks::read(&PosixStorage, dir.path(), || true).unwrap().unwrap();
+        let gone = |forks: &Forks| forks.gone().to_line().replace(&format!("{SERVER_UUID}:"), "");
+        assert_eq!((numbers(&read(), Fate::Lacking), gone(&read())), ("5-6".to_owned(), "3-4".to_owned()));
+        // What stands in files is handed back; that is not all.
+        let path: Arc<Path> = new.join("b.000003").into();
+        let begun = || FileBuilder::new().previous_gtids(&to(2));
+        std::fs::write(&path, rows(rows(begun(), 5, 1, b"x"), 6, 1, b"x").finish()).unwrap();
+        let mut forks = read();
+        assert_eq!((numbers(&forks, Fate::Lacking), gone(&forks)), (String::new(), "3-4".to_owned()));
+        assert!(!forks.is_closed(), "nobody has given 3 and 4 back");
+        // One comes from elsewhere, and arrives with the log.
+        let at = std::fs::read(&path).unwrap().len() as u64;
+        std::fs::write(&path, rows(rows(rows(begun(), 5, 1, b"x"), 6, 1, b"x"), 3, 1, b"x").finish())
+            .unwrap();
+        assert!(forks.arrived(&PosixStorage, &path, at).unwrap());
+        assert_eq!((gone(&forks), gone(&read())), ("4".to_owned(), "4".to_owned()));
+        let settlement = Settlement {
+            at: String::new(),
+            by: String::new(),
+            decision: Decision::LossAccepted,
+            gtids: format!("{SERVER_UUID}:4"),
+            transactions: Vec::new(),
+            through: 2,
+            note: String::new(),
+        };
+        record(&PosixStorage, dir.path(), settlement).unwrap();
+        forks.reread_settlements(&PosixStorage).unwrap();
+        assert!(forks.is_closed() && forks.gone().is_empty());
+        assert_eq!(forks.gone_and_settled().to_line(), format!("{SERVER_UUID}:4"));
+        // What the source has executed since is not lost, wherever it was written.
+        std::fs::remove_file(dir.path().join("forks.toml")).unwrap();
+        std::fs::write(new.join("b.000004"), FileBuilder::new().previous_gtids(&to(6)).finish()).unwrap();
+        assert!(read().is_closed());
     }
 
     #[test]

@@ -3,10 +3,9 @@
 use super::Position;
 use super::files::timeline_files;
 use super::folder::by_number;
-use super::held::{HeldTimeline, present_history};
+use super::held::{HeldTimeline, beginning, present_history};
 use super::storage::Storage;
 use super::timeline::{Reason, Timeline};
-use super::transactions::stated_before;
 use codec::ServerKind;
 use codec::gtid::{GtidState, MariadbGtid, MariadbGtidState};
 use std::io;
@@ -56,7 +55,7 @@ impl Gaps {
         for held in history.iter().filter(|held| held.info.server_kind == kind) {
             gaps.stored_before = gaps.stored(held.info.shared_before());
             if !gaps.never_held.is_empty() {
-                gaps.take_off_what_arrived(storage, &held.folder)?;
+                gaps.take_off_what_arrived(storage, held)?;
             }
             let missing = held.info.never_held();
             if !missing.is_empty() || is_told_by_file(&held.info) {
@@ -124,10 +123,9 @@ impl Gaps {
     }
 
     /// What the first file of a later timeline does not count to what came before it has arrived with that timeline.
-    fn take_off_what_arrived(&mut self, storage: &dyn Storage, timeline: &Path) -> io::Result<()> {
-        let files = timeline_files(storage, timeline)?;
-        let Some(first) = files.first() else { return Ok(()) };
-        let Some(before) = stated_before(storage, &timeline.join(first))? else { return Ok(()) };
+    fn take_off_what_arrived(&mut self, storage: &dyn Storage, timeline: &HeldTimeline) -> io::Result<()> {
+        // What has arrived with files that were purged since has arrived all the same.
+        let Some(before) = beginning(storage, timeline)? else { return Ok(()) };
         let arrived = self.never_held.subtract(&before);
         if arrived.is_empty() {
             return Ok(());

@@ -1,9 +1,12 @@
 //! What the copy of a source holds of the source's present history, over all timelines that belong to it.
 
+use super::files::timeline_files;
 use super::folder::{by_number, timelines};
 use super::offline::resume_point;
 use super::storage::Storage;
 use super::timeline::Timeline;
+use super::transactions::stated_before;
+use super::verify::kept_from;
 use codec::ServerKind;
 use codec::gtid::GtidState;
 use std::io;
@@ -87,6 +90,56 @@ pub fn lost_gtids(history: &[HeldTimeline], kind: ServerKind) -> GtidState {
         }
     }
     lost
+}
+
+/// What was executed before the first file of a timeline, by that file's own word. When it was purged, the record says so; where it
+/// does not, nobody knows.
+pub(super) fn beginning(storage: &dyn Storage, timeline: &HeldTimeline) -> io::Result<Option<GtidState>> {
+    if !timeline.info.purged.is_empty() {
+        return Ok(timeline.info.purged_beginning());
+    }
+    let names = timeline_files(storage, &timeline.folder)?;
+    names.first().map_or(Ok(None), |first| stated_before(storage, &timeline.folder.join(first)))
+}
+
+/// What was executed before the first file that is left of these timelines, by its own word; nothing where none says so.
+///
+/// # Errors
+/// When a folder or a file cannot be read.
+pub fn before_first(storage: &dyn Storage, history: &[HeldTimeline]) -> io::Result<GtidState> {
+    for HeldTimeline { folder, .. } in history {
+        if let Some(first) = timeline_files(storage, folder)?.first() {
+            return Ok(stated_before(storage, &folder.join(first))?.unwrap_or_default());
+        }
+    }
+    Ok(GtidState::default())
+}
+
+/// What stood in files of these timelines that were purged or moved away. Of the first timeline that may include what was executed
+/// before the copy began, where nobody knows with what it did.
+///
+/// # Errors
+/// When a file cannot be read.
+pub fn removed(storage: &dyn Storage, history: &[HeldTimeline]) -> io::Result<GtidState> {
+    let mut removed = GtidState::default();
+    for HeldTimeline { folder, info } in history {
+        let kept_from = kept_from(storage, folder);
+        let mut take = |before: GtidState| {
+            // Of the other kind of server, from before a migration, it says nothing.
+            let _ = removed.union_with(&before.subtract(&info.shared_before()).subtract(&info.never_held()));
+        };
+        if let Some(through) = info.purged_gtids() {
+            // What was moved away stood before what was purged since.
+            let beginning = info.purged_beginning().filter(|_| kept_from.is_none());
+            take(beginning.map_or_else(|| through.clone(), |beginning| through.subtract(&beginning)));
+        }
+        // Verify says whether it is there.
+        let first = kept_from.map(|first| folder.join(first));
+        if let Some(first) = first.filter(|first| storage.exists(first).unwrap_or(false)) {
+            take(stated_before(storage, &first)?.unwrap_or_default());
+        }
+    }
+    Ok(removed)
 }
 
 /// The GTIDs of a source's present history. They include what its files say was executed before them.

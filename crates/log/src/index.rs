@@ -8,6 +8,9 @@ use std::path::{Path, PathBuf};
 /// Name of the index in a timeline's folder.
 pub const INDEX_FILE: &str = "binlog.index";
 
+/// What becomes the index, while a purge writes it.
+const BESIDE_FILE: &str = "binlog.index.purge.tmp";
+
 /// Reads the names in order; empty when there is no index yet.
 ///
 /// # Errors
@@ -35,23 +38,39 @@ pub fn write(storage: &dyn Storage, folder: &Path, names: &[String]) -> io::Resu
     replace_file(storage, &folder.join(INDEX_FILE), text.as_bytes())
 }
 
+/// As [`write`], unless the index says so already, for who is not the timeline's writer. The temporary file is another one: if
+/// the writer takes the timeline up in this very moment, neither renames what the other one has half written.
+///
+/// # Errors
+/// As the operating system says.
+pub(crate) fn write_beside(storage: &dyn Storage, folder: &Path, names: &[String]) -> io::Result<()> {
+    if read(storage, folder)? == names {
+        return Ok(());
+    }
+    let text = names.iter().map(|name| format!("{name}\n")).collect::<String>();
+    replace_through(storage, &folder.join(INDEX_FILE), &folder.join(BESIDE_FILE), text.as_bytes())
+}
+
 /// Writes a small file so that after a crash it holds all of the old or all of the new content: a temporary file,
 /// synced, takes the name, and the folder is synced.
 ///
 /// # Errors
 /// As the operating system says.
 pub fn replace_file(storage: &dyn Storage, path: &Path, content: &[u8]) -> io::Result<()> {
-    let temporary = temporary_name(path);
-    match storage.remove_file(&temporary) {
+    replace_through(storage, path, &temporary_name(path), content)
+}
+
+fn replace_through(storage: &dyn Storage, path: &Path, temporary: &Path, content: &[u8]) -> io::Result<()> {
+    match storage.remove_file(temporary) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {} // One that a crash left behind is worth nothing.
     }
-    let file = storage.create(&temporary)?;
+    let file = storage.create(temporary)?;
     file.write_all_at(&mut [IoSlice::new(content)], 0)?;
     // The bytes first, then the name: otherwise a crash could leave an empty file under the good name.
     file.sync_data()?;
     drop(file); // One descriptor at a time is enough.
-    storage.rename(&temporary, path)?;
+    storage.rename(temporary, path)?;
     storage.sync_dir(path.parent().unwrap_or(Path::new(".")))
 }
 

@@ -8,11 +8,12 @@
 //! <data_dir>/<source>/present.toml            which timeline is written, where that is not the newest one
 //! <data_dir>/<source>/forks.toml              what an operator has decided about transactions that were lost
 //! <data_dir>/<source>/journal                 what was made durable for an acknowledgement, until a sync of its file
+//! <data_dir>/<source>/slots/<name>.toml       up to where a reader with a name has read
 //! <data_dir>/<source>/mark                    up to where the live file need not be checked again
 //! <data_dir>/<source>/0001-<server_uuid>/     one folder a timeline, counting up
 //!     mysql-bin.000001 …                      the source's names, the source's bytes
 //!     binlog.index                            the names in order
-//!     timeline.toml                           why the timeline began, from where, what is missing before it
+//!     timeline.toml                           why the timeline began, from where, what is missing before it, what was purged
 //!     mysql-bin.000002.torn-<time>            bytes that a crash left behind the last boundary, kept for inspection
 //! ```
 //!
@@ -40,8 +41,10 @@
 pub mod activity;
 pub mod admission;
 pub mod beginning;
+pub mod confirmations;
 pub mod content;
 pub mod damage;
+pub mod extent;
 pub mod failed;
 pub mod files;
 pub mod fingerprint;
@@ -60,6 +63,9 @@ pub mod posix;
 mod posix_file;
 pub mod posix_instead;
 pub mod published;
+pub mod purge;
+pub mod purge_record;
+pub mod purged;
 pub mod recover;
 pub mod scan;
 pub mod settlement;
@@ -86,6 +92,15 @@ pub fn is_full_disk(error: &io::Error) -> bool {
     matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge)
 }
 
+/// Whether everything before `at` lies before `by`, two places of one log whose files are `files`, in order.
+pub fn is_covered(at: &Position, by: &Position, files: &[String]) -> bool {
+    if *at.file == *by.file {
+        return at.offset <= by.offset;
+    }
+    let later = files.iter().rposition(|file| **file == *by.file).unwrap_or(0);
+    files[..later].iter().any(|file| **file == *at.file)
+}
+
 /// A moment as it stands in the name of a file that is kept aside.
 fn in_name(moment: Timestamp) -> impl fmt::Display {
     moment.strftime("%Y%m%dT%H%M%S%.6fZ")
@@ -101,6 +116,15 @@ pub struct Written(Position);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Durable(Position);
 
+/// End of the bytes that are as safe on this machine as `fsync_mode` asks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SafeHere(Position);
+
+/// End of the bytes that as many others have made durable as the operator asked for. Made by
+/// [`Confirmations`](confirmations::Confirmations) only.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Confirmed(Position);
+
 /// End of the bytes that are as safe as the operator asked for: the only thing that may be acknowledged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Safe(Position);
@@ -112,8 +136,8 @@ impl Written {
     }
 
     /// For `fsync_mode = 0` only: the operator accepts that acknowledged bytes may stand in the page cache.
-    pub fn accepted_unsynced(self) -> Safe {
-        Safe(self.0)
+    pub fn accepted_unsynced(self) -> SafeHere {
+        SafeHere(self.0)
     }
 }
 
@@ -124,15 +148,39 @@ impl Durable {
     }
 }
 
-impl Safe {
+impl From<Durable> for SafeHere {
+    fn from(durable: Durable) -> SafeHere {
+        SafeHere(durable.0)
+    }
+}
+
+impl SafeHere {
+    /// The place.
+    pub fn position(&self) -> &Position {
+        &self.0
+    }
+
+    /// Where nobody else need have it: without `ack_after_replicas`, and where the operator accepts that it is gone on alone.
+    pub fn alone(self) -> Safe {
+        Safe(self.0)
+    }
+
+    /// Where others must have it too: the smaller of the two. `files` are the log's, in order.
+    pub fn and_there(self, there: &Confirmed, files: &[String]) -> Safe {
+        if is_covered(&self.0, &there.0, files) { Safe(self.0) } else { Safe(there.0.clone()) }
+    }
+}
+
+impl Confirmed {
     /// The place.
     pub fn position(&self) -> &Position {
         &self.0
     }
 }
 
-impl From<Durable> for Safe {
-    fn from(durable: Durable) -> Safe {
-        Safe(durable.0)
+impl Safe {
+    /// The place.
+    pub fn position(&self) -> &Position {
+        &self.0
     }
 }

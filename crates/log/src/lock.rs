@@ -7,7 +7,7 @@ use rustix::fs::{FlockOperation, flock};
 use std::fmt::Debug;
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 /// Mode of a lock file.
@@ -31,6 +31,7 @@ pub enum Lock {
 pub(super) fn take(path: &Path) -> io::Result<Lock> {
     let mut options = OpenOptions::new();
     let file = options.read(true).write(true).create(true).truncate(false).mode(LOCK_MODE).open(path)?;
+    leave_to_owner(&file, path);
     if !is_taken(&file) {
         return Ok(Lock::HeldBy(holder(path)));
     }
@@ -53,6 +54,16 @@ pub(super) fn wait_for_folder(path: &Path) -> io::Result<File> {
     let folder = File::open(path)?;
     flock(&folder, FlockOperation::LockExclusive)?;
     Ok(folder)
+}
+
+/// A lock that root makes in another user's folder would lock that user out for ever: nobody else can open its file.
+fn leave_to_owner(file: &File, path: &Path) {
+    let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let (Ok(own), Ok(folder)) = (file.metadata(), std::fs::metadata(folder)) else { return };
+    if own.uid() != folder.uid() {
+        // Only root can; for anybody else the folder's owner has nothing to do with it.
+        let _ = std::os::unix::fs::fchown(file, Some(folder.uid()), Some(folder.gid()));
+    }
 }
 
 fn is_taken(file: &File) -> bool {

@@ -8,7 +8,7 @@ use super::storage::{BackgroundSync, Entry, Found, Kind, ReadFile, Storage, Stor
 use super::syncer::Syncer;
 use std::fs::{DirBuilder, File, FileType, OpenOptions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -120,6 +120,14 @@ impl Storage for PosixStorage {
     fn background_sync(&self) -> Box<dyn BackgroundSync> {
         Box::<Syncer>::default()
     }
+}
+
+/// The user id of who owns a file or folder.
+///
+/// # Errors
+/// When it is not there, or that cannot be told.
+pub fn owner_of(path: &Path) -> io::Result<u32> {
+    Ok(std::fs::metadata(path).map_err(during("look at", path))?.uid())
 }
 
 fn kind_of(kind: FileType) -> Kind {

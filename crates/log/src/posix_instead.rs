@@ -34,6 +34,14 @@ pub trait PosixInstead: Send + Sync + Debug {
     /// As there.
     fn open_synced_file(&self, path: &Path) -> io::Result<Box<dyn StorageFile>>;
 
+    /// Whether the file can be removed at all.
+    ///
+    /// # Errors
+    /// Those of [`Storage::remove_file`], in the place of trying.
+    fn may_remove(&self, _path: &Path) -> io::Result<()> {
+        Ok(())
+    }
+
     /// As [`Storage::beside`].
     fn storage_beside(&self) -> Arc<dyn Storage> {
         PosixStorage.beside()
@@ -58,6 +66,7 @@ impl<S: PosixInstead> Storage for S {
     }
 
     fn remove_file(&self, path: &Path) -> io::Result<()> {
+        self.may_remove(path)?;
         PosixStorage.remove_file(path)
     }
 

@@ -4,7 +4,8 @@
 //! and a lock is taken only when another file begins. Who wakes up wakes two others, so that the receiving thread wakes one
 //! reader at most, however many there are.
 
-use super::Position;
+use super::confirmations::Confirmations;
+use super::{Confirmed, Position};
 use codec::BinlogName;
 use codec::event::BINLOG_MAGIC;
 use rustix::io::Errno;
@@ -12,7 +13,7 @@ use rustix::thread::futex::{self, Flags, Timespec};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::atomic::{AtomicU32, AtomicU64};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// Readers that each woken reader wakes.
@@ -46,6 +47,10 @@ pub struct Published {
     news: AtomicU32,
     /// Readers that sleep, or are about to.
     waiting: AtomicU32,
+    /// What readers say that they have made durable.
+    confirmations: Confirmations,
+    /// See [`Published::histories_stay`].
+    histories: Mutex<()>,
 }
 
 #[derive(Debug, Default)]
@@ -58,6 +63,33 @@ impl Published {
     /// The live file now; `None` before there is one.
     pub fn live(&self) -> Option<Arc<Live>> {
         self.state().live.clone()
+    }
+
+    /// Held by who goes back to an older history, and by who purges, from the plan to the end: what is written is then what the
+    /// plan says. Taken behind the purger's own gate, where both are.
+    pub fn histories_stay(&self) -> MutexGuard<'_, ()> {
+        self.histories.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What readers say that they have made durable.
+    pub fn confirmations(&self) -> &Confirmations {
+        &self.confirmations
+    }
+
+    /// Up to where `wanted` different receivers have made `timeline` durable; `None` when there are fewer, and while another
+    /// timeline is published, or nothing. `files` are those of the timeline, in order.
+    pub fn confirmed(&self, timeline: &Path, wanted: u32, files: &[String]) -> Option<Confirmed> {
+        self.confirmations.by(wanted, self.generation_of(timeline)?, files)
+    }
+
+    /// How many different receivers have made everything of `timeline` before `at` durable. `files` as before.
+    pub fn confirmed_by(&self, timeline: &Path, at: &Position, files: &[String]) -> u32 {
+        self.generation_of(timeline).map_or(0, |generation| self.confirmations.count(at, generation, files))
+    }
+
+    fn generation_of(&self, timeline: &Path) -> Option<u64> {
+        let state = self.state();
+        state.live.as_ref().filter(|live| live.timeline == timeline).map(|live| live.generation)
     }
 
     /// Counts up with everything that is published. Taken before a look at what there is, it tells [`Published::wait`] what was
@@ -278,6 +310,35 @@ mod tests {
         assert_eq!(shown(&published), Some(("0001-a".into(), "b.000001".into(), 100, 2)));
         published.withdraw();
         published.withdraw();
+    }
+
+    /// Files of a new timeline may have the names of the older one's.
+    #[test]
+    fn a_confirmation_of_another_timeline_or_generation_counts_for_nothing() {
+        let published = Published::default();
+        let (one, two) = (Path::new("0001-a"), Path::new("0002-b"));
+        let files = ["b.000001".to_owned()];
+        let confirmed = |timeline| published.confirmed(timeline, 1, &files).map(|it| it.position().offset);
+        let confirm = |offset| {
+            let generation = published.live().unwrap().generation;
+            published.confirmations().confirm(generation, "x", &at(offset));
+        };
+        published.is_at(one, Some(&at(100)));
+        let first = published.live().unwrap().generation;
+        confirm(100);
+        assert_eq!((confirmed(one), confirmed(two)), (Some(100), None));
+        assert_eq!(published.confirmed_by(one, &at(100), &files), 1);
+        published.is_at(two, Some(&at(4)));
+        assert_eq!((confirmed(one), confirmed(two)), (Some(100), None), "nothing of it is published");
+        published.is_at(two, Some(&at(90)));
+        published.confirmations().confirm(first, "x", &at(100));
+        assert_eq!((confirmed(one), confirmed(two)), (None, None));
+        confirm(90);
+        assert_eq!(confirmed(two), Some(90));
+        published.withdraw();
+        assert_eq!(confirmed(two), None, "what is below readers is not known");
+        published.is_at(two, Some(&at(90)));
+        assert_eq!((confirmed(two), published.confirmed_by(two, &at(4), &files)), (None, 0));
     }
 
     #[test]

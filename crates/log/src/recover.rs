@@ -5,6 +5,9 @@ use super::files::{binlog_files, files_in_order};
 use super::in_name;
 use super::index;
 use super::mark::{MARK_FILE, MarkWriter, Marks};
+use super::purge::unfinished::remove_recorded;
+use super::purge_record;
+use super::purged::is_purged;
 use super::scan::{FileScan, Known, scan_from, scan_watched};
 use super::storage::{Storage, StorageFile};
 use super::verify::kept::{kept_from, without_moved};
@@ -208,7 +211,21 @@ fn agree_on_files(
             ));
         }
     }
-    let files = files_in_order(storage, folder, &kept, remarks)?;
+    let purged = purge_record::read(storage, folder);
+    match remove_recorded(storage, folder, &purged) {
+        Ok(removed) if removed.is_empty() => {}
+        Ok(removed) => {
+            let (count, folder) = (removed.len(), folder.display());
+            remarks.push(format!(
+                "{count} files in {folder} that were purged had not been removed yet: they are now"
+            ));
+        }
+        // They are none of the copy's, whether they are there or not: nobody has to wait for them to go.
+        Err(error) => remarks.push(format!("a file that was purged cannot be removed: {error}")),
+    }
+    // The writer of a live file lists what was purged until it begins the next one.
+    kept.retain(|name| !is_purged(&purged, name));
+    let files = files_in_order(storage, folder, &kept, &purged, remarks)?;
     if files != listed {
         index::write(storage, folder, &files)?;
     }

@@ -1,6 +1,7 @@
 //! `timeline.toml`: why a timeline began and what is known to be missing before it.
 
 use super::index::replace_file;
+use super::purged::Purged;
 use super::storage::Storage;
 use codec::ServerKind;
 use codec::gtid::GtidState;
@@ -78,6 +79,9 @@ pub struct Timeline {
     /// Folder name of the timeline before this one.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub previous: String,
+    /// What was purged from it, the oldest first. Written by [`carry_out`](super::purge::carry_out).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub purged: Vec<Purged>,
 }
 
 /// The kind of a server by its name: `codec` knows nothing of serde.
@@ -115,13 +119,18 @@ impl Timeline {
     }
 
     /// What is recorded as lost must never be taken for nothing because a byte of it is damaged.
-    fn check_sets(&self) -> Result<(), String> {
-        for (key, text) in [
+    fn check_sets<'a>(&'a self) -> Result<(), String> {
+        let own = [
             ("gtid_before", &self.gtid_before),
             ("source_lacks", &self.source_lacks),
             ("source_shares", &self.source_shares),
             ("missing", &self.missing),
-        ] {
+        ];
+        let purged = |line: &'a Purged| {
+            let before = line.gtid_before.as_ref().map(|before| ("purged.gtid_before", before));
+            before.into_iter().chain([("purged.gtids", &line.gtids)])
+        };
+        for (key, text) in own.into_iter().chain(self.purged.iter().flat_map(purged)) {
             // One from before a migration may be of the other kind.
             if let Err(error) = GtidState::parse(self.server_kind, text)
                 && GtidState::parse(self.server_kind.other(), text).is_err()
@@ -167,6 +176,17 @@ impl Timeline {
     /// GTIDs that no timeline holds, see [`Timeline::missing`].
     pub fn never_held(&self) -> GtidState {
         self.read_set(&self.missing)
+    }
+
+    /// GTIDs executed before its first file, by that file's own word, when that file was purged; `None` when it had not said so,
+    /// and while nothing is [purged](Timeline::purged).
+    pub fn purged_beginning(&self) -> Option<GtidState> {
+        self.purged.first().and_then(|line| Some(self.read_set(line.gtid_before.as_ref()?)))
+    }
+
+    /// GTIDs executed up to the end of what was purged; `None` when nothing was.
+    pub fn purged_gtids(&self) -> Option<GtidState> {
+        self.purged.last().map(|line| self.read_set(&line.gtids))
     }
 
     /// Reads the timeline's description from its folder.

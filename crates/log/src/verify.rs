@@ -19,6 +19,8 @@ pub mod report;
 use super::damage::{Damage, DamageKind};
 use super::files::binlog_files;
 use super::index::{self, INDEX_FILE};
+use super::purge_record;
+use super::purged::{Purged, is_purged};
 use super::scan::{FileScan, scan_file};
 use super::storage::{ReadAt, Storage};
 use super::timeline::{TIMELINE_FILE, Timeline};
@@ -54,13 +56,18 @@ pub fn verify_timeline(storage: &dyn Storage, folder: &Path, progress: &mut dyn 
     // The index before the folder: the daemon makes a file before it lists it, so that a file it begins meanwhile can
     // look unlisted, but none can look missing.
     let names = index::read(storage, folder).and_then(|listed| Ok((listed, binlog_files(storage, folder)?)));
-    let (mut listed, present) = match names {
+    let (mut listed, mut present) = match names {
         Ok(names) => names,
         Err(error) => {
             report.problems.push(whole(format!("{} cannot be read: {error}", folder.display())));
             return report;
         }
     };
+    // Behind the folder: what is purged meanwhile is recorded by now.
+    let purged = purge_record::read(storage, folder);
+    listed.retain(|name| !is_purged(&purged, name));
+    let present_before = present.len();
+    present.retain(|name| !is_purged(&purged, name));
     let kept_from = kept::kept_from(storage, folder);
     if let Some(kept_from) = &kept_from {
         kept::without_moved(&mut listed, &present, kept_from);
@@ -69,7 +76,16 @@ pub fn verify_timeline(storage: &dyn Storage, folder: &Path, progress: &mut dyn 
     report.problems.extend(order.problems);
     report.notes.extend(order.notes);
     let description = describe(storage, folder, &order.files, kept_from.as_deref(), &mut report);
-    report.notes.extend(unknown_files(storage, folder, &present));
+    report.notes.extend(unknown_files(storage, folder, &present, &purged));
+    match present_before - present.len() {
+        0 => {}
+        left if purged.iter().all(|line| line.removed) => report.notes.push(format!(
+            "{left} files are here that were purged ([[purged]] in {TIMELINE_FILE}), put back by somebody; they are not looked at"
+        )),
+        left => report
+            .notes
+            .push(format!("{left} files that were purged are not removed yet; the next start does that")),
+    }
     let bytes =
         present.iter().filter_map(|name| storage.look(&folder.join(name)).ok()).map(|file| file.len).sum();
     progress.timeline(&report.name, description.as_ref(), bytes);
@@ -104,12 +120,28 @@ fn describe(
             return None;
         }
     };
-    if let Some(kept_from) = kept_from {
+    let text = storage.read_to_string(&folder.join(TIMELINE_FILE));
+    if text.is_ok_and(|text| purge_record::is_kept_from_within(&text)) {
+        report.problems.push(whole(format!("{TIMELINE_FILE}: {}", purge_record::KEPT_FROM_WITHIN)));
+    }
+    // Of what was moved away by hand and what was purged, that counts which came later.
+    if let Some(kept_from) = kept_from.filter(|from| !kept::is_purged_behind(from, &timeline.purged)) {
         match kept::judge(files, kept_from) {
             Ok(note) => report.notes.push(note),
             Err(problem) => report.problems.push(problem),
         }
         return Some(timeline);
+    }
+    match kept::judge_purged(files, &timeline.purged) {
+        Ok(None) => {}
+        Ok(Some(note)) => {
+            report.notes.push(note);
+            return Some(timeline);
+        }
+        Err(problem) => {
+            report.problems.push(problem);
+            return Some(timeline);
+        }
     }
     match files.first() {
         None => report.notes.push("no file yet".to_owned()),
@@ -123,13 +155,13 @@ fn describe(
 }
 
 /// A note for each file that binlogd did not make.
-fn unknown_files(storage: &dyn Storage, folder: &Path, present: &[String]) -> Vec<String> {
+fn unknown_files(storage: &dyn Storage, folder: &Path, present: &[String], purged: &[Purged]) -> Vec<String> {
     // Notes only, of a folder that was just read.
     let Ok(entries) = storage.list(folder) else { return Vec::new() };
     let mut unknown: Vec<String> = entries
         .into_iter()
         .map(|entry| entry.name.to_string_lossy().into_owned())
-        .filter(|name| !present.contains(name) && !is_ours(name))
+        .filter(|name| !present.contains(name) && !is_ours(name) && !is_purged(purged, name))
         .map(|name| format!("{name} is not a file of binlogd; it was not looked at"))
         .collect();
     unknown.sort();
@@ -138,6 +170,7 @@ fn unknown_files(storage: &dyn Storage, folder: &Path, present: &[String]) -> Ve
 
 fn is_ours(name: &str) -> bool {
     let name = name.strip_suffix(".tmp").unwrap_or(name);
+    let name = name.strip_suffix(".purge").unwrap_or(name);
     name == INDEX_FILE || name == TIMELINE_FILE || name.contains(".torn-")
 }
 
@@ -156,6 +189,13 @@ impl Walk<'_> {
         let path = self.folder.join(name);
         let (scan, bytes) = match self.scan(&path, next.is_none()) {
             Ok(scanned) => scanned,
+            Err(error)
+                if error.kind() == io::ErrorKind::NotFound
+                    && is_purged(&purge_record::read(self.storage, self.folder), name) =>
+            {
+                self.previous = None;
+                return FileReport { notes: vec!["it was purged meanwhile".to_owned()], ..blank(name) };
+            }
             Err(error) => {
                 self.previous = None;
                 let what = format!("it cannot be read: {error}");

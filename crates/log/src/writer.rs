@@ -12,6 +12,8 @@ pub use super::log_error::LogError;
 
 use super::journal::Journal;
 use super::mark::MarkWriter;
+use super::purge_record;
+use super::purged::{Purged, is_purged};
 use super::recover::{LiveFile, Recovered};
 use super::scan::Known;
 use super::storage::{BackgroundSync, ReadFile, Storage, StorageFile, Synced};
@@ -36,6 +38,8 @@ pub struct LogWriter {
     storage: Arc<dyn Storage>,
     folder: PathBuf,
     files: Vec<String>,
+    /// What was purged, by the record as it was read last.
+    purged: Vec<Purged>,
     live: Option<Live>,
     journal: Option<Journal>,
     /// What is appended is staged for the journal.
@@ -68,11 +72,13 @@ impl LogWriter {
         let (files, marks) = (recovered.files, recovered.marks);
         // What the recovery has read need not be marked by us too soon.
         let marked = live.as_ref().map_or(0, |live| live.synced);
+        let purged = purge_record::read(&*storage, folder);
         let (folder, syncer) = (folder.to_owned(), storage.background_sync());
         LogWriter {
             storage,
             folder,
             files,
+            purged,
             live,
             journal,
             journaling: false,
@@ -143,9 +149,17 @@ impl LogWriter {
         self.live.as_ref().is_some_and(|live| live.durable < live.written)
     }
 
-    /// True when the timeline holds a file of this name.
+    /// True when the timeline holds a file of this name, or has held it: what was purged is part of the history, and no other
+    /// file may come in its place.
     pub fn holds(&self, name: &str) -> bool {
-        self.files.iter().any(|file| file == name)
+        self.files.iter().any(|file| file == name) || is_purged(&self.purged, name)
+    }
+
+    /// Takes off what another thread has purged since. The one who writes the live file alone writes the index of its
+    /// timeline, so that neither waits for the other: until the next file begins the index may list what was purged.
+    pub fn forget_purged(&mut self) {
+        self.purged = purge_record::read(&*self.storage, &self.folder);
+        self.files.retain(|name| !is_purged(&self.purged, name));
     }
 
     /// The timeline's folder.
@@ -161,7 +175,7 @@ impl LogWriter {
         self.storage.open_read(&self.folder.join(name))
     }
 
-    /// Names of the timeline's files, the live one last.
+    /// Names of the timeline's files, the live one last; see [`LogWriter::forget_purged`].
     pub fn files(&self) -> &[String] {
         &self.files
     }
@@ -436,6 +450,7 @@ impl LogWriter {
         file.sync_data()?;
         // Sync the folder before anything is acknowledged in the new file: a crash could otherwise lose its name. The
         // index's own replacement syncs the folder after both names are in it.
+        self.forget_purged();
         self.files.push(name.to_owned());
         index::write(&*self.storage, &self.folder, &self.files)?;
         Ok(file)

@@ -342,7 +342,8 @@ impl SourceLog {
         set
     }
 
-    fn file_name(&self, number: usize) -> String {
+    /// Name of the file with this number, counted from 0 over purged ones too.
+    pub(crate) fn file_name(&self, number: usize) -> String {
         format!("{}.{:06}", self.options.base_name, number + 1)
     }
 

@@ -393,6 +393,21 @@ mod tests {
     }
 
     #[test]
+    fn what_is_acknowledged_of_a_file_that_was_purged_and_reset_does_not_count() {
+        let mut script = Script::default();
+        let old = script.log.end();
+        let mut peer = Peer::new(&script);
+        peer.take(&client(&old.file, 4, old.position), &mut script).unwrap();
+        script.log.rotate();
+        script.log.purge(1);
+        peer.reset(&std::mem::take(&mut script.log));
+        let mut said = Vec::new();
+        semi_sync_acknowledgement(&mut said, 200, old.file.as_bytes());
+        assert_eq!(peer.take(&said, &mut script).unwrap(), [], "the new log has a file of that name");
+        assert!(peer.is_ended());
+    }
+
+    #[test]
     fn what_no_client_says_is_refused() {
         let mut script = Script::default();
         let mut peer = Peer::new(&script);

@@ -22,6 +22,8 @@ pub(crate) struct State {
     pub(crate) script: Script,
     pub(crate) queries: Vec<String>,
     pub(crate) acknowledgements: Vec<Acknowledgement>,
+    /// What the places acknowledge at which semi-sync dumps began.
+    pub(crate) implied: Vec<Place>,
     /// Every open connection.
     pub(crate) sockets: Vec<TcpStream>,
     pub(crate) is_stopped: bool,
@@ -64,7 +66,10 @@ impl State {
         for heard in peer.take(bytes, &mut self.script)? {
             match heard {
                 Heard::Query(sql) => self.queries.push(sql),
-                Heard::Dump { .. } => is_asked = true,
+                Heard::Dump { implied, .. } => {
+                    is_asked = true;
+                    self.implied.extend(implied);
+                }
                 Heard::Acknowledged(place) => self.acknowledgements.push(Acknowledgement { place, arrived }),
             }
         }

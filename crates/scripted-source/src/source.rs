@@ -98,6 +98,11 @@ impl ScriptedSource {
         self.shared.state().acknowledgements.clone()
     }
 
+    /// What the places acknowledge at which semi-sync dumps began, in order: a source takes them so.
+    pub fn implied_acknowledgements(&self) -> Vec<Place> {
+        self.shared.state().implied.clone()
+    }
+
     /// Waits until `place`, or a later one in its file, was acknowledged; false when `timeout` has passed before.
     pub fn wait_for_acknowledgement(&self, place: &Place, timeout: Duration) -> bool {
         self.wait(timeout, |state| {

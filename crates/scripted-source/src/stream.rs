@@ -283,11 +283,10 @@ impl Stream {
         if self.opened.is_some() {
             return;
         }
+        // What is on its way is of the old logs, be they purged by now.
+        self.gone = Some(old.file_name(self.next.0));
         match old.numbered(self.next.0) {
-            Some(file) => {
-                self.gone = Some(file.name.clone());
-                self.opened = Some(file.clone());
-            }
+            Some(file) => self.opened = Some(file.clone()),
             // Purged under our feet before: nothing of the new file with that name belongs to this dump.
             None => self.state = State::Ended,
         }

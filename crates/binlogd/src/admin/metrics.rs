@@ -4,8 +4,9 @@
 //! kept between scrapes. docs/status.md lists them.
 
 use super::families::{counters, gauges, histograms, of};
+use super::peers;
 use super::serving;
-use crate::status::{CounterValues, DaemonMonitor, SourceMonitor, SourceState, count};
+use crate::status::{AckReplicasStatus, CounterValues, DaemonMonitor, SourceMonitor, SourceState, count};
 use codec::BinlogName;
 use jiff::Timestamp;
 use prometheus_client::collector::Collector;
@@ -38,12 +39,18 @@ impl std::fmt::Debug for Scrape {
 /// One counter a source: name without `_total`, unit, help, value.
 type CounterRow = (&'static str, Option<Unit>, &'static str, fn(&CounterValues) -> u64);
 
-const COUNTERS: [CounterRow; 10] = [
+const COUNTERS: [CounterRow; 11] = [
     ("binlogd_events", None, "Events stored", |c| c.events),
     ("binlogd_transactions", None, "Transactions stored to their end", |c| c.transactions),
     ("binlogd_acknowledgements", None, "Semi-sync acknowledgements sent to the source", |c| {
         c.acknowledgements
     }),
+    (
+        "binlogd_acknowledged_alone",
+        None,
+        "Acknowledgements for which too few receivers further down had confirmed (ack_timeout_action = \"go_on\")",
+        |c| c.acknowledged_alone,
+    ),
     ("binlogd_reconnects", None, "Sessions with the source that ended and were tried again", |c| {
         c.reconnects
     }),
@@ -77,6 +84,8 @@ impl Collector for Scrape {
         }
         encode_states(&mut encoder, &sources)?;
         encode_facts(&mut encoder, &sources)?;
+        peers::encode(&mut encoder, &sources)?;
+        encode_replicas(&mut encoder, &sources)?;
         encode_looks(&mut encoder, &sources)?;
         self.encode_seconds_behind(&mut encoder, &sources)?;
         encode_positions(&mut encoder, &sources)?;
@@ -220,6 +229,24 @@ fn encode_facts(encoder: &mut DescriptorEncoder, sources: &[Arc<SourceMonitor>])
         "1 while the source's requests are acknowledged",
         active,
     )
+}
+
+/// The receivers further down that acknowledgements wait for, of sources that demand some.
+fn encode_replicas(encoder: &mut DescriptorEncoder, sources: &[Arc<SourceMonitor>]) -> Result {
+    let shown: Vec<_> =
+        sources.iter().filter_map(|source| Some((of(source), source.ack_replicas.status()?))).collect();
+    let mut gauge = |name, help, value: fn(&AckReplicasStatus) -> u32| {
+        let rows = shown.iter().map(|(source, replicas)| (*source, u64::from(value(replicas))));
+        gauges(encoder, name, None, help, rows)
+    };
+    let help = "ack_after_replicas: receivers further down that must have made a transaction durable";
+    gauge("binlogd_ack_replicas_wanted", help, |replicas| replicas.wanted)?;
+    let help = "Receivers that have confirmed the oldest place for which the source waits, or else all that is durable";
+    gauge("binlogd_ack_replicas_confirmed", help, |replicas| replicas.confirmed)?;
+    let help = "1 while the source waits for an acknowledgement that is held";
+    gauge("binlogd_ack_replicas_waiting", help, |replicas| replicas.waiting.into())?;
+    let help = "1 while they are not waited for, because they did not come within ack_timeout";
+    gauge("binlogd_ack_replicas_alone", help, |replicas| replicas.alone.into())
 }
 
 /// What the source says of itself, as of the last look at it.

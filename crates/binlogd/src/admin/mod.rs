@@ -10,6 +10,7 @@
 //! | `pages.rs` | what each path answers |
 //! | `large_answer.rs` | an answer of many megabytes, made once for all who ask at a time |
 //! | `metrics.rs` | the metrics, as OpenMetrics text |
+//! | `peers.rs` | the other binlogds of the sources, as metrics |
 //! | `families.rs` | families of metrics, each with its name, unit and help |
 //! | `format.rs` | in which format a request gets them |
 //! | `address.rs` | [`AddressFile`]: how `binlogd status` finds the server of a data folder |
@@ -20,6 +21,7 @@ mod format;
 mod large_answer;
 mod metrics;
 mod pages;
+mod peers;
 mod serving;
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 //! with its series. There are as many series as readers at a time, and never more than [`SERIES_MAX`]; who is gone has none.
 
 use super::families::{counter, counters, gauge, gauges};
-use crate::status::{ReaderStatus, ServeStatus};
+use crate::status::{ReaderStatus, ServeStatus, SlotStatus};
 use codec::BinlogName;
 use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::registry::Unit;
@@ -48,7 +48,29 @@ pub(super) fn encode(encoder: &mut DescriptorEncoder, status: &ServeStatus) -> R
     dumps().for_each(|reader| *by_source.entry(&reader.source).or_default() += 1);
     let by_source = by_source.into_iter().map(|(source, count)| ([("source", source)], count));
     gauges(encoder, "binlogd_readers", None, "Readers that read binary logs now", by_source)?;
-    encode_readers(encoder, &shown(dumps()))
+    encode_readers(encoder, &shown(dumps()))?;
+    encode_slots(encoder, &status.slots)
+}
+
+fn encode_slots(encoder: &mut DescriptorEncoder, slots: &[SlotStatus]) -> Result {
+    fn each<'a>(
+        slots: &'a [SlotStatus],
+        value: impl Fn(&SlotStatus) -> Option<u64> + 'a,
+    ) -> impl Iterator<Item = ([(&'static str, &'a str); 2], u64)> + 'a {
+        let labels = |slot: &'a SlotStatus| [("source", slot.source.as_str()), ("slot", slot.name.as_str())];
+        slots.iter().take(SERIES_MAX).filter_map(move |slot| Some((labels(slot), value(slot)?)))
+    }
+    let help = "Bytes from the place of the slot to the end, absent when its file is not held any more";
+    gauges(encoder, "binlogd_slot_behind", Some(&Unit::Bytes), help, each(slots, |slot| slot.behind_bytes))?;
+    let help = "0 for a slot whose reader lacks nothing, else now minus the timestamp of the newest event sent to it";
+    let seconds = Some(&Unit::Seconds);
+    gauges(encoder, "binlogd_slot_behind", seconds, help, each(slots, |slot| slot.behind_seconds))?;
+    let help = "For how long the reader of the slot has been away, 0 while it is connected";
+    gauges(encoder, "binlogd_slot_away", seconds, help, each(slots, |slot| Some(slot.away_seconds)))?;
+    let help =
+        "1 when the slot keeps nothing, because a limit of [retention] has released it or its file is gone";
+    let released = each(slots, |slot| Some(u64::from(slot.released.is_some())));
+    gauges(encoder, "binlogd_slot_released", None, help, released)
 }
 
 fn encode_readers(encoder: &mut DescriptorEncoder, readers: &BTreeMap<Labels, Shown>) -> Result {

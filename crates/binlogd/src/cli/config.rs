@@ -46,7 +46,7 @@ pub(super) fn execute(args: ConfigArgs) -> ExitCode {
                     warnings += 1;
                 }
                 let serve = &loaded.config.serve;
-                let sources = loaded.config.sources.len();
+                let sources = &loaded.config.sources;
                 let room = Descriptors::reachable().suffice_for_readers(sources, serve.max_connections);
                 if let (Err(less), Some(_)) = (room, serve.listen) {
                     errln!("warning: with the limits that hold here, {less}");

@@ -1,6 +1,7 @@
 //! `binlogd doctor`: looks at each source before anything is started.
 
 mod logs;
+mod peers;
 mod serve;
 
 use super::exit::{EXIT_OK, EXIT_PROBLEM, print_result, usage_error};
@@ -81,6 +82,15 @@ pub(super) fn execute(args: &DoctorArgs) -> ExitCode {
             let findings = look(source, host, &loaded.config);
             worst = findings.iter().map(|finding| finding.level).fold(worst, Level::max);
             let printed = print_result(&render(&source.name, host, &findings, colored));
+            if printed != ExitCode::from(EXIT_OK) {
+                return printed;
+            }
+        }
+        for peer in &source.peers {
+            let findings = peers::look(source, peer, &loaded.config.data_dir.join(&source.name), &connect);
+            worst = findings.iter().map(|finding| finding.level).fold(worst, Level::max);
+            let host = format!("peer {peer}");
+            let printed = print_result(&render(&source.name, &host, &findings, colored));
             if printed != ExitCode::from(EXIT_OK) {
                 return printed;
             }

@@ -147,7 +147,11 @@ fn decide(folder: &Path, decision: Decision, text: &str, note: &str) -> Result<S
         Decision::Settled => "given twice and not settled yet",
         Decision::LossAccepted => "lost and not decided yet",
     };
-    let mut gtids = GtidState::empty(forks.kind());
+    let gone = match decision {
+        Decision::Settled => GtidState::empty(forks.kind()),
+        Decision::LossAccepted => forks.gone(),
+    };
+    let mut gtids = gone.clone();
     if text == "all" {
         for (id, _) in &open {
             gtids.insert(*id).map_err(|error| words(&error))?;
@@ -159,7 +163,13 @@ fn decide(folder: &Path, decision: Decision, text: &str, note: &str) -> Result<S
     if gtids.is_empty() {
         return Err(format!("none is {what}"));
     }
-    let (mut named, mut exactly) = (GtidState::empty(forks.kind()), GtidList::default());
+    // Of what no file holds any more, those that are named.
+    let mut named = gone.subtract(&gone.subtract(&gtids));
+    let mut exactly = GtidList::default();
+    if let GtidState::Mariadb(named) = &named {
+        named.list().for_each(|id| exactly.insert(id.into()));
+    }
+    let is_all_held = named.is_empty();
     for (id, _) in open.iter().filter(|(id, _)| gtids.contains(id)) {
         exactly.insert(*id);
         // MariaDB's state is what was recorded last, and those given twice come first.
@@ -187,11 +197,11 @@ fn decide(folder: &Path, decision: Decision, text: &str, note: &str) -> Result<S
         note: note.to_owned(),
     };
     record(&PosixStorage, folder, settlement).map_err(|error| format!("cannot record it: {error}"))?;
-    Ok(if is_exact { exactly.to_string() } else { named.to_line() })
+    Ok(if is_exact && is_all_held { exactly.to_string() } else { named.to_line() })
 }
 
 /// The account that decides, and for whom if it was changed to.
-fn who() -> String {
+pub(super) fn who() -> String {
     let name = |variable: &str| std::env::var(variable).ok().filter(|name| !name.is_empty());
     let account = name("USER").or_else(|| name("LOGNAME")).unwrap_or_else(|| "unknown".to_owned());
     let uid = rustix::process::getuid().as_raw();
@@ -252,7 +262,8 @@ impl Report {
         let (twice, lacking, settled) =
             (forks.open(Fate::GivenTwice), forks.open(Fate::Lacking), forks.settled());
         let back = forks.count(Fate::HandedBack);
-        self.open += (twice.len() + lacking.len()) as u64;
+        let gone = forks.gone();
+        self.open += (twice.len() + lacking.len()) as u64 + crate::status::count(&gone);
         let count = |count: usize| units::count(count as u64);
         self.line(&format!(
             "{}: {} GTIDs given twice, {} transactions lost and not handed back, {} handed back, {} decided",
@@ -278,6 +289,10 @@ impl Report {
                 self.line(&format!("    … and {} more; --all lists them", count(lacking.len() - shown)));
             }
             self.line("  The copy holds these: binlogd rescue hands them over.");
+        }
+        if !gone.is_empty() {
+            self.line(&format!("\n  lost, and purged here before that was known: {}", gone.to_line()));
+            self.line("  Only a backup of the source has these. When they are made good, or given up: binlogd forks --accept-loss GTIDSET --note TEXT");
         }
         if !settled.is_empty() {
             self.line("");
@@ -308,6 +323,7 @@ impl Report {
             "name": name,
             "given_twice": list(&twice),
             "lacking": list(&lacking),
+            "purged_before": gone.to_line(),
             "handed_back": back,
             "decided": decided.collect::<Vec<_>>(),
         }));

@@ -13,10 +13,12 @@ mod forks;
 mod hide_password;
 mod import;
 mod offline;
+mod purge;
 mod rescue;
 mod rescue_guard;
 mod run;
 mod run_args;
+mod slots;
 pub mod source_url;
 mod status;
 mod style;
@@ -51,8 +53,12 @@ enum Verb {
     Forks(forks::ForksArgs),
     /// Translate a virtual_slave.cnf into a configuration of binlogd
     Import(import::ImportArgs),
+    /// Delete old files of a stopped copy, or say which would go and why the others stay
+    Purge(purge::PurgeArgs),
     /// Give a server the transactions that it lacks and the copy holds, after a failover or a crash of the source
     Rescue(rescue::RescueArgs),
+    /// List the readers whose place is remembered, and for whom files are kept; remove one
+    Slots(slots::SlotsArgs),
     /// Show what the daemon does, or what the files hold when it does not run
     Status(status::StatusArgs),
     /// Walk every file of a copy and say exactly where and what is wrong
@@ -66,7 +72,9 @@ fn execute(verb: Verb) -> ExitCode {
         Verb::Doctor(args) => doctor::execute(&args),
         Verb::Forks(args) => forks::execute(&args),
         Verb::Import(args) => import::execute(&args),
+        Verb::Purge(args) => purge::execute(&args),
         Verb::Rescue(args) => rescue::execute(&args),
+        Verb::Slots(args) => slots::execute(&args),
         Verb::Status(args) => {
             status::run(args, offline::from_files).unwrap_or_else(|error| usage_error(&format!("{error:#}")))
         }

@@ -17,6 +17,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use log::folder::timelines;
 use log::held::HeldGtids;
 use log::posix::PosixStorage;
+use log::purge::lock::PurgeLock;
 use log::timeline::Timeline;
 use report::Report;
 use std::io::{self, BufRead, IsTerminal, Write};
@@ -63,6 +64,8 @@ fn rescue(args: &RescueArgs, name: &str, folder: &Path, options: &ConnectOptions
     let text = |error: &dyn std::fmt::Display| error.to_string();
     // Held until the end, so that no daemon starts to write meanwhile; a running one has it and has put everything in place.
     let _copy = put_in_place(&args.data_dir, name)?;
+    // What is read for the plan is read again when it is sent.
+    let _files_stay = PurgeLock::take(&PosixStorage, folder).map_err(|error| text(&error))?;
     let newest = timelines(&PosixStorage, folder).map_err(|error| text(&error))?.pop();
     let Some(newest) = newest else { return Err(format!("the copy of {name} holds nothing yet")) };
     let kind = Timeline::read(&PosixStorage, &newest).map_err(|error| text(&error))?.server_kind;

@@ -66,10 +66,11 @@ impl RunArgs {
             log: empty.clone(),
             serve: empty.clone(),
             serve_users: Vec::new(),
+            retention: empty.clone(),
             sources: Vec::new(),
         };
         let mut source = empty;
-        for (key, text) in &self.flags {
+        for (key, given) in &self.flags {
             let place = Place::Flag(format!("--{}", key.flag.expect("only keys with a flag become flags")));
             let table = match key.section {
                 Section::Root => &mut document.root,
@@ -78,9 +79,18 @@ impl RunArgs {
                 Section::Serve => &mut document.serve,
                 // No key of it has a flag.
                 Section::ServeUser => continue,
+                Section::Retention => &mut document.retention,
                 Section::Source => &mut source,
             };
-            table.items.insert(key.name, Item { value: Value::Text(text.clone()), place });
+            let text = |text: &str| Item { value: Value::Text(text.to_owned()), place: place.clone() };
+            let item = match key.kind {
+                Kind::Hosts => {
+                    let hosts = given.split(',').map(text).collect();
+                    Item { value: Value::List(hosts), place }
+                }
+                _ => text(given),
+            };
+            table.items.insert(key.name, item);
         }
         self.add_url(environment, &mut source, findings)?;
         document.sources.push(source);
@@ -156,6 +166,7 @@ fn flag(key: &'static Key) -> Option<Arg> {
     let name = key.flag?;
     let allowed = match key.kind {
         Kind::Path | Kind::Start => String::new(),
+        Kind::Hosts => "\nAllowed: host:port, several of them parted by commas".to_owned(),
         _ => format!("\nAllowed: {}", key.allowed()),
     };
     let default = match key.absent {
@@ -278,6 +289,10 @@ mod tests {
         );
         let hosts: Vec<String> = source.hosts.iter().map(ToString::to_string).collect();
         assert_eq!(hosts, ["db1:3306", "[::1]:3307"]);
+        let peers =
+            &load(&["--source=mysql://u@h", "--peers=c1:3307,[::1]:3307"]).unwrap().config.sources[0].peers;
+        let peers: Vec<String> = peers.iter().map(ToString::to_string).collect();
+        assert_eq!(peers, ["c1:3307", "[::1]:3307"]);
         assert_eq!((source.name.as_str(), source.server_id, &source.start), ("n", Some(7), &Start::Latest));
         assert_eq!((source.fsync_mode, source.semi_sync), (FsyncMode::WriteThenAcknowledge, false));
         assert_eq!(source.busy_wait.as_micros(), 9);

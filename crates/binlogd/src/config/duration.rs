@@ -1,11 +1,11 @@
-//! Durations as operators write them: `250ms`, `5s`, `1m30s`, `2h`.
+//! Durations as operators write them: `250ms`, `5s`, `1m30s`, `2h`, `30d`.
 
 use std::time::Duration;
 
 use thiserror::Error;
 
 /// The units, longest first, with their length in milliseconds.
-const UNITS: [(&str, u64); 4] = [("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)];
+const UNITS: [(&str, u64); 5] = [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)];
 
 /// Why a text is not a duration. The message says how to write it.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub(crate) enum DurationError {
     #[error("has a fraction: write a whole number of a smaller unit, such as 1s500ms instead of 1.5s")]
     Fraction,
     /// `5sec`.
-    #[error("has the unknown unit {0:?}: the units are h, m, s and ms")]
+    #[error("has the unknown unit {0:?}: the units are d, h, m, s and ms")]
     UnknownUnit(String),
     /// `5s1m` or `1s2s`.
     #[error("names {0:?} out of order: write each unit at most once, the longest first, as in 1h30m")]
@@ -35,7 +35,7 @@ pub(crate) enum DurationError {
     TooLong,
 }
 
-/// Reads a duration: whole numbers, each with one of the units h, m, s, ms, the longest first, nothing in between.
+/// Reads a duration: whole numbers, each with one of the units d, h, m, s, ms, the longest first, nothing in between.
 pub(crate) fn parse(text: &str) -> Result<Duration, DurationError> {
     if text.is_empty() {
         return Err(DurationError::Empty);
@@ -104,6 +104,8 @@ mod tests {
             ("5s", 5_000),
             ("1m", 60_000),
             ("2h", 7_200_000),
+            ("30d", 2_592_000_000),
+            ("1d12h", 129_600_000),
             ("1m30s", 90_000),
             ("1h1ms", 3_600_001),
             ("1s500ms", 1_500),
@@ -125,7 +127,7 @@ mod tests {
             ("1,5s", Fraction),
             ("5sec", UnknownUnit("sec".to_owned())),
             ("5S", UnknownUnit("S".to_owned())),
-            ("3d", UnknownUnit("d".to_owned())),
+            ("3w", UnknownUnit("w".to_owned())),
             ("5s1m", Order("m")),
             ("1s2s", Order("s")),
             ("-5s", Malformed),

@@ -10,7 +10,7 @@ const HEAD: &str = "\
 Configuration of binlogd: binlogd run --config binlogd.toml
 A line \"#key = value\" shows a default, a line \"# key = value\" an example for a key that has none. Only hosts and user \
 of each source must be given. Check a changed file with: binlogd config check binlogd.toml
-Durations are whole numbers with a unit: 250ms, 5s, 1m30s, 2h.";
+Durations are whole numbers with a unit: 250ms, 5s, 1m30s, 2h, 30d.";
 
 /// A commented configuration that means exactly the defaults, with every key.
 pub(crate) fn example() -> String {
@@ -67,6 +67,10 @@ fn section_head(section: Section) -> String {
         Section::ServeUser => {
             "Who may read. Repeat this table for each further user. Without any, the accounts of the sources count."
         }
+        Section::Retention => {
+            "When old files are deleted, of each source. Without a rule nothing is ever deleted. What somebody still needs stays \
+             whatever the rules say: binlogd purge --dry-run tells."
+        }
         Section::Source => "A server to copy. Repeat this table for each further one.",
     };
     // A user is an example; every other section is there with its defaults.
@@ -77,12 +81,12 @@ fn section_head(section: Section) -> String {
 /// The allowed values, where the explanation does not say them: choices one a line, ranges in a sentence.
 fn allowed(key: &Key) -> String {
     match key.kind {
-        Kind::Choice(choices) => {
+        Kind::Choice(choices) | Kind::Choices(choices) => {
             let width = choices.iter().map(|(word, _)| word.len()).max().unwrap_or(0);
             let lines = choices.iter().map(|(word, meaning)| format!("  {word:width$}   {meaning}"));
             lines.collect::<Vec<_>>().join("\n")
         }
-        Kind::Name | Kind::Number { .. } | Kind::Duration { .. } | Kind::Space => {
+        Kind::Name | Kind::Number { .. } | Kind::Duration { .. } | Kind::Space | Kind::Bytes => {
             format!("It must be {}.", key.allowed())
         }
         _ => String::new(),

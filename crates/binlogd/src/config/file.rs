@@ -40,8 +40,9 @@ impl Parser<'_> {
             root: empty.clone(),
             admin: empty.clone(),
             log: empty.clone(),
-            serve: empty,
+            serve: empty.clone(),
             serve_users: Vec::new(),
+            retention: empty,
             sources: Vec::new(),
         };
         let mut root = DeTable::new();
@@ -67,10 +68,13 @@ impl Parser<'_> {
                     }
                     document.serve = self.table(Section::Serve, place, &keys, findings);
                 }
+                ("retention", DeValue::Table(table)) => {
+                    document.retention = self.table(Section::Retention, place, table, findings);
+                }
                 ("source", tables @ (DeValue::Array(_) | DeValue::Table(_))) => {
                     document.sources = self.tables(Section::Source, place, tables, findings);
                 }
-                (section @ ("admin" | "log" | "serve" | "source"), other) => {
+                (section @ ("admin" | "log" | "serve" | "retention" | "source"), other) => {
                     let written = if section == "source" { "[[source]]" } else { &format!("[{section}]") };
                     findings
                         .error(&place, format!("{section} is a {}: write it as {written}", type_name(other)));
@@ -196,7 +200,7 @@ fn unknown_key(section: Section, name: &str, value: &DeValue<'_>) -> String {
         .unwrap_or_default();
     let mut allowed: Vec<&str> = keys_of(section).map(|key| key.name).collect();
     if section == Section::Root {
-        allowed.extend(["[admin]", "[log]", "[serve]", "[[source]]"]);
+        allowed.extend(["[admin]", "[log]", "[serve]", "[retention]", "[[source]]"]);
     }
     if section == Section::Serve {
         allowed.push("[[serve.user]]");

@@ -90,6 +90,8 @@ pub(crate) struct Document {
     pub(crate) serve: Table,
     /// Each `[[serve.user]]`.
     pub(crate) serve_users: Vec<Table>,
+    /// `[retention]`.
+    pub(crate) retention: Table,
     /// Each `[[source]]`.
     pub sources: Vec<Table>,
 }

@@ -15,6 +15,8 @@ pub(crate) enum Section {
     Serve,
     /// Each `[[serve.user]]`.
     ServeUser,
+    /// `[retention]`.
+    Retention,
     /// Each `[[source]]`.
     Source,
 }
@@ -28,6 +30,7 @@ impl Section {
             Self::Log => "[log]",
             Self::Serve => "[serve]",
             Self::ServeUser => "[[serve.user]]",
+            Self::Retention => "[retention]",
             Self::Source => "[[source]]",
         }
     }
@@ -52,6 +55,8 @@ pub(crate) enum Kind {
     Listen,
     /// One of these words or numbers, each with its meaning.
     Choice(&'static [(&'static str, &'static str)]),
+    /// A list of these words, each with its meaning.
+    Choices(&'static [(&'static str, &'static str)]),
     /// `true` or `false`.
     Boolean,
     /// A whole number in this range, ends included.
@@ -70,8 +75,12 @@ pub(crate) enum Kind {
     },
     /// An amount or a percentage of disk space, or `off`.
     Space,
+    /// An amount of disk space.
+    Bytes,
     /// Where to begin.
     Start,
+    /// Where to stop.
+    Point,
 }
 
 impl Kind {
@@ -86,11 +95,14 @@ impl Kind {
             Self::Hosts => "HOSTS",
             Self::Listen => "ADDRESS",
             Self::Choice(_) => "CHOICE",
+            Self::Choices(_) => "CHOICES",
             Self::Boolean => "BOOLEAN",
             Self::Number { .. } => "NUMBER",
             Self::Duration { .. } => "DURATION",
             Self::Space => "SPACE",
+            Self::Bytes => "BYTES",
             Self::Start => "START",
+            Self::Point => "POINT",
         }
     }
 }
@@ -157,6 +169,10 @@ impl Key {
                     choices.iter().map(|(word, meaning)| format!("{word} ({meaning})")).collect();
                 format!("one of {}", words.join(", "))
             }
+            Kind::Choices(choices) => {
+                let words: Vec<String> = choices.iter().map(|(word, _)| format!("\"{word}\"")).collect();
+                format!("a list of {}", words.join(", "))
+            }
             Kind::Boolean => "true or false".to_owned(),
             Kind::Number { min, max } => format!("a whole number from {min} to {max}"),
             Kind::Duration { min, max } => {
@@ -167,6 +183,10 @@ impl Key {
                 )
             }
             Kind::Space => super::space::ALLOWED.to_owned(),
+            Kind::Bytes => super::space::ALLOWED_BYTES.to_owned(),
+            Kind::Point => {
+                super::point::NoPoint::Unknown.to_string().trim_start_matches("must be ").to_owned()
+            }
             Kind::Start => "resume, earliest, latest, gtid:<set> or file:<name>:<position>".to_owned(),
         }
     }

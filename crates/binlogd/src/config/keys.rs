@@ -7,6 +7,7 @@ use std::time::Duration;
 
 const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3600);
+const TEN_YEARS: Duration = Duration::from_secs(3650 * 86_400);
 
 const fn ms(count: u64) -> Duration {
     Duration::from_millis(count)
@@ -159,6 +160,17 @@ pub(crate) static KEYS: &[Key] = &[
         about: "Longest statement, or request for a dump with its GTID set, in bytes. A longer one is refused with error 1153.",
     },
     Key {
+        section: Section::Serve,
+        name: "slots",
+        flag: Some("serve-slots"),
+        kind: Kind::Boolean,
+        absent: Absent::Default("false"),
+        reload: ReloadEffect::AtOnce,
+        about: "Whether each replica that says its UUID has a slot of that name: its place is remembered, and [retention] keeps what \
+                it has not read, up to slot_max_age and slot_max_bytes. Some log readers make up another UUID at each connection, so \
+                it is off; slot of a [[serve.user]] gives chosen readers a slot.",
+    },
+    Key {
         section: Section::ServeUser,
         name: "name",
         flag: None,
@@ -219,6 +231,125 @@ pub(crate) static KEYS: &[Key] = &[
                 It may be left out where there is one [[source]].",
     },
     Key {
+        section: Section::ServeUser,
+        name: "privileges",
+        flag: None,
+        kind: Kind::Choices(&[
+            ("read", "dumps, and SHOW of binary logs and of replication"),
+            ("purge", "PURGE BINARY LOGS"),
+            ("control", "START and STOP REPLICA; KILL of other users' connections, and the sight of these"),
+            ("all", "all of them"),
+        ]),
+        absent: Absent::Unset("[\"read\", \"purge\"]"),
+        reload: ReloadEffect::AtOnce,
+        about: "What the user may do; without it, read. A connection keeps what it had when it logged in. The account of a [[source]] may read and \
+                nothing else.",
+    },
+    Key {
+        section: Section::ServeUser,
+        name: "slot",
+        flag: None,
+        kind: Kind::Name,
+        absent: Absent::Unset("\"warehouse\""),
+        reload: ReloadEffect::AtOnce,
+        about: "Name of the slot of this user's reader: its place is remembered while it is away, and [retention] keeps what it has \
+                not read, up to slot_max_age and slot_max_bytes. One reader a slot, known by its server_id: a second one is refused while the first is \
+                connected, and while it is away no other reader moves its slot. A reader without a server_id (mysqlbinlog without \
+                --stop-never) has none.",
+    },
+    Key {
+        section: Section::ServeUser,
+        name: "stop_before",
+        flag: None,
+        kind: Kind::Point,
+        absent: Absent::Unset("\"3e11fa47-71ca-11e1-9e33-c80aa9429562:51\""),
+        reload: ReloadEffect::AtOnce,
+        about: concat!(
+            "Dumps stop before this point: a replica gets everything that comes before, and then nothing more, though its \
+             connection stays. Transactions stay whole. One of:\n",
+            "  \"<GTID set>\"               before the first transaction of the set\n",
+            "  \"0-1-100,7-1-5\"            MariaDB: before the first of these transactions\n",
+            "  \"mysql-bin.000007:1234\"    before the first transaction that begins there or later\n",
+            "  \"2026-11-23T06:30:00Z\"     before the first transaction that was committed then or later",
+        ),
+    },
+    Key {
+        section: Section::ServeUser,
+        name: "stop_after",
+        flag: None,
+        kind: Kind::Point,
+        absent: Absent::Unset("\"mysql-bin.000007:1234\""),
+        reload: ReloadEffect::AtOnce,
+        about: "As stop_before, behind that point: when all transactions of the set have been sent, or each of these of MariaDB; \
+                with a position or a time, before the first transaction that begins, or was committed, later.",
+    },
+    Key {
+        section: Section::ServeUser,
+        name: "delay",
+        flag: None,
+        kind: Kind::Duration { min: Duration::ZERO, max: Duration::from_secs(10 * 365 * 86_400) },
+        absent: Absent::Unset("\"1h\""),
+        reload: ReloadEffect::AtOnce,
+        about: "A transaction is sent when it was committed at least so long ago, by the clock of this machine.",
+    },
+    Key {
+        section: Section::Retention,
+        name: "max_age",
+        flag: Some("retention-max-age"),
+        kind: Kind::Duration { min: MINUTE, max: TEN_YEARS },
+        absent: Absent::Unset("\"30d\""),
+        reload: ReloadEffect::AtOnce,
+        about: "Delete files that the source sealed longer ago than this: when, its own clock says; how long ago, that of this machine.",
+    },
+    Key {
+        section: Section::Retention,
+        name: "max_bytes",
+        flag: Some("retention-max-bytes"),
+        kind: Kind::Bytes,
+        absent: Absent::Unset("\"500GiB\""),
+        reload: ReloadEffect::AtOnce,
+        about: "Delete the oldest file as long as the files of the source are larger than this together.",
+    },
+    Key {
+        section: Section::Retention,
+        name: "max_files",
+        flag: Some("retention-max-files"),
+        kind: Kind::Number { min: 2, max: 10_000_000 },
+        absent: Absent::Unset("1000"),
+        reload: ReloadEffect::AtOnce,
+        about: "Delete the oldest file as long as the source has more files than this.",
+    },
+    Key {
+        section: Section::Retention,
+        name: "slot_max_age",
+        flag: Some("retention-slot-max-age"),
+        kind: Kind::Duration { min: MINUTE, max: TEN_YEARS },
+        absent: Absent::Default("\"7d\""),
+        reload: ReloadEffect::AtOnce,
+        about: "A slot whose reader has been away longer than this keeps nothing: a reader that nobody remembers must not fill the disk. \
+                Only time in which binlogd serves counts.",
+    },
+    Key {
+        section: Section::Retention,
+        name: "slot_max_bytes",
+        flag: Some("retention-slot-max-bytes"),
+        kind: Kind::Bytes,
+        absent: Absent::Unset("\"100GiB\""),
+        reload: ReloadEffect::AtOnce,
+        about: "A slot whose reader is behind by more than this keeps nothing.",
+    },
+    Key {
+        section: Section::Retention,
+        name: "slot_margin",
+        flag: Some("retention-slot-margin"),
+        kind: Kind::Duration { min: ms(0), max: TEN_YEARS },
+        absent: Absent::Default("\"1h\""),
+        reload: ReloadEffect::AtOnce,
+        about: "A slot keeps what its reader was sent within this time before its place too, and 16 MiB: what was sent may be lost on \
+                the way, and a replica with relay_log_recovery asks again, after a crash, for what it had not applied. Give more than \
+                your replicas lag. 0s keeps the file before the place and no more.",
+    },
+    Key {
         section: Section::Source,
         name: "name",
         flag: Some("name"),
@@ -237,6 +368,18 @@ pub(crate) static KEYS: &[Key] = &[
         reload: ReloadEffect::Reconnect,
         about: "Addresses of the source, tried in order; several when a failover can move it. A host that is read-only, or that \
                 lacks what the copy holds, is taken only when no better one is found. Without a port: 3306.",
+    },
+    Key {
+        section: Section::Source,
+        name: "peers",
+        flag: Some("peers"),
+        kind: Kind::Hosts,
+        absent: Absent::Unset("[\"binlogd2:3307\"]"),
+        reload: ReloadEffect::Reconnect,
+        about: "Ports for readers ([serve] listen) of other binlogds of this source. They are asked for what they have and \
+                this copy lacks when the source is gone, before another server is followed, and before a gap counts, with user, \
+                password and tls of this source. They are never taken for the source. Until they have answered, [retention] keeps the \
+                end of older timelines. Without a port: 3306.",
     },
     Key {
         section: Section::Source,
@@ -327,6 +470,39 @@ pub(crate) static KEYS: &[Key] = &[
         reload: ReloadEffect::Reconnect,
         about: "Longest time that received bytes stay unsynced when no acknowledgement asks for a sync: with fsync_mode = 0, \
                 and without semi-sync.",
+    },
+    Key {
+        section: Section::Source,
+        name: "ack_after_replicas",
+        flag: Some("ack-after-replicas"),
+        kind: Kind::Number { min: 0, max: 100 },
+        absent: Absent::Default("0"),
+        reload: ReloadEffect::Reconnect,
+        about: "How many different receivers that read from this binlogd with semi-sync (a second binlogd, or replicas) must have \
+                confirmed a transaction before it is acknowledged to the source. 1: a commit returns when two machines have it. It needs \
+                listen in [serve]. A MySQL replica is as durable as its sync_relay_log, a binlogd as its fsync_mode.",
+    },
+    Key {
+        section: Section::Source,
+        name: "ack_timeout",
+        flag: Some("ack-timeout"),
+        kind: Kind::Duration { min: ms(10), max: HOUR },
+        absent: Absent::Default("\"10s\""),
+        reload: ReloadEffect::Reconnect,
+        about: "How long these receivers are waited for before ack_timeout_action. The source's own semi-sync timeout runs all the \
+                same: for go_on choose less than that.",
+    },
+    Key {
+        section: Section::Source,
+        name: "ack_timeout_action",
+        flag: Some("ack-timeout-action"),
+        kind: Kind::Choice(&[
+            ("wait", "hold the acknowledgement until they have come; the source's own timeout decides"),
+            ("go_on", "acknowledge alone, and say so, until they have caught up"),
+        ]),
+        absent: Absent::Default("\"wait\""),
+        reload: ReloadEffect::Reconnect,
+        about: "What happens when they have not come by then. Either way the log, status and metrics say so.",
     },
     Key {
         section: Section::Source,

@@ -11,8 +11,8 @@ use super::key::Section;
 use super::password::{self, Environment, Password};
 use super::reader::Reader;
 use super::settings::{
-    AdminConfig, Config, FsyncMode, LogConfig, LogFormat, LogLevel, OnFork, OnGap, OnStranger, ServeConfig,
-    ServeUser, SourceConfig,
+    AckTimeoutAction, AdminConfig, Config, FsyncMode, LogConfig, LogFormat, LogLevel, OnFork, OnGap,
+    OnStranger, RetentionConfig, ServeConfig, ServeUser, SourceConfig,
 };
 use super::value::HostPort;
 
@@ -88,10 +88,16 @@ pub(crate) fn build(
     let mut log = Reader::new(document, Section::Log, &document.log, findings);
     let level = log.choice("level", log_level);
     let format = log.choice("format", log_format);
+    // What is wrong with it is said where it is read for good.
+    let serves = Reader::new(document, Section::Serve, &document.serve, &mut Findings::default())
+        .listen("listen")
+        .is_none_or(|listen| listen.is_some());
     let (identities, sources): (Vec<Identity>, Vec<Option<SourceConfig>>) = document
         .sources
         .iter()
-        .map(|table| build_source(Reader::new(document, Section::Source, table, findings), environment))
+        .map(|table| {
+            build_source(Reader::new(document, Section::Source, table, findings), environment, serves)
+        })
         .unzip();
     if sources.is_empty() {
         findings.error(&document.root.place, "there is no [[source]]: add one table for each server to copy");
@@ -99,13 +105,32 @@ pub(crate) fn build(
     check_names(&document.sources, &identities, findings);
     let serve = build_serve(document, environment, &identities, findings);
     check_server_ids(&document.sources, &identities, findings);
+    let retention = build_retention(Reader::new(document, Section::Retention, &document.retention, findings));
     Some(Config {
         data_dir: data_dir?,
         disk_warn: disk_warn?,
         admin: AdminConfig { listen: listen? },
         log: LogConfig { level: level?, format: format? },
         serve: serve?,
+        retention: retention?,
         sources: sources.into_iter().collect::<Option<_>>()?,
+    })
+}
+
+fn build_retention(mut retention: Reader<'_>) -> Option<RetentionConfig> {
+    let max_age = retention.optional_duration("max_age");
+    let max_bytes = retention.optional_bytes("max_bytes");
+    let max_files = retention.number("max_files");
+    let slot_max_age = retention.duration("slot_max_age");
+    let slot_max_bytes = retention.optional_bytes("slot_max_bytes");
+    let slot_margin = retention.duration("slot_margin");
+    Some(RetentionConfig {
+        max_age: max_age?,
+        max_bytes: max_bytes?,
+        max_files: max_files?,
+        slot_max_age: slot_max_age?,
+        slot_max_bytes: slot_max_bytes?,
+        slot_margin: slot_margin?,
     })
 }
 
@@ -130,6 +155,7 @@ fn build_serve(
     let max_connections = serve.number("max_connections");
     let max_failed_logins = serve.number("max_failed_logins");
     let max_statement_bytes = serve.number("max_statement_bytes");
+    let slots = serve.boolean("slots");
     let users: Vec<Option<ServeUser>> = document
         .serve_users
         .iter()
@@ -149,6 +175,7 @@ fn build_serve(
         max_connections: max_connections??,
         max_failed_logins: max_failed_logins??,
         max_statement_bytes: max_statement_bytes??,
+        slots: slots?,
         users: users.into_iter().collect::<Option<_>>()?,
     })
 }
@@ -156,6 +183,8 @@ fn build_serve(
 fn build_user(mut reader: Reader<'_>, environment: Environment<'_>, sources: &[&str]) -> Option<ServeUser> {
     let name = reader.given_text("name");
     let proof = reader.proof(environment);
+    let (privileges, bounds) = (reader.privileges("privileges"), reader.bounds());
+    let slot = reader.optional_name("slot");
     let names = reader.names("sources");
     let names = match names? {
         Some(names) => {
@@ -183,7 +212,8 @@ fn build_user(mut reader: Reader<'_>, environment: Environment<'_>, sources: &[&
         }
         None => sources.iter().map(|name| (*name).to_owned()).collect(),
     };
-    Some(ServeUser { name: name?, proof: proof?, sources: names })
+    let (privileges, bounds, slot) = (privileges?, bounds?, slot?);
+    Some(ServeUser { name: name?, proof: proof?, sources: names, privileges, bounds, slot })
 }
 
 /// Readers log in with the sources' own accounts: each must tell which source is meant.
@@ -227,7 +257,11 @@ struct Identity {
     server_id: Option<u32>,
 }
 
-fn build_source(mut reader: Reader<'_>, environment: Environment<'_>) -> (Identity, Option<SourceConfig>) {
+fn build_source(
+    mut reader: Reader<'_>,
+    environment: Environment<'_>,
+    serves: bool,
+) -> (Identity, Option<SourceConfig>) {
     let name = reader.name("name");
     let hosts = reader.hosts("hosts");
     let server_id = reader.number("server_id");
@@ -236,23 +270,42 @@ fn build_source(mut reader: Reader<'_>, environment: Environment<'_>) -> (Identi
         hosts: hosts.clone().unwrap_or_default(),
         server_id: server_id.flatten(),
     };
-    (identity, build_named_source(reader, environment, name, hosts, server_id))
+    (identity, build_named_source(reader, environment, serves, name, hosts, server_id))
 }
 
 fn build_named_source(
     mut reader: Reader<'_>,
     environment: Environment<'_>,
+    serves: bool,
     name: Option<String>,
     hosts: Option<Vec<HostPort>>,
     server_id: Option<Option<u32>>,
 ) -> Option<SourceConfig> {
+    let peers = reader.given_hosts("peers");
     let user = reader.text("user");
     let password = reader.password(environment);
     let start = reader.start("start");
     let fsync_mode = reader.choice("fsync_mode", fsync_mode);
     let fsync_interval = reader.duration("fsync_interval");
+    let ack_after_replicas = reader.number("ack_after_replicas");
+    let ack_timeout = reader.duration("ack_timeout");
+    let ack_timeout_action = reader.choice("ack_timeout_action", ack_timeout_action);
     let busy_wait_us = reader.number("busy_wait_us");
     let semi_sync = reader.boolean("semi_sync");
+    if ack_after_replicas.flatten().is_some_and(|count| count > 0) {
+        if semi_sync == Some(false) {
+            reader.relation(
+                "ack_after_replicas",
+                "ack_after_replicas needs semi_sync = true: without it nothing is acknowledged that could wait",
+            );
+        }
+        if !serves {
+            reader.relation(
+                "ack_after_replicas",
+                "ack_after_replicas needs a port at which the receivers read: set listen in [serve], or --serve",
+            );
+        }
+    }
     let watch_interval = reader.duration("watch_interval");
     let connect_timeout = reader.duration("connect_timeout");
     let (heartbeat_period, net_read_timeout) =
@@ -267,10 +320,21 @@ fn build_named_source(
     let on_gap = reader.choice("on_gap", on_gap);
     let on_fork = reader.choice("on_fork", on_fork);
     let on_stranger = reader.choice("on_stranger", on_stranger);
+    if let (Some(hosts), Some(Some(peers))) = (&hosts, &peers)
+        && let Some(both) = peers.iter().find(|peer| hosts.contains(peer))
+    {
+        reader.relation(
+            "peers",
+            &format!(
+                "peers: {both} is among the hosts: a peer is another binlogd, and never taken for the source"
+            ),
+        );
+    }
     let Password { secret: password, file: password_file } = password?;
     Some(SourceConfig {
         name: name?,
         hosts: hosts?,
+        peers: peers?.unwrap_or_default(),
         user: user?,
         password,
         password_file,
@@ -278,6 +342,9 @@ fn build_named_source(
         start: start?,
         fsync_mode: fsync_mode?,
         fsync_interval: fsync_interval?,
+        ack_after_replicas: ack_after_replicas?.unwrap_or(0),
+        ack_timeout: ack_timeout?,
+        ack_timeout_action: ack_timeout_action?,
         busy_wait: Duration::from_micros(busy_wait_us?.unwrap_or(0).into()),
         semi_sync: semi_sync?,
         heartbeat_period: heartbeat_period?,
@@ -354,6 +421,14 @@ fn fsync_mode(word: &str) -> Option<FsyncMode> {
     Some(match word {
         "0" => FsyncMode::WriteThenAcknowledge,
         "1" => FsyncMode::SyncThenAcknowledge,
+        _ => return None,
+    })
+}
+
+fn ack_timeout_action(word: &str) -> Option<AckTimeoutAction> {
+    Some(match word {
+        "wait" => AckTimeoutAction::Wait,
+        "go_on" => AckTimeoutAction::GoOn,
         _ => return None,
     })
 }

@@ -14,6 +14,8 @@ pub(crate) mod key;
 pub(crate) mod keys;
 pub(crate) mod load;
 pub(crate) mod password;
+mod point;
+mod privileges;
 mod reader;
 mod reload;
 mod settings;
@@ -26,8 +28,12 @@ mod tests;
 pub(crate) use error::ConfigError;
 pub(crate) use key::ReloadEffect;
 pub(crate) use load::Loaded;
+pub use point::{Point, PointPlace};
+pub use privileges::Privileges;
 pub(crate) use reload::{changed_global_keys, changed_keys, reload_effect};
-pub(crate) use settings::{Config, LogConfig, LogFormat, LogLevel, Proof, ServeConfig};
-pub use settings::{FsyncMode, OnFork, OnGap, OnStranger, SourceConfig};
+pub use settings::{AckTimeoutAction, FsyncMode, OnFork, OnGap, OnStranger, SourceConfig};
+pub(crate) use settings::{
+    Bounds, Config, LogConfig, LogFormat, LogLevel, Proof, RetentionConfig, ServeConfig,
+};
 pub(crate) use space::DiskWarn;
 pub use value::{HostPort, Start};

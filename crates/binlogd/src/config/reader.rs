@@ -10,7 +10,9 @@ use super::given::{Document, Item, Table, Value};
 use super::key::{Absent, Key, Kind, Section};
 use super::keys::key;
 use super::password::{self, Environment, Password};
-use super::settings::Proof;
+use super::point::Point;
+use super::privileges::Privileges;
+use super::settings::{Bounds, Proof};
 use super::space::{self, DiskWarn};
 use super::value::{HostPort, Start, below, is_name, parse_host_port, parse_start};
 use super::{duration, file};
@@ -110,8 +112,15 @@ impl<'a> Reader<'a> {
 
     /// A list of addresses without repetition.
     pub(super) fn hosts(&mut self, name: &str) -> Option<Vec<HostPort>> {
+        self.given_hosts(name)?
+    }
+
+    /// As [`hosts`](Self::hosts), or `Some(None)` when the key is absent.
+    pub(super) fn given_hosts(&mut self, name: &str) -> Option<Option<Vec<HostPort>>> {
         let key = key(self.section, name);
-        let item = self.item(key)?;
+        let Some(item) = self.item(key) else {
+            return matches!(key.absent, Absent::Unset(_)).then_some(None);
+        };
         let items = match &item.value {
             Value::List(items) if !items.is_empty() => items,
             _ => {
@@ -131,7 +140,7 @@ impl<'a> Reader<'a> {
                 Err(why) => self.wrong(key, item, why),
             }
         }
-        (hosts.len() == items.len()).then_some(hosts)
+        (hosts.len() == items.len()).then_some(Some(hosts))
     }
 
     /// An address to listen at, or `Some(None)` for `off`.
@@ -224,6 +233,29 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// A duration, or `Some(None)` when the key is absent.
+    pub(super) fn optional_duration(&mut self, name: &str) -> Option<Option<Duration>> {
+        match self.item(key(self.section, name)) {
+            Some(_) => self.duration(name).map(Some),
+            None => Some(None),
+        }
+    }
+
+    /// An amount of disk space in bytes, or `Some(None)` when the key is absent.
+    pub(super) fn optional_bytes(&mut self, name: &str) -> Option<Option<u64>> {
+        let key = key(self.section, name);
+        let Some(item) = self.item(key) else { return Some(None) };
+        match &item.value {
+            Value::Text(text) => match space::parse(text) {
+                Ok(DiskWarn::Bytes(bytes)) => return Some(Some(bytes)),
+                Ok(_) | Err(space::SpaceError::Other) => self.refuse(key, &item),
+                Err(error) => self.wrong(key, &item, &error.to_string()),
+            },
+            _ => self.refuse(key, &item),
+        }
+        None
+    }
+
     /// An amount of disk space.
     pub(super) fn space(&mut self, name: &str) -> Option<DiskWarn> {
         let key = key(self.section, name);
@@ -239,6 +271,14 @@ impl<'a> Reader<'a> {
                 self.wrong(key, &item, &error.to_string());
                 None
             }
+        }
+    }
+
+    /// A name that can be that of a file, or `Some(None)` when the key is absent.
+    pub(super) fn optional_name(&mut self, name: &str) -> Option<Option<String>> {
+        match self.item(key(self.section, name)) {
+            Some(_) => self.name(name).map(Some),
+            None => Some(None),
         }
     }
 
@@ -364,6 +404,55 @@ impl<'a> Reader<'a> {
             self.refuse(key, &item);
         }
         names.map(Some)
+    }
+
+    /// Where dumps stop, or `Some(None)` when the key is absent.
+    fn point(&mut self, name: &str) -> Option<Option<Point>> {
+        let key = key(self.section, name);
+        let Some(item) = self.item(key) else { return Some(None) };
+        let Value::Text(text) = &item.value else {
+            self.refuse(key, &item);
+            return None;
+        };
+        match text.parse() {
+            Ok(point) => Some(Some(point)),
+            Err(error) => {
+                self.wrong(key, &item, &error.to_string());
+                None
+            }
+        }
+    }
+
+    /// What holds the dumps of an account back.
+    pub(super) fn bounds(&mut self) -> Option<Bounds> {
+        let (stop_before, stop_after) = (self.point("stop_before"), self.point("stop_after"));
+        let delay = match self.table.items.contains_key("delay") {
+            true => self.duration("delay"),
+            false => Some(Duration::ZERO),
+        };
+        if let (Some(Some(_)), Some(Some(_))) = (&stop_before, &stop_after) {
+            let text =
+                "stop_after and stop_before are both given, and dumps stop at one point: remove one of them";
+            self.relation("stop_after", text);
+        }
+        Some(Bounds { stop_before: stop_before?, stop_after: stop_after?, delay: delay? })
+    }
+
+    /// What an account may do; without the key, read.
+    pub(super) fn privileges(&mut self, name: &str) -> Option<Privileges> {
+        let key = key(self.section, name);
+        let Some(item) = self.item(key) else { return Some(Privileges::READ) };
+        let mut privileges = Privileges::default();
+        let is_understood = match &item.value {
+            Value::List(items) if !items.is_empty() => {
+                items.iter().all(|item| matches!(&item.value, Value::Text(word) if privileges.add(word)))
+            }
+            _ => false,
+        };
+        if !is_understood {
+            self.refuse(key, &item);
+        }
+        is_understood.then_some(privileges)
     }
 
     /// Certificate and key of a server, or `Some(None)` without them.

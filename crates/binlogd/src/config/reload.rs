@@ -11,6 +11,7 @@ pub(crate) fn changed_keys(old: &SourceConfig, new: &SourceConfig) -> Vec<&'stat
     let SourceConfig {
         name,
         hosts,
+        peers,
         user,
         password,
         password_file,
@@ -18,6 +19,9 @@ pub(crate) fn changed_keys(old: &SourceConfig, new: &SourceConfig) -> Vec<&'stat
         start,
         fsync_mode,
         fsync_interval,
+        ack_after_replicas,
+        ack_timeout,
+        ack_timeout_action,
         busy_wait,
         semi_sync,
         heartbeat_period,
@@ -34,6 +38,7 @@ pub(crate) fn changed_keys(old: &SourceConfig, new: &SourceConfig) -> Vec<&'stat
     let differs = [
         ("name", *name != new.name),
         ("hosts", *hosts != new.hosts),
+        ("peers", *peers != new.peers),
         ("user", *user != new.user),
         ("password", *password != new.password),
         ("password_file", *password == new.password && *password_file != new.password_file),
@@ -41,6 +46,9 @@ pub(crate) fn changed_keys(old: &SourceConfig, new: &SourceConfig) -> Vec<&'stat
         ("start", *start != new.start),
         ("fsync_mode", *fsync_mode != new.fsync_mode),
         ("fsync_interval", *fsync_interval != new.fsync_interval),
+        ("ack_after_replicas", *ack_after_replicas != new.ack_after_replicas),
+        ("ack_timeout", *ack_timeout != new.ack_timeout),
+        ("ack_timeout_action", *ack_timeout_action != new.ack_timeout_action),
         ("busy_wait_us", *busy_wait != new.busy_wait),
         ("semi_sync", *semi_sync != new.semi_sync),
         ("heartbeat_period", *heartbeat_period != new.heartbeat_period),
@@ -61,9 +69,9 @@ pub(crate) fn changed_keys(old: &SourceConfig, new: &SourceConfig) -> Vec<&'stat
 }
 
 /// The keys outside the sources that differ and are in force only after a restart or at once, written as `data_dir`,
-/// `admin.listen`. What else `[serve]` says holds at once, and is not among them.
+/// `admin.listen`. What else `[serve]` says, and all of `[retention]`, holds at once, and is not among them.
 pub(crate) fn changed_global_keys(old: &Config, new: &Config) -> Vec<&'static str> {
-    let Config { data_dir, disk_warn, admin, log, serve, sources: _ } = old;
+    let Config { data_dir, disk_warn, admin, log, serve, retention: _, sources: _ } = old;
     let differs = [
         ("data_dir", *data_dir != new.data_dir),
         ("disk_warn", *disk_warn != new.disk_warn),
@@ -100,6 +108,8 @@ mod tests {
             ("start = \"latest\"", "start", ReloadEffect::NextEmptyFolder),
             ("fsync_mode = 0", "fsync_mode", ReloadEffect::Reconnect),
             ("fsync_interval = \"2s\"", "fsync_interval", ReloadEffect::Reconnect),
+            ("ack_timeout = \"5s\"", "ack_timeout", ReloadEffect::Reconnect),
+            ("ack_timeout_action = \"go_on\"", "ack_timeout_action", ReloadEffect::Reconnect),
             ("busy_wait_us = 50", "busy_wait_us", ReloadEffect::Reconnect),
             ("semi_sync = false", "semi_sync", ReloadEffect::Reconnect),
             ("heartbeat_period = \"6s\"", "heartbeat_period", ReloadEffect::Reconnect),

@@ -1,6 +1,8 @@
 //! What is configured, checked: the configuration as the rest of binlogd sees it.
 
 use super::password;
+use super::point::Point;
+use super::privileges::Privileges;
 use super::space::DiskWarn;
 use super::value::{HostPort, Start};
 use std::net::SocketAddr;
@@ -21,6 +23,8 @@ pub(crate) struct Config {
     pub log: LogConfig,
     /// Replicas and log readers.
     pub(crate) serve: ServeConfig,
+    /// When old files are deleted.
+    pub(crate) retention: RetentionConfig,
     /// The servers to copy. Never empty; names are unique.
     pub sources: Vec<SourceConfig>,
 }
@@ -49,8 +53,27 @@ pub(crate) struct ServeConfig {
     pub(crate) max_failed_logins: u32,
     /// Longest statement, in bytes.
     pub(crate) max_statement_bytes: u32,
+    /// Whether a replica with a UUID has a slot of that name.
+    pub(crate) slots: bool,
     /// Who may read. Where nobody is named, the accounts of the sources count.
     pub(crate) users: Vec<ServeUser>,
+}
+
+/// The `[retention]` section. Without a rule nothing is deleted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RetentionConfig {
+    /// Files that were sealed longer ago than this go.
+    pub(crate) max_age: Option<Duration>,
+    /// As long as the files of a source have more bytes than this, the oldest goes.
+    pub(crate) max_bytes: Option<u64>,
+    /// As long as there are more files of a source than this, the oldest goes.
+    pub(crate) max_files: Option<u32>,
+    /// A slot of which nobody has read for so long keeps nothing.
+    pub(crate) slot_max_age: Duration,
+    /// A slot keeps at most so many bytes up to the end of the log.
+    pub(crate) slot_max_bytes: Option<u64>,
+    /// So much before its place a slot keeps too; with zero, the file before and no more.
+    pub(crate) slot_margin: Duration,
 }
 
 impl ServeConfig {
@@ -69,6 +92,23 @@ pub(crate) struct ServeUser {
     pub(crate) proof: Proof,
     /// The sources that it may read. Never empty; each is configured.
     pub(crate) sources: Vec<String>,
+    /// What it may do.
+    pub(crate) privileges: Privileges,
+    /// The slot that the user's readers have, if it names one.
+    pub(crate) slot: Option<String>,
+    /// How far its dumps go.
+    pub(crate) bounds: Bounds,
+}
+
+/// What holds the dumps of an account back although the log goes on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Bounds {
+    /// The first transaction that is not sent, or comes behind it.
+    pub(crate) stop_before: Option<Point>,
+    /// The last that is sent. Never beside `stop_before`.
+    pub(crate) stop_after: Option<Point>,
+    /// A transaction is sent when so much time has passed since its commit. Zero: at once.
+    pub(crate) delay: Duration,
 }
 
 /// What binlogd knows of a reader's password.
@@ -120,6 +160,8 @@ pub struct SourceConfig {
     pub name: String,
     /// Addresses of the same logical source, tried in order. Never empty, no address twice.
     pub hosts: Vec<HostPort>,
+    /// Ports for readers of other binlogds of this source. May be empty; no address twice.
+    pub peers: Vec<HostPort>,
     /// Account with the REPLICATION SLAVE privilege.
     pub user: String,
     /// Its password, from whichever key or variable gave it; empty for an account without one.
@@ -134,6 +176,12 @@ pub struct SourceConfig {
     pub fsync_mode: FsyncMode,
     /// Longest time that written bytes stay unsynced when no acknowledgement asks for a sync.
     pub fsync_interval: Duration,
+    /// How many different receivers further down must have made a transaction durable before it is acknowledged; 0 for none.
+    pub ack_after_replicas: u32,
+    /// How long they are waited for.
+    pub ack_timeout: Duration,
+    /// What happens then.
+    pub ack_timeout_action: AckTimeoutAction,
     /// How long to look for the next bytes without sleeping, after each batch. Zero: not at all.
     pub busy_wait: Duration,
     /// Whether to register as a semi-synchronous replica.
@@ -181,6 +229,25 @@ pub enum FsyncMode {
     WriteThenAcknowledge = 0,
     /// Acknowledge only what fdatasync has covered.
     SyncThenAcknowledge = 1,
+}
+
+/// What to do when receivers further down have not confirmed within `ack_timeout`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AckTimeoutAction {
+    /// Hold the acknowledgement, and say so: the source's own timeout decides.
+    Wait,
+    /// Acknowledge alone, and say so, until they have caught up.
+    GoOn,
+}
+
+impl AckTimeoutAction {
+    /// As the configuration has it.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            AckTimeoutAction::Wait => "wait",
+            AckTimeoutAction::GoOn => "go_on",
+        }
+    }
 }
 
 /// What to do when the source has purged transactions that were not copied, or cannot read them any more.

@@ -14,6 +14,9 @@ const PERCENT: std::ops::RangeInclusive<u8> = 1..=99;
 /// What is accepted, as a phrase after "must be".
 pub(super) const ALLOWED: &str = "an amount of free space from 1MiB to 1024TiB, such as 10GiB, a percentage of the file system from 1% to 99%, or off";
 
+/// The same, where only an amount is meant.
+pub(super) const ALLOWED_BYTES: &str = "an amount from 1MiB to 1024TiB, such as 500GiB";
+
 /// How little free space in the file system of `data_dir` is worth a warning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DiskWarn {

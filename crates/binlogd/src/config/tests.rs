@@ -45,7 +45,19 @@ fn no_serving() -> ServeConfig {
         max_connections: 500,
         max_failed_logins: 20,
         max_statement_bytes: 1 << 20,
+        slots: false,
         users: Vec::new(),
+    }
+}
+
+fn no_retention() -> RetentionConfig {
+    RetentionConfig {
+        max_age: None,
+        max_bytes: None,
+        max_files: None,
+        slot_max_age: Duration::from_secs(7 * 86_400),
+        slot_max_bytes: None,
+        slot_margin: Duration::from_secs(3600),
     }
 }
 
@@ -57,9 +69,11 @@ pub(super) fn defaults() -> Config {
         admin: AdminConfig { listen: Some("127.0.0.1:9306".parse().unwrap()) },
         log: LogConfig { level: LogLevel::Info, format: LogFormat::Text },
         serve: no_serving(),
+        retention: no_retention(),
         sources: vec![SourceConfig {
             name: "default".to_owned(),
             hosts: vec![HostPort { host: "127.0.0.1".to_owned(), port: 3306 }],
+            peers: Vec::new(),
             user: "repl".to_owned(),
             password: Secret::default(),
             password_file: None,
@@ -67,6 +81,9 @@ pub(super) fn defaults() -> Config {
             start: Start::Resume,
             fsync_mode: FsyncMode::SyncThenAcknowledge,
             fsync_interval: Duration::from_secs(1),
+            ack_after_replicas: 0,
+            ack_timeout: Duration::from_secs(10),
+            ack_timeout_action: AckTimeoutAction::Wait,
             busy_wait: Duration::ZERO,
             semi_sync: true,
             heartbeat_period: Duration::from_secs(5),
@@ -96,12 +113,16 @@ fn reads_every_key() {
         [[source]]
         name = "orders-1"
         hosts = ["db1", "db2:3307", "[::1]:3308"]
+        peers = ["binlogd2:3307"]
         user = "replica"
         password = "pä ss"
         server_id = 4294967295
         start = "file:binlog.000007:1234"
         fsync_mode = 0
         fsync_interval = "10ms"
+        ack_after_replicas = 0
+        ack_timeout = "20ms"
+        ack_timeout_action = "go_on"
         busy_wait_us = 10000
         semi_sync = false
         heartbeat_period = "1m30s"
@@ -122,9 +143,11 @@ fn reads_every_key() {
         admin: AdminConfig { listen: Some("[::1]:1".parse().unwrap()) },
         log: LogConfig { level: LogLevel::Trace, format: LogFormat::Json },
         serve: no_serving(),
+        retention: no_retention(),
         sources: vec![SourceConfig {
             name: "orders-1".to_owned(),
             hosts: vec![host("db1", 3306), host("db2", 3307), host("::1", 3308)],
+            peers: vec![host("binlogd2", 3307)],
             user: "replica".to_owned(),
             password: Secret::new("pä ss"),
             password_file: None,
@@ -132,6 +155,9 @@ fn reads_every_key() {
             start: Start::File { name: "binlog.000007".to_owned(), position: 1234 },
             fsync_mode: FsyncMode::WriteThenAcknowledge,
             fsync_interval: Duration::from_millis(10),
+            ack_after_replicas: 0,
+            ack_timeout: Duration::from_millis(20),
+            ack_timeout_action: AckTimeoutAction::GoOn,
             busy_wait: Duration::from_millis(10),
             semi_sync: false,
             heartbeat_period: Duration::from_secs(90),
@@ -156,6 +182,19 @@ fn reads_every_key() {
     assert_eq!(source("start = \"earliest\"").start, Start::Earliest);
     assert_eq!(source("start = \"latest\"").start, Start::Latest);
     assert_eq!(source("tls = \"verify-full\"").tls.mode, TlsMode::VerifyFull);
+}
+
+#[test]
+fn receivers_that_cannot_come_or_are_never_asked_are_refused() {
+    let told = errors(&format!("{SOURCE}ack_after_replicas = 1\n"));
+    assert!(told.contains("ack_after_replicas needs a port at which the receivers read"), "{told}");
+    let served = format!("serve = {{ listen = \"127.0.0.1:0\" }}\n{SOURCE}password = \"x\"\n");
+    let source = |lines: &str| parse(&format!("{served}{lines}"));
+    let told = source("ack_after_replicas = 2\nsemi_sync = false\n").unwrap_err().to_string();
+    assert!(told.contains("ack_after_replicas needs semi_sync = true"), "{told}");
+    let config = source("ack_after_replicas = 2\n").unwrap().config.sources.remove(0);
+    let demanded = (config.ack_after_replicas, config.ack_timeout, config.ack_timeout_action);
+    assert_eq!(demanded, (2, Duration::from_secs(10), AckTimeoutAction::Wait));
 }
 
 #[test]
@@ -217,7 +256,7 @@ fn every_wrong_value_is_named_with_what_is_allowed() {
         ),
         (
             "connect_timeout = \"5sec\"",
-            "connect_timeout = \"5sec\": has the unknown unit \"sec\": the units are h, m, s and ms",
+            "connect_timeout = \"5sec\": has the unknown unit \"sec\": the units are d, h, m, s and ms",
         ),
         ("semi_sync = \"yes\"", "semi_sync = \"yes\": must be true or false"),
         ("semi_sync = \"true\"", "semi_sync = \"true\": must be true or false"),
@@ -297,6 +336,14 @@ fn hosts_and_user_are_needed_and_checked_one_by_one() {
              b.toml:3:32: hosts = \"db2:x\": has a port that is not a number",
         ),
         (
+            "[[source]]\nuser = \"u\"\nhosts = [\"a\"]\npeers = [\"b\", \"a:3306\"]",
+            "b.toml:4:9: peers: a:3306 is among the hosts: a peer is another binlogd, and never taken for the source",
+        ),
+        (
+            "[[source]]\nuser = \"u\"\nhosts = [\"a\"]\npeers = []",
+            "b.toml:4:9: peers = []: must be a list of \"host:port\", such as [\"db1:3306\", \"[::1]:3306\"]",
+        ),
+        (
             "[[source]]\nuser = \"u\"\nhosts = [\"mysql://u:secret@db1:3306\"]",
             "b.toml:3:10: hosts = \"mysql://u:***@db1:3306\": is not host:port alone: user and password have keys of their own",
         ),
@@ -368,9 +415,9 @@ fn unknown_keys_come_with_a_suggestion_and_the_known_ones() {
     }
     assert_eq!(
         errors(&format!("fsync_mode = 1\n[logs]\nlevel = \"info\"\n{SOURCE}[[sources]]\n")),
-        "b.toml:1:1: unknown key fsync_mode in the top level: it belongs to [[source]]. Allowed: data_dir, disk_warn, [admin], [log], [serve], [[source]]\n\
-         b.toml:2:2: unknown key logs in the top level: did you mean [log]? Allowed: data_dir, disk_warn, [admin], [log], [serve], [[source]]\n\
-         b.toml:7:3: unknown key sources in the top level: did you mean [[source]]? Allowed: data_dir, disk_warn, [admin], [log], [serve], [[source]]"
+        "b.toml:1:1: unknown key fsync_mode in the top level: it belongs to [[source]]. Allowed: data_dir, disk_warn, [admin], [log], [serve], [retention], [[source]]\n\
+         b.toml:2:2: unknown key logs in the top level: did you mean [log]? Allowed: data_dir, disk_warn, [admin], [log], [serve], [retention], [[source]]\n\
+         b.toml:7:3: unknown key sources in the top level: did you mean [[source]]? Allowed: data_dir, disk_warn, [admin], [log], [serve], [retention], [[source]]"
     );
 }
 
@@ -515,13 +562,23 @@ fn readers_have_accounts() {
     let text = format!(
         "{SOURCE}[serve]\nlisten = \"[::1]:3307\"\nmax_connections = 7\n\
          [[serve.user]]\nname = \"a\"\npassword = \"s\"\n\
-         [[serve.user]]\nname = \"b\"\npassword_hash = \"*6BB4837EB74329105EE4568DDA7DC67ED2CA2AD9\"\nsources = [\"default\"]\n"
+         [[serve.user]]\nname = \"b\"\npassword_hash = \"*6BB4837EB74329105EE4568DDA7DC67ED2CA2AD9\"\nsources = [\"default\"]\n\
+         privileges = [\"read\", \"purge\"]\n"
     );
     let serve = parse(&text).unwrap().config.serve;
     let hash = "*6BB4837EB74329105EE4568DDA7DC67ED2CA2AD9";
-    let user =
-        |name: &str, proof| ServeUser { name: name.to_owned(), proof, sources: vec!["default".to_owned()] };
-    let users = vec![user("a", Proof::Password(Secret::new("s"))), user("b", Proof::Hash(Secret::new(hash)))];
+    let user = |name: &str, proof, privileges| ServeUser {
+        name: name.to_owned(),
+        proof,
+        sources: vec!["default".to_owned()],
+        privileges,
+        slot: None,
+        bounds: Bounds::default(),
+    };
+    let users = vec![
+        user("a", Proof::Password(Secret::new("s")), Privileges::READ),
+        user("b", Proof::Hash(Secret::new(hash)), Privileges { read: true, purge: true, control: false }),
+    ];
     let listen = Some("[::1]:3307".parse().unwrap());
     assert_eq!(serve, ServeConfig { listen, max_connections: 7, users, ..no_serving() });
 }
@@ -537,6 +594,18 @@ fn what_is_wrong_with_readers_is_said() {
         (serve("user = 1"), "write it as [[serve.user]]"),
         (serve("[serve.user]\nname = \"a\""), "write [[serve.user]], with two brackets"),
         (user("password = \"x\""), "[[serve.user]] lacks name"),
+        (
+            user(&format!("{named}privileges = [\"super\"]")),
+            "must be a list of \"read\", \"purge\", \"control\", \"all\"",
+        ),
+        (user(&format!("{named}privileges = []")), "must be a list of"),
+        (user(&format!("{named}stop_before = \"2026-11-23\"")), "can be a day and a GTID of MariaDB"),
+        (user(&format!("{named}stop_after = \"soon\"")), "must be a GTID set of MySQL"),
+        (
+            user(&format!("{named}stop_after = \"0-1-2\"\nstop_before = \"0-1-2\"")),
+            "dumps stop at one point: remove one of them",
+        ),
+        (user(&format!("{named}delay = 5")), "delay = 5"),
         (user("name = \"a\""), "[[serve.user]] lacks a password: add password_file"),
         (
             user("name = \"a\"\npassword_hash = \"$A$005$x\""),
@@ -593,5 +662,32 @@ fn a_certificate_for_readers_is_tried() {
     ] {
         let error = parse(cert, key).unwrap_err();
         assert!(error.problems.len() == 1 && error.to_string().contains(words), "{words}: {error}");
+    }
+}
+
+#[test]
+fn retention_has_no_rule_unless_one_is_given() {
+    let rules = |lines: &str| parse(&format!("[retention]\n{lines}\n{SOURCE}"));
+    assert_eq!(rules("").unwrap().config.retention, no_retention());
+    let all = "max_age = \"30d\"\nmax_bytes = \"500GiB\"\nmax_files = 1000\nslot_max_age = \"1d12h\"\nslot_max_bytes = \"1TiB\"\n\
+               slot_margin = \"0s\"";
+    let expected = RetentionConfig {
+        max_age: Some(Duration::from_secs(30 * 86_400)),
+        max_bytes: Some(500 << 30),
+        max_files: Some(1000),
+        slot_max_age: Duration::from_secs(36 * 3600),
+        slot_max_bytes: Some(1 << 40),
+        slot_margin: Duration::ZERO,
+    };
+    assert_eq!(rules(all).unwrap().config.retention, expected);
+    for (line, wrong) in [
+        ("max_bytes = \"10%\"", "must be an amount from 1MiB to 1024TiB"),
+        ("max_bytes = \"10GB\"", "unknown unit"),
+        ("max_files = 1", "must be a whole number from 2"),
+        ("max_age = \"30\"", "has no unit"),
+        ("max_size = 1", "unknown key max_size in [retention]"),
+    ] {
+        let error = rules(line).unwrap_err().to_string();
+        assert!(error.contains(wrong), "{line}: {error}");
     }
 }

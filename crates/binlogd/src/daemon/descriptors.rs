@@ -18,17 +18,23 @@ use std::fmt;
 /// | the journal | `log/journal` |
 /// | the lock of the folder | `log/folder.rs` |
 /// | what it needs for a moment when a file begins, which all sources may do at once | `log/writer.rs`, `upstream/attempt.rs` |
+///
+/// With `ack_after_replicas` one more, by which the receivers further down wake it (`log/confirmations.rs`).
 pub(crate) const PER_SOURCE: u64 = 7;
+
+fn needed_by(source: &SourceConfig) -> u64 {
+    PER_SOURCE + u64::from(source.ack_after_replicas > 0)
+}
 
 /// What is kept for everything else: 32 connections to the admin address with what belongs to them, standard input and output,
 /// the event queue, and what a source holds for a moment, such as the folder that it syncs or the next file. Where these are
 /// used up for a moment, `log/storage.rs` waits.
 pub(crate) const RESERVE: u64 = 64;
 
-/// What a reader holds: its connection, the same again by which KILL and a stop end it, and with TLS once more; the binary log
-/// that it reads; and another file or folder for a moment, when it begins or goes on to the next file, which all may do at once.
+/// What a reader holds: its connection, the same again by which KILL and a stop end it, and with TLS once more; with semi-sync
+/// once more, by which its acknowledgements are read; the binary log that it reads; and another file or folder for a moment, when it begins or goes on to the next file, which all may do at once.
 /// Who has not logged in holds less.
-pub(crate) const PER_READER: u64 = 5;
+pub(crate) const PER_READER: u64 = 6;
 
 /// How many descriptors the process may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,6 +48,8 @@ pub(crate) struct Descriptors {
 pub(crate) struct TooFew {
     limit: u64,
     sources: usize,
+    /// By the sources alone.
+    needed: u64,
     /// How many sources can be served.
     pub(crate) served: usize,
 }
@@ -70,9 +78,14 @@ impl Descriptors {
     /// How many they do for.
     pub(crate) fn suffice_for(self, sources: &[SourceConfig]) -> Result<(), TooFew> {
         let Some(limit) = self.limit else { return Ok(()) };
-        let sources = sources.len();
-        let served = usize::try_from(limit.saturating_sub(RESERVE) / PER_SOURCE).unwrap_or(usize::MAX);
-        if sources <= served { Ok(()) } else { Err(TooFew { limit, sources, served }) }
+        let free = limit.saturating_sub(RESERVE);
+        let so_far = sources.iter().scan(0, |needed, source| {
+            *needed += needed_by(source);
+            Some(*needed)
+        });
+        let served = so_far.take_while(|needed| *needed <= free).count();
+        let (sources, needed) = (sources.len(), sources.iter().map(needed_by).sum());
+        if sources <= served { Ok(()) } else { Err(TooFew { limit, sources, needed, served }) }
     }
 }
 
@@ -81,6 +94,8 @@ impl Descriptors {
 pub(crate) struct LessRoom {
     limit: u64,
     sources: usize,
+    /// By the sources.
+    needed: u64,
     wanted: u32,
     /// How many readers there is room for.
     pub(crate) readers: u32,
@@ -92,16 +107,17 @@ impl Descriptors {
     ///
     /// # Errors
     /// How many do.
-    pub(crate) fn suffice_for_readers(self, sources: usize, wanted: u32) -> Result<(), LessRoom> {
+    pub(crate) fn suffice_for_readers(self, sources: &[SourceConfig], wanted: u32) -> Result<(), LessRoom> {
         let Some(limit) = self.limit else { return Ok(()) };
-        let free = limit.saturating_sub(RESERVE + sources as u64 * PER_SOURCE);
+        let (sources, needed) = (sources.len(), sources.iter().map(needed_by).sum::<u64>());
+        let free = limit.saturating_sub(RESERVE + needed);
         let fits = |readers: &u32| needed_for(*readers) <= free;
         if fits(&wanted) {
             return Ok(());
         }
         // Where not even strangers find room, nobody comes.
         let readers = (1..wanted).rev().find(fits).unwrap_or(0);
-        Err(LessRoom { limit, sources, wanted, readers })
+        Err(LessRoom { limit, sources, needed, wanted, readers })
     }
 }
 
@@ -112,8 +128,8 @@ fn needed_for(readers: u32) -> u64 {
 
 impl fmt::Display for LessRoom {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let LessRoom { limit, sources, wanted, readers } = self;
-        let needed = needed_for(*wanted) + *sources as u64 * PER_SOURCE + RESERVE;
+        let LessRoom { limit, sources, needed, wanted, readers } = self;
+        let needed = needed_for(*wanted) + needed + RESERVE;
         write!(
             f,
             "max_connections = {wanted} readers ({PER_READER} file descriptors each, with those that have not logged in) beside \
@@ -126,8 +142,8 @@ impl fmt::Display for LessRoom {
 
 impl fmt::Display for TooFew {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let TooFew { limit, sources, served } = self;
-        let needed = *sources as u64 * PER_SOURCE + RESERVE;
+        let TooFew { limit, sources, needed, served } = self;
+        let needed = needed + RESERVE;
         write!(
             f,
             "{sources} sources need {needed} file descriptors ({PER_SOURCE} each, and {RESERVE} for everything else), but this \
@@ -162,6 +178,11 @@ mod tests {
         assert!(text.contains(&format!("20 sources need {exactly} file descriptors")), "{text}");
         assert!(text.contains("only the first 19 sources") && text.contains("LimitNOFILE="), "{text}");
         assert_eq!(may(RESERVE - 1).suffice_for(&sources(1)).unwrap_err().served, 0);
+        // Who waits for receivers further down is woken by them.
+        let mut waits = sources(20);
+        waits[0].ack_after_replicas = 1;
+        assert_eq!(may(exactly).suffice_for(&waits).unwrap_err().served, 19);
+        assert_eq!(may(exactly + 1).suffice_for(&waits), Ok(()));
     }
 
     #[test]
@@ -169,14 +190,14 @@ mod tests {
         let may = |limit| Descriptors { limit: Some(limit) };
         let strangers = u64::from(ServeConfig::strangers_beside(500));
         let exactly = 3 * PER_SOURCE + RESERVE + (500 + 2 * strangers) * PER_READER;
-        assert_eq!(may(exactly).suffice_for_readers(3, 500), Ok(()));
-        assert_eq!(Descriptors { limit: None }.suffice_for_readers(3, 500), Ok(()));
-        assert_eq!(may(exactly - 1).suffice_for_readers(3, 500).unwrap_err().readers, 499);
-        let less = may(256).suffice_for_readers(1, 500).unwrap_err();
-        assert_eq!(less.readers, 25, "(25 + 2 * 6) * 5 are the 185 that are left");
+        assert_eq!(may(exactly).suffice_for_readers(&sources(3), 500), Ok(()));
+        assert_eq!(Descriptors { limit: None }.suffice_for_readers(&sources(3), 500), Ok(()));
+        assert_eq!(may(exactly - 1).suffice_for_readers(&sources(3), 500).unwrap_err().readers, 499);
+        let less = may(256).suffice_for_readers(&sources(1), 500).unwrap_err();
+        assert_eq!(less.readers, 20, "(20 + 2 * 5) * 6 are 180 of the 185 that are left");
         let text = less.to_string();
-        assert!(text.contains("max_connections = 500") && text.contains("at most 25 readers"), "{text}");
-        assert_eq!(may(RESERVE + PER_SOURCE).suffice_for_readers(1, 500).unwrap_err().readers, 0);
+        assert!(text.contains("max_connections = 500") && text.contains("at most 20 readers"), "{text}");
+        assert_eq!(may(RESERVE + PER_SOURCE).suffice_for_readers(&sources(1), 500).unwrap_err().readers, 0);
     }
 
     #[test]

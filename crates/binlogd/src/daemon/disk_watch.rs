@@ -79,7 +79,7 @@ impl Look {
             Crossing::Below => tracing::warn!(
                 %data_dir, %disk_warn,
                 "the disk is running full: {free}. When it is full nothing is acknowledged until there is space again: \
-                 make the file system larger, or archive old files and remove them"
+                 make the file system larger, or let [retention] or PURGE BINARY LOGS delete old files"
             ),
             Crossing::Above => tracing::info!(%data_dir, %disk_warn, "the disk has space again: {free}"),
         }

@@ -9,8 +9,9 @@ use wire::{Connection, ResultSet, WireError};
 const ER_PARSE_ERROR: u16 = 1064;
 
 /// The variables that are looked at, apart from those of semi-sync. What a server does not have is absent.
-const VARIABLES: [&str; 19] = [
+const VARIABLES: [&str; 20] = [
     "version",
+    "version_comment",
     "server_id",
     "log_bin",
     "binlog_format",

@@ -10,15 +10,18 @@
 //! | `finding.rs` | [`Finding`]: one line of the answer |
 //! | `grants.rs` | `Privileges`: what SHOW GRANTS gives an account |
 //! | `access.rs` | version, TLS, authentication, privileges |
+//! | `behind.rs` | a source that is another binlogd |
 //! | `binlog.rs` | log_bin, formats, checksums, GTIDs, durability, retention, encryption |
 //! | `semi_sync.rs` | the plugin and its settings |
 //! | `identity.rs` | server ids |
 //! | `held.rs` | what the server lacks of the copy |
 //! | `logs.rs` | whether the copy can go on in the server's logs |
 //! | `start.rs` | what the first start needs |
+//! | `peers.rs` | other binlogds of the source |
 //! | `serve.rs` | the port for readers |
 
 mod access;
+mod behind;
 mod binlog;
 pub(crate) mod disk;
 mod facts;
@@ -29,6 +32,7 @@ mod grants;
 pub(crate) mod held;
 mod identity;
 pub(crate) mod logs;
+pub(crate) mod peers;
 mod semi_sync;
 mod serve;
 mod start;
@@ -44,6 +48,10 @@ pub(crate) fn examine(facts: &Facts, wanted: &Wanted) -> Vec<Finding> {
     let mut findings = access::examine(facts, wanted);
     findings.extend(start::examine(facts, wanted));
     findings.extend(identity::examine(facts, wanted));
+    if behind::is_binlogd(facts) {
+        findings.extend(behind::examine(facts, wanted));
+        return findings;
+    }
     findings.extend(binlog::examine(facts));
     findings.extend(semi_sync::examine(facts, wanted));
     findings

@@ -2,10 +2,6 @@
 
 use codec::gtid::GtidState;
 use log::held::HeldTimeline;
-use log::posix::PosixStorage;
-use log::transactions::TransactionReader;
-use log::verify::kept_from;
-use std::io;
 
 /// What no timeline ever held.
 pub(super) fn never_copied(history: &[HeldTimeline]) -> GtidState {
@@ -15,19 +11,6 @@ pub(super) fn never_copied(history: &[HeldTimeline]) -> GtidState {
         let _ = never.union_with(&timeline.info.never_held());
     }
     never
-}
-
-/// What came before the first file of timelines of which files were moved away, and was not there when they began.
-pub(super) fn moved_away(history: &[HeldTimeline]) -> io::Result<GtidState> {
-    let mut moved = GtidState::default();
-    for HeldTimeline { folder, info } in history {
-        let Some(first) = kept_from(&PosixStorage, folder) else { continue };
-        // Verify says whether it is there.
-        let Ok(mut reader) = TransactionReader::open(&PosixStorage, &folder.join(first)) else { continue };
-        let before = reader.gtids_before()?.unwrap_or_default();
-        let _ = moved.union_with(&before.subtract(&info.shared_before()).subtract(&info.never_held()));
-    }
-    Ok(moved)
 }
 
 /// What is in both. For MariaDB those of the one whose servers have come so far in the other.

@@ -2,14 +2,15 @@
 
 use super::lacked::Lacked;
 use super::left_out::LeftOut;
-use super::not_held::{in_both, moved_away, never_copied};
+use super::not_held::{in_both, never_copied};
 use super::order::{Step, merged, out_of_order};
 use super::statements::{Summary, Translator, summary};
 use crate::upstream::identify::SourceIdentity;
+use codec::ServerKind;
 use codec::gtid::{GtidState, TransactionId};
 use log::files::timeline_files;
 use log::forks::{Fate, Forks};
-use log::held::{HeldGtids, present_history};
+use log::held::{HeldGtids, HeldTimeline, before_first, present_history, removed};
 use log::posix::PosixStorage;
 use log::transactions::{StoredTransaction, TransactionReader};
 use std::collections::{HashMap, HashSet};
@@ -128,8 +129,47 @@ impl Plan {
         let history = present_history(&PosixStorage, source_folder)?;
         plan.never_copied = in_both(&plan.not_held, &never_copied(&history));
         let rest = plan.not_held.subtract(&plan.never_copied);
-        plan.moved_away = in_both(&rest, &moved_away(&history)?);
+        let removed = removed(&PosixStorage, &history)?;
+        plan.moved_away = in_both(&rest, &removed);
+        if server.kind == ServerKind::MariaDb && !removed.is_empty() {
+            plan.refuse_behind_what_was_removed(&history, server)?;
+        }
         Ok(plan)
+    }
+
+    /// MariaDB's positions name the newest transactions only. Where the target has not come as far as the beginning of the first
+    /// file that is left, what is between stood in files that were purged or moved away, and would never be told of again once a
+    /// later one is there.
+    fn refuse_behind_what_was_removed(
+        &mut self,
+        history: &[HeldTimeline],
+        server: &SourceIdentity,
+    ) -> io::Result<()> {
+        let lacked = server.lacks(&before_first(&PosixStorage, history)?).subtract(&self.accepted);
+        let GtidState::Mariadb(holes) = &lacked else { return Ok(()) };
+        let hole_before = |id: &TransactionId| match id {
+            TransactionId::Mariadb(id) => holes.list().find(|hole| hole.domain == id.domain),
+            TransactionId::Mysql(_) => None,
+        };
+        for lacked in std::mem::take(&mut self.transactions) {
+            let Some(hole) = hole_before(&lacked.id) else {
+                self.transactions.push(lacked);
+                continue;
+            };
+            let why = format!(
+                "the target lacks transactions up to {hole}, whose files were purged or moved away; MariaDB would count them as there                  once this one is. Set the target up from a backup that has them, or restore the files"
+            );
+            self.refused.push((lacked, why));
+            self.refused_for_order += 1;
+        }
+        self.gtids = GtidState::empty(server.kind);
+        for lacked in &self.transactions {
+            let _ = self.gtids.insert(lacked.id);
+        }
+        // Both are MariaDB's.
+        let _ = self.not_held.union_with(&lacked);
+        let _ = self.moved_away.union_with(&lacked);
+        Ok(())
     }
 
     /// What is known of transactions that forks took from the source.
@@ -142,6 +182,8 @@ impl Plan {
                 let _ = self.accepted.insert(id);
             }
         }
+        // Of one kind of server too.
+        let _ = self.accepted.union_with(&server.lacks(&forks.gone_and_settled()));
     }
 
     /// Everything that is lacked and held: what is to be handed over, what cannot be, and what is left out.
@@ -304,7 +346,6 @@ impl Plan {
 mod tests {
     use super::*;
     use crate::upstream::identify::SourceSemiSync;
-    use codec::ServerKind;
     use log::posix::PosixStorage;
     use log::testing::{FileBuilder, SERVER_UUID, first_timeline};
     use log::timeline::{Reason, Timeline};
@@ -407,6 +448,65 @@ mod tests {
         assert_eq!(plan.lost_once, set(&format!("{TARGET}:5")));
         assert_eq!(plan.transactions[0].changes, ["d.t"]);
         assert!(plan.transactions[0].size() > 50 && plan.longest_statement > 50 && plan.anonymous == 0);
+    }
+
+    /// 0-1-51 to 0-1-60 in ten files, as MariaDB writes them; the first five were purged.
+    fn purged_mariadb_copy() -> tempfile::TempDir {
+        let dir = tempfile::tempdir().unwrap();
+        let info = Timeline { server_kind: ServerKind::MariaDb, ..first_timeline("mariadb-1") };
+        let folder = info.create(&PosixStorage, dir.path(), 1).unwrap();
+        let list =
+            |sequence: u64| [&[1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0][..], &sequence.to_le_bytes()].concat();
+        for number in 51..=60u64 {
+            let mut file = FileBuilder::new();
+            file.event(163, &list(number - 1));
+            // Stands alone: a statement that commits by itself.
+            file.event(162, &[&number.to_le_bytes()[..], &[0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0]].concat());
+            file.event(2, &[&[0; 14][..], b"CREATE TABLE t (a int)"].concat());
+            std::fs::write(folder.join(format!("b.0000{number}")), file.rotate("b.9").finish()).unwrap();
+        }
+        let all = log::purge::order::list(&PosixStorage, dir.path()).unwrap();
+        let goes: Vec<_> = all.iter().take(5).collect();
+        let (at, ours) = (jiff::Timestamp::UNIX_EPOCH, log::purge::Indexes::Ours);
+        log::purge::carry_out(&PosixStorage, &goes, "a test", at, ours).unwrap();
+        dir
+    }
+
+    #[test]
+    fn a_mariadb_target_is_given_nothing_behind_what_was_purged() {
+        let dir = purged_mariadb_copy();
+        let held = HeldGtids::read(&PosixStorage, dir.path(), ServerKind::MariaDb).unwrap().unwrap();
+        let plan = |executed: &str| {
+            let server = SourceIdentity {
+                version: String::new(),
+                kind: ServerKind::MariaDb,
+                server_id: 9,
+                uuid: "mariadb-9".into(),
+                has_gtids: true,
+                executed: GtidState::parse(ServerKind::MariaDb, executed).unwrap(),
+                applied: codec::gtid::MariadbGtidState::new(),
+                purged: GtidState::empty(ServerKind::MariaDb),
+                semi_sync: SourceSemiSync::Absent,
+                is_read_only: false,
+                knows_checksums: true,
+            };
+            Plan::make(dir.path(), &held, &server, &LeftOut::default(), |_| {}).unwrap()
+        };
+        let sound = plan("0-1-55");
+        assert_eq!((sound.transactions.len(), sound.refused.len()), (5, 0), "{:?}", sound.refused);
+        assert!(sound.not_held.is_empty());
+        let behind = plan("0-1-52");
+        assert_eq!((behind.transactions.len(), behind.refused.len()), (0, 5), "{:?}", behind.transactions);
+        assert!(
+            behind.refused[0].1.contains("up to 0-1-55, whose files were purged"),
+            "{:?}",
+            behind.refused
+        );
+        assert_eq!((behind.moved_away.to_line().as_str(), behind.gtids.is_empty()), ("0-1-55", true));
+        let complete = plan("0-1-60");
+        assert!(
+            complete.transactions.is_empty() && complete.refused.is_empty() && complete.not_held.is_empty()
+        );
     }
 
     #[test]

@@ -3,18 +3,19 @@
 //! A reader by file and position gets all of them. One by GTID gets no transaction that it has: MySQL says so by a set,
 //! MariaDB by the last transaction of each domain ([`MariadbChoice`]).
 
+use super::bound::Bound;
 use super::mariadb_choice::MariadbChoice;
 use super::refusal::Refusal;
 use super::seen::{After, Seen, Verdict};
-use super::stop::StopWatch;
 use codec::event::{EventType, GtidEvent};
-use codec::gtid::{GtidSet, TransactionId};
+use codec::gtid::{Gtid, GtidSet, TransactionId};
 
 /// The choice for one dump.
 #[derive(Debug)]
 pub(super) struct Choice {
     pub(super) rule: Rule,
-    pub(super) stop: Option<StopWatch>,
+    /// What holds the dump back; `None` for nothing.
+    pub(super) bound: Option<Bound>,
 }
 
 /// What it goes by.
@@ -31,14 +32,14 @@ pub(super) enum Rule {
 impl Choice {
     /// Whether everything is sent, so that no event need be looked at.
     pub(super) fn is_all(&self) -> bool {
-        matches!(self.rule, Rule::All) && self.stop.is_none()
+        matches!(self.rule, Rule::All) && self.bound.is_none()
     }
 
     /// Whether an event of this type must be in memory for [`Choice::decide`], up to `PEEK_BYTES_MAX`.
     pub(super) fn looks_into(&self, event_type: EventType) -> bool {
         let is_gtid = GtidEvent::is_gtid(event_type);
         match &self.rule {
-            Rule::All => is_gtid && self.stop.is_some(),
+            Rule::All => is_gtid && self.bound.is_some(),
             Rule::Mysql(_) => is_gtid,
             Rule::Mariadb(choice) => is_gtid || choice.looks_into(event_type),
         }
@@ -54,18 +55,18 @@ impl Choice {
             true => Some(GtidEvent::parse(&seen.header, seen.bytes).map_err(|_| Refusal::Bogus)?),
             false => None,
         };
-        if let (Some(stop), Some(gtid)) = (&self.stop, &gtid)
-            && stop.ends_before(gtid, seen.file, seen.start)
+        if let (Some(bound), Some(gtid)) = (&mut self.bound, &gtid)
+            && let Some(verdict) = bound.holds_back(gtid, seen, self.rule.leaves_out(gtid))
         {
-            return Ok(Verdict::End);
+            return Ok(verdict);
         }
         let verdict = match &mut self.rule {
             Rule::All => Verdict::Send,
             Rule::Mysql(choice) => choice.decide(seen, gtid.as_ref())?,
             Rule::Mariadb(choice) => choice.decide(seen, gtid.as_ref())?,
         };
-        if let (Some(stop), Some(gtid), Verdict::Send) = (&mut self.stop, &gtid, verdict) {
-            stop.sent(gtid);
+        if let (Some(bound), Some(gtid), Verdict::Send) = (&mut self.bound, &gtid, verdict) {
+            bound.sent(gtid);
         }
         Ok(verdict)
     }
@@ -75,6 +76,17 @@ impl Choice {
         match &mut self.rule {
             Rule::Mariadb(choice) => choice.after(seen),
             _ => After::default(),
+        }
+    }
+}
+
+impl Rule {
+    /// Whether the reader has the transaction.
+    fn leaves_out(&self, gtid: &GtidEvent) -> bool {
+        match (self, gtid.id) {
+            (Rule::Mysql(choice), Some(TransactionId::Mysql(id))) => choice.leaves_out(&id),
+            (Rule::Mariadb(choice), Some(TransactionId::Mariadb(id))) => choice.leaves_out(id),
+            _ => false,
         }
     }
 }
@@ -98,14 +110,17 @@ impl MysqlChoice {
         MysqlChoice { outstanding: has.len(), has, skips: false }
     }
 
+    fn leaves_out(&self, gtid: &Gtid) -> bool {
+        self.outstanding > 0 && self.has.contains(gtid)
+    }
+
     fn decide(&mut self, seen: &Seen<'_>, gtid: Option<&GtidEvent>) -> Result<Verdict, Refusal> {
         match (seen.header.event_type, gtid) {
             (EventType::ANONYMOUS_GTID, _) => {
                 return Err(Refusal::Anonymous { file: seen.file.to_owned(), position: seen.start });
             }
             (_, Some(gtid)) => {
-                let is_had = |id| matches!(id, Some(TransactionId::Mysql(id)) if self.has.contains(&id));
-                self.skips = self.outstanding > 0 && is_had(gtid.id);
+                self.skips = matches!(gtid.id, Some(TransactionId::Mysql(id)) if self.leaves_out(&id));
                 self.outstanding -= u64::from(self.skips);
             }
             (EventType::ROTATE, _) => self.skips = false,

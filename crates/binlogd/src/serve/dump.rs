@@ -13,7 +13,10 @@
 //! have become others, its dump ends: it comes back and is placed anew.
 
 mod ahead;
+mod hold;
 
+use super::asked::Asked;
+use super::bound::Bound;
 use super::choice::{MysqlChoice, Rule};
 use super::head::Head;
 use super::history::{FileId, Following, History};
@@ -30,8 +33,9 @@ use super::timeline_end;
 use crate::status::SourceMonitor;
 use codec::Position;
 use codec::ServerKind;
-use codec::event::ChecksumAlgorithm;
+use codec::event::{BINLOG_MAGIC, ChecksumAlgorithm};
 use codec::gtid::GtidState;
+use jiff::Timestamp;
 use log::published::{Live, Published};
 use log::storage::Storage;
 use std::path::PathBuf;
@@ -53,7 +57,12 @@ pub struct Served {
     pub published: Arc<Published>,
     /// What is known of the source; `None` for a copy that has all that there is.
     pub monitor: Option<Arc<SourceMonitor>>,
+    /// The clock by which a delay is measured.
+    pub wall_time: WallTime,
 }
+
+/// A clock, as people read it.
+pub type WallTime = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
 /// How a dump ended that was not refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,8 +87,13 @@ pub fn dump(
     progress: &ReaderProgress,
 ) -> Result<DumpEnd, DumpError> {
     let Some(live) = served.published.live() else { return Ok(DumpEnd::Moved) };
-    let history = History::read(&*served.storage, &served.folder, &live)
-        .map_err(|error| DumpError::File { path: served.folder.clone(), error })?;
+    let history = match &request.timeline {
+        None => History::read(&*served.storage, &served.folder, &live).map(Some),
+        Some(name) => History::of_one(&*served.storage, &served.folder, name, &live),
+    };
+    let history = history.map_err(|error| DumpError::File { path: served.folder.clone(), error })?;
+    // What was taken away since it was listed is asked for again.
+    let Some(history) = history else { return Ok(DumpEnd::Moved) };
     let version = history.files().next_back().map_or("", |file| &history.timeline(file).server_version);
     let words = Words::of(version);
     let form = heartbeat_form(request, words, version);
@@ -95,6 +109,10 @@ pub fn dump(
         maker: Maker { server_id: 0, checksum: first_checksum(request.checksum) },
         so_far: None,
     };
+    if request.semi_sync {
+        progress.asked.begin(dump.live.generation);
+        dump.packets.has_what_is_not_sent(says_what_it_has(request));
+    }
     let ended = match dump.run(out) {
         Ok(DumpEnd::Complete) => {
             dump.packets.eof();
@@ -113,6 +131,11 @@ pub fn dump(
     };
     dump.packets.flush(out).map_err(DumpError::Reader)?;
     ended
+}
+
+/// Whether the reader says that it has everything that it does not ask for. With the beginning of a file it may be new.
+fn says_what_it_has(request: &DumpRequest) -> bool {
+    !matches!(request.from, From::Position { offset, .. } if offset <= BINLOG_MAGIC.len() as u64)
 }
 
 /// MySQL knows the new form since 8.0.26.
@@ -179,7 +202,7 @@ enum FileEnd {
     Dump(DumpEnd),
 }
 
-impl Dump<'_> {
+impl<'a> Dump<'a> {
     fn look(&self) -> Look<'_> {
         Look {
             storage: &*self.served.storage,
@@ -191,6 +214,7 @@ impl Dump<'_> {
 
     fn run(&mut self, out: &mut dyn PacketOut) -> Result<DumpEnd, Failure> {
         let Some(mut start) = self.begin(out)? else { return Ok(DumpEnd::Moved) };
+        self.tell_what_is_not_here()?;
         loop {
             match self.file(&mut start, out)? {
                 FileEnd::Dump(end) => return Ok(end),
@@ -198,6 +222,7 @@ impl Dump<'_> {
             }
             match self.next(&mut start)? {
                 Some(file) => (start.file, start.offset) = (file, 4),
+                None if self.ends_with_timeline(&start) => return Ok(DumpEnd::Complete),
                 None => return Ok(DumpEnd::Moved), // The live file is another one, and is not there.
             }
         }
@@ -229,7 +254,8 @@ impl Dump<'_> {
             };
             *choice = MysqlChoice::new(&has, before);
         }
-        self.progress.begin_file(&name, stream_at);
+        self.begin_bound(start);
+        self.progress.begin_file(self.history.folder(file), &name, stream_at);
         let mut stream = Stream::new(head.file, name, stream_at, offset != 4);
         self.send(&mut stream, start, out)
     }
@@ -297,24 +323,26 @@ impl Dump<'_> {
                 None if is_live => self.live.end(),
                 None => stream.size().map_err(|error| self.failed(file, error))?,
             };
-            let mut sink = Sink {
-                published: &self.served.published,
-                live: &self.live,
-                packets: &mut self.packets,
-                choice: &mut start.choice,
-                out: &mut *out,
-                progress: self.progress,
-                maker: self.maker,
-                form: self.form,
-                period: self.request.heartbeat_period,
-            };
+            self.look_at_clock(start);
+            let asked = self.asked().filter(|_| is_live);
+            let mut sink = self.sink(start, out, asked);
             let passed = stream.pass(end, is_live, &mut sink).and_then(|passed| {
                 stream.flush(&mut sink)?;
                 Ok(passed)
             });
             match passed {
-                Ok(Passed::All) => {}
+                Ok(Passed::All) => self.note_what_it_had(stream.at(), is_live),
                 Ok(Passed::Ended) => return Ok(FileEnd::Dump(DumpEnd::Complete)),
+                Ok(Passed::Stopped | Passed::Waits(_)) if self.request.non_blocking => {
+                    return Ok(FileEnd::Dump(DumpEnd::Complete));
+                }
+                Ok(Passed::Stopped) => {
+                    return Ok(FileEnd::Dump(self.hold_for_good(stream, start, out)?));
+                }
+                Ok(Passed::Waits(until)) => match self.hold_until(until, stream, start, out)? {
+                    Some(end) => return Ok(FileEnd::Dump(end)),
+                    None => continue,
+                },
                 Ok(Passed::Cancelled) => return Ok(FileEnd::Dump(DumpEnd::Cancelled)),
                 Ok(Passed::Moved) => return Ok(FileEnd::Dump(DumpEnd::Moved)),
                 Err(error) => return Err(self.failure(file, stream.at(), error)),
@@ -322,11 +350,11 @@ impl Dump<'_> {
             if !is_live {
                 return Ok(FileEnd::Sent);
             }
-            if start.choice.stop.as_ref().is_some_and(super::stop::StopWatch::is_done) {
-                return Ok(FileEnd::Dump(DumpEnd::Complete));
-            }
             if self.request.non_blocking {
                 return Ok(FileEnd::Dump(DumpEnd::Complete));
+            }
+            if start.choice.bound.as_ref().is_some_and(Bound::is_done) {
+                return Ok(FileEnd::Dump(self.hold_for_good(stream, start, out)?));
             }
             if let Some(end) = self.wait(news, stream, start, out)? {
                 return Ok(FileEnd::Dump(end));
@@ -334,55 +362,50 @@ impl Dump<'_> {
         }
     }
 
-    /// Sleeps at the live end until there is news, with heartbeats when they are due.
-    fn wait(
-        &mut self,
-        mut news: u32,
-        stream: &mut Stream,
-        start: &mut Start,
-        out: &mut dyn PacketOut,
-    ) -> Result<Option<DumpEnd>, Failure> {
-        let period = self.request.heartbeat_period;
-        stream.shrink(&mut self.packets);
-        self.progress.wait(true);
-        let ended = loop {
-            if out.is_cancelled() {
-                break Some(DumpEnd::Cancelled);
-            }
-            let published = &self.served.published;
-            if !self.is_at_end(stream.at()) {
-                break None;
-            }
-            let timeout = if period.is_zero() { SLEEP_MAX } else { stream.until_silent_for(period) };
-            published.wait(news, timeout.min(SLEEP_MAX));
-            news = published.news();
-            if !period.is_zero() && stream.until_silent_for(period).is_zero() && self.is_at_end(stream.at()) {
-                let at = stream.at();
-                let mut sink = Sink {
-                    published: &self.served.published,
-                    live: &self.live,
-                    packets: &mut self.packets,
-                    choice: &mut start.choice,
-                    out: &mut *out,
-                    progress: self.progress,
-                    maker: self.maker,
-                    form: self.form,
-                    period,
-                };
-                stream.heartbeat(&mut sink, at);
-                if let Err(error) = stream.flush(&mut sink) {
-                    return Err(self.failure(start.file, at, error));
-                }
-            }
-        };
-        self.progress.wait(false);
-        Ok(ended)
+    /// What is asked of a reader that acknowledges, and stays.
+    fn asked(&self) -> Option<&'a Asked> {
+        let asks = self.request.semi_sync && !self.request.non_blocking;
+        asks.then_some(&self.progress.asked)
+    }
+
+    /// At the live end, a reader has everything that was not sent to it by its own word. Nobody would ask it for that: it could
+    /// not be waited for before the next transaction, which may not come before it is.
+    fn note_what_it_had(&self, at: u64, is_live: bool) {
+        if let Some(asked) = self.asked().filter(|_| is_live && self.packets.is_all_asked_for()) {
+            asked.has(Position { file: self.live.file.clone(), offset: at }, &self.served.published);
+        }
+    }
+
+    /// What the events of a file go through.
+    fn sink<'s>(
+        &'s mut self,
+        start: &'s mut Start,
+        out: &'s mut dyn PacketOut,
+        asked: Option<&'s Asked>,
+    ) -> Sink<'s> {
+        Sink {
+            published: &self.served.published,
+            live: &self.live,
+            packets: &mut self.packets,
+            choice: &mut start.choice,
+            out,
+            progress: self.progress,
+            maker: self.maker,
+            form: self.form,
+            period: self.request.heartbeat_period,
+            asked,
+        }
     }
 
     /// Whether the live file is still the one that was sent, and has no more than that.
     fn is_at_end(&self, at: u64) -> bool {
         let live = self.served.published.live();
         live.is_some_and(|live| Arc::ptr_eq(&live, &self.live) && live.end() <= at)
+    }
+
+    /// Whether the reader wants nothing behind the end of a timeline that is written no more.
+    fn ends_with_timeline(&self, start: &Start) -> bool {
+        self.request.timeline.is_some() && self.history.ends_older_timeline(start.file)
     }
 
     /// The file that follows, on this timeline or the next one.

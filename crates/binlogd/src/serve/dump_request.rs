@@ -3,6 +3,8 @@
 use super::answer::SessionState;
 use super::request::{DumpRequest, From, MariadbStart, ReaderChecksum};
 use super::sql::Value;
+use super::stop::StopAt;
+use crate::config::{Bounds, Point};
 use codec::ServerKind;
 use codec::gtid::{GtidSet, MariadbGtid};
 use codec::packet::{DUMP_HEARTBEAT_V2_OR_ANNOTATE, DUMP_NON_BLOCKING, ErrPacket, Request, printable};
@@ -11,6 +13,8 @@ use std::time::Duration;
 /// Shortest and longest heartbeat period, as servers allow them to their replicas.
 const HEARTBEAT_MIN: Duration = Duration::from_millis(1);
 const HEARTBEAT_MAX: Duration = Duration::from_secs(4_294_967);
+/// Longest part of a value that an error shows, in bytes.
+const SHOWN_BYTES_MAX: usize = 100;
 /// A UUID has 36 bytes; more of a text in its place is not kept.
 const UUID_BYTES_MAX: usize = 64;
 
@@ -22,6 +26,7 @@ pub(super) fn of(
     command: &Request<'_>,
     state: &SessionState,
     kind: ServerKind,
+    bounds: &Bounds,
 ) -> Result<DumpRequest, ErrPacket> {
     let (from, flags, server_id) = match command {
         Request::BinlogDump(dump) => {
@@ -51,15 +56,63 @@ pub(super) fn of(
         heartbeat_v2: flag && !is_mariadb,
         annotate: flag && is_mariadb,
         capability: capability(state),
-        semi_sync: false,
-        stop: None,
+        semi_sync: is_set(state, "rpl_semi_sync_replica") || is_set(state, "rpl_semi_sync_slave"),
+        stop: stops(state, kind, bounds)?,
+        delay: delay(state)?.max(bounds.delay),
+        timeline: text(state, &["binlogd_timeline"]),
     })
+}
+
+/// The points of the account and of the session: a session can stop before its account's point, never behind it.
+fn stops(state: &SessionState, kind: ServerKind, bounds: &Bounds) -> Result<Vec<StopAt>, ErrPacket> {
+    let mut stops = Vec::new();
+    let configured = [("stop_before", &bounds.stop_before), ("stop_after", &bounds.stop_after)];
+    for (key, configured) in configured {
+        let is_before = key == "stop_before";
+        if let Some(point) = configured {
+            let wrong =
+                |why: String| fatal(&format!("{key} of this account in binlogd's configuration: {why}"));
+            stops.push(StopAt::of(point, is_before, kind).map_err(wrong)?);
+        }
+        let variable = format!("binlogd_{key}");
+        let Some(text) = text(state, &[&variable]) else { continue };
+        let shown = printable(text.as_bytes(), SHOWN_BYTES_MAX);
+        let point: Point =
+            text.parse().map_err(|error| fatal(&format!("@{variable} = '{shown}': it {error}")))?;
+        stops.push(StopAt::of(&point, is_before, kind).map_err(|why| fatal(&format!("@{variable}: {why}")))?);
+    }
+    Ok(stops)
+}
+
+/// `@binlogd_delay`, in seconds.
+fn delay(state: &SessionState) -> Result<Duration, ErrPacket> {
+    let Some(text) = text(state, &["binlogd_delay"]) else { return Ok(Duration::ZERO) };
+    let seconds = text.parse::<u32>().map_err(|_| {
+        let shown = printable(text.as_bytes(), SHOWN_BYTES_MAX);
+        fatal(&format!("@binlogd_delay = '{shown}': it must be a whole number of seconds up to 4294967295"))
+    })?;
+    Ok(Duration::from_secs(seconds.into()))
 }
 
 /// The UUID that a replica has set; empty for none.
 pub(super) fn replica_uuid(state: &SessionState) -> String {
     let uuid = text(state, &["replica_uuid", "slave_uuid"]).unwrap_or_default();
     printable(uuid.as_bytes(), UUID_BYTES_MAX)
+}
+
+/// Whoever reads, over connections: the UUID of a replica, or where it has none its `server_id`.
+pub(super) fn receiver(uuid: &str, command: &Request<'_>) -> String {
+    let server_id = server_id(command);
+    if uuid.is_empty() { format!("server_id {server_id}") } else { uuid.to_ascii_lowercase() }
+}
+
+/// The `server_id` that a dump is asked for with; 0 for a client that is no replica.
+pub(super) fn server_id(command: &Request<'_>) -> u32 {
+    match command {
+        Request::BinlogDump(dump) => dump.server_id,
+        Request::BinlogDumpGtid(dump) => dump.server_id,
+        _ => 0,
+    }
 }
 
 /// Whether the reader is placed by GTID.
@@ -142,6 +195,6 @@ fn name(file: &[u8]) -> Result<String, ErrPacket> {
         .map_err(|_| fatal("Could not find first log file name in binary log index file"))
 }
 
-fn fatal(message: &str) -> ErrPacket {
+pub(super) fn fatal(message: &str) -> ErrPacket {
     ErrPacket { code: 1236, sqlstate: "HY000".to_owned(), message: message.to_owned() }
 }

@@ -4,6 +4,7 @@ use super::answer::{Facts, LogFile, Receiving, Replica, SemiSync, SessionLine, U
 use super::head::Head;
 use super::history::{FileId, History};
 use super::limits::{IDLE_MAX, WRITE_MAX};
+use super::progress::Rest;
 use super::readers::Doing;
 use super::shared::{Shared, Source};
 use crate::status::{SourceState, SourceStatus};
@@ -11,6 +12,7 @@ use codec::ServerKind;
 use codec::event::{BINLOG_MAGIC, ChecksumAlgorithm, EventHeader, HEADER_LEN};
 use codec::gtid::GtidState;
 use jiff::Timestamp;
+use log::extent::extents;
 use log::scan::scan_file;
 use log::storage::Storage;
 use log::timeline::Timeline;
@@ -213,6 +215,13 @@ impl Facts for Present<'_> {
         }
     }
 
+    fn timelines(&self) -> String {
+        let Some(live) = self.source.published.live() else { return String::new() };
+        let read = extents(&*self.source.storage, &self.source.folder, &live);
+        let lines = self.told(read).unwrap_or_default();
+        lines.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+    }
+
     fn gtid_position(&self, file: &str, offset: u64) -> Option<String> {
         let history = self.history()?;
         let file = history.named(file)?;
@@ -228,14 +237,18 @@ impl Facts for Present<'_> {
                 GtidState::Mysql(_) => None,
             };
         }
-        let scanned = self.told(
-            self.source
-                .storage
-                .open_read(&history.path(file))
-                .and_then(|opened| scan_file(&*opened, offset, |_| {})),
-        )?;
+        let mut event_end = 0;
+        let mut scanned = self.told(scan_file(&*head.file, offset, |at| event_end = at))?;
+        if event_end != offset {
+            return None; // Inside an event.
+        }
+        // Inside a transaction its own GTID counts: MariaDB looks at GTID events only.
+        if scanned.boundary < offset
+            && let Some(id) = self.told(head.gtid_behind(scanned.boundary, offset))?
+        {
+            scanned.gtids.insert(id).ok()?;
+        }
         match scanned.gtids {
-            _ if scanned.boundary.max(4) != offset.max(4) => None,
             GtidState::Mariadb(state) => Some(state.position()),
             _ => None,
         }
@@ -259,19 +272,26 @@ impl Facts for Present<'_> {
             .collect()
     }
 
+    /// Of this source alone: its users have no say over another one's.
     fn sessions(&self) -> Vec<SessionLine> {
         let list = self.shared.readers.list();
         list.iter()
+            .filter(|reader| reader.source == self.name)
             .map(|reader| {
                 let shown = reader.shown();
                 let at = reader.progress.position().map(|at| format!(" at {at}")).unwrap_or_default();
                 let state = match shown.doing {
                     Doing::Idle => String::new(),
                     Doing::Statement => "executing".to_owned(),
-                    Doing::Dump { .. } if reader.progress.is_waiting() => {
-                        format!("Has sent all of the binary log, waits for more{at}")
-                    }
-                    Doing::Dump { .. } => format!("Sending the binary log{at}"),
+                    Doing::Dump { .. } => match reader.progress.rest() {
+                        Rest::End => format!("Has sent all of the binary log, waits for more{at}"),
+                        Rest::Stopped => format!("Stopped{at}, {}", shown.bounds.stop),
+                        Rest::Delayed => {
+                            let delay = shown.bounds.delay.as_secs();
+                            format!("Waits until the next transaction is {delay} s old{at}")
+                        }
+                        Rest::None => format!("Sending the binary log{at}"),
+                    },
                 };
                 SessionLine {
                     connection_id: reader.id,
@@ -322,6 +342,22 @@ impl Facts for Present<'_> {
     }
 
     fn semi_sync(&self) -> SemiSync {
-        SemiSync::default()
+        let (monitor, list) = (&self.source.monitor, self.shared.readers.list());
+        let takes_part = |reader: &&std::sync::Arc<super::readers::Reader>| {
+            reader.source == self.name && reader.progress.asked.is_in_use()
+        };
+        let demanded = monitor.ack_replicas.demanded();
+        let counters = monitor.counters.values();
+        let alone = counters.acknowledged_alone;
+        let is_demanded = demanded.is_some_and(|demanded| demanded.wanted > 0);
+        SemiSync {
+            enabled: true,
+            wait_for: demanded.map_or(0, |demanded| demanded.wanted),
+            timeout: demanded.map_or(Duration::ZERO, |demanded| demanded.timeout),
+            clients: list.iter().filter(takes_part).count() as u64,
+            waiting: monitor.ack_replicas.is_waiting().into(),
+            acknowledged: if is_demanded { counters.acknowledgements.saturating_sub(alone) } else { 0 },
+            not_acknowledged: alone,
+        }
     }
 }

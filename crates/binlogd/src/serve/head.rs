@@ -100,6 +100,14 @@ impl Head {
         Ok(self.next_gtid(&mut { self.end }, limit)?.map(|(_, id)| id))
     }
 
+    /// The first transaction with a GTID from `boundary` on whose GTID event ends before `limit`.
+    ///
+    /// # Errors
+    /// As [`Head::read`].
+    pub(super) fn gtid_behind(&self, boundary: u64, limit: u64) -> io::Result<Option<TransactionId>> {
+        Ok(self.next_gtid(&mut { boundary }, limit)?.map(|(_, id)| id))
+    }
+
     /// The next transaction with a GTID from `at` on, and where it begins; `at` moves behind its GTID event.
     fn next_gtid(&self, at: &mut u64, limit: u64) -> io::Result<Option<(u64, TransactionId)>> {
         while let Some(header) = header_at(&*self.file, *at, limit)? {

@@ -7,7 +7,9 @@
 use codec::BinlogName;
 use codec::ServerKind;
 use codec::gtid::GtidState;
+use log::beginning;
 use log::files::timeline_files;
+use log::folder::by_number;
 use log::held::{HeldTimeline, history_of};
 use log::published::Live;
 use log::storage::Storage;
@@ -64,6 +66,7 @@ impl History {
         for at in 1..timelines.len() {
             let (older, newer) = timelines.split_at_mut(at);
             if let Some(older) = older.last_mut() {
+                older.end_at_what_has_begun(storage)?;
                 older.give_way_to(&newer[0].held.info);
             }
         }
@@ -71,6 +74,40 @@ impl History {
             newest.end_at(&live.file);
         }
         Ok(History { timelines })
+    }
+
+    /// As [`History::read`], of one timeline alone, as it stands, whatever became of it since: another binlogd of the source asks
+    /// for it that way, to have the same bytes. `None` where there is none of that name, or nothing of it was published.
+    ///
+    /// # Errors
+    /// When a folder or a description cannot be read.
+    pub fn of_one(
+        storage: &dyn Storage,
+        source_folder: &Path,
+        name: &str,
+        live: &Live,
+    ) -> io::Result<Option<History>> {
+        let is_it = |folder: &PathBuf| folder.file_name().is_some_and(|folder| folder == name);
+        let all = by_number(storage, source_folder)?;
+        let number = |folder: &Path| all.iter().position(|other| *other == *folder);
+        let Some(folder) = all.iter().find(|folder| is_it(folder)) else { return Ok(None) };
+        if number(folder) > number(&live.timeline) {
+            return Ok(None);
+        }
+        let read = |folder: &Path| -> io::Result<HeldTimeline> {
+            Ok(HeldTimeline { folder: folder.to_owned(), info: Timeline::read(storage, folder)? })
+        };
+        let files = timeline_files(storage, folder)?.into_iter().map(Arc::from).collect();
+        let mut timelines = vec![Part { held: read(folder)?, files, superseded: None }];
+        if *folder == live.timeline {
+            timelines[0].end_at(&live.file);
+        } else {
+            // What is written now stands behind it, without files: so the timeline is an older one, that ends.
+            let mut held = read(&live.timeline)?;
+            held.info.source_lacks = String::new();
+            timelines.push(Part { held, files: Vec::new(), superseded: None });
+        }
+        Ok(Some(History { timelines }))
     }
 
     /// Reads again which files the newest timeline has, up to the live one. Returns what has become of a file of it: old files
@@ -243,6 +280,19 @@ impl Part {
             self.superseded = Some(self.files[at].clone());
             self.files.truncate(at);
         }
+    }
+
+    /// The last file of a timeline that is written no more may have nothing but the beginning of one: it says nothing, not even
+    /// what came before it.
+    fn end_at_what_has_begun(&mut self, storage: &dyn Storage) -> io::Result<()> {
+        while let Some(last) = self.files.last() {
+            let file = storage.open_read(&self.held.folder.join(&**last))?;
+            if beginning::is_whole(&*file, file.size()?)? {
+                break;
+            }
+            self.files.pop();
+        }
+        Ok(())
     }
 
     /// Files behind the live one are being begun: nobody may have them yet. Without the live one nobody knows where that is.

@@ -1,5 +1,6 @@
-//! How long a client is waited for.
+//! How long a client is waited for, and what its threads get.
 
+use rustix::process::setpriority_process;
 use std::time::Duration;
 
 /// A login may take so long altogether.
@@ -18,3 +19,16 @@ pub(super) const WRITE_MAX: Duration = Duration::from_secs(60);
 /// The longest `net_write_timeout` that a session gets: a client that has gone without a word holds a thread and descriptors
 /// for so long.
 pub(super) const WRITE_LONGEST: Duration = Duration::from_secs(3600);
+
+/// How much less of a busy processor the thread of a reader gets, as a nice value: the thread that receives and acknowledges comes
+/// first.
+const READER_NICE: i32 = 10;
+
+/// Lets the calling thread give way to the one that acknowledges, for the rest of its life. (On Linux a nice value is a thread's.)
+pub(super) fn give_way() {
+    // Refused only to one that gives way still more, where the whole of binlogd was started so.
+    let _ = setpriority_process(None, READER_NICE);
+}
+
+/// Stack of a connection's thread, in bytes: only what is touched takes memory.
+pub(super) const STACK_BYTES: usize = 512 << 10;

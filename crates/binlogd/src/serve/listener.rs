@@ -2,6 +2,7 @@
 
 use super::certificate::Shown;
 use super::error::ServeError;
+use super::limits::STACK_BYTES;
 use super::refusals::Reason;
 use super::session;
 use super::shared::{Rules, Shared, refuse};
@@ -17,9 +18,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-
-/// Stack of a connection's thread, in bytes: only what is touched takes memory.
-const STACK_BYTES: usize = 512 << 10;
 
 /// Pause after a failed accept, such as too many open files, so that the thread does not spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
@@ -109,6 +107,7 @@ impl ServeServer {
     /// When the certificate cannot be used: then everything stays as it was.
     pub(crate) fn reload(&self, config: &ServeConfig, users: Users) -> Result<(), ServeError> {
         self.shared.set_rules(self.place.rules(config, users)?);
+        self.shared.end_what_is_bound_otherwise();
         Ok(())
     }
 }

@@ -3,13 +3,11 @@
 //! Sources: `Binlog_sender` in MySQL's `sql/rpl_binlog_sender.cc`, `mysql_binlog_send` in MariaDB's `sql/sql_repl.cc`; the
 //! fields of the new heartbeat in `codecs/binary.cc`.
 
-use codec::event::{CHECKSUM_LEN, ChecksumAlgorithm, EventType, HEADER_LEN, flags};
+use codec::event::{CHECKSUM_LEN, ChecksumAlgorithm, EventType, FLAGS_AT, HEADER_LEN, flags};
 use codec::gtid::MariadbGtid;
 
-/// Where flags, position and `created` stand in a format description (`FLAGS_OFFSET`, `LOG_POS_OFFSET`, and
-/// `ST_CREATED_OFFSET` behind the header).
+/// Where position and `created` stand in a format description (`LOG_POS_OFFSET`, and `ST_CREATED_OFFSET` behind the header).
 const POSITION_AT: usize = 13;
-const FLAGS_AT: usize = 17;
 const CREATED_AT: usize = HEADER_LEN + 2 + 50;
 
 /// `Gtid_list_log_event::FLAG_UNTIL_REACHED`, in the upper bits of the count.

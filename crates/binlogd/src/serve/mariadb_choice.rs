@@ -88,6 +88,12 @@ impl MariadbChoice {
         self.state.iter().all(|started| started.on_empty_domain)
     }
 
+    /// Whether a transaction is one that the reader has.
+    pub(super) fn leaves_out(&self, id: MariadbGtid) -> bool {
+        let has = |last: &MariadbGtid| last.domain == id.domain && id.sequence <= last.sequence;
+        self.state.iter().any(|started| has(&started.gtid))
+    }
+
     /// A file is begun.
     pub(super) fn begin_file(&mut self) {
         self.done_before = self.until.as_ref().is_some_and(Vec::is_empty);

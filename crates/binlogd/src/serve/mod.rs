@@ -4,17 +4,19 @@
 //! |---|---|
 //! | `sql/` | the statements that clients send, and their grammar |
 //! | `answer/` | the answers to them, made of facts and the session's own state |
-//! | `request.rs`, `stop.rs` | what a reader asks for, and where its dump ends before the log does |
+//! | `request.rs` | what a reader asks for |
+//! | `bound.rs`, `stop.rs` | what holds a dump back although the log goes on: a delay, and where it stops |
 //! | `history.rs` | the files of the present history, over all timelines, as one list |
 //! | `head.rs`, `timeline_end.rs` | the beginning of a file; the end of a timeline |
 //! | `look.rs` | what a place is found by |
 //! | `place.rs`, `mariadb_place.rs` | where a dump begins, or why it cannot |
 //! | `next_timeline.rs` | the step from one timeline to the next |
 //! | `seen.rs`, `choice.rs`, `mariadb_choice.rs` | which events a reader gets |
-//! | `dump.rs`, `dump/ahead.rs`, `dump_log.rs` | a dump from its request to its end; a reader that has more than the copy; what the log says |
+//! | `dump.rs`, `dump/ahead.rs`, `dump/hold.rs`, `dump_log.rs` | a dump from its request to its end; a reader that has more than the copy; waits; what the log says |
 //! | `stream.rs`, `packets.rs` | the events of a file, from large reads into packets |
 //! | `made_up.rs` | events that stand in no file |
 //! | `refusal.rs` | errors, in the servers' words |
+//! | `asked.rs`, `answers.rs` | what a semi-sync reader was asked to acknowledge; what it answers |
 //! | `progress.rs` | how far a reader is, for those who look on |
 //! | `listener.rs` | the port: who is let in, and what each connection gets |
 //! | `strangers.rs` | who has not logged in yet |
@@ -26,18 +28,24 @@
 //! | `error.rs` | why readers are not served at all |
 //! | `shared.rs` | what all connections share |
 //! | `session.rs` | one connection, from its login to its end: commands and answers |
+//! | `events.rs`, `events/` | SHOW BINLOG EVENTS: the events of a file, and what is said of each |
 //! | `facts.rs` | what a session's answers are made of |
 //! | `dump_request.rs` | from a dump command to a request |
-//! | `limits.rs` | how long a client is waited for |
+//! | `purge.rs` | the answer to PURGE BINARY LOGS |
+//! | `limits.rs` | how long a client is waited for, and what its threads get |
 //! | `readers.rs` | who is connected |
 
 pub mod answer;
+mod answers;
+mod asked;
+mod bound;
 mod certificate;
 mod choice;
 pub mod dump;
 mod dump_log;
 mod dump_request;
 mod error;
+mod events;
 mod facts;
 mod failed_logins;
 mod file_sizes;
@@ -54,6 +62,7 @@ mod next_timeline;
 pub mod packets;
 mod place;
 pub mod progress;
+mod purge;
 mod readers;
 pub mod refusal;
 mod refusals;
@@ -70,5 +79,5 @@ mod timeline_end;
 mod users;
 
 pub(crate) use listener::{Place, ServeServer};
-pub(crate) use shared::Source;
+pub(crate) use shared::{ReceiverSwitch, Source};
 pub(crate) use users::Users;

@@ -40,6 +40,8 @@ pub(super) struct Packets {
     is_full: bool,
     /// After this event the server begins to count anew, because the reader answers it.
     restart_sequence: bool,
+    /// Of each transaction that was sent, or of a later one, an acknowledgement was asked for; what was not sent the reader had.
+    is_all_asked_for: bool,
 }
 
 impl Packets {
@@ -53,6 +55,7 @@ impl Packets {
             packet_left: 0,
             is_full: false,
             restart_sequence: false,
+            is_all_asked_for: true,
         }
     }
 
@@ -68,6 +71,22 @@ impl Packets {
         self.restart_sequence = self.semi_sync && acknowledge;
         self.begin_packet();
         self.push(prefix);
+    }
+
+    /// Begins an event of the log, as [`Packets::begin`]: one that `carries` a transaction, or a part of one.
+    pub(super) fn begin_of_log(&mut self, len: u64, acknowledge: bool, carries: bool) {
+        self.is_all_asked_for = acknowledge || self.is_all_asked_for && !carries;
+        self.begin(len, acknowledge);
+    }
+
+    /// Whether the reader has everything that is not sent to it, by its own word.
+    pub(super) fn has_what_is_not_sent(&mut self, has: bool) {
+        self.is_all_asked_for = has;
+    }
+
+    /// Whether the reader has everything, when it has answered what it was asked for.
+    pub(super) fn is_all_asked_for(&self) -> bool {
+        self.is_all_asked_for
     }
 
     /// Takes the next bytes of the event that was begun.

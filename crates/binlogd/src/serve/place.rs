@@ -1,5 +1,6 @@
 //! Where a dump begins, or why it cannot.
 
+use super::bound::Bound;
 use super::choice::{Choice, MysqlChoice, Rule};
 use super::head::Head;
 use super::history::FileId;
@@ -8,11 +9,12 @@ use super::mariadb_choice::MariadbChoice;
 use super::mariadb_place;
 use super::refusal::Refusal;
 use super::request::{DumpRequest, From};
-use super::stop::StopWatch;
+use super::stop::{Had, StopAt, StopWatch};
 use codec::gtid::{GtidSet, GtidState, TransactionId, Uuid};
 use codec::{BinlogName, ServerKind};
 use log::gaps::Gaps;
 use log::held::HeldGtids;
+use log::scan::scan_file;
 
 /// Where a dump begins.
 #[derive(Debug)]
@@ -33,9 +35,7 @@ pub(super) struct Start {
 /// # Errors
 /// When there is none.
 pub(super) fn find(look: &Look<'_>, request: &DumpRequest) -> Result<Start, NoPlace> {
-    let empty = GtidSet::new();
-    let has = if let From::Gtids { executed, .. } = &request.from { executed } else { &empty };
-    let stop = request.stop.clone().map(|stop| StopWatch::new(stop, has));
+    let bound = look.bound(request)?;
     match &request.from {
         From::Position { file, offset } => {
             let file = look.file(file)?;
@@ -44,7 +44,7 @@ pub(super) fn find(look: &Look<'_>, request: &DumpRequest) -> Result<Start, NoPl
                 ServerKind::MySql => Rule::All,
                 ServerKind::MariaDb => Rule::Mariadb(Box::new(MariadbChoice::by_position(request))),
             };
-            let choice = Choice { rule, stop };
+            let choice = Choice { rule, bound };
             Ok(Start {
                 file,
                 offset: *offset,
@@ -61,7 +61,7 @@ pub(super) fn find(look: &Look<'_>, request: &DumpRequest) -> Result<Start, NoPl
         From::Gtids { executed, file, offset } if !file.is_empty() => {
             let file = look.file(file)?;
             look.check_offset(file, *offset)?;
-            Ok(look.start_by_set(file, *offset, executed, stop, false))
+            Ok(look.start_by_set(file, *offset, executed, bound, false))
         }
         From::Gtids { executed, offset, .. } => {
             let file = look.first_lacked(executed)?;
@@ -69,7 +69,7 @@ pub(super) fn find(look: &Look<'_>, request: &DumpRequest) -> Result<Start, NoPl
             let limit = look.end_of(file)?;
             let first = look.head(file)?.first_gtid(limit).map_err(|error| look.failed(file, error))?;
             let has_first = matches!(first, Some(TransactionId::Mysql(gtid)) if executed.contains(&gtid));
-            let mut start = look.start_by_set(file, *offset, executed, stop, has_first);
+            let mut start = look.start_by_set(file, *offset, executed, bound, has_first);
             start.only_with_previous_gtids = false;
             Ok(start)
         }
@@ -83,7 +83,7 @@ pub(super) fn find(look: &Look<'_>, request: &DumpRequest) -> Result<Start, NoPl
             Ok(Start {
                 file,
                 offset: 4,
-                choice: Choice { rule: Rule::Mariadb(Box::new(choice)), stop },
+                choice: Choice { rule: Rule::Mariadb(Box::new(choice)), bound },
                 has: None,
                 keep_temporary_tables: false,
                 only_with_previous_gtids: false,
@@ -93,6 +93,39 @@ pub(super) fn find(look: &Look<'_>, request: &DumpRequest) -> Result<Start, NoPl
 }
 
 impl Look<'_> {
+    /// What holds the dump back.
+    fn bound(&self, request: &DumpRequest) -> Result<Option<Bound>, NoPlace> {
+        if request.stop.is_empty() && request.delay.is_zero() {
+            return Ok(None);
+        }
+        let had = match &request.from {
+            From::Gtids { executed, .. } => Had::Mysql(executed.clone()),
+            From::Mariadb(start) => Had::Mariadb(start.state.clone()),
+            From::Position { file, offset } if request.stop.iter().any(StopAt::is_of_gtids) => {
+                self.executed_at(file, *offset)?
+            }
+            From::Position { .. } => Had::Mysql(GtidSet::new()),
+        };
+        let stops = request.stop.iter().map(|stop| StopWatch::new(stop.clone(), &had)).collect();
+        Ok(Some(Bound { stops, delay: request.delay, now: i64::MIN }))
+    }
+
+    /// What was executed before a place. Reads the file up to there.
+    fn executed_at(&self, file: &str, offset: u64) -> Result<Had, NoPlace> {
+        let file = self.file(file)?;
+        self.check_offset(file, offset)?;
+        let head = self.head(file)?;
+        let executed = if offset <= head.format_end {
+            head.gtids_before.unwrap_or_else(|| GtidState::empty(self.kind()))
+        } else {
+            scan_file(&*head.file, offset, |_| {}).map_err(|error| self.failed(file, error))?.gtids
+        };
+        Ok(match executed {
+            GtidState::Mysql(set) => Had::Mysql(set),
+            GtidState::Mariadb(state) => Had::Mariadb(state.positions().collect()),
+        })
+    }
+
     fn file(&self, name: &str) -> Result<FileId, NoPlace> {
         let found = if name.is_empty() { self.history.listed().next() } else { self.history.named(name) };
         let is_ahead = || match (BinlogName::parse(&self.live.file), BinlogName::parse(name)) {
@@ -124,7 +157,7 @@ impl Look<'_> {
         file: FileId,
         offset: u64,
         executed: &GtidSet,
-        stop: Option<StopWatch>,
+        bound: Option<Bound>,
         keep_temporary_tables: bool,
     ) -> Start {
         // It is made anew for each file, this first one too.
@@ -132,7 +165,7 @@ impl Look<'_> {
         Start {
             file,
             offset,
-            choice: Choice { rule, stop },
+            choice: Choice { rule, bound },
             has: Some(executed.clone()),
             keep_temporary_tables,
             only_with_previous_gtids: true,

@@ -1,27 +1,63 @@
 //! How far a reader is, for those who look on.
 
+use super::asked::Asked;
 use codec::Position;
+use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Written by the thread of one reader, read by whoever shows it.
 #[derive(Debug, Default)]
 pub struct ReaderProgress {
-    file: Mutex<Option<Arc<str>>>,
+    /// Under one lock, so that nobody sees a file with another one's timeline or offset.
+    file: Mutex<Option<InFile>>,
     offset: AtomicU64,
     bytes: AtomicU64,
     /// Timestamp of the newest event that was sent or left out, in seconds since 1970; 0 before the first.
     event_time: AtomicU32,
-    waiting: AtomicBool,
+    /// What the reader was asked to acknowledge.
+    pub(crate) asked: Asked,
+    /// A [`Rest`], as a number.
+    rest: AtomicU8,
+    /// What of the point at which the dump stops was not here when the dump began; empty for nothing.
+    not_here: Mutex<String>,
+}
+
+/// Why nothing is sent at the moment.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Rest {
+    /// Something is.
+    #[default]
+    None,
+    /// The reader has everything that there is, and waits for more.
+    End,
+    /// The dump has come to the point at which it stops.
+    Stopped,
+    /// What comes next was committed too short a time ago.
+    Delayed,
+}
+
+/// The file that is read.
+#[derive(Debug)]
+struct InFile {
+    name: Arc<str>,
+    /// Folder name of its timeline.
+    timeline: String,
 }
 
 impl ReaderProgress {
-    /// End of what was written to the reader; `None` before the first event. A new file's name may come a moment before its
-    /// offset.
+    /// End of what was written to the reader; `None` before the first event.
     pub fn position(&self) -> Option<Position> {
-        let file = self.file.lock().unwrap_or_else(PoisonError::into_inner).clone()?;
-        Some(Position { file, offset: self.offset.load(Relaxed) })
+        let file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        Some(Position { file: file.as_ref()?.name.clone(), offset: self.offset.load(Relaxed) })
+    }
+
+    /// As [`ReaderProgress::position`], with the folder name of the timeline before it.
+    pub(crate) fn place(&self) -> Option<(String, Position)> {
+        let file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let InFile { name, timeline } = file.as_ref()?;
+        Some((timeline.clone(), Position { file: name.clone(), offset: self.offset.load(Relaxed) }))
     }
 
     /// Bytes written to the reader, framing included.
@@ -36,11 +72,32 @@ impl ReaderProgress {
 
     /// Whether the reader has everything that there is, and waits for more.
     pub fn is_waiting(&self) -> bool {
-        self.waiting.load(Relaxed)
+        self.rest() == Rest::End
     }
 
-    pub(super) fn begin_file(&self, file: &Arc<str>, offset: u64) {
-        *self.file.lock().unwrap_or_else(PoisonError::into_inner) = Some(file.clone());
+    /// Why nothing is sent at the moment.
+    pub fn rest(&self) -> Rest {
+        match self.rest.load(Relaxed) {
+            1 => Rest::End,
+            2 => Rest::Stopped,
+            3 => Rest::Delayed,
+            _ => Rest::None,
+        }
+    }
+
+    /// What of the point at which the dump stops was not here when the dump began, in words; empty for nothing.
+    pub fn not_here(&self) -> String {
+        self.not_here.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(super) fn begin(&self, not_here: String) {
+        *self.not_here.lock().unwrap_or_else(PoisonError::into_inner) = not_here;
+    }
+
+    pub(super) fn begin_file(&self, timeline: &Path, file: &Arc<str>, offset: u64) {
+        let timeline = timeline.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let mut place = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        *place = Some(InFile { name: file.clone(), timeline });
         self.offset.store(offset, Relaxed);
     }
 
@@ -56,7 +113,13 @@ impl ReaderProgress {
         }
     }
 
-    pub(super) fn wait(&self, waiting: bool) {
-        self.waiting.store(waiting, Relaxed);
+    pub(super) fn rests(&self, rest: Rest) {
+        let number = match rest {
+            Rest::None => 0,
+            Rest::End => 1,
+            Rest::Stopped => 2,
+            Rest::Delayed => 3,
+        };
+        self.rest.store(number, Relaxed);
     }
 }

@@ -1,16 +1,19 @@
 //! Who is connected: what is known of each reader, and how its connection is ended from outside.
 
 use super::file_sizes::{FileSizes, behind};
-use super::progress::ReaderProgress;
+use super::progress::{ReaderProgress, Rest};
+use crate::config::Bounds;
+use crate::retention::InSlot;
 use crate::status::ReaderStatus;
 use jiff::Timestamp;
 use log::published::Published;
+use log::purge::needs::{Need, NeedFrom};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use wire::Closer;
 
 /// What a replica has said of itself by COM_REGISTER_SLAVE. Nothing of it is verified.
@@ -81,6 +84,23 @@ struct State {
     registration: Option<Registration>,
     /// `@replica_uuid`, once a dump has begun.
     uuid: String,
+    /// Name of its slot; empty when it has none.
+    slot: String,
+    /// Who it is to its slot.
+    slot_reader: String,
+    /// Of its dump.
+    bounds: DumpBounds,
+}
+
+/// What holds a dump back although the log goes on, as it is shown.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct DumpBounds {
+    /// What the configuration said of the account when the dump began.
+    pub(crate) configured: Bounds,
+    /// Where it stops, in words; empty for nowhere.
+    pub(crate) stop: String,
+    /// How old transactions are that are sent.
+    pub(crate) delay: Duration,
 }
 
 /// A connection as it is shown.
@@ -94,6 +114,8 @@ pub(crate) struct Shown {
     pub(crate) registration: Option<Registration>,
     /// Its UUID; empty when it has said none.
     pub(crate) uuid: String,
+    /// Of its dump.
+    pub(crate) bounds: DumpBounds,
 }
 
 impl Reader {
@@ -113,6 +135,25 @@ impl Reader {
         uuid.clone_into(&mut self.state().uuid);
     }
 
+    /// The slot that it has, and who it is to the slot, over connections.
+    pub(crate) fn has_slot(&self, slot: &str, reader: &str) {
+        let mut state = self.state();
+        slot.clone_into(&mut state.slot);
+        reader.clone_into(&mut state.slot_reader);
+    }
+
+    /// Its slot, and who it is to that one, while it reads by it.
+    fn reads_by_slot(&self) -> Option<(String, String)> {
+        let state = self.state();
+        let reads = matches!(state.doing, Doing::Dump { .. }) && !state.slot.is_empty() && !self.is_killed();
+        reads.then(|| (state.slot.clone(), state.slot_reader.clone()))
+    }
+
+    /// Its dump is held back by these.
+    pub(crate) fn is_bound(&self, bounds: DumpBounds) {
+        self.state().bounds = bounds;
+    }
+
     /// What is to be shown of it.
     pub(crate) fn shown(&self) -> Shown {
         let state = self.state();
@@ -121,7 +162,35 @@ impl Reader {
             since: state.since,
             registration: state.registration.clone(),
             uuid: state.uuid.clone(),
+            bounds: state.bounds.clone(),
         }
+    }
+
+    /// What it needs of the files of its source, if it reads now.
+    pub(crate) fn need(&self) -> Option<Need> {
+        if !matches!(self.shown().doing, Doing::Dump { .. }) {
+            return None;
+        }
+        let who = format!("reader {} ({} from {}) ", self.id, self.user, self.address);
+        Some(match self.progress.place() {
+            None => Need { who: who + "is about to begin", from: NeedFrom::Everything },
+            Some((timeline, at)) => {
+                // What a semi-sync reader has not confirmed it may ask for again; that lies in the file before at most.
+                let confirmed = self.progress.asked.confirmed();
+                let before = usize::from(confirmed.is_some_and(|confirmed| confirmed.file != at.file));
+                let file = at.file.to_string();
+                Need { who: format!("{who}reads {file}"), from: NeedFrom::Place { timeline, file, before } }
+            }
+        })
+    }
+
+    /// Its slot and its place, if it has both.
+    pub(crate) fn in_slot(&self) -> Option<InSlot> {
+        let state = self.state();
+        let (slot, reader) = (state.slot.clone(), state.slot_reader.clone());
+        drop(state);
+        let (timeline, position) = self.progress.place().filter(|_| !slot.is_empty())?;
+        Some(InSlot { slot, reader, timeline, position, event_time: self.progress.event_time() })
     }
 
     /// The same for the status, at `now`. `files` knows how much is between two files of its source.
@@ -131,14 +200,16 @@ impl Reader {
         let dumps = matches!(shown.doing, Doing::Dump { .. });
         let live = self.published.live().filter(|_| dumps);
         let behind = position.as_ref().zip(live).and_then(|(at, live)| behind(at, &live, files));
+        let (delay, rest) = (shown.bounds.delay.as_secs(), self.progress.rest());
         let behind_seconds = match behind {
             _ if !dumps => None,
             Some(0) => Some(0),
+            // It is where it is meant to be.
+            _ if matches!(rest, Rest::Stopped | Rest::Delayed) => Some(0),
             // A source whose clock is ahead of ours counts as not behind.
-            _ => self
-                .progress
-                .event_time()
-                .map(|time| u64::try_from(now.as_second() - i64::from(time)).unwrap_or(0)),
+            _ => self.progress.event_time().map(|time| {
+                u64::try_from(now.as_second() - i64::from(time)).unwrap_or(0).saturating_sub(delay)
+            }),
         };
         ReaderStatus {
             id: self.id,
@@ -155,6 +226,12 @@ impl Reader {
             behind_bytes: behind,
             behind_seconds,
             sent_bytes: self.progress.bytes_sent(),
+            semi_sync: self.progress.asked.is_in_use(),
+            confirmed: self.progress.asked.confirmed(),
+            stop: Some(shown.bounds.stop).filter(|stop| dumps && !stop.is_empty()),
+            stop_not_here: Some(self.progress.not_here()).filter(|not_here| dumps && !not_here.is_empty()),
+            stopped: dumps && rest == Rest::Stopped,
+            delay_seconds: if dumps { delay } else { 0 },
         }
     }
 
@@ -168,6 +245,16 @@ impl Reader {
         self.killed.store(true, Relaxed);
         self.closer.close();
         self.published.wake_all();
+    }
+
+    /// Nothing more is read from it: whoever reads sees the end.
+    pub(super) fn stop_listening(&self) {
+        self.closer.stop_reading();
+    }
+
+    /// What is published of its source.
+    pub(super) fn published(&self) -> &Published {
+        &self.published
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -223,6 +310,9 @@ impl Readers {
                 since: now,
                 registration: None,
                 uuid: String::new(),
+                slot: String::new(),
+                bounds: DumpBounds::default(),
+                slot_reader: String::new(),
             }),
             killed: AtomicBool::new(false),
             closer,
@@ -279,6 +369,29 @@ impl Readers {
                 other.kill();
             }
         }
+    }
+
+    /// Who reads the same source by this slot, and is another connection than the newcomer. The same reader, come back with another
+    /// UUID or with none, ends its old connection.
+    pub(crate) fn in_the_way(&self, newcomer: &Reader, slot: &str, reader: &str) -> Option<Arc<Reader>> {
+        let others = self.list().into_iter();
+        for other in others.filter(|other| other.id != newcomer.id && other.source == newcomer.source) {
+            let Some((its_slot, its_reader)) = other.reads_by_slot() else { continue };
+            if its_slot != slot {
+                continue;
+            }
+            if its_reader != reader {
+                return Some(other);
+            }
+            tracing::info!(
+                reader = other.id,
+                address = %other.address,
+                "{reader} has come again for slot {slot}, from {}; the older connection ends",
+                newcomer.address
+            );
+            other.kill();
+        }
+        None
     }
 
     fn all(&self) -> MutexGuard<'_, All> {
@@ -352,5 +465,32 @@ mod tests {
         readers.keep(3);
         assert!(new.reader.is_killed() && !others.iter().any(|(other, _)| other.reader.is_killed()));
         assert_eq!(readers.list().iter().map(|reader| reader.id).collect::<Vec<_>>(), [2, 3, 4, 5]);
+    }
+
+    #[test]
+    fn a_slot_has_one_reader() {
+        let readers = Arc::new(Readers::default());
+        let come = |id, source: &str, slot: &str, who: &str, dumps: bool| {
+            let (arrival, theirs) = arrival(id, source);
+            let present = readers.arrived(arrival, 9).unwrap();
+            present.reader.has_slot(slot, who);
+            if dumps {
+                present.reader.does(Doing::Dump { by_gtids: true });
+            }
+            (present, theirs)
+        };
+        let (first, _first) = come(1, "a", "s", "server_id 2", true);
+        let others = [
+            come(2, "a", "t", "server_id 3", true),
+            come(3, "b", "s", "server_id 3", true),
+            come(4, "a", "s", "server_id 3", false),
+        ];
+        let (new, _new) = come(5, "a", "", "", false);
+        let in_the_way = |who| readers.in_the_way(&new.reader, "s", who).map(|other| other.id);
+        assert_eq!(in_the_way("server_id 3"), Some(1));
+        assert!(!first.reader.is_killed());
+        assert_eq!(in_the_way("server_id 2"), None, "it has come back itself");
+        assert!(first.reader.is_killed() && others.iter().all(|(other, _)| !other.reader.is_killed()));
+        assert_eq!(in_the_way("server_id 3"), None, "nobody reads by it any more");
     }
 }

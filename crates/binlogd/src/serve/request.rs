@@ -23,8 +23,12 @@ pub struct DumpRequest {
     pub capability: u8,
     /// The reader acknowledges: each event has two bytes more before it.
     pub semi_sync: bool,
-    /// Where the dump ends although the log goes on.
-    pub stop: Option<StopAt>,
+    /// Where the dump stops although the log goes on: at the first of these that is reached.
+    pub stop: Vec<StopAt>,
+    /// A transaction is sent when so much time has passed since its commit.
+    pub delay: Duration,
+    /// `@binlogd_timeline`: the reader is another binlogd, and reads this timeline alone, as it stands.
+    pub timeline: Option<String>,
 }
 
 /// Where a dump begins.

@@ -26,8 +26,10 @@ pub(super) enum Verdict {
     Omit,
     /// It is left out with its transaction; a heartbeat says so before the next event that is sent.
     Skip,
-    /// The dump ends before it.
+    /// The dump stops before it.
     End,
+    /// The dump waits before it, until this moment, in microseconds since 1970.
+    Wait(i64),
 }
 
 /// What follows an event, sent or not.

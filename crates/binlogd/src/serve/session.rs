@@ -1,21 +1,30 @@
 //! One connection of a reader: login, then one command after the other.
 
-use super::answer::{self, Action, Answer, Client, ColumnKind, Rows, SessionState};
+use super::answer::{self, Action, Answer, Client, Column, ColumnKind, Rows, SessionState};
+use super::answers::Answers;
 use super::dump::{Served, dump};
 use super::dump_log::say_how_it_ended;
 use super::dump_request;
+use super::events::{EventRow, ListError, Listing, Wanted};
 use super::facts::{Identity, Present};
-use super::limits::{IDLE_LONGEST, IDLE_MAX, WRITE_LONGEST, WRITE_MAX};
+use super::limits::{IDLE_LONGEST, IDLE_MAX, WRITE_LONGEST, WRITE_MAX, give_way};
 use super::login::{LetIn, let_in};
 use super::packets::PacketOut;
-use super::readers::{Doing, Present as PresentReader, Reader, Registration};
+use super::purge;
+use super::readers::{Doing, DumpBounds, Present as PresentReader, Reader, Registration};
 use super::shared::{Rules, Shared, Source};
 use super::sql::{Dialect, SqlError, Statement, Statements};
+use codec::gtid::Uuid;
 use codec::packet::{ErrPacket, OkPacket, Request, capability, printable, reply};
+use jiff::Timestamp;
+use log::purge::plan::Wanted as Purge;
 use std::io;
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use wire::{Accepted, ClientError};
+
+/// Rows of a listing are sent together up to so many bytes.
+const ROWS_BYTES: usize = 64 << 10;
 
 /// Longest name or host that a replica is shown with, in bytes.
 const SHOWN_BYTES_MAX: usize = 255;
@@ -36,8 +45,7 @@ pub(super) fn run(shared: &Arc<Shared>, rules: &Rules, socket: TcpStream, addres
         user,
         host: address.ip().to_string(),
         account_host: "%".to_owned(),
-        may_replicate: true,
-        may_administer: false,
+        privileges: rules.users.privileges_of(&of_client.user),
         tls: accepted.tls_version().map(str::to_owned).zip(accepted.tls_cipher()),
     };
     let dialect = Dialect::new(identity.kind, &identity.version);
@@ -202,10 +210,10 @@ impl Session<'_> {
                 Err(error) => self.not_understood(&error),
             };
             let goes_on = !matches!(answer, Answer::Error(_)) && statements.has_more();
-            sequence = self.send_answer(sequence, &answer, goes_on)?;
             is_answered = true;
-            if !goes_on {
-                break;
+            match self.send_answer(sequence, &answer, goes_on)? {
+                Some(next) if goes_on => sequence = next,
+                _ => break,
             }
         }
         if !is_answered {
@@ -230,7 +238,17 @@ impl Session<'_> {
             port: self.port,
         };
         match answer::answer(statement, &mut self.state, &self.client, &facts) {
-            Answer::Act(action) => self.act(action),
+            // Its rows are sent as they are read.
+            Answer::Act(action @ Action::BinlogEvents { .. }) => Answer::Act(action),
+            Answer::Act(action) => {
+                let answer = self.act(action);
+                match &answer {
+                    Answer::Error(error) => self.state.remember(error),
+                    Answer::Warned(warning) => self.state.warn(warning),
+                    _ => {}
+                }
+                answer
+            }
             other => other,
         }
     }
@@ -248,27 +266,111 @@ impl Session<'_> {
                     Answer::Error(server_error(1094, "HY000", &format!("Unknown thread id: {connection_id}")))
                 }
             },
-            Action::BinlogEvents { .. } => {
-                not_yet("SHOW BINLOG EVENTS is not answered yet: mysqlbinlog reads the events")
-            }
-            Action::PurgeTo(_) | Action::PurgeBefore(_) => not_yet(
-                "binlogd does not purge binary logs: remove whole timelines of which nothing is needed",
-            ),
-            Action::StartReplica | Action::StopReplica => not_yet(
-                "receiving is started and stopped with binlogd itself, or by its configuration and SIGHUP",
-            ),
+            Action::BinlogEvents { .. } => Answer::Done, // See `list_events`.
+            Action::PurgeTo(file) => self.purge(&Purge::To(file)),
+            Action::PurgeBefore(moment) => match Timestamp::from_microsecond(moment) {
+                Ok(moment) => self.purge(&Purge::Before(moment)),
+                // No clock knows it: nothing is that old.
+                Err(_) => Answer::Done,
+            },
+            Action::StopReplica if self.source.switch.stop(&self.account()) => Answer::Done,
+            // ER_STOP_REPLICA_IO_THREAD_TIMEOUT.
+            Action::StopReplica => Answer::Error(server_error(
+                1876,
+                "HY000",
+                "STOP REPLICA command execution is incomplete: IO thread got the stop signal, thread is busy, IO thread will stop \
+                 once the current task is complete.",
+            )),
+            Action::StartReplica if self.source.switch.start(&self.account()) => Answer::Done,
+            // ER_REPLICA_CONFIGURATION.
+            Action::StartReplica => Answer::Error(server_error(
+                1201,
+                "HY000",
+                "The receiver has ended for a reason that START REPLICA does not change; SHOW REPLICA STATUS names it. Put it \
+                 right, then reload (SIGHUP) or restart binlogd",
+            )),
         }
     }
 
-    /// Sends the answer to one statement; gives the number of the packet that follows.
-    fn send_answer(&mut self, sequence: u8, answer: &Answer, more_follow: bool) -> io::Result<u8> {
+    /// As the log and the status name who gave a statement.
+    fn account(&self) -> String {
+        format!("'{}'@'{}'", printable(self.client.user.as_bytes(), SHOWN_BYTES_MAX), self.client.host)
+    }
+
+    fn purge(&self, wanted: &Purge) -> Answer {
+        let why = format!("PURGE BINARY LOGS of {}", self.account());
+        let purged = self.source.purger.purge(wanted, &why, Timestamp::now());
+        purge::answer(purged, &self.name, self.identity.kind)
+    }
+
+    /// Sends the answer to one statement; gives the number of the packet that follows, or `None` after an error, behind which no
+    /// other answer comes.
+    fn send_answer(&mut self, sequence: u8, answer: &Answer, more_follow: bool) -> io::Result<Option<u8>> {
         let more = if more_follow { reply::STATUS_MORE_RESULTS } else { 0 };
         let status = self.state.server_status() | more;
         let mut bytes = Vec::new();
         let next = match answer {
+            Answer::Act(Action::BinlogEvents { file, from, end, limit }) => {
+                let wanted = Wanted { file, from: *from, end: *end, limit: *limit };
+                return self.list_events(sequence, wanted, status);
+            }
             Answer::Done | Answer::Act(_) => reply::ok(&mut bytes, sequence, &ok(status)),
+            Answer::Warned(_) => reply::ok(&mut bytes, sequence, &OkPacket { warnings: 1, ..ok(status) }),
             Answer::Rows(rows) => write_rows(&mut bytes, sequence, rows, status),
             Answer::Error(error) => reply::err(&mut bytes, sequence, error),
+        };
+        self.send(&bytes)?;
+        Ok(Some(next).filter(|_| !matches!(answer, Answer::Error(_))))
+    }
+
+    /// Sends the rows of SHOW BINLOG EVENTS as they are read.
+    fn list_events(&mut self, mut sequence: u8, wanted: Wanted<'_>, status: u16) -> io::Result<Option<u8>> {
+        let (source, identity) = (self.source.clone(), self.identity.clone());
+        let reader = self.present.reader.clone();
+        let mut bytes = Vec::new();
+        let columns = answer::binlog_event_columns();
+        let file = wanted.file.to_owned();
+        let listing = Listing::open(&source, identity.kind, &identity.version, wanted);
+        let ended = listing.and_then(|mut listing| {
+            sequence = reply::columns(&mut bytes, sequence, &as_sent(&columns), status);
+            listing.each(&mut |row: Option<&EventRow<'_>>| {
+                let is_gone = || reader.is_killed() || self.accepted.is_gone();
+                let Some(row) = row else {
+                    return if is_gone() { Err(io::ErrorKind::ConnectionAborted.into()) } else { Ok(()) };
+                };
+                let numbers = [row.at.to_string(), row.server_id.to_string(), row.end.to_string()];
+                let [at, server_id, end] = numbers.each_ref().map(String::as_bytes);
+                let values = [file.as_bytes(), at, row.event_type.as_bytes(), server_id, end, row.info];
+                sequence = reply::row(&mut bytes, sequence, values.map(Some));
+                if bytes.len() < ROWS_BYTES {
+                    return Ok(());
+                }
+                if is_gone() {
+                    return Err(io::ErrorKind::ConnectionAborted.into());
+                }
+                self.accepted.send(&bytes)?;
+                bytes.clear();
+                Ok(())
+            })
+        });
+        let error = match ended {
+            Ok(()) => None,
+            Err(ListError::Client(error)) => return Err(error),
+            Err(ListError::Refused(why)) => Some(why),
+            Err(ListError::File(error)) => {
+                tracing::error!(source = self.name, file, "SHOW BINLOG EVENTS cannot read the copy: {error}");
+                Some("Wrong offset or I/O error".to_owned())
+            }
+        };
+        let next = match error {
+            None => Some(reply::eof(&mut bytes, sequence, status)),
+            Some(why) => {
+                let message = format!("Error when executing command SHOW BINLOG EVENTS: {why}");
+                let packet = server_error(1220, "HY000", &message);
+                self.state.remember(&packet);
+                reply::err(&mut bytes, sequence, &packet);
+                None
+            }
         };
         self.send(&bytes)?;
         Ok(next)
@@ -277,7 +379,14 @@ impl Session<'_> {
     /// Sends a dump. False when the connection ends with it, as it does at a source after every dump that was begun, also one
     /// that was refused (MySQL's `com_binlog_dump`): readers wait for that end.
     fn dump(&mut self, request: &Request<'_>) -> io::Result<bool> {
-        let request = match dump_request::of(request, &self.state, self.identity.kind) {
+        if let Err(error) = answer::may_dump(self.client.privileges, self.identity.kind) {
+            self.send_error(&error)?;
+            return Ok(true);
+        }
+        let command = request;
+        // As they are now: who is held back by the configuration comes back when that changes.
+        let configured = self.shared.rules().users.bounds_of(&self.client.user);
+        let request = match dump_request::of(command, &self.state, self.identity.kind, &configured) {
             Ok(request) => request,
             Err(error) => {
                 self.send_error(&error)?;
@@ -290,7 +399,17 @@ impl Session<'_> {
         if !uuid.is_empty() {
             self.shared.readers.displace(&reader, &uuid);
         }
+        // Of two that come for one slot at the same time the second one sees the first.
+        let begins = self.source.purger.reader_begins();
+        if let Err(refused) = self.take_slot(&reader, &uuid, dump_request::server_id(command)) {
+            drop(begins);
+            self.send_error(&refused)?;
+            return Ok(false);
+        }
+        let stop = request.stop.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+        reader.is_bound(DumpBounds { configured, stop, delay: request.delay });
         reader.does(Doing::Dump { by_gtids: dump_request::is_by_gtids(&request) });
+        drop(begins);
         tracing::info!(
             reader = reader.id,
             address = %reader.address,
@@ -305,11 +424,73 @@ impl Session<'_> {
             storage: self.source.storage.clone(),
             published: self.source.published.clone(),
             monitor: Some(self.source.monitor.clone()),
+            wall_time: Arc::new(jiff::Timestamp::now),
+        };
+        let answers = match request.semi_sync {
+            true => {
+                let receiver = dump_request::receiver(&uuid, command);
+                Some(Answers::begin(&mut self.accepted, &reader, &receiver)?)
+            }
+            // Its acknowledgements may be what a commit waits for; of the others none is.
+            false => {
+                give_way();
+                None
+            }
         };
         let mut out = Out { accepted: &mut self.accepted, reader: &reader };
         let ended = dump(&served, &request, &mut out, &reader.progress);
+        drop(answers);
+        self.leave_slot(&reader);
         say_how_it_ended(&reader, ended);
         Ok(false)
+    }
+
+    /// The user's slot, or, where that is wanted, one of the replica's UUID.
+    ///
+    /// # Errors
+    /// When another reader reads by the slot, in words for the one that has come: each of the two would move it past what the other
+    /// one has not read.
+    fn take_slot(&self, reader: &Reader, uuid: &str, server_id: u32) -> Result<(), ErrPacket> {
+        let rules = self.shared.rules();
+        let of_uuid = uuid.parse::<Uuid>().ok().filter(|_| rules.config.slots).map(|uuid| uuid.to_string());
+        let of_user = rules.users.slot_of(&self.client.user).filter(|_| server_id != 0);
+        let (slot, who) = match (of_user, of_uuid) {
+            // A log reader may make up another UUID at each connection.
+            (Some(slot), _) => (slot.to_owned(), format!("server_id {server_id}")),
+            (None, Some(uuid)) => (uuid.clone(), uuid),
+            (None, None) => return Ok(()),
+        };
+        if let Some(other) = self.shared.readers.in_the_way(reader, &slot, &who) {
+            let message = format!(
+                "slot {slot} is in use by connection {} from {}; give each reader a [[serve.user]] with a slot of its own",
+                other.id, other.address
+            );
+            tracing::warn!(source = self.name, address = %reader.address, "a reader ({who}) is refused: {message}");
+            return Err(dump_request::fatal(&message));
+        }
+        match self.source.purger.owner_of(&slot) {
+            Some(owner) if owner != who => tracing::warn!(
+                source = self.name,
+                address = %reader.address,
+                "slot {slot} is of {owner}, and stays where that one was: the place of this reader ({who}) is not remembered. If \
+                 {owner} will not come back: binlogd slots --drop {slot}"
+            ),
+            _ => {}
+        }
+        reader.has_slot(&slot, &who);
+        Ok(())
+    }
+
+    /// Writes down how far the reader came. While it was here that was done now and then.
+    fn leave_slot(&self, reader: &Reader) {
+        let Some(place) = reader.in_slot() else { return };
+        if let Err(error) = self.source.purger.remember(&place, Timestamp::now()) {
+            tracing::warn!(
+                source = self.name,
+                slot = place.slot,
+                "the place of a reader cannot be written down: {error}"
+            );
+        }
     }
 
     fn send_ok(&mut self) -> io::Result<()> {
@@ -349,17 +530,16 @@ fn ok(status: u16) -> OkPacket {
     OkPacket { affected_rows: 0, last_insert_id: 0, status, warnings: 0 }
 }
 
-fn not_yet(sentence: &str) -> Answer {
-    Answer::Error(server_error(1235, "42000", sentence))
-}
-
 fn server_error(code: u16, sqlstate: &str, message: &str) -> ErrPacket {
     ErrPacket { code, sqlstate: sqlstate.to_owned(), message: message.to_owned() }
 }
 
 fn write_rows(bytes: &mut Vec<u8>, sequence: u8, rows: &Rows, status: u16) -> u8 {
-    let columns: Vec<reply::Column<'_>> = rows
-        .columns
+    reply::result_set(bytes, sequence, &as_sent(&rows.columns), &rows.rows, status)
+}
+
+fn as_sent(columns: &[Column]) -> Vec<reply::Column<'_>> {
+    columns
         .iter()
         .map(|column| reply::Column {
             name: &column.title,
@@ -369,6 +549,5 @@ fn write_rows(bytes: &mut Vec<u8>, sequence: u8, rows: &Rows, status: u16) -> u8
                 ColumnKind::Unsigned => reply::ColumnKind::Unsigned,
             },
         })
-        .collect();
-    reply::result_set(bytes, sequence, &columns, &rows.rows, status)
+        .collect()
 }

@@ -3,15 +3,17 @@
 use super::certificate::Shown;
 use super::failed_logins::FailedLogins;
 use super::file_sizes::AllSizes;
-use super::readers::Readers;
+use super::readers::{Doing, Readers};
 use super::refusals::{Reason, Refusals};
 use super::strangers::Strangers;
 use super::users::Users;
 use crate::config::ServeConfig;
-use crate::status::{ServeCounters, ServeStatus, Serving, SourceMonitor};
+use crate::retention::{InSlot, Purger};
+use crate::status::{ServeCounters, ServeStatus, Serving, SlotStatus, SourceMonitor};
 use codec::packet::{ErrPacket, reply};
 use jiff::Timestamp;
 use log::published::Published;
+use log::purge::needs::Need;
 use log::storage::Storage;
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -21,6 +23,16 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Instant;
+
+/// What starts and stops the receiving of one source. Each says by whom, as `'user'@'host'`.
+pub(crate) trait ReceiverSwitch: Send + Sync {
+    /// Ends the session at a boundary; none begins until [`start`](Self::start) or a restart of binlogd. False when the session
+    /// has not ended in time: it will.
+    fn stop(&self, by: &str) -> bool;
+
+    /// Receives again. False when the receiver has ended for a reason that this does not change.
+    fn start(&self, by: &str) -> bool;
+}
 
 /// A source, as readers are served.
 #[derive(Clone)]
@@ -35,6 +47,10 @@ pub(crate) struct Source {
     pub(crate) monitor: Arc<SourceMonitor>,
     /// The account by which it is received.
     pub(crate) user: String,
+    /// What deletes its files.
+    pub(crate) purger: Arc<Purger>,
+    /// What starts and stops receiving.
+    pub(crate) switch: Arc<dyn ReceiverSwitch>,
 }
 
 /// What a reload can change.
@@ -131,6 +147,23 @@ impl Shared {
         *self.rules.write().unwrap_or_else(PoisonError::into_inner) = rules;
     }
 
+    /// Ends the dumps of which the configuration now says that they stop elsewhere, or have another delay: their readers come back.
+    pub(super) fn end_what_is_bound_otherwise(&self) {
+        let rules = self.rules();
+        for reader in self.readers.list() {
+            let shown = reader.shown();
+            let is_other = rules.users.bounds_of(&reader.user) != shown.bounds.configured;
+            if matches!(shown.doing, Doing::Dump { .. }) && is_other {
+                tracing::info!(
+                    reader = reader.id,
+                    user = reader.user,
+                    "its dump ends: where it stops, or its delay, has changed"
+                );
+                reader.kill();
+            }
+        }
+    }
+
     /// Ends all connections.
     pub(super) fn end_all(&self) {
         self.strangers.end_all();
@@ -160,6 +193,11 @@ impl Shared {
         self.end_readers_of(name);
     }
 
+    fn all_slots(&self) -> Vec<SlotStatus> {
+        let sources = self.sources.read().unwrap_or_else(PoisonError::into_inner);
+        sources.values().flat_map(|source| source.purger.slots()).collect()
+    }
+
     fn end_readers_of(&self, name: &str) {
         for reader in self.readers.list().into_iter().filter(|reader| reader.source == name) {
             reader.kill();
@@ -173,6 +211,25 @@ pub(super) struct Counted(Arc<Shared>);
 impl Drop for Counted {
     fn drop(&mut self) {
         self.0.connections.fetch_sub(1, Relaxed);
+    }
+}
+
+impl crate::retention::Readers for Shared {
+    fn needs(&self, source: &str) -> Vec<Need> {
+        self.readers
+            .list()
+            .iter()
+            .filter(|reader| reader.source == source)
+            .filter_map(|reader| reader.need())
+            .collect()
+    }
+
+    fn in_slots(&self, source: &str) -> Vec<InSlot> {
+        // Of one that was told to end another connection may have taken the slot.
+        let reads = |reader: &&Arc<super::readers::Reader>| {
+            reader.source == source && !reader.is_killed() && reader.need().is_some()
+        };
+        self.readers.list().iter().filter(reads).filter_map(|reader| reader.in_slot()).collect()
     }
 }
 
@@ -196,6 +253,7 @@ impl Serving for Shared {
                 .iter()
                 .map(|reader| reader.status(sizes.get(&reader.source).map(|sizes| &**sizes), now))
                 .collect(),
+            slots: self.all_slots(),
         }
     }
 }

@@ -3,6 +3,7 @@
 //! Of each event only the header is looked at, unless a [`Choice`] wants to see more. An event that is longer than the buffer
 //! passes through it in parts.
 
+use super::asked::Asked;
 use super::choice::Choice;
 use super::made_up::{HeartbeatForm, Maker};
 use super::packets::{PacketOut, Packets};
@@ -31,6 +32,10 @@ pub(super) enum Passed {
     All,
     /// The dump ends here by the reader's wish.
     Ended,
+    /// The dump stops here.
+    Stopped,
+    /// The dump waits here until this moment, in microseconds since 1970.
+    Waits(i64),
     /// The reader was cancelled.
     Cancelled,
     /// What is being read was withdrawn, or other files are in its place.
@@ -66,6 +71,8 @@ pub(super) struct Sink<'a> {
     pub(super) maker: Maker,
     pub(super) form: HeartbeatForm,
     pub(super) period: Duration,
+    /// Where it is written down for what a reader at the live end is asked; `None` for one that acknowledges nothing.
+    pub(super) asked: Option<&'a Asked>,
 }
 
 /// One open file, and the place in it.
@@ -140,7 +147,7 @@ impl Stream {
             self.buffer = buffer;
             let passed = passed?;
             self.flush(sink)?;
-            if passed == Passed::Ended {
+            if passed != Passed::All {
                 return Ok(passed);
             }
         }
@@ -220,8 +227,9 @@ impl Stream {
                 let name = self.name.clone();
                 let seen =
                     Seen { header, bytes: &part[..covered], file: &name, start: self.at, end: event_end };
-                if self.choose(&seen, &part[..here], is_live && event_end == end, sink)? == Passed::Ended {
-                    return Ok(Passed::Ended);
+                match self.choose(&seen, &part[..here], is_live && event_end == end, sink)? {
+                    Passed::All => {}
+                    passed => return Ok(passed),
                 }
             }
             // What is left out is not read, where it is long.
@@ -245,7 +253,8 @@ impl Stream {
         sink: &mut Sink<'_>,
     ) -> Result<Passed, StreamError> {
         match sink.choice.decide(seen)? {
-            Verdict::End => return Ok(Passed::Ended),
+            Verdict::End => return Ok(Passed::Stopped),
+            Verdict::Wait(until) => return Ok(Passed::Waits(until)),
             Verdict::Send => {
                 if self.skipped_to > 0 {
                     self.heartbeat(sink, self.skipped_to);
@@ -285,7 +294,13 @@ impl Stream {
         is_last: bool,
         sink: &mut Sink<'_>,
     ) {
-        sink.packets.begin(u64::from(header.event_size), is_last);
+        let asked = sink.asked.filter(|_| is_last);
+        if let Some(asked) = asked {
+            // Before it is sent, so that no answer comes first.
+            asked.asks(&self.name, event_end);
+        }
+        let carries = carries_transaction(header.event_type);
+        sink.packets.begin_of_log(u64::from(header.event_size), asked.is_some(), carries);
         sink.packets.push(here);
         self.at = (event_end - u64::from(header.event_size)) + here.len() as u64;
     }
@@ -307,6 +322,20 @@ impl Stream {
     }
 }
 
+/// Whether an event is more than what a file says of itself.
+fn carries_transaction(event_type: EventType) -> bool {
+    !matches!(
+        event_type,
+        EventType::FORMAT_DESCRIPTION
+            | EventType::PREVIOUS_GTIDS
+            | EventType::MARIADB_GTID_LIST
+            | EventType::MARIADB_BINLOG_CHECKPOINT
+            | EventType::MARIADB_START_ENCRYPTION
+            | EventType::ROTATE
+            | EventType::STOP
+    )
+}
+
 /// How much of an event of this type is looked at, where it is, in bytes.
 fn looked_at_max(event_type: EventType) -> u64 {
     let bytes = if event_type == EventType::MARIADB_GTID_LIST { BUFFER_BYTES } else { PEEK_BYTES_MAX };
@@ -315,7 +344,7 @@ fn looked_at_max(event_type: EventType) -> u64 {
 
 /// Whether what stands at a place that a reader named is an event. A server only looks at its length, and sends what it takes
 /// for events.
-fn prove(
+pub(super) fn prove(
     header: &EventHeader,
     here: &[u8],
     event_end: u64,

@@ -43,16 +43,21 @@ pub(super) struct Parting {
     pub(super) executed: MariadbGtidState,
 }
 
-/// Where the timeline of a file is history no more; `None` where all of its files are.
-pub(super) fn parting(look: &Look<'_>, file: FileId) -> Result<Option<Parting>, NoPlace> {
-    if look.history.lost_after(file, ServerKind::MariaDb).is_empty() {
+/// Where the timeline of a file is history no more; `None` where all of its files are. Files before that one may have been purged
+/// since the list was read, for a reader keeps those from its own on: they are passed over, as by a list that is read anew.
+pub(super) fn parting(look: &Look<'_>, of: FileId) -> Result<Option<Parting>, NoPlace> {
+    if look.history.lost_after(of, ServerKind::MariaDb).is_empty() {
         return Ok(None);
     }
-    let later = look.history.held_after(file);
+    let later = look.history.held_after(of);
     let losses = Losses::of(look.storage, look.folder, &later, ServerKind::MariaDb)
         .map_err(|error| look.failed_folder(error))?;
     let Some(losses) = losses else { return Ok(None) };
-    for file in look.history.of_timeline(file) {
+    for file in look.history.of_timeline(of) {
+        let is_there = look.storage.exists(&look.history.path(file));
+        if file < of && !is_there.map_err(|error| look.failed(file, error))? {
+            continue;
+        }
         let head = look.head(file)?;
         let after = match look.history.next_of_timeline(file) {
             Some(next) => look.head(next)?.gtids_before,

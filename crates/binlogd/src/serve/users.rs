@@ -1,6 +1,6 @@
 //! Who may read what.
 
-use crate::config::{Proof, ServeConfig, SourceConfig};
+use crate::config::{Bounds, Privileges, Proof, ServeConfig, SourceConfig};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use wire::{Accounts, Methods, Verifiers};
@@ -15,6 +15,10 @@ struct User {
     verifiers: Verifiers,
     /// Names of the sources that it may read.
     sources: Vec<String>,
+    privileges: Privileges,
+    /// The slot that its readers have.
+    slot: Option<String>,
+    bounds: Bounds,
 }
 
 /// Why a user is served no source on the common port.
@@ -43,7 +47,14 @@ impl Users {
                     Err(_) => continue,
                 },
             };
-            users.insert(user.name.clone(), User { verifiers, sources: user.sources.clone() });
+            let of_user = User {
+                verifiers,
+                sources: user.sources.clone(),
+                privileges: user.privileges,
+                slot: user.slot.clone(),
+                bounds: user.bounds.clone(),
+            };
+            users.insert(user.name.clone(), of_user);
         }
         if config.users.is_empty() {
             for source in sources {
@@ -67,7 +78,14 @@ impl Users {
                         source.user
                     ),
                     None => {
-                        let user = User { verifiers, sources: vec![source.name.clone()] };
+                        let sources = vec![source.name.clone()];
+                        let user = User {
+                            verifiers,
+                            sources,
+                            privileges: Privileges::READ,
+                            bounds: Bounds::default(),
+                            slot: None,
+                        };
                         users.insert(source.user.clone(), user);
                     }
                 }
@@ -84,6 +102,21 @@ impl Users {
             .flat_map(|user| &user.sources)
             .map(String::as_str)
             .filter(move |name| seen.insert(*name))
+    }
+
+    /// The slot of a user's readers.
+    pub(super) fn slot_of(&self, user: &str) -> Option<&str> {
+        self.0.get(user)?.slot.as_deref()
+    }
+
+    /// What a user may do; nothing, if there is none of that name.
+    pub(super) fn privileges_of(&self, user: &str) -> Privileges {
+        self.0.get(user).map_or_else(Privileges::default, |user| user.privileges)
+    }
+
+    /// What holds a user's dumps back.
+    pub(super) fn bounds_of(&self, user: &str) -> Bounds {
+        self.0.get(user).map_or_else(Bounds::default, |user| user.bounds.clone())
     }
 
     /// The source that a user who has logged in is served.

@@ -30,6 +30,8 @@ counters! {
     transactions,
     /// Acknowledgements sent. One may cover many transactions.
     acknowledgements,
+    /// Of these, acknowledgements for which nobody further down had confirmed (`ack_timeout_action = "go_on"`).
+    acknowledged_alone,
     /// Sessions with the source that ended and were followed by another attempt.
     reconnects,
     /// Events refused because their CRC32 did not match.

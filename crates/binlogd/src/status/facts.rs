@@ -1,6 +1,7 @@
 //! What is known of a source and of the connection to it.
 
 use super::past::{LastError, Missing, PreviousTimeline, Regained};
+use super::peers::PeerStatus;
 use super::semi_sync::SemiSyncStatus;
 use codec::gtid::GtidState;
 use jiff::Timestamp;
@@ -43,6 +44,8 @@ pub struct SourceFacts {
     pub(crate) given_twice: Option<(u64, GtidState)>,
     /// What was never copied.
     pub missing: Missing,
+    /// The other binlogds of the source, in the order of the configuration.
+    pub(crate) peers: Vec<PeerStatus>,
     /// Why the look at the source fails at present, and since when.
     pub(crate) look_error: Option<LastError>,
     /// When the source began to receive. [`SourceMonitor::set_state`](super::SourceMonitor::set_state) fills and clears it.

@@ -2,6 +2,7 @@
 
 mod semi_sync;
 
+use super::ack_replicas::AckReplicas;
 use super::counters::Counters;
 use super::facts::{SourceFacts, Watched};
 use super::gtids::{GtidChanges, GtidRungs, PublishedGtids};
@@ -42,6 +43,8 @@ pub struct SourceMonitor {
     pub sync_latency: LatencyHistogram,
     /// From the arrival of a packet that wants an acknowledgement to the acknowledgement leaving.
     pub acknowledge_latency: LatencyHistogram,
+    /// The receivers further down that acknowledgements wait for.
+    pub(crate) ack_replicas: AckReplicas,
     fsync_mode: AtomicU8,
     event_time: AtomicU64,
     /// How much of the live file a recovery has checked, and of how much, in bytes; both 0 outside one.
@@ -66,6 +69,7 @@ impl SourceMonitor {
             counters: Counters::default(),
             sync_latency: LatencyHistogram::new(),
             acknowledge_latency: LatencyHistogram::new(),
+            ack_replicas: AckReplicas::default(),
             fsync_mode: AtomicU8::new(FsyncMode::SyncThenAcknowledge as u8),
             event_time: AtomicU64::new(0),
             recovery: [AtomicU64::new(0), AtomicU64::new(0)],
@@ -183,6 +187,7 @@ impl SourceMonitor {
             session.facts.connected_since = None;
             session.facts.tls = None;
             session.facts.look_error = None;
+            self.ack_replicas.session_ends();
             session.semi_sync.ends(&mut session.facts, &self.semi_sync_signal);
             self.event_time.store(0, Relaxed);
         }
@@ -208,7 +213,7 @@ impl SourceMonitor {
     pub(crate) fn state_in_words(&self) -> (&'static str, Option<String>) {
         let session = lock(&self.session);
         let state = session.state();
-        (state.word(), state.detail(&session.facts, self.recovery()))
+        (state.word(), state.detail(&session.facts, self.recovery(), self.ack_replicas.status()))
     }
 
     /// Records an error that does not change the state by itself. The message must not hold a password.
@@ -263,7 +268,7 @@ impl SourceMonitor {
         SourceStatus {
             name: self.name.clone(),
             state: state.word().to_owned(),
-            state_detail: state.detail(&facts, recovery),
+            state_detail: state.detail(&facts, recovery, self.ack_replicas.status()),
             recovery: recovery.filter(|_| state == SourceState::Recovering),
             last_error,
             seconds_behind: self.seconds_behind(now),
@@ -277,6 +282,7 @@ impl SourceMonitor {
             look_error: facts.look_error,
             unacknowledged_commits,
             unasked_transactions,
+            ack_replicas: self.ack_replicas.status(),
             tls: facts.tls,
             fsync_mode: Some(self.fsync_mode() as u8),
             positions: self.positions(),
@@ -289,6 +295,7 @@ impl SourceMonitor {
             missing_transactions: facts.missing.count(),
             gaps: facts.missing.gaps,
             previous_timeline: facts.previous_timeline,
+            peers: facts.peers,
             server_id_rival: facts.rival,
             counters: self.counters.values(),
             latency: Latencies {

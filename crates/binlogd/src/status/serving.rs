@@ -30,6 +30,33 @@ pub(crate) struct ServeStatus {
     pub(crate) counters: ServeCounters,
     /// Everybody who has logged in, in the order of coming.
     pub(crate) readers: Vec<ReaderStatus>,
+    /// The slots of all sources, by source and name.
+    pub(crate) slots: Vec<SlotStatus>,
+}
+
+/// A reader's place that is remembered, and for which files are kept.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct SlotStatus {
+    /// A user's `slot`, or a replica's UUID.
+    pub(crate) name: String,
+    /// The source that its reader reads.
+    pub(crate) source: String,
+    /// Folder name of the timeline.
+    pub(crate) timeline: String,
+    /// End of what was written to the reader, as it was written down last.
+    #[serde(with = "place")]
+    pub(crate) position: Option<Position>,
+    /// Whether its reader is here.
+    pub(crate) connected: bool,
+    /// Since when it is not, in seconds.
+    pub(crate) away_seconds: u64,
+    /// Bytes from there to the end; null when its file is not held any more.
+    pub(crate) behind_bytes: Option<u64>,
+    /// How far it is behind in time; null before its first event.
+    pub(crate) behind_seconds: Option<u64>,
+    /// Why it keeps nothing; null while it does.
+    pub(crate) released: Option<String>,
 }
 
 /// What the port has done since it was opened.
@@ -75,10 +102,24 @@ pub(crate) struct ReaderStatus {
     pub(crate) caught_up: bool,
     /// Bytes of the binary logs between `position` and the end of what readers may have; null outside a dump, and when not known.
     pub(crate) behind_bytes: Option<u64>,
-    /// 0 when nothing is between the two, else now minus the timestamp of the newest event that was sent; null likewise.
+    /// 0 when nothing is between the two, else now minus the timestamp of the newest event that was sent, and minus the delay that is wanted; 0 too
+    /// while the dump stops or waits as it is meant to. Null likewise.
     pub(crate) behind_seconds: Option<u64>,
     /// Bytes sent in dumps, framing included.
     pub(crate) sent_bytes: u64,
+    /// True when the reader acknowledges what it is sent (semi-sync).
+    pub(crate) semi_sync: bool,
+    /// Up to where it has made durable what it was sent, by its acknowledgement; null before the first.
+    #[serde(with = "place")]
+    pub(crate) confirmed: Option<Position>,
+    /// Where its dump stops although the log goes on, in words: `after 0-1-100`; null for nowhere.
+    pub(crate) stop: Option<String>,
+    /// What of that point was not in the history when the dump began; null for nothing.
+    pub(crate) stop_not_here: Option<String>,
+    /// True when its dump has come to that point, and sends nothing more.
+    pub(crate) stopped: bool,
+    /// How old transactions are at least that it is sent, in seconds; 0 for no delay.
+    pub(crate) delay_seconds: u64,
 }
 
 impl ReaderStatus {

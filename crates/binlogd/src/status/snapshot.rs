@@ -2,10 +2,12 @@
 //!
 //! Other tools read it. Keys may be added; none is renamed, removed or given another meaning.
 
+use super::ack_replicas::AckReplicasStatus;
 use super::counters::CounterValues;
 use super::ladder::Ladder;
 use super::latency::LatencySummary;
 use super::past::{LastError, PreviousTimeline, RecordedGap, Regained};
+use super::peers::PeerStatus;
 use super::semi_sync::{SemiSyncLook, SemiSyncStatus, UnacknowledgedCommits, UnaskedTransactions};
 use super::serving::ServeStatus;
 use super::state::{RecoveryStatus, SourceState};
@@ -96,6 +98,8 @@ pub struct SourceStatus {
     pub(crate) unacknowledged_commits: UnacknowledgedCommits,
     /// The newest run of transactions for which the source asked for no acknowledgement.
     pub(crate) unasked_transactions: UnaskedTransactions,
+    /// The receivers further down that acknowledgements wait for; null without `ack_after_replicas`.
+    pub(crate) ack_replicas: Option<AckReplicasStatus>,
     /// TLS version of the connection; null when it is not encrypted or there is none.
     pub tls: Option<String>,
     /// 1: acknowledged only when synced. 0: acknowledged when written. Null when not known.
@@ -117,6 +121,8 @@ pub struct SourceStatus {
     pub(crate) gaps: Vec<RecordedGap>,
     /// The timeline before the present one, when that was begun since the start; otherwise null.
     pub(crate) previous_timeline: Option<PreviousTimeline>,
+    /// Other binlogds of the source (`peers`), in the order of the configuration.
+    pub(crate) peers: Vec<PeerStatus>,
     /// Another replica that is registered with the same `server_id`, in words; null when none was seen.
     pub(crate) server_id_rival: Option<String>,
     /// How many GTIDs the source gave twice: it lost the transaction that the copy holds and gave the GTID to another one,

@@ -1,5 +1,6 @@
 //! What the receiver of a source is doing, and how far it is with it.
 
+use super::ack_replicas::AckReplicasStatus;
 use super::facts::SourceFacts;
 use super::time::human_time;
 use jiff::Timestamp;
@@ -23,6 +24,9 @@ pub enum SourceState {
     Receiving,
     /// Connected, and the stream is being stored, but nothing is acknowledged: the source lacks what the copy holds.
     Withholding,
+    /// Connected, and the stream is being stored, but acknowledgements are held: too few receivers further down have confirmed
+    /// within `ack_timeout`.
+    WaitingForReplicas,
     /// Waiting before the next attempt to connect.
     BackingOff {
         /// When the next attempt begins.
@@ -56,12 +60,13 @@ pub struct DiskHang {
 
 impl SourceState {
     /// Every word that [`word`](SourceState::word) can give.
-    pub(crate) const WORDS: [&'static str; 9] = [
+    pub(crate) const WORDS: [&'static str; 10] = [
         "starting",
         "recovering",
         "connecting",
         "receiving",
         "withholding acknowledgements",
+        "waiting for replicas",
         "backing off",
         "waiting for disk space",
         "disk does not answer",
@@ -76,21 +81,27 @@ impl SourceState {
             SourceState::Connecting { .. } => 2,
             SourceState::Receiving => 3,
             SourceState::Withholding => 4,
-            SourceState::BackingOff { .. } => 5,
-            SourceState::WaitingForSpace { .. } => 6,
-            SourceState::DiskHangs(_) => 7,
-            SourceState::Stopped { .. } => 8,
+            SourceState::WaitingForReplicas => 5,
+            SourceState::BackingOff { .. } => 6,
+            SourceState::WaitingForSpace { .. } => 7,
+            SourceState::DiskHangs(_) => 8,
+            SourceState::Stopped { .. } => 9,
         };
         Self::WORDS[index]
     }
 
     /// Whether a session lasts: the stream is being stored, whatever becomes of acknowledgements.
     pub(crate) fn is_session(&self) -> bool {
-        matches!(self, SourceState::Receiving | SourceState::Withholding)
+        matches!(self, SourceState::Receiving | SourceState::Withholding | SourceState::WaitingForReplicas)
     }
 
     /// What the state is about; see [`SourceStatus::state_detail`](super::SourceStatus::state_detail).
-    pub(super) fn detail(&self, facts: &SourceFacts, recovery: Option<RecoveryStatus>) -> Option<String> {
+    pub(super) fn detail(
+        &self,
+        facts: &SourceFacts,
+        recovery: Option<RecoveryStatus>,
+        replicas: Option<AckReplicasStatus>,
+    ) -> Option<String> {
         match self {
             SourceState::Starting => None,
             SourceState::Recovering => recovery.map(|recovery| recovery.to_string()),
@@ -100,6 +111,12 @@ impl SourceState {
                 "{}; binlogd rescue hands over what is lacking, binlogd forks records what is decided",
                 facts.lost_in_words()
             )),
+            SourceState::WaitingForReplicas => replicas.map(|replicas| {
+                format!(
+                    "{} of {} receivers have confirmed what the source waits for (ack_after_replicas); its commits wait",
+                    replicas.confirmed, replicas.wanted
+                )
+            }),
             SourceState::BackingOff { until, error } => {
                 Some(format!("{error}; next attempt at {}", human_time(*until)))
             }

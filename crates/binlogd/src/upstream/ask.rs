@@ -10,10 +10,14 @@ use super::identify::SourceIdentity;
 use super::link::{End, Link, beginning, link};
 use super::look::{Compared, Look, Ours, compare, look};
 use super::negotiate::{ask_for_events_as_they_are, look_request};
+use super::peers::Peers;
 use super::stop::ShutsDown;
 use crate::config::{HostPort, SourceConfig};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 use wire::{ConnectOptions, Connection, Secret, WireError};
 /// One attempt with one host.
 pub struct Attempt<'a> {
@@ -34,6 +38,10 @@ pub struct Left {
     pub(super) stand_in: Cell<Option<u32>>,
     /// The connection of the session before, closed when a session has begun.
     pub(super) open: Cell<Option<Attached>>,
+    /// What is known of the other binlogds of the source.
+    pub(super) peers: RefCell<Peers>,
+    /// Receivers further down have not come in time, and it is gone on without them.
+    pub(super) alone: Arc<AtomicBool>,
 }
 
 impl Attempt<'_> {
@@ -138,21 +146,7 @@ impl Attempt<'_> {
     }
 
     pub(super) fn connect_only(&self) -> Result<Connection, WireError> {
-        let config = &self.upstream.config;
-        let (password, problem) = config.password_now();
-        let options = connect_options(config, self.host, password);
-        let stop = &self.upstream.stop;
-        let mut shut_down = None;
-        let connection = self.upstream.network.connect(&options, &mut |socket| {
-            // Not in one assignment: the end of an earlier one would forget the newer socket too. Without descriptors left
-            // the stop waits until the connection's own time is over.
-            drop(shut_down.take());
-            shut_down = stop.shuts_down(socket).ok();
-        });
-        if let (Some(problem), Ok(_) | Err(WireError::AccessDenied { .. })) = (problem, &connection) {
-            tracing::warn!(source = config.name, "{problem}; using the password that it held at the start");
-        }
-        connection
+        self.upstream.connect_to(self.host, self.upstream.config.connect_timeout)
     }
 
     /// As long as the answer is held, a request to stop ends a wait for the source: one that answers slowly must not hold
@@ -166,6 +160,30 @@ impl Attempt<'_> {
     pub(super) fn server_id(&self, copy: &HeldCopy) -> u32 {
         let ours = self.upstream.config.server_id.unwrap_or(copy.identity().server_id);
         self.left.stand_in.get().unwrap_or(ours)
+    }
+}
+
+impl Upstream {
+    /// Connects to a host with the account of the source. A request to stop ends each wait in it.
+    pub(super) fn connect_to(
+        &self,
+        host: &HostPort,
+        connect_timeout: Duration,
+    ) -> Result<Connection, WireError> {
+        let config = &self.config;
+        let (password, problem) = config.password_now();
+        let options = ConnectOptions { connect_timeout, ..connect_options(config, host, password) };
+        let mut shut_down = None;
+        let connection = self.network.connect(&options, &mut |socket| {
+            // Not in one assignment: the end of an earlier one would forget the newer socket too. Without descriptors left
+            // the stop waits until the connection's own time is over.
+            drop(shut_down.take());
+            shut_down = self.stop.shuts_down(socket).ok();
+        });
+        if let (Some(problem), Ok(_) | Err(WireError::AccessDenied { .. })) = (problem, &connection) {
+            tracing::warn!(source = config.name, "{problem}; using the password that it held at the start");
+        }
+        connection
     }
 }
 

@@ -5,13 +5,14 @@ use super::attached::Attached;
 use super::attempt_error::{AttemptError, in_short};
 use super::copy::HeldCopy;
 use super::copy_error::CopyError;
-use super::counters::may_wait;
 use super::cursor::Cursor;
+use super::downstream::ReplicaDemand;
 use super::fork_watch::ForkWatch;
 use super::hosts::{STANDBY_PATIENCE, Standing};
 use super::identify::{SourceIdentity, SourceSemiSync};
 use super::link::{End, Link};
 use super::negotiate::{Introduction, checksum_outside_files, dump_request};
+use super::peers::{BEFORE_MAX, Completed};
 use super::plan::{From, Holding, Kinship, Plan, plan};
 use super::publish::publish_copy;
 use super::receive::receive;
@@ -39,12 +40,6 @@ use wire::{Connection, WireError};
 /// bytes: see `link.rs`. More is read only when a session fell silent there.
 const MARIADB_AHEAD_BYTES: u64 = 1024 * 1024;
 
-/// Before a session begins, so long it is waited for what became of what forks took from the source.
-const FORKS_READ_MAX: Duration = Duration::from_secs(2);
-
-/// Pause between two looks at that.
-const FORKS_LOOK: Duration = Duration::from_millis(10);
-
 impl Attempt<'_> {
     /// Connects and receives until a stop is requested (`Ok`) or something breaks.
     ///
@@ -70,10 +65,16 @@ impl Attempt<'_> {
         });
         self.check_server_id(copy, &source)?;
         self.come_beside(&mut connection, copy)?;
-        let (plan, back_to) = self.plan(copy, &source)?;
+        let (mut plan, mut back_to) = self.plan(copy, &source)?;
         self.check_standing(&source, &plan)?;
+        // Here already, so that another attempt is spared where the peers have more.
+        let ends = back_to.is_some() || matches!(plan, Plan::Begin { .. });
+        if ends && self.complete_before(copy, &source, BEFORE_MAX)?.something {
+            (plan, back_to) = self.plan(copy, &source)?;
+            self.check_standing(&source, &plan)?;
+        }
         if let Some(timeline) = back_to {
-            self.go_back_to(copy, &timeline)?;
+            self.go_back_to(copy, &source, &timeline)?;
         }
         let at = match plan {
             Plan::Resume(position) => {
@@ -124,9 +125,41 @@ impl Attempt<'_> {
         }
     }
 
+    /// Has the newest timeline, if there is one, completed from the peers before it ends, within `max`.
+    pub(super) fn complete_before(
+        &self,
+        copy: &mut HeldCopy,
+        source: &SourceIdentity,
+        max: Duration,
+    ) -> Result<Completed, AttemptError> {
+        self.upstream.complete_before(copy, &mut self.left.peers.borrow_mut(), &source.uuid, max)
+    }
+
+    /// A timeline has ended: says what it was not completed with.
+    pub(super) fn end_without(&self, ended: Option<String>, completed: &Completed) {
+        if let Some(ended) = ended {
+            self.upstream.end_without(&self.left.peers.borrow(), &ended, &completed.unasked);
+        }
+    }
+
     /// Goes on with an older timeline: the server of that one is back, and the newer ones have nothing in common with it.
-    fn go_back_to(&self, copy: &mut HeldCopy, timeline: &Path) -> Result<(), AttemptError> {
-        copy.go_back_to(timeline)?;
+    fn go_back_to(
+        &self,
+        copy: &mut HeldCopy,
+        source: &SourceIdentity,
+        timeline: &Path,
+    ) -> Result<(), AttemptError> {
+        let completed = self.complete_before(copy, source, BEFORE_MAX)?;
+        if completed.something {
+            return Err(AttemptError::Completed);
+        }
+        let ended = copy.timeline().map(|timeline| timeline.name.clone());
+        {
+            // A purge that has planned by what was written before would take this one's files for an older timeline's.
+            let _histories = self.upstream.published.histories_stay();
+            copy.go_back_to(timeline)?;
+        }
+        self.end_without(ended, &completed);
         let name = copy.timeline().map_or("", |timeline| timeline.name.as_str());
         tracing::info!(
             source = self.upstream.config.name,
@@ -151,7 +184,11 @@ impl Attempt<'_> {
                 forks => forks.map_err(failed)?,
             };
             // What it has executed and not sent yet is compared when it comes.
-            let lacked = forks.as_ref().map(|forks| source.lacks(&forks.gtids(Fate::Lacking)));
+            let lacked = forks.as_ref().map(|forks| {
+                let mut lacked = forks.gtids(Fate::Lacking);
+                let _ = lacked.union_with(&forks.gone());
+                source.lacks(&lacked)
+            });
             let twice = forks.as_ref().map(|forks| forks.gtids(Fate::GivenTwice));
             if let Some(lacked) = lacked.filter(|lacked| !lacked.is_empty()) {
                 let lacked = lacked.to_line();
@@ -216,9 +253,10 @@ impl Attempt<'_> {
             self.look_for_rival(&mut connection, copy)?;
             introduction.make(&mut connection, source).map_err(|error| self.with_privilege(error))?;
         }
-        let passed_over = match forks.as_ref() {
-            Some(forks) if offered => self.passed_over(&mut connection, copy, source, forks)?,
-            _ => Vec::new(),
+        let replicas = self.replicas();
+        let passed_over = match offered {
+            true => self.passed_over(&mut connection, copy, source, forks.as_deref(), replicas.as_ref())?,
+            false => Vec::new(),
         };
         let timeline = copy.timeline_mut().expect("a session has a timeline");
         let (request, requested) = match passed_over.first() {
@@ -234,9 +272,10 @@ impl Attempt<'_> {
         };
         // Until the timeline has a file, the source's first ROTATE is what begins it.
         let asked = timeline.end().map(|_| at.clone());
-        let cursor = Cursor::new(asked, requested, timeline.format.clone(), checksum_outside_files(source))
-            .comparing(timeline.tail_start, tail)
-            .passing_over(passed_over);
+        let cursor =
+            Cursor::new(asked, requested, timeline.expected_format(), checksum_outside_files(source))
+                .comparing(timeline.tail_start, tail)
+                .passing_over(passed_over);
         let options = ReceiveOptions {
             clock: self.upstream.clock.clone(),
             fsync_mode: config.fsync_mode,
@@ -245,6 +284,8 @@ impl Attempt<'_> {
             busy_wait: config.busy_wait,
             forks,
             published: self.upstream.published.clone(),
+            until: None,
+            replicas,
         };
         let monitor = &self.upstream.monitor;
         let mut on_stream = |Begun { semi_sync, withheld }| {
@@ -276,29 +317,15 @@ impl Attempt<'_> {
         })
     }
 
-    /// The files of the copy that are asked for once more because acknowledgements are withheld; the last is the one in which it
-    /// ends. A source takes the place at which a replica begins for an acknowledgement of all that stands before it.
-    fn passed_over(
-        &self,
-        connection: &mut Connection,
-        copy: &HeldCopy,
-        source: &SourceIdentity,
-        forks: &ForkWatch,
-    ) -> Result<Vec<Arc<str>>, AttemptError> {
-        let until = self.upstream.clock.now() + FORKS_READ_MAX;
-        while self.upstream.config.on_fork == OnFork::Withhold
-            && !forks.has_decided()
-            && self.upstream.clock.now() < until
-            && !self.upstream.clock.pause(&self.upstream.stop, FORKS_LOOK)
-        {}
-        let files = copy.timeline().map(|timeline| timeline.log.files()).unwrap_or_default();
-        let Some(last) = files.last().filter(|_| forks.withholds()) else { return Ok(Vec::new()) };
-        // What stands in an earlier file can only wait there since then, so it waits now.
-        if files.len() == 1 || !may_wait(connection) {
-            return Ok(vec![last.as_str().into()]);
-        }
-        let oldest = self.look(copy, source, "")?;
-        Ok(oldest.not_purged(files)?.iter().map(|file| file.as_str().into()).collect())
+    /// What is demanded of receivers further down.
+    fn replicas(&self) -> Option<ReplicaDemand> {
+        let config = &self.upstream.config;
+        (config.ack_after_replicas > 0).then(|| ReplicaDemand {
+            wanted: config.ack_after_replicas,
+            timeout: config.ack_timeout,
+            action: config.ack_timeout_action,
+            alone: self.left.alone.clone(),
+        })
     }
 
     /// Compares the place at which a session will begin, over a dump that is none of a semi-sync replica: the source takes

@@ -139,6 +139,9 @@ pub enum AttemptError {
          what must be decided, and with --accept-loss or --settle records that it is. Then reload (SIGHUP) or restart binlogd"
     )]
     Forked(String),
+    /// What the source has purged or cannot read came from a peer; the next attempt goes on behind it.
+    #[error("what the source does not have any more, or some of it, was fetched from a peer")]
+    Completed,
     /// A new timeline has begun; the next attempt receives into it.
     #[error("{0}: a new timeline begins, the old one is kept")]
     NewTimeline(&'static str),
@@ -167,8 +170,9 @@ impl AttemptError {
             AttemptError::Wire(error) if error.is_permanent() => Cure::Later,
             AttemptError::Wire(error) if error.is_crowded() => Cure::Crowded,
             AttemptError::NewTimeline(_)
+            | AttemptError::Completed
             | AttemptError::NotComparable(_)
-            | AttemptError::Session(SessionError::LeftBehind(_)) => Cure::Now,
+            | AttemptError::Session(SessionError::LeftBehind(_) | SessionError::HeldLong(_)) => Cure::Now,
             // The source could not send what it was asked for, and looking at it has found no other way: asking again and
             // again would only fill its own log.
             AttemptError::Session(SessionError::Source(complaint))
@@ -241,6 +245,7 @@ impl AttemptError {
             | AttemptError::Anonymous(_)
             | AttemptError::NotComparable(_)
             | AttemptError::Forked(_)
+            | AttemptError::Completed
             | AttemptError::NewTimeline(_) => false,
         }
     }

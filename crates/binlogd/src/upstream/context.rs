@@ -12,6 +12,7 @@ use std::sync::Arc;
 use wire::Network;
 
 /// Everything that the thread of one source works with.
+#[derive(Clone)]
 pub struct Upstream {
     /// Its part of the configuration.
     pub config: SourceConfig,

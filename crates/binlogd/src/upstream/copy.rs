@@ -14,6 +14,7 @@ use log::gaps::Gaps;
 use log::held::{lost_gtids, other_histories, present_history};
 use log::journal::{self, Journal};
 use log::offline::resume_point;
+use log::purge::unfinished::remove_left;
 use log::recover::{Tail, Watch, recover, recover_watched, write_again};
 use log::scan::scan_file;
 use log::settlement::Settlements;
@@ -148,6 +149,11 @@ impl HeldCopy {
             error,
         })?;
         let journal = self.open_journal(&mut remarks)?;
+        if let Err(error) = remove_left(&*self.storage, folder) {
+            // What is left is counted nowhere, and the next purge tries again.
+            remarks
+                .push(format!("files in {} that were purged cannot be removed: {error}", folder.display()));
+        }
         let Some(path) = self.folder.timelines(&*self.storage)?.pop() else { return Ok(remarks) };
         let failed = |error| CopyError::Timeline { path: path.clone(), error };
         let info = Timeline::read(&*self.storage, &path).map_err(failed)?;
@@ -161,6 +167,7 @@ impl HeldCopy {
             tail_start: recovered.live.as_ref().map_or(4, |live| live.tail_start),
             info,
             format: recovered.live.as_ref().and_then(|live| live.format.clone()),
+            expected: None,
             last_timestamp: recovered.live.as_ref().map_or(0, |live| live.last_timestamp),
             gtids: std::mem::take(&mut recovered.gtids),
             unspoken: GtidState::default(),
@@ -213,6 +220,7 @@ impl HeldCopy {
             info,
             log: LogWriter::new(self.storage.clone(), &path, recovered, journal),
             format: None,
+            expected: None,
             // Its first file says what came before. The older timeline's set may name the same GTIDs with other contents.
             gtids: GtidState::default(),
             unspoken: GtidState::default(),
@@ -240,6 +248,9 @@ impl HeldCopy {
             let info = Timeline::read(&*self.storage, &folder).map_err(failed(&folder))?;
             let mut gtids = info.shared_before();
             let point = resume_point(&*self.storage, &folder).map_err(failed(&folder))?;
+            if point.is_none() && !info.purged.is_empty() {
+                continue; // All of it was purged: nothing is left that could go on.
+            }
             if let Some(point) = &point
                 && gtids.union_with(&point.gtids).is_err()
             {
@@ -286,6 +297,14 @@ impl HeldCopy {
         Ok(lost_gtids(&history, kind).subtract(&settlements.decided(number, kind)))
     }
 
+    /// Takes off what was purged since the newest timeline was opened: the files to compare with the source are those that are
+    /// there.
+    pub(crate) fn forget_purged(&mut self) {
+        if let Some(timeline) = &mut self.timeline {
+            timeline.log.forget_purged();
+        }
+    }
+
     /// The disk that it is on.
     pub fn storage(&self) -> &dyn Storage {
         &*self.storage
@@ -324,6 +343,14 @@ impl HeldCopy {
         };
         if let Some(timeline) = self.timeline.as_mut().filter(|timeline| has_nothing(timeline)) {
             timeline.format = Some(format);
+        }
+    }
+
+    /// Remembers what the first file of a timeline of which nothing has arrived begins with on the source, so that the session
+    /// notices if the source's logs were begun anew since.
+    pub(super) fn expect_first(&mut self, format: Option<FormatDescription>) {
+        if let Some(timeline) = self.timeline.as_mut() {
+            timeline.expected = format;
         }
     }
 
@@ -387,6 +414,7 @@ mod tests {
             missing: String::new(),
             unreadable: String::new(),
             previous: String::new(),
+            purged: Vec::new(),
         })
         .unwrap();
     }

@@ -43,7 +43,8 @@ pub struct Cursor {
     boundary: Option<Position>,
     /// What was asked for, until the source's first ROTATE confirms it.
     asked: Option<Position>,
-    /// Format of the file that is resumed in its middle: the source sends it again and it must be the same.
+    /// Format of the file that is resumed in its middle: the source sends it again and it must be the same. In a copy that has
+    /// no file yet, of the one that it is to begin with, where that was looked at.
     resumed_format: Option<FormatDescription>,
     /// Format of the current file, once it was sent in this session.
     format: Option<FormatDescription>,
@@ -127,6 +128,11 @@ impl Cursor {
     /// Where the stream stands, which may be before the end of what is held.
     pub(crate) fn reached(&self) -> Option<Position> {
         self.file.as_ref().map(|file| Position { file: file.clone(), offset: self.offset })
+    }
+
+    /// True when all that is held has passed, and its end was the source's.
+    pub(crate) fn has_passed_held(&self) -> bool {
+        self.asked.is_none() && self.passes.is_empty() && self.offset >= self.held_until
     }
 
     /// The last boundary that was stored: all up to there is held. `None` before the first file of a copy that has none.
@@ -270,13 +276,16 @@ impl Cursor {
             tail_start: self.tail_start,
             last_word,
         });
+        if self.file.is_some() {
+            // It was of the file before; else of the one that the copy is to begin with.
+            self.resumed_format = None;
+        }
         self.file = Some(sent.file.clone());
         self.offset = 4;
         self.boundary = Some(sent);
         self.held_until = 0;
         self.tail = Vec::new();
         self.tail_start = 4;
-        self.resumed_format = None;
         self.format = None;
         self.tracker = BoundaryTracker::new();
         Ok(Admission::SwitchFile(rotate.next_file))

@@ -12,9 +12,10 @@ use codec::event::FormatDescription;
 use codec::gtid::GtidState;
 use log::Position;
 use log::files::timeline_files;
-use log::held::{lost_gtids, present_history};
+use log::held::{HeldTimeline, lost_gtids, present_history};
 use log::offline::{gtids_until, resume_point};
 use log::scan::scan_file;
+use log::verify::kept_from;
 use std::path::Path;
 use wire::WireError;
 
@@ -82,6 +83,42 @@ impl Attempt<'_> {
             return Ok(Some(Parting { at, timeline, from, source_lacks }));
         }
         Ok(None)
+    }
+
+    /// What a source lacks that was put back to before the oldest file that is left of a copy: its log ends before that, so they
+    /// have no file in common. `None` for one that began its logs anew, whose oldest file is newer than that file. Without
+    /// a file that was purged or moved away, every file that a source can be put back to is here.
+    pub(super) fn lost_before_what_is_left(
+        &self,
+        copy: &HeldCopy,
+        source: &SourceIdentity,
+    ) -> Result<Option<GtidState>, AttemptError> {
+        let source_folder = copy.source_folder();
+        let storage = copy.storage();
+        let failed = |error| CopyError::Timeline { path: source_folder.to_owned(), error };
+        let history = present_history(storage, source_folder).map_err(failed)?;
+        let is_cut =
+            |held: &HeldTimeline| !held.info.purged.is_empty() || kept_from(storage, &held.folder).is_some();
+        if !history.iter().any(is_cut) {
+            return Ok(None);
+        }
+        // That of the present server. A timeline of another one has other files.
+        let Some(held) = history.last() else { return Ok(None) };
+        let names = timeline_files(storage, &held.folder).map_err(failed)?;
+        let Some(first) = names.first() else { return Ok(None) };
+        let opened = storage.open_read(&held.folder.join(first));
+        let scan = opened.and_then(|file| scan_file(&*file, FormatDescription::END_MAX, |_| {}));
+        let Some(ours) = scan.map_err(failed)?.format else { return Ok(None) };
+        let oldest = self.look(copy, source, "")?;
+        // Its first file after a reset began when the copy's had long begun.
+        if oldest.format.timestamp >= ours.timestamp {
+            return Ok(None);
+        }
+        let mut held = lost_gtids(&history, source.executed.kind());
+        let later = copy.holding().map(|holding| holding.gtids).unwrap_or_default();
+        // Of another kind of server, from before a migration, it has nothing to lack.
+        let _ = held.union_with(&later);
+        Ok(Some(source.lacks(&held)))
     }
 
     /// Whether the source has this file, as far as the format description tells.

@@ -10,6 +10,7 @@ use super::identify::SourceIdentity;
 use super::left_file::{LastWord, LeftFile};
 use super::link::{End, Link};
 use super::open_timeline::OpenTimeline;
+use super::peers::GAP_MAX;
 use super::plan::{From, Plan, begun_anew};
 use super::refusal::{PeerError, Refusal};
 use super::session::SessionError;
@@ -58,6 +59,14 @@ impl Attempt<'_> {
             AttemptError::Session(SessionError::Silent(_) | SessionError::LeftBehind(_)) => {
                 let end = copy.end();
                 copy.found.silent(at, end);
+                return error;
+            }
+            // The next attempt begins the timeline anew, with the server that answers then.
+            AttemptError::Session(SessionError::Refused(Refusal::OtherFile(_)))
+                if copy
+                    .timeline()
+                    .is_some_and(|timeline| timeline.is_untold() && timeline.expected.is_some()) =>
+            {
                 return error;
             }
             AttemptError::Session(
@@ -112,6 +121,7 @@ impl Attempt<'_> {
                 if !copy.found.is_equal_through(at) || end.as_ref() != Some(at) {
                     return self.compare_history(copy, source);
                 }
+                self.complete_before_gap(copy, source)?;
                 let from = self.examine_unreadable(copy, source, at, complaint)?;
                 let source_lacks = GtidState::empty(source.executed.kind());
                 Ok(Some(Verdict { reason: Reason::Gap, from, source_lacks }))
@@ -163,11 +173,12 @@ impl Attempt<'_> {
 
     fn gap(
         &self,
-        copy: &HeldCopy,
+        copy: &mut HeldCopy,
         source: &SourceIdentity,
         at: &Position,
         oldest: &str,
     ) -> Result<Option<Verdict>, AttemptError> {
+        self.complete_before_gap(copy, source)?;
         if self.upstream.config.on_gap == OnGap::Record {
             let source_lacks = GtidState::empty(source.executed.kind());
             return Ok(Some(Verdict { reason: Reason::Gap, from: From::Earliest, source_lacks }));
@@ -181,6 +192,18 @@ impl Attempt<'_> {
         Err(AttemptError::Gap { needed: at.to_string(), oldest: oldest.to_owned(), missing: told(&missing) })
     }
 
+    /// Has the newest timeline completed from the peers where the source cannot send what follows it. There is time for that.
+    ///
+    /// # Errors
+    /// [`AttemptError::Completed`] when they had some of it: the source is tried behind that, and the peers again if that fails.
+    fn complete_before_gap(&self, copy: &mut HeldCopy, source: &SourceIdentity) -> Result<(), AttemptError> {
+        if !self.complete_before(copy, source, GAP_MAX)?.something {
+            return Ok(());
+        }
+        self.left.peers.borrow_mut().forget_wait();
+        Err(AttemptError::Completed)
+    }
+
     /// Whether the newest timeline is the source's history, as far as its live file cannot tell. Once a process, its beginning
     /// is held against the source's. And a live file that has no transaction yet says little about the source's file of that
     /// name: it may be that of another history, after a reset. So the source is asked for the end of the file before, as the
@@ -190,6 +213,7 @@ impl Attempt<'_> {
         copy: &mut HeldCopy,
         source: &SourceIdentity,
     ) -> Result<(), AttemptError> {
+        copy.forget_purged();
         let verdict = if copy.timeline().is_some_and(OpenTimeline::is_untold) {
             self.begins_earlier(copy, source)?
         } else if self.begins_as_the_source(copy, source)? {
@@ -207,26 +231,55 @@ impl Attempt<'_> {
     /// what it had then.
     fn begins_earlier(
         &self,
-        copy: &HeldCopy,
+        copy: &mut HeldCopy,
         source: &SourceIdentity,
     ) -> Result<Option<Verdict>, AttemptError> {
-        let Some(info) = copy.timeline().map(|timeline| &timeline.info) else { return Ok(None) };
+        let Some(timeline) = copy.timeline() else { return Ok(None) };
+        let info = &timeline.info;
         let holding = copy.holding();
         let anew = begun_anew(info, holding.as_ref(), source, &self.upstream.config.start);
-        let Some(Plan::Begin { reason, from, source_lacks }) = anew else { return Ok(None) };
+        let Some(Plan::Begin { reason, from, source_lacks }) = anew else {
+            let source_lacks = GtidState::empty(source.executed.kind());
+            let reset = Verdict { reason: Reason::SourceReset, from: From::Earliest, source_lacks };
+            return Ok(self.begins_another(copy, source)?.then_some(reset));
+        };
         if !source_lacks.subtract(&info.lacked()).is_empty() {
             return Ok(Some(Verdict { reason, from, source_lacks }));
         }
         let first = match self.first_file(copy, source, &from) {
-            Ok(first) => first.name,
-            // Then the file is asked for, and found missing, as that of any timeline.
-            Err(AttemptError::Gap { .. }) => return Ok(None),
+            Ok(first) => first,
+            Err(gap @ AttemptError::Gap { .. }) => {
+                if !self.begins_another(copy, source)? {
+                    return Ok(None); // The file is asked for, and found missing, as that of any timeline.
+                }
+                // Nor is it there under another history's name.
+                return match self.upstream.config.on_gap {
+                    OnGap::Record => {
+                        Ok(Some(Verdict { reason: Reason::Gap, from: From::Earliest, source_lacks }))
+                    }
+                    OnGap::Stop => Err(gap),
+                };
+            }
             Err(error) => return Err(error),
         };
-        if BinlogName::parse(&first)?.number() >= BinlogName::parse(&info.first_file)?.number() {
+        if BinlogName::parse(&first.name)?.number() >= BinlogName::parse(&info.first_file)?.number() {
+            let format = first.format.filter(|_| first.name == info.first_file);
+            copy.expect_first(format);
             return Ok(None);
         }
         Ok(Some(Verdict { reason, from, source_lacks }))
+    }
+
+    /// Whether the source has another file now under the name of the one that the newest timeline was begun for, of which nothing
+    /// has arrived. Where it has none, the session hears so.
+    fn begins_another(&self, copy: &HeldCopy, source: &SourceIdentity) -> Result<bool, AttemptError> {
+        let Some(timeline) = copy.timeline() else { return Ok(false) };
+        let Some(expected) = &timeline.expected else { return Ok(false) };
+        match self.look(copy, source, &timeline.info.first_file) {
+            Ok(first) => Ok(!first.format.is_same_file(expected)),
+            Err(AttemptError::Wire(WireError::Server { .. })) => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     /// Whether the first file of the newest timeline that the source still has is the same one there. After a reset with which
@@ -332,6 +385,7 @@ impl Attempt<'_> {
         copy: &mut HeldCopy,
         source: &SourceIdentity,
     ) -> Result<Option<Verdict>, AttemptError> {
+        copy.forget_purged();
         let none = GtidState::empty(source.executed.kind());
         match self.history(copy, source)? {
             History::Same => {
@@ -343,8 +397,17 @@ impl Attempt<'_> {
             History::Unrelated => {
                 let Some(Parting { at, timeline, from, source_lacks }) = self.parts_earlier(copy, source)?
                 else {
-                    let from = From::Earliest;
-                    return Ok(Some(Verdict { reason: Reason::SourceReset, from, source_lacks: none }));
+                    let (from, lacked) = (From::Earliest, self.lost_before_what_is_left(copy, source)?);
+                    let Some(source_lacks) = lacked else {
+                        return Ok(Some(Verdict { reason: Reason::SourceReset, from, source_lacks: none }));
+                    };
+                    tracing::error!(
+                        source = self.upstream.config.name,
+                        "the source was put back to before the oldest file that is left here, for its log is older than that and has \
+                         no file in common with the copy; what the copy has is kept, and the source's log is received into a new \
+                         timeline from its oldest file on"
+                    );
+                    return Ok(Some(Verdict { reason: Reason::Fork, from, source_lacks }));
                 };
                 tracing::error!(
                     source = self.upstream.config.name,

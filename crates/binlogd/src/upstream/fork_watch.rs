@@ -286,9 +286,12 @@ impl Shared {
                 let _ = lacked.insert(id);
             }
         }
+        // No file has these any more; what the source has executed it has from elsewhere.
+        let gone = if self.source.has_gtids { self.source.lacks(&forks.gone()) } else { forks.gone() };
+        let _ = lacked.union_with(&gone);
         let twice = forks.gtids(Fate::GivenTwice);
         let count = forks.count(Fate::GivenTwice);
-        let is_closed = forks.is_closed();
+        let is_closed = forks.count(Fate::Lacking) == 0 && count == 0 && gone.is_empty();
         let back = forks.gtids(Fate::HandedBack);
         let is_clear = is_closed && !back.is_empty();
         let (mut had_lacked, mut is_new) = (false, false);
@@ -310,6 +313,13 @@ impl Shared {
                 source = name,
                 "the source lacks transactions that the copy holds: {}; binlogd rescue hands them over",
                 lacked.to_line()
+            );
+        }
+        if !gone.is_empty() && told.is_none() {
+            tracing::error!(
+                source = name,
+                "of what the source lacks, {} stood in files that were purged before the loss was known: only a backup has them;                  binlogd forks --accept-loss records that they are given up",
+                gone.to_line()
             );
         }
         if count > told.unwrap_or(0) {

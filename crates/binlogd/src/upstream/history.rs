@@ -165,7 +165,8 @@ impl Attempt<'_> {
             Compared::Equal { next } => (len, next.unwrap_or_else(|| file.clone())),
             Compared::Differs { at } => (at, file.clone()),
         };
-        if *file == timeline.log.files()[0]
+        // Behind a purge the first file that is left is not that of the timeline, and was not begun by a reset.
+        if *file == timeline.info.first_file
             && self.shares_no_transaction(timeline, file, at)?
             && self.has_run_since_it_began(timeline, file)?
         {

@@ -7,10 +7,11 @@ use super::context::Upstream;
 use super::copy::HeldCopy;
 use super::copy_error::CopyError;
 use super::hosts::Hosts;
+use super::peers::Peers;
 use super::publish::publish_copy;
 use super::repeats::Repeats;
 use crate::config::OnFork;
-use crate::status::{DiskSpace, SourceState};
+use crate::status::{Demanded, DiskSpace, SourceState};
 use codec::ServerKind;
 use std::io;
 use std::time::{Duration, Instant};
@@ -41,7 +42,7 @@ impl Upstream {
     /// Opens the copy and receives until a stop is requested: the whole life of a source's thread. Returns early only when
     /// nothing but an operator can help; that is then the state, and in the log.
     pub fn live(self) {
-        self.monitor.set_fsync_mode(self.config.fsync_mode);
+        self.show_settings();
         self.monitor.set_state(SourceState::Recovering);
         let mut backoff = Backoff::new(self.config.backoff_min, self.config.backoff_max);
         let mut repeats = Repeats::default();
@@ -66,6 +67,17 @@ impl Upstream {
             Some(copy) if !self.stop.is_requested() => self.run(copy),
             _ => self.has_stopped(),
         }
+    }
+
+    /// Shows how safe the operator wants a transaction to be before it is acknowledged.
+    fn show_settings(&self) {
+        let config = &self.config;
+        self.monitor.set_fsync_mode(config.fsync_mode);
+        self.monitor.ack_replicas.demand(Demanded {
+            wanted: config.ack_after_replicas,
+            timeout: config.ack_timeout,
+            action: config.ack_timeout_action,
+        });
     }
 
     /// Locks the folder if that was not done yet, and recovers the newest timeline.
@@ -101,7 +113,7 @@ impl Upstream {
     /// # Errors
     /// When another process holds the folder, or it cannot be read or repaired.
     pub fn open(&self) -> Result<HeldCopy, CopyError> {
-        self.monitor.set_fsync_mode(self.config.fsync_mode);
+        self.show_settings();
         self.monitor.set_state(SourceState::Recovering);
         let mut copy = self.lock()?;
         match self.recover(&mut copy) {
@@ -145,13 +157,22 @@ impl Upstream {
             repeats: Repeats::default(),
         };
         let left = Left::default();
+        self.publish_peers();
+        self.look_for_older(&left.peers.borrow().older);
         if !copy.is_recovered() {
             self.clock.pause(&self.stop, pacing.backoff.pause(self.clock.jitter()));
             self.reopen(&mut copy, &mut pacing);
         }
         while !self.stop.is_requested() {
-            if self.waited_for_space(&mut pacing.backoff) || self.passed_over(&mut pacing) {
+            if self.rested(&left)
+                || self.waited_for_space(&mut pacing.backoff)
+                || self.passed_over(&mut pacing)
+            {
                 continue;
+            }
+            if let Err(error) = self.complete_while_gone(&mut copy, &mut left.peers.borrow_mut()) {
+                tracing::error!(source = self.config.name, "{error}");
+                self.reopen(&mut copy, &mut pacing);
             }
             let began = self.clock.now();
             let host = &self.config.hosts[pacing.hosts.current()];
@@ -162,6 +183,9 @@ impl Upstream {
             }
             if self.stop.is_requested() {
                 break;
+            }
+            if self.stop.ends_session() && !error.log_failed() {
+                continue; // It is to rest, and whatever ended the attempt is nobody's failure.
             }
             if error.is_silence()
                 && copy.timeline().is_some_and(|timeline| timeline.info.server_kind == ServerKind::MariaDb)
@@ -175,12 +199,25 @@ impl Upstream {
             if error.is_news(there) {
                 pacing.repeats.forget();
             }
-            if !self.recover_from(&error, &mut copy, &mut pacing) {
+            let mut peers = left.peers.borrow_mut();
+            if matches!(error, AttemptError::Session(_)) {
+                peers.source_was_there();
+            }
+            if !self.recover_from(&error, &mut copy, &mut pacing, &mut peers) {
                 return;
             }
             self.monitor.counters.reconnects.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         }
         self.has_stopped();
+    }
+
+    /// Rests, once, while an operator wants nothing to be received. What readers may read stays as it is.
+    fn rested(&self, left: &Left) -> bool {
+        let Some(why) = self.stop.halted() else { return false };
+        left.open.take();
+        self.monitor.set_state(SourceState::Stopped { reason: why });
+        self.stop.rest();
+        true
     }
 
     fn has_stopped(&self) {
@@ -236,7 +273,13 @@ impl Upstream {
     }
 
     /// Does what the error asks for; false when that is to stop.
-    fn recover_from(&self, error: &AttemptError, copy: &mut HeldCopy, pacing: &mut Pacing) -> bool {
+    fn recover_from(
+        &self,
+        error: &AttemptError,
+        copy: &mut HeldCopy,
+        pacing: &mut Pacing,
+        peers: &mut Peers,
+    ) -> bool {
         let name = &self.config.name;
         let current = pacing.hosts.current();
         let address = &self.config.hosts[current];
@@ -263,6 +306,9 @@ impl Upstream {
             pacing.hosts.session_ended(now);
             false
         };
+        if error.is_of_host() && !others_are_left {
+            self.ask_peers(peers); // No host is the source now.
+        }
         let random = self.clock.jitter();
         let pause = match (cure, told_to_go) {
             // The pauses are there to spare a server, and the next one is another.

@@ -95,7 +95,22 @@ pub fn link(
     timeout: Duration,
     waits: Waits<'_>,
 ) -> Result<Link, WireError> {
-    Following::new(source, end).run(connection, request, timeout, waits)
+    link_with(connection, source, request, end, Patience::Silence(timeout), waits)
+}
+
+/// As [`link`], with a limit of another kind.
+///
+/// # Errors
+/// As [`link`].
+pub(super) fn link_with(
+    connection: Connection,
+    source: &SourceIdentity,
+    request: &[u8],
+    end: &End<'_>,
+    patience: Patience,
+    waits: Waits<'_>,
+) -> Result<Link, WireError> {
+    Following::new(source, end).run(connection, request, patience, waits)
 }
 
 /// Starts the dump `request`, which asks for the beginning of `file` and does not wait, and reads what the file says of
@@ -114,7 +129,7 @@ pub fn beginning(
     let end = End { at: Position::new(file, 4), format: None, tail: &[], ahead: 0 };
     let mut following = Following::new(source, &end);
     following.next = Some(file.to_owned());
-    following.run(connection, request, timeout, waits)
+    following.run(connection, request, Patience::Silence(timeout), waits)
 }
 
 struct Following<'a> {
@@ -155,11 +170,11 @@ impl<'a> Following<'a> {
         mut self,
         connection: Connection,
         request: &[u8],
-        timeout: Duration,
+        patience: Patience,
         waits: Waits<'_>,
     ) -> Result<Link, WireError> {
         let mut visit = |frame: Frame<'_>| self.visit(frame);
-        walk(connection, request, BUFFER_LEN, Patience::Silence(timeout), waits, &mut visit)?;
+        walk(connection, request, BUFFER_LEN, patience, waits, &mut visit)?;
         self.found.ok_or_else(|| protocol("it came to no end".to_owned()))
     }
 

@@ -159,10 +159,25 @@ pub(crate) fn compare(
     silence: Duration,
     waits: Waits<'_>,
 ) -> Result<Compared, WireError> {
+    compare_with(connection, source, request, ours, Patience::Silence(silence), waits)
+}
+
+/// As [`compare`], with a limit of another kind.
+///
+/// # Errors
+/// As [`compare`].
+pub(super) fn compare_with(
+    connection: Connection,
+    source: &SourceIdentity,
+    request: &[u8],
+    ours: Ours<'_>,
+    patience: Patience,
+    waits: Waits<'_>,
+) -> Result<Compared, WireError> {
     let checksum = checksum_outside_files(source);
     let mut comparison = Comparison { ours, checksum, at: 4, file: None, result: None, scratch: Vec::new() };
     let mut visit = |frame: Frame<'_>| comparison.visit(frame);
-    walk(connection, request, COMPARE_BUFFER_LEN, Patience::Silence(silence), waits, &mut visit)?;
+    walk(connection, request, COMPARE_BUFFER_LEN, patience, waits, &mut visit)?;
     comparison.result.ok_or_else(|| protocol("the comparison came to no end".to_owned()))
 }
 

@@ -12,6 +12,7 @@
 //! | `left_file.rs` | the file that a stream has left, and how it says that it ends |
 //! | `unasked.rs` | transactions for which the source asks for no acknowledgement |
 //! | `acknowledge.rs` | which acknowledgement is owed, and the one way to pay it |
+//! | `downstream.rs` | what an acknowledgement waits for beside our own disk |
 //! | `plan.rs` | where a session goes on: a pure decision |
 //! | `identify.rs` | who answers |
 //! | `settings.rs` | settings of the source that readers decide by |
@@ -24,6 +25,7 @@
 //! | `ask.rs` | what an attempt asks its host |
 //! | `new_timeline.rs` | a timeline that begins |
 //! | `attempt.rs` | one attempt: from connecting to the end of the session |
+//! | `passed_over.rs` | the files that a session asks for once more, because the place where it begins is an acknowledgement |
 //! | `publish.rs` | what is held, as it is shown without a session, to readers too |
 //! | `attached.rs` | why a session with MariaDB is not ended in its first moments |
 //! | `earlier.rs` | a source that was put back to before the newest timeline began |
@@ -34,6 +36,8 @@
 //! | `fork_watch.rs` | what became of what a fork took from the source, beside the receiving thread |
 //! | `remembered.rs` | what the source had counted at the last look, over restarts of binlogd |
 //! | `rival.rs` | another replica with our `server_id` |
+//! | `peers.rs`, `peer.rs`, `peer_fetch.rs` | other binlogds of the source: when they are asked, what they say, and what is fetched |
+//! | `older_at_peer.rs` | the end of an older timeline that a peer alone holds |
 //! | `hosts.rs` | which host of the list is the source |
 //! | `backoff.rs`, `repeats.rs` | pauses; what the log says of errors that come again and again |
 //! | `stop.rs` | the request to stop |
@@ -57,6 +61,7 @@ pub mod copy;
 mod copy_error;
 mod counters;
 pub mod cursor;
+mod downstream;
 mod earlier;
 mod examine;
 mod fork_watch;
@@ -71,7 +76,13 @@ pub mod link;
 pub(crate) mod look;
 pub mod negotiate;
 mod new_timeline;
+mod older_at_peer;
+mod older_look;
 pub(crate) mod open_timeline;
+mod passed_over;
+pub(crate) mod peer;
+mod peer_fetch;
+mod peers;
 mod plan;
 mod publish;
 pub mod receive;

@@ -7,10 +7,12 @@ use super::copy::HeldCopy;
 use super::identify::SourceIdentity;
 use super::negotiate::locate_request;
 use super::open_timeline::OpenTimeline;
+use super::peers::BEFORE_MAX;
 use super::plan::From;
 use crate::config::OnGap;
 use crate::status::{Ladder, PreviousTimeline};
 use codec::ServerKind;
+use codec::event::FormatDescription;
 use codec::gtid::{GtidState, MariadbGtid, MariadbGtidState};
 use log::timeline::{Reason, Timeline};
 use std::sync::Arc;
@@ -19,12 +21,18 @@ use wire::WireError;
 /// The first file of a new timeline.
 pub(super) struct FirstFile {
     pub(super) name: String,
+    /// What it begins with, where it was looked at.
+    pub(super) format: Option<FormatDescription>,
     /// GTIDs of what the source wrote and can send from no file any more, as far as it says so.
     purged: GtidState,
 }
 
 impl Attempt<'_> {
-    /// Finds the first file of a new timeline and makes its folder.
+    /// Finds the first file of a new timeline and makes its folder. The one place where a timeline is left for a new one: it is
+    /// completed from the peers before, unless that was done for the decision, and what they were not asked for is said.
+    ///
+    /// # Errors
+    /// [`AttemptError::Completed`] when the peers had more: what is to begin must be decided anew.
     pub(super) fn begin_timeline(
         &self,
         copy: &mut HeldCopy,
@@ -33,6 +41,10 @@ impl Attempt<'_> {
         from: &From,
         source_lacks: &GtidState,
     ) -> Result<(), AttemptError> {
+        let completed = self.complete_before(copy, source, BEFORE_MAX)?;
+        if completed.something {
+            return Err(AttemptError::Completed);
+        }
         let first = match self.first_file(copy, source, from) {
             Err(AttemptError::Gap { .. }) if self.upstream.config.on_gap == OnGap::Record => {
                 reason = Reason::Gap;
@@ -64,14 +76,18 @@ impl Attempt<'_> {
                 _ => String::new(),
             },
             previous: String::new(), // Filled in by the copy, which knows its folders.
+            purged: Vec::new(),
         };
         let (lacks, missing, first_file) =
             (info.source_lacks.clone(), info.missing.clone(), info.first_file.clone());
         let previous = copy
             .timeline()
             .map(|timeline| PreviousTimeline { name: timeline.name.clone(), end: timeline.end() });
+        let ended = previous.as_ref().map(|previous| previous.name.clone());
         copy.begin_timeline(info)?;
+        copy.expect_first(first.format);
         self.publish_begun(copy, previous, source_lacks);
+        self.end_without(ended, &completed);
         let name = copy.timeline().map_or("", |timeline| timeline.name.as_str());
         let source_name = &self.upstream.config.name;
         tracing::info!(
@@ -125,22 +141,29 @@ impl Attempt<'_> {
         source: &SourceIdentity,
         from: &From,
     ) -> Result<FirstFile, AttemptError> {
-        let named = |name| FirstFile { name, purged: source.purged.clone() };
+        let named = |name, format| FirstFile { name, format, purged: source.purged.clone() };
         match from {
-            From::File(name) => Ok(named(name.clone())),
-            From::Behind { next, before, .. } => Ok(FirstFile { name: next.clone(), purged: before.clone() }),
+            From::File(name) => match self.look(copy, source, name) {
+                Ok(look) => Ok(named(name.clone(), Some(look.format))),
+                // It is asked for all the same, and whatever is wrong with it is heard then.
+                Err(AttemptError::Wire(WireError::Server { .. })) => Ok(named(name.clone(), None)),
+                Err(error) => Err(error),
+            },
+            From::Behind { next, before, .. } => {
+                Ok(FirstFile { name: next.clone(), format: None, purged: before.clone() })
+            }
             From::Earliest => {
                 let look = self.look(copy, source, "")?;
                 // A file of MySQL says nothing of what was purged, the server does.
                 let purged = look.gtids_before.unwrap_or_else(|| source.purged.clone());
-                Ok(FirstFile { name: look.file, purged })
+                Ok(FirstFile { name: look.file, format: Some(look.format), purged })
             }
-            From::Latest => Ok(named(self.newest_file()?)),
+            From::Latest => Ok(named(self.newest_file()?, None)),
             From::After(set) => {
                 let (mut connection, _) = self.connect()?;
                 let request = locate_request(&mut connection, self.server_id(copy), set)?;
                 match self.look_with(connection, source, &request) {
-                    Ok(look) => Ok(named(look.file)),
+                    Ok(look) => Ok(named(look.file, Some(look.format))),
                     Err(AttemptError::Wire(WireError::Server {
                         code: ER_FATAL_READING_BINLOG,
                         message,

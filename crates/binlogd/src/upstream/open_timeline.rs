@@ -23,6 +23,8 @@ pub struct OpenTimeline {
     pub log: LogWriter,
     /// Format description of the live file, once it has one.
     pub format: Option<FormatDescription>,
+    /// What the timeline's first file began with on the source when it was looked at last; counts until the file arrives.
+    pub(crate) expected: Option<FormatDescription>,
     /// GTIDs of all transactions that are durable, and of those before the timeline's first file by the source's word.
     pub gtids: GtidState,
     /// Those of them that the live file does not count to what came before it, though it follows on the source.
@@ -104,6 +106,11 @@ impl OpenTimeline {
     /// Whether nothing has arrived yet by which the source's file could be known.
     pub(crate) fn is_untold(&self) -> bool {
         self.log.files().len() <= 1 && self.format.is_none()
+    }
+
+    /// The format description that the live file must have on the source, where that is known.
+    pub(crate) fn expected_format(&self) -> Option<FormatDescription> {
+        self.format.clone().or_else(|| self.expected.clone().filter(|_| self.is_untold()))
     }
 
     /// The file before the live one, when that has no transaction yet.

@@ -163,11 +163,17 @@ pub(super) fn begun_anew(
         Reason::First => Some(first(source, start)),
         // It may lack by now what it had when the timeline was begun.
         Reason::SourceChanged => Some(changed_source(holding?, source)),
+        Reason::Fork if is_of_another_server(info) => Some(changed_source(holding?, source)),
         Reason::Gap if info.unreadable.is_empty() => Some(from_earliest()),
         Reason::SourceReset | Reason::Stranger => Some(from_earliest()),
         // A file that was named.
         Reason::Gap | Reason::Fork => None,
     }
+}
+
+/// Whether the timeline before is of another server.
+fn is_of_another_server(info: &Timeline) -> bool {
+    info.previous.split_once('-').is_some_and(|(_, uuid)| uuid != info.server_uuid)
 }
 
 #[cfg(test)]
@@ -329,6 +335,8 @@ mod tests {
         }
         assert_eq!(anew(Reason::First, &all, &Start::Latest), None, "the newest of then");
         assert_eq!(anew(Reason::Fork, &all, &Start::Resume), None);
+        let of_another = Timeline { previous: format!("0001-{A}"), ..info(Reason::Fork) };
+        assert_eq!(begun_anew(&of_another, Some(&held), &less, &Start::Resume), lost);
     }
 
     #[test]

@@ -6,7 +6,8 @@ use super::open_timeline::OpenTimeline;
 use crate::status::Ladder;
 use log::Position;
 use log::beginning;
-use log::offline::{ResumePoint, resume_point};
+use log::files::timeline_files;
+use log::scan::scan_file;
 use log::storage::Storage;
 use log::timeline::Timeline;
 use std::io;
@@ -45,24 +46,30 @@ pub(super) fn publish_copy(upstream: &Upstream, copy: &HeldCopy) {
     monitor.publish_gtids(|gtids| gtids.durable.replace(held));
 }
 
-/// Lets readers have what is held: where the timeline has nothing yet, what the older ones have.
+/// Lets readers have what is held: where the live file has nothing yet, what stands before it, be it on an older timeline.
 fn publish_readable(upstream: &Upstream, copy: &HeldCopy, timeline: &OpenTimeline) {
     let published = &upstream.published;
     published.is_at(timeline.folder(), timeline.shown_end(published).as_ref());
     if published.live().is_some() {
         return;
     }
-    match end_of_older(copy.storage(), copy.source_folder(), &timeline.info) {
+    let storage = copy.storage();
+    let found = match readable_end(storage, timeline.folder()) {
+        Ok(Some(end)) => Ok(Some((timeline.folder().to_owned(), end))),
+        Ok(None) => end_of_older(storage, copy.source_folder(), &timeline.info),
+        Err(error) => Err(error),
+    };
+    match found {
         Ok(Some((folder, end))) => published.is_at(&folder, Some(&end)),
         Ok(None) => {}
         Err(error) => tracing::warn!(
             source = upstream.config.name,
-            "readers are served from the first events of the present timeline on, for an older one cannot be read: {error}"
+            "readers are served from the next events of the source on, for what stands before them cannot be read: {error}"
         ),
     }
 }
 
-/// The newest of the timelines before one that has something to read, and where it ends. Walks its last file.
+/// The newest of the timelines before one that has something to read, and where that ends.
 fn end_of_older(
     storage: &dyn Storage,
     source_folder: &Path,
@@ -72,14 +79,28 @@ fn end_of_older(
     while let Some(name) = previous.filter(|name| !name.is_empty()) {
         let folder = source_folder.join(&name);
         let info = Timeline::read(storage, &folder)?;
-        if let Some(ResumePoint { position, .. }) = resume_point(storage, &folder)? {
-            let file = storage.open_read(&folder.join(&*position.file))?;
-            if beginning::is_whole(&*file, position.offset)? {
-                return Ok(Some((folder, position)));
-            }
+        if let Some(end) = readable_end(storage, &folder)? {
+            return Ok(Some((folder, end)));
         }
         // An earlier one it must be, so that this comes to an end whatever a file says.
         previous = Some(info.previous).filter(|earlier| *earlier < name);
+    }
+    Ok(None)
+}
+
+/// The last boundary of the newest file of a timeline that has begun. Walks that file: one that was sealed when the source crashed
+/// ends with the beginning of a transaction.
+fn readable_end(storage: &dyn Storage, folder: &Path) -> io::Result<Option<Position>> {
+    let files = timeline_files(storage, folder)?;
+    for name in files.iter().rev() {
+        let file = storage.open_read(&folder.join(name))?;
+        if !beginning::is_whole(&*file, file.size()?)? {
+            continue;
+        }
+        let end = Position::new(name.as_str(), scan_file(&*file, u64::MAX, |_| {})?.boundary);
+        if beginning::is_whole(&*file, end.offset)? {
+            return Ok(Some(end));
+        }
     }
     Ok(None)
 }
@@ -89,6 +110,21 @@ mod tests {
     use super::*;
     use log::posix::PosixStorage;
     use log::testing::{FileBuilder, SERVER_UUID, first_timeline};
+
+    #[test]
+    fn a_live_file_that_has_not_begun_hides_none_before_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = first_timeline(SERVER_UUID).create(&PosixStorage, dir.path(), 1).unwrap();
+        assert_eq!(readable_end(&PosixStorage, &folder).unwrap(), None);
+        let sealed = FileBuilder::new().previous_gtids("").transaction(1, 9).finish();
+        let crashed = FileBuilder::new().previous_gtids("").transaction(1, 9).transaction(2, 9).finish();
+        std::fs::write(folder.join("b.000001"), &crashed[..crashed.len() - 31]).unwrap();
+        for begun in [&codec::event::BINLOG_MAGIC[..], &FileBuilder::new().finish()] {
+            std::fs::write(folder.join("b.000002"), begun).unwrap();
+            let expected = Position::new("b.000001", sealed.len() as u64);
+            assert_eq!(readable_end(&PosixStorage, &folder).unwrap(), Some(expected));
+        }
+    }
 
     /// A process that begins while the newest timeline is empty, as after a failover that was not finished.
     #[test]
@@ -105,6 +141,7 @@ mod tests {
         std::fs::write(first.join("b.000001"), &torn[..torn.len() - 3]).unwrap();
         let (second, _) = make(2, &name(1));
         std::fs::write(second.join("b.000001"), FileBuilder::new().finish()).unwrap();
+        std::fs::write(second.join("b.000002"), codec::event::BINLOG_MAGIC).unwrap();
         let (_, third) = make(3, &name(2));
         let found = end_of_older(&PosixStorage, dir.path(), &third).unwrap();
         assert_eq!(found, Some((first, Position::new("b.000001", sound.len() as u64))));

@@ -18,8 +18,9 @@ use super::sink::Sink;
 use super::stop::StopSignal;
 use crate::status::SourceMonitor;
 use codec::dump_stream::{DumpFramer, Frame};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 use wire::DumpStream;
@@ -34,7 +35,7 @@ const READ_TIMEOUT_MIN: Duration = Duration::from_millis(1);
 /// commits at once.
 const QUIET: Duration = Duration::from_secs(1);
 
-/// Receives until a stop is requested (`Ok`) or the session fails. Whatever ended it, the timeline is left at the last
+/// Receives until a stop is requested, or the wish to rest (`Ok`), or the session fails. Whatever ended it, the timeline is left at the last
 /// boundary that was received, durable, unless the log itself failed.
 ///
 /// # Errors
@@ -53,6 +54,7 @@ pub fn receive(
         buffer: Buffer { bytes: vec![0; BUFFER_LEN].into_boxed_slice(), start: 0, end: 0 },
         framer: None,
         sink: Sink::new(cursor, timeline, options, monitor),
+        others: None,
         last_arrival: options.clock.now(),
         silent: Duration::ZERO,
         looked_quiet: false,
@@ -70,6 +72,16 @@ pub fn receive(
     }
 }
 
+/// Waits for the source, and for receivers further down that confirm something. False when nothing came from the source.
+fn wait(source: BorrowedFd<'_>, others: BorrowedFd<'_>, timeout: Duration) -> io::Result<bool> {
+    let timeout = Timespec::try_from(timeout).map_err(|_| io::ErrorKind::InvalidInput)?;
+    let mut wanted = [PollFd::new(&source, PollFlags::IN), PollFd::new(&others, PollFlags::IN)];
+    match poll(&mut wanted, Some(&timeout)) {
+        Ok(_) => Ok(!wanted[0].revents().is_empty()),
+        Err(error) => Err(error.into()),
+    }
+}
+
 /// What has arrived and was not consumed.
 struct Buffer {
     bytes: Box<[u8]>,
@@ -83,6 +95,8 @@ struct Session<'a> {
     /// Made when the first bytes have told whether semi-sync is in force.
     framer: Option<DumpFramer>,
     sink: Sink<'a>,
+    /// Readable when a receiver further down has confirmed something; `None` where none is waited for.
+    others: Option<BorrowedFd<'a>>,
     last_arrival: Instant,
     /// How long nothing had arrived at the last look; zero again when something does.
     silent: Duration,
@@ -94,16 +108,19 @@ struct Session<'a> {
 
 impl Session<'_> {
     fn run(&mut self, stop: &StopSignal, outside: &mut Outside<'_>) -> Result<(), SessionError> {
-        // One system call waits and reads; a request to stop ends it by shutting the socket down.
-        self.stream.set_blocking(self.sink.options.net_read_timeout).map_err(SessionError::Network)?;
+        self.others = self.sink.others().map_err(SessionError::Network)?;
+        if self.others.is_none() {
+            // One system call waits and reads; a request to stop ends it by shutting the socket down.
+            self.stream.set_blocking(self.sink.options.net_read_timeout).map_err(SessionError::Network)?;
+        }
         let _shut_down = stop.shuts_down(self.stream.as_fd()).map_err(SessionError::Network)?;
         stop.take_interruption(); // Of an earlier session.
-        while !stop.is_requested() {
+        while !stop.ends_session() {
             self.sink.monitor.publish_reading(true);
             let read = self.read();
             self.sink.monitor.publish_reading(false);
             match read {
-                Ok(0) if stop.is_requested() => {}
+                Ok(0) if stop.ends_session() => {}
                 Ok(0) => {
                     return Err(stop
                         .take_interruption()
@@ -122,6 +139,10 @@ impl Session<'_> {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.nothing_arrived()?,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(SessionError::Network(error)),
+            }
+            // Whatever has arrived, and be that a part of something.
+            if self.sink.options.until.is_some_and(|until| self.sink.options.clock.now() >= until) {
+                return Err(SessionError::TimeIsOver);
             }
         }
         Ok(())
@@ -145,7 +166,18 @@ impl Session<'_> {
         if !self.looked_quiet {
             timeout = timeout.min(QUIET.saturating_sub(self.silent));
         }
-        self.stream.set_read_timeout(timeout.max(READ_TIMEOUT_MIN))?;
+        if let Some(until) = self.sink.options.until {
+            timeout = timeout.min(until.saturating_duration_since(self.sink.options.clock.now()));
+        }
+        let timeout = timeout.max(READ_TIMEOUT_MIN);
+        self.stream.set_read_timeout(timeout)?;
+        if let Some(others) = self.others
+            && !self.stream.pending()
+            && !wait(self.stream.as_fd(), others, timeout)?
+        {
+            self.sink.options.published.confirmations().heard();
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
         self.stream.read(room)
     }
 
@@ -160,7 +192,8 @@ impl Session<'_> {
         self.sink.tend(&mut self.stream)?;
         if self.silent >= QUIET && !std::mem::replace(&mut self.looked_quiet, true) {
             let nothing_is_under_way = self.buffer.start == self.buffer.end && self.sink.is_at_boundary();
-            if self.announced && nothing_is_under_way {
+            let is_source = self.sink.options.until.is_none();
+            if is_source && self.announced && nothing_is_under_way {
                 self.sink.monitor.publish_caught_up();
             }
         }
@@ -171,7 +204,10 @@ impl Session<'_> {
     fn take_frames(&mut self, outside: &mut Outside<'_>) -> Result<(), SessionError> {
         if self.framer.is_none() {
             let available = &self.buffer.bytes[self.buffer.start..self.buffer.end];
-            let Some(semi_sync) = DumpFramer::detect_semi_sync(available) else { return Ok(()) };
+            // A peer was not offered semi-sync: to one that speaks it all the same nothing is acknowledged.
+            let is_peer = self.sink.options.until.is_some();
+            let detected = if is_peer { Some(false) } else { DumpFramer::detect_semi_sync(available) };
+            let Some(semi_sync) = detected else { return Ok(()) };
             self.framer = Some(DumpFramer::new(semi_sync));
             self.sink.begin(semi_sync);
         }

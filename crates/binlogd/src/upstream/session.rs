@@ -1,6 +1,7 @@
 //! What a session is given, what it tells, and why it ends.
 
 use super::clock::Clock;
+use super::downstream::ReplicaDemand;
 use super::fork_watch::ForkWatch;
 use super::link::{End, Link};
 use super::refusal::Refusal;
@@ -11,7 +12,7 @@ use log::published::Published;
 use log::writer::LogError;
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use thiserror::Error;
 use wire::WireError;
 
@@ -32,6 +33,11 @@ pub struct ReceiveOptions {
     pub forks: Option<Arc<ForkWatch>>,
     /// How far readers may read.
     pub published: Arc<Published>,
+    /// When the session ends although more arrives; `None` for one with the source. With it, the session is one with a peer: no
+    /// semi-sync is understood, nothing is acknowledged, and that nothing more comes does not mean that all was received.
+    pub until: Option<Instant>,
+    /// Which receivers further down an acknowledgement waits for; `None` for none.
+    pub replicas: Option<ReplicaDemand>,
 }
 
 /// Why a session ended.
@@ -69,12 +75,21 @@ pub enum SessionError {
     /// Nothing arrived for too long, not even a heartbeat.
     #[error("nothing arrived from the source for {0:?} (net_read_timeout), not even a heartbeat")]
     Silent(Duration),
+    /// It was to last no longer.
+    #[error("the time for it was over before everything had arrived")]
+    TimeIsOver,
     /// The network failed.
     #[error("the connection to the source failed: {0}")]
     Network(io::Error),
     /// The source lacks what the copy holds, or gave its GTIDs to others, and the operator wants to decide.
     #[error("{0}")]
     Forked(String),
+    /// What is to be acknowledged now was held for long: receivers further down took so long to confirm it, or it was withheld.
+    #[error(
+        "acknowledgements were held for {0:.1?}, and the source may have begun its logs anew meanwhile: a new session compares \
+         the place before the source is told"
+    )]
+    HeldLong(Duration),
     /// The disk failed.
     #[error(transparent)]
     Log(#[from] LogError),

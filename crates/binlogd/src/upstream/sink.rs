@@ -27,6 +27,7 @@ mod rungs;
 mod tend;
 
 use super::cursor::Cursor;
+use super::downstream::Downstream;
 use super::open_timeline::OpenTimeline;
 use super::session::{Begun, ReceiveOptions, SessionError};
 use crate::config::FsyncMode;
@@ -35,11 +36,13 @@ use acknowledgements::Acknowledgements;
 use batch::Batch;
 use gtids::GtidProgress;
 use large::LargeEvent;
-use log::{Safe, Written};
+use log::{Durable, SafeHere, Written};
 use next_file::NextFile;
 use pace::SyncPace;
 use readable::Readable;
 use rungs::{Rungs, publish_format};
+use std::io;
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
@@ -117,6 +120,10 @@ impl<'a> Sink<'a> {
     /// The first packet has told whether semi-sync is in force.
     pub(super) fn begin(&mut self, semi_sync: bool) {
         self.acknowledgements.begin(semi_sync);
+        if let Some(demand) = &self.options.replicas {
+            let (published, timeline) = (self.options.published.clone(), self.timeline.folder());
+            self.acknowledgements.wait_for(Downstream::new(demand.clone(), published, timeline));
+        }
         if semi_sync && self.options.forks.as_ref().is_some_and(|forks| forks.withholds()) {
             self.acknowledgements.withhold();
             return;
@@ -142,17 +149,21 @@ impl<'a> Sink<'a> {
 
     /// Writes the batch, makes it durable and acknowledges it if somebody waits for that, publishes.
     pub(super) fn settle(&mut self, buffer: &mut [u8], stream: &mut DumpStream) -> Result<(), SessionError> {
+        if self.acknowledgements.held_has_passed(&self.cursor) {
+            let now = self.now();
+            self.acknowledgements.held_is_wanted(&self.cursor, &mut self.gtids, now);
+        }
         if self.acknowledgements.are_withheld() {
             self.write_batch(buffer)?;
             self.withhold(stream)?;
-        } else if !self.acknowledgements.are_owed() {
+        } else if !self.acknowledgements.are_owed() || self.only_others_are_waited_for() {
             self.write_batch(buffer)?;
         } else if self.options.fsync_mode == FsyncMode::WriteThenAcknowledge {
             self.write_batch(buffer)?;
-            let safe = self.timeline.log.written().map(|written| written.accepted_unsynced());
+            let safe = self.safe_here();
             self.acknowledge(safe, stream)?;
         } else if self.commit_batch(buffer)? {
-            let safe = self.timeline.log.durable().map(Safe::from);
+            let safe = self.safe_here();
             // Whether or not it could be sent, the file must get what the journal has.
             let sent = self.acknowledge(safe, stream);
             self.timeline.log.write_behind()?;
@@ -160,13 +171,56 @@ impl<'a> Sink<'a> {
         } else {
             self.write_batch(buffer)?;
             self.sync()?;
-            let safe = self.timeline.log.durable().map(Safe::from);
+            let safe = self.safe_here();
             self.acknowledge(safe, stream)?;
         }
         self.heed_forks()?;
         self.sync_in_background()?;
         self.publish();
-        Ok(())
+        self.heed_others(stream)
+    }
+
+    /// What is as safe on this machine as the operator asked for.
+    fn safe_here(&self) -> Option<SafeHere> {
+        let log = &self.timeline.log;
+        match self.options.fsync_mode {
+            FsyncMode::WriteThenAcknowledge => log.written().map(|written| written.accepted_unsynced()),
+            FsyncMode::SyncThenAcknowledge => log.durable().map(SafeHere::from),
+        }
+    }
+
+    /// Whether all that the source waits for is durable here.
+    fn only_others_are_waited_for(&self) -> bool {
+        let (log, acknowledgements) = (&self.timeline.log, &self.acknowledgements);
+        acknowledgements.wait_for_others()
+            && acknowledgements
+                .wait_for_others_only(log.durable().as_ref().map(Durable::position), log.files())
+    }
+
+    /// Acknowledges what receivers further down have confirmed by now, and minds how long they take.
+    fn heed_others(&mut self, stream: &mut DumpStream) -> Result<(), SessionError> {
+        if !self.acknowledgements.wait_for_others() {
+            return Ok(());
+        }
+        loop {
+            let safe = self.safe_here();
+            let reached = safe.as_ref().map(|safe| safe.position().clone());
+            self.acknowledge(safe, stream)?;
+            let (now, files) = (self.now(), self.timeline.log.files());
+            if !self.acknowledgements.look_at_others(reached.as_ref(), files, now, self.monitor) {
+                self.rungs.publish(self.monitor);
+                return Ok(());
+            }
+        }
+    }
+
+    /// What is readable when a receiver further down has confirmed something; `None` where none is waited for.
+    ///
+    /// # Errors
+    /// When the process has no descriptors left.
+    pub(super) fn others(&self) -> io::Result<Option<BorrowedFd<'a>>> {
+        let listen = || self.options.published.confirmations().listen();
+        self.options.replicas.is_some().then(listen).transpose()
     }
 
     /// Ends the session where the operator wants to decide about a fork.
@@ -262,12 +316,13 @@ impl<'a> Sink<'a> {
         Ok(())
     }
 
-    fn acknowledge(&mut self, safe: Option<Safe>, stream: &mut DumpStream) -> Result<(), SessionError> {
+    /// Acknowledges what of `here` may be.
+    fn acknowledge(&mut self, here: Option<SafeHere>, stream: &mut DumpStream) -> Result<(), SessionError> {
         let files = self.timeline.log.files();
-        let sent = self.acknowledgements.send(safe, files, stream, self.options, self.monitor)?;
+        let sent = self.acknowledgements.send(here, files, stream, self.options, self.monitor)?;
         if let Some(position) = sent {
             self.rungs.acknowledged(&position);
-            self.gtids.are_acknowledged(self.monitor);
+            self.gtids.are_acknowledged(&position, files, self.monitor);
         }
         Ok(())
     }
@@ -279,8 +334,8 @@ impl<'a> Sink<'a> {
             return Ok(());
         };
         if !forks.withholds() {
-            let end = self.held_to();
-            self.acknowledgements.let_go(end, &mut self.gtids)?;
+            let (end, now) = (self.held_to(), self.now());
+            self.acknowledgements.let_go(end, &self.cursor, &mut self.gtids, now)?;
             // The journal goes on from what is durable.
             self.sync()?;
             self.begin(true);
@@ -292,7 +347,7 @@ impl<'a> Sink<'a> {
         }
         if self.acknowledgements.are_owed() {
             self.sync()?;
-            let safe = self.timeline.log.durable().map(Safe::from);
+            let safe = self.timeline.log.durable().map(SafeHere::from);
             self.acknowledge(safe, stream)?;
         }
         Ok(())

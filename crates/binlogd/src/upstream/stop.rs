@@ -1,4 +1,4 @@
-//! The request to stop, which also wakes a thread that waits for its source.
+//! The request to stop, which also wakes a thread that waits for its source; and the wish that it rests for a while.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::Shutdown;
@@ -12,6 +12,8 @@ use std::time::Duration;
 #[derive(Debug, Default)]
 pub struct StopSignal {
     requested: AtomicBool,
+    /// No session is to go on: a stop was requested, or the thread is to rest.
+    ends_session: AtomicBool,
     sockets: Mutex<Sockets>,
     /// Told of the request, under the lock of `sockets`.
     wake: Condvar,
@@ -23,6 +25,12 @@ struct Sockets {
     held: Vec<(u64, OwnedFd)>,
     /// Why the reads were interrupted.
     interruption: Option<String>,
+    /// Why the thread is to rest.
+    halted: Option<String>,
+    /// It does.
+    rests: bool,
+    /// How often it was told to rest.
+    halts: u64,
     next: u64,
 }
 
@@ -68,11 +76,62 @@ impl StopSignal {
     pub fn request(&self) {
         let sockets = self.lock();
         self.requested.store(true, Ordering::Release);
+        self.end_session(&sockets);
+    }
+
+    fn end_session(&self, sockets: &Sockets) {
+        self.ends_session.store(true, Ordering::Release);
         self.wake.notify_all();
         for (_, socket) in &sockets.held {
             // Fails when the connection has ended, and then nobody waits on it.
             let _ = rustix::net::shutdown(socket, Shutdown::Read);
         }
+    }
+
+    /// Lets the thread end its session and rest until [`resume`](Self::resume) or a stop. `why` is shown.
+    pub(crate) fn halt(&self, why: String) {
+        let mut sockets = self.lock();
+        sockets.halted = Some(why);
+        sockets.halts += 1;
+        self.end_session(&sockets);
+    }
+
+    /// Lets the thread go on; false when it was not to rest.
+    pub(crate) fn resume(&self) -> bool {
+        let mut sockets = self.lock();
+        self.ends_session.store(self.is_requested(), Ordering::Release);
+        self.wake.notify_all();
+        sockets.halted.take().is_some()
+    }
+
+    /// Why the thread is to rest; `None` when it is not.
+    pub(crate) fn halted(&self) -> Option<String> {
+        self.lock().halted.clone()
+    }
+
+    /// Rests until the thread may go on, or a stop is requested.
+    pub(crate) fn rest(&self) {
+        let mut sockets = self.lock();
+        sockets.rests = true;
+        self.wake.notify_all();
+        while sockets.halted.is_some() && !self.is_requested() {
+            sockets = self.wake.wait(sockets).unwrap_or_else(PoisonError::into_inner);
+        }
+        sockets.rests = false;
+    }
+
+    /// Waits until the thread rests, or need not any more; false when it does not within `timeout`.
+    pub(crate) fn wait_resting(&self, timeout: Duration) -> bool {
+        let is_awaited =
+            |sockets: &mut Sockets| sockets.halted.is_some() && !sockets.rests && !self.is_requested();
+        let waited = self.wake.wait_timeout_while(self.lock(), timeout, is_awaited);
+        let (mut sockets, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        !is_awaited(&mut sockets)
+    }
+
+    /// True while no session is to go on: after a request, and while the thread is to rest.
+    pub(crate) fn ends_session(&self) -> bool {
+        self.ends_session.load(Ordering::Acquire)
     }
 
     /// As long as the answer is held, the request shuts `socket` down for reading, which ends a read that waits there.
@@ -82,7 +141,7 @@ impl StopSignal {
     pub(crate) fn shuts_down(&self, socket: BorrowedFd<'_>) -> io::Result<ShutsDown<'_>> {
         let socket = socket.try_clone_to_owned()?;
         let mut sockets = self.lock();
-        if self.is_requested() {
+        if self.ends_session() {
             // It came before the socket was known.
             let _ = rustix::net::shutdown(&socket, Shutdown::Read);
         }
@@ -134,9 +193,12 @@ impl StopSignal {
         Ok(if fds[0].revents().is_empty() { Woken::TimedOut } else { Woken::Readable })
     }
 
-    /// Waits for a stop; true when one was requested within `timeout`.
+    /// Waits for a stop; true when one was requested within `timeout`. A wish to rest that comes meanwhile ends the wait.
     pub fn wait(&self, timeout: Duration) -> bool {
-        let waited = self.wake.wait_timeout_while(self.lock(), timeout, |_| !self.is_requested());
+        let sockets = self.lock();
+        let halts = sockets.halts;
+        let goes_on = |sockets: &mut Sockets| !self.is_requested() && sockets.halts == halts;
+        let waited = self.wake.wait_timeout_while(sockets, timeout, goes_on);
         drop(waited.unwrap_or_else(PoisonError::into_inner));
         self.is_requested()
     }
@@ -172,6 +234,7 @@ mod tests {
             assert!(pause.join().unwrap());
         });
         assert!(stop.wait(Duration::ZERO) && stop.lock().held.is_empty());
+        assert!(stop.ends_session());
         let (mut late, _theirs) = UnixStream::pair().unwrap();
         let socket = late.try_clone().unwrap();
         let _shut_down = stop.shuts_down(socket.as_fd()).unwrap();
@@ -180,5 +243,43 @@ mod tests {
             0,
             "a socket that comes after the request is shut down too"
         );
+    }
+
+    #[test]
+    fn a_thread_rests_until_it_may_go_on() {
+        let stop = StopSignal::new();
+        let long = Duration::from_secs(60);
+        assert!(!stop.resume() && stop.wait_resting(long), "it was not to rest");
+        let (mut ours, _theirs) = UnixStream::pair().unwrap();
+        std::thread::scope(|scope| {
+            let _held = stop.shuts_down(ours.as_fd()).unwrap();
+            let pause = scope.spawn(|| stop.wait(long));
+            stop.halt("by somebody".to_owned());
+            assert_eq!(ours.read(&mut [0]).unwrap(), 0, "its session ends");
+            // Whether it had begun to wait or not.
+            stop.halt("by somebody".to_owned());
+            assert!(!stop.wait_resting(Duration::from_millis(5)), "it does not rest yet");
+            while !pause.is_finished() {
+                stop.halt("by somebody".to_owned());
+            }
+            assert!(!pause.join().unwrap(), "a pause ends, and that is no request to stop");
+            assert!(!stop.wait(Duration::from_millis(1)), "a later pause is none shorter");
+            assert_eq!(stop.halted().as_deref(), Some("by somebody"));
+            let thread = scope.spawn(|| {
+                assert!(stop.ends_session());
+                stop.rest();
+            });
+            assert!(stop.wait_resting(long));
+            assert!(!thread.is_finished() && stop.resume());
+            thread.join().unwrap();
+            assert!(!stop.ends_session() && stop.halted().is_none());
+            stop.halt(String::new());
+            let thread = scope.spawn(|| stop.rest());
+            stop.request();
+            thread.join().unwrap();
+            assert!(!stop.is_requested() || stop.ends_session());
+            stop.resume();
+            assert!(stop.ends_session(), "who may go on is still to end");
+        });
     }
 }

@@ -14,6 +14,7 @@
 //! (Tried with MySQL 9.7 and MariaDB 11.8. ROTATE and the format description after it have the time of one statement.)
 
 use super::left_file::{LastWord, LeftFile};
+use codec::BinlogName;
 use codec::event::boundary::Step;
 use codec::event::{EventType, FormatDescription};
 use codec::gtid::GtidState;
@@ -52,10 +53,18 @@ impl Unproven {
             Some(LastWord::Rotate { next, timestamp }) => {
                 *next == self.name && format.timestamp.abs_diff(*timestamp) <= ROTATE_SECONDS_MAX && continues
             }
-            // The server may have been away for any time, so that only the set says anything.
-            Some(LastWord::Stop) => before.is_some_and(|before| !before.is_empty()) && continues,
+            // The server may have been away for any time, so that only the set says anything. A file between them without a
+            // transaction would not change the set: the name must be the next one.
+            Some(LastWord::Stop) => {
+                before.is_some_and(|before| !before.is_empty()) && continues && self.has_next_name()
+            }
             None => false,
         }
+    }
+
+    fn has_next_name(&self) -> bool {
+        BinlogName::parse(&self.left.end.file)
+            .is_ok_and(|left| left.successor().is_some_and(|next| next == self.name))
     }
 }
 
@@ -94,7 +103,18 @@ mod tests {
     }
 
     fn announced(last_word: Option<LastWord>, at: u32, before: &str, held: &str, unspoken: &str) -> bool {
-        let left = LeftFile { end: Position::new("b.000001", 99), boundary: 99, tail_start: 4, last_word };
+        announced_behind("b.000001", last_word, at, before, held, unspoken)
+    }
+
+    fn announced_behind(
+        left: &str,
+        last_word: Option<LastWord>,
+        at: u32,
+        before: &str,
+        held: &str,
+        unspoken: &str,
+    ) -> bool {
+        let left = LeftFile { end: Position::new(left, 99), boundary: 99, tail_start: 4, last_word };
         let file = Unproven { name: "b.000002".to_owned(), left, events: Vec::new() };
         file.is_announced(&format(at), Some(&set(before)), &set(held), &set(unspoken))
     }
@@ -120,5 +140,7 @@ mod tests {
         assert!(!announced(rotate("b.000002"), 100, "A:1-6", "A:1-5", ""));
         assert!(!announced(rotate("b.000002"), 100, "", "A:1-5", ""));
         assert!(!announced(Some(LastWord::Stop), 100, "", "", ""), "no GTIDs, no time");
+        let behind = |left| announced_behind(left, Some(LastWord::Stop), 100, "A:1-5", "A:1-5", "");
+        assert!(behind("b.000001") && !behind("b.000000"), "a file without transactions may stand between");
     }
 }

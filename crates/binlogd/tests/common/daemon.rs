@@ -29,6 +29,8 @@ pub struct Daemon {
     data_dir: PathBuf,
     launch: Launch,
     url: String,
+    /// Its configuration file, where it has one: then there is no URL.
+    config: Option<PathBuf>,
     /// Bytes of the log that earlier runs have written.
     log_before: usize,
     child: Option<Child>,
@@ -79,9 +81,43 @@ impl Daemon {
         flags: &[&str],
     ) -> Self {
         let (data_dir, url) = (data_dir.to_owned(), url.to_owned());
-        let mut daemon = Self { folder, data_dir, launch, url, log_before: 0, child: None };
+        let mut daemon = Self { folder, data_dir, launch, url, config: None, log_before: 0, child: None };
         daemon.restart(flags);
         daemon
+    }
+
+    /// Starts `binlogd run --config` with a file of these lines below its data folder, admin address, and a port for readers.
+    #[track_caller]
+    pub fn start_from(text: &str) -> Self {
+        let folder = temporary_folder();
+        let data_dir = folder.path().join("data");
+        let config = Some(folder.path().join("binlogd.toml"));
+        let (launch, url) = (Launch::default(), String::new());
+        let mut daemon = Self { folder, data_dir, launch, url, config, log_before: 0, child: None };
+        daemon.write_config(text);
+        daemon.restart(&[]);
+        daemon
+    }
+
+    /// Its configuration file.
+    pub fn config_path(&self) -> &Path {
+        self.config.as_ref().expect("it has a file")
+    }
+
+    /// Writes the configuration file anew; [`Daemon::reload`] takes it up.
+    pub fn write_config(&self, text: &str) {
+        let head = "data_dir = 'data'\ndisk_warn = 'off'\n[admin]\nlisten = '127.0.0.1:0'\n[serve]\nlisten = '127.0.0.1:0'\n";
+        std::fs::write(self.config.as_ref().expect("it has a file"), format!("{head}{text}"))
+            .expect("a file");
+    }
+
+    /// Sends SIGHUP, and waits until the configuration is taken up.
+    #[track_caller]
+    pub fn reload(&self) {
+        let count = || self.log().matches("configuration reloaded").count();
+        let before = count();
+        self.signal(Signal::HUP);
+        super::wait_within(START_MAX, "the configuration is reloaded", || count() > before);
     }
 
     /// Starts it again on the same data folder after [`Daemon::terminate`] or [`Daemon::kill`]. The log goes on in the
@@ -93,7 +129,15 @@ impl Daemon {
         let _ = std::fs::remove_file(self.address_file());
         self.log_before = self.log().len();
         let log = File::options().create(true).append(true).open(self.log_file()).expect("a log file");
-        let mut command = command(&self.launch, &self.url, &self.data_dir, flags);
+        let mut command = match &self.config {
+            None => command(&self.launch, &self.url, &self.data_dir, flags),
+            Some(config) => {
+                let mut command = Command::new(&self.launch.program);
+                command.arg("run").arg("--config").arg(config).args(flags);
+                command.env("NO_COLOR", "1").stdin(Stdio::null()).stdout(Stdio::null());
+                command
+            }
+        };
         command.stderr(log);
         self.child = Some(command.spawn().expect("binlogd starts"));
         let deadline = Instant::now() + START_MAX;
@@ -204,10 +248,12 @@ impl Daemon {
         timelines.pop().unwrap_or_else(|| panic!("no timeline\n{}", self.log()))
     }
 
-    /// Folders of all timelines, the oldest first. One that is being made is none yet: its name begins with a point.
+    /// Folders of all timelines, the oldest first. One that is being made is none yet: its name begins with a point. Nor is that
+    /// of the slots.
     pub fn timeline_dirs(&self) -> Vec<PathBuf> {
         let Ok(entries) = std::fs::read_dir(self.data_dir().join("default")) else { return Vec::new() };
-        let is_whole = |entry: &DirEntry| !entry.file_name().to_string_lossy().starts_with('.');
+        let is_whole =
+            |entry: &DirEntry| entry.file_name().to_string_lossy().starts_with(|c: char| c.is_ascii_digit());
         let mut paths: Vec<PathBuf> = entries
             .flatten()
             .filter(is_whole)

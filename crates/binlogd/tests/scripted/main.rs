@@ -8,5 +8,7 @@ mod golden;
 mod hostile;
 mod hostile_streams;
 mod peer;
+mod peers;
+mod replicas;
 mod scale;
 mod wire_scripted;

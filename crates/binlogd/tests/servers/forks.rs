@@ -12,7 +12,7 @@ use super::fork_scene::{
 };
 use crate::common::Server;
 use crate::common::archive::reason;
-use crate::common::daemon::{Daemon, url};
+use crate::common::daemon::{Daemon, binlog_end, url};
 use crate::common::forward::Forward;
 use crate::common::semi_sync::SemiSync;
 use codec::ServerKind;
@@ -386,4 +386,47 @@ fn a_rescue_beside_a_daemon_that_stopped_mysql() {
 #[test]
 fn a_rescue_beside_a_daemon_that_stopped_mariadb() {
     a_rescue_beside_a_daemon_that_stopped("mariadb-11.8");
+}
+
+/// The copy keeps its newest files only, and the source is put back to before these: they have no file in common, as after a reset.
+#[test]
+fn a_source_put_back_to_before_the_oldest_file_that_is_left_is_a_fork() {
+    let mut scene = Scene::new("mysql-9.7", &[]);
+    for _ in 0..4 {
+        scene.server.sql("FLUSH BINARY LOGS");
+    }
+    scene.server.sql("INSERT INTO d.t VALUES (21, 'told to clients 21')");
+    scene.daemon.wait_caught_up(&scene.server);
+    scene.daemon.terminate();
+    let live = binlog_end(&scene.server).0;
+    let (code, text) = told(&binlogd(&["purge", "--to", &live], &scene.daemon.data_dir(), &[]));
+    assert_eq!(code, Some(0), "{text}");
+    scene.put_back(&[]);
+    let end = binlog_end(&scene.server).0;
+    assert!(!scene.daemon.timeline_dir().join(&end).exists(), "{end} must be purged for this");
+    scene.daemon.restart(&FLAGS);
+    let Scene { server, daemon } = &scene;
+    let source = daemon.wait_until(|source| source["source_lacks"] != "", PATIENCE);
+    daemon.wait_caught_up(server);
+    let timelines = daemon.timeline_dirs();
+    assert_eq!(
+        (timelines.len(), reason(&timelines[1])),
+        (2, "fork".to_owned()),
+        "{source:#}\n{}",
+        daemon.log()
+    );
+    // Three rows stood in files that were purged, one does in what is left.
+    let (code, list) = forks(daemon, &[]);
+    assert_eq!(code, Some(1), "{list}");
+    assert!(list.contains("1 transactions lost and not handed back"), "{list}");
+    assert!(list.contains("lost, and purged here before that was known"), "{list}");
+    let (code, text) = rescue(daemon, server);
+    assert_eq!(code, Some(1), "{text}");
+    assert!(text.contains("which stood in files that were purged or moved away"), "{text}");
+    assert_eq!(scene.rows(), "0=kept; 21=told to clients 21");
+    daemon.wait_caught_up(server);
+    assert_ne!(daemon.source()["source_lacks"], "", "three are still lost");
+    let (code, text) = forks(daemon, &["--accept-loss", "all", "--note", "of a test"]);
+    assert_eq!(code, Some(0), "{text}");
+    daemon.wait_until(|source| source["source_lacks"] == "", PATIENCE);
 }

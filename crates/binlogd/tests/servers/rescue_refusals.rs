@@ -216,7 +216,7 @@ fn what_was_never_copied_or_was_moved_away_is_named_as_such() {
     assert_eq!(code, 1, "{out}{error}");
     assert!(out.contains(&format!("it also lacks {gap}, which the copy never got")), "{out}");
     assert!(
-        out.contains(&format!("it also lacks {moved}, which stood in files that were moved away")),
+        out.contains(&format!("it also lacks {moved}, which stood in files that were purged or moved away")),
         "{out}"
     );
     assert!(!out.contains("before the copy began"), "{out}");

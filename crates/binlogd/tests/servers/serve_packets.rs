@@ -3,13 +3,14 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use crate::common::semi_sync::SemiSync;
 use crate::common::workload::{self, Dialect};
-use crate::common::{Server, connect_options, seed};
+use crate::common::{Server, connect_options, seed, wait_within};
 use binlogd::serve::dump::{Served, dump};
 use binlogd::serve::packets::PacketOut;
 use binlogd::serve::progress::ReaderProgress;
@@ -18,12 +19,14 @@ use codec::event::{
     BINLOG_MAGIC, ChecksumAlgorithm, EventHeader, EventType, FormatDescription, GtidEvent, HEADER_LEN,
 };
 use codec::gtid::{GtidSet, MariadbGtid, TransactionId};
-use codec::packet::{EOF, ERR, HEADER_BYTES, Header, OK, command};
+use codec::packet::{
+    EOF, ERR, HEADER_BYTES, Header, OK, SEMI_SYNC_MAGIC, command, semi_sync_acknowledgement,
+};
 use codec::{Position, ServerKind};
 use log::posix::PosixStorage;
 use log::published::Published;
 use log::timeline::{Reason, Timeline};
-use wire::{Connection, TlsMode};
+use wire::{Connection, DumpStream, TlsMode};
 
 /// The flag of COM_BINLOG_DUMP with which a dump ends where the log ends.
 const NON_BLOCKING: u16 = 1;
@@ -97,6 +100,7 @@ impl Both {
             missing: String::new(),
             unreadable: String::new(),
             previous: String::new(),
+            purged: Vec::new(),
         };
         let copy = tempfile::tempdir().unwrap();
         let folder = timeline.create(&PosixStorage, copy.path(), 1).unwrap();
@@ -114,6 +118,20 @@ impl Both {
 
     /// What the server sends.
     fn theirs(&self, asked: &Asked, packets: &Enough) -> Vec<u8> {
+        let mut stream = self.ask(asked);
+        let (mut bytes, mut buffer) = (Vec::new(), vec![0; 1 << 20]);
+        while !packets.are_in(&bytes) {
+            match stream.read(&mut buffer) {
+                Ok(0) => break,
+                Ok(read) => bytes.extend_from_slice(&buffer[..read]),
+                Err(error) => panic!("{}: {asked:?}: {error}", self.server.name()),
+            }
+        }
+        packets.cut(bytes)
+    }
+
+    /// Asks the server.
+    fn ask(&self, asked: &Asked) -> DumpStream {
         let mut connection =
             Connection::connect(&connect_options(&self.server, "root", "", TlsMode::Disabled)).unwrap();
         let mut set =
@@ -132,6 +150,9 @@ impl Both {
             if period > 0 {
                 set(format!("SET @{role}_heartbeat_period = {period}"));
             }
+        }
+        if asked.request.semi_sync {
+            set("SET @rpl_semi_sync_slave = 1, @rpl_semi_sync_replica = 1".to_owned());
         }
         if self.kind == ServerKind::MariaDb {
             set(format!("SET @mariadb_slave_capability = {}", asked.request.capability));
@@ -162,29 +183,26 @@ impl Both {
         let mut stream = connection.start_dump(&payload).unwrap();
         stream.set_blocking(Duration::from_secs(30)).unwrap();
         stream.set_read_timeout(Duration::from_secs(30)).unwrap();
-        let (mut bytes, mut buffer) = (Vec::new(), vec![0; 1 << 20]);
-        while !packets.are_in(&bytes) {
-            match stream.read(&mut buffer) {
-                Ok(0) => break,
-                Ok(read) => bytes.extend_from_slice(&buffer[..read]),
-                Err(error) => panic!("{}: {asked:?}: {error}", self.server.name()),
-            }
-        }
-        packets.cut(bytes)
+        stream
     }
 
     /// What the copy gives.
     fn ours(&self, asked: &Asked, packets: &Enough) -> Vec<u8> {
-        let served = Served {
-            folder: self.copy.path().to_owned(),
-            storage: Arc::new(PosixStorage),
-            published: self.published.clone(),
-            monitor: None,
-        };
+        let served = self.served();
         let mut taken = Taken { bytes: Vec::new(), enough: packets, beats: AtomicUsize::new(0) };
         let ended = dump(&served, &asked.request, &mut taken, &ReaderProgress::default());
         assert!(!taken.bytes.is_empty(), "{}: {asked:?}: {ended:?}", self.server.name());
         packets.cut(taken.bytes)
+    }
+
+    fn served(&self) -> Served {
+        Served {
+            wall_time: Arc::new(jiff::Timestamp::now),
+            folder: self.copy.path().to_owned(),
+            storage: Arc::new(PosixStorage),
+            published: self.published.clone(),
+            monitor: None,
+        }
     }
 
     fn is_new(&self) -> bool {
@@ -217,6 +235,84 @@ impl Both {
                 near(&ours)
             );
         }
+    }
+}
+
+/// A reader that acknowledges: while it catches up, and at the live end, where one commit waits for its answer.
+fn semi_sync(both: &Both) {
+    let semi_sync = SemiSync::enable(&both.server, Duration::from_secs(60));
+    let asks = |from| DumpRequest { semi_sync: true, ..request(from) };
+    // A dump of MariaDB's that does not wait, to a semi-sync replica, hangs at its end: see upstream/attached.rs.
+    if both.kind == ServerKind::MySql {
+        both.compare("semi-sync, catching up", asks(at(&both.files[0].0, 4)));
+    }
+    let (live, bytes) = both.files.last().unwrap();
+    let waiting = DumpRequest { non_blocking: false, ..asks(at(live, bytes.len() as u64)) };
+    let asked = Asked { request: waiting, server_id: 4711 };
+    let mut stream = both.ask(&asked);
+    let is_asked_for = |bytes: &[u8]| {
+        cut(bytes).iter().position(|packet| packet.payload.starts_with(&[OK, SEMI_SYNC_MAGIC, 1]))
+    };
+    let theirs = std::thread::scope(|scope| {
+        semi_sync.wait_until(|counters| counters.clients == 1);
+        let commit = scope.spawn(|| both.server.sql("INSERT INTO d.t0 (k) VALUES (99)"));
+        let (mut bytes, mut buffer) = (Vec::new(), vec![0; 1 << 16]);
+        while is_asked_for(&bytes).is_none() {
+            let read = stream.read(&mut buffer).unwrap();
+            bytes.extend_from_slice(&buffer[..read]);
+        }
+        let last = &cut(&bytes)[is_asked_for(&bytes).unwrap()];
+        let end = EventHeader::parse(&last.payload[3..]).unwrap().log_pos;
+        let mut answer = Vec::new();
+        semi_sync_acknowledgement(&mut answer, end.into(), live.as_bytes());
+        stream.write_all_blocking(&answer, Duration::from_secs(30)).unwrap();
+        commit.join().unwrap();
+        bytes
+    });
+    assert_eq!(semi_sync.counters().no_tx, 0, "the server took the answer");
+    semi_sync.set_enabled(false);
+    drop(stream);
+
+    // The same happens to the copy.
+    let timeline = both.published.live().unwrap().timeline.clone();
+    let written = std::fs::read(both.server.datadir().join(live)).unwrap();
+    let served = both.served();
+    let (progress, reader) = (ReaderProgress::default(), Following::default());
+    let ours = std::thread::scope(|scope| {
+        let dump = scope.spawn(|| dump(&served, &asked.request, &mut &reader, &progress));
+        wait_within(Duration::from_secs(30), "the reader waits", || progress.is_waiting());
+        std::fs::write(timeline.join(live), &written).unwrap();
+        both.published.is_at(&timeline, Some(&Position::new(live.as_str(), written.len() as u64)));
+        wait_within(Duration::from_secs(30), "it is asked", || {
+            is_asked_for(&reader.0.lock().unwrap()).is_some()
+        });
+        reader.1.store(true, SeqCst);
+        both.published.wake_all();
+        dump.join().unwrap().unwrap();
+        std::mem::take(&mut *reader.0.lock().unwrap())
+    });
+    let shown = |bytes: &[u8]| -> Vec<String> {
+        let last = is_asked_for(bytes).unwrap();
+        cut(bytes)[..=last]
+            .iter()
+            .map(|packet| format!("{} {:02x?}", packet.sequence, packet.payload))
+            .collect()
+    };
+    assert_eq!(shown(&theirs), shown(&ours), "{}", both.server.name());
+}
+
+/// A reader that follows the log until it is told to stop.
+#[derive(Default)]
+struct Following(Mutex<Vec<u8>>, AtomicBool);
+
+impl PacketOut for &Following {
+    fn write(&mut self, framed: &[u8]) -> io::Result<()> {
+        self.0.lock().unwrap().extend_from_slice(framed);
+        Ok(())
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.1.load(SeqCst)
     }
 }
 
@@ -270,7 +366,13 @@ struct Packet {
 
 impl Packet {
     fn header(&self) -> Option<EventHeader> {
-        if self.payload.first() == Some(&OK) { EventHeader::parse(&self.payload[1..]).ok() } else { None }
+        match self.payload[..] {
+            [OK, SEMI_SYNC_MAGIC, 0 | 1, ref event @ ..] if event.len() >= HEADER_LEN => {
+                EventHeader::parse(event).ok()
+            }
+            [OK, ref event @ ..] => EventHeader::parse(event).ok(),
+            _ => None,
+        }
     }
 
     fn is_beat(&self) -> bool {
@@ -359,7 +461,9 @@ fn request(from: From) -> DumpRequest {
         annotate: false,
         capability: 4,
         semi_sync: false,
-        stop: None,
+        stop: Vec::new(),
+        delay: Duration::ZERO,
+        timeline: None,
     }
 }
 
@@ -492,6 +596,9 @@ fn mysql(name: &str, compressed: bool) {
     let TransactionId::Mysql(last) = all[0] else { panic!("a GTID of MySQL") };
     more.insert_interval(last.uuid, last.tag, 1, 100_000);
     both.compare("a reader that has more", by_set(&more, true));
+    if both.server.name() == "mysql-9.7" {
+        semi_sync(&both);
+    }
 
     let Both { server, .. } = both;
     let names: Vec<String> = server
@@ -589,6 +696,9 @@ fn mariadb(name: &str) {
             // A reader that is ahead is sent nothing for a long time, and then the end.
             by_gtid("a state of elsewhere", MariadbStart { ignore_duplicates, ..start(&state) });
         }
+    }
+    if both.server.name() == "mariadb-11.8" {
+        semi_sync(&both);
     }
     let Both { server, .. } = both;
     let names: Vec<String> = server

@@ -226,7 +226,7 @@ fn an_old_client_takes_the_offer_of_tls() {
 /// Readers of a binlogd that may open few files: no more are let in than leave the source its descriptors, whoever else comes.
 #[test]
 fn readers_never_take_the_descriptors_of_a_source() {
-    const LIMIT: usize = 128;
+    const LIMIT: usize = 138;
     let source = Server::start("mysql-9.7", &["--server-id=1"]);
     make_account(&source);
     source.sql("CREATE DATABASE d; CREATE TABLE d.t (id INT AUTO_INCREMENT PRIMARY KEY, v LONGTEXT)");

@@ -17,9 +17,15 @@ use binlogd::config::{FsyncMode, SourceConfig};
 use binlogd::upstream::clock::SystemClock;
 use binlogd::upstream::copy::HeldCopy;
 use binlogd::upstream::stop::StopSignal;
+use jiff::Timestamp;
+use log::files::binlog_files;
 use log::folder::timelines;
 use log::index;
 use log::mark::MARK_FILE;
+use log::purge::plan::{Plan, Rules, Wanted};
+use log::purge::{Indexes, carry_out};
+use log::purge_record;
+use log::purged::is_purged;
 use log::storage::Storage;
 use scripted_source::LogOptions;
 use std::collections::HashSet;
@@ -51,6 +57,8 @@ struct Scenario {
     chunk_max: u64,
     /// Fates of each kind that are left to chance.
     random_fates: u64,
+    /// At every so-manieth step all but the newest files are purged, as by a thread beside the receiving one.
+    purge_every: Option<u64>,
 }
 
 /// What was tried.
@@ -69,10 +77,15 @@ struct Tried {
 /// Receives until everything was sent and a while has passed.
 struct UntilSent {
     idle_left: u32,
+    purge_every: Option<u64>,
 }
 
 impl Environment for UntilSent {
-    fn act(&mut self, _: &mut Scene) {}
+    fn act(&mut self, scene: &mut Scene) {
+        if self.purge_every.is_some_and(|every| scene.steps.is_multiple_of(every)) {
+            purge(&scene.disk);
+        }
+    }
 
     fn idle(&mut self, scene: &mut Scene) {
         self.idle_left -= u32::from(scene.everything_is_sent() && self.idle_left > 0);
@@ -82,10 +95,26 @@ impl Environment for UntilSent {
     }
 }
 
+/// Purges all that may go.
+fn purge(disk: &Disk) {
+    let folder = Disk::path(FOLDER);
+    let wanted = Wanted::Rules(Rules { max_files: Some(1), ..Rules::default() }, Timestamp::UNIX_EPOCH);
+    let plan = Plan::make(disk, &folder, &wanted, &[]).unwrap();
+    carry_out(disk, &plan.goes(), "the simulation", Timestamp::UNIX_EPOCH, Indexes::OfOlderTimelines)
+        .unwrap();
+}
+
 impl Scenario {
     fn new(history: History, fsync_mode: FsyncMode, semi_sync: bool) -> Scenario {
         let config = config(fsync_mode, semi_sync);
-        Scenario { history, config, journal_len: Some(64 << 10), chunk_max: 1500, random_fates: 3 }
+        Scenario {
+            history,
+            config,
+            journal_len: Some(64 << 10),
+            chunk_max: 1500,
+            random_fates: 3,
+            purge_every: None,
+        }
     }
 
     fn begin(&self) -> Tree {
@@ -96,7 +125,7 @@ impl Scenario {
     fn receive(&self, disk: &Disk, seed: u64) -> Vec<(String, u64)> {
         let stop = Arc::new(StopSignal::new());
         let source = Source::new(self.history.clone(), true);
-        let environment = Box::new(UntilSent { idle_left: IDLE_READS });
+        let environment = Box::new(UntilSent { idle_left: IDLE_READS, purge_every: self.purge_every });
         let world = World::new(vec![source], disk.clone(), stop.clone(), self.chunk_max, seed, environment);
         let world = Arc::new(world);
         world.with(|scene| scene.steps_left = STEPS_MAX);
@@ -145,6 +174,7 @@ impl Scenario {
         let end = timeline.end();
         let names = index::read(disk, folder).unwrap();
         let held = self.compare_files(disk, folder, &names)?;
+        let names: Vec<String> = self.history.log.files().iter().map(|file| file.name.clone()).collect();
         let at = end.as_ref().map(|end| (end.file.to_string(), end.offset));
         if at != held {
             return Err(format!("it goes on at {at:?}, but the files end at {held:?}"));
@@ -189,6 +219,21 @@ impl Scenario {
         names: &[String],
     ) -> Result<Option<(String, u64)>, String> {
         let sent = self.history.log.files();
+        let purged = purge_record::read(disk, folder);
+        // What is held goes on to the end without a hole, and what is missing before it was purged.
+        let skipped =
+            names.first().and_then(|first| sent.iter().position(|file| file.name == *first)).unwrap_or(0);
+        if let Some(file) = sent[..skipped].iter().find(|file| !is_purged(&purged, &file.name)) {
+            return Err(format!("{} is not there, and was not purged: {purged:?}", file.name));
+        }
+        if let Some(name) = names.iter().find(|name| is_purged(&purged, name)) {
+            return Err(format!("{name} is held although it was purged: {purged:?}"));
+        }
+        let present = binlog_files(disk, folder).unwrap();
+        if present != names {
+            return Err(format!("{present:?} are in the folder, and {names:?} in the index"));
+        }
+        let sent = &sent[skipped..];
         for (index, name) in names.iter().enumerate() {
             let bytes = disk.read(&folder.join(name)).map_err(|error| format!("{name}: {error}"))?;
             let original = sent.get(index).filter(|file| file.name == *name);
@@ -420,6 +465,27 @@ fn a_crash_anywhere_while_everything_is_made() {
     let tried = scenario.explore();
     println!("{tried:?}");
     assert!(tried.stop_points >= 65 && tried.disk_states >= 90 && tried.second_crashes >= 40);
+}
+
+/// Files go while others are received: wherever the power fails, what is held is the end of the history without a hole, and
+/// what was acknowledged is there or was purged.
+#[test]
+fn a_crash_anywhere_while_files_are_purged() {
+    let mut history = History::new(LogOptions::default());
+    for _ in 0..6 {
+        history.flagged(|log| log.transaction(200));
+        history.flagged(|log| log.rotate());
+    }
+    history.flagged(|log| log.transaction(10));
+    let mut scenario = Scenario::new(history, FsyncMode::SyncThenAcknowledge, true);
+    (scenario.chunk_max, scenario.purge_every) = (300, Some(5));
+    let disk = Disk::with(&scenario.begin(), 1);
+    scenario.receive(&disk, 3);
+    let folder = timelines(&disk, &Disk::path(FOLDER)).unwrap().remove(0);
+    assert!(purge_record::read(&disk, &folder).len() >= 3, "files went one after another");
+    let tried = scenario.explore();
+    println!("{tried:?}");
+    assert!(tried.stop_points >= 200 && tried.disk_states >= 600 && tried.second_crashes >= 1_000);
 }
 
 /// Nobody was told, and the source may be dead by now: what a sync that failed has left in the page cache alone is written again.

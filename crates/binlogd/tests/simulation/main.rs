@@ -8,6 +8,7 @@
 //! | `source.rs` | a source as a state machine over bytes |
 //! | `world.rs` | network, clock, and the rest of the world |
 //! | `history.rs` | scripted binary logs whose boundaries are known |
+//! | `peer.rs` | another binlogd of the source |
 //! | `reader.rs` | who reads what is published |
 //! | `receiver.rs` | the product over the doubles |
 //! | `crash.rs` | the test of every crash |
@@ -22,6 +23,7 @@ mod disk_file;
 mod fate;
 mod history;
 mod image;
+mod peer;
 mod random;
 mod reader;
 mod receiver;

@@ -3,7 +3,9 @@
 use crate::disk::Disk;
 use crate::image::Tree;
 use crate::world::{Way, World, host_name};
-use binlogd::config::{FsyncMode, HostPort, OnFork, OnGap, OnStranger, SourceConfig, Start};
+use binlogd::config::{
+    AckTimeoutAction, FsyncMode, HostPort, OnFork, OnGap, OnStranger, SourceConfig, Start,
+};
 use binlogd::status::SourceMonitor;
 use binlogd::upstream::Upstream;
 use binlogd::upstream::stop::StopSignal;
@@ -40,6 +42,7 @@ pub fn config(fsync_mode: FsyncMode, semi_sync: bool) -> SourceConfig {
     SourceConfig {
         name: SOURCE.to_owned(),
         hosts: vec![HostPort { host: host_name(0), port: 3306 }],
+        peers: Vec::new(),
         user: "any".to_owned(),
         password: "".into(),
         password_file: None,
@@ -60,6 +63,9 @@ pub fn config(fsync_mode: FsyncMode, semi_sync: bool) -> SourceConfig {
         on_gap: OnGap::Stop,
         on_fork: OnFork::Follow,
         // Servers that have nothing in common take each other's place here.
+        ack_after_replicas: 0,
+        ack_timeout: Duration::from_secs(10),
+        ack_timeout_action: AckTimeoutAction::Wait,
         on_stranger: OnStranger::Follow,
     }
 }

@@ -9,11 +9,12 @@ use crate::disk::Disk;
 use crate::fate::Fate;
 use crate::history::History;
 use crate::image::Tree;
+use crate::peer::{OtherBinlogd, PEER_NAME};
 use crate::random::Random;
 use crate::receiver::{FOLDER, config, process, with_journal};
 use crate::source::Source;
 use crate::turmoil::{Past, Turmoil, Weather, judge};
-use crate::world::{World, host_name};
+use crate::world::{Scene, World, host_name};
 use binlogd::config::{FsyncMode, HostPort, OnFork, OnGap, SourceConfig};
 use binlogd::upstream::copy::HeldCopy;
 use binlogd::upstream::stop::StopSignal;
@@ -31,6 +32,9 @@ const SEEDS: u64 = 600;
 
 /// The same, with a list of servers.
 const LIST_SEEDS: u64 = 200;
+
+/// The same, with another binlogd of the source.
+const PEER_SEEDS: u64 = 100;
 
 /// Receiver processes in one simulation, before everything is calm.
 const PROCESSES_MAX: u64 = 8;
@@ -78,12 +82,27 @@ struct Simulation {
 }
 
 impl Simulation {
+    /// With another binlogd of the source beside the receiver.
+    fn with_peer(seed: u64, has_list: bool) -> Simulation {
+        let mut simulation = Simulation::new(seed, has_list);
+        simulation.config.peers = vec![HostPort { host: PEER_NAME.to_owned(), port: 3307 }];
+        simulation.world.with(|scene| {
+            let mut peer = OtherBinlogd::default();
+            (peer.is_up, peer.is_attached) = (true, true);
+            peer.receive(scene.source(), false);
+            scene.peer = Some(peer);
+        });
+        simulation
+    }
+
     /// Of one server, or of a list of some of which one is the source at a time.
     fn new(seed: u64, has_list: bool) -> Simulation {
         let mut random = Random::new(seed);
         let fsync_mode =
             if random.one_in(4) { FsyncMode::WriteThenAcknowledge } else { FsyncMode::SyncThenAcknowledge };
         let mut config = config(fsync_mode, !random.one_in(5));
+        // Not drawn, so that seeds that have found something stay what they were.
+        config.ack_after_replicas = u32::from(seed % 3 == 1);
         config.on_gap = if random.one_in(2) { OnGap::Record } else { OnGap::Stop };
         let tree = match random.below(16) {
             0 => Tree::default(), // The receiver makes its own, of 8 MiB.
@@ -112,6 +131,10 @@ impl Simulation {
         let chunk_max = *random.pick(&[60, 600, 6_000, 100_000]);
         let world = World::new(hosts, disk.clone(), stop, chunk_max, random.next(), Box::new(turmoil));
         let (world, archive) = (Arc::new(world), BTreeMap::new());
+        // Soon, or so late that sessions begin meanwhile.
+        let confirms =
+            (config.ack_after_replicas > 0).then_some(if seed.is_multiple_of(2) { 5 } else { 400 });
+        world.with(|scene: &mut Scene| scene.reader.confirms = confirms);
         Simulation { random, config, disk, world, weather, past, is_calm, archive, steps: 0 }
     }
 
@@ -143,7 +166,10 @@ impl Simulation {
             self.ends()
         );
         self.check();
-        let past = std::mem::take(&mut *self.past.lock().unwrap());
+        let mut past = std::mem::take(&mut *self.past.lock().unwrap());
+        if let Some(dumps) = self.world.with(|scene| scene.peer.as_ref().map(|peer| peer.dumps)) {
+            past.counts.insert("dump of another binlogd's timeline", dumps);
+        }
         let steps = self.steps + self.disk.operations() + self.world.with(|scene| scene.steps);
         Outcome { steps, counts: past.counts, ends: self.ends() }
     }
@@ -248,7 +274,11 @@ impl Simulation {
             let of: Vec<_> = histories.iter().filter(is_beginning).collect();
             let len = bytes.len();
             of.iter().for_each(|history| held_gtids.union_with(&history.gtids_within(name, len as u64)));
-            assert!(!of.is_empty(), "{folder}/{name} of {len} bytes is no file that a source ever had");
+            assert!(
+                !of.is_empty(),
+                "{folder}/{name} of {len} bytes is no file that a source ever had: {:?}",
+                histories.iter().filter_map(|history| differ(history, name, bytes)).collect::<Vec<_>>()
+            );
             let is_boundary = of.iter().any(|history| history.boundary(name, len as u64).is_some());
             assert!(!is_last || is_boundary, "{folder}/{name} ends at {len}, which is no boundary");
         }
@@ -372,18 +402,36 @@ impl Simulation {
     }
 }
 
+/// In words, where a file differs from the one of that name that a source had.
+fn differ(history: &History, name: &str, bytes: &[u8]) -> Option<String> {
+    let sent = &history.log.file(name)?.bytes;
+    let same = sent.iter().zip(bytes).take_while(|(sent, held)| sent == held).count();
+    Some(format!("one had {} bytes, the first {same} were these", sent.len()))
+}
+
 #[test]
 fn a_seed_gives_the_same_history_again() {
     for seed in [3, 17, 40] {
         let _replay = Replay(seed);
         for has_list in [false, true] {
             assert_eq!(Simulation::new(seed, has_list).run(), Simulation::new(seed, has_list).run());
+            let with_peer = || Simulation::with_peer(seed, has_list).run();
+            assert_eq!(with_peer(), with_peer());
         }
     }
 }
 
 /// Seeds that have found something, and whether with a list of servers; docs/simulation.md says what.
-const KEPT: &[(u64, bool)] = &[(336, true), (1_499_586_986_247_215, false)];
+const KEPT: &[(u64, bool)] = &[
+    (336, true),
+    (547, false),
+    (1_499_586_986_247_215, false),
+    (741_474_935_243_238, true),
+    (2_225_054_824_793_214, false),
+    (3_907_470_842_922_613, false),
+    (2_762_360_903_173_107, true),
+    (2_870_651_637_465_854, true),
+];
 
 #[test]
 fn what_was_found_once_is_not_there_again() {
@@ -397,16 +445,22 @@ fn what_was_found_once_is_not_there_again() {
 /// `BINLOGD_SIM_SEEDS` runs fewer or more of the seeds that every run of the tests takes; with a list of servers in proportion.
 #[test]
 fn simulated_failures_lose_nothing() {
-    simulate(false, SEEDS);
+    simulate(SEEDS, |seed| Simulation::new(seed, false));
 }
 
 /// As [`simulated_failures_lose_nothing`], with a list of servers of which one is the source at a time.
 #[test]
 fn simulated_failovers_lose_nothing() {
-    simulate(true, LIST_SEEDS);
+    simulate(LIST_SEEDS, |seed| Simulation::new(seed, true));
 }
 
-fn simulate(has_list: bool, seeds_always: u64) {
+/// With another binlogd of the source, which has what the receiver lacks or lacks what it has; every other seed with a list.
+#[test]
+fn simulated_peers_lose_nothing() {
+    simulate(PEER_SEEDS, |seed| Simulation::with_peer(seed, seed % 2 == 1));
+}
+
+fn simulate(seeds_always: u64, simulation: impl Fn(u64) -> Simulation) {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     let (seed, steps_wanted) = (number("BINLOGD_SIM_SEED"), number("BINLOGD_SIM_STEPS"));
     let seeds_wanted = number("BINLOGD_SIM_SEEDS").map_or(seeds_always, |seeds| seeds * seeds_always / SEEDS);
@@ -429,7 +483,7 @@ fn simulate(has_list: bool, seeds_always: u64) {
     };
     while !is_enough(steps, seeds) {
         let replay = Replay(first + seeds);
-        let outcome = Simulation::new(first + seeds, has_list).run();
+        let outcome = simulation(first + seeds).run();
         drop(replay);
         (steps, seeds) = (steps + outcome.steps, seeds + 1);
         for (what, count) in outcome.counts {

@@ -15,12 +15,14 @@ pub struct Source {
     pub is_read_only: bool,
     /// It runs, and can be reached.
     pub is_up: bool,
+    /// Of a binlogd that presents the source: what it says of its timelines.
+    pub timelines: Option<String>,
 }
 
 impl Source {
     /// A source that clients write to.
     pub fn new(history: History, semi_sync: bool) -> Source {
-        Source { history, semi_sync, generation: 0, is_read_only: false, is_up: true }
+        Source { history, semi_sync, generation: 0, is_read_only: false, is_up: true, timelines: None }
     }
 
     pub fn log(&self) -> &SourceLog {
@@ -42,6 +44,10 @@ impl Server for Source {
     }
 
     fn variable(&self, name: &str) -> Option<&str> {
-        (name == "read_only").then_some(if self.is_read_only { "ON" } else { "OFF" })
+        match name {
+            "read_only" => Some(if self.is_read_only { "ON" } else { "OFF" }),
+            "binlogd_timelines" => self.timelines.as_deref(),
+            _ => None,
+        }
     }
 }

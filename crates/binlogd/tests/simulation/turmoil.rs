@@ -15,6 +15,9 @@ const EIO: i32 = 5;
 /// One in so many reads is given a disaster, when it is not calm.
 const DISASTER_ONE_IN: u64 = 40;
 
+/// One in so many reads finds that something happens to another binlogd.
+const PEER_CHANGE_ONE_IN: u64 = 60;
+
 /// What the disk does to operations.
 #[derive(Debug, Default)]
 pub struct Weather {
@@ -330,6 +333,21 @@ impl Environment for Turmoil {
         }
         if scene.hosts.len() > 1 {
             self.cluster(scene);
+        }
+        if let Some(peer) = &mut scene.peer {
+            if peer.is_attached && self.random.one_in(3) {
+                peer.receive(&scene.hosts[scene.source], self.random.one_in(8));
+            }
+            if self.random.one_in(PEER_CHANGE_ONE_IN) {
+                let what = if self.random.one_in(2) {
+                    peer.is_attached ^= true;
+                    "another binlogd cut off from the source, or attached again"
+                } else {
+                    peer.is_up ^= true;
+                    "another binlogd goes or comes"
+                };
+                self.past.lock().expect("no panic in the past").count(what);
+            }
         }
         if self.random.one_in(DISASTER_ONE_IN) {
             let what = self.disaster(scene);

@@ -4,6 +4,7 @@
 //! one history.
 
 use crate::disk::Disk;
+use crate::peer::{OtherBinlogd, PEER, PEER_NAME};
 use crate::random::Random;
 use crate::reader::Reader;
 use crate::source::Source;
@@ -39,8 +40,10 @@ pub trait Environment: Send {
 #[derive(Debug)]
 pub struct Line {
     pub session: Peer,
-    /// Number of the server at the other end.
+    /// Number of the server at the other end; [`PEER`] for the other binlogd.
     pub host: usize,
+    /// Of the other binlogd: the timeline that was chosen.
+    timeline: Option<usize>,
     /// Bytes of `session.packets.bytes` that the receiver has.
     given: usize,
     /// The connection breaks after so many more bytes.
@@ -59,6 +62,8 @@ pub struct Scene {
     pub hosts: Vec<Source>,
     /// Number of the one that clients write to.
     pub source: usize,
+    /// Another binlogd of the source, where there is one.
+    pub peer: Option<OtherBinlogd>,
     pub lines: BTreeMap<u64, Line>,
     pub random: Random,
     pub disk: Disk,
@@ -106,6 +111,7 @@ impl World {
         let scene = Scene {
             hosts,
             source: 0,
+            peer: None,
             lines: BTreeMap::new(),
             random: Random::new(seed),
             disk,
@@ -147,8 +153,12 @@ impl Network for Way {
             let mut state = self.0.state();
             let scene = &mut state.0;
             scene.step();
-            let host = host_number(&options.host);
-            if !scene.is_reachable || !scene.hosts[host].is_up || scene.disk.is_off() {
+            let host = if options.host == PEER_NAME { PEER } else { host_number(&options.host) };
+            let is_there = match &scene.peer {
+                Some(peer) if host == PEER => peer.is_up,
+                _ => scene.is_reachable && scene.hosts[host].is_up,
+            };
+            if !is_there || scene.disk.is_off() {
                 let reason = io::ErrorKind::ConnectionRefused.into();
                 return Err(WireError::Connect { address: options.host.clone(), reason });
             }
@@ -156,6 +166,19 @@ impl Network for Way {
         };
         let stream = Stream { world: self.0.clone(), number, timeout: None };
         Connection::over(Box::new(stream), options)
+    }
+}
+
+/// The server at the other end of a connection.
+fn server<'a>(
+    hosts: &'a mut [Source],
+    peer: &'a mut Option<OtherBinlogd>,
+    host: usize,
+    timeline: Option<usize>,
+) -> &'a mut Source {
+    match peer {
+        Some(peer) if host == PEER => peer.timeline(timeline),
+        _ => &mut hosts[host],
     }
 }
 
@@ -221,8 +244,9 @@ impl Scene {
     fn connect(&mut self, host: usize) -> u64 {
         self.next_line += 1;
         let line = Line {
-            session: Peer::new(&self.hosts[host]),
+            session: Peer::new(server(&mut self.hosts, &mut self.peer, host, None)),
             host,
+            timeline: None,
             given: 0,
             cut_after: None,
             flip_after: None,
@@ -281,7 +305,7 @@ impl Scene {
         if line.given == line.session.packets.bytes.len() {
             line.session.packets.bytes.clear();
             line.given = 0;
-            let log = self.hosts[line.host].log();
+            let log = server(&mut self.hosts, &mut self.peer, line.host, line.timeline).log();
             for _ in 0..1 + self.random.below(12) {
                 if !line.session.step(log) {
                     break;
@@ -322,7 +346,8 @@ impl Scene {
         let period = line.as_ref().and_then(|line| line.session.heartbeat_period());
         self.now = match (line, period) {
             (Some(line), Some(period)) if line.last_arrival + period <= end => {
-                line.session.heartbeat(self.hosts[line.host].log());
+                line.session
+                    .heartbeat(server(&mut self.hosts, &mut self.peer, line.host, line.timeline).log());
                 self.now.max(line.last_arrival + period)
             }
             _ => end,
@@ -364,9 +389,29 @@ impl Write for Stream {
         let line = scene.lines.get_mut(&self.number).filter(|line| !line.is_cut && !scene.disk.is_off());
         let Some(line) = line else { return Err(io::ErrorKind::BrokenPipe.into()) };
         let host = line.host;
-        let heard =
-            line.session.take(bytes, &mut scene.hosts[host]).expect("the receiver speaks the protocol");
+        let server = server(&mut scene.hosts, &mut scene.peer, host, line.timeline);
+        let heard = line.session.take(bytes, server).expect("the receiver speaks the protocol");
+        if let Some(peer) = scene.peer.as_mut().filter(|_| host == PEER) {
+            for heard in heard {
+                match &heard {
+                    Heard::Query(statement) => {
+                        line.timeline = OtherBinlogd::chosen(statement).or(line.timeline);
+                    }
+                    Heard::Dump { .. } => peer.dumps += 1,
+                    Heard::Acknowledged(_) => {}
+                }
+                assert_eq!(heard.acknowledges(), None, "nothing is acknowledged to a peer");
+            }
+            return Ok(bytes.len());
+        }
         for Place { file, position } in heard.into_iter().filter_map(Heard::acknowledges) {
+            if scene.reader.confirms.is_some() {
+                let sent = scene.hosts[host].log().file(&file).map(|sent| &sent.bytes[..position as usize]);
+                assert!(
+                    sent.is_none_or(|sent| scene.reader.has_confirmed(&file, sent)),
+                    "{file}:{position} was acknowledged, and the receiver further down has not confirmed it"
+                );
+            }
             scene.disk.acknowledged(&file, position);
             scene.acknowledged.push((host, file, position));
         }

@@ -29,15 +29,32 @@ const MEASURED_FROM_OUTSIDE: &[(&str, &[&str])] =
 /// except that mysql_common stays in `wire`. That `log` and `wire` name nothing of this crate is held by the compiler.
 const ALLOWED: &[(&str, &[&str])] = &[
     ("main", &["cli"]),
-    ("cli", &["admin", "cli", "config", "daemon", "doctor", "log", "rescue", "status", "upstream", "wire"]),
-    ("daemon", &["admin", "config", "log", "serve", "status", "upstream", "wire"]),
+    (
+        "cli",
+        &[
+            "admin",
+            "cli",
+            "config",
+            "daemon",
+            "doctor",
+            "log",
+            "rescue",
+            "retention",
+            "status",
+            "upstream",
+            "wire",
+        ],
+    ),
+    ("daemon", &["admin", "config", "log", "retention", "serve", "status", "upstream", "wire"]),
     ("upstream", &["config", "log", "status", "upstream", "wire"]),
     ("admin", &["admin", "status"]),
     ("doctor", &["config", "doctor", "wire"]),
     // `upstream` knows how to ask a server who it is and what it has executed.
     ("rescue", &["log", "rescue", "upstream", "wire"]),
     // Never `upstream`: the two meet in the log.
-    ("serve", &["config", "log", "serve", "status", "wire"]),
+    ("serve", &["config", "log", "retention", "serve", "status", "wire"]),
+    // Whoever needs files tells it so; it knows nobody of them.
+    ("retention", &["config", "log", "retention", "status"]),
     // The keys of `wire` appear in the configuration as they are.
     ("config", &["config", "wire"]),
     ("status", &["config", "status"]),

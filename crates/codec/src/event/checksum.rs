@@ -2,7 +2,7 @@
 
 use super::error::EventError;
 use super::fields::{need, u32_at};
-use super::header::{HEADER_LEN, flags};
+use super::header::{FLAGS_AT, HEADER_LEN, flags};
 
 /// Bytes that the checksum takes at the end of an event (`BINLOG_CHECKSUM_LEN`).
 pub const CHECKSUM_LEN: usize = 4;
@@ -72,9 +72,9 @@ impl ChecksumAlgorithm {
         }
         let (covered, tail) = event.split_at(event.len() - CHECKSUM_LEN);
         let mut hasher = crc32fast::Hasher::new();
-        hasher.update(&covered[..17]);
-        hasher.update(&[covered[17] & !(flags::BINLOG_IN_USE as u8)]);
-        hasher.update(&covered[18..]);
+        hasher.update(&covered[..FLAGS_AT]);
+        hasher.update(&[covered[FLAGS_AT] & !(flags::BINLOG_IN_USE as u8)]);
+        hasher.update(&covered[FLAGS_AT + 1..]);
         let (stored, computed) = (u32_at(tail, 0), hasher.finalize());
         if stored != computed {
             return Err(EventError::BadChecksum { stored, computed });

@@ -43,7 +43,27 @@ impl GtidEvent {
             _ => parse_mysql(header, event),
         }
     }
+
+    /// When the transaction was committed on the source of this log, in microseconds since 1970
+    /// (`immediate_commit_timestamp`); `None` where the event does not say so, as MariaDB's and those of MySQL before 8.0.1.
+    pub fn commit_time(header: &EventHeader, event: &[u8]) -> Option<i64> {
+        let body = event.get(HEADER_LEN..)?;
+        let micros = match header.event_type {
+            EventType::GTID_TAGGED => decode_gtid_tagged_event(body).ok()?.immediate_commit_timestamp,
+            EventType::GTID | EventType::ANONYMOUS_GTID => {
+                let clock = body.get(25..42)?;
+                let mut bytes = [0; 8];
+                bytes[..7].copy_from_slice(body.get(42..49).filter(|_| clock[0] == LOGICAL_CLOCK)?);
+                u64::from_le_bytes(bytes) & ((1 << 55) - 1)
+            }
+            _ => return None,
+        };
+        i64::try_from(micros).ok().filter(|micros| *micros > 0)
+    }
 }
+
+/// What begins the fields of the logical clock.
+const LOGICAL_CLOCK: u8 = 2;
 
 /// `Gtid_event` (`control_events.h`): flags 1, UUID 16, number 8, then since 5.7 a logical clock of 1 + 8 + 8 bytes, then
 /// since 8.0 the commit timestamps (7 bytes, bit 55 says that a second follows) and the transaction's length.
@@ -71,7 +91,6 @@ fn parse_mysql(header: &EventHeader, event: &[u8]) -> Result<GtidEvent, EventErr
 
 /// The length stands behind fields that old servers do not write, so its absence is not an error.
 fn transaction_length(after_number: &[u8]) -> Option<u64> {
-    const LOGICAL_CLOCK: u8 = 2;
     let clock = after_number.get(..17)?;
     if clock[0] != LOGICAL_CLOCK {
         return None;
@@ -126,11 +145,17 @@ mod tests {
         event.push(2);
         event.extend_from_slice(&[0; 16]);
         assert_eq!(GtidEvent::parse(&header(EventType::GTID), &event).unwrap().transaction_length, None);
-        event.extend_from_slice(&[0; 7]);
+        assert_eq!(GtidEvent::commit_time(&header(EventType::GTID), &event), None);
+        event.extend_from_slice(&1_795_415_400_000_001_u64.to_le_bytes()[..7]);
         event.extend_from_slice(&[0xfc, 0x2c, 0x01]);
         let gtid = GtidEvent::parse(&header(EventType::GTID), &event).unwrap();
         assert_eq!(gtid.id.unwrap().to_string(), "11111111-1111-1111-1111-111111111111:42");
         assert_eq!(gtid.transaction_length, Some(300));
+        let at = |event: &[u8]| GtidEvent::commit_time(&header(EventType::GTID), event);
+        assert_eq!(at(&event), Some(1_795_415_400_000_001));
+        // Another time of the first commit follows.
+        event[HEADER_LEN + 48] |= 0x80;
+        assert_eq!(at(&event), Some(1_795_415_400_000_001));
     }
 
     #[test]
@@ -151,6 +176,7 @@ mod tests {
             code in proptest::sample::select(vec![33u8, 34, 42, 162]),
         ) {
             let _ = GtidEvent::parse(&header(EventType(code)), &bytes);
+            let _ = GtidEvent::commit_time(&header(EventType(code)), &bytes);
         }
     }
 }

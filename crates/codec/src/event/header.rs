@@ -7,10 +7,15 @@ use super::types::EventType;
 /// Length in bytes of the event header since binary-log version 4 (`LOG_EVENT_HEADER_LEN`).
 pub const HEADER_LEN: usize = 19;
 
+/// Where the flags stand in the header, two bytes (`FLAGS_OFFSET`).
+pub const FLAGS_AT: usize = 17;
+
 /// Flags of the event header (`binlog_event.h`).
 pub mod flags {
     /// The file is open for writing on the source; cleared when it is closed and always cleared on the wire.
     pub const BINLOG_IN_USE: u16 = 0x0001;
+    /// A QUERY says nothing by its default schema (`LOG_EVENT_SUPPRESS_USE_F`).
+    pub const SUPPRESS_USE: u16 = 0x0008;
     /// Made up by the source for this connection; it exists in no file.
     pub const ARTIFICIAL: u16 = 0x0020;
     /// A reader that does not know the type may skip it.

@@ -4,6 +4,8 @@ use super::error::EventError;
 use super::fields::packed_integer;
 use super::header::HEADER_LEN;
 
+const CUT: EventError = EventError::Malformed("a TRANSACTION_PAYLOAD event is cut short");
+
 /// How the events inside are compressed (`transaction::compression::type`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PayloadCompression {
@@ -24,19 +26,34 @@ pub struct TransactionPayload<'a> {
     pub payload: &'a [u8],
 }
 
-impl<'a> TransactionPayload<'a> {
-    /// Reads a whole event without its checksum.
+/// What stands before the events in a TRANSACTION_PAYLOAD event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PayloadHead {
+    /// How they are compressed.
+    pub compression: PayloadCompression,
+    /// Bytes of the events inside, as the writer says.
+    pub uncompressed_len: Option<u64>,
+    /// Bytes that they take here, as the writer says.
+    pub payload_len: Option<u64>,
+    /// Where in the event they begin.
+    pub payload_at: usize,
+}
+
+impl PayloadHead {
+    /// Longest head, in bytes: no server writes more than these fields of at most nine bytes, each with its type and length.
+    pub const BYTES_MAX: usize = HEADER_LEN + 64;
+
+    /// Reads the head of an event, which may be cut behind it.
     ///
     /// Layout (`Transaction_payload_event`, `libs/mysql/binlog/event/control_events.h`): fields of a type, a length and a
     /// value, where types, lengths and values are packed integers; type 0 ends them, 1 is the payload's size, 2 the
     /// compression (0 Zstandard, 255 none), 3 the uncompressed size. The payload follows.
     ///
     /// # Errors
-    /// When a field is cut short, the compression is not known or the payload is not as long as stated.
-    pub fn parse(event: &'a [u8]) -> Result<TransactionPayload<'a>, EventError> {
-        const CUT: EventError = EventError::Malformed("a TRANSACTION_PAYLOAD event is cut short");
+    /// When a field is cut short, or the compression is not known.
+    pub fn parse(event: &[u8]) -> Result<PayloadHead, EventError> {
         let mut rest = event.get(HEADER_LEN..).ok_or(CUT)?;
-        let (mut size, mut compression, mut uncompressed_len) = (None, PayloadCompression::Zstd, None);
+        let (mut payload_len, mut compression, mut uncompressed_len) = (None, PayloadCompression::Zstd, None);
         loop {
             let field = packed_integer(&mut rest)?;
             if field == 0 {
@@ -46,7 +63,7 @@ impl<'a> TransactionPayload<'a> {
             let (mut value, after) = rest.split_at_checked(len).ok_or(CUT)?;
             rest = after;
             match field {
-                1 => size = Some(packed_integer(&mut value)?),
+                1 => payload_len = Some(packed_integer(&mut value)?),
                 2 => {
                     compression = match packed_integer(&mut value)? {
                         0 => PayloadCompression::Zstd,
@@ -62,10 +79,24 @@ impl<'a> TransactionPayload<'a> {
                 _ => {} // A reader may skip what it does not know.
             }
         }
-        if size.is_some_and(|size| size != rest.len() as u64) {
+        let payload_at = event.len() - rest.len();
+        Ok(PayloadHead { compression, uncompressed_len, payload_len, payload_at })
+    }
+}
+
+impl<'a> TransactionPayload<'a> {
+    /// Reads a whole event without its checksum; see [`PayloadHead::parse`].
+    ///
+    /// # Errors
+    /// When a field is cut short, the compression is not known or the payload is not as long as stated.
+    pub fn parse(event: &'a [u8]) -> Result<TransactionPayload<'a>, EventError> {
+        let head = PayloadHead::parse(event)?;
+        let payload = &event[head.payload_at..];
+        if head.payload_len.is_some_and(|len| len != payload.len() as u64) {
             return Err(CUT);
         }
-        Ok(TransactionPayload { compression, uncompressed_len, payload: rest })
+        let PayloadHead { compression, uncompressed_len, .. } = head;
+        Ok(TransactionPayload { compression, uncompressed_len, payload })
     }
 }
 

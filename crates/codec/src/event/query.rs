@@ -60,6 +60,8 @@ pub struct SessionSettings<'a> {
     pub microseconds: Option<u32>,
     /// `explicit_defaults_for_timestamp`.
     pub explicit_defaults_for_timestamp: Option<bool>,
+    /// MySQL: number of the transaction in the storage engines, of a definition that is atomic (`ddl_xid`).
+    pub ddl_xid: Option<u64>,
     /// Id of `default_collation_for_utf8mb4`.
     pub default_collation_for_utf8mb4: Option<u16>,
     /// `sql_require_primary_key`.
@@ -164,7 +166,8 @@ fn session_settings(bytes: &[u8]) -> Result<SessionSettings<'_>, EventError> {
                 settings.microseconds = Some(u32::from_le_bytes([bytes[0], bytes[1], bytes[2], 0]));
             }
             16 => settings.explicit_defaults_for_timestamp = Some(take(1)?[0] != 0),
-            9 | 17 | 129 => drop(take(8)?),
+            17 => settings.ddl_xid = Some(u64_at(take(8)?, 0)),
+            9 | 129 => drop(take(8)?),
             18 => settings.default_collation_for_utf8mb4 = Some(number(take(2)?)),
             19 => settings.sql_require_primary_key = Some(take(1)?[0] != 0),
             20 => settings.default_table_encryption = Some(take(1)?[0] != 0),

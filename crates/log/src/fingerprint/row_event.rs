@@ -1,6 +1,6 @@
 //! A row event, as far as a fingerprint looks at it.
 
-use super::unpacked::mariadb_unpacked;
+use super::unpacked::{UNPACKED_BYTES_MAX, mariadb_unpacked};
 use codec::event::{EventType, HEADER_LEN};
 use std::borrow::Cow;
 
@@ -52,7 +52,7 @@ impl<'a> RowEvent<'a> {
                 *last &= (1 << (width % 8)) - 1;
             }
         }
-        let rows = if compressed { mariadb_unpacked(rest)?.into() } else { rest.into() };
+        let rows = if compressed { mariadb_unpacked(rest, UNPACKED_BYTES_MAX)?.into() } else { rest.into() };
         Ok(RowEvent { kind, table: *id, width: width as u64, columns, rows })
     }
 }

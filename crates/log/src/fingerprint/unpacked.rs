@@ -4,7 +4,7 @@ use codec::event::{EventHeader, HEADER_LEN, PayloadCompression, TransactionPaylo
 use std::io::Read;
 
 /// The most that one event may be when it is unpacked, in bytes: a server makes none longer.
-const UNPACKED_BYTES_MAX: u64 = 1 << 30;
+pub const UNPACKED_BYTES_MAX: u64 = 1 << 30;
 
 /// The events inside a packed transaction (a TRANSACTION_PAYLOAD event), one after another as they are unpacked.
 pub(super) fn packed_events(
@@ -46,8 +46,12 @@ fn each_event(
 }
 
 /// What MariaDB's `log_bin_compress` has packed (`binlog_buf_compress`, sql/log_event.cc): a byte 0x80 with the algorithm (0 is
-/// zlib) in bits 4 to 6 and the number of bytes of the length in bits 0 to 2, the length, the compressed bytes.
-pub(super) fn mariadb_unpacked(packed: &[u8]) -> Result<Vec<u8>, String> {
+/// zlib) in bits 4 to 6 and the number of bytes of the length in bits 0 to 2, the length, the compressed bytes. At most
+/// `bytes_max` bytes are unpacked, the beginning.
+///
+/// # Errors
+/// When it is packed in another way, or damaged.
+pub fn mariadb_unpacked(packed: &[u8], bytes_max: u64) -> Result<Vec<u8>, String> {
     const CUT: &str = "a compressed event is cut short";
     let (first, rest) = packed.split_first().ok_or(CUT)?;
     if first & 0xf0 != 0x80 {
@@ -55,7 +59,7 @@ pub(super) fn mariadb_unpacked(packed: &[u8]) -> Result<Vec<u8>, String> {
     }
     let stream = rest.get(usize::from(first & 7)..).ok_or(CUT)?;
     let mut unpacked = Vec::new();
-    let read = flate2::read::ZlibDecoder::new(stream).take(UNPACKED_BYTES_MAX).read_to_end(&mut unpacked);
+    let read = flate2::read::ZlibDecoder::new(stream).take(bytes_max).read_to_end(&mut unpacked);
     read.map_err(|error| format!("a compressed event cannot be unpacked: {error}"))?;
     Ok(unpacked)
 }

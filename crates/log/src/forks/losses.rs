@@ -1,12 +1,10 @@
 //! What forks took from the source, by the record of its timelines.
 
-use crate::files::timeline_files;
 use crate::folder::timeline_number;
-use crate::held::{HeldTimeline, present_history};
+use crate::held::{HeldTimeline, beginning, present_history, removed};
 use crate::storage::Storage;
-use crate::transactions::stated_before;
 use codec::ServerKind;
-use codec::gtid::{GtidState, MariadbGtidState, TransactionId};
+use codec::gtid::{GtidState, MariadbGtid, MariadbGtidState, TransactionId};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -34,6 +32,8 @@ pub struct Losses {
     source_folder: PathBuf,
     kind: ServerKind,
     list: Vec<Loss>,
+    /// What stood in files that were purged or moved away.
+    removed: GtidState,
 }
 
 impl Losses {
@@ -60,7 +60,11 @@ impl Losses {
         let list: Vec<Loss> =
             timelines.iter().map(|held| loss(storage, held, kind)).collect::<io::Result<_>>()?;
         let nothing = list.iter().all(|loss| loss.lacked.is_empty());
-        Ok((!nothing).then(|| Losses { source_folder: source_folder.to_owned(), kind, list }))
+        if nothing {
+            return Ok(None);
+        }
+        let removed = removed(storage, timelines)?;
+        Ok(Some(Losses { source_folder: source_folder.to_owned(), kind, list, removed }))
     }
 
     /// Whether it is known what exactly was lost. With MariaDB that is not so before the first file of a timeline has begun.
@@ -79,6 +83,31 @@ impl Losses {
     /// Whether a transaction may be one that was lost.
     pub fn took(&self, id: &TransactionId) -> bool {
         self.list.iter().any(|loss| loss.took(id))
+    }
+
+    /// What was lost by a timeline and stood in files that are not there any more. Some may stand in others too. For MariaDB, of
+    /// each server and domain the last.
+    pub(super) fn removed_of(&self, timeline: usize) -> GtidState {
+        let Loss { lacked, shares, .. } = &self.list[timeline];
+        match (lacked, &self.removed) {
+            (GtidState::Mysql(lacked), GtidState::Mysql(removed)) => {
+                GtidState::Mysql(lacked.intersect(removed))
+            }
+            (GtidState::Mariadb(lacked), GtidState::Mariadb(removed)) => {
+                let mut lost = MariadbGtidState::new();
+                for id in lacked.list() {
+                    let is_same =
+                        |other: &&MariadbGtid| (other.domain, other.server_id) == (id.domain, id.server_id);
+                    let last = removed.list().find(|other| is_same(&other));
+                    let last = last.map(|last| if last.sequence < id.sequence { last } else { id });
+                    if let Some(last) = last.filter(|last| !shares.contains(&TransactionId::from(*last))) {
+                        lost.insert(last);
+                    }
+                }
+                GtidState::Mariadb(lost)
+            }
+            _ => GtidState::empty(self.kind),
+        }
     }
 
     /// The source's folder.
@@ -164,12 +193,8 @@ fn loss(storage: &dyn Storage, held: &HeldTimeline, kind: ServerKind) -> io::Res
     loss.lacked = held.info.lacked();
     if kind == ServerKind::MariaDb && !loss.lacked.is_empty() {
         loss.shares = held.info.shares();
-        let names = timeline_files(storage, &held.folder)?;
-        let before = names
-            .first()
-            .map(|first| stated_before(storage, &held.folder.join(first)))
-            .transpose()?
-            .flatten();
+        // A later file would count to it what the source has written since.
+        let before = beginning(storage, held)?;
         loss.is_known = before.is_some();
         if let Some(before) = before {
             // Both are MariaDB's.

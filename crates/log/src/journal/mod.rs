@@ -16,6 +16,7 @@
 //!   a sync of that file has covered to the end of what is durable.
 //! - The blocks of a record are written again only when a sync of the file has covered its bytes.
 //! - A record is read as one only if it is whole: a torn one was never acknowledged.
+//! - The newest record is never written over, needed or not: it says which older ones are not needed any more.
 //!
 //! After a crash [`Journal::open`] puts the bytes of the records back into the files. That is idempotent: most often the
 //! files hold them already.
@@ -28,7 +29,7 @@ mod staging;
 use super::in_name;
 use super::storage::{Storage, StorageFile};
 use jiff::Timestamp;
-use record::{BLOCK, JournalId};
+use record::{BLOCK, JournalId, Newest};
 use ring::Ring;
 use staging::Staging;
 use std::fmt;
@@ -124,7 +125,7 @@ impl Journal {
                 keep_aside(storage, &path, &bytes, now)?.display()
             ));
         }
-        let mut journal = Journal::with(storage, path, id, newest + 1, len)?;
+        let mut journal = Journal::with(storage, path, id, newest, len)?;
         // Otherwise the next start would do it again, over files that may have changed by then.
         journal.is_checkpointed = records.is_empty();
         journal.checkpoint()?;
@@ -153,18 +154,20 @@ impl Journal {
             return Err(error);
         }
         storage.sync_dir(folder)?;
-        Journal::with(storage, path, id, 1, JOURNAL_LEN)
+        Journal::with(storage, path, id, None, JOURNAL_LEN)
     }
 
     fn with(
         storage: &dyn Storage,
         path: PathBuf,
         id: JournalId,
-        sequence: u64,
+        newest: Option<Newest>,
         len: u64,
     ) -> io::Result<Journal> {
         let file = storage.open_synced(&path)?;
-        let ring = Ring::new((len / BLOCK as u64) as u32);
+        let sequence = newest.map_or(1, |newest| newest.sequence + 1);
+        let place = newest.map(|newest| (newest.block, newest.blocks));
+        let ring = Ring::new((len / BLOCK as u64) as u32, place);
         Ok(Journal { path, file, len, id, sequence, ring, staging: Staging::new(), is_checkpointed: true })
     }
 

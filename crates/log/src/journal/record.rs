@@ -145,22 +145,37 @@ pub fn read<'a>(bytes: &'a [u8], id: &JournalId) -> Option<Record<'a>> {
     })
 }
 
+/// The newest record of a journal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Newest {
+    /// Its number.
+    pub sequence: u64,
+    /// Its first block.
+    pub block: u32,
+    /// How many blocks it takes.
+    pub blocks: u32,
+}
+
 /// The records of `journal`, a whole file, that are still needed, oldest first: the newest one and those before it
 /// without a break, down to the oldest that the newest names. An older one that is missing was no longer needed when
-/// its blocks were written again. The second value is the number of the newest record, 0 when there is none.
-pub fn needed<'a>(journal: &'a [u8], id: &JournalId) -> (Vec<Record<'a>>, u64) {
-    let mut found: Vec<Record<'a>> =
-        (BLOCK..journal.len()).step_by(BLOCK).filter_map(|at| read(&journal[at..], id)).collect();
-    found.sort_by_key(|record| record.sequence);
-    let Some(newest) = found.last() else { return (Vec::new(), 0) };
-    let (sequence, needed_from) = (newest.sequence, newest.needed_from);
+/// its blocks were written again. The second value is the newest record; `None` when there is none.
+pub fn needed<'a>(journal: &'a [u8], id: &JournalId) -> (Vec<Record<'a>>, Option<Newest>) {
+    let blocks = (BLOCK..journal.len()).step_by(BLOCK);
+    let mut found: Vec<(usize, Record<'a>)> =
+        blocks.filter_map(|at| Some((at, read(&journal[at..], id)?))).collect();
+    found.sort_by_key(|(_, record)| record.sequence);
+    let Some((at, last)) = found.last() else { return (Vec::new(), None) };
+    let len = head_len(last.timeline, last.file) + last.data.len();
+    let newest =
+        Newest { sequence: last.sequence, block: (at / BLOCK) as u32, blocks: len.div_ceil(BLOCK) as u32 };
+    let needed_from = last.needed_from;
     let mut first = found.len();
-    let mut expected = sequence;
-    while first > 0 && found[first - 1].sequence == expected && expected >= needed_from {
+    let mut expected = newest.sequence;
+    while first > 0 && found[first - 1].1.sequence == expected && expected >= needed_from {
         first -= 1;
         expected = expected.wrapping_sub(1);
     }
-    (found.split_off(first), sequence)
+    (found.split_off(first).into_iter().map(|(_, record)| record).collect(), Some(newest))
 }
 
 fn number32(bytes: &[u8], at: usize) -> Option<u32> {
@@ -209,8 +224,10 @@ mod tests {
 
     #[test]
     fn only_what_is_needed_is_found_in_order_and_without_a_break() {
-        assert_eq!(needed(&journal(&[]), &ID), (Vec::new(), 0));
+        assert_eq!(needed(&journal(&[]), &ID), (Vec::new(), None));
         let large = record(5, 4, &[1; 9000]);
+        let newest = needed(&journal(&[record(4, 3, b"d"), large.clone(), record(3, 1, b"c")]), &ID).1;
+        assert_eq!(newest, Some(Newest { sequence: 5, block: 2, blocks: 3 }));
         assert_eq!(numbers(&journal(&[large, record(3, 1, b"c"), record(4, 3, b"d")])), [4, 5]);
         assert_eq!(numbers(&journal(&[record(9, 6, b""), record(6, 6, b""), record(8, 6, b"")])), [8, 9]);
         assert_eq!(numbers(&journal(&[record(9, 10, b"")])), [0u64; 0], "nothing is needed after it");

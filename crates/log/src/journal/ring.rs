@@ -12,27 +12,42 @@ struct Kept {
 }
 
 /// The blocks of a journal as a ring; block 0 is not part of it. A record never wraps around the end.
+///
+/// The newest record is never written over, be it that no record is needed any more: it says so, and where the next one is torn
+/// by a crash, only it does. The older ones would be put back, into files that may have been cut or sealed since.
 #[derive(Debug)]
 pub(super) struct Ring {
     /// Blocks of the journal, block 0 among them.
     blocks: u32,
     /// Where the next record goes, unless it does not fit before the end.
     head: u32,
+    /// First block of the newest record; `None` when there is no record.
+    newest: Option<u32>,
     /// Oldest first.
     kept: VecDeque<Kept>,
 }
 
 impl Ring {
-    pub(super) fn new(blocks: u32) -> Ring {
-        // As many as there can be, so that none of them allocates.
-        Ring { blocks, head: 1, kept: VecDeque::with_capacity(blocks as usize) }
+    /// A ring of which no record is needed. `newest` has the first block of the newest one, and how many it takes.
+    pub(super) fn new(blocks: u32, newest: Option<(u32, u32)>) -> Ring {
+        Ring {
+            blocks,
+            head: newest.map_or(1, |(first, count)| first + count),
+            newest: newest.map(|(first, _)| first),
+            // As many as there can be, so that none of them allocates.
+            kept: VecDeque::with_capacity(blocks as usize),
+        }
     }
 
     /// First block of a free run of `count` blocks; `None` when there is none.
     pub(super) fn place(&self, count: u32) -> Option<u32> {
-        let fits = |place: u32| place + count <= self.blocks;
-        let Some(tail) = self.kept.front().map(|oldest| oldest.first) else {
-            return if fits(self.head) { Some(self.head) } else { fits(1).then_some(1) };
+        // One that leaves no block on either side would leave none for the next record, which may only say that none is needed.
+        let fits = |place: u32| {
+            let end = place + count;
+            end < self.blocks || (end == self.blocks && place > 2)
+        };
+        let Some(tail) = self.kept.front().map(|oldest| oldest.first).or(self.newest) else {
+            return fits(self.head).then_some(self.head);
         };
         // Head and tail at the same block would mean a full ring, and are never let happen.
         if self.head < tail {
@@ -50,6 +65,7 @@ impl Ring {
     /// A record was written there that nobody will need.
     pub(super) fn pass(&mut self, place: u32, count: u32) {
         self.head = place + count;
+        self.newest = Some(place);
     }
 
     /// Number of the oldest record that is needed.
@@ -83,7 +99,7 @@ mod tests {
 
     #[test]
     fn a_full_ring_has_no_place_until_something_is_released() {
-        let mut ring = Ring::new(8);
+        let mut ring = Ring::new(8, None);
         for sequence in 0..2 {
             let place = ring.place(3).unwrap();
             ring.keep(sequence, place, 3, 100 * (sequence + 1));
@@ -96,7 +112,18 @@ mod tests {
         assert_eq!((ring.oldest(), ring.place(2), ring.place(3)), (Some(1), Some(1), None));
         assert!(!ring.is_half_full());
         ring.clear();
-        assert_eq!((ring.oldest(), ring.place(7), ring.place(8)), (None, Some(1), None));
+        assert_eq!(
+            (ring.oldest(), ring.place(1), ring.place(2), ring.place(3)),
+            (None, Some(7), Some(1), None)
+        );
+    }
+
+    #[test]
+    fn the_newest_record_stays_when_none_is_needed() {
+        let ring = Ring::new(8, Some((1, 1)));
+        assert_eq!((ring.place(1), ring.place(6), ring.place(7)), (Some(2), None, None));
+        let ring = Ring::new(8, Some((3, 5)));
+        assert_eq!((ring.place(1), ring.place(2)), (Some(1), None), "head and tail would meet");
     }
 
     proptest! {
@@ -105,15 +132,17 @@ mod tests {
             blocks in 4u32..40,
             steps in proptest::collection::vec((1u32..12, 0usize..4), 1..200),
         ) {
-            let mut ring = Ring::new(blocks);
+            let mut ring = Ring::new(blocks, None);
             let mut kept: VecDeque<(u32, u32, u64)> = VecDeque::new();
+            let mut newest = None;
             let mut end = 0;
             for (count, release) in steps {
                 if let Some(place) = ring.place(count) {
                     prop_assert!(place >= 1 && place + count <= blocks);
-                    for (first, len, _) in &kept {
-                        prop_assert!(place + count <= *first || first + len <= place, "{place}+{count} over {first}+{len}");
+                    for (first, len) in kept.iter().map(|(first, len, _)| (*first, *len)).chain(newest) {
+                        prop_assert!(place + count <= first || first + len <= place, "{place}+{count} over {first}+{len}");
                     }
+                    newest = Some((place, count));
                     end += 1;
                     ring.keep(end, place, count, end);
                     kept.push_back((place, count, end));
@@ -124,6 +153,9 @@ mod tests {
                     }
                 }
                 prop_assert_eq!(ring.oldest(), kept.front().map(|(_, _, sequence)| *sequence));
+                if kept.is_empty() {
+                    prop_assert!(ring.place(1).is_some(), "no room to say that no record is needed");
+                }
             }
         }
     }

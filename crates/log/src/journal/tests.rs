@@ -94,6 +94,32 @@ fn a_torn_record_is_not_put_back() {
     assert_eq!(waiting(&PosixStorage, dir.path()).unwrap(), None);
 }
 
+/// A start finds nothing to put back; then the first record is torn by a crash.
+#[test]
+fn what_is_not_needed_any_more_does_not_come_back_when_the_next_record_is_torn() {
+    let (dir, mut journal) = folder();
+    journal.stage(b"of a transaction that was cut");
+    journal.commit().unwrap();
+    for _ in 0..2 {
+        drop(open(&dir).0.unwrap());
+    }
+    let log = dir.path().join("0001-u/b.000001");
+    std::fs::write(&log, codec::event::BINLOG_MAGIC).unwrap();
+    let path = dir.path().join(JOURNAL_FILE);
+    let before = std::fs::read(&path).unwrap();
+    let mut journal = open(&dir).0.unwrap().unwrap();
+    journal.begin_file("0001-u", "b.000001", 4);
+    journal.stage(b"next");
+    journal.commit().unwrap();
+    let mut bytes = std::fs::read(&path).unwrap();
+    let written = (0..bytes.len()).find(|at| bytes[*at] != before[*at]).unwrap() / BLOCK * BLOCK;
+    bytes[written + 20..written + BLOCK].fill(0xaa);
+    std::fs::write(&path, bytes).unwrap();
+    let (opened, remarks) = open(&dir);
+    assert!(opened.is_ok() && remarks.is_empty(), "{remarks:?}");
+    assert_eq!(std::fs::read(&log).unwrap(), codec::event::BINLOG_MAGIC);
+}
+
 #[test]
 fn names_that_lead_out_of_the_folder_are_refused() {
     let (dir, mut journal) = folder();

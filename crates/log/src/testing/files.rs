@@ -26,6 +26,7 @@ pub fn first_timeline(server_uuid: &str) -> Timeline {
         missing: String::new(),
         unreadable: String::new(),
         previous: String::new(),
+        purged: Vec::new(),
     }
 }
 

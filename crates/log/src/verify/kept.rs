@@ -1,5 +1,6 @@
 //! Files that an operator moved away, as he wrote into `timeline.toml`.
 
+use super::super::purged::Purged;
 use super::super::storage::Storage;
 use super::super::timeline::TIMELINE_FILE;
 use super::report::{Problem, whole};
@@ -25,6 +26,31 @@ pub(crate) fn without_moved(listed: &mut Vec<String>, present: &[String], kept_f
     let Ok(kept_from) = BinlogName::parse(kept_from) else { return };
     let was_moved = |name: &str| BinlogName::parse(name).is_ok_and(|name| kept_from.is_after(&name));
     listed.retain(|name| present.contains(name) || !was_moved(name));
+}
+
+/// Whether files were purged since those before `kept_from` were moved away.
+pub(super) fn is_purged_behind(kept_from: &str, purged: &[Purged]) -> bool {
+    purged.iter().any(|line| line.covers(kept_from))
+}
+
+/// What was purged, as binlogd has recorded it, held against the files: they begin with the one that follows.
+pub(super) fn judge_purged(files: &[String], purged: &[Purged]) -> Result<Option<String>, Problem> {
+    let Some(last) = purged.last() else { return Ok(None) };
+    let count: u64 = purged.iter().map(|line| line.files).sum();
+    let through = &last.through;
+    let note = format!("{count} files were purged, up to {through} on {} ({})", last.at, last.why);
+    let Some(first) = files.first() else { return Ok(Some(note)) };
+    match (BinlogName::parse(first), BinlogName::parse(through)) {
+        (Ok(first), Ok(through))
+            if first.base() == through.base() && through.successor().as_deref() != Some(first.as_str()) =>
+        {
+            Err(whole(format!(
+                "{TIMELINE_FILE} says that the files up to {through} were purged, but {first} is the first file here: those in \
+                 between are missing"
+            )))
+        }
+        _ => Ok(Some(note)),
+    }
 }
 
 /// What the record says, held against the files: what is kept must be there.

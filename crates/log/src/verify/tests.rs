@@ -50,6 +50,7 @@ impl Copy {
             missing: String::new(),
             unreadable: String::new(),
             previous: String::new(),
+            purged: Vec::new(),
         };
         let folder = timeline.create(&PosixStorage, dir.path(), 1).unwrap();
         let copy = Copy { _dir: dir, folder };

@@ -229,6 +229,11 @@ impl Closer {
         // A connection that is closed already is what was wanted.
         let _ = self.0.shutdown(Shutdown::Both);
     }
+
+    /// Nothing more is read from the client: who waits for it sees the end. What is sent to it still arrives.
+    pub fn stop_reading(&self) {
+        let _ = self.0.shutdown(Shutdown::Read);
+    }
 }
 
 fn receive(channel: &mut Channel, idle: Duration, bytes_max: usize) -> Result<Option<Vec<u8>>, ClientError> {

@@ -15,7 +15,7 @@ pub(super) fn look(config: &Config) -> Option<(SocketAddr, Vec<Finding>)> {
         has_tls: serve.tls.is_some() || serve.auto_generate_certs,
         require_tls: serve.require_tls,
         less_room: Descriptors::reachable()
-            .suffice_for_readers(config.sources.len(), serve.max_connections)
+            .suffice_for_readers(&config.sources, serve.max_connections)
             .err()
             .map(|less| less.to_string()),
     };

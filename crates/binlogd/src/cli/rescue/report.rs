@@ -132,8 +132,9 @@ impl Report<'_> {
         }
         if !plan.moved_away.is_empty() {
             missing.push(format!(
-                "it also lacks {}, which stood in files that were moved away (kept_from in timeline.toml), unless they were \
-                 executed before these: put the files back, or replay them with the server's own mysqlbinlog",
+                "it also lacks {}, which stood in files that were purged or moved away ([[purged]] or kept_from in timeline.toml), \
+                 unless they were executed before these: replay these files from a backup with the server's own mysqlbinlog; or stop \
+                 binlogd, put the files back, take those lines out of timeline.toml, and start binlogd again",
                 plan.moved_away.to_line()
             ));
         }

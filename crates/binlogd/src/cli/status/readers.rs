@@ -3,7 +3,7 @@
 use super::page::{Page, WIDTH, wrapped};
 use crate::cli::style::clean;
 use crate::cli::units;
-use crate::status::{ReaderStatus, ServeStatus};
+use crate::status::{ReaderStatus, ServeStatus, SlotStatus};
 use jiff::Timestamp;
 use std::cmp::Reverse;
 use std::fmt::{Result, Write};
@@ -54,6 +54,36 @@ impl Page {
         if readers.len() > SHOWN_MAX {
             writeln!(self.text, "  … and {} more, see --json", readers.len() - SHOWN_MAX)?;
         }
+        let mut slots: Vec<&SlotStatus> = status.slots.iter().collect();
+        // Those that do what they are for come last.
+        slots.sort_by_key(|slot| (slot.released.is_none(), slot.connected, Reverse(slot.behind_bytes)));
+        for slot in slots.iter().take(SHOWN_MAX) {
+            self.slot(slot)?;
+        }
+        if slots.len() > SHOWN_MAX {
+            writeln!(self.text, "  … and {} slots more, see --json", slots.len() - SHOWN_MAX)?;
+        }
+        Ok(())
+    }
+
+    fn slot(&mut self, slot: &SlotStatus) -> Result {
+        let behind = match (slot.behind_bytes, slot.behind_seconds) {
+            (Some(0), _) => "behind by nothing".to_owned(),
+            (Some(bytes), Some(seconds)) => {
+                format!("behind by {}, {}", units::bytes(bytes), units::duration(seconds))
+            }
+            (Some(bytes), None) => format!("behind by {}", units::bytes(bytes)),
+            (None, _) => "its file is gone".to_owned(),
+        };
+        let here = match slot.connected {
+            true => "connected".to_owned(),
+            false => format!("away for {}", units::duration(slot.away_seconds)),
+        };
+        let keeps = slot.released.as_ref().map_or_else(String::new, |why| format!(", keeps nothing: {why}"));
+        let text = format!("slot {}, source {}: {here}, {behind}{keeps}", slot.name, slot.source);
+        for (number, line) in wrapped(&clean(&text), WIDTH - 4).into_iter().enumerate() {
+            writeln!(self.text, "{}{line}", if number == 0 { "  " } else { "    " })?;
+        }
         Ok(())
     }
 
@@ -86,7 +116,24 @@ impl Page {
             (None, Some(seconds)) => format!("behind by {}", units::duration(seconds)),
             (None, None) => "how far behind is not known".to_owned(),
         };
-        format!("{at}, {behind}, {} sent", units::bytes(reader.sent_bytes))
+        let confirmed = match &reader.confirmed {
+            Some(at) => format!(", confirmed {} {}", at.file, at.offset),
+            None if reader.semi_sync => ", nothing confirmed".to_owned(),
+            None => String::new(),
+        };
+        let mut text = format!("{at}, {behind}, {} sent{confirmed}", units::bytes(reader.sent_bytes));
+        match &reader.stop {
+            Some(stop) if reader.stopped => text += &format!("; stopped as it is meant to: {stop}"),
+            Some(stop) => text += &format!("; stops {stop}"),
+            None => {}
+        }
+        if let Some(not_here) = &reader.stop_not_here {
+            text += &format!(" ({not_here})");
+        }
+        if reader.delay_seconds > 0 {
+            text += &format!("; delayed by {}", units::duration(reader.delay_seconds));
+        }
+        text
     }
 }
 
@@ -146,8 +193,47 @@ mod tests {
     }
 
     #[test]
+    fn slots_that_keep_nothing_come_first() {
+        let slot = |name: &str, released: Option<&str>| SlotStatus {
+            name: name.to_owned(),
+            source: "orders".to_owned(),
+            away_seconds: 61,
+            behind_bytes: Some(2048),
+            behind_seconds: Some(120),
+            released: released.map(str::to_owned),
+            ..SlotStatus::default()
+        };
+        let slots = vec![
+            slot("warehouse", None),
+            slot("old", Some("it is behind by 2048 bytes, more than slot_max_bytes")),
+        ];
+        let shown = render(&ServeStatus { slots, ..ServeStatus::default() }, false, Timestamp::UNIX_EPOCH);
+        let one_line = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+        let words = "slot old, source orders: away for 1 min 1 s, behind by 2.0 KiB, 2 min 0 s, keeps nothing: it is behind by 2048 \
+                     bytes, more than slot_max_bytes slot warehouse, source orders: away for 1 min 1 s, behind by 2.0 KiB, 2 min 0 s";
+        assert!(one_line.ends_with(words), "{shown}");
+        assert!(shown.lines().all(|line| line.chars().count() <= WIDTH), "{shown}");
+    }
+
+    #[test]
     fn not_all_of_many_are_shown() {
         let shown = text((0..100).map(|id| reader(id, Some(u64::from(id)))).collect());
         assert!(shown.contains("… and 80 more") && shown.contains("  99 repl@"), "{shown}");
+    }
+
+    #[test]
+    fn what_holds_a_reader_back_is_shown() {
+        let stopped =
+            ReaderStatus { stop: Some("before 0-1-7".to_owned()), stopped: true, ..reader(1, Some(5)) };
+        let stops = ReaderStatus {
+            stop_not_here: Some("0-1-7 is not in the history".to_owned()),
+            stopped: false,
+            ..stopped.clone()
+        };
+        let delayed = ReaderStatus { delay_seconds: 3600, ..reader(3, Some(5)) };
+        let flat = |reader| text(vec![reader]).split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(flat(stopped).contains("; stopped as it is meant to: before 0-1-7"));
+        assert!(flat(stops).contains("; stops before 0-1-7 (0-1-7 is not in the history)"));
+        assert!(flat(delayed).contains("; delayed by 1 h"));
     }
 }

@@ -102,6 +102,9 @@ fn worries(source: &SourceStatus) -> Vec<String> {
     if commits.since.is_some() && commits.until.is_none() {
         worries.push(format!("tells clients of commits without an acknowledgement: {}", commits.commits));
     }
+    for peer in source.peers.iter().filter(|peer| peer.only_there_timeline.is_some()) {
+        worries.push(format!("{} alone holds {} transactions", peer.peer, peer.only_there_transactions));
+    }
     worries.extend(source.server_id_rival.clone());
     worries
 }

@@ -6,7 +6,8 @@ use crate::cli::style::{GREEN, RED, YELLOW, clean};
 use crate::cli::units;
 use crate::config::FsyncMode;
 use crate::status::{
-    CounterValues, DaemonStatus, LatencySummary, NOT_RUNNING, SourceState, SourceStatus, human_time,
+    AckReplicasStatus, CounterValues, DaemonStatus, LatencySummary, NOT_RUNNING, SourceState, SourceStatus,
+    human_time,
 };
 use codec::Position;
 use jiff::Timestamp;
@@ -49,6 +50,9 @@ impl Page {
         if source.state != NOT_RUNNING {
             let semi_sync = if source.semi_sync.active { "on" } else { "off" };
             self.line("semi-sync", Some(&format!("{semi_sync}: {}", source.semi_sync.reason)))?;
+            if let Some(replicas) = &source.ack_replicas {
+                self.line("receivers", Some(&replicas_in_words(replicas)))?;
+            }
             if let Some(error) = &source.look_error {
                 let since = format!("at the source fails since {}: {}", human_time(error.at), error.message);
                 self.line("look", Some(&since))?;
@@ -83,6 +87,7 @@ impl Page {
             self.line("", Some("the copy holds two transactions under each: binlogd forks lists them"))?;
         }
         self.missing(source)?;
+        self.peers(source)?;
         if source.state == NOT_RUNNING {
             return Ok(());
         }
@@ -103,6 +108,35 @@ impl Page {
             let text = format!("a gap {after}before {} of {}", gap.first_file, gap.timeline);
             let name = if index == 0 && source.missing.is_empty() { "never copied" } else { "" };
             self.line(name, Some(&text))?;
+        }
+        Ok(())
+    }
+
+    /// The other binlogds of the source.
+    fn peers(&mut self, source: &SourceStatus) -> Result {
+        for (index, peer) in source.peers.iter().enumerate() {
+            let name = if index == 0 { "peers" } else { "" };
+            let asked = match (peer.asked_at, &peer.error, peer.had_more) {
+                (None, ..) => "not asked yet".to_owned(),
+                (Some(at), Some(_), _) => format!("cannot be used, asked at {}", human_time(at)),
+                (Some(at), None, Some(true)) => format!("had more, asked at {}", human_time(at)),
+                (Some(at), None, _) => format!("had nothing more, asked at {}", human_time(at)),
+            };
+            let fetched = match peer.fetched_transactions {
+                0 => String::new(),
+                count => format!("; {} transactions fetched", units::count(count)),
+            };
+            self.line(name, Some(&format!("{}: {asked}{fetched}", peer.peer)))?;
+            self.line("", peer.error.as_ref().map(|error| error.message.as_str()))?;
+            if let Some(timeline) = &peer.only_there_timeline {
+                let count = units::count(peer.only_there_transactions);
+                self.line("only there", Some(&format!("{count} transactions at the end of {timeline}")))?;
+                self.gtid("", &peer.only_there)?;
+                self.line(
+                    "",
+                    Some("this copy lacks these: binlogd rescue on the peer's machine hands them over"),
+                )?;
+            }
         }
         Ok(())
     }
@@ -259,6 +293,19 @@ impl Page {
         };
         self.painted(state, color)
     }
+}
+
+/// The receivers further down that acknowledgements wait for.
+fn replicas_in_words(replicas: &AckReplicasStatus) -> String {
+    let AckReplicasStatus { wanted, confirmed, .. } = replicas;
+    let what = if replicas.alone {
+        "acknowledging alone until they have caught up"
+    } else if replicas.waiting {
+        "a commit of the source waits for them"
+    } else {
+        "nobody waits for them"
+    };
+    format!("{confirmed} of {wanted} have confirmed (ack_after_replicas); {what}")
 }
 
 fn fsync_mode_words(mode: u8) -> &'static str {

@@ -3,15 +3,10 @@
 use super::context::Context;
 use super::error;
 use super::evaluate::{evaluate, no_row};
+use super::privilege::{self, Privilege};
 use super::reply::{Action, Answer};
 use crate::serve::sql::{Expression, Purge, ReplicaCommand};
 use codec::packet::ErrPacket;
-
-const ASK: &str = "binlogd gives this privilege to no reader";
-
-fn need_administration(context: &Context, privilege: &str) -> Result<(), ErrPacket> {
-    if context.client.may_administer { Ok(()) } else { Err(error::access_denied(privilege, ASK)) }
-}
 
 /// KILL. A user's own connections need no privilege: readers end the one that they had before.
 pub(super) fn kill(
@@ -23,7 +18,7 @@ pub(super) fn kill(
     let sessions = context.facts.sessions();
     let found = sessions.iter().find(|session| i128::from(session.connection_id) == wanted);
     let found = found.ok_or_else(|| error::unknown_thread(wanted))?;
-    if found.user != context.client.user && !context.client.may_administer {
+    if found.user != context.client.user && !context.client.privileges.control {
         return Err(error::not_owner(found.connection_id));
     }
     Ok(Answer::Act(Action::Kill { connection_id: found.connection_id, query_only }))
@@ -31,7 +26,7 @@ pub(super) fn kill(
 
 /// PURGE BINARY LOGS.
 pub(super) fn purge(context: &Context, purge: &Purge) -> Result<Answer, ErrPacket> {
-    need_administration(context, "SUPER or BINLOG_ADMIN")?;
+    privilege::need(context, Privilege::Purge)?;
     let action = match purge {
         Purge::To(file) => {
             if !context.facts.binary_logs().iter().any(|log| log.name == *file) {
@@ -51,7 +46,7 @@ pub(super) fn purge(context: &Context, purge: &Purge) -> Result<Answer, ErrPacke
 
 /// START and STOP REPLICA.
 pub(super) fn replica(context: &Context, command: ReplicaCommand) -> Result<Answer, ErrPacket> {
-    need_administration(context, "SUPER or REPLICATION_SLAVE_ADMIN")?;
+    privilege::need(context, Privilege::Control)?;
     Ok(Answer::Act(match command {
         ReplicaCommand::Start => Action::StartReplica,
         ReplicaCommand::Stop => Action::StopReplica,

@@ -54,7 +54,16 @@ pub(super) const CHARACTER_SETS: &[CharacterSet] = &[
     set("sjis", 2, &[("sjis_japanese_ci", 13), ("sjis_bin", 88)]),
     set("tis620", 1, &[("tis620_thai_ci", 18), ("tis620_bin", 89)]),
     set("ujis", 3, &[("ujis_japanese_ci", 12), ("ujis_bin", 91)]),
-    set("utf8mb3", 3, &[("utf8mb3_general_ci", 33), ("utf8mb3_bin", 83), ("utf8mb3_unicode_ci", 192)]),
+    set(
+        "utf8mb3",
+        3,
+        &[
+            ("utf8mb3_general_ci", 33),
+            ("utf8mb3_bin", 83),
+            ("utf8mb3_unicode_ci", 192),
+            ("utf8mb3_uca1400_ai_ci", 2_048),
+        ],
+    ),
     set(
         "utf8mb4",
         4,
@@ -90,6 +99,15 @@ pub(super) fn find_collation(name: &str) -> Option<(&'static CharacterSet, Strin
             && name.strip_prefix(set.name).is_some_and(|rest| rest.starts_with('_') && rest.len() > 1)
     };
     CHARACTER_SETS.iter().find(is_of).map(|set| (set, name))
+}
+
+/// The names of the character set and of the collation with this number, as MySQL 9.7 and MariaDB 11.8 write them; `None` of a
+/// collation that is not listed here.
+pub(crate) fn collation_of(number: u16) -> Option<(&'static str, &'static str)> {
+    CHARACTER_SETS.iter().find_map(|set| {
+        let (name, _) = set.collations.iter().find(|(_, of)| *of == number)?;
+        Some((set.name, *name))
+    })
 }
 
 #[cfg(test)]

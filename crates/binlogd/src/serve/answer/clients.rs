@@ -10,6 +10,7 @@ fn told(answer: &Answer) -> String {
     match answer {
         Answer::Done => "OK".to_owned(),
         Answer::Error(error) => format!("ERROR {}", error.code),
+        Answer::Warned(warning) => format!("WARNING {}", warning.code),
         Answer::Act(action) => format!("{action:?}"),
         Answer::Rows(rows) => {
             let row = |row: &super::Row| {

@@ -1,5 +1,6 @@
 //! What answers are made of: the copy, its source, the readers, and the session's client, as whoever serves knows them.
 
+use crate::config::Privileges;
 use codec::ServerKind;
 use std::time::Duration;
 
@@ -46,8 +47,10 @@ pub trait Facts {
     fn gtid_purged(&self) -> String;
     /// MariaDB's `gtid_binlog_state`. Empty for MySQL.
     fn gtid_binlog_state(&self) -> String;
-    /// MariaDB's `binlog_gtid_pos(file, offset)`: the GTID position before this byte of this file; `None` where there
-    /// is no such file, or no boundary there.
+    /// What readers may have of each timeline, the oldest first: one [`Extent`](log::extent::Extent) a line.
+    fn timelines(&self) -> String;
+    /// MariaDB's `binlog_gtid_pos(file, offset)`: the GTID position before this byte of this file, inside a transaction with
+    /// that one; `None` where there is no such file, or no event begins there.
     fn gtid_position(&self, file: &str, offset: u64) -> Option<String>;
     /// Who has registered as a replica.
     fn replicas(&self) -> Vec<Replica>;
@@ -179,10 +182,8 @@ pub struct Client {
     pub host: String,
     /// The host pattern of the account, as CURRENT_USER() and SHOW GRANTS have it: `%`.
     pub account_host: String,
-    /// Whether the account may read binary logs (REPLICATION SLAVE, REPLICATION CLIENT).
-    pub may_replicate: bool,
-    /// Whether the account may end other users' sessions, purge, start and stop.
-    pub may_administer: bool,
+    /// What the account may do.
+    pub privileges: Privileges,
     /// TLS version and cipher of the connection; `None` without TLS.
     pub tls: Option<(String, String)>,
 }

@@ -8,22 +8,12 @@ use super::rows::{Column, Rows, some};
 use super::variables::gtid_lines;
 use crate::serve::sql::{Limit, Words, version_number};
 use codec::ServerKind;
-use codec::packet::ErrPacket;
 
 /// Since when MySQL's SHOW BINARY LOGS tells of encryption.
 const ENCRYPTED_FROM: u32 = 80_014;
 
 /// Offset of a file's first event: behind its magic bytes.
 const FIRST_EVENT: u64 = 4;
-
-/// # Errors
-/// 1227 for an account that may not read binary logs.
-pub(super) fn need_replication(context: &Context, privilege: &str) -> Result<(), ErrPacket> {
-    if context.client.may_replicate || context.client.may_administer {
-        return Ok(());
-    }
-    Err(error::access_denied(privilege, "binlogd's configuration says what this user may do"))
-}
 
 /// SHOW BINARY LOGS.
 pub(super) fn binary_logs(context: &Context) -> Rows {

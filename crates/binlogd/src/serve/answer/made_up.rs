@@ -1,6 +1,7 @@
 //! A made-up copy and its source, for tests.
 
 use super::facts::{Client, Facts, LogFile, Receiving, Replica, SemiSync, SessionLine, Upstream};
+use crate::config::Privileges;
 use crate::serve::sql::Dialect;
 use codec::ServerKind;
 use std::time::Duration;
@@ -9,13 +10,14 @@ use std::time::Duration;
 pub(super) struct Server {
     pub(super) kind: ServerKind,
     pub(super) version: &'static str,
-    pub(super) may_administer: bool,
+    pub(super) privileges: Privileges,
 }
 
-pub(super) const MYSQL: Server = Server { kind: ServerKind::MySql, version: "9.7.4", may_administer: false };
+pub(super) const MYSQL: Server =
+    Server { kind: ServerKind::MySql, version: "9.7.4", privileges: Privileges::READ };
 pub(super) const MARIADB: Server =
-    Server { kind: ServerKind::MariaDb, version: "11.8.6-MariaDB-log", may_administer: false };
-pub(super) const ADMINISTERED: Server = Server { may_administer: true, ..MYSQL };
+    Server { kind: ServerKind::MariaDb, version: "11.8.6-MariaDB-log", privileges: Privileges::READ };
+pub(super) const ADMINISTERED: Server = Server { privileges: Privileges::ALL, ..MYSQL };
 
 pub(super) const UUID: &str = "3e11fa47-71ca-11e1-9e33-c80aa9429562";
 
@@ -30,8 +32,7 @@ impl Server {
             user: "repl".to_owned(),
             host: "10.0.0.1".to_owned(),
             account_host: "%".to_owned(),
-            may_replicate: true,
-            may_administer: self.may_administer,
+            privileges: self.privileges,
             tls: Some(("TLSv1.3".to_owned(), "TLS_AES_256_GCM_SHA384".to_owned())),
         }
     }
@@ -116,6 +117,10 @@ impl Facts for Server {
 
     fn gtid_binlog_state(&self) -> String {
         "0-1-9,0-2-8".to_owned()
+    }
+
+    fn timelines(&self) -> String {
+        "0001-mariadb-1\tmysql-bin.000001\tmysql-bin.000002\t512".to_owned()
     }
 
     fn gtid_position(&self, file: &str, offset: u64) -> Option<String> {

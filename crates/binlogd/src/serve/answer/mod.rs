@@ -12,6 +12,7 @@
 //! | `show.rs`, `logs.rs`, `replica_status.rs` | SHOW |
 //! | `reply.rs` | an answer, and what a session may be asked to do |
 //! | `act.rs` | statements that the session carries out |
+//! | `privilege.rs` | what an account needs for them, and what it has |
 //! | `rows.rs`, `error.rs` | result sets; errors with a server's numbers |
 //! | `clients.rs`, `made_up.rs` | tests: what each client sends and needs to get, of a made-up copy |
 
@@ -24,6 +25,7 @@ mod facts;
 mod functions;
 mod logs;
 mod pattern;
+mod privilege;
 mod replica_status;
 mod reply;
 mod rows;
@@ -49,7 +51,9 @@ use evaluate::{evaluate, no_row};
 /// in their login. They are as empty as the rest.
 pub const DATABASES: &[&str] = &["information_schema", "performance_schema"];
 
+pub(crate) use charset::collation_of;
 pub use facts::{Client, Facts, LogFile, Receiving, Replica, SemiSync, SessionLine, Upstream};
+pub(crate) use privilege::may_dump;
 pub use reply::{Action, Answer};
 pub use rows::{Column, ColumnKind, Row, Rows, binlog_event_columns};
 pub use session_state::{SessionState, USER_VARIABLES_BYTES_MAX, USER_VARIABLES_MAX};
@@ -72,9 +76,9 @@ pub fn answer(
     // SHOW WARNINGS tells of the statement before, and so does not begin anew.
     let is_diagnostic = matches!(statement, Statement::Show(Show::Warnings { .. }));
     match &answer {
-        Answer::Error(error) => session.last_error = Some(error.clone()),
+        Answer::Error(error) => session.remember(error),
         _ if is_diagnostic => {}
-        _ => session.last_error = None,
+        _ => (session.last_error, session.last_warning) = (None, None),
     }
     answer
 }

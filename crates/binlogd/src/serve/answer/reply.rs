@@ -9,6 +9,8 @@ use codec::packet::ErrPacket;
 pub enum Answer {
     /// An OK packet: no rows, nothing affected.
     Done,
+    /// An OK packet with one warning, which SHOW WARNINGS tells.
+    Warned(ErrPacket),
     /// A result set.
     Rows(Rows),
     /// An ERR packet.
@@ -27,7 +29,8 @@ pub enum Action {
         /// A dump or statement only.
         query_only: bool,
     },
-    /// Remove binary logs before this file. The answer is OK, or an error that says who still needs them.
+    /// Remove binary logs before this file. The answer is OK, with a warning when some stay, or an error that says who still
+    /// needs them all.
     PurgeTo(String),
     /// Remove binary logs that were last written before this moment, in microseconds since 1970 UTC.
     PurgeBefore(i64),

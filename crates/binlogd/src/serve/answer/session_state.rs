@@ -32,6 +32,8 @@ pub struct SessionState {
     pub(super) database: Option<String>,
     /// The error of the statement before, for SHOW WARNINGS.
     pub(super) last_error: Option<ErrPacket>,
+    /// The warning of the statement before.
+    pub(super) last_warning: Option<ErrPacket>,
 }
 
 impl SessionState {
@@ -150,6 +152,11 @@ impl SessionState {
 
     /// Remembers an error that did not come from `answer`, as one of the grammar, for SHOW WARNINGS.
     pub fn remember(&mut self, error: &ErrPacket) {
-        self.last_error = Some(error.clone());
+        (self.last_error, self.last_warning) = (Some(error.clone()), None);
+    }
+
+    /// Remembers a warning of a statement that was carried out.
+    pub fn warn(&mut self, warning: &ErrPacket) {
+        (self.last_error, self.last_warning) = (None, Some(warning.clone()));
     }
 }

@@ -6,6 +6,7 @@ use super::error;
 use super::evaluate::{evaluate, like};
 use super::facts::SessionLine;
 use super::logs;
+use super::privilege::{self, Privilege};
 use super::replica_status::replica_status;
 use super::reply::Answer;
 use super::rows::{Column, ColumnKind, Row, Rows, some};
@@ -26,23 +27,23 @@ pub(super) fn show(context: &Context, show: &Show) -> Result<Answer, ErrPacket> 
         Show::Variables { scope, filter } => kept(context, pairs(variables::list(context, *scope)), filter)?,
         Show::Status { scope: _, filter } => kept(context, pairs(status(context)), filter)?,
         Show::BinaryLogs => {
-            logs::need_replication(context, "SUPER, REPLICATION CLIENT")?;
+            privilege::need(context, Privilege::ReadStatus)?;
             logs::binary_logs(context)
         }
         Show::BinaryLogStatus => {
-            logs::need_replication(context, "SUPER, REPLICATION CLIENT")?;
+            privilege::need(context, Privilege::ReadStatus)?;
             logs::binary_log_status(context)
         }
         Show::BinlogEvents { file, from, limit } => {
-            logs::need_replication(context, "REPLICATION SLAVE")?;
+            privilege::need(context, Privilege::Read)?;
             return Ok(logs::binlog_events(context, file.as_deref(), *from, *limit));
         }
         Show::Replicas(words) => {
-            logs::need_replication(context, "REPLICATION SLAVE")?;
+            privilege::need(context, Privilege::Read)?;
             logs::replicas(context, *words)
         }
         Show::ReplicaStatus { words, all, channel } => {
-            logs::need_replication(context, "SUPER, REPLICATION CLIENT")?;
+            privilege::need(context, Privilege::ReadStatus)?;
             match (channel.as_deref(), context.facts.kind()) {
                 (None | Some(""), _) => {}
                 (Some(name), ServerKind::MySql) => return Err(error::unknown_channel(name)),
@@ -174,7 +175,7 @@ fn process_list(context: &Context, full: bool) -> Rows {
     if has_progress {
         columns.push(Column::text("Progress"));
     }
-    let is_shown = |line: &SessionLine| context.client.may_administer || line.user == context.client.user;
+    let is_shown = |line: &SessionLine| context.client.privileges.control || line.user == context.client.user;
     let row = |line: SessionLine| {
         let cut = |text: String| if full { text } else { text.chars().take(STATEMENT_CHARS_MAX).collect() };
         let mut row = vec![
@@ -195,16 +196,19 @@ fn process_list(context: &Context, full: bool) -> Rows {
     Rows::of(columns, context.facts.sessions().into_iter().filter(is_shown).map(row).collect())
 }
 
-/// SHOW WARNINGS and SHOW ERRORS: the error of the statement before; binlogd warns of nothing.
+/// SHOW WARNINGS and SHOW ERRORS: the error or the warning of the statement before.
 fn warnings(context: &Context, errors_only: bool, count: bool, limit: Limit) -> Rows {
-    let last = &context.session.last_error;
+    let error = context.session.last_error.iter().map(|error| ("Error", error));
+    let warning = context.session.last_warning.iter().filter(|_| !errors_only);
+    let all: Vec<(&str, &ErrPacket)> = error.chain(warning.map(|warning| ("Warning", warning))).collect();
     if count {
         let title = if errors_only { "@@session.error_count" } else { "@@session.warning_count" };
-        return Rows::of(vec![Column::integer(title)], vec![vec![some(usize::from(last.is_some()))]]);
+        return Rows::of(vec![Column::integer(title)], vec![vec![some(all.len())]]);
     }
     let columns = vec![Column::text("Level"), Column::integer("Code"), Column::text("Message")];
-    let row = |error: &ErrPacket| vec![some("Error"), some(error.code), Some(error.message.clone())];
-    Rows::of(columns, last.iter().map(row).collect()).limited(limit)
+    let row =
+        |(level, error): (&str, &ErrPacket)| vec![some(level), some(error.code), Some(error.message.clone())];
+    Rows::of(columns, all.into_iter().map(row).collect()).limited(limit)
 }
 
 /// SHOW GRANTS: what the account may do here, in the words of the server's privileges.
@@ -213,31 +217,12 @@ fn grants(context: &Context, of: Option<&str>) -> Result<Rows, ErrPacket> {
     if let Some(user) = of.filter(|user| *user != client.user) {
         return Err(error::no_such_grant(user));
     }
-    let has_roles = match context.facts.kind() {
-        ServerKind::MySql => version_number(&context.facts.version()) >= 80_000,
-        ServerKind::MariaDb => version_number(&context.facts.version()) >= 100_502,
-    };
-    let administer = match (context.facts.kind(), has_roles) {
-        (_, false) => "SUPER",
-        (ServerKind::MySql, true) => "BINLOG_ADMIN, CONNECTION_ADMIN, REPLICATION_SLAVE_ADMIN",
-        (ServerKind::MariaDb, true) => {
-            "BINLOG ADMIN, CONNECTION ADMIN, REPLICATION SLAVE ADMIN, SLAVE MONITOR"
-        }
-    };
-    let mut privileges = Vec::new();
-    if client.may_replicate {
-        privileges.push("REPLICATION SLAVE, REPLICATION CLIENT");
-    }
-    if client.may_administer {
-        privileges.push("PROCESS");
-        privileges.push(administer);
-    }
-    let privileges = if privileges.is_empty() { "USAGE".to_owned() } else { privileges.join(", ") };
+    let rows = privilege::grants(context.facts.kind(), &context.facts.version(), client.privileges);
     let quoted = |name: &str| format!("`{}`", name.replace('`', "``"));
-    let grant =
-        format!("GRANT {privileges} ON *.* TO {}@{}", quoted(&client.user), quoted(&client.account_host));
+    let account = format!("{}@{}", quoted(&client.user), quoted(&client.account_host));
     let title = format!("Grants for {}@{}", client.user, client.account_host);
-    Ok(Rows::of(vec![Column::text(title)], vec![vec![Some(grant)]]))
+    let row = |privileges: String| vec![Some(format!("GRANT {privileges} ON *.* TO {account}"))];
+    Ok(Rows::of(vec![Column::text(title)], rows.into_iter().map(row).collect()))
 }
 
 fn character_sets() -> Rows {

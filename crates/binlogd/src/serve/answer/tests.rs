@@ -2,7 +2,9 @@
 
 use super::made_up::{ADMINISTERED, MARIADB, MYSQL, Server, UUID};
 use super::*;
+use crate::config::Privileges;
 use crate::serve::sql::{Statements, parse};
+use codec::ServerKind;
 use proptest::prelude::*;
 use std::time::Duration;
 
@@ -354,7 +356,81 @@ fn who_may_administer_may_act() {
     assert_eq!(sessions.rows[1][7].as_deref().map(str::len), Some(100));
     let grants = rows(ask(&ADMINISTERED, "show grants"));
     assert_eq!(grants.columns[0].title, "Grants for repl@%");
-    assert!(grants.rows[0][0].as_deref().unwrap().contains("BINLOG_ADMIN"));
+    assert!(grants.rows[1][0].as_deref().unwrap().contains("BINLOG_ADMIN"));
+}
+
+#[test]
+fn each_privilege_allows_what_it_says_and_no_more() {
+    const NONE: Privileges = Privileges { read: false, purge: false, control: false };
+    let outcome = |of: Server, sql: &str| match ask(&of, sql) {
+        Answer::Error(error) => (error.code, error.message),
+        _ => (0, String::new()),
+    };
+    for (sql, may) in [
+        ("show binary logs", Privileges { read: true, control: true, ..NONE }),
+        ("show replica status", Privileges { read: true, control: true, ..NONE }),
+        ("show replicas", Privileges::READ),
+        ("show binlog events", Privileges::READ),
+        ("purge binary logs to 'mysql-bin.000002'", Privileges { purge: true, ..NONE }),
+        ("start slave", Privileges { control: true, ..NONE }),
+        ("stop replica", Privileges { control: true, ..NONE }),
+        ("kill 8", Privileges { control: true, ..NONE }),
+    ] {
+        for (has, is_allowed) in [
+            (NONE, false),
+            (Privileges::READ, may.read),
+            (Privileges { purge: true, ..NONE }, may.purge),
+            (Privileges { control: true, ..NONE }, may.control),
+            (Privileges::ALL, true),
+        ] {
+            let (code, message) = outcome(Server { privileges: has, ..MYSQL }, sql);
+            let expected = match is_allowed {
+                true => 0,
+                false if sql == "kill 8" => 1095,
+                false => 1227,
+            };
+            assert_eq!(code, expected, "{sql}, {has:?}: {message}");
+        }
+    }
+    assert_eq!(outcome(MYSQL, "kill 7").0, 0, "one's own connection needs no privilege");
+    let said = outcome(MYSQL, "purge binary logs to 'nosuch'").1;
+    let words =
+        "Access denied; you need (at least one of) the SUPER or BINLOG_ADMIN privilege(s) for this operation";
+    assert!(said.starts_with(words) && said.contains("privileges = [\"purge\"]"), "{said}");
+    assert!(may_dump(Privileges::READ, ServerKind::MySql).is_ok());
+    let refused = may_dump(Privileges { control: true, ..NONE }, ServerKind::MariaDb).unwrap_err();
+    assert!(
+        refused.code == 1227 && refused.message.contains("the REPLICATION SLAVE privilege(s)"),
+        "{refused:?}"
+    );
+}
+
+#[test]
+fn grants_are_shown_as_the_server_would() {
+    let shown = |server: &Server, privileges| {
+        let rows = rows(ask(&Server { privileges, ..*server }, "show grants")).rows;
+        rows.into_iter().map(|row| row[0].clone().unwrap()).collect::<Vec<_>>()
+    };
+    const TO: &str = "ON *.* TO `repl`@`%`";
+    let nothing = Privileges::default();
+    assert_eq!(shown(&MYSQL, nothing), [format!("GRANT USAGE {TO}")]);
+    assert_eq!(
+        shown(&MYSQL, Privileges::READ),
+        [format!("GRANT REPLICATION SLAVE, REPLICATION CLIENT {TO}")]
+    );
+    assert_eq!(
+        shown(&MYSQL, Privileges::ALL),
+        [
+            format!("GRANT PROCESS, REPLICATION SLAVE, REPLICATION CLIENT {TO}"),
+            format!("GRANT BINLOG_ADMIN,CONNECTION_ADMIN,REPLICATION_SLAVE_ADMIN {TO}")
+        ]
+    );
+    let old = Server { version: "5.7.22-log", ..MYSQL };
+    assert_eq!(shown(&old, Privileges { purge: true, ..nothing }), [format!("GRANT SUPER {TO}")]);
+    assert_eq!(
+        shown(&MARIADB, Privileges::READ),
+        [format!("GRANT REPLICATION SLAVE, BINLOG MONITOR, SLAVE MONITOR {TO}")]
+    );
 }
 
 #[test]
@@ -438,9 +514,11 @@ proptest! {
     fn any_statements_are_answered(
         list in prop::collection::vec(statements(), 1..6),
         mariadb: bool,
-        may_administer: bool,
+        read: bool,
+        control: bool,
     ) {
-        let server = Server { may_administer, ..if mariadb { MARIADB } else { MYSQL } };
+        let privileges = Privileges { read, purge: control, control };
+        let server = Server { privileges, ..if mariadb { MARIADB } else { MYSQL } };
         let mut session = SessionState::default();
         let sql = list.join(";");
         for statement in Statements::new(sql.as_bytes(), server.dialect()) {

@@ -90,6 +90,7 @@ pub(super) enum Fact {
     Timestamp,
     ErrorCount,
     RequireSecureTransport,
+    Timelines,
 }
 
 /// One variable.
@@ -142,6 +143,8 @@ pub(super) const VARIABLES: &[Variable] = &[
     v("binlog_row_value_options", MYSQL, Both, Text, Source("")),
     v("binlog_rows_query_log_events", MYSQL, Both, Boolean, Source("OFF")),
     v("binlog_transaction_compression", MYSQL, Both, Boolean, Source("OFF")),
+    // Ours: by it binlogds know each other.
+    v("binlogd_timelines", ALL, ReadOnly, Text, Origin::Fact(Fact::Timelines)),
     v("character_set_client", ALL, Both, CharacterSet, Fixed("utf8mb4")),
     v("character_set_connection", ALL, Both, CharacterSet, Fixed("utf8mb4")),
     v("character_set_database", ALL, Both, CharacterSet, Source("utf8mb4")),

@@ -105,6 +105,7 @@ fn of_fact(context: &Context, fact: Fact) -> String {
             format!("{}.{:06}", now.div_euclid(1_000_000), now.rem_euclid(1_000_000))
         }
         Fact::RequireSecureTransport => if facts.requires_tls() { "ON" } else { "OFF" }.to_owned(),
+        Fact::Timelines => facts.timelines(),
         Fact::ErrorCount => usize::from(context.session.last_error.is_some()).to_string(),
     }
 }

@@ -1,5 +1,6 @@
 //! Dumps of copies that are written by hand, over files and timelines.
 
+mod held_back;
 mod live;
 mod mariadb;
 mod timelines;
@@ -28,12 +29,19 @@ struct Copy {
     published: Arc<Published>,
     timelines: Vec<PathBuf>,
     monitor: Option<Arc<SourceMonitor>>,
+    wall_time: WallTime,
 }
 
 impl Copy {
     fn new() -> Copy {
         let dir = tempfile::tempdir().unwrap();
-        Copy { dir, published: Arc::default(), timelines: Vec::new(), monitor: None }
+        Copy {
+            dir,
+            published: Arc::default(),
+            timelines: Vec::new(),
+            monitor: None,
+            wall_time: Arc::new(jiff::Timestamp::now),
+        }
     }
 
     /// One timeline with these files, all of which may be read.
@@ -66,6 +74,7 @@ impl Copy {
             storage: Arc::new(PosixStorage),
             published: self.published.clone(),
             monitor: self.monitor.clone(),
+            wall_time: self.wall_time.clone(),
         }
     }
 
@@ -91,7 +100,9 @@ fn request(from: From) -> DumpRequest {
         annotate: false,
         capability: 4,
         semi_sync: false,
-        stop: None,
+        stop: Vec::new(),
+        delay: Duration::ZERO,
+        timeline: None,
     }
 }
 
@@ -363,7 +374,7 @@ fn what_was_purged_is_named() {
 fn a_stop_is_between_transactions() {
     let copy = three_files();
     let stopped =
-        |stop| copy.read_as(&DumpRequest { stop: Some(stop), ..request(lacking(&set("a:1"))) }).shown();
+        |stop| copy.read_as(&DumpRequest { stop: vec![stop], ..request(lacking(&set("a:1"))) }).shown();
     let before = stopped(StopAt::BeforeGtids(set("a:4").parse().unwrap()));
     assert!(before.ends_with("before a3 eof"), "{before}");
     let after = stopped(StopAt::AfterGtids(set("a:1-4").parse().unwrap()));

@@ -16,7 +16,6 @@ const OF_SERVER: &[&str] = &[
     "PRIVILEGES",
     "PROFILE",
     "PROFILES",
-    "RELAYLOG",
     "STORAGE",
     "AUTHORS",
     "CONTRIBUTORS",
@@ -186,7 +185,9 @@ impl Parser<'_> {
             self.expect("STATUS")?;
             return self.show_in_database();
         }
-        let refusal = if OF_OBJECT.iter().any(|word| self.is(word)) {
+        let refusal = if self.is("RELAYLOG") {
+            Refusal::RelayLog
+        } else if OF_OBJECT.iter().any(|word| self.is(word)) {
             Refusal::Tables
         } else if OF_SERVER.iter().any(|word| self.is(word)) {
             Refusal::Other(format!("SHOW {}", self.name()?.to_ascii_uppercase()))

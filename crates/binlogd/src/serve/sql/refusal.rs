@@ -17,6 +17,8 @@ pub enum Refusal {
     ChangeSource,
     /// START REPLICA with a place at which to stop, or of the applier alone.
     PartOfReplica,
+    /// SHOW RELAYLOG EVENTS.
+    RelayLog,
     /// Another statement of a server.
     Other(String),
 }
@@ -72,6 +74,9 @@ impl Refusal {
                 "{who} and applies nothing: there is one thread, which receives. START REPLICA and STOP REPLICA take no \
                  UNTIL and no SQL_THREAD"
             ),
+            Refusal::RelayLog => {
+                format!("{who} and has no relay log. SHOW BINLOG EVENTS shows the events of what is kept")
+            }
             Refusal::Other(what) => format!("{who}. {what} is not done here"),
         }
     }

@@ -2,15 +2,16 @@
 
 use super::super::acknowledge::Acknowledger;
 use super::super::cursor::Cursor;
+use super::super::downstream::{Downstream, HELD_MAX, safe};
 use super::super::fork_watch::ForkWatch;
 use super::super::session::{ReceiveOptions, SessionError};
 use super::super::unasked::Unasked;
 use super::gtids::GtidProgress;
 use crate::status::SourceMonitor;
 use codec::gtid::TransactionId;
-use log::{Position, Safe};
+use log::{Position, SafeHere, is_covered};
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use wire::DumpStream;
 
 /// The acknowledgements of a session.
@@ -25,6 +26,11 @@ pub(super) struct Acknowledgements {
     unasked: Unasked,
     /// Acknowledgements are withheld, but for what is handed back.
     withheld: Option<Withheld>,
+    /// They wait for receivers further down.
+    downstream: Option<Downstream>,
+    /// Something was asked for while what is held is passed over. What passes is not compared before its end, and in the place of
+    /// logs that were reset it would be something that nobody holds: it is owed when the end has passed.
+    wanted_of_held: bool,
 }
 
 /// What the source asked for while acknowledgements are withheld.
@@ -48,6 +54,39 @@ impl Acknowledgements {
     /// The first packet has told whether semi-sync is in force.
     pub(super) fn begin(&mut self, semi_sync: bool) {
         self.semi_sync = semi_sync;
+    }
+
+    /// From now on they wait for receivers further down.
+    pub(super) fn wait_for(&mut self, downstream: Downstream) {
+        self.acknowledger.keep_each();
+        self.downstream = Some(downstream);
+    }
+
+    /// Whether something was asked for of what is held, and all of that has passed.
+    pub(super) fn held_has_passed(&self, cursor: &Cursor) -> bool {
+        self.wanted_of_held && cursor.has_passed_held()
+    }
+
+    /// What was asked for of what is held, which has passed, is owed from now on, not from before: the place was just compared.
+    pub(super) fn held_is_wanted(&mut self, cursor: &Cursor, gtids: &mut GtidProgress, now: Instant) {
+        let Some(end) = cursor.boundary() else { return };
+        self.wanted_of_held = false;
+        self.acknowledger.request(end, now);
+        match self.downstream {
+            None => gtids.are_wanted(),
+            Some(_) => gtids.are_wanted_at(end),
+        }
+    }
+
+    /// Whether they wait for receivers further down.
+    pub(super) fn wait_for_others(&self) -> bool {
+        self.downstream.is_some()
+    }
+
+    /// Whether all that the source waits for is durable here, which is everything before `durable`: only others are waited for.
+    pub(super) fn wait_for_others_only(&self, durable: Option<&Position>, files: &[String]) -> bool {
+        let newest = self.downstream.as_ref().and_then(|_| self.acknowledger.newest());
+        newest.zip(durable).is_some_and(|(owed, durable)| is_covered(owed, durable, files))
     }
 
     /// Whether the source took the offer of semi-sync.
@@ -129,9 +168,14 @@ impl Acknowledgements {
             return Ok(());
         }
         let boundary = cursor.boundary().ok_or(SessionError::Unplaced)?;
-        if cursor.is_at_boundary() {
+        if !cursor.has_passed_held() {
+            self.wanted_of_held = true;
+        } else if cursor.is_at_boundary() {
             self.acknowledger.request(boundary, arrived);
-            gtids.are_wanted();
+            match self.downstream {
+                None => gtids.are_wanted(),
+                Some(_) => gtids.are_wanted_at(boundary),
+            }
         } else {
             monitor.counters.unexpected_ack_requests.fetch_add(1, Relaxed);
             self.acknowledger.request_at_next_boundary(arrived);
@@ -139,18 +183,30 @@ impl Acknowledgements {
         Ok(())
     }
 
-    /// They are not withheld any more: what was asked for is owed, all of which is written up to `end`.
+    /// They are not withheld any more: what was asked for is owed, all of which is written up to `end`, once what is held has
+    /// passed and its end was compared.
     ///
     /// # Errors
-    /// When something was asked for and nothing is written.
+    /// When something was asked for and nothing is written; or so long ago that the source's logs may have been reset since, which
+    /// tells a replica nothing: another session compares the place first.
     pub(super) fn let_go(
         &mut self,
         end: Option<Position>,
+        cursor: &Cursor,
         gtids: &mut GtidProgress,
+        now: Instant,
     ) -> Result<(), SessionError> {
         let Some(mut withheld) = self.withheld.take() else { return Ok(()) };
         let compared = withheld.compared.drain(..).map(|(_, wanted)| wanted.arrived);
         if let Some(arrived) = compared.chain(withheld.others.take()).min() {
+            let held = now.saturating_duration_since(arrived);
+            if held >= HELD_MAX {
+                return Err(SessionError::HeldLong(held));
+            }
+            if !cursor.has_passed_held() {
+                self.wanted_of_held = true;
+                return Ok(());
+            }
             // What was asked for may lie in an earlier file; an acknowledgement of a later place covers it.
             self.acknowledger.request(&end.ok_or(SessionError::Unplaced)?, arrived);
             gtids.are_wanted();
@@ -179,26 +235,114 @@ impl Acknowledgements {
         withheld.compared = waiting;
     }
 
-    /// Sends what is owed and safe, and says up to where.
+    /// Sends what is owed and safe, and says up to where. `here` is what is safe on this machine.
     pub(super) fn send(
         &mut self,
-        safe: Option<Safe>,
+        here: Option<SafeHere>,
         files: &[String],
         stream: &mut DumpStream,
         options: &ReceiveOptions,
         monitor: &SourceMonitor,
     ) -> Result<Option<Position>, SessionError> {
+        let Some(here) = here else { return Ok(None) };
+        let Some(safe) = safe(self.downstream.as_mut(), here, files, &*options.clock, monitor) else {
+            return Ok(None);
+        };
         let acknowledger = &mut self.acknowledger;
-        let Some((packet, position, arrived)) = safe.and_then(|safe| acknowledger.pay(&safe, files)) else {
+        if self.downstream.is_some()
+            && let Some((oldest, arrived)) = acknowledger.oldest()
+            && is_covered(oldest, safe.position(), files)
+        {
+            let held = options.clock.now().saturating_duration_since(arrived);
+            if held >= HELD_MAX {
+                return Err(SessionError::HeldLong(held));
+            }
+        }
+        let Some((packet, position, arrived)) = acknowledger.pay(&safe, files) else {
             return Ok(None);
         };
         stream.write_all_blocking(packet, options.net_read_timeout).map_err(SessionError::Network)?;
         monitor.acknowledge_latency.record(options.clock.now().saturating_duration_since(arrived));
         monitor.counters.acknowledgements.fetch_add(1, Relaxed);
+        if self.downstream.as_ref().is_some_and(Downstream::is_alone) {
+            monitor.counters.acknowledged_alone.fetch_add(1, Relaxed);
+        }
         if !std::mem::replace(&mut self.has_acknowledged, true) || monitor.semi_sync_wants_word() {
             // The source may have switched semi-sync on after the session began.
             monitor.semi_sync_acknowledges();
         }
         Ok(Some(position))
+    }
+
+    /// How the receivers stand that are waited for: shows it, and says when they do not come in time. True when it is to be gone
+    /// on without them. `reached` is the place that matters when nothing is owed.
+    pub(super) fn look_at_others(
+        &mut self,
+        reached: Option<&Position>,
+        files: &[String],
+        now: Instant,
+        monitor: &SourceMonitor,
+    ) -> bool {
+        let Some(downstream) = &mut self.downstream else { return false };
+        let Some((oldest, arrived)) = self.acknowledger.oldest() else {
+            downstream.has_come(monitor);
+            if let Some(reached) = reached {
+                downstream.show(reached, files, false, monitor);
+            }
+            return false;
+        };
+        downstream.show(oldest, files, true, monitor);
+        let waited = now.saturating_duration_since(arrived);
+        downstream.overdue_after().is_some_and(|limit| waited >= limit)
+            && downstream.does_not_come(oldest, files, monitor)
+    }
+
+    /// How long until the receivers are overdue that are waited for.
+    pub(super) fn look_at_others_within(&self, now: Instant) -> Option<Duration> {
+        let (_, arrived) = self.acknowledger.oldest()?;
+        let limit = self.downstream.as_ref()?.overdue_after()?;
+        Some(limit.saturating_sub(now.saturating_duration_since(arrived)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use codec::ServerKind;
+    use codec::event::{ChecksumAlgorithm, EventType, FLAGS_AT, HEADER_LEN, flags};
+    use std::sync::Arc;
+
+    /// The first event of a dump.
+    fn artificial_rotate(file: &str, position: u64) -> Vec<u8> {
+        let body = [&position.to_le_bytes(), file.as_bytes()].concat();
+        let mut event = vec![0; HEADER_LEN];
+        event[4] = EventType::ROTATE.0;
+        event[9..13].copy_from_slice(&((HEADER_LEN + body.len()) as u32).to_le_bytes());
+        event[FLAGS_AT..].copy_from_slice(&flags::ARTIFICIAL.to_le_bytes());
+        [event, body].concat()
+    }
+
+    /// Lets go, after `held`, what was asked for while the copy, which ends at 200, was at `requested`.
+    fn let_go(requested: u64, held: Duration) -> (Result<(), SessionError>, Acknowledgements) {
+        let end = Position::new("b.000001", 200);
+        let mut cursor = Cursor::new(Some(end.clone()), requested, None, ChecksumAlgorithm::None);
+        cursor.admit(&artificial_rotate("b.000001", requested)).unwrap();
+        let mut gtids = GtidProgress::new(ServerKind::MySql, Arc::default());
+        let (arrived, mut acknowledgements) = (Instant::now(), Acknowledgements::default());
+        acknowledgements.withhold();
+        acknowledgements.withheld.as_mut().unwrap().others = Some(arrived);
+        let result = acknowledgements.let_go(Some(end), &cursor, &mut gtids, arrived + held);
+        (result, acknowledgements)
+    }
+
+    #[test]
+    fn what_was_withheld_is_owed_only_where_the_place_was_just_compared() {
+        let (result, acknowledgements) = let_go(200, Duration::ZERO);
+        assert!(result.is_ok() && acknowledgements.are_owed());
+        let (result, acknowledgements) = let_go(4, Duration::ZERO);
+        assert!(result.is_ok() && !acknowledgements.are_owed(), "what is held has not passed");
+        assert!(acknowledgements.wanted_of_held);
+        let (result, acknowledgements) = let_go(200, HELD_MAX);
+        assert!(matches!(result, Err(SessionError::HeldLong(_))) && !acknowledgements.are_owed());
     }
 }

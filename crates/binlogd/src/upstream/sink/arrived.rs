@@ -6,7 +6,7 @@ use super::super::session::{Outside, SessionError};
 use super::Sink;
 use super::next_file::{First, stated};
 use codec::event::boundary::Step;
-use codec::event::{EventHeader, EventType, HEADER_LEN};
+use codec::event::{EventHeader, EventType, FLAGS_AT, HEADER_LEN, flags};
 use codec::gtid::GtidState;
 use log::Position;
 use log::admission::states_gtids;
@@ -24,6 +24,7 @@ impl Sink<'_> {
         stream: &mut DumpStream,
         outside: &mut Outside<'_>,
     ) -> Result<(), SessionError> {
+        without_in_use(&mut buffer[at.clone()]);
         let event = &buffer[at.clone()];
         let admission = self.cursor.admit(event).inspect_err(|refusal| self.count_refusal(refusal))?;
         match admission {
@@ -215,5 +216,33 @@ impl Sink<'_> {
         {
             self.monitor.counters.checksum_failures.fetch_add(1, Relaxed);
         }
+    }
+}
+
+/// Takes [`flags::BINLOG_IN_USE`] out of a format description. Servers never send the flag, and the event's checksum is computed
+/// without it (`Log_event_footer::event_checksum_test`), so that a wrong bit of the network in its place is noticed by nobody.
+fn without_in_use(event: &mut [u8]) {
+    if event.get(4) == Some(&EventType::FORMAT_DESCRIPTION.0)
+        && let Some(low) = event.get_mut(FLAGS_AT)
+    {
+        *low &= !(flags::BINLOG_IN_USE as u8);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wrong_bit_in_the_place_of_the_flag_in_use_is_not_stored() {
+        let event = |event_type: EventType, low: u8| {
+            let mut event = vec![0; HEADER_LEN];
+            (event[4], event[FLAGS_AT]) = (event_type.0, low);
+            without_in_use(&mut event);
+            event[FLAGS_AT]
+        };
+        assert_eq!(event(EventType::FORMAT_DESCRIPTION, 0x81), 0x80);
+        assert_eq!(event(EventType::QUERY, 0x81), 0x81, "the checksum covers that of other events");
+        without_in_use(&mut [0, 0, 0, 0, EventType::FORMAT_DESCRIPTION.0]);
     }
 }

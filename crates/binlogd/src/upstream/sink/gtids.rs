@@ -1,9 +1,12 @@
 //! How far the GTIDs of a session have come: arrived, covered by a sync, acknowledged.
 
+use super::super::acknowledge::OWED_MAX;
 use super::super::open_timeline::OpenTimeline;
 use crate::status::SourceMonitor;
 use codec::ServerKind;
 use codec::gtid::{GtidState, TransactionId};
+use log::{Position, is_covered};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// The GTIDs that are on their way. A stream of one source cannot mix the two kinds of GTID, so sets of both kinds are not
@@ -21,6 +24,8 @@ pub(super) struct GtidProgress {
     unflagged: GtidState,
     /// GTIDs that the acknowledgement which is owed will cover.
     flagged: GtidState,
+    /// Where a part of what is owed may be paid before the rest: what each request will cover, with its place.
+    later: VecDeque<(Position, GtidState)>,
     /// What was held when the session began, until its first acknowledgement, which covers all earlier positions.
     held: Option<Arc<GtidState>>,
 }
@@ -35,6 +40,7 @@ impl GtidProgress {
             syncing_says_before: false,
             unflagged: GtidState::empty(kind),
             flagged: GtidState::empty(kind),
+            later: VecDeque::new(),
             held: Some(held),
         }
     }
@@ -94,13 +100,31 @@ impl GtidProgress {
         self.unflagged.clear();
     }
 
+    /// The same, where earlier requests may be paid before this one, which is for `at`.
+    pub(super) fn are_wanted_at(&mut self, at: &Position) {
+        let wanted = std::mem::replace(&mut self.unflagged, GtidState::empty(self.flagged.kind()));
+        let is_full = self.later.len() >= OWED_MAX;
+        match self.later.back_mut().filter(|_| is_full) {
+            Some((last, gtids)) => {
+                last.clone_from(at);
+                let _ = gtids.append(&wanted);
+            }
+            None => self.later.push_back((at.clone(), wanted)),
+        }
+    }
+
     /// One that was lost is acknowledged by itself.
     pub(super) fn is_wanted(&mut self, id: TransactionId) {
         let _ = self.flagged.insert(id);
     }
 
-    /// What was wanted is acknowledged.
-    pub(super) fn are_acknowledged(&mut self, monitor: &SourceMonitor) {
+    /// What was wanted up to `at` is acknowledged. `files` are the log's, in order.
+    pub(super) fn are_acknowledged(&mut self, at: &Position, files: &[String], monitor: &SourceMonitor) {
+        while self.later.front().is_some_and(|(wanted, _)| is_covered(wanted, at, files)) {
+            if let Some((_, gtids)) = self.later.pop_front() {
+                let _ = self.flagged.append(&gtids);
+            }
+        }
         let held = self.held.take();
         monitor.publish_gtids(|gtids| {
             if let Some(held) = held {

@@ -20,7 +20,7 @@ impl Sink<'_> {
         self.heed_forks()?;
         self.sync_in_background()?;
         self.publish();
-        Ok(())
+        self.heed_others(stream)
     }
 
     /// Longest time until [`Sink::tend`] must be called; `None` when nothing waits for it.
@@ -30,8 +30,11 @@ impl Sink<'_> {
             Some(forks) if forks.may_decide() => Some(FORKS_LOOK),
             _ => None,
         };
-        let for_disk = self.tend_disk_within();
-        for_forks.zip(for_disk).map(|(forks, disk)| forks.min(disk)).or(for_forks).or(for_disk)
+        let for_others = match self.acknowledgements.wait_for_others() {
+            true => self.acknowledgements.look_at_others_within(self.now()),
+            false => None,
+        };
+        [for_forks, self.tend_disk_within(), for_others].into_iter().flatten().min()
     }
 
     fn tend_disk_within(&self) -> Option<Duration> {

@@ -205,25 +205,90 @@ fn a_copy_that_is_not_open_serves_nobody() {
     assert!(got.events.is_empty() && !got.eof);
 }
 
-#[test]
-fn semi_sync_readers_are_asked_at_the_end() {
-    let copy = three_files();
-    let reader = Reader::default();
-    let asked = DumpRequest { semi_sync: true, ..request(at("b.000003", 4)) };
-    dump(&copy.served(), &asked, &mut &reader, &ReaderProgress::default()).unwrap();
+/// Of each event, whether an acknowledgement is asked for; and the packet's number.
+fn asked_for(reader: &Reader) -> Vec<(u8, u8)> {
     let bytes = reader.bytes.lock().unwrap();
-    let (mut rest, mut flags, mut numbers) = (&bytes[..], Vec::new(), Vec::new());
+    let (mut rest, mut asked) = (&bytes[..], Vec::new());
     while let Some((head, tail)) = rest.split_first_chunk::<HEADER_BYTES>() {
         let header = codec::packet::Header::parse(*head);
         let (payload, tail) = tail.split_at(header.length);
-        numbers.push(header.sequence);
         if payload[0] == OK {
             assert_eq!(payload[1], 0xef);
-            flags.push(payload[2]);
+            asked.push((payload[2], header.sequence));
         }
         rest = tail;
     }
-    assert_eq!(flags.iter().map(|flag| usize::from(*flag)).sum::<usize>(), 1);
-    assert_eq!(flags.last(), Some(&1), "the last transaction there is");
-    assert_eq!(numbers.last(), Some(&1), "the EOF counts anew");
+    asked
+}
+
+#[test]
+fn semi_sync_readers_are_asked_at_the_live_end() {
+    let copy = three_files();
+    let (reader, progress) = (Reader::default(), ReaderProgress::default());
+    progress.asked.receiver_is("x");
+    let asked = DumpRequest { semi_sync: true, non_blocking: false, ..request(at("b.000001", 4)) };
+    let served = copy.served();
+    let confirmed = || copy.published.confirmed(&copy.timelines[0], 1, &["b.000003".to_owned()]);
+    let wait_for = |count| {
+        wait_until(|| asked_for(&reader).iter().filter(|(flag, _)| *flag == 1).count() == count);
+        wait_until(|| progress.is_waiting());
+    };
+    thread::scope(|scope| {
+        let dump = scope.spawn(|| dump(&served, &asked, &mut &reader, &progress));
+        wait_for(1);
+        assert_eq!(asked_for(&reader).last().unwrap().0, 1, "nothing is asked for while a reader catches up");
+        copy.write("b.000003", &file("a:1-5", "a6 a7 a8 a9", None));
+        wait_for(2);
+        let shown = asked_for(&reader);
+        let first = shown.iter().position(|(flag, _)| *flag == 1).unwrap();
+        assert_eq!(shown[first + 1].1, 1, "the next one counts anew, without an answer");
+        assert_eq!(shown.last().unwrap().0, 1);
+        assert!(confirmed().is_none(), "it has not answered");
+        let end = progress.position().unwrap();
+        let answer = codec::packet::SemiSyncAcknowledgement { position: end.offset, file: b"b.000003" };
+        progress.asked.hears(&answer, &copy.published).unwrap();
+        assert_eq!(confirmed().unwrap().position(), &end);
+        reader.cancelled.store(true, SeqCst);
+        copy.published.wake_all();
+        dump.join().unwrap().unwrap();
+    });
+    // Who does not stay is not asked.
+    let reader = Reader::default();
+    dump(&served, &DumpRequest { non_blocking: true, ..asked }, &mut &reader, &progress).unwrap();
+    assert!(asked_for(&reader).iter().all(|(flag, _)| *flag == 0));
+}
+
+/// It could not be waited for otherwise, where the next transaction does not come before it is.
+#[test]
+fn what_a_reader_has_by_its_own_word_need_not_be_sent_to_count() {
+    let copy = three_files();
+    let files = ["b.000001", "b.000002", "b.000003"].map(str::to_owned);
+    let end = copy.published.live().unwrap().end();
+    for (from, confirmed) in [
+        (lacking(&set("a:1-99")), None), // It has more than the copy: it is waited for, and refused.
+        (lacking(&set("a:1-7")), Some(end)),
+        (at("b.000003", end), Some(end)),
+        (at("b.000003", 4), None),
+        (lacking(&set("a:1-6")), None),
+        (lacking(""), None),
+    ] {
+        let published = &copy.published;
+        // What was confirmed before counts for an older generation.
+        published.withdraw();
+        published.is_at(&copy.timelines[0], Some(&Position::new("b.000003", end)));
+        let (reader, progress) = (Reader::default(), ReaderProgress::default());
+        progress.asked.receiver_is("x");
+        let what = format!("{from:?}");
+        let asked = DumpRequest { semi_sync: true, non_blocking: false, ..request(from) };
+        let served = copy.served();
+        thread::scope(|scope| {
+            let dump = scope.spawn(|| dump(&served, &asked, &mut &reader, &progress));
+            wait_until(|| progress.is_waiting() || dump.is_finished());
+            let found = published.confirmed(&copy.timelines[0], 1, &files);
+            assert_eq!(found.map(|found| found.position().offset), confirmed, "{what}");
+            reader.cancelled.store(true, SeqCst);
+            copy.published.wake_all();
+            let _ = dump.join().unwrap();
+        });
+    }
 }

@@ -3,7 +3,7 @@
 use super::*;
 
 /// A file of a MariaDB server: what came before it, and transactions of one statement each.
-fn mariadb_file(before: &str, transactions: &str) -> Vec<u8> {
+pub(super) fn mariadb_file(before: &str, transactions: &str) -> Vec<u8> {
     let mut bytes = FileBuilder::new().finish();
     let mut event = |code: u8, server_id: u32, body: &[u8]| {
         let end = bytes.len() + HEADER_LEN + body.len() + CHECKSUM_LEN;
@@ -33,7 +33,7 @@ fn mariadb_file(before: &str, transactions: &str) -> Vec<u8> {
     bytes
 }
 
-fn mariadb_timeline(number: u32, reason: Reason, before: &str, lacks: &str) -> Timeline {
+pub(super) fn mariadb_timeline(number: u32, reason: Reason, before: &str, lacks: &str) -> Timeline {
     Timeline {
         server_kind: ServerKind::MariaDb,
         server_version: "11.8.3-MariaDB-log".into(),
@@ -44,7 +44,7 @@ fn mariadb_timeline(number: u32, reason: Reason, before: &str, lacks: &str) -> T
     }
 }
 
-fn behind(state: &str) -> From {
+pub(super) fn behind(state: &str) -> From {
     let state = state.split(',').filter(|gtid| !gtid.is_empty()).map(|gtid| gtid.parse().unwrap()).collect();
     From::Mariadb(MariadbStart { state, ..MariadbStart::default() })
 }

@@ -51,6 +51,43 @@ fn what_a_fork_took_is_not_sent() {
     assert!(got.refused().contains("lost transactions"), "{got:?}");
 }
 
+/// Another binlogd of the source wants what this one holds, history or not.
+#[test]
+fn one_timeline_alone_is_sent_as_it_stands() {
+    let mut copy = Copy::with(&[
+        ("b.000001", file("", "a1 a2 a3 o1", Some("b.000002"))),
+        ("b.000002", file("a:1-3,o:1", "a4", None)),
+    ]);
+    let name =
+        |copy: &Copy, number: usize| copy.timelines[number].file_name().unwrap().to_str().unwrap().to_owned();
+    let of = |timeline: String, from| DumpRequest { timeline: Some(timeline), ..request(from) };
+    // While it is the one that is written it ends as far as it is published.
+    let got = copy.read_as(&of(name(&copy, 0), at("b.000001", 4)));
+    assert_eq!(got.shown(), "~1:4 format before a1 a2 a3 o1 2:4 ~2:4 format before a4 eof");
+    copy.timeline(
+        later(Reason::Fork, OTHER, "a:1-4,o:1", "a:3-4"),
+        &[("b.000002", file("a:1", "a2 o1 o2 a3", None))],
+    );
+    let whole = copy.read_as(&of(name(&copy, 0), at("b.000001", 4)));
+    assert_eq!(whole.shown(), got.shown(), "what a fork took, and a file whose name a newer one has");
+    assert_eq!((whole.events, whole.ended.unwrap()), (got.events, DumpEnd::Complete));
+    let newer = copy.read_as(&of(name(&copy, 1), at("b.000002", 4)));
+    assert_eq!(newer.shown(), "~2:4 format before a2 o1 o2 a3 eof");
+    // What ends in half a transaction ends before it.
+    let torn = copy.timelines[0].join("b.000002");
+    let bytes = std::fs::read(&torn).unwrap();
+    std::fs::write(&torn, &bytes[..bytes.len() - 3]).unwrap();
+    let cut = copy.read_as(&of(name(&copy, 0), at("b.000002", 4)));
+    assert_eq!(cut.shown(), "~2:4 format before eof");
+    let none = copy.read_as(&of("0003-x".to_owned(), at("b.000002", 4)));
+    assert_eq!((none.shown().as_str(), none.ended.unwrap()), ("", DumpEnd::Moved));
+    // A timeline of which nothing is published yet.
+    copy.published.withdraw();
+    copy.published.is_at(&copy.timelines[0], Some(&Position::new("b.000001", 200)));
+    let early = copy.read_as(&of(name(&copy, 1), at("b.000002", 4)));
+    assert_eq!(early.ended.unwrap(), DumpEnd::Moved);
+}
+
 #[test]
 fn a_server_that_lost_its_tail_goes_on_in_its_own_file() {
     let mut copy = Copy::with(&[
@@ -109,4 +146,18 @@ fn an_older_timeline_is_sent_up_to_its_last_boundary() {
         &[("c.000001", file("a:1-2", "a3", None))],
     );
     assert_eq!(copy.read(lacking("")).gtids(), "a1 a2 a3");
+}
+
+/// A source that went away while its next file began leaves one in the older timeline that says nothing.
+#[test]
+fn a_file_that_has_not_begun_ends_no_older_timeline() {
+    for begun in [codec::event::BINLOG_MAGIC.to_vec(), FileBuilder::new().finish()] {
+        let mut copy = Copy::with(&[("b.000001", file("", "a1 a2", Some("b.000002"))), ("b.000002", begun)]);
+        copy.timeline(
+            later(Reason::SourceChanged, OTHER, "a:1-2", ""),
+            &[("c.000001", file("a:1-2", "a3", None))],
+        );
+        assert_eq!(copy.read(lacking("")).gtids(), "a1 a2 a3");
+        assert_eq!(copy.read(lacking(&set("a:1"))).gtids(), "a2 a3");
+    }
 }
