@@ -29,7 +29,7 @@ mod virtual_slave;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use exit::usage_error;
 
 /// A virtual MySQL and MariaDB replica: a durable, byte-identical copy of the binary log, acknowledged by semi-sync.
@@ -80,6 +80,11 @@ fn execute(verb: Verb) -> ExitCode {
         }
         Verb::Verify(args) => verify::execute(&args),
     }
+}
+
+/// The command line with all its verbs, for man pages, completions and the reference.
+pub fn command() -> clap::Command {
+    Cli::command()
 }
 
 /// Runs the command line of this process and returns its exit code.

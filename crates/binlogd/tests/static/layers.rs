@@ -18,6 +18,7 @@ const LINKED: &[(&str, &str, &[&str])] = &[
     ("rig", "rig", &["codec", "log", "wire"]),
     ("bench", "binlogd_bench", &["binlogd", "codec", "log", "rig", "scripted-source", "wire"]),
     ("lab", "binlogd_lab", &["binlogd", "codec", "rig", "wire"]),
+    ("reference", "binlogd_reference", &["binlogd"]),
 ];
 
 /// Who measures the built binary, and the modules of its library that he may use all the same: its own words for a

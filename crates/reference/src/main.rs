@@ -1,0 +1,51 @@
+//! Writes what describes binlogd, from binlogd itself, so that the two cannot differ: man pages, completions of shells,
+//! pages of reference. The package scripts and the book call it; nothing of it is in the product.
+
+#![forbid(unsafe_code)]
+
+mod completions;
+mod man;
+
+use std::path::PathBuf;
+
+use anyhow::Context;
+use clap::{Parser, Subcommand};
+
+/// Writes man pages, completions and reference pages of binlogd.
+#[derive(Debug, Parser)]
+#[command(name = "binlogd-reference", arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// One man page a verb, in section 1
+    Man {
+        /// Folder to write into; made when it is missing
+        folder: PathBuf,
+    },
+    /// Completions for bash, zsh and fish
+    Completions {
+        /// Folder to write into; made when it is missing
+        folder: PathBuf,
+    },
+}
+
+fn main() -> anyhow::Result<()> {
+    match Cli::parse().what {
+        What::Man { folder } => {
+            make(&folder)?;
+            man::write(&folder)
+        }
+        What::Completions { folder } => {
+            make(&folder)?;
+            completions::write(&folder)
+        }
+    }
+}
+
+fn make(folder: &std::path::Path) -> anyhow::Result<()> {
+    std::fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))
+}
