@@ -55,6 +55,22 @@ pub fn schema(database: &str, clients: u64) -> String {
 
 /// `count` transactions of one client: all kinds of statement in all three formats.
 pub fn mixed(dialect: Dialect, database: &str, seed: u64, client: u64, count: u64) -> String {
+    batch(dialect, database, seed, client, count, true)
+}
+
+/// As [`mixed`], without statements that define something.
+pub fn transactions(dialect: Dialect, database: &str, seed: u64, client: u64, count: u64) -> String {
+    batch(dialect, database, seed, client, count, false)
+}
+
+fn batch(
+    dialect: Dialect,
+    database: &str,
+    seed: u64,
+    client: u64,
+    count: u64,
+    with_definitions: bool,
+) -> String {
     let mut random = Random::new(seed + client * 7919);
     let mut sql = format!("-- seed {seed}, client {client}\nUSE {database};\n");
     for number in 0..count {
@@ -66,7 +82,7 @@ pub fn mixed(dialect: Dialect, database: &str, seed: u64, client: u64, count: u6
             let image = ["FULL", "MINIMAL", "NOBLOB"][random.below(3) as usize];
             writeln!(sql, "SET SESSION binlog_row_image = {image};").unwrap();
         }
-        if number % 40 == 39 {
+        if with_definitions && number % 40 == 39 {
             sql.push_str(&definition(dialect, &mut random, client, number));
         } else {
             sql.push_str(&transaction(dialect, &mut random, client, number));

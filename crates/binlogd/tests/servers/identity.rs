@@ -298,9 +298,12 @@ fn kill_under_load(server: &Server, dialect: Dialect, seed: u64) {
     // MySQL 5.7 and 8.0.15 cut the end of their own log after a crash when its last transaction ends with ROLLBACK, which only one
     // that writes to both kinds of table does. That is a fork, and has a test of its own in timelines.rs.
     let dialect = Dialect { gtid_consistency: true, ..dialect };
+    // MySQL 5.7 does not survive a kill in the midst of an ALTER TABLE: each start crashes, because its purge looks for the
+    // temporary table. Its definitions are not atomic; those of the others are.
+    let load = if server.name() == "mysql-5.7.22" { workload::transactions } else { workload::mixed };
     let mut clients: Vec<_> = (0..CLIENTS)
         .map(|client| {
-            let batch = workload::mixed(dialect, "d", seed, client, 3000);
+            let batch = load(dialect, "d", seed, client, 20_000);
             let path = workload::write(server, &format!("killed-{client}"), &batch);
             let mut command = Command::new("timeout");
             command.args(["--signal=KILL", "60", server.env("MYSQL")]);
