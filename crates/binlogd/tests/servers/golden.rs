@@ -6,12 +6,12 @@
 //! ```
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use super::fork_scene::{PATIENCE, copy_folder};
 use crate::common::compare::copied_files;
 use crate::common::daemon::Daemon;
-use crate::common::readers::{client, make_account, serve_port};
+use crate::common::readers::{client, client_command, make_account, serve_port};
 use crate::common::semi_sync::SemiSync;
 use crate::common::{Server, wait_within};
 
@@ -46,12 +46,15 @@ fn make(name: &str, kind: &str, options: &[&str], reset: &str) {
     daemon.wait_caught_up(&server);
     let source_folder = daemon.timeline_dir().parent().unwrap().to_owned();
 
-    // A reader leaves a slot behind, at the end of the third file.
+    // A reader leaves a slot behind.
     let files = copied_files(&daemon.timeline_dir());
-    let arguments = ["--read-from-remote-server", &files[2]];
-    let read = client(&server, "MYSQLBINLOG", serve_port(&daemon), &arguments);
-    assert!(read.status.success(), "{}", String::from_utf8_lossy(&read.stderr));
+    let identity =
+        if kind == "mysql" { "--connection-server-id=77" } else { "--stop-never-slave-server-id=77" };
+    let arguments = ["--read-from-remote-server", "--stop-never", identity, &files[2]];
+    let mut reader = client_command(&server, "MYSQLBINLOG", serve_port(&daemon), &arguments);
+    let mut reader = reader.stdout(Stdio::null()).spawn().expect("the client runs");
     wait_within(PATIENCE, "the slot is written", || source_folder.join("slots/warehouse.toml").exists());
+    reader.kill().and_then(|()| reader.wait()).expect("a child of ours");
     let purge = format!("PURGE BINARY LOGS TO '{}'", files[1]);
     let purged = client(&server, "MYSQL", serve_port(&daemon), &["--user=boss", "-e", &purge]);
     assert!(purged.status.success(), "{}", String::from_utf8_lossy(&purged.stderr));
