@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-quick test-clients check bench bench-ack bench-catchup bench-serve bench-many back-again lab fuzz kill-loop mysql-tests sim soak dist clean-servers
+.PHONY: help demo test test-quick test-clients check manifests bench bench-ack bench-catchup bench-serve bench-many back-again lab fuzz kill-loop mysql-tests sim soak dist clean-servers
 
 help: ## show this menu
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -36,6 +36,9 @@ test-clients: ## log readers of other languages, on older servers too
 
 check: ## formatting, lints, documentation, licences, shell scripts
 	@scripts/check
+
+manifests: ## hold the example for Kubernetes against its schemas, and the configurations in it against binlogd
+	@scripts/manifests
 
 bench: ## measure, and print the numbers of docs/benchmarks.md
 	cargo build --release --locked

@@ -13,14 +13,15 @@ pub(crate) mod descriptors;
 mod disk_watch;
 mod ending;
 mod hang_watch;
+mod logging;
 mod peer_needs;
+mod progress;
 mod retention;
+mod service_manager;
 mod switch;
 
 use crate::admin::{AddressFile, AdminServer};
-use crate::config::{
-    Config, ConfigError, Loaded, LogConfig, LogFormat, LogLevel, ReloadEffect, ServeConfig, SourceConfig,
-};
+use crate::config::{Config, ConfigError, Loaded, ReloadEffect, ServeConfig, SourceConfig};
 use crate::config::{changed_global_keys, changed_keys, reload_effect};
 use crate::retention::{Purger, Readers};
 use crate::serve::{Place, ServeServer, Source, Users};
@@ -37,6 +38,7 @@ use log::activity::{DiskActivity, WatchedStorage};
 use log::folder::{check_free, make_folder};
 use log::posix::PosixStorage;
 use retention::Retention;
+use service_manager::ServiceManager;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 use std::collections::BTreeMap;
@@ -46,7 +48,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use switch::Switch;
-use tracing_subscriber::filter::LevelFilter;
 use wire::Tcp;
 
 /// How long the end of a watch over a source is waited for, so that it can close its connection in good order.
@@ -69,7 +70,7 @@ pub(crate) struct Reload<'a> {
 /// When something that is needed from the start cannot be had: the data folder, the admin address; when a copy is in use by
 /// another process, or none can be opened.
 pub(crate) fn run(config: Config, reload: &Reload<'_>) -> anyhow::Result<()> {
-    start_logging(config.log);
+    logging::start(config.log);
     // Before any thread: a signal that arrives early must not end the process without a word.
     let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP]).context("cannot take signals")?;
     let descriptors = Descriptors::raise();
@@ -77,9 +78,19 @@ pub(crate) fn run(config: Config, reload: &Reload<'_>) -> anyhow::Result<()> {
     make_data_dir(&config.data_dir)?;
     let hang_watch = HangWatch::start().context("cannot watch the disk")?;
     let monitor = Arc::new(DaemonMonitor::new(&config.data_dir));
+    let service_manager = ServiceManager::start(monitor.clone()).context("cannot start a thread")?;
     let retention = Retention::start(config.retention).context("cannot start a thread")?;
     let receivers = BTreeMap::new();
-    let mut daemon = Daemon { config, monitor, descriptors, hang_watch, receivers, serve: None, retention };
+    let mut daemon = Daemon {
+        config,
+        monitor,
+        descriptors,
+        hang_watch,
+        service_manager,
+        receivers,
+        serve: None,
+        retention,
+    };
     daemon.check_copies()?;
     daemon.monitor.disk.set_warn(daemon.config.disk_warn);
     let disk_watch = DiskWatch::start(daemon.monitor.clone()).context("cannot watch the disk")?;
@@ -92,16 +103,18 @@ pub(crate) fn run(config: Config, reload: &Reload<'_>) -> anyhow::Result<()> {
         sources = daemon.receivers.len(),
         "binlogd is running"
     );
-    let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
+    daemon.service_manager.ready();
     for signal in &mut signals {
         if signal == SIGHUP {
+            daemon.service_manager.reloading();
             daemon.reload(reload);
+            daemon.service_manager.ready();
         } else {
             tracing::info!("stopping: finishing what has arrived");
             break;
         }
     }
-    let _ = sd_notify::notify(&[sd_notify::NotifyState::Stopping]);
+    daemon.service_manager.stopping();
     if !daemon.stop_all() {
         // Ending them in order would wait for the disk too.
         std::mem::forget((admin, disk_watch, daemon));
@@ -136,6 +149,7 @@ struct Daemon {
     /// How many files the process may open.
     descriptors: Descriptors,
     hang_watch: HangWatch,
+    service_manager: ServiceManager,
     receivers: BTreeMap<String, Receiver>,
     /// The port for readers; `None` when nobody is served.
     serve: Option<ServeServer>,
@@ -185,6 +199,7 @@ impl Daemon {
     fn upstream(&self, source: &SourceConfig, monitor: Arc<SourceMonitor>) -> Upstream {
         let activity = Arc::new(DiskActivity::default());
         self.hang_watch.watch(monitor.clone(), &activity);
+        self.service_manager.watch(monitor.clone(), &activity, source);
         Upstream {
             config: source.clone(),
             data_dir: self.config.data_dir.clone(),
@@ -459,6 +474,7 @@ struct EndGuard {
 
 impl Drop for EndGuard {
     fn drop(&mut self) {
+        self.monitor.pulse.beat(crate::status::Place::Rests);
         self.purger.receiving_has_ended();
         self.ended.store(true, Ordering::Release);
         if std::thread::panicking() {
@@ -476,25 +492,4 @@ fn outlive_file_size_limit() -> std::io::Result<()> {
 
 fn make_data_dir(path: &Path) -> anyhow::Result<()> {
     make_folder(&PosixStorage, path).with_context(|| format!("the data folder {} (data_dir)", path.display()))
-}
-
-fn start_logging(config: LogConfig) {
-    let level = match config.level {
-        LogLevel::Error => LevelFilter::ERROR,
-        LogLevel::Warn => LevelFilter::WARN,
-        LogLevel::Info => LevelFilter::INFO,
-        LogLevel::Debug => LevelFilter::DEBUG,
-        LogLevel::Trace => LevelFilter::TRACE,
-    };
-    let builder =
-        tracing_subscriber::fmt().with_max_level(level).with_target(false).with_writer(std::io::stderr);
-    // Only fails when a log is set already, as in tests.
-    let _ = match config.format {
-        LogFormat::Json => builder.json().try_init(),
-        LogFormat::Text => {
-            use std::io::IsTerminal;
-            let colour = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-            builder.with_ansi(colour).try_init()
-        }
-    };
 }

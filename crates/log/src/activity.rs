@@ -64,6 +64,21 @@ impl DiskActivity {
         result
     }
 
+    /// Does `work` as an operation that is under way meanwhile: for tests of onlookers.
+    pub fn during_any<T>(&self, work: impl FnOnce() -> T) -> T {
+        self.during(Operation::Names, work)
+    }
+
+    /// How many operations have ended.
+    pub fn ended(&self) -> u64 {
+        self.0.iter().map(|count| count.ended.load(Ordering::Relaxed)).fold(0, u64::wrapping_add)
+    }
+
+    /// Whether any operation is under way.
+    pub fn is_any_under_way(&self) -> bool {
+        Operation::ALL.iter().any(|operation| self.under_way(*operation).is_some())
+    }
+
     /// How many operations of this kind have ended, if at least one is under way. While the number stays, none ends.
     pub fn under_way(&self, operation: Operation) -> Option<u64> {
         let count = &self.0[operation as usize];
@@ -242,6 +257,7 @@ mod tests {
             assert_eq!(activity.under_way(Operation::Sync), Some(1), "one of two has ended");
         });
         assert_eq!(activity.under_way(Operation::Sync), None);
+        assert_eq!((activity.ended(), activity.is_any_under_way()), (2, false));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The folder of one source: its lock, its identity towards the source, its timelines.
 
 use super::failed::{during, within};
+use super::format::{FORMAT, FormatError, read_toml};
 use super::index::replace_file;
 use super::lock::{self, HeldLock, Lock};
 use super::storage::{Entry, Kind, Storage};
@@ -40,10 +41,8 @@ pub enum FolderError {
         /// The system's reason.
         error: io::Error,
     },
-    /// `replica.toml` is there but holds nonsense.
-    #[error(
-        "{path} cannot be understood ({reason}); restore it, or remove it to present a new identity to the source"
-    )]
+    /// `replica.toml` is there but holds nonsense, or is of a later format.
+    #[error("{path}: {reason}")]
     Replica {
         /// The file.
         path: PathBuf,
@@ -187,9 +186,17 @@ fn locked(path: PathBuf, holder: String) -> FolderError {
 pub fn read_identity(storage: &dyn Storage, folder: &Path) -> Result<Option<ReplicaIdentity>, FolderError> {
     let path = folder.join(REPLICA_FILE);
     match storage.read_to_string(&path) {
-        Ok(text) => match toml::from_str(&text).map_err(|error| error.to_string()).and_then(check) {
+        Ok(text) => match read_toml(&text).and_then(check) {
             Ok(identity) => Ok(Some(identity)),
-            Err(reason) => Err(FolderError::Replica { path, reason }),
+            Err(later @ FormatError::Later(_)) => {
+                Err(FolderError::Replica { path, reason: later.to_string() })
+            }
+            Err(FormatError::Wrong(reason)) => {
+                let reason = format!(
+                    "cannot be understood ({reason}); restore it, or remove it to present a new identity to the source"
+                );
+                Err(FolderError::Replica { path, reason })
+            }
         },
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(FolderError::Io { action: "read", path, error }),
@@ -204,7 +211,8 @@ fn read_or_make_identity(storage: &dyn Storage, folder: &Path) -> Result<Replica
     let identity = make_identity();
     let text = format!(
         "# Who binlogd is to this source. Made once; keep it, so that the source recognises a reconnect.\n\
-         replica_uuid = \"{}\"\nserver_id = {}\n",
+         # An older binlogd must not touch a folder of a later format: docs/formats.md.\n\
+         replica_uuid = \"{}\"\nserver_id = {}\nformat = {FORMAT}\n",
         identity.replica_uuid, identity.server_id
     );
     replace_file(storage, &path, text.as_bytes()).map_err(FolderError::io("write", &path))?;
@@ -212,12 +220,12 @@ fn read_or_make_identity(storage: &dyn Storage, folder: &Path) -> Result<Replica
 }
 
 /// The text becomes part of a statement to the source, so it must be what it claims to be.
-fn check(identity: ReplicaIdentity) -> Result<ReplicaIdentity, String> {
+fn check(identity: ReplicaIdentity) -> Result<ReplicaIdentity, FormatError> {
     if identity.replica_uuid.parse::<Uuid>().is_err() {
-        return Err("replica_uuid is not a UUID".to_owned());
+        return Err(FormatError::Wrong("replica_uuid is not a UUID".to_owned()));
     }
     if identity.server_id == 0 {
-        return Err("server_id must be 1 to 4294967295".to_owned());
+        return Err(FormatError::Wrong("server_id must be 1 to 4294967295".to_owned()));
     }
     Ok(identity)
 }
@@ -286,7 +294,7 @@ pub fn timelines(storage: &dyn Storage, source_folder: &Path) -> io::Result<Vec<
     let named =
         |kind, error: &dyn std::fmt::Display| io::Error::new(kind, format!("{}: {error}", path.display()));
     let present: Present = match storage.read_to_string(&path) {
-        Ok(text) => toml::from_str(&text).map_err(|error| named(io::ErrorKind::InvalidData, &error))?,
+        Ok(text) => read_toml(&text).map_err(|error| named(io::ErrorKind::InvalidData, &error))?,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(found),
         Err(error) => return Err(named(error.kind(), &error)),
     };

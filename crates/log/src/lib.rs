@@ -50,6 +50,7 @@ pub mod files;
 pub mod fingerprint;
 pub mod folder;
 pub mod forks;
+pub mod format;
 pub mod gaps;
 pub mod gtid_list;
 pub mod held;

@@ -1,5 +1,6 @@
 //! `forks.toml`: what an operator has decided about transactions that a fork took from a source.
 
+use super::format::read_toml;
 use super::gtid_list::GtidList;
 use super::index::replace_file;
 use super::lock;
@@ -153,7 +154,7 @@ fn read(storage: &dyn Storage, path: &Path) -> io::Result<Content> {
     let named =
         |kind, error: &dyn std::fmt::Display| io::Error::new(kind, format!("{}: {error}", path.display()));
     match storage.read_to_string(path) {
-        Ok(text) => toml::from_str(&text).map_err(|error| named(io::ErrorKind::InvalidData, &error)),
+        Ok(text) => read_toml(&text).map_err(|error| named(io::ErrorKind::InvalidData, &error)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Content::default()),
         Err(error) => Err(named(error.kind(), &error)),
     }

@@ -1,5 +1,6 @@
 //! `timeline.toml`: why a timeline began and what is known to be missing before it.
 
+use super::format::read_toml;
 use super::index::replace_file;
 use super::purged::Purged;
 use super::storage::Storage;
@@ -201,7 +202,7 @@ impl Timeline {
         let damaged = |error: &dyn std::fmt::Display| {
             io::Error::new(io::ErrorKind::InvalidData, format!("{}: {error}", path.display()))
         };
-        let timeline: Timeline = toml::from_str(&text).map_err(|error| damaged(&error))?;
+        let timeline: Timeline = read_toml(&text).map_err(|error| damaged(&error))?;
         timeline.check_sets().map_err(|error| damaged(&error))?;
         Ok(timeline)
     }

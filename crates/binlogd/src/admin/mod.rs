@@ -1,4 +1,4 @@
-//! The HTTP endpoints for operators: `/status`, `/metrics`, `/healthz`.
+//! The HTTP endpoints for operators: `/status`, `/metrics`, `/healthz`, `/livez`.
 //!
 //! One OS thread with a single-threaded tokio runtime serves them, because they are asked a few times a minute and the
 //! process promises to stay small. They only read [`DaemonMonitor`], and nothing here can hold up a receiver for longer
@@ -171,7 +171,7 @@ async fn serve_connection(stream: tokio::net::TcpStream, router: axum::Router) -
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::status::{DaemonStatus, SourceMonitor, SourceState};
+    use crate::status::{DaemonStatus, SourceMonitor, SourceState, Stuck};
     use jiff::Timestamp;
     use std::io::{Read, Write};
     use std::net::TcpStream;
@@ -213,6 +213,21 @@ mod tests {
         sources[1].set_state(SourceState::Receiving);
         assert_eq!(get(&server, "/healthz").0, 200);
         assert_eq!(get(&server, "/healthz").2, "ok\n");
+    }
+
+    #[test]
+    fn livez_fails_only_where_a_restart_helps() {
+        let (server, sources) = server(&["orders", "stock"]);
+        sources[0].set_state(SourceState::Stopped { reason: "gone".to_owned() });
+        let stuck = |is_for_good| Stuck { what: "recv-stock is stuck".to_owned(), is_for_good };
+        sources[1].set_stuck(Some(stuck(false)));
+        assert_eq!(get(&server, "/livez").0, 200, "it may yet come round");
+        assert!(get(&server, "/healthz").2.contains("stock: stuck: recv-stock is stuck\n"));
+        sources[1].set_stuck(Some(stuck(true)));
+        let (code, _, body) = get(&server, "/livez");
+        assert_eq!((code, body.as_str()), (503, "recv-stock is stuck\n"));
+        sources[1].set_stuck(None);
+        assert_eq!(get(&server, "/livez").0, 200);
     }
 
     #[test]

@@ -19,6 +19,7 @@ binlogd
 /status   everything about every source, as JSON
 /metrics  the same as numbers, for Prometheus
 /healthz  200 while every source receives, otherwise 503 and a line for each that does not
+/livez    200 while no receiving thread is stuck, otherwise 503: a restart of binlogd would help
 ";
 
 /// The paths, all for GET and HEAD.
@@ -28,6 +29,7 @@ pub(super) fn router(monitor: Arc<DaemonMonitor>) -> Router {
         .route("/status", get(status))
         .route("/metrics", get(scrape))
         .route("/healthz", get(health))
+        .route("/livez", get(live))
         .fallback(|| async { (StatusCode::NOT_FOUND, ENDPOINTS) })
         .with_state(Asked { monitor, status: Arc::default() })
 }
@@ -59,6 +61,17 @@ async fn health(State(Asked { monitor, .. }): State<Asked>) -> Response {
     match complaints(&monitor) {
         None => (StatusCode::OK, "ok\n").into_response(),
         Some(complaints) => (StatusCode::SERVICE_UNAVAILABLE, complaints).into_response(),
+    }
+}
+
+/// Whether a restart of the process would help. A source that is away, and a disk that is full, are no reason for one.
+async fn live(State(Asked { monitor, .. }): State<Asked>) -> Response {
+    let stuck: Vec<_> = monitor.sources().iter().filter_map(|source| source.stuck()).collect();
+    let lines: String =
+        stuck.iter().filter(|stuck| stuck.is_for_good).map(|stuck| format!("{}\n", stuck.what)).collect();
+    match lines.is_empty() {
+        true => (StatusCode::OK, "ok\n").into_response(),
+        false => (StatusCode::SERVICE_UNAVAILABLE, lines).into_response(),
     }
 }
 

@@ -132,7 +132,7 @@ impl<'a> TargetLog<'a> {
 
     fn beginning(&self, connection: Connection, file: &str) -> Result<Option<GtidState>, WireError> {
         let request = look_request(self.server_id, file, 4);
-        let waits = Waits { stop: &StopSignal::new(), clock: &SystemClock };
+        let waits = Waits { stop: &StopSignal::new(), clock: &SystemClock, pulse: None };
         look(connection, self.identity, &request, LOOK_MAX, waits).map(|look| look.gtids_before)
     }
 

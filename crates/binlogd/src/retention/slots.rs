@@ -7,6 +7,7 @@
 use crate::config::RetentionConfig;
 use jiff::Timestamp;
 use log::folder::make_folder;
+use log::format::read_toml;
 use log::index::replace_file;
 use log::purge::needs::{Need, NeedFrom};
 use log::purge::order::{LogFile, sealed_at};
@@ -150,9 +151,7 @@ pub(crate) fn read(storage: &dyn Storage, source_folder: &Path, name: &str) -> i
     let named =
         |kind, error: &dyn std::fmt::Display| io::Error::new(kind, format!("{}: {error}", path.display()));
     match storage.read_to_string(&path) {
-        Ok(text) => toml::from_str(&text)
-            .map(Some)
-            .map_err(|error| named(io::ErrorKind::InvalidData, &error.message())),
+        Ok(text) => read_toml(&text).map(Some).map_err(|error| named(io::ErrorKind::InvalidData, &error)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(named(error.kind(), &error)),
     }

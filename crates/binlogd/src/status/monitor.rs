@@ -10,15 +10,16 @@ use super::ladder::Ladder;
 use super::latency::LatencyHistogram;
 use super::lock::lock;
 use super::past::LastError;
+use super::pulse::{Place, Pulse};
 use super::semi_sync_book::{SemiSyncBook, SemiSyncSignal};
 use super::session::Session;
 use super::snapshot::{GtidTexts, Latencies, SourceStatus};
-use super::state::{DiskHang, RecoveryStatus, SourceState};
+use super::state::{DiskHang, RecoveryStatus, SourceState, Stuck};
 use super::time::now_in_milliseconds;
 use crate::config::FsyncMode;
 use codec::event::FormatDescription;
 use jiff::Timestamp;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
 /// No backlog is known yet.
@@ -51,8 +52,8 @@ pub struct SourceMonitor {
     recovery: [AtomicU64; 2],
     /// Bytes that were stored when the copy had caught up for the first time; [`NOT_YET`] before.
     backlog: AtomicU64,
-    /// The receiving thread has nothing else to do but to read from the source.
-    reads: AtomicBool,
+    /// Of the receiving thread.
+    pub(crate) pulse: Pulse,
     ladder: Mutex<Ladder>,
     gtids: PublishedGtids,
     /// The live file and its format description.
@@ -74,7 +75,7 @@ impl SourceMonitor {
             event_time: AtomicU64::new(0),
             recovery: [AtomicU64::new(0), AtomicU64::new(0)],
             backlog: AtomicU64::new(NOT_YET),
-            reads: AtomicBool::new(false),
+            pulse: Pulse::default(),
             ladder: Mutex::default(),
             gtids: PublishedGtids::default(),
             live_format: Mutex::default(),
@@ -83,6 +84,7 @@ impl SourceMonitor {
                 facts: SourceFacts::default(),
                 last_error: None,
                 disk_hang: None,
+                stuck: None,
                 semi_sync: SemiSyncBook::default(),
             }),
             semi_sync_signal: SemiSyncSignal::new(name),
@@ -118,12 +120,12 @@ impl SourceMonitor {
 
     /// The receiving thread begins to wait for the source, or has something to do with what came. The price is a store.
     pub(crate) fn publish_reading(&self, reads: bool) {
-        self.reads.store(reads, Relaxed);
+        self.pulse.beat(if reads { Place::Reads } else { Place::Works });
     }
 
     /// Whether the receiving thread waits for the source. One that waits for its disk reads nothing, whatever has arrived.
     pub(crate) fn is_reading(&self) -> bool {
-        self.reads.load(Relaxed)
+        self.pulse.feel().1 == Place::Reads
     }
 
     /// How much of the live file a recovery has checked, in bytes, and of how much; 0 and 0 at its end.
@@ -202,6 +204,16 @@ impl SourceMonitor {
     /// The operation that the disk does not answer.
     pub(crate) fn disk_hang(&self) -> Option<DiskHang> {
         lock(&self.session).disk_hang.clone()
+    }
+
+    /// The receiving thread does not come round, or (`None`) it does again.
+    pub(crate) fn set_stuck(&self, stuck: Option<Stuck>) {
+        lock(&self.session).stuck = stuck;
+    }
+
+    /// That the receiving thread does not come round.
+    pub(crate) fn stuck(&self) -> Option<Stuck> {
+        lock(&self.session).stuck.clone()
     }
 
     /// The state now.

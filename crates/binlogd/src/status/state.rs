@@ -42,6 +42,9 @@ pub enum SourceState {
     /// An operation of the disk is under way for too long. Nothing is acknowledged; what was received before is not lost by
     /// it. Shown in place of whatever the receiver was doing: it cannot say it itself. See [`SourceMonitor::set_disk_hang`](super::SourceMonitor::set_disk_hang).
     DiskHangs(DiskHang),
+    /// The receiving thread does not come round, and no known wait explains it. Nothing is acknowledged; a restart of binlogd
+    /// helps, and the watchdog of systemd sees to one. Shown in place of whatever the receiver was doing.
+    Stuck(Stuck),
     /// Ended for good: nothing happens until an operator acts or the daemon starts again.
     Stopped {
         /// Why, and what to do.
@@ -58,9 +61,18 @@ pub struct DiskHang {
     pub since: Instant,
 }
 
+/// A receiving thread that does not come round.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stuck {
+    /// Which thread, for how long, and what it was doing, in words.
+    pub(crate) what: String,
+    /// It has lasted for so long that only a restart is expected to help.
+    pub(crate) is_for_good: bool,
+}
+
 impl SourceState {
     /// Every word that [`word`](SourceState::word) can give.
-    pub(crate) const WORDS: [&'static str; 10] = [
+    pub(crate) const WORDS: [&'static str; 11] = [
         "starting",
         "recovering",
         "connecting",
@@ -68,6 +80,7 @@ impl SourceState {
         "withholding acknowledgements",
         "waiting for replicas",
         "backing off",
+        "stuck",
         "waiting for disk space",
         "disk does not answer",
         "stopped",
@@ -83,9 +96,10 @@ impl SourceState {
             SourceState::Withholding => 4,
             SourceState::WaitingForReplicas => 5,
             SourceState::BackingOff { .. } => 6,
-            SourceState::WaitingForSpace { .. } => 7,
-            SourceState::DiskHangs(_) => 8,
-            SourceState::Stopped { .. } => 9,
+            SourceState::Stuck(_) => 7,
+            SourceState::WaitingForSpace { .. } => 8,
+            SourceState::DiskHangs(_) => 9,
+            SourceState::Stopped { .. } => 10,
         };
         Self::WORDS[index]
     }
@@ -126,6 +140,7 @@ impl SourceState {
                 hang.operation,
                 hang.since.elapsed().as_secs()
             )),
+            SourceState::Stuck(stuck) => Some(stuck.what.clone()),
             SourceState::Stopped { reason } => Some(reason.clone()),
         }
     }

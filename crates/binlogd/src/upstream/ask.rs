@@ -13,6 +13,7 @@ use super::negotiate::{ask_for_events_as_they_are, look_request};
 use super::peers::Peers;
 use super::stop::ShutsDown;
 use crate::config::{HostPort, SourceConfig};
+use crate::status::Place;
 use std::cell::{Cell, RefCell};
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -146,12 +147,15 @@ impl Attempt<'_> {
     }
 
     pub(super) fn connect_only(&self) -> Result<Connection, WireError> {
+        self.upstream.monitor.pulse.beat(Place::Asks);
         self.upstream.connect_to(self.host, self.upstream.config.connect_timeout)
     }
 
     /// As long as the answer is held, a request to stop ends a wait for the source: one that answers slowly must not hold
     /// up the end of the process.
     pub(super) fn ended_by_stop(&self, connection: &Connection) -> Result<ShutsDown<'_>, WireError> {
+        // What is asked comes in groups of a few statements, each with an end of its own.
+        self.upstream.monitor.pulse.beat(Place::Asks);
         let stop = &self.upstream.stop;
         stop.shuts_down(connection.as_fd())
             .map_err(|reason| WireError::Io { during: "preparing to question the source", reason })

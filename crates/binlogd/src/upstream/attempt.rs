@@ -156,7 +156,8 @@ impl Attempt<'_> {
         let ended = copy.timeline().map(|timeline| timeline.name.clone());
         {
             // A purge that has planned by what was written before would take this one's files for an older timeline's.
-            let _histories = self.upstream.published.histories_stay();
+            // A purge that deletes is waited for.
+            let _histories = self.upstream.at_rest(|| self.upstream.published.histories_stay());
             copy.go_back_to(timeline)?;
         }
         self.end_without(ended, &completed);
@@ -203,7 +204,8 @@ impl Attempt<'_> {
                 )));
             }
         }
-        let watch = ForkWatch::start(self.upstream, copy.source_folder(), source);
+        let upstream = self.upstream;
+        let watch = upstream.at_rest(|| ForkWatch::start(upstream, copy.source_folder(), source));
         Ok(watch.map_err(failed)?.map(Arc::new))
     }
 

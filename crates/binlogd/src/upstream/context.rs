@@ -4,7 +4,7 @@ use super::clock::Clock;
 use super::look::Waits;
 use super::stop::StopSignal;
 use crate::config::SourceConfig;
-use crate::status::SourceMonitor;
+use crate::status::{Place, SourceMonitor};
 use log::published::Published;
 use log::storage::Storage;
 use std::path::PathBuf;
@@ -33,8 +33,16 @@ pub struct Upstream {
 }
 
 impl Upstream {
+    /// Waits for something whose end nobody here can know: no time is too long for it.
+    pub(super) fn at_rest<T>(&self, wait: impl FnOnce() -> T) -> T {
+        self.monitor.pulse.beat(Place::Rests);
+        let result = wait();
+        self.monitor.pulse.beat(Place::Asks);
+        result
+    }
+
     /// What waits for the source go by.
     pub(super) fn waits(&self) -> Waits<'_> {
-        Waits { stop: &self.stop, clock: &*self.clock }
+        Waits { stop: &self.stop, clock: &*self.clock, pulse: Some(&self.monitor.pulse) }
     }
 }

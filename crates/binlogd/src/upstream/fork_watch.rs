@@ -9,7 +9,7 @@ use super::clock::Clock;
 use super::context::Upstream;
 use super::identify::SourceIdentity;
 use crate::config::OnFork;
-use crate::status::{Regained, SourceMonitor};
+use crate::status::{Place, Regained, SourceMonitor};
 use codec::gtid::{GtidState, TransactionId};
 use log::forks::{Fate, Forks, Losses};
 use log::settlement::SETTLEMENTS_FILE;
@@ -188,7 +188,11 @@ impl Drop for ForkWatch {
         *lock(&self.shared.ended) = true;
         self.shared.ends.notify_all();
         if let Some(thread) = self.thread.take() {
+            // It may be reading a file, from a disk that hangs perhaps.
+            let pulse = &self.shared.monitor.pulse;
+            pulse.beat(Place::Rests);
             let _ = thread.join();
+            pulse.beat(Place::Asks);
         }
     }
 }

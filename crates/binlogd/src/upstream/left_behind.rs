@@ -212,7 +212,7 @@ pub(super) fn ask(
     let request = look_request(clock.jitter().max(1), &at.file, at.offset);
     let end = End { at, format: format.as_ref(), tail: &[], ahead: 0 };
     // The end of the process does not wait for this thread.
-    link(connection, &source, &request, &end, timeout, Waits { stop: &StopSignal::new(), clock })
+    link(connection, &source, &request, &end, timeout, Waits { stop: &StopSignal::new(), clock, pulse: None })
 }
 
 #[cfg(test)]

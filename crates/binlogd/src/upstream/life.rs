@@ -11,7 +11,7 @@ use super::peers::Peers;
 use super::publish::publish_copy;
 use super::repeats::Repeats;
 use crate::config::OnFork;
-use crate::status::{Demanded, DiskSpace, SourceState};
+use crate::status::{Demanded, DiskSpace, Place, SourceState};
 use codec::ServerKind;
 use std::io;
 use std::time::{Duration, Instant};
@@ -43,6 +43,7 @@ impl Upstream {
     /// nothing but an operator can help; that is then the state, and in the log.
     pub fn live(self) {
         self.show_settings();
+        self.monitor.pulse.beat(Place::Asks);
         self.monitor.set_state(SourceState::Recovering);
         let mut backoff = Backoff::new(self.config.backoff_min, self.config.backoff_max);
         let mut repeats = Repeats::default();
@@ -160,7 +161,7 @@ impl Upstream {
         self.publish_peers();
         self.look_for_older(&left.peers.borrow().older);
         if !copy.is_recovered() {
-            self.clock.pause(&self.stop, pacing.backoff.pause(self.clock.jitter()));
+            self.wait_out(pacing.backoff.pause(self.clock.jitter()));
             self.reopen(&mut copy, &mut pacing);
         }
         while !self.stop.is_requested() {
@@ -174,6 +175,7 @@ impl Upstream {
                 tracing::error!(source = self.config.name, "{error}");
                 self.reopen(&mut copy, &mut pacing);
             }
+            self.monitor.pulse.beat(Place::Asks);
             let began = self.clock.now();
             let host = &self.config.hosts[pacing.hosts.current()];
             let attempt = Attempt { upstream: &self, host, hosts: &pacing.hosts, left: &left };
@@ -216,7 +218,7 @@ impl Upstream {
         let Some(why) = self.stop.halted() else { return false };
         left.open.take();
         self.monitor.set_state(SourceState::Stopped { reason: why });
-        self.stop.rest();
+        self.at_rest(|| self.stop.rest());
         true
     }
 
@@ -233,7 +235,7 @@ impl Upstream {
         }
         if hosts.failed() {
             // The state stays what the last attempt made it.
-            self.clock.pause(&self.stop, pacing.backoff.pause(self.clock.jitter()));
+            self.wait_out(pacing.backoff.pause(self.clock.jitter()));
         }
         true
     }
@@ -258,7 +260,7 @@ impl Upstream {
     /// dump and wait for a replica that cannot acknowledge.
     fn waited_for_space(&self, backoff: &mut Backoff) -> bool {
         // A file system that cannot be asked is tried.
-        let Ok(space) = DiskSpace::of(&self.data_dir) else { return false };
+        let Ok(space) = self.at_rest(|| DiskSpace::of(&self.data_dir)) else { return false };
         if space.writable() >= SESSION_BYTES_MIN {
             return false;
         }
@@ -359,7 +361,11 @@ impl Upstream {
         } else {
             SourceState::BackingOff { until, error }
         });
-        self.clock.pause(&self.stop, pause);
+        self.wait_out(pause);
+    }
+
+    fn wait_out(&self, pause: Duration) {
+        self.at_rest(|| self.clock.pause(&self.stop, pause));
     }
 
     /// After a failed write or sync: what is on disk is found out from the disk, however long that takes to succeed.

@@ -4,6 +4,7 @@ use super::clock::{Clock, SystemClock};
 use super::identify::SourceIdentity;
 use super::negotiate::checksum_outside_files;
 use super::stop::{StopSignal, Woken};
+use crate::status::{Place, Pulse};
 use codec::ServerKind;
 use codec::dump_stream::{BUFFER_LEN_MIN, DumpFramer, Frame};
 use codec::event::{ChecksumAlgorithm, EventHeader, EventType, FormatDescription, HEADER_LEN, Rotate};
@@ -79,6 +80,8 @@ pub struct Waits<'a> {
     pub stop: &'a StopSignal,
     /// Says how long it has lasted.
     pub clock: &'a dyn Clock,
+    /// Told of what arrives, where the receiving thread waits.
+    pub(crate) pulse: Option<&'a Pulse>,
 }
 
 /// How long a look may take.
@@ -288,7 +291,7 @@ pub(crate) fn read_dump(
     silence: Duration,
     visit: &mut dyn FnMut(Frame<'_>) -> Result<ControlFlow<()>, WireError>,
 ) -> Result<(), WireError> {
-    let waits = Waits { stop: &StopSignal::new(), clock: &SystemClock };
+    let waits = Waits { stop: &StopSignal::new(), clock: &SystemClock, pulse: None };
     walk(connection, request, COMPARE_BUFFER_LEN, Patience::Silence(silence), waits, visit)
 }
 
@@ -298,7 +301,7 @@ pub(super) fn walk(
     request: &[u8],
     buffer_len: usize,
     patience: Patience,
-    Waits { stop, clock }: Waits<'_>,
+    Waits { stop, clock, pulse }: Waits<'_>,
     visit: &mut dyn FnMut(Frame<'_>) -> Result<ControlFlow<()>, WireError>,
 ) -> Result<(), WireError> {
     let (Patience::InAll(timeout) | Patience::Silence(timeout)) = patience;
@@ -309,6 +312,9 @@ pub(super) fn walk(
     // A look never offers semi-sync, so no packet carries its bytes.
     let mut framer = DumpFramer::new(false);
     loop {
+        if let Some(pulse) = pulse {
+            pulse.beat(Place::Asks);
+        }
         let mut start = 0;
         while let Some((consumed, frame)) =
             framer.next(&buffer[start..len], buffer_len).map_err(|error| protocol(error.to_string()))?

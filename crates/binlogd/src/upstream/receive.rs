@@ -16,7 +16,7 @@ use super::open_timeline::OpenTimeline;
 use super::session::{Outside, ReceiveOptions, SessionError};
 use super::sink::Sink;
 use super::stop::StopSignal;
-use crate::status::SourceMonitor;
+use crate::status::{Place, SourceMonitor};
 use codec::dump_stream::{DumpFramer, Frame};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io;
@@ -64,6 +64,7 @@ pub fn receive(
     session.sink.withdraw_if_failed();
     let closed = session.sink.close(&mut session.buffer.bytes);
     session.sink.withdraw_if_failed();
+    monitor.pulse.beat(Place::Asks);
     match (result, closed) {
         (Err(error), _) if error.log_failed() => Err(error),
         // A log that has failed must be opened again from disk, whatever else ended the session.

@@ -7,6 +7,7 @@
 //! leaves of it is an older count, and some commits are told twice, or nothing that can be read, and the log says so.
 
 use crate::status::{Counted, SourceMonitor};
+use log::format::read_toml;
 use log::storage::Storage;
 use std::io::{self, IoSlice};
 use std::path::{Path, PathBuf};
@@ -96,7 +97,7 @@ impl Remembered {
 /// `None` where nobody has looked yet.
 fn read(storage: &dyn Storage, path: &Path) -> io::Result<Option<Counted>> {
     match storage.read_to_string(path) {
-        Ok(text) => toml::from_str(&text).map(Some).map_err(io::Error::other),
+        Ok(text) => read_toml(&text).map(Some).map_err(io::Error::other),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
     }

@@ -26,10 +26,26 @@ impl Injection {
     #[track_caller]
     pub fn begin(strace: &Path, daemon: &Daemon, call: &str, path: &Path, error: &str) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let said = File::create(folder.path().join("stderr")).expect("a file");
         let mut command = Command::new(strace);
         command.args(["-f", "-p", &daemon.pid().to_string()]).arg("-P").arg(path);
         command.arg("-e").arg(format!("trace={call}")).arg("-e").arg(format!("inject={call}:error={error}"));
+        Self::spawn(command, folder)
+    }
+
+    /// Every call of that name by one thread is held up before it is done, until [`Injection::heal`]; the other threads go on.
+    #[track_caller]
+    pub fn hold_up(strace: &Path, thread: u32, call: &str) -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let mut command = Command::new(strace);
+        command.args(["-p", &thread.to_string()]).arg("-e").arg(format!("trace={call}"));
+        // Ten minutes, in microseconds: longer than any test.
+        command.arg("-e").arg(format!("inject={call}:delay_enter=600000000"));
+        Self::spawn(command, folder)
+    }
+
+    #[track_caller]
+    fn spawn(mut command: Command, folder: tempfile::TempDir) -> Self {
+        let said = File::create(folder.path().join("stderr")).expect("a file");
         command.arg("-o").arg(folder.path().join("trace"));
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(said);
         let child = command.spawn().expect("strace starts");

@@ -26,6 +26,7 @@ mod replay;
 mod ring;
 mod staging;
 
+use super::format::later;
 use super::in_name;
 use super::storage::{Storage, StorageFile};
 use jiff::Timestamp;
@@ -109,6 +110,11 @@ impl Journal {
         let _turn = READING.enter();
         let Some(bytes) = read_whole(storage, &path)? else { return Ok(None) };
         let len = bytes.len() as u64;
+        if let Some(version) = record::later_version(&bytes) {
+            // It may hold acknowledged transactions that nothing else does.
+            let message = format!("{}: {}", path.display(), later(version));
+            return Err(io::Error::new(io::ErrorKind::InvalidData, message));
+        }
         let Some((id, _)) = record::read_first_block(&bytes).filter(|(_, stated)| *stated == len) else {
             let message = format!(
                 "{} is damaged: its first block or its length is wrong. It may hold acknowledged transactions that \

@@ -81,6 +81,12 @@ pub fn first_block(id: &JournalId, len: u64) -> [u8; BLOCK] {
     block
 }
 
+/// The version of the form, where the first block is one of a later version than ours. Where the number stands stays as it is.
+pub fn later_version(block: &[u8]) -> Option<u32> {
+    let is_ours = block.get(..8)? == FIRST_BLOCK_MAGIC;
+    number32(block, 8).filter(|version| is_ours && *version > VERSION)
+}
+
 /// Identifier and length from the first block; `None` when it is none.
 pub fn read_first_block(block: &[u8]) -> Option<(JournalId, u64)> {
     let sound = block.get(..8)? == FIRST_BLOCK_MAGIC

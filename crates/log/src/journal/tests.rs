@@ -52,6 +52,22 @@ fn damage_of_its_beginning_is_told_and_nothing_is_guessed() {
     }
 }
 
+/// What stands in it may be acknowledged and nowhere else.
+#[test]
+fn one_of_a_later_form_is_refused_and_left_as_it_is() {
+    let (dir, journal) = folder();
+    drop(journal);
+    let path = dir.path().join(JOURNAL_FILE);
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[8] = 2;
+    std::fs::write(&path, &bytes).unwrap();
+    let error = open(&dir).0.unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::InvalidData);
+    let said = error.to_string();
+    assert!(said.contains("journal: format 2, and binlogd 0.") && said.contains("later version"), "{said}");
+    assert_eq!(std::fs::read(&path).unwrap(), bytes);
+}
+
 #[test]
 fn a_file_that_is_gone_or_cut_from_outside_is_told() {
     let (dir, mut journal) = folder();

@@ -46,7 +46,7 @@ impl Server<'_> {
         let mut connection = (self.connect)()?;
         ask_for_events_as_they_are(&mut connection, self.identity)?;
         // Not binlogd's own server_id: a source would end the dump of a daemon that runs.
-        let waits = Waits { stop: &StopSignal::new(), clock: &SystemClock };
+        let waits = Waits { stop: &StopSignal::new(), clock: &SystemClock, pulse: None };
         look(connection, self.identity, &look_request(any_server_id(), file, offset), self.timeout, waits)
     }
 
@@ -59,7 +59,7 @@ impl Server<'_> {
         ask_for_events_as_they_are(&mut connection, self.identity)?;
         let request = look_request(any_server_id(), &at.file, at.offset);
         let end = End { at: at.clone(), format: None, tail: &[], ahead: AHEAD_BYTES };
-        let waits = Waits { stop: &StopSignal::new(), clock: &SystemClock };
+        let waits = Waits { stop: &StopSignal::new(), clock: &SystemClock, pulse: None };
         match link(connection, self.identity, &request, &end, self.timeout, waits)? {
             Link::Refused(complaint) => Ok(Some(*complaint)),
             _ => Ok(None),

@@ -285,10 +285,10 @@ impl Page {
 
     /// The state in green when it is healthy, red when an operator must act, yellow between.
     fn paint(&self, state: &str) -> String {
-        let [.., waiting_for_space, disk_hangs, stopped] = SourceState::WORDS;
+        let [.., stuck, waiting_for_space, disk_hangs, stopped] = SourceState::WORDS;
         let color = match state {
             word if word == SourceState::Receiving.word() => GREEN,
-            word if [waiting_for_space, disk_hangs, stopped, NOT_RUNNING].contains(&word) => RED,
+            word if [stuck, waiting_for_space, disk_hangs, stopped, NOT_RUNNING].contains(&word) => RED,
             _ => YELLOW,
         };
         self.painted(state, color)
@@ -345,7 +345,7 @@ mod tests {
     fn daemon(sources: Vec<SourceStatus>) -> DaemonStatus {
         DaemonStatus {
             serve: None,
-            binlogd_version: "0.1.0".to_owned(),
+            binlogd_version: "0.2.0".to_owned(),
             pid: Some(4242),
             uptime_seconds: Some(11_520),
             data_dir: "/var/lib/binlogd".to_owned(),
