@@ -16,6 +16,7 @@ mod hang_watch;
 mod peer_needs;
 mod retention;
 mod switch;
+mod verified;
 
 use crate::admin::{AddressFile, AdminServer};
 use crate::config::{
