@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-quick test-clients check manifests bench bench-ack bench-catchup bench-serve bench-many back-again lab fuzz kill-loop mysql-tests sim soak dist clean-servers
+.PHONY: help demo test test-quick test-clients test-alerts check manifests bench bench-ack bench-catchup bench-serve bench-many back-again lab fuzz kill-loop mysql-tests sim soak dist clean-servers
 
 help: ## show this menu
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -33,6 +33,10 @@ test-quick: ## the tests that need no server, under a minute after building; QUI
 test-clients: ## log readers of other languages, on older servers too
 	@scripts/servers fetch all
 	cargo test --locked -p binlogd --test servers serve_clients:: -- --include-ignored --test-threads=$$(nproc)
+
+test-alerts: ## bring a real binlogd into each failure, before a real Prometheus with the packaged alerts, and do what the runbook says
+	@scripts/servers fetch mysql-9.7 promtool
+	cargo test --workspace --locked --test servers alerts:: -- --include-ignored --test-threads=$${ALERTS_THREADS:-$$(( $$(nproc) * 2 ))}
 
 check: ## formatting, lints, documentation, licences, shell scripts
 	@scripts/check

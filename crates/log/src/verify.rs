@@ -8,12 +8,14 @@
 //! | `verify/names.rs` | the index against the folder: missing, unlisted, out of order, holes |
 //! | `verify/kept.rs` | files that an operator moved away and said so |
 //! | `verify/report.rs` | what was found |
+//! | `verify/outcome.rs` | how much was found, kept for the daemon |
 //! | `verify/continuity.rs` | one file against the next: how it ends, and GTIDs |
 
 mod continuity;
 pub(super) mod kept;
 pub use kept::kept_from;
 mod names;
+pub mod outcome;
 pub mod report;
 
 use super::damage::{Damage, DamageKind};

@@ -130,6 +130,12 @@ impl Connection {
         self.tls_version
     }
 
+    /// When the server's certificate ends to be valid, in seconds since 1970, whether or not it was verified; `None` when the
+    /// session is not encrypted.
+    pub fn certificate_expires(&self) -> Option<i64> {
+        self.channel.transport.certificate_expires()
+    }
+
     /// The authentication method that the server accepted, for instance `caching_sha2_password`.
     pub fn auth_plugin(&self) -> &str {
         &self.auth_plugin

@@ -16,6 +16,7 @@
 //! | `dump.rs` | the byte stream after a binlog dump command |
 //! | `authenticate.rs`, `rsa_key.rs` | the authentication methods, on top of mysql_common's state machines |
 //! | `tls.rs`, `verify.rs` | options, certificates and their verification |
+//! | `expiry.rs` | until when a certificate is valid |
 //! | `options.rs` | how to reach a server and who to be there |
 //! | `dial.rs` | from a host name to a TCP connection within a deadline |
 //! | `transport.rs`, `channel.rs` | non-blocking bytes, plain or TLS; whole messages on top |
@@ -36,6 +37,7 @@ mod denied;
 mod dial;
 mod dump;
 mod error;
+mod expiry;
 mod network;
 mod options;
 mod rsa_key;

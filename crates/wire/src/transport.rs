@@ -10,6 +10,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustls::Connection;
 
 use super::byte_stream::ByteStream;
+use super::expiry::expires;
 
 /// A moment at which an undertaking of several steps has to be over.
 #[derive(Debug, Clone, Copy)]
@@ -186,6 +187,15 @@ impl Transport {
         }
     }
 
+    /// When the peer's certificate ends to be valid, in seconds since 1970; `None` without TLS.
+    pub(super) fn certificate_expires(&self) -> Option<i64> {
+        match self {
+            Self::Plain(_) | Self::Other(_) => None,
+            Self::Tls(stream) => stream.certificate_expires(),
+            Self::SharedTls(shared) => shared.lock().certificate_expires(),
+        }
+    }
+
     /// Whether a read may give bytes without the socket becoming readable.
     pub(super) fn has_buffered(&self) -> bool {
         match self {
@@ -291,6 +301,11 @@ impl TlsStream {
             rustls::ProtocolVersion::TLSv1_3 => Some("TLSv1.3"),
             _ => None,
         }
+    }
+
+    /// Seconds since 1970 after which the peer's certificate is not valid any more.
+    pub(super) fn certificate_expires(&self) -> Option<i64> {
+        expires(self.session.peer_certificates()?.first()?)
     }
 
     /// Name of the cipher, as the servers' status variable Ssl_cipher writes it: that of OpenSSL.

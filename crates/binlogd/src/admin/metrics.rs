@@ -6,6 +6,7 @@
 use super::families::{counters, gauges, histograms, of};
 use super::peers;
 use super::serving;
+use super::upkeep;
 use crate::status::{AckReplicasStatus, CounterValues, DaemonMonitor, SourceMonitor, SourceState, count};
 use codec::BinlogName;
 use jiff::Timestamp;
@@ -79,11 +80,13 @@ impl Collector for Scrape {
         let sources = self.monitor.sources();
         self.encode_daemon(&mut encoder)?;
         self.encode_disk(&mut encoder)?;
-        if let Some(serve) = self.monitor.serving(self.now) {
-            serving::encode(&mut encoder, &serve)?;
+        let serve = self.monitor.serving(self.now);
+        if let Some(serve) = &serve {
+            serving::encode(&mut encoder, serve)?;
         }
         encode_states(&mut encoder, &sources)?;
         encode_facts(&mut encoder, &sources)?;
+        upkeep::encode(&mut encoder, &sources, serve.as_ref())?;
         peers::encode(&mut encoder, &sources)?;
         encode_replicas(&mut encoder, &sources)?;
         encode_looks(&mut encoder, &sources)?;
@@ -274,6 +277,13 @@ fn encode_looks(encoder: &mut DescriptorEncoder, sources: &[Arc<SourceMonitor>])
         None,
         "The source's own rpl_semi_sync_source_clients: how many semi-sync replicas it has",
         now().map(|(source, look)| (source, look.clients)),
+    )?;
+    gauges(
+        encoder,
+        "binlogd_source_semi_sync_wait_sessions",
+        None,
+        "The source's own rpl_semi_sync_source_wait_sessions: commits that wait for an acknowledgement",
+        now().filter_map(|(source, look)| Some((source, look.wait_sessions?))),
     )?;
     let commits = looks.iter().filter(|(_, looks)| looks.look.is_some());
     counters(

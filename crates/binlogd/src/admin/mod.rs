@@ -23,6 +23,7 @@ mod metrics;
 mod pages;
 mod peers;
 mod serving;
+mod upkeep;
 
 #[cfg(test)]
 pub(crate) use address::ADDRESS_FILE;

@@ -4,10 +4,12 @@ use super::exit::{EXIT_OK, EXIT_PROBLEM, usage_error};
 use super::{style, units};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
+use jiff::Timestamp;
 use log::folder::{is_source_folder, source_folders, timelines};
 use log::journal::waiting;
 use log::posix::PosixStorage;
 use log::timeline::Timeline;
+use log::verify::outcome::{self, Outcome};
 use log::verify::report::{FileEnd, FileReport, TimelineReport};
 use log::verify::{Progress, verify_timeline};
 use serde::Serialize;
@@ -44,7 +46,10 @@ pub(super) fn execute(args: &VerifyArgs) -> ExitCode {
     let mut screen = Screen::new(args.json);
     let mut reports = Vec::new();
     for (name, folder) in sources {
-        reports.push(verify_source(name, &folder, &mut screen));
+        let at = Timestamp::now();
+        let report = verify_source(name, &folder, &mut screen);
+        keep(&folder, &Outcome { at, findings: report.problems().count() as u64 });
+        reports.push(report);
     }
     let report = Report {
         sound: reports.iter().all(|source| source.problems().next().is_none()),
@@ -57,6 +62,16 @@ pub(super) fn execute(args: &VerifyArgs) -> ExitCode {
         screen.summary(&report);
     }
     screen.exit_code(report.sound)
+}
+
+/// The outcome is for the daemon's metrics. A copy that cannot be written to, as on a backup, is verified all the same.
+fn keep(folder: &Path, outcome: &Outcome) {
+    if let Err(error) = outcome::write(&PosixStorage, folder, outcome) {
+        errln!(
+            "note: no daemon will show this result, for it cannot be kept in {}: {error}",
+            folder.display()
+        );
+    }
 }
 
 /// The sources to verify, or what is wrong with the command line.

@@ -1,5 +1,7 @@
-//! Looks at the file system of the data folder every few seconds, and warns before it is full.
+//! Looks at the file system of the data folder every few seconds, and warns before it is full; and at what `binlogd verify`
+//! has left there.
 
+use super::verified::VerifiedLook;
 use crate::status::{Crossing, DaemonMonitor, DiskSpace, DiskStatus};
 use crate::upstream::stop::StopSignal;
 use std::io;
@@ -24,7 +26,7 @@ impl DiskWatch {
     /// # Errors
     /// When the system has no thread or descriptor left.
     pub(super) fn start(monitor: Arc<DaemonMonitor>) -> io::Result<DiskWatch> {
-        let mut look = Look { monitor, failed: false };
+        let mut look = Look { monitor, failed: false, verified: VerifiedLook::default() };
         look.take();
         let stop = Arc::new(StopSignal::new());
         let signal = stop.clone();
@@ -51,10 +53,12 @@ struct Look {
     monitor: Arc<DaemonMonitor>,
     /// The last look failed: that is said once.
     failed: bool,
+    verified: VerifiedLook,
 }
 
 impl Look {
     fn take(&mut self) {
+        self.verified.take(&self.monitor);
         let data_dir = self.monitor.data_dir();
         let space = match DiskSpace::of(data_dir) {
             Ok(space) => space,

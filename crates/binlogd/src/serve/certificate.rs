@@ -3,7 +3,7 @@
 
 use super::error::ServeError;
 use crate::config::ServeConfig;
-use jiff::{ToSpan, Zoned};
+use jiff::{Timestamp, ToSpan, Zoned};
 use log::index::replace_file;
 use log::storage::Storage;
 use std::io;
@@ -59,6 +59,11 @@ impl Shown {
             }
         };
         Ok(Some(Shown { tls, is_made: true }))
+    }
+
+    /// Until when it is valid.
+    pub(super) fn expires(&self) -> Option<Timestamp> {
+        self.tls.expires().and_then(|second| Timestamp::from_second(second).ok())
     }
 
     /// Where it comes from, as the status says it.
@@ -175,6 +180,9 @@ mod tests {
         let read =
             || [CA_FILE, CERT_FILE, KEY_FILE].map(|name| std::fs::read(folder.path().join(name)).unwrap());
         let first = read();
+        let days =
+            (shown("").unwrap().expires().unwrap().as_second() - Timestamp::now().as_second()) / 86_400;
+        assert!((3_640..3_655).contains(&days), "{days} days");
         for name in [CA_FILE, CERT_FILE, KEY_FILE] {
             let mode = folder.path().join(name).metadata().unwrap().permissions().mode() & 0o777;
             assert_eq!(mode, 0o600, "{name}");

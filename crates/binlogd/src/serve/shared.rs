@@ -242,6 +242,7 @@ impl Serving for Shared {
             connections: self.connections() as u64,
             max_connections: self.readers_max(&rules),
             tls: rules.tls.as_ref().map(|tls| tls.origin().to_owned()),
+            tls_certificate_expires: rules.tls.as_ref().and_then(Shown::expires),
             require_tls: rules.config.require_tls,
             counters: ServeCounters {
                 accepted: self.accepted.load(Relaxed),

@@ -1,6 +1,6 @@
 //! What is known of a source and of the connection to it.
 
-use super::past::{LastError, Missing, PreviousTimeline, Regained};
+use super::past::{LastError, Missing, PreviousTimeline, Regained, Verified};
 use super::peers::PeerStatus;
 use super::semi_sync::SemiSyncStatus;
 use codec::gtid::GtidState;
@@ -25,6 +25,10 @@ pub struct SourceFacts {
     pub semi_sync: SemiSyncStatus,
     /// TLS version in use, such as `TLSv1.3`; `None` for a connection in clear.
     pub tls: Option<String>,
+    /// Until when the server's certificate is valid, as of the last encrypted connection to that host.
+    pub certificate_expires: Option<Timestamp>,
+    /// What `binlogd verify` found last.
+    pub(crate) verified: Option<Verified>,
     /// Names and values of settings that readers decide by, as of the last connection.
     pub(crate) settings: Arc<[(String, String)]>,
     /// Transactions that forks took from the source and that it lacks; `None` when not known.
@@ -77,6 +81,7 @@ impl SourceFacts {
         if self.host.as_deref() != Some(host) {
             self.host = Some(host.to_owned());
             (self.server_version, self.server_uuid, self.server_id) = (None, None, None);
+            self.certificate_expires = None;
             self.settings = Arc::default();
         }
     }

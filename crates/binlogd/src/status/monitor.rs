@@ -296,6 +296,7 @@ impl SourceMonitor {
             unasked_transactions,
             ack_replicas: self.ack_replicas.status(),
             tls: facts.tls,
+            tls_certificate_expires: facts.certificate_expires,
             fsync_mode: Some(self.fsync_mode() as u8),
             positions: self.positions(),
             gtid: self.gtid_texts(),
@@ -309,6 +310,7 @@ impl SourceMonitor {
             previous_timeline: facts.previous_timeline,
             peers: facts.peers,
             server_id_rival: facts.rival,
+            verified: facts.verified,
             counters: self.counters.values(),
             latency: Latencies {
                 sync: self.sync_latency.summary(),

@@ -66,6 +66,15 @@ pub(crate) fn count(gtids: &GtidState) -> u64 {
     }
 }
 
+/// What `binlogd verify` found last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Verified {
+    /// When it began: RFC 3339, UTC.
+    pub at: Timestamp,
+    /// How many problems it found.
+    pub findings: u64,
+}
+
 /// An error and when it happened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LastError {

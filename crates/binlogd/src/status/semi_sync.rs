@@ -30,6 +30,8 @@ pub(crate) struct SemiSyncLook {
     pub on: bool,
     /// Semi-sync replicas that are attached.
     pub(crate) clients: u64,
+    /// Sessions whose commit waits for an acknowledgement; null when the server does not say.
+    pub(crate) wait_sessions: Option<u64>,
     /// Commits that were acknowledged before their clients were told, as the source counts.
     pub(crate) yes_tx: u64,
     /// Commits of which clients were told without an acknowledgement, as the source counts. Not those made while

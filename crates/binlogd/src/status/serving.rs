@@ -24,6 +24,8 @@ pub(crate) struct ServeStatus {
     pub(crate) max_connections: u32,
     /// Which certificate clients are shown: `configured`, or `self-made`; null without TLS.
     pub(crate) tls: Option<String>,
+    /// Until when it is valid; null without TLS.
+    pub(crate) tls_certificate_expires: Option<Timestamp>,
     /// Whether who does not encrypt is refused.
     pub(crate) require_tls: bool,
     /// Counters since the start.

@@ -6,11 +6,12 @@ use super::ack_replicas::AckReplicasStatus;
 use super::counters::CounterValues;
 use super::ladder::Ladder;
 use super::latency::LatencySummary;
-use super::past::{LastError, PreviousTimeline, RecordedGap, Regained};
+use super::past::{LastError, PreviousTimeline, RecordedGap, Regained, Verified};
 use super::peers::PeerStatus;
 use super::semi_sync::{SemiSyncLook, SemiSyncStatus, UnacknowledgedCommits, UnaskedTransactions};
 use super::serving::ServeStatus;
 use super::state::{RecoveryStatus, SourceState};
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 /// The `state` of a source when the status was read from the files and no daemon answered.
@@ -102,6 +103,8 @@ pub struct SourceStatus {
     pub(crate) ack_replicas: Option<AckReplicasStatus>,
     /// TLS version of the connection; null when it is not encrypted or there is none.
     pub tls: Option<String>,
+    /// Until when the server's certificate is valid, as of the last encrypted connection; null when not known.
+    pub(crate) tls_certificate_expires: Option<Timestamp>,
     /// 1: acknowledged only when synced. 0: acknowledged when written. Null when not known.
     pub fsync_mode: Option<u8>,
     /// The four positions.
@@ -133,6 +136,8 @@ pub struct SourceStatus {
     /// Whole seconds that the copy is behind the source; 0 when the source said that it has nothing newer, null when
     /// not known or not receiving.
     pub(crate) seconds_behind: Option<u64>,
+    /// What `binlogd verify` found last; null before its first run.
+    pub(crate) verified: Option<Verified>,
     /// Counts since the daemon started.
     pub counters: CounterValues,
     /// Durations since the daemon started.

@@ -26,6 +26,7 @@ use codec::ServerKind;
 use codec::event::BINLOG_MAGIC;
 use codec::gtid::GtidState;
 use codec::packet::ErrPacket;
+use jiff::Timestamp;
 use log::Position;
 use log::forks::{Fate, Forks};
 use log::timeline::Reason;
@@ -54,6 +55,7 @@ impl Attempt<'_> {
             settings(&mut connection)?
         };
         let tls = connection.tls_version().map(str::to_owned);
+        let expires = connection.certificate_expires();
         // Before the server can be refused: who it is belongs to the host that is shown.
         monitor.update_facts(|facts| {
             facts.server_version = Some(source.version.clone());
@@ -61,6 +63,7 @@ impl Attempt<'_> {
             facts.server_uuid = (source.kind == ServerKind::MySql).then(|| source.uuid.clone());
             facts.server_id = Some(source.server_id);
             facts.tls = tls;
+            facts.certificate_expires = expires.and_then(|second| Timestamp::from_second(second).ok());
             facts.settings = settings.into();
         });
         self.check_server_id(copy, &source)?;

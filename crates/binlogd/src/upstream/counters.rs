@@ -124,6 +124,7 @@ fn semi_sync(
         enabled: is_on(variable("enabled")),
         on: is_on(status.get(&format!("rpl_semi_sync_{role}_status")).map(String::as_str)),
         clients: counter("clients")?,
+        wait_sessions: waiting(status)?,
         yes_tx: counter("yes_tx")?,
         no_tx: counter("no_tx")?,
         timeout_ms: number(&format!("rpl_semi_sync_{role}_timeout"), variables)?,
@@ -184,12 +185,14 @@ mod tests {
                 ("rpl_semi_sync_source_clients", "2"),
                 ("rpl_semi_sync_source_no_tx", "3871"),
                 ("rpl_semi_sync_source_status", "OFF"),
+                ("rpl_semi_sync_source_wait_sessions", "4"),
                 ("rpl_semi_sync_source_yes_tx", "5"),
             ]),
         );
         let look = mysql.unwrap().unwrap();
         assert_eq!((look.enabled, look.on, look.clients, look.no_tx, look.yes_tx), (true, false, 2, 3871, 5));
         assert_eq!((look.timeout_ms, look.wait_for_replica_count), (10_000, Some(1)));
+        assert_eq!(look.wait_sessions, Some(4));
         assert_eq!((look.wait_point.as_deref(), look.wait_no_replica), (Some("AFTER_SYNC"), Some(true)));
         let mariadb = semi_sync(
             Timestamp::UNIX_EPOCH,

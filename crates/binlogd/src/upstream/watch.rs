@@ -71,6 +71,7 @@ impl SourceWatch {
             logged: None,
             stop: upstream.stop.clone(),
             left_behind: LeftBehind::default(),
+            rival: None,
             semi_sync_is_on: false,
             remembered: Remembered::new(
                 upstream.storage.beside(),
@@ -113,6 +114,8 @@ struct Watch {
     logged: Option<Instant>,
     stop: Arc<StopSignal>,
     left_behind: LeftBehind,
+    /// Another replica with our `server_id` that a look has found.
+    rival: Option<String>,
     /// By the last look's word.
     semi_sync_is_on: bool,
     remembered: Remembered,
@@ -263,13 +266,28 @@ impl Watch {
         self.remembered.recall(&self.monitor);
         self.monitor.semi_sync_looked(&watched.server(), look.semi_sync, look.started);
         self.remembered.keep(&self.monitor, self.clock.now(), false);
-        if let Some(rival) = look.rival
-            && self.monitor.facts().rival.as_ref() != Some(&rival)
-        {
-            tracing::warn!(source = self.config.name, host = watched.host, "server_id: {rival}");
-            self.monitor.update_facts(|facts| facts.rival = Some(rival));
-        }
+        self.see_rival(watched, look.rival);
         self.look_whether_left_behind(watched, &look.commits);
+    }
+
+    /// One that a look has found is gone when no look finds it any more. One that was found before this session registered has
+    /// lost its place in the source's list to us, so nothing tells when that one goes: it is named until the next session.
+    fn see_rival(&mut self, watched: &Watched, rival: Option<String>) {
+        let known = self.monitor.facts().rival;
+        match rival {
+            Some(rival) if known.as_ref() != Some(&rival) => {
+                tracing::warn!(source = self.config.name, host = watched.host, "server_id: {rival}");
+                self.rival = Some(rival.clone());
+                self.monitor.update_facts(|facts| facts.rival = Some(rival));
+            }
+            Some(_) => {}
+            None => {
+                if let Some(gone) = self.rival.take().filter(|gone| known.as_ref() == Some(gone)) {
+                    tracing::info!(source = self.config.name, "server_id: seen no more: {gone}");
+                    self.monitor.update_facts(|facts| facts.rival = None);
+                }
+            }
+        }
     }
 
     fn look_whether_left_behind(&mut self, watched: &Watched, commits: &Commits) {

@@ -1,4 +1,4 @@
-//! The alerts of docs/status.md, evaluated against scraped metrics as Prometheus would.
+//! The packaged alerts, evaluated against scraped metrics as Prometheus would.
 
 use std::collections::BTreeMap;
 
@@ -27,14 +27,12 @@ impl Scrape {
     }
 }
 
-/// The alert of docs/status.md that speaks of this metric, word for word.
+/// What the packaged alert of this name asks, word for word.
 #[track_caller]
-pub fn alert_about(metric: &str) -> String {
-    let text = std::fs::read_to_string(super::workspace().join("docs/status.md")).expect("docs/status.md");
-    let (_, alerts) = text.split_once("\n## Alerts\n").expect("the alerts");
-    let alerts = alerts.split("\n## ").next().expect("a part of the page");
-    let mut spans = alerts.split('`').skip(1).step_by(2);
-    spans.find(|span| span.contains(metric)).unwrap_or_else(|| panic!("no alert about {metric}")).to_owned()
+pub fn alert(name: &str) -> String {
+    let rules = super::rules::rules(&super::workspace());
+    let rule = rules.into_iter().find(|rule| rule.name == name);
+    rule.unwrap_or_else(|| panic!("no alert {name}")).expr
 }
 
 /// Whether the alert fires, from a scrape at the beginning of its range and one of now. It knows comparisons of metrics and

@@ -11,6 +11,7 @@ pub mod ledger;
 pub mod pair;
 pub mod proxy;
 pub mod readers;
+pub mod rules;
 pub mod semi_sync;
 pub mod skip;
 pub mod strace;

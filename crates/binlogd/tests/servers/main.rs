@@ -5,6 +5,7 @@
 mod common;
 
 mod accept;
+mod alerts;
 mod back_again;
 mod complaints;
 mod disk;

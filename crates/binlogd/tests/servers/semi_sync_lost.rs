@@ -1,12 +1,12 @@
 //! A lost semi-sync is seen within seconds: switched off at the source, or given up by it after its timeout. Status, metrics
-//! and log tell it, and the alert of docs/status.md fires; the watch over the source disturbs nothing.
+//! and log tell it, and the packaged alert fires; the watch over the source disturbs nothing.
 
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::common::alert::{Scrape, alert_about, fires};
+use crate::common::alert::{Scrape, alert, fires};
 use crate::common::daemon::Daemon;
 use crate::common::semi_sync::SemiSync;
 use crate::common::{Server, wait_within};
@@ -179,9 +179,8 @@ fn is_seen(name: &str) {
     semi_sync.wait_attached();
     insert(&server, 3);
     daemon.wait_until(|source| is_active(source) && source["semi_sync_source"]["on"] == true, PATIENCE);
-    let alert = alert_about("binlogd_semi_sync_active");
-    switched_off_at_the_source(&server, &semi_sync, &daemon, &alert);
-    given_up_after_the_timeout(&server, &semi_sync, &daemon, &alert);
+    switched_off_at_the_source(&server, &semi_sync, &daemon, &alert("BinlogdSemiSyncOff"));
+    given_up_after_the_timeout(&server, &semi_sync, &daemon, &alert("BinlogdUnacknowledgedCommits"));
     without_the_watch(&server, &semi_sync, &mut daemon);
     daemon.terminate();
     daemon.restart(&[]);
@@ -237,7 +236,7 @@ fn while_binlogd_was_away(name: &str) {
     assert!(lost > 0);
     daemon.restart(&[]);
     assert_eq!(told(&daemon, lost), 1, "{}", daemon.log());
-    assert!(fires(&alert_about("binlogd_semi_sync_active"), &before, &scrape(&daemon)));
+    assert!(fires(&alert("BinlogdUnacknowledgedWhileAway"), &before, &scrape(&daemon)));
 
     // Killed, and nothing went without.
     daemon.kill();

@@ -2,7 +2,7 @@
 //! source file that they name is there. A page that is wrong costs its reader most in the night.
 
 mod commands;
-mod page;
+pub(crate) mod page;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

@@ -10,6 +10,7 @@ use rustls::{ServerConfig, ServerConnection};
 
 use super::verifiers::sha256;
 use crate::error::TlsError;
+use crate::expiry::expires;
 use crate::tls::{provider, read_certificates, read_key};
 
 /// A certificate chain and its private key, loaded. Cheap to clone; connections keep the one that they began with.
@@ -18,6 +19,7 @@ pub struct ServerTls {
     config: Arc<ServerConfig>,
     /// SHA-256 of the certificate.
     fingerprint: [u8; 32],
+    expires: Option<i64>,
 }
 
 impl fmt::Debug for ServerTls {
@@ -55,6 +57,7 @@ impl ServerTls {
         cert: &Path,
     ) -> Result<Self, TlsError> {
         let fingerprint = chain.first().map_or([0; 32], |first: &CertificateDer<'_>| sha256(first));
+        let expires = chain.first().and_then(|first| expires(first));
         let config = ServerConfig::builder_with_provider(provider())
             .with_protocol_versions(&[&rustls::version::TLS13, &rustls::version::TLS12])
             .map_err(|error| TlsError::Broken(error.to_string()))?
@@ -65,7 +68,12 @@ impl ServerTls {
                 path: cert.to_owned(),
                 reason: error.to_string(),
             })?;
-        Ok(Self { config: Arc::new(config), fingerprint })
+        Ok(Self { config: Arc::new(config), fingerprint, expires })
+    }
+
+    /// When the certificate ends to be valid, in seconds since 1970; `None` when that cannot be read from it.
+    pub fn expires(&self) -> Option<i64> {
+        self.expires
     }
 
     /// A session with a client that has not sent anything yet.

@@ -105,6 +105,9 @@ fn worries(source: &SourceStatus) -> Vec<String> {
     for peer in source.peers.iter().filter(|peer| peer.only_there_timeline.is_some()) {
         worries.push(format!("{} alone holds {} transactions", peer.peer, peer.only_there_transactions));
     }
+    if let Some(verified) = source.verified.filter(|verified| verified.findings > 0) {
+        worries.push(format!("binlogd verify found {} problems in the copy", verified.findings));
+    }
     worries.extend(source.server_id_rival.clone());
     worries
 }

@@ -13,6 +13,9 @@ use codec::Position;
 use jiff::Timestamp;
 use std::fmt::{Result, Write};
 
+/// A certificate is shown when it is not valid for longer than two weeks.
+const EXPIRES_SOON_SECONDS: i64 = 14 * 86_400;
+
 /// The whole text. `unanswered` says why it comes from the files, if it does. Texts of a server are shown without
 /// control characters, so that none can drive the terminal.
 pub(super) fn render(
@@ -59,6 +62,7 @@ impl Page {
             }
             self.without_acknowledgement(source)?;
             self.line("TLS", Some(source.tls.as_deref().unwrap_or("no")))?;
+            self.certificate(source)?;
         }
         self.line("fsync_mode", source.fsync_mode.map(fsync_mode_words))?;
         self.line("server_id", source.server_id_rival.as_deref())?;
@@ -88,11 +92,37 @@ impl Page {
         }
         self.missing(source)?;
         self.peers(source)?;
+        self.verified(source)?;
         if source.state == NOT_RUNNING {
             return Ok(());
         }
         self.counters(&source.counters)?;
         self.latencies(&[("sync", &source.latency.sync), ("acknowledge", &source.latency.acknowledge)])
+    }
+
+    /// A certificate of the source that nobody accepts any more soon.
+    fn certificate(&mut self, source: &SourceStatus) -> Result {
+        let Some(expires) = source.tls_certificate_expires else { return Ok(()) };
+        let text = match expires.as_second() - self.now.as_second() {
+            left if left >= EXPIRES_SOON_SECONDS => return Ok(()),
+            left if left > 0 => format!("of the source expires at {}", human_time(expires)),
+            _ => format!("of the source has expired at {}", human_time(expires)),
+        };
+        self.line("certificate", Some(&text))
+    }
+
+    /// The last `binlogd verify`, if there was one.
+    fn verified(&mut self, source: &SourceStatus) -> Result {
+        let Some(verified) = source.verified else { return Ok(()) };
+        let ago = u64::try_from(self.now.as_second() - verified.at.as_second()).unwrap_or(0);
+        let found = match verified.findings {
+            0 => "no damage".to_owned(),
+            findings => format!("DAMAGED, {} found; binlogd verify shows where", units::count(findings)),
+        };
+        self.line(
+            "verified",
+            Some(&format!("{} ({} ago): {found}", human_time(verified.at), units::duration(ago))),
+        )
     }
 
     /// What was never copied, if there is any of it.

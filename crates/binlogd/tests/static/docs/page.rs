@@ -5,29 +5,29 @@ use std::collections::BTreeSet;
 
 /// A piece of code: a line of a block, or a span in the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Code {
+pub(crate) struct Code {
     /// What is written.
-    pub(super) text: String,
+    pub(crate) text: String,
     /// Whether it is a line of a block, which may end in a comment or an explanation.
-    pub(super) in_block: bool,
+    pub(crate) in_block: bool,
 }
 
 /// What can be checked of a page.
 #[derive(Debug, Default)]
-pub(super) struct Page {
+pub(crate) struct Page {
     /// All code, in the order of the page.
-    pub(super) code: Vec<Code>,
+    pub(crate) code: Vec<Code>,
     /// Targets of links, as they are written.
-    pub(super) links: Vec<String>,
+    pub(crate) links: Vec<String>,
     /// The headings, in the order of the page.
-    pub(super) headings: Vec<String>,
+    pub(crate) headings: Vec<String>,
     /// What a link to a heading of this page says after `#`.
-    pub(super) anchors: BTreeSet<String>,
+    pub(crate) anchors: BTreeSet<String>,
 }
 
 impl Page {
     /// Reads a page.
-    pub(super) fn parse(text: &str) -> Page {
+    pub(crate) fn parse(text: &str) -> Page {
         let mut page = Page::default();
         let mut paragraph = String::new();
         let mut fenced = false;
