@@ -17,7 +17,7 @@ use std::fmt::{Error, Result};
 use std::sync::Arc;
 
 /// All metrics at one moment, as OpenMetrics text.
-pub(super) fn text(monitor: &Arc<DaemonMonitor>, now: Timestamp) -> std::result::Result<String, Error> {
+pub(crate) fn text(monitor: &Arc<DaemonMonitor>, now: Timestamp) -> std::result::Result<String, Error> {
     let mut registry = Registry::default();
     registry.register_collector(Box::new(Scrape { monitor: monitor.clone(), now }));
     let mut text = String::with_capacity(16 * 1024);
