@@ -32,7 +32,7 @@ pub struct KeyText {
     pub choices: &'static [(&'static str, &'static str)],
     /// What holds without it.
     pub default: Default,
-    /// What a change needs after SIGHUP.
+    /// What a change needs, as a clause.
     pub reload: &'static str,
     /// What it does; one paragraph a line. A line that begins with two blanks keeps its shape.
     pub about: &'static str,
@@ -84,10 +84,10 @@ fn text(key: &Key) -> KeyText {
         Absent::Required(value) => Default::Required(value),
     };
     let reload = match key.reload {
-        ReloadEffect::NextEmptyFolder => "counts only while nothing has been copied",
-        ReloadEffect::AtOnce => "taken up by SIGHUP, at once",
-        ReloadEffect::Reconnect => "taken up by SIGHUP, with a new connection to the source",
-        ReloadEffect::Restart => "needs a restart",
+        ReloadEffect::NextEmptyFolder => "a change counts while nothing has been copied",
+        ReloadEffect::AtOnce => "SIGHUP takes up a change at once",
+        ReloadEffect::Reconnect => "SIGHUP takes up a change, with a new connection to the source",
+        ReloadEffect::Restart => "a change needs a restart",
     };
     let Key { name, flag, about, .. } = *key;
     KeyText { name, flag, allowed: key.allowed(), choices, default, reload, about }

@@ -31,7 +31,10 @@ fn verb_text(page: &mut String, verb: &Command) {
     let name = verb.get_bin_name().unwrap_or(verb.get_name());
     let about = verb.get_long_about().or(verb.get_about()).map(ToString::to_string).unwrap_or_default();
     // Writing to a text does not fail, here and below.
-    let _ = write!(page, "\n## {name}\n\n{}.\n", plain(about.trim_end_matches('.')));
+    let _ = writeln!(page, "\n## {name}");
+    for paragraph in about.split("\n\n") {
+        let _ = write!(page, "\n{}.\n", plain(paragraph.trim().trim_end_matches('.')));
+    }
     if verb.has_subcommands() {
         for inner in visible(verb) {
             verb_text(page, inner);
@@ -47,13 +50,19 @@ fn verb_text(page: &mut String, verb: &Command) {
             let _ = writeln!(page, "| {} | {} |", cell(&code(&spelling(arg))), cell(&meaning(arg)));
         }
     }
-    if !of_keys.is_empty() {
+    if !of_keys.is_empty() && name != "binlogd run" {
+        page.push_str("\nIt takes the flags of keys of the configuration, as [binlogd run](#binlogd-run).\n");
+    } else if !of_keys.is_empty() {
         let flags: Vec<String> = of_keys
             .iter()
             .filter_map(|arg| Some((arg, key(arg)?.0)))
             .map(|(arg, place)| format!("[`--{}`]({place})", arg.get_long().unwrap_or_default()))
             .collect();
-        let _ = write!(page, "\nThe flags of keys of the configuration, each explained there: {}.\n", flags.join(", "));
+        let _ = write!(
+            page,
+            "\nThe flags of keys of the configuration, each explained there: {}.\n",
+            flags.join(", ")
+        );
     }
     if let Some(after) = verb.get_after_long_help().or(verb.get_after_help()) {
         for paragraph in after.to_string().split("\n\n") {
@@ -110,10 +119,11 @@ fn meaning(arg: &Arg) -> String {
     let mut text = plain(&sentences.collect::<Vec<_>>().join(". "));
     let choices = arg.get_possible_values();
     if arg.get_action().takes_values() && !choices.is_empty() {
-        let each = choices.iter().filter(|choice| !choice.is_hide_set()).map(|choice| match choice.get_help() {
-            Some(help) => format!("`{}` ({})", choice.get_name(), plain(&help.to_string())),
-            None => code(choice.get_name()),
-        });
+        let each =
+            choices.iter().filter(|choice| !choice.is_hide_set()).map(|choice| match choice.get_help() {
+                Some(help) => format!("`{}` ({})", choice.get_name(), plain(&help.to_string())),
+                None => code(choice.get_name()),
+            });
         let _ = write!(text, ". One of {}", each.collect::<Vec<_>>().join(", "));
     }
     let defaults: Vec<_> = arg.get_default_values().iter().map(|value| value.to_string_lossy()).collect();
@@ -131,7 +141,8 @@ mod tests {
     #[test]
     fn every_verb_is_there() {
         let page = super::page();
-        for heading in ["## binlogd run", "## binlogd config check", "## binlogd rescue", "## binlogd status"] {
+        for heading in ["## binlogd run", "## binlogd config check", "## binlogd rescue", "## binlogd status"]
+        {
             assert!(page.lines().any(|line| line == heading), "{heading} in\n{page}");
         }
         assert!(page.contains("[`--on-gap`](keys.md#source-on_gap)"), "{page}");

@@ -38,7 +38,8 @@ pub(crate) fn page(root: &Path) -> anyhow::Result<String> {
         page.answer(title, name)?;
     }
     // Writing to a text does not fail.
-    let _ = write!(page.text, "\n## An answer of /status\n\nThe values are made up.\n\n```json\n{sample}\n```\n");
+    let _ =
+        write!(page.text, "\n## An answer of /status\n\nThe values are made up.\n\n```json\n{sample}\n```\n");
     Ok(page.text)
 }
 
@@ -54,7 +55,7 @@ fn check(structs: &Structs, shape: &Shape, value: &Value, place: &str) -> anyhow
             items.values().try_for_each(|item| check(structs, inner, item, place))
         }
         (Shape::Object(name), Value::Object(keys)) => {
-            let fields = &structs.0.get(name).with_context(|| format!("{place}: {name} is not known"))?.fields;
+            let fields = &structs.get(name).with_context(|| place.to_owned())?.fields;
             let known: BTreeSet<&str> = fields.iter().map(|field| field.name.as_str()).collect();
             let found: BTreeSet<&str> = keys.keys().map(String::as_str).collect();
             ensure!(known == found, "{place}: the program writes {found:?}, the struct {name} has {known:?}");
@@ -87,7 +88,7 @@ impl Page<'_> {
         let mut waiting = vec![(title.to_owned(), String::new(), name.to_owned())];
         while !waiting.is_empty() {
             let (heading, path, name) = waiting.remove(0);
-            let object = self.structs.0.get(&name).with_context(|| format!("{name} is not known"))?;
+            let object = self.structs.get(&name)?;
             let mut inner = Vec::new();
             for field in &object.fields {
                 let (object, list) = object_of(&field.shape);
@@ -108,7 +109,11 @@ impl Page<'_> {
 
     fn object(&mut self, level: &str, heading: &str, object: &Struct) {
         // Writing to a text does not fail, here and below.
-        let _ = write!(self.text, "\n{level} {heading}\n\n{}\n\n| key | type | meaning |\n|---|---|---|\n", object.about);
+        let _ = write!(
+            self.text,
+            "\n{level} {heading}\n\n{}\n\n| key | type | meaning |\n|---|---|---|\n",
+            object.about
+        );
         for field in &object.fields {
             let absent = if field.may_be_absent { ", or absent" } else { "" };
             let _ = writeln!(
@@ -150,7 +155,9 @@ mod tests {
     #[test]
     fn every_object_is_explained_once() {
         let page = page(&crate::pages::root()).unwrap();
-        for heading in ["## /status", "### `sources[].positions`", "### `serve.readers[]`", "## binlogd verify --json"] {
+        for heading in
+            ["## /status", "### `sources[].positions`", "### `serve.readers[]`", "## binlogd verify --json"]
+        {
             assert_eq!(page.lines().filter(|line| *line == heading).count(), 1, "{heading} in\n{page}");
         }
         assert!(page.contains("| `received` | position or null |"), "{page}");
@@ -161,7 +168,8 @@ mod tests {
         let mut structs = Structs::default();
         structs.add("/// A.\n#[derive(Serialize)]\nstruct A {\n/// B.\nb: Vec<u64> }").unwrap();
         let wrong = |json: &str| {
-            check(&structs, &Shape::Object("A".to_owned()), &serde_json::from_str(json).unwrap(), "A").is_err()
+            check(&structs, &Shape::Object("A".to_owned()), &serde_json::from_str(json).unwrap(), "A")
+                .is_err()
         };
         assert!(!wrong(r#"{"b": [1]}"#));
         for json in [r#"{"b": [1], "c": 1}"#, r#"{}"#, r#"{"b": ["1"]}"#, r#"{"b": 1}"#] {

@@ -15,9 +15,12 @@ given. `binlogd config check` tells what is wrong with a file, all at once. Dura
 pub(crate) fn page() -> String {
     let mut page = head("Configuration keys", ABOUT);
     for section in sections() {
-        let title = if section.title.starts_with('[') { code(section.title) } else { "The top level".to_owned() };
+        let (title, about) = match section.title.starts_with('[') {
+            true => (code(section.title), section.about),
+            false => ("The top level".to_owned(), "Above the first table of the file."),
+        };
         // Writing to a text does not fail, here and below.
-        let _ = write!(page, "\n## {title}\n\n{}\n", plain(section.about));
+        let _ = write!(page, "\n## {title}\n\n{}\n", plain(about));
         for key in &section.keys {
             let _ = write!(page, "\n### {}\n\n{}", heading(&section, key), body(key));
         }
@@ -35,7 +38,11 @@ pub(crate) fn of_flag(flag: &str) -> Option<(String, String)> {
 
 /// The section stands in the heading, because several sections have a key of one name.
 fn heading(section: &SectionText, key: &KeyText) -> String {
-    if section.title.starts_with('[') { code(&format!("{} {}", section.title, key.name)) } else { code(key.name) }
+    if section.title.starts_with('[') {
+        code(&format!("{} {}", section.title, key.name))
+    } else {
+        code(key.name)
+    }
 }
 
 fn body(key: &KeyText) -> String {
@@ -54,7 +61,7 @@ fn body(key: &KeyText) -> String {
         Default::Required(example) => format!("Must be given; for example `{example}`"),
     };
     let flag = key.flag.map_or(String::new(), |flag| format!(" · flag `--{flag}`"));
-    let _ = write!(text, "\n{default}{flag} · a change {}\n", key.reload);
+    let _ = write!(text, "\n{default}{flag} · {}\n", key.reload);
     text
 }
 
@@ -88,10 +95,15 @@ mod tests {
     #[test]
     fn every_key_of_the_example_has_its_heading() {
         let page = super::page();
-        for (heading, count) in [("### `[serve] listen`", 1), ("### `data_dir`", 1), ("### `[[source]] on_gap`", 1)] {
+        for (heading, count) in
+            [("### `[serve] listen`", 1), ("### `data_dir`", 1), ("### `[[source]] on_gap`", 1)]
+        {
             assert_eq!(page.lines().filter(|line| *line == heading).count(), count, "{heading}");
         }
-        assert_eq!(super::of_flag("on-gap").unwrap(), ("keys.md#source-on_gap".to_owned(), "on_gap".to_owned()));
+        assert_eq!(
+            super::of_flag("on-gap").unwrap(),
+            ("keys.md#source-on_gap".to_owned(), "on_gap".to_owned())
+        );
         assert_eq!(super::of_flag("absent"), None);
     }
 }

@@ -148,7 +148,9 @@ mod tests {
     #[test]
     fn series_have_the_names_of_queries_and_their_group() {
         let page = page().unwrap();
-        for line in ["| `binlogd_events_total` | counter | `source` |", "| `binlogd_build_info` | info | `version`"] {
+        for line in
+            ["| `binlogd_events_total` | counter | `source` |", "| `binlogd_build_info` | info | `version`"]
+        {
             assert!(page.contains(line), "{line} in\n{page}");
         }
         let at = |text: &str| page.find(text).unwrap_or_else(|| panic!("{text} in\n{page}"));

@@ -92,8 +92,7 @@ fn source() -> SourceMonitor {
         facts.regained = Some(Regained { at: at(0), gtids: gtids("9000-9003").to_line() });
         facts.given_twice = Some((1, gtids("10241")));
         facts.missing = Missing { gtids: gtids("1-20"), gaps: vec![gap()] };
-        facts.previous_timeline =
-            Some(PreviousTimeline { name: format!("0001-{UUID}"), end: place(4_096) });
+        facts.previous_timeline = Some(PreviousTimeline { name: format!("0001-{UUID}"), end: place(4_096) });
         facts.peers = vec![peer()];
         facts.look_error = Some(error("the connection for looks was refused"));
         facts.rival = Some("replica 2 at 10.0.0.9 has the same server_id".to_owned());
@@ -220,10 +219,8 @@ mod tests {
     #[test]
     fn every_metric_that_the_program_names_is_in_the_sample() {
         let metrics = super::metrics();
-        let families: BTreeSet<&str> = metrics
-            .lines()
-            .filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next())
-            .collect();
+        let families: BTreeSet<&str> =
+            metrics.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next()).collect();
         let mut named = BTreeSet::new();
         for entry in std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/src/admin")).unwrap() {
             let path = entry.unwrap().path();
@@ -243,7 +240,9 @@ mod tests {
             .iter()
             .filter(|name| {
                 !families.iter().any(|family| {
-                    family.strip_prefix(name.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))
+                    family
+                        .strip_prefix(name.as_str())
+                        .is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))
                 })
             })
             .collect();
@@ -281,7 +280,11 @@ mod tests {
         let mut found = Vec::new();
         holes(&serde_json::from_str(&status).unwrap(), "", &mut found);
         // Only while a source recovers; and what has not ended yet.
-        let may = [".sources.recovery", ".sources.unacknowledged_commits.until", ".sources.unasked_transactions.until"];
+        let may = [
+            ".sources.recovery",
+            ".sources.unacknowledged_commits.until",
+            ".sources.unasked_transactions.until",
+        ];
         found.retain(|path| !may.contains(&path.as_str()));
         assert!(found.is_empty(), "nothing stands in the sample for {found:?}");
     }

@@ -30,7 +30,7 @@ pub(crate) struct Field {
     /// As it stands in JSON.
     pub(crate) name: String,
     pub(crate) shape: Shape,
-    /// Its doc comment, on one line.
+    /// The first paragraph of its doc comment, on one line.
     pub(crate) about: String,
     /// Whether it may be left out.
     pub(crate) may_be_absent: bool,
@@ -39,19 +39,30 @@ pub(crate) struct Field {
 /// An object.
 #[derive(Clone, Debug)]
 pub(crate) struct Struct {
-    /// Its doc comment, on one line.
+    /// The first paragraph of its doc comment, on one line.
     pub(crate) about: String,
     pub(crate) fields: Vec<Field>,
 }
 
-/// The objects by the names of their structs; of an enum with a tag, by the name of the enum, with the keys of every variant.
+/// The objects by the names of their structs, or why one is not understood; of an enum with a tag, by the name of the enum,
+/// with the keys of every variant.
 #[derive(Debug, Default)]
-pub(crate) struct Structs(pub(crate) BTreeMap<String, Struct>);
+pub(crate) struct Structs(BTreeMap<String, Result<Struct, String>>);
 
 impl Structs {
+    /// The object of the struct `name`.
+    pub(crate) fn get(&self, name: &str) -> anyhow::Result<&Struct> {
+        match self.0.get(name) {
+            Some(Ok(found)) => Ok(found),
+            Some(Err(why)) => bail!("{name}: {why}"),
+            None => bail!("{name} is not known"),
+        }
+    }
+
     /// Reads all Rust files of `folder`.
     pub(crate) fn add_folder(&mut self, folder: &Path) -> anyhow::Result<()> {
-        let entries = std::fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
+        let entries =
+            std::fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
         for entry in entries {
             let path = entry?.path();
             if path.extension().is_some_and(|extension| extension == "rs") {
@@ -63,7 +74,8 @@ impl Structs {
 
     /// Reads one Rust file.
     pub(crate) fn add_file(&mut self, path: &Path) -> anyhow::Result<()> {
-        let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+        let text =
+            std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
         self.add(&text).with_context(|| format!("in {}", path.display()))
     }
 
@@ -72,23 +84,18 @@ impl Structs {
         for item in syn::parse_file(text)?.items {
             match item {
                 Item::Struct(item) if is_serialized(&item.attrs) => {
-                    let name = item.ident.to_string();
-                    serde_words(&item.attrs, &["default"]).with_context(|| name.clone())?;
-                    let Fields::Named(fields) = &item.fields else { bail!("{name} has no names of fields") };
-                    let fields = fields.named.iter().map(field).collect::<anyhow::Result<_>>();
-                    let fields = fields.with_context(|| name.clone())?;
-                    self.0.insert(name, Struct { about: doc(&item.attrs)?, fields });
+                    let read = object(&item).map_err(|error| format!("{error:#}"));
+                    self.0.insert(item.ident.to_string(), read);
                 }
                 Item::Enum(item) if is_serialized(&item.attrs) => {
-                    let name = item.ident.to_string();
-                    let read = tagged(&item).with_context(|| name.clone())?;
-                    self.0.insert(name, read);
+                    let read = tagged(&item).map_err(|error| format!("{error:#}"));
+                    self.0.insert(item.ident.to_string(), read);
                 }
                 // The one macro that makes such a struct.
                 Item::Macro(item) if item.ident.is_none() && item.mac.path.is_ident("counters") => {
                     let Counters(fields) = item.mac.parse_body()?;
                     let about = "Counts since the start of the daemon.".to_owned();
-                    self.0.insert("CounterValues".to_owned(), Struct { about, fields });
+                    self.0.insert("CounterValues".to_owned(), Ok(Struct { about, fields }));
                 }
                 _ => {}
             }
@@ -133,17 +140,27 @@ fn literal(expression: &Expr) -> Option<String> {
     }
 }
 
-/// The doc comment on one line. A name of Rust in it would mean nothing to the reader of the page.
+/// The first paragraph of a doc comment, on one line. A name of Rust in it would mean nothing to the reader of the page.
 fn doc(attributes: &[Attribute]) -> anyhow::Result<String> {
-    let lines = attributes.iter().filter(|attribute| attribute.path().is_ident("doc")).filter_map(|attribute| {
-        match &attribute.meta {
-            Meta::NameValue(pair) => literal(&pair.value),
-            _ => None,
-        }
-    });
-    let text = lines.map(|line| line.trim().to_owned()).collect::<Vec<_>>().join(" ");
+    let lines =
+        attributes.iter().filter(|attribute| attribute.path().is_ident("doc")).filter_map(|attribute| {
+            match &attribute.meta {
+                Meta::NameValue(pair) => literal(&pair.value),
+                _ => None,
+            }
+        });
+    let first = lines.map(|line| line.trim().to_owned()).take_while(|line| !line.is_empty());
+    let text = first.collect::<Vec<_>>().join(" ");
     ensure!(!text.contains("[`"), "{text:?} names something of Rust: write what it means");
     Ok(text.trim().to_owned())
+}
+
+/// A struct with names of fields.
+fn object(item: &syn::ItemStruct) -> anyhow::Result<Struct> {
+    serde_words(&item.attrs, &["default"])?;
+    let Fields::Named(fields) = &item.fields else { bail!("its fields have no names") };
+    let fields = fields.named.iter().map(field).collect::<anyhow::Result<_>>()?;
+    Ok(Struct { about: doc(&item.attrs)?, fields })
 }
 
 fn field(field: &syn::Field) -> anyhow::Result<Field> {
@@ -264,15 +281,15 @@ mod tests {
              counters! {\n/// Events.\nevents,\n}\nstruct Other(u64);",
         )
         .unwrap();
-        let all = &structs.0["All"];
+        let all = structs.get("All").unwrap();
         assert_eq!((all.about.as_str(), all.fields.len()), ("All.", 2));
         assert_eq!(all.fields[0].shape, Shape::OrNull(Box::new(Shape::Leaf("position"))));
         assert_eq!(all.fields[1].shape, Shape::List(Box::new(Shape::Object("Name".to_owned()))));
-        let end = &structs.0["End"].fields;
+        let end = &structs.get("End").unwrap().fields;
         assert_eq!(end[0].about, "`cut-off`: Cut; `none`: None");
         assert!(end[1].may_be_absent && end[1].about == "Of `cut-off`: How much.");
-        assert_eq!(structs.0["CounterValues"].fields[0].name, "events");
-        assert!(!structs.0.contains_key("Other"));
+        assert_eq!(structs.get("CounterValues").unwrap().fields[0].name, "events");
+        assert!(structs.get("Other").is_err());
     }
 
     #[test]
@@ -285,7 +302,7 @@ mod tests {
             "/// A.\n#[derive(Serialize)]\nenum A {\n/// B.\nB }",
             "/// A.\n#[derive(Serialize)]\nstruct A(u64);",
         ] {
-            assert!(read(text).is_err(), "{text}");
+            assert!(read(text).unwrap().get("A").is_err(), "{text}");
         }
     }
 }
