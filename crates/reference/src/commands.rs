@@ -8,7 +8,7 @@ use crate::keys;
 use crate::markdown::{cell, code, head, plain};
 
 const ABOUT: &str = "\
-Every verb of `binlogd` with its arguments; `binlogd help` and the man pages have the same. Unless a verb says otherwise, the
+Every verb of `binlogd`, in the form that must at least be given, and its arguments; `binlogd --help` and the man pages have the same. Unless a verb says otherwise, the
 exit code is 0 when all is well, 1 when a problem was found, and 2 when the command line or the configuration is wrong.";
 
 /// The text of the page.
@@ -71,14 +71,12 @@ fn verb_text(page: &mut String, verb: &Command) {
     }
 }
 
-/// `binlogd verify [--json] DATA_DIR`: what must be given without brackets; what the configuration's keys say is left out.
+/// `binlogd rescue --to URL DATA_DIR`: what must be given.
 fn usage(verb: &Command) -> String {
     let mut words = vec![verb.get_bin_name().unwrap_or(verb.get_name()).to_owned()];
-    let shown = || verb.get_arguments().filter(|arg| is_shown(arg) && key(arg).is_none());
-    for arg in shown().filter(|arg| !arg.is_positional()).chain(shown().filter(|arg| arg.is_positional())) {
-        let word = spelling(arg);
-        words.push(if arg.is_required_set() { word } else { format!("[{word}]") });
-    }
+    let required = || verb.get_arguments().filter(|arg| is_shown(arg) && arg.is_required_set());
+    words.extend(required().filter(|arg| !arg.is_positional()).map(spelling));
+    words.extend(required().filter(|arg| arg.is_positional()).map(spelling));
     words.join(" ")
 }
 
