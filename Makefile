@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-quick test-clients test-alerts check manifests bench bench-ack bench-catchup bench-serve bench-many back-again lab fuzz kill-loop mysql-tests sim soak dist clean-servers
+.PHONY: help demo test test-quick test-clients test-alerts check manifests bench bench-ack bench-catchup bench-serve bench-many back-again lab fuzz kill-loop mysql-tests sim soak dist clean-servers docs reference
 
 help: ## show this menu
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -112,6 +112,12 @@ STEPS ?= 1000000
 sim: ## simulate failures for STEPS (1000000) steps, or replay one SEED
 	$(if $(SEED),BINLOGD_SIM_SEED=$(SEED),BINLOGD_SIM_STEPS=$(STEPS)) \
 		cargo test --locked -p binlogd --test simulation -- --nocapture simulated
+
+docs: ## the pages as a book, target/book/index.html, every link in it checked
+	@scripts/docs
+
+reference: ## write docs/reference (keys, commands, metrics, JSON) from the program
+	cargo run --locked --quiet --bin binlogd-reference -- pages docs/reference
 
 dist: ## a release as tar.gz, with checksums, in target/dist
 	@scripts/dist

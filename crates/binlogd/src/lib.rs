@@ -9,6 +9,7 @@ pub mod cli;
 pub mod config;
 mod daemon;
 mod doctor;
+pub mod reference;
 mod rescue;
 mod retention;
 pub mod serve;

@@ -14,7 +14,7 @@ use std::path::Path;
 /// Name of the file in a source's folder.
 pub const SETTLEMENTS_FILE: &str = "forks.toml";
 
-const HEAD: &str = "# What was decided about transactions that the source had lost. Written by binlogd forks; see docs/durability.md.\n";
+const HEAD: &str = "# What was decided about transactions that the source had lost. Written by binlogd forks; see docs/rescue.md.\n";
 
 /// What was decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,8 +3,15 @@
 
 #![forbid(unsafe_code)]
 
+mod book;
+mod commands;
 mod completions;
+mod json;
+mod keys;
 mod man;
+mod markdown;
+mod metrics;
+mod pages;
 
 use std::path::PathBuf;
 
@@ -31,6 +38,16 @@ enum What {
         /// Folder to write into; made when it is missing
         folder: PathBuf,
     },
+    /// The pages of keys, commands, metrics and JSON, in Markdown
+    Pages {
+        /// Folder to write into; made when it is missing
+        folder: PathBuf,
+    },
+    /// Check the links of the built book
+    CheckBook {
+        /// Folder of the book's HTML
+        folder: PathBuf,
+    },
 }
 
 fn main() -> anyhow::Result<()> {
@@ -42,6 +59,14 @@ fn main() -> anyhow::Result<()> {
         What::Completions { folder } => {
             make(&folder)?;
             completions::write(&folder)
+        }
+        What::Pages { folder } => {
+            make(&folder)?;
+            pages::write(&folder)
+        }
+        What::CheckBook { folder } => {
+            println!("{}", book::check(&folder)?);
+            Ok(())
         }
     }
 }

@@ -46,7 +46,7 @@ pub(super) fn who_keeps_logins(during: &str) -> &'static str {
         GREETING => {
             "; it takes connections and lets nobody log in, as a MySQL with semi-sync does while a statement about accounts \
              (CREATE USER, GRANT) waits for an acknowledgement. The way out, in a session that is open: SET GLOBAL \
-             rpl_semi_sync_source_enabled = OFF; without one: stop the server with SIGTERM (docs/durability.md, \"Locked out\")"
+             rpl_semi_sync_source_enabled = OFF; without one: stop the server with SIGTERM (docs/failures.md, \"Locked out\")"
         }
         _ => "",
     }

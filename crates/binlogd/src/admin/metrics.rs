@@ -18,7 +18,7 @@ use std::fmt::{Error, Result};
 use std::sync::Arc;
 
 /// All metrics at one moment, as OpenMetrics text.
-pub(super) fn text(monitor: &Arc<DaemonMonitor>, now: Timestamp) -> std::result::Result<String, Error> {
+pub(crate) fn text(monitor: &Arc<DaemonMonitor>, now: Timestamp) -> std::result::Result<String, Error> {
     let mut registry = Registry::default();
     registry.register_collector(Box::new(Scrape { monitor: monitor.clone(), now }));
     let mut text = String::with_capacity(16 * 1024);
@@ -145,7 +145,7 @@ impl Scrape {
         let help =
             "Hours until the disk is full at the rate of the last 10 minutes, absent while nothing is stored";
         gauge("binlogd_disk_left", Some(&Unit::Other("hours".to_owned())), help, hours)?;
-        let help = "The same in seconds";
+        let help = "Seconds until the disk is full at the rate of the last 10 minutes, absent while nothing is stored";
         gauge("binlogd_disk_left", Some(&Unit::Seconds), help, hours * 3600.0)
     }
 
@@ -159,7 +159,7 @@ impl Scrape {
             encoder,
             "binlogd_seconds_behind",
             None,
-            "Seconds behind the source, absent when not known",
+            "Now minus the timestamp of the newest event; 0 when the source has nothing newer, absent when not known",
             rows,
         )
     }
@@ -229,7 +229,7 @@ fn encode_facts(encoder: &mut DescriptorEncoder, sources: &[Arc<SourceMonitor>])
         encoder,
         "binlogd_semi_sync_active",
         None,
-        "1 while the source's requests are acknowledged",
+        "1 while the source waits for acknowledgements and gets them, otherwise 0",
         active,
     )
 }
@@ -244,11 +244,11 @@ fn encode_replicas(encoder: &mut DescriptorEncoder, sources: &[Arc<SourceMonitor
     };
     let help = "ack_after_replicas: receivers further down that must have made a transaction durable";
     gauge("binlogd_ack_replicas_wanted", help, |replicas| replicas.wanted)?;
-    let help = "Receivers that have confirmed the oldest place for which the source waits, or else all that is durable";
+    let help = "Receivers further down that have confirmed the oldest place for which the source waits, or else all that is durable";
     gauge("binlogd_ack_replicas_confirmed", help, |replicas| replicas.confirmed)?;
     let help = "1 while the source waits for an acknowledgement that is held";
     gauge("binlogd_ack_replicas_waiting", help, |replicas| replicas.waiting.into())?;
-    let help = "1 while they are not waited for, because they did not come within ack_timeout";
+    let help = "1 while these receivers are not waited for, because they did not come within ack_timeout";
     gauge("binlogd_ack_replicas_alone", help, |replicas| replicas.alone.into())
 }
 

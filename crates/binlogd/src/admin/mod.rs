@@ -28,6 +28,7 @@ mod upkeep;
 #[cfg(test)]
 pub(crate) use address::ADDRESS_FILE;
 pub(crate) use address::{AddressFile, reachable};
+pub(crate) use metrics::text as metrics_text;
 
 use crate::status::DaemonMonitor;
 use hyper::server::conn::http1;

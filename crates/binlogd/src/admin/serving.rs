@@ -95,7 +95,7 @@ fn encode_readers(encoder: &mut DescriptorEncoder, readers: &BTreeMap<Labels, Sh
         help,
         each(readers, |shown| shown.place.map(|(_, offset)| offset)),
     )?;
-    let help = "Number at the end of that file's name";
+    let help = "Number at the end of the name of the file in which what was sent to the reader ends";
     gauges(
         encoder,
         "binlogd_reader_position_file_number",

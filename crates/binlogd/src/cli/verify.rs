@@ -115,19 +115,25 @@ fn no_source(folder: &Path) -> String {
 /// The whole answer in JSON.
 #[derive(Debug, Serialize)]
 struct Report {
+    /// Version of the binlogd that looked.
     binlogd_version: &'static str,
+    /// Whether nothing is wrong anywhere.
     sound: bool,
+    /// One entry a source.
     sources: Vec<SourceReport>,
 }
 
+/// What was found of one source.
 #[derive(Debug, Serialize)]
 struct SourceReport {
+    /// Name of its folder.
     name: String,
-    /// Why its folder or its journal cannot be read.
+    /// Why its folder or its journal cannot be read; null when it can.
     unreadable: Option<String>,
     /// What the journal holds and the files lack, if anything. No damage: the next start puts it into them.
     #[serde(skip_serializing_if = "Option::is_none")]
     journal: Option<String>,
+    /// Its timelines, the oldest first.
     timelines: Vec<TimelineReport>,
 }
 

@@ -58,8 +58,9 @@ pub(crate) fn comment(text: &str) -> String {
     out
 }
 
-fn section_head(section: Section) -> String {
-    let about = match section {
+/// What a section is for.
+pub(crate) fn section_about(section: Section) -> &'static str {
+    match section {
         Section::Root => "The top level.",
         Section::Admin => "Status, metrics and health over HTTP.",
         Section::Log => "What binlogd says about itself.",
@@ -72,7 +73,11 @@ fn section_head(section: Section) -> String {
              whatever the rules say: binlogd purge --dry-run tells."
         }
         Section::Source => "A server to copy. Repeat this table for each further one.",
-    };
+    }
+}
+
+fn section_head(section: Section) -> String {
+    let about = section_about(section);
     // A user is an example; every other section is there with its defaults.
     let mark = if section == Section::ServeUser { "# " } else { "" };
     format!("{}{mark}{}\n", comment(about), section.title())

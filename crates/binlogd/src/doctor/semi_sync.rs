@@ -81,7 +81,7 @@ fn enabled(facts: &Facts, wanted: &Wanted, names: &Names) -> Option<Finding> {
         return Some(
             Finding::warning(format!("semi-sync: {name} is ON, and no semi-sync replica is connected")).because(format!(
                 "whatever writes the binary log waits for the timeout, GRANT and CREATE USER too{logins}. {start}, keep a session of an administrator open, and if it cannot start: SET \
-                 GLOBAL {name} = OFF (docs/durability.md, \"Locked out\")"
+                 GLOBAL {name} = OFF (docs/failures.md, \"Locked out\")"
             )),
         );
     }

@@ -71,7 +71,7 @@ impl AckReplicas {
     }
 }
 
-/// How they stand, in the status.
+/// How the receivers further down stand that acknowledgements wait for (`ack_after_replicas`).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct AckReplicasStatus {

@@ -6,7 +6,7 @@ use codec::Position;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// The ladder `received >= written >= durable >= acknowledged`. A rung is `None` until it is known.
+/// The ladder `received >= written >= durable >= acknowledged`. A rung is null until it is known.
 ///
 /// The receiver owns one value, moves its rungs as it goes, and publishes the whole with
 /// [`SourceMonitor::publish_positions`](super::SourceMonitor::publish_positions); a reader therefore never sees rungs

@@ -99,7 +99,7 @@ impl Default for LatencyHistogram {
     }
 }
 
-/// Percentiles of a [`LatencyHistogram`], in microseconds. All zero when nothing was recorded.
+/// Percentiles of durations in microseconds, with about two significant digits. All zero when nothing was recorded.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LatencySummary {

@@ -14,7 +14,7 @@ pub(crate) struct PeerStatus {
     pub(crate) asked_at: Option<Timestamp>,
     /// Whether it had something then that the copy lacked; null when it did not answer, or was not asked yet.
     pub(crate) had_more: Option<bool>,
-    /// When something was fetched from it last.
+    /// When something was fetched from it last; null for never.
     pub(crate) fetched_at: Option<Timestamp>,
     /// Transactions that were fetched from it.
     pub(crate) fetched_transactions: u64,

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// Whether the source waits for acknowledgements.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SemiSyncStatus {
-    /// True while this session acknowledges.
+    /// True while the source waits for our acknowledgements and gets them.
     pub(crate) active: bool,
     /// Why it is or is not active, in words.
     pub reason: String,

@@ -58,10 +58,12 @@ pub(crate) struct DiskStatus {
     pub(crate) size_bytes: u64,
     /// Free bytes below which to warn (`disk_warn`); null when that is off, or no daemon runs.
     pub(crate) warn_below_bytes: Option<u64>,
-    /// True from when less is free until a tenth of the watermark is free above it.
+    /// True from when less than that is free, until a tenth of it is free above the limit, so that a value that goes to and fro
+    /// warns once.
     pub low: bool,
-    /// Hours until nothing is free, at the rate at which the copies grew over the last 10 minutes; null while nothing
-    /// is stored, or when no daemon runs.
+    /// Hours until nothing is free, at the rate at which all copies together grew over the last 10 minutes, or since the
+    /// start; null while nothing is stored, or when no daemon runs. A first copy is no growth, and what others write is not
+    /// in the rate.
     pub(crate) hours_left: Option<f64>,
 }
 
@@ -71,7 +73,7 @@ pub(crate) struct DiskStatus {
 pub struct SourceStatus {
     /// The name in the configuration.
     pub name: String,
-    /// One of [`SourceState::WORDS`], or [`NOT_RUNNING`].
+    /// What the receiver is doing, in words; only `receiving` is healthy. `not running`: read from the files.
     pub state: String,
     /// What the state is about: the host, the reason, the time of the next attempt. Null when there is nothing to add.
     pub(crate) state_detail: Option<String>,
@@ -107,9 +109,9 @@ pub struct SourceStatus {
     pub(crate) tls_certificate_expires: Option<Timestamp>,
     /// 1: acknowledged only when synced. 0: acknowledged when written. Null when not known.
     pub fsync_mode: Option<u8>,
-    /// The four positions.
+    /// The four positions, of one moment and in order: received >= written >= durable >= acknowledged.
     pub positions: Ladder,
-    /// GTID sets at two of the positions.
+    /// GTID sets at two of the positions; an empty text is the empty set.
     pub gtid: GtidTexts,
     /// Transactions that the copy holds and the source lacks, which a crash or a failover lost; empty text for none, null when
     /// not known, as without GTIDs or before the first connection.
@@ -133,14 +135,14 @@ pub struct SourceStatus {
     pub(crate) gtids_given_twice: u64,
     /// Those GTIDs; for MariaDB the newest of each server.
     pub(crate) given_twice: String,
-    /// Whole seconds that the copy is behind the source; 0 when the source said that it has nothing newer, null when
-    /// not known or not receiving.
+    /// Now minus the timestamp of the newest event, in whole seconds; 0 when the source said that it has nothing newer, or
+    /// sent nothing for a second between two transactions; null when not known or not receiving.
     pub(crate) seconds_behind: Option<u64>,
     /// What `binlogd verify` found last; null before its first run.
     pub(crate) verified: Option<Verified>,
     /// Counts since the daemon started.
     pub counters: CounterValues,
-    /// Durations since the daemon started.
+    /// What a committing client waits for, since the daemon started.
     pub latency: Latencies,
 }
 
@@ -155,9 +157,10 @@ impl SourceStatus {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct GtidTexts {
-    /// Transactions whose end is at or below the durable position.
+    /// Transactions whose end is at or below the durable position, with what was executed before the copy began and without
+    /// what `missing` names; for MariaDB the newest of each server.
     pub durable: String,
-    /// Transactions whose end is at or below the acknowledged position.
+    /// Transactions whose end is at or below the acknowledged position; empty when read from the files.
     pub acknowledged: String,
 }
 

@@ -1,5 +1,5 @@
 //! Semi-sync is on and nobody is attached: which statements wait, who is locked out, and each way in and out that
-//! docs/durability.md names ("Locked out"), tried on both servers.
+//! docs/failures.md names ("Locked out"), tried on both servers.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
@@ -42,7 +42,7 @@ fn can_log_in(server: &Server, within: Duration) -> bool {
 #[track_caller]
 fn assert_names_the_way_out(message: &str) {
     for words in
-        ["lets nobody log in", "rpl_semi_sync_source_enabled = OFF", "docs/durability.md, \"Locked out\""]
+        ["lets nobody log in", "rpl_semi_sync_source_enabled = OFF", "docs/failures.md, \"Locked out\""]
     {
         assert!(message.contains(words), "no {words:?} in {message}");
     }
@@ -242,7 +242,7 @@ fn mariadb_waits_and_lets_logins_through() {
     locked_out("mariadb-11.8");
 }
 
-/// What docs/durability.md says of it: after a reset binlogd must log in again to get the new log, and a statement about accounts
+/// What docs/failures.md says of it: after a reset binlogd must log in again to get the new log, and a statement about accounts
 /// that waits for it keeps it out. The status says so while it lasts, and nothing of it afterwards.
 #[test]
 fn a_statement_about_accounts_after_a_reset_is_seen() {

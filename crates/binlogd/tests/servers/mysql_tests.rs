@@ -42,7 +42,7 @@ const IN_USE: u8 = 0x01;
 /// How a file begins that the source encrypts; what it sends is in clear, so the two cannot be compared.
 const ENCRYPTED_MAGIC: u8 = 0xfd;
 
-/// Statements that hold up every login while they wait for an acknowledgement, binlogd's own too (docs/durability.md): when
+/// Statements that hold up every login while they wait for an acknowledgement, binlogd's own too (docs/failures.md): when
 /// binlogd is killed then, nobody can help but the end of the server.
 const LOCK_OUT: [&str; 7] =
     ["grant", "revoke", "create user", "drop user", "alter user", "set password", "role"];

@@ -134,7 +134,7 @@ fn an_idle_source_and_what_an_operator_does_beside_it() {
     check_moved_files(&server, &mut daemon);
 }
 
-/// The procedure of docs/durability.md: the source loses the end of its log, is started read-only, and gets it back.
+/// The procedure of docs/rescue.md: the source loses the end of its log, is started read-only, and gets it back.
 #[test]
 fn a_fork_and_its_rescue() {
     let mut server = source("mysql-9.7", &[]);

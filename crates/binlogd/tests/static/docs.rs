@@ -19,10 +19,12 @@ fn root() -> PathBuf {
 fn pages(root: &Path) -> BTreeMap<String, Page> {
     let mut names: Vec<String> =
         ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"].map(str::to_owned).to_vec();
-    for entry in std::fs::read_dir(root.join("docs")).unwrap() {
-        let name = entry.unwrap().file_name().into_string().unwrap();
-        if name.ends_with(".md") {
-            names.push(format!("docs/{name}"));
+    for folder in ["docs", "docs/reference"] {
+        for entry in std::fs::read_dir(root.join(folder)).unwrap() {
+            let name = entry.unwrap().file_name().into_string().unwrap();
+            if name.ends_with(".md") {
+                names.push(format!("{folder}/{name}"));
+            }
         }
     }
     let read = |name: &String| Page::parse(&std::fs::read_to_string(root.join(name)).unwrap());
@@ -134,6 +136,24 @@ fn every_link_leads_somewhere() {
         .filter_map(|(name, link)| wrong_link(&root, &pages, name, link))
         .collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// What is not in the contents of the book is not in the book, without a word.
+#[test]
+fn every_page_is_in_the_book() {
+    let pages = pages(&root());
+    let contents = "docs/SUMMARY.md";
+    let listed: BTreeSet<String> = pages[contents]
+        .links
+        .iter()
+        .map(|link| match link.strip_prefix("../") {
+            Some(above) => above.to_owned(),
+            None => format!("docs/{link}"),
+        })
+        .collect();
+    let forgotten: Vec<&String> =
+        pages.keys().filter(|name| *name != contents && !listed.contains(*name)).collect();
+    assert!(forgotten.is_empty(), "{contents} does not list {forgotten:?}");
 }
 
 #[test]

@@ -1,0 +1,291 @@
+//! A daemon in which everything is there that can be: a source that was through a failover and a gap, a peer, a receiver
+//! further down, a reader and a slot. A metric or an object that is missing here is missing on the pages, and a test says so.
+
+use crate::admin;
+use crate::config::{AckTimeoutAction, DiskWarn};
+use crate::status::{
+    Counted, DaemonMonitor, Demanded, DiskSpace, Ladder, LastError, Missing, PeerStatus, PreviousTimeline,
+    ReaderStatus, RecordedGap, Regained, SemiSyncLook, SemiSyncStatus, ServeCounters, ServeStatus, Serving,
+    SlotStatus, SourceMonitor, SourceState,
+};
+use codec::Position;
+use codec::gtid::{GtidSet, GtidState};
+use jiff::Timestamp;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+const UUID: &str = "3e11fa47-71ca-11e1-9e33-c80aa9429562";
+const GIB: u64 = 1 << 30;
+
+/// 2026-11-23 06:30:00 UTC and some seconds.
+fn at(seconds: i64) -> Timestamp {
+    Timestamp::constant(1_795_415_400, 0) + Duration::from_secs(seconds.unsigned_abs())
+}
+
+fn place(offset: u64) -> Option<Position> {
+    Some(Position::new("mysql-bin.000042", offset))
+}
+
+fn gtids(numbers: &str) -> GtidState {
+    GtidState::Mysql(format!("{UUID}:{numbers}").parse::<GtidSet>().expect("a GTID set"))
+}
+
+/// The metrics of the sample.
+pub(super) fn metrics() -> String {
+    admin::metrics_text(&daemon(), at(1)).expect("writing to a text does not fail")
+}
+
+/// The status of the sample.
+pub(super) fn status() -> String {
+    let mut status = daemon().status(at(1));
+    // What differs from run to run.
+    status.binlogd_version = "x.y.z".to_owned();
+    (status.pid, status.uptime_seconds) = (Some(4711), Some(86_400));
+    serde_json::to_string_pretty(&status).expect("a status is plain data")
+}
+
+fn daemon() -> Arc<DaemonMonitor> {
+    let daemon = Arc::new(DaemonMonitor::new(Path::new("/var/lib/binlogd-sample")));
+    daemon.disk.set_warn(DiskWarn::Percent(10));
+    for (seconds, stored) in [(0, 0), (600, 6 * GIB)] {
+        let space = DiskSpace { free: 400 * GIB, reserved: 0, size: 1000 * GIB };
+        daemon.disk.observe(Duration::from_secs(seconds), space, stored);
+    }
+    daemon.add(Arc::new(source()));
+    daemon.serves(Arc::new(Readers));
+    daemon
+}
+
+fn source() -> SourceMonitor {
+    let source = SourceMonitor::new("orders");
+    source.set_state(SourceState::Connecting { host: "db1:3306".to_owned() });
+    source.set_error("the server closed the connection");
+    source.set_state(SourceState::Receiving);
+    let action = AckTimeoutAction::Wait;
+    source.ack_replicas.demand(Demanded { wanted: 1, timeout: Duration::from_secs(10), action });
+    source.ack_replicas.publish(1, false, false);
+    let reason = "the source waits for our acknowledgements".to_owned();
+    source.semi_sync_begins(SemiSyncStatus { active: true, reason }, true, false);
+    source.semi_sync_was_counted(Counted { server: UUID.to_owned(), no_tx: 2, yes_tx: 900, at: at(0) });
+    source.semi_sync_looked(UUID, Some(look()), None);
+    source.semi_sync_unasked(1, Some(format!("{UUID}:4711")));
+    source.publish_positions(&Ladder {
+        received: place(5_300),
+        written: place(5_300),
+        durable: place(5_300),
+        acknowledged: place(5_120),
+    });
+    source.publish_event_time(u32::try_from(at(0).as_second()).expect("before 2106"));
+    source.counters.bytes_received.store(7 * GIB, Relaxed);
+    source.sync_latency.record(Duration::from_micros(180));
+    source.acknowledge_latency.record(Duration::from_micros(230));
+    source.update_facts(|facts| {
+        facts.connected_since = Some(at(0));
+        facts.server_version = Some("9.7.0".to_owned());
+        facts.server_uuid = Some(UUID.to_owned());
+        facts.server_id = Some(1);
+        facts.timeline = Some(format!("0002-{UUID}"));
+        facts.tls = Some("TLSv1.3".to_owned());
+        facts.source_lacked = Some(gtids("10237-10240"));
+        facts.regained = Some(Regained { at: at(0), gtids: gtids("9000-9003").to_line() });
+        facts.given_twice = Some((1, gtids("10241")));
+        facts.missing = Missing { gtids: gtids("1-20"), gaps: vec![gap()] };
+        facts.previous_timeline = Some(PreviousTimeline { name: format!("0001-{UUID}"), end: place(4_096) });
+        facts.peers = vec![peer()];
+        facts.look_error = Some(error("the connection for looks was refused"));
+        facts.rival = Some("replica 2 at 10.0.0.9 has the same server_id".to_owned());
+    });
+    source
+}
+
+fn look() -> SemiSyncLook {
+    SemiSyncLook {
+        at: at(0),
+        enabled: true,
+        on: true,
+        clients: 1,
+        yes_tx: 1_000,
+        no_tx: 3,
+        timeout_ms: 10_000,
+        wait_point: Some("AFTER_SYNC".to_owned()),
+        wait_no_replica: Some(true),
+        wait_for_replica_count: Some(1),
+    }
+}
+
+fn gap() -> RecordedGap {
+    RecordedGap {
+        timeline: format!("0002-{UUID}"),
+        began_at: at(0).to_string(),
+        after: place(4_096),
+        first_file: "mysql-bin.000045".to_owned(),
+        missing: gtids("1-20").to_line(),
+    }
+}
+
+fn error(message: &str) -> LastError {
+    LastError { at: at(0), message: message.to_owned() }
+}
+
+fn peer() -> PeerStatus {
+    PeerStatus {
+        peer: "binlogd2:3307".to_owned(),
+        asked_at: Some(at(0)),
+        had_more: Some(true),
+        fetched_at: Some(at(0)),
+        fetched_transactions: 12,
+        fetched_bytes: 34_567,
+        only_there: gtids("8000").to_line(),
+        only_there_transactions: 1,
+        only_there_timeline: Some(format!("0001-{UUID}")),
+        error: Some(error("connection refused")),
+    }
+}
+
+struct Readers;
+
+impl Serving for Readers {
+    fn status(&self, _now: Timestamp) -> ServeStatus {
+        let counters = ServeCounters {
+            accepted: 3,
+            refused: [("login".to_owned(), 1)].into(),
+            failed_logins: 1,
+            sent_bytes: 123_456,
+        };
+        ServeStatus {
+            address: "10.0.0.5:3307".to_owned(),
+            connections: 1,
+            max_connections: 500,
+            tls: Some("self-made".to_owned()),
+            require_tls: true,
+            counters,
+            readers: vec![reader()],
+            slots: vec![slot()],
+        }
+    }
+}
+
+fn reader() -> ReaderStatus {
+    ReaderStatus {
+        id: 7,
+        source: "orders".to_owned(),
+        user: "cdc".to_owned(),
+        address: "10.0.0.9:51234".to_owned(),
+        program: "mysqld".to_owned(),
+        connected_seconds: 3_600,
+        command: "Binlog Dump GTID".to_owned(),
+        server_id: Some(3),
+        uuid: "9a1b0c7e-71ca-11e1-9e33-c80aa9429562".to_owned(),
+        position: place(5_120),
+        caught_up: false,
+        behind_bytes: Some(180),
+        behind_seconds: Some(1),
+        sent_bytes: 123_456,
+        semi_sync: true,
+        confirmed: place(5_120),
+        stop: Some(format!("before {UUID}:20000")),
+        stop_not_here: Some(format!("{UUID}:20000")),
+        stopped: false,
+        delay_seconds: 0,
+    }
+}
+
+fn slot() -> SlotStatus {
+    SlotStatus {
+        name: "warehouse".to_owned(),
+        source: "orders".to_owned(),
+        timeline: format!("0002-{UUID}"),
+        position: place(5_120),
+        connected: false,
+        away_seconds: 60,
+        behind_bytes: Some(180),
+        behind_seconds: Some(1),
+        released: Some("its reader has been away for longer than slot_max_age".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::status::DaemonStatus;
+    use std::collections::BTreeSet;
+
+    /// Whether `byte` may stand in the name of a metric.
+    fn in_name(c: char) -> bool {
+        c.is_ascii_lowercase() || c == '_'
+    }
+
+    #[test]
+    fn every_metric_that_the_program_names_is_in_the_sample() {
+        let metrics = super::metrics();
+        let families: BTreeSet<&str> =
+            metrics.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next()).collect();
+        let mut named = BTreeSet::new();
+        for entry in std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/src/admin")).unwrap() {
+            let path = entry.unwrap().path();
+            if !path.extension().is_some_and(|extension| extension == "rs") {
+                continue;
+            }
+            let text = std::fs::read_to_string(&path).unwrap();
+            let product = text.split("#[cfg(test)]").next().unwrap();
+            for (at, _) in product.match_indices("\"binlogd_") {
+                let name = product[at + 1..].split(|c| !in_name(c)).next().unwrap();
+                named.insert(name.to_owned());
+            }
+        }
+        assert!(named.len() > 40, "{named:?}");
+        // The unit stands behind the name that the program says.
+        let missing: Vec<_> = named
+            .iter()
+            .filter(|name| {
+                !families.iter().any(|family| {
+                    family
+                        .strip_prefix(name.as_str())
+                        .is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))
+                })
+            })
+            .collect();
+        assert!(missing.is_empty(), "not in the sample: {missing:?}");
+    }
+
+    #[test]
+    fn every_family_of_the_sample_has_a_value() {
+        let metrics = super::metrics();
+        for line in metrics.lines().filter_map(|line| line.strip_prefix("# TYPE ")) {
+            let family = line.split(' ').next().unwrap();
+            let has_value = metrics.lines().any(|line| !line.starts_with('#') && line.starts_with(family));
+            assert!(has_value, "{family}");
+        }
+    }
+
+    /// Paths of what is null, or an empty list, in JSON.
+    fn holes(value: &serde_json::Value, path: &str, found: &mut Vec<String>) {
+        match value {
+            serde_json::Value::Null => found.push(path.to_owned()),
+            serde_json::Value::Array(items) if items.is_empty() => found.push(path.to_owned()),
+            serde_json::Value::Array(items) => items.iter().for_each(|item| holes(item, path, found)),
+            serde_json::Value::Object(keys) => {
+                keys.iter().for_each(|(key, value)| holes(value, &format!("{path}.{key}"), found));
+            }
+            _ => {}
+        }
+    }
+
+    #[test]
+    fn everything_is_there_in_the_sample() {
+        let status = super::status();
+        let read: DaemonStatus = serde_json::from_str(&status).unwrap();
+        assert_eq!(read.sources.len(), 1);
+        let mut found = Vec::new();
+        holes(&serde_json::from_str(&status).unwrap(), "", &mut found);
+        // Only while a source recovers; and what has not ended yet.
+        let may = [
+            ".sources.recovery",
+            ".sources.unacknowledged_commits.until",
+            ".sources.unasked_transactions.until",
+        ];
+        found.retain(|path| !may.contains(&path.as_str()));
+        assert!(found.is_empty(), "nothing stands in the sample for {found:?}");
+    }
+}
