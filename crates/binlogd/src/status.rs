@@ -21,6 +21,7 @@
 //! | `disk.rs` | `DiskMonitor`: the file system of the data folder |
 //! | `past.rs` | `PreviousTimeline`, `Regained`, `Missing`, `LastError`: what was before |
 //! | `peers.rs` | `PeerStatus`: other binlogds of the source |
+//! | `resources.rs` | what one source takes of the machine |
 //! | `serving.rs` | `ServeStatus`: who reads from binlogd |
 //! | `snapshot.rs` | `DaemonStatus`, `SourceStatus`: the JSON contract of `/status` and `binlogd status --json` |
 //!
@@ -39,6 +40,7 @@ mod monitor;
 mod past;
 mod peers;
 mod place;
+mod resources;
 mod semi_sync;
 mod semi_sync_book;
 mod serving;
@@ -57,6 +59,7 @@ pub(crate) use latency::{LatencyHistogram, LatencySummary};
 pub use monitor::SourceMonitor;
 pub(crate) use past::{LastError, Missing, PreviousTimeline, RecordedGap, Regained, count};
 pub(crate) use peers::PeerStatus;
+pub(crate) use resources::ResourcesStatus;
 pub(crate) use semi_sync::{Counted, SemiSyncLook, SemiSyncStatus};
 pub(crate) use serving::{ReaderStatus, ServeCounters, ServeStatus, Serving, SlotStatus};
 #[cfg(test)]

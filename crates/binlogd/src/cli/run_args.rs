@@ -60,7 +60,6 @@ impl RunArgs {
         let place = Place::Flag(SOURCE.to_owned());
         let empty = Table { place: place.clone(), items: BTreeMap::new() };
         let mut document = Document {
-            base: PathBuf::new(),
             root: empty.clone(),
             admin: empty.clone(),
             log: empty.clone(),

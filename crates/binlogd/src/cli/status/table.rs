@@ -1,7 +1,7 @@
 //! The status for a person: one block a source.
 
 use super::head::head;
-use super::page::Page;
+use super::page::{Page, WIDTH};
 use crate::cli::style::{GREEN, RED, YELLOW, clean};
 use crate::cli::units;
 use crate::config::FsyncMode;
@@ -21,11 +21,28 @@ pub(super) fn render(
     colored: bool,
     now: Timestamp,
 ) -> String {
-    let mut page = Page { text: head(status, unanswered, colored, now), colored, now };
+    let mut page = Page::new(WIDTH, colored, now);
+    page.text = head(status, unanswered, colored, now);
     for source in &status.sources {
         // Writing to a String does not fail.
         let _ = page.source(source);
     }
+    page.text
+}
+
+/// Everything about one source, without colours, in `width` columns.
+pub(in crate::cli) fn of_source(source: &SourceStatus, width: usize, now: Timestamp) -> String {
+    let mut page = Page::new(width, false, now);
+    // Writing to a String does not fail.
+    let _ = page.source(source);
+    page.text
+}
+
+/// The four positions of one source, without colours, in `width` columns.
+pub(in crate::cli) fn ladder_of(source: &SourceStatus, width: usize, now: Timestamp) -> String {
+    let mut page = Page::new(width, false, now);
+    // Writing to a String does not fail.
+    let _ = page.ladder(source);
     page.text
 }
 
