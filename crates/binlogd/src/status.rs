@@ -59,7 +59,6 @@ pub(crate) use latency::{LatencyHistogram, LatencySummary};
 pub use monitor::SourceMonitor;
 pub(crate) use past::{LastError, Missing, PreviousTimeline, RecordedGap, Regained, count};
 pub(crate) use peers::PeerStatus;
-pub(crate) use resources::ResourcesStatus;
 pub(crate) use semi_sync::{Counted, SemiSyncLook, SemiSyncStatus};
 pub(crate) use serving::{ReaderStatus, ServeCounters, ServeStatus, Serving, SlotStatus};
 #[cfg(test)]

@@ -59,16 +59,23 @@ impl Page {
 }
 
 /// What is free and how long that lasts.
-pub(in crate::cli) fn space(disk: &DiskStatus) -> String {
-    let text = format!("{} of {} free", units::bytes(disk.free_bytes), units::bytes(disk.size_bytes));
-    match disk.hours_left {
-        Some(hours) if hours > YEAR_HOURS => {
-            format!("{text}, enough for more than a year at the present rate")
-        }
-        Some(hours) => {
-            let left = units::duration((hours * 3600.0) as u64);
-            format!("{text}, enough for {left} at the present rate")
-        }
+fn space(disk: &DiskStatus) -> String {
+    let text = free(disk);
+    match time_left(disk) {
+        Some(left) => format!("{text}, enough for {left} at the present rate"),
         None => text,
     }
+}
+
+/// What is free.
+pub(in crate::cli) fn free(disk: &DiskStatus) -> String {
+    format!("{} of {} free", units::bytes(disk.free_bytes), units::bytes(disk.size_bytes))
+}
+
+/// How long that lasts at the present rate; `None` when that is not known.
+pub(in crate::cli) fn time_left(disk: &DiskStatus) -> Option<String> {
+    Some(match disk.hours_left? {
+        hours if hours > YEAR_HOURS => "more than a year".to_owned(),
+        hours => units::duration((hours * 3600.0) as u64),
+    })
 }

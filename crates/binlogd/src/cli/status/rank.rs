@@ -33,10 +33,10 @@ impl Rank {
     }
 }
 
-/// The worst first, of equals the one that is behind most. The order of the configuration stays among the rest.
+/// The worst first; of equals those whose commits do not wait, then the one that is behind most. The order of the configuration stays among the rest.
 pub(in crate::cli) fn worst_first(sources: &[SourceStatus]) -> Vec<(Rank, &SourceStatus)> {
     let mut rows: Vec<(Rank, &SourceStatus)> = sources.iter().map(|source| (rank(source), source)).collect();
-    rows.sort_by_key(|(rank, source)| (*rank, Reverse(source.seconds_behind)));
+    rows.sort_by_key(|(rank, source)| (*rank, source.semi_sync.active, Reverse(source.seconds_behind)));
     rows
 }
 

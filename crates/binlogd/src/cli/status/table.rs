@@ -108,6 +108,7 @@ impl Page {
         if source.state == NOT_RUNNING {
             return Ok(());
         }
+        self.resources(source)?;
         self.counters(&source.counters)?;
         self.latencies(&[("sync", &source.latency.sync), ("acknowledge", &source.latency.acknowledge)])
     }
@@ -242,6 +243,23 @@ impl Page {
             None => "without a file".to_owned(),
         };
         self.line("kept", Some(&format!("{}, {end}", previous.name)))
+    }
+
+    /// What the source takes of the machine, as far as it is known.
+    fn resources(&mut self, source: &SourceStatus) -> Result {
+        let found = &source.resources;
+        let mut parts = Vec::new();
+        parts.extend(found.disk_bytes.map(|bytes| format!("{} on disk", units::bytes(bytes))));
+        let growth =
+            found.growth_bytes_per_day.map(|bytes| format!("grows by {} a day", units::bytes(bytes)));
+        parts.extend(growth);
+        let cpu = found.receive_cpu_seconds.map(|seconds| format!("{seconds:.1} s of processor time"));
+        parts.extend(cpu);
+        if parts.is_empty() {
+            return Ok(());
+        }
+        writeln!(self.text)?;
+        self.line("takes", Some(&parts.join(", ")))
     }
 
     fn counters(&mut self, counters: &CounterValues) -> Result {

@@ -25,9 +25,7 @@ const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█']
 pub(super) fn draw(frame: &mut Frame<'_>, board: &mut Board, palette: Palette, at: Instant, now: Timestamp) {
     let area = frame.area();
     let (width, height) = (usize::from(area.width), usize::from(area.height));
-    let mut lines = head(board, palette, at, now, width);
-    // The verdict alone: what follows it holds for all sources.
-    lines.truncate(lines.len().min(3));
+    let mut lines = head(board, palette, at, now, (width, (height / 5).max(2)));
     lines.push(Line::default());
     let body = match (board.full(), &board.status) {
         (Some(source), Some(status)) => body(source, status, board, palette, width.min(WIDTH_MAX), now),
@@ -57,15 +55,20 @@ fn body(
 ) -> Vec<Line<'static>> {
     let mut lines = Vec::new();
     let text = table::of_source(source, width, now);
+    let mut has_more = false;
     for (index, line) in text.lines().skip_while(|line| line.is_empty()).enumerate() {
         if index == 0 {
             lines.push(Line::from(vec![
                 Span::styled(format!(" {}: ", clean(&source.name)), palette.strong()),
                 Span::styled(clean(&source.state), palette.of(rank(source))),
             ]));
+            continue;
+        }
+        // Behind what the state is about.
+        if !has_more && !line.starts_with(&" ".repeat(MARGIN)) {
+            has_more = true;
             lines.extend(commands(source, status, palette, width));
             lines.extend(past(board, source, palette, width));
-            continue;
         }
         // Names are quiet, so that the eye finds what they name.
         match line.char_indices().nth(MARGIN) {

@@ -2,8 +2,8 @@
 
 use super::board::{Board, Mode, Row};
 use super::palette::Palette;
-use super::verdict::{Verdict, place, verdict};
-use crate::cli::status::head::space;
+use super::verdict::{place, verdict};
+use crate::cli::status::head::{free, time_left};
 use crate::cli::status::page::wrapped;
 use crate::cli::status::rank::note;
 use crate::cli::status::table;
@@ -24,33 +24,28 @@ const NAME_WIDTH_MAX: usize = 32;
 /// A state that is cut no further.
 const STATE_WIDTH_MIN: usize = 12;
 /// From here on the reason has a column of its own.
-const NOTE_WIDTH_MIN: usize = 16;
+const NOTE_WIDTH_MIN: usize = 30;
+/// A name is cut to this before a column of numbers is left out.
+const NAME_WIDTH_MIN: usize = 12;
+/// What stands at the left of a name, and at the right of a row.
+const MARGINS: usize = 4;
 
-/// A column of numbers: title, width, text, and from which width of the terminal on it is shown.
+/// A column of numbers.
 struct Column {
     title: &'static str,
     width: usize,
-    from: usize,
+    rank: usize,
     text: fn(&Row<'_>) -> String,
 }
 
+/// In the order in which they stand; the lower `rank` is wanted more where there is no room for all.
 const COLUMNS: [Column; 6] = [
-    Column { title: "SEMI", width: 4, from: 38, text: semi_sync },
-    Column { title: "BEHIND", width: 8, from: 48, text: behind },
-    Column {
-        title: "TX/S",
-        width: 7,
-        from: 58,
-        text: |row| row.rate.map_or_else(dash, |rate| number(rate.transactions)),
-    },
-    Column {
-        title: "MB/S",
-        width: 6,
-        from: 70,
-        text: |row| row.rate.map_or_else(dash, |rate| number(rate.bytes / 1e6)),
-    },
-    Column { title: "P50", width: 7, from: 88, text: |row| latency(row.source, |latency| latency.p50_us) },
-    Column { title: "P99", width: 7, from: 80, text: |row| latency(row.source, |latency| latency.p99_us) },
+    Column { title: "SEMI", width: 4, rank: 0, text: semi_sync },
+    Column { title: "BEHIND", width: 8, rank: 1, text: behind },
+    Column { title: "TX/S", width: 7, rank: 2, text: transactions },
+    Column { title: "MB/S", width: 6, rank: 4, text: megabytes },
+    Column { title: "P50", width: 7, rank: 5, text: |row| latency(row.source, |latency| latency.p50_us) },
+    Column { title: "P99", width: 7, rank: 3, text: |row| latency(row.source, |latency| latency.p99_us) },
 ];
 
 /// Draws it.
@@ -58,15 +53,21 @@ pub(super) fn draw(frame: &mut Frame<'_>, board: &Board, palette: Palette, at: I
     let area = frame.area();
     let (width, height) = (usize::from(area.width), usize::from(area.height));
     let rows = board.rows();
-    let mut lines = head(board, palette, at, now, width);
+    let mut lines = head(board, palette, at, now, (width, (height / 5).max(2)));
+    if let Some(status) = &board.status {
+        lines.extend(shared(status, board.silence.is_some(), palette, width));
+    }
     let chosen = board.chosen(&rows);
     let left = height.saturating_sub(lines.len() + 2);
-    let about = rows.get(chosen).map(|row| about(row, palette, width, now)).unwrap_or_default();
-    // The ladder when there is room for it, else the reason alone.
-    let about = [about.len(), about.len().min(3)]
-        .into_iter()
-        .find(|lines| left >= lines + ROWS_MIN.min(rows.len()))
-        .map_or_else(Vec::new, |count| about.into_iter().take(count).collect());
+    let needed = ROWS_MIN.min(rows.len());
+    let about = rows.get(chosen).map_or_else(Vec::new, |row| {
+        let (mut about, ladder) = (why(row, palette, width), ladder(row, palette, width, now));
+        // The ladder when there is room for it, else the reason alone.
+        if left >= about.len() + ladder.len() + needed {
+            about.extend(ladder);
+        }
+        if left >= about.len() + needed { about } else { Vec::new() }
+    });
     let visible = left.saturating_sub(about.len());
     lines.extend(table(board, &rows, chosen, visible, palette, width));
     let below = height.saturating_sub(about.len() + 1);
@@ -77,17 +78,16 @@ pub(super) fn draw(frame: &mut Frame<'_>, board: &Board, palette: Palette, at: I
     frame.render_widget(Paragraph::new(lines), Rect { ..area });
 }
 
-/// The verdict, where it holds, and what the sources share.
+/// What stands at the top of each page: the program and the verdict, in `lines_max` lines at most.
 pub(super) fn head(
     board: &Board,
     palette: Palette,
     at: Instant,
     now: Timestamp,
-    width: usize,
+    size: (usize, usize),
 ) -> Vec<Line<'static>> {
-    let mut lines = Vec::new();
-    let status = board.status.as_ref();
-    let title = match status {
+    let (width, lines_max) = size;
+    let title = match &board.status {
         Some(status) => {
             let up =
                 status.uptime_seconds.map_or_else(String::new, |up| format!(", up {}", units::duration(up)));
@@ -95,15 +95,18 @@ pub(super) fn head(
         }
         None => " binlogd".to_owned(),
     };
-    lines.push(ends(
-        Span::styled(title, palette.strong()),
-        Span::styled(human_time(now), palette.quiet()),
-        width,
-    ));
-    let (word, text) = verdict(status, board.silence.as_ref(), at);
+    let time = Span::styled(human_time(now), palette.quiet());
+    let mut lines = vec![ends(Span::styled(title, palette.strong()), time, width)];
+    let (word, text) = verdict(board.status.as_ref(), board.silence.as_ref(), at);
     let badge = format!(" {} ", word.word());
     let margin = badge.chars().count() + 2;
-    for (index, line) in wrapped(&text, width.saturating_sub(margin + 1).max(20)).into_iter().enumerate() {
+    let mut said = wrapped(&text, width.saturating_sub(margin + 1).max(20));
+    let room = lines_max.saturating_sub(1).max(1);
+    if said.len() > room {
+        said.truncate(room);
+        said[room - 1].push('…');
+    }
+    for (index, line) in said.into_iter().enumerate() {
         lines.push(match index {
             0 => Line::from(vec![
                 Span::raw(" "),
@@ -113,35 +116,41 @@ pub(super) fn head(
             _ => Line::styled(format!("{:margin$}{line}", ""), palette.strong()),
         });
     }
-    let Some(status) = status else { return lines };
-    if word != Verdict::Gone {
-        lines.push(Line::styled(format!(" {}", place(status)), palette.quiet()));
-    }
-    lines.push(shared(status, palette));
-    lines.push(Line::default());
     lines
 }
 
-/// Disk and readers.
-fn shared(status: &DaemonStatus, palette: Palette) -> Line<'static> {
+/// Where what was acknowledged is, the disk and the readers.
+fn shared(status: &DaemonStatus, is_old: bool, palette: Palette, width: usize) -> Vec<Line<'static>> {
+    let mut lines = Vec::new();
+    if !is_old {
+        lines.push(Line::styled(cut(&format!(" {}", place(status)), width), palette.quiet()));
+    }
     let mut spans = vec![Span::raw(" ")];
     match &status.disk {
-        Some(disk) if disk.low => {
-            spans.push(Span::styled(format!("disk is low: {}", space(disk)), palette.bad()))
+        Some(disk) => {
+            let left = time_left(disk).map_or_else(String::new, |left| format!(", {left} left at this rate"));
+            let (title, style) =
+                if disk.low { ("disk is low:", palette.bad()) } else { ("disk", palette.quiet()) };
+            spans.push(Span::styled(format!("{title} {}{left}", free(disk)), style));
         }
-        Some(disk) => spans.push(Span::styled(format!("disk {}", space(disk)), palette.quiet())),
         None => spans.push(Span::styled("disk cannot be measured", palette.warn())),
     }
     if let Some(serve) = &status.serve {
         let reads = serve.readers.iter().filter(|reader| reader.dumps()).count();
         let released = serve.slots.iter().filter(|slot| slot.released.is_some()).count();
-        let text = format!("; {reads} readers, {} slots", serve.slots.len());
+        let text = format!("; {}, {}", counted(reads, "reader"), counted(serve.slots.len(), "slot"));
         spans.push(Span::styled(text, palette.quiet()));
         if released > 0 {
             spans.push(Span::styled(format!(", {released} keep nothing"), palette.bad()));
         }
     }
-    Line::from(spans)
+    lines.push(Line::from(spans));
+    lines.push(Line::default());
+    lines
+}
+
+fn counted(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
 /// The titles, and as many rows as are visible, with the chosen one among them.
@@ -153,12 +162,12 @@ fn table(
     palette: Palette,
     width: usize,
 ) -> Vec<Line<'static>> {
-    let columns: Vec<&Column> = COLUMNS.iter().filter(|column| width >= column.from).collect();
-    let numbers: usize = columns.iter().map(|column| column.width + 1).sum();
     let longest = |text: &dyn Fn(&Row<'_>) -> usize| rows.iter().map(text).max().unwrap_or(0);
-    let text_width = width.saturating_sub(numbers + 4);
     let state = longest(&|row| row.source.state.chars().count()).max("STATE".len());
     let name = longest(&|row| row.source.name.chars().count()).clamp("SOURCE".len(), NAME_WIDTH_MAX);
+    let columns = columns_for(width.saturating_sub(MARGINS + state + name.min(NAME_WIDTH_MIN)));
+    let numbers: usize = columns.iter().map(|column| column.width + 1).sum();
+    let text_width = width.saturating_sub(numbers + MARGINS);
     // Both as they are, else the state is cut, then the name.
     let state = state.min(text_width.saturating_sub(name).max(STATE_WIDTH_MIN));
     let name = name.min(text_width.saturating_sub(state)).max(6);
@@ -210,8 +219,18 @@ fn table(
     lines
 }
 
-/// The chosen source: its line, why, and its ladder.
-fn about(row: &Row<'_>, palette: Palette, width: usize, now: Timestamp) -> Vec<Line<'static>> {
+/// Those for which there is room.
+fn columns_for(room: usize) -> Vec<&'static Column> {
+    let fits = |column: &&Column| {
+        let before: usize =
+            COLUMNS.iter().filter(|other| other.rank <= column.rank).map(|other| other.width + 1).sum();
+        before <= room
+    };
+    COLUMNS.iter().filter(fits).collect()
+}
+
+/// The chosen source: its line, and why it is as it is.
+fn why(row: &Row<'_>, palette: Palette, width: usize) -> Vec<Line<'static>> {
     let source = row.source;
     let rule = width.saturating_sub(source.name.chars().count() + 5);
     let mut lines = vec![Line::from(vec![
@@ -228,12 +247,17 @@ fn about(row: &Row<'_>, palette: Palette, width: usize, now: Timestamp) -> Vec<L
     let mut why: Vec<String> = wrapped(&why, width.saturating_sub(2).max(20));
     why.truncate(2);
     lines.extend(why.into_iter().map(|line| Line::styled(format!(" {line}"), style)));
-    let ladder = table::ladder_of(source, width.saturating_sub(1), now);
-    lines.extend(ladder.lines().filter(|line| !line.is_empty()).enumerate().map(|(index, line)| {
+    lines
+}
+
+/// The four positions of the chosen source.
+fn ladder(row: &Row<'_>, palette: Palette, width: usize, now: Timestamp) -> Vec<Line<'static>> {
+    let text = table::ladder_of(row.source, width.saturating_sub(1), now);
+    let line = |(index, line): (usize, &str)| {
         let line = line.strip_prefix(' ').unwrap_or(line).to_owned();
         if index == 0 { Line::styled(line, palette.quiet()) } else { Line::raw(line) }
-    }));
-    lines
+    };
+    text.lines().filter(|line| !line.is_empty()).enumerate().map(line).collect()
 }
 
 /// The keys, or the filter that is typed.
@@ -276,6 +300,14 @@ fn ends(left: Span<'static>, right: Span<'static>, width: usize) -> Line<'static
 
 fn semi_sync(row: &Row<'_>) -> String {
     if row.source.semi_sync.active { "on" } else { "off" }.to_owned()
+}
+
+fn transactions(row: &Row<'_>) -> String {
+    row.rate.map_or_else(dash, |rate| number(rate.transactions))
+}
+
+fn megabytes(row: &Row<'_>) -> String {
+    row.rate.map_or_else(dash, |rate| number(rate.bytes / 1e6))
 }
 
 fn behind(row: &Row<'_>) -> String {

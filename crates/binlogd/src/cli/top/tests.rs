@@ -76,6 +76,7 @@ fn troubled() -> DaemonStatus {
     let mut stopped = well("archive\u{1b}[2J");
     stopped.state = "stopped".to_owned();
     stopped.state_detail = Some("garbage in timeline.toml".to_owned());
+    stopped.semi_sync.active = false;
     stopped.seconds_behind = None;
     let mut behind = well("warehouse");
     behind.seconds_behind = Some(3_725);

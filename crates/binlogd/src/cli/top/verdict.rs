@@ -84,10 +84,12 @@ fn of(status: &DaemonStatus) -> (Verdict, String) {
     }
     let mut said = Vec::new();
     if lost > 0 {
-        said.push(format!("{} lack transactions that only this copy holds", of_all(lost, all)));
+        said.push(format!("{} transactions that only this copy holds", which(lost, all, ["lacks", "lack"])));
     }
     if away > 0 {
-        said.push(format!("{} are not received: nothing of them is acknowledged", of_all(away, all)));
+        let them = if away == 1 { "it" } else { "them" };
+        let who = which(away, all, ["is", "are"]);
+        said.push(format!("{who} not received: nothing of {them} is acknowledged"));
     }
     let verdict = match said.is_empty() {
         false => Verdict::Act,
@@ -95,31 +97,20 @@ fn of(status: &DaemonStatus) -> (Verdict, String) {
         true => Verdict::Safe,
     };
     if beginning > 0 {
-        said.push(format!("{} are about to be received", of_all(beginning, all)));
+        said.push(format!("{} about to be received", which(beginning, all, ["is", "are"])));
     }
     if alone > 0 {
         said.push(format!("commits of {} do not wait for this copy (semi-sync is off)", of_all(alone, all)));
     }
     if noted > 0 {
-        said.push(format!("{} need a look", of_all(noted, all)));
+        said.push(format!("{} a look", which(noted, all, ["needs", "need"])));
     }
     if said.is_empty() {
-        said.push(format!("{} are received, and their commits wait for this copy", of_all(all, all)));
+        let their = if all == 1 { "its" } else { "their" };
+        let who = which(all, all, ["is", "are"]);
+        said.push(format!("{who} received, and {their} commits wait for this copy"));
     }
-    // One sentence that counts for one source alone.
-    let mut text = said.join("; ");
-    if all == 1 {
-        for (many, one) in [
-            ("the source lack ", "the source lacks "),
-            ("the source are ", "the source is "),
-            ("the source need ", "the source needs "),
-            (" and their commits wait", " and its commits wait"),
-            ("nothing of them is", "nothing of it is"),
-        ] {
-            text = text.replace(many, one);
-        }
-    }
-    (verdict, text)
+    (verdict, said.join("; "))
 }
 
 /// Whether the copy holds what the source gave away.
@@ -128,11 +119,17 @@ fn has_lost(source: &SourceStatus) -> bool {
 }
 
 fn of_all(count: usize, all: usize) -> String {
-    match all {
-        1 => "the source".to_owned(),
+    match (count, all) {
+        (_, 1) => "the source".to_owned(),
+        (2, 2) => "both sources".to_owned(),
         _ if count == all => format!("all {all} sources"),
         _ => format!("{count} of {all} sources"),
     }
+}
+
+/// So many of them, and the verb for one or for several.
+fn which(count: usize, all: usize, verb: [&str; 2]) -> String {
+    format!("{} {}", of_all(count, all), verb[usize::from(count != 1)])
 }
 
 /// Where what was acknowledged is.
@@ -180,7 +177,7 @@ mod tests {
         text(
             told(|sources| sources[0].state = "recovering".to_owned()),
             Verdict::Look,
-            "1 of 3 sources are about to be received",
+            "1 of 3 sources is about to be received",
         );
         text(
             told(|sources| {
@@ -189,13 +186,13 @@ mod tests {
                 sources[2].semi_sync.active = false;
             }),
             Verdict::Act,
-            "1 of 3 sources lack transactions that only this copy holds; 1 of 3 sources are not received: nothing of them is \
+            "1 of 3 sources lacks transactions that only this copy holds; 1 of 3 sources is not received: nothing of it is \
              acknowledged; commits of 1 of 3 sources do not wait for this copy (semi-sync is off)",
         );
         text(
             told(|sources| sources[2].gtids_given_twice = 1),
             Verdict::Act,
-            "1 of 3 sources lack transactions that only this copy holds",
+            "1 of 3 sources lacks transactions that only this copy holds",
         );
         text(
             told(|sources| {
