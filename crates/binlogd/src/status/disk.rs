@@ -137,7 +137,7 @@ fn hours_left(free: u64, bytes_per_second: f64) -> f64 {
 
 /// How fast the copies grow.
 #[derive(Debug, Default)]
-struct Rate {
+pub(super) struct Rate {
     /// Times since the start, and the bytes stored until then. The first is as old as the window or younger, but for
     /// one that is needed to reach so far back.
     samples: VecDeque<(Duration, u64)>,
@@ -148,7 +148,7 @@ struct Rate {
 }
 
 impl Rate {
-    fn record(&mut self, at: Duration, stored: u64) {
+    pub(super) fn record(&mut self, at: Duration, stored: u64) {
         // It falls when a source goes away; what the others store is then seen from the next sample on.
         self.total += stored.saturating_sub(self.last);
         self.last = stored;
@@ -159,7 +159,7 @@ impl Rate {
     }
 
     /// `None` while nothing is stored: then the disk is not filling up.
-    fn bytes_per_second(&self) -> Option<f64> {
+    pub(super) fn bytes_per_second(&self) -> Option<f64> {
         let (first, last) = (self.samples.front()?, self.samples.back()?);
         let (bytes, time) = (last.1 - first.1, last.0.saturating_sub(first.0));
         (bytes > 0 && !time.is_zero()).then(|| bytes as f64 / time.as_secs_f64())

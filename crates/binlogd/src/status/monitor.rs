@@ -11,6 +11,7 @@ use super::latency::LatencyHistogram;
 use super::lock::lock;
 use super::past::LastError;
 use super::pulse::{Place, Pulse};
+use super::resources::Resources;
 use super::semi_sync_book::{SemiSyncBook, SemiSyncSignal};
 use super::session::Session;
 use super::snapshot::{GtidTexts, Latencies, SourceStatus};
@@ -46,6 +47,8 @@ pub struct SourceMonitor {
     pub acknowledge_latency: LatencyHistogram,
     /// The receivers further down that acknowledgements wait for.
     pub(crate) ack_replicas: AckReplicas,
+    /// What the source takes of the machine.
+    pub(crate) resources: Resources,
     fsync_mode: AtomicU8,
     event_time: AtomicU64,
     /// How much of the live file a recovery has checked, and of how much, in bytes; both 0 outside one.
@@ -71,6 +74,7 @@ impl SourceMonitor {
             sync_latency: LatencyHistogram::new(),
             acknowledge_latency: LatencyHistogram::new(),
             ack_replicas: AckReplicas::default(),
+            resources: Resources::default(),
             fsync_mode: AtomicU8::new(FsyncMode::SyncThenAcknowledge as u8),
             event_time: AtomicU64::new(0),
             recovery: [AtomicU64::new(0), AtomicU64::new(0)],
@@ -311,6 +315,7 @@ impl SourceMonitor {
             peers: facts.peers,
             server_id_rival: facts.rival,
             verified: facts.verified,
+            resources: self.resources.status(),
             counters: self.counters.values(),
             latency: Latencies {
                 sync: self.sync_latency.summary(),

@@ -8,6 +8,7 @@ use super::ladder::Ladder;
 use super::latency::LatencySummary;
 use super::past::{LastError, PreviousTimeline, RecordedGap, Regained, Verified};
 use super::peers::PeerStatus;
+use super::resources::ResourcesStatus;
 use super::semi_sync::{SemiSyncLook, SemiSyncStatus, UnacknowledgedCommits, UnaskedTransactions};
 use super::serving::ServeStatus;
 use super::state::{RecoveryStatus, SourceState};
@@ -140,6 +141,8 @@ pub struct SourceStatus {
     pub(crate) seconds_behind: Option<u64>,
     /// What `binlogd verify` found last; null before its first run.
     pub(crate) verified: Option<Verified>,
+    /// What it takes of the machine.
+    pub(crate) resources: ResourcesStatus,
     /// Counts since the daemon started.
     pub counters: CounterValues,
     /// What a committing client waits for, since the daemon started.
