@@ -12,5 +12,6 @@ mod doctor;
 mod rescue;
 mod retention;
 pub mod serve;
+mod setup;
 pub mod status;
 pub mod upstream;
