@@ -79,6 +79,7 @@ fn wish(args: &SetupArgs, options: &ConnectOptions) -> Result<Wish, String> {
         config: absolute(&args.config)?,
         source_file: args.source_file.as_deref().map(absolute).transpose()?,
         data_dir: absolute(&args.data_dir)?,
+        admin_listen: args.admin_listen.map(|address| address.to_string()),
     })
 }
 
@@ -122,8 +123,7 @@ fn run(args: &SetupArgs, wish: &Wish, options: &ConnectOptions) -> Result<u8, St
         seen = look(wish, options, &mut connection)?;
     }
     let Some(longest) = args.wait.filter(|_| !seen.plan.is_done()) else {
-        outln!("\n{}", next(&seen.plan, wish));
-        return Ok(EXIT_OK);
+        return end(&seen, wish);
     };
     outln!("\n{}\nwaiting for binlogd; Ctrl-C ends only the wait", next(&seen.plan, wish));
     let deadline = Instant::now() + longest;
@@ -138,6 +138,16 @@ fn run(args: &SetupArgs, wish: &Wish, options: &ConnectOptions) -> Result<u8, St
             std::thread::sleep(LOOK_INTERVAL);
         }
         seen = look(wish, options, &mut connection)?;
+    }
+    end(&seen, wish)
+}
+
+/// Says what comes next. Where all is done, that commits wait for binlogd is seen with its own eyes.
+fn end(seen: &Seen, wish: &Wish) -> Result<u8, String> {
+    if seen.plan.is_done() && wish.semi_sync {
+        attached::acknowledges(&seen.here.files.data_dir, &wish.name).map_err(|why| {
+            format!("everything is there, and binlogd does not acknowledge: {why}. binlogd status says more; a restart of it takes up a plugin that came later")
+        })?;
     }
     outln!("\n{}", next(&seen.plan, wish));
     Ok(EXIT_OK)

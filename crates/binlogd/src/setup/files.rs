@@ -127,6 +127,10 @@ impl Files {
                 "{shown} has this source with the account {:?}: give --account {}",
                 source.user, source.user
             )),
+            (Some(source), _) if source.semi_sync != wish.semi_sync => ConfigSeen::Clash(format!(
+                "{shown} has this source with semi_sync = {}: change it there, or give --semi-sync={}",
+                source.semi_sync, source.semi_sync
+            )),
             (Some(source), _) => match &source.password_file {
                 Some(file) => {
                     self.password_file = std::path::absolute(file).unwrap_or(file.clone());
@@ -175,11 +179,11 @@ impl Files {
 
 /// The whole configuration, of one source.
 pub(super) fn config_text(wish: &Wish, password_file: &Path) -> String {
-    format!(
-        "# Written by binlogd setup. Every key, with its meaning and default: binlogd config example\ndata_dir = {}\n\n{}",
-        quoted(&wish.data_dir.display().to_string()),
-        source_text(wish, password_file)
-    )
+    let head = "# Written by binlogd setup. Every key, with its meaning and default: binlogd config example";
+    let data_dir = quoted(&wish.data_dir.display().to_string());
+    let listen = wish.admin_listen.as_ref().map(|listen| format!("[admin]\nlisten = {}\n\n", quoted(listen)));
+    let source = source_text(wish, password_file);
+    format!("{head}\ndata_dir = {data_dir}\n\n{}{source}", listen.unwrap_or_default())
 }
 
 /// The source alone.
@@ -271,6 +275,7 @@ mod tests {
         for wish in [
             in_folder(folder.path()),
             Wish { name: "it.is_-1".to_owned(), require_ssl: true, ..in_folder(folder.path()) },
+            Wish { admin_listen: Some("127.0.0.1:1".to_owned()), ..in_folder(folder.path()) },
             Wish { semi_sync: false, account: "a\"b".to_owned(), ..in_folder(folder.path()) },
             Wish {
                 tls: wire::TlsOptions { mode: wire::TlsMode::VerifyFull, ca, ..Default::default() },
@@ -330,8 +335,13 @@ mod tests {
         let (clash, refusals) = seen(&same, one).unwrap();
         assert!(matches!(&clash, ConfigSeen::Clash(why) if why.ends_with("give --name other")), "{clash:?}");
         assert!(!refusals.is_empty());
-        for (account, words) in [("binlogd", "give --account u"), ("u", "without password_file")] {
-            let named = Wish { name: "other".to_owned(), account: account.to_owned(), ..same.clone() };
+        for (account, semi_sync, words) in [
+            ("binlogd", true, "give --account u"),
+            ("u", true, "without password_file"),
+            ("u", false, "--semi-sync=true"),
+        ] {
+            let named =
+                Wish { name: "other".to_owned(), account: account.to_owned(), semi_sync, ..same.clone() };
             assert!(matches!(seen(&named, one).unwrap().0, ConfigSeen::Clash(why) if why.contains(words)));
         }
         assert!(seen(&wish, "[[source]]\n").unwrap_err().contains("cannot be used"));

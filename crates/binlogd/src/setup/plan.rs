@@ -9,7 +9,7 @@ use crate::doctor::{Finding, Level, Wanted, examine_server};
 use std::path::PathBuf;
 
 /// What an example gets behind its name when it gives way.
-const ASIDE: &str = "example";
+const ASIDE: &str = "before-setup";
 
 /// What is there on this machine.
 #[derive(Debug, Clone)]
@@ -104,7 +104,11 @@ fn start(wish: &Wish, here: &Here) -> Step {
         Ok(()) => Step::there(format!("binlogd receives from {}, and has caught up", wish.host)),
         Err(why) => Step {
             state: State::Yours,
-            ..Step::to_do("Start binlogd", format!("now: {why}"), Act::Text(here.start.clone()))
+            ..Step::to_do(
+                "Start binlogd",
+                format!("it is not attached yet: {why}"),
+                Act::Text(here.start.clone()),
+            )
         },
     }
 }

@@ -37,6 +37,8 @@ pub(crate) struct Wish {
     pub(crate) source_file: Option<PathBuf>,
     /// Folder of the copies, absolute.
     pub(crate) data_dir: PathBuf,
+    /// Address of the status over HTTP, as the configuration says it; `None`: the default.
+    pub(crate) admin_listen: Option<String>,
 }
 
 impl Wish {
@@ -75,5 +77,6 @@ pub(super) fn wish() -> Wish {
         config: "/etc/binlogd/binlogd.toml".into(),
         source_file: None,
         data_dir: "/var/lib/binlogd".into(),
+        admin_listen: None,
     }
 }

@@ -42,6 +42,7 @@ mod serve_packets;
 mod serve_points;
 mod serve_port;
 mod serve_semi_sync;
+mod setup;
 mod soak;
 mod start;
 mod status_says;

@@ -3,6 +3,7 @@
 use crate::config::value::is_name;
 use crate::setup::{CONFIG, DATA_DIR};
 use clap::{ArgAction, Args};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 use wire::{Secret, TlsMode};
@@ -67,6 +68,11 @@ pub(crate) struct SetupArgs {
     /// Folder of the copies
     #[arg(long, value_name = "DIR", default_value = DATA_DIR)]
     pub(super) data_dir: PathBuf,
+    /// Address of the status over HTTP, for the configuration that is written [default: 127.0.0.1:9306]
+    ///
+    /// A second binlogd on one machine needs its own.
+    #[arg(long, value_name = "ADDR", value_parser = address)]
+    pub(super) admin_listen: Option<SocketAddr>,
     /// File with the administrator's password; else the variable BINLOGD_PASSWORD counts, else it is asked for
     #[arg(long, value_name = "FILE")]
     pub(super) password_file: Option<PathBuf>,
@@ -76,6 +82,10 @@ pub(crate) struct SetupArgs {
     /// PEM file with the authorities that --tls verify-ca and verify-full trust
     #[arg(long, value_name = "FILE")]
     pub(super) tls_ca: Option<PathBuf>,
+}
+
+fn address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| "an address and a port: 127.0.0.1:9306".to_owned())
 }
 
 fn duration(text: &str) -> Result<Duration, String> {

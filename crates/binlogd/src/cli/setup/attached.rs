@@ -5,13 +5,16 @@ use crate::doctor::Facts;
 use crate::setup::Server;
 use crate::status::SourceStatus;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use wire::{Connection, WireError};
 
 /// How often the daemon is asked whether it has what the source had at the beginning.
 const LOOKS: u32 = 10;
 /// Pause between two of these.
 const PAUSE: Duration = Duration::from_millis(100);
+
+/// Longest time for the daemon to see that semi-sync was switched on.
+const SEEN_MAX: Duration = Duration::from_secs(10);
 
 /// Looks at the daemon of `data_dir` and at the source. The inner error says in words what is not so.
 ///
@@ -47,6 +50,27 @@ pub(super) fn attached(
     }
     let place = source.positions.durable.map_or("nothing".to_owned(), |place| place.to_string());
     Ok(Err(format!("binlogd is catching up: it holds {place}, and the source is at {file}:{end}")))
+}
+
+/// Whether the daemon says that commits wait for it. Its own look at the source takes a moment.
+///
+/// # Errors
+/// Why not, in its words.
+pub(super) fn acknowledges(data_dir: &Path, name: &str) -> Result<(), String> {
+    let deadline = Instant::now() + SEEN_MAX;
+    loop {
+        let status =
+            of_folder(data_dir).ok_or_else(|| format!("no binlogd answers for {}", data_dir.display()))?;
+        let source = status.sources.into_iter().find(|source| source.name == name);
+        let semi_sync = source.map(|source| source.semi_sync).unwrap_or_default();
+        if semi_sync.active {
+            return Ok(());
+        }
+        if Instant::now() > deadline {
+            return Err(semi_sync.reason);
+        }
+        std::thread::sleep(PAUSE);
+    }
 }
 
 /// What the daemon says of the source while it receives from this server.

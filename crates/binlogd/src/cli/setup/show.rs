@@ -37,13 +37,11 @@ pub(super) fn plan(plan: &Plan) -> String {
         };
         text.push_str(&line(index + 1, word, color, &step.what, colored));
         for line in details(step) {
-            text.push_str(&format!("{:INDENT$}{}\n", "", style::clean(&line)));
+            text.push_str(format!("{:INDENT$}{}", "", style::clean(&line)).trim_end());
+            text.push('\n');
         }
         if !step.why.is_empty() {
             text.push_str(&wrapped(&format!("why: {}", step.why), INDENT));
-        }
-        if let State::Waits(why) = &step.state {
-            text.push_str(&wrapped(&format!("now: {why}"), INDENT));
         }
     }
     text
