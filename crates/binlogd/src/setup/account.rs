@@ -1,13 +1,12 @@
 //! The account: its name, its rights, its password.
 
-use super::plan::Here;
+use super::here::Here;
 use super::server::{AccountSeen, Server};
 use super::step::{Act, PASSWORD_HERE, State, Statement, Step, quote};
 use super::wish::Wish;
 use crate::doctor::grants::Privileges;
 use crate::doctor::semi_sync::waits_for_nobody;
 use codec::ServerKind;
-use std::net::IpAddr;
 use wire::Secret;
 
 /// Letters of a password that setup makes up. None needs quoting anywhere.
@@ -23,16 +22,6 @@ pub(super) const RIGHTS: &str = "REPLICATION SLAVE: without it the source sends 
 /// `'binlogd'@'10.0.0.5'`.
 pub(super) fn quoted(wish: &Wish, server: &Server) -> String {
     format!("{}@{}", quote(&wish.account), quote(&server.pattern))
-}
-
-/// From where the account may log in, by how the server sees this machine: by an address, and by a name only where the
-/// server says one and this end of the connection is not known.
-pub(super) fn pattern(seen_as: &str, local: Option<IpAddr>) -> String {
-    match (seen_as.parse::<IpAddr>(), local) {
-        (Ok(_), _) | (Err(_), None) => seen_as.to_owned(),
-        // A name needs the server's DNS at each login.
-        (Err(_), Some(local)) => local.to_canonical().to_string(),
-    }
 }
 
 /// A password of random letters, which the usual policies accept: letters of both cases, a digit and another character.
@@ -155,7 +144,7 @@ fn statements(wish: &Wish, server: &Server) -> Vec<Statement> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::plan::tests::{here, server};
+    use super::super::test_states::{here, server};
     use super::super::wish::wish;
     use super::*;
     use crate::doctor::Facts;
@@ -173,20 +162,6 @@ mod tests {
         assert_eq!(text.len(), PASSWORD_LETTERS);
         assert!(text.bytes().all(|byte| LETTERS.contains(&byte)) && !text.starts_with('-'));
         assert!(text.contains(|c: char| c.is_ascii_digit()) && text.contains(['-', '_']), "{text}");
-    }
-
-    #[test]
-    fn the_account_is_for_this_machine_as_the_server_sees_it() {
-        let local = |text: &str| Some(text.parse().unwrap());
-        for (seen_as, at, expected) in [
-            ("10.0.0.5", local("192.168.1.2"), "10.0.0.5"), // Behind an address translation.
-            ("::1", local("::1"), "::1"),
-            ("localhost", local("127.0.0.1"), "127.0.0.1"),
-            ("binlogd1.example", local("::ffff:10.0.0.5"), "10.0.0.5"),
-            ("binlogd1.example", None, "binlogd1.example"),
-        ] {
-            assert_eq!(pattern(seen_as, at), expected);
-        }
     }
 
     #[test]

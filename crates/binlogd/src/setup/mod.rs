@@ -15,6 +15,7 @@
 //! | `wish.rs` | [`Wish`]: what the operator wants |
 //! | `server.rs` | [`Server`]: what is there on the server |
 //! | `files.rs` | [`Files`]: what is there on this machine |
+//! | `here.rs` | [`Here`]: that, and whether binlogd is attached |
 //! | `plan.rs` | [`Plan`]: the steps, or why there are none |
 //! | `refusal.rs` | what setup cannot change |
 //! | `step.rs` | [`Step`] and [`Statement`] |
@@ -25,18 +26,22 @@
 
 mod account;
 mod files;
+mod here;
 mod plan;
 mod refusal;
 mod semi_sync;
 mod server;
 mod step;
+#[cfg(test)]
+mod test_states;
 mod undo;
 mod wish;
 pub(crate) mod write;
 
 pub(crate) use account::make_password;
 pub(crate) use files::Files;
-pub(crate) use plan::{Here, Plan};
+pub(crate) use here::Here;
+pub(crate) use plan::Plan;
 pub(crate) use server::Server;
 pub(crate) use step::{Act, PASSWORD_HERE, State, Statement, Step};
 pub(crate) use undo::undo;

@@ -1,6 +1,7 @@
 //! The steps, or why there are none.
 
 use super::files::{ConfigSeen, Files, config_text, source_text};
+use super::here::Here;
 use super::server::Server;
 use super::step::{Act, State, Step};
 use super::wish::Wish;
@@ -10,19 +11,6 @@ use std::path::PathBuf;
 
 /// What an example gets behind its name when it gives way.
 const ASIDE: &str = "before-setup";
-
-/// What is there on this machine.
-#[derive(Debug, Clone)]
-pub(crate) struct Here {
-    /// Configuration and password.
-    pub(crate) files: Files,
-    /// Whether the account lets us in with the password of the file; `None` when one of them is not there.
-    pub(crate) login: Option<Result<(), String>>,
-    /// Whether binlogd receives from the source and has caught up; else why not.
-    pub(crate) attached: Result<(), String>,
-    /// The commands that start binlogd here, or make it take up its configuration.
-    pub(crate) start: String,
-}
 
 /// The steps, or why there are none.
 #[derive(Debug, Clone)]
@@ -114,43 +102,12 @@ fn start(wish: &Wish, here: &Here) -> Step {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use super::super::server::AccountSeen;
+    use super::super::test_states::{here, server, wanted};
     use super::super::wish::wish;
     use super::*;
-    use crate::doctor::Facts;
     use crate::doctor::test_facts::{mariadb, mysql, with};
-
-    pub(in crate::setup) fn wanted() -> Wanted {
-        crate::doctor::test_facts::wanted()
-    }
-
-    /// A server that an administrator looks at, without the account.
-    pub(in crate::setup) fn server(facts: Facts) -> Server {
-        let grants = match &facts.grants {
-            Ok(lines) if lines == &mysql().grants.unwrap() => {
-                Ok(vec!["GRANT ALL PRIVILEGES ON *.* TO `root`@`%` WITH GRANT OPTION".to_owned()])
-            }
-            other => other.clone(),
-        };
-        Server {
-            facts: Facts { grants, ..facts },
-            pattern: "10.0.0.5".to_owned(),
-            account: AccountSeen::Absent,
-            replica_of: None,
-        }
-    }
-
-    /// A machine with nothing on it.
-    pub(in crate::setup) fn here() -> Here {
-        let nowhere = Wish { config: "/nonexistent/binlogd.toml".into(), ..wish() };
-        Here {
-            files: Files::look(&nowhere).unwrap().writable(),
-            login: None,
-            attached: Err("no binlogd runs".to_owned()),
-            start: "systemctl enable --now binlogd".to_owned(),
-        }
-    }
 
     fn states(plan: &Plan) -> Vec<(&str, &State)> {
         plan.steps.iter().map(|step| (step.what.split(',').next().unwrap(), &step.state)).collect()

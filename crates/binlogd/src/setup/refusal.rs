@@ -1,6 +1,6 @@
 //! What setup cannot change, and what the operator can.
 
-use super::plan::Here;
+use super::here::Here;
 use super::server::{AccountSeen, Server};
 use super::wish::Wish;
 use crate::doctor::grants::Privileges;
@@ -133,7 +133,7 @@ fn rights(wish: &Wish, server: &Server) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::plan::tests::{here, server};
+    use super::super::test_states::{here, server};
     use super::super::wish::wish;
     use super::*;
     use crate::doctor::Facts;

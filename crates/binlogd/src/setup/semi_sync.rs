@@ -1,6 +1,6 @@
 //! The plugin, its settings, and the switch.
 
-use super::plan::Here;
+use super::here::Here;
 use super::server::Server;
 use super::step::{Act, State, Statement, Step};
 use super::wish::Wish;
@@ -159,7 +159,7 @@ pub(super) fn notes(wish: &Wish, facts: &Facts, wanted: &Wanted) -> Vec<crate::d
 
 #[cfg(test)]
 mod tests {
-    use super::super::plan::tests::{here, server, wanted};
+    use super::super::test_states::{here, server, wanted};
     use super::super::wish::wish;
     use super::*;
     use crate::doctor::test_facts::{mariadb, mysql, with};

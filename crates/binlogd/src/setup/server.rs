@@ -1,6 +1,5 @@
 //! What is there on the server.
 
-use super::account::pattern;
 use super::step::quote;
 use super::wish::Wish;
 use crate::doctor::{Facts, answered, first_column};
@@ -113,4 +112,33 @@ fn ask_for_source(connection: &mut Connection, facts: &Facts) -> Result<Option<S
     // Who may not see it has rights enough for nothing else either, and is told so.
     let Some(rows) = answered(connection.query(sql))?.ok() else { return Ok(None) };
     Ok(rows.get(0, "Source_Host").or_else(|| rows.get(0, "Master_Host")).map(str::to_owned))
+}
+
+/// From where the account may log in, by how the server sees this machine: by an address, and by a name only where the
+/// server says one and this end of the connection is not known.
+fn pattern(seen_as: &str, local: Option<IpAddr>) -> String {
+    match (seen_as.parse::<IpAddr>(), local) {
+        (Ok(_), _) | (Err(_), None) => seen_as.to_owned(),
+        // A name needs the server's DNS at each login.
+        (Err(_), Some(local)) => local.to_canonical().to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_account_is_for_this_machine_as_the_server_sees_it() {
+        let local = |text: &str| Some(text.parse().unwrap());
+        for (seen_as, at, expected) in [
+            ("10.0.0.5", local("192.168.1.2"), "10.0.0.5"), // Behind an address translation.
+            ("::1", local("::1"), "::1"),
+            ("localhost", local("127.0.0.1"), "127.0.0.1"),
+            ("binlogd1.example", local("::ffff:10.0.0.5"), "10.0.0.5"),
+            ("binlogd1.example", None, "binlogd1.example"),
+        ] {
+            assert_eq!(pattern(seen_as, at), expected);
+        }
+    }
 }

@@ -43,7 +43,7 @@ pub(crate) fn undo(wish: &Wish, server: &Server, files: &Files) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::plan::tests::{here, server};
+    use super::super::test_states::{here, server};
     use super::super::wish::wish;
     use super::*;
     use crate::doctor::test_facts::{mariadb, mysql};
