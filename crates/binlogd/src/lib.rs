@@ -13,5 +13,6 @@ pub mod reference;
 mod rescue;
 mod retention;
 pub mod serve;
+mod setup;
 pub mod status;
 pub mod upstream;

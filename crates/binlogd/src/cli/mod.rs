@@ -7,6 +7,7 @@ mod output;
 
 mod cnf;
 mod config;
+mod confirm;
 mod doctor;
 mod exit;
 mod forks;
@@ -18,6 +19,8 @@ mod rescue;
 mod rescue_guard;
 mod run;
 mod run_args;
+mod server_login;
+mod setup;
 mod slots;
 pub mod source_url;
 mod status;
@@ -58,6 +61,8 @@ enum Verb {
     Purge(purge::PurgeArgs),
     /// Give a server the transactions that it lacks and the copy holds, after a failover or a crash of the source
     Rescue(rescue::RescueArgs),
+    /// Prepare a source and this machine: account, semi-sync, configuration; shown first, done with --apply
+    Setup(setup::SetupArgs),
     /// List the readers whose place is remembered, and for whom files are kept; remove one
     Slots(slots::SlotsArgs),
     /// Show what the daemon does, or what the files hold when it does not run
@@ -77,6 +82,7 @@ fn execute(verb: Verb) -> ExitCode {
         Verb::Import(args) => import::execute(&args),
         Verb::Purge(args) => purge::execute(&args),
         Verb::Rescue(args) => rescue::execute(&args),
+        Verb::Setup(args) => setup::execute(&args),
         Verb::Slots(args) => slots::execute(&args),
         Verb::Status(args) => {
             status::run(args, offline::from_files).unwrap_or_else(|error| usage_error(&format!("{error:#}")))

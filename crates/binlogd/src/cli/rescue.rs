@@ -4,6 +4,7 @@ mod args;
 mod choice;
 mod report;
 
+use super::confirm::confirmed;
 use super::exit::{EXIT_OK, EXIT_PROBLEM, print_result, usage_error};
 use super::rescue_guard::Guard;
 use super::style;
@@ -20,7 +21,7 @@ use log::posix::PosixStorage;
 use log::purge::lock::PurgeLock;
 use log::timeline::Timeline;
 use report::Report;
-use std::io::{self, BufRead, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -145,7 +146,7 @@ fn rescue(args: &RescueArgs, name: &str, folder: &Path, options: &ConnectOptions
         guard.look_for_writers(&mut target, &plan)?;
         return Ok(code);
     }
-    if !args.yes && !confirmed(&host)? {
+    if !args.yes && !confirmed(&format!("Send them to {host}?"), "--dry-run")? {
         outln!("nothing was sent");
         return Ok(EXIT_PROBLEM);
     }
@@ -233,16 +234,4 @@ fn hand_over(target: &mut Target, plan: &Plan, quiet: bool) -> Result<(), crate:
     let result = target.hand_over(plan, |_| bar.inc(1));
     bar.finish_and_clear();
     result.map(drop)
-}
-
-/// The question, of which only "yes" is a yes.
-fn confirmed(host: &HostPort) -> Result<bool, String> {
-    if !io::stdin().is_terminal() {
-        return Err("nobody is there to be asked: look at --dry-run, then give --yes".to_owned());
-    }
-    let _ =
-        write!(io::stdout(), "Send them to {host}? Type yes to go on: ").and_then(|()| io::stdout().flush());
-    let mut answer = String::new();
-    io::stdin().lock().read_line(&mut answer).map_err(|error| error.to_string())?;
-    Ok(answer.trim() == "yes")
 }

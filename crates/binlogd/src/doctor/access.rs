@@ -16,7 +16,7 @@ pub(super) fn examine(facts: &Facts, wanted: &Wanted) -> Vec<Finding> {
     vec![version(facts), tls(facts, wanted), authentication(facts), privileges(facts)]
 }
 
-fn version(facts: &Facts) -> Finding {
+pub(super) fn version(facts: &Facts) -> Finding {
     let what = format!("version {} ({})", facts.version, facts.kind);
     match facts.kind {
         _ if release(&facts.version).is_none() => Finding::warning(what).because(
@@ -33,7 +33,7 @@ fn version(facts: &Facts) -> Finding {
     }
 }
 
-fn tls(facts: &Facts, wanted: &Wanted) -> Finding {
+pub(super) fn tls(facts: &Facts, wanted: &Wanted) -> Finding {
     if let Some(version) = &facts.tls_version {
         let verified = matches!(wanted.tls, TlsMode::VerifyCa | TlsMode::VerifyFull);
         let checked = if verified { "" } else { ", the certificate not checked" };

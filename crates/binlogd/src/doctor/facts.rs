@@ -128,9 +128,14 @@ impl Facts {
         format!("{}@{}", quote(user), quote(host))
     }
 
+    /// Whether a variable can be set so that it lasts over a restart.
+    pub(crate) fn persists(&self) -> bool {
+        self.kind == ServerKind::MySql && self.is_from(8, 0, 0)
+    }
+
     /// The statement that sets a global variable, so that it lasts where the server can do that.
     pub(crate) fn set(&self, name: &str, value: &str) -> String {
-        if self.kind == ServerKind::MySql && self.is_from(8, 0, 0) {
+        if self.persists() {
             format!("SET PERSIST {name} = {value};")
         } else {
             format!("SET GLOBAL {name} = {value}; -- and in the server's option file, to last")
@@ -159,7 +164,7 @@ fn ask_for_replicas(connection: &mut Connection) -> Result<Answer<Vec<Replica>>,
 }
 
 /// Parts an answer of the server, a refusal included, from a broken connection.
-fn answered(result: Result<ResultSet, WireError>) -> Result<Answer<ResultSet>, WireError> {
+pub(crate) fn answered(result: Result<ResultSet, WireError>) -> Result<Answer<ResultSet>, WireError> {
     match result {
         Ok(rows) => Ok(Ok(rows)),
         Err(WireError::AccessDenied { message, .. } | WireError::Server { message, .. }) => Ok(Err(message)),
@@ -167,7 +172,8 @@ fn answered(result: Result<ResultSet, WireError>) -> Result<Answer<ResultSet>, W
     }
 }
 
-fn first_column(rows: &ResultSet) -> Vec<String> {
+/// The first column, as text.
+pub(crate) fn first_column(rows: &ResultSet) -> Vec<String> {
     let text =
         |row: &Vec<Option<Vec<u8>>>| Some(String::from_utf8_lossy(row.first()?.as_deref()?).into_owned());
     rows.rows.iter().filter_map(text).collect()

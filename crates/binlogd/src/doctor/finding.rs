@@ -1,5 +1,7 @@
 //! One line of the doctor.
 
+use super::facts::Facts;
+
 /// How much a finding matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Level {
@@ -33,11 +35,13 @@ pub(crate) struct Finding {
     pub why: String,
     /// Statements for the source that fix the problem.
     pub sql: Option<String>,
+    /// The global variable and its value that fix the problem, where one alone does; `sql` says the same.
+    pub(crate) setting: Option<(String, String)>,
 }
 
 impl Finding {
     fn new(level: Level, what: impl Into<String>) -> Finding {
-        Finding { level, what: what.into(), why: String::new(), sql: None }
+        Finding { level, what: what.into(), why: String::new(), sql: None, setting: None }
     }
 
     /// All is well.
@@ -65,5 +69,11 @@ impl Finding {
     pub(super) fn fixed_by(mut self, sql: impl Into<String>) -> Finding {
         self.sql = Some(sql.into());
         self
+    }
+
+    /// The variable that fixes it, so set that it lasts where the server can do that.
+    pub(super) fn fixed_by_setting(mut self, facts: &Facts, name: &str, value: &str) -> Finding {
+        self.setting = Some((name.to_owned(), value.to_owned()));
+        self.fixed_by(facts.set(name, value))
     }
 }

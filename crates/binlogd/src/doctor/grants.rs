@@ -5,15 +5,15 @@ use std::collections::BTreeSet;
 /// Global privileges, in upper case. Both servers list those of active roles in SHOW GRANTS: MySQL merged into the
 /// account's own, MariaDB on lines of their own.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Privileges {
+pub(crate) struct Privileges {
     names: BTreeSet<String>,
     /// An account can hold a role that is not active when it logs in.
-    pub(super) roles: bool,
+    pub(crate) roles: bool,
 }
 
 impl Privileges {
     /// Reads the lines of SHOW GRANTS.
-    pub(super) fn parse(lines: &[String]) -> Privileges {
+    pub(crate) fn parse(lines: &[String]) -> Privileges {
         let mut privileges = Privileges::default();
         for line in lines {
             let Some(rest) = line.strip_prefix("GRANT ") else { continue };
@@ -29,7 +29,7 @@ impl Privileges {
     }
 
     /// Whether one of `names` is held, by itself or within ALL PRIVILEGES.
-    pub(super) fn has(&self, names: &[&str]) -> bool {
+    pub(crate) fn has(&self, names: &[&str]) -> bool {
         ["ALL PRIVILEGES", "ALL"].iter().chain(names).any(|name| self.names.contains(*name))
     }
 }

@@ -28,17 +28,17 @@ mod facts;
 mod finding;
 pub(crate) mod forks;
 pub(crate) mod gaps;
-mod grants;
+pub(crate) mod grants;
 pub(crate) mod held;
 mod identity;
 pub(crate) mod logs;
 pub(crate) mod peers;
-mod semi_sync;
+pub(crate) mod semi_sync;
 mod serve;
 mod start;
 mod wanted;
 
-pub(crate) use facts::Facts;
+pub(crate) use facts::{Facts, answered, first_column};
 pub(crate) use finding::{Finding, Level};
 pub(crate) use serve::{Listener, Port, examine as examine_port};
 pub(crate) use wanted::Wanted;
@@ -57,8 +57,20 @@ pub(crate) fn examine(facts: &Facts, wanted: &Wanted) -> Vec<Finding> {
     findings
 }
 
+/// What is to be known of a server whatever its semi-sync and its accounts are like: version, encryption, binary log.
+pub(crate) fn examine_server(facts: &Facts, wanted: &Wanted) -> Vec<Finding> {
+    let mut findings = vec![access::version(facts), access::tls(facts, wanted)];
+    findings.extend(binlog::examine(facts));
+    findings
+}
+
+/// Whether a binlogd has answered, and no server.
+pub(crate) fn is_binlogd(facts: &Facts) -> bool {
+    behind::is_binlogd(facts)
+}
+
 #[cfg(test)]
-mod test_facts {
+pub(crate) mod test_facts {
     //! Servers with nothing to find fault with.
 
     use super::facts::Replica;
@@ -68,7 +80,7 @@ mod test_facts {
     use std::time::Duration;
     use wire::TlsMode;
 
-    pub(super) fn wanted() -> Wanted {
+    pub(crate) fn wanted() -> Wanted {
         Wanted {
             server_id: Some(4_100_000_001),
             replica_uuid: Some("cccccccc-cccc-cccc-cccc-cccccccccccc".to_owned()),
@@ -113,7 +125,7 @@ mod test_facts {
         }
     }
 
-    pub(super) fn mysql() -> Facts {
+    pub(crate) fn mysql() -> Facts {
         facts(
             ServerKind::MySql,
             "9.7.0",
@@ -129,7 +141,7 @@ mod test_facts {
         )
     }
 
-    pub(super) fn mariadb() -> Facts {
+    pub(crate) fn mariadb() -> Facts {
         facts(
             ServerKind::MariaDb,
             "11.8.3-MariaDB-log",
@@ -143,7 +155,7 @@ mod test_facts {
     }
 
     /// `facts` with one variable changed, or removed.
-    pub(super) fn with(mut facts: Facts, name: &str, value: Option<&str>) -> Facts {
+    pub(crate) fn with(mut facts: Facts, name: &str, value: Option<&str>) -> Facts {
         match value {
             Some(value) => facts.variables.insert(name.to_owned(), value.to_owned()),
             None => facts.variables.remove(name),

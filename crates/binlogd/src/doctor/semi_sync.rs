@@ -8,7 +8,7 @@ use std::time::Duration;
 
 /// The shortest timeout that outlives what binlogd needs to come back: a pause between two attempts, and a restart of its
 /// own. It is also what README suggests, and the servers' default.
-const TIMEOUT_MIN: Duration = Duration::from_secs(10);
+pub(crate) const TIMEOUT_MIN: Duration = Duration::from_secs(10);
 
 /// Variables of MySQL 8.0.26 and later, or of earlier MySQL and MariaDB. `wait_no_…` and `wait_for_…_count` follow.
 const SOURCE: Names = Names { prefix: "rpl_semi_sync_source_", replica: "replica" };
@@ -25,7 +25,7 @@ impl Names {
     }
 }
 
-pub(super) fn examine(facts: &Facts, wanted: &Wanted) -> Vec<Finding> {
+pub(crate) fn examine(facts: &Facts, wanted: &Wanted) -> Vec<Finding> {
     if !wanted.semi_sync {
         return vec![Finding::ok("semi-sync: not wanted (semi_sync = false)")];
     }
@@ -40,22 +40,33 @@ pub(super) fn examine(facts: &Facts, wanted: &Wanted) -> Vec<Finding> {
     findings
 }
 
+/// The plugin that a MySQL source needs: its name, and the file that it comes in. `None` for MariaDB, which has semi-sync built
+/// in since 10.3; before, the plugin has the name of MySQL's.
+pub(crate) fn plugin(facts: &Facts) -> Option<(&'static str, &'static str)> {
+    match (facts.kind, facts.is_from(8, 0, 26)) {
+        (ServerKind::MariaDb, _) => None,
+        (ServerKind::MySql, true) => Some(("rpl_semi_sync_source", "semisync_source.so")),
+        (ServerKind::MySql, false) => Some(("rpl_semi_sync_master", "semisync_master.so")),
+    }
+}
+
+/// The variable that switches semi-sync on; `None` while the plugin is not installed.
+pub(crate) fn switch(facts: &Facts) -> Option<String> {
+    [SOURCE, MASTER].iter().map(|names| names.name("enabled")).find(|name| facts.variable(name).is_some())
+}
+
 fn absent(facts: &Facts) -> Finding {
     const WHY: &str = "the source never waits for the copy: a crash can lose what was committed since the last bytes arrived";
-    let (plugin, file) = match facts.is_from(8, 0, 26) {
-        true => ("rpl_semi_sync_source", "semisync_source.so"),
-        false => ("rpl_semi_sync_master", "semisync_master.so"),
-    };
     let finding = Finding::warning("semi-sync: the plugin is not installed").because(WHY);
-    if facts.kind == ServerKind::MariaDb {
-        return finding; // Built in since 10.3; before, the plugin has the name of MySQL's.
+    match plugin(facts) {
+        Some((plugin, file)) => finding.fixed_by(format!("INSTALL PLUGIN {plugin} SONAME '{file}';")),
+        None => finding,
     }
-    finding.fixed_by(format!("INSTALL PLUGIN {plugin} SONAME '{file}';"))
 }
 
 /// Semi-sync is on and no replica is attached: what writes the binary log waits, and on MySQL a statement about accounts
 /// keeps logins out meanwhile.
-fn waits_for_nobody(facts: &Facts) -> bool {
+pub(crate) fn waits_for_nobody(facts: &Facts) -> bool {
     let is_on = [SOURCE, MASTER].into_iter().any(|names| facts.is_on(&names.name("enabled")));
     is_on && facts.semi_sync_clients == Some(0)
 }
@@ -98,7 +109,7 @@ fn enabled(facts: &Facts, wanted: &Wanted, names: &Names) -> Option<Finding> {
                 "the source does not wait for the copy. Switch it on once binlogd receives: as long as no semi-sync replica is \
                  connected every commit waits for the timeout",
             )
-            .fixed_by(facts.set(&name, "ON")),
+            .fixed_by_setting(facts, &name, "ON"),
     )
 }
 
@@ -118,7 +129,7 @@ fn timeout(facts: &Facts, wanted: &Wanted, names: &Names) -> Option<Finding> {
                  commits wait instead",
                 wanted.backoff_max
             ))
-            .fixed_by(facts.set(&name, &least.as_millis().to_string())),
+            .fixed_by_setting(facts, &name, &least.as_millis().to_string()),
     )
 }
 
@@ -134,7 +145,7 @@ fn wait_point(facts: &Facts, _: &Wanted, names: &Names) -> Option<Finding> {
                 "other sessions see a transaction before the copy has it, and it can be gone after a failover; AFTER_SYNC \
                  waits first",
             )
-            .fixed_by(facts.set(&name, "'AFTER_SYNC'")),
+            .fixed_by_setting(facts, &name, "'AFTER_SYNC'"),
     )
 }
 
@@ -147,7 +158,7 @@ fn wait_no_replica(facts: &Facts, _: &Wanted, names: &Names) -> Option<Finding> 
     Some(
         Finding::warning(format!("semi-sync: {name} is OFF"))
             .because("as soon as no replica is connected the source stops waiting, whatever the timeout")
-            .fixed_by(facts.set(&name, "ON")),
+            .fixed_by_setting(facts, &name, "ON"),
     )
 }
 
@@ -166,7 +177,7 @@ fn replica_count(facts: &Facts, names: &Names) -> Option<Finding> {
                 "with binlogd there are at most {} semi-sync replicas, so every commit would wait for the timeout",
                 attached + 1
             ))
-            .fixed_by(facts.set(&name, &(attached + 1).to_string())),
+            .fixed_by_setting(facts, &name, &(attached + 1).to_string()),
     )
 }
 

@@ -46,6 +46,7 @@ mod serve_points;
 mod serve_port;
 mod serve_semi_sync;
 mod service_manager;
+mod setup;
 mod soak;
 mod start;
 mod status_says;

@@ -41,6 +41,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "log",
             "rescue",
             "retention",
+            "setup",
             "status",
             "upstream",
             "wire",
@@ -50,6 +51,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("upstream", &["config", "log", "status", "upstream", "wire"]),
     ("admin", &["admin", "status"]),
     ("doctor", &["config", "doctor", "wire"]),
+    ("setup", &["config", "doctor", "setup", "wire"]),
     // `upstream` knows how to ask a server who it is and what it has executed.
     ("rescue", &["log", "rescue", "upstream", "wire"]),
     // Never `upstream`: the two meet in the log.

@@ -1,20 +1,11 @@
 //! Which copy, and which server: what the command line of a rescue names.
 
-use super::super::hide_password::URL_PASSWORD_VARIABLE;
-use super::super::source_url::{SourceUrl, percent_decoded};
+use super::super::server_login::ServerLogin;
 use super::args::RescueArgs;
-use crate::config::password::{PASSWORD_VARIABLE, process_environment, read_bounded};
-use crate::config::value::parse_host_port;
 use log::folder::source_folders;
 use log::posix::PosixStorage;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
-use wire::{ConnectOptions, Secret, TlsOptions};
-
-/// Largest password file, in bytes.
-const PASSWORD_FILE_BYTES_MAX: u64 = 4096;
-/// Time for connecting, and for each answer until transactions are sent.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
+use wire::ConnectOptions;
 
 /// The source's folder, or what is wrong with the command line.
 pub(super) fn choose(data_dir: &Path, wanted: Option<&str>) -> Result<(String, PathBuf), String> {
@@ -35,46 +26,16 @@ pub(super) fn choose(data_dir: &Path, wanted: Option<&str>) -> Result<(String, P
 }
 
 pub(super) fn options(args: &RescueArgs) -> Result<ConnectOptions, String> {
-    let url = SourceUrl::parse(args.to.expose()).map_err(|why| format!("--to: the URL {why}"))?;
-    let [host] = &url.hosts[..] else {
-        return Err("--to: the URL must name one host: the server to complete".to_owned());
+    let login = ServerLogin {
+        argument: "--to",
+        purpose: "the server to complete",
+        url: &args.to,
+        password_file: args.password_file.as_deref(),
+        tls: args.tls,
+        tls_ca: args.tls_ca.as_ref(),
+        asks: false,
     };
-    let host = parse_host_port(host).map_err(|why| format!("--to: the host {why}"))?;
-    let password = match (&args.password_file, url.password) {
-        (Some(_), Some(_)) => {
-            return Err("--to and --password-file both give a password: keep one".to_owned());
-        }
-        (Some(file), None) => password_of(file)?,
-        (None, Some(password)) => password,
-        (None, None) => password_of_environment()?,
-    };
-    Ok(ConnectOptions {
-        host: host.host,
-        port: host.port,
-        user: url.user,
-        password,
-        connect_timeout: CONNECT_TIMEOUT,
-        tls: TlsOptions { mode: args.tls, ca: args.tls_ca.clone(), ..TlsOptions::default() },
-    })
-}
-
-fn password_of(file: &Path) -> Result<Secret, String> {
-    let text = read_bounded(file, PASSWORD_FILE_BYTES_MAX)
-        .map_err(|problem| format!("--password-file \"{}\" {problem}", file.display()))?;
-    let line = text.strip_suffix('\n').unwrap_or(&text);
-    Ok(Secret::new(line.strip_suffix('\r').unwrap_or(line)))
-}
-
-/// The URL's password, which was moved there, or the one variable.
-fn password_of_environment() -> Result<Secret, String> {
-    if let Some(Ok(encoded)) = process_environment(URL_PASSWORD_VARIABLE) {
-        return percent_decoded(&encoded).map(Secret::new).map_err(|why| format!("--to: the URL {why}"));
-    }
-    match process_environment(PASSWORD_VARIABLE) {
-        None => Ok(Secret::default()),
-        Some(Ok(password)) => Ok(Secret::new(password)),
-        Some(Err(_)) => Err(format!("the environment variable {PASSWORD_VARIABLE} is not valid UTF-8")),
-    }
+    login.options()
 }
 
 #[cfg(test)]
