@@ -27,6 +27,7 @@ mod serving;
 #[cfg(test)]
 pub(crate) use address::ADDRESS_FILE;
 pub(crate) use address::{AddressFile, reachable};
+pub(crate) use pages::{DATA_DIR_HEADER, DATA_DIR_UNTOLD};
 
 use crate::status::DaemonMonitor;
 use hyper::server::conn::http1;

@@ -86,7 +86,7 @@ fn gather(
     args: &StatusArgs,
     offline: impl FnOnce(&Path) -> anyhow::Result<DaemonStatus>,
 ) -> anyhow::Result<Report> {
-    let target = Target::of(args)?;
+    let target = Target::find(args.admin.as_deref(), args.config.as_deref(), args.data_dir.as_deref())?;
     let mut report = match (target.ask(), target.data_dir) {
         (Ok(status), _) => Report { status, unanswered: None },
         (Err(why), Some(data_dir)) => {
@@ -119,24 +119,32 @@ fn keep_only(status: &mut DaemonStatus, name: &str) -> anyhow::Result<()> {
 
 /// Whom to ask, and which files to read when nobody answers.
 #[derive(Debug, PartialEq)]
-struct Target {
+pub(super) struct Target {
     /// `None` when the configuration turns the admin server off.
-    address: Option<String>,
+    pub(super) address: Option<String>,
     /// When known, only the daemon of this folder counts as an answer.
     data_dir: Option<PathBuf>,
 }
 
 impl Target {
-    fn of(args: &StatusArgs) -> anyhow::Result<Target> {
-        if let Some(address) = &args.admin {
-            return Ok(Target { address: Some(address.clone()), data_dir: None });
+    /// The daemon at `admin`, or that of a configuration file or of a data folder, or the one at the default address.
+    ///
+    /// # Errors
+    /// When the configuration cannot be read.
+    pub(super) fn find(
+        admin: Option<&str>,
+        config: Option<&Path>,
+        data_dir: Option<&Path>,
+    ) -> anyhow::Result<Target> {
+        if let Some(address) = admin {
+            return Ok(Target { address: Some(address.to_owned()), data_dir: None });
         }
-        let (configured, data_dir) = match (&args.config, &args.data_dir) {
+        let (configured, data_dir) = match (config, data_dir) {
             (Some(file), _) => {
                 let keys = StatusKeys::read(file)?;
                 (keys.listen, Some(keys.data_dir))
             }
-            (None, data_dir) => (Some(DEFAULT_ADMIN.to_owned()), data_dir.clone()),
+            (None, data_dir) => (Some(DEFAULT_ADMIN.to_owned()), data_dir.map(Path::to_owned)),
         };
         // The daemon wrote the file when it began to listen; it may have been started with another configuration.
         let written = data_dir.as_deref().and_then(AddressFile::read).map(|address| address.to_string());
@@ -149,12 +157,17 @@ impl Target {
             return Err("the configuration turns the admin server off".to_owned());
         };
         let status = ask(address).map_err(|why| format!("no daemon answers at {address} ({why})"))?;
-        match &self.data_dir {
-            Some(data_dir) if status.data_dir != absolute(data_dir).display().to_string() => {
+        match self.folder_asked_for() {
+            Some(folder) if status.data_dir != folder => {
                 Err(format!("the daemon at {address} is that of another data folder, {}", status.data_dir))
             }
             _ => Ok(status),
         }
+    }
+
+    /// The data folder whose daemon alone counts as an answer, as a daemon tells its own.
+    pub(super) fn folder_asked_for(&self) -> Option<String> {
+        self.data_dir.as_deref().map(|data_dir| absolute(data_dir).display().to_string())
     }
 }
 
