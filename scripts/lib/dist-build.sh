@@ -11,6 +11,12 @@ build() {
         x86_64 | aarch64) ;;
         *) die "there is no release for $ARCHITECTURE: x86_64 or aarch64" ;;
     esac
+    if [[ -n ${DIST_BINARY:-} ]]; then
+        [[ -x $DIST_BINARY ]] || die "DIST_BINARY=$DIST_BINARY is no program"
+        mkdir -p "$BUILT"
+        BINARY=$(readlink -f "$DIST_BINARY")
+        return
+    fi
     have_target
     have_compiler
     say "building binlogd $VERSION for $TARGET"
@@ -20,11 +26,11 @@ build() {
     file --brief "$BINARY" | grep -Eq 'statically linked|static-pie linked' || die "$BINARY is not static: $(file --brief "$BINARY")"
 }
 
-# What writes man pages and completions runs here and now, and what it writes does not depend on how it was built: it is built
-# as the tests are, so that whoever has run these has it. Sets REFERENCE.
+# What writes man pages and completions runs here and now, and what it writes does not depend on how it was built. It is built
+# as for its tests, so that whoever has run these has it. Sets REFERENCE.
 build_reference() {
     say "building what writes the man pages"
-    cargo build --workspace --locked --quiet --bin binlogd-reference >&2
+    cargo test --workspace --locked --quiet --no-run --test pages >&2
     REFERENCE=$TARGET_DIR/debug/binlogd-reference
 }
 
@@ -63,9 +69,10 @@ cross_headers() {
     [[ ! -d $HEADERS ]] || return 0
     mkdir -p "$TOOLS"
     (
+        # shellcheck source=servers-catalogue.sh
+        source "$SCRIPTS/lib/servers-catalogue.sh"
         # shellcheck source=servers-fetch.sh
         source "$SCRIPTS/lib/servers-fetch.sh"
-        first_existing() { local path; for path in "$@"; do if [[ -e $path ]]; then printf '%s\n' "$path"; return; fi; done; return 1; }
         work=$(mktemp -d)
         trap 'rm -rf "$work"' EXIT
         private_apt "$work/apt" bookworm arm64
@@ -85,11 +92,13 @@ rust_flags() {
     cargo fetch --quiet --locked >&2
     sysroot=$(rustc --print sysroot)
     commit=$(rustc -vV | sed -n 's/^commit-hash: //p')
-    flags+=("--remap-path-prefix=$TARGET_DIR=/usr/src/binlogd/target" "--remap-path-prefix=$ROOT=/usr/src/binlogd")
-    flags+=("--remap-path-prefix=$sysroot/lib/rustlib/src/rust=/rustc/$commit")
+    # Of several that fit the last one counts.
+    flags+=("--remap-path-prefix=$ROOT=/usr/src/binlogd")
     for registry in "${CARGO_HOME:-$HOME/.cargo}"/registry/src/*/; do
         flags+=("--remap-path-prefix=${registry%/}=/usr/src/crates")
     done
+    flags+=("--remap-path-prefix=$sysroot/lib/rustlib/src/rust=/rustc/$commit")
+    [[ $TARGET_DIR == "$ROOT"/* ]] || flags+=("--remap-path-prefix=$TARGET_DIR=/usr/src/binlogd/target")
     local IFS=$'\x1f'
     printf '%s' "${flags[*]}"
 }

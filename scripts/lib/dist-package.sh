@@ -20,7 +20,8 @@ pack_tar() {
 
 pack_deb() {
     say "packing the .deb"
-    "$(tool cargo-deb "$CARGO_DEB")" --package binlogd --no-build --no-strip --locked --quiet --profile dist \
+    need xz xz-utils
+    "$(tool cargo-deb "$CARGO_DEB")" --package binlogd --no-build --no-strip --locked --quiet --compress-system --profile dist \
         --target "$TARGET" --deb-revision "$REVISION" --output "$DIST/" >&2
 }
 
@@ -30,7 +31,7 @@ pack_rpm() {
     {
         printf 'release = "%s"\n' "$REVISION"
         printf 'assets = [\n'
-        printf '  { source = "%s", dest = "/usr/bin/binlogd", mode = "755" },\n' "$BINARY"
+        printf '  { source = "%s", dest = "/usr/bin/binlogd", mode = "755" },\n' "$BUILT/package-bin/binlogd"
         for folder in "$STAGE" "$BUILT/package-rpm"; do
             find "$folder" -type f | sort | while read -r file; do
                 printf '  { source = "%s", dest = "%s", mode = "644"%s },\n' "$file" "${file#"$folder"}" "$(rpm_kind "${file#"$folder"}")"

@@ -1,12 +1,14 @@
 # shellcheck shell=bash
 # What the packages hold, laid out as it will be installed, in $BUILT/package (both) and in package-deb and package-rpm
-# beside it (what each has at a place of its own).
+# beside it (what each has at a place of its own); the program in package-bin.
 
 stage() {
     STAGE=$BUILT/package
     local debian=$BUILT/package-deb redhat=$BUILT/package-rpm doc=$STAGE/usr/share/doc/binlogd
     rm -rf "${STAGE:?}" "${debian:?}" "${redhat:?}"
     mkdir -p "$doc"
+    install -D -m 755 "$BINARY" "$BUILT/package-bin/binlogd"
+    touch --date="@$SOURCE_DATE_EPOCH" "$BUILT/package-bin/binlogd"
     stage_unit "$STAGE/usr/lib/systemd/system/binlogd.service"
     put packaging/systemd/binlogd.sysusers.conf "$STAGE/usr/lib/sysusers.d/binlogd.conf"
     # The configuration is the administrator's, so that no upgrade asks about it. The example is the package's.

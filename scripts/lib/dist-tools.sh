@@ -25,9 +25,10 @@ install_tool() {
         if [[ ! -d $home ]]; then
             say "building $crate $version"
             rm -rf "$home.new"
-            # The flags of the product are not those of the tools. They pack a few files: not worth an optimised build.
-            env -u CARGO_ENCODED_RUSTFLAGS -u RUSTFLAGS -u CARGO_TARGET_DIR CARGO_PROFILE_DEV_OPT_LEVEL=1 CARGO_PROFILE_DEV_DEBUG=false \
-                cargo install --quiet --locked --debug --root "$home.new" "$crate" --version "$version" >&2
+            # The flags of the product are not those of the tools. They pack a few files, which is not worth an optimised build.
+            env -u CARGO_ENCODED_RUSTFLAGS -u RUSTFLAGS -u CARGO_TARGET_DIR CARGO_PROFILE_DEV_DEBUG=false \
+                cargo install --quiet --locked --debug --root "$home.new" --target-dir "$home.build" "$crate" --version "$version" >&2
+            rm -rf "$home.build"
             mv "$home.new" "$home"
         fi
     ) 9>"$home.lock"

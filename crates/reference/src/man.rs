@@ -39,24 +39,4 @@ mod tests {
         let page = configuration("# a \\ b-c\n.so /etc/passwd\n'quoted'\n");
         assert!(page.contains("\n# a \\e b\\-c\n\\&.so /etc/passwd\n\\&'quoted'\n.fi\n"), "{page}");
     }
-
-    #[test]
-    fn there_is_a_page_for_each_verb_and_one_for_the_configuration() {
-        let folder = std::env::temp_dir().join(format!("binlogd-man-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap();
-        write(&folder).unwrap();
-        let mut pages: Vec<String> = std::fs::read_dir(&folder)
-            .unwrap()
-            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-            .collect();
-        pages.sort();
-        let verbs = binlogd::cli::command();
-        for verb in verbs.get_subcommands() {
-            assert!(pages.contains(&format!("binlogd-{}.1", verb.get_name())), "{pages:?}");
-        }
-        assert!(pages.contains(&"binlogd.1".to_owned()) && pages.contains(&"binlogd.toml.5".to_owned()));
-        let text = std::fs::read_to_string(folder.join("binlogd.1")).unwrap();
-        assert!(!text.contains("build"), "of which build a page is, is not told: {text}");
-        std::fs::remove_dir_all(&folder).unwrap();
-    }
 }
