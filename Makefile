@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-quick test-clients test-alerts check manifests bench bench-ack bench-catchup bench-serve bench-many back-again lab fuzz kill-loop mysql-tests sim soak dist clean-servers docs reference
+.PHONY: help demo test test-quick test-clients test-alerts check manifests bench bench-ack bench-catchup bench-serve bench-many back-again lab fuzz kill-loop mysql-tests sim soak dist dist-twice container test-packages clean-servers docs reference
 
 help: ## show this menu
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -119,8 +119,19 @@ docs: ## the pages as a book, target/book/index.html, every link in it checked
 reference: ## write docs/reference (keys, commands, metrics, JSON) from the program
 	cargo run --locked --quiet --bin binlogd-reference -- pages docs/reference
 
-dist: ## a release as tar.gz, with checksums, in target/dist
+dist: ## static binaries as tar.gz, .deb and .rpm, with SBOM and checksums, in target/dist
 	@scripts/dist
+
+dist-twice: ## build a release twice, in two folders, and compare the bytes
+	@scripts/dist twice
+
+container: ## the image of the release in target/dist, for podman and docker
+	@scripts/container
+
+test-packages: ## install, upgrade under load, remove and purge the packages in a clean Debian; run the image
+	@scripts/servers fetch mysql-9.7
+	@scripts/servers sysbench >/dev/null
+	@scripts/test-packages
 
 clean-servers: ## remove the downloaded servers
 	rm -rf "$${BINLOGD_SERVERS:-$$HOME/.cache/binlogd/servers}"/recipe-*

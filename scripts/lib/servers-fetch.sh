@@ -24,18 +24,19 @@ debian_keyring() {
         die "Debian's archive keys are missing: install the package debian-archive-keyring"
 }
 
-# An apt of our own: lists, status and downloads are in WORK, so that the host's packages and lists stay untouched,
+# private_apt WORK SUITE [ARCHITECTURE]: an apt of our own: lists, status and downloads are in WORK, so that the host's packages and lists stay untouched,
 # and the empty status file makes every dependency one that has to be downloaded. Fills the array APT.
 private_apt() {
-    local work=$1 suite=$2 mirror keyring
+    local work=$1 suite=$2 architecture=${3:-} mirror keyring
+    : "${architecture:=$(dpkg --print-architecture)}"
     mirror=$(debian_mirror)
     keyring=$(debian_keyring)
     mkdir -p "$work"/lists/partial "$work"/archives/partial
     : >"$work/status"
     printf 'deb [target=Packages arch=%s signed-by=%s] %s %s main\n' \
-        "$(dpkg --print-architecture)" "$keyring" "$mirror" "$suite" >"$work/sources.list"
+        "$architecture" "$keyring" "$mirror" "$suite" >"$work/sources.list"
     APT=(
-        -qq -o "Dir::Etc::SourceList=$work/sources.list" -o Dir::Etc::SourceParts=/dev/null
+        -qq -o "APT::Architecture=$architecture" -o "APT::Architectures=$architecture" -o "Dir::Etc::SourceList=$work/sources.list" -o Dir::Etc::SourceParts=/dev/null
         -o Dir::Etc::Preferences=/dev/null -o Dir::Etc::PreferencesParts=/dev/null
         -o "Dir::State::Lists=$work/lists" -o "Dir::State::Status=$work/status"
         -o "Dir::Cache=$work" -o "Dir::Cache::Archives=$work/archives"

@@ -28,10 +28,15 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// One man page a verb, in section 1
+    /// One man page a verb, in section 1, and one of the configuration, in section 5
     Man {
         /// Folder to write into; made when it is missing
         folder: PathBuf,
+    },
+    /// The commented configuration that `binlogd config example` prints
+    Example {
+        /// File to write
+        file: PathBuf,
     },
     /// Completions for bash, zsh and fish
     Completions {
@@ -56,6 +61,8 @@ fn main() -> anyhow::Result<()> {
             make(&folder)?;
             man::write(&folder)
         }
+        What::Example { file } => std::fs::write(&file, binlogd::cli::example())
+            .with_context(|| format!("cannot write {}", file.display())),
         What::Completions { folder } => {
             make(&folder)?;
             completions::write(&folder)

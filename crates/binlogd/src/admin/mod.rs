@@ -30,6 +30,7 @@ mod upkeep;
 pub(crate) use address::ADDRESS_FILE;
 pub(crate) use address::{AddressFile, reachable};
 pub(crate) use metrics::text as metrics_text;
+pub(crate) use pages::{DATA_DIR_HEADER, DATA_DIR_UNTOLD};
 
 use crate::status::DaemonMonitor;
 use hyper::server::conn::http1;

@@ -6,7 +6,7 @@ use super::metrics;
 use crate::status::{DaemonMonitor, SourceState};
 use axum::Router;
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use jiff::Timestamp;
@@ -21,6 +21,12 @@ binlogd
 /healthz  200 while every source receives, otherwise 503 and a line for each that does not
 /livez    200 while no receiving thread is stuck, otherwise 503: a restart of binlogd would help
 ";
+
+/// In the answer of `/healthz`: whose health it is, so that who asks for one daemon is not answered by another that has
+/// taken over its port.
+pub(crate) const DATA_DIR_HEADER: &str = "binlogd-data-dir";
+/// Stands there for a folder whose name a header cannot hold.
+pub(crate) const DATA_DIR_UNTOLD: &str = "?";
 
 /// The paths, all for GET and HEAD.
 pub(super) fn router(monitor: Arc<DaemonMonitor>) -> Router {
@@ -58,10 +64,14 @@ async fn scrape(State(Asked { monitor, .. }): State<Asked>, headers: HeaderMap) 
 }
 
 async fn health(State(Asked { monitor, .. }): State<Asked>) -> Response {
-    match complaints(&monitor) {
+    let mut answer = match complaints(&monitor) {
         None => (StatusCode::OK, "ok\n").into_response(),
         Some(complaints) => (StatusCode::SERVICE_UNAVAILABLE, complaints).into_response(),
-    }
+    };
+    let data_dir = monitor.data_dir().display().to_string();
+    let data_dir = HeaderValue::from_str(&data_dir).unwrap_or(HeaderValue::from_static(DATA_DIR_UNTOLD));
+    answer.headers_mut().insert(DATA_DIR_HEADER, data_dir);
+    answer
 }
 
 /// Whether a restart of the process would help. A source that is away, and a disk that is full, are no reason for one.

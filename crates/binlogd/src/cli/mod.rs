@@ -11,6 +11,7 @@ mod confirm;
 mod doctor;
 mod exit;
 mod forks;
+mod health;
 mod hide_password;
 mod import;
 mod offline;
@@ -28,6 +29,7 @@ mod style;
 mod top;
 mod units;
 mod verify;
+mod version;
 mod virtual_slave;
 
 use std::ffi::OsString;
@@ -38,7 +40,7 @@ use exit::usage_error;
 
 /// A virtual MySQL and MariaDB replica: a durable, byte-identical copy of the binary log, acknowledged by semi-sync.
 #[derive(Debug, Parser)]
-#[command(name = "binlogd", version, arg_required_else_help = true, max_term_width = 100)]
+#[command(name = "binlogd", version, long_version = version::LONG, arg_required_else_help = true, max_term_width = 100)]
 struct Cli {
     #[command(subcommand)]
     verb: Verb,
@@ -55,6 +57,8 @@ enum Verb {
     Doctor(doctor::DoctorArgs),
     /// List the transactions that a source lost, and GTIDs that it gave twice; record what was decided about them
     Forks(forks::ForksArgs),
+    /// Ask the daemon whether every source receives: one line, exit code 0 or 1
+    Health(health::HealthArgs),
     /// Translate a virtual_slave.cnf into a configuration of binlogd
     Import(import::ImportArgs),
     /// Delete old files of a stopped copy, or say which would go and why the others stay
@@ -79,6 +83,7 @@ fn execute(verb: Verb) -> ExitCode {
         Verb::Config(args) => config::execute(args),
         Verb::Doctor(args) => doctor::execute(&args),
         Verb::Forks(args) => forks::execute(&args),
+        Verb::Health(args) => health::execute(&args),
         Verb::Import(args) => import::execute(&args),
         Verb::Purge(args) => purge::execute(&args),
         Verb::Rescue(args) => rescue::execute(&args),
@@ -92,9 +97,15 @@ fn execute(verb: Verb) -> ExitCode {
     }
 }
 
-/// The command line with all its verbs, for man pages, completions and the reference.
+/// The command line with all its verbs, for man pages, completions and the reference. It has the version alone, not the
+/// build: what is written about a version is the same of every build.
 pub fn command() -> clap::Command {
-    Cli::command()
+    Cli::command().long_version(None::<&'static str>)
+}
+
+/// The commented configuration that `binlogd config example` prints.
+pub fn example() -> String {
+    crate::config::example::example()
 }
 
 /// Runs the command line of this process and returns its exit code.

@@ -22,20 +22,20 @@ const ANSWER_BYTES_MAX: u64 = 512 << 20;
 pub(in crate::cli) struct TargetArgs {
     /// Find the daemon and its files by this configuration file
     #[arg(long, value_name = "FILE", conflicts_with_all = ["data_dir", "admin"])]
-    pub(super) config: Option<PathBuf>,
+    pub(in crate::cli) config: Option<PathBuf>,
     /// Find the daemon and its files by this data folder
     #[arg(long, value_name = "DIR", conflicts_with = "admin")]
-    pub(super) data_dir: Option<PathBuf>,
+    pub(in crate::cli) data_dir: Option<PathBuf>,
     /// Ask the daemon at this address, host:port [default: 127.0.0.1:9306]
     #[arg(long, value_name = "ADDR")]
-    pub(super) admin: Option<String>,
+    pub(in crate::cli) admin: Option<String>,
 }
 
 /// Whom to ask, and which files to read when nobody answers.
 #[derive(Debug, PartialEq)]
 pub(in crate::cli) struct Target {
     /// `None` when the configuration turns the admin server off.
-    address: Option<String>,
+    pub(in crate::cli) address: Option<String>,
     /// When known, only the daemon of this folder counts as an answer.
     pub(in crate::cli) data_dir: Option<PathBuf>,
 }
@@ -63,12 +63,17 @@ impl Target {
             return Err("the configuration turns the admin server off".to_owned());
         };
         let status = ask(address).map_err(|why| format!("no daemon answers at {address} ({why})"))?;
-        match &self.data_dir {
-            Some(data_dir) if status.data_dir != absolute(data_dir).display().to_string() => {
+        match self.folder_asked_for() {
+            Some(folder) if status.data_dir != folder => {
                 Err(format!("the daemon at {address} is that of another data folder, {}", status.data_dir))
             }
             _ => Ok(status),
         }
+    }
+
+    /// The data folder whose daemon alone counts as an answer, as a daemon tells its own.
+    pub(in crate::cli) fn folder_asked_for(&self) -> Option<String> {
+        self.data_dir.as_deref().map(|data_dir| absolute(data_dir).display().to_string())
     }
 }
 
