@@ -22,6 +22,7 @@
 //! | `past.rs` | `PreviousTimeline`, `Regained`, `Missing`, `LastError`: what was before |
 //! | `peers.rs` | `PeerStatus`: other binlogds of the source |
 //! | `pulse.rs` | `Pulse`: that the receiving thread comes round |
+//! | `rate.rs` | how fast what is stored grows |
 //! | `resources.rs` | what one source takes of the machine |
 //! | `serving.rs` | `ServeStatus`: who reads from binlogd |
 //! | `snapshot.rs` | `DaemonStatus`, `SourceStatus`: the JSON contract of `/status` and `binlogd status --json` |
@@ -42,6 +43,7 @@ mod past;
 mod peers;
 mod place;
 mod pulse;
+mod rate;
 mod resources;
 mod semi_sync;
 mod semi_sync_book;

@@ -146,7 +146,8 @@ impl Daemon {
             }
             Some(receiver) => {
                 let changed = changed_keys(&receiver.config, source);
-                let stopped = receiver.thread.is_finished();
+                // One that could not end, because its disk hung, was taken out and is wanted again.
+                let stopped = receiver.thread.is_finished() || receiver.stop.is_requested();
                 if !stopped && reload_effect(&changed).is_none_or(|effect| effect < ReloadEffect::Reconnect) {
                     return Ok(Change::None);
                 }

@@ -119,7 +119,7 @@ pub fn dump(
     }
     let ran = match dump.run(out) {
         // To be told so, and not to come back for ever.
-        Ok(DumpEnd::Moved) if progress.is_dismissed() => {
+        Ok(DumpEnd::Moved | DumpEnd::Cancelled) if progress.is_dismissed() => {
             Err(Failure::Refused(Refusal::Text(NOT_COPIED.to_owned())))
         }
         ran => ran,

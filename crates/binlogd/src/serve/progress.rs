@@ -50,7 +50,7 @@ struct InFile {
 
 impl ReaderProgress {
     /// The source is about to be given up: where the dump ends for that, the reader is told so.
-    pub(crate) fn dismiss(&self) {
+    pub(super) fn dismiss(&self) {
         self.dismissed.store(true, Relaxed);
     }
 

@@ -192,10 +192,10 @@ impl Shared {
         self.end_readers_of(name);
     }
 
-    /// A source is about to be received no more: who reads its binary logs will be told so.
+    /// A source is about to be received no more: who reads its binary logs is told so.
     pub(crate) fn dismiss_readers_of(&self, name: &str) {
         for reader in self.readers.list().into_iter().filter(|reader| reader.source == name) {
-            reader.progress.dismiss();
+            reader.dismiss();
         }
     }
 

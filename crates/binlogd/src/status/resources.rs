@@ -1,7 +1,7 @@
 //! What one source takes of the machine.
 
-use super::disk::Rate;
 use super::lock::lock;
+use super::rate::Rate;
 use serde::{Deserialize, Serialize};
 use std::sync::Mutex;
 use std::time::Duration;
@@ -70,8 +70,7 @@ impl Resources {
         state.rate.record(at, grown);
         state.disk_bytes = disk_bytes.or(state.disk_bytes);
         // It may have ended meanwhile.
-        if let Some((thread, cpu)) = cpu.filter(|(thread, _)| state.thread == Some(*thread)) {
-            debug_assert_eq!(state.thread, Some(thread));
+        if let Some((_, cpu)) = cpu.filter(|(thread, _)| state.thread == Some(*thread)) {
             state.cpu = Some(cpu);
         }
     }

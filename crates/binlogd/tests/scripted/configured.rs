@@ -107,6 +107,7 @@ impl Daemon {
     pub(crate) fn wait_until(&self, what: &str, wanted: impl Fn(&[Value]) -> bool) -> Vec<Value> {
         let deadline = Instant::now() + PATIENCE;
         loop {
+            let asked = Instant::now();
             let status: Option<Value> =
                 self.get("/status").map(|(_, body)| serde_json::from_str(&body).expect("JSON"));
             let sources = status.and_then(|status| status["sources"].as_array().cloned()).unwrap_or_default();
@@ -114,7 +115,8 @@ impl Daemon {
                 return sources;
             }
             assert!(Instant::now() < deadline, "{what}: {sources:#?}\n{}", self.log());
-            std::thread::sleep(LOOK_INTERVAL);
+            // The answer of very many sources takes its time, too, which the daemon needs.
+            std::thread::sleep(LOOK_INTERVAL.max(asked.elapsed() * 4));
         }
     }
 

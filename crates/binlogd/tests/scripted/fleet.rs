@@ -133,12 +133,6 @@ fn two_hundred_sources_come_and_go_without_touching_the_others() {
             .count(),
         1
     );
-    daemon.wait_until("what it takes is known", |sources| {
-        sources.iter().all(|source| {
-            source["resources"]["disk_bytes"].as_u64() > Some(8 << 20)
-                && source["resources"]["receive_cpu_seconds"].as_f64() > Some(0.0)
-        })
-    });
     daemon.terminate();
 }
 
@@ -169,5 +163,11 @@ fn new_sources_for_which_there_are_no_descriptors_are_refused_and_the_others_go_
     });
     let end = servers[3].log(SourceLog::end);
     assert!(servers[3].wait_for_acknowledgement(&end, PATIENCE), "{}", daemon.log());
+    daemon.wait_until("what it takes is known", |sources| {
+        sources.iter().all(|source| {
+            source["resources"]["disk_bytes"].as_u64() > Some(8 << 20)
+                && source["resources"]["receive_cpu_seconds"].as_f64() > Some(0.0)
+        })
+    });
     daemon.terminate();
 }

@@ -33,11 +33,19 @@ fn dumps(server: &Server) -> String {
     server.sql("SELECT id FROM information_schema.processlist WHERE command LIKE 'Binlog Dump%' ORDER BY id")
 }
 
+/// The load ends with the scene, also when that fails.
+struct EndsLoad<'a>(&'a AtomicBool);
+
+impl Drop for EndsLoad<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 #[test]
 fn a_source_comes_and_goes_while_another_one_is_under_load() {
-    let options = ["--gtid-mode=ON", "--enforce-gtid-consistency=ON"];
-    let loaded = Server::start("mysql-9.7", &[&["--server-id=1"], &options[..]].concat());
-    let other = Server::start("mariadb-11.8", &["--server-id=2"]);
+    let start = |id| Server::start("mysql-9.7", &[id, "--gtid-mode=ON", "--enforce-gtid-consistency=ON"]);
+    let (loaded, other) = (start("--server-id=1"), start("--server-id=2"));
     for server in [&loaded, &other] {
         server.sql(
             "CREATE USER 'repl'@'%' IDENTIFIED BY 'secret'; GRANT REPLICATION SLAVE ON *.* TO 'repl'@'%'; \
@@ -52,6 +60,7 @@ fn a_source_comes_and_goes_while_another_one_is_under_load() {
     let folder = daemon.config_path().parent().unwrap().to_owned();
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
+        let _ends = EndsLoad(&done);
         let load = scope.spawn(|| {
             let mut written = 0;
             while !done.load(Ordering::Relaxed) {

@@ -7,6 +7,7 @@ use crate::common::skip::skip;
 use crate::common::{Server, script, wait_within};
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -17,6 +18,8 @@ const FLAGS: [&str; 3] = ["--backoff-min=100ms", "--backoff-max=500ms", "--conne
 struct Terminal {
     /// The name of a server of its own, so that nobody's sessions are touched.
     socket: String,
+    /// How often its settings were asked for.
+    asked: AtomicU32,
 }
 
 impl Terminal {
@@ -27,7 +30,8 @@ impl Terminal {
             skip(&format!("no terminal: {}", String::from_utf8_lossy(&found.stderr).trim()));
             return None;
         }
-        let terminal = Terminal { socket: format!("binlogd-test-{}-{:p}", std::process::id(), &FLAGS) };
+        let socket = format!("binlogd-test-{}", std::process::id());
+        let terminal = Terminal { socket, asked: AtomicU32::new(0) };
         terminal.tmux(&[
             "-f",
             "/dev/null",
@@ -52,7 +56,7 @@ impl Terminal {
 
     /// What is on the screen.
     fn shown(&self) -> String {
-        self.tmux(&["capture-pane", "-p"])
+        self.tmux(&["capture-pane", "-p", "-J"])
     }
 
     fn press(&self, keys: &[&str]) {
@@ -89,12 +93,13 @@ impl Terminal {
 
     /// As stty prints them for a machine.
     fn settings(&self) -> String {
-        self.press(&["C-l"]);
-        self.run("clear; echo \"<$(stty -g)>\"");
-        let shown = self.wait("stty answers", |shown| {
-            shown.lines().any(|line| line.starts_with('<') && line.ends_with('>'))
-        });
-        shown.lines().find(|line| line.starts_with('<')).unwrap().to_owned()
+        let mark = format!("settings-{}:", self.asked.fetch_add(1, Ordering::Relaxed));
+        self.run(&format!("echo \"{mark}$(stty -g)\""));
+        let answer = |shown: &str| {
+            let line = shown.lines().find_map(|line| line.strip_prefix(&mark).map(str::to_owned));
+            line.filter(|line| !line.is_empty())
+        };
+        answer(&self.wait("stty answers", |shown| answer(shown).is_some())).unwrap()
     }
 }
 

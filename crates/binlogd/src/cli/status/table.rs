@@ -283,7 +283,7 @@ impl Page {
         let growth =
             found.growth_bytes_per_day.map(|bytes| format!("grows by {} a day", units::bytes(bytes)));
         parts.extend(growth);
-        let cpu = found.receive_cpu_seconds.map(|seconds| format!("{seconds:.1} s of processor time"));
+        let cpu = found.receive_cpu_seconds.map(|seconds| format!("{seconds:.1} s CPU to receive"));
         parts.extend(cpu);
         if parts.is_empty() {
             return Ok(());

@@ -332,7 +332,11 @@ fn dash() -> String {
 
 /// A number with as many digits as it deserves.
 pub(super) fn number(value: f64) -> String {
-    if value > 0.0 && value < 9.95 { format!("{value:.1}") } else { units::count(value.round() as u64) }
+    match value {
+        value if value > 0.0 && value < 0.995 => format!("{value:.2}"),
+        value if value > 0.0 && value < 9.95 => format!("{value:.1}"),
+        value => units::count(value.round() as u64),
+    }
 }
 
 /// At most `width` characters, with a sign where something was cut.
