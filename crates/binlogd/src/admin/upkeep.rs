@@ -65,3 +65,39 @@ fn encode_certificates(
 fn seconds(at: Timestamp) -> u64 {
     u64::try_from(at.as_second()).unwrap_or(0)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::status::{DaemonMonitor, Verified};
+    use std::path::Path;
+
+    #[test]
+    fn what_is_known_is_told_and_what_is_not_is_absent() {
+        let daemon = Arc::new(DaemonMonitor::new(Path::new("data")));
+        let orders = Arc::new(SourceMonitor::new("orders"));
+        orders.update_facts(|facts| {
+            facts.certificate_expires = Some(Timestamp::from_second(2_000_000_000).unwrap());
+            facts.verified =
+                Some(Verified { at: Timestamp::from_second(1_900_000_000).unwrap(), findings: 3 });
+            facts.rival = Some("another replica".to_owned());
+        });
+        daemon.add(orders);
+        daemon.add(Arc::new(SourceMonitor::new("stock")));
+        let text = crate::admin::metrics::text(&daemon, Timestamp::UNIX_EPOCH).unwrap();
+        for line in [
+            "binlogd_certificate_expiry_timestamp_seconds{certificate=\"source\",source=\"orders\"} 2000000000",
+            "binlogd_verify_last_run_timestamp_seconds{source=\"orders\"} 1900000000",
+            "binlogd_verify_findings{source=\"orders\"} 3",
+            "binlogd_server_id_rival{source=\"orders\"} 1",
+            "binlogd_server_id_rival{source=\"stock\"} 0",
+        ] {
+            assert!(text.lines().any(|it| it == line), "{line} is not in\n{text}");
+        }
+        for absent in
+            ["findings{source=\"stock\"", "certificate=\"serve\"", "certificate=\"source\",source=\"stock\""]
+        {
+            assert!(!text.contains(absent), "{absent} is in\n{text}");
+        }
+    }
+}

@@ -117,9 +117,13 @@ fn check_moved_files(server: &Server, daemon: &mut Daemon) {
     daemon.wait_caught_up(server);
     let (code, out) = binlogd(&["verify"], &daemon.data_dir());
     assert_eq!(code, 0, "{out}");
+    daemon.wait_until(|source| source["verified"]["findings"] == 0, PATIENCE);
     std::fs::remove_file(timeline.join("mysql-bin.000003")).unwrap();
     let (code, out) = binlogd(&["verify"], &daemon.data_dir());
     assert!(code == 1 && out.contains("mysql-bin.000003"), "what was to be kept is missing: {out}");
+    // The daemon tells who only looks at it.
+    daemon.wait_until(|source| source["verified"]["findings"].as_u64() > Some(0), PATIENCE);
+    wait_for_log(daemon, "binlogd verify found damage in the copy");
 }
 
 #[test]

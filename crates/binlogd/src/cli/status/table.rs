@@ -398,6 +398,7 @@ mod tests {
     use super::*;
     use crate::status::{
         DiskStatus, GtidTexts, Ladder, LastError, Latencies, PreviousTimeline, Regained, SemiSyncStatus,
+        Verified,
     };
     use std::sync::Arc;
 
@@ -606,5 +607,22 @@ disk is low: 9.0 GiB of 100.0 GiB free, enough for 3 d 7 h at the present rate;
             assert!(text.contains(colored), "{text}");
         }
         assert!(!render(&daemon(vec![receiving()]), None, false, now()).contains('\x1b'));
+    }
+
+    #[test]
+    fn a_certificate_that_ends_and_the_last_verify_are_shown() {
+        let in_days = |days: i64| Some(Timestamp::from_second(now().as_second() + days * 86_400).unwrap());
+        let shown = |expires, verified| {
+            let source = SourceStatus { tls_certificate_expires: expires, verified, ..receiving() };
+            render(&daemon(vec![source]), None, false, now())
+        };
+        let quiet = shown(in_days(15), None);
+        assert!(!quiet.contains("certificate") && !quiet.contains("verified"), "{quiet}");
+        assert!(shown(in_days(13), None).contains("of the source expires at 2026-12-04 07:00:00 UTC"));
+        assert!(shown(in_days(-1), None).contains("of the source has expired at 2026-11-20 07:00:00 UTC"));
+        let verified = |findings| Some(Verified { at: in_days(-2).unwrap(), findings });
+        let text = shown(None, verified(0));
+        assert!(text.contains("2026-11-19 07:00:00 UTC") && text.contains("no damage"), "{text}");
+        assert!(shown(None, verified(3)).contains("DAMAGED, 3 found; binlogd verify shows where"));
     }
 }

@@ -3,11 +3,10 @@
 use std::time::Duration;
 
 use super::stage::Stage;
-use super::{PATIENCE, received, receives, source};
+use super::{received, receives, source};
 use crate::common::Server;
 use crate::common::daemon::Daemon;
 use crate::common::semi_sync::SemiSync;
-use crate::common::wait_within;
 
 /// Longer than the test.
 const NEVER: Duration = Duration::from_secs(600);
@@ -34,18 +33,14 @@ fn semi_sync_is_switched_off_and_binlogd_is_away() {
     stage.play("Semi-sync is off", &server);
     stage.prometheus.wait_ends("BinlogdSemiSyncOff");
 
-    // The account's only connection is the dump.
-    server.sql("ALTER USER 'repl'@'%' WITH MAX_USER_CONNECTIONS 1");
-    let watch = "SELECT id FROM information_schema.processlist WHERE user = 'repl' AND command NOT LIKE 'Binlog Dump%'";
-    wait_within(PATIENCE, "the look fails", || {
-        for id in server.sql(watch).lines() {
-            server.sql(&format!("KILL {id}"));
-        }
-        stage.daemon.source()["look_error"].is_object()
-    });
+    stage.daemon.write_config(&received(&server, "watch_interval = '0s'"));
+    stage.daemon.reload();
     stage.prometheus.wait_fires("BinlogdSourceNotWatched");
     stage.play("The source cannot be asked", &server);
+    stage.daemon.write_config(&received(&server, ""));
+    stage.daemon.reload();
     stage.prometheus.wait_ends("BinlogdSourceNotWatched");
+    SemiSync::of(&server).wait_attached();
 
     SemiSync::of(&server).set_timeout(Duration::from_secs(1));
     stage.stop();
@@ -70,14 +65,13 @@ fn receivers_further_down_do_not_confirm() {
     let mut stage = start(&server);
     stage.daemon.write_config(&received(&server, "ack_after_replicas = 1\nack_timeout = '1s'"));
     stage.daemon.reload();
+    // Then the source gives up.
+    SemiSync::of(&server).set_timeout(Duration::from_secs(25));
     std::thread::scope(|scope| {
         let client = scope.spawn(|| insert(&server));
         stage.prometheus.wait_fires("BinlogdWaitingForReplicas");
         stage.prometheus.wait_fires("BinlogdCommitsWait");
         stage.play("Commits wait and nothing is acknowledged", &server);
-        // The source gives up: of the next commit it is asked to wait for a second only.
-        SemiSync::of(&server).set_timeout(Duration::from_secs(1));
-        insert(&server);
         client.join().expect("it is let go");
     });
     stage.prometheus.wait_fires("BinlogdUnacknowledgedCommits");

@@ -64,7 +64,8 @@ fn the_copy_is_damaged_the_source_is_killed_and_purges_too_early() {
     server.restart(&[]);
     stage.prometheus.wait_ends("BinlogdSourceUnreachable");
 
-    receives(&stage.daemon);
+    server.sql("INSERT INTO d.t (v) VALUES ('x')");
+    stage.daemon.wait_caught_up(&server);
     stage.stop();
     new_file(&server);
     new_file(&server);
