@@ -35,7 +35,7 @@ stage_unit() {
     mkdir -p "$(dirname "$unit")"
     sed -e '/^#   /d' -e 's#/usr/local/bin/#/usr/bin/#' \
         -e '/^\[Unit\]/a # There is none before somebody has written it: binlogd.toml.example says what belongs in there.\nConditionPathExists=/etc/binlogd/binlogd.toml' \
-        packaging/systemd/binlogd.service >"$unit"
+        packaging/systemd/binlogd.service | awk '!($0 == "#" && last == "#") { print } { last = $0 }' >"$unit"
     grep -q '^Documentation=' "$unit" || sed -i '/^\[Unit\]/a Documentation=man:binlogd(1)' "$unit"
     if ! grep -q '^ExecStart=/usr/bin/binlogd ' "$unit" || grep -q /usr/local "$unit"; then die "the unit for the package is not right: $unit"; fi
     chmod 644 "$unit"

@@ -57,8 +57,9 @@ check_installed() {
     expect "$(inside stat -c '%a %U:%G' /etc/binlogd)" '750 root:binlogd' '/etc/binlogd'
     expect "$(inside dpkg-query -W -f '${Conffiles}' binlogd | awk '{ print $1 }')" /etc/binlogd/binlogd.toml.example 'the conffiles'
     # The clean Debian leaves pages out; the package must hold them.
+    said=$(dpkg-deb --contents "$(echo "$OLD"/binlogd_*.deb)")
     for file in man1/binlogd.1.gz man1/binlogd-run.1.gz man1/binlogd-health.1.gz man5/binlogd.toml.5.gz; do
-        dpkg-deb --fsys-tarfile "$(echo "$OLD"/binlogd_*.deb)" | tar -tf - | grep -q "/usr/share/man/$file\$" || die "the package has no $file"
+        [[ $said == *"/usr/share/man/$file"* ]] || die "the package has no $file"
     done
     for file in bash-completion/completions/binlogd zsh/vendor-completions/_binlogd fish/vendor_completions.d/binlogd.fish; do
         [[ -s $DEBIAN/usr/share/$file ]] || die "the package has no /usr/share/$file"

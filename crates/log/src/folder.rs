@@ -159,6 +159,9 @@ pub fn make_folder(storage: &dyn Storage, path: &Path) -> io::Result<()> {
     match storage.sync_dir(parent) {
         // Whoever made it for us kept the folder above to himself, and has to care for its name too.
         Err(error) if existed && error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
+        // The folder above is mounted read-only, as a unit with ProtectSystem and a container have it, and cannot be asked
+        // whether its disk is well. The name was not made here. Where the disk below has failed, what is written next fails.
+        Err(error) if existed && error.kind() == io::ErrorKind::ReadOnlyFilesystem => Ok(()),
         other => other.map_err(during("sync the folder", parent)),
     }
 }
@@ -333,7 +336,10 @@ pub fn timeline_number(name: &str) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::super::posix::PosixStorage;
+    use super::super::storage::{BackgroundSync, Found, ReadFile, StorageFile};
     use super::*;
 
     #[test]
@@ -362,6 +368,71 @@ mod tests {
             error,
             format!("cannot create {}: a folder is needed, and a file has that name", file.display())
         );
+    }
+
+    /// A disk on which no name can be synced, for this reason.
+    struct Unsyncable(io::ErrorKind);
+
+    impl Storage for Unsyncable {
+        fn sync_dir(&self, _: &Path) -> io::Result<()> {
+            Err(self.0.into())
+        }
+        fn look(&self, path: &Path) -> io::Result<Found> {
+            PosixStorage.look(path)
+        }
+        fn create_dir(&self, path: &Path) -> io::Result<()> {
+            PosixStorage.create_dir(path)
+        }
+        fn create(&self, _: &Path) -> io::Result<Box<dyn StorageFile>> {
+            unreachable!()
+        }
+        fn open(&self, _: &Path) -> io::Result<Box<dyn StorageFile>> {
+            unreachable!()
+        }
+        fn open_synced(&self, _: &Path) -> io::Result<Box<dyn StorageFile>> {
+            unreachable!()
+        }
+        fn remove_file(&self, _: &Path) -> io::Result<()> {
+            unreachable!()
+        }
+        fn rename(&self, _: &Path, _: &Path) -> io::Result<()> {
+            unreachable!()
+        }
+        fn list(&self, _: &Path) -> io::Result<Vec<Entry>> {
+            unreachable!()
+        }
+        fn read(&self, _: &Path) -> io::Result<Vec<u8>> {
+            unreachable!()
+        }
+        fn open_read(&self, _: &Path) -> io::Result<Box<dyn ReadFile>> {
+            unreachable!()
+        }
+        fn lock(&self, _: &Path) -> io::Result<Lock> {
+            unreachable!()
+        }
+        fn beside(&self) -> Arc<dyn Storage> {
+            unreachable!()
+        }
+        fn background_sync(&self) -> Box<dyn BackgroundSync> {
+            unreachable!()
+        }
+    }
+
+    /// The data folder of a container or a unit whose root is mounted read-only.
+    #[test]
+    fn a_folder_that_is_there_needs_nothing_of_a_read_only_one_above() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("data");
+        for kind in [io::ErrorKind::ReadOnlyFilesystem, io::ErrorKind::PermissionDenied] {
+            std::fs::create_dir(&path).unwrap();
+            make_folder(&Unsyncable(kind), &path).unwrap();
+            std::fs::remove_dir(&path).unwrap();
+            assert_eq!(make_folder(&Unsyncable(kind), &path).unwrap_err().kind(), kind, "one that it makes");
+            std::fs::remove_dir(&path).unwrap();
+        }
+        std::fs::create_dir(&path).unwrap();
+        let error = make_folder(&Unsyncable(io::ErrorKind::Other), &path).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::Other);
     }
 
     #[test]

@@ -9,7 +9,8 @@ use anyhow::Context;
 pub(crate) fn write(folder: &Path) -> anyhow::Result<()> {
     let failed = || format!("cannot write man pages into {}", folder.display());
     clap_mangen::generate_to(binlogd::cli::command(), folder).with_context(failed)?;
-    std::fs::write(folder.join("binlogd.toml.5"), configuration(&binlogd::cli::example())).with_context(failed)
+    std::fs::write(folder.join("binlogd.toml.5"), configuration(&binlogd::cli::example()))
+        .with_context(failed)
 }
 
 /// The page of the configuration: the commented example, which names and explains every key.

@@ -5,13 +5,15 @@ use std::path::Path;
 use std::process::Command;
 
 fn write(what: &str, place: &Path) {
-    let output =
-        Command::new(env!("CARGO_BIN_EXE_binlogd-reference")).arg(what).arg(place).output().unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_binlogd-reference")).arg(what).arg(place).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
 fn names(folder: &Path) -> BTreeSet<String> {
-    std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect()
 }
 
 #[test]

@@ -50,14 +50,19 @@ fn ask(target: &Target) -> Result<(), String> {
     let no_answer = |error: ureq::Error| format!("no daemon answers at {address} ({error})");
     let mut response = agent.get(format!("http://{address}/healthz")).call().map_err(no_answer)?;
     let code = response.status().as_u16();
-    let of = response.headers().get(DATA_DIR_HEADER).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
+    let of = response
+        .headers()
+        .get(DATA_DIR_HEADER)
+        .map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
     let body = response.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_vec().map_err(no_answer)?;
     let body = String::from_utf8_lossy(&body);
     let Some(of) = of else {
         return Err(format!("what answers at {address} (HTTP status {code}) is not binlogd"));
     };
     if let Some(folder) = target.folder_asked_for().filter(|folder| *folder != of && of != DATA_DIR_UNTOLD) {
-        return Err(format!("the daemon at {address} is that of another data folder, {of}, and none answers for {folder}"));
+        return Err(format!(
+            "the daemon at {address} is that of another data folder, {of}, and none answers for {folder}"
+        ));
     }
     match code {
         200 => Ok(()),
