@@ -159,6 +159,9 @@ pub fn make_folder(storage: &dyn Storage, path: &Path) -> io::Result<()> {
     match storage.sync_dir(parent) {
         // Whoever made it for us kept the folder above to himself, and has to care for its name too.
         Err(error) if existed && error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
+        // A mount of its own in a file system that is read-only for us, as systemd's ProtectSystem and containers have it. One
+        // that became so by an error refuses the first file below, too.
+        Err(error) if existed && error.kind() == io::ErrorKind::ReadOnlyFilesystem => Ok(()),
         other => other.map_err(during("sync the folder", parent)),
     }
 }
