@@ -4,7 +4,8 @@
 //!
 //! - rests: it pauses before the next attempt, an operator has stopped it, it has ended, or the disk is full;
 //! - waits for the disk, which [`hang_watch`](super::hang_watch) tells: a restart would wait for the same disk;
-//! - does operations of the disk one after the other, as a recovery of many gigabytes does;
+//! - recovers the copy, however many gigabytes that reads: a restart would begin the same again;
+//! - does operations of the disk one after the other, as the comparison of long logs does;
 //! - waits for a source that is quiet, for as long as `net_read_timeout` allows, or for one that does not answer, within the
 //!   limits of what it asks;
 //! - waits for receivers further down: the loop goes round meanwhile.
@@ -188,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quiet_source_and_a_long_recovery_are_not_stuck() {
+    fn a_quiet_source_and_a_busy_disk_are_not_stuck() {
         let (mut progress, monitor, activity) = progress();
         // A heartbeat, or the end of a wait, every fifteen seconds.
         for second in 0..3600 {

@@ -139,15 +139,16 @@ impl Teller {
     }
 
     fn look(&mut self, shared: &Shared, passed: Duration) {
-        let mut is_stuck = false;
+        let (mut is_stuck, mut all_ended) = (false, true);
         lock(&shared.progress).retain_mut(|progress| {
             let seen = progress.look(passed, self.patience);
             is_stuck |= seen == Seen::Stuck;
+            all_ended &= seen == Seen::Gone;
             seen != Seen::Gone
         });
         if shared.stopping.load(Ordering::Acquire) {
             // A disk that is slow takes its time; one that does not answer is given up by the stop itself.
-            if !is_stuck {
+            if !is_stuck && !all_ended {
                 let micros = u32::try_from(STOP_EXTENSION.as_micros()).unwrap_or(u32::MAX);
                 tell(&[NotifyState::ExtendTimeoutUsec(micros)]);
             }

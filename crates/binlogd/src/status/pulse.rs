@@ -9,10 +9,10 @@ const PLACE_BITS: u32 = 2;
 /// Where the receiving thread is, which says how long it may stay there without coming round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// It has not begun or has ended, pauses before the next attempt, or waits for an operator or for another thread of ours
-    /// that waits for the disk: no time is too long.
+    /// It has not begun or has ended, recovers the copy, pauses before the next attempt, or waits for an operator or for another
+    /// thread of ours that waits for the disk: no time is too long.
     Rests,
-    /// Outside a session: it opens the copy, connects, asks the source, compares logs.
+    /// Outside a session: it connects, asks the source, compares logs.
     Asks,
     /// In a session, at work: it stores, makes durable, acknowledges.
     Works,
@@ -25,7 +25,7 @@ impl Place {
     pub(crate) fn words(self) -> &'static str {
         match self {
             Place::Rests => "resting",
-            Place::Asks => "opening the copy, connecting to the source or asking it",
+            Place::Asks => "connecting to the source or asking it",
             Place::Works => "storing or acknowledging what has arrived",
             Place::Reads => "reading from the source",
         }

@@ -161,7 +161,7 @@ impl Attempt<'_> {
             // A purge that has planned by what was written before would take this one's files for an older timeline's.
             // A purge that deletes is waited for.
             let _histories = self.upstream.at_rest(|| self.upstream.published.histories_stay());
-            copy.go_back_to(timeline)?;
+            self.upstream.at_rest(|| copy.go_back_to(timeline))?;
         }
         self.end_without(ended, &completed);
         let name = copy.timeline().map_or("", |timeline| timeline.name.as_str());

@@ -148,15 +148,21 @@ impl HeldCopy {
             path: folder.to_owned(),
             error,
         })?;
+        // Before anything is changed: a later version may have written it.
+        let newest = self.folder.timelines(&*self.storage)?.pop();
+        let newest = newest.map(|path| match Timeline::read(&*self.storage, &path) {
+            Ok(info) => Ok((path, info)),
+            Err(error) => Err(CopyError::Timeline { path, error }),
+        });
+        let newest = newest.transpose()?;
         let journal = self.open_journal(&mut remarks)?;
         if let Err(error) = remove_left(&*self.storage, folder) {
             // What is left is counted nowhere, and the next purge tries again.
             remarks
                 .push(format!("files in {} that were purged cannot be removed: {error}", folder.display()));
         }
-        let Some(path) = self.folder.timelines(&*self.storage)?.pop() else { return Ok(remarks) };
+        let Some((path, info)) = newest else { return Ok(remarks) };
         let failed = |error| CopyError::Timeline { path: path.clone(), error };
-        let info = Timeline::read(&*self.storage, &path).map_err(failed)?;
         let gaps = Gaps::read(&*self.storage, folder).map_err(failed)?;
         let mut recovered = recover_watched(&*self.storage, &path, tail, watch).map_err(failed)?;
         remarks.append(&mut recovered.remarks);

@@ -99,10 +99,12 @@ impl Upstream {
 
     /// Finds out what is on disk, and shows how far that is. A request to stop ends it.
     fn recover(&self, copy: &mut HeldCopy) -> Result<Vec<String>, CopyError> {
-        let recovered = copy.reopen_watched(&mut |done, total| {
+        let mut watch = |done, total| -> io::Result<()> {
             self.monitor.publish_recovery(done, total);
             if self.stop.is_requested() { Err(io::ErrorKind::Interrupted.into()) } else { Ok(()) }
-        });
+        };
+        // However long it takes: a restart would begin the same again. And sources take turns with their journals.
+        let recovered = self.at_rest(|| copy.reopen_watched(&mut watch));
         self.monitor.publish_recovery(0, 0);
         recovered
     }

@@ -12,6 +12,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::common::daemon::{Daemon, Launch, temporary_folder, url};
 use crate::common::injection::Injection;
+use crate::common::skip::skip;
 use crate::common::{Server, strace};
 
 /// Longest wait for anything: the machine may be busy.
@@ -92,6 +93,27 @@ fn receiving_thread(daemon: &Daemon) -> u32 {
     };
     let task = tasks.flatten().find(is_it).expect("a thread that receives");
     task.file_name().to_string_lossy().parse().expect("a number")
+}
+
+/// The folder above the data folder is read-only, as the unit and the containers have it (`ProtectSystem=strict`).
+#[test]
+fn it_starts_where_nothing_but_its_folder_can_be_written_to() {
+    if !rustix::process::geteuid().is_root() {
+        return skip("only root can mount a folder as read-only");
+    }
+    let folder = temporary_folder();
+    let state = folder.path().join("state");
+    let data_dir = state.join("binlogd");
+    std::fs::create_dir_all(&data_dir).unwrap();
+    let mounts = "mount --bind \"$1\" \"$1\" && mount -o remount,bind,ro \"$1\" && mount --bind \"$1/binlogd\" \"$1/binlogd\" && \
+                  mount -o remount,bind,rw \"$1/binlogd\" && ! touch \"$1/file\" 2>/dev/null && shift && exec \"$@\"";
+    let wrapper =
+        ["unshare", "--mount", "--propagation=private", "sh", "-c", mounts, "sh", state.to_str().unwrap()];
+    let launch = Launch { wrapper: wrapper.map(str::to_owned).to_vec(), ..Launch::default() };
+    let mut daemon = Daemon::start_with(launch, folder, &data_dir, "mysql://any@127.0.0.1:1", &[]);
+    daemon.wait_until(|source| source["state"] == "backing off", PATIENCE);
+    assert!(data_dir.join("default/replica.toml").exists());
+    daemon.terminate();
 }
 
 #[test]
