@@ -193,7 +193,7 @@ impl Translation<'_> {
                 self.push(format!("SET @@session.rand_seed1 = {first}, @@session.rand_seed2 = {second}"));
             }
             EventType::TABLE_MAP => self.rows.extend_from_slice(&event.bytes),
-            event_type if is_rows(event_type) => {
+            event_type if event_type.is_rows() => {
                 self.rows.extend_from_slice(&event.bytes);
                 if row_flags(&event.bytes)? & STATEMENT_END != 0 {
                     let rows = std::mem::take(&mut self.rows);
@@ -235,19 +235,6 @@ fn creates_table(text: &[u8]) -> bool {
     let words: Vec<&str> = text.split_whitespace().take(5).collect();
     let table = words.iter().position(|word| *word == "TABLE");
     words.first() == Some(&"CREATE") && table.is_some_and(|table| !words[..table].contains(&"TEMPORARY"))
-}
-
-fn is_rows(event_type: EventType) -> bool {
-    matches!(
-        event_type,
-        EventType::WRITE_ROWS
-            | EventType::UPDATE_ROWS
-            | EventType::DELETE_ROWS
-            | EventType::PARTIAL_UPDATE_ROWS
-            | EventType::WRITE_ROWS_V1
-            | EventType::UPDATE_ROWS_V1
-            | EventType::DELETE_ROWS_V1
-    )
 }
 
 /// The flags behind the table id of six bytes (`Rows_event`, `rows_event.h`).
@@ -391,6 +378,8 @@ mod tests {
     fn what_statements_cannot_express_is_refused() {
         let refused = |events| Translator::default().statements(&mysql(events), &format_event()).unwrap_err();
         assert!(refused(vec![event(18, &[0; 30])]).contains("EXECUTE_LOAD_QUERY"));
+        // What MariaDB has compressed is no row event to BINLOG.
+        assert!(refused(vec![map("d", "t"), event(169, &[0; 30])]).contains("WRITE_ROWS_COMPRESSED"));
         assert!(refused(vec![map("d", "t"), rows(0, "never ended")]).contains("mark of a statement's end"));
         let mut failed = query("d", "INSERT INTO t VALUES (1), (1)");
         failed.bytes[HEADER_LEN + 9] = 38;

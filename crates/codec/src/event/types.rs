@@ -43,6 +43,34 @@ impl EventType {
     pub fn is_heartbeat(self) -> bool {
         matches!(self, EventType::HEARTBEAT | EventType::HEARTBEAT_V2)
     }
+
+    /// Rows that were written, updated or deleted, as they stand in the file. Those that MariaDB has compressed are none:
+    /// [`is_compressed_rows`](Self::is_compressed_rows).
+    pub fn is_rows(self) -> bool {
+        matches!(
+            self,
+            EventType::WRITE_ROWS
+                | EventType::UPDATE_ROWS
+                | EventType::DELETE_ROWS
+                | EventType::PARTIAL_UPDATE_ROWS
+                | EventType::WRITE_ROWS_V1
+                | EventType::UPDATE_ROWS_V1
+                | EventType::DELETE_ROWS_V1
+        )
+    }
+
+    /// Rows that MariaDB has compressed (`log_bin_compress`).
+    pub fn is_compressed_rows(self) -> bool {
+        matches!(
+            self,
+            EventType::MARIADB_WRITE_ROWS_COMPRESSED_V1
+                | EventType::MARIADB_UPDATE_ROWS_COMPRESSED_V1
+                | EventType::MARIADB_DELETE_ROWS_COMPRESSED_V1
+                | EventType::MARIADB_WRITE_ROWS_COMPRESSED
+                | EventType::MARIADB_UPDATE_ROWS_COMPRESSED
+                | EventType::MARIADB_DELETE_ROWS_COMPRESSED
+        )
+    }
 }
 
 impl fmt::Display for EventType {

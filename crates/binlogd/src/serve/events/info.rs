@@ -118,7 +118,9 @@ pub(super) fn info(style: Style, event: &Shown<'_>) -> Result<Vec<u8>, EventErro
             text.extend_from_slice(&[names.schema, b".", names.table, b")"].concat());
             return Ok(text);
         }
-        event_type if is_rows(event_type) => rows(style, body).ok_or(CUT)?,
+        event_type if event_type.is_rows() || event_type.is_compressed_rows() => {
+            rows(style, body).ok_or(CUT)?
+        }
         EventType::ROWS_QUERY => return Ok([b"# ", body.get(1..).ok_or(CUT)?, cut(event)].concat()),
         EventType::MARIADB_ANNOTATE_ROWS => return Ok([body, cut(event)].concat()),
         EventType::BEGIN_LOAD_QUERY | EventType::APPEND_BLOCK => {
@@ -234,25 +236,6 @@ fn gtid_list(body: &[u8]) -> String {
     let shown = |entry: &&[u8]| format!("{}-{}-{}", le(&entry[..4]), le(&entry[4..8]), le(&entry[8..]));
     let list: Vec<String> = entries.iter().map(shown).collect();
     format!("[{}]", list.join(","))
-}
-
-fn is_rows(event_type: EventType) -> bool {
-    matches!(
-        event_type,
-        EventType::WRITE_ROWS
-            | EventType::UPDATE_ROWS
-            | EventType::DELETE_ROWS
-            | EventType::PARTIAL_UPDATE_ROWS
-            | EventType::WRITE_ROWS_V1
-            | EventType::UPDATE_ROWS_V1
-            | EventType::DELETE_ROWS_V1
-            | EventType::MARIADB_WRITE_ROWS_COMPRESSED_V1
-            | EventType::MARIADB_UPDATE_ROWS_COMPRESSED_V1
-            | EventType::MARIADB_DELETE_ROWS_COMPRESSED_V1
-            | EventType::MARIADB_WRITE_ROWS_COMPRESSED
-            | EventType::MARIADB_UPDATE_ROWS_COMPRESSED
-            | EventType::MARIADB_DELETE_ROWS_COMPRESSED
-    )
 }
 
 fn table_id(body: &[u8]) -> Option<u64> {
