@@ -2,12 +2,17 @@
 //!
 //! One OS thread with a single-threaded tokio runtime serves them, because they are asked a few times a minute and the
 //! process promises to stay small. They only read [`DaemonMonitor`], and nothing here can hold up a receiver for longer
-//! than a copy of its positions. Every request gets a connection of its own, bounded in size and time.
+//! than a copy of its positions. Every request gets a connection of its own, bounded in size and time; who listens to a page
+//! stays longer, in a room of its own.
+//!
+//! The same thread takes the samples of the last hour, every ten seconds.
 //!
 //! | file | noun |
 //! |---|---|
 //! | `mod.rs` | [`AdminServer`]: listener, thread, limits |
 //! | `pages.rs` | what each path answers |
+//! | `page/` | the web page |
+//! | `connection.rs` | [`Connection`]: what a request knows of the connection that it came by |
 //! | `large_answer.rs` | an answer of many megabytes, made once for all who ask at a time |
 //! | `metrics.rs` | the metrics, as OpenMetrics text |
 //! | `peers.rs` | the other binlogds of the sources, as metrics |
@@ -16,10 +21,12 @@
 //! | `address.rs` | [`AddressFile`]: how `binlogd status` finds the server of a data folder |
 
 mod address;
+mod connection;
 mod families;
 mod format;
 mod large_answer;
 mod metrics;
+mod page;
 mod pages;
 mod peers;
 mod serving;
@@ -28,12 +35,17 @@ mod serving;
 pub(crate) use address::ADDRESS_FILE;
 pub(crate) use address::{AddressFile, reachable};
 
-use crate::status::DaemonMonitor;
+use crate::status::{DaemonMonitor, SAMPLE_INTERVAL};
+use axum::extract::Request;
+use connection::Connection;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
+use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
+use std::pin::pin;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -43,6 +55,8 @@ use tokio::sync::{Semaphore, oneshot};
 const CONNECTIONS_MAX: u32 = 32;
 /// Longest time for one connection: request, answer and close.
 const CONNECTION_TIME_MAX: Duration = Duration::from_secs(10);
+/// Longest time for one that listens to a page. Its browser comes again by itself; one that is gone without a word does not.
+const LISTENING_TIME_MAX: Duration = Duration::from_secs(600);
 /// Longest time until a request's headers are complete.
 const HEADER_TIME_MAX: Duration = Duration::from_secs(3);
 /// Most bytes buffered for a connection; a request line with headers above it is refused.
@@ -101,7 +115,7 @@ impl AdminServer {
         let (stop, stopped) = oneshot::channel();
         let thread = std::thread::Builder::new()
             .name("admin".to_owned())
-            .spawn(move || runtime.block_on(serve(listener, pages::router(monitor), stopped)))
+            .spawn(move || runtime.block_on(serve(listener, monitor, stopped)))
             .map_err(AdminError::Thread)?;
         Ok(AdminServer { local_addr, stop: Some(stop), thread: Some(thread) })
     }
@@ -126,26 +140,46 @@ impl Drop for AdminServer {
     }
 }
 
-async fn serve(listener: tokio::net::TcpListener, router: axum::Router, stopped: oneshot::Receiver<()>) {
+async fn serve(
+    listener: tokio::net::TcpListener,
+    monitor: Arc<DaemonMonitor>,
+    stopped: oneshot::Receiver<()>,
+) {
+    let sampling = tokio::spawn(take_samples(monitor.clone()));
+    let router = pages::router(monitor);
     let slots = Arc::new(Semaphore::new(CONNECTIONS_MAX as usize));
     let accepting = tokio::spawn(accept(listener, router, slots.clone()));
     // An error means that the handle is gone, which asks for the same.
     let _ = stopped.await;
     accepting.abort();
+    sampling.abort();
     // All slots are free once no connection is left. After the timeout the runtime's end cuts what remains.
     let _ = tokio::time::timeout(SHUTDOWN_TIME_MAX, slots.acquire_many(CONNECTIONS_MAX)).await;
+}
+
+async fn take_samples(monitor: Arc<DaemonMonitor>) {
+    let mut looks = tokio::time::interval(SAMPLE_INTERVAL);
+    looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        looks.tick().await;
+        monitor.take_samples(jiff::Timestamp::now());
+    }
 }
 
 async fn accept(listener: tokio::net::TcpListener, router: axum::Router, slots: Arc<Semaphore>) {
     // The semaphore is never closed.
     while let Ok(slot) = slots.clone().acquire_owned().await {
         match listener.accept().await {
-            Ok((stream, _)) => {
-                let router = router.clone();
+            Ok((stream, peer)) => {
+                let (router, connection) = (router.clone(), Connection::new(peer, slot));
                 tokio::spawn(async move {
+                    let mut served = pin!(serve_connection(stream, router, connection.clone()));
                     // A broken or slow client is its own problem; there is nothing to report.
-                    let _ = tokio::time::timeout(CONNECTION_TIME_MAX, serve_connection(stream, router)).await;
-                    drop(slot);
+                    if tokio::time::timeout(CONNECTION_TIME_MAX, &mut served).await.is_err()
+                        && connection.is_listening()
+                    {
+                        let _ = tokio::time::timeout(LISTENING_TIME_MAX, served).await;
+                    }
                 });
             }
             Err(error) => {
@@ -157,14 +191,22 @@ async fn accept(listener: tokio::net::TcpListener, router: axum::Router, slots: 
 }
 
 /// Serves one request and closes. Without keep-alive an idle client holds no slot.
-async fn serve_connection(stream: tokio::net::TcpStream, router: axum::Router) -> hyper::Result<()> {
+async fn serve_connection(
+    stream: tokio::net::TcpStream,
+    router: axum::Router,
+    connection: Connection,
+) -> hyper::Result<()> {
+    let service = service_fn(move |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(connection.clone());
+        TowerToHyperService::new(router.clone()).call(request)
+    });
     http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEADER_TIME_MAX)
         .max_buf_size(REQUEST_BYTES_MAX)
         .max_headers(REQUEST_HEADERS_MAX)
         .keep_alive(false)
-        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router))
+        .serve_connection(TokioIo::new(stream), service)
         .await
 }
 

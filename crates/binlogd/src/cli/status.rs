@@ -250,8 +250,8 @@ mod tests {
             data_dir: data_dir.display().to_string(),
             disk: None,
             running: false,
-            serve: None,
             sources: vec![SourceStatus { state: NOT_RUNNING.to_owned(), ..SourceStatus::default() }],
+            ..DaemonStatus::default()
         })
     }
 

@@ -344,7 +344,6 @@ mod tests {
 
     fn daemon(sources: Vec<SourceStatus>) -> DaemonStatus {
         DaemonStatus {
-            serve: None,
             binlogd_version: "0.1.0".to_owned(),
             pid: Some(4242),
             uptime_seconds: Some(11_520),
@@ -358,6 +357,7 @@ mod tests {
             }),
             running: true,
             sources,
+            ..DaemonStatus::default()
         }
     }
 

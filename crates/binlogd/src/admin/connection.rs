@@ -1,0 +1,41 @@
+//! A connection, as a request on it knows it.
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::OwnedSemaphorePermit;
+
+/// A connection, as a request on it knows it.
+#[derive(Clone, Debug)]
+pub(super) struct Connection(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    peer: SocketAddr,
+    /// Its place among those that ask one thing and go.
+    slot: Mutex<Option<OwnedSemaphorePermit>>,
+    listens: AtomicBool,
+}
+
+impl Connection {
+    /// One that was accepted.
+    pub(super) fn new(peer: SocketAddr, slot: OwnedSemaphorePermit) -> Connection {
+        Connection(Arc::new(Inner { peer, slot: Mutex::new(Some(slot)), listens: AtomicBool::new(false) }))
+    }
+
+    /// Who is there.
+    pub(super) fn peer(&self) -> SocketAddr {
+        self.0.peer
+    }
+
+    /// It stays to listen, and leaves its place to others.
+    pub(super) fn listens(&self) {
+        self.0.listens.store(true, Ordering::Relaxed);
+        drop(self.0.slot.lock().unwrap_or_else(PoisonError::into_inner).take());
+    }
+
+    /// Whether it does.
+    pub(super) fn is_listening(&self) -> bool {
+        self.0.listens.load(Ordering::Relaxed)
+    }
+}
