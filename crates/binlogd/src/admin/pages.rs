@@ -1,5 +1,6 @@
 //! What each path answers.
 
+use super::access::{Access, guard};
 use super::connection::Connection;
 use super::format::Format;
 use super::large_answer::LargeAnswer;
@@ -10,6 +11,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::{Extension, Path, RawQuery, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use jiff::Timestamp;
@@ -33,7 +35,7 @@ const KEPT: HeaderValue = HeaderValue::from_static("max-age=31536000, immutable"
 const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
 
 /// The paths, all for GET and HEAD.
-pub(super) fn router(monitor: Arc<DaemonMonitor>) -> Router {
+pub(super) fn router(monitor: Arc<DaemonMonitor>, access: Arc<Access>) -> Router {
     let asset = |content: &'static str, content_type: &'static str| {
         get(move || async move {
             (
@@ -57,6 +59,7 @@ pub(super) fn router(monitor: Arc<DaemonMonitor>) -> Router {
         .route("/metrics", get(scrape))
         .route("/healthz", get(health))
         .fallback(|| async { (StatusCode::NOT_FOUND, ENDPOINTS) })
+        .layer(from_fn_with_state(access, guard))
         .with_state(Asked {
             monitor,
             status: Arc::default(),
@@ -93,7 +96,7 @@ fn shown(asked: &Asked, page: &Page) -> Response {
     let Some(view) = View::of(page, &asked.monitor, Timestamp::now()) else {
         return (StatusCode::NOT_FOUND, "there is no such source\n").into_response();
     };
-    let html = view.whole(page, None);
+    let html = view.whole(page);
     let kept = HeaderValue::from_static("no-store");
     let mut response = ([(header::CONTENT_TYPE, HTML), (header::CACHE_CONTROL, kept)], html).into_response();
     response.headers_mut().insert(header::VARY, HeaderValue::from_static("accept"));

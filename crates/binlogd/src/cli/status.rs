@@ -17,6 +17,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
+use wire::Secret;
 
 /// Asked when neither an option nor an address file says otherwise: the default of `[admin] listen`.
 const DEFAULT_ADMIN: &str = "127.0.0.1:9306";
@@ -148,7 +149,9 @@ impl Target {
         let Some(address) = &self.address else {
             return Err("the configuration turns the admin server off".to_owned());
         };
-        let status = ask(address).map_err(|why| format!("no daemon answers at {address} ({why})"))?;
+        let token = self.data_dir.as_deref().and_then(AddressFile::token);
+        let status =
+            ask(address, token.as_ref()).map_err(|why| format!("no daemon answers at {address} ({why})"))?;
         match &self.data_dir {
             Some(data_dir) if status.data_dir != absolute(data_dir).display().to_string() => {
                 Err(format!("the daemon at {address} is that of another data folder, {}", status.data_dir))
@@ -161,10 +164,12 @@ impl Target {
 /// What the daemon of a data folder says, where one runs that has written its address.
 pub(super) fn of_folder(data_dir: &Path) -> Option<DaemonStatus> {
     let address = AddressFile::read(data_dir)?.to_string();
-    ask(&address).ok().filter(|status| status.data_dir == absolute(data_dir).display().to_string())
+    ask(&address, AddressFile::token(data_dir).as_ref())
+        .ok()
+        .filter(|status| status.data_dir == absolute(data_dir).display().to_string())
 }
 
-fn ask(address: &str) -> Result<DaemonStatus, String> {
+fn ask(address: &str, token: Option<&Secret>) -> Result<DaemonStatus, String> {
     let agent: ureq::Agent = ureq::Agent::config_builder()
         .timeout_global(Some(ANSWER_TIME_MAX))
         .http_status_as_error(false)
@@ -173,8 +178,15 @@ fn ask(address: &str) -> Result<DaemonStatus, String> {
         .proxy(None)
         .build()
         .into();
-    let mut response =
-        agent.get(format!("http://{address}/status")).call().map_err(|error| error.to_string())?;
+    let mut request = agent.get(format!("http://{address}/status"));
+    if let Some(token) = token {
+        request = request.header("Authorization", format!("Bearer {}", token.expose()));
+    }
+    let mut response = request.call().map_err(|error| error.to_string())?;
+    if [401, 403].contains(&response.status().as_u16()) {
+        let why = "it asks for a login; on its machine, name the data folder with --data-dir or --config";
+        return Err(why.to_owned());
+    }
     if response.status() != 200 {
         return Err(format!("HTTP status {}: this is not binlogd", response.status().as_u16()));
     }
@@ -299,7 +311,7 @@ mod tests {
     fn a_daemon_is_found_by_the_address_file_of_its_data_folder() {
         let folder = tempfile::tempdir().unwrap();
         let (server, _) = daemon(folder.path());
-        let _file = AddressFile::publish(folder.path(), server.local_addr()).unwrap();
+        let _file = AddressFile::publish(folder.path(), server.local_addr(), None).unwrap();
         let args = StatusArgs { data_dir: Some(folder.path().join(".")), ..StatusArgs::default() };
         assert!(gather(&args, no_files).unwrap().status.running);
         let config = folder.path().join("binlogd.toml");
@@ -313,7 +325,7 @@ mod tests {
         let (ours, theirs) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let (server, _) = daemon(theirs.path());
         // What a crashed daemon left behind, with its port taken over by another.
-        let _file = AddressFile::publish(ours.path(), server.local_addr()).unwrap();
+        let _file = AddressFile::publish(ours.path(), server.local_addr(), None).unwrap();
         let args = StatusArgs { data_dir: Some(ours.path().to_owned()), ..StatusArgs::default() };
         let report = gather(&args, from_files).unwrap();
         assert!(!report.status.running);
@@ -349,8 +361,8 @@ mod tests {
                 stream.write_all(answer.as_bytes()).unwrap();
             }
         });
-        assert!(ask(&address).unwrap_err().contains("HTTP status 404: this is not binlogd"));
-        assert!(ask(&address).unwrap_err().contains("not the status of a binlogd"));
+        assert!(ask(&address, None).unwrap_err().contains("HTTP status 404: this is not binlogd"));
+        assert!(ask(&address, None).unwrap_err().contains("not the status of a binlogd"));
         other.join().unwrap();
     }
 

@@ -87,6 +87,7 @@ impl Verdict {
         let at = |level| status.sources.iter().filter(|source| source.verdict.level == level).count();
         let (all, critical, warning) = (status.sources.len(), at(Level::Critical), at(Level::Warning));
         let protected = status.sources.iter().filter(|source| is_protected(source)).count();
+        let are = |count: usize| if count == 1 { "1 is".to_owned() } else { format!("{count} are") };
         let sources =
             |count: usize| if count == 1 { "1 source".to_owned() } else { format!("{count} sources") };
         let headline = match (all, critical, warning) {
@@ -97,11 +98,15 @@ impl Verdict {
             ),
             (_, 0, 0) => format!("All {all} sources are received; {protected} of them wait for this copy."),
             (_, 0, _) => {
-                format!("{} of {all} should be looked at soon; {protected} are protected.", sources(warning))
+                format!(
+                    "{} of {all} should be looked at soon; {} protected.",
+                    sources(warning),
+                    are(protected)
+                )
             }
             _ => {
                 let verb = if critical == 1 { "needs" } else { "need" };
-                format!("{} of {all} {verb} you now; {protected} are protected.", sources(critical))
+                format!("{} of {all} {verb} you now; {} protected.", sources(critical), are(protected))
             }
         };
         let worst = status.sources.iter().map(|source| source.verdict.level).max().unwrap_or_default();

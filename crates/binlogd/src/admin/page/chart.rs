@@ -43,7 +43,7 @@ pub(super) fn chart(
                         span class=(format!("line-{index}")) { (series.name) " " b { (newest(series)) } } " "
                     }
                 }
-                span class="dim" { "most " (words(most)) }
+                @if most > 0.0 { span class="dim" { "most " (words(most)) } }
             }
             svg role="img" aria-label=(label) viewBox=(format!("0 0 {WIDTH} {HEIGHT}")) preserveAspectRatio="none" {
                 path class="grid" d=(format!("M0 {0}H{WIDTH}M0 {1}H{WIDTH}M{2} 0V{HEIGHT}", HEIGHT - 0.5, HEIGHT / 2.0, WIDTH / 2.0)) {}

@@ -66,13 +66,6 @@ pub(super) enum Page {
     Source(String),
 }
 
-/// What a form needs to be allowed to change something.
-#[derive(Debug, Clone)]
-pub(super) struct Writer {
-    /// The token that must come back.
-    pub(super) token: String,
-}
-
 /// A page in parts. Each part is the content of the element with its id; a list is an element whose children are parts.
 #[derive(Debug, Default)]
 pub(super) struct View {
@@ -114,10 +107,10 @@ impl View {
     }
 
     /// The whole page.
-    pub(super) fn whole(&self, page: &Page, writer: Option<&Writer>) -> String {
+    pub(super) fn whole(&self, page: &Page) -> String {
         let body = match page {
             Page::Overview => overview::body(self),
-            Page::Source(name) => source::body(self, name, writer),
+            Page::Source(name) => source::body(self, name),
         };
         let listens_to = match page {
             Page::Overview => "/events".to_owned(),

@@ -2,7 +2,7 @@
 
 use super::chart::{Series, chart};
 use super::overview::per_second;
-use super::{View, Writer, judgement, moment, place, sign, tables};
+use super::{View, judgement, moment, place, sign, tables};
 use crate::status::{DaemonMonitor, HistoryStatus, Level, SourceMonitor, SourceStatus, TimelineStatus};
 use crate::status::{human_time, units};
 use jiff::Timestamp;
@@ -36,12 +36,12 @@ pub(super) fn fill(view: &mut View, monitor: &DaemonMonitor, name: &str, now: Ti
 fn facts(source: &SourceStatus, now: Timestamp) -> Markup {
     let behind = source.seconds_behind.map_or("not known".to_owned(), units::duration);
     html! {
-        div { dt { "State" } dd { (source.state) @if let Some(detail) = &source.state_detail { span class="dim" { " " (detail) } } } }
+        div { dt { "State" } dd { (source.state) @if let Some(detail) = &source.state_detail { span class="dim" { " " (since(detail, now)) } } } }
         div {
             dt { "Semi-sync" }
             dd {
                 @if source.semi_sync.active { "in force" } @else { span class="warning text" { "not in force" } }
-                span class="dim" { " " (source.semi_sync.reason) }
+                span class="dim" { ": " (source.semi_sync.reason) }
                 @if let Some(look) = &source.semi_sync_source {
                     span class="dim" { "; the source gives up after " (units::latency(look.timeout_ms as f64 * 1000.0)) }
                 }
@@ -71,6 +71,14 @@ fn facts(source: &SourceStatus, now: Timestamp) -> Markup {
         @if let Some(error) = &source.last_error {
             div { dt { "Last error" } dd { (moment(error.at, now)) " " (error.message) } }
         }
+    }
+}
+
+/// A detail that is a moment, as a moment.
+fn since(detail: &str, now: Timestamp) -> Markup {
+    match detail.strip_prefix("since ").and_then(|at| at.parse().ok()) {
+        Some(at) => html! { "since " (moment(at, now)) },
+        None => html! { (detail) },
     }
 }
 
@@ -199,13 +207,12 @@ fn peers(source: &SourceStatus, now: Timestamp) -> Markup {
 }
 
 /// The page around the parts.
-pub(super) fn body(view: &View, name: &str, writer: Option<&Writer>) -> Markup {
+pub(super) fn body(view: &View, name: &str) -> Markup {
     html! {
         nav aria-label="Way back" { a href="/" { "All sources" } " › " (name) }
         h1 { (name) }
         p id="headline" class="headline" aria-live="polite" { (view.part("headline")) }
         div id="problems" { (view.part("problems")) }
-        @if let Some(writer) = writer { (actions(name, writer)) }
         section aria-labelledby="h-facts" { h2 id="h-facts" { "Now" } dl id="facts" class="facts" { (view.part("facts")) } }
         section aria-labelledby="h-ladder" {
             h2 id="h-ladder" { "How far" }
@@ -217,20 +224,5 @@ pub(super) fn body(view: &View, name: &str, writer: Option<&Writer>) -> Markup {
         section aria-labelledby="h-peers" { h2 id="h-peers" { "Other binlogds of this source" } div id="peers" { (view.part("peers")) } }
         section aria-labelledby="h-gtids" { h2 id="h-gtids" { "GTIDs" } div id="gtids" { (view.part("gtids")) } }
         section aria-labelledby="h-events" { h2 id="h-events" { "Last events" } div id="events" { (view.part("events")) } }
-    }
-}
-
-/// What may be changed here, for `[admin] write = true`.
-fn actions(name: &str, writer: &Writer) -> Markup {
-    html! {
-        section class="actions" aria-label="Actions" {
-            @for (action, words) in [("stop", "Stop receiving"), ("start", "Start receiving")] {
-                form method="post" action=(format!("/source/{name}/{action}")) {
-                    input type="hidden" name="token" value=(writer.token);
-                    button type="submit" { (words) }
-                }
-            }
-            p class="dim" { "While receiving is stopped nothing is acknowledged: commits at the source wait for its semi-sync timeout." }
-        }
     }
 }

@@ -38,7 +38,7 @@ fn daemon(names: &[&str]) -> (DaemonMonitor, Vec<Arc<SourceMonitor>>) {
 }
 
 fn shown(page: &Page, daemon: &DaemonMonitor) -> String {
-    View::of(page, daemon, Timestamp::now()).unwrap().whole(page, None)
+    View::of(page, daemon, Timestamp::now()).unwrap().whole(page)
 }
 
 #[test]
@@ -69,7 +69,7 @@ fn every_part_has_its_place_on_the_page() {
     sources[0].set_state(SourceState::Receiving);
     for page in [Page::Overview, Page::Source("orders".to_owned())] {
         let view = View::of(&page, &daemon, Timestamp::now()).unwrap();
-        let html = view.whole(&page, None);
+        let html = view.whole(&page);
         for id in view.parts.iter().map(|(id, _)| id.as_str()).chain(view.lists.iter().map(|(id, _)| *id)) {
             assert_eq!(html.matches(&format!(" id=\"{id}\"")).count(), 1, "{page:?} {id}");
         }
