@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-quick test-clients check bench bench-ack bench-catchup bench-serve bench-many back-again lab fuzz kill-loop mysql-tests sim soak dist clean-servers
+.PHONY: help demo test test-quick test-clients test-page check bench bench-ack bench-catchup bench-serve bench-many back-again lab fuzz kill-loop mysql-tests sim soak dist clean-servers
 
 help: ## show this menu
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -33,6 +33,9 @@ test-quick: ## the tests that need no server, under a minute after building; QUI
 test-clients: ## log readers of other languages, on older servers too
 	@scripts/servers fetch all
 	cargo test --locked -p binlogd --test servers serve_clients:: -- --include-ignored --test-threads=$$(nproc)
+
+test-page: ## the web page in a headless Chromium, against real servers; SHOTS=FOLDER keeps screenshots
+	@scripts/test-page $(SHOTS)
 
 check: ## formatting, lints, documentation, licences, shell scripts
 	@scripts/check

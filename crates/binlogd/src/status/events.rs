@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
 /// Events that are remembered; an older one is forgotten.
-pub(crate) const EVENTS_MAX: usize = 40;
+pub(crate) const EVENTS_MAX: usize = 20;
 /// The same event that comes again is counted when it is among the newest so many: a source that is not reached fails by turns.
 const REPEATED_AMONG: usize = 4;
 /// Longer texts are cut: a message of a server may name many GTIDs.

@@ -183,7 +183,7 @@ fn a_reader_that_goes_and_a_dead_source_are_seen_at_once() {
     ];
     let reader =
         Running(client_command(&server, "MYSQLBINLOG", serve_port(&daemon), &follow).spawn().unwrap());
-    browser.wait("", "#readers", "server_id 77");
+    browser.wait("", "#readers", "Binlog Dump");
     let slot = |connected: bool| move |status: &Value| status["serve"]["slots"][0]["connected"] == connected;
     daemon.wait_until_status(slot(true), PATIENCE);
     browser.sees(
