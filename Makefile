@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-quick test-clients test-alerts check manifests bench bench-ack bench-catchup bench-serve bench-many back-again lab fuzz kill-loop mysql-tests sim soak dist dist-twice container test-packages clean-servers docs reference
+.PHONY: help demo test test-quick test-clients test-page test-alerts check manifests bench bench-ack bench-catchup bench-serve bench-many back-again lab fuzz kill-loop mysql-tests sim soak dist dist-twice container test-packages clean-servers docs reference
 
 help: ## show this menu
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -37,6 +37,9 @@ test-clients: ## log readers of other languages, on older servers too
 test-alerts: ## bring a real binlogd into each failure, before a real Prometheus with the packaged alerts, and do what the runbook says
 	@scripts/servers fetch mysql-9.7 promtool
 	cargo test --workspace --locked --test servers alerts:: -- --include-ignored --test-threads=$${ALERTS_THREADS:-$$(( $$(nproc) * 2 ))}
+
+test-page: ## the web page in a headless Chromium, against real servers; SHOTS=FOLDER keeps screenshots
+	@scripts/test-page $(SHOTS)
 
 check: ## formatting, lints, documentation, licences, shell scripts
 	@scripts/check

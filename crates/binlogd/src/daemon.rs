@@ -224,11 +224,12 @@ impl Daemon {
 
     fn start_admin(&self) -> anyhow::Result<Option<(AdminServer, Option<AddressFile>)>> {
         let Some(listen) = self.config.admin.listen else { return Ok(None) };
-        let server = AdminServer::start(listen, self.monitor.clone())?;
+        let server = AdminServer::start_with(listen, &self.config.admin, self.monitor.clone())?;
         let address = server.local_addr();
+        let (near, token) = server.for_this_machine();
         let data_dir = &self.config.data_dir;
         // A help for `binlogd status` only: a full disk must not keep binlogd from starting.
-        let file = AddressFile::publish(data_dir, address).inspect_err(|error| {
+        let file = AddressFile::publish(data_dir, near, token).inspect_err(|error| {
             tracing::warn!(
                 "cannot write the admin address into {}: {error}; ask with binlogd status --admin {address}",
                 data_dir.display()

@@ -18,6 +18,11 @@
 //! | `semi_sync_book.rs` | whether the source waits, and what it told clients without us: two witnesses and a verdict |
 //! | `ack_replicas.rs` | `AckReplicas`: the receivers further down that acknowledgements wait for |
 //! | `daemon.rs` | `DaemonMonitor`: the process and its sources |
+//! | `events.rs` | `Events`: the last events in words |
+//! | `history.rs` | `History`: the last hour, for charts |
+//! | `timelines.rs` | `TimelineStatus`: the histories of a source |
+//! | `verdict.rs` | `Verdict`: what all of it means to an operator |
+//! | `units.rs` | numbers as a person reads them |
 //! | `disk.rs` | `DiskMonitor`: the file system of the data folder |
 //! | `past.rs` | `PreviousTimeline`, `Regained`, `Missing`, `LastError`: what was before |
 //! | `peers.rs` | `PeerStatus`: other binlogds of the source |
@@ -33,8 +38,10 @@ mod ack_replicas;
 mod counters;
 mod daemon;
 mod disk;
+mod events;
 mod facts;
 mod gtids;
+mod history;
 mod ladder;
 mod latency;
 mod lock;
@@ -52,12 +59,17 @@ mod session;
 mod snapshot;
 mod state;
 mod time;
+mod timelines;
+pub(crate) mod units;
+mod verdict;
 
 pub(crate) use ack_replicas::{AckReplicasStatus, Demanded};
 pub(crate) use counters::CounterValues;
 pub(crate) use daemon::{DaemonMonitor, absolute};
 pub(crate) use disk::{Crossing, DiskSpace};
+pub(crate) use events::{Event, Level};
 pub(crate) use facts::{SourceFacts, Watched};
+pub(crate) use history::{HistoryStatus, SAMPLE_INTERVAL};
 pub use ladder::Ladder;
 pub(crate) use latency::{LatencyHistogram, LatencySummary};
 pub use monitor::SourceMonitor;
@@ -71,3 +83,5 @@ pub(crate) use snapshot::Latencies;
 pub(crate) use snapshot::{DaemonStatus, DiskStatus, GtidTexts, NOT_RUNNING, SourceStatus};
 pub(crate) use state::{DiskHang, SourceState, Stuck};
 pub(crate) use time::human_time;
+pub(crate) use timelines::TimelineStatus;
+pub(crate) use verdict::{Problem, Verdict};

@@ -32,6 +32,18 @@ pub enum Reason {
 }
 
 impl Reason {
+    /// As `timeline.toml` has it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Reason::First => "first",
+            Reason::SourceChanged => "source-changed",
+            Reason::SourceReset => "source-reset",
+            Reason::Fork => "fork",
+            Reason::Gap => "gap",
+            Reason::Stranger => "stranger",
+        }
+    }
+
     /// In words, for people.
     pub fn words(self) -> &'static str {
         match self {
@@ -293,6 +305,15 @@ mod tests {
         std::fs::write(&path, changed).unwrap();
         let error = Timeline::read(&PosixStorage, &folder).unwrap_err().to_string();
         assert!(error.contains("a kind of server is `mysql` or `mariadb`"), "{error}");
+    }
+
+    #[test]
+    fn a_reason_has_one_word() {
+        use Reason::{First, Fork, Gap, SourceChanged, SourceReset, Stranger};
+        for reason in [First, SourceChanged, SourceReset, Fork, Gap, Stranger] {
+            let written = toml::Value::try_from(reason).unwrap();
+            assert_eq!(written.as_str(), Some(reason.word()));
+        }
     }
 
     #[test]

@@ -22,6 +22,7 @@
 //! | `transport.rs`, `channel.rs` | non-blocking bytes, plain or TLS; whole messages on top |
 //! | `network.rs`, `byte_stream.rs` | the seam to the network, for simulations; what stands in the place of a socket |
 //! | `error.rs`, `denied.rs` | errors that say whose fault it is, and what helps when we are not let in |
+//! | `failed_logins.rs` | addresses from which too many logins fail |
 //! | `secret.rs` | passwords that do not print |
 //!
 //! All sockets are non-blocking from the start; waiting is done with poll(2) and always has an end.
@@ -38,6 +39,7 @@ mod dial;
 mod dump;
 mod error;
 mod expiry;
+mod failed_logins;
 mod network;
 mod options;
 mod rsa_key;
@@ -55,6 +57,7 @@ pub use codec::packet::ResultSet;
 pub use connection::Connection;
 pub use dump::DumpStream;
 pub use error::{TlsError, WireError};
+pub use failed_logins::{FailedLogins, Verdict, network_of};
 pub use network::{Network, Tcp};
 pub use options::ConnectOptions;
 pub use secret::Secret;

@@ -2,12 +2,18 @@
 //!
 //! One OS thread with a single-threaded tokio runtime serves them, because they are asked a few times a minute and the
 //! process promises to stay small. They only read [`DaemonMonitor`], and nothing here can hold up a receiver for longer
-//! than a copy of its positions. Every request gets a connection of its own, bounded in size and time.
+//! than a copy of its positions. Every request gets a connection of its own, bounded in size and time; who listens to a page
+//! stays longer, in a room of its own.
+//!
+//! The same thread takes the samples of the last hour, every ten seconds.
 //!
 //! | file | noun |
 //! |---|---|
 //! | `mod.rs` | [`AdminServer`]: listener, thread, limits |
+//! | `access.rs` | who may ask: users, and whoever may read the data folder |
 //! | `pages.rs` | what each path answers |
+//! | `page/` | the web page |
+//! | `connection.rs` | [`Connection`]: what a request knows of the connection that it came by |
 //! | `large_answer.rs` | an answer of many megabytes, made once for all who ask at a time |
 //! | `metrics.rs` | the metrics, as OpenMetrics text |
 //! | `peers.rs` | the other binlogds of the sources, as metrics |
@@ -15,11 +21,14 @@
 //! | `format.rs` | in which format a request gets them |
 //! | `address.rs` | [`AddressFile`]: how `binlogd status` finds the server of a data folder |
 
+mod access;
 mod address;
+mod connection;
 mod families;
 mod format;
 mod large_answer;
 mod metrics;
+mod page;
 mod pages;
 mod peers;
 mod resources;
@@ -28,25 +37,36 @@ mod upkeep;
 
 #[cfg(test)]
 pub(crate) use address::ADDRESS_FILE;
-pub(crate) use address::{AddressFile, reachable};
+pub(crate) use address::{AddressFile, DATA_DIR_HEADER, DATA_DIR_UNTOLD, reachable};
 pub(crate) use metrics::text as metrics_text;
-pub(crate) use pages::{DATA_DIR_HEADER, DATA_DIR_UNTOLD};
 
-use crate::status::DaemonMonitor;
+use crate::config::AdminConfig;
+use crate::status::{DaemonMonitor, SAMPLE_INTERVAL};
+use access::Access;
+use axum::extract::Request;
+use connection::Connection;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
+use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
+use std::pin::pin;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{Semaphore, oneshot};
+use tokio_rustls::TlsAcceptor;
+use wire::{Secret, ServerTls, TlsError};
 
 /// Connections served at once. More of them wait in the kernel's queue.
 const CONNECTIONS_MAX: u32 = 32;
 /// Longest time for one connection: request, answer and close.
 const CONNECTION_TIME_MAX: Duration = Duration::from_secs(10);
+/// Longest time for one that listens to a page. Its browser comes again by itself; one that is gone without a word does not.
+const LISTENING_TIME_MAX: Duration = Duration::from_secs(600);
 /// Longest time until a request's headers are complete.
 const HEADER_TIME_MAX: Duration = Duration::from_secs(3);
 /// Most bytes buffered for a connection; a request line with headers above it is refused.
@@ -73,6 +93,12 @@ pub(crate) enum AdminError {
         #[source]
         error: io::Error,
     },
+    /// The certificate cannot be used.
+    #[error("[admin]: {0}")]
+    Tls(#[source] TlsError),
+    /// The system has no random numbers.
+    #[error("cannot make a token for this machine: {0}")]
+    Token(getrandom::Error),
     /// The operating system refused a thread or an event queue.
     #[error("cannot start the thread for status and metrics: {0}")]
     Thread(#[source] io::Error),
@@ -82,32 +108,60 @@ pub(crate) enum AdminError {
 /// thread.
 pub(crate) struct AdminServer {
     local_addr: SocketAddr,
+    /// The door for this machine, and the token that is asked for there.
+    door: Option<(SocketAddr, Secret)>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl AdminServer {
-    /// Listens on `listen` and serves from a thread of its own. With port 0 the system chooses the port.
+    /// Listens on `listen`, for whoever reaches it, and serves from a thread of its own. With port 0 the system chooses the port.
+    #[cfg(test)]
     pub(crate) fn start(listen: SocketAddr, monitor: Arc<DaemonMonitor>) -> Result<AdminServer, AdminError> {
-        let in_listen = |error| AdminError::Listen { address: listen, error };
-        let listener = TcpListener::bind(listen).map_err(in_listen)?;
-        listener.set_nonblocking(true).map_err(in_listen)?;
-        let local_addr = listener.local_addr().map_err(in_listen)?;
+        let config = AdminConfig { listen: Some(listen), tls: None, users: Vec::new() };
+        AdminServer::start_with(listen, &config, monitor)
+    }
+
+    /// Listens on `listen` and serves from a thread of its own. With port 0 the system chooses the port. Where TLS or a login is
+    /// wanted there, a second port on the loopback address is for whoever may read the data folder.
+    pub(crate) fn start_with(
+        listen: SocketAddr,
+        config: &AdminConfig,
+        monitor: Arc<DaemonMonitor>,
+    ) -> Result<AdminServer, AdminError> {
+        let tls = config.tls.as_ref().map(|(cert, key)| ServerTls::load(cert, key)).transpose();
+        let tls = tls.map_err(AdminError::Tls)?.map(|tls| TlsAcceptor::from(tls.config()));
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_io()
             .enable_time()
             .build()
             .map_err(AdminError::Thread)?;
-        let listener = {
-            let _context = runtime.enter();
-            tokio::net::TcpListener::from_std(listener).map_err(AdminError::Thread)?
-        };
+        let has_door = tls.is_some() || !config.users.is_empty();
+        let front = Entrance::open(&runtime, listen, tls, false)?;
+        let local_addr = front.address;
+        let mut entrances = vec![front];
+        let mut door = None;
+        if has_door {
+            let loopback = SocketAddr::from((std::net::Ipv4Addr::LOCALHOST, 0));
+            let entrance = Entrance::open(&runtime, loopback, None, true)?;
+            door = Some((entrance.address, token()?));
+            entrances.push(entrance);
+        }
+        let access = Arc::new(Access::new(config, door.as_ref().map(|(_, token)| token.clone())));
         let (stop, stopped) = oneshot::channel();
         let thread = std::thread::Builder::new()
             .name("admin".to_owned())
-            .spawn(move || runtime.block_on(serve(listener, pages::router(monitor), stopped)))
+            .spawn(move || runtime.block_on(serve(entrances, monitor, access, stopped)))
             .map_err(AdminError::Thread)?;
-        Ok(AdminServer { local_addr, stop: Some(stop), thread: Some(thread) })
+        Ok(AdminServer { local_addr, door, stop: Some(stop), thread: Some(thread) })
+    }
+
+    /// Where `binlogd status` of this machine asks, and the token that it must show there, if it must.
+    pub(crate) fn for_this_machine(&self) -> (SocketAddr, Option<&Secret>) {
+        match &self.door {
+            Some((address, token)) => (*address, Some(token)),
+            None => (self.local_addr, None),
+        }
     }
 
     /// The address listened on, with the port that the system chose.
@@ -130,26 +184,83 @@ impl Drop for AdminServer {
     }
 }
 
-async fn serve(listener: tokio::net::TcpListener, router: axum::Router, stopped: oneshot::Receiver<()>) {
+/// A port.
+struct Entrance {
+    listener: tokio::net::TcpListener,
+    address: SocketAddr,
+    tls: Option<TlsAcceptor>,
+    is_door: bool,
+}
+
+impl Entrance {
+    fn open(
+        runtime: &tokio::runtime::Runtime,
+        listen: SocketAddr,
+        tls: Option<TlsAcceptor>,
+        is_door: bool,
+    ) -> Result<Entrance, AdminError> {
+        let in_listen = |error| AdminError::Listen { address: listen, error };
+        let listener = TcpListener::bind(listen).map_err(in_listen)?;
+        listener.set_nonblocking(true).map_err(in_listen)?;
+        let address = listener.local_addr().map_err(in_listen)?;
+        let _context = runtime.enter();
+        let listener = tokio::net::TcpListener::from_std(listener).map_err(AdminError::Thread)?;
+        Ok(Entrance { listener, address, tls, is_door })
+    }
+}
+
+/// 256 random bits in hexadecimal digits.
+fn token() -> Result<Secret, AdminError> {
+    let mut bytes = [0_u8; 32];
+    getrandom::fill(&mut bytes).map_err(AdminError::Token)?;
+    Ok(Secret::new(bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>()))
+}
+
+async fn serve(
+    entrances: Vec<Entrance>,
+    monitor: Arc<DaemonMonitor>,
+    access: Arc<Access>,
+    stopped: oneshot::Receiver<()>,
+) {
+    let sampling = tokio::spawn(take_samples(monitor.clone()));
+    let router = pages::router(monitor, access);
     let slots = Arc::new(Semaphore::new(CONNECTIONS_MAX as usize));
-    let accepting = tokio::spawn(accept(listener, router, slots.clone()));
+    let accepting: Vec<_> = entrances
+        .into_iter()
+        .map(|entrance| tokio::spawn(accept(entrance, router.clone(), slots.clone())))
+        .collect();
     // An error means that the handle is gone, which asks for the same.
     let _ = stopped.await;
-    accepting.abort();
+    accepting.iter().for_each(tokio::task::JoinHandle::abort);
+    sampling.abort();
     // All slots are free once no connection is left. After the timeout the runtime's end cuts what remains.
     let _ = tokio::time::timeout(SHUTDOWN_TIME_MAX, slots.acquire_many(CONNECTIONS_MAX)).await;
 }
 
-async fn accept(listener: tokio::net::TcpListener, router: axum::Router, slots: Arc<Semaphore>) {
+async fn take_samples(monitor: Arc<DaemonMonitor>) {
+    let mut looks = tokio::time::interval(SAMPLE_INTERVAL);
+    looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        looks.tick().await;
+        monitor.take_samples(jiff::Timestamp::now());
+    }
+}
+
+async fn accept(entrance: Entrance, router: axum::Router, slots: Arc<Semaphore>) {
     // The semaphore is never closed.
     while let Ok(slot) = slots.clone().acquire_owned().await {
-        match listener.accept().await {
-            Ok((stream, _)) => {
-                let router = router.clone();
+        match entrance.listener.accept().await {
+            Ok((stream, peer)) => {
+                let connection = Connection::new(peer, entrance.is_door, slot);
+                let (router, tls) = (router.clone(), entrance.tls.clone());
                 tokio::spawn(async move {
+                    let mut served = pin!(enter(stream, tls, router, connection.clone()));
                     // A broken or slow client is its own problem; there is nothing to report.
-                    let _ = tokio::time::timeout(CONNECTION_TIME_MAX, serve_connection(stream, router)).await;
-                    drop(slot);
+                    if tokio::time::timeout(CONNECTION_TIME_MAX, &mut served).await.is_err()
+                        && connection.is_listening()
+                    {
+                        let _ = tokio::time::timeout(LISTENING_TIME_MAX, served).await;
+                    }
                 });
             }
             Err(error) => {
@@ -160,15 +271,39 @@ async fn accept(listener: tokio::net::TcpListener, router: axum::Router, slots: 
     }
 }
 
+/// Encrypts first, where that is wanted. A client that cannot is its own problem.
+async fn enter(
+    stream: tokio::net::TcpStream,
+    tls: Option<TlsAcceptor>,
+    router: axum::Router,
+    connection: Connection,
+) {
+    let _ = match tls {
+        None => serve_connection(stream, router, connection).await,
+        Some(tls) => match tls.accept(stream).await {
+            Ok(stream) => serve_connection(stream, router, connection).await,
+            Err(_) => return,
+        },
+    };
+}
+
 /// Serves one request and closes. Without keep-alive an idle client holds no slot.
-async fn serve_connection(stream: tokio::net::TcpStream, router: axum::Router) -> hyper::Result<()> {
+async fn serve_connection(
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    router: axum::Router,
+    connection: Connection,
+) -> hyper::Result<()> {
+    let service = service_fn(move |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(connection.clone());
+        TowerToHyperService::new(router.clone()).call(request)
+    });
     http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEADER_TIME_MAX)
         .max_buf_size(REQUEST_BYTES_MAX)
         .max_headers(REQUEST_HEADERS_MAX)
         .keep_alive(false)
-        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router))
+        .serve_connection(TokioIo::new(stream), service)
         .await
 }
 

@@ -1,43 +1,74 @@
 //! What each path answers.
 
+use super::access::{Access, guard};
+use super::address::{DATA_DIR_HEADER, DATA_DIR_UNTOLD};
+use super::connection::Connection;
 use super::format::Format;
 use super::large_answer::LargeAnswer;
 use super::metrics;
+use super::page::{self, Live, Page, View};
 use crate::status::{DaemonMonitor, SourceState};
 use axum::Router;
-use axum::extract::State;
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::body::Body;
+use axum::extract::{Extension, Path, RawQuery, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use jiff::Timestamp;
 use std::fmt::Write;
 use std::sync::Arc;
+use tokio::sync::Semaphore;
 
 const ENDPOINTS: &str = "\
 binlogd
 
 /status   everything about every source, as JSON
+/status/history/NAME  the last hour of a source, as JSON
 /metrics  the same as numbers, for Prometheus
 /healthz  200 while every source receives, otherwise 503 and a line for each that does not
 /livez    200 while no receiving thread is stuck, otherwise 503: a restart of binlogd would help
+/         for a browser: all of it as a page, and /source/NAME a page a source
 ";
 
-/// In the answer of `/healthz`: whose health it is, so that who asks for one daemon is not answered by another that has
-/// taken over its port.
-pub(crate) const DATA_DIR_HEADER: &str = "binlogd-data-dir";
-/// Stands there for a folder whose name a header cannot hold.
-pub(crate) const DATA_DIR_UNTOLD: &str = "?";
+const ICON: &str = include_str!("page/icon.svg");
+/// A year: the address of an asset changes with its content.
+const KEPT: HeaderValue = HeaderValue::from_static("max-age=31536000, immutable");
+const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
 
 /// The paths, all for GET and HEAD.
-pub(super) fn router(monitor: Arc<DaemonMonitor>) -> Router {
+pub(super) fn router(monitor: Arc<DaemonMonitor>, access: Arc<Access>) -> Router {
+    let asset = |content: &'static str, content_type: &'static str| {
+        get(move || async move {
+            (
+                [
+                    (header::CONTENT_TYPE, HeaderValue::from_static(content_type)),
+                    (header::CACHE_CONTROL, KEPT),
+                ],
+                content,
+            )
+        })
+    };
     Router::new()
-        .route("/", get(|| async { ENDPOINTS }))
+        .route("/", get(overview))
+        .route("/source/{name}", get(source))
+        .route("/events", get(events))
+        .route("/page.css", asset(page::STYLE, "text/css; charset=utf-8"))
+        .route("/page.js", asset(page::SCRIPT, "text/javascript; charset=utf-8"))
+        .route("/icon.svg", asset(ICON, "image/svg+xml"))
         .route("/status", get(status))
+        .route("/status/history/{name}", get(history))
         .route("/metrics", get(scrape))
         .route("/healthz", get(health))
         .route("/livez", get(live))
         .fallback(|| async { (StatusCode::NOT_FOUND, ENDPOINTS) })
-        .with_state(Asked { monitor, status: Arc::default() })
+        .layer(from_fn_with_state(access, guard))
+        .with_state(Asked {
+            monitor,
+            status: Arc::default(),
+            live: Arc::default(),
+            listeners: Arc::new(Semaphore::new(page::LISTENERS_MAX)),
+        })
 }
 
 /// What the pages are made of.
@@ -46,12 +77,76 @@ struct Asked {
     monitor: Arc<DaemonMonitor>,
     /// `/status`, whose GTID sets may be large.
     status: Arc<LargeAnswer>,
+    live: Arc<Live>,
+    /// Room for who listens to `/events`.
+    listeners: Arc<Semaphore>,
 }
 
-async fn status(State(Asked { monitor, status }): State<Asked>) -> Response {
+/// Who names HTML is a browser; a program that takes anything gets the short list.
+async fn overview(State(asked): State<Asked>, headers: HeaderMap) -> Response {
+    let accept = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
+    if !accept.contains("text/html") {
+        return ([(header::VARY, "accept")], ENDPOINTS).into_response();
+    }
+    shown(&asked, &Page::Overview)
+}
+
+async fn source(State(asked): State<Asked>, Path(name): Path<String>) -> Response {
+    shown(&asked, &Page::Source(name))
+}
+
+fn shown(asked: &Asked, page: &Page) -> Response {
+    let Some(view) = View::of(page, &asked.monitor, Timestamp::now()) else {
+        return (StatusCode::NOT_FOUND, "there is no such source\n").into_response();
+    };
+    let html = view.whole(page);
+    let kept = HeaderValue::from_static("no-store");
+    let mut response = ([(header::CONTENT_TYPE, HTML), (header::CACHE_CONTROL, kept)], html).into_response();
+    response.headers_mut().insert(header::VARY, HeaderValue::from_static("accept"));
+    response.headers_mut().extend(page::SECURITY);
+    response
+}
+
+/// `?source=NAME`: the changes of that source's page, otherwise of the overview.
+async fn events(
+    State(asked): State<Asked>,
+    Extension(connection): Extension<Connection>,
+    RawQuery(query): RawQuery,
+) -> Response {
+    let page = match query.as_deref().and_then(|query| query.strip_prefix("source=")) {
+        Some(name) => Page::Source(name.to_owned()),
+        None => Page::Overview,
+    };
+    let is_there = |name: &str| asked.monitor.sources().iter().any(|source| source.name() == name);
+    if matches!(&page, Page::Source(name) if !is_there(name)) {
+        return (StatusCode::NOT_FOUND, "there is no such source\n").into_response();
+    }
+    let Ok(place) = asked.listeners.clone().try_acquire_owned() else {
+        let after = [(header::RETRY_AFTER, "10")];
+        return (StatusCode::SERVICE_UNAVAILABLE, after, "too many listen already\n").into_response();
+    };
+    connection.listens();
+    let body = Body::from_stream(page::changes(asked.live, asked.monitor, page, place));
+    let headers = [
+        (header::CONTENT_TYPE, "text/event-stream"),
+        (header::CACHE_CONTROL, "no-store"),
+        // A proxy must not gather them.
+        (HeaderName::from_static("x-accel-buffering"), "no"),
+    ];
+    (headers, body).into_response()
+}
+
+async fn status(State(Asked { monitor, status, .. }): State<Asked>) -> Response {
     match status.get(|| serde_json::to_vec(&monitor.status(Timestamp::now()))) {
         Ok(body) => ([(header::CONTENT_TYPE, "application/json")], body).into_response(),
         Err(_) => (StatusCode::INTERNAL_SERVER_ERROR, "the status could not be formatted\n").into_response(),
+    }
+}
+
+async fn history(State(Asked { monitor, .. }): State<Asked>, Path(name): Path<String>) -> Response {
+    match monitor.history(&name, Timestamp::now()) {
+        Some(history) => axum::Json(history).into_response(),
+        None => (StatusCode::NOT_FOUND, "there is no such source\n").into_response(),
     }
 }
 

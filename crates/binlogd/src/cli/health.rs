@@ -48,7 +48,11 @@ fn ask(target: &Target) -> Result<(), String> {
         .build()
         .into();
     let no_answer = |error: ureq::Error| format!("no daemon answers at {address} ({error})");
-    let mut response = agent.get(format!("http://{address}/healthz")).call().map_err(no_answer)?;
+    let mut request = agent.get(format!("http://{address}/healthz"));
+    if let Some(token) = target.token() {
+        request = request.header("Authorization", format!("Bearer {}", token.expose()));
+    }
+    let mut response = request.call().map_err(no_answer)?;
     let code = response.status().as_u16();
     let of = response
         .headers()
@@ -118,10 +122,10 @@ mod tests {
         let (server, sources) = daemon(theirs.path());
         sources.iter().for_each(|source| source.set_state(SourceState::Receiving));
         // What a crashed daemon left behind, with its port taken over by another.
-        let _left = AddressFile::publish(ours.path(), server.local_addr()).unwrap();
+        let _left = AddressFile::publish(ours.path(), server.local_addr(), None).unwrap();
         let why = ask(&of_folder(ours.path())).unwrap_err();
         assert!(why.contains("is that of another data folder"), "{why}");
-        let _right = AddressFile::publish(theirs.path(), server.local_addr()).unwrap();
+        let _right = AddressFile::publish(theirs.path(), server.local_addr(), None).unwrap();
         assert_eq!(ask(&of_folder(theirs.path())), Ok(()));
         let config = theirs.path().join("binlogd.toml");
         std::fs::write(&config, "data_dir = '.'\n[admin]\nlisten = '127.0.0.1:1'\n").unwrap();

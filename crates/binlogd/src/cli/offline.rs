@@ -31,8 +31,8 @@ pub(super) fn from_files(data_dir: &Path) -> anyhow::Result<DaemonStatus> {
         data_dir: absolute(data_dir).display().to_string(),
         disk: DiskSpace::of(data_dir).ok().map(disk_status),
         running: false,
-        serve: None,
         sources: sources.into_iter().map(|(name, folder)| source(name, &folder)).collect(),
+        ..DaemonStatus::default()
     })
 }
 

@@ -62,6 +62,7 @@ impl RunArgs {
         let mut document = Document {
             root: empty.clone(),
             admin: empty.clone(),
+            admin_users: Vec::new(),
             log: empty.clone(),
             serve: empty.clone(),
             serve_users: Vec::new(),
@@ -77,7 +78,7 @@ impl RunArgs {
                 Section::Log => &mut document.log,
                 Section::Serve => &mut document.serve,
                 // No key of it has a flag.
-                Section::ServeUser => continue,
+                Section::ServeUser | Section::AdminUser => continue,
                 Section::Retention => &mut document.retention,
                 Section::Source => &mut source,
             };

@@ -140,8 +140,8 @@ mod tests {
             data_dir: data_dir.display().to_string(),
             disk: None,
             running: false,
-            serve: None,
             sources: vec![SourceStatus { state: NOT_RUNNING.to_owned(), ..SourceStatus::default() }],
+            ..DaemonStatus::default()
         })
     }
 
@@ -181,7 +181,7 @@ mod tests {
     fn a_daemon_is_found_by_the_address_file_of_its_data_folder() {
         let folder = tempfile::tempdir().unwrap();
         let (server, _) = daemon(folder.path());
-        let _file = AddressFile::publish(folder.path(), server.local_addr()).unwrap();
+        let _file = AddressFile::publish(folder.path(), server.local_addr(), None).unwrap();
         let args = with(TargetArgs { data_dir: Some(folder.path().join(".")), ..TargetArgs::default() });
         assert!(gather(&args, no_files).unwrap().status.running);
         let config = folder.path().join("binlogd.toml");
@@ -195,7 +195,7 @@ mod tests {
         let (ours, theirs) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let (server, _) = daemon(theirs.path());
         // What a crashed daemon left behind, with its port taken over by another.
-        let _file = AddressFile::publish(ours.path(), server.local_addr()).unwrap();
+        let _file = AddressFile::publish(ours.path(), server.local_addr(), None).unwrap();
         let args = with(TargetArgs { data_dir: Some(ours.path().to_owned()), ..TargetArgs::default() });
         let report = gather(&args, from_files).unwrap();
         assert!(!report.status.running);

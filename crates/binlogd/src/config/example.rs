@@ -62,7 +62,10 @@ pub(crate) fn comment(text: &str) -> String {
 pub(crate) fn section_about(section: Section) -> &'static str {
     match section {
         Section::Root => "The top level.",
-        Section::Admin => "Status, metrics and health over HTTP.",
+        Section::Admin => "The web page, status, metrics and health over HTTP.",
+        Section::AdminUser => {
+            "Who may see them. Repeat this table for each further user. Without any, whoever reaches the address."
+        }
         Section::Log => "What binlogd says about itself.",
         Section::Serve => "Replicas and log readers.",
         Section::ServeUser => {
@@ -79,7 +82,7 @@ pub(crate) fn section_about(section: Section) -> &'static str {
 fn section_head(section: Section) -> String {
     let about = section_about(section);
     // A user is an example; every other section is there with its defaults.
-    let mark = if section == Section::ServeUser { "# " } else { "" };
+    let mark = if matches!(section, Section::ServeUser | Section::AdminUser) { "# " } else { "" };
     format!("{}{mark}{}\n", comment(about), section.title())
 }
 

@@ -104,6 +104,7 @@ impl<'a> Parser<'a> {
         let mut document = Document {
             root: empty.clone(),
             admin: empty.clone(),
+            admin_users: Vec::new(),
             log: empty.clone(),
             serve: empty.clone(),
             serve_users: Vec::new(),
@@ -115,22 +116,16 @@ impl<'a> Parser<'a> {
             let place = self.place(name.span().start);
             match (name.get_ref().as_ref(), value.get_ref()) {
                 ("admin", DeValue::Table(table)) => {
-                    document.admin = self.table(Section::Admin, place, table, findings);
+                    let (keys, users) = self.split_users(Section::AdminUser, table, findings);
+                    document.admin = self.table(Section::Admin, place, &keys, findings);
+                    document.admin_users = users;
                 }
                 ("log", DeValue::Table(table)) => {
                     document.log = self.table(Section::Log, place, table, findings)
                 }
                 ("serve", DeValue::Table(table)) => {
-                    let mut keys = DeTable::new();
-                    for (name, value) in table {
-                        if name.get_ref() == "user" {
-                            let place = self.place(name.span().start);
-                            document.serve_users =
-                                self.tables(Section::ServeUser, place, value.get_ref(), findings);
-                        } else {
-                            keys.insert(name.clone(), value.clone());
-                        }
-                    }
+                    let (keys, users) = self.split_users(Section::ServeUser, table, findings);
+                    document.serve_users = users;
                     document.serve = self.table(Section::Serve, place, &keys, findings);
                 }
                 ("retention", DeValue::Table(table)) => {
@@ -151,6 +146,24 @@ impl<'a> Parser<'a> {
         }
         document.root = self.table(Section::Root, top, &root, findings);
         document
+    }
+
+    /// The keys of a section, and the tables of its users.
+    fn split_users<'i>(
+        &self,
+        users: Section,
+        table: &DeTable<'i>,
+        findings: &mut Findings,
+    ) -> (DeTable<'i>, Vec<Table>) {
+        let (mut keys, mut tables) = (DeTable::new(), Vec::new());
+        for (name, value) in table {
+            if name.get_ref() == "user" {
+                tables = self.tables(users, self.place(name.span().start), value.get_ref(), findings);
+            } else {
+                keys.insert(name.clone(), value.clone());
+            }
+        }
+        (keys, tables)
     }
 
     /// The tables of a section of which there may be several.
@@ -274,8 +287,10 @@ fn unknown_key(section: Section, name: &str, value: &DeValue<'_>) -> String {
     if section == Section::Root {
         allowed.extend(["[admin]", "[log]", "[serve]", "[retention]", "[[source]]"]);
     }
-    if section == Section::Serve {
-        allowed.push("[[serve.user]]");
+    match section {
+        Section::Serve => allowed.push("[[serve.user]]"),
+        Section::Admin => allowed.push("[[admin.user]]"),
+        _ => {}
     }
     format!("unknown key {name} in {}: {hint}Allowed: {}", section.title(), allowed.join(", "))
 }

@@ -81,6 +81,8 @@ pub(crate) struct Document {
     pub root: Table,
     /// `[admin]`.
     pub(crate) admin: Table,
+    /// Each `[[admin.user]]`.
+    pub(crate) admin_users: Vec<Table>,
     /// `[log]`.
     pub log: Table,
     /// `[serve]`.

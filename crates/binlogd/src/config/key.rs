@@ -9,6 +9,8 @@ pub(crate) enum Section {
     Root,
     /// `[admin]`.
     Admin,
+    /// Each `[[admin.user]]`.
+    AdminUser,
     /// `[log]`.
     Log,
     /// `[serve]`.
@@ -27,6 +29,7 @@ impl Section {
         match self {
             Self::Root => "the top level",
             Self::Admin => "[admin]",
+            Self::AdminUser => "[[admin.user]]",
             Self::Log => "[log]",
             Self::Serve => "[serve]",
             Self::ServeUser => "[[serve.user]]",

@@ -12,8 +12,8 @@ use super::key::Section;
 use super::password::{self, Environment, Password};
 use super::reader::Reader;
 use super::settings::{
-    AckTimeoutAction, AdminConfig, Config, FsyncMode, LogConfig, LogFormat, LogLevel, OnFork, OnGap,
-    OnStranger, RetentionConfig, ServeConfig, ServeUser, SourceConfig,
+    AckTimeoutAction, AdminConfig, AdminUser, Config, FsyncMode, LogConfig, LogFormat, LogLevel, OnFork,
+    OnGap, OnStranger, RetentionConfig, ServeConfig, ServeUser, SourceConfig,
 };
 use super::value::HostPort;
 
@@ -62,7 +62,7 @@ impl Config {
 
 /// Warns of each file that holds a password and can be read by others.
 fn warn_of_exposed(document: &Document, findings: &mut Findings) {
-    let accounts = document.sources.iter().chain(&document.serve_users);
+    let accounts = document.sources.iter().chain(&document.serve_users).chain(&document.admin_users);
     let with_password = accounts.filter_map(|table| table.items.get("password"));
     let files: BTreeSet<&Path> = with_password.filter_map(|item| item.place.file()).collect();
     for path in files {
@@ -79,8 +79,7 @@ pub(crate) fn build(
     let mut root = Reader::new(Section::Root, &document.root, findings);
     let data_dir = root.path("data_dir");
     let disk_warn = root.space("disk_warn");
-    let mut admin = Reader::new(Section::Admin, &document.admin, findings);
-    let listen = admin.listen("listen");
+    let admin = build_admin(document, environment, findings);
     let mut log = Reader::new(Section::Log, &document.log, findings);
     let level = log.choice("level", log_level);
     let format = log.choice("format", log_format);
@@ -103,12 +102,44 @@ pub(crate) fn build(
     Some(Config {
         data_dir: data_dir?,
         disk_warn: disk_warn?,
-        admin: AdminConfig { listen: listen? },
+        admin: admin?,
         log: LogConfig { level: level?, format: format? },
         serve: serve?,
         retention: retention?,
         sources: sources.into_iter().collect::<Option<_>>()?,
     })
+}
+
+fn build_admin(
+    document: &Document,
+    environment: Environment<'_>,
+    findings: &mut Findings,
+) -> Option<AdminConfig> {
+    let users: Vec<Option<AdminUser>> = document
+        .admin_users
+        .iter()
+        .map(|table| {
+            let mut reader = Reader::new(Section::AdminUser, table, findings);
+            let (name, proof) = (reader.given_text("name"), reader.proof(environment));
+            Some(AdminUser { name: name?, proof: proof? })
+        })
+        .collect();
+    let names: Vec<Option<&str>> =
+        users.iter().map(|user| user.as_ref().map(|user| user.name.as_str())).collect();
+    check_user_names(Section::AdminUser, &document.admin_users, &names, findings);
+    let mut admin = Reader::new(Section::Admin, &document.admin, findings);
+    let (listen, tls) = (admin.listen("listen"), admin.server_tls());
+    if let (Some(Some(listen)), Some(None)) = (listen, &tls)
+        && !users.is_empty()
+        && !listen.ip().is_loopback()
+    {
+        admin.relation(
+            "listen",
+            "[[admin.user]] needs tls_cert and tls_key where listen is no loopback address: passwords would go over the network in \
+             clear",
+        );
+    }
+    Some(AdminConfig { listen: listen?, tls: tls?, users: users.into_iter().collect::<Option<_>>()? })
 }
 
 fn build_retention(mut retention: Reader<'_>) -> Option<RetentionConfig> {
@@ -155,7 +186,9 @@ fn build_serve(
         .iter()
         .map(|table| build_user(Reader::new(Section::ServeUser, table, findings), environment, &sources))
         .collect();
-    check_user_names(&document.serve_users, &users, findings);
+    let names: Vec<Option<&str>> =
+        users.iter().map(|user| user.as_ref().map(|user| user.name.as_str())).collect();
+    check_user_names(Section::ServeUser, &document.serve_users, &names, findings);
     if document.serve_users.is_empty() && matches!(listen, Some(Some(_))) {
         check_accounts(document, identities, findings);
     }
@@ -227,15 +260,16 @@ fn check_accounts(document: &Document, identities: &[Identity], findings: &mut F
 }
 
 /// Two users of one name would make it a matter of chance which password counts.
-fn check_user_names(tables: &[Table], users: &[Option<ServeUser>], findings: &mut Findings) {
+fn check_user_names(section: Section, tables: &[Table], names: &[Option<&str>], findings: &mut Findings) {
     let mut seen: HashMap<&str, &Place> = HashMap::new();
-    for (table, user) in tables.iter().zip(users) {
-        let Some(name) = user.as_ref().map(|user| user.name.as_str()) else { continue };
+    for (table, name) in tables.iter().zip(names) {
+        let Some(name) = *name else { continue };
         if let Some(first) = seen.insert(name, &table.place) {
             findings.error(
                 &table.place,
                 format!(
-                    "name = \"{name}\" is taken by the [[serve.user]] at {first}: give each its own name"
+                    "name = \"{name}\" is taken by the {} at {first}: give each its own name",
+                    section.title()
                 ),
             );
         }

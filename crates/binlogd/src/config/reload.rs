@@ -76,6 +76,8 @@ pub(crate) fn changed_global_keys(old: &Config, new: &Config) -> Vec<&'static st
         ("data_dir", *data_dir != new.data_dir),
         ("disk_warn", *disk_warn != new.disk_warn),
         ("admin.listen", admin.listen != new.admin.listen),
+        ("admin.tls_cert", admin.tls != new.admin.tls),
+        ("admin.user", admin.users != new.admin.users),
         ("log.level", log.level != new.log.level),
         ("log.format", log.format != new.log.format),
         ("serve.listen", serve.listen != new.serve.listen),

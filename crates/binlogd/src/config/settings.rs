@@ -34,6 +34,19 @@ pub(crate) struct Config {
 pub(crate) struct AdminConfig {
     /// Address of the HTTP listener; `None` when the operator wrote `off`.
     pub(crate) listen: Option<SocketAddr>,
+    /// Files of the certificate and of its private key, for HTTPS.
+    pub(crate) tls: Option<(PathBuf, PathBuf)>,
+    /// Who may see it; nobody named: whoever reaches it.
+    pub(crate) users: Vec<AdminUser>,
+}
+
+/// One `[[admin.user]]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct AdminUser {
+    /// With which one logs in.
+    pub(crate) name: String,
+    /// What tells that it is the user.
+    pub(crate) proof: Proof,
 }
 
 /// The `[serve]` section.

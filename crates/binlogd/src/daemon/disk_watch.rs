@@ -2,7 +2,7 @@
 //! has left there.
 
 use super::verified::VerifiedLook;
-use crate::status::{Crossing, DaemonMonitor, DiskSpace, DiskStatus};
+use crate::status::{Crossing, DaemonMonitor, DiskSpace, DiskStatus, Level};
 use crate::upstream::stop::StopSignal;
 use std::io;
 use std::sync::Arc;
@@ -78,6 +78,14 @@ impl Look {
         );
         let (Some(crossing), Some(disk)) = (crossing, self.monitor.disk.status()) else { return };
         let free = described(&disk);
+        match crossing {
+            Crossing::Below => {
+                self.monitor.note(Level::Warning, "disk", format!("the disk is running full: {free}"));
+            }
+            Crossing::Above => {
+                self.monitor.note(Level::Ok, "disk", format!("the disk has space again: {free}"))
+            }
+        }
         let (data_dir, disk_warn) = (data_dir.display(), self.monitor.disk.warn());
         match crossing {
             Crossing::Below => tracing::warn!(

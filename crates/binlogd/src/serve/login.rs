@@ -2,7 +2,6 @@
 
 use super::answer;
 use super::facts::Identity;
-use super::failed_logins::Verdict;
 use super::limits::{LOGIN_MAX, WRITE_MAX};
 use super::readers::{Arrival, Present};
 use super::refusals::Reason;
@@ -12,7 +11,7 @@ use codec::packet::{ErrPacket, reply};
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::Instant;
-use wire::{AcceptOptions, Accepted, Accounts, ClientError, Method, Methods, Verifiers};
+use wire::{AcceptOptions, Accepted, Accounts, ClientError, Method, Methods, Verdict, Verifiers};
 
 /// How many questions of somebody who is served nothing are answered, and how long they may be, in bytes.
 const ANSWERS_MAX: u32 = 4;

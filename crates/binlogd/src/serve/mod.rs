@@ -21,7 +21,7 @@
 //! | `listener.rs` | the port: who is let in, and what each connection gets |
 //! | `strangers.rs` | who has not logged in yet |
 //! | `login.rs` | from a connection to somebody who may read |
-//! | `users.rs`, `failed_logins.rs` | who may read what, and who is refused for a while |
+//! | `users.rs` | who may read what |
 //! | `refusals.rs` | who was turned away, and why |
 //! | `certificate.rs` | what clients that encrypt are shown |
 //! | `file_sizes.rs`, `size_watch.rs` | how much is between two files; who keeps that |
@@ -47,7 +47,6 @@ mod dump_request;
 mod error;
 mod events;
 mod facts;
-mod failed_logins;
 mod file_sizes;
 mod head;
 pub mod history;

@@ -1,12 +1,12 @@
 //! Connections that were turned away: counted by why, and said in the log, but not so often that strangers can fill it.
 
-use super::failed_logins::network_of;
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
+use wire::network_of;
 
 /// One network is named once in this time for one reason.
 const SAID_AGAIN: Duration = Duration::from_secs(10);

@@ -1,7 +1,6 @@
 //! What all connections of readers share: the sources, the rules, and who is there.
 
 use super::certificate::Shown;
-use super::failed_logins::FailedLogins;
 use super::file_sizes::AllSizes;
 use super::readers::{Doing, Readers};
 use super::refusals::{Reason, Refusals};
@@ -23,6 +22,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
+use wire::FailedLogins;
 
 /// How long readers of a source that is given up may take to hear why.
 const FAREWELL_MAX: Duration = Duration::from_secs(1);

@@ -2,11 +2,10 @@
 //! comes when it is full takes the place of the one that has hesitated longest. A login takes milliseconds: who is sent away
 //! is somebody who does not log in.
 
-use super::failed_logins::network_of;
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use wire::Closer;
+use wire::{Closer, network_of};
 
 /// Those that there are, by the number of the connection: the oldest first.
 #[derive(Debug, Default)]

@@ -1,10 +1,13 @@
 //! The process and its sources.
 
 use super::disk::DiskMonitor;
+use super::events::{Events, Level};
+use super::history::HistoryStatus;
 use super::lock::lock;
 use super::monitor::SourceMonitor;
 use super::serving::{ServeStatus, Serving};
-use super::snapshot::DaemonStatus;
+use super::snapshot::{DaemonStatus, SourceStatus};
+use super::verdict::Verdict;
 use crate::config::DiskWarn;
 use jiff::Timestamp;
 use std::collections::HashMap;
@@ -21,6 +24,8 @@ pub(crate) struct DaemonMonitor {
     sources: Mutex<Vec<Arc<SourceMonitor>>>,
     /// Who serves readers; `None` when nobody does.
     serving: Mutex<Option<Arc<dyn Serving>>>,
+    /// What concerns no single source.
+    events: Mutex<Events>,
 }
 
 impl DaemonMonitor {
@@ -33,6 +38,7 @@ impl DaemonMonitor {
             disk: DiskMonitor::new(DiskWarn::Off),
             sources: Mutex::default(),
             serving: Mutex::default(),
+            events: Mutex::default(),
         }
     }
 
@@ -90,9 +96,46 @@ impl DaemonMonitor {
         &self.data_dir
     }
 
+    /// Something happened that concerns no single source.
+    pub(crate) fn note(&self, level: Level, kind: &str, text: impl Into<String>) {
+        lock(&self.events).note(level, kind, text);
+    }
+
+    /// Takes a sample of what each source does. For a thread that has time, every [`SAMPLE_INTERVAL`](super::SAMPLE_INTERVAL).
+    pub(crate) fn take_samples(&self, now: Timestamp) {
+        for source in self.sources() {
+            source.take_sample(self.uptime(), now);
+        }
+    }
+
+    /// The last hour of a source; `None` when there is none of that name.
+    pub(crate) fn history(&self, name: &str, now: Timestamp) -> Option<HistoryStatus> {
+        let source = self.sources().into_iter().find(|source| source.name() == name)?;
+        Some(source.history(self.uptime(), now))
+    }
+
     /// Everything at one moment.
     pub(crate) fn status(&self, now: Timestamp) -> DaemonStatus {
-        DaemonStatus {
+        self.status_of(now, SourceMonitor::status)
+    }
+
+    /// As [`status`](Self::status), of the sources what [`SourceMonitor::glance`] shows.
+    pub(crate) fn glance(&self, now: Timestamp) -> DaemonStatus {
+        self.status_of(now, SourceMonitor::glance)
+    }
+
+    fn status_of(
+        &self,
+        now: Timestamp,
+        of_source: fn(&SourceMonitor, Timestamp) -> SourceStatus,
+    ) -> DaemonStatus {
+        let uptime = self.uptime();
+        let sources = self.sources().into_iter().map(|monitor| {
+            let mut source = SourceStatus { recent: monitor.recent(uptime, now), ..of_source(&monitor, now) };
+            source.verdict = Verdict::of_source(&source, self.data_dir());
+            source
+        });
+        let mut status = DaemonStatus {
             binlogd_version: env!("CARGO_PKG_VERSION").to_owned(),
             pid: Some(std::process::id()),
             uptime_seconds: Some(self.uptime_seconds()),
@@ -100,8 +143,12 @@ impl DaemonMonitor {
             disk: self.disk.status(),
             running: true,
             serve: self.serving(now),
-            sources: self.sources().iter().map(|source| source.status(now)).collect(),
-        }
+            verdict: Verdict::default(),
+            events: lock(&self.events).newest_first(),
+            sources: sources.collect(),
+        };
+        status.verdict = Verdict::of_daemon(&status);
+        status
     }
 }
 

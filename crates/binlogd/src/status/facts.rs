@@ -3,6 +3,7 @@
 use super::past::{LastError, Missing, PreviousTimeline, Regained, Verified};
 use super::peers::PeerStatus;
 use super::semi_sync::SemiSyncStatus;
+use super::timelines::TimelineStatus;
 use codec::gtid::GtidState;
 use jiff::Timestamp;
 use std::sync::Arc;
@@ -21,6 +22,8 @@ pub struct SourceFacts {
     pub server_id: Option<u32>,
     /// Folder name of the timeline being written.
     pub timeline: Option<String>,
+    /// The newest timelines of the copy, the oldest first.
+    pub(crate) timelines: Arc<[TimelineStatus]>,
     /// Whether this session acknowledges, and why or why not.
     pub semi_sync: SemiSyncStatus,
     /// TLS version in use, such as `TLSv1.3`; `None` for a connection in clear.

@@ -93,6 +93,54 @@ impl LatencyHistogram {
     }
 }
 
+/// What a [`LatencyHistogram`] held at an earlier moment, in 5 KiB: counts modulo 2^32.
+pub(super) struct LatencyMark(Box<[u32; BUCKETS]>);
+
+impl LatencyMark {
+    /// The moment is now.
+    pub(super) fn is_at(&mut self, histogram: &LatencyHistogram) {
+        self.0
+            .iter_mut()
+            .zip(&histogram.buckets)
+            .for_each(|(mark, count)| *mark = count.load(Relaxed) as u32);
+    }
+
+    /// Median and 99th percentile, in microseconds, of what was recorded since the moment, which is now from then on. `None` when
+    /// nothing was.
+    pub(super) fn until(&mut self, histogram: &LatencyHistogram) -> Option<(f32, f32)> {
+        let mut count = 0_u64;
+        for (mark, now) in self.0.iter_mut().zip(&histogram.buckets) {
+            // The count since then takes the place of the mark, until it is set below.
+            *mark = (now.load(Relaxed) as u32).wrapping_sub(*mark);
+            count += u64::from(*mark);
+        }
+        let percentile = |percent: u64| {
+            let rank = (count * percent).div_ceil(100).max(1);
+            let mut seen = 0;
+            let bucket = self.0.iter().position(|since| {
+                seen += u64::from(*since);
+                seen >= rank
+            });
+            microseconds(middle_of(bucket.unwrap_or(BUCKETS - 1))) as f32
+        };
+        let pair = (count > 0).then(|| (percentile(50), percentile(99)));
+        self.is_at(histogram);
+        pair
+    }
+}
+
+impl Default for LatencyMark {
+    fn default() -> LatencyMark {
+        LatencyMark(Box::new([0; BUCKETS]))
+    }
+}
+
+impl std::fmt::Debug for LatencyMark {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LatencyMark").finish_non_exhaustive()
+    }
+}
+
 impl Default for LatencyHistogram {
     fn default() -> LatencyHistogram {
         LatencyHistogram::new()

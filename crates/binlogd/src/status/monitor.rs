@@ -4,8 +4,10 @@ mod semi_sync;
 
 use super::ack_replicas::AckReplicas;
 use super::counters::Counters;
+use super::events::{Events, Level};
 use super::facts::{SourceFacts, Watched};
 use super::gtids::{GtidChanges, GtidRungs, PublishedGtids};
+use super::history::{History, HistoryStatus, Reading, Recent};
 use super::ladder::Ladder;
 use super::latency::LatencyHistogram;
 use super::lock::lock;
@@ -17,11 +19,13 @@ use super::session::Session;
 use super::snapshot::{GtidTexts, Latencies, SourceStatus};
 use super::state::{DiskHang, RecoveryStatus, SourceState, Stuck};
 use super::time::now_in_milliseconds;
+use super::verdict::Verdict;
 use crate::config::FsyncMode;
 use codec::event::FormatDescription;
 use jiff::Timestamp;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 /// No backlog is known yet.
 const NOT_YET: u64 = u64::MAX;
@@ -63,6 +67,8 @@ pub struct SourceMonitor {
     live_format: Mutex<Option<(Arc<str>, FormatDescription)>>,
     session: Mutex<Session>,
     semi_sync_signal: SemiSyncSignal,
+    /// The last hour. No receiving thread touches it.
+    history: Mutex<History>,
 }
 
 impl SourceMonitor {
@@ -90,8 +96,10 @@ impl SourceMonitor {
                 disk_hang: None,
                 stuck: None,
                 semi_sync: SemiSyncBook::default(),
+                events: Events::default(),
             }),
             semi_sync_signal: SemiSyncSignal::new(name),
+            history: Mutex::default(),
         }
     }
 
@@ -198,11 +206,21 @@ impl SourceMonitor {
             self.event_time.store(0, Relaxed);
         }
         session.state = state;
+        session.note_state();
     }
 
     /// The disk does not answer an operation of this source's, or (`None`) it does again.
     pub(crate) fn set_disk_hang(&self, hang: Option<DiskHang>) {
-        lock(&self.session).disk_hang = hang;
+        let mut session = lock(&self.session);
+        let was = std::mem::replace(&mut session.disk_hang, hang.clone());
+        match (was, hang) {
+            (None, Some(hang)) => {
+                let text = format!("the disk does not answer: {}", hang.operation);
+                session.events.note(Level::Critical, "disk", text);
+            }
+            (Some(_), None) => session.events.note(Level::Ok, "disk", "the disk answers again"),
+            _ => {}
+        }
     }
 
     /// The operation that the disk does not answer.
@@ -240,7 +258,7 @@ impl SourceMonitor {
 
     /// Changes what is known of the source.
     pub(crate) fn update_facts(&self, change: impl FnOnce(&mut SourceFacts)) {
-        change(&mut lock(&self.session).facts);
+        lock(&self.session).change_facts(change);
     }
 
     /// The format description of the file whose events arrive, which tells it from another of that name.
@@ -274,10 +292,24 @@ impl SourceMonitor {
 
     /// Everything at one moment. `now` is the clock for seconds behind.
     pub fn status(&self, now: Timestamp) -> SourceStatus {
-        let (state, facts, last_error, semi_sync) = {
+        SourceStatus {
+            gtid: self.gtid_texts(),
+            latency: Latencies {
+                sync: self.sync_latency.summary(),
+                acknowledge: self.acknowledge_latency.summary(),
+            },
+            ..self.glance(now)
+        }
+    }
+
+    /// As [`status`](Self::status), without what takes long to put together: GTID sets of the copy, which may be large, and
+    /// latencies since the start. For a page that is made again and again.
+    pub(crate) fn glance(&self, now: Timestamp) -> SourceStatus {
+        let (state, facts, last_error, semi_sync, events) = {
             let session = lock(&self.session);
             let semi_sync = session.semi_sync.shown();
-            (session.state(), session.facts(), session.last_error.clone(), semi_sync)
+            let events = session.events.newest_first();
+            (session.state(), session.facts(), session.last_error.clone(), semi_sync, events)
         };
         let recovery = self.recovery();
         let (semi_sync_source, unacknowledged_commits, unasked_transactions) = semi_sync;
@@ -303,7 +335,7 @@ impl SourceMonitor {
             tls_certificate_expires: facts.certificate_expires,
             fsync_mode: Some(self.fsync_mode() as u8),
             positions: self.positions(),
-            gtid: self.gtid_texts(),
+            gtid: GtidTexts::default(),
             source_lacks: facts.source_lacked.map(|lacked| lacked.to_line()),
             source_regained: facts.regained,
             gtids_given_twice: facts.given_twice.as_ref().map_or(0, |(count, _)| *count),
@@ -317,11 +349,39 @@ impl SourceMonitor {
             verified: facts.verified,
             resources: self.resources.status(),
             counters: self.counters.values(),
-            latency: Latencies {
-                sync: self.sync_latency.summary(),
-                acknowledge: self.acknowledge_latency.summary(),
-            },
+            latency: Latencies::default(),
+            timelines: facts.timelines,
+            events,
+            recent: None,
+            verdict: Verdict::default(),
         }
+    }
+
+    /// Takes a sample of what the source does, at a time since the start of the daemon.
+    pub(super) fn take_sample(&self, uptime: Duration, now: Timestamp) {
+        let reading = Reading {
+            transactions: self.counters.transactions.load(Relaxed),
+            bytes: self.counters.bytes_written.load(Relaxed),
+            behind: self.seconds_behind(now),
+            acknowledge: &self.acknowledge_latency,
+            sync: &self.sync_latency,
+        };
+        lock(&self.history).take(uptime, &reading);
+    }
+
+    /// The newest sample.
+    pub(super) fn recent(&self, uptime: Duration, now: Timestamp) -> Option<Recent> {
+        lock(&self.history).recent(uptime, now)
+    }
+
+    /// Transactions a second over the last hour in at most so many points, the oldest first.
+    pub(crate) fn spark(&self, points: usize) -> Vec<f32> {
+        lock(&self.history).spark(points)
+    }
+
+    /// The samples of the last hour.
+    pub(super) fn history(&self, uptime: Duration, now: Timestamp) -> HistoryStatus {
+        lock(&self.history).columns(uptime, now)
     }
 
     /// Seconds from the timestamp of the newest event to `now`; 0 when the source said that it has nothing newer,
@@ -350,7 +410,8 @@ impl SourceMonitor {
         written.saturating_sub(self.backlog.load(Relaxed))
     }
 
-    fn gtid_texts(&self) -> GtidTexts {
+    /// GTID sets, which may be large.
+    pub(crate) fn gtid_texts(&self) -> GtidTexts {
         let gtids = self.gtids();
         GtidTexts { durable: gtids.durable.to_line(), acknowledged: gtids.acknowledged.to_line() }
     }

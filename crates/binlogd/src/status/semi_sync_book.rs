@@ -94,6 +94,11 @@ impl SemiSyncBook {
         (self.look.clone(), self.unacknowledged.clone(), self.unasked.clone())
     }
 
+    /// When the newest episode of commits without an acknowledgement began.
+    pub(super) fn unacknowledged_since(&self) -> Option<Timestamp> {
+        self.unacknowledged.since
+    }
+
     /// What the looks at the source have found.
     pub(super) fn looks(&self) -> Looks {
         let UnacknowledgedCommits { commits: unacknowledged, while_away, .. } = self.unacknowledged;

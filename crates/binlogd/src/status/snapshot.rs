@@ -4,6 +4,8 @@
 
 use super::ack_replicas::AckReplicasStatus;
 use super::counters::CounterValues;
+use super::events::Event;
+use super::history::Recent;
 use super::ladder::Ladder;
 use super::latency::LatencySummary;
 use super::past::{LastError, PreviousTimeline, RecordedGap, Regained, Verified};
@@ -12,14 +14,17 @@ use super::resources::ResourcesStatus;
 use super::semi_sync::{SemiSyncLook, SemiSyncStatus, UnacknowledgedCommits, UnaskedTransactions};
 use super::serving::ServeStatus;
 use super::state::{RecoveryStatus, SourceState};
+use super::timelines::TimelineStatus;
+use super::verdict::Verdict;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// The `state` of a source when the status was read from the files and no daemon answered.
 pub(crate) const NOT_RUNNING: &str = "not running";
 
 /// The whole answer: one daemon, or one data folder when no daemon runs.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct DaemonStatus {
     /// Version of the binlogd that made this status.
     pub(crate) binlogd_version: String,
@@ -37,6 +42,12 @@ pub(crate) struct DaemonStatus {
     /// The port for readers; null when nobody is served, or no daemon runs.
     #[serde(default)]
     pub(crate) serve: Option<ServeStatus>,
+    /// What all of it means to an operator.
+    #[serde(default)]
+    pub(crate) verdict: Verdict,
+    /// The last events that concern no single source, the newest first.
+    #[serde(default)]
+    pub(crate) events: Vec<Event>,
     /// One entry a source, in the order of the configuration.
     pub sources: Vec<SourceStatus>,
 }
@@ -147,6 +158,14 @@ pub struct SourceStatus {
     pub counters: CounterValues,
     /// What a committing client waits for, since the daemon started.
     pub latency: Latencies,
+    /// What it does now, of about ten seconds; null before the first sample, and without `[admin] listen`.
+    pub(crate) recent: Option<Recent>,
+    /// The timelines of the copy, the newest 50, the oldest first.
+    pub(crate) timelines: Arc<[TimelineStatus]>,
+    /// The last events, the newest first.
+    pub(crate) events: Vec<Event>,
+    /// What all of it means to an operator.
+    pub(crate) verdict: Verdict,
 }
 
 impl SourceStatus {

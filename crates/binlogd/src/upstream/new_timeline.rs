@@ -9,6 +9,7 @@ use super::negotiate::locate_request;
 use super::open_timeline::OpenTimeline;
 use super::peers::BEFORE_MAX;
 use super::plan::From;
+use super::publish::publish_timelines;
 use crate::config::OnGap;
 use crate::status::{Ladder, PreviousTimeline};
 use codec::ServerKind;
@@ -87,6 +88,7 @@ impl Attempt<'_> {
         copy.begin_timeline(info)?;
         copy.expect_first(first.format);
         self.publish_begun(copy, previous, source_lacks);
+        publish_timelines(self.upstream, copy);
         self.end_without(ended, &completed);
         let name = copy.timeline().map_or("", |timeline| timeline.name.as_str());
         let source_name = &self.upstream.config.name;

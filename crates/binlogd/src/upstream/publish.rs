@@ -3,16 +3,20 @@
 use super::context::Upstream;
 use super::copy::HeldCopy;
 use super::open_timeline::OpenTimeline;
-use crate::status::Ladder;
+use crate::status::{Ladder, TimelineStatus};
 use log::Position;
 use log::beginning;
 use log::files::timeline_files;
+use log::folder::by_number;
 use log::scan::scan_file;
 use log::storage::Storage;
 use log::timeline::Timeline;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+/// Timelines that are shown, the newest.
+const TIMELINES_MAX: usize = 50;
 
 /// Shows what is held before, and without, a session.
 pub(super) fn publish_copy(upstream: &Upstream, copy: &HeldCopy) {
@@ -24,6 +28,9 @@ pub(super) fn publish_copy(upstream: &Upstream, copy: &HeldCopy) {
         before = facts.timeline.replace(timeline.name.clone());
         facts.missing = missing;
     });
+    if before.as_ref() != Some(&timeline.name) {
+        publish_timelines(upstream, copy);
+    }
     let mut ladder = monitor.positions();
     if before.is_some_and(|before| before != timeline.name) {
         // What was acknowledged belongs to the timeline before, whose successor was begun by an attempt that failed.
@@ -44,6 +51,28 @@ pub(super) fn publish_copy(upstream: &Upstream, copy: &HeldCopy) {
     monitor.publish_positions(&ladder);
     let held = Arc::new(timeline.stored());
     monitor.publish_gtids(|gtids| gtids.durable.replace(held));
+}
+
+/// Shows which timelines there are, and why. What cannot be read is said where it is needed.
+pub(super) fn publish_timelines(upstream: &Upstream, copy: &HeldCopy) {
+    let Ok(folders) = by_number(copy.storage(), copy.source_folder()) else { return };
+    let newest = folders.len().saturating_sub(TIMELINES_MAX);
+    let shown = folders[newest..].iter().filter_map(|folder| {
+        let info = Timeline::read(copy.storage(), folder).ok()?;
+        Some(TimelineStatus {
+            name: folder.file_name()?.to_string_lossy().into_owned(),
+            began_at: info.began_at,
+            reason: info.reason.word().to_owned(),
+            why: info.reason.words().to_owned(),
+            first_file: info.first_file,
+            server_version: info.server_version,
+            previous: info.previous,
+            source_lacked: info.source_lacks,
+            missing: info.missing,
+        })
+    });
+    let shown = shown.collect();
+    upstream.monitor.update_facts(|facts| facts.timelines = shown);
 }
 
 /// Lets readers have what is held: where the live file has nothing yet, what stands before it, be it on an older timeline.

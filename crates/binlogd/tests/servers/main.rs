@@ -26,6 +26,7 @@ mod lock_out;
 mod messages;
 mod mysql_tests;
 mod network;
+mod page;
 mod peers;
 mod rescue;
 mod rescue_compare;

@@ -49,7 +49,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     ("daemon", &["admin", "config", "log", "retention", "serve", "status", "upstream", "wire"]),
     ("upstream", &["config", "log", "status", "upstream", "wire"]),
-    ("admin", &["admin", "status"]),
+    ("admin", &["admin", "config", "status", "wire"]),
     ("doctor", &["config", "doctor", "wire"]),
     ("setup", &["config", "doctor", "setup", "wire"]),
     // `upstream` knows how to ask a server who it is and what it has executed.

@@ -76,6 +76,11 @@ impl ServerTls {
         self.expires
     }
 
+    /// What a server of another protocol needs for the same.
+    pub fn config(&self) -> Arc<ServerConfig> {
+        self.config.clone()
+    }
+
     /// A session with a client that has not sent anything yet.
     pub(super) fn session(&self) -> Result<ServerConnection, rustls::Error> {
         ServerConnection::new(self.config.clone())

@@ -136,6 +136,18 @@ impl Verifiers {
         self.sha256.map(|hash| format!("{SHA256_PREFIX}{}", hex(&hash)))
     }
 
+    /// Whether this is the password, told as it is: over TLS, or on one machine. Takes as long for a wrong one.
+    pub fn admits(&self, password: &Secret) -> bool {
+        let given = Self::from_password(password);
+        let is_same = match (self.sha256, self.native, self.ed25519) {
+            (Some(stored), ..) => given.sha256.map(|given| given.ct_eq(&stored)),
+            (_, Some(stored), _) => given.native.map(|given| given.ct_eq(&stored)),
+            (.., Some(stored)) => given.ed25519.map(|given| given.ct_eq(&stored)),
+            _ => None,
+        };
+        !password.expose().is_empty() && is_same.is_some_and(bool::from)
+    }
+
     /// Whether `answer` to `challenge` shows that the client has the password.
     pub(super) fn check(&self, method: Method, challenge: &[u8], answer: &[u8]) -> bool {
         match method {

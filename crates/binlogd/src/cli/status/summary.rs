@@ -69,7 +69,6 @@ mod tests {
 
     fn status(sources: Vec<SourceStatus>) -> DaemonStatus {
         DaemonStatus {
-            serve: None,
             binlogd_version: "1.2.3".to_owned(),
             pid: Some(7),
             uptime_seconds: Some(65),
@@ -77,6 +76,7 @@ mod tests {
             disk: None,
             running: true,
             sources,
+            ..DaemonStatus::default()
         }
     }
 

@@ -410,7 +410,6 @@ mod tests {
 
     fn daemon(sources: Vec<SourceStatus>) -> DaemonStatus {
         DaemonStatus {
-            serve: None,
             binlogd_version: "0.2.0".to_owned(),
             pid: Some(4242),
             uptime_seconds: Some(11_520),
@@ -424,6 +423,7 @@ mod tests {
             }),
             running: true,
             sources,
+            ..DaemonStatus::default()
         }
     }
 

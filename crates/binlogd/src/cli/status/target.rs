@@ -7,6 +7,7 @@ use serde::Deserialize;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use wire::Secret;
 
 /// Asked when neither an option nor an address file says otherwise: the default of `[admin] listen`.
 const DEFAULT_ADMIN: &str = "127.0.0.1:9306";
@@ -62,13 +63,19 @@ impl Target {
         let Some(address) = &self.address else {
             return Err("the configuration turns the admin server off".to_owned());
         };
-        let status = ask(address).map_err(|why| format!("no daemon answers at {address} ({why})"))?;
+        let status = ask(address, self.token().as_ref())
+            .map_err(|why| format!("no daemon answers at {address} ({why})"))?;
         match self.folder_asked_for() {
             Some(folder) if status.data_dir != folder => {
                 Err(format!("the daemon at {address} is that of another data folder, {}", status.data_dir))
             }
             _ => Ok(status),
         }
+    }
+
+    /// What the daemon of that data folder wants to be shown, if it wants something.
+    pub(in crate::cli) fn token(&self) -> Option<Secret> {
+        self.data_dir.as_deref().and_then(AddressFile::token)
     }
 
     /// The data folder whose daemon alone counts as an answer, as a daemon tells its own.
@@ -80,10 +87,12 @@ impl Target {
 /// What the daemon of a data folder says, where one runs that has written its address.
 pub(in crate::cli) fn of_folder(data_dir: &Path) -> Option<DaemonStatus> {
     let address = AddressFile::read(data_dir)?.to_string();
-    ask(&address).ok().filter(|status| status.data_dir == absolute(data_dir).display().to_string())
+    ask(&address, AddressFile::token(data_dir).as_ref())
+        .ok()
+        .filter(|status| status.data_dir == absolute(data_dir).display().to_string())
 }
 
-fn ask(address: &str) -> Result<DaemonStatus, String> {
+fn ask(address: &str, token: Option<&Secret>) -> Result<DaemonStatus, String> {
     let agent: ureq::Agent = ureq::Agent::config_builder()
         .timeout_global(Some(ANSWER_TIME_MAX))
         .http_status_as_error(false)
@@ -92,8 +101,15 @@ fn ask(address: &str) -> Result<DaemonStatus, String> {
         .proxy(None)
         .build()
         .into();
-    let mut response =
-        agent.get(format!("http://{address}/status")).call().map_err(|error| error.to_string())?;
+    let mut request = agent.get(format!("http://{address}/status"));
+    if let Some(token) = token {
+        request = request.header("Authorization", format!("Bearer {}", token.expose()));
+    }
+    let mut response = request.call().map_err(|error| error.to_string())?;
+    if [401, 403].contains(&response.status().as_u16()) {
+        let why = "it asks for a login; on its machine, name the data folder with --data-dir or --config";
+        return Err(why.to_owned());
+    }
     if response.status() != 200 {
         return Err(format!("HTTP status {}: this is not binlogd", response.status().as_u16()));
     }
@@ -173,8 +189,8 @@ mod tests {
                 stream.write_all(answer.as_bytes()).unwrap();
             }
         });
-        assert!(ask(&address).unwrap_err().contains("HTTP status 404: this is not binlogd"));
-        assert!(ask(&address).unwrap_err().contains("not the status of a binlogd"));
+        assert!(ask(&address, None).unwrap_err().contains("HTTP status 404: this is not binlogd"));
+        assert!(ask(&address, None).unwrap_err().contains("not the status of a binlogd"));
         other.join().unwrap();
     }
 

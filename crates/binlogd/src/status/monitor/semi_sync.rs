@@ -14,8 +14,9 @@ impl SourceMonitor {
     /// [`Withholding`](crate::status::SourceState::Withholding); the step from this to that ends the withholding.
     pub(crate) fn semi_sync_begins(&self, status: SemiSyncStatus, negotiated: bool, withheld: bool) {
         let mut session = lock(&self.session);
-        let Session { facts, semi_sync, .. } = &mut *session;
-        semi_sync.begins(facts, &self.semi_sync_signal, status, negotiated, withheld);
+        session.change_semi_sync(|Session { facts, semi_sync, .. }| {
+            semi_sync.begins(facts, &self.semi_sync_signal, status, negotiated, withheld);
+        });
     }
 
     /// Whether [`semi_sync_acknowledges`](Self::semi_sync_acknowledges) is to be called after an acknowledgement. Cheap.
@@ -27,16 +28,18 @@ impl SourceMonitor {
     pub(crate) fn semi_sync_acknowledges(&self) {
         self.semi_sync_signal.heard();
         let mut session = lock(&self.session);
-        let Session { facts, semi_sync, .. } = &mut *session;
-        semi_sync.acknowledges(facts, &self.semi_sync_signal);
+        session.change_semi_sync(|Session { facts, semi_sync, .. }| {
+            semi_sync.acknowledges(facts, &self.semi_sync_signal);
+        });
     }
 
     /// Further transactions arrived for which nobody asked in time, the newest with this GTID.
     pub(crate) fn semi_sync_unasked(&self, transactions: u64, last_gtid: Option<String>) {
         self.counters.unasked_transactions.fetch_add(transactions, Relaxed);
         let mut session = lock(&self.session);
-        let Session { facts, semi_sync, .. } = &mut *session;
-        semi_sync.unasked(facts, &self.semi_sync_signal, transactions, last_gtid);
+        session.change_semi_sync(|Session { facts, semi_sync, .. }| {
+            semi_sync.unasked(facts, &self.semi_sync_signal, transactions, last_gtid);
+        });
     }
 
     /// The source asks again, after [`semi_sync_unasked`](Self::semi_sync_unasked).
@@ -58,10 +61,11 @@ impl SourceMonitor {
         started: Option<Timestamp>,
     ) {
         let mut session = lock(&self.session);
-        let Session { state, facts, semi_sync, .. } = &mut *session;
-        if state.is_session() {
-            semi_sync.looked(facts, &self.semi_sync_signal, server, look, started);
-        }
+        session.change_semi_sync(|Session { state, facts, semi_sync, .. }| {
+            if state.is_session() {
+                semi_sync.looked(facts, &self.semi_sync_signal, server, look, started);
+            }
+        });
     }
 
     /// What the looks at the source have found.
@@ -79,8 +83,9 @@ impl SourceMonitor {
     /// Commits wait while nothing arrives, and the source could not be asked why (`Some`), or that is over.
     pub(crate) fn semi_sync_waits_in_vain(&self, error: Option<String>) {
         let mut session = lock(&self.session);
-        let Session { state, facts, semi_sync, .. } = &mut *session;
-        semi_sync.waits_in_vain(facts, &self.semi_sync_signal, error.filter(|_| state.is_session()));
+        session.change_semi_sync(|Session { state, facts, semi_sync, .. }| {
+            semi_sync.waits_in_vain(facts, &self.semi_sync_signal, error.filter(|_| state.is_session()));
+        });
     }
 
     /// What the daemon before had counted. Nothing when this one has looked already.

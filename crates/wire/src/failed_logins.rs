@@ -7,14 +7,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Failures are counted within this time, and an address is refused for as long.
-pub(super) const WINDOW: Duration = Duration::from_secs(60);
+pub(crate) const WINDOW: Duration = Duration::from_secs(60);
 
 /// Addresses that are remembered. Somebody with many addresses must not fill the memory: the oldest is forgotten.
 const ADDRESSES_MAX: usize = 10_000;
 
 /// Failed logins by address.
 #[derive(Debug, Default)]
-pub(super) struct FailedLogins(Mutex<HashMap<IpAddr, Failures>>);
+pub struct FailedLogins(Mutex<HashMap<IpAddr, Failures>>);
 
 #[derive(Debug)]
 struct Failures {
@@ -24,7 +24,7 @@ struct Failures {
 }
 
 /// Who is counted as one: an IPv4 address, or the /64 of an IPv6 address, of which somebody with one has all.
-pub(super) fn network_of(address: IpAddr) -> IpAddr {
+pub fn network_of(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(ip) => Ipv6Addr::from_bits(ip.to_bits() & (u128::MAX << 64)).into(),
         ip => ip,
@@ -33,7 +33,7 @@ pub(super) fn network_of(address: IpAddr) -> IpAddr {
 
 /// What becomes of a guess.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub enum Verdict {
     /// It is right, and its network is not refused.
     Admitted,
     /// It is wrong.
@@ -46,12 +46,12 @@ pub(super) enum Verdict {
 
 impl FailedLogins {
     /// Whether an address is refused now.
-    pub(super) fn refuses(&self, address: IpAddr, max: u32, now: Instant) -> bool {
+    pub fn refuses(&self, address: IpAddr, max: u32, now: Instant) -> bool {
         self.all().get(&network_of(address)).is_some_and(|failed| failed.refuses(max, now))
     }
 
     /// Judges a guess, and counts a wrong one. However many connections guess at once, `max` of their guesses are judged.
-    pub(super) fn judge(&self, address: IpAddr, right: bool, max: u32, now: Instant) -> Verdict {
+    pub fn judge(&self, address: IpAddr, right: bool, max: u32, now: Instant) -> Verdict {
         let mut all = self.all();
         let network = network_of(address);
         match all.get(&network) {
