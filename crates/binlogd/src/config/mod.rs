@@ -33,7 +33,8 @@ pub use privileges::Privileges;
 pub(crate) use reload::{changed_global_keys, changed_keys, reload_effect};
 pub use settings::{AckTimeoutAction, FsyncMode, OnFork, OnGap, OnStranger, SourceConfig};
 pub(crate) use settings::{
-    AdminConfig, Bounds, Config, LogConfig, LogFormat, LogLevel, Proof, RetentionConfig, ServeConfig,
+    AdminConfig, AdminUser, Bounds, Config, LogConfig, LogFormat, LogLevel, Proof, RetentionConfig,
+    ServeConfig,
 };
 pub(crate) use space::DiskWarn;
 pub use value::{HostPort, Start};

@@ -45,6 +45,10 @@ pub(crate) struct Verdict {
     pub(crate) problems: Vec<Problem>,
 }
 
+/// What helps against a full disk.
+const FULL_DISK: &str = "Make room on the file system of the data folder. Delete no file of a copy by hand: PURGE BINARY LOGS and \
+                         [retention] know what may go. Receiving goes on by itself.";
+
 fn problem(level: Level, text: impl Into<String>, advice: &str) -> Problem {
     Problem { level, text: text.into(), advice: advice.to_owned(), command: String::new() }
 }
@@ -131,6 +135,12 @@ fn is_asynchronous(source: &SourceStatus) -> bool {
     source.semi_sync.reason.contains("semi_sync = false")
 }
 
+/// On a full disk one attempt follows the other; the state is that of a moment.
+fn disk_was_full(source: &SourceStatus) -> bool {
+    let bad = source.events.iter().find(|event| event.kind == "state" && event.level == Level::Critical);
+    bad.is_some_and(|event| event.text.starts_with("the disk is full"))
+}
+
 fn lacks(source: &SourceStatus) -> Option<&str> {
     source.source_lacks.as_deref().filter(|lacks| !lacks.is_empty())
 }
@@ -154,6 +164,9 @@ fn headline(source: &SourceStatus) -> String {
         "withholding acknowledgements" | "waiting for replicas" => "Commits wait: nothing new is acknowledged.",
         "waiting for disk space" => "The disk is full: nothing new is acknowledged. What was acknowledged is safe here.",
         "disk does not answer" => "The disk does not answer: nothing new is acknowledged.",
+        "backing off" | "connecting" | "recovering" if disk_was_full(source) => {
+            "The disk is full: nothing new is acknowledged. What was acknowledged is safe here."
+        }
         "backing off" | "connecting" if source.last_error.is_some() => {
             return format!("The source is not reached. {kept}");
         }
@@ -167,6 +180,10 @@ fn of_state(source: &SourceStatus, problems: &mut Vec<Problem>) {
     let detail = source.state_detail.clone().unwrap_or_default();
     let (level, text, advice) = match source.state.as_str() {
         "receiving" => return,
+        "backing off" | "connecting" | "recovering" if disk_was_full(source) => {
+            let why = source.last_error.as_ref().map_or("", |error| &error.message);
+            (Level::Critical, format!("The disk is full, and commits at the source wait: {why}"), FULL_DISK)
+        }
         "starting" | "recovering" => (Level::Notice, format!("The copy is being checked. {detail}"), ""),
         "connecting" if source.last_error.is_none() => {
             (Level::Notice, "The source is being connected to.".to_owned(), "")
@@ -182,8 +199,7 @@ fn of_state(source: &SourceStatus, problems: &mut Vec<Problem>) {
         "waiting for disk space" => (
             Level::Critical,
             format!("The disk is full, and commits at the source wait: {detail}"),
-            "Make room on the file system of the data folder. Delete no file of a copy by hand: PURGE BINARY LOGS and \
-             [retention] know what may go. Receiving goes on by itself.",
+            FULL_DISK,
         ),
         "disk does not answer" => (
             Level::Critical,
@@ -378,6 +394,7 @@ impl SourceStatus {
 
 #[cfg(test)]
 mod tests {
+    use super::super::events::Events;
     use super::super::past::LastError;
     use super::super::semi_sync::SemiSyncStatus;
     use super::super::serving::ServeStatus;
@@ -427,6 +444,22 @@ mod tests {
             assert_eq!(verdict.level, level, "{word}");
             assert!(!verdict.headline.starts_with("Protected"), "{word}: {}", verdict.headline);
         }
+    }
+
+    #[test]
+    fn an_attempt_on_a_full_disk_is_not_taken_for_a_source_that_is_away() {
+        let mut events = Events::default();
+        events.note(Level::Critical, "state", "the disk is full: No space left on device");
+        let error = LastError { at: Timestamp::UNIX_EPOCH, message: "No space left on device".to_owned() };
+        let source = SourceStatus {
+            state: "connecting".to_owned(),
+            last_error: Some(error),
+            events: events.newest_first(),
+            ..receiving()
+        };
+        let verdict = judged(source).verdict;
+        assert!(verdict.headline.starts_with("The disk is full"), "{verdict:?}");
+        assert!(verdict.problems[0].text.starts_with("The disk is full"), "{verdict:?}");
     }
 
     #[test]
