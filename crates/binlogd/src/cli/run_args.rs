@@ -311,8 +311,9 @@ mod tests {
     }
 
     #[test]
-    fn every_key_has_a_flag_or_a_place_in_the_url_but_those_of_readers_accounts() {
-        for key in KEYS.iter().filter(|key| key.section != Section::ServeUser) {
+    fn every_key_has_a_flag_or_a_place_in_the_url_but_those_of_accounts() {
+        for key in KEYS.iter().filter(|key| ![Section::ServeUser, Section::AdminUser].contains(&key.section))
+        {
             let in_url = ["hosts", "user", "password", "password_env"].contains(&key.name);
             assert_eq!(key.flag.is_none(), in_url, "{}", key.name);
             if let (Some(flag), Section::Source) = (key.flag, key.section) {

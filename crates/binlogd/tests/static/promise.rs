@@ -62,7 +62,7 @@ const PLACES: &[(&str, &[(&str, usize)])] = &[
     ("OpenOptions::new(", &[("admin/address.rs", 1), ("log/lock.rs", 2), ("log/posix.rs", 3)]),
     ("fs::write(", &[("log/lock.rs", 1)]),
     ("fs::rename(", &[("admin/address.rs", 1), ("log/posix.rs", 1)]),
-    ("fs::remove_file(", &[("admin/address.rs", 2), ("log/posix.rs", 1)]),
+    ("fs::remove_file(", &[("admin/address.rs", 4), ("log/posix.rs", 1)]),
     ("File::create", &[]),
     ("File::options(", &[]),
     ("fs::copy(", &[]),
