@@ -21,7 +21,7 @@
 //! | `events.rs` | `Events`: the last events in words |
 //! | `history.rs` | `History`: the last hour, for charts |
 //! | `timelines.rs` | `TimelineStatus`: the histories of a source |
-//! | `verdict.rs` | `Verdict`: what all of it means to an operator |
+//! | `verdict.rs`, `judge.rs` | `Verdict`: what all of it means to an operator; how that is found |
 //! | `units.rs` | numbers as a person reads them |
 //! | `disk.rs` | `DiskMonitor`: the file system of the data folder |
 //! | `past.rs` | `PreviousTimeline`, `Regained`, `Missing`, `LastError`: what was before |
@@ -42,6 +42,7 @@ mod events;
 mod facts;
 mod gtids;
 mod history;
+mod judge;
 mod ladder;
 mod latency;
 mod lock;

@@ -433,6 +433,87 @@ mod tests {
         drop(silent);
     }
 
+    /// A server of a source that receives and one that does not, with a user.
+    fn guarded() -> AdminServer {
+        let daemon = Arc::new(DaemonMonitor::new(Path::new("data")));
+        daemon.add(Arc::new(SourceMonitor::new("orders")));
+        let proof = crate::config::Proof::Password(Secret::new("s:cret"));
+        let users = vec![crate::config::AdminUser { name: "dba".to_owned(), proof }];
+        let listen = "127.0.0.1:0".parse().unwrap();
+        AdminServer::start_with(listen, &AdminConfig { listen: Some(listen), tls: None, users }, daemon)
+            .unwrap()
+    }
+
+    fn get_as(address: SocketAddr, path: &str, authorization: &str) -> (u16, String) {
+        let mut stream = TcpStream::connect(address).unwrap();
+        let request = format!("GET {path} HTTP/1.1\r\nHost: a\r\nAuthorization: {authorization}\r\n\r\n");
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        (answer.split(' ').nth(1).unwrap().parse().unwrap(), answer)
+    }
+
+    #[test]
+    fn who_does_not_log_in_learns_whether_all_is_well_and_no_more() {
+        let server = guarded();
+        for path in ["/", "/status", "/metrics", "/events", "/source/orders", "/nothing", "/page.css"] {
+            let (code, head, _) = get(&server, path);
+            assert_eq!(code, 401, "{path}");
+            assert!(head.contains("www-authenticate: basic"), "{head}");
+        }
+        let (code, _, body) = get(&server, "/healthz");
+        assert_eq!((code, body.contains("orders")), (503, false), "{body}");
+        // base64 of dba:s:cret, of dba:wrong, of eve:s:cret
+        let address = server.local_addr();
+        assert_eq!(get_as(address, "/status", "Basic ZGJhOnM6Y3JldA==").0, 200);
+        assert!(get_as(address, "/healthz", "Basic ZGJhOnM6Y3JldA==").1.contains("orders"));
+        for wrong in ["Basic ZGJhOndyb25n", "Basic ZXZlOnM6Y3JldA==", "Basic !", "Bearer x"] {
+            assert_eq!(get_as(address, "/status", wrong).0, 401, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn somebody_who_guesses_is_refused_for_a_while() {
+        let server = guarded();
+        let address = server.local_addr();
+        let codes: Vec<u16> = (0..12).map(|_| get_as(address, "/status", "Basic ZGJhOndyb25n").0).collect();
+        assert_eq!((codes[0], codes[8], codes[9], codes[11]), (401, 401, 429, 429), "{codes:?}");
+        assert_eq!(get_as(address, "/status", "Basic ZGJhOnM6Y3JldA==").0, 429, "right or wrong");
+    }
+
+    #[test]
+    fn this_machine_has_a_door_of_its_own_and_a_token() {
+        let server = guarded();
+        let (door, token) = server.for_this_machine();
+        assert_ne!(door, server.local_addr());
+        assert!(door.ip().is_loopback());
+        let token = token.unwrap().expose().to_owned();
+        assert_eq!(get_as(door, "/status", &format!("Bearer {token}")).0, 200);
+        for wrong in ["Bearer x", "Bearer ", "Basic ZGJhOnM6Y3JldA=="] {
+            assert_eq!(get_as(door, "/healthz", wrong).0, 403, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn listeners_keep_nobody_out() {
+        let (server, _) = server(&["orders"]);
+        let listen = || {
+            let mut stream = TcpStream::connect(server.local_addr()).unwrap();
+            stream.write_all(b"GET /events HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+            let mut answer = [0; 12];
+            stream.read_exact(&mut answer).unwrap();
+            (stream, String::from_utf8_lossy(&answer).into_owned())
+        };
+        let listeners: Vec<_> = (0..page::LISTENERS_MAX).map(|_| listen()).collect();
+        assert!(listeners.iter().all(|(_, answer)| answer == "HTTP/1.1 200"), "{:?}", listeners[0].1);
+        assert_eq!(listen().1, "HTTP/1.1 503");
+        // As many as may ask at once ask beside them.
+        let silent: Vec<_> =
+            (1..CONNECTIONS_MAX).map(|_| TcpStream::connect(server.local_addr()).unwrap()).collect();
+        assert_eq!(get(&server, "/status").0, 200);
+        drop((silent, listeners));
+    }
+
     #[test]
     fn an_address_in_use_is_explained() {
         let (server, _) = server(&["orders"]);

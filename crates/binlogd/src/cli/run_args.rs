@@ -310,8 +310,9 @@ mod tests {
     }
 
     #[test]
-    fn every_key_has_a_flag_or_a_place_in_the_url_but_those_of_readers_accounts() {
-        for key in KEYS.iter().filter(|key| key.section != Section::ServeUser) {
+    fn every_key_has_a_flag_or_a_place_in_the_url_but_those_of_accounts() {
+        for key in KEYS.iter().filter(|key| ![Section::ServeUser, Section::AdminUser].contains(&key.section))
+        {
             // Other files are for who has one.
             let has_none = ["hosts", "user", "password", "password_env", "include"].contains(&key.name);
             assert_eq!(key.flag.is_none(), has_none, "{}", key.name);

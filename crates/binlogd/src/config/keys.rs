@@ -73,7 +73,7 @@ pub(crate) static KEYS: &[Key] = &[
     Key {
         section: Section::Admin,
         name: "tls_cert",
-        flag: None,
+        flag: Some("admin-tls-cert"),
         kind: Kind::Path,
         absent: Absent::Unset("\"admin-cert.pem\""),
         reload: ReloadEffect::Restart,
@@ -83,7 +83,7 @@ pub(crate) static KEYS: &[Key] = &[
     Key {
         section: Section::Admin,
         name: "tls_key",
-        flag: None,
+        flag: Some("admin-tls-key"),
         kind: Kind::Path,
         absent: Absent::Unset("\"admin-key.pem\""),
         reload: ReloadEffect::Restart,

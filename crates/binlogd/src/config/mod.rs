@@ -32,6 +32,8 @@ pub(crate) use load::Loaded;
 pub use point::{Point, PointPlace};
 pub use privileges::Privileges;
 pub(crate) use reload::{changed_global_keys, changed_keys, reload_effect};
+#[cfg(test)]
+pub(crate) use settings::AdminUser;
 pub use settings::{AckTimeoutAction, FsyncMode, OnFork, OnGap, OnStranger, SourceConfig};
 pub(crate) use settings::{
     AdminConfig, Bounds, Config, LogConfig, LogFormat, LogLevel, Proof, RetentionConfig, ServeConfig,

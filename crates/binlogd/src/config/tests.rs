@@ -66,7 +66,7 @@ pub(super) fn defaults() -> Config {
     Config {
         data_dir: "./data".into(),
         disk_warn: DiskWarn::Percent(10),
-        admin: AdminConfig { listen: Some("127.0.0.1:9306".parse().unwrap()) },
+        admin: AdminConfig { listen: Some("127.0.0.1:9306".parse().unwrap()), tls: None, users: Vec::new() },
         log: LogConfig { level: LogLevel::Info, format: LogFormat::Text },
         serve: no_serving(),
         retention: no_retention(),
@@ -140,7 +140,7 @@ fn reads_every_key() {
     let expected = Config {
         data_dir: "/var/lib/binlogd".into(),
         disk_warn: DiskWarn::Bytes(20 << 30),
-        admin: AdminConfig { listen: Some("[::1]:1".parse().unwrap()) },
+        admin: AdminConfig { listen: Some("[::1]:1".parse().unwrap()), tls: None, users: Vec::new() },
         log: LogConfig { level: LogLevel::Trace, format: LogFormat::Json },
         serve: no_serving(),
         retention: no_retention(),
@@ -690,4 +690,20 @@ fn retention_has_no_rule_unless_one_is_given() {
         let error = rules(line).unwrap_err().to_string();
         assert!(error.contains(wrong), "{line}: {error}");
     }
+}
+
+#[test]
+fn users_of_the_admin_address_are_read_and_their_passwords_do_not_leave_in_clear() {
+    let admin = |listen: &str, more: &str| {
+        parse(&format!("[admin]\nlisten = \"{listen}\"\n{more}{SOURCE}")).map(|loaded| loaded.config.admin)
+    };
+    let user = "[[admin.user]]\nname = \"dba\"\npassword = \"secret\"\n";
+    assert_eq!(admin("127.0.0.1:1", user).unwrap().users[0].name, "dba");
+    assert!(admin("10.1.2.3:1", "").unwrap().users.is_empty(), "whoever reaches it may read, as before");
+    let refused = admin("10.1.2.3:1", user).unwrap_err().to_string();
+    assert!(refused.contains("[[admin.user]] needs tls_cert and tls_key"), "{refused}");
+    let twice = admin("[::1]:1", &user.repeat(2)).unwrap_err().to_string();
+    assert!(twice.contains("is taken by the [[admin.user]]"), "{twice}");
+    let nobody = admin("[::1]:1", "[[admin.user]]\nname = \"dba\"\n").unwrap_err().to_string();
+    assert!(nobody.contains("lacks a password"), "{nobody}");
 }

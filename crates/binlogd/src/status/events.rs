@@ -84,7 +84,9 @@ impl Events {
 
     /// All of them, the newest first.
     pub(crate) fn newest_first(&self) -> Vec<Event> {
-        self.0.iter().rev().cloned().collect()
+        let mut events: Vec<Event> = self.0.iter().rev().cloned().collect();
+        events.sort_by_key(|event| std::cmp::Reverse(event.last_at));
+        events
     }
 }
 

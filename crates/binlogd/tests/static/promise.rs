@@ -66,7 +66,7 @@ const PLACES: &[(&str, &[(&str, usize)])] = &[
     ),
     ("fs::write(", &[("log/lock.rs", 1)]),
     ("fs::rename(", &[("admin/address.rs", 1), ("log/posix.rs", 1)]),
-    ("fs::remove_file(", &[("admin/address.rs", 2), ("log/posix.rs", 1), ("setup/write.rs", 3)]),
+    ("fs::remove_file(", &[("admin/address.rs", 4), ("log/posix.rs", 1), ("setup/write.rs", 3)]),
     ("File::create", &[]),
     ("File::options(", &[]),
     ("fs::copy(", &[]),

@@ -3,8 +3,8 @@
 use maud::{Markup, html};
 use std::fmt::Write;
 
-/// Shown time in seconds.
-const SPAN_SECONDS: i64 = 3600;
+/// Longest and shortest time that is shown, in seconds.
+const SPAN_SECONDS: (i64, i64) = (300, 3600);
 /// Size of the picture in its own units; it is stretched to its place.
 const WIDTH: f64 = 720.0;
 const HEIGHT: f64 = 100.0;
@@ -29,6 +29,7 @@ pub(super) fn chart(
     series: &[Series<'_>],
     words: impl Fn(f64) -> String,
 ) -> Markup {
+    let span = at.first().map_or(SPAN_SECONDS.1, |first| (now - first).clamp(SPAN_SECONDS.0, SPAN_SECONDS.1));
     let most = series.iter().flat_map(|series| series.values.iter().flatten()).copied().fold(0.0, f64::max);
     let newest = |series: &Series<'_>| series.values.last().copied().flatten().map_or("–".to_owned(), &words);
     let told = series.iter().map(|series| format!("{} {}", series.name, newest(series)).trim().to_owned());
@@ -48,24 +49,25 @@ pub(super) fn chart(
             svg role="img" aria-label=(label) viewBox=(format!("0 0 {WIDTH} {HEIGHT}")) preserveAspectRatio="none" {
                 path class="grid" d=(format!("M0 {0}H{WIDTH}M0 {1}H{WIDTH}M{2} 0V{HEIGHT}", HEIGHT - 0.5, HEIGHT / 2.0, WIDTH / 2.0)) {}
                 @for (index, series) in series.iter().enumerate() {
-                    path class=(format!("line line-{index}")) d=(path(at, now, &series.values, most)) {}
+                    path class=(format!("line line-{index}")) d=(path((at, now, span), &series.values, most)) {}
                 }
             }
-            div class="axis" aria-hidden="true" { span { "1 hour ago" } span { "30 min" } span { "now" } }
+            div class="axis" aria-hidden="true" { span { (span / 60) " min ago" } span { (span / 120) " min" } span { "now" } }
         }
     }
 }
 
-fn path(at: &[i64], now: i64, values: &[Option<f64>], most: f64) -> String {
+/// Of values beside their times, as of a moment, with so many seconds before it.
+fn path((at, now, span): (&[i64], i64, i64), values: &[Option<f64>], most: f64) -> String {
     let mut path = String::new();
     let mut before: Option<i64> = None;
     for (at, value) in at.iter().zip(values) {
         let ago = now - at;
-        let Some(value) = value.filter(|_| (0..=SPAN_SECONDS).contains(&ago)) else {
+        let Some(value) = value.filter(|_| (0..=span).contains(&ago)) else {
             before = None;
             continue;
         };
-        let x = WIDTH * (1.0 - ago as f64 / SPAN_SECONDS as f64);
+        let x = WIDTH * (1.0 - ago as f64 / span as f64);
         let y = if most > 0.0 { (HEIGHT - 2.0) * (1.0 - value / most) + 1.0 } else { HEIGHT - 1.0 };
         let is_joined = before.is_some_and(|before| at - before <= JOINED_SECONDS_MAX);
         // Writing to a String does not fail. A lone point is a short line, or it would not be seen.
@@ -107,9 +109,10 @@ mod tests {
 
     #[test]
     fn a_hole_in_the_samples_is_a_hole_in_the_line() {
-        let drawn = path(&[1000, 1010, 1020, 1100], 1100, &[Some(1.0), Some(2.0), None, Some(2.0)], 2.0);
+        let drawn =
+            path((&[1000, 1010, 1020, 1100], 1100, 3600), &[Some(1.0), Some(2.0), None, Some(2.0)], 2.0);
         assert_eq!(drawn, "M700.0 50.0h1L702.0 1.0M720.0 1.0h1");
-        assert_eq!(path(&[1], 5000, &[Some(1.0)], 1.0), "", "older than an hour");
+        assert_eq!(path((&[1], 5000, 3600), &[Some(1.0)], 1.0), "", "older than an hour");
     }
 
     #[test]

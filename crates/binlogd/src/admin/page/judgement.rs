@@ -1,6 +1,6 @@
 //! The headline, and what is wrong with what helps.
 
-use super::{View, sign};
+use super::parts::{View, sign};
 use crate::status::{DaemonStatus, Level, Problem, SourceStatus, Verdict};
 use maud::{Markup, html};
 

@@ -3,7 +3,8 @@
 //! A look at the page is made twice a second as long as somebody listens to it, once for all who listen; each listener is sent
 //! the parts that are not what it has. Nobody's slowness makes anything wait: what is not read is not made.
 
-use super::{ASSETS, Page, View};
+use super::frame::{ASSETS, Page};
+use super::parts::View;
 use crate::status::DaemonMonitor;
 use futures_core::Stream;
 use jiff::Timestamp;

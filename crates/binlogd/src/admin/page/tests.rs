@@ -1,7 +1,10 @@
 //! Rendering: what is escaped, what comes first, what is told in words.
 
-use super::*;
+use super::frame::Page;
+use super::parts::View;
+use crate::status::DaemonMonitor;
 use crate::status::{ReaderStatus, ServeStatus, Serving, SlotStatus, SourceMonitor, SourceState};
+use jiff::Timestamp;
 use std::path::Path;
 use std::sync::Arc;
 
