@@ -34,7 +34,7 @@ use ratatui::crossterm::event::{self, Event, KeyEventKind};
 use screen::{Screen, Signals};
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
-use std::sync::mpsc::Receiver;
+use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::{Duration, Instant};
 
 /// Longest time until an answer or a signal is seen; a key is seen at once.
@@ -96,8 +96,15 @@ fn show(
     signals: &Signals,
 ) -> io::Result<Option<i32>> {
     loop {
-        for look in looks.try_iter() {
-            board.take(look);
+        loop {
+            match looks.try_recv() {
+                Ok(look) => board.take(look),
+                Err(TryRecvError::Empty) => break,
+                // By an error of ours, which the panic has told.
+                Err(TryRecvError::Disconnected) => {
+                    return Err(io::Error::other("nobody asks the daemon any more"));
+                }
+            }
         }
         screen.draw(|frame| draw(frame, board, palette, Instant::now(), Timestamp::now()))?;
         if let Some(signal) = signals.to_end() {

@@ -76,7 +76,11 @@ fn a_source_comes_and_goes_while_another_one_is_under_load() {
             std::fs::write(folder.join("conf.d/other.toml"), source("other", &other)).unwrap();
             write_head_with_include(&daemon, &source("loaded", &loaded));
             daemon.reload();
-            daemon.wait_until_status(|status| receives(status, &["loaded", "other"]), PATIENCE);
+            let holds = |status: &Value| !status["sources"][1]["positions"]["durable"].is_null();
+            daemon.wait_until_status(
+                |status| receives(status, &["loaded", "other"]) && holds(status),
+                PATIENCE,
+            );
             let so_far = acknowledged();
             wait_within(PATIENCE, "acknowledgements go on", || acknowledged() > so_far + 5);
             other.sql("INSERT INTO d.t (v) VALUES (1)");

@@ -163,7 +163,7 @@ fn top_shows_what_happens_and_gives_the_terminal_back() {
     terminal.is_restored(&settings);
 
     // So it does after a signal, which the shell is told.
-    for (signal, code) in [("TERM", "143"), ("INT", "130")] {
+    for (signal, told) in [("TERM", "ended with 143"), ("INT", "$")] {
         terminal.run(&format!(
             "sh -c 'echo $$ >{0}/pid; exec {top}'; echo ended with $?",
             daemon.data_dir().display()
@@ -171,7 +171,8 @@ fn top_shows_what_happens_and_gives_the_terminal_back() {
         terminal.wait("it runs", |shown| shown.contains("q quit"));
         let pid = std::fs::read_to_string(daemon.data_dir().join("pid")).unwrap();
         assert!(Command::new("kill").args([&format!("-{signal}"), pid.trim()]).status().unwrap().success());
-        terminal.wait("the signal ends it", |shown| shown.contains(&format!("ended with {code}")));
+        // Of a child that SIGINT has ended, a shell ends what else stands on the line.
+        terminal.wait("the signal ends it", |shown| !shown.contains("q quit") && shown.contains(told));
         terminal.is_restored(&settings);
     }
     daemon.terminate();

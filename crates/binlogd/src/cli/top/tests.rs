@@ -247,3 +247,15 @@ fn no_color_means_none() {
     let text = picture(&mut board, (80, 24), at);
     assert!(text.contains("ACT") && !text.contains('\u{1b}'), "{text}");
 }
+
+/// In a terminal: `stty -g`, this test with `--ignored`, `stty -g` once more. The settings are the same, and the panic can be read.
+#[test]
+#[should_panic(expected = "as an error of ours would")]
+#[ignore = "needs a terminal, and a person who looks at what a panic leaves behind"]
+fn a_panic_gives_the_terminal_back() {
+    let mut screen = Screen::enter().unwrap();
+    let (mut board, at) = board(&troubled());
+    screen.draw(|frame| draw(frame, &mut board, Palette { colored: true }, at, now())).unwrap();
+    std::thread::sleep(Duration::from_secs(2));
+    panic!("as an error of ours would");
+}
