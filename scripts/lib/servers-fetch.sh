@@ -302,3 +302,8 @@ command_strace() {
     need strace
     command -v strace
 }
+
+command_tmux() {
+    need tmux
+    command -v tmux
+}

@@ -14,14 +14,13 @@ mod disk_watch;
 mod ending;
 mod hang_watch;
 mod peer_needs;
+mod reload;
 mod retention;
 mod switch;
+mod usage;
 
 use crate::admin::{AddressFile, AdminServer};
-use crate::config::{
-    Config, ConfigError, Loaded, LogConfig, LogFormat, LogLevel, ReloadEffect, ServeConfig, SourceConfig,
-};
-use crate::config::{changed_global_keys, changed_keys, reload_effect};
+use crate::config::{Config, ConfigError, Loaded, LogConfig, LogFormat, LogLevel, SourceConfig};
 use crate::retention::{Purger, Readers};
 use crate::serve::{Place, ServeServer, Source, Users};
 use crate::status::{DaemonMonitor, SourceMonitor, SourceState};
@@ -47,6 +46,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use switch::Switch;
 use tracing_subscriber::filter::LevelFilter;
+use usage::UsageWatch;
 use wire::Tcp;
 
 /// How long the end of a watch over a source is waited for, so that it can close its connection in good order.
@@ -83,6 +83,7 @@ pub(crate) fn run(config: Config, reload: &Reload<'_>) -> anyhow::Result<()> {
     daemon.check_copies()?;
     daemon.monitor.disk.set_warn(daemon.config.disk_warn);
     let disk_watch = DiskWatch::start(daemon.monitor.clone()).context("cannot watch the disk")?;
+    let usage = UsageWatch::start(daemon.monitor.clone()).context("cannot start a thread")?;
     let admin = daemon.start_admin()?;
     daemon.start_serving()?;
     daemon.start_sources()?;
@@ -104,11 +105,11 @@ pub(crate) fn run(config: Config, reload: &Reload<'_>) -> anyhow::Result<()> {
     let _ = sd_notify::notify(&[sd_notify::NotifyState::Stopping]);
     if !daemon.stop_all() {
         // Ending them in order would wait for the disk too.
-        std::mem::forget((admin, disk_watch, daemon));
+        std::mem::forget((admin, disk_watch, usage, daemon));
         let limit = ending::STOP_HANG_MAX.as_secs();
         anyhow::bail!("stopped without finishing: the disk has not answered for {limit} s, see above");
     }
-    drop((daemon.serve.take(), admin, disk_watch, daemon));
+    drop((daemon.serve.take(), admin, disk_watch, usage, daemon));
     tracing::info!("stopped");
     Ok(())
 }
@@ -123,6 +124,12 @@ struct Receiver {
 }
 
 impl Receiver {
+    /// Asks it to end; nobody waits for it yet.
+    fn request_end(&self) {
+        self.stop.request();
+        self.end_watch();
+    }
+
     fn end_watch(&self) {
         if let Some(watch) = &self.watch {
             watch.request_end();
@@ -291,6 +298,7 @@ impl Daemon {
         let thread = std::thread::Builder::new()
             .name(format!("recv-{name}"))
             .spawn(move || {
+                guard.monitor.resources.received_by(this_thread());
                 match too_few {
                     None => upstream.live(),
                     Some(too_few) => {
@@ -304,115 +312,12 @@ impl Daemon {
         Ok(())
     }
 
-    fn reload(&mut self, reload: &Reload<'_>) {
-        let loaded = match (reload.read)() {
-            Ok(loaded) => loaded,
-            Err(error) => {
-                tracing::error!("the configuration was not reloaded, everything goes on as before: {error}");
-                return;
-            }
-        };
-        for warning in &loaded.warnings {
-            tracing::warn!("{warning}");
-        }
-        let new = loaded.config;
-        // Before new sources are started, so that readers leave them what they need.
-        if let Some(serve) = &self.serve {
-            serve.shared().set_room(self.room_for_readers(&new));
-        }
-        let mut restart = changed_global_keys(&self.config, &new);
-        restart.retain(|key| *key != "disk_warn");
-        self.config.disk_warn = new.disk_warn;
-        self.monitor.disk.set_warn(new.disk_warn);
-        if !restart.is_empty() {
-            tracing::warn!("changed, but in force only after a restart: {}", restart.join(", "));
-        }
-        let gone: Vec<String> = self
-            .receivers
-            .keys()
-            .filter(|name| new.sources.iter().all(|source| source.name != **name))
-            .cloned()
-            .collect();
-        for name in gone {
-            match self.stop_one(&name) {
-                Ok(()) => {
-                    if let Some(serve) = &self.serve {
-                        serve.shared().remove_source(&name);
-                    }
-                    self.monitor.remove(&name);
-                    tracing::info!(source = name, "no longer configured: stopped, its files are kept");
-                }
-                Err(error) => tracing::error!(source = name, "{error:#}"),
-            }
-        }
-        let too_few = self.too_few_descriptors(&new.sources);
-        for (index, source) in new.sources.iter().enumerate() {
-            let too_few = too_few.filter(|too_few| index >= too_few.served);
-            if let Err(error) = self.reload_source(source, too_few) {
-                tracing::error!(source = source.name, "{error:#}");
-            }
-        }
-        let is_another = self.config.sources != new.sources;
-        self.config.sources = new.sources;
-        self.config.retention = new.retention;
-        self.retention.set_rules(new.retention);
-        self.reload_serving(new.serve);
-        if reload.from_file {
-            tracing::info!("configuration reloaded");
-        } else if !is_another {
-            tracing::warn!(
-                "SIGHUP: binlogd was started with flags and not with --config, so nothing could be reloaded; everything goes \
-                 on as before. Restart it with other flags, or use a configuration file"
-            );
-        }
-    }
-
-    /// Takes up other users, limits and certificates. Readers that are connected stay.
-    fn reload_serving(&mut self, new: ServeConfig) {
-        if let Some(serve) = &self.serve {
-            let users = Users::new(&new, &self.config.sources);
-            if let Err(error) = serve.reload(&new, users) {
-                tracing::error!("readers are served as before: {error}");
-                return;
-            }
-        }
-        // What is listened on stays what it is until a restart, and is what the next reload is compared with.
-        self.config.serve = ServeConfig { listen: self.config.serve.listen, ..new };
-    }
-
-    fn reload_source(&mut self, source: &SourceConfig, too_few: Option<TooFew>) -> anyhow::Result<()> {
-        let mut halted = None;
-        let monitor = match self.receivers.get(&source.name) {
-            None => {
-                let monitor = Arc::new(SourceMonitor::new(&source.name));
-                self.monitor.add(monitor.clone());
-                monitor
-            }
-            Some(receiver) => {
-                let changed = changed_keys(&receiver.config, source);
-                let stopped = receiver.thread.is_finished();
-                if !stopped && reload_effect(&changed).is_none_or(|effect| effect < ReloadEffect::Reconnect) {
-                    return Ok(());
-                }
-                tracing::info!(source = source.name, changed = changed.join(", "), "starting again");
-                let monitor = receiver.monitor.clone();
-                let stop = receiver.stop.clone();
-                self.stop_one(&source.name)?;
-                // What an operator has stopped by a statement stays so until a restart. That may have come while the thread ended.
-                halted = stop.halted();
-                monitor
-            }
-        };
-        self.start(source, monitor, too_few, halted)
-    }
-
     /// Ends a receiver. When its disk does not answer it stays, asked to end, and a later reload finds it.
     fn stop_one(&mut self, name: &str) -> anyhow::Result<()> {
         let Some(receiver) = self.receivers.get(name) else { return Ok(()) };
-        receiver.stop.request();
-        receiver.end_watch();
+        receiver.request_end();
         if !ending::wait(&receiver.monitor, Instant::now(), || receiver.thread.is_finished()) {
-            anyhow::bail!("not started again: {}", ending::not_known(&receiver.monitor));
+            anyhow::bail!("{}", ending::not_known(&receiver.monitor));
         }
         self.retention.remove(name);
         if let Some(receiver) = self.receivers.remove(name) {
@@ -427,10 +332,7 @@ impl Daemon {
     /// Ends all receivers; asks all before waiting for any, so that they finish side by side. False when one could not end.
     fn stop_all(&mut self) -> bool {
         let asked = Instant::now();
-        for receiver in self.receivers.values() {
-            receiver.stop.request();
-            receiver.end_watch();
-        }
+        self.receivers.values().for_each(Receiver::request_end);
         let mut all_ended = true;
         let mut watches = Vec::new();
         for (name, receiver) in std::mem::take(&mut self.receivers) {
@@ -450,6 +352,11 @@ impl Daemon {
     }
 }
 
+/// As the system numbers it.
+fn this_thread() -> i32 {
+    rustix::thread::gettid().as_raw_nonzero().get()
+}
+
 /// A thread that ends says so; one that ends by an error of ours must not leave "receiving" behind.
 struct EndGuard {
     monitor: Arc<SourceMonitor>,
@@ -459,6 +366,7 @@ struct EndGuard {
 
 impl Drop for EndGuard {
     fn drop(&mut self) {
+        self.monitor.resources.receiving_has_ended(usage::cpu_of(this_thread()));
         self.purger.receiving_has_ended();
         self.ended.store(true, Ordering::Release);
         if std::thread::panicking() {

@@ -21,6 +21,8 @@
 //! | `disk.rs` | `DiskMonitor`: the file system of the data folder |
 //! | `past.rs` | `PreviousTimeline`, `Regained`, `Missing`, `LastError`: what was before |
 //! | `peers.rs` | `PeerStatus`: other binlogds of the source |
+//! | `rate.rs` | how fast what is stored grows |
+//! | `resources.rs` | what one source takes of the machine |
 //! | `serving.rs` | `ServeStatus`: who reads from binlogd |
 //! | `snapshot.rs` | `DaemonStatus`, `SourceStatus`: the JSON contract of `/status` and `binlogd status --json` |
 //!
@@ -39,6 +41,8 @@ mod monitor;
 mod past;
 mod peers;
 mod place;
+mod rate;
+mod resources;
 mod semi_sync;
 mod semi_sync_book;
 mod serving;

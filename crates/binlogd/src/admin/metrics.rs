@@ -5,6 +5,7 @@
 
 use super::families::{counters, gauges, histograms, of};
 use super::peers;
+use super::resources;
 use super::serving;
 use crate::status::{AckReplicasStatus, CounterValues, DaemonMonitor, SourceMonitor, SourceState, count};
 use codec::BinlogName;
@@ -89,6 +90,7 @@ impl Collector for Scrape {
         encode_looks(&mut encoder, &sources)?;
         self.encode_seconds_behind(&mut encoder, &sources)?;
         encode_positions(&mut encoder, &sources)?;
+        resources::encode(&mut encoder, &sources)?;
         for (name, unit, help, value) in &COUNTERS {
             let rows = sources.iter().map(|source| (of(source), value(&source.counters.values())));
             counters(&mut encoder, name, unit.as_ref(), help, rows)?;

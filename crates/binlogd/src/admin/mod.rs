@@ -22,6 +22,7 @@ mod large_answer;
 mod metrics;
 mod pages;
 mod peers;
+mod resources;
 mod serving;
 
 #[cfg(test)]

@@ -59,16 +59,24 @@ pub(super) fn execute(args: ConfigArgs) -> ExitCode {
     }
 }
 
+/// Of more sources the first are named.
+const NAMED_MAX: usize = 8;
+
 /// `ok, 2 sources (orders, users), data in /var/lib/binlogd, 1 warning`.
 fn summary(config: &Config, warnings: usize) -> String {
-    let names: Vec<&str> = config.sources.iter().map(|source| source.name.as_str()).collect();
+    let count = config.sources.len();
+    let mut names: Vec<&str> =
+        config.sources.iter().map(|source| source.name.as_str()).take(NAMED_MAX).collect();
+    if count > NAMED_MAX {
+        names.push("…");
+    }
     let warnings = match warnings {
         0 => String::new(),
         count => format!(", {}", counted(count, "warning")),
     };
     format!(
         "ok, {} ({}), data in {}{warnings}",
-        counted(names.len(), "source"),
+        counted(count, "source"),
         names.join(", "),
         config.data_dir.display()
     )

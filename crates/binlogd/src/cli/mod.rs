@@ -22,6 +22,7 @@ mod slots;
 pub mod source_url;
 mod status;
 mod style;
+mod top;
 mod units;
 mod verify;
 mod virtual_slave;
@@ -61,6 +62,8 @@ enum Verb {
     Slots(slots::SlotsArgs),
     /// Show what the daemon does, or what the files hold when it does not run
     Status(status::StatusArgs),
+    /// Watch the daemon and its sources in the terminal: whether all is safe, and what is not
+    Top(top::TopArgs),
     /// Walk every file of a copy and say exactly where and what is wrong
     Verify(verify::VerifyArgs),
 }
@@ -78,6 +81,7 @@ fn execute(verb: Verb) -> ExitCode {
         Verb::Status(args) => {
             status::run(args, offline::from_files).unwrap_or_else(|error| usage_error(&format!("{error:#}")))
         }
+        Verb::Top(args) => top::execute(args),
         Verb::Verify(args) => verify::execute(&args),
     }
 }

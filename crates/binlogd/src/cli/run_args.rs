@@ -60,7 +60,6 @@ impl RunArgs {
         let place = Place::Flag(SOURCE.to_owned());
         let empty = Table { place: place.clone(), items: BTreeMap::new() };
         let mut document = Document {
-            base: PathBuf::new(),
             root: empty.clone(),
             admin: empty.clone(),
             log: empty.clone(),
@@ -312,8 +311,9 @@ mod tests {
     #[test]
     fn every_key_has_a_flag_or_a_place_in_the_url_but_those_of_readers_accounts() {
         for key in KEYS.iter().filter(|key| key.section != Section::ServeUser) {
-            let in_url = ["hosts", "user", "password", "password_env"].contains(&key.name);
-            assert_eq!(key.flag.is_none(), in_url, "{}", key.name);
+            // Other files are for who has one.
+            let has_none = ["hosts", "user", "password", "password_env", "include"].contains(&key.name);
+            assert_eq!(key.flag.is_none(), has_none, "{}", key.name);
             if let (Some(flag), Section::Source) = (key.flag, key.section) {
                 assert_eq!(flag, key.name.replace('_', "-"));
             }

@@ -1,7 +1,7 @@
 //! What is wrong with a configuration, and where.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Where a value stands.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -21,6 +21,21 @@ pub(crate) enum Place {
     Flag(String),
     /// Nowhere: the default.
     Default,
+}
+
+impl Place {
+    /// The file, where the value stands in one.
+    pub(crate) fn file(&self) -> Option<&Path> {
+        match self {
+            Self::File { path, .. } | Self::WholeFile(path) => Some(path),
+            Self::Flag(_) | Self::Default => None,
+        }
+    }
+
+    /// The folder from which relative paths count: that of the file, else empty for the working directory.
+    pub(crate) fn folder(&self) -> &Path {
+        self.file().and_then(Path::parent).unwrap_or(Path::new(""))
+    }
 }
 
 impl fmt::Display for Place {

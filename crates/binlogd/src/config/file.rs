@@ -6,10 +6,22 @@ use std::path::Path;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::error::{Findings, Place};
+use super::error::{Findings, Place, Problem};
 use super::given::{Document, Item, Table, Value};
 use super::key::Section;
 use super::keys::{KEYS, keys_of};
+use super::password;
+
+/// Largest configuration file that is read, in bytes. A real one has some thousand.
+const FILE_BYTES_MAX: u64 = 1 << 20;
+
+/// The text of a configuration file.
+pub(super) fn read(path: &Path) -> Result<String, Problem> {
+    password::read_bounded(path, FILE_BYTES_MAX).map_err(|problem| Problem {
+        place: Place::WholeFile(path.to_owned()),
+        text: format!("the configuration file {problem}"),
+    })
+}
 
 /// Parses `text`; `path` is the file's name for messages and for relative paths inside it.
 ///
@@ -17,13 +29,27 @@ use super::keys::{KEYS, keys_of};
 /// the parser had to skip would otherwise be reported a second time as a missing key.
 pub(super) fn parse(text: &str, path: &Path, findings: &mut Findings) -> Option<Document> {
     let parser = Parser { text, path };
-    let (table, syntax_errors) = DeTable::parse_recoverable(text);
-    for error in &syntax_errors {
-        let place = parser.place(error.span().map_or(0, |span| span.start));
-        // The message alone: the error's own Display quotes the line, which may hold a password.
-        findings.error(&place, format!("not valid TOML: {}", error.message().replace('\n', ", ")));
-    }
-    syntax_errors.is_empty().then(|| parser.document(&table, findings))
+    parser.root(findings).map(|table| parser.document(&table, findings))
+}
+
+/// The accounts of a file that another one includes.
+pub(super) struct Included {
+    /// Each `[[serve.user]]`.
+    pub(super) serve_users: Vec<Table>,
+    /// Each `[[source]]`.
+    pub(super) sources: Vec<Table>,
+}
+
+/// As [`parse`], of a file that `main` includes. Everything but sources and readers is refused: what holds for all stands in
+/// one place.
+pub(super) fn parse_included(
+    text: &str,
+    path: &Path,
+    main: &Path,
+    findings: &mut Findings,
+) -> Option<Included> {
+    let parser = Parser { text, path };
+    parser.root(findings).map(|table| parser.included(&table, main, findings))
 }
 
 struct Parser<'a> {
@@ -31,12 +57,51 @@ struct Parser<'a> {
     path: &'a Path,
 }
 
-impl Parser<'_> {
+impl<'a> Parser<'a> {
+    /// `None` after a syntax error.
+    fn root(&self, findings: &mut Findings) -> Option<Spanned<DeTable<'a>>> {
+        let (table, syntax_errors) = DeTable::parse_recoverable(self.text);
+        for error in &syntax_errors {
+            let place = self.place(error.span().map_or(0, |span| span.start));
+            // The message alone: the error's own Display quotes the line, which may hold a password.
+            findings.error(&place, format!("not valid TOML: {}", error.message().replace('\n', ", ")));
+        }
+        syntax_errors.is_empty().then_some(table)
+    }
+
+    fn included(&self, table: &Spanned<DeTable<'_>>, main: &Path, findings: &mut Findings) -> Included {
+        let mut included = Included { serve_users: Vec::new(), sources: Vec::new() };
+        for (name, value) in table.get_ref() {
+            let place = self.place(name.span().start);
+            match (name.get_ref().as_ref(), value.get_ref()) {
+                ("source", tables) => {
+                    included.sources = self.tables(Section::Source, place, tables, findings);
+                }
+                ("serve", DeValue::Table(table)) => {
+                    for (name, value) in table {
+                        let place = self.place(name.span().start);
+                        if name.get_ref() == "user" {
+                            included.serve_users =
+                                self.tables(Section::ServeUser, place, value.get_ref(), findings);
+                        } else {
+                            findings.error(&place, not_here(&format!("{} of [serve]", name.get_ref()), main));
+                        }
+                    }
+                }
+                ("include", _) => findings.error(
+                    &place,
+                    format!("an included file cannot include others: name them in {}", main.display()),
+                ),
+                (name, _) => findings.error(&place, not_here(name, main)),
+            }
+        }
+        included
+    }
+
     fn document(&self, table: &Spanned<DeTable<'_>>, findings: &mut Findings) -> Document {
         let top = Place::WholeFile(self.path.to_owned());
         let empty = Table { place: top.clone(), items: BTreeMap::new() };
         let mut document = Document {
-            base: self.path.parent().unwrap_or(Path::new("")).to_owned(),
             root: empty.clone(),
             admin: empty.clone(),
             log: empty.clone(),
@@ -166,6 +231,13 @@ impl Parser<'_> {
             column: String::from_utf8_lossy(&before[line_start..]).chars().count() + 1,
         }
     }
+}
+
+fn not_here(name: &str, main: &Path) -> String {
+    format!(
+        "an included file holds [[source]] and [[serve.user]] tables only: {name} belongs in {}, if anywhere",
+        main.display()
+    )
 }
 
 /// TOML's name for a value's type.

@@ -1,7 +1,6 @@
 //! Values as an operator gave them, each with its place, whether from a file or from the command line.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
 use super::error::{Place, redacted};
 
@@ -78,8 +77,6 @@ pub(crate) struct Table {
 /// A whole configuration, sorted into sections.
 #[derive(Clone, Debug)]
 pub(crate) struct Document {
-    /// Folder from which relative paths count; empty for the working directory.
-    pub(crate) base: PathBuf,
     /// The top level.
     pub root: Table,
     /// `[admin]`.

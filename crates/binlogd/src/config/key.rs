@@ -45,6 +45,8 @@ pub(crate) enum Kind {
     Secret,
     /// The path of a file or folder.
     Path,
+    /// A path or a pattern of paths, or a list of them.
+    Patterns,
     /// The name of a source.
     Name,
     /// A list of names of sources.
@@ -90,6 +92,7 @@ impl Kind {
             Self::Text => "TEXT",
             Self::Secret => "PASSWORD",
             Self::Path => "PATH",
+            Self::Patterns => "PATTERN",
             Self::Name => "NAME",
             Self::Names => "NAMES",
             Self::Hosts => "HOSTS",
@@ -157,6 +160,7 @@ impl Key {
             Kind::Text => "a text that is not empty".to_owned(),
             Kind::Secret => "a text".to_owned(),
             Kind::Path => "a path".to_owned(),
+            Kind::Patterns => "a path or a pattern such as \"conf.d/*.toml\", or a list of them".to_owned(),
             Kind::Name => "1 to 64 of the characters A-Z a-z 0-9 _ . - and not begin with a dot".to_owned(),
             Kind::Names => "a list of names of sources, such as [\"orders\", \"billing\"]".to_owned(),
             Kind::Hosts => "a list of \"host:port\", such as [\"db1:3306\", \"[::1]:3306\"]".to_owned(),

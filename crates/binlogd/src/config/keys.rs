@@ -48,6 +48,18 @@ pub(crate) static KEYS: &[Key] = &[
                 /metrics show it. When the disk is full nothing is acknowledged any more.",
     },
     Key {
+        section: Section::Root,
+        name: "include",
+        flag: None,
+        kind: Kind::Patterns,
+        absent: Absent::Unset("\"conf.d/*.toml\""),
+        reload: ReloadEffect::AtOnce,
+        about: "Further files with [[source]] tables, and [[serve.user]] tables for their readers, and nothing else: a path, a \
+                pattern with * or ?, or a list of them, counted from this file's folder. Files of a pattern are read in \
+                the order of their names; hidden ones are left out. A pattern may match nothing; a file that is named must be there, and so \
+                must the folder. Paths inside such a file count from that file's own folder. SIGHUP starts sources that are new, and stops those that are gone; their files stay.",
+    },
+    Key {
         section: Section::Admin,
         name: "listen",
         flag: Some("admin-listen"),

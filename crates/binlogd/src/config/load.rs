@@ -1,12 +1,13 @@
 //! From given values to a [`Config`]: types, ranges, relations between keys.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 use std::time::Duration;
 
 use super::error::{ConfigError, Findings, Place, Problem};
 use super::file;
 use super::given::{Document, Table, Value};
+use super::include;
 use super::key::Section;
 use super::password::{self, Environment, Password};
 use super::reader::Reader;
@@ -15,9 +16,6 @@ use super::settings::{
     OnStranger, RetentionConfig, ServeConfig, ServeUser, SourceConfig,
 };
 use super::value::HostPort;
-
-/// Largest configuration file that is read, in bytes. A real one has some thousand.
-const FILE_BYTES_MAX: u64 = 1 << 20;
 
 /// A usable configuration and what an operator should fix in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,12 +38,7 @@ impl Config {
 
     /// As [`load`](Self::load), with another environment.
     pub(crate) fn load_with(path: &Path, environment: Environment<'_>) -> Result<Loaded, ConfigError> {
-        let text = password::read_bounded(path, FILE_BYTES_MAX).map_err(|problem| ConfigError {
-            problems: vec![Problem {
-                place: Place::WholeFile(path.to_owned()),
-                text: format!("the configuration file {problem}"),
-            }],
-        })?;
+        let text = file::read(path).map_err(|problem| ConfigError { problems: vec![problem] })?;
         Self::parse(&text, path, environment)
     }
 
@@ -58,19 +51,22 @@ impl Config {
     ) -> Result<Loaded, ConfigError> {
         let mut findings = Findings::default();
         let document = file::parse(text, path, &mut findings);
-        let config = document.and_then(|document| {
-            let mut accounts = document.sources.iter().chain(&document.serve_users);
-            if accounts.any(|table| table.items.contains_key("password")) {
-                password::warn_if_exposed(
-                    path,
-                    "holds a password",
-                    &Place::WholeFile(path.to_owned()),
-                    &mut findings,
-                );
-            }
+        let config = document.and_then(|mut document| {
+            include::add_included(&mut document, path, &mut findings)?;
+            warn_of_exposed(&document, &mut findings);
             build(&document, environment, &mut findings)
         });
         findings.finish(config).map(|(config, warnings)| Loaded { config, warnings })
+    }
+}
+
+/// Warns of each file that holds a password and can be read by others.
+fn warn_of_exposed(document: &Document, findings: &mut Findings) {
+    let accounts = document.sources.iter().chain(&document.serve_users);
+    let with_password = accounts.filter_map(|table| table.items.get("password"));
+    let files: BTreeSet<&Path> = with_password.filter_map(|item| item.place.file()).collect();
+    for path in files {
+        password::warn_if_exposed(path, "holds a password", &Place::WholeFile(path.to_owned()), findings);
     }
 }
 
@@ -80,24 +76,22 @@ pub(crate) fn build(
     environment: Environment<'_>,
     findings: &mut Findings,
 ) -> Option<Config> {
-    let mut root = Reader::new(document, Section::Root, &document.root, findings);
+    let mut root = Reader::new(Section::Root, &document.root, findings);
     let data_dir = root.path("data_dir");
     let disk_warn = root.space("disk_warn");
-    let mut admin = Reader::new(document, Section::Admin, &document.admin, findings);
+    let mut admin = Reader::new(Section::Admin, &document.admin, findings);
     let listen = admin.listen("listen");
-    let mut log = Reader::new(document, Section::Log, &document.log, findings);
+    let mut log = Reader::new(Section::Log, &document.log, findings);
     let level = log.choice("level", log_level);
     let format = log.choice("format", log_format);
     // What is wrong with it is said where it is read for good.
-    let serves = Reader::new(document, Section::Serve, &document.serve, &mut Findings::default())
+    let serves = Reader::new(Section::Serve, &document.serve, &mut Findings::default())
         .listen("listen")
         .is_none_or(|listen| listen.is_some());
     let (identities, sources): (Vec<Identity>, Vec<Option<SourceConfig>>) = document
         .sources
         .iter()
-        .map(|table| {
-            build_source(Reader::new(document, Section::Source, table, findings), environment, serves)
-        })
+        .map(|table| build_source(Reader::new(Section::Source, table, findings), environment, serves))
         .unzip();
     if sources.is_empty() {
         findings.error(&document.root.place, "there is no [[source]]: add one table for each server to copy");
@@ -105,7 +99,7 @@ pub(crate) fn build(
     check_names(&document.sources, &identities, findings);
     let serve = build_serve(document, environment, &identities, findings);
     check_server_ids(&document.sources, &identities, findings);
-    let retention = build_retention(Reader::new(document, Section::Retention, &document.retention, findings));
+    let retention = build_retention(Reader::new(Section::Retention, &document.retention, findings));
     Some(Config {
         data_dir: data_dir?,
         disk_warn: disk_warn?,
@@ -141,7 +135,7 @@ fn build_serve(
     findings: &mut Findings,
 ) -> Option<ServeConfig> {
     let sources: Vec<&str> = identities.iter().filter_map(|source| source.name.as_deref()).collect();
-    let mut serve = Reader::new(document, Section::Serve, &document.serve, findings);
+    let mut serve = Reader::new(Section::Serve, &document.serve, findings);
     let listen = serve.listen("listen");
     let tls = serve.server_tls();
     let require_tls = serve.boolean("require_tls");
@@ -159,9 +153,7 @@ fn build_serve(
     let users: Vec<Option<ServeUser>> = document
         .serve_users
         .iter()
-        .map(|table| {
-            build_user(Reader::new(document, Section::ServeUser, table, findings), environment, &sources)
-        })
+        .map(|table| build_user(Reader::new(Section::ServeUser, table, findings), environment, &sources))
         .collect();
     check_user_names(&document.serve_users, &users, findings);
     if document.serve_users.is_empty() && matches!(listen, Some(Some(_))) {

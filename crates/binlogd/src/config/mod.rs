@@ -10,6 +10,7 @@ pub(crate) mod error;
 pub(crate) mod example;
 mod file;
 pub(crate) mod given;
+mod include;
 pub(crate) mod key;
 pub(crate) mod keys;
 pub(crate) mod load;

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use super::error::{Findings, Place};
-use super::given::{Document, Item, Table, Value};
+use super::given::{Item, Table, Value};
 use super::key::{Absent, Key, Kind, Section};
 use super::keys::key;
 use super::password::{self, Environment, Password};
@@ -27,14 +27,9 @@ pub(super) struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// A reader of `table`, which is a `section` of `document`.
-    pub(super) fn new(
-        document: &'a Document,
-        section: Section,
-        table: &'a Table,
-        findings: &'a mut Findings,
-    ) -> Self {
-        Self { base: &document.base, section, table, findings }
+    /// A reader of `table`, which is a `section`.
+    pub(super) fn new(section: Section, table: &'a Table, findings: &'a mut Findings) -> Self {
+        Self { base: table.place.folder(), section, table, findings }
     }
 
     /// The key's item: the given one, its default, or nothing. A required key that is missing is an error.

@@ -64,6 +64,10 @@ pub struct Served {
 /// A clock, as people read it.
 pub type WallTime = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
+/// What the reader of a source is told that was taken out of the configuration.
+const NOT_COPIED: &str =
+    "binlogd does not copy this source any more: it was taken out of the configuration; its files are kept";
+
 /// How a dump ended that was not refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DumpEnd {
@@ -113,7 +117,14 @@ pub fn dump(
         progress.asked.begin(dump.live.generation);
         dump.packets.has_what_is_not_sent(says_what_it_has(request));
     }
-    let ended = match dump.run(out) {
+    let ran = match dump.run(out) {
+        // To be told so, and not to come back for ever.
+        Ok(DumpEnd::Moved | DumpEnd::Cancelled) if progress.is_dismissed() => {
+            Err(Failure::Refused(Refusal::Text(NOT_COPIED.to_owned())))
+        }
+        ran => ran,
+    };
+    let ended = match ran {
         Ok(DumpEnd::Complete) => {
             dump.packets.eof();
             Ok(DumpEnd::Complete)

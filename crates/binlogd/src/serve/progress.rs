@@ -4,7 +4,7 @@ use super::asked::Asked;
 use codec::Position;
 use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Written by the thread of one reader, read by whoever shows it.
@@ -20,6 +20,8 @@ pub struct ReaderProgress {
     pub(crate) asked: Asked,
     /// A [`Rest`], as a number.
     rest: AtomicU8,
+    /// Its source is not copied any more.
+    dismissed: AtomicBool,
     /// What of the point at which the dump stops was not here when the dump began; empty for nothing.
     not_here: Mutex<String>,
 }
@@ -47,6 +49,16 @@ struct InFile {
 }
 
 impl ReaderProgress {
+    /// The source is about to be given up: where the dump ends for that, the reader is told so.
+    pub(super) fn dismiss(&self) {
+        self.dismissed.store(true, Relaxed);
+    }
+
+    /// Whether the source is given up.
+    pub(super) fn is_dismissed(&self) -> bool {
+        self.dismissed.load(Relaxed)
+    }
+
     /// End of what was written to the reader; `None` before the first event.
     pub fn position(&self) -> Option<Position> {
         let file = self.file.lock().unwrap_or_else(PoisonError::into_inner);

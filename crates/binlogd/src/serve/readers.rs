@@ -247,6 +247,12 @@ impl Reader {
         self.published.wake_all();
     }
 
+    /// Its source is given up: its dump, if it has one, ends between two packets, and says so.
+    pub(super) fn dismiss(&self) {
+        self.progress.dismiss();
+        self.published.wake_all();
+    }
+
     /// Nothing more is read from it: whoever reads sees the end.
     pub(super) fn stop_listening(&self) {
         self.closer.stop_reading();

@@ -522,7 +522,7 @@ impl PacketOut for Out<'_> {
     }
 
     fn is_cancelled(&self) -> bool {
-        self.reader.is_killed() || self.accepted.is_gone()
+        self.reader.is_killed() || self.reader.progress.is_dismissed() || self.accepted.is_gone()
     }
 }
 

@@ -22,7 +22,12 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+/// How long readers of a source that is given up may take to hear why.
+const FAREWELL_MAX: Duration = Duration::from_secs(1);
+/// Pause between two looks whether they have.
+const FAREWELL_LOOK: Duration = Duration::from_millis(5);
 
 /// What starts and stops the receiving of one source. Each says by whom, as `'user'@'host'`.
 pub(crate) trait ReceiverSwitch: Send + Sync {
@@ -187,10 +192,23 @@ impl Shared {
         self.end_readers_of(name);
     }
 
-    /// A source is not received any more.
-    pub(crate) fn remove_source(&self, name: &str) {
-        self.sources.write().unwrap_or_else(PoisonError::into_inner).remove(name);
-        self.end_readers_of(name);
+    /// A source is about to be received no more: who reads its binary logs is told so.
+    pub(crate) fn dismiss_readers_of(&self, name: &str) {
+        for reader in self.readers.list().into_iter().filter(|reader| reader.source == name) {
+            reader.dismiss();
+        }
+    }
+
+    /// These sources are not received any more. Their readers end; those that can be told why are waited for a moment.
+    pub(crate) fn remove_sources(&self, names: &[String]) {
+        self.sources.write().unwrap_or_else(PoisonError::into_inner).retain(|name, _| !names.contains(name));
+        let theirs = || self.readers.list().into_iter().filter(|reader| names.contains(&reader.source));
+        let reads = |reader: &super::readers::Reader| matches!(reader.shown().doing, Doing::Dump { .. });
+        let deadline = Instant::now() + FAREWELL_MAX;
+        while theirs().any(|reader| reads(&reader)) && Instant::now() < deadline {
+            std::thread::sleep(FAREWELL_LOOK);
+        }
+        theirs().for_each(|reader| reader.kill());
     }
 
     fn all_slots(&self) -> Vec<SlotStatus> {

@@ -7,6 +7,7 @@ use super::serving::{ServeStatus, Serving};
 use super::snapshot::DaemonStatus;
 use crate::config::DiskWarn;
 use jiff::Timestamp;
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -43,6 +44,13 @@ impl DaemonMonitor {
     /// Forgets a source that a new configuration no longer names.
     pub(crate) fn remove(&self, name: &str) {
         lock(&self.sources).retain(|source| source.name() != name);
+    }
+
+    /// Puts the sources into the order of a new configuration, the names of which these are.
+    pub(crate) fn arrange(&self, names: &[&str]) {
+        let places: HashMap<&str, usize> =
+            names.iter().enumerate().map(|(place, name)| (*name, place)).collect();
+        lock(&self.sources).sort_by_key(|source| places.get(source.name()).copied().unwrap_or(usize::MAX));
     }
 
     /// The sources now, in order.

@@ -10,6 +10,7 @@ use super::ladder::Ladder;
 use super::latency::LatencyHistogram;
 use super::lock::lock;
 use super::past::LastError;
+use super::resources::Resources;
 use super::semi_sync_book::{SemiSyncBook, SemiSyncSignal};
 use super::session::Session;
 use super::snapshot::{GtidTexts, Latencies, SourceStatus};
@@ -45,6 +46,8 @@ pub struct SourceMonitor {
     pub acknowledge_latency: LatencyHistogram,
     /// The receivers further down that acknowledgements wait for.
     pub(crate) ack_replicas: AckReplicas,
+    /// What the source takes of the machine.
+    pub(crate) resources: Resources,
     fsync_mode: AtomicU8,
     event_time: AtomicU64,
     /// How much of the live file a recovery has checked, and of how much, in bytes; both 0 outside one.
@@ -70,6 +73,7 @@ impl SourceMonitor {
             sync_latency: LatencyHistogram::new(),
             acknowledge_latency: LatencyHistogram::new(),
             ack_replicas: AckReplicas::default(),
+            resources: Resources::default(),
             fsync_mode: AtomicU8::new(FsyncMode::SyncThenAcknowledge as u8),
             event_time: AtomicU64::new(0),
             recovery: [AtomicU64::new(0), AtomicU64::new(0)],
@@ -297,6 +301,7 @@ impl SourceMonitor {
             previous_timeline: facts.previous_timeline,
             peers: facts.peers,
             server_id_rival: facts.rival,
+            resources: self.resources.status(),
             counters: self.counters.values(),
             latency: Latencies {
                 sync: self.sync_latency.summary(),

@@ -8,6 +8,7 @@ use super::ladder::Ladder;
 use super::latency::LatencySummary;
 use super::past::{LastError, PreviousTimeline, RecordedGap, Regained};
 use super::peers::PeerStatus;
+use super::resources::ResourcesStatus;
 use super::semi_sync::{SemiSyncLook, SemiSyncStatus, UnacknowledgedCommits, UnaskedTransactions};
 use super::serving::ServeStatus;
 use super::state::{RecoveryStatus, SourceState};
@@ -133,6 +134,8 @@ pub struct SourceStatus {
     /// Whole seconds that the copy is behind the source; 0 when the source said that it has nothing newer, null when
     /// not known or not receiving.
     pub(crate) seconds_behind: Option<u64>,
+    /// What it takes of the machine.
+    pub(crate) resources: ResourcesStatus,
     /// Counts since the daemon started.
     pub counters: CounterValues,
     /// Durations since the daemon started.

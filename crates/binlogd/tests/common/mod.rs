@@ -184,7 +184,7 @@ fn script_path() -> PathBuf {
     workspace().join("scripts/servers")
 }
 
-fn script() -> Command {
+pub fn script() -> Command {
     let mut command = Command::new(script_path());
     command.stdin(Stdio::null());
     command

@@ -3,7 +3,9 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod configured;
 mod faults;
+mod fleet;
 mod golden;
 mod hostile;
 mod hostile_streams;

@@ -1,132 +1,25 @@
 //! Many sources in one process: descriptors, the start, a copy that cannot be opened.
 
-use crate::common::daemon::{temporary_folder, wait_child};
+use crate::configured::{Daemon, PATIENCE, is};
 use codec::event::{BINLOG_MAGIC, EventType, HEADER_LEN};
 use rustix::process::{Pid, Signal, kill_process};
 use scripted_source::{LogOptions, Script, ScriptedSource, SourceLog};
 use serde_json::Value;
-use std::fmt::Write as _;
 use std::fs::File;
 use std::io::Write as _;
 use std::net::TcpStream;
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::path::Path;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// Longest wait for anything: the machine may be busy.
-const PATIENCE: Duration = Duration::from_secs(60);
-/// Pause between two looks at something that is waited for.
-const LOOK_INTERVAL: Duration = Duration::from_millis(20);
 /// Bytes of one event of a file that takes long to check.
 const LONG_EVENT: u32 = 1 << 30;
 /// How many of them: a check of 200 GiB of holes does not end within a test.
 const LONG_EVENTS: u64 = 200;
 
-/// A daemon with a configuration file, killed and removed when dropped.
-struct Daemon {
-    folder: tempfile::TempDir,
-    wrapper: Vec<String>,
-    child: Option<Child>,
-}
-
-impl Daemon {
-    /// With these sources: name and port.
-    fn configured(sources: &[(String, u16)]) -> Daemon {
-        let folder = temporary_folder();
-        let mut text = "data_dir = 'data'\ndisk_warn = 'off'\n[admin]\nlisten = '127.0.0.1:0'\n".to_owned();
-        for (name, port) in sources {
-            writeln!(
-                text,
-                "[[source]]\nname = '{name}'\nhosts = ['127.0.0.1:{port}']\nuser = 'any'\ntls = 'disabled'\n\
-                 fsync_interval = '50ms'\nbackoff_max = '1s'"
-            )
-            .unwrap();
-        }
-        std::fs::write(folder.path().join("binlogd.toml"), text).unwrap();
-        Daemon { folder, wrapper: Vec::new(), child: None }
-    }
-
-    fn start(&mut self) {
-        let _ = std::fs::remove_file(self.data_dir().join("admin.address"));
-        // A measurement compares it with another one.
-        let binary = std::env::var("BINLOGD_BINARY").unwrap_or(env!("CARGO_BIN_EXE_binlogd").to_owned());
-        let words: Vec<&String> = self.wrapper.iter().chain([&binary]).collect();
-        let log = File::options().create(true).append(true).open(self.folder.path().join("log")).unwrap();
-        let mut command = Command::new(words[0]);
-        command.args(&words[1..]).args(["run", "--config", "binlogd.toml"]).current_dir(self.folder.path());
-        command.env("NO_COLOR", "1").stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
-        self.child = Some(command.spawn().unwrap());
-    }
-
-    fn data_dir(&self) -> PathBuf {
-        self.folder.path().join("data")
-    }
-
-    fn log(&self) -> String {
-        std::fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
-    }
-
-    fn pid(&self) -> u32 {
-        self.child.as_ref().expect("it runs").id()
-    }
-
-    fn address(&self) -> Option<String> {
-        std::fs::read_to_string(self.data_dir().join("admin.address")).ok().map(|text| text.trim().to_owned())
-    }
-
-    /// The answer to a request: code and body.
-    fn get(&self, path: &str) -> Option<(u16, String)> {
-        let agent: ureq::Agent = ureq::Agent::config_builder()
-            .timeout_global(Some(PATIENCE))
-            .http_status_as_error(false)
-            .build()
-            .into();
-        let mut answer = agent.get(format!("http://{}{path}", self.address()?)).call().ok()?;
-        Some((answer.status().as_u16(), answer.body_mut().read_to_string().ok()?))
-    }
-
-    /// Waits until the sources are as wanted.
-    #[track_caller]
-    fn wait_until(&self, what: &str, wanted: impl Fn(&[Value]) -> bool) -> Vec<Value> {
-        let deadline = Instant::now() + PATIENCE;
-        loop {
-            let status: Option<Value> =
-                self.get("/status").map(|(_, body)| serde_json::from_str(&body).expect("JSON"));
-            let sources = status.and_then(|status| status["sources"].as_array().cloned()).unwrap_or_default();
-            if wanted(&sources) {
-                return sources;
-            }
-            assert!(Instant::now() < deadline, "{what}: {sources:#?}\n{}", self.log());
-            std::thread::sleep(LOOK_INTERVAL);
-        }
-    }
-
-    /// Asks it to end and waits for that.
-    #[track_caller]
-    fn terminate(&mut self) {
-        let mut child = self.child.take().expect("it runs");
-        kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
-        let status = wait_child(&mut child, PATIENCE);
-        assert_eq!(status.and_then(|status| status.code()), Some(0), "{}", self.log());
-    }
-}
-
-impl Drop for Daemon {
-    fn drop(&mut self) {
-        if let Some(mut child) = self.child.take() {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
-    }
-}
-
-fn is(source: &Value, state: &str) -> bool {
-    source["state"] == state
-}
-
 /// A log with one transaction that wants to be acknowledged.
-fn log() -> SourceLog {
+pub(crate) fn log() -> SourceLog {
     let mut log = SourceLog::new(LogOptions::default());
     log.transaction(100);
     log.flag_last();

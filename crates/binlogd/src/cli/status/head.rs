@@ -13,7 +13,7 @@ const DISK_MARGIN: usize = "disk is low: ".len();
 const YEAR_HOURS: f64 = 365.0 * 24.0;
 /// What is said of the daemon, before its sources.
 pub(super) fn head(status: &DaemonStatus, unanswered: Option<&str>, colored: bool, now: Timestamp) -> String {
-    let mut page = Page { text: String::new(), colored, now };
+    let mut page = Page::new(WIDTH, colored, now);
     // Writing to a String does not fail.
     let _ = page.daemon(status, unanswered);
     page.text
@@ -33,7 +33,7 @@ impl Page {
             self.disk(disk)?;
         }
         if let Some(why) = unanswered {
-            for line in wrapped(&format!("Read from the files: {}.", clean(why)), WIDTH) {
+            for line in wrapped(&format!("Read from the files: {}.", clean(why)), self.width) {
                 writeln!(self.text, "{line}")?;
             }
         }
@@ -44,23 +44,38 @@ impl Page {
     }
 
     fn disk(&mut self, disk: &DiskStatus) -> Result {
-        let mut text = format!("{} of {} free", units::bytes(disk.free_bytes), units::bytes(disk.size_bytes));
-        if let Some(hours) = disk.hours_left {
-            let how_long = match hours {
-                hours if hours > YEAR_HOURS => "more than a year".to_owned(),
-                hours => units::duration((hours * 3600.0) as u64),
-            };
-            write!(text, ", enough for {how_long} at the present rate")?;
-        }
+        let mut text = space(disk);
         let mut margin = "disk        ".to_owned();
         if let Some(watermark) = disk.warn_below_bytes.filter(|_| disk.low) {
             write!(text, "; disk_warn is {}", units::bytes(watermark))?;
             margin = format!("{}: ", self.painted("disk is low", RED));
         }
-        for line in wrapped(&text, WIDTH - DISK_MARGIN) {
+        for line in wrapped(&text, self.width - DISK_MARGIN) {
             writeln!(self.text, "{margin}{line}")?;
             margin = " ".repeat(DISK_MARGIN);
         }
         Ok(())
     }
+}
+
+/// What is free and how long that lasts.
+fn space(disk: &DiskStatus) -> String {
+    let text = free(disk);
+    match time_left(disk) {
+        Some(left) => format!("{text}, enough for {left} at the present rate"),
+        None => text,
+    }
+}
+
+/// What is free.
+pub(in crate::cli) fn free(disk: &DiskStatus) -> String {
+    format!("{} of {} free", units::bytes(disk.free_bytes), units::bytes(disk.size_bytes))
+}
+
+/// How long that lasts at the present rate; `None` when that is not known.
+pub(in crate::cli) fn time_left(disk: &DiskStatus) -> Option<String> {
+    Some(match disk.hours_left? {
+        hours if hours > YEAR_HOURS => "more than a year".to_owned(),
+        hours => units::duration((hours * 3600.0) as u64),
+    })
 }

@@ -5,8 +5,10 @@ use crate::cli::units;
 use jiff::Timestamp;
 use std::fmt::{Result, Write};
 
-/// Width of a page.
-pub(super) const WIDTH: usize = 80;
+/// Width of a page that is printed.
+pub(in crate::cli) const WIDTH: usize = 80;
+/// A page is never narrower: words need some room.
+const WIDTH_MIN: usize = 40;
 /// Width of the names at the left, with their margin.
 const MARGIN: usize = 16;
 /// Most lines given to one GTID set; JSON has all of it.
@@ -18,14 +20,21 @@ pub(super) struct Page {
     pub(super) text: String,
     pub(super) colored: bool,
     pub(super) now: Timestamp,
+    /// Columns.
+    pub(super) width: usize,
 }
 
 impl Page {
+    /// An empty page of `width` columns, or of the least that a page needs.
+    pub(super) fn new(width: usize, colored: bool, now: Timestamp) -> Page {
+        Page { text: String::new(), colored, now, width: width.max(WIDTH_MIN) }
+    }
+
     /// A name and a text, wrapped. Nothing when there is no text.
     pub(super) fn line(&mut self, name: &str, text: Option<&str>) -> Result {
         let Some(text) = text else { return Ok(()) };
         let mut name = name;
-        for line in wrapped(&clean(text), WIDTH - MARGIN) {
+        for line in wrapped(&clean(text), self.width - MARGIN) {
             writeln!(self.text, "  {name:<width$}{line}", width = MARGIN - 2)?;
             name = "";
         }
@@ -37,7 +46,7 @@ impl Page {
         if set.is_empty() {
             return self.line(name, Some("none"));
         }
-        let mut lines = wrapped_set(&clean(set), WIDTH - MARGIN);
+        let mut lines = wrapped_set(&clean(set), self.width - MARGIN);
         if lines.len() > GTID_LINES_MAX {
             lines.truncate(GTID_LINES_MAX - 1);
             lines.push(format!(
@@ -58,7 +67,7 @@ impl Page {
 }
 
 /// Lines of at most `width` characters, broken at spaces where there are some.
-pub(super) fn wrapped(text: &str, width: usize) -> Vec<String> {
+pub(in crate::cli) fn wrapped(text: &str, width: usize) -> Vec<String> {
     wrap(text.split_inclusive(' '), width)
 }
 

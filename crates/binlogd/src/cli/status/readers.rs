@@ -13,13 +13,31 @@ const SHOWN_MAX: usize = 20;
 
 /// The port and its readers, as they stand below the sources.
 pub(super) fn render(status: &ServeStatus, colored: bool, now: Timestamp) -> String {
-    let mut page = Page { text: String::new(), colored, now };
+    let mut page = Page::new(WIDTH, colored, now);
     // Writing to a String does not fail.
     let _ = page.readers(status);
     page.text
 }
 
+/// Who reads one source, and the slots of it. Empty when there are none.
+pub(in crate::cli) fn of_source(status: &ServeStatus, source: &str, width: usize, now: Timestamp) -> String {
+    let mut page = Page::new(width, false, now);
+    // Writing to a String does not fail.
+    let _ = page.of_source(status, source);
+    page.text
+}
+
 impl Page {
+    fn of_source(&mut self, status: &ServeStatus, source: &str) -> Result {
+        for reader in status.readers.iter().filter(|reader| reader.source == source) {
+            self.reader(reader)?;
+        }
+        for slot in status.slots.iter().filter(|slot| slot.source == source) {
+            self.slot(slot)?;
+        }
+        Ok(())
+    }
+
     fn readers(&mut self, status: &ServeStatus) -> Result {
         let dumps = status.readers.iter().filter(|reader| reader.dumps()).count();
         writeln!(self.text, "\nreaders at {}: {dumps} read", clean(&status.address))?;
@@ -81,7 +99,7 @@ impl Page {
         };
         let keeps = slot.released.as_ref().map_or_else(String::new, |why| format!(", keeps nothing: {why}"));
         let text = format!("slot {}, source {}: {here}, {behind}{keeps}", slot.name, slot.source);
-        for (number, line) in wrapped(&clean(&text), WIDTH - 4).into_iter().enumerate() {
+        for (number, line) in wrapped(&clean(&text), self.width - 4).into_iter().enumerate() {
             writeln!(self.text, "{}{line}", if number == 0 { "  " } else { "    " })?;
         }
         Ok(())
@@ -98,7 +116,7 @@ impl Page {
         let what = if reader.dumps() { self.progress(reader) } else { reader.command.clone() };
         let connected = units::duration(reader.connected_seconds);
         let text = format!("{} {who}, source {}, for {connected}: {what}", reader.id, reader.source);
-        for (index, line) in wrapped(&clean(&text), WIDTH - 4).into_iter().enumerate() {
+        for (index, line) in wrapped(&clean(&text), self.width - 4).into_iter().enumerate() {
             writeln!(self.text, "  {}{line}", if index == 0 { "" } else { "  " })?;
         }
         Ok(())

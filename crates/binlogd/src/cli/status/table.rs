@@ -1,7 +1,7 @@
 //! The status for a person: one block a source.
 
 use super::head::head;
-use super::page::Page;
+use super::page::{Page, WIDTH};
 use crate::cli::style::{GREEN, RED, YELLOW, clean};
 use crate::cli::units;
 use crate::config::FsyncMode;
@@ -21,11 +21,28 @@ pub(super) fn render(
     colored: bool,
     now: Timestamp,
 ) -> String {
-    let mut page = Page { text: head(status, unanswered, colored, now), colored, now };
+    let mut page = Page::new(WIDTH, colored, now);
+    page.text = head(status, unanswered, colored, now);
     for source in &status.sources {
         // Writing to a String does not fail.
         let _ = page.source(source);
     }
+    page.text
+}
+
+/// Everything about one source, without colours, in `width` columns.
+pub(in crate::cli) fn of_source(source: &SourceStatus, width: usize, now: Timestamp) -> String {
+    let mut page = Page::new(width, false, now);
+    // Writing to a String does not fail.
+    let _ = page.source(source);
+    page.text
+}
+
+/// The four positions of one source, without colours, in `width` columns.
+pub(in crate::cli) fn ladder_of(source: &SourceStatus, width: usize, now: Timestamp) -> String {
+    let mut page = Page::new(width, false, now);
+    // Writing to a String does not fail.
+    let _ = page.ladder(source);
     page.text
 }
 
@@ -91,6 +108,7 @@ impl Page {
         if source.state == NOT_RUNNING {
             return Ok(());
         }
+        self.resources(source)?;
         self.counters(&source.counters)?;
         self.latencies(&[("sync", &source.latency.sync), ("acknowledge", &source.latency.acknowledge)])
     }
@@ -225,6 +243,23 @@ impl Page {
             None => "without a file".to_owned(),
         };
         self.line("kept", Some(&format!("{}, {end}", previous.name)))
+    }
+
+    /// What the source takes of the machine, as far as it is known.
+    fn resources(&mut self, source: &SourceStatus) -> Result {
+        let found = &source.resources;
+        let mut parts = Vec::new();
+        parts.extend(found.disk_bytes.map(|bytes| format!("{} on disk", units::bytes(bytes))));
+        let growth =
+            found.growth_bytes_per_day.map(|bytes| format!("grows by {} a day", units::bytes(bytes)));
+        parts.extend(growth);
+        let cpu = found.receive_cpu_seconds.map(|seconds| format!("{seconds:.1} s CPU to receive"));
+        parts.extend(cpu);
+        if parts.is_empty() {
+            return Ok(());
+        }
+        writeln!(self.text)?;
+        self.line("takes", Some(&parts.join(", ")))
     }
 
     fn counters(&mut self, counters: &CounterValues) -> Result {
