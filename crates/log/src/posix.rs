@@ -8,7 +8,7 @@ use super::storage::{BackgroundSync, Entry, Found, Kind, ReadFile, Storage, Stor
 use super::syncer::Syncer;
 use std::fs::{DirBuilder, File, FileType, OpenOptions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, chown};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -130,6 +130,16 @@ pub fn owner_of(path: &Path) -> io::Result<u32> {
     Ok(std::fs::metadata(path).map_err(during("look at", path))?.uid())
 }
 
+/// Gives a file that root has written into another user's folder to that user, whose daemon could not read it otherwise. Only
+/// root can; anybody else's file stays as it is.
+pub fn leave_to_owner(path: &Path) {
+    let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let (Ok(own), Ok(folder)) = (std::fs::metadata(path), std::fs::metadata(folder)) else { return };
+    if own.uid() != folder.uid() {
+        let _ = chown(path, Some(folder.uid()), Some(folder.gid()));
+    }
+}
+
 fn kind_of(kind: FileType) -> Kind {
     match (kind.is_file(), kind.is_dir()) {
         (true, _) => Kind::File,
@@ -191,5 +201,18 @@ mod tests {
         drop(file);
         let _buffered = PosixStorage.open(&path).unwrap();
         assert_eq!(flags_of_open(&path) & libc::O_DSYNC, 0, "or this would show nothing");
+    }
+
+    #[test]
+    fn what_root_writes_is_left_to_the_owner_of_the_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        std::fs::write(&path, "").unwrap();
+        if chown(folder.path(), Some(65_534), Some(65_534)).is_err() {
+            return; // Not root: then it is the owner's already.
+        }
+        leave_to_owner(&path);
+        let file = std::fs::metadata(&path).unwrap();
+        assert_eq!((file.uid(), file.gid()), (65_534, 65_534));
     }
 }

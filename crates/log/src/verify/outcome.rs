@@ -7,7 +7,6 @@ use crate::storage::Storage;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::io;
-use std::os::unix::fs::{MetadataExt, chown};
 use std::path::Path;
 
 /// Name of the file in a source's folder.
@@ -31,9 +30,7 @@ pub struct Outcome {
 pub fn write(storage: &dyn Storage, source_folder: &Path, outcome: &Outcome) -> io::Result<()> {
     let path = source_folder.join(VERIFIED_FILE);
     let text = HEAD.to_owned() + &toml::to_string(outcome).map_err(io::Error::other)?;
-    replace_file(storage, &path, text.as_bytes())?;
-    leave_to_owner(&path, source_folder);
-    Ok(())
+    replace_file(storage, &path, text.as_bytes())
 }
 
 /// What the last run found; `None` before the first.
@@ -45,15 +42,6 @@ pub fn read(storage: &dyn Storage, source_folder: &Path) -> io::Result<Option<Ou
         Ok(text) => toml::from_str(&text).map(Some).map_err(io::Error::other),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
-    }
-}
-
-/// What root writes into another user's folder that user's daemon could not read.
-fn leave_to_owner(path: &Path, folder: &Path) {
-    let (Ok(own), Ok(folder)) = (std::fs::metadata(path), std::fs::metadata(folder)) else { return };
-    if own.uid() != folder.uid() {
-        // Only root can; anybody else's file stays as it is.
-        let _ = chown(path, Some(folder.uid()), Some(folder.gid()));
     }
 }
 
@@ -79,16 +67,5 @@ mod tests {
             write(&PosixStorage, &path.join("absent"), &Outcome { at: Timestamp::UNIX_EPOCH, findings: 0 })
                 .is_err()
         );
-    }
-
-    #[test]
-    fn what_root_writes_belongs_to_the_owner_of_the_folder() {
-        let folder = tempfile::tempdir().unwrap();
-        if chown(folder.path(), Some(65_534), Some(65_534)).is_err() {
-            return; // Not root: then it is the owner's already.
-        }
-        write(&PosixStorage, folder.path(), &Outcome { at: Timestamp::UNIX_EPOCH, findings: 0 }).unwrap();
-        let file = std::fs::metadata(folder.path().join(VERIFIED_FILE)).unwrap();
-        assert_eq!((file.uid(), file.gid()), (65_534, 65_534));
     }
 }

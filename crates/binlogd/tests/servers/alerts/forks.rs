@@ -39,6 +39,6 @@ fn the_source_loses_transactions_and_gives_their_gtids_again() {
 /// The state of its disk from before the transactions that are lost.
 fn put_back(server: &mut crate::common::Server) {
     server.kill();
-    copy_folder(&server.dir().join("earlier"), &server.datadir().to_owned());
+    copy_folder(&server.dir().join("earlier"), server.datadir());
     server.restart(&[]);
 }
