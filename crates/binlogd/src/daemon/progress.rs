@@ -118,7 +118,7 @@ impl Progress {
         // Once in the beginning, once when it is for good, and then after twice the time.
         if is_for_good != was_for_good || self.told.is_none_or(|told| self.still >= told * 2) {
             let then = if is_for_good {
-                ". The watchdog of systemd is not fed any more, so that binlogd is restarted"
+                ". It is given up: /livez is 503, and systemd, where it watches, restarts binlogd"
             } else {
                 ""
             };

@@ -118,6 +118,8 @@ impl Drop for ServiceManager {
 struct Teller {
     monitor: Arc<DaemonMonitor>,
     feeds_watchdog: bool,
+    /// A thread is stuck, and the watchdog was told.
+    is_starving: bool,
     patience: Duration,
     interval: Duration,
     /// The line that was told last, and how long ago.
@@ -131,6 +133,7 @@ impl Teller {
         Teller {
             monitor,
             feeds_watchdog: watchdog.is_some(),
+            is_starving: false,
             patience: watchdog.map_or(PATIENCE, |time| time / PATIENCE_SHARE),
             interval: watchdog.map_or(LOOK_INTERVAL, |time| LOOK_INTERVAL.min(time / LOOKS_PER_WATCHDOG)),
             status: String::new(),
@@ -154,8 +157,13 @@ impl Teller {
             }
             return;
         }
-        if self.feeds_watchdog && !is_stuck {
-            tell(&[NotifyState::Watchdog]);
+        if self.feeds_watchdog {
+            match (is_stuck, std::mem::replace(&mut self.is_starving, is_stuck)) {
+                (false, _) => tell(&[NotifyState::Watchdog]),
+                // At once; who does not know the word finds the watchdog starved.
+                (true, false) => tell(&[NotifyState::WatchdogTrigger]),
+                (true, true) => {}
+            }
         }
         self.status_age += passed;
         if self.status_age >= LOOK_INTERVAL {
