@@ -18,8 +18,10 @@ given another meaning. Times are RFC 3339 in UTC. A position is `{\"file\": \"my
 end of what it speaks of. GTID sets are texts in the server's own notation, on one line. What is not known is null.
 [Status, metrics, health](../status.md) says what the values mean together.";
 
-/// The heading of an answer, and the struct that becomes it.
-const ANSWERS: [(&str, &str); 2] = [("/status", "DaemonStatus"), ("binlogd verify --json", "Report")];
+/// The heading of an answer, the struct that becomes it, and what stands before the paths in its headings: two answers have a
+/// list `sources`.
+const ANSWERS: [(&str, &str, &str); 2] =
+    [("/status", "DaemonStatus", ""), ("binlogd verify --json", "Report", "verify: ")];
 
 /// The text of the page, from the sources below `root`.
 ///
@@ -34,8 +36,8 @@ pub(crate) fn page(root: &Path) -> anyhow::Result<String> {
     let sample = binlogd::reference::status();
     check(&structs, &Shape::Object(ANSWERS[0].1.to_owned()), &serde_json::from_str(&sample)?, "/status")?;
     let mut page = Page { structs: &structs, text: head("JSON", ABOUT), shown: BTreeMap::new() };
-    for (title, name) in ANSWERS {
-        page.answer(title, name)?;
+    for (title, name, before) in ANSWERS {
+        page.answer(title, name, before)?;
     }
     // Writing to a text does not fail.
     let _ =
@@ -83,7 +85,7 @@ struct Page<'a> {
 
 impl Page<'_> {
     /// An answer, then the objects in it, in their order.
-    fn answer(&mut self, title: &str, name: &str) -> anyhow::Result<()> {
+    fn answer(&mut self, title: &str, name: &str, before: &str) -> anyhow::Result<()> {
         self.shown.insert(name.to_owned(), title.to_owned());
         let mut waiting = vec![(title.to_owned(), String::new(), name.to_owned())];
         while !waiting.is_empty() {
@@ -95,7 +97,10 @@ impl Page<'_> {
                 let Some(object) = object else { continue };
                 if !self.shown.contains_key(object) {
                     let path = format!("{path}{}{}", field.name, if list { "[]" } else { "" });
-                    let heading = code(&path);
+                    let heading = code(&format!("{before}{path}"));
+                    let place = anchor(&heading);
+                    let is_new = self.shown.values().all(|shown| anchor(shown) != place);
+                    ensure!(is_new, "two objects would have the anchor {place}");
                     self.shown.insert(object.to_owned(), heading.clone());
                     inner.push((heading, format!("{path}."), object.to_owned()));
                 }

@@ -228,7 +228,7 @@ mod tests {
         let mut named = BTreeSet::new();
         for entry in std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/src/admin")).unwrap() {
             let path = entry.unwrap().path();
-            if !path.extension().is_some_and(|extension| extension == "rs") {
+            if path.extension().is_none_or(|extension| extension != "rs") {
                 continue;
             }
             let text = std::fs::read_to_string(&path).unwrap();
