@@ -24,6 +24,8 @@ pub(crate) struct Files {
     pub(crate) data_dir: PathBuf,
     /// User and group of binlogd, where it has an account of its own and we may give files away.
     pub(crate) owner: Option<Owner>,
+    /// The folder of the copies is not there, and binlogd cannot make it: only root writes where it goes.
+    pub(super) needs_data_dir: bool,
     /// Why nothing can be written where files are to go.
     unwritable: Vec<String>,
 }
@@ -65,6 +67,7 @@ impl Files {
             has_password: false,
             data_dir: wish.data_dir.clone(),
             owner,
+            needs_data_dir: false,
             unwritable: Vec::new(),
         };
         if wish.config.exists() {
@@ -82,6 +85,7 @@ impl Files {
             };
         }
         files.has_password = files.password_file.exists();
+        files.needs_data_dir = owner.is_some() && !files.data_dir.exists();
         let mut wanted = Vec::new();
         if !files.has_password {
             wanted.push(files.password_file.clone());

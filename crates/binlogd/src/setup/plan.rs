@@ -43,6 +43,7 @@ impl Plan {
         }
         let mut steps = semi_sync::prepare(wish, server, wanted);
         steps.extend(account::steps(wish, server, here));
+        steps.extend(data_dir(&here.files));
         steps.push(configuration(wish, &here.files));
         steps.push(start(wish, here));
         steps.push(semi_sync::switch_on(wish, server, here));
@@ -58,6 +59,16 @@ impl Plan {
     pub(crate) fn is_done(&self) -> bool {
         self.refusals.is_empty() && self.steps.iter().all(|step| step.state == State::There)
     }
+}
+
+/// Where binlogd has an account of its own, which can make no folder there.
+fn data_dir(files: &Files) -> Option<Step> {
+    let folder = &files.data_dir;
+    files.needs_data_dir.then(|| {
+        let what =
+            format!("Make the folder of the copies, {} (mode 0700, of the user binlogd)", folder.display());
+        Step::to_do(what, "", Act::MakeFolder(folder.clone()))
+    })
 }
 
 fn configuration(wish: &Wish, files: &Files) -> Step {
@@ -154,6 +165,16 @@ mod tests {
             let plan = Plan::make(&wish(), &whole, &there, &wanted());
             assert!(plan.is_done() && !plan.has_work(), "{plan:#?}");
         }
+    }
+
+    #[test]
+    fn a_folder_that_binlogd_cannot_make_is_made_for_it() {
+        let mut here = here();
+        here.files.needs_data_dir = true;
+        let plan = Plan::make(&wish(), &server(mysql()), &here, &wanted());
+        let step = plan.steps.iter().find(|step| step.what.starts_with("Make the folder")).unwrap();
+        assert_eq!(step.act, Act::MakeFolder("/var/lib/binlogd".into()));
+        assert_eq!(step.undo(), ["rmdir /var/lib/binlogd"]);
     }
 
     #[test]

@@ -43,6 +43,8 @@ pub(crate) enum Act {
     MakePassword(PathBuf),
     /// By logging in with the account and the password of the file.
     LogIn,
+    /// By making this folder, which only binlogd may enter.
+    MakeFolder(PathBuf),
     /// By writing a file that does not exist; what stands in its place is put aside under the second name.
     Write {
         /// The file.
@@ -120,6 +122,7 @@ impl Step {
             Act::Write { path, aside: Some(aside), .. } => {
                 vec![format!("mv {} {}", aside.display(), path.display())]
             }
+            Act::MakeFolder(path) => vec![format!("rmdir {}", path.display())],
             Act::SwitchOn { off, .. } => vec![off.shown()],
             Act::Nothing | Act::LogIn | Act::Text(_) => Vec::new(),
         }

@@ -41,6 +41,21 @@ pub(crate) fn write_new(path: &Path, text: &str, readers: Readers, owner: Option
     File::open(folder)?.sync_all()
 }
 
+/// Makes the folder of the copies, which only binlogd may enter.
+///
+/// # Errors
+/// When it cannot be made.
+pub(crate) fn make_data_dir(folder: &Path, owner: Option<Owner>) -> io::Result<()> {
+    if let Some(parent) = folder.parent() {
+        make_folder(parent, owner)?;
+    }
+    DirBuilder::new().mode(0o700).create(folder)?;
+    match owner {
+        Some(owner) => std::os::unix::fs::chown(folder, Some(owner.uid), Some(owner.gid)),
+        None => Ok(()),
+    }
+}
+
 /// Gives a file another name, which must be free.
 ///
 /// # Errors
@@ -101,6 +116,9 @@ mod tests {
         let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!(mode(path.parent().unwrap()), 0o700);
         assert_eq!(mode(&path) & 0o600, 0o600);
+        let data = folder.path().join("lib/data");
+        make_data_dir(&data, None).unwrap();
+        assert_eq!(mode(&data), 0o700);
         let aside = folder.path().join("etc/old");
         put_aside(&path, &aside).unwrap();
         assert!(!path.exists() && aside.exists());

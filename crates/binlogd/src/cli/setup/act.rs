@@ -4,7 +4,7 @@ use super::super::style;
 use super::show::line;
 use crate::config::password::read_file;
 use crate::doctor::Facts;
-use crate::setup::write::{Readers, put_aside, write_new};
+use crate::setup::write::{Readers, make_data_dir, put_aside, write_new};
 use crate::setup::{Act, Files, Plan, State, Statement, Step, make_password};
 use wire::{ConnectOptions, Connection, Secret, WireError};
 
@@ -68,6 +68,8 @@ impl Worker<'_> {
                 write_new(path, &text, Readers::Binlogd, self.files.owner)
                     .map_err(|error| none(format!("{}: {error}", path.display())))
             }
+            Act::MakeFolder(path) => make_data_dir(path, self.files.owner)
+                .map_err(|error| none(format!("{}: {error}", path.display()))),
             Act::LogIn => self.log_in().map_err(none),
             Act::Write { path, text, aside } => {
                 let failed = |error: std::io::Error| none(format!("{}: {error}", path.display()));

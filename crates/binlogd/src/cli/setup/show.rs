@@ -62,7 +62,7 @@ fn details(step: &Step) -> Vec<String> {
         Act::Sql(statements) => statements.iter().map(crate::setup::Statement::shown).collect(),
         Act::Write { text, .. } | Act::Text(text) => text.lines().map(str::to_owned).collect(),
         Act::SwitchOn { on, .. } => vec![on.shown()],
-        Act::Nothing | Act::MakePassword(_) | Act::LogIn => Vec::new(),
+        Act::Nothing | Act::MakePassword(_) | Act::MakeFolder(_) | Act::LogIn => Vec::new(),
     }
 }
 
