@@ -135,12 +135,16 @@ impl Page {
         let ago = u64::try_from(self.now.as_second() - verified.at.as_second()).unwrap_or(0);
         let found = match verified.findings {
             0 => "no damage".to_owned(),
-            findings => format!("DAMAGED, {} found; binlogd verify shows where", units::count(findings)),
+            findings => format!("DAMAGED, {} found", units::count(findings)),
         };
         self.line(
             "verified",
             Some(&format!("{} ({} ago): {found}", human_time(verified.at), units::duration(ago))),
-        )
+        )?;
+        match verified.findings {
+            0 => Ok(()),
+            _ => self.line("", Some("binlogd verify shows where")),
+        }
     }
 
     /// What was never copied, if there is any of it.
@@ -623,6 +627,7 @@ disk is low: 9.0 GiB of 100.0 GiB free, enough for 3 d 7 h at the present rate;
         let verified = |findings| Some(Verified { at: in_days(-2).unwrap(), findings });
         let text = shown(None, verified(0));
         assert!(text.contains("2026-11-19 07:00:00 UTC") && text.contains("no damage"), "{text}");
-        assert!(shown(None, verified(3)).contains("DAMAGED, 3 found; binlogd verify shows where"));
+        let text = shown(None, verified(3));
+        assert!(text.contains("DAMAGED, 3 found") && text.contains("binlogd verify shows where"), "{text}");
     }
 }
