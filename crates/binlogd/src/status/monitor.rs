@@ -230,7 +230,15 @@ impl SourceMonitor {
 
     /// The receiving thread does not come round, or (`None`) it does again.
     pub(crate) fn set_stuck(&self, stuck: Option<Stuck>) {
-        lock(&self.session).stuck = stuck;
+        let mut session = lock(&self.session);
+        let was = std::mem::replace(&mut session.stuck, stuck.clone());
+        match (was, stuck) {
+            (None, Some(stuck)) => session.events.note(Level::Critical, "stuck", stuck.what),
+            (Some(_), None) => {
+                session.events.note(Level::Ok, "stuck", "the thread that was stuck comes round again");
+            }
+            _ => {}
+        }
     }
 
     /// That the receiving thread does not come round.

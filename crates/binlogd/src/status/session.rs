@@ -87,6 +87,7 @@ impl Session {
             SourceState::DiskHangs(hang) => {
                 (Level::Critical, format!("the disk does not answer: {}", hang.operation))
             }
+            SourceState::Stuck(stuck) => (Level::Critical, stuck.what.clone()),
             SourceState::Stopped { reason } => (Level::Critical, format!("stopped: {reason}")),
         };
         self.events.note(level, "state", text);
