@@ -25,6 +25,8 @@ async function page(request) {
     ignoreHTTPSErrors: true,
     httpCredentials: request.user ? { username: request.user, password: request.password } : undefined,
   });
+  // The machine may be busy: what is late is judged by the test.
+  context.setDefaultTimeout(60000);
   const made = await context.newPage();
   made.on('console', message => { if (message.type() === 'error') complaints.push(message.text()); });
   made.on('pageerror', error => complaints.push(String(error)));
@@ -45,7 +47,7 @@ const verbs = {
     return { at: await handle.jsonValue() };
   },
   async text(request) {
-    return { text: await (await page(request)).locator(request.selector).innerText({ timeout: 5000 }) };
+    return { text: await (await page(request)).locator(request.selector).innerText({ timeout: 60000 }) };
   },
   async evaluate(request) {
     return { value: await (await page(request)).evaluate(request.script) };
@@ -55,7 +57,7 @@ const verbs = {
     return {};
   },
   async click(request) {
-    await (await page(request)).click(request.selector, { timeout: 5000 });
+    await (await page(request)).click(request.selector, { timeout: 60000 });
     return {};
   },
   async shot(request) {

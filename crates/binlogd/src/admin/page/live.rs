@@ -30,7 +30,10 @@ const PAGES_MAX: usize = 2 * LISTENERS_MAX;
 
 /// The pages that are listened to, each as it was at the last look.
 #[derive(Default)]
-pub(in crate::admin) struct Live(Mutex<Vec<(Page, Instant, Option<Arc<View>>)>>);
+pub(in crate::admin) struct Live(Mutex<Vec<Look>>);
+
+/// A page, when it was looked at, and what was seen; nothing of a source that there is not.
+type Look = (Page, Instant, Option<Arc<View>>);
 
 impl Live {
     /// The page, not older than the pause between two looks.
