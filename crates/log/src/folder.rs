@@ -363,6 +363,7 @@ mod tests {
     }
 
     /// A disk on which no name can be synced, for this reason.
+    #[derive(Debug)]
     struct Unsyncable(io::ErrorKind);
 
     impl Storage for Unsyncable {
