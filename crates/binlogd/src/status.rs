@@ -70,7 +70,7 @@ pub(crate) use daemon::{DaemonMonitor, absolute};
 pub(crate) use disk::{Crossing, DiskSpace};
 pub(crate) use events::{Event, Level};
 pub(crate) use facts::{SourceFacts, Watched};
-pub(crate) use history::{HistoryStatus, SAMPLE_INTERVAL};
+pub(crate) use history::{HistoryStatus, Recent, SAMPLE_INTERVAL};
 pub use ladder::Ladder;
 pub(crate) use latency::{LatencyHistogram, LatencySummary};
 pub use monitor::SourceMonitor;

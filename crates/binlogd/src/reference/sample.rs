@@ -4,9 +4,9 @@
 use crate::admin;
 use crate::config::{AckTimeoutAction, DiskWarn};
 use crate::status::{
-    Counted, DaemonMonitor, Demanded, DiskSpace, Ladder, LastError, Missing, PeerStatus, PreviousTimeline,
-    ReaderStatus, RecordedGap, Regained, SemiSyncLook, SemiSyncStatus, ServeCounters, ServeStatus, Serving,
-    SlotStatus, SourceMonitor, SourceState,
+    Counted, DaemonMonitor, Demanded, DiskSpace, Event, Ladder, LastError, Level, Missing, PeerStatus,
+    PreviousTimeline, ReaderStatus, Recent, RecordedGap, Regained, SemiSyncLook, SemiSyncStatus,
+    ServeCounters, ServeStatus, Serving, SlotStatus, SourceMonitor, SourceState, TimelineStatus, Verified,
 };
 use codec::Position;
 use codec::gtid::{GtidSet, GtidState};
@@ -46,7 +46,19 @@ pub(super) fn status() -> String {
     for source in &mut status.sources {
         source.last_error = source.last_error.take().map(|error| LastError { at: at(0), ..error });
         source.unasked_transactions.since = Some(at(0));
+        source.recent = Some(Recent {
+            at: at(0),
+            transactions_per_second: 1_200.0,
+            bytes_per_second: 900_000.0,
+            acknowledge_p50_us: Some(230.0),
+            acknowledge_p99_us: Some(640.0),
+            sync_p50_us: Some(180.0),
+            sync_p99_us: Some(520.0),
+        });
+        source.timelines = Arc::new([timeline()]);
+        source.events = vec![event()];
     }
+    status.events = vec![event()];
     serde_json::to_string_pretty(&status).expect("a status is plain data")
 }
 
@@ -83,6 +95,11 @@ fn source() -> SourceMonitor {
     });
     source.publish_event_time(u32::try_from(at(0).as_second()).expect("before 2106"));
     source.counters.bytes_received.store(7 * GIB, Relaxed);
+    source.resources.received_by(1);
+    for (seconds, stored) in [(0, 0), (600, 6 * GIB)] {
+        let cpu = Some((1, Duration::from_secs(17)));
+        source.resources.observe(Duration::from_secs(seconds), stored, Some(7 * GIB), cpu);
+    }
     source.sync_latency.record(Duration::from_micros(180));
     source.acknowledge_latency.record(Duration::from_micros(230));
     source.update_facts(|facts| {
@@ -99,9 +116,30 @@ fn source() -> SourceMonitor {
         facts.previous_timeline = Some(PreviousTimeline { name: format!("0001-{UUID}"), end: place(4_096) });
         facts.peers = vec![peer()];
         facts.look_error = Some(error("the connection for looks was refused"));
+        facts.certificate_expires = Some(at(86_400));
+        facts.verified = Some(Verified { at: at(0), findings: 0 });
         facts.rival = Some("replica 2 at 10.0.0.9 has the same server_id".to_owned());
     });
     source
+}
+
+fn timeline() -> TimelineStatus {
+    TimelineStatus {
+        name: format!("0002-{UUID}"),
+        began_at: at(0).to_string(),
+        reason: "source-changed".to_owned(),
+        why: "another server is the source".to_owned(),
+        first_file: "mysql-bin.000042".to_owned(),
+        server_version: "9.7.0".to_owned(),
+        previous: format!("0001-{UUID}"),
+        source_lacked: gtids("10237-10240").to_line(),
+        missing: gtids("1-20").to_line(),
+    }
+}
+
+fn event() -> Event {
+    let text = "receiving from db1:3306".to_owned();
+    Event { at: at(0), last_at: at(0), times: 1, level: Level::Ok, kind: "state".to_owned(), text }
 }
 
 fn look() -> SemiSyncLook {

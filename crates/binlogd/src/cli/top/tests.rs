@@ -56,6 +56,7 @@ pub(super) fn daemon(sources: Vec<SourceStatus>) -> DaemonStatus {
         running: true,
         serve: None,
         sources,
+        ..DaemonStatus::default()
     }
 }
 
