@@ -85,4 +85,4 @@ pub(crate) use snapshot::{DaemonStatus, DiskStatus, GtidTexts, NOT_RUNNING, Sour
 pub(crate) use state::{DiskHang, SourceState, Stuck};
 pub(crate) use time::human_time;
 pub(crate) use timelines::TimelineStatus;
-pub(crate) use verdict::{Problem, Verdict};
+pub(crate) use verdict::{Verdict, Worry};

@@ -65,6 +65,11 @@ fn check(structs: &Structs, shape: &Shape, value: &Value, place: &str) -> anyhow
                 check(structs, &field.shape, &keys[&field.name], &format!("{place}.{}", field.name))
             })
         }
+        (Shape::Object(name), Value::String(word)) => {
+            let words = structs.words(name).with_context(|| format!("{place}: {word} is no {name}"))?;
+            ensure!(words.contains(word), "{place}: {word} is none of {words:?}");
+            Ok(())
+        }
         (Shape::Leaf("position"), Value::Object(keys)) => {
             ensure!(keys.keys().eq(["file", "position"]), "{place} is no position");
             Ok(())
@@ -94,7 +99,7 @@ impl Page<'_> {
             let mut inner = Vec::new();
             for field in &object.fields {
                 let (object, list) = object_of(&field.shape);
-                let Some(object) = object else { continue };
+                let Some(object) = object.filter(|name| self.structs.words(name).is_none()) else { continue };
                 if !self.shown.contains_key(object) {
                     let path = format!("{path}{}{}", field.name, if list { "[]" } else { "" });
                     let heading = code(&format!("{before}{path}"));
@@ -135,7 +140,10 @@ impl Page<'_> {
     fn kind(&self, shape: &Shape) -> String {
         match shape {
             Shape::Leaf(word) => (*word).to_owned(),
-            Shape::Object(name) => format!("[object](#{})", anchor(&self.shown[name])),
+            Shape::Object(name) => match self.structs.words(name) {
+                Some(words) => words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", "),
+                None => format!("[object](#{})", anchor(&self.shown[name])),
+            },
             Shape::List(inner) => format!("list: {}", self.kind(inner)),
             Shape::Map(inner) => format!("object: {} by name", self.kind(inner)),
             Shape::OrNull(inner) => format!("{} or null", self.kind(inner)),

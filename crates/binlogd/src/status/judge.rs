@@ -8,7 +8,7 @@ use super::serving::SlotStatus;
 use super::snapshot::{DaemonStatus, SourceStatus};
 use super::state::SourceState;
 use super::units;
-use super::verdict::{Problem, Verdict};
+use super::verdict::{Verdict, Worry};
 use codec::gtid::{GtidSet, GtidState};
 use std::path::Path;
 
@@ -23,8 +23,8 @@ const DISK_HOURS_MIN: f64 = 24.0;
 const FULL_DISK: &str = "Make room on the file system of the data folder. Delete no file of a copy by hand: PURGE BINARY LOGS and \
                          [retention] know what may go. Receiving goes on by itself.";
 
-fn problem(level: Level, text: impl Into<String>, advice: &str) -> Problem {
-    Problem { level, text: text.into(), advice: advice.to_owned(), command: String::new() }
+fn problem(level: Level, text: impl Into<String>, advice: &str) -> Worry {
+    Worry { level, text: text.into(), advice: advice.to_owned(), command: String::new() }
 }
 
 /// A word for the shell.
@@ -143,7 +143,7 @@ fn headline(source: &SourceStatus) -> String {
     .to_owned()
 }
 
-fn of_state(source: &SourceStatus, problems: &mut Vec<Problem>) {
+fn of_state(source: &SourceStatus, problems: &mut Vec<Worry>) {
     let detail = source.state_detail.clone().unwrap_or_default();
     let (level, text, advice) = match source.state.as_str() {
         "receiving" => return,
@@ -192,12 +192,12 @@ fn of_state(source: &SourceStatus, problems: &mut Vec<Problem>) {
 }
 
 /// What forks took, and what others alone hold.
-fn of_forks(source: &SourceStatus, data_dir: &str, problems: &mut Vec<Problem>) {
+fn of_forks(source: &SourceStatus, data_dir: &str, problems: &mut Vec<Worry>) {
     let (dir, name) = (quoted(data_dir), quoted(&source.name));
     if let Some(lacks) = lacks(source) {
         let count = transactions(lacks);
         let host = source.host.as_deref().unwrap_or("HOST:3306");
-        problems.push(Problem {
+        problems.push(Worry {
             level: Level::Critical,
             text: format!("The source lacks {count} that this copy holds: {}", cut(lacks)),
             advice: "Look first (--dry-run sends nothing), then hand them back without --dry-run.".to_owned(),
@@ -205,7 +205,7 @@ fn of_forks(source: &SourceStatus, data_dir: &str, problems: &mut Vec<Problem>) 
         });
     }
     if source.gtids_given_twice > 0 {
-        problems.push(Problem {
+        problems.push(Worry {
             level: Level::Critical,
             text: format!(
                 "The source gave {} GTIDs twice: the copy holds other transactions under them: {}",
@@ -223,7 +223,7 @@ fn of_forks(source: &SourceStatus, data_dir: &str, problems: &mut Vec<Problem>) 
 }
 
 /// What can be said while a session lasts.
-fn of_session(source: &SourceStatus, problems: &mut Vec<Problem>) {
+fn of_session(source: &SourceStatus, problems: &mut Vec<Worry>) {
     if !source.semi_sync.active {
         let level = if is_asynchronous(source) { Level::Notice } else { Level::Warning };
         problems.push(problem(level, format!("Semi-sync is not in force: {}", source.semi_sync.reason), ""));
@@ -250,7 +250,7 @@ fn of_session(source: &SourceStatus, problems: &mut Vec<Problem>) {
 }
 
 /// What has happened and is not made good.
-fn of_past(source: &SourceStatus, problems: &mut Vec<Problem>) {
+fn of_past(source: &SourceStatus, problems: &mut Vec<Worry>) {
     let told = &source.unacknowledged_commits;
     if told.since.is_some() && told.until.is_none() && told.commits > 0 {
         let text = format!(
@@ -285,7 +285,7 @@ fn of_past(source: &SourceStatus, problems: &mut Vec<Problem>) {
     }
 }
 
-fn of_disk(status: &DaemonStatus, problems: &mut Vec<Problem>) {
+fn of_disk(status: &DaemonStatus, problems: &mut Vec<Worry>) {
     let Some(disk) = &status.disk else {
         problems.push(problem(Level::Warning, "The file system of the data folder cannot be measured.", ""));
         return;
@@ -307,7 +307,7 @@ fn of_disk(status: &DaemonStatus, problems: &mut Vec<Problem>) {
     }
 }
 
-fn of_readers(status: &DaemonStatus, problems: &mut Vec<Problem>) {
+fn of_readers(status: &DaemonStatus, problems: &mut Vec<Worry>) {
     let Some(serve) = &status.serve else { return };
     let named = |slot: &SlotStatus| format!("{} of {}", slot.name, slot.source);
     for slot in &serve.slots {

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// One thing that is not as it should be, or good to know.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct Problem {
+pub(crate) struct Worry {
     /// How much it concerns an operator.
     pub(crate) level: Level,
     /// What it is.
@@ -26,12 +26,12 @@ pub(crate) struct Verdict {
     /// Whether what was acknowledged is safe and commits are waited for, in one sentence.
     pub(crate) headline: String,
     /// All of them, the worst first.
-    pub(crate) problems: Vec<Problem>,
+    pub(crate) problems: Vec<Worry>,
 }
 
 impl Verdict {
     /// Of these problems.
-    pub(super) fn of(headline: String, mut problems: Vec<Problem>) -> Verdict {
+    pub(super) fn of(headline: String, mut problems: Vec<Worry>) -> Verdict {
         // Those of one level stay in their order.
         problems.sort_by_key(|problem| std::cmp::Reverse(problem.level));
         let level = problems.first().map(|problem| problem.level).unwrap_or_default();

@@ -47,7 +47,7 @@ pub(crate) struct Struct {
 /// The objects by the names of their structs, or why one is not understood; of an enum with a tag, by the name of the enum,
 /// with the keys of every variant.
 #[derive(Debug, Default)]
-pub(crate) struct Structs(BTreeMap<String, Result<Struct, String>>);
+pub(crate) struct Structs(BTreeMap<String, Result<Struct, String>>, BTreeMap<String, Vec<String>>);
 
 impl Structs {
     /// The object of the struct `name`.
@@ -57,6 +57,11 @@ impl Structs {
             Some(Err(why)) => bail!("{name}: {why}"),
             None => bail!("{name} is not known"),
         }
+    }
+
+    /// The words that the enum `name` may be, where each of its variants is one.
+    pub(crate) fn words(&self, name: &str) -> Option<&[String]> {
+        self.1.get(name).map(Vec::as_slice)
     }
 
     /// Reads all Rust files of `folder`.
@@ -86,6 +91,10 @@ impl Structs {
                 Item::Struct(item) if is_serialized(&item.attrs) => {
                     let read = object(&item).map_err(|error| format!("{error:#}"));
                     self.0.insert(item.ident.to_string(), read);
+                }
+                Item::Enum(item) if is_serialized(&item.attrs) && is_words(&item) => {
+                    let words = item.variants.iter().map(|variant| variant.ident.to_string().to_lowercase());
+                    self.1.insert(item.ident.to_string(), words.collect());
                 }
                 Item::Enum(item) if is_serialized(&item.attrs) => {
                     let read = tagged(&item).map_err(|error| format!("{error:#}"));
@@ -188,6 +197,7 @@ fn shape(of: &Type) -> anyhow::Result<Shape> {
     let path = match of {
         Type::Path(path) => path.path.segments.last().context("a type without a name")?,
         Type::Reference(reference) => return shape(&reference.elem),
+        Type::Slice(slice) => return Ok(Shape::List(Box::new(shape(&slice.elem)?))),
         _ => bail!("a type that is no name"),
     };
     let inner = |at: usize| -> anyhow::Result<Box<Shape>> {
@@ -202,11 +212,20 @@ fn shape(of: &Type) -> anyhow::Result<Shape> {
         "u8" | "u16" | "u32" | "u64" | "usize" | "f64" => Shape::Leaf("number"),
         "String" | "str" => Shape::Leaf("text"),
         "Timestamp" => Shape::Leaf("time"),
+        "Arc" => *inner(0)?,
         "Option" => Shape::OrNull(inner(0)?),
         "Vec" => Shape::List(inner(0)?),
         "BTreeMap" => Shape::Map(inner(1)?),
         other => Shape::Object(other.to_owned()),
     })
+}
+
+/// Whether each variant is a word in lower case, and nothing else.
+fn is_words(item: &syn::ItemEnum) -> bool {
+    let words = serde_words(&item.attrs, &["rename_all"]).unwrap_or_default();
+    let in_lower_case = words.iter().any(|(_, value)| value.as_deref() == Some("lowercase"));
+    in_lower_case
+        && item.variants.iter().all(|variant| variant.fields.is_empty() && variant.discriminant.is_none())
 }
 
 /// An enum with a tag: the tag, and the keys of all variants, each saying when it is there.

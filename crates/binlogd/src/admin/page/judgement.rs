@@ -1,7 +1,7 @@
 //! The headline, and what is wrong with what helps.
 
 use super::parts::{View, sign};
-use crate::status::{DaemonStatus, Level, Problem, SourceStatus, Verdict};
+use crate::status::{DaemonStatus, Level, SourceStatus, Verdict, Worry};
 use maud::{Markup, html};
 
 /// More problems than this are in the table of sources, which is sorted by them.
@@ -17,8 +17,8 @@ pub(super) fn of_source(view: &mut View, source: &SourceStatus) {
 /// Puts those of all.
 pub(super) fn of_all(view: &mut View, status: &DaemonStatus) {
     headline(view, &status.verdict);
-    let is_told = |problem: &&Problem| problem.level >= Level::Warning || status.sources.len() == 1;
-    let mut problems: Vec<(Option<&str>, &Problem)> =
+    let is_told = |problem: &&Worry| problem.level >= Level::Warning || status.sources.len() == 1;
+    let mut problems: Vec<(Option<&str>, &Worry)> =
         status.verdict.problems.iter().filter(is_told).map(|problem| (None, problem)).collect();
     for source in &status.sources {
         let own = source.verdict.problems.iter().filter(is_told);
@@ -32,7 +32,7 @@ fn headline(view: &mut View, verdict: &Verdict) {
     view.put("headline", html! { (sign(verdict.level)) span { (verdict.headline) } });
 }
 
-fn listed(problems: Vec<(Option<&str>, &Problem)>, id: &str) -> Markup {
+fn listed(problems: Vec<(Option<&str>, &Worry)>, id: &str) -> Markup {
     let more = problems.len().saturating_sub(PROBLEMS_MAX);
     html! {
         @if !problems.is_empty() {
