@@ -283,15 +283,16 @@ pub fn entries_left(timeline: &Path) -> CopiedEntries {
     let copy = tempfile::tempdir().expect("a temporary folder");
     let copied_timeline = copy.path().join(timeline.file_name().expect("a name"));
     std::fs::create_dir(&copied_timeline).expect("a folder");
+    // Before the files: what leaves the journal of a running binlogd stands in a file by then.
+    if source.join(JOURNAL_FILE).exists() {
+        std::fs::copy(source.join(JOURNAL_FILE), copy.path().join(JOURNAL_FILE)).expect("a copy");
+    }
     for file in std::fs::read_dir(timeline).expect("the timeline").flatten() {
         match std::fs::copy(file.path(), copied_timeline.join(file.file_name())) {
             // A running binlogd writes its index under another name first.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             copied => drop(copied.expect("a copy")),
         }
-    }
-    if source.join(JOURNAL_FILE).exists() {
-        std::fs::copy(source.join(JOURNAL_FILE), copy.path().join(JOURNAL_FILE)).expect("a copy");
     }
     let mut remarks = Vec::new();
     let journal = Journal::open(&PosixStorage, copy.path(), jiff::Timestamp::now(), &mut remarks);

@@ -94,6 +94,11 @@ fn a_source_comes_and_goes_while_another_one_is_under_load() {
             let first = files.split_whitespace().next().unwrap();
             let arguments =
                 ["--user=of_other", "--read-from-remote-server", "--raw", "--stop-never", &into, first];
+            // Nobody is let in before something of the copy is published.
+            wait_within(PATIENCE, "readers of it are let in", || {
+                let mut asks = client_command(&other, "MYSQL", port, &["--user=of_other", "-e", "SELECT 1"]);
+                asks.output().expect("a client").status.success()
+            });
             let mut reader = client_command(&other, "MYSQLBINLOG", port, &arguments);
             let reader = reader.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
             daemon.wait_until_status(

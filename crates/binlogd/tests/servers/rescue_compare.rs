@@ -116,6 +116,17 @@ fn work(server: &Server, schema: &str, more: &str) {
     server.sql_file(&path, &["--default-character-set=utf8mb4"]);
 }
 
+/// Everything was compared, and by what it does: `end` follows `words`. MariaDB 11.8.9 writes one transaction of each schema in
+/// another form when it is done again, which no version before it did: the one is named as such.
+#[track_caller]
+fn assert_compared(server: &Server, text: &str, words: &str, end: &str) {
+    let is_whole = text.contains(&format!("{words}{end}"));
+    let other_form =
+        |count: u32| text.contains(&format!("{words}; {count} of them stand there in another form"));
+    let may_differ = server.env("VERSION").starts_with("11.8");
+    assert!(is_whole || may_differ && (other_form(1) || other_form(2)), "{text}");
+}
+
 fn what_was_done_again_compares_as_equal(name: &str, more: &str) {
     let mysql = name.starts_with("mysql");
     let old = Server::start(name, &[]);
@@ -132,17 +143,18 @@ fn what_was_done_again_compares_as_equal(name: &str, more: &str) {
     super::rescue::replicate(&old, &new);
     daemon.wait_caught_up(&old);
     let text = compare_all(&daemon, &new);
-    assert!(text.contains("has every transaction") && text.contains("all as the copy has them\n"), "{text}");
+    assert!(text.contains("has every transaction"), "{text}");
+    assert_compared(&new, &text, "all as the copy has them", "\n");
     // By rescue.
     work(&old, "rescued", more);
     daemon.wait_caught_up(&old);
     let reference = super::rescue::content_of(&old, "rescued");
     old.kill();
     let text = run(&daemon, &new, &["--yes", "--compare", "all"]);
-    assert!(text.contains("verified by GTID and by the content of its binary log: "), "{text}");
+    assert_compared(&new, &text, "verified by GTID and by the content of its binary log", ": ");
     assert_eq!(super::rescue::content_of(&new, "rescued"), reference);
     let text = compare_all(&daemon, &new);
-    assert!(text.contains("all as the copy has them\n"), "{text}");
+    assert_compared(&new, &text, "all as the copy has them", "\n");
     // What the target does not have any more is not claimed to be the same.
     new.sql("FLUSH BINARY LOGS");
     let logs = new.sql("SHOW BINARY LOGS");

@@ -36,8 +36,9 @@ const MARIADB_OPTIONS: [(u32, &str); 6] = [
     (1 << 30, "@@system_versioning_insert_history"),
 ];
 
-/// Since when MariaDB says 1 of checks that are off, and nothing of sql_auto_is_null: seen in 11.8.6, not in 10.11.18.
-const MARIADB_OTHER_VALUES: u32 = 110_400;
+/// From here on MariaDB says 1 of checks that are off, and nothing of sql_auto_is_null, until it says again what it always had:
+/// seen in 11.8.6, neither in 10.11.18 nor in 11.8.9.
+const MARIADB_OTHER_VALUES: std::ops::Range<u32> = 110_400..110_809;
 
 /// An event, or its beginning.
 #[derive(Debug, Clone, Copy)]
@@ -176,13 +177,13 @@ fn query(style: Style, event: &Shown<'_>, unpacked: Option<&[u8]>) -> Result<Vec
 /// MariaDB names the options that are not as they usually are.
 fn mariadb_options(style: Style, options: u32) -> String {
     let is_set = |(bit, _): &&(u32, &str)| options & bit != 0;
-    let is_new = style.version >= MARIADB_OTHER_VALUES;
+    let is_other = MARIADB_OTHER_VALUES.contains(&style.version);
     let set: Vec<String> = MARIADB_OPTIONS
         .iter()
         .filter(is_set)
         .map(|(_, name)| match *name {
-            "sql_auto_is_null" if is_new => (*name).to_owned(),
-            name if name.ends_with("checks") => format!("{name}={}", u8::from(is_new)),
+            "sql_auto_is_null" if is_other => (*name).to_owned(),
+            name if name.ends_with("checks") => format!("{name}={}", u8::from(is_other)),
             name => format!("{name}=1"),
         })
         .collect();
