@@ -1,14 +1,11 @@
 //! `binlogd health`: one question to the daemon, for who asks every few seconds: a container, a load balancer, a script.
 
 use std::process::ExitCode;
-use std::time::Duration;
 
 use super::exit::{EXIT_PROBLEM, print_result, usage_error};
-use super::status::target::{Target, TargetArgs};
+use super::status::target::{Target, TargetArgs, get};
 use crate::admin::{DATA_DIR_HEADER, DATA_DIR_UNTOLD};
 
-/// Longest time for the whole question and answer. Shorter than the time that a container runtime gives a check.
-const ANSWER_TIME_MAX: Duration = Duration::from_secs(3);
 /// A line a source that does not receive; what is longer is cut.
 const ANSWER_BYTES_MAX: u64 = 1 << 20;
 
@@ -39,20 +36,8 @@ fn ask(target: &Target) -> Result<(), String> {
     let Some(address) = &target.address else {
         return Err("the configuration turns the admin server off, so that nobody can be asked".to_owned());
     };
-    let agent: ureq::Agent = ureq::Agent::config_builder()
-        .timeout_global(Some(ANSWER_TIME_MAX))
-        .http_status_as_error(false)
-        .max_redirects(0)
-        // The daemon is near; a proxy of the environment is for the outside.
-        .proxy(None)
-        .build()
-        .into();
     let no_answer = |error: ureq::Error| format!("no daemon answers at {address} ({error})");
-    let mut request = agent.get(format!("http://{address}/healthz"));
-    if let Some(token) = target.token() {
-        request = request.header("Authorization", format!("Bearer {}", token.expose()));
-    }
-    let mut response = request.call().map_err(no_answer)?;
+    let mut response = get(address, "/healthz", target.token().as_ref()).map_err(no_answer)?;
     let code = response.status().as_u16();
     let of = response
         .headers()

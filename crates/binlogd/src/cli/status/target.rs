@@ -84,6 +84,30 @@ impl Target {
     }
 }
 
+/// The answer of the daemon at `address` to a question for `path`, whatever its code.
+///
+/// # Errors
+/// When there is none within three seconds.
+pub(in crate::cli) fn get(
+    address: &str,
+    path: &str,
+    token: Option<&Secret>,
+) -> Result<ureq::http::Response<ureq::Body>, ureq::Error> {
+    let agent: ureq::Agent = ureq::Agent::config_builder()
+        .timeout_global(Some(ANSWER_TIME_MAX))
+        .http_status_as_error(false)
+        .max_redirects(0)
+        // The daemon is near; a proxy of the environment is for the outside.
+        .proxy(None)
+        .build()
+        .into();
+    let mut request = agent.get(format!("http://{address}{path}"));
+    if let Some(token) = token {
+        request = request.header("Authorization", format!("Bearer {}", token.expose()));
+    }
+    request.call()
+}
+
 /// What the daemon of a data folder says, where one runs that has written its address.
 pub(in crate::cli) fn of_folder(data_dir: &Path) -> Option<DaemonStatus> {
     let address = AddressFile::read(data_dir)?.to_string();
@@ -93,19 +117,7 @@ pub(in crate::cli) fn of_folder(data_dir: &Path) -> Option<DaemonStatus> {
 }
 
 fn ask(address: &str, token: Option<&Secret>) -> Result<DaemonStatus, String> {
-    let agent: ureq::Agent = ureq::Agent::config_builder()
-        .timeout_global(Some(ANSWER_TIME_MAX))
-        .http_status_as_error(false)
-        .max_redirects(0)
-        // The daemon is near; a proxy of the environment is for the outside.
-        .proxy(None)
-        .build()
-        .into();
-    let mut request = agent.get(format!("http://{address}/status"));
-    if let Some(token) = token {
-        request = request.header("Authorization", format!("Bearer {}", token.expose()));
-    }
-    let mut response = request.call().map_err(|error| error.to_string())?;
+    let mut response = get(address, "/status", token).map_err(|error| error.to_string())?;
     if [401, 403].contains(&response.status().as_u16()) {
         let why = "it asks for a login; on its machine, name the data folder with --data-dir or --config";
         return Err(why.to_owned());
