@@ -22,13 +22,13 @@ demo: ## kill a loaded MySQL and show that binlogd lost nothing
 test: ## all tests, on real servers, and the demo's check of itself
 	@scripts/servers fetch all
 	@scripts/servers sysbench >/dev/null
-	RUST_TEST_THREADS=$${RUST_TEST_THREADS:-$$(( $$(nproc) * 2 ))} cargo test --workspace --locked
+	RUST_TEST_THREADS=$${RUST_TEST_THREADS:-$$(( $$(nproc) * 2 ))} cargo test --workspace --locked --no-fail-fast
 	DEMO_SECONDS=5 DEMO_KEEP=no scripts/demo --self-check
 
 QUICK_SEEDS ?= 300
 test-quick: ## the tests that need no server, under a minute after building; QUICK_SEEDS (300) simulated histories
 	BINLOGD_SIM_SEEDS=$(QUICK_SEEDS) cargo test --workspace --locked --quiet --lib --bins \
-		--test static --test scripted --test stream --test 'gtid_*' --test '*_allocation' --test simulation
+		--test static --test dependencies --test scripted --test stream --test 'gtid_*' --test '*_allocation' --test simulation
 
 test-clients: ## log readers of other languages, on older servers too
 	@scripts/servers fetch all

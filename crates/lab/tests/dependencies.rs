@@ -26,7 +26,6 @@ fn the_daemon_depends_on_neither_the_lab_nor_the_benchmarks_nor_what_they_alone_
         "binlogd-scripted-source",
         "rusqlite",
         "libsqlite3-sys",
-        "maud",
     ] {
         assert!(!daemon.iter().any(|name| name == foreign), "the daemon depends on {foreign}");
     }
