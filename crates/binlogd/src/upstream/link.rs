@@ -184,7 +184,10 @@ impl<'a> Following<'a> {
             Frame::Part { offset, event_size, bytes, .. } => self.part(offset, event_size, bytes)?,
             Frame::EmptyPacket => {}
             Frame::End => self.ends(false),
-            Frame::SourceError(error) if self.at >= self.end.at.offset && self.next.is_none() => {
+            // Before its first ROTATE it has not found the file, and has the same bytes of nothing.
+            Frame::SourceError(error)
+                if self.file_is_named && self.at >= self.end.at.offset && self.next.is_none() =>
+            {
                 self.found = Some(Link::Refused(error));
             }
             Frame::SourceError(error) => return Err((*error).into()),

@@ -103,8 +103,13 @@ fn a_purge(name: &str, on_gap: &str) -> (Server, Daemon, BTreeMap<PathBuf, Vec<u
 }
 
 fn a_purge_of(server: Server, on_gap: &str) -> (Server, Daemon, BTreeMap<PathBuf, Vec<u8>>) {
+    a_purge_behind("INSERT INTO d.t (v) VALUES ('copied')", server, on_gap)
+}
+
+/// As [`a_purge`], behind what `last` wrote.
+fn a_purge_behind(last: &str, server: Server, on_gap: &str) -> (Server, Daemon, BTreeMap<PathBuf, Vec<u8>>) {
     let mut daemon = Daemon::start(&server, &FLAGS);
-    server.sql("INSERT INTO d.t (v) VALUES ('copied')");
+    server.sql(last);
     daemon.wait_caught_up(&server);
     daemon.terminate();
     let before = archive(&daemon);
@@ -141,6 +146,37 @@ fn a_gap_stops_the_source_by_default() {
     assert!(code == 1 && line(&out, "error", "logs: a gap").contains(&missing), "{out}");
     assert_kept(&before, &daemon);
     assert_eq!(daemon.timeline_dirs().len(), 1);
+}
+
+/// The source's file was just begun, as after a restart: it and all files before it are purged. That is no reset.
+#[track_caller]
+fn a_gap_behind_a_file_without_a_transaction(name: &str) {
+    let last = "INSERT INTO d.t (v) VALUES ('copied'); FLUSH BINARY LOGS";
+    let (server, mut daemon, before) = a_purge_behind(last, source(name), "stop");
+    let source = daemon.wait_until(|source| source["state"] == "stopped", PATIENCE);
+    let detail = source["state_detail"].as_str().unwrap();
+    assert!(detail.contains("a gap") && detail.contains("on_gap"), "{detail}");
+    let (code, out) = doctor(&url(&server), &daemon.data_dir(), &[]);
+    assert!(code == 1 && out.contains("logs: a gap"), "{out}");
+    assert_kept(&before, &daemon);
+    assert_eq!(daemon.timeline_dirs().len(), 1);
+    daemon.terminate();
+    daemon.restart(&[&FLAGS[..], &["--on-gap", "record"]].concat());
+    daemon.wait_until(|_| daemon.timeline_dirs().len() == 2, PATIENCE);
+    daemon.wait_caught_up(&server);
+    assert_eq!(reason(&daemon.timeline_dir()), "gap");
+    assert_ne!(described(&daemon.timeline_dir(), "missing"), "");
+    assert_kept(&before, &daemon);
+}
+
+#[test]
+fn a_gap_behind_a_file_without_a_transaction_mysql() {
+    a_gap_behind_a_file_without_a_transaction("mysql-9.7");
+}
+
+#[test]
+fn a_gap_behind_a_file_without_a_transaction_mariadb() {
+    a_gap_behind_a_file_without_a_transaction("mariadb-11.8");
 }
 
 fn a_gap_is_recorded_and_passed(name: &str) {

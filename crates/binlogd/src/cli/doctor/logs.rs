@@ -60,9 +60,13 @@ impl Server<'_> {
         let request = look_request(any_server_id(), &at.file, at.offset);
         let end = End { at: at.clone(), format: None, tail: &[], ahead: AHEAD_BYTES };
         let waits = Waits { stop: &StopSignal::new(), clock: &SystemClock, pulse: None };
-        match link(connection, self.identity, &request, &end, self.timeout, waits)? {
-            Link::Refused(complaint) => Ok(Some(*complaint)),
-            _ => Ok(None),
+        match link(connection, self.identity, &request, &end, self.timeout, waits) {
+            Ok(Link::Refused(complaint)) => Ok(Some(*complaint)),
+            Err(WireError::Server { code, sqlstate, message }) => {
+                Ok(Some(ErrPacket { code, sqlstate, message }))
+            }
+            Ok(_) => Ok(None),
+            Err(error) => Err(error),
         }
     }
 }
