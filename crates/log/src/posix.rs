@@ -6,6 +6,7 @@ use super::lock::{self, Lock};
 use super::posix_file::{NamedFile, believe_sync};
 use super::storage::{BackgroundSync, Entry, Found, Kind, ReadFile, Storage, StorageFile};
 use super::syncer::Syncer;
+use rustix::process::geteuid;
 use std::fs::{DirBuilder, File, FileType, OpenOptions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, chown};
@@ -34,6 +35,7 @@ impl Storage for PosixStorage {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create_new(true).mode(FILE_MODE);
         let file = patiently(|| options.open(path)).map_err(during("make", path))?;
+        leave_to_owner(path);
         Ok(Box::new(NamedFile::new(file, path)))
     }
 
@@ -64,7 +66,9 @@ impl Storage for PosixStorage {
     }
 
     fn create_dir(&self, path: &Path) -> io::Result<()> {
-        DirBuilder::new().mode(FOLDER_MODE).create(path).map_err(during("create", path))
+        DirBuilder::new().mode(FOLDER_MODE).create(path).map_err(during("create", path))?;
+        leave_to_owner(path);
+        Ok(())
     }
 
     fn remove_file(&self, path: &Path) -> io::Result<()> {
@@ -130,10 +134,13 @@ pub fn owner_of(path: &Path) -> io::Result<u32> {
     Ok(std::fs::metadata(path).map_err(during("look at", path))?.uid())
 }
 
-/// Gives a file that root has written into another user's folder to that user, whose daemon could not read it otherwise. Only
-/// root can; anybody else's file stays as it is.
-pub fn leave_to_owner(path: &Path) {
-    let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+/// Gives what root has made in another user's folder to that user, whose daemon could not read it otherwise. Only root can;
+/// what anybody else makes stays as it is.
+fn leave_to_owner(path: &Path) {
+    if !geteuid().is_root() {
+        return;
+    }
+    let Some(folder) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) else { return };
     let (Ok(own), Ok(folder)) = (std::fs::metadata(path), std::fs::metadata(folder)) else { return };
     if own.uid() != folder.uid() {
         let _ = chown(path, Some(folder.uid()), Some(folder.gid()));
@@ -204,15 +211,17 @@ mod tests {
     }
 
     #[test]
-    fn what_root_writes_is_left_to_the_owner_of_the_folder() {
+    fn what_root_makes_is_left_to_the_owner_of_the_folder() {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("file");
-        std::fs::write(&path, "").unwrap();
         if chown(folder.path(), Some(65_534), Some(65_534)).is_err() {
             return; // Not root: then it is the owner's already.
         }
-        leave_to_owner(&path);
-        let file = std::fs::metadata(&path).unwrap();
-        assert_eq!((file.uid(), file.gid()), (65_534, 65_534));
+        let inner = folder.path().join("folder");
+        PosixStorage.create_dir(&inner).unwrap();
+        PosixStorage.create(&inner.join("file")).unwrap();
+        for made in [inner.join("file"), inner] {
+            let found = std::fs::metadata(&made).unwrap();
+            assert_eq!((found.uid(), found.gid()), (65_534, 65_534), "{}", made.display());
+        }
     }
 }

@@ -48,7 +48,12 @@ pub(super) fn execute(args: &SlotsArgs) -> ExitCode {
             Some(slot) if !slots::is_name(slot) => {
                 return usage_error(&format!("{slot:?} is no name of a slot"));
             }
-            Some(slot) => slots::remove(&PosixStorage, folder, slot).map(|removed| found |= removed),
+            Some(slot) => slots::remove(&PosixStorage, folder, slot).map(|removed| {
+                found |= removed;
+                if removed {
+                    outln!("slot {slot} of {} is removed", style::clean(name));
+                }
+            }),
             None => show(name, folder),
         };
         if let Err(error) = done {

@@ -7,9 +7,9 @@ use indicatif::{ProgressBar, ProgressStyle};
 use jiff::Timestamp;
 use log::folder::{is_source_folder, source_folders, timelines};
 use log::journal::waiting;
-use log::posix::{PosixStorage, leave_to_owner};
+use log::posix::PosixStorage;
 use log::timeline::Timeline;
-use log::verify::outcome::{self, Outcome, VERIFIED_FILE};
+use log::verify::outcome::{self, Outcome};
 use log::verify::report::{FileEnd, FileReport, TimelineReport};
 use log::verify::{Progress, verify_timeline};
 use serde::Serialize;
@@ -66,9 +66,7 @@ pub(super) fn execute(args: &VerifyArgs) -> ExitCode {
 
 /// The outcome is for the daemon's metrics. A copy that cannot be written to, as on a backup, is verified all the same.
 fn keep(folder: &Path, outcome: &Outcome) {
-    let kept = outcome::write(&PosixStorage, folder, outcome);
-    leave_to_owner(&folder.join(VERIFIED_FILE));
-    if let Err(error) = kept {
+    if let Err(error) = outcome::write(&PosixStorage, folder, outcome) {
         errln!(
             "note: no daemon will show this result, for it cannot be kept in {}: {error}",
             folder.display()

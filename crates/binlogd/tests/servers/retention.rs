@@ -185,7 +185,8 @@ fn purge_keeps_what_a_slot_needs_and_a_kill_leaves_no_hole() {
         slot["connected"] == false
     });
     assert!(binlogd(&["slots"], &daemon).1.contains("warehouse"));
-    assert!(binlogd(&["slots", "--drop", "warehouse"], &daemon).0);
+    let (done, said) = binlogd(&["slots", "--drop", "warehouse"], &daemon);
+    assert!(done && said.contains("slot warehouse of default is removed"), "{said}");
     assert!(binlogd(&["slots"], &daemon).1.contains("no slots"));
     // Without the daemon the verb itself purges.
     write_files(&source, 3);
