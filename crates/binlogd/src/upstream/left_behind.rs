@@ -14,6 +14,7 @@
 //! What it finds decides nothing: it ends the session, and the next one compares.
 
 use super::clock::Clock;
+use super::complaint::ER_FATAL_READING_BINLOG;
 use super::identify::SourceIdentity;
 use super::link::{End, Link, link};
 use super::look::Waits;
@@ -182,8 +183,9 @@ impl LeftBehind {
             Ok(Link::OtherFile | Link::OtherHistory { .. }) => {
                 Some(format!("its file {} is another one by now: its logs were reset", idle.at.file))
             }
-            // The place is not there, or no event begins at it.
-            Err(WireError::Server { message, .. }) => Some(message),
+            // The place is not there, or no event begins at it. Another error is no word about the log: one connection more
+            // than the account may have, for example, at the login.
+            Err(WireError::Server { code: ER_FATAL_READING_BINLOG, message, .. }) => Some(message),
             Err(error) => {
                 tracing::debug!(source = monitor.name(), "cannot ask the source for its log: {error}");
                 None
@@ -275,6 +277,22 @@ mod tests {
         assert_eq!([hear(true), hear(false), hear(true)], [None, None, None], "not two in a row");
         let reason = hear(true).unwrap();
         assert!(reason.starts_with("its log goes on behind b.000001:200, but nothing arrives"), "{reason}");
+    }
+
+    #[test]
+    fn a_look_that_is_refused_a_connection_says_nothing_of_the_log() {
+        let (mut behind, monitor) = (LeftBehind::default(), SourceMonitor::new("s"));
+        monitor.publish_positions(&Ladder { received: at(200), written: at(200), ..Ladder::default() });
+        behind.is_at_rest(at(200), 0, Instant::now());
+        monitor.publish_reading(true);
+        let refused = |code, message: &str| {
+            let (sqlstate, message) = ("HY000".to_owned(), message.to_owned());
+            Err(WireError::Server { code, sqlstate, message })
+        };
+        let too_many = refused(1226, "User 'binlogd' has exceeded the 'max_user_connections' resource");
+        assert_eq!(behind.hear(too_many, &monitor), None);
+        let gone = "Could not find first log file name in binary log index file";
+        assert_eq!(behind.hear(refused(1236, gone), &monitor).as_deref(), Some(gone));
     }
 
     /// Commits wait on purpose while acknowledgements are withheld.
