@@ -22,6 +22,7 @@ use codec::gtid::GtidSet;
 use log::folder::timelines;
 use log::index;
 use log::storage::Storage;
+use log::timeline::{Reason, Timeline};
 use scripted_source::LogOptions;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -57,6 +58,14 @@ impl Drop for Replay {
 }
 
 /// What happened in one simulation.
+/// What makes a server begin its logs anew, or go back to before what it had sent.
+const ANEW: [&str; 4] = [
+    "reset on the first file",
+    "reset of the source's logs",
+    "another server in the source's place",
+    "source lost its tail",
+];
+
 #[derive(Debug, PartialEq, Eq)]
 struct Outcome {
     /// Operations of the disk, and what the receiver asked of the world.
@@ -329,6 +338,7 @@ impl Simulation {
         }
         let lost = past.acknowledged_gtids.subtract(&held_gtids).subtract(&past.purged);
         assert!(lost.is_empty(), "{lost} was acknowledged and is in no timeline: {}", self.ends());
+        self.compare_reasons(&past, present.len());
         let newest = copy.timeline().map(|timeline| timeline.name.clone());
         let mut archive = BTreeMap::new();
         for (folder, name, bytes, _) in &files {
@@ -347,6 +357,19 @@ impl Simulation {
         assert_eq!(self.archive.keys().next(), None, "a file of an older timeline is gone");
         drop(past);
         self.archive = archive;
+    }
+
+    /// Where the only server's logs never began anew, no timeline says that they did: a gap that is called a reset is a gap that
+    /// nobody is told of.
+    fn compare_reasons(&self, past: &Past, servers: usize) {
+        if servers > 1 || ANEW.iter().any(|what| past.counts.contains_key(what)) {
+            return;
+        }
+        let disk = self.disk.onlooker();
+        for folder in timelines(&disk, &Disk::path(FOLDER)).unwrap() {
+            let info = Timeline::read(&disk, &folder).expect("a timeline says how it began");
+            assert_ne!(info.reason, Reason::SourceReset, "{} was never reset: {}", folder.display(), self.ends());
+        }
     }
 
     /// Opens the copy and compares it.
