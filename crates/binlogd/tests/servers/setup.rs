@@ -314,7 +314,8 @@ fn interrupted(server: &Server) {
         .unwrap();
     let said = || std::fs::read_to_string(&out).unwrap();
     wait_within(PATIENCE, "setup waits", || said().contains("waiting for binlogd"));
-    kill_process(Pid::from_child(&waiting), Signal::INT).unwrap();
+    // Not SIGINT, which a shell has its jobs in the background ignore, and with them these tests.
+    kill_process(Pid::from_child(&waiting), Signal::TERM).unwrap();
     waiting.wait().unwrap();
     assert!(!SemiSync::of(server).counters().on);
     machine.start(&said());
