@@ -183,7 +183,7 @@ fn decide(folder: &Path, decision: Decision, text: &str, note: &str) -> Result<S
     }
     let is_exact = forks.is_known();
     let settlement = Settlement {
-        at: jiff::Timestamp::now().to_string(),
+        at: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
         by: who(),
         decision,
         gtids: named.to_record(),

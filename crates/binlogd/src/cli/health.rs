@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use super::exit::{EXIT_PROBLEM, print_result, usage_error};
-use super::status::target::{Target, TargetArgs, get};
+use super::status::target::{Target, TargetArgs, get, in_words};
 use crate::admin::{DATA_DIR_HEADER, DATA_DIR_UNTOLD};
 
 /// A line a source that does not receive; what is longer is cut.
@@ -36,7 +36,7 @@ fn ask(target: &Target) -> Result<(), String> {
     let Some(address) = &target.address else {
         return Err("the configuration turns the admin server off, so that nobody can be asked".to_owned());
     };
-    let no_answer = |error: ureq::Error| format!("no daemon answers at {address} ({error})");
+    let no_answer = |error: ureq::Error| format!("no daemon answers at {address} ({})", in_words(&error));
     let mut response = get(address, "/healthz", target.token().as_ref()).map_err(no_answer)?;
     let code = response.status().as_u16();
     let of = response

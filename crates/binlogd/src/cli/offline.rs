@@ -6,7 +6,7 @@ use crate::status::{
 use crate::upstream::open_timeline::missing;
 use anyhow::Context;
 use codec::ServerKind;
-use log::folder::{source_folders, timelines};
+use log::folder::{LOCK_FILE, source_folders, timelines};
 use log::forks::{Fate, Forks};
 use log::gaps::Gaps;
 use log::journal::waiting;
@@ -47,7 +47,20 @@ fn source(name: String, folder: &Path) -> SourceStatus {
     if let Err(error) = fill(&mut status, folder) {
         status.state_detail = Some(format!("the files cannot be read: {error}"));
     }
+    if let Some(process) = holder(folder) {
+        status.state_detail = Some(format!(
+            "but process {process}, a binlogd, has the folder and does not answer: it hangs, was stopped (SIGSTOP), or listens at \
+             another address. Starting the service does nothing then; restarting it does"
+        ));
+    }
     status
+}
+
+/// The process that has the folder, if one has. Its lock is not tried: that would be in the way of a daemon that starts just now.
+fn holder(folder: &Path) -> Option<u32> {
+    let process: u32 = std::fs::read_to_string(folder.join(LOCK_FILE)).ok()?.trim().parse().ok()?;
+    let name = std::fs::read_to_string(format!("/proc/{process}/comm")).ok()?;
+    (name.trim() == "binlogd" && process != std::process::id()).then_some(process)
 }
 
 fn fill(status: &mut SourceStatus, folder: &Path) -> io::Result<()> {

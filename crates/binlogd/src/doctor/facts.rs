@@ -58,6 +58,8 @@ pub(crate) struct Facts {
     pub variables: BTreeMap<String, String>,
     /// Semi-sync replicas attached now; `None` when the server does not say.
     pub(crate) semi_sync_clients: Option<u64>,
+    /// Whether the source waits for acknowledgements now, though it was told to; `None` when the server does not say.
+    pub(crate) semi_sync_waits: Option<bool>,
 }
 
 /// A registered replica.
@@ -83,7 +85,10 @@ impl Facts {
         let variables = pairs(&connection.query(&format!(
             "SHOW GLOBAL VARIABLES WHERE Variable_name LIKE 'rpl_semi_sync%' OR Variable_name IN ({names})"
         ))?)?;
-        let status = pairs(&connection.query("SHOW GLOBAL STATUS LIKE 'Rpl_semi_sync%clients'")?)?;
+        let status = pairs(&connection.query("SHOW GLOBAL STATUS LIKE 'Rpl_semi_sync%'")?)?;
+        let of_status = |names: [&str; 2]| names.into_iter().find_map(|name| status.get(name));
+        let clients = of_status(["Rpl_semi_sync_source_clients", "Rpl_semi_sync_master_clients"]);
+        let waits = of_status(["Rpl_semi_sync_source_status", "Rpl_semi_sync_master_status"]);
         let grants = answered(connection.query("SHOW GRANTS"))?.map(|rows| first_column(&rows));
         let replicas = ask_for_replicas(connection)?;
         Ok(Facts {
@@ -95,7 +100,8 @@ impl Facts {
             loopback,
             grants,
             replicas,
-            semi_sync_clients: status.values().next().and_then(|count| count.parse().ok()),
+            semi_sync_clients: clients.and_then(|count| count.parse().ok()),
+            semi_sync_waits: waits.map(|waits| waits == "ON"),
             variables,
         })
     }

@@ -122,6 +122,7 @@ pub(crate) mod test_facts {
             replicas: Ok(vec![Replica { server_id: 2, host: "db2".to_owned(), uuid: None }]),
             variables,
             semi_sync_clients: Some(1),
+            semi_sync_waits: Some(true),
         }
     }
 
@@ -195,6 +196,7 @@ mod tests {
             grants: Err("denied".to_owned()),
             replicas: Err("denied".to_owned()),
             semi_sync_clients: None,
+            semi_sync_waits: None,
             version: String::new(),
             ..mysql()
         };

@@ -96,6 +96,15 @@ fn enabled(facts: &Facts, wanted: &Wanted, names: &Names) -> Option<Finding> {
             )),
         );
     }
+    if facts.is_on(&name) && facts.semi_sync_waits == Some(false) {
+        return Some(Finding::warning(format!("semi-sync: {name} is ON, and the source does not wait at present")).because(
+            format!(
+                "{}status is OFF: no acknowledgement came within the timeout, so that commits return without the copy until one \
+                 does. Look whether binlogd answers (binlogd status); while a replica that has just attached catches up it is OFF, too",
+                names.prefix.replacen("rpl", "Rpl", 1)
+            ),
+        ));
+    }
     if facts.is_on(&name) {
         let attached = match facts.semi_sync_clients {
             Some(count) => format!("; semi-sync replicas connected now: {count}"),
@@ -116,7 +125,7 @@ fn enabled(facts: &Facts, wanted: &Wanted, names: &Names) -> Option<Finding> {
 fn timeout(facts: &Facts, wanted: &Wanted, names: &Names) -> Option<Finding> {
     let name = names.name("timeout");
     let timeout = Duration::from_millis(facts.number(&name)?);
-    let what = format!("semi-sync: {name} is {timeout:?}");
+    let what = format!("semi-sync: {name} is {}", in_words(timeout));
     let least = TIMEOUT_MIN.max(wanted.backoff_max * 2);
     if timeout >= least {
         return Some(Finding::ok(what));
@@ -125,12 +134,20 @@ fn timeout(facts: &Facts, wanted: &Wanted, names: &Names) -> Option<Finding> {
         Finding::warning(what)
             .because(format!(
                 "when no acknowledgement came for that long the source stops waiting and commits without the copy. binlogd comes \
-                 back within backoff_max ({:?}) when it can, and a restart of it takes some seconds. With a longer timeout \
+                 back within backoff_max ({}) when it can, and a restart of it takes some seconds. With a longer timeout \
                  commits wait instead",
-                wanted.backoff_max
+                in_words(wanted.backoff_max)
             ))
             .fixed_by_setting(facts, &name, &least.as_millis().to_string()),
     )
+}
+
+/// In whole seconds, or in milliseconds, as the server counts.
+fn in_words(time: Duration) -> String {
+    match time.subsec_nanos() {
+        0 => format!("{} s", time.as_secs()),
+        _ => format!("{} ms", time.as_millis()),
+    }
 }
 
 fn wait_point(facts: &Facts, _: &Wanted, names: &Names) -> Option<Finding> {
@@ -186,6 +203,18 @@ mod tests {
     use super::super::Level;
     use super::super::test_facts::{mariadb, mysql, only_fault, wanted, with};
     use super::*;
+
+    #[test]
+    fn a_source_that_has_given_up_waiting_is_told() {
+        for facts in [mysql(), mariadb()] {
+            let said = only_fault(&Facts { semi_sync_waits: Some(false), ..facts }, &wanted());
+            assert!(
+                said.what.contains("does not wait at present") && said.why.contains("_status is OFF"),
+                "{said:?}"
+            );
+        }
+        assert_eq!([in_words(Duration::ZERO), in_words(Duration::from_millis(1500))], ["0 s", "1500 ms"]);
+    }
 
     #[test]
     fn each_setting_has_its_fix_under_both_names() {

@@ -44,7 +44,9 @@ pub(crate) enum TargetError {
     )]
     NoGtids(String),
     /// It takes no changes.
-    #[error("the target is {0}: promote it first, or SET GLOBAL {0} = OFF")]
+    #[error(
+        "the target is {0}, which keeps rescue out too: SET GLOBAL {0} = OFF. read_only = ON may stay, and keeps clients out meanwhile"
+    )]
     ReadOnly(&'static str),
     /// A MariaDB server cannot take the transactions of MySQL, nor the other way round.
     #[error("the copy is of {copy} and the target is {target}: neither understands the other's row events")]

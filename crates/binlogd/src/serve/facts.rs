@@ -109,6 +109,16 @@ impl Present<'_> {
     }
 }
 
+/// What tools that watch replicas take for a failure: a number that is not 0. The server's own where its words tell one, else that
+/// of a client that cannot connect (`CR_CONN_HOST_ERROR`), or of a log that cannot be read (`ER_MASTER_FATAL_ERROR_READING_BINLOG`).
+fn error_number(receiving: Receiving, error: &str) -> u32 {
+    if error.is_empty() {
+        return 0;
+    }
+    let told = error.split_once("(error ").and_then(|(_, rest)| rest.split([',', ')']).next()?.parse().ok());
+    told.unwrap_or(if receiving == Receiving::No { 1236 } else { 2003 })
+}
+
 impl Facts for Present<'_> {
     fn kind(&self) -> ServerKind {
         self.identity.kind
@@ -313,10 +323,13 @@ impl Facts for Present<'_> {
             .as_deref()
             .and_then(|host| host.rsplit_once(':'))
             .map_or((String::new(), 0), |(host, port)| (host.to_owned(), port.parse().unwrap_or(0)));
-        let receiving = match self.source.monitor.state() {
-            state if state.is_session() => Receiving::Yes,
-            SourceState::Stopped { .. } => Receiving::No,
-            _ => Receiving::Connecting,
+        let last = status.last_error.as_ref();
+        let (receiving, error) = match self.source.monitor.state() {
+            // As a server, which forgets its error when it is connected again, and has none after STOP REPLICA.
+            state if state.is_session() => (Receiving::Yes, String::new()),
+            SourceState::Stopped { reason } if reason.starts_with("by ") => (Receiving::No, String::new()),
+            SourceState::Stopped { reason } => (Receiving::No, reason),
+            _ => (Receiving::Connecting, last.map(|error| error.message.clone()).unwrap_or_default()),
         };
         let detail = status.state_detail.as_deref().map(|detail| format!(": {detail}")).unwrap_or_default();
         let positions = status.positions;
@@ -334,9 +347,9 @@ impl Facts for Present<'_> {
             server_id: status.server_id.unwrap_or(0),
             server_uuid: status.server_uuid.unwrap_or_default(),
             seconds_behind: status.seconds_behind,
-            error_number: 0,
-            error: status.last_error.as_ref().map(|error| error.message.clone()).unwrap_or_default(),
-            error_time: status.last_error.map(|error| error.at.as_microsecond()),
+            error_number: error_number(receiving, &error),
+            error_time: last.filter(|_| !error.is_empty()).map(|error| error.at.as_microsecond()),
+            error,
             tls: status.tls,
         }
     }
@@ -359,5 +372,22 @@ impl Facts for Present<'_> {
             acknowledged: if is_demanded { counters.acknowledgements.saturating_sub(alone) } else { 0 },
             not_acknowledged: alone,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_has_a_number_and_no_failure_has_none() {
+        assert_eq!(error_number(Receiving::Yes, ""), 0);
+        assert_eq!(
+            error_number(Receiving::Connecting, "cannot connect to db1:3306: Connection refused"),
+            2003
+        );
+        let denied = "the server denies access: no (error 1045, SQLSTATE 28000)";
+        assert_eq!(error_number(Receiving::Connecting, denied), 1045);
+        assert_eq!(error_number(Receiving::No, "a gap: the source has purged what follows"), 1236);
     }
 }

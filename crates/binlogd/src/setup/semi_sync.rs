@@ -141,6 +141,13 @@ pub(super) fn option_lines(wish: &Wish, facts: &Facts, wanted: &Wanted) -> Vec<S
         let value = facts.variable(&timeout).unwrap_or("10000").to_owned();
         settings.insert(0, (timeout, value, String::new()));
     }
+    // What an earlier run has set is forgotten at a restart as well.
+    let wait_point = switch.replace("_enabled", "_wait_point");
+    if let Some(value) = facts.variable(&wait_point)
+        && !settings.iter().any(|(name, ..)| *name == wait_point)
+    {
+        settings.push((wait_point, value.to_owned(), String::new()));
+    }
     settings.insert(0, (switch, "ON".to_owned(), String::new()));
     lines.extend(
         settings.iter().map(|(name, value, _)| format!("{loose}{name} = {}", value.trim_matches('\''))),
@@ -234,16 +241,19 @@ mod tests {
     #[test]
     fn what_does_not_last_is_said_as_lines_of_the_option_file() {
         assert!(option_lines(&wish(), &mysql(), &wanted()).is_empty());
-        let off = with(mariadb(), "rpl_semi_sync_master_wait_point", Some("AFTER_COMMIT"));
-        assert_eq!(
-            option_lines(&wish(), &off, &wanted()),
-            [
-                "[mysqld]",
-                "rpl_semi_sync_master_enabled = ON",
-                "rpl_semi_sync_master_timeout = 10000",
-                "rpl_semi_sync_master_wait_point = AFTER_SYNC"
-            ]
-        );
+        // Before a run of setup, and after one.
+        for value in ["AFTER_COMMIT", "AFTER_SYNC"] {
+            let facts = with(mariadb(), "rpl_semi_sync_master_wait_point", Some(value));
+            assert_eq!(
+                option_lines(&wish(), &facts, &wanted()),
+                [
+                    "[mysqld]",
+                    "rpl_semi_sync_master_enabled = ON",
+                    "rpl_semi_sync_master_timeout = 10000",
+                    "rpl_semi_sync_master_wait_point = AFTER_SYNC"
+                ]
+            );
+        }
         let old = without_plugin(Facts { version: "5.7.44".to_owned(), ..mysql() });
         assert_eq!(option_lines(&wish(), &old, &wanted())[1], "loose_rpl_semi_sync_master_enabled = ON");
     }

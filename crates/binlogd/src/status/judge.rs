@@ -94,7 +94,17 @@ impl Verdict {
 
 /// Commits are waited for, and what is acknowledged survives a crash of this machine.
 fn is_protected(source: &SourceStatus) -> bool {
-    source.is_receiving() && source.semi_sync.active && source.fsync_mode == Some(1)
+    source.is_receiving()
+        && source.semi_sync.active
+        && source.fsync_mode == Some(1)
+        && !commits_do_not_wait(source)
+        && source.gtids_given_twice == 0
+}
+
+/// Whether the source tells clients of commits before they were acknowledged, whatever was negotiated: its timeout is too short.
+fn commits_do_not_wait(source: &SourceStatus) -> bool {
+    let told = &source.unacknowledged_commits;
+    told.since.is_some() && told.until.is_none() && told.commits > 0
 }
 
 /// Whether the operator wants no semi-sync: then its absence is no fault.
@@ -117,7 +127,13 @@ fn headline(source: &SourceStatus) -> String {
     if lacks(source).is_some() {
         return "The source lost transactions that were stored here. They are safe here until they are handed back.".into();
     }
+    if source.gtids_given_twice > 0 {
+        return "The source gave GTIDs twice: both transactions of each are safe here until somebody has decided.".into();
+    }
     match source.state.as_str() {
+        "receiving" if source.semi_sync.active && commits_do_not_wait(source) => {
+            "Clients are told of commits that nobody acknowledged: a crash of the source now may lose its last transactions."
+        }
         "receiving" if source.semi_sync.active && source.fsync_mode == Some(0) => {
             "Commits wait for this copy, which acknowledges before it syncs: a crash of this machine may lose the last of it."
         }
@@ -252,12 +268,14 @@ fn of_session(source: &SourceStatus, problems: &mut Vec<Worry>) {
 /// What has happened and is not made good.
 fn of_past(source: &SourceStatus, problems: &mut Vec<Worry>) {
     let told = &source.unacknowledged_commits;
-    if told.since.is_some() && told.until.is_none() && told.commits > 0 {
+    if commits_do_not_wait(source) {
         let text = format!(
             "The source tells clients of commits that nobody acknowledged: {}",
             units::count(told.commits)
         );
-        problems.push(problem(Level::Critical, text, ""));
+        let advice = "Look at rpl_semi_sync_source_timeout (MariaDB: rpl_semi_sync_master_timeout) at the source: commits wait \
+                      no longer than that.";
+        problems.push(problem(Level::Critical, text, advice));
     } else if told.while_away.is_some_and(|commits| commits > 0) {
         let text = "While binlogd was away the source told clients of commits that nobody acknowledged.";
         problems.push(problem(Level::Warning, text, ""));
@@ -363,7 +381,7 @@ impl SourceStatus {
 mod tests {
     use super::super::events::Events;
     use super::super::past::LastError;
-    use super::super::semi_sync::SemiSyncStatus;
+    use super::super::semi_sync::{SemiSyncStatus, UnacknowledgedCommits};
     use super::super::serving::ServeStatus;
     use super::*;
     use jiff::Timestamp;
@@ -451,6 +469,26 @@ mod tests {
         assert_eq!(off("the source gave up waiting").level, Level::Warning);
         assert_eq!(off("switched off here: semi_sync = false").level, Level::Notice);
         assert!(off("the source gave up waiting").headline.contains("do not wait"));
+    }
+
+    #[test]
+    fn nothing_that_needs_somebody_at_once_is_called_protected() {
+        let told = UnacknowledgedCommits {
+            since: Some(Timestamp::UNIX_EPOCH),
+            commits: 36,
+            ..UnacknowledgedCommits::default()
+        };
+        let twice = "3e11fa47-71ca-11e1-9e33-c80aa9429562:4".to_owned();
+        for source in [
+            SourceStatus { unacknowledged_commits: told, ..receiving() },
+            SourceStatus { gtids_given_twice: 1, given_twice: twice, ..receiving() },
+        ] {
+            let verdict = judged(source.clone()).verdict;
+            assert_eq!(verdict.level, Level::Critical, "{verdict:?}");
+            assert!(!verdict.headline.starts_with("Protected"), "{verdict:?}");
+            let both = all(vec![judged(source), judged(receiving())]);
+            assert_eq!(both.headline, "1 source of 2 needs you now; 1 is protected.");
+        }
     }
 
     #[test]

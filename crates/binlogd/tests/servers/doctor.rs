@@ -115,7 +115,7 @@ fn mysql_9_7() {
     visit.line("ok", "TLS: TLSv1.3");
     visit.line("ok", "gtid_mode: ON");
     visit.line("warning", "semi-sync: rpl_semi_sync_source_enabled is OFF");
-    let timeout = visit.line("warning", "semi-sync: rpl_semi_sync_source_timeout is 5s");
+    let timeout = visit.line("warning", "semi-sync: rpl_semi_sync_source_timeout is 5 s");
     assert!(timeout.contains("stops waiting"));
     run_suggestions(&server, &visit);
     let visit = Visit::of(&server, &[]);
@@ -124,7 +124,7 @@ fn mysql_9_7() {
         "warning",
         "semi-sync: rpl_semi_sync_source_enabled is ON, and no semi-sync replica is connected",
     );
-    visit.line("ok", "semi-sync: rpl_semi_sync_source_timeout is 10s");
+    visit.line("ok", "semi-sync: rpl_semi_sync_source_timeout is 10 s");
     assert_eq!(visit.out.matches("warning").count(), 1, "{}", visit.out);
 
     server.sql("SET PERSIST rpl_semi_sync_source_enabled = OFF");

@@ -105,7 +105,7 @@ fn what_cannot_be_handed_over_is_counted_and_can_be_left_out() {
 
     let (code, text, error) = told(&daemon, &target, &["--yes", "--leave-out", &named]);
     assert!(
-        code == 1 && text.contains("now has 6 transactions") && !text.contains("has all"),
+        code == 1 && text.contains("now has these 6 transactions") && !text.contains("has all"),
         "{text}{error}"
     );
     for gtid in named.split(',') {

@@ -445,7 +445,7 @@ fn who_can_write_is_named(name: &str) {
     let (code, text) = rescue(&daemon, &target, &["--yes", "--compare", "none"]);
     assert_eq!(code, Some(0), "{text}");
     assert!(text.contains("waiting for its end: an event that runs") && text.contains("SLEEP(3)"), "{text}");
-    assert!(text.contains("now has all 1 transactions, verified by GTID alone, not compared"), "{text}");
+    assert!(text.contains("now has all 1 transaction, verified by GTID alone, not compared"), "{text}");
     assert_eq!(source.sql("SELECT GROUP_CONCAT(id ORDER BY id) FROM d.t WHERE id > 1").trim(), "12,500");
 }
 

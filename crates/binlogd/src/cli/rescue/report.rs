@@ -160,10 +160,12 @@ impl Report<'_> {
     pub(super) fn done(&self, verified: &str) {
         let Report { host, plan, .. } = self;
         let missing = self.missing();
-        let all = if missing.is_empty() { "all " } else { "" };
+        let count = plan.transactions.len() as u64;
+        let which = if missing.is_empty() { "all" } else { "these" };
         outln!(
-            "{host} now has {all}{} transactions, {verified}: {}",
-            units::count(plan.transactions.len() as u64),
+            "{host} now has {which} {} {}, {verified}: {}",
+            units::count(count),
+            if count == 1 { "transaction" } else { "transactions" },
             plan.gtids.to_line()
         );
         for line in missing {

@@ -57,7 +57,7 @@ pub(crate) struct SetupArgs {
     #[arg(long, value_name = "BOOL", default_value_t = true, action = ArgAction::Set)]
     pub(super) semi_sync: bool,
     /// How long a commit waits at most when binlogd does not answer [default: as now, at least 10s]
-    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", value_parser = timeout)]
     pub(super) timeout: Option<Duration>,
     /// The configuration file, written when it does not exist
     #[arg(long, value_name = "FILE", default_value = CONFIG)]
@@ -90,6 +90,17 @@ fn address(text: &str) -> Result<SocketAddr, String> {
 
 fn duration(text: &str) -> Result<Duration, String> {
     crate::config::duration::parse(text).map_err(|error| error.to_string())
+}
+
+/// With less than a second, or none at all, hardly a commit waits for its acknowledgement.
+fn timeout(text: &str) -> Result<Duration, String> {
+    let timeout = duration(text)?;
+    match timeout >= Duration::from_secs(1) {
+        true => Ok(timeout),
+        false => Err("commits would return without an acknowledgement: give 1s at least, 10s is usual. Semi-sync that is not \
+                      wanted is --semi-sync false"
+            .to_owned()),
+    }
 }
 
 fn name(text: &str) -> Result<String, String> {

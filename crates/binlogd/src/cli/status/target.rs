@@ -4,6 +4,7 @@ use crate::admin::{AddressFile, reachable};
 use crate::status::{DaemonStatus, absolute};
 use anyhow::{Context, anyhow};
 use serde::Deserialize;
+use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -108,6 +109,17 @@ pub(in crate::cli) fn get(
     request.call()
 }
 
+/// Why there is no answer, for a person.
+pub(in crate::cli) fn in_words(error: &ureq::Error) -> String {
+    match error {
+        ureq::Error::Timeout(_) => format!("no answer within {} s", ANSWER_TIME_MAX.as_secs()),
+        ureq::Error::Io(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            "connection refused: nothing listens there".to_owned()
+        }
+        other => other.to_string(),
+    }
+}
+
 /// What the daemon of a data folder says, where one runs that has written its address.
 pub(in crate::cli) fn of_folder(data_dir: &Path) -> Option<DaemonStatus> {
     let address = AddressFile::read(data_dir)?.to_string();
@@ -117,7 +129,7 @@ pub(in crate::cli) fn of_folder(data_dir: &Path) -> Option<DaemonStatus> {
 }
 
 fn ask(address: &str, token: Option<&Secret>) -> Result<DaemonStatus, String> {
-    let mut response = get(address, "/status", token).map_err(|error| error.to_string())?;
+    let mut response = get(address, "/status", token).map_err(|error| in_words(&error))?;
     if [401, 403].contains(&response.status().as_u16()) {
         let why = "it asks for a login; on its machine, name the data folder with --data-dir or --config";
         return Err(why.to_owned());

@@ -130,11 +130,11 @@ pub struct Upstream {
     pub server_uuid: String,
     /// Whole seconds that the copy is behind the source; `None` when not known.
     pub seconds_behind: Option<u64>,
-    /// The server's error number of the last failure, 0 for none, or when it has no number.
+    /// Number of the error; 0 for none.
     pub error_number: u32,
-    /// The last failure, empty for none.
+    /// What keeps events from being received; empty while they are, and when an operator has stopped receiving.
     pub error: String,
-    /// Its time, in microseconds since 1970 UTC.
+    /// When something failed last, in microseconds since 1970 UTC; `None` without an error.
     pub error_time: Option<i64>,
     /// TLS version of the connection; `None` when it is not encrypted, or there is none.
     pub tls: Option<String>,

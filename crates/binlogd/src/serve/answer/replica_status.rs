@@ -99,8 +99,9 @@ fn both(columns: &mut Columns, upstream: &Upstream) {
         "Replicate_Wild_Do_Table",
         "Replicate_Wild_Ignore_Table",
     ]);
-    columns.number("Last_Errno", error.0);
-    columns.text("Last_Error", error.1);
+    // The applier's, which there is none.
+    columns.number("Last_Errno", 0);
+    columns.text("Last_Error", "");
     columns.number("Skip_Counter", 0);
     columns.number("Exec_Source_Log_Pos", upstream.durable);
     columns.number("Relay_Log_Space", upstream.received);
