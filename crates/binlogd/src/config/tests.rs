@@ -66,7 +66,12 @@ pub(super) fn defaults() -> Config {
     Config {
         data_dir: "./data".into(),
         disk_warn: DiskWarn::Percent(10),
-        admin: AdminConfig { listen: Some("127.0.0.1:9306".parse().unwrap()), tls: None, users: Vec::new() },
+        admin: AdminConfig {
+            listen: Some("127.0.0.1:9306".parse().unwrap()),
+            tls: None,
+            write: false,
+            users: Vec::new(),
+        },
         log: LogConfig { level: LogLevel::Info, format: LogFormat::Text },
         serve: no_serving(),
         retention: no_retention(),
@@ -140,7 +145,12 @@ fn reads_every_key() {
     let expected = Config {
         data_dir: "/var/lib/binlogd".into(),
         disk_warn: DiskWarn::Bytes(20 << 30),
-        admin: AdminConfig { listen: Some("[::1]:1".parse().unwrap()), tls: None, users: Vec::new() },
+        admin: AdminConfig {
+            listen: Some("[::1]:1".parse().unwrap()),
+            tls: None,
+            write: false,
+            users: Vec::new(),
+        },
         log: LogConfig { level: LogLevel::Trace, format: LogFormat::Json },
         serve: no_serving(),
         retention: no_retention(),

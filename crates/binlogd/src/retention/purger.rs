@@ -376,6 +376,27 @@ impl Purger {
         slots::write(&*self.storage, &self.folder, &Slot { absent_seconds, ..slot.clone() })
     }
 
+    /// Forgets a slot; false when there is none of that name. Not that of a reader that reads now, which would be made again.
+    ///
+    /// # Errors
+    /// When its reader is connected, or the slot cannot be removed.
+    pub(crate) fn drop_slot(&self, name: &str) -> io::Result<bool> {
+        if !slots::is_name(name) {
+            return Ok(false);
+        }
+        let _gate = locked(&self.gate.begins);
+        let readers = self.readers();
+        if readers.iter().flat_map(|readers| readers.in_slots(&self.source)).any(|reader| reader.slot == name)
+        {
+            return Err(io::Error::other(
+                "its reader is connected: end the reader first, or take its slot from it",
+            ));
+        }
+        let removed = slots::remove(&*self.storage, &self.folder, name)?;
+        locked(&self.slots).retain(|slot| slot.name != name);
+        Ok(removed)
+    }
+
     /// The slots, as of the last look.
     pub(crate) fn slots(&self) -> Vec<SlotStatus> {
         locked(&self.slots).clone()

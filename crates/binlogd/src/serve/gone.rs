@@ -10,9 +10,8 @@ use std::sync::Arc;
 
 /// Ends the dumps whose clients have closed their connections, or whose connections are broken. Waits for nobody.
 pub(super) fn end_those_gone(readers: &Readers) {
-    let dumps = |reader: &Arc<Reader>| {
-        matches!(reader.shown().doing, Doing::Dump { .. }) && !reader.is_killed()
-    };
+    let dumps =
+        |reader: &Arc<Reader>| matches!(reader.shown().doing, Doing::Dump { .. }) && !reader.is_killed();
     let dumping: Vec<_> = readers.list().into_iter().filter(dumps).collect();
     let mut asked: Vec<_> =
         dumping.iter().map(|reader| PollFd::from_borrowed_fd(reader.socket(), PollFlags::RDHUP)).collect();

@@ -80,5 +80,5 @@ mod timeline_end;
 mod users;
 
 pub(crate) use listener::{Place, ServeServer};
-pub(crate) use shared::{ReceiverSwitch, Source};
+pub(crate) use shared::{ReceiverSwitch, Shared, Source};
 pub(crate) use users::Users;

@@ -176,7 +176,7 @@ fn of_state(source: &SourceStatus, problems: &mut Vec<Worry>) {
         "stopped" => (
             Level::Critical,
             format!("Receiving has stopped: {detail}"),
-            "Put the cause right, then reload (SIGHUP) or restart; after STOP REPLICA: START REPLICA.",
+            "Put the cause right, then reload (SIGHUP) or restart. Where somebody stopped it: START REPLICA at the port for readers, or a restart.",
         ),
         _ => {
             let why = source.last_error.as_ref().map_or(detail.as_str(), |error| &error.message);

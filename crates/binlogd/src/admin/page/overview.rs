@@ -29,7 +29,7 @@ pub(super) fn fill(view: &mut View, monitor: &DaemonMonitor, now: Timestamp) {
         let spark = spark.map(|monitor| monitor.spark(SPARK_POINTS)).unwrap_or_default();
         view.put(format!("s-{}", source.name), row(source, &spark));
     }
-    view.put("readers", tables::readers(status.serve.as_ref(), None, now));
+    view.put("readers", tables::readers(status.serve.as_ref(), None, false, now));
     let mut events: Vec<_> = status.events.iter().map(|event| (None, event)).collect();
     for source in &status.sources {
         events.extend(source.events.iter().map(|event| (Some(source.name.as_str()), event)));
