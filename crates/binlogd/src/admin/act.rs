@@ -137,7 +137,7 @@ async fn taken(
     };
     tracing::info!(source = name, "by the web page ({by}): {text}");
     monitor.note(level, "operator", format!("{by}, on this page: {text}"));
-    asked.desk.keep(word.clone(), Notice { source: name.to_owned(), level, text });
+    asked.desk.keep(word.clone(), Notice { source: name.to_owned(), at: Timestamp::now(), level, text });
     Ok(word)
 }
 

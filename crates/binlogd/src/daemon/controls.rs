@@ -47,8 +47,8 @@ impl Controls for DaemonControls {
             return Err(format!("there is no source {source} any more"));
         };
         match deed {
-            Deed::Stop if switch.stop(by, "Start receiving on its page") => {
-                Ok("receiving was stopped: nothing is acknowledged until it is started again".to_owned())
+            Deed::Stop if switch.stop(by, "its web page starts it again") => {
+                Ok("receiving was stopped".to_owned())
             }
             Deed::Stop => {
                 Ok("receiving was told to stop: it finishes first what it is doing, which takes long".to_owned())

@@ -31,7 +31,7 @@ impl Switch {
         // After an earlier statement the thread may still be waited for.
         if self.stop.halted().is_none() {
             let at = SystemClock.wall_time().strftime("%Y-%m-%d %H:%M:%S UTC");
-            let why = format!("by {by} at {at}; {again} receives again");
+            let why = format!("by {by} at {at}; {again}");
             tracing::warn!(
                 source = self.name,
                 "receiving is stopped {why}. Until then nothing is acknowledged: a commit on a source that waits for nobody else \

@@ -293,7 +293,9 @@ impl Session<'_> {
     }
 
     fn stop_receiving(&self) -> bool {
-        self.source.switch.stop(&format!("STOP REPLICA of {}", self.account()), "START REPLICA")
+        self.source
+            .switch
+            .stop(&format!("STOP REPLICA of {}", self.account()), "START REPLICA receives again")
     }
 
     fn start_receiving(&self) -> bool {

@@ -33,7 +33,7 @@ const FAREWELL_LOOK: Duration = Duration::from_millis(5);
 
 /// What starts and stops the receiving of one source. Each says by what, as `STOP REPLICA of 'user'@'host'`.
 pub(crate) trait ReceiverSwitch: Send + Sync {
-    /// Ends the session at a boundary; none begins until [`start`](Self::start) or a restart of binlogd. `again` names what
+    /// Ends the session at a boundary; none begins until [`start`](Self::start) or a restart of binlogd. `again` says what
     /// starts it. False when the session has not ended in time: it will.
     fn stop(&self, by: &str, again: &str) -> bool;
 

@@ -113,7 +113,7 @@ fn receiving_is_stopped_and_started_a_reader_ended_and_a_slot_dropped() {
     let detail = stopped["state_detail"].as_str().unwrap();
     assert_eq!(stopped["state"], "stopped");
     assert!(detail.starts_with("by the web page (somebody from 127.0.0.1) at 20"), "{detail}");
-    assert!(detail.ends_with("Start receiving on its page receives again"), "{detail}");
+    assert!(detail.ends_with("its web page starts it again"), "{detail}");
     // Nothing of what is written meanwhile arrives before it is started again.
     source.sql("INSERT INTO d.t VALUES (1)");
     let before = daemon.source()["positions"]["durable"].clone();

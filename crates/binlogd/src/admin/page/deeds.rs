@@ -2,7 +2,7 @@
 //!
 //! The links hold no token, so that they may be among the parts that are sent to all who listen and may write.
 
-use super::parts::sign;
+use super::parts::{clock, sign};
 use super::sheet::sheet;
 use crate::admin::deed::Deed;
 use crate::admin::fields::encoded;
@@ -15,14 +15,15 @@ use maud::{Markup, html};
 pub(in crate::admin) struct Notice {
     /// Name of the source.
     pub(in crate::admin) source: String,
+    pub(in crate::admin) at: Timestamp,
     pub(in crate::admin) level: Level,
     pub(in crate::admin) text: String,
 }
 
-/// What happened, above all else.
+/// What happened, above all else, with its time: the page goes on, and this stays.
 pub(super) fn told(notice: &Notice) -> Markup {
     html! {
-        p id="did" class=(format!("did {}", notice.level.word())) role="status" { (sign(notice.level)) span { (notice.text) } }
+        p id="did" class=(format!("did {}", notice.level.word())) role="status" { (sign(notice.level)) span { "At " (clock(notice.at)) ": " (notice.text) } }
     }
 }
 

@@ -80,11 +80,11 @@ fn figures(status: &DaemonStatus) -> Markup {
                 @match &status.disk {
                     Some(disk) => {
                         @let used = 100.0 - 100.0 * disk.free_bytes as f64 / disk.size_bytes.max(1) as f64;
-                        (units::bytes(disk.free_bytes))
+                        span class="value" { (units::bytes(disk.free_bytes)) } " "
                         span class="dim" {
                             @match disk.hours_left {
-                                Some(hours) => { " free, lasts " (units::hours(hours)) },
-                                None => { " free, " (format!("{used:.0}")) " % used" },
+                                Some(hours) => { "free, lasts " (units::hours(hours)) },
+                                None => { "free, " (format!("{used:.0}")) " % used" },
                             }
                         }
                         meter min="0" max="100" high="90" value=(format!("{used:.0}")) aria-label="Disk in use, in per cent" {}
