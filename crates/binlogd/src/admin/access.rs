@@ -119,7 +119,7 @@ impl Access {
         let mut rules = self.rules.write().unwrap_or_else(PoisonError::into_inner);
         let users = rules.users.iter().map(|user| User {
             name: user.name.clone(),
-            verifiers: user.verifiers.clone(),
+            verifiers: user.verifiers,
             write: false,
         });
         *rules = Arc::new(Rules { users: users.collect(), write: false });

@@ -136,7 +136,7 @@ async fn taken(
         Err(text) => (crate::status::Level::Warning, text),
     };
     tracing::info!(source = name, "by the web page ({by}): {text}");
-    monitor.note(level, "operator", format!("{by}, on this page: {text}"));
+    monitor.note(level, "operator", format!("{by}, on the web page: {text}"));
     asked.desk.keep(word.clone(), Notice { source: name.to_owned(), at: Timestamp::now(), level, text });
     Ok(word)
 }

@@ -320,7 +320,7 @@ fn what_can_be_changed_is_asked_first_and_told_then() {
     click(&mut browser, "", ".question button");
     browser.wait("", "#did", "receiving was stopped");
     browser.wait("", "#headline", "Receiving has stopped");
-    browser.wait("", "#events", "somebody from 127.0.0.1, on this page: receiving was stopped");
+    browser.wait("", "#events", "somebody from 127.0.0.1, on the web page: receiving was stopped");
     browser.wait("phone", "#deeds", "Start receiving");
     for (page, name) in [("", "7-stopped"), ("phone", "8-stopped-phone-dark")] {
         browser.assert_accessible(page);

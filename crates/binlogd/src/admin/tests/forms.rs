@@ -99,7 +99,7 @@ fn a_form_of_the_page_is_carried_out_and_told() {
     assert!(!scene.get("/source/orders?did=0000000000000000", "").2.contains("id=\"did\""));
     let events = scene.source.glance(Timestamp::now()).events;
     assert_eq!((events[0].kind.as_str(), events[0].level), ("operator", crate::status::Level::Notice));
-    assert!(events[0].text.starts_with(&format!("{by}, on this page: done")), "{}", events[0].text);
+    assert!(events[0].text.starts_with(&format!("{by}, on the web page: done")), "{}", events[0].text);
 
     // What could not be done is told too, and does nothing to the page.
     let form = scene.form("do=start", "");
