@@ -92,7 +92,7 @@ pub(crate) static KEYS: &[Key] = &[
     Key {
         section: Section::Admin,
         name: "write",
-        flag: None,
+        flag: Some("admin-write"),
         kind: Kind::Boolean,
         absent: Absent::Default("false"),
         reload: ReloadEffect::AtOnce,
