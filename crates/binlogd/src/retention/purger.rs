@@ -514,6 +514,26 @@ mod tests {
     }
 
     #[test]
+    fn a_slot_is_dropped_unless_its_reader_is_here() {
+        let (dir, folder) = copy();
+        let scene = Scene::new(dir.path(), LIMITS);
+        let reader = in_slot(&folder, 2, 4, 100);
+        scene.purger.remember(&reader, at(1000)).unwrap();
+        scene.is_here(Some(reader));
+        scene.look(0);
+        let refused = scene.purger.drop_slot("warehouse").unwrap_err().to_string();
+        assert!(refused.contains("its reader is connected"), "{refused}");
+        assert_eq!(scene.purger.slots().len(), 1);
+        scene.is_here(None);
+        for nothing in ["other", "../warehouse", ""] {
+            assert!(!scene.purger.drop_slot(nothing).unwrap(), "{nothing}");
+        }
+        assert!(scene.purger.drop_slot("warehouse").unwrap());
+        assert!(!scene.purger.drop_slot("warehouse").unwrap(), "it is gone");
+        assert!(scene.purger.slots().is_empty(), "and is shown no more, before the next look");
+    }
+
+    #[test]
     fn a_slot_keeps_what_its_reader_has_not_read_until_a_limit_releases_it() {
         let (dir, folder) = copy();
         let scene = Scene::new(dir.path(), LIMITS);
