@@ -49,7 +49,11 @@ pub(super) fn fill(
 }
 
 fn facts(source: &SourceStatus, now: Timestamp) -> Markup {
-    let behind = source.seconds_behind.map_or("not known".to_owned(), units::duration);
+    let behind = match source.seconds_behind {
+        Some(0) => "nothing".to_owned(),
+        Some(behind) => units::duration(behind),
+        None => "not known".to_owned(),
+    };
     html! {
         div { dt { "State" } dd { (source.state) @if let Some(detail) = &source.state_detail { span class="dim" { " " (since(detail, now)) } } } }
         div {
