@@ -9,6 +9,7 @@
 //! orders itself after binlogd, a source on the same machine for one, must not wait for that, and a long recovery must not
 //! run into the time limit of the start. How far it is, is in the status.
 
+mod controls;
 pub(crate) mod descriptors;
 mod disk_watch;
 mod ending;
@@ -33,6 +34,7 @@ use crate::upstream::clock::SystemClock;
 use crate::upstream::stop::StopSignal;
 use crate::upstream::watch::SourceWatch;
 use anyhow::Context;
+use controls::{Controlled, DaemonControls};
 use descriptors::{Descriptors, TooFew};
 use disk_watch::DiskWatch;
 use hang_watch::HangWatch;
@@ -92,13 +94,15 @@ pub(crate) fn run(config: Config, reload: &Reload<'_>) -> anyhow::Result<()> {
         service_manager,
         receivers,
         serve: None,
+        admin: None,
+        controls: Arc::default(),
         retention,
     };
     daemon.check_copies()?;
     daemon.monitor.disk.set_warn(daemon.config.disk_warn);
     let disk_watch = DiskWatch::start(daemon.monitor.clone()).context("cannot watch the disk")?;
     let usage = UsageWatch::start(daemon.monitor.clone()).context("cannot start a thread")?;
-    let admin = daemon.start_admin()?;
+    daemon.admin = daemon.start_admin()?;
     daemon.start_serving()?;
     daemon.start_sources()?;
     tracing::info!(
@@ -121,11 +125,11 @@ pub(crate) fn run(config: Config, reload: &Reload<'_>) -> anyhow::Result<()> {
     daemon.service_manager.stopping();
     if !daemon.stop_all() {
         // Ending them in order would wait for the disk too.
-        std::mem::forget((admin, disk_watch, usage, daemon));
+        std::mem::forget((disk_watch, usage, daemon));
         let limit = ending::STOP_HANG_MAX.as_secs();
         anyhow::bail!("stopped without finishing: the disk has not answered for {limit} s, see above");
     }
-    drop((daemon.serve.take(), admin, disk_watch, usage, daemon));
+    drop((daemon.serve.take(), daemon.admin.take(), disk_watch, usage, daemon));
     tracing::info!("stopped");
     Ok(())
 }
@@ -163,6 +167,10 @@ struct Daemon {
     receivers: BTreeMap<String, Receiver>,
     /// The port for readers; `None` when nobody is served.
     serve: Option<ServeServer>,
+    /// Status, metrics and the page, and where they are found; `None` when nobody can ask.
+    admin: Option<(AdminServer, Option<AddressFile>)>,
+    /// What the page can change.
+    controls: Arc<DaemonControls>,
     retention: Retention,
 }
 
@@ -224,7 +232,8 @@ impl Daemon {
 
     fn start_admin(&self) -> anyhow::Result<Option<(AdminServer, Option<AddressFile>)>> {
         let Some(listen) = self.config.admin.listen else { return Ok(None) };
-        let server = AdminServer::start_with(listen, &self.config.admin, self.monitor.clone())?;
+        let server =
+            AdminServer::start_with(listen, &self.config.admin, self.monitor.clone(), self.controls.clone())?;
         let address = server.local_addr();
         let (near, token) = server.for_this_machine();
         let data_dir = &self.config.data_dir;
@@ -247,6 +256,7 @@ impl Daemon {
         let server = ServeServer::start(place, &self.config.serve, users, room)?;
         tracing::info!(address = %server.local_addr(), "replicas and log readers are served");
         self.monitor.serves(server.shared().clone());
+        self.controls.serves(server.shared().clone());
         self.serve = Some(server);
         Ok(())
     }
@@ -288,6 +298,8 @@ impl Daemon {
             self.config.retention,
             self.retention.gate(&name),
         ));
+        let switch = Arc::new(Switch { name: name.clone(), stop: stop.clone(), ended: ended.clone() });
+        self.controls.add(&name, Controlled { switch: switch.clone(), purger: purger.clone() });
         if let Some(serve) = &self.serve {
             let served = Source {
                 folder: upstream.data_dir.join(&name),
@@ -296,7 +308,7 @@ impl Daemon {
                 monitor: monitor.clone(),
                 user: source.user.clone(),
                 purger: purger.clone(),
-                switch: Arc::new(Switch { name: name.clone(), stop: stop.clone(), ended: ended.clone() }),
+                switch,
             };
             let shared: Arc<dyn Readers> = serve.shared().clone();
             purger.heeds(Arc::downgrade(&shared));

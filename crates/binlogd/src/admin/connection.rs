@@ -13,6 +13,7 @@ pub(super) struct Connection(Arc<Inner>);
 struct Inner {
     peer: SocketAddr,
     by_door: bool,
+    is_encrypted: bool,
     /// Its place among those that ask one thing and go.
     slot: Mutex<Option<OwnedSemaphorePermit>>,
     listens: AtomicBool,
@@ -20,10 +21,16 @@ struct Inner {
 
 impl Connection {
     /// One that was accepted; `by_door` at the address for this machine.
-    pub(super) fn new(peer: SocketAddr, by_door: bool, slot: OwnedSemaphorePermit) -> Connection {
+    pub(super) fn new(
+        peer: SocketAddr,
+        by_door: bool,
+        is_encrypted: bool,
+        slot: OwnedSemaphorePermit,
+    ) -> Connection {
         Connection(Arc::new(Inner {
             peer,
             by_door,
+            is_encrypted,
             slot: Mutex::new(Some(slot)),
             listens: AtomicBool::new(false),
         }))
@@ -37,6 +44,11 @@ impl Connection {
     /// Whether it came by the door for this machine.
     pub(super) fn is_by_door(&self) -> bool {
         self.0.by_door
+    }
+
+    /// Whether it is by TLS.
+    pub(super) fn is_encrypted(&self) -> bool {
+        self.0.is_encrypted
     }
 
     /// It stays to listen, and leaves its place to others.

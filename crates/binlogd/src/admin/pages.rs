@@ -1,12 +1,14 @@
 //! What each path answers.
 
-use super::access::{Access, guard};
+use super::access::{Access, Who, guard};
+use super::act;
 use super::address::{DATA_DIR_HEADER, DATA_DIR_UNTOLD};
+use super::asked::{Asked, html};
 use super::connection::Connection;
+use super::desk::Desk;
 use super::format::Format;
-use super::large_answer::LargeAnswer;
 use super::metrics;
-use super::page::{self, Live, Page, View};
+use super::page::{self, Notice, Page, View};
 use crate::status::{DaemonMonitor, SourceState};
 use axum::Router;
 use axum::body::Body;
@@ -14,7 +16,7 @@ use axum::extract::{Extension, Path, RawQuery, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
+use axum::routing::{get, post};
 use jiff::Timestamp;
 use std::fmt::Write;
 use std::sync::Arc;
@@ -29,15 +31,16 @@ binlogd
 /healthz  200 while every source receives, otherwise 503 and a line for each that does not
 /livez    200 while no receiving thread is stuck, otherwise 503: a restart of binlogd would help
 /         for a browser: all of it as a page, and /source/NAME a page a source
+
+All is for GET. What can be changed is changed by the forms of a source's page, where write of [admin] is true.
 ";
 
 const ICON: &str = include_str!("page/icon.svg");
 /// A year: the address of an asset changes with its content.
 const KEPT: HeaderValue = HeaderValue::from_static("max-age=31536000, immutable");
-const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
 
-/// The paths, all for GET and HEAD.
-pub(super) fn router(monitor: Arc<DaemonMonitor>, access: Arc<Access>) -> Router {
+/// The paths: for GET and HEAD, but the one that takes forms.
+pub(super) fn router(monitor: Arc<DaemonMonitor>, access: Arc<Access>, desk: Desk) -> Router {
     let asset = |content: &'static str, content_type: &'static str| {
         get(move || async move {
             (
@@ -52,6 +55,8 @@ pub(super) fn router(monitor: Arc<DaemonMonitor>, access: Arc<Access>) -> Router
     Router::new()
         .route("/", get(overview))
         .route("/source/{name}", get(source))
+        .route("/source/{name}/ask", get(act::ask))
+        .route("/source/{name}/do", post(act::act).fallback(act::not_so))
         .route("/events", get(events))
         .route("/page.css", asset(page::STYLE, "text/css; charset=utf-8"))
         .route("/page.js", asset(page::SCRIPT, "text/javascript; charset=utf-8"))
@@ -61,25 +66,16 @@ pub(super) fn router(monitor: Arc<DaemonMonitor>, access: Arc<Access>) -> Router
         .route("/metrics", get(scrape))
         .route("/healthz", get(health))
         .route("/livez", get(live))
+        .method_not_allowed_fallback(only_shown)
         .fallback(|| async { (StatusCode::NOT_FOUND, ENDPOINTS) })
         .layer(from_fn_with_state(access, guard))
         .with_state(Asked {
             monitor,
             status: Arc::default(),
             live: Arc::default(),
+            desk: Arc::new(desk),
             listeners: Arc::new(Semaphore::new(page::LISTENERS_MAX)),
         })
-}
-
-/// What the pages are made of.
-#[derive(Clone)]
-struct Asked {
-    monitor: Arc<DaemonMonitor>,
-    /// `/status`, whose GTID sets may be large.
-    status: Arc<LargeAnswer>,
-    live: Arc<Live>,
-    /// Room for who listens to `/events`.
-    listeners: Arc<Semaphore>,
 }
 
 /// Who names HTML is a browser; a program that takes anything gets the short list.
@@ -88,29 +84,37 @@ async fn overview(State(asked): State<Asked>, headers: HeaderMap) -> Response {
     if !accept.contains("text/html") {
         return ([(header::VARY, "accept")], ENDPOINTS).into_response();
     }
-    shown(&asked, &Page::Overview)
+    shown(&asked, &Page::Overview, false, None)
 }
 
-async fn source(State(asked): State<Asked>, Path(name): Path<String>) -> Response {
-    shown(&asked, &Page::Source(name))
+async fn source(
+    State(asked): State<Asked>,
+    Extension(who): Extension<Who>,
+    Path(name): Path<String>,
+    RawQuery(query): RawQuery,
+) -> Response {
+    let notice = asked.desk.notice(&name, query.as_deref());
+    shown(&asked, &Page::Source(name), who.may_write().is_ok(), notice.as_ref())
 }
 
-fn shown(asked: &Asked, page: &Page) -> Response {
-    let Some(view) = View::of(page, &asked.monitor, Timestamp::now()) else {
-        return (StatusCode::NOT_FOUND, "there is no such source\n").into_response();
-    };
-    let html = view.whole(page);
-    let kept = HeaderValue::from_static("no-store");
-    let mut response = ([(header::CONTENT_TYPE, HTML), (header::CACHE_CONTROL, kept)], html).into_response();
-    response.headers_mut().insert(header::VARY, HeaderValue::from_static("accept"));
-    response.headers_mut().extend(page::SECURITY);
-    response
+fn shown(asked: &Asked, page: &Page, may_write: bool, notice: Option<&Notice>) -> Response {
+    match View::of(page, may_write, &asked.monitor, Timestamp::now()) {
+        Some(view) => html(view.whole(page, notice)),
+        None => (StatusCode::NOT_FOUND, "there is no such source\n").into_response(),
+    }
+}
+
+/// Another method than those of a path. axum says which those are.
+async fn only_shown() -> Response {
+    let text = "nothing was changed: this address only shows (GET). What can be changed is changed by the forms of a source's page\n";
+    (StatusCode::METHOD_NOT_ALLOWED, text).into_response()
 }
 
 /// `?source=NAME`: the changes of that source's page, otherwise of the overview.
 async fn events(
     State(asked): State<Asked>,
     Extension(connection): Extension<Connection>,
+    Extension(who): Extension<Who>,
     RawQuery(query): RawQuery,
 ) -> Response {
     let page = match query.as_deref().and_then(|query| query.strip_prefix("source=")) {
@@ -126,7 +130,8 @@ async fn events(
         return (StatusCode::SERVICE_UNAVAILABLE, after, "too many listen already\n").into_response();
     };
     connection.listens();
-    let body = Body::from_stream(page::changes(asked.live, asked.monitor, page, place));
+    let body =
+        Body::from_stream(page::changes(asked.live, asked.monitor, (page, who.may_write().is_ok()), place));
     let headers = [
         (header::CONTENT_TYPE, "text/event-stream"),
         (header::CACHE_CONTROL, "no-store"),

@@ -76,7 +76,7 @@ pub(crate) static KEYS: &[Key] = &[
         flag: Some("admin-tls-cert"),
         kind: Kind::Path,
         absent: Absent::Unset("\"admin-cert.pem\""),
-        reload: ReloadEffect::Restart,
+        reload: ReloadEffect::AtOnce,
         about: "PEM file of the certificate, with tls_key: then this address speaks HTTPS only. binlogd status goes on to find the daemon \
                 by the data folder.",
     },
@@ -86,8 +86,18 @@ pub(crate) static KEYS: &[Key] = &[
         flag: Some("admin-tls-key"),
         kind: Kind::Path,
         absent: Absent::Unset("\"admin-key.pem\""),
-        reload: ReloadEffect::Restart,
+        reload: ReloadEffect::AtOnce,
         about: "PEM file of its private key.",
+    },
+    Key {
+        section: Section::Admin,
+        name: "write",
+        flag: Some("admin-write"),
+        kind: Kind::Boolean,
+        absent: Absent::Default("false"),
+        reload: ReloadEffect::AtOnce,
+        about: "Whether a source's page can stop and start receiving, end a reader and drop a slot. Where there is an [[admin.user]], \
+                only for those with write = true. Without one, listen must be a loopback address: then whoever has an account on this machine may.",
     },
     Key {
         section: Section::AdminUser,
@@ -95,7 +105,7 @@ pub(crate) static KEYS: &[Key] = &[
         flag: None,
         kind: Kind::Text,
         absent: Absent::Unset("\"dba\""),
-        reload: ReloadEffect::Restart,
+        reload: ReloadEffect::AtOnce,
         about: "Name to log in with (HTTP basic authentication). It must be given.",
     },
     Key {
@@ -104,7 +114,7 @@ pub(crate) static KEYS: &[Key] = &[
         flag: None,
         kind: Kind::Secret,
         absent: Absent::Unset("\"dba's secret\""),
-        reload: ReloadEffect::Restart,
+        reload: ReloadEffect::AtOnce,
         about: "The password: one of these four keys must be given.",
     },
     Key {
@@ -113,7 +123,7 @@ pub(crate) static KEYS: &[Key] = &[
         flag: None,
         kind: Kind::Path,
         absent: Absent::Unset("\"dba.password\""),
-        reload: ReloadEffect::Restart,
+        reload: ReloadEffect::AtOnce,
         about: "File that holds the password and nothing else; a newline at its end does not count.",
     },
     Key {
@@ -122,7 +132,7 @@ pub(crate) static KEYS: &[Key] = &[
         flag: None,
         kind: Kind::Text,
         absent: Absent::Unset("\"DBA_PASSWORD\""),
-        reload: ReloadEffect::Restart,
+        reload: ReloadEffect::AtOnce,
         about: "Environment variable that holds the password.",
     },
     Key {
@@ -131,9 +141,18 @@ pub(crate) static KEYS: &[Key] = &[
         flag: None,
         kind: Kind::Secret,
         absent: Absent::Unset("\"sha256:…\""),
-        reload: ReloadEffect::Restart,
+        reload: ReloadEffect::AtOnce,
         about: "A hash instead, in one of the forms of [[serve.user]]: sha256: and the 64 hexadecimal digits of \
                 SHA256(SHA256(password)).",
+    },
+    Key {
+        section: Section::AdminUser,
+        name: "write",
+        flag: None,
+        kind: Kind::Boolean,
+        absent: Absent::Unset("true"),
+        reload: ReloadEffect::AtOnce,
+        about: "Whether the user may change something on the page, where write of [admin] is true; false where it is not given. Others may look.",
     },
     Key {
         section: Section::Log,

@@ -121,25 +121,44 @@ fn build_admin(
         .map(|table| {
             let mut reader = Reader::new(Section::AdminUser, table, findings);
             let (name, proof) = (reader.given_text("name"), reader.proof(environment));
-            Some(AdminUser { name: name?, proof: proof? })
+            let write = match table.items.contains_key("write") {
+                true => reader.boolean("write"),
+                false => Some(false),
+            };
+            Some(AdminUser { name: name?, proof: proof?, write: write? })
         })
         .collect();
     let names: Vec<Option<&str>> =
         users.iter().map(|user| user.as_ref().map(|user| user.name.as_str())).collect();
     check_user_names(Section::AdminUser, &document.admin_users, &names, findings);
     let mut admin = Reader::new(Section::Admin, &document.admin, findings);
-    let (listen, tls) = (admin.listen("listen"), admin.server_tls());
-    if let (Some(Some(listen)), Some(None)) = (listen, &tls)
-        && !users.is_empty()
-        && !listen.ip().is_loopback()
-    {
+    let (listen, tls, write) = (admin.listen("listen"), admin.server_tls(), admin.boolean("write"));
+    let is_exposed = matches!(listen, Some(Some(listen)) if !listen.ip().is_loopback());
+    if is_exposed && tls == Some(None) && !users.is_empty() {
         admin.relation(
             "listen",
             "[[admin.user]] needs tls_cert and tls_key where listen is no loopback address: passwords would go over the network in \
              clear",
         );
     }
-    Some(AdminConfig { listen: listen?, tls: tls?, users: users.into_iter().collect::<Option<_>>()? })
+    if is_exposed && write == Some(true) && users.is_empty() {
+        admin.relation(
+            "write",
+            "write = true needs an [[admin.user]] where listen is no loopback address: whoever reaches it could stop receiving and \
+             drop slots",
+        );
+    }
+    if write == Some(false) {
+        let wants = document.admin_users.iter().filter_map(|user| user.items.get("write"));
+        for item in wants.filter(|item| matches!(item.value, Value::Boolean(true))) {
+            findings.warning(
+                &item.place,
+                "write = true of an [[admin.user]] does nothing without write = true in [admin]",
+            );
+        }
+    }
+    let users = users.into_iter().collect::<Option<_>>()?;
+    Some(AdminConfig { listen: listen?, tls: tls?, write: write?, users })
 }
 
 fn build_retention(mut retention: Reader<'_>) -> Option<RetentionConfig> {

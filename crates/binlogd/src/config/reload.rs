@@ -69,15 +69,13 @@ pub(crate) fn changed_keys(old: &SourceConfig, new: &SourceConfig) -> Vec<&'stat
 }
 
 /// The keys outside the sources that differ and are in force only after a restart or at once, written as `data_dir`,
-/// `admin.listen`. What else `[serve]` says, and all of `[retention]`, holds at once, and is not among them.
+/// `admin.listen`. What else `[admin]` and `[serve]` say, and all of `[retention]`, holds at once, and is not among them.
 pub(crate) fn changed_global_keys(old: &Config, new: &Config) -> Vec<&'static str> {
     let Config { data_dir, disk_warn, admin, log, serve, retention: _, sources: _ } = old;
     let differs = [
         ("data_dir", *data_dir != new.data_dir),
         ("disk_warn", *disk_warn != new.disk_warn),
         ("admin.listen", admin.listen != new.admin.listen),
-        ("admin.tls_cert", admin.tls != new.admin.tls),
-        ("admin.user", admin.users != new.admin.users),
         ("log.level", log.level != new.log.level),
         ("log.format", log.format != new.log.format),
         ("serve.listen", serve.listen != new.serve.listen),

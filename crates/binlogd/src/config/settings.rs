@@ -36,6 +36,8 @@ pub(crate) struct AdminConfig {
     pub(crate) listen: Option<SocketAddr>,
     /// Files of the certificate and of its private key, for HTTPS.
     pub(crate) tls: Option<(PathBuf, PathBuf)>,
+    /// Whether the page can change something: stop and start receiving, end readers, drop slots.
+    pub(crate) write: bool,
     /// Who may see it; nobody named: whoever reaches it.
     pub(crate) users: Vec<AdminUser>,
 }
@@ -47,6 +49,8 @@ pub(crate) struct AdminUser {
     pub(crate) name: String,
     /// What tells that it is the user.
     pub(crate) proof: Proof,
+    /// Whether the user may change something, where the page can.
+    pub(crate) write: bool,
 }
 
 /// The `[serve]` section.

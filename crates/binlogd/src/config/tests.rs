@@ -66,7 +66,12 @@ pub(super) fn defaults() -> Config {
     Config {
         data_dir: "./data".into(),
         disk_warn: DiskWarn::Percent(10),
-        admin: AdminConfig { listen: Some("127.0.0.1:9306".parse().unwrap()), tls: None, users: Vec::new() },
+        admin: AdminConfig {
+            listen: Some("127.0.0.1:9306".parse().unwrap()),
+            tls: None,
+            write: false,
+            users: Vec::new(),
+        },
         log: LogConfig { level: LogLevel::Info, format: LogFormat::Text },
         serve: no_serving(),
         retention: no_retention(),
@@ -140,7 +145,12 @@ fn reads_every_key() {
     let expected = Config {
         data_dir: "/var/lib/binlogd".into(),
         disk_warn: DiskWarn::Bytes(20 << 30),
-        admin: AdminConfig { listen: Some("[::1]:1".parse().unwrap()), tls: None, users: Vec::new() },
+        admin: AdminConfig {
+            listen: Some("[::1]:1".parse().unwrap()),
+            tls: None,
+            write: false,
+            users: Vec::new(),
+        },
         log: LogConfig { level: LogLevel::Trace, format: LogFormat::Json },
         serve: no_serving(),
         retention: no_retention(),
@@ -702,6 +712,25 @@ fn users_of_the_admin_address_are_read_and_their_passwords_do_not_leave_in_clear
     assert!(admin("10.1.2.3:1", "").unwrap().users.is_empty(), "whoever reaches it may read, as before");
     let refused = admin("10.1.2.3:1", user).unwrap_err().to_string();
     assert!(refused.contains("[[admin.user]] needs tls_cert and tls_key"), "{refused}");
+    assert!(admin("10.1.2.3:1", "write = false\n").is_ok());
+    for near in ["127.0.0.1:1", "[::1]:1"] {
+        assert!(admin(near, "write = true\n").unwrap().write, "who is on this machine may");
+    }
+    for far in ["10.1.2.3:1", "0.0.0.0:1", "[::]:1"] {
+        let refused = admin(far, "write = true\n").unwrap_err().to_string();
+        assert!(
+            refused.contains("write = true needs an [[admin.user]] where listen is no loopback"),
+            "{refused}"
+        );
+    }
+    let writes =
+        admin("[::1]:1", &format!("write = true\n{user}write = true\n{}", user.replace("dba", "b"))).unwrap();
+    assert_eq!(writes.users.iter().map(|user| user.write).collect::<Vec<_>>(), [true, false]);
+    let text = format!("[admin]\n{user}write = true\n{SOURCE}");
+    let warnings = parse(&text).unwrap().warnings;
+    let warning =
+        warnings.iter().map(ToString::to_string).find(|warning| warning.contains("does nothing without"));
+    assert!(warning.is_some_and(|warning| warning.contains("b.toml:5")), "{warnings:?}");
     let twice = admin("[::1]:1", &user.repeat(2)).unwrap_err().to_string();
     assert!(twice.contains("is taken by the [[admin.user]]"), "{twice}");
     let nobody = admin("[::1]:1", "[[admin.user]]\nname = \"dba\"\n").unwrap_err().to_string();

@@ -4,7 +4,8 @@
 use super::descriptors::TooFew;
 use super::{Daemon, Receiver, Reload};
 use crate::config::{
-    Config, ReloadEffect, ServeConfig, SourceConfig, changed_global_keys, changed_keys, reload_effect,
+    AdminConfig, Config, ReloadEffect, ServeConfig, SourceConfig, changed_global_keys, changed_keys,
+    reload_effect,
 };
 use crate::serve::Users;
 use crate::status::SourceMonitor;
@@ -51,6 +52,7 @@ impl Daemon {
         self.config.sources = new.sources;
         self.config.retention = new.retention;
         self.retention.set_rules(new.retention);
+        self.reload_admin(new.admin);
         self.reload_serving(new.serve);
         if reload.from_file {
             let sources = self.config.sources.len();
@@ -79,6 +81,7 @@ impl Daemon {
             match self.stop_one(&name) {
                 Ok(()) => {
                     self.monitor.remove(&name);
+                    self.controls.remove(&name);
                     let folder = self.monitor.data_dir().join(&name);
                     tracing::info!(
                         source = name,
@@ -120,6 +123,25 @@ impl Daemon {
             }
         }
         (added, again)
+    }
+
+    /// Takes up other users and certificates of the admin address. Who listens to a page goes on.
+    fn reload_admin(&mut self, new: AdminConfig) {
+        let Some((admin, _)) = &self.admin else { return };
+        match admin.reload(&new) {
+            Ok(restart) if restart.is_empty() => {}
+            Ok(restart) => {
+                tracing::warn!("changed, but in force only after a restart: {}", restart.join(", "));
+            }
+            Err(error) => {
+                tracing::error!(
+                    "the admin address goes on with the certificate, users and rights that it had: {error}"
+                );
+                return;
+            }
+        }
+        // As of [serve].
+        self.config.admin = AdminConfig { listen: self.config.admin.listen, ..new };
     }
 
     /// Takes up other users, limits and certificates. Readers that are connected stay.

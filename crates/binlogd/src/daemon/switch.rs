@@ -1,4 +1,4 @@
-//! The switch by which a statement of a reader stops the receiving of a source, and starts it again.
+//! The switch by which an operator stops the receiving of a source, and starts it again: by a statement, or on the web page.
 
 use crate::serve::ReceiverSwitch;
 use crate::upstream::clock::Clock;
@@ -24,14 +24,14 @@ pub(super) struct Switch {
 }
 
 impl Switch {
-    fn stop_within(&self, by: &str, max: Duration) -> bool {
+    fn stop_within(&self, by: &str, again: &str, max: Duration) -> bool {
         if self.ended.load(Ordering::Acquire) {
             return true;
         }
         // After an earlier statement the thread may still be waited for.
         if self.stop.halted().is_none() {
             let at = SystemClock.wall_time().strftime("%Y-%m-%d %H:%M:%S UTC");
-            let why = format!("by STOP REPLICA of {by} at {at}; START REPLICA receives again");
+            let why = format!("by {by} at {at}; {again}");
             tracing::warn!(
                 source = self.name,
                 "receiving is stopped {why}. Until then nothing is acknowledged: a commit on a source that waits for nobody else \
@@ -54,8 +54,8 @@ impl Switch {
 }
 
 impl ReceiverSwitch for Switch {
-    fn stop(&self, by: &str) -> bool {
-        self.stop_within(by, STOP_MAX)
+    fn stop(&self, by: &str, again: &str) -> bool {
+        self.stop_within(by, again, STOP_MAX)
     }
 
     fn start(&self, by: &str) -> bool {
@@ -63,7 +63,7 @@ impl ReceiverSwitch for Switch {
             return false;
         }
         if self.stop.resume() {
-            tracing::info!(source = self.name, "receiving is started by START REPLICA of {by}");
+            tracing::info!(source = self.name, "receiving is started by {by}");
         }
         true
     }
@@ -82,11 +82,14 @@ mod tests {
     fn a_statement_that_comes_again_says_no_more_than_the_first_one() {
         let switch = switch();
         for _ in 0..2 {
-            assert!(!switch.stop_within("somebody", Duration::from_millis(1)), "the session still runs");
+            assert!(
+                !switch.stop_within("somebody", "somebody", Duration::from_millis(1)),
+                "the session still runs"
+            );
         }
         std::thread::scope(|scope| {
             scope.spawn(|| switch.stop.rest());
-            assert!(switch.stop("somebody else"));
+            assert!(switch.stop("somebody else", "somebody"));
             assert!(switch.start("somebody"));
         });
     }
@@ -96,7 +99,7 @@ mod tests {
         let switch = switch();
         std::thread::scope(|scope| {
             let began = Instant::now();
-            let stopped = scope.spawn(|| switch.stop("somebody"));
+            let stopped = scope.spawn(|| switch.stop("somebody", "somebody"));
             while switch.stop.halted().is_none() {
                 std::thread::yield_now();
             }

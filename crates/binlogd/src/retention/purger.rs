@@ -376,6 +376,27 @@ impl Purger {
         slots::write(&*self.storage, &self.folder, &Slot { absent_seconds, ..slot.clone() })
     }
 
+    /// Forgets a slot; false when there is none of that name. Not that of a reader that reads now, which would be made again.
+    ///
+    /// # Errors
+    /// When its reader is connected, or the slot cannot be removed.
+    pub(crate) fn drop_slot(&self, name: &str) -> io::Result<bool> {
+        if !slots::is_name(name) {
+            return Ok(false);
+        }
+        let _gate = locked(&self.gate.begins);
+        let readers = self.readers();
+        if readers.iter().flat_map(|readers| readers.in_slots(&self.source)).any(|reader| reader.slot == name)
+        {
+            return Err(io::Error::other(
+                "its reader is connected: end the reader first, or take its slot from it",
+            ));
+        }
+        let removed = slots::remove(&*self.storage, &self.folder, name)?;
+        locked(&self.slots).retain(|slot| slot.name != name);
+        Ok(removed)
+    }
+
     /// The slots, as of the last look.
     pub(crate) fn slots(&self) -> Vec<SlotStatus> {
         locked(&self.slots).clone()
@@ -490,6 +511,26 @@ mod tests {
         fn goes(&self) -> usize {
             self.purger.plan(&Wanted::To(name(6))).unwrap().goes().len()
         }
+    }
+
+    #[test]
+    fn a_slot_is_dropped_unless_its_reader_is_here() {
+        let (dir, folder) = copy();
+        let scene = Scene::new(dir.path(), LIMITS);
+        let reader = in_slot(&folder, 2, 4, 100);
+        scene.purger.remember(&reader, at(1000)).unwrap();
+        scene.is_here(Some(reader));
+        scene.look(0);
+        let refused = scene.purger.drop_slot("warehouse").unwrap_err().to_string();
+        assert!(refused.contains("its reader is connected"), "{refused}");
+        assert_eq!(scene.purger.slots().len(), 1);
+        scene.is_here(None);
+        for nothing in ["other", "../warehouse", ""] {
+            assert!(!scene.purger.drop_slot(nothing).unwrap(), "{nothing}");
+        }
+        assert!(scene.purger.drop_slot("warehouse").unwrap());
+        assert!(!scene.purger.drop_slot("warehouse").unwrap(), "it is gone");
+        assert!(scene.purger.slots().is_empty(), "and is shown no more, before the next look");
     }
 
     #[test]

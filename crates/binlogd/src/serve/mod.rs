@@ -25,6 +25,7 @@
 //! | `refusals.rs` | who was turned away, and why |
 //! | `certificate.rs` | what clients that encrypt are shown |
 //! | `file_sizes.rs`, `size_watch.rs` | how much is between two files; who keeps that |
+//! | `gone.rs` | who has gone while its dump waited |
 //! | `error.rs` | why readers are not served at all |
 //! | `shared.rs` | what all connections share |
 //! | `session.rs` | one connection, from its login to its end: commands and answers |
@@ -48,6 +49,7 @@ mod error;
 mod events;
 mod facts;
 mod file_sizes;
+mod gone;
 mod head;
 pub mod history;
 mod limits;
@@ -78,5 +80,5 @@ mod timeline_end;
 mod users;
 
 pub(crate) use listener::{Place, ServeServer};
-pub(crate) use shared::{ReceiverSwitch, Source};
+pub(crate) use shared::{ReceiverSwitch, Shared, Source};
 pub(crate) use users::Users;

@@ -10,6 +10,7 @@ use log::published::Published;
 use log::purge::needs::{Need, NeedFrom};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -245,6 +246,11 @@ impl Reader {
         self.killed.store(true, Relaxed);
         self.closer.close();
         self.published.wake_all();
+    }
+
+    /// Its socket, to be asked whether the client is still there.
+    pub(super) fn socket(&self) -> BorrowedFd<'_> {
+        self.closer.as_fd()
     }
 
     /// Its source is given up: its dump, if it has one, ends between two packets, and says so.

@@ -273,7 +273,7 @@ impl Session<'_> {
                 // No clock knows it: nothing is that old.
                 Err(_) => Answer::Done,
             },
-            Action::StopReplica if self.source.switch.stop(&self.account()) => Answer::Done,
+            Action::StopReplica if self.stop_receiving() => Answer::Done,
             // ER_STOP_REPLICA_IO_THREAD_TIMEOUT.
             Action::StopReplica => Answer::Error(server_error(
                 1876,
@@ -281,7 +281,7 @@ impl Session<'_> {
                 "STOP REPLICA command execution is incomplete: IO thread got the stop signal, thread is busy, IO thread will stop \
                  once the current task is complete.",
             )),
-            Action::StartReplica if self.source.switch.start(&self.account()) => Answer::Done,
+            Action::StartReplica if self.start_receiving() => Answer::Done,
             // ER_REPLICA_CONFIGURATION.
             Action::StartReplica => Answer::Error(server_error(
                 1201,
@@ -290,6 +290,16 @@ impl Session<'_> {
                  right, then reload (SIGHUP) or restart binlogd",
             )),
         }
+    }
+
+    fn stop_receiving(&self) -> bool {
+        self.source
+            .switch
+            .stop(&format!("STOP REPLICA of {}", self.account()), "START REPLICA receives again")
+    }
+
+    fn start_receiving(&self) -> bool {
+        self.source.switch.start(&format!("START REPLICA of {}", self.account()))
     }
 
     /// As the log and the status name who gave a statement.

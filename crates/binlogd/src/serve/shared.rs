@@ -9,7 +9,7 @@ use super::users::Users;
 use crate::config::ServeConfig;
 use crate::retention::{InSlot, Purger};
 use crate::status::{ServeCounters, ServeStatus, Serving, SlotStatus, SourceMonitor};
-use codec::packet::{ErrPacket, reply};
+use codec::packet::{ErrPacket, printable, reply};
 use jiff::Timestamp;
 use log::published::Published;
 use log::purge::needs::Need;
@@ -26,14 +26,16 @@ use wire::FailedLogins;
 
 /// How long readers of a source that is given up may take to hear why.
 const FAREWELL_MAX: Duration = Duration::from_secs(1);
+/// Longer names of accounts are cut where they are shown.
+const USER_BYTES_SHOWN: usize = 80;
 /// Pause between two looks whether they have.
 const FAREWELL_LOOK: Duration = Duration::from_millis(5);
 
-/// What starts and stops the receiving of one source. Each says by whom, as `'user'@'host'`.
+/// What starts and stops the receiving of one source. Each says by what, as `STOP REPLICA of 'user'@'host'`.
 pub(crate) trait ReceiverSwitch: Send + Sync {
-    /// Ends the session at a boundary; none begins until [`start`](Self::start) or a restart of binlogd. False when the session
-    /// has not ended in time: it will.
-    fn stop(&self, by: &str) -> bool;
+    /// Ends the session at a boundary; none begins until [`start`](Self::start) or a restart of binlogd. `again` says what
+    /// starts it. False when the session has not ended in time: it will.
+    fn stop(&self, by: &str, again: &str) -> bool;
 
     /// Receives again. False when the receiver has ended for a reason that this does not change.
     fn start(&self, by: &str) -> bool;
@@ -209,6 +211,13 @@ impl Shared {
             std::thread::sleep(FAREWELL_LOOK);
         }
         theirs().for_each(|reader| reader.kill());
+    }
+
+    /// Ends a reader of that source; says whom, or nothing when there is none of that number.
+    pub(crate) fn end_reader(&self, source: &str, id: u32) -> Option<String> {
+        let reader = self.readers.find(id).filter(|reader| reader.source == source)?;
+        reader.kill();
+        Some(format!("{} from {}", printable(reader.user.as_bytes(), USER_BYTES_SHOWN), reader.address))
     }
 
     fn all_slots(&self) -> Vec<SlotStatus> {

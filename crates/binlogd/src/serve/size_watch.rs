@@ -1,7 +1,8 @@
-//! A thread of its own that knows how much is in the files: it looks once for each live file, and only while somebody reads from
-//! an older one.
+//! A thread of its own that looks every second: who has gone while a dump waits, and how much is in the files. The files it looks
+//! at once for each live file, and only while somebody reads from an older one.
 
 use super::file_sizes::{AllSizes, FileSizes};
+use super::gone::end_those_gone;
 use super::readers::Doing;
 use super::shared::Shared;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -9,7 +10,8 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How often it is looked whether there are other files. Until then what is behind a new one is not known.
+/// How often it is looked whether somebody has gone, and whether there are other files. Until then what is behind a new one is not
+/// known.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Keeps the sizes that somebody needs, until `stopped` is closed.
@@ -18,6 +20,7 @@ pub(super) fn keep(shared: &Shared, stopped: &UnixStream) {
     let mut wanted = [PollFd::new(stopped, PollFlags::IN)];
     // Fails for a signal only, which another thread takes.
     while !matches!(poll(&mut wanted, Some(&pause)), Ok(1..)) {
+        end_those_gone(&shared.readers);
         let sizes = look(shared);
         shared.set_sizes(sizes);
     }

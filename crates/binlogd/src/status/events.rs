@@ -50,7 +50,7 @@ pub(crate) struct Event {
     pub(crate) times: u64,
     /// How much it concerns an operator.
     pub(crate) level: Level,
-    /// What it is about: `state`, `semi_sync`, `commits`, `timeline`, `fork`, `gap`, `disk`, `stuck`.
+    /// What it is about: `state`, `semi_sync`, `commits`, `timeline`, `fork`, `gap`, `disk`, `stuck`, `operator`.
     pub(crate) kind: String,
     /// What happened, in words.
     pub(crate) text: String,

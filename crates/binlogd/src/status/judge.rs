@@ -189,10 +189,14 @@ fn of_state(source: &SourceStatus, problems: &mut Vec<Worry>) {
             format!("The disk does not answer: {detail}"),
             "Look at the machine's disk (dmesg). Receiving goes on by itself when the disk answers.",
         ),
+        // What starts it again stands in the reason.
+        "stopped" if detail.ends_with(" again") => {
+            (Level::Critical, format!("Receiving was stopped {detail}"), "")
+        }
         "stopped" => (
             Level::Critical,
             format!("Receiving has stopped: {detail}"),
-            "Put the cause right, then reload (SIGHUP) or restart; after STOP REPLICA: START REPLICA.",
+            "Put the cause right, then reload (SIGHUP) or restart.",
         ),
         _ => {
             let why = source.last_error.as_ref().map_or(detail.as_str(), |error| &error.message);

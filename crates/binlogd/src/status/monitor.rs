@@ -228,6 +228,11 @@ impl SourceMonitor {
         lock(&self.session).disk_hang.clone()
     }
 
+    /// Something happened that no state tells.
+    pub(crate) fn note(&self, level: Level, kind: &str, text: impl Into<String>) {
+        lock(&self.session).events.note(level, kind, text);
+    }
+
     /// The receiving thread does not come round, or (`None`) it does again.
     pub(crate) fn set_stuck(&self, stuck: Option<Stuck>) {
         let mut session = lock(&self.session);

@@ -89,12 +89,18 @@ impl Daemon {
     /// Starts `binlogd run --config` with a file of these lines below its data folder, admin address, and a port for readers.
     #[track_caller]
     pub fn start_from(text: &str) -> Self {
+        Self::start_from_with("", text)
+    }
+
+    /// As [`Daemon::start_from`], with further lines of `[admin]`.
+    #[track_caller]
+    pub fn start_from_with(admin: &str, text: &str) -> Self {
         let folder = temporary_folder();
         let data_dir = folder.path().join("data");
         let config = Some(folder.path().join("binlogd.toml"));
         let (launch, url) = (Launch::default(), String::new());
         let mut daemon = Self { folder, data_dir, launch, url, config, log_before: 0, child: None };
-        daemon.write_config(text);
+        daemon.write_config_with(admin, text);
         daemon.restart(&[]);
         daemon
     }
@@ -106,7 +112,13 @@ impl Daemon {
 
     /// Writes the configuration file anew; [`Daemon::reload`] takes it up.
     pub fn write_config(&self, text: &str) {
-        let head = "data_dir = 'data'\ndisk_warn = 'off'\n[admin]\nlisten = '127.0.0.1:0'\n[serve]\nlisten = '127.0.0.1:0'\n";
+        self.write_config_with("", text);
+    }
+
+    /// The same with further lines of `[admin]`.
+    pub fn write_config_with(&self, admin: &str, text: &str) {
+        let listen = "listen = '127.0.0.1:0'\n";
+        let head = format!("data_dir = 'data'\ndisk_warn = 'off'\n[admin]\n{listen}{admin}[serve]\n{listen}");
         std::fs::write(self.config.as_ref().expect("it has a file"), format!("{head}{text}"))
             .expect("a file");
     }
@@ -183,6 +195,12 @@ impl Daemon {
     #[track_caller]
     pub fn admin_address(&self) -> String {
         self.try_address().expect("a running daemon")
+    }
+
+    /// `host:port` that it listens on for everybody, which differs from that of this machine where TLS or a login is asked for.
+    #[track_caller]
+    pub fn front_address(&self) -> String {
+        self.logged_address().expect("a running daemon")
     }
 
     /// Waits until the whole status is as wanted and returns it; fails after `timeout`.
@@ -289,7 +307,8 @@ impl Daemon {
         status
     }
 
-    fn signal(&self, signal: Signal) {
+    /// Sends it a signal.
+    pub fn signal(&self, signal: Signal) {
         let pid = Pid::from_raw(self.pid().cast_signed()).expect("a process id");
         kill_process(pid, signal).expect("a child of ours");
     }
@@ -299,6 +318,10 @@ impl Daemon {
         if let Ok(address) = std::fs::read_to_string(self.address_file()) {
             return Some(address.trim().to_owned());
         }
+        self.logged_address()
+    }
+
+    fn logged_address(&self) -> Option<String> {
         let log = self.log();
         let line = log.get(self.log_before..)?.lines().find(|line| line.contains("health over HTTP"))?;
         line.split("address=").nth(1).map(|address| address.trim().to_owned())
@@ -308,7 +331,11 @@ impl Daemon {
         let address = self.try_address()?;
         let agent: ureq::Agent =
             ureq::Agent::config_builder().timeout_global(Some(Duration::from_secs(10))).build().into();
-        let mut answer = agent.get(format!("http://{address}/status")).call().ok()?;
+        let mut request = agent.get(format!("http://{address}/status"));
+        if let Ok(token) = std::fs::read_to_string(self.data_dir().join("admin.token")) {
+            request = request.header("Authorization", format!("Bearer {}", token.trim()));
+        }
+        let mut answer = request.call().ok()?;
         serde_json::from_str(&answer.body_mut().read_to_string().ok()?).ok()
     }
 

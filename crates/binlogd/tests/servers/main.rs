@@ -5,6 +5,8 @@
 mod common;
 
 mod accept;
+mod admin_forms;
+mod admin_tls;
 mod alerts;
 mod back_again;
 mod complaints;

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use super::admin_forms;
 use super::fork_scene::Scene;
 use crate::common::daemon::Daemon;
 use crate::common::readers::{client_command, make_account, serve_port};
@@ -286,5 +287,69 @@ fn a_fork_is_seen_at_once_with_the_command_that_helps() {
     wait_within(PATIENCE, "the problem is gone", || {
         !browser.text("", "#problems").contains("The source lacks")
     });
+    browser.assert_no_complaints();
+}
+
+#[test]
+#[ignore = "needs Chromium and packages of npm: make test-page"]
+fn what_can_be_changed_is_asked_first_and_told_then() {
+    let server =
+        Server::start("mysql-9.7", &["--server-id=1", "--gtid-mode=ON", "--enforce-gtid-consistency=ON"]);
+    make_account(&server);
+    let daemon = Daemon::start_from_with(admin_forms::WRITE, &admin_forms::config(&server));
+    daemon.wait_until_status(is("receiving"), PATIENCE);
+    let url = format!("http://{}/source/orders", daemon.admin_address());
+    let mut browser = Browser::start();
+    browser.open("", &url, &json!({}));
+    browser.wait("", "#live", "live");
+    let click = |browser: &mut Browser, page: &str, selector: &str| {
+        browser.ask(&json!({"do": "click", "page": page, "selector": selector}));
+    };
+    // No is no.
+    click(&mut browser, "", "#deeds a");
+    browser.wait("", "h1", "Stop receiving orders?");
+    browser.assert_accessible("");
+    browser.shoot("", "6-question");
+    click(&mut browser, "", ".question a");
+    browser.wait("", "#facts", "receiving");
+    assert_eq!(daemon.source()["state"], "receiving");
+    // Yes, and back; somebody else, on a phone in the dark, sees it at once, and starts it again without script.
+    browser.open("phone", &url, &json!({"phone": true, "dark": true}));
+    browser.wait("phone", "#deeds", "Stop receiving");
+    click(&mut browser, "", "#deeds a");
+    click(&mut browser, "", ".question button");
+    browser.wait("", "#did", "receiving was stopped");
+    browser.wait("", "#headline", "Receiving has stopped");
+    browser.wait("", "#events", "somebody from 127.0.0.1, on the web page: receiving was stopped");
+    browser.wait("phone", "#deeds", "Start receiving");
+    for (page, name) in [("", "7-stopped"), ("phone", "8-stopped-phone-dark")] {
+        browser.assert_accessible(page);
+        browser.shoot(page, name);
+    }
+    browser.open("plain", &url, &json!({"noscript": true, "phone": true, "dark": true}));
+    click(&mut browser, "plain", "#deeds a");
+    browser.shoot("plain", "9-question-phone-dark");
+    click(&mut browser, "plain", ".question button");
+    assert!(browser.text("plain", "#did").contains("receiving was started"));
+    browser.wait("", "#facts", "receiving");
+
+    // A reader is ended, and its slot dropped.
+    let mut reader = admin_forms::Reader::start(&server, &daemon);
+    browser.wait("", "#readers", "Binlog Dump");
+    browser.shoot("", "10-reader");
+    click(&mut browser, "", "#readers a[href*='do=end']");
+    browser.wait("", "h1", "End reader");
+    click(&mut browser, "", ".question button");
+    browser.wait("", "#did", "was ended");
+    wait_within(PATIENCE, "the reader has been sent away", || reader.has_ended());
+    browser.wait("", "#readers", "gone for");
+    browser.assert_accessible("");
+    click(&mut browser, "", "#readers a[href*='do=drop']");
+    browser.wait("", "h1", "Drop the slot warehouse?");
+    browser.shoot("", "11-drop");
+    click(&mut browser, "", ".question button");
+    browser.wait("", "#did", "the slot warehouse was dropped");
+    browser.wait("", "#readers", "No reader is connected");
+    assert_eq!(daemon.status()["serve"]["slots"], json!([]));
     browser.assert_no_complaints();
 }

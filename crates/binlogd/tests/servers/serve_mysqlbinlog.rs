@@ -10,6 +10,7 @@ use crate::common::daemon::{Daemon, binlog_end};
 use crate::common::readers::{SERVE, account_url, client, make_account, serve_port};
 use crate::common::workload::{Dialect, mixed, run, schema};
 use crate::common::{Server, wait_within};
+use serde_json::{Value, json};
 
 /// How long a program that follows the log may take to what was just written.
 const FOLLOWS_MAX: Duration = Duration::from_secs(60);
@@ -151,6 +152,21 @@ fn stop_never(name: &str) {
             assert!(!found.is_empty() && expected == found, "{file} differs");
         }
     }
+}
+
+/// A reader that asked for no heartbeats is known to be gone soon, though nothing happens at the source.
+#[test]
+fn who_has_gone_is_not_shown_any_more() {
+    let (source, daemon) = scene("mysql-9.7");
+    let folder = tempfile::tempdir().unwrap();
+    let first = &binary_logs(&source)[0];
+    let reader = follow(&source, serve_port(&daemon), folder.path(), "73", first);
+    let waits = |status: &Value| status["serve"]["readers"][0]["caught_up"] == true;
+    daemon.wait_until_status(waits, FOLLOWS_MAX);
+    drop(reader);
+    // A dump at the end of the log that hears nothing sleeps for a minute.
+    let nobody = |status: &Value| status["serve"]["readers"] == json!([]);
+    daemon.wait_until_status(nobody, Duration::from_secs(20));
 }
 
 #[test]

@@ -236,6 +236,13 @@ impl Closer {
     }
 }
 
+/// To be asked together with others whether the client is still there.
+impl AsFd for Closer {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
 fn receive(channel: &mut Channel, idle: Duration, bytes_max: usize) -> Result<Option<Vec<u8>>, ClientError> {
     Ok(channel.receive_command(idle, MESSAGE_TIMEOUT, bytes_max, WAITING)?)
 }

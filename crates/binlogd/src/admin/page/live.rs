@@ -3,8 +3,9 @@
 //! A look at the page is made twice a second as long as somebody listens to it, once for all who listen; each listener is sent
 //! the parts that are not what it has. Nobody's slowness makes anything wait: what is not read is not made.
 
-use super::frame::{ASSETS, Page};
+use super::frame::Page;
 use super::parts::View;
+use super::sheet::ASSETS;
 use crate::status::DaemonMonitor;
 use futures_core::Stream;
 use jiff::Timestamp;
@@ -32,12 +33,14 @@ const PAGES_MAX: usize = 2 * LISTENERS_MAX;
 #[derive(Default)]
 pub(in crate::admin) struct Live(Mutex<Vec<Look>>);
 
+/// A page, and whether it is for somebody who may change something.
+type Shown = (Page, bool);
 /// A page, when it was looked at, and what was seen; nothing of a source that there is not.
-type Look = (Page, Instant, Option<Arc<View>>);
+type Look = (Shown, Instant, Option<Arc<View>>);
 
 impl Live {
     /// The page, not older than the pause between two looks.
-    fn look(&self, page: &Page, monitor: &DaemonMonitor) -> Option<Arc<View>> {
+    fn look(&self, page: &Shown, monitor: &DaemonMonitor) -> Option<Arc<View>> {
         let mut pages = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let fresh = LOOK_INTERVAL.mul_f32(0.8);
         if let Some((_, _, view)) = pages.iter().find(|(known, at, _)| known == page && at.elapsed() < fresh)
@@ -46,7 +49,7 @@ impl Live {
         }
         pages.retain(|(known, at, _)| known != page && at.elapsed() < QUIET_MAX);
         pages.truncate(PAGES_MAX);
-        let view = View::of(page, monitor, Timestamp::now()).map(Arc::new);
+        let view = View::of(&page.0, page.1, monitor, Timestamp::now()).map(Arc::new);
         pages.push((page.clone(), Instant::now(), view.clone()));
         view
     }
@@ -98,11 +101,11 @@ impl Known {
     }
 }
 
-/// What changes of a page from now on; first, all of it.
+/// What changes of a page from now on; first, all of it. With the page goes whether it is for somebody who may change something.
 pub(in crate::admin) fn changes(
     live: Arc<Live>,
     monitor: Arc<DaemonMonitor>,
-    page: Page,
+    page: (Page, bool),
     place: OwnedSemaphorePermit,
 ) -> impl Stream<Item = Result<String, Infallible>> + Send + use<> {
     let mut looks = interval(LOOK_INTERVAL);
@@ -113,7 +116,7 @@ pub(in crate::admin) fn changes(
 struct Changes {
     live: Arc<Live>,
     monitor: Arc<DaemonMonitor>,
-    page: Page,
+    page: Shown,
     known: Known,
     looks: Interval,
     /// When something was sent last.

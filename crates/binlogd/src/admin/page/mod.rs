@@ -4,10 +4,12 @@
 //! |---|---|
 //! | `parts.rs` | [`View`](parts::View): a page in parts; signs, moments, places |
 //! | `frame.rs` | which page, and what stands around each |
+//! | `sheet.rs` | style and script, and the head of each page |
 //! | `overview.rs` | `/`: all sources, the worst first |
 //! | `source.rs` | `/source/NAME`: one source |
 //! | `judgement.rs` | the headline and what is wrong, of either |
 //! | `tables.rs` | readers, slots and events, of either |
+//! | `deeds.rs` | what can be changed: links, questions, forms, and what happened |
 //! | `chart.rs` | the last hour, as SVG |
 //! | `live.rs` | `/events`: what has changed of a page, to whoever looks at it |
 //! | `page.css`, `page.js` | the look; what puts changed parts in their place |
@@ -15,17 +17,21 @@
 //! Every text goes through `maud`, which escapes: names of readers' programs are the word of whoever connects.
 
 mod chart;
+mod deeds;
 mod frame;
 mod judgement;
 mod live;
 mod overview;
 mod parts;
+mod sheet;
 mod source;
 mod tables;
 
-pub(super) use frame::{Page, SCRIPT, STYLE};
+pub(super) use deeds::{Notice, question};
+pub(super) use frame::Page;
 pub(super) use live::{LISTENERS_MAX, Live, changes};
 pub(super) use parts::View;
+pub(super) use sheet::{SCRIPT, STYLE};
 
 use axum::http::{HeaderName, HeaderValue, header};
 
@@ -40,7 +46,8 @@ pub(super) const SECURITY: [(HeaderName, HeaderValue); 5] = [
     ),
     (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
     (header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY")),
-    (header::REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
+    // With no-referrer a browser would not say either that a form comes from this page (Origin: null).
+    (header::REFERRER_POLICY, HeaderValue::from_static("same-origin")),
     (HeaderName::from_static("cross-origin-opener-policy"), HeaderValue::from_static("same-origin")),
 ];
 

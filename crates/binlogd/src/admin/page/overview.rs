@@ -29,7 +29,7 @@ pub(super) fn fill(view: &mut View, monitor: &DaemonMonitor, now: Timestamp) {
         let spark = spark.map(|monitor| monitor.spark(SPARK_POINTS)).unwrap_or_default();
         view.put(format!("s-{}", source.name), row(source, &spark));
     }
-    view.put("readers", tables::readers(status.serve.as_ref(), None, now));
+    view.put("readers", tables::readers(status.serve.as_ref(), None, false, now));
     let mut events: Vec<_> = status.events.iter().map(|event| (None, event)).collect();
     for source in &status.sources {
         events.extend(source.events.iter().map(|event| (Some(source.name.as_str()), event)));
@@ -80,11 +80,11 @@ fn figures(status: &DaemonStatus) -> Markup {
                 @match &status.disk {
                     Some(disk) => {
                         @let used = 100.0 - 100.0 * disk.free_bytes as f64 / disk.size_bytes.max(1) as f64;
-                        (units::bytes(disk.free_bytes))
+                        span class="value" { (units::bytes(disk.free_bytes)) } " "
                         span class="dim" {
                             @match disk.hours_left {
-                                Some(hours) => { " free, lasts " (units::hours(hours)) },
-                                None => { " free, " (format!("{used:.0}")) " % used" },
+                                Some(hours) => { "free, lasts " (units::hours(hours)) },
+                                None => { "free, " (format!("{used:.0}")) " % used" },
                             }
                         }
                         meter min="0" max="100" high="90" value=(format!("{used:.0}")) aria-label="Disk in use, in per cent" {}

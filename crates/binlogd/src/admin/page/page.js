@@ -68,5 +68,7 @@ document.addEventListener('click', async event => {
   catch { getSelection().selectAllChildren(code); button.textContent = 'Selected: copy with the keyboard'; }
   setTimeout(() => { button.textContent = 'Copy'; }, 3000);
 });
+// What happened by a form is told once, not at each reload.
+if (document.getElementById('did')) history.replaceState(null, '', location.pathname);
 showButtons(document);
 listen();

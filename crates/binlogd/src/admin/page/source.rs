@@ -3,7 +3,7 @@
 use super::chart::{Series, chart};
 use super::overview::per_second;
 use super::parts::{View, moment, place, sign};
-use super::{judgement, tables};
+use super::{deeds, judgement, tables};
 use crate::status::{DaemonMonitor, HistoryStatus, Level, SourceMonitor, SourceStatus, TimelineStatus};
 use crate::status::{human_time, units};
 use jiff::Timestamp;
@@ -13,7 +13,13 @@ use maud::{Markup, html};
 const GTIDS_CHARACTERS_MAX: usize = 1500;
 
 /// Fills the parts; `None` when there is no such source.
-pub(super) fn fill(view: &mut View, monitor: &DaemonMonitor, name: &str, now: Timestamp) -> Option<()> {
+pub(super) fn fill(
+    view: &mut View,
+    may_write: bool,
+    monitor: &DaemonMonitor,
+    name: &str,
+    now: Timestamp,
+) -> Option<()> {
     let status = monitor.glance(now);
     let source = status.sources.iter().find(|source| source.name == name)?;
     let own = monitor.sources().into_iter().find(|monitor| monitor.name() == name)?;
@@ -21,13 +27,21 @@ pub(super) fn fill(view: &mut View, monitor: &DaemonMonitor, name: &str, now: Ti
     view.title = format!("{mark}{name}: {}", source.verdict.headline);
     view.put("where", html! { (status.data_dir) "/" (name) });
     judgement::of_source(view, source);
+    view.put(
+        "deeds",
+        if may_write {
+            deeds::of_source(source)
+        } else {
+            html! {}
+        },
+    );
     view.put("facts", facts(source, now));
     view.put("ladder", ladder(source));
     view.put("charts", charts(&monitor.history(name, now)?, now));
     view.put("timelines", timelines(source, now));
     view.put("gtids", gtids(&own));
     view.put("peers", peers(source, now));
-    view.put("readers", tables::readers(status.serve.as_ref(), Some(name), now));
+    view.put("readers", tables::readers(status.serve.as_ref(), Some(name), may_write, now));
     let events: Vec<_> = source.events.iter().map(|event| (None, event)).collect();
     view.put("events", tables::events(&events, now));
     view.put("about", html! { "binlogd " (status.binlogd_version) });
@@ -35,7 +49,11 @@ pub(super) fn fill(view: &mut View, monitor: &DaemonMonitor, name: &str, now: Ti
 }
 
 fn facts(source: &SourceStatus, now: Timestamp) -> Markup {
-    let behind = source.seconds_behind.map_or("not known".to_owned(), units::duration);
+    let behind = match source.seconds_behind {
+        Some(0) => "nothing".to_owned(),
+        Some(behind) => units::duration(behind),
+        None => "not known".to_owned(),
+    };
     html! {
         div { dt { "State" } dd { (source.state) @if let Some(detail) = &source.state_detail { span class="dim" { " " (since(detail, now)) } } } }
         div {
@@ -214,6 +232,7 @@ pub(super) fn body(view: &View, name: &str) -> Markup {
         h1 { (name) }
         p id="headline" class="headline" aria-live="polite" { (view.part("headline")) }
         div id="problems" { (view.part("problems")) }
+        div id="deeds" class="deeds" { (view.part("deeds")) }
         section aria-labelledby="h-facts" { h2 id="h-facts" { "Now" } dl id="facts" class="facts" { (view.part("facts")) } }
         section aria-labelledby="h-ladder" {
             h2 id="h-ladder" { "How far" }

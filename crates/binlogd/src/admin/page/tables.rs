@@ -1,6 +1,8 @@
 //! Readers, slots and events.
 
+use super::deeds;
 use super::parts::{moment, place, sign};
+use crate::admin::deed::Deed;
 use crate::status::units;
 use crate::status::{Event, ReaderStatus, ServeStatus, SlotStatus};
 use jiff::{SignedDuration, Timestamp};
@@ -9,8 +11,13 @@ use maud::{Markup, html};
 /// More readers are in the JSON.
 const READERS_MAX: usize = 100;
 
-/// Readers and slots of one source, or (`None`) of all.
-pub(super) fn readers(serve: Option<&ServeStatus>, source: Option<&str>, now: Timestamp) -> Markup {
+/// Readers and slots of one source, or (`None`) of all; for who may, with links to end and drop them.
+pub(super) fn readers(
+    serve: Option<&ServeStatus>,
+    source: Option<&str>,
+    may_write: bool,
+    now: Timestamp,
+) -> Markup {
     let Some(serve) = serve else {
         return html! { p class="dim" { "Nobody is served: [serve] listen is off." } };
     };
@@ -31,8 +38,9 @@ pub(super) fn readers(serve: Option<&ServeStatus>, source: Option<&str>, now: Ti
                         @if source.is_none() { th scope="col" { "Source" } }
                         th scope="col" { "From" } th scope="col" { "Does" } th scope="col" { "Sent up to" }
                         th scope="col" class="number" { "Behind" } th scope="col" { "Since" }
+                        @if may_write { (deeds_head()) }
                     } }
-                    tbody { @for reader in readers.iter().take(READERS_MAX) { (reader_row(reader, source.is_none(), now)) } }
+                    tbody { @for reader in readers.iter().take(READERS_MAX) { (reader_row(reader, source.is_none(), may_write, now)) } }
                 }
             }
             @if readers.len() > READERS_MAX { p class="dim" { "and " (readers.len() - READERS_MAX) " more, in /status" } }
@@ -46,15 +54,20 @@ pub(super) fn readers(serve: Option<&ServeStatus>, source: Option<&str>, now: Ti
                         @if source.is_none() { th scope="col" { "Source" } }
                         th scope="col" { "Reader" } th scope="col" { "Read up to" } th scope="col" class="number" { "Behind" }
                         th scope="col" { "Keeps" }
+                        @if may_write { (deeds_head()) }
                     } }
-                    tbody { @for slot in slots { (slot_row(slot, source.is_none())) } }
+                    tbody { @for slot in slots { (slot_row(slot, source.is_none(), may_write)) } }
                 }
             }
         }
     }
 }
 
-fn reader_row(reader: &ReaderStatus, with_source: bool, now: Timestamp) -> Markup {
+fn deeds_head() -> Markup {
+    html! { th scope="col" { span class="unseen" { "To do" } } }
+}
+
+fn reader_row(reader: &ReaderStatus, with_source: bool, may_write: bool, now: Timestamp) -> Markup {
     let program =
         if reader.program.is_empty() { String::new() } else { format!(" · {}", short(&reader.program)) };
     let since = SignedDuration::from_secs(i64::try_from(reader.connected_seconds).unwrap_or(0));
@@ -69,11 +82,12 @@ fn reader_row(reader: &ReaderStatus, with_source: bool, now: Timestamp) -> Marku
             td { (place(reader.position.as_ref())) }
             td class="number" { (behind(reader.behind_bytes, reader.behind_seconds)) }
             td { @if let Some(since) = since { (moment(since, now)) } }
+            @if may_write { td { (deeds::link(&reader.source, &Deed::EndReader(reader.id), "End", &format!("reader {}", reader.id))) } }
         }
     }
 }
 
-fn slot_row(slot: &SlotStatus, with_source: bool) -> Markup {
+fn slot_row(slot: &SlotStatus, with_source: bool, may_write: bool) -> Markup {
     html! {
         tr {
             th scope="row" { (slot.name) }
@@ -87,6 +101,10 @@ fn slot_row(slot: &SlotStatus, with_source: bool) -> Markup {
             td { @match &slot.released {
                 Some(why) => span class="warning text" { "nothing: " (why) },
                 None => "what its reader lacks",
+            } }
+            @if may_write { td {
+                // That of a reader that is here would be made again.
+                @if !slot.connected { (deeds::link(&slot.source, &Deed::DropSlot(slot.name.clone()), "Drop", &format!("slot {}", slot.name))) }
             } }
         }
     }

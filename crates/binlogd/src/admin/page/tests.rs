@@ -41,7 +41,7 @@ fn daemon(names: &[&str]) -> (DaemonMonitor, Vec<Arc<SourceMonitor>>) {
 }
 
 fn shown(page: &Page, daemon: &DaemonMonitor) -> String {
-    View::of(page, daemon, Timestamp::now()).unwrap().whole(page)
+    View::of(page, true, daemon, Timestamp::now()).unwrap().whole(page, None)
 }
 
 #[test]
@@ -63,7 +63,7 @@ fn what_others_say_of_themselves_is_escaped() {
 #[test]
 fn a_source_that_is_not_there_has_no_page() {
     let (daemon, _) = daemon(&["orders"]);
-    assert!(View::of(&Page::Source("order".to_owned()), &daemon, Timestamp::now()).is_none());
+    assert!(View::of(&Page::Source("order".to_owned()), true, &daemon, Timestamp::now()).is_none());
 }
 
 #[test]
@@ -71,8 +71,8 @@ fn every_part_has_its_place_on_the_page() {
     let (daemon, sources) = daemon(&["orders", "stock"]);
     sources[0].set_state(SourceState::Receiving);
     for page in [Page::Overview, Page::Source("orders".to_owned())] {
-        let view = View::of(&page, &daemon, Timestamp::now()).unwrap();
-        let html = view.whole(&page);
+        let view = View::of(&page, true, &daemon, Timestamp::now()).unwrap();
+        let html = view.whole(&page, None);
         for id in view.parts.iter().map(|(id, _)| id.as_str()).chain(view.lists.iter().map(|(id, _)| *id)) {
             assert_eq!(html.matches(&format!(" id=\"{id}\"")).count(), 1, "{page:?} {id}");
         }
