@@ -87,8 +87,8 @@ impl Facts {
         ))?)?;
         let status = pairs(&connection.query("SHOW GLOBAL STATUS LIKE 'Rpl_semi_sync%'")?)?;
         let of_status = |names: [&str; 2]| names.into_iter().find_map(|name| status.get(name));
-        let clients = of_status(["Rpl_semi_sync_source_clients", "Rpl_semi_sync_master_clients"]);
-        let waits = of_status(["Rpl_semi_sync_source_status", "Rpl_semi_sync_master_status"]);
+        let clients = of_status(["rpl_semi_sync_source_clients", "rpl_semi_sync_master_clients"]);
+        let waits = of_status(["rpl_semi_sync_source_status", "rpl_semi_sync_master_status"]);
         let grants = answered(connection.query("SHOW GRANTS"))?.map(|rows| first_column(&rows));
         let replicas = ask_for_replicas(connection)?;
         Ok(Facts {
