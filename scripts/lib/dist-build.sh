@@ -5,7 +5,7 @@
 build() {
     ARCHITECTURE=$1
     TARGET=$ARCHITECTURE-unknown-linux-musl
-    BUILT=$TARGET_DIR/$TARGET/dist
+    BUILT=$TARGET_DIR/$TARGET/packaged
     BINARY=$BUILT/binlogd
     case $ARCHITECTURE in
         x86_64 | aarch64) ;;
@@ -34,7 +34,7 @@ build_reference() {
     REFERENCE=$TARGET_DIR/debug/binlogd-reference
 }
 
-cargo_build() { CARGO_ENCODED_RUSTFLAGS=$(rust_flags) cargo build --profile dist --locked --target "$TARGET" "$@" >&2; }
+cargo_build() { CARGO_ENCODED_RUSTFLAGS=$(rust_flags) cargo build --profile packaged --locked --target "$TARGET" "$@" >&2; }
 
 have_target() {
     local folder

@@ -8,8 +8,7 @@ pack_tar() {
     rm -rf "${folder:?}"
     mkdir -p "$folder"
     install -m 755 "$BINARY" "$folder/binlogd"
-    install -m 644 LICENSE README.md CHANGELOG.md packaging/systemd/binlogd.service packaging/systemd/binlogd.sysusers.conf \
-        "$STAGE/etc/binlogd/binlogd.toml.example" "$folder/"
+    install -m 644 LICENSE "$BUILT/THIRD-PARTY-LICENSES" README.md CHANGELOG.md packaging/systemd/binlogd* "$STAGE/etc/binlogd/binlogd.toml.example" "$folder/"
     cp -r "$STAGE/usr/share/man" "$BUILT/completions" "$STAGE/usr/share/doc/binlogd/docs" "$folder/"
     [[ ! -d $STAGE/usr/share/binlogd ]] || cp -r "$STAGE/usr/share/binlogd"/* "$folder/"
     # Names in order, owner and times fixed.
@@ -21,8 +20,8 @@ pack_tar() {
 pack_deb() {
     say "packing the .deb"
     need xz xz-utils
-    "$(tool cargo-deb "$CARGO_DEB")" --package binlogd --no-build --no-strip --locked --quiet --compress-system --profile dist \
-        --target "$TARGET" --deb-revision "$REVISION" --output "$DIST/" >&2
+    "$(tool cargo-deb "$CARGO_DEB")" --package binlogd --no-build --no-strip --locked --quiet --compress-system --profile packaged \
+        --target "$TARGET" --deb-revision "$REVISION" --maintainer "$(maintainer)" --output "$DIST/" >&2
 }
 
 pack_rpm() {
@@ -40,7 +39,7 @@ pack_rpm() {
         printf ']\n'
     } >"$assets"
     # No --profile and --target for the paths: those are whole.
-    "$(tool cargo-generate-rpm "$CARGO_GENERATE_RPM")" generate-rpm --package crates/binlogd --target "$TARGET" --profile dist \
+    "$(tool cargo-generate-rpm "$CARGO_GENERATE_RPM")" generate-rpm --package crates/binlogd --target "$TARGET" --profile packaged \
         --metadata-overwrite "$assets" --output "$DIST/" >&2
 }
 

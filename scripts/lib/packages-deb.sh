@@ -16,6 +16,7 @@ try_deb() {
     step 'installing the .deb'
     dpkg_i old
     check_installed
+    try_newcomer
     step "starting $SOURCE_TITLE as the source, and binlogd by its unit"
     start_source
     configure "$DEBIAN/etc/binlogd"
