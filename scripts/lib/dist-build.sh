@@ -24,6 +24,7 @@ build() {
     # A program that needs a library of the system would not start in an empty image.
     need file
     file --brief "$BINARY" | grep -Eq 'statically linked|static-pie linked' || die "$BINARY is not static: $(file --brief "$BINARY")"
+    try_binary
 }
 
 # What writes man pages and completions runs here and now, and what it writes does not depend on how it was built. It is built

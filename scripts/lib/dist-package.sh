@@ -13,7 +13,7 @@ pack_tar() {
     [[ ! -d $STAGE/usr/share/binlogd ]] || cp -r "$STAGE/usr/share/binlogd"/* "$folder/"
     # Names in order, owner and times fixed.
     tar --sort=name --owner=0 --group=0 --numeric-owner --mode=go-w --mtime="@$SOURCE_DATE_EPOCH" -C "$BUILT" -cf - "$name" |
-        gzip --no-name -9 >"$DIST/$name.tar.gz"
+        gzip --no-name "-${DIST_FAST:-9}" >"$DIST/$name.tar.gz"
     rm -rf "${folder:?}"
 }
 
@@ -21,7 +21,7 @@ pack_deb() {
     say "packing the .deb"
     need xz xz-utils
     "$(tool cargo-deb "$CARGO_DEB")" --package binlogd --no-build --no-strip --locked --quiet --compress-system --profile packaged \
-        --target "$TARGET" --deb-revision "$REVISION" --maintainer "$(maintainer)" --output "$DIST/" >&2
+        --target "$TARGET" --deb-revision "$REVISION" --maintainer "$(maintainer)" ${DIST_FAST:+--fast} --output "$DIST/" >&2
 }
 
 pack_rpm() {
@@ -40,7 +40,7 @@ pack_rpm() {
     } >"$assets"
     # No --profile and --target for the paths: those are whole.
     "$(tool cargo-generate-rpm "$CARGO_GENERATE_RPM")" generate-rpm --package crates/binlogd --target "$TARGET" --profile packaged \
-        --metadata-overwrite "$assets" --output "$DIST/" >&2
+        ${DIST_FAST:+--payload-compress none} --metadata-overwrite "$assets" --output "$DIST/" >&2
 }
 
 rpm_kind() {
