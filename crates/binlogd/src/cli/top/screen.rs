@@ -79,6 +79,7 @@ impl Screen {
 impl Drop for Screen {
     fn drop(&mut self) {
         // The cursor comes back with the end of the terminal's own value.
-        ratatui::restore();
+        // A terminal that is gone takes nothing back, and what ratatui says about that cannot be printed.
+        let _ = ratatui::try_restore();
     }
 }
