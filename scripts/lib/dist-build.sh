@@ -33,11 +33,14 @@ build_reference() {
     REFERENCE=${DIST_REFERENCE:-}
     [[ -z $REFERENCE ]] || return 0
     say "building what writes the man pages"
-    cargo test --workspace --locked --quiet --no-run --test pages >&2
+    undated cargo test --workspace --locked --quiet --no-run --test pages >&2
     REFERENCE=$TARGET_DIR/debug/binlogd-reference
 }
 
-cargo_build() { CARGO_ENCODED_RUSTFLAGS=$(rust_flags) cargo build --profile packaged --locked --target "$TARGET" "$@" >&2; }
+# The date of the commit is for what is packed. What compiles C would do so again for every commit, and after it all that needs that.
+undated() { env -u SOURCE_DATE_EPOCH "$@"; }
+
+cargo_build() { CARGO_ENCODED_RUSTFLAGS=$(rust_flags) undated cargo build --profile packaged --locked --target "$TARGET" "$@" >&2; }
 
 have_target() {
     local folder
