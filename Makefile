@@ -122,8 +122,8 @@ docs: ## the pages as a book, target/book/index.html, every link in it checked
 reference: ## write docs/reference (keys, commands, metrics, JSON) from the program
 	cargo run --locked --quiet --bin binlogd-reference -- pages docs/reference
 
-dist: ## static binaries as tar.gz, .deb and .rpm, with SBOM and checksums, in target/dist
-	@scripts/dist
+dist: ## static binaries as tar.gz, .deb and .rpm, with SBOM and checksums, in target/dist; ARCHITECTURE (x86_64 and aarch64)
+	@scripts/dist $(ARCHITECTURE)
 
 dist-twice: ## build a release twice, in two folders, and compare the bytes
 	@scripts/dist twice
