@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-quick test-clients test-page test-alerts check manifests bench bench-ack bench-catchup bench-serve bench-many back-again lab fuzz kill-loop mysql-tests sim soak dist dist-twice container test-packages clean-servers docs reference
+.PHONY: help demo test test-quick test-clients test-page test-alerts check manifests bench bench-ack bench-catchup bench-serve bench-many back-again lab fuzz kill-loop mysql-tests sim soak dist dist-twice container test-packages packages-check clean-servers docs reference
 
 help: ## show this menu
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -122,8 +122,8 @@ docs: ## the pages as a book, target/book/index.html, every link in it checked
 reference: ## write docs/reference (keys, commands, metrics, JSON) from the program
 	cargo run --locked --quiet --bin binlogd-reference -- pages docs/reference
 
-dist: ## static binaries as tar.gz, .deb and .rpm, with SBOM and checksums, in target/dist
-	@scripts/dist
+dist: ## static binaries as tar.gz, .deb and .rpm, with SBOM and checksums, in target/dist; ARCHITECTURE (x86_64 and aarch64)
+	@scripts/dist $(ARCHITECTURE)
 
 dist-twice: ## build a release twice, in two folders, and compare the bytes
 	@scripts/dist twice
@@ -135,6 +135,9 @@ test-packages: ## install, upgrade under load, remove and purge the packages in 
 	@scripts/servers fetch mysql-9.7
 	@scripts/servers sysbench >/dev/null
 	@scripts/test-packages
+
+packages-check: ## pack the program as it is built for the tests, and look at the packages: contents, lintian, rpmlint
+	@scripts/test-packages contents
 
 clean-servers: ## remove the downloaded servers
 	rm -rf "$${BINLOGD_SERVERS:-$$HOME/.cache/binlogd/servers}"/recipe-*

@@ -5,7 +5,7 @@
 build() {
     ARCHITECTURE=$1
     TARGET=$ARCHITECTURE-unknown-linux-musl
-    BUILT=$TARGET_DIR/$TARGET/dist
+    BUILT=$TARGET_DIR/$TARGET/packaged
     BINARY=$BUILT/binlogd
     case $ARCHITECTURE in
         x86_64 | aarch64) ;;
@@ -24,17 +24,23 @@ build() {
     # A program that needs a library of the system would not start in an empty image.
     need file
     file --brief "$BINARY" | grep -Eq 'statically linked|static-pie linked' || die "$BINARY is not static: $(file --brief "$BINARY")"
+    try_binary
 }
 
 # What writes man pages and completions runs here and now, and what it writes does not depend on how it was built. It is built
 # as for its tests, so that whoever has run these has it. Sets REFERENCE.
 build_reference() {
+    REFERENCE=${DIST_REFERENCE:-}
+    [[ -z $REFERENCE ]] || return 0
     say "building what writes the man pages"
-    cargo test --workspace --locked --quiet --no-run --test pages >&2
+    undated cargo test --workspace --locked --quiet --no-run --test pages >&2
     REFERENCE=$TARGET_DIR/debug/binlogd-reference
 }
 
-cargo_build() { CARGO_ENCODED_RUSTFLAGS=$(rust_flags) cargo build --profile dist --locked --target "$TARGET" "$@" >&2; }
+# The date of the commit is for what is packed. What compiles C would do so again for every commit, and after it all that needs that.
+undated() { env -u SOURCE_DATE_EPOCH "$@"; }
+
+cargo_build() { CARGO_ENCODED_RUSTFLAGS=$(rust_flags) undated cargo build --profile packaged --locked --target "$TARGET" "$@" >&2; }
 
 have_target() {
     local folder

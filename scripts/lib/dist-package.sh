@@ -8,21 +8,20 @@ pack_tar() {
     rm -rf "${folder:?}"
     mkdir -p "$folder"
     install -m 755 "$BINARY" "$folder/binlogd"
-    install -m 644 LICENSE README.md CHANGELOG.md packaging/systemd/binlogd.service packaging/systemd/binlogd.sysusers.conf \
-        "$STAGE/etc/binlogd/binlogd.toml.example" "$folder/"
+    install -m 644 LICENSE "$BUILT/THIRD-PARTY-LICENSES" README.md CHANGELOG.md packaging/systemd/binlogd* "$STAGE/etc/binlogd/binlogd.toml.example" "$folder/"
     cp -r "$STAGE/usr/share/man" "$BUILT/completions" "$STAGE/usr/share/doc/binlogd/docs" "$folder/"
     [[ ! -d $STAGE/usr/share/binlogd ]] || cp -r "$STAGE/usr/share/binlogd"/* "$folder/"
     # Names in order, owner and times fixed.
     tar --sort=name --owner=0 --group=0 --numeric-owner --mode=go-w --mtime="@$SOURCE_DATE_EPOCH" -C "$BUILT" -cf - "$name" |
-        gzip --no-name -9 >"$DIST/$name.tar.gz"
+        gzip --no-name "-${DIST_FAST:-9}" >"$DIST/$name.tar.gz"
     rm -rf "${folder:?}"
 }
 
 pack_deb() {
     say "packing the .deb"
     need xz xz-utils
-    "$(tool cargo-deb "$CARGO_DEB")" --package binlogd --no-build --no-strip --locked --quiet --compress-system --profile dist \
-        --target "$TARGET" --deb-revision "$REVISION" --output "$DIST/" >&2
+    "$(tool cargo-deb "$CARGO_DEB")" --package binlogd --no-build --no-strip --locked --quiet --compress-system --profile packaged \
+        --target "$TARGET" --deb-revision "$REVISION" --maintainer "$(maintainer)" ${DIST_FAST:+--fast} --output "$DIST/" >&2
 }
 
 pack_rpm() {
@@ -40,8 +39,8 @@ pack_rpm() {
         printf ']\n'
     } >"$assets"
     # No --profile and --target for the paths: those are whole.
-    "$(tool cargo-generate-rpm "$CARGO_GENERATE_RPM")" generate-rpm --package crates/binlogd --target "$TARGET" --profile dist \
-        --metadata-overwrite "$assets" --output "$DIST/" >&2
+    "$(tool cargo-generate-rpm "$CARGO_GENERATE_RPM")" generate-rpm --package crates/binlogd --target "$TARGET" --profile packaged \
+        ${DIST_FAST:+--payload-compress none} --metadata-overwrite "$assets" --output "$DIST/" >&2
 }
 
 rpm_kind() {

@@ -9,7 +9,9 @@ stage() {
     mkdir -p "$doc"
     install -D -m 755 "$BINARY" "$BUILT/package-bin/binlogd"
     touch --date="@$SOURCE_DATE_EPOCH" "$BUILT/package-bin/binlogd"
-    stage_unit "$STAGE/usr/lib/systemd/system/binlogd.service"
+    stage_daemon_unit
+    stage_unit binlogd-verify.service
+    stage_unit binlogd-verify.timer
     put packaging/systemd/binlogd.sysusers.conf "$STAGE/usr/lib/sysusers.d/binlogd.conf"
     # The configuration is the administrator's, so that no upgrade asks about it. The example is the package's.
     mkdir -p "$STAGE/etc/binlogd"
@@ -22,6 +24,10 @@ stage() {
     put "$BUILT/completions/_binlogd" "$redhat/usr/share/zsh/site-functions/_binlogd"
     # Debian's packages say it in a file named copyright, which cargo-deb writes.
     put LICENSE "$redhat/usr/share/licenses/binlogd/LICENSE"
+    write_licences "$BUILT/THIRD-PARTY-LICENSES"
+    put "$BUILT/THIRD-PARTY-LICENSES" "$redhat/usr/share/licenses/binlogd/THIRD-PARTY-LICENSES"
+    put "$BUILT/THIRD-PARTY-LICENSES" "$debian/usr/share/doc/binlogd/THIRD-PARTY-LICENSES"
+    gzip --no-name -9 "$debian/usr/share/doc/binlogd/THIRD-PARTY-LICENSES"
     stage_changelog "$debian/usr/share/doc/binlogd"
     put packaging/deb/binlogd.lintian-overrides "$debian/usr/share/lintian/overrides/binlogd"
     find "$STAGE" "$debian" "$redhat" -exec touch --no-dereference --date="@$SOURCE_DATE_EPOCH" {} +
@@ -29,16 +35,23 @@ stage() {
 
 put() { install -D -m 644 -- "$@"; }
 
-# The unit of the repository is that of a program in /usr/local, with how to install it by hand.
+# stage_unit NAME: the units of the repository are those of a program in /usr/local, with how to install them by hand.
 stage_unit() {
-    local unit=$1
-    mkdir -p "$(dirname "$unit")"
-    sed -e '/^#   /d' -e 's#/usr/local/bin/#/usr/bin/#' \
-        -e '/^\[Unit\]/a # There is none before somebody has written it: binlogd.toml.example says what belongs in there.\nConditionPathExists=/etc/binlogd/binlogd.toml' \
-        packaging/systemd/binlogd.service | awk '!($0 == "#" && last == "#") { print } { last = $0 }' >"$unit"
-    grep -q '^Documentation=' "$unit" || sed -i '/^\[Unit\]/a Documentation=man:binlogd(1)' "$unit"
-    if ! grep -q '^ExecStart=/usr/bin/binlogd ' "$unit" || grep -q /usr/local "$unit"; then die "the unit for the package is not right: $unit"; fi
+    local unit=$STAGE/usr/lib/systemd/system/$1
+    mkdir -p "${unit%/*}"
+    sed -e '/^#   /d' -e 's#/usr/local/bin/#/usr/bin/#' "packaging/systemd/$1" |
+        awk 'NR > 1 && !(last == "#" && ($0 == "#" || $0 == "")) { print last } { last = $0 } END { print last }' >"$unit"
+    ! grep -q /usr/local "$unit" || die "the unit for the packages is not right: $unit"
     chmod 644 "$unit"
+}
+
+# The daemon is enabled by the packages, so that it has to wait for a configuration.
+stage_daemon_unit() {
+    local unit=$STAGE/usr/lib/systemd/system/binlogd.service
+    stage_unit binlogd.service
+    sed -i '/^\[Unit\]/a # There is none before somebody has written it: binlogd setup does, and binlogd.toml.example says what belongs in there.\nConditionPathExists=/etc/binlogd/binlogd.toml' "$unit"
+    grep -q '^Documentation=' "$unit" || sed -i '/^\[Unit\]/a Documentation=man:binlogd(1)' "$unit"
+    grep -q '^ExecStart=/usr/bin/binlogd run ' "$unit" || die "the unit for the packages does not start the program: $unit"
 }
 
 reference() { "$REFERENCE" "$@" >&2 || die "binlogd-reference $* failed"; }
@@ -58,7 +71,7 @@ stage_reference() {
 stage_pages() {
     local doc=$1 folder
     put README.md "$doc/README.md"
-    for page in docs/*.md; do put "$page" "$doc/docs/${page##*/}"; done
+    for page in docs/*.md docs/reference/*.md; do put "$page" "$doc/$page"; done
     # For Prometheus and Grafana, where the sources have them; the tests of the rules are of no use elsewhere.
     for folder in prometheus grafana; do
         [[ -d packaging/$folder ]] || continue
@@ -81,4 +94,4 @@ binlogd ($VERSION-$REVISION) stable; urgency=medium
 CHANGELOG
 }
 
-maintainer() { sed -n 's/^maintainer = "\(.*\)"/\1/p' crates/binlogd/Cargo.toml; }
+maintainer() { printf '%s' "${DIST_MAINTAINER:-$(sed -n 's/^maintainer = "\(.*\)"/\1/p' crates/binlogd/Cargo.toml)}"; }

@@ -25,8 +25,9 @@ install_tool() {
         if [[ ! -d $home ]]; then
             say "building $crate $version"
             rm -rf "$home.new"
-            # The flags of the product are not those of the tools. They pack a few files, which is not worth an optimised build.
-            env -u CARGO_ENCODED_RUSTFLAGS -u RUSTFLAGS -u CARGO_TARGET_DIR CARGO_PROFILE_DEV_DEBUG=false \
+            # The flags of the product are not those of the tools. They pack a few files, which is not worth an optimised build,
+            # but for the C in which zstd is written.
+            env -u CARGO_ENCODED_RUSTFLAGS -u RUSTFLAGS -u CARGO_TARGET_DIR CARGO_PROFILE_DEV_DEBUG=false CFLAGS=-O2 \
                 cargo install --quiet --locked --debug --root "$home.new" --target-dir "$home.build" "$crate" --version "$version" >&2
             rm -rf "$home.build"
             mv "$home.new" "$home"

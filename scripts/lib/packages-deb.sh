@@ -6,8 +6,9 @@ WAIT_MS_MAX=5000
 ATTACH_SECONDS_MAX=60
 
 try_deb() {
-    can_start_system || return 0
     lint_deb
+    check_deb "$(echo "$OLD"/binlogd_*.deb)"
+    can_start_system || return 0
     DEBIAN=$DEMO/debian/root
     new_debian "$DEMO/debian"
     ln -s "$DEBIAN/var/lib/binlogd" "$DEMO/copy"
@@ -16,6 +17,7 @@ try_deb() {
     step 'installing the .deb'
     dpkg_i old
     check_installed
+    try_newcomer
     step "starting $SOURCE_TITLE as the source, and binlogd by its unit"
     start_source
     configure "$DEBIAN/etc/binlogd"
@@ -30,15 +32,6 @@ try_deb() {
     end_source
 }
 
-lint_deb() {
-    local deb
-    need lintian
-    deb=$(echo "$OLD"/binlogd_*.deb)
-    step 'lintian'
-    # As root it warns of itself. Errors end it with 2; warnings are shown.
-    lintian --allow-root --fail-on error --suppress-tags bad-distribution-in-changes-file "$deb" || die "lintian finds errors in $deb"
-}
-
 dpkg_i() { inside sh -c "dpkg --install /packages/$1/binlogd_*.deb" >"$DEMO/log/dpkg" 2>&1 || die_showing "$DEMO/log/dpkg" "dpkg cannot install the package of $1"; }
 
 in_unit() { inside "$@" || { inside journalctl --no-pager -u binlogd | tail -n 20 >&2; die "failed: $*"; }; }
@@ -46,7 +39,7 @@ in_unit() { inside "$@" || { inside journalctl --no-pager -u binlogd | tail -n 2
 expect() { [[ $1 == "$2" ]] || die "$3: $1, and not $2"; }
 
 check_installed() {
-    local said file
+    local said
     said=$(inside binlogd --version)
     [[ $said =~ ^binlogd\ $VERSION\ \([0-9a-f]{12}(-dirty)?\ [0-9]{4}-[0-9]{2}-[0-9]{2},\ $(uname -m)-unknown-linux-musl\)$ ]] || die "binlogd --version says: $said"
     expect "$(inside systemctl is-enabled binlogd)" enabled 'the unit'
@@ -56,14 +49,6 @@ check_installed() {
     expect "$(inside stat -c '%a %U:%G' /var/lib/binlogd)" '700 binlogd:binlogd' '/var/lib/binlogd'
     expect "$(inside stat -c '%a %U:%G' /etc/binlogd)" '750 root:binlogd' '/etc/binlogd'
     expect "$(inside dpkg-query -W -f '${Conffiles}' binlogd | awk '{ print $1 }')" /etc/binlogd/binlogd.toml.example 'the conffiles'
-    # The clean Debian leaves pages out; the package must hold them.
-    said=$(dpkg-deb --contents "$(echo "$OLD"/binlogd_*.deb)")
-    for file in man1/binlogd.1.gz man1/binlogd-run.1.gz man1/binlogd-health.1.gz man5/binlogd.toml.5.gz; do
-        [[ $said == *"/usr/share/man/$file"* ]] || die "the package has no $file"
-    done
-    for file in bash-completion/completions/binlogd zsh/vendor-completions/_binlogd fish/vendor_completions.d/binlogd.fish; do
-        [[ -s $DEBIAN/usr/share/$file ]] || die "the package has no /usr/share/$file"
-    done
     inside sh -c 'cp /etc/binlogd/binlogd.toml.example /tmp/binlogd.toml && binlogd config check /tmp/binlogd.toml' >/dev/null ||
         die 'the example configuration does not pass binlogd config check'
 }

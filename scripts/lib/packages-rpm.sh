@@ -28,19 +28,3 @@ try_rpm() {
     [[ ! -e $root/usr/bin/binlogd && -s $root/var/lib/binlogd/file ]] || die 'what the .rpm left: the program, or not the data'
     grep -q 'is kept' "$DEMO/log/rpm" || die_showing "$DEMO/log/rpm" 'the removal does not say that the data is kept'
 }
-
-lint_rpm() {
-    need rpmlint
-    rpmlint --config packaging/rpm/rpmlint.toml "$1" || die "rpmlint finds errors in $1"
-}
-
-check_rpm() {
-    local list file
-    list=$(rpm --query --package --list "$1" 2>/dev/null)
-    for file in /usr/bin/binlogd /usr/lib/systemd/system/binlogd.service /usr/lib/sysusers.d/binlogd.conf \
-        /etc/binlogd/binlogd.toml.example /usr/share/man/man1/binlogd.1.gz /usr/share/man/man5/binlogd.toml.5.gz \
-        /usr/share/zsh/site-functions/_binlogd; do
-        grep -qx "$file" <<<"$list" || die "the .rpm has no $file"
-    done
-    expect "$(rpm --query --package --configfiles "$1" 2>/dev/null)" /etc/binlogd/binlogd.toml.example 'the configuration files of the .rpm'
-}

@@ -58,7 +58,7 @@ has_booted() {
 }
 
 # A command in the started system, as root.
-inside() { nsenter --target "$LEADER" --all --root --wd=/ -- env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C DEBIAN_FRONTEND=noninteractive "$@"; }
+inside() { nsenter --target "$LEADER" --all --root --wd -- env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C DEBIAN_FRONTEND=noninteractive "$@"; }
 
 end_system() {
     local root

@@ -7,6 +7,7 @@
 //! | `rates.rs` | per second, of two answers |
 //! | `verdict.rs` | whether all is safe, and where, in a sentence |
 //! | `overview.rs`, `full.rs`, `help.rs` | what is drawn |
+//! | `keys.rs` | waits for a key, and notices when the terminal is gone |
 //! | `palette.rs` | colours, or none |
 //! | `screen.rs` | takes the terminal, and gives it back whatever happens |
 
@@ -14,6 +15,7 @@ mod asking;
 mod board;
 mod full;
 mod help;
+mod keys;
 mod overview;
 mod palette;
 mod rates;
@@ -28,10 +30,12 @@ use super::style;
 use asking::Look;
 use board::{Board, Mode, Next};
 use jiff::Timestamp;
+use keys::Said;
 use palette::Palette;
 use ratatui::Frame;
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
 use screen::{Screen, Signals};
+use signal_hook::consts::SIGHUP;
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 use std::sync::mpsc::{Receiver, TryRecvError};
@@ -113,17 +117,21 @@ fn show(
         if signals.to_stop() {
             screen.suspend()?;
         }
-        if !event::poll(TICK)? {
-            continue;
+        match keys::wait(TICK)? {
+            Said::Nothing => continue,
+            Said::HungUp => return Ok(Some(SIGHUP)),
+            Said::Key => {}
         }
-        match event::read()? {
-            Event::Key(key) if key.kind != KeyEventKind::Release => match board.key(key) {
-                Next::Stay => {}
-                Next::Quit => return Ok(None),
-                Next::Suspend => screen.suspend()?,
-            },
-            // The next round draws in the new size.
-            _ => {}
+        while event::poll(Duration::ZERO)? {
+            match event::read()? {
+                Event::Key(key) if key.kind != KeyEventKind::Release => match board.key(key) {
+                    Next::Stay => {}
+                    Next::Quit => return Ok(None),
+                    Next::Suspend => screen.suspend()?,
+                },
+                // The next round draws in the new size.
+                _ => {}
+            }
         }
     }
 }

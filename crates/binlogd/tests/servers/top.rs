@@ -30,7 +30,9 @@ impl Terminal {
             skip(&format!("no terminal: {}", String::from_utf8_lossy(&found.stderr).trim()));
             return None;
         }
-        let socket = format!("binlogd-test-{}", std::process::id());
+        static STARTED: AtomicU32 = AtomicU32::new(0);
+        let number = STARTED.fetch_add(1, Ordering::Relaxed);
+        let socket = format!("binlogd-test-{}-{number}", std::process::id());
         let terminal = Terminal { socket, asked: AtomicU32::new(0) };
         terminal.tmux(&[
             "-f",
@@ -107,6 +109,27 @@ impl Drop for Terminal {
     fn drop(&mut self) {
         let _ = Command::new("tmux").args(["-L", &self.socket, "kill-server"]).output();
     }
+}
+
+/// Who closes the window, or loses the connection, leaves no process behind that takes a core.
+#[test]
+fn top_ends_with_its_terminal() {
+    let Some(terminal) = Terminal::start() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let marker = folder.path().display().to_string();
+    let top = format!("{} top --data-dir {marker}", env!("CARGO_BIN_EXE_binlogd"));
+    terminal.run(&format!("exec {top}"));
+    wait_within(PATIENCE, "top has taken the terminal", || {
+        terminal.tmux(&["display-message", "-p", "#{alternate_on}"]).trim() == "1"
+    });
+    let process = terminal.tmux(&["display-message", "-p", "#{pane_pid}"]).trim().to_owned();
+    let runs = || {
+        let line = std::fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&line).contains(&marker)
+    };
+    assert!(runs(), "process {process} is not top");
+    drop(terminal);
+    wait_within(PATIENCE, "top ends", || !runs());
 }
 
 #[test]

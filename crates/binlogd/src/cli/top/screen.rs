@@ -47,7 +47,8 @@ impl Signals {
 
 /// The terminal, taken as long as this lives.
 pub(super) struct Screen {
-    terminal: DefaultTerminal,
+    /// There until the end.
+    terminal: Option<DefaultTerminal>,
 }
 
 impl Screen {
@@ -57,28 +58,36 @@ impl Screen {
     /// When it cannot be had.
     pub(super) fn enter() -> io::Result<Screen> {
         let terminal = ratatui::try_init().inspect_err(|_| ratatui::restore())?;
-        Ok(Screen { terminal })
+        Ok(Screen { terminal: Some(terminal) })
     }
 
     /// Draws a picture.
     pub(super) fn draw(&mut self, picture: impl FnOnce(&mut Frame<'_>)) -> io::Result<()> {
-        self.terminal.draw(picture).map(|_| ())
+        self.taken()?.draw(picture).map(|_| ())
     }
 
     /// Gives the terminal back, stops this process as Ctrl-Z does, and takes the terminal again when it goes on.
     pub(super) fn suspend(&mut self) -> io::Result<()> {
-        self.terminal.show_cursor()?;
+        self.taken()?.show_cursor()?;
         ratatui::try_restore()?;
         signal_hook::low_level::emulate_default_handler(SIGTSTP)?;
         enable_raw_mode()?;
         execute!(io::stdout(), EnterAlternateScreen)?;
-        self.terminal.clear()
+        self.taken()?.clear()
+    }
+
+    fn taken(&mut self) -> io::Result<&mut DefaultTerminal> {
+        self.terminal.as_mut().ok_or_else(|| io::Error::other("it was given back"))
     }
 }
 
 impl Drop for Screen {
     fn drop(&mut self) {
         // The cursor comes back with the end of the terminal's own value.
-        ratatui::restore();
+        // A terminal that is gone takes nothing back. ratatui would say so at the end of its value, and panic, because that cannot be
+        // printed either.
+        if ratatui::try_restore().is_err() {
+            std::mem::forget(self.terminal.take());
+        }
     }
 }
