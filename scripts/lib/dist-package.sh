@@ -57,7 +57,7 @@ pack_sbom() {
     say "writing the SBOM"
     "$(tool cargo-cyclonedx "$CARGO_CYCLONEDX")" cyclonedx --quiet --format json --spec-version 1.5 --target "$TARGET" \
         --no-build-deps --override-filename "$name" >&2
-    # Where the sources lay is nobody's business.
-    sed "s#$ROOT#/usr/src/binlogd#g" "crates/binlogd/$name.json" >"$DIST/$name.json"
+    # Where the sources lay is nobody's business. As an address it has %20 for a space.
+    sed -e "s#$ROOT#/usr/src/binlogd#g" -e "s#${ROOT// /%20}#/usr/src/binlogd#g" "crates/binlogd/$name.json" >"$DIST/$name.json"
     rm -f crates/*/"$name.json"
 }
