@@ -103,7 +103,7 @@ pub(super) fn execute(args: &ForksArgs) -> ExitCode {
     }
     if args.print_sql {
         return match statements(&sources[0].1, args.overwrite) {
-            Ok(text) => print_result(text),
+            Ok(text) => print_result(&text),
             Err(error) => {
                 errln!("error: {error}");
                 ExitCode::from(EXIT_PROBLEM)
