@@ -19,9 +19,9 @@ pub(super) fn usage_error(error: &dyn std::fmt::Display) -> ExitCode {
 }
 
 /// Writes a result to standard output. A reader that has gone away, as in `binlogd config example | head`, is no error.
-pub(super) fn print_result(text: &str) -> ExitCode {
+pub(super) fn print_result(text: &(impl AsRef<[u8]> + ?Sized)) -> ExitCode {
     let mut out = io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+    match out.write_all(text.as_ref()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             errln!("error: cannot write to standard output: {error}");
             ExitCode::from(EXIT_PROBLEM)

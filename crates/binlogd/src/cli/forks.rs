@@ -2,7 +2,7 @@
 
 use super::exit::{EXIT_PROBLEM, print_result, usage_error};
 use super::{style, units};
-use crate::rescue::print;
+use crate::rescue::print::Script;
 use clap::Args;
 use codec::ServerKind;
 use codec::gtid::{GtidState, TransactionId};
@@ -33,7 +33,7 @@ Exit codes: 0 nothing is open, 1 something is, or a problem, 2 the command line 
 pub(super) struct ForksArgs {
     /// Folder of the copies: the data_dir of the configuration. binlogd may run on it meanwhile
     data_dir: PathBuf,
-    /// This source only; needed with --settle and --accept-loss when the folder holds several
+    /// This source only; needed with --settle, --accept-loss and --print-sql when the folder holds several
     #[arg(long, value_name = "NAME")]
     source: Option<String>,
     /// Record that these GTIDs, given twice, are settled: the data is as it should be. "all" for all of them
@@ -47,9 +47,16 @@ pub(super) struct ForksArgs {
     /// Why, for the record
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     note: String,
-    /// Print the statements of both transactions of each GTID that was given twice, and of what is lost, for a person to run
+    /// Print the statements of what was lost and whose GTID was given twice, for a person to run once on the source
+    ///
+    /// They get new GTIDs. What the source has now under those GTIDs, and what binlogd rescue hands over, are comments. Run rescue first.
     #[arg(long, conflicts_with_all = ["json", "settle", "accept_loss"])]
     print_sql: bool,
+    /// With --print-sql: let what changes or deletes rows be run too, and not only what inserts
+    ///
+    /// Where the log has rows and not statements, each row is set to what it was then, whatever was written to it since.
+    #[arg(long, requires = "print_sql")]
+    overwrite: bool,
     /// List every transaction, not only the first of those that are lost
     #[arg(long)]
     all: bool,
@@ -76,8 +83,10 @@ pub(super) fn execute(args: &ForksArgs) -> ExitCode {
     if !args.note.is_empty() && args.decision().is_none() {
         return usage_error(&"--note goes with --settle or --accept-loss");
     }
-    let chosen = match (&args.source, args.decision()) {
-        (None, None) => source_folders(&PosixStorage, &args.data_dir)
+    // Statements are for one server.
+    let is_of_one = args.print_sql || args.decision().is_some();
+    let chosen = match (&args.source, is_of_one) {
+        (None, false) => source_folders(&PosixStorage, &args.data_dir)
             .map_err(|error| format!("cannot read {}: {error}", args.data_dir.display())),
         (source, _) => choose(&args.data_dir, source.as_deref()).map(|chosen| vec![chosen]),
     };
@@ -93,10 +102,10 @@ pub(super) fn execute(args: &ForksArgs) -> ExitCode {
         }
     }
     if args.print_sql {
-        return match sources.iter().map(|(_, folder)| statements(folder)).collect::<io::Result<String>>() {
-            Ok(text) => print_result(&(print::head() + &text + print::tail())),
+        return match statements(&sources[0].1, args.overwrite) {
+            Ok(text) => print_result(&text),
             Err(error) => {
-                eprintln!("error: {error}");
+                errln!("error: {error}");
                 ExitCode::from(EXIT_PROBLEM)
             }
         };
@@ -117,10 +126,23 @@ pub(super) fn execute(args: &ForksArgs) -> ExitCode {
 }
 
 /// The statements of everything that is open.
-pub(super) fn statements(folder: &Path) -> io::Result<String> {
-    let Some(forks) = Forks::read(&PosixStorage, folder, || true)? else { return Ok(String::new()) };
-    let open = [forks.open(Fate::GivenTwice), forks.open(Fate::Lacking)].concat();
-    open.into_iter().map(|(id, lost)| print::versions(&id, lost)).collect()
+fn statements(folder: &Path, overwrite: bool) -> io::Result<Vec<u8>> {
+    let Some(forks) = Forks::read(&PosixStorage, folder, || true)? else {
+        return Ok(Script::new(false, false).finish());
+    };
+    let lacking = forks.open(Fate::Lacking);
+    if !lacking.is_empty() {
+        errln!(
+            "note: {} transactions are lost that binlogd rescue hands over. Run it first, and print this anew: the server would give \
+             their GTIDs to these statements",
+            units::count(lacking.len() as u64)
+        );
+    }
+    let mut script = Script::new(!lacking.is_empty(), overwrite);
+    for (id, lost) in forks.open(Fate::GivenTwice).into_iter().chain(lacking) {
+        script.versions(&id, lost)?;
+    }
+    Ok(script.finish())
 }
 
 /// Records a decision about transactions that are open; the answer is about which.

@@ -95,7 +95,7 @@ fn rescue(args: &RescueArgs, name: &str, folder: &Path, options: &ConnectOptions
     let mut report =
         Report { name, host: &host, version: &version, plan: &plan, compared: Compared::default() };
     if args.print_sql {
-        let text = report.statements(folder).map_err(|error| text(&error))?;
+        let text = report.statements(folder, args.overwrite).map_err(|error| text(&error))?;
         let _ = print_result(&text);
         return Ok(if report.missing().is_empty() { EXIT_OK } else { EXIT_PROBLEM });
     }

@@ -1,4 +1,4 @@
-//! The statements that make a server do one transaction again, under its own GTID.
+//! The statements that make a server do one transaction again, under its own GTID or a new one.
 
 use super::events::{Event, format_without_checksums, unpacked};
 use super::session::Session;
@@ -39,9 +39,16 @@ pub(super) struct Translator {
     session: Session,
     /// The format description that the session was told last, as it stands in the file.
     format: Vec<u8>,
+    /// The server gives each transaction a GTID.
+    new_gtids: bool,
 }
 
 impl Translator {
+    /// One whose transactions get new GTIDs from the server.
+    pub(super) fn without_gtids() -> Translator {
+        Translator { new_gtids: true, ..Translator::default() }
+    }
+
     /// The statements of a transaction of a file with this format description, in order.
     ///
     /// # Errors
@@ -62,7 +69,12 @@ impl Translator {
             translation.out.push(binlog(&format_without_checksums(format_event)));
             self.format = format_event.to_vec();
         }
-        translation.push(name_transaction(&id));
+        if !self.new_gtids {
+            translation.push(name_transaction(&id));
+        } else if matches!(id, TransactionId::Mysql(_)) {
+            // Behind a format description MySQL expects the GTID of the log, and takes what comes for a transaction without one.
+            translation.out.push(GTID_AUTOMATIC.to_vec());
+        }
         for event in unpacked(transaction)? {
             translation.event(&event)?;
         }

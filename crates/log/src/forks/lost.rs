@@ -65,12 +65,17 @@ impl Lost {
         self.versions.last().is_some_and(|last| *last.place.path == *path && last.place.at == at)
     }
 
+    /// Whether the source has none of the transactions that had its GTID.
+    pub fn is_lacking(&self) -> bool {
+        self.lost_on.is_some_and(|lost_on| self.seen_on < lost_on)
+    }
+
     /// What became of it; `None` when it was never lost.
     pub(super) fn fate(&self) -> Option<Fate> {
         if self.versions.len() > 1 {
             return Some(Fate::GivenTwice);
         }
         // None: it was never lost. MariaDB's sets name the last transaction only.
-        self.lost_on.map(|lost_on| if self.seen_on >= lost_on { Fate::HandedBack } else { Fate::Lacking })
+        self.lost_on.map(|_| if self.is_lacking() { Fate::Lacking } else { Fate::HandedBack })
     }
 }

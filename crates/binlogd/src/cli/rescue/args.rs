@@ -33,9 +33,14 @@ pub(crate) struct RescueArgs {
     pub(super) dry_run: bool,
     /// Print the statements of what is lacking and of GTIDs that were given twice, for a person, and send nothing
     ///
-    /// They name no GTID. binlogd forks --print-sql prints those of what a fork took without asking a server.
+    /// They name no GTID. What a rescue hands over is a comment; what is left out is not. binlogd forks --print-sql asks no server.
     #[arg(long, conflicts_with_all = ["yes", "json", "dry_run"])]
     pub(super) print_sql: bool,
+    /// With --print-sql: let what changes or deletes rows be run too, and not only what inserts
+    ///
+    /// Where the log has rows and not statements, each row is set to what it was then, whatever was written to it since.
+    #[arg(long, requires = "print_sql")]
+    pub(super) overwrite: bool,
     /// Do not ask before sending
     #[arg(long)]
     pub(super) yes: bool,

@@ -3,7 +3,8 @@
 use super::super::rescue_guard::passed_over;
 use super::super::{style, units};
 use crate::config::HostPort;
-use crate::rescue::{Compared, Lacked, Plan, Version, print};
+use crate::rescue::print::{Purpose, Script};
+use crate::rescue::{Compared, Lacked, Plan, Version};
 use codec::gtid::TransactionId;
 use log::forks::{Fate, Forks, Place};
 use log::posix::PosixStorage;
@@ -173,20 +174,34 @@ impl Report<'_> {
         }
     }
 
-    /// Of what the target lacks, and of each GTID that was given twice.
-    pub(super) fn statements(&self, source_folder: &Path) -> io::Result<String> {
-        let mut text = print::head();
+    /// Of each GTID that was given twice, and of what the target lacks: what a rescue hands over as comments.
+    pub(super) fn statements(&self, source_folder: &Path, overwrite: bool) -> io::Result<Vec<u8>> {
+        let mut script = Script::new(!self.plan.transactions.is_empty(), overwrite);
+        let mut printed = Vec::new();
         if let Some(forks) = Forks::read(&PosixStorage, source_folder, || true)? {
             for (id, lost) in forks.open(Fate::GivenTwice) {
-                text.push_str(&print::versions(&id, lost)?);
+                script.versions(&id, lost)?;
+                printed.push(id);
             }
         }
-        for lacked in self.plan.lacked() {
+        let by_rescue = self
+            .plan
+            .transactions
+            .iter()
+            .map(|lacked| (lacked, "binlogd rescue hands it over".to_owned(), Purpose::Read));
+        let refused = self.plan.refused.iter().map(|(lacked, why)| {
+            (lacked, format!("binlogd rescue cannot hand it over: {why}"), Purpose::Read)
+        });
+        let left_out = self.plan.left_out.iter().map(|lacked| (lacked, "left out".to_owned(), Purpose::Run));
+        for (lacked, how, purpose) in by_rescue.chain(refused).chain(left_out) {
+            if printed.contains(&lacked.id) {
+                continue;
+            }
             let place = Place { path: lacked.path.as_path().into(), at: lacked.at, end: lacked.end };
-            let about = format!("which {} lacks; {}", self.host, time(lacked.timestamp));
-            text.push_str(&print::transaction(&lacked.id, &place, &about)?);
+            let about = format!("which {} lacks; {how}; {}", self.host, time(lacked.timestamp));
+            script.transaction(&lacked.id, &place, &about, purpose)?;
         }
-        Ok(text + print::tail())
+        Ok(script.finish())
     }
 
     /// Why nothing is sent at all.

@@ -34,6 +34,8 @@ fn the_source_loses_transactions_and_gives_their_gtids_again() {
     stage.prometheus.wait_fires("BinlogdGtidsGivenTwice");
     stage.play("GTIDs were given twice", &server);
     stage.prometheus.wait_ends("BinlogdGtidsGivenTwice");
+    let rows = server.sql("SELECT GROUP_CONCAT(id ORDER BY id) FROM d.t");
+    assert_eq!(rows.trim(), "0,1,2,3,30", "what was lost is there, and what was written since");
 }
 
 /// The state of its disk from before the transactions that are lost.

@@ -24,7 +24,8 @@ pub(super) fn split(code: &Code) -> Vec<Vec<String>> {
         match bare {
             // The bar between the choices of a usage line.
             "|" if brackets > 0 => {}
-            "|" | "||" | "&&" => commands.push(Vec::new()),
+            // The file that output goes to is no word of the program either.
+            "|" | "||" | "&&" | ">" => commands.push(Vec::new()),
             _ => commands.last_mut().unwrap().push(bare.to_owned()),
         }
         brackets -= word.matches(']').count() as i32;
