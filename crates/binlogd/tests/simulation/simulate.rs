@@ -368,7 +368,13 @@ impl Simulation {
         let disk = self.disk.onlooker();
         for folder in timelines(&disk, &Disk::path(FOLDER)).unwrap() {
             let info = Timeline::read(&disk, &folder).expect("a timeline says how it began");
-            assert_ne!(info.reason, Reason::SourceReset, "{} was never reset: {}", folder.display(), self.ends());
+            assert_ne!(
+                info.reason,
+                Reason::SourceReset,
+                "{} was never reset: {}",
+                folder.display(),
+                self.ends()
+            );
         }
     }
 
