@@ -12,6 +12,7 @@ use crate::config::DiskWarn;
 use jiff::Timestamp;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -22,6 +23,8 @@ pub(crate) struct DaemonMonitor {
     /// The file system of the data folder.
     pub disk: DiskMonitor,
     sources: Mutex<Vec<Arc<SourceMonitor>>>,
+    /// Bytes by which the copies had grown of sources that went away. Changed under the lock of `sources`.
+    gone_bytes: AtomicU64,
     /// Who serves readers; `None` when nobody does.
     serving: Mutex<Option<Arc<dyn Serving>>>,
     /// What concerns no single source.
@@ -37,6 +40,7 @@ impl DaemonMonitor {
             started: Instant::now(),
             disk: DiskMonitor::new(DiskWarn::Off),
             sources: Mutex::default(),
+            gone_bytes: AtomicU64::new(0),
             serving: Mutex::default(),
             events: Mutex::default(),
         }
@@ -49,7 +53,12 @@ impl DaemonMonitor {
 
     /// Forgets a source that a new configuration no longer names.
     pub(crate) fn remove(&self, name: &str) {
-        lock(&self.sources).retain(|source| source.name() != name);
+        let mut sources = lock(&self.sources);
+        let now = Timestamp::now();
+        let gone =
+            sources.iter().filter(|source| source.name() == name).map(|source| source.bytes_grown(now));
+        self.gone_bytes.fetch_add(gone.sum(), Relaxed);
+        sources.retain(|source| source.name() != name);
     }
 
     /// Puts the sources into the order of a new configuration, the names of which these are.
@@ -74,10 +83,11 @@ impl DaemonMonitor {
         self.uptime().as_secs()
     }
 
-    /// Bytes that the sources of now have stored since each of them had caught up for the first time. What a source had before is
+    /// Bytes that the sources, those that went away too, have stored since each of them had caught up for the first time. What a source had before is
     /// fetched once, and says nothing of how long the disk will last.
     pub(crate) fn bytes_grown(&self, now: Timestamp) -> u64 {
-        lock(&self.sources).iter().map(|source| source.bytes_grown(now)).sum()
+        let sources = lock(&self.sources);
+        self.gone_bytes.load(Relaxed) + sources.iter().map(|source| source.bytes_grown(now)).sum::<u64>()
     }
 
     /// Readers are served from now on.

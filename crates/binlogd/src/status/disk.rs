@@ -87,7 +87,7 @@ impl DiskMonitor {
     }
 
     /// Takes a measurement. `at` is the time since the start, `stored` the bytes that all sources have stored since
-    /// then; it may fall when a source is removed. Says whether the watermark was passed since the one before.
+    /// then, without what was cut off again. Says whether the watermark was passed since the one before.
     pub(crate) fn observe(&self, at: Duration, space: DiskSpace, stored: u64) -> Option<Crossing> {
         let mut state = lock(&self.state);
         state.space = Some(space);

@@ -59,6 +59,8 @@ pub struct SourceMonitor {
     recovery: [AtomicU64; 2],
     /// Bytes that were stored when the copy had caught up for the first time; [`NOT_YET`] before.
     backlog: AtomicU64,
+    /// Bytes that were written and cut off again.
+    discarded: AtomicU64,
     /// Of the receiving thread.
     pub(crate) pulse: Pulse,
     ladder: Mutex<Ladder>,
@@ -85,6 +87,7 @@ impl SourceMonitor {
             event_time: AtomicU64::new(0),
             recovery: [AtomicU64::new(0), AtomicU64::new(0)],
             backlog: AtomicU64::new(NOT_YET),
+            discarded: AtomicU64::new(0),
             pulse: Pulse::default(),
             ladder: Mutex::default(),
             gtids: PublishedGtids::default(),
@@ -412,9 +415,14 @@ impl SourceMonitor {
         (event_time & TIME_KNOWN != 0).then(|| u64::try_from(now.as_second() - seconds).unwrap_or(0))
     }
 
+    /// The beginning of a transaction that did not arrive to its end was cut off: the copy has not grown by it.
+    pub(crate) fn discarded(&self, bytes: u64) {
+        self.discarded.fetch_add(bytes, Relaxed);
+    }
+
     /// Bytes stored since the copy had caught up for the first time, which is noticed here.
     pub(crate) fn bytes_grown(&self, now: Timestamp) -> u64 {
-        let written = self.counters.bytes_written.load(Relaxed);
+        let written = self.counters.bytes_written.load(Relaxed).saturating_sub(self.discarded.load(Relaxed));
         if self.backlog.load(Relaxed) == NOT_YET
             && self.seconds_behind(now).is_some_and(|behind| behind < CAUGHT_UP_SECONDS)
         {
@@ -465,6 +473,8 @@ mod tests {
         assert_eq!(written(5_300), 300);
         monitor.publish_event_time(900_000);
         assert_eq!(written(5_400), 400, "behind again: that is growth");
+        monitor.discarded(70);
+        assert_eq!(written(5_400), 330, "a part of a transaction, which will come again");
     }
 
     #[test]

@@ -12,18 +12,12 @@ pub(super) struct Rate {
     /// Times since the start, and the bytes stored until then. The first is as old as the window or younger, but for
     /// one that is needed to reach so far back.
     samples: VecDeque<(Duration, u64)>,
-    /// The sum of all increases.
-    total: u64,
-    /// What was stored at the last sample.
-    last: u64,
 }
 
 impl Rate {
+    /// `stored` falls when the beginning of a transaction that did not arrive to its end is cut off: that was no growth.
     pub(super) fn record(&mut self, at: Duration, stored: u64) {
-        // It falls when a source goes away; what the others store is then seen from the next sample on.
-        self.total += stored.saturating_sub(self.last);
-        self.last = stored;
-        self.samples.push_back((at, self.total));
+        self.samples.push_back((at, stored));
         while self.samples.get(1).is_some_and(|second| at.saturating_sub(second.0) >= RATE_WINDOW) {
             self.samples.pop_front();
         }
@@ -32,7 +26,7 @@ impl Rate {
     /// `None` while nothing is stored: then the disk is not filling up.
     pub(super) fn bytes_per_second(&self) -> Option<f64> {
         let (first, last) = (self.samples.front()?, self.samples.back()?);
-        let (bytes, time) = (last.1 - first.1, last.0.saturating_sub(first.0));
+        let (bytes, time) = (last.1.saturating_sub(first.1), last.0.saturating_sub(first.0));
         (bytes > 0 && !time.is_zero()).then(|| bytes as f64 / time.as_secs_f64())
     }
 }
@@ -46,12 +40,16 @@ mod tests {
     }
 
     #[test]
-    fn a_source_that_goes_away_does_not_count_backwards() {
+    fn what_was_cut_off_again_is_no_growth() {
         let mut rate = Rate::default();
-        for (at, stored) in [(0, 500), (10, 1_500), (20, 100), (30, 1_100)] {
+        for (at, stored) in [(0, 500), (10, 1_500), (20, 500)] {
             rate.record(seconds(at), stored);
         }
-        assert_eq!(rate.bytes_per_second(), Some(2_000.0 / 30.0));
+        assert_eq!(rate.bytes_per_second(), None);
+        rate.record(seconds(25), 100);
+        assert_eq!(rate.bytes_per_second(), None);
+        rate.record(seconds(30), 1_100);
+        assert_eq!(rate.bytes_per_second(), Some(600.0 / 30.0));
     }
 
     #[test]

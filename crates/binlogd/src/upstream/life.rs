@@ -7,17 +7,16 @@ use super::context::Upstream;
 use super::copy::HeldCopy;
 use super::copy_error::CopyError;
 use super::hosts::Hosts;
+use super::open_timeline::OpenTimeline;
 use super::peers::Peers;
 use super::publish::publish_copy;
 use super::repeats::Repeats;
+use super::shortage::{Failed, Go, LOOK_INTERVAL, SESSION_BYTES_MIN, Shortage};
 use crate::config::OnFork;
-use crate::status::{Demanded, DiskSpace, Place, SourceState};
+use crate::status::{Demanded, DiskSpace, Place, SourceState, units};
 use codec::ServerKind;
 use std::io;
 use std::time::{Duration, Instant};
-
-/// With less free space than this no session is begun, in bytes: about what a small live file grows by at a time.
-const SESSION_BYTES_MIN: u64 = 1 << 20;
 
 /// Before the next session with a MariaDB that was left a moment ago: its old dump should have ended by then.
 const MARIADB_STEP_MIN: Duration = Duration::from_millis(50);
@@ -36,6 +35,8 @@ struct Pacing {
     /// One a host: those that told us to go away.
     away: Vec<Away>,
     repeats: Repeats,
+    /// The disk was full when the last session ended, or is nearly so.
+    shortage: Option<Shortage>,
 }
 
 impl Upstream {
@@ -158,6 +159,7 @@ impl Upstream {
             hosts: Hosts::new(count, self.clock.now()),
             away: (0..count).map(|_| Away::default()).collect(),
             repeats: Repeats::default(),
+            shortage: None,
         };
         let left = Left::default();
         self.publish_peers();
@@ -167,8 +169,8 @@ impl Upstream {
             self.reopen(&mut copy, &mut pacing);
         }
         while !self.stop.is_requested() {
-            if self.rested(&left)
-                || self.waited_for_space(&mut pacing.backoff)
+            if self.rested(&left, &mut pacing)
+                || self.waited_for_space(&mut pacing)
                 || self.passed_over(&mut pacing)
             {
                 continue;
@@ -216,9 +218,10 @@ impl Upstream {
     }
 
     /// Rests, once, while an operator wants nothing to be received. What readers may read stays as it is.
-    fn rested(&self, left: &Left) -> bool {
+    fn rested(&self, left: &Left, pacing: &mut Pacing) -> bool {
         let Some(why) = self.stop.halted() else { return false };
         left.open.take();
+        pacing.shortage = None; // Who wants to begin again wants a try.
         self.monitor.set_state(SourceState::Stopped { reason: why });
         self.at_rest(|| self.stop.rest());
         true
@@ -258,22 +261,47 @@ impl Upstream {
         server_id
     }
 
-    /// Waits, once, when the disk is as good as full. A session would only end again, and each one makes the source start a
-    /// dump and wait for a replica that cannot acknowledge.
-    fn waited_for_space(&self, backoff: &mut Backoff) -> bool {
+    /// Waits, once, when the disk is as good as full, or has no more space than was not enough. A session would only end again,
+    /// and each one makes the source start a dump and wait for a replica that cannot acknowledge.
+    fn waited_for_space(&self, pacing: &mut Pacing) -> bool {
         // A file system that cannot be asked is tried.
-        let Ok(space) = self.at_rest(|| DiskSpace::of(&self.data_dir)) else { return false };
-        if space.writable() >= SESSION_BYTES_MIN {
-            return false;
+        let Some(free) = self.writable() else { return false };
+        let (name, now) = (&self.config.name, self.clock.now());
+        if pacing.shortage.is_none() && free < SESSION_BYTES_MIN {
+            let error = format!(
+                "No space left on device: {} KiB are free in {}, and a session is not begun with less than {} KiB",
+                free / 1024,
+                self.data_dir.display(),
+                SESSION_BYTES_MIN / 1024
+            );
+            tracing::error!(source = name, "{error}; nothing is acknowledged until there is space");
+            pacing.shortage = Some(Shortage::nearly_full(now, error));
         }
-        let error = format!(
-            "No space left on device: {} KiB are free in {}, and a session is not begun with less than {} KiB",
-            space.writable() / 1024,
-            self.data_dir.display(),
-            SESSION_BYTES_MIN / 1024
-        );
-        self.pause(backoff.pause(self.clock.jitter()), true, error);
-        true
+        let Some(shortage) = &mut pacing.shortage else { return false };
+        let Some(go) = shortage.look(now, free) else {
+            let error = shortage.error.clone();
+            self.pause(LOOK_INTERVAL, true, error);
+            return true;
+        };
+        let waited = show(now.saturating_duration_since(shortage.since));
+        match go {
+            Go::Space => {
+                tracing::info!(source = name, "{} are free: going on after {waited}", units::bytes(free));
+                pacing.repeats.forget(); // Should that not be enough, it is news.
+            }
+            Go::Anyway => tracing::info!(
+                source = name,
+                "nothing has become free for {waited}, {} are: trying whether that is enough by now",
+                units::bytes(free)
+            ),
+            Go::Untold => {}
+        }
+        false
+    }
+
+    /// Bytes that can still be written; `None` where the file system does not tell.
+    fn writable(&self) -> Option<u64> {
+        self.at_rest(|| DiskSpace::of(&self.data_dir)).ok().map(|space| space.writable())
     }
 
     /// Does what the error asks for; false when that is to stop.
@@ -285,6 +313,8 @@ impl Upstream {
         peers: &mut Peers,
     ) -> bool {
         let name = &self.config.name;
+        // Before anything is cut off, which makes space that is not enough.
+        let free = error.is_full_disk().then(|| self.writable()).flatten();
         let current = pacing.hosts.current();
         let address = &self.config.hosts[current];
         let cure = error.cure();
@@ -325,6 +355,10 @@ impl Upstream {
         if let Some(again) = pacing.repeats.hear(&text, now) {
             let next = show(pause);
             match cure {
+                _ if free.is_some() => tracing::error!(
+                    source = name, host = %address,
+                    "{text}; nothing is acknowledged until there is more space{again}"
+                ),
                 Cure::Later => {
                     tracing::error!(source = name, host = %address, "{text}; next attempt in {next}{again}")
                 }
@@ -338,9 +372,18 @@ impl Upstream {
                 _ => tracing::warn!(source = name, host = %address, "{text}; next attempt in {next}{again}"),
             }
         }
-        if error.log_failed() {
-            self.reopen(copy, pacing);
+        if free.is_some() {
+            self.monitor.set_state(SourceState::WaitingForSpace { error: text.clone() });
         }
+        let discarded = if error.log_failed() { self.reopen_after_failure(copy, pacing) } else { 0 };
+        if let (Some(free), Some(free_after)) = (free, free.and_then(|_| self.writable())) {
+            let stored = self.monitor.counters.transactions.load(std::sync::atomic::Ordering::Relaxed);
+            let failed = Failed { free, discarded, free_after, stored };
+            let before = pacing.shortage.take();
+            pacing.shortage = Some(Shortage::after(before, self.clock.now(), failed, text));
+            return true; // It is waited for before the next attempt.
+        }
+        pacing.shortage = None;
         if !pause.is_zero() {
             self.pause(pause, error.is_full_disk(), text);
         }
@@ -368,6 +411,20 @@ impl Upstream {
 
     fn wait_out(&self, pause: Duration) {
         self.at_rest(|| self.clock.pause(&self.stop, pause));
+    }
+
+    /// As [`Upstream::reopen`]; returns how many bytes were cut off, which are no growth of the copy.
+    fn reopen_after_failure(&self, copy: &mut HeldCopy, pacing: &mut Pacing) -> u64 {
+        let written = copy.timeline().and_then(|timeline| timeline.log.written());
+        self.reopen(copy, pacing);
+        let (Some(written), Some(end)) = (written, copy.timeline().and_then(OpenTimeline::end)) else {
+            return 0;
+        };
+        let written = written.position();
+        let discarded =
+            if *written.file == *end.file { written.offset.saturating_sub(end.offset) } else { 0 };
+        self.monitor.discarded(discarded);
+        discarded
     }
 
     /// After a failed write or sync: what is on disk is found out from the disk, however long that takes to succeed.

@@ -40,6 +40,7 @@
 //! | `older_at_peer.rs` | the end of an older timeline that a peer alone holds |
 //! | `hosts.rs` | which host of the list is the source |
 //! | `backoff.rs`, `repeats.rs` | pauses; what the log says of errors that come again and again |
+//! | `shortage.rs` | a full disk: when a session is worth another try |
 //! | `stop.rs` | the request to stop |
 //! | `watch.rs` | a look at the source every few seconds, over a connection of its own |
 //! | `counters.rs` | what a look at the source's variables and counters says |
@@ -92,6 +93,7 @@ mod repeats;
 mod rival;
 pub mod session;
 mod settings;
+mod shortage;
 mod sink;
 pub mod stop;
 mod unasked;

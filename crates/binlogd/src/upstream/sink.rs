@@ -397,6 +397,7 @@ impl<'a> Sink<'a> {
             };
             self.timeline.tail_start = tail_start;
             self.timeline.cut_to_boundary(boundary)?;
+            self.monitor.discarded(written.offset.saturating_sub(boundary));
         }
         self.sync()?;
         if self.is_in_file_of_log() {

@@ -88,6 +88,14 @@ impl Volume {
         std::fs::remove_file(self.ballast()).expect("the ballast");
     }
 
+    /// Makes a [`Kind::Tmpfs`] that is in use larger.
+    pub fn grow_to(&self, size: u64) {
+        assert_eq!(self.kind, Kind::Tmpfs, "no other is grown so easily");
+        let mut command = Command::new("mount");
+        let size = format!("remount,size={size}");
+        run(command.args(["-o", &size]).arg(self.path())).expect("a larger tmpfs");
+    }
+
     /// Stops ext4 as an error of its device does: from now on every write is refused (EROFS), also to open files.
     pub fn abort(&self) {
         assert_eq!(self.kind, Kind::Ext4, "only ext4 can be told to");

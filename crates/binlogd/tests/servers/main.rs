@@ -12,6 +12,7 @@ mod back_again;
 mod complaints;
 mod disk;
 mod disk_faults;
+mod disk_short;
 mod doctor;
 mod doctor_says;
 mod encrypted;
