@@ -50,7 +50,15 @@ fn stays_full_for_a_large_transaction(name: &str) {
     let semi_sync = SemiSync::enable(&server, TIMEOUT);
     let daemon = Daemon::start_in(&volume.path().join("data"), &url(&server), &FLAGS);
     semi_sync.wait_attached();
-    server.sql("INSERT INTO d.t VALUES (1, 'it is acknowledged')");
+    // Until some growth was measured, so that more would be seen.
+    for number in 100.. {
+        server.sql(&format!("INSERT INTO d.t VALUES ({number}, 'it is acknowledged')"));
+        if daemon.status()["disk"]["hours_left"].is_number() {
+            break;
+        }
+        assert!(number < 100 + PATIENCE.as_secs(), "{:#}", daemon.status()["disk"]);
+        std::thread::sleep(Duration::from_secs(1));
+    }
     daemon.wait_caught_up(&server);
     volume.fill_but(4 * MIB);
     // More than 8 MiB, which the journal could take.
@@ -60,7 +68,7 @@ fn stays_full_for_a_large_transaction(name: &str) {
         daemon.wait_until(|source| source["state"] == WAITING, PATIENCE);
         let counters = |daemon: &Daemon| daemon.source()["counters"].clone();
         // Then what did not fit has been cut off.
-        wait_within(PATIENCE, "the attempt has ended", || counters(&daemon)["reconnects"] == 1);
+        wait_within(PATIENCE, "the attempt has ended", || counters(&daemon)["reconnects"] != 0);
         let (before, logged) = (counters(&daemon), daemon.log().len());
         let began = Instant::now();
         while began.elapsed() < WATCHED {
@@ -74,9 +82,9 @@ fn stays_full_for_a_large_transaction(name: &str) {
         assert_eq!(daemon.log().matches("nothing is acknowledged until there is more space").count(), 1);
         assert_eq!(daemon.log().matches(" ERROR ").count(), 1, "{}", daemon.log());
         assert!(!client.is_finished(), "nothing is acknowledged that is not stored");
-        // 4 MiB that were written and cut off again would be enough for seconds.
-        let hours = &daemon.status()["disk"]["hours_left"];
-        assert!(hours.as_f64().is_none_or(|hours| hours > 4.0), "{:#}", daemon.status()["disk"]);
+        // Had the copy grown by what was cut off again, the space would be enough for a minute.
+        let disk = &daemon.status()["disk"];
+        assert!(disk["hours_left"].as_f64().is_some_and(|hours| hours > 0.2), "{disk:#}");
 
         // More, but not enough: that is tried, and then nothing more.
         volume.grow_to(67 * MIB);
