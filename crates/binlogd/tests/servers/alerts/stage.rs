@@ -11,7 +11,7 @@ use crate::common::{Server, workspace};
 const ANSWERS_BY_CODE: [&str; 4] = ["status", "doctor", "forks", "verify"];
 
 /// Commands that say nothing when all is well, or where they may not look.
-const SILENT: [&str; 5] = ["mv ", "cp ", "mkdir ", "dmesg", "/root/lost.sql"];
+const SILENT: [&str; 5] = ["mv ", "cp ", "mkdir ", "dmesg", "lost.sql"];
 
 /// One daemon, as `binlogd1`, and its onlooker.
 pub(super) struct Stage {
@@ -123,7 +123,7 @@ impl Stage {
             ("/var/backups/binlogd", self.folder.path().join("backups").display().to_string()),
             ("/var/lib/mysql", server.datadir().display().to_string()),
             ("127.0.0.1:9306", admin),
-            ("/root/lost.sql", self.folder.path().join("lost.sql").display().to_string()),
+            ("lost.sql", self.folder.path().join("lost.sql").display().to_string()),
             ("mysql --binary-mode", format!("{} --binary-mode", server.env("MYSQL"))),
             ("mysql://root@db1:3306", url(server)),
         ] {
