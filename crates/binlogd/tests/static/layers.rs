@@ -10,6 +10,7 @@ use super::imports::{Name, Sources, crates};
 /// Crate by its folder, its name in code, and the crates of the project that it may link. The lab and the benchmarks
 /// measure from outside and are linked into nothing.
 const LINKED: &[(&str, &str, &[&str])] = &[
+    ("archive", "archive", &["codec", "log"]),
     ("codec", "codec", &[]),
     ("log", "log", &["codec"]),
     ("wire", "wire", &["codec"]),

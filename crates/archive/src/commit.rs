@@ -1,0 +1,219 @@
+//! One change of the archive, as it stands in an object of its own.
+//!
+//! Commits are numbered from 1 on, and each names the hash of the one before. A commit is made by a conditional creation under
+//! the next number, so of two writers one is told that it comes too late, whatever its clock says. Nothing counts that no
+//! commit names.
+
+use crate::names;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+/// The form of commits and snapshots that this version writes, and the newest that it reads.
+pub const FORMAT: u32 = 1;
+
+/// The longest commit that is read, in bytes. GTID sets make the longest.
+pub const COMMIT_BYTES_MAX: u64 = 64 << 20;
+
+/// A commit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Commit {
+    /// [`FORMAT`] of who wrote it.
+    pub format: u32,
+    /// Its number; the first is 1.
+    pub seq: u64,
+    /// Hexadecimal SHA-256 of the bytes of the commit before; empty in the first.
+    pub previous: String,
+    /// Who wrote it.
+    pub writer: Writer,
+    /// When, by the writer's clock. Nothing is decided by it but how long what was removed is still kept.
+    pub at: Timestamp,
+    /// What changes, in order.
+    pub changes: Vec<Change>,
+}
+
+/// Who writes: one run of one process for one source.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Writer {
+    /// Drawn at random at its start.
+    pub id: String,
+    /// One more than that of the writer before it; never less than in an earlier commit.
+    pub epoch: u64,
+    /// The name of its machine.
+    pub host: String,
+    /// Of binlogd.
+    pub version: String,
+}
+
+/// One thing that changes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "change", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Change {
+    /// A timeline begins, or its record has changed.
+    Timeline {
+        /// Its name in the archive, `NNNN-<server_uuid>`, which another copy may number in another way.
+        timeline: String,
+        /// The content of its `timeline.toml`, without what was purged on that machine.
+        record: String,
+    },
+    /// More of a file is there.
+    Grown(Grown),
+    /// Nothing will be added to a file any more.
+    Sealed {
+        /// The timeline.
+        timeline: String,
+        /// The file.
+        file: String,
+        /// Its length in bytes.
+        size: u64,
+        /// Hexadecimal SHA-256 of the whole plain file.
+        sha256: String,
+        /// The object that lists its objects.
+        list: String,
+    },
+    /// Small segments have one in their place that has all of their bytes.
+    Merged {
+        /// The timeline.
+        timeline: String,
+        /// The file.
+        file: String,
+        /// What comes in the place of the segments in its range.
+        segment: Segment,
+    },
+    /// Retention took files: the archive does not have them any more. Their objects go later.
+    Expired {
+        /// The timeline.
+        timeline: String,
+        /// Names of the files, the oldest first.
+        files: Vec<String>,
+        /// The rule that took them.
+        why: String,
+    },
+    /// Objects that no commit up to here names are about to be deleted: none after this may name them.
+    Doomed {
+        /// Their names.
+        objects: Vec<String>,
+    },
+}
+
+/// See [`Change::Grown`]. It begins where the file ended and ends at a boundary.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Grown {
+    /// The timeline.
+    pub timeline: String,
+    /// The file.
+    pub file: String,
+    /// The new pieces, one after another.
+    pub segments: Vec<Segment>,
+    /// Hexadecimal SHA-256 of the file's format description event, by which another copy of this file is known.
+    pub head: String,
+    /// GTIDs executed before the file by its own word; `None` when it says nothing of that (yet).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gtids_before: Option<String>,
+    /// GTIDs executed up to the end of the last segment.
+    pub gtids: String,
+    /// Of the last event, by the source's clock, in seconds since 1970; 0 when no event has a time.
+    pub last_time: u32,
+}
+
+/// An immutable object with a piece of a file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Segment {
+    /// Offset in the file at which it begins.
+    pub from: u64,
+    /// Offset at which it ends. The end of a commit's last segment is a boundary; others may end anywhere.
+    pub to: u64,
+    /// Hexadecimal SHA-256 of the plain bytes.
+    pub sha256: String,
+    /// The object's name.
+    pub object: String,
+    /// The object's length in bytes.
+    pub stored: u64,
+    /// Hexadecimal SHA-256 of the object's bytes.
+    pub stored_sha256: String,
+    /// Who can decrypt it, one public key or its fingerprint each; empty when it is not encrypted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub keys: Vec<String>,
+}
+
+impl Segment {
+    /// Plain bytes in it.
+    pub fn len(&self) -> u64 {
+        self.to - self.from
+    }
+
+    /// True for a piece of nothing, which no sound commit has.
+    pub fn is_empty(&self) -> bool {
+        self.to <= self.from
+    }
+}
+
+/// A commit as it stands in the store.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Encoded {
+    /// What is uploaded.
+    pub bytes: Vec<u8>,
+    /// The bytes' hexadecimal SHA-256, which the next commit names.
+    pub hash: String,
+}
+
+impl Commit {
+    /// The bytes of the object. Equal commits give equal bytes.
+    pub fn encode(&self) -> Encoded {
+        // Only maps with keys that are no text, and numbers that are none, cannot be written.
+        let mut bytes = serde_json::to_vec_pretty(self).expect("a commit can be written as JSON");
+        bytes.push(b'\n');
+        let hash = names::sha256(&bytes);
+        Encoded { bytes, hash }
+    }
+
+    /// Reads one.
+    ///
+    /// # Errors
+    /// In words, when it is none, or of a later format.
+    pub fn decode(bytes: &[u8]) -> Result<Commit, String> {
+        #[derive(Deserialize)]
+        struct Form {
+            format: u32,
+        }
+        let form: Form =
+            serde_json::from_slice(bytes).map_err(|error| format!("it is no commit: {error}"))?;
+        if form.format > FORMAT {
+            return Err(format!(
+                "it has format {}, and this version of binlogd reads up to {FORMAT}: use a newer one",
+                form.format
+            ));
+        }
+        serde_json::from_slice(bytes).map_err(|error| format!("it is no commit: {error}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_commit_is_read_as_it_was_written() {
+        let commit = Commit {
+            format: FORMAT,
+            seq: 2,
+            previous: "ab".into(),
+            writer: Writer { id: "w".into(), epoch: 1, host: "db1".into(), version: "0".into() },
+            at: Timestamp::UNIX_EPOCH,
+            changes: vec![Change::Doomed { objects: vec!["a".into()] }],
+        };
+        let encoded = commit.encode();
+        assert_eq!(Commit::decode(&encoded.bytes).unwrap(), commit);
+        assert_eq!(encoded.hash, names::sha256(&encoded.bytes));
+    }
+
+    #[test]
+    fn what_a_later_version_wrote_is_refused_by_name() {
+        let error = Commit::decode(br#"{"format": 9, "other": []}"#).unwrap_err();
+        assert!(error.contains("format 9") && error.contains("newer"), "{error}");
+        assert!(Commit::decode(b"{").unwrap_err().contains("no commit"));
+    }
+}

@@ -1,0 +1,127 @@
+//! The names of objects. docs/archive.md has them as a table.
+//!
+//! ```text
+//! <source>/commits/<seq>.json                                  one change, written once
+//! <source>/snapshots/<seq>-<sha256>.json.zst                   everything up to a commit, so that not all need be read
+//! <source>/<timeline>/<file>/<from>-<to>-<sha256>.zst[.age]    the bytes [from, to) of a file
+//! <source>/<timeline>/<file>/<sha256>.sha256                   a sealed file's objects in order, as `sha256sum -c` reads them
+//! ```
+//!
+//! Numbers have twenty digits, so that the order of names is that of numbers. `sha256` is of the object's own bytes (of a
+//! snapshot, of the last commit in it), its first 32 hexadecimal digits: one name never means two contents.
+
+use sha2::{Digest, Sha256};
+
+/// Hexadecimal digits of a hash in a name.
+const HASH_DIGITS: usize = 32;
+
+/// The hexadecimal SHA-256 of some bytes.
+pub fn sha256(bytes: &[u8]) -> String {
+    hex(&Sha256::digest(bytes))
+}
+
+/// Hexadecimal digits of a hash.
+pub fn hex(hash: &[u8]) -> String {
+    hash.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn short(hash: &str) -> &str {
+    hash.get(..HASH_DIGITS).unwrap_or(hash)
+}
+
+/// Where the commits of a source stand.
+pub fn commits(source: &str) -> String {
+    format!("{source}/commits/")
+}
+
+/// The commit of that number.
+pub fn commit(source: &str, seq: u64) -> String {
+    format!("{source}/commits/{seq:020}.json")
+}
+
+/// The number of a commit, by its name.
+pub fn commit_seq(name: &str) -> Option<u64> {
+    digits(name.rsplit('/').next()?.strip_suffix(".json")?)
+}
+
+/// Where the snapshots of a source stand.
+pub fn snapshots(source: &str) -> String {
+    format!("{source}/snapshots/")
+}
+
+/// The snapshot up to commit `seq`, whose hash is `hash`.
+pub fn snapshot(source: &str, seq: u64, hash: &str) -> String {
+    format!("{source}/snapshots/{seq:020}-{}.json.zst", short(hash))
+}
+
+/// The number of the last commit in a snapshot, by its name.
+pub fn snapshot_seq(name: &str) -> Option<u64> {
+    digits(name.rsplit('/').next()?.strip_suffix(".json.zst")?.split_once('-')?.0)
+}
+
+/// The folder of a file's segments.
+pub fn file(source: &str, timeline: &str, file: &str) -> String {
+    format!("{source}/{timeline}/{file}/")
+}
+
+/// The object of the bytes `[from, to)` of a file; `hash` is that of the object.
+pub fn segment(
+    source: &str,
+    timeline: &str,
+    file: &str,
+    from: u64,
+    to: u64,
+    hash: &str,
+    encrypted: bool,
+) -> String {
+    let age = if encrypted { ".age" } else { "" };
+    format!("{source}/{timeline}/{file}/{from:020}-{to:020}-{}.zst{age}", short(hash))
+}
+
+/// The list of a sealed file's objects; `hash` is that of the list.
+pub fn list(source: &str, timeline: &str, file: &str, hash: &str) -> String {
+    format!("{source}/{timeline}/{file}/{}.sha256", short(hash))
+}
+
+fn digits(text: &str) -> Option<u64> {
+    if text.len() == 20 && text.bytes().all(|byte| byte.is_ascii_digit()) { text.parse().ok() } else { None }
+}
+
+/// Whether a name that came from a source, a server or an object can be a part of an object's name, and of a path.
+pub fn is_part(name: &str) -> bool {
+    !name.is_empty()
+        && name.len() <= 255
+        && !name.starts_with('.')
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_read_back_from_names_and_from_nothing_else() {
+        assert_eq!(commit_seq(&commit("shop", 17)), Some(17));
+        assert_eq!(snapshot_seq(&snapshot("shop", u64::MAX, &sha256(b"x"))), Some(u64::MAX));
+        for name in
+            ["shop/commits/17.json", "shop/commits/00000000000000000017.json.tmp", "", "shop/commits/"]
+        {
+            assert_eq!(commit_seq(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn names_stand_in_the_order_of_their_numbers() {
+        assert!(commit("s", 9) < commit("s", 10));
+        let at = |from, to| segment("s", "0001-a", "b.000001", from, to, &sha256(b""), true);
+        assert!(at(0, 99) < at(99, 1000) && at(99, 1000) < at(1000, 20_000));
+    }
+
+    #[test]
+    fn parts_lead_nowhere_else() {
+        for name in ["", ".", "..", "a/b", "a b", "ä", ".hidden", "a\0"] {
+            assert!(!is_part(name), "{name:?}");
+        }
+        assert!(is_part("mysql-bin.000123") && is_part("0001-3E11FA47-71CA-11E1-9E33-C80AA9429562"));
+    }
+}
