@@ -14,4 +14,7 @@
 
 pub mod commit;
 pub mod names;
+pub mod probe;
+pub mod recipient_check;
+pub mod remote;
 pub mod store;
