@@ -12,6 +12,9 @@
 
 #![forbid(unsafe_code)]
 
+pub mod chain;
 pub mod commit;
+pub mod history;
+pub mod local;
 pub mod names;
 pub mod store;
