@@ -53,8 +53,7 @@ impl LocalTimeline {
 /// # Errors
 /// When a file of the copy cannot be read.
 pub fn archived_name(history: &History, storage: &dyn Storage, local: &LocalTimeline) -> io::Result<String> {
-    let same_server =
-        |name: &str| name.split_once('-').is_some_and(|(_, uuid)| uuid == local.server_uuid);
+    let same_server = |name: &str| name.split_once('-').is_some_and(|(_, uuid)| uuid == local.server_uuid);
     for (name, archived) in history.timelines.iter().rev().filter(|(name, _)| same_server(name)) {
         if is_same(archived, storage, local)? {
             return Ok(name.clone());

@@ -1,12 +1,12 @@
 //! Segments on their way: read, compressed, encrypted, named by their content, and made in the store.
 
 use crate::commit::Segment;
+use crate::keys::Recipients;
 use crate::local::{Cut, read_range};
 use crate::names;
 use crate::runs::Walker;
 use crate::segment::{SealError, Sealer};
 use crate::store::{Created, Fault, Store, StoreError};
-use crate::keys::Recipients;
 use log::storage::ReadFile;
 use std::fmt;
 use std::io;
@@ -35,7 +35,8 @@ impl Permits {
 
     fn take(&self) -> Permit<'_> {
         let free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut free = self.returned.wait_while(free, |free| *free == 0).unwrap_or_else(PoisonError::into_inner);
+        let mut free =
+            self.returned.wait_while(free, |free| *free == 0).unwrap_or_else(PoisonError::into_inner);
         *free -= 1;
         Permit(self)
     }
@@ -103,7 +104,12 @@ impl Uploader {
     ///
     /// # Errors
     /// When one of them could not be made. Others may be in the store; nobody needs them.
-    pub fn upload(&self, owner: Owner<'_>, file: &dyn ReadFile, cuts: &[Cut]) -> Result<Vec<Segment>, UploadError> {
+    pub fn upload(
+        &self,
+        owner: Owner<'_>,
+        file: &dyn ReadFile,
+        cuts: &[Cut],
+    ) -> Result<Vec<Segment>, UploadError> {
         let pieces: Vec<(Cut, u64)> = cuts.windows(2).map(|pair| (pair[0], pair[1].at)).collect();
         let done: Mutex<Vec<Option<Segment>>> = Mutex::new(vec![None; pieces.len()]);
         let failed: Mutex<Option<UploadError>> = Mutex::new(None);
@@ -153,7 +159,9 @@ impl Uploader {
         }
         let sealer = match sealer {
             Some(sealer) => sealer,
-            None => sealer.insert(Sealer::new(self.level, self.recipients.clone()).map_err(UploadError::Seal)?),
+            None => {
+                sealer.insert(Sealer::new(self.level, self.recipients.clone()).map_err(UploadError::Seal)?)
+            }
         };
         read_range(file, cut.at, to, plain).map_err(UploadError::Read)?;
         // Bytes before the first event belong to one that began in the segment before.

@@ -266,7 +266,12 @@ impl Archiver {
         Ok(Step::Idle)
     }
 
-    fn file(&mut self, candidate: &Candidate<'_>, local: &LocalTimeline, now: Timestamp) -> Result<Step, ArchiveError> {
+    fn file(
+        &mut self,
+        candidate: &Candidate<'_>,
+        local: &LocalTimeline,
+        now: Timestamp,
+    ) -> Result<Step, ArchiveError> {
         let Candidate { path, end, is_sealed, .. } = candidate;
         let from = candidate.archived_end();
         if *is_sealed && from > *end {
@@ -292,7 +297,12 @@ impl Archiver {
         if is_whole { self.seal(candidate, archived, now) } else { Ok(Step::Idle) }
     }
 
-    fn grow(&mut self, candidate: &Candidate<'_>, local: &LocalTimeline, now: Timestamp) -> Result<Step, ArchiveError> {
+    fn grow(
+        &mut self,
+        candidate: &Candidate<'_>,
+        local: &LocalTimeline,
+        now: Timestamp,
+    ) -> Result<Step, ArchiveError> {
         let Candidate { path, timeline, name, end, is_sealed, .. } = candidate;
         let from = candidate.archived_end();
         let head = head(&*self.storage, path, *end).map_err(|error| in_file(path, &error))?;
@@ -306,11 +316,12 @@ impl Archiver {
         }
         let file = self.open(path)?;
         let known = self.known.as_ref().filter(|(of, _)| of == path).map(|(_, known)| known);
-        let piece = match next_piece(&*file, from, known, *end, *is_sealed).map_err(|error| in_file(path, &error))? {
-            Next::Nothing => return Ok(Step::Idle),
-            Next::Damaged(what) => return Err(ArchiveError::Damaged { path: path.clone(), what }),
-            Next::Piece(piece) => piece,
-        };
+        let piece =
+            match next_piece(&*file, from, known, *end, *is_sealed).map_err(|error| in_file(path, &error))? {
+                Next::Nothing => return Ok(Step::Idle),
+                Next::Damaged(what) => return Err(ArchiveError::Damaged { path: path.clone(), what }),
+                Next::Piece(piece) => piece,
+            };
         let segments = self.upload(candidate, &*file, &piece.cuts)?;
         let stored = segments.iter().map(|segment| segment.stored).sum();
         let new = piece.to() - piece.from();
@@ -335,7 +346,12 @@ impl Archiver {
         Ok(step)
     }
 
-    fn merge(&mut self, candidate: &Candidate<'_>, old: &[Segment], now: Timestamp) -> Result<Step, ArchiveError> {
+    fn merge(
+        &mut self,
+        candidate: &Candidate<'_>,
+        old: &[Segment],
+        now: Timestamp,
+    ) -> Result<Step, ArchiveError> {
         let (Some(first), Some(last)) = (old.first(), old.last()) else { return Ok(Step::Idle) };
         let file = self.open(&candidate.path)?;
         let mut plain = Vec::new();
@@ -351,7 +367,12 @@ impl Archiver {
     }
 
     /// Everything of a file is there: its bytes on this disk are read once more and compared with what was archived of them.
-    fn seal(&mut self, candidate: &Candidate<'_>, archived: &ArchivedFile, now: Timestamp) -> Result<Step, ArchiveError> {
+    fn seal(
+        &mut self,
+        candidate: &Candidate<'_>,
+        archived: &ArchivedFile,
+        now: Timestamp,
+    ) -> Result<Step, ArchiveError> {
         let file = self.open(&candidate.path)?;
         let mut plain = Vec::new();
         let mut whole = Sha256::new();
@@ -364,7 +385,8 @@ impl Archiver {
         }
         let sha256 = names::hex(&whole.finalize());
         let text = list_text(candidate, archived, &sha256);
-        let list = names::list(&self.source, candidate.timeline, candidate.name, &names::sha256(text.as_bytes()));
+        let list =
+            names::list(&self.source, candidate.timeline, candidate.name, &names::sha256(text.as_bytes()));
         let stored = text.len() as u64;
         create_data(&*self.uploader.store, &list, text.into())?;
         let (timeline, file) = (candidate.timeline.to_owned(), candidate.name.to_owned());
@@ -372,7 +394,12 @@ impl Archiver {
         self.commit(now, vec![sealed], (0, 0, stored))
     }
 
-    fn upload(&self, candidate: &Candidate<'_>, file: &dyn ReadFile, cuts: &[Cut]) -> Result<Vec<Segment>, ArchiveError> {
+    fn upload(
+        &self,
+        candidate: &Candidate<'_>,
+        file: &dyn ReadFile,
+        cuts: &[Cut],
+    ) -> Result<Vec<Segment>, ArchiveError> {
         let owner = Owner { source: &self.source, timeline: candidate.timeline, file: candidate.name };
         self.uploader.upload(owner, file, cuts).map_err(|error| match error {
             UploadError::Store(error) => error.into(),
