@@ -83,14 +83,14 @@ impl From<StoreError> for ArchiveError {
     }
 }
 
-/// Up to where the file that is written is durable.
+/// Up to where the file that is written is durable (with `sync_first` of the [`Archiver`]: written).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DurableEnd {
     /// Folder of the timeline.
     pub timeline: PathBuf,
     /// The file.
     pub file: String,
-    /// End of its durable bytes; need not be a boundary.
+    /// End of those bytes; need not be a boundary.
     pub offset: u64,
 }
 
@@ -120,11 +120,28 @@ pub struct Archiver {
     storage: Arc<dyn Storage>,
     uploader: Uploader,
     writer: Writer,
+    /// Whether the files are synced before they are read: with `fsync_mode = 0` nobody else says that they are durable.
+    sync_first: bool,
     chain: Option<Chain>,
     /// What the last walk found, and of which file.
     known: Option<(PathBuf, Known)>,
     /// Older timelines of the copy of which the archive has everything.
     finished: BTreeSet<PathBuf>,
+    /// Timelines of the copy, and what the archive calls them.
+    names: Vec<(PathBuf, String)>,
+}
+
+/// The end of what the archive has of a timeline.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ArchivedEnd {
+    /// The timeline's name in the archive.
+    pub timeline: String,
+    /// Its last file.
+    pub file: String,
+    /// A boundary in it.
+    pub offset: u64,
+    /// GTIDs executed up to there.
+    pub gtids: String,
 }
 
 /// A file of the copy, and what the archive has of it.
@@ -146,21 +163,56 @@ impl Candidate<'_> {
 }
 
 impl Archiver {
-    /// For the source whose copy stands in `folder`. Nothing is asked of the store yet.
+    /// For the source whose copy stands in `folder`. `sync_first`: what is said to be durable is only written, and is synced
+    /// before it is archived. Nothing is asked of the store yet.
     pub fn new(
         source: String,
         folder: PathBuf,
         storage: Arc<dyn Storage>,
         uploader: Uploader,
         writer: Writer,
+        sync_first: bool,
     ) -> Archiver {
         let finished = BTreeSet::new();
-        Archiver { source, folder, storage, uploader, writer, chain: None, known: None, finished }
+        Archiver {
+            source,
+            folder,
+            storage,
+            uploader,
+            writer,
+            sync_first,
+            chain: None,
+            known: None,
+            finished,
+            names: Vec::new(),
+        }
     }
 
     /// What the archive holds, as far as it is known; `None` before the first step that reached the store.
     pub fn chain(&self) -> Option<&Chain> {
         self.chain.as_ref()
+    }
+
+    /// Where the archive of the timeline in `folder` ends: its name there, the file, the offset, and the GTIDs executed up to it.
+    /// `None` before anything of it is there.
+    pub fn end_of(&self, folder: &Path) -> Option<ArchivedEnd> {
+        let (_, timeline) = self.names.iter().find(|(of, _)| of == folder)?;
+        let archived = self.chain.as_ref()?.history().timelines.get(timeline)?;
+        let file = archived.files.last()?;
+        Some(ArchivedEnd {
+            timeline: timeline.clone(),
+            file: file.name.clone(),
+            offset: file.end(),
+            gtids: file.gtids.clone(),
+        })
+    }
+
+    /// Whether everything of a file is in the archive, compared with the file on this disk, so that this machine need not keep
+    /// it for the archive's sake.
+    pub fn has_all_of(&self, folder: &Path, file: &str) -> bool {
+        let name = self.names.iter().find(|(of, _)| of == folder).map(|(_, name)| name);
+        let found = name.and_then(|name| self.chain.as_ref()?.history().file(name, file));
+        found.is_some_and(|file| file.sealed.is_some())
     }
 
     /// Does one thing that the archive lacks. `durable` is the end of the file that is written; while it is not known, that file
@@ -238,20 +290,23 @@ impl Archiver {
         let local = LocalTimeline::read(&*self.storage, folder, &files).map_err(ArchiveError::Copy)?;
         let chain = self.opened()?;
         let timeline = archived_name(chain.history(), &*self.storage, &local).map_err(in_folder)?;
+        self.names.retain(|(of, _)| of != folder);
+        self.names.push((folder.to_owned(), timeline.clone()));
         let timeline = timeline.as_str();
         let here = durable.filter(|durable| durable.timeline == folder);
-        for name in &files {
+        for (place, name) in files.iter().enumerate() {
             let archived = self.opened()?.history().file(timeline, name).cloned();
             if archived.as_ref().is_some_and(|archived| archived.sealed.is_some()) {
                 continue;
             }
             let path = folder.join(name);
-            let is_sealed = name != last;
-            let end = match here.filter(|here| here.file == *name) {
-                Some(here) if !is_sealed => here.offset,
+            let is_here = here.is_some_and(|here| here.file == *name);
+            let is_sealed = name != last && !is_here;
+            let end = match here.filter(|_| is_here) {
+                Some(here) => here.offset,
                 // Nobody has said how much of it is durable.
-                None if !is_sealed && is_written => continue,
-                _ => self.storage.look(&path).map_err(|error| in_file(&path, &error))?.len,
+                None if is_written && (!is_sealed || is_behind(here, &files, place)) => break,
+                None => self.storage.look(&path).map_err(|error| in_file(&path, &error))?.len,
             };
             let at_once = tails || !is_written || is_sealed;
             let candidate = Candidate { path, timeline, name, archived, end, is_sealed, at_once };
@@ -322,6 +377,10 @@ impl Archiver {
                 Next::Damaged(what) => return Err(ArchiveError::Damaged { path: path.clone(), what }),
                 Next::Piece(piece) => piece,
             };
+        if self.sync_first {
+            let written = self.storage.open(path).and_then(|file| file.sync_data());
+            written.map_err(|error| in_file(path, &error))?;
+        }
         let segments = self.upload(candidate, &*file, &piece.cuts)?;
         let stored = segments.iter().map(|segment| segment.stored).sum();
         let new = piece.to() - piece.from();
@@ -434,6 +493,12 @@ impl Archiver {
     fn open(&self, path: &Path) -> Result<Box<dyn ReadFile>, ArchiveError> {
         self.storage.open_read(path).map_err(|error| in_file(path, &error))
     }
+}
+
+/// Whether the file at `place` comes behind the one up to which something is durable.
+fn is_behind(here: Option<&DurableEnd>, files: &[String], place: usize) -> bool {
+    let durable = here.and_then(|here| files.iter().position(|file| *file == here.file));
+    durable.is_some_and(|durable| place > durable)
 }
 
 fn in_file(path: &Path, error: &io::Error) -> ArchiveError {
