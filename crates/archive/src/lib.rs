@@ -24,6 +24,7 @@
 
 pub mod chain;
 pub mod commit;
+pub mod fetch;
 pub mod frames;
 pub mod history;
 pub mod keys;
@@ -31,7 +32,9 @@ pub mod local;
 pub mod mapping;
 pub mod merge;
 pub mod names;
+pub mod reader;
 pub mod runs;
+pub mod scrub;
 pub mod segment;
 #[cfg(test)]
 mod stock;

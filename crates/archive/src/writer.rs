@@ -129,6 +129,8 @@ pub struct Archiver {
     finished: BTreeSet<PathBuf>,
     /// Timelines of the copy, and what the archive calls them.
     names: Vec<(PathBuf, String)>,
+    /// See [`Archiver::first_lacking`].
+    lacking: Option<(PathBuf, String)>,
 }
 
 /// The end of what the archive has of a timeline.
@@ -185,6 +187,7 @@ impl Archiver {
             known: None,
             finished,
             names: Vec::new(),
+            lacking: None,
         }
     }
 
@@ -207,12 +210,10 @@ impl Archiver {
         })
     }
 
-    /// Whether everything of a file is in the archive, compared with the file on this disk, so that this machine need not keep
-    /// it for the archive's sake.
-    pub fn has_all_of(&self, folder: &Path, file: &str) -> bool {
-        let name = self.names.iter().find(|(of, _)| of == folder).map(|(_, name)| name);
-        let found = name.and_then(|name| self.chain.as_ref()?.history().file(name, file));
-        found.is_some_and(|file| file.sealed.is_some())
+    /// The first file of the copy of which the archive does not have everything, as of the last step, and the folder of its
+    /// timeline: from there on this machine must keep what it has. `None` where that is not known.
+    pub fn first_lacking(&self) -> Option<(&Path, &str)> {
+        self.lacking.as_ref().map(|(folder, file)| (&**folder, &**file))
     }
 
     /// Does one thing that the archive lacks. `durable` is the end of the file that is written; while it is not known, that file
@@ -231,6 +232,7 @@ impl Archiver {
             self.chain = Some(Chain::open(&*store, &self.source)?);
         }
         let mut first_error = None;
+        self.lacking = None;
         let folders = timelines(&*self.storage, &self.folder)
             .map_err(|error| ArchiveError::Copy(format!("{}: {error}", self.folder.display())))?;
         for (index, folder) in folders.iter().enumerate() {
@@ -299,6 +301,7 @@ impl Archiver {
             if archived.as_ref().is_some_and(|archived| archived.sealed.is_some()) {
                 continue;
             }
+            self.lacking.get_or_insert_with(|| (folder.to_owned(), name.clone()));
             let path = folder.join(name);
             let is_here = here.is_some_and(|here| here.file == *name);
             let is_sealed = name != last && !is_here;
@@ -317,6 +320,7 @@ impl Archiver {
         }
         if !is_written {
             self.finished.insert(folder.to_owned());
+            self.lacking = self.lacking.take().filter(|(of, _)| of != folder);
         }
         Ok(Step::Idle)
     }
