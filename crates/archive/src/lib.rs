@@ -13,5 +13,9 @@
 #![forbid(unsafe_code)]
 
 pub mod commit;
+pub mod frames;
 pub mod names;
+pub mod runs;
+#[cfg(test)]
+mod stock;
 pub mod store;
