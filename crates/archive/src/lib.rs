@@ -14,6 +14,7 @@
 
 pub mod commit;
 pub mod frames;
+pub mod keys;
 pub mod names;
 pub mod runs;
 #[cfg(test)]
