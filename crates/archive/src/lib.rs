@@ -17,6 +17,7 @@ pub mod frames;
 pub mod keys;
 pub mod names;
 pub mod runs;
+pub mod segment;
 #[cfg(test)]
 mod stock;
 pub mod store;
