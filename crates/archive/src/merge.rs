@@ -80,8 +80,8 @@ mod tests {
     fn what_was_merged_is_not_merged_again_while_the_file_grows() {
         let mut now = Vec::new();
         let mut again = 0;
-        for _ in 0..10_000 {
-            now.push(10_000);
+        for tail in 0..10_000 {
+            now.push(10_000 + tail % 7);
             if let Some(range) = next_merge(&segments(&now), false) {
                 let len = now.splice(range.clone(), []).sum::<u64>();
                 again += len;
