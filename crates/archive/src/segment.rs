@@ -1,6 +1,6 @@
 //! Segments: pieces of a file as objects, made and read back.
 //!
-//! An object is frames of zstd ([`frames`](crate::frames)), and around them one file of age if there are
+//! An object is frames of zstd ([`frames`]), and around them one file of age if there are
 //! [`Recipients`]. So `age -d -i KEY OBJECT | zstd -d` gives the plain bytes.
 //!
 //! Nothing that comes back from a store is believed: the object's length and hash are compared with the commit's before a byte
