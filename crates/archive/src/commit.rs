@@ -90,6 +90,13 @@ pub enum Change {
         /// The rule that took them.
         why: String,
     },
+    /// There is a snapshot of everything up to an earlier commit.
+    Snapshot {
+        /// The number of that commit.
+        through: u64,
+        /// The object.
+        object: String,
+    },
     /// Objects that no commit up to here names are about to be deleted: none after this may name them.
     Doomed {
         /// Their names.

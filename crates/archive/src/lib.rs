@@ -9,12 +9,38 @@
 //!
 //! Whoever makes the commit of the next number. There is no lease and no clock: a writer that slept for an hour finds its
 //! number taken ([`chain`]).
+//!
+//! # The way of a byte
+//!
+//! ```text
+//! a file of the copy, up to its durable end
+//!   → walked to its last boundary, every checksum             local.rs
+//!   → segments of about 4 MiB: compressed, encrypted, named    segment.rs, upload.rs
+//!   → one commit that names them                               writer.rs, chain.rs
+//!   → what all commits add up to                               history.rs
+//! ```
 
 #![forbid(unsafe_code)]
 
+pub mod chain;
 pub mod commit;
+pub mod fetch;
+pub mod frames;
+pub mod history;
+pub mod keys;
+pub mod local;
+pub mod mapping;
+pub mod merge;
 pub mod names;
 pub mod probe;
+pub mod reader;
 pub mod recipient_check;
 pub mod remote;
+pub mod runs;
+pub mod scrub;
+pub mod segment;
+#[cfg(test)]
+mod stock;
 pub mod store;
+pub mod upload;
+pub mod writer;

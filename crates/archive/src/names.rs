@@ -7,8 +7,8 @@
 //! <source>/<timeline>/<file>/<sha256>.sha256                   a sealed file's objects in order, as `sha256sum -c` reads them
 //! ```
 //!
-//! Numbers have twenty digits, so that the order of names is that of numbers. `sha256` is of the object's own bytes (of a
-//! snapshot, of the last commit in it), its first 32 hexadecimal digits: one name never means two contents.
+//! Numbers have twenty digits, so that the order of names is that of numbers. `sha256` is of the object's own bytes, its first
+//! 32 hexadecimal digits: one name never means two contents.
 
 use sha2::{Digest, Sha256};
 
@@ -49,7 +49,7 @@ pub fn snapshots(source: &str) -> String {
     format!("{source}/snapshots/")
 }
 
-/// The snapshot up to commit `seq`, whose hash is `hash`.
+/// The snapshot up to commit `seq`; `hash` is that of the snapshot.
 pub fn snapshot(source: &str, seq: u64, hash: &str) -> String {
     format!("{source}/snapshots/{seq:020}-{}.json.zst", short(hash))
 }
@@ -81,6 +81,13 @@ pub fn segment(
 /// The list of a sealed file's objects; `hash` is that of the list.
 pub fn list(source: &str, timeline: &str, file: &str, hash: &str) -> String {
     format!("{source}/{timeline}/{file}/{}.sha256", short(hash))
+}
+
+/// Whether an object's name ends as one of that content does.
+pub fn is_of_content(name: &str, hash: &str) -> bool {
+    let last = name.rsplit('/').next().unwrap_or_default();
+    let stem = last.split('.').next().unwrap_or_default();
+    stem.rsplit('-').next() == Some(short(hash))
 }
 
 fn digits(text: &str) -> Option<u64> {

@@ -9,6 +9,7 @@
 //! orders itself after binlogd, a source on the same machine for one, must not wait for that, and a long recovery must not
 //! run into the time limit of the start. How far it is, is in the status.
 
+mod archiving;
 mod controls;
 pub(crate) mod descriptors;
 mod disk_watch;
@@ -34,6 +35,7 @@ use crate::upstream::clock::SystemClock;
 use crate::upstream::stop::StopSignal;
 use crate::upstream::watch::SourceWatch;
 use anyhow::Context;
+use archiving::{Archive, Archiving, Copy};
 use controls::{Controlled, DaemonControls};
 use descriptors::{Descriptors, TooFew};
 use disk_watch::DiskWatch;
@@ -85,6 +87,7 @@ pub(crate) fn run(config: Config, reload: &Reload<'_>) -> anyhow::Result<()> {
     let monitor = Arc::new(DaemonMonitor::new(&config.data_dir));
     let service_manager = ServiceManager::start(monitor.clone()).context("cannot start a thread")?;
     let retention = Retention::start(config.retention).context("cannot start a thread")?;
+    let archive = config.archive.as_ref().map(Archive::new).transpose().context("the archive ([archive])")?;
     let receivers = BTreeMap::new();
     let mut daemon = Daemon {
         config,
@@ -97,6 +100,7 @@ pub(crate) fn run(config: Config, reload: &Reload<'_>) -> anyhow::Result<()> {
         admin: None,
         controls: Arc::default(),
         retention,
+        archive,
     };
     daemon.check_copies()?;
     daemon.monitor.disk.set_warn(daemon.config.disk_warn);
@@ -141,12 +145,16 @@ struct Receiver {
     monitor: Arc<SourceMonitor>,
     thread: JoinHandle<()>,
     watch: Option<SourceWatch>,
+    archiving: Option<Archiving>,
 }
 
 impl Receiver {
     /// Asks it to end; nobody waits for it yet.
     fn request_end(&self) {
         self.stop.request();
+        if let Some(archiving) = &self.archiving {
+            archiving.request_end();
+        }
         self.end_watch();
     }
 
@@ -172,6 +180,8 @@ struct Daemon {
     /// What the page can change.
     controls: Arc<DaemonControls>,
     retention: Retention,
+    /// The object store; `None` when nothing is archived.
+    archive: Option<Archive>,
 }
 
 impl Daemon {
@@ -316,6 +326,7 @@ impl Daemon {
         }
         let peers: Arc<dyn Readers> = monitor.clone();
         purger.heeds(Arc::downgrade(&peers));
+        let archiving = self.start_archiving(source, &upstream, &purger);
         self.retention.add(purger.clone());
         let watch = match too_few {
             None => SourceWatch::start(&upstream).unwrap_or_else(|error| {
@@ -339,8 +350,38 @@ impl Daemon {
                 drop(guard);
             })
             .context("cannot start a thread")?;
-        self.receivers.insert(name, Receiver { config, stop, monitor, thread, watch });
+        self.receivers.insert(name, Receiver { config, stop, monitor, thread, watch, archiving });
         Ok(())
+    }
+
+    /// Starts to archive a source, where that is wanted. Until the archive has a file, nobody purges it.
+    fn start_archiving(
+        &self,
+        source: &SourceConfig,
+        upstream: &Upstream,
+        purger: &Purger,
+    ) -> Option<Archiving> {
+        let archive = self.archive.as_ref().filter(|_| source.archive)?;
+        let copy = Copy {
+            name: source.name.clone(),
+            folder: upstream.data_dir.join(&source.name),
+            storage: upstream.storage.beside(),
+            published: upstream.published.clone(),
+            monitor: upstream.monitor.clone(),
+            fsync_mode: source.fsync_mode,
+        };
+        match archive.start(copy) {
+            Ok(archiving) => {
+                let kept: Arc<dyn Readers> = archiving.needs();
+                purger.heeds(Arc::downgrade(&kept));
+                Some(archiving)
+            }
+            Err(error) => {
+                // Without it the source is received all the same.
+                tracing::error!(source = source.name, "cannot start to archive: {error}");
+                None
+            }
+        }
     }
 
     /// Ends a receiver. When its disk does not answer it stays, asked to end, and a later reload finds it.

@@ -17,6 +17,7 @@
 //! | `semi_sync.rs` | `SemiSyncLook` and what else is said of semi-sync, in values |
 //! | `semi_sync_book.rs` | whether the source waits, and what it told clients without us: two witnesses and a verdict |
 //! | `ack_replicas.rs` | `AckReplicas`: the receivers further down that acknowledgements wait for |
+//! | `archive.rs` | `ArchiveStatus`: up to where the object store has the history |
 //! | `daemon.rs` | `DaemonMonitor`: the process and its sources |
 //! | `events.rs` | `Events`: the last events in words |
 //! | `history.rs` | `History`: the last hour, for charts |
@@ -35,6 +36,7 @@
 //! The module knows nothing of HTTP and nothing of the log, so that both may depend on it.
 
 mod ack_replicas;
+mod archive;
 mod counters;
 mod daemon;
 mod disk;
@@ -65,6 +67,7 @@ pub(crate) mod units;
 mod verdict;
 
 pub(crate) use ack_replicas::{AckReplicasStatus, Demanded};
+pub(crate) use archive::ArchiveStatus;
 pub(crate) use counters::CounterValues;
 pub(crate) use daemon::{DaemonMonitor, absolute};
 pub(crate) use disk::{Crossing, DiskSpace};

@@ -211,12 +211,27 @@ impl Timeline {
         let text = storage
             .read_to_string(&path)
             .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))?;
-        let damaged = |error: &dyn std::fmt::Display| {
+        Timeline::parse(&text).map_err(|error| {
             io::Error::new(io::ErrorKind::InvalidData, format!("{}: {error}", path.display()))
-        };
-        let timeline: Timeline = read_toml(&text).map_err(|error| damaged(&error))?;
-        timeline.check_sets().map_err(|error| damaged(&error))?;
+        })
+    }
+
+    /// Reads a description from its text.
+    ///
+    /// # Errors
+    /// In words, when it is none.
+    pub fn parse(text: &str) -> Result<Timeline, String> {
+        let timeline: Timeline = read_toml(text).map_err(|error| error.to_string())?;
+        timeline.check_sets()?;
         Ok(timeline)
+    }
+
+    /// The description as it stands in its file.
+    ///
+    /// # Errors
+    /// In words; for a description that was read, never.
+    pub fn to_text(&self) -> Result<String, String> {
+        toml::to_string(self).map_err(|error| error.to_string())
     }
 
     /// Makes the folder `<source_folder>/NNNN-<server_uuid>` with this description in it, durably.
@@ -236,7 +251,7 @@ impl Timeline {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
             _ => {} // One that a crash left behind.
         }
-        let text = toml::to_string(self).map_err(io::Error::other)?;
+        let text = self.to_text().map_err(io::Error::other)?;
         replace_file(storage, &unfinished.join(TIMELINE_FILE), text.as_bytes())?;
         storage.rename(&unfinished, &folder)?;
         storage.sync_dir(source_folder)?;

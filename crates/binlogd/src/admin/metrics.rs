@@ -3,6 +3,7 @@
 //! Names carry their unit and every series its `source`. They are read from the monitors at each scrape; nothing is
 //! kept between scrapes. docs/status.md lists them.
 
+use super::archives;
 use super::families::{counters, gauges, histograms, of};
 use super::peers;
 use super::resources;
@@ -90,6 +91,7 @@ impl Collector for Scrape {
         upkeep::encode(&mut encoder, &sources, serve.as_ref())?;
         peers::encode(&mut encoder, &sources)?;
         encode_replicas(&mut encoder, &sources)?;
+        archives::encode(&mut encoder, &sources, self.now)?;
         encode_looks(&mut encoder, &sources)?;
         self.encode_seconds_behind(&mut encoder, &sources)?;
         encode_positions(&mut encoder, &sources)?;

@@ -27,6 +27,7 @@
 mod access;
 mod act;
 mod address;
+mod archives;
 mod asked;
 mod connection;
 mod deed;

@@ -10,6 +10,7 @@ mod config;
 mod confirm;
 mod doctor;
 mod exit;
+mod fetch;
 mod forks;
 mod health;
 mod hide_password;
@@ -25,10 +26,12 @@ mod setup;
 mod slots;
 pub mod source_url;
 mod status;
+mod store_args;
 mod style;
 mod top;
 mod units;
 mod verify;
+mod verify_archive;
 mod version;
 mod virtual_slave;
 
@@ -55,6 +58,8 @@ enum Verb {
     Config(config::ConfigArgs),
     /// Look at a source before anything is started: what is missing, and the SQL that repairs it
     Doctor(doctor::DoctorArgs),
+    /// Get files of an archive back, as a copy that every other verb reads
+    Fetch(fetch::FetchArgs),
     /// List the transactions that a source lost, and GTIDs that it gave twice; record what was decided about them
     Forks(forks::ForksArgs),
     /// Ask the daemon whether every source receives: one line, exit code 0 or 1
@@ -73,7 +78,7 @@ enum Verb {
     Status(status::StatusArgs),
     /// Watch the daemon and its sources in the terminal: whether all is safe, and what is not
     Top(top::TopArgs),
-    /// Walk every file of a copy and say exactly where and what is wrong
+    /// Walk every file of a copy, or every object of an archive, and say exactly where and what is wrong
     Verify(verify::VerifyArgs),
 }
 
@@ -82,6 +87,7 @@ fn execute(verb: Verb) -> ExitCode {
         Verb::Run(args) => run::execute(&args),
         Verb::Config(args) => config::execute(args),
         Verb::Doctor(args) => doctor::execute(&args),
+        Verb::Fetch(args) => fetch::execute(&args),
         Verb::Forks(args) => forks::execute(&args),
         Verb::Health(args) => health::execute(&args),
         Verb::Import(args) => import::execute(&args),

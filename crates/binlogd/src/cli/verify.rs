@@ -1,7 +1,8 @@
 //! `binlogd verify DATA_DIR`: is the copy sound, and if not, exactly where and what is wrong.
 
 use super::exit::{EXIT_OK, EXIT_PROBLEM, usage_error};
-use super::{style, units};
+use super::store_args::{StoreArgs, is_url};
+use super::{style, units, verify_archive};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use jiff::Timestamp;
@@ -27,11 +28,14 @@ const BAR: &str = "{msg} {wide_bar} {binary_bytes}/{binary_total_bytes} {binary_
 /// The arguments of `binlogd verify`.
 #[derive(Debug, Args)]
 pub(super) struct VerifyArgs {
-    /// Folder of the copies, one folder a source inside: the data_dir of the configuration
+    /// Folder of the copies, one folder a source inside: the data_dir of the configuration; or an archive, as s3://bucket/prefix
+    #[arg(value_name = "DATA_DIR|URL")]
     data_dir: PathBuf,
-    /// Verify this source only
-    #[arg(long, value_name = "NAME")]
-    source: Option<String>,
+    #[command(flatten)]
+    store: StoreArgs,
+    /// Of an archive: read one of so many objects, 0 for none; without this flag all are read
+    #[arg(long, value_name = "N")]
+    sample: Option<u32>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -39,6 +43,14 @@ pub(super) struct VerifyArgs {
 
 /// Runs `binlogd verify`. Exit code 0 when nothing is wrong, 1 when something is, 2 when there is nothing to verify.
 pub(super) fn execute(args: &VerifyArgs) -> ExitCode {
+    if let Some(url) = args.data_dir.to_str().filter(|text| is_url(text)) {
+        return verify_archive::execute(url, &args.store, args.sample, args.json);
+    }
+    if let Some(flag) = args.store.given().or(args.sample.map(|_| "--sample")) {
+        return usage_error(&format!(
+            "{flag} is for an archive, as s3://bucket/prefix, and not for a folder"
+        ));
+    }
     let sources = match choose(args) {
         Ok(sources) => sources,
         Err(error) => return usage_error(&error),
@@ -83,7 +95,7 @@ fn choose(args: &VerifyArgs) -> Result<Vec<(String, PathBuf)>, String> {
     if sources.is_empty() {
         return Err(no_source(folder));
     }
-    if let Some(wanted) = &args.source {
+    if let Some(wanted) = &args.store.source {
         let names: Vec<String> = sources.iter().map(|(name, _)| name.clone()).collect();
         sources.retain(|(name, _)| name == wanted);
         if sources.is_empty() {

@@ -82,6 +82,18 @@ fn source() -> SourceMonitor {
     let action = AckTimeoutAction::Wait;
     source.ack_replicas.demand(Demanded { wanted: 1, timeout: Duration::from_secs(10), action });
     source.ack_replicas.publish(1, false, false);
+    source.archive.update(|archive| {
+        archive.url = "s3://backups/binlogs".to_owned();
+        archive.encrypted = true;
+        archive.timeline = Some(format!("0002-{UUID}"));
+        archive.archived = place(5_120);
+        archive.gtid = gtids("1-10239").to_line();
+        archive.committed_at = Some(at(0));
+        archive.complete_until = Some(at(0));
+        archive.error = Some(error("the store answered 503 SlowDown"));
+        (archive.commits, archive.plain_bytes) = (700, 6 * GIB);
+        (archive.again_bytes, archive.stored_bytes) = (GIB, 2 * GIB);
+    });
     let reason = "the source waits for our acknowledgements".to_owned();
     source.semi_sync_begins(SemiSyncStatus { active: true, reason }, true, false);
     source.semi_sync_was_counted(Counted { server: UUID.to_owned(), no_tx: 2, yes_tx: 900, at: at(0) });

@@ -252,6 +252,14 @@ fn of_session(source: &SourceStatus, problems: &mut Vec<Worry>) {
         let text = "Acknowledged without the receivers further down, because they did not come in time.";
         problems.push(problem(Level::Warning, text, "Bring the receivers back."));
     }
+    if let Some(error) = source.archive.as_ref().and_then(|archive| archive.error.as_ref()) {
+        let text = format!("The archive is not kept up: {}", error.message);
+        problems.push(problem(
+            Level::Warning,
+            text,
+            "What it says is to be done; nothing is lost while this machine lives.",
+        ));
+    }
     if source.fsync_mode == Some(0) {
         let text = "fsync_mode is 0: acknowledged before it is synced, as configured.";
         problems.push(problem(Level::Notice, text, ""));

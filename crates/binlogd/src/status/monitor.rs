@@ -3,6 +3,7 @@
 mod semi_sync;
 
 use super::ack_replicas::AckReplicas;
+use super::archive::ArchiveBook;
 use super::counters::Counters;
 use super::events::{Events, Level};
 use super::facts::{SourceFacts, Watched};
@@ -51,6 +52,8 @@ pub struct SourceMonitor {
     pub acknowledge_latency: LatencyHistogram,
     /// The receivers further down that acknowledgements wait for.
     pub(crate) ack_replicas: AckReplicas,
+    /// Up to where the archive has the history.
+    pub(crate) archive: ArchiveBook,
     /// What the source takes of the machine.
     pub(crate) resources: Resources,
     fsync_mode: AtomicU8,
@@ -82,6 +85,7 @@ impl SourceMonitor {
             sync_latency: LatencyHistogram::new(),
             acknowledge_latency: LatencyHistogram::new(),
             ack_replicas: AckReplicas::default(),
+            archive: ArchiveBook::default(),
             resources: Resources::default(),
             fsync_mode: AtomicU8::new(FsyncMode::SyncThenAcknowledge as u8),
             event_time: AtomicU64::new(0),
@@ -347,6 +351,7 @@ impl SourceMonitor {
             unacknowledged_commits,
             unasked_transactions,
             ack_replicas: self.ack_replicas.status(),
+            archive: self.archive.status(now),
             tls: facts.tls,
             tls_certificate_expires: facts.certificate_expires,
             fsync_mode: Some(self.fsync_mode() as u8),

@@ -3,6 +3,7 @@
 //! Other tools read it. Keys may be added; none is renamed, removed or given another meaning.
 
 use super::ack_replicas::AckReplicasStatus;
+use super::archive::ArchiveStatus;
 use super::counters::CounterValues;
 use super::events::Event;
 use super::history::Recent;
@@ -115,6 +116,8 @@ pub struct SourceStatus {
     pub(crate) unasked_transactions: UnaskedTransactions,
     /// The receivers further down that acknowledgements wait for; null without `ack_after_replicas`.
     pub(crate) ack_replicas: Option<AckReplicasStatus>,
+    /// Up to where the archive has the history; null for a source that is not archived, and when no daemon runs.
+    pub(crate) archive: Option<ArchiveStatus>,
     /// TLS version of the connection; null when it is not encrypted or there is none.
     pub tls: Option<String>,
     /// Until when the server's certificate is valid, as of the last encrypted connection; null when not known.

@@ -69,6 +69,21 @@ fn facts(source: &SourceStatus, now: Timestamp) -> Markup {
         @if let Some(replicas) = &source.ack_replicas {
             div { dt { "Receivers" } dd { (replicas.confirmed) " of " (replicas.wanted) " have confirmed" } }
         }
+        @if let Some(archive) = &source.archive {
+            div {
+                dt { "Archive" }
+                dd {
+                    @match archive.behind_seconds {
+                        Some(behind) => { "has everything of " (units::duration(behind)) " ago" }
+                        None => "does not have everything yet",
+                    }
+                    span class="dim" { ": " (archive.url) @if archive.encrypted { ", encrypted" } }
+                    @if let Some(error) = &archive.error {
+                        " " span class="warning text" { "fails since " (moment(error.at, now)) ": " (error.message) }
+                    }
+                }
+            }
+        }
         div { dt { "Behind" } dd { (behind) } }
         div {
             dt { "Source" }
@@ -111,6 +126,9 @@ fn ladder(source: &SourceStatus) -> Markup {
     html! {
         @for ((rung, at), meaning) in source.positions.rungs().into_iter().zip(words) {
             li { b { (rung) } (place(at)) span class="dim" { (meaning) } }
+        }
+        @if let Some(archive) = &source.archive {
+            li { b { "archived" } (place(archive.archived.as_ref())) span class="dim" { "survives the loss of this machine" } }
         }
     }
 }

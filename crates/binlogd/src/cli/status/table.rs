@@ -88,6 +88,7 @@ impl Page {
             self.line("behind source", Some(&behind))?;
         }
         self.ladder(source)?;
+        self.archive(source)?;
         self.gtids(source)?;
         if let Some(lacks) = source.source_lacks.as_ref().filter(|lacks| !lacks.is_empty()) {
             self.gtid("source lacks", lacks)?;
@@ -116,6 +117,24 @@ impl Page {
         self.resources(source)?;
         self.counters(&source.counters)?;
         self.latencies(&[("sync", &source.latency.sync), ("acknowledge", &source.latency.acknowledge)])
+    }
+
+    /// Up to where the object store has the history.
+    fn archive(&mut self, source: &SourceStatus) -> Result {
+        let Some(archive) = &source.archive else { return Ok(()) };
+        let at = archive.archived.as_ref().map_or_else(|| "nothing yet".to_owned(), ToString::to_string);
+        let behind = match archive.behind_seconds {
+            Some(behind) => format!("everything of {} ago", units::duration(behind)),
+            None => "not everything yet".to_owned(),
+        };
+        self.line("archived", Some(&format!("{at}, {behind}")))?;
+        let encrypted = if archive.encrypted { "encrypted" } else { "not encrypted" };
+        self.line("", Some(&format!("{}, {encrypted}", archive.url)))?;
+        if let Some(error) = &archive.error {
+            let since = format!("fails since {}: {}", human_time(error.at), error.message);
+            self.line("", Some(&since))?;
+        }
+        Ok(())
     }
 
     /// A certificate of the source that nobody accepts any more soon.

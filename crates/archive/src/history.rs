@@ -1,0 +1,375 @@
+//! What the archive of a source holds: its commits, applied one after another.
+//!
+//! A commit that does not follow, or says what cannot be, is refused as a whole. So what is wrong in a store is seen by whoever
+//! reads, and what would be wrong is never written.
+
+use crate::commit::{Change, Commit, FORMAT, Grown, Segment, Writer};
+use crate::names;
+use codec::BinlogName;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::Arc;
+
+/// Everything that the commits up to [`History::seq`] say. Cheap to clone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct History {
+    /// [`FORMAT`].
+    pub format: u32,
+    /// Number of the last commit in it; 0 for none.
+    pub seq: u64,
+    /// Hexadecimal SHA-256 of that commit.
+    pub hash: String,
+    /// Who wrote it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub writer: Option<Writer>,
+    /// When, by its writer's clock.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<Timestamp>,
+    /// The timelines by name, so in the order in which they began.
+    pub timelines: BTreeMap<String, Arc<Archived>>,
+    /// The last commit that the newest snapshot has; 0 for none.
+    pub snapshot: u64,
+    /// Objects that nothing names any more, and since when.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub retired: Vec<Retired>,
+    /// Objects that were to be deleted and may be named no more: those of the last commit that said so.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub doomed: BTreeSet<String>,
+}
+
+/// A timeline.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Archived {
+    /// See [`Change::Timeline`].
+    pub record: String,
+    /// Its files in their order, without those that expired.
+    pub files: Vec<Arc<ArchivedFile>>,
+    /// Name of the last file that retention took; empty for none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub expired: String,
+}
+
+/// A file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ArchivedFile {
+    /// Its name.
+    pub name: String,
+    /// See [`Grown::head`].
+    pub head: String,
+    /// Its pieces: from 0 on, one after another.
+    pub segments: Vec<Segment>,
+    /// See [`Grown::gtids_before`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gtids_before: Option<String>,
+    /// See [`Grown::gtids`].
+    pub gtids: String,
+    /// See [`Grown::last_time`].
+    pub last_time: u32,
+    /// Once nothing is added any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sealed: Option<Seal>,
+}
+
+/// What [`Change::Sealed`] says of a whole file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Seal {
+    /// Hexadecimal SHA-256 of the plain file.
+    pub sha256: String,
+    /// The object that lists its objects.
+    pub list: String,
+}
+
+/// An object that nothing names any more. It stays for those who read by an earlier commit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Retired {
+    /// Its name.
+    pub object: String,
+    /// Since when, by the clock of who wrote the commit.
+    pub at: Timestamp,
+}
+
+/// A commit that cannot be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unsound {
+    /// The commit's number by where it stands.
+    pub seq: u64,
+    /// What is wrong.
+    pub why: String,
+}
+
+impl fmt::Display for Unsound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "commit {}: {}", self.seq, self.why)
+    }
+}
+
+impl std::error::Error for Unsound {}
+
+impl Default for History {
+    fn default() -> History {
+        History {
+            format: FORMAT,
+            seq: 0,
+            hash: String::new(),
+            writer: None,
+            at: None,
+            timelines: BTreeMap::new(),
+            snapshot: 0,
+            retired: Vec::new(),
+            doomed: BTreeSet::new(),
+        }
+    }
+}
+
+impl ArchivedFile {
+    /// End of what the archive has of it, in bytes.
+    pub fn end(&self) -> u64 {
+        self.segments.last().map_or(0, |last| last.to)
+    }
+
+    /// The segment that has byte `at`.
+    pub fn segment_at(&self, at: u64) -> Option<&Segment> {
+        let index = self.segments.partition_point(|segment| segment.to <= at);
+        self.segments.get(index)
+    }
+}
+
+impl Archived {
+    /// The file of that name.
+    pub fn file(&self, name: &str) -> Option<&Arc<ArchivedFile>> {
+        self.files.iter().find(|file| file.name == name)
+    }
+}
+
+impl History {
+    /// The file of that name on that timeline.
+    pub fn file(&self, timeline: &str, name: &str) -> Option<&Arc<ArchivedFile>> {
+        self.timelines.get(timeline)?.file(name)
+    }
+
+    /// The objects that it names, without commits and snapshots.
+    pub fn objects(&self) -> impl Iterator<Item = &str> {
+        let files = self.timelines.values().flat_map(|timeline| &timeline.files);
+        files.flat_map(|file| {
+            let list = file.sealed.iter().map(|seal| &*seal.list);
+            file.segments.iter().map(|segment| &*segment.object).chain(list)
+        })
+    }
+
+    /// The history with one commit more. `hash` is that of the commit's bytes.
+    ///
+    /// # Errors
+    /// When the commit does not follow, or cannot be.
+    pub fn with(&self, commit: &Commit, hash: &str) -> Result<History, Unsound> {
+        let mut next = self.clone();
+        next.apply(commit, hash).map_err(|why| Unsound { seq: self.seq + 1, why })?;
+        Ok(next)
+    }
+
+    fn apply(&mut self, commit: &Commit, hash: &str) -> Result<(), String> {
+        if commit.seq != self.seq + 1 {
+            return Err(format!("it says that it is commit {}", commit.seq));
+        }
+        if commit.previous != self.hash {
+            return Err(format!(
+                "it follows a commit with hash {}, and the one before it has {}: one of the two was replaced",
+                or_none(&commit.previous),
+                or_none(&self.hash)
+            ));
+        }
+        if let Some(before) = &self.writer {
+            let may = if before.id == commit.writer.id { before.epoch } else { before.epoch + 1 };
+            if commit.writer.epoch != may {
+                return Err(format!(
+                    "it has epoch {} of writer {}, behind epoch {} of writer {}: the store has let a stale writer in",
+                    commit.writer.epoch, commit.writer.id, before.epoch, before.id
+                ));
+            }
+        }
+        for change in &commit.changes {
+            self.change(change, commit.at)?;
+        }
+        self.seq = commit.seq;
+        hash.clone_into(&mut self.hash);
+        self.writer = Some(commit.writer.clone());
+        self.at = Some(commit.at);
+        Ok(())
+    }
+
+    fn change(&mut self, change: &Change, at: Timestamp) -> Result<(), String> {
+        match change {
+            Change::Timeline { timeline, record } => self.timeline(timeline, record),
+            Change::Grown(grown) => self.grown(grown),
+            Change::Sealed { timeline, file, size, sha256, list } => {
+                let found = self.open_file(timeline, file)?;
+                if found.end() != *size {
+                    return Err(format!(
+                        "{timeline}/{file} is sealed at {size}, and ends at {}",
+                        found.end()
+                    ));
+                }
+                found.sealed = Some(Seal { sha256: sha256.clone(), list: list.clone() });
+                Ok(())
+            }
+            Change::Merged { timeline, file, segment } => self.merged(timeline, file, segment, at),
+            Change::Expired { timeline, files, .. } => self.expired(timeline, files, at),
+            Change::Snapshot { through, .. } => {
+                if *through > self.seq || *through <= self.snapshot {
+                    return Err(format!(
+                        "a snapshot up to commit {through} cannot be, behind {}",
+                        self.snapshot
+                    ));
+                }
+                self.snapshot = *through;
+                Ok(())
+            }
+            Change::Doomed { objects } => self.doom(objects),
+        }
+    }
+
+    fn timeline(&mut self, timeline: &str, record: &str) -> Result<(), String> {
+        if !names::is_part(timeline) {
+            return Err(format!("{timeline:?} is no name of a timeline"));
+        }
+        let new = || Arc::new(Archived { record: String::new(), files: Vec::new(), expired: String::new() });
+        let archived = self.timelines.entry(timeline.to_owned()).or_insert_with(new);
+        record.clone_into(&mut Arc::make_mut(archived).record);
+        Ok(())
+    }
+
+    fn find(&mut self, timeline: &str) -> Result<&mut Archived, String> {
+        let found = self.timelines.get_mut(timeline);
+        found.map(Arc::make_mut).ok_or_else(|| format!("there is no timeline {timeline}"))
+    }
+
+    fn open_file(&mut self, timeline: &str, file: &str) -> Result<&mut ArchivedFile, String> {
+        let found = self.find(timeline)?.files.iter_mut().find(|found| found.name == file);
+        let found = found.map(Arc::make_mut).ok_or_else(|| format!("there is no {timeline}/{file}"))?;
+        if found.sealed.is_some() {
+            return Err(format!("{timeline}/{file} is sealed and changes all the same"));
+        }
+        Ok(found)
+    }
+
+    fn grown(&mut self, grown: &Grown) -> Result<(), String> {
+        let what = format!("{}/{}", grown.timeline, grown.file);
+        let doomed = grown.segments.iter().find(|segment| self.doomed.contains(&segment.object));
+        if let Some(doomed) = doomed {
+            return Err(format!("{what}: {} was to be deleted", doomed.object));
+        }
+        let archived = self.find(&grown.timeline)?;
+        if !archived.files.iter().any(|file| file.name == grown.file) {
+            let place = place(archived, &grown.file)?;
+            let file = ArchivedFile {
+                name: grown.file.clone(),
+                head: grown.head.clone(),
+                segments: Vec::new(),
+                gtids_before: None,
+                gtids: String::new(),
+                last_time: 0,
+                sealed: None,
+            };
+            archived.files.insert(place, Arc::new(file));
+        }
+        let file = self.open_file(&grown.timeline, &grown.file)?;
+        if file.head != grown.head {
+            return Err(format!("{what} goes on as another file: its format description is another one"));
+        }
+        let mut end = file.end();
+        for segment in &grown.segments {
+            if segment.from != end || segment.is_empty() {
+                return Err(format!(
+                    "{what} has bytes up to {end}, and {}..{} come next",
+                    segment.from, segment.to
+                ));
+            }
+            check_name(segment)?;
+            end = segment.to;
+        }
+        file.segments.extend(grown.segments.iter().cloned());
+        file.gtids_before.clone_from(&grown.gtids_before);
+        file.gtids.clone_from(&grown.gtids);
+        file.last_time = grown.last_time;
+        Ok(())
+    }
+
+    fn merged(&mut self, timeline: &str, file: &str, segment: &Segment, at: Timestamp) -> Result<(), String> {
+        check_name(segment)?;
+        if self.doomed.contains(&segment.object) {
+            return Err(format!("{} was to be deleted", segment.object));
+        }
+        let what = format!("{timeline}/{file}");
+        let found = self.open_file(timeline, file)?;
+        let first = found.segments.iter().position(|old| old.from == segment.from);
+        let last = found.segments.iter().position(|old| old.to == segment.to);
+        let (Some(first), Some(last)) = (first, last.filter(|last| Some(*last) > first)) else {
+            return Err(format!(
+                "{what} has no segments that {}..{} could replace",
+                segment.from, segment.to
+            ));
+        };
+        let old: Vec<Segment> = found.segments.splice(first..=last, [segment.clone()]).collect();
+        self.retired.extend(old.into_iter().map(|old| Retired { object: old.object, at }));
+        Ok(())
+    }
+
+    fn expired(&mut self, timeline: &str, files: &[String], at: Timestamp) -> Result<(), String> {
+        let archived = self.find(timeline)?;
+        let mut gone = Vec::new();
+        for name in files {
+            // The oldest first: what stays has no hole.
+            if archived.files.first().is_none_or(|first| first.name != *name) {
+                return Err(format!("{timeline}/{name} is not the oldest file of its timeline, and expires"));
+            }
+            let file = archived.files.remove(0);
+            let list = file.sealed.iter().map(|seal| seal.list.clone());
+            let objects = file.segments.iter().map(|segment| segment.object.clone());
+            gone.extend(objects.chain(list));
+            archived.expired.clone_from(name);
+        }
+        self.retired.extend(gone.into_iter().map(|object| Retired { object, at }));
+        Ok(())
+    }
+
+    fn doom(&mut self, objects: &[String]) -> Result<(), String> {
+        let doomed: BTreeSet<&str> = objects.iter().map(String::as_str).collect();
+        if let Some(needed) = self.objects().find(|object| doomed.contains(object)) {
+            return Err(format!("{needed} is to be deleted, and is needed"));
+        }
+        self.retired.retain(|retired| !doomed.contains(&*retired.object));
+        // Of the last such commit only: what was uploaded before it can be named by one that comes right behind it at most.
+        self.doomed = objects.iter().cloned().collect();
+        Ok(())
+    }
+}
+
+/// Where a new file stands among those of its timeline: behind all, but before those of its series with a higher number, which
+/// another copy began with.
+fn place(archived: &Archived, name: &str) -> Result<usize, String> {
+    let parsed = BinlogName::parse(name).map_err(|error| error.to_string())?;
+    if !names::is_part(name) {
+        return Err(format!("{name:?} has characters that names in an archive must not have"));
+    }
+    let is_behind = |other: &Arc<ArchivedFile>| {
+        BinlogName::parse(&other.name).is_ok_and(|other| other.base() == parsed.base() && other > parsed)
+    };
+    Ok(archived.files.iter().position(is_behind).unwrap_or(archived.files.len()))
+}
+
+fn check_name(segment: &Segment) -> Result<(), String> {
+    if names::is_of_content(&segment.object, &segment.stored_sha256) {
+        return Ok(());
+    }
+    Err(format!("{} does not have the name of its content, {}", segment.object, segment.stored_sha256))
+}
+
+fn or_none(hash: &str) -> &str {
+    if hash.is_empty() { "none" } else { hash }
+}

@@ -1,0 +1,545 @@
+//! The archive of one source, kept up with its copy step by step.
+//!
+//! A step looks for the first thing that the archive lacks, uploads it, and commits it. Everything that a step needs to know
+//! stands in the store and on the disk, so a process that is killed at any moment goes on where its last commit is.
+
+use crate::chain::{Appended, Chain, ChainError};
+use crate::commit::{Change, Grown, Segment, Writer};
+use crate::history::ArchivedFile;
+use crate::local::{Cut, Next, head, next_piece, read_range};
+use crate::mapping::{LocalTimeline, archived_name};
+use crate::merge::next_merge;
+use crate::names;
+use crate::store::StoreError;
+use crate::upload::{Owner, UploadError, Uploader, create_data};
+use jiff::Timestamp;
+use log::files::timeline_files;
+use log::folder::timelines;
+use log::scan::Known;
+use log::storage::{ReadFile, Storage};
+use sha2::{Digest, Sha256};
+use std::collections::BTreeSet;
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// So many bytes of the live file are uploaded at once however short the time since the last upload.
+pub const TAIL_BYTES: u64 = 16 << 20;
+
+/// Why the archive is not kept up.
+#[derive(Debug)]
+pub enum ArchiveError {
+    /// The store, or what stands in it.
+    Chain(ChainError),
+    /// The copy on this machine cannot be read.
+    Copy(String),
+    /// Bytes of the copy are not sound. What is sound before them is archived.
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, with the place.
+        what: String,
+    },
+    /// The archive has other bytes of a file than the copy. Both stay as they are.
+    Differs {
+        /// The file on this machine.
+        path: PathBuf,
+        /// What differs, and what to do.
+        what: String,
+    },
+    /// The process ends.
+    Stopped,
+}
+
+impl fmt::Display for ArchiveError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ArchiveError::Chain(error) => error.fmt(f),
+            ArchiveError::Copy(error) => f.write_str(error),
+            ArchiveError::Damaged { path, what } => write!(
+                f,
+                "{} is damaged on this disk ({what}), and is not archived from there on; `binlogd verify` says more",
+                path.display()
+            ),
+            ArchiveError::Differs { path, what } => write!(f, "{}: {what}", path.display()),
+            ArchiveError::Stopped => f.write_str("binlogd is ending"),
+        }
+    }
+}
+
+impl std::error::Error for ArchiveError {}
+
+impl From<ChainError> for ArchiveError {
+    fn from(error: ChainError) -> ArchiveError {
+        ArchiveError::Chain(error)
+    }
+}
+
+impl From<StoreError> for ArchiveError {
+    fn from(error: StoreError) -> ArchiveError {
+        ArchiveError::Chain(error.into())
+    }
+}
+
+/// Up to where the file that is written is durable (with `sync_first` of the [`Archiver`]: written).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DurableEnd {
+    /// Folder of the timeline.
+    pub timeline: PathBuf,
+    /// The file.
+    pub file: String,
+    /// End of those bytes; need not be a boundary.
+    pub offset: u64,
+}
+
+/// What a step did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// Nothing is to be done now.
+    Idle,
+    /// Something was committed; there may be more.
+    Committed {
+        /// Plain bytes that the archive has now and had not.
+        new: u64,
+        /// Plain bytes that were uploaded once more, to make large segments of small ones.
+        again: u64,
+        /// Bytes of objects that were made.
+        stored: u64,
+    },
+    /// Others have committed meanwhile. What they did is known now.
+    Behind,
+}
+
+/// Keeps the archive of one source.
+#[derive(Debug)]
+pub struct Archiver {
+    source: String,
+    folder: PathBuf,
+    storage: Arc<dyn Storage>,
+    uploader: Uploader,
+    writer: Writer,
+    /// Whether the files are synced before they are read: with `fsync_mode = 0` nobody else says that they are durable.
+    sync_first: bool,
+    chain: Option<Chain>,
+    /// What the last walk found, and of which file.
+    known: Option<(PathBuf, Known)>,
+    /// Older timelines of the copy of which the archive has everything.
+    finished: BTreeSet<PathBuf>,
+    /// Timelines of the copy, and what the archive calls them.
+    names: Vec<(PathBuf, String)>,
+    /// See [`Archiver::first_lacking`].
+    lacking: Option<(PathBuf, String)>,
+}
+
+/// The end of what the archive has of a timeline.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ArchivedEnd {
+    /// The timeline's name in the archive.
+    pub timeline: String,
+    /// Its last file.
+    pub file: String,
+    /// A boundary in it.
+    pub offset: u64,
+    /// GTIDs executed up to there.
+    pub gtids: String,
+}
+
+/// A file of the copy, and what the archive has of it.
+struct Candidate<'a> {
+    path: PathBuf,
+    timeline: &'a str,
+    name: &'a str,
+    archived: Option<Arc<ArchivedFile>>,
+    end: u64,
+    is_sealed: bool,
+    /// Whether anything new is to be uploaded, however little.
+    at_once: bool,
+}
+
+impl Candidate<'_> {
+    fn archived_end(&self) -> u64 {
+        self.archived.as_ref().map_or(0, |archived| archived.end())
+    }
+}
+
+impl Archiver {
+    /// For the source whose copy stands in `folder`. `sync_first`: what is said to be durable is only written, and is synced
+    /// before it is archived. Nothing is asked of the store yet.
+    pub fn new(
+        source: String,
+        folder: PathBuf,
+        storage: Arc<dyn Storage>,
+        uploader: Uploader,
+        writer: Writer,
+        sync_first: bool,
+    ) -> Archiver {
+        let finished = BTreeSet::new();
+        Archiver {
+            source,
+            folder,
+            storage,
+            uploader,
+            writer,
+            sync_first,
+            chain: None,
+            known: None,
+            finished,
+            names: Vec::new(),
+            lacking: None,
+        }
+    }
+
+    /// What the archive holds, as far as it is known; `None` before the first step that reached the store.
+    pub fn chain(&self) -> Option<&Chain> {
+        self.chain.as_ref()
+    }
+
+    /// Where the archive of the timeline in `folder` ends: its name there, the file, the offset, and the GTIDs executed up to it.
+    /// `None` before anything of it is there.
+    pub fn end_of(&self, folder: &Path) -> Option<ArchivedEnd> {
+        let (_, timeline) = self.names.iter().find(|(of, _)| of == folder)?;
+        let archived = self.chain.as_ref()?.history().timelines.get(timeline)?;
+        let file = archived.files.last()?;
+        Some(ArchivedEnd {
+            timeline: timeline.clone(),
+            file: file.name.clone(),
+            offset: file.end(),
+            gtids: file.gtids.clone(),
+        })
+    }
+
+    /// The first file of the copy of which the archive does not have everything, as of the last step, and the folder of its
+    /// timeline: from there on this machine must keep what it has. `None` where that is not known.
+    pub fn first_lacking(&self) -> Option<(&Path, &str)> {
+        self.lacking.as_ref().map(|(folder, file)| (&**folder, &**file))
+    }
+
+    /// Does one thing that the archive lacks. `durable` is the end of the file that is written; while it is not known, that file
+    /// waits. `tails` says that its new bytes are to be archived now, however few; else they wait for [`TAIL_BYTES`].
+    ///
+    /// # Errors
+    /// When it could not be done. The next step tries again, from what stands in the store by then.
+    pub fn step(
+        &mut self,
+        durable: Option<&DurableEnd>,
+        tails: bool,
+        now: Timestamp,
+    ) -> Result<Step, ArchiveError> {
+        let store = self.uploader.store.clone();
+        if self.chain.is_none() {
+            self.chain = Some(Chain::open(&*store, &self.source)?);
+        }
+        let mut first_error = None;
+        self.lacking = None;
+        let folders = timelines(&*self.storage, &self.folder)
+            .map_err(|error| ArchiveError::Copy(format!("{}: {error}", self.folder.display())))?;
+        for (index, folder) in folders.iter().enumerate() {
+            let is_written = index + 1 == folders.len();
+            if self.finished.contains(folder) && !is_written {
+                continue;
+            }
+            match self.timeline(folder, is_written, durable, tails, now) {
+                Ok(Step::Idle) => {}
+                Ok(step) => return Ok(step),
+                // What is wrong with one timeline keeps no other from being archived.
+                Err(error @ (ArchiveError::Damaged { .. } | ArchiveError::Differs { .. })) => {
+                    first_error.get_or_insert(error);
+                }
+                Err(error) => {
+                    if matches!(error, ArchiveError::Chain(ChainError::Unsound(_))) {
+                        self.chain = None;
+                    }
+                    return Err(error);
+                }
+            }
+        }
+        if let Some(change) = self.opened()?.snapshot_if_due(&*store)? {
+            return self.commit(now, vec![change], (0, 0, 0));
+        }
+        first_error.map_or(Ok(Step::Idle), Err)
+    }
+
+    /// Takes notice of what others have committed.
+    ///
+    /// # Errors
+    /// When the store cannot be read, or what stands in it cannot be.
+    pub fn refresh(&mut self) -> Result<(), ArchiveError> {
+        let store = self.uploader.store.clone();
+        match &mut self.chain {
+            Some(chain) => chain.refresh(&*store).map(drop)?,
+            None => self.chain = Some(Chain::open(&*store, &self.source)?),
+        }
+        Ok(())
+    }
+
+    fn opened(&self) -> Result<&Chain, ArchiveError> {
+        self.chain.as_ref().ok_or_else(|| ArchiveError::Copy("the archive was not opened".into()))
+    }
+
+    fn timeline(
+        &mut self,
+        folder: &Path,
+        is_written: bool,
+        durable: Option<&DurableEnd>,
+        tails: bool,
+        now: Timestamp,
+    ) -> Result<Step, ArchiveError> {
+        let in_folder = |error: io::Error| ArchiveError::Copy(format!("{}: {error}", folder.display()));
+        let files = timeline_files(&*self.storage, folder).map_err(in_folder)?;
+        let Some(last) = files.last() else { return Ok(Step::Idle) };
+        let local = LocalTimeline::read(&*self.storage, folder, &files).map_err(ArchiveError::Copy)?;
+        let chain = self.opened()?;
+        let timeline = archived_name(chain.history(), &*self.storage, &local).map_err(in_folder)?;
+        self.names.retain(|(of, _)| of != folder);
+        self.names.push((folder.to_owned(), timeline.clone()));
+        let timeline = timeline.as_str();
+        let here = durable.filter(|durable| durable.timeline == folder);
+        for (place, name) in files.iter().enumerate() {
+            let archived = self.opened()?.history().file(timeline, name).cloned();
+            if archived.as_ref().is_some_and(|archived| archived.sealed.is_some()) {
+                continue;
+            }
+            self.lacking.get_or_insert_with(|| (folder.to_owned(), name.clone()));
+            let path = folder.join(name);
+            let is_here = here.is_some_and(|here| here.file == *name);
+            let is_sealed = name != last && !is_here;
+            let end = match here.filter(|_| is_here) {
+                Some(here) => here.offset,
+                // Nobody has said how much of it is durable.
+                None if is_written && (!is_sealed || is_behind(here, &files, place)) => break,
+                None => self.storage.look(&path).map_err(|error| in_file(&path, &error))?.len,
+            };
+            let at_once = tails || !is_written || is_sealed;
+            let candidate = Candidate { path, timeline, name, archived, end, is_sealed, at_once };
+            match self.file(&candidate, &local, now)? {
+                Step::Idle => {}
+                step => return Ok(step),
+            }
+        }
+        if !is_written {
+            self.finished.insert(folder.to_owned());
+            self.lacking = self.lacking.take().filter(|(of, _)| of != folder);
+        }
+        Ok(Step::Idle)
+    }
+
+    fn file(
+        &mut self,
+        candidate: &Candidate<'_>,
+        local: &LocalTimeline,
+        now: Timestamp,
+    ) -> Result<Step, ArchiveError> {
+        let Candidate { path, end, is_sealed, .. } = candidate;
+        let from = candidate.archived_end();
+        if *is_sealed && from > *end {
+            return Err(ArchiveError::Differs {
+                path: path.clone(),
+                what: format!(
+                    "it has {end} bytes, and the archive has {from} of it, from another copy. One of the two is wrong; both are kept"
+                ),
+            });
+        }
+        let is_enough = candidate.at_once || end.saturating_sub(from) >= TAIL_BYTES;
+        if from < *end && is_enough {
+            let step = self.grow(candidate, local, now)?;
+            if step != Step::Idle {
+                return Ok(step);
+            }
+        }
+        let Some(archived) = &candidate.archived else { return Ok(Step::Idle) };
+        let is_whole = *is_sealed && from == *end;
+        if let Some(range) = next_merge(&archived.segments, is_whole) {
+            return self.merge(candidate, &archived.segments[range], now);
+        }
+        if is_whole { self.seal(candidate, archived, now) } else { Ok(Step::Idle) }
+    }
+
+    fn grow(
+        &mut self,
+        candidate: &Candidate<'_>,
+        local: &LocalTimeline,
+        now: Timestamp,
+    ) -> Result<Step, ArchiveError> {
+        let Candidate { path, timeline, name, end, is_sealed, .. } = candidate;
+        let from = candidate.archived_end();
+        let head = head(&*self.storage, path, *end).map_err(|error| in_file(path, &error))?;
+        if head.is_none() && !is_sealed {
+            return Ok(Step::Idle);
+        }
+        let head = head.unwrap_or_default();
+        if candidate.archived.as_ref().is_some_and(|archived| archived.head != head) {
+            let what = "the archive has another file of this name on this timeline, made at another time. Both are kept; give one of the two another `url`";
+            return Err(ArchiveError::Differs { path: path.clone(), what: what.into() });
+        }
+        let file = self.open(path)?;
+        let known = self.known.as_ref().filter(|(of, _)| of == path).map(|(_, known)| known);
+        let piece =
+            match next_piece(&*file, from, known, *end, *is_sealed).map_err(|error| in_file(path, &error))? {
+                Next::Nothing => return Ok(Step::Idle),
+                Next::Damaged(what) => return Err(ArchiveError::Damaged { path: path.clone(), what }),
+                Next::Piece(piece) => piece,
+            };
+        if self.sync_first {
+            let written = self.storage.open(path).and_then(|file| file.sync_data());
+            written.map_err(|error| in_file(path, &error))?;
+        }
+        let segments = self.upload(candidate, &*file, &piece.cuts)?;
+        let stored = segments.iter().map(|segment| segment.stored).sum();
+        let new = piece.to() - piece.from();
+        let mut changes = Vec::new();
+        let history = self.opened()?.history();
+        if history.timelines.get(*timeline).is_none_or(|known| known.record != local.record) {
+            changes.push(Change::Timeline { timeline: (*timeline).to_owned(), record: local.record.clone() });
+        }
+        changes.push(Change::Grown(Grown {
+            timeline: (*timeline).to_owned(),
+            file: (*name).to_owned(),
+            segments,
+            head,
+            gtids_before: piece.gtids_before.as_ref().map(ToString::to_string),
+            gtids: piece.gtids.to_string(),
+            last_time: piece.last_time,
+        }));
+        let step = self.commit(now, changes, (new, 0, stored))?;
+        if matches!(step, Step::Committed { .. }) {
+            self.known = Some((path.clone(), piece.known));
+        }
+        Ok(step)
+    }
+
+    fn merge(
+        &mut self,
+        candidate: &Candidate<'_>,
+        old: &[Segment],
+        now: Timestamp,
+    ) -> Result<Step, ArchiveError> {
+        let (Some(first), Some(last)) = (old.first(), old.last()) else { return Ok(Step::Idle) };
+        let file = self.open(&candidate.path)?;
+        let mut plain = Vec::new();
+        for segment in old {
+            compare(candidate, &*file, segment, &mut plain)?;
+        }
+        let cuts = [Cut { at: first.from, event: first.from }, Cut { at: last.to, event: last.to }];
+        let mut segments = self.upload(candidate, &*file, &cuts)?;
+        let Some(segment) = segments.pop() else { return Ok(Step::Idle) };
+        let done = (0, segment.len(), segment.stored);
+        let (timeline, file) = (candidate.timeline.to_owned(), candidate.name.to_owned());
+        self.commit(now, vec![Change::Merged { timeline, file, segment }], done)
+    }
+
+    /// Everything of a file is there: its bytes on this disk are read once more and compared with what was archived of them.
+    fn seal(
+        &mut self,
+        candidate: &Candidate<'_>,
+        archived: &ArchivedFile,
+        now: Timestamp,
+    ) -> Result<Step, ArchiveError> {
+        let file = self.open(&candidate.path)?;
+        let mut plain = Vec::new();
+        let mut whole = Sha256::new();
+        for segment in &archived.segments {
+            if self.uploader.stop.load(Ordering::Relaxed) {
+                return Err(ArchiveError::Stopped);
+            }
+            compare(candidate, &*file, segment, &mut plain)?;
+            whole.update(&plain);
+        }
+        let sha256 = names::hex(&whole.finalize());
+        let text = list_text(candidate, archived, &sha256);
+        let list =
+            names::list(&self.source, candidate.timeline, candidate.name, &names::sha256(text.as_bytes()));
+        let stored = text.len() as u64;
+        create_data(&*self.uploader.store, &list, text.into())?;
+        let (timeline, file) = (candidate.timeline.to_owned(), candidate.name.to_owned());
+        let sealed = Change::Sealed { timeline, file, size: candidate.end, sha256, list };
+        self.commit(now, vec![sealed], (0, 0, stored))
+    }
+
+    fn upload(
+        &self,
+        candidate: &Candidate<'_>,
+        file: &dyn ReadFile,
+        cuts: &[Cut],
+    ) -> Result<Vec<Segment>, ArchiveError> {
+        let owner = Owner { source: &self.source, timeline: candidate.timeline, file: candidate.name };
+        self.uploader.upload(owner, file, cuts).map_err(|error| match error {
+            UploadError::Store(error) => error.into(),
+            UploadError::Read(error) => in_file(&candidate.path, &error),
+            UploadError::Seal(error) => ArchiveError::Copy(format!("{}: {error}", candidate.path.display())),
+            UploadError::Stopped => ArchiveError::Stopped,
+        })
+    }
+
+    fn commit(
+        &mut self,
+        now: Timestamp,
+        changes: Vec<Change>,
+        (new, again, stored): (u64, u64, u64),
+    ) -> Result<Step, ArchiveError> {
+        let store = self.uploader.store.clone();
+        let Some(chain) = &mut self.chain else { return Ok(Step::Behind) };
+        match chain.append(&*store, &self.writer, now, changes) {
+            Ok(Appended::Done) => Ok(Step::Committed { new, again, stored }),
+            Ok(Appended::Behind) => {
+                self.finished.clear();
+                Ok(Step::Behind)
+            }
+            Err(error) => {
+                // It may stand there all the same, or come to.
+                self.chain = None;
+                Err(error.into())
+            }
+        }
+    }
+
+    fn open(&self, path: &Path) -> Result<Box<dyn ReadFile>, ArchiveError> {
+        self.storage.open_read(path).map_err(|error| in_file(path, &error))
+    }
+}
+
+/// Whether the file at `place` comes behind the one up to which something is durable.
+fn is_behind(here: Option<&DurableEnd>, files: &[String], place: usize) -> bool {
+    let durable = here.and_then(|here| files.iter().position(|file| *file == here.file));
+    durable.is_some_and(|durable| place > durable)
+}
+
+fn in_file(path: &Path, error: &io::Error) -> ArchiveError {
+    ArchiveError::Copy(format!("{}: {error}", path.display()))
+}
+
+/// Reads a segment's bytes from this disk and holds them against what was archived.
+fn compare(
+    candidate: &Candidate<'_>,
+    file: &dyn ReadFile,
+    segment: &Segment,
+    plain: &mut Vec<u8>,
+) -> Result<(), ArchiveError> {
+    read_range(file, segment.from, segment.to, plain).map_err(|error| in_file(&candidate.path, &error))?;
+    let ours = names::sha256(plain);
+    if ours == segment.sha256 {
+        return Ok(());
+    }
+    Err(ArchiveError::Differs {
+        path: candidate.path.clone(),
+        what: format!(
+            "bytes {}..{} have SHA-256 {ours}, and the archive has {} of them in {}. Either the bytes on this disk have changed, \
+             which `binlogd verify` tells, or two copies of different servers go to one place. Both are kept",
+            segment.from, segment.to, segment.sha256, segment.object
+        ),
+    })
+}
+
+/// The objects of a file in order, as `sha256sum -c` reads them.
+fn list_text(candidate: &Candidate<'_>, archived: &ArchivedFile, sha256: &str) -> String {
+    let mut text = format!(
+        "# {} of timeline {}: {} bytes, SHA-256 {sha256}\n# Its bytes are those of these objects, one behind the other.\n",
+        candidate.name, candidate.timeline, candidate.end
+    );
+    for segment in &archived.segments {
+        let object = segment.object.rsplit('/').next().unwrap_or_default();
+        text.push_str(&format!("{}  {object}\n", segment.stored_sha256));
+    }
+    text
+}

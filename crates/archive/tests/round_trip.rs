@@ -1,0 +1,261 @@
+//! A copy is archived into a folder, damaged there in every way, scrubbed, and fetched back.
+
+use archive::chain::Chain;
+use archive::commit::{Change, Commit, Writer};
+use archive::fetch::{Bound, Wanted, fetch, plan};
+use archive::keys::Identities;
+use archive::names;
+use archive::reader::Reader;
+use archive::remote::Folder;
+use archive::scrub::{Depth, Report, scrub};
+use archive::segment::Opener;
+use archive::store::Store;
+use archive::upload::{Permits, Uploader};
+use archive::writer::{ArchiveError, Archiver, DurableEnd, Step};
+use jiff::Timestamp;
+use log::posix::PosixStorage;
+use log::testing::{FileBuilder, SERVER_UUID, first_timeline};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+const SOURCE: &str = "shop";
+
+struct Scene {
+    dir: tempfile::TempDir,
+    timeline: PathBuf,
+    store: Arc<Folder>,
+}
+
+impl Scene {
+    fn new() -> Scene {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("data").join(SOURCE);
+        fs::create_dir_all(&folder).unwrap();
+        let timeline = first_timeline(SERVER_UUID).create(&PosixStorage, &folder, 1).unwrap();
+        let store = Arc::new(Folder::open(&dir.path().join("store")).unwrap());
+        Scene { dir, timeline, store }
+    }
+
+    /// Three files of the copy, of which the last is written: `n` transactions in each.
+    fn files(&self, transactions: u64) -> Vec<PathBuf> {
+        let mut number = 0;
+        let file = |place: u64| {
+            let before = if number == 0 { String::new() } else { format!("{SERVER_UUID}:1-{number}") };
+            let mut builder = FileBuilder::new().previous_gtids(&before);
+            for _ in 0..transactions {
+                number += 1;
+                builder = builder.transaction(number, 3000);
+            }
+            let last = place == 3;
+            let builder = if last { builder } else { builder.rotate(&format!("b.{:06}", place + 1)) };
+            let path = self.timeline.join(format!("b.{place:06}"));
+            fs::write(&path, builder.finish()).unwrap();
+            path
+        };
+        (1..=3).map(file).collect()
+    }
+
+    fn archiver(&self) -> Archiver {
+        let store: Arc<dyn Store> = self.store.clone();
+        let permits = Arc::new(Permits::new(2));
+        let uploader = Uploader { store, permits, level: 1, recipients: None, stop: Arc::default() };
+        let writer = Writer { id: uuid(), epoch: 0, host: "test".into(), version: "0".into() };
+        let folder = self.timeline.parent().unwrap().to_owned();
+        Archiver::new(SOURCE.into(), folder, Arc::new(PosixStorage), uploader, writer, false)
+    }
+
+    fn durable(&self, offset: u64) -> DurableEnd {
+        DurableEnd { timeline: self.timeline.clone(), file: "b.000003".into(), offset }
+    }
+
+    fn archive_all(&self, live: &Path) {
+        let durable = self.durable(fs::metadata(live).unwrap().len());
+        let mut archiver = self.archiver();
+        while archiver.step(Some(&durable), true, Timestamp::now()).unwrap() != Step::Idle {}
+        assert_eq!(archiver.end_of(&self.timeline).unwrap().offset, durable.offset);
+    }
+
+    fn reader(&self) -> Reader {
+        let opener = Arc::new(Opener::new(Identities::new()));
+        Reader { store: self.store.clone(), opener }
+    }
+
+    fn scrub(&self) -> Report {
+        scrub(&self.reader(), SOURCE, Depth::All, true, &|_| {}).unwrap()
+    }
+
+    fn objects(&self) -> Vec<PathBuf> {
+        let listed = self.store.list(&format!("{SOURCE}/"), None).unwrap();
+        listed.into_iter().map(|meta| self.dir.path().join("store").join(meta.name)).collect()
+    }
+
+    fn object(&self, ending: &str) -> PathBuf {
+        self.objects().into_iter().find(|path| path.to_str().unwrap().ends_with(ending)).unwrap()
+    }
+}
+
+fn uuid() -> String {
+    uuid::Uuid::new_v4().to_string()
+}
+
+#[test]
+fn what_is_archived_is_fetched_byte_for_byte() {
+    let scene = Scene::new();
+    let files = scene.files(40);
+    scene.archive_all(&files[2]);
+    let report = scene.scrub();
+    assert_eq!(report.findings, []);
+    assert_eq!((report.files, report.unnamed), (3, 0));
+    assert_eq!(report.opened, report.objects);
+    let chain = Chain::open(&*scene.store, SOURCE).unwrap();
+    let parts = plan(chain.history(), &Wanted::default()).unwrap();
+    let to = scene.dir.path().join("fetched");
+    fs::create_dir(&to).unwrap();
+    let got = fetch(&scene.reader(), &PosixStorage, &to, &parts[0], 3, &|_| {}).unwrap();
+    for file in &files {
+        let name = file.file_name().unwrap();
+        assert!(fs::read(file).unwrap() == fs::read(got.join(name)).unwrap(), "{name:?}");
+    }
+    // What an interrupted run has left is gone on with, and a byte of it that is wrong is not believed.
+    let whole = fs::read(&files[1]).unwrap();
+    let mut part = whole[..whole.len() / 2].to_vec();
+    part[100] ^= 1;
+    fs::remove_file(got.join("b.000002")).unwrap();
+    fs::write(got.join("b.000002.fetching"), part).unwrap();
+    fetch(&scene.reader(), &PosixStorage, &to, &parts[0], 1, &|_| {}).unwrap();
+    assert!(fs::read(got.join("b.000002")).unwrap() == whole);
+}
+
+#[test]
+fn a_bound_chooses_the_files_in_which_it_lies() {
+    let scene = Scene::new();
+    let files = scene.files(10);
+    scene.archive_all(&files[2]);
+    let chain = Chain::open(&*scene.store, SOURCE).unwrap();
+    let gtid = |number: u64| Bound::Gtids(format!("{SERVER_UUID}:{number}"));
+    let file = |name: &str| Bound::File(name.to_owned());
+    for (from, until, expected) in [
+        (None, None, Some(0..3)),
+        (Some(gtid(10)), None, Some(0..3)),
+        (Some(gtid(11)), Some(gtid(20)), Some(1..2)),
+        (Some(file("b.000002")), None, Some(1..3)),
+        (None, Some(file("b.000001")), Some(0..1)),
+        (Some(gtid(31)), None, None),
+        (Some(file("b.000009")), None, None),
+    ] {
+        let wanted = Wanted { timeline: None, from: from.clone(), until: until.clone() };
+        let found = plan(chain.history(), &wanted).ok().map(|parts| parts[0].files.clone());
+        assert_eq!(found, expected, "{from:?} to {until:?}");
+    }
+}
+
+#[test]
+fn only_whole_transactions_up_to_the_durable_end_are_archived() {
+    let scene = Scene::new();
+    let files = scene.files(10);
+    let whole = fs::read(&files[2]).unwrap();
+    let mut archiver = scene.archiver();
+    for offset in (200..whole.len() as u64).step_by(2500) {
+        while archiver.step(Some(&scene.durable(offset)), true, Timestamp::now()).unwrap() != Step::Idle {}
+        let Some(end) = archiver.end_of(&scene.timeline).filter(|end| end.file == "b.000003") else { continue };
+        assert!(end.offset <= offset && offset - end.offset < 3500, "{} of {offset}", end.offset);
+    }
+    // Each step left a small tail, and small tails become one when the file is finished.
+    fs::write(scene.timeline.join("b.000004"), FileBuilder::new().finish()).unwrap();
+    let durable = DurableEnd { file: "b.000004".into(), ..scene.durable(4) };
+    while archiver.step(Some(&durable), true, Timestamp::now()).unwrap() != Step::Idle {}
+    let chain = Chain::open(&*scene.store, SOURCE).unwrap();
+    let timeline = scene.timeline.file_name().unwrap().to_str().unwrap();
+    let file = chain.history().file(timeline, "b.000003").unwrap().clone();
+    assert!(file.sealed.is_some() && file.segments.len() == 1, "{file:?}");
+    assert_eq!(scene.scrub().findings, []);
+}
+
+#[test]
+fn every_damage_is_found_and_named() {
+    type Harm = fn(&Scene);
+    let cases: &[(&str, &str, Harm)] = &[
+        ("a flipped bit", "SHA-256", |scene| {
+            let path = scene.object(".zst");
+            let mut bytes = fs::read(&path).unwrap();
+            let middle = bytes.len() / 2;
+            bytes[middle] ^= 4;
+            fs::write(path, bytes).unwrap();
+        }),
+        ("a cut object", "bytes and was uploaded with", |scene| {
+            let path = scene.object(".zst");
+            let bytes = fs::read(&path).unwrap();
+            fs::write(path, &bytes[..bytes.len() - 1]).unwrap();
+        }),
+        ("a missing object", "the object is missing", |scene| fs::remove_file(scene.object(".zst")).unwrap()),
+        ("a missing list", "the object is missing", |scene| fs::remove_file(scene.object(".sha256")).unwrap()),
+        ("one object in the place of another", "uploaded with", |scene| {
+            let objects: Vec<_> =
+                scene.objects().into_iter().filter(|path| path.extension().is_some_and(|e| e == "zst")).collect();
+            fs::copy(&objects[0], &objects[2]).unwrap();
+        }),
+        ("a replaced commit", "one of the two was replaced", |scene| {
+            let path = scene.object("02.json");
+            let text = fs::read_to_string(&path).unwrap().replace("\"host\": \"test\"", "\"host\": \"evil\"");
+            fs::write(path, text).unwrap();
+        }),
+        ("a commit that is no JSON", "it is no commit", |scene| fs::write(scene.object("02.json"), "{").unwrap()),
+        ("a missing commit", "does not follow", |scene| fs::remove_file(scene.object("02.json")).unwrap()),
+        ("a stale epoch", "let a stale writer in", |scene| {
+            let chain = Chain::open(&*scene.store, SOURCE).unwrap();
+            let writer = Writer { id: "other".into(), epoch: 0, ..chain.history().writer.clone().unwrap() };
+            let commit = Commit {
+                format: 1,
+                seq: chain.history().seq + 1,
+                previous: chain.history().hash.clone(),
+                writer,
+                at: Timestamp::now(),
+                changes: Vec::<Change>::new(),
+            };
+            let name = names::commit(SOURCE, commit.seq);
+            let _ = scene.store.create(&name, commit.encode().bytes.into()).unwrap();
+        }),
+    ];
+    for (what, words, harm) in cases {
+        let scene = Scene::new();
+        let files = scene.files(10);
+        scene.archive_all(&files[2]);
+        harm(&scene);
+        let found = scene.scrub().findings;
+        assert!(found.iter().any(|finding| finding.to_string().contains(words)), "{what}: {found:?}");
+    }
+}
+
+#[test]
+fn an_object_of_nobody_is_counted_and_harms_nothing() {
+    let scene = Scene::new();
+    let files = scene.files(10);
+    scene.archive_all(&files[2]);
+    let foreign = format!("{SOURCE}/0001-x/b.000001/anything");
+    let _ = scene.store.create(&foreign, vec![1, 2, 3].into()).unwrap();
+    let report = scene.scrub();
+    assert_eq!((report.findings, report.unnamed, report.unnamed_bytes), (vec![], 1, 3));
+}
+
+#[test]
+fn bytes_that_changed_on_the_disk_are_not_sealed_over_those_archived() {
+    let scene = Scene::new();
+    let files = scene.files(10);
+    scene.archive_all(&files[2]);
+    let mut bytes = fs::read(&files[2]).unwrap();
+    bytes[500] ^= 1;
+    fs::write(&files[2], &bytes).unwrap();
+    fs::write(scene.timeline.join("b.000004"), FileBuilder::new().finish()).unwrap();
+    let mut archiver = scene.archiver();
+    let durable = DurableEnd { file: "b.000004".into(), ..scene.durable(4) };
+    let error = loop {
+        match archiver.step(Some(&durable), true, Timestamp::now()) {
+            Ok(Step::Idle) => panic!("it was sealed"),
+            Ok(_) => {}
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(error, ArchiveError::Differs { .. }), "{error}");
+    assert!(error.to_string().contains("Both are kept"), "{error}");
+}

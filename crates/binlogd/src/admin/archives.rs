@@ -1,0 +1,45 @@
+//! The archives of the sources, as metrics.
+
+use super::families::{counters, gauges, of};
+use crate::status::{ArchiveStatus, SourceMonitor};
+use jiff::Timestamp;
+use prometheus_client::encoding::DescriptorEncoder;
+use prometheus_client::registry::Unit;
+use std::fmt::Result;
+use std::sync::Arc;
+
+/// One series a source that is archived.
+pub(super) fn encode(
+    encoder: &mut DescriptorEncoder,
+    sources: &[Arc<SourceMonitor>],
+    now: Timestamp,
+) -> Result {
+    let shown: Vec<_> =
+        sources.iter().filter_map(|source| Some((of(source), source.archive.status(now)?))).collect();
+    if shown.is_empty() {
+        return Ok(());
+    }
+    let behind = shown.iter().filter_map(|(source, archive)| Some((*source, archive.behind_seconds?)));
+    let help = "Since the archive had everything that was durable; absent until it has for the first time";
+    gauges(encoder, "binlogd_archive_behind", Some(&Unit::Seconds), help, behind)?;
+    let failing = shown.iter().map(|(source, archive)| (*source, u64::from(archive.error.is_some())));
+    gauges(
+        encoder,
+        "binlogd_archive_failing",
+        None,
+        "1 while the archive is not kept up, otherwise 0",
+        failing,
+    )?;
+    let mut count = |name, unit: Option<&Unit>, help, value: fn(&ArchiveStatus) -> u64| {
+        let rows = shown.iter().map(|(source, archive)| (*source, value(archive)));
+        counters(encoder, name, unit, help, rows)
+    };
+    let bytes = Some(&Unit::Bytes);
+    let help = "Bytes of binary logs that came into the archive";
+    count("binlogd_archive_plain", bytes, help, |archive| archive.plain_bytes)?;
+    let help = "Bytes of binary logs that were uploaded once more, to make large objects of small ones";
+    count("binlogd_archive_again", bytes, help, |archive| archive.again_bytes)?;
+    let help = "Bytes of the objects that were made, compressed and encrypted";
+    count("binlogd_archive_stored", bytes, help, |archive| archive.stored_bytes)?;
+    count("binlogd_archive_commits", None, "Commits of the archive", |archive| archive.commits)
+}

@@ -1,0 +1,135 @@
+//! `binlogd fetch URL --to DIR`: files of an archive back on a disk, as a copy like any other.
+
+use super::exit::{EXIT_OK, EXIT_PROBLEM, usage_error};
+use super::store_args::{Opened, StoreArgs};
+use super::{style, units};
+use archive::chain::Chain;
+use archive::fetch::{Bound, Part, Wanted, fetch, plan};
+use clap::Args;
+use indicatif::{ProgressBar, ProgressStyle};
+use jiff::Timestamp;
+use log::folder::SourceFolder;
+use log::journal::JOURNAL_FILE;
+use log::posix::PosixStorage;
+use std::io::{self, IsTerminal};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Segments that are read side by side, where nothing else is said.
+const AT_ONCE: u16 = 8;
+/// As `binlogd verify` has it.
+const BAR: &str = "{msg} {wide_bar} {binary_bytes}/{binary_total_bytes} {binary_bytes_per_sec} {eta}";
+
+/// The arguments of `binlogd fetch`.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+The folder is a copy afterwards: binlogd verify, status and rescue read it, binlogd run goes on with it, and each file in it is the \
+source's, byte for byte. Files are fetched whole, those with the bounds too. A run that was interrupted goes on when it is done again.
+
+A bound is a file (mysql-bin.000123), a time (2026-11-22T15:10:00Z, or with an offset), or a GTID.
+
+Exit codes: 0 done, 1 it could not be done, 2 the command line is wrong.")]
+pub(super) struct FetchArgs {
+    /// The archive: url in [archive], as s3://bucket/prefix
+    url: String,
+    /// Folder for the copies, one folder a source inside; made if need be
+    #[arg(long, value_name = "DIR")]
+    to: PathBuf,
+    #[command(flatten)]
+    store: StoreArgs,
+    /// Only this timeline
+    #[arg(long, value_name = "NAME")]
+    timeline: Option<String>,
+    /// From the file on in which this lies
+    #[arg(long, value_name = "BOUND")]
+    from: Option<String>,
+    /// Up to the file in which this lies
+    #[arg(long, value_name = "BOUND")]
+    until: Option<String>,
+    /// Objects that are read side by side
+    #[arg(long, value_name = "N", default_value_t = AT_ONCE, value_parser = clap::value_parser!(u16).range(1..=64))]
+    concurrency: u16,
+    /// Say what would be fetched, and do nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// Runs `binlogd fetch`.
+pub(super) fn execute(args: &FetchArgs) -> ExitCode {
+    let wanted = Wanted {
+        timeline: args.timeline.clone(),
+        from: args.from.as_deref().map(bound),
+        until: args.until.as_deref().map(bound),
+    };
+    let opened = match args.store.open(&args.url) {
+        Ok(opened) => opened,
+        Err(error) => return usage_error(&format!("{error:#}")),
+    };
+    for source in &opened.sources {
+        if let Err(error) = one(args, &opened, source, &wanted) {
+            errln!("error: source {}: {error:#}", style::clean(source));
+            return ExitCode::from(EXIT_PROBLEM);
+        }
+    }
+    ExitCode::from(EXIT_OK)
+}
+
+/// What a bound is, by its form.
+fn bound(text: &str) -> Bound {
+    if let Ok(at) = text.parse::<Timestamp>() {
+        return Bound::Time(at.as_second());
+    }
+    // A name ends in a dot and digits, which no GTID does.
+    match codec::BinlogName::parse(text) {
+        Ok(_) => Bound::File(text.to_owned()),
+        Err(_) => Bound::Gtids(text.to_owned()),
+    }
+}
+
+fn one(args: &FetchArgs, opened: &Opened, source: &str, wanted: &Wanted) -> anyhow::Result<()> {
+    let chain = Chain::open(&*opened.reader.store, source)?;
+    let parts = plan(chain.history(), wanted)?;
+    let bytes: u64 = parts.iter().map(Part::bytes).sum();
+    let files: usize = parts.iter().map(|part| part.files().len()).sum();
+    if args.dry_run {
+        for part in &parts {
+            for file in part.files() {
+                let end = if file.sealed.is_some() { "" } else { ", not finished" };
+                outln!("{source}/{}/{}: {}{end}", part.timeline, file.name, units::bytes(file.end()));
+            }
+        }
+        outln!("{} in {files} files would be fetched", units::bytes(bytes));
+        return Ok(());
+    }
+    let folder = args.to.join(source);
+    anyhow::ensure!(
+        !folder.join(JOURNAL_FILE).exists(),
+        "{} is the copy of a binlogd, which goes on with what it has: fetch into another folder",
+        folder.display()
+    );
+    let folder = SourceFolder::open(&PosixStorage, &args.to, source)?;
+    let bar = if io::stderr().is_terminal() { ProgressBar::new(bytes) } else { ProgressBar::hidden() };
+    bar.set_style(ProgressStyle::with_template(BAR)?);
+    bar.set_message(source.to_owned());
+    for part in &parts {
+        let at_once = usize::from(args.concurrency);
+        fetch(&opened.reader, &PosixStorage, folder.path(), part, at_once, &|done| bar.inc(done))?;
+    }
+    bar.finish_and_clear();
+    let (Some(first), Some(last)) = (parts.first(), parts.last()) else { return Ok(()) };
+    let end = last.files().last().map_or_else(String::new, |file| {
+        format!("; the last ends at {}:{} with {}", file.name, file.end(), or_no_gtids(&file.gtids))
+    });
+    outln!(
+        "{source}: {} in {files} files, timelines {} to {}, compared with the archive and synced, in {}{end}",
+        units::bytes(bytes),
+        first.timeline,
+        last.timeline,
+        folder.path().display()
+    );
+    Ok(())
+}
+
+fn or_no_gtids(gtids: &str) -> &str {
+    if gtids.is_empty() { "no GTIDs" } else { gtids }
+}

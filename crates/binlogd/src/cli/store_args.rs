@@ -1,0 +1,122 @@
+//! An archive as it is named on the command line, and the keys that open it.
+
+use archive::keys::Identities;
+use archive::names::{commits, is_part};
+use archive::reader::Reader;
+use archive::remote::{self, Location, Options};
+use archive::segment::Opener;
+use archive::store::Store;
+use clap::Args;
+use std::collections::BTreeSet;
+use std::io::{self, IsTerminal};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// How an archive is reached, and opened.
+#[derive(Debug, Args)]
+pub(super) struct StoreArgs {
+    /// One source of several
+    #[arg(long, value_name = "NAME")]
+    pub(super) source: Option<String>,
+    /// Private key with which encrypted objects are opened: a file of age or of SSH; several are tried in turn. Its passphrase,
+    /// if it has one, is asked for
+    #[arg(long, value_name = "FILE")]
+    identity: Vec<PathBuf>,
+    /// Address of a store that is not the provider's own, as `https://minio.example:9000`
+    #[arg(long, value_name = "URL")]
+    endpoint: Option<String>,
+    /// Region of an S3 bucket
+    #[arg(long)]
+    region: Option<String>,
+    /// Put the bucket into the path, not into the name of the host
+    #[arg(long)]
+    path_style: bool,
+    /// Go on without TLS where the endpoint says http://
+    #[arg(long)]
+    allow_http: bool,
+}
+
+/// An archive that can be read.
+pub(super) struct Opened {
+    /// What reads its objects.
+    pub(super) reader: Reader,
+    /// The sources that were chosen.
+    pub(super) sources: Vec<String>,
+    /// Whether a private key was given.
+    pub(super) has_identity: bool,
+}
+
+/// Whether an argument names an archive, and no folder.
+pub(super) fn is_url(argument: &str) -> bool {
+    argument.contains("://")
+}
+
+impl StoreArgs {
+    /// What was given that means something for an archive only; `None` when nothing was.
+    pub(super) fn given(&self) -> Option<&'static str> {
+        let given = [
+            ("--identity", !self.identity.is_empty()),
+            ("--endpoint", self.endpoint.is_some()),
+            ("--region", self.region.is_some()),
+            ("--path-style", self.path_style),
+            ("--allow-http", self.allow_http),
+        ];
+        given.into_iter().find(|(_, is_given)| *is_given).map(|(name, _)| name)
+    }
+
+    /// Opens the archive at `url` and finds its sources.
+    ///
+    /// # Errors
+    /// In words: what is wrong with the address or a key, what the store says, or that it has no such source.
+    pub(super) fn open(&self, url: &str) -> anyhow::Result<Opened> {
+        let location: Location = url.parse()?;
+        let options = Options {
+            endpoint: self.endpoint.clone(),
+            region: self.region.clone(),
+            path_style: self.path_style.then_some(true),
+            allow_http: self.allow_http,
+        };
+        options
+            .check(&location)
+            .map_err(|wrong| anyhow::anyhow!("--{} {}", wrong.name.replace('_', "-"), wrong.why))?;
+        let mut identities = Identities::new();
+        for file in &self.identity {
+            identities.add_file(file, &mut |question| {
+                let may_ask = io::stdin().is_terminal();
+                may_ask.then(|| rpassword::prompt_password(question).ok()).flatten().map(Into::into)
+            })?;
+        }
+        for remark in identities.remarks() {
+            errln!("warning: {remark}");
+        }
+        let store = remote::open(&location, &options)?;
+        let there = sources(&*store)?;
+        let chosen = match &self.source {
+            Some(source) if there.contains(source) => vec![source.clone()],
+            Some(source) => {
+                let there: Vec<&str> = there.iter().map(String::as_str).collect();
+                anyhow::bail!("{location} has no source {source:?}; there are: {}", there.join(", "))
+            }
+            None => there.into_iter().collect(),
+        };
+        anyhow::ensure!(
+            !chosen.is_empty(),
+            "{location} has no archive of binlogd: name what url in [archive] names"
+        );
+        let has_identity = !identities.is_empty();
+        let reader = Reader { store, opener: Arc::new(Opener::new(identities)) };
+        Ok(Opened { reader, sources: chosen, has_identity })
+    }
+}
+
+/// The sources of an archive: those that have a first commit, or a snapshot in its place.
+fn sources(store: &dyn Store) -> anyhow::Result<BTreeSet<String>> {
+    let mut found = BTreeSet::new();
+    for meta in store.list("", None)? {
+        let Some((source, _)) = meta.name.split_once('/') else { continue };
+        if is_part(source) && meta.name.starts_with(&commits(source)) {
+            found.insert(source.to_owned());
+        }
+    }
+    Ok(found)
+}

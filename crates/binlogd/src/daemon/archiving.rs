@@ -1,0 +1,330 @@
+//! Keeps the archive up: one thread a source, that nobody waits for.
+//!
+//! The thread looks once a second how far the copy is, which costs the receiving thread nothing. What it reads it reads as any
+//! reader does, and a store that hangs, refuses or is gone holds only this thread.
+
+use crate::config::{ArchiveConfig, FsyncMode};
+use crate::retention::{InSlot, Readers};
+use crate::status::{Level, SourceMonitor};
+use crate::upstream::stop::StopSignal;
+use archive::commit::Writer;
+use archive::keys::Recipients;
+use archive::remote::{self, Throttled};
+use archive::store::Store;
+use archive::upload::{Permits, Uploader};
+use archive::writer::{ArchiveError, Archiver, DurableEnd, Step};
+use jiff::Timestamp;
+use log::published::Published;
+use log::purge::needs::{Need, NeedFrom};
+use log::storage::Storage;
+use std::io;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// Pause between two looks at how far the copy is.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+
+/// First pause after a failure; each further one doubles it.
+const RETRY_MIN: Duration = Duration::from_secs(1);
+
+/// The longest pause between two tries.
+const RETRY_MAX: Duration = Duration::from_secs(60);
+
+/// Looks past what others have committed come at least this often where nothing is to be done.
+const REFRESH_INTERVAL: Duration = Duration::from_secs(600);
+
+/// How far the threads stand back behind everything else: compressing takes a processor for a while.
+const NICE: i32 = 10;
+
+/// The end of a thread is waited for at most so long; what it had not committed the next start uploads again.
+const END_MAX: Duration = Duration::from_secs(1);
+
+/// How often it is looked whether the thread has ended.
+const END_LOOK: Duration = Duration::from_millis(5);
+
+/// What all sources share: the store, and how much may be under way.
+#[derive(Clone)]
+pub(super) struct Archive {
+    interval: Duration,
+    uploader: Uploader,
+    /// The archive's place in words, without secrets.
+    place: String,
+}
+
+/// The thread of one source. It is asked to end when this is dropped.
+pub(super) struct Archiving {
+    stop: Arc<StopSignal>,
+    uploads_end: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+    kept: Arc<Kept>,
+}
+
+/// What this machine must still keep for the archive.
+pub(super) struct Kept {
+    /// Timeline and name of the first file of which the archive does not have everything; `None` while that is not known.
+    first: Mutex<Option<(String, String)>>,
+}
+
+/// What the thread works on.
+pub(super) struct Copy {
+    pub(super) name: String,
+    /// The source's folder.
+    pub(super) folder: PathBuf,
+    pub(super) storage: Arc<dyn Storage>,
+    pub(super) published: Arc<Published>,
+    pub(super) monitor: Arc<SourceMonitor>,
+    pub(super) fsync_mode: FsyncMode,
+}
+
+impl Archive {
+    /// For the store of the configuration; nothing is asked of it yet.
+    ///
+    /// # Errors
+    /// When it cannot be spoken to as configured, or a public key is none.
+    pub(super) fn new(config: &ArchiveConfig) -> anyhow::Result<Archive> {
+        let store = remote::open(&config.location, &config.options)?;
+        let store: Arc<dyn Store> = match config.bandwidth {
+            Some(bandwidth) => Arc::new(Throttled::new(store, bandwidth)),
+            None => store,
+        };
+        let uploader = Uploader {
+            store,
+            permits: Arc::new(Permits::new(config.concurrency as usize)),
+            level: i32::try_from(config.level).unwrap_or(i32::MAX),
+            recipients: recipients(config)?,
+            stop: Arc::default(),
+        };
+        Ok(Archive { interval: config.interval, uploader, place: config.location.to_string() })
+    }
+
+    /// Starts the thread of a source.
+    ///
+    /// # Errors
+    /// When the system has no thread left.
+    pub(super) fn start(&self, copy: Copy) -> io::Result<Archiving> {
+        let stop = Arc::new(StopSignal::new());
+        let uploads_end = Arc::new(AtomicBool::new(false));
+        let kept = Arc::new(Kept { first: Mutex::new(None) });
+        let uploader = Uploader { stop: uploads_end.clone(), ..self.uploader.clone() };
+        let writer = Writer {
+            id: uuid::Uuid::new_v4().to_string(),
+            epoch: 0,
+            host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+        };
+        let sync_first = copy.fsync_mode == FsyncMode::WriteThenAcknowledge;
+        let archiver = Archiver::new(
+            copy.name.clone(),
+            copy.folder.clone(),
+            copy.storage.clone(),
+            uploader,
+            writer,
+            sync_first,
+        );
+        copy.monitor.archive.update(|status| {
+            self.place.clone_into(&mut status.url);
+            status.encrypted = self.uploader.recipients.is_some();
+        });
+        let mut work = Work {
+            interval: self.interval,
+            copy,
+            archiver,
+            kept: kept.clone(),
+            told: None,
+            tails_from: None,
+            refresh_from: Instant::now() + REFRESH_INTERVAL,
+        };
+        let (stopped, name) = (stop.clone(), format!("archive-{}", work.copy.name));
+        let thread = std::thread::Builder::new().name(name).spawn(move || {
+            // Without it the archive only takes more of the processor.
+            let _ = rustix::process::nice(NICE);
+            work.until(&stopped);
+        })?;
+        Ok(Archiving { stop, uploads_end, thread: Some(thread), kept })
+    }
+}
+
+impl Archiving {
+    /// Asks the thread to end; nobody waits for it yet.
+    pub(super) fn request_end(&self) {
+        self.uploads_end.store(true, Ordering::Relaxed);
+        self.stop.request();
+    }
+
+    /// Who keeps what is not archived yet from a purge.
+    pub(super) fn needs(&self) -> Arc<Kept> {
+        self.kept.clone()
+    }
+}
+
+impl Drop for Archiving {
+    fn drop(&mut self) {
+        self.request_end();
+        let Some(thread) = self.thread.take() else { return };
+        let mut left = END_MAX;
+        // A request to a store that does not answer is left alone: whatever becomes of it, the chain tells.
+        while !thread.is_finished() && !left.is_zero() {
+            std::thread::sleep(END_LOOK);
+            left = left.saturating_sub(END_LOOK);
+        }
+        if thread.is_finished() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Readers for Kept {
+    fn needs(&self, _source: &str) -> Vec<Need> {
+        let first = self.first.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let who = "the archive does not have it yet".to_owned();
+        let from = match first {
+            Some((timeline, file)) => NeedFrom::Place { timeline, file, before: 0 },
+            None => NeedFrom::Everything,
+        };
+        vec![Need { who, from }]
+    }
+
+    fn in_slots(&self, _source: &str) -> Vec<InSlot> {
+        Vec::new()
+    }
+}
+
+/// For whom everything is encrypted; `None` for nobody.
+fn recipients(config: &ArchiveConfig) -> anyhow::Result<Option<Arc<Recipients>>> {
+    let mut recipients = Recipients::new();
+    for key in &config.recipients {
+        recipients.add(key, "recipients in [archive]")?;
+    }
+    if let Some(file) = &config.recipients_file {
+        recipients.add_file(file)?;
+    }
+    Ok((!recipients.is_empty()).then(|| Arc::new(recipients)))
+}
+
+struct Work {
+    interval: Duration,
+    copy: Copy,
+    archiver: Archiver,
+    kept: Arc<Kept>,
+    /// What failed last, so that nothing is said twice.
+    told: Option<String>,
+    /// When the newest bytes are to be archived, however few; `None`: now.
+    tails_from: Option<Instant>,
+    refresh_from: Instant,
+}
+
+impl Work {
+    fn until(&mut self, stop: &StopSignal) {
+        let mut pause = Duration::ZERO;
+        let mut retry = RETRY_MIN;
+        while !stop.wait(pause) {
+            match self.look() {
+                Ok(()) => (pause, retry) = (LOOK_INTERVAL, RETRY_MIN),
+                Err(ArchiveError::Stopped) => return,
+                Err(error) => {
+                    self.failed(&error, retry);
+                    (pause, retry) = (retry, (retry * 2).min(RETRY_MAX));
+                }
+            }
+        }
+    }
+
+    /// Brings the archive to where the copy is.
+    fn look(&mut self) -> Result<(), ArchiveError> {
+        if Instant::now() >= self.refresh_from {
+            self.archiver.refresh()?;
+            self.refresh_from = Instant::now() + REFRESH_INTERVAL;
+        }
+        loop {
+            let began = Timestamp::now();
+            let tails = self.tails_from.is_none_or(|from| Instant::now() >= from);
+            let durable = self.durable();
+            match self.archiver.step(durable.as_ref(), tails, began)? {
+                Step::Idle => {
+                    self.is_idle(durable.as_ref(), tails.then_some(began));
+                    return Ok(());
+                }
+                Step::Behind => {}
+                Step::Committed { new, again, stored } => {
+                    self.copy.monitor.archive.update(|status| {
+                        status.commits += 1;
+                        status.plain_bytes += new;
+                        status.again_bytes += again;
+                        status.stored_bytes += stored;
+                        status.committed_at = Some(Timestamp::now());
+                    });
+                    self.publish(durable.as_ref());
+                    self.works();
+                }
+            }
+        }
+    }
+
+    /// How far the copy may be archived.
+    fn durable(&self) -> Option<DurableEnd> {
+        let live = self.copy.published.live()?;
+        Some(DurableEnd { timeline: live.timeline.clone(), file: live.file.to_string(), offset: live.end() })
+    }
+
+    /// The archive has everything that is to be there; with `complete`, everything that was durable at that moment.
+    fn is_idle(&mut self, durable: Option<&DurableEnd>, complete: Option<Timestamp>) {
+        if complete.is_some() {
+            self.tails_from = Some(Instant::now() + self.interval);
+        }
+        self.publish(durable);
+        if let (Some(at), Some(_)) = (complete, durable) {
+            self.copy.monitor.archive.update(|status| status.complete_until = Some(at));
+        }
+        self.works();
+    }
+
+    fn publish(&self, durable: Option<&DurableEnd>) {
+        let first = self.archiver.first_lacking().map(|(folder, file)| {
+            (folder.file_name().unwrap_or_default().to_string_lossy().into_owned(), file.to_owned())
+        });
+        *self.kept.first.lock().unwrap_or_else(PoisonError::into_inner) = first;
+        let Some(durable) = durable else { return };
+        let Some(end) = self.archiver.end_of(&durable.timeline) else { return };
+        self.copy.monitor.archive.update(|status| {
+            status.timeline = Some(end.timeline);
+            status.archived = Some(codec::Position::new(end.file.as_str(), end.offset));
+            status.gtid = end.gtids;
+        });
+    }
+
+    fn works(&mut self) {
+        if self.told.take().is_some() {
+            let source = self.copy.name.as_str();
+            tracing::info!(source, "the archive is kept up again");
+            self.copy.monitor.note(Level::Ok, "archive", "the archive is kept up again");
+        }
+        self.copy.monitor.archive.update(|status| status.error = None);
+    }
+
+    fn failed(&mut self, error: &ArchiveError, retry: Duration) {
+        let text = error.to_string();
+        let source = self.copy.name.as_str();
+        if self.told.as_ref() != Some(&text) {
+            tracing::error!(
+                source,
+                "the archive is not kept up, the next try is in {} s: {text}",
+                retry.as_secs()
+            );
+            if self.told.is_none() {
+                self.copy.monitor.note(
+                    Level::Warning,
+                    "archive",
+                    format!("the archive is not kept up: {text}"),
+                );
+            }
+            self.told = Some(text.clone());
+        }
+        self.copy.monitor.archive.update(|status| {
+            let at = status.error.as_ref().map_or_else(Timestamp::now, |error| error.at);
+            status.error = Some(crate::status::LastError { at, message: text });
+        });
+    }
+}
