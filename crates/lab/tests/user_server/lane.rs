@@ -18,12 +18,12 @@ const RUNS: Tests = &[
     ("what_another_has_changed_since_stays", restored::what_another_has_changed_since_stays),
     ("a_server_with_other_data_is_refused", super::a_server_with_other_data_is_refused),
 ];
-/// Those that take programs in Go.
+/// Those that take programs in Go, the longest for itself.
 const GO: Tests = &[
     ("replicas_stand_beside_it_and_leave_nothing", super::replicas_stand_beside_it_and_leave_nothing),
-    ("sync_binlog_leaves_nothing", sync_binlog::leaves_nothing),
     ("yardsticks_are_measured_on_the_labs_own", yardsticks::are_measured_on_the_labs_own),
 ];
+const SYNC_BINLOG: Tests = &[("sync_binlog_leaves_nothing", sync_binlog::leaves_nothing)];
 
 /// go-tpc and go-mysqlbinlog, built where every lab of this program finds them. They take a while to build, and stay: one
 /// lane builds them, the others of their kind wait.
@@ -82,7 +82,9 @@ pub(crate) fn run_all(filter: &str) -> ExitCode {
 
 fn lanes(filter: &str) -> Vec<Lane> {
     let servers = ["mysql-9.7", "mariadb-11.8"];
-    let all = servers.into_iter().flat_map(|server| [(server, RUNS, false), (server, GO, true)]);
+    let all = servers
+        .into_iter()
+        .flat_map(|server| [(server, RUNS, false), (server, GO, true), (server, SYNC_BINLOG, true)]);
     let lanes = all.map(|(server, tests, uses_go)| {
         let named = tests.iter().map(|(name, test)| (format!("{server}::{name}"), *test));
         Lane { server, uses_go, tests: named.filter(|(name, _)| name.contains(filter)).collect() }
