@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Start and stop. A store's folder DIR holds what it keeps, store.log, and store.env, which is what start printed.
+# Start, make a bucket, stop. A store's folder DIR holds what it keeps, store.log, and store.env, which is what start printed.
 
 STORE_START_SECONDS_MAX=60
 STORE_STOP_SECONDS=30
@@ -91,6 +91,43 @@ describe_store() {
     pair SECRET_KEY "${keys[1]}"
     [[ $NAME != versitygw ]] || pair REGION us-east-1
 }
+
+# --- buckets ---------------------------------------------------------------------------------------------------------
+
+# What each store calls a bucket, made without a client: neither has a stock tool that is quick.
+stores_bucket() {
+    [[ $# -eq 2 || ($# -eq 3 && $3 == --locked) ]] || die "usage: scripts/stores bucket DIR NAME [--locked]"
+    local NAME PORT PID STARTED DIR ENDPOINT ACCESS_KEY SECRET_KEY REGION bucket=$2 locked=${3:-}
+    [[ -f $1/store.env ]] || die "there is no store in $1: start one first"
+    # shellcheck source=/dev/null
+    source "$1/store.env"
+    "bucket_of_$NAME"
+}
+
+bucket_of_versitygw() {
+    local lock=()
+    [[ -z $locked ]] || lock=(--object-lock-enabled-for-bucket)
+    ADMIN_SECRET_KEY=$SECRET_KEY ADMIN_ACCESS_KEY=$ACCESS_KEY "$(stores_path versitygw)" admin --endpoint-url "$ENDPOINT" \
+        create-bucket --owner "$ACCESS_KEY" --bucket "$bucket" "${lock[@]}" >&2 || die "versitygw makes no bucket $bucket"
+}
+
+# A request that is signed with the account's key, as Azure's "Shared Key" wants it.
+bucket_of_azurite() {
+    [[ -z $locked ]] || die "Azurite knows no lock"
+    need openssl
+    local date version=2021-12-02 key signed signature status
+    date=$(LC_ALL=C date -u '+%a, %d %b %Y %T GMT')
+    key=$(printf '%s' "$SECRET_KEY" | base64 -d | od -An -v -tx1 | tr -d ' \n')
+    printf -v signed 'PUT\n\n\n\n\n\n\n\n\n\n\n\nx-ms-date:%s\nx-ms-version:%s\n/%s/%s/%s\nrestype:container' \
+        "$date" "$version" "$ACCESS_KEY" "$ACCESS_KEY" "$bucket"
+    signature=$(printf '%s' "$signed" | openssl dgst -sha256 -mac HMAC -macopt "hexkey:$key" -binary | base64 -w 0)
+    status=$(curl --silent --output "$DIR/bucket.answer" --write-out '%{http_code}' --request PUT --header 'content-length: 0' \
+        --header "x-ms-date: $date" --header "x-ms-version: $version" \
+        --header "authorization: SharedKey $ACCESS_KEY:$signature" "$ENDPOINT/$bucket?restype=container") || true
+    [[ $status == 201 ]] || die "Azurite makes no container $bucket: $status $(cat "$DIR/bucket.answer")"
+}
+
+# --- stop ------------------------------------------------------------------------------------------------------------
 
 # The process of the store in DIR, if it runs. The number alone is no proof: it may have been given to another.
 store_pid() {
