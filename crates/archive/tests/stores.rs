@@ -3,9 +3,9 @@
 use archive::probe::{self, Level, Terms, probe};
 use archive::remote::{Location, Options, Remote};
 use archive::store::{Created, Fault, Store};
-use rig::object_store::ObjectStore;
 use bytes::Bytes;
 use jiff::Timestamp;
+use rig::object_store::ObjectStore;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};

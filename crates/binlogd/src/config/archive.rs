@@ -5,7 +5,7 @@ use super::given::{Document, Value};
 use super::key::Section;
 use super::reader::Reader;
 use super::settings::ArchiveConfig;
-use archive::recipient_check;
+use archive::keys::Recipients;
 use archive::remote::{Location, Options};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -86,14 +86,15 @@ fn check_recipients(
     keys: Option<&Option<Vec<String>>>,
     file: Option<&Option<PathBuf>>,
 ) {
+    let mut recipients = Recipients::new();
     for (at, key) in keys.into_iter().flatten().flatten().enumerate() {
-        if let Err(why) = recipient_check::check(key) {
-            reader.relation("recipients", &format!("recipients, key {}: {why}", at + 1));
+        if let Err(error) = recipients.add(key, &format!("recipients, key {}", at + 1)) {
+            reader.relation("recipients", &error.to_string());
         }
     }
     if let Some(Some(path)) = file
-        && let Err(why) = recipient_check::check_file(path)
+        && let Err(error) = recipients.add_file(path)
     {
-        reader.relation("recipients_file", &format!("recipients_file \"{}\": {why}", path.display()));
+        reader.relation("recipients_file", &format!("recipients_file: {error}"));
     }
 }

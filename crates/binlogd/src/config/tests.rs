@@ -791,7 +791,7 @@ fn what_an_archive_cannot_mean_is_refused_by_name() {
         ("url = \"s3://b\"\nrecipients = [\"\"]", "recipients must be a list"),
         ("url = \"s3://b\"\nrecipients = [\"my passphrase\"]", "recipients, key 1: this is no public key"),
         (&private, "recipients, key 1: this is a private key"),
-        ("url = \"s3://b\"\nrecipients_file = \"nowhere.keys\"", "nowhere.keys\": it cannot be read"),
+        ("url = \"s3://b\"\nrecipients_file = \"nowhere.keys\"", "nowhere.keys: it cannot be read"),
     ] {
         let error = errors(&format!("{SOURCE}[archive]\n{lines}\n"));
         assert!(error.contains(why), "{lines}: {error}");
