@@ -1,7 +1,7 @@
 //! The archive of `binlogd doctor --archive`: tried out, as a writer would use it.
 
 use crate::config::ArchiveConfig;
-use crate::doctor::{Finding, Level};
+use crate::doctor::Finding;
 use archive::probe::{self, Terms, probe};
 use archive::remote::{Folder, Location, Remote};
 use archive::store::StoreError;
@@ -54,6 +54,7 @@ fn finding(found: probe::Finding) -> Finding {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::doctor::Level;
     use archive::remote::Options;
     use std::time::Duration;
 
