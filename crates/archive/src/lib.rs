@@ -34,7 +34,6 @@ pub mod merge;
 pub mod names;
 pub mod probe;
 pub mod reader;
-pub mod recipient_check;
 pub mod remote;
 pub mod runs;
 pub mod scrub;

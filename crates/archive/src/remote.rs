@@ -12,6 +12,7 @@ mod location;
 mod mask;
 mod options;
 mod pool;
+mod shared;
 mod throttle;
 
 pub use counted::{Counted, Counts, OperationCounts};

@@ -67,6 +67,7 @@ impl RunArgs {
             serve: empty.clone(),
             serve_users: Vec::new(),
             retention: empty.clone(),
+            archive: empty.clone(),
             sources: Vec::new(),
         };
         let mut source = empty;
@@ -80,6 +81,7 @@ impl RunArgs {
                 // No key of it has a flag.
                 Section::ServeUser | Section::AdminUser => continue,
                 Section::Retention => &mut document.retention,
+                Section::Archive => &mut document.archive,
                 Section::Source => &mut source,
             };
             let text = |text: &str| Item { value: Value::Text(text.to_owned()), place: place.clone() };
