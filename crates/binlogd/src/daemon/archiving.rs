@@ -109,12 +109,8 @@ impl Archive {
         let uploads_end = Arc::new(AtomicBool::new(false));
         let kept = Arc::new(Kept { first: Mutex::new(None) });
         let uploader = Uploader { stop: uploads_end.clone(), ..self.uploader.clone() };
-        let writer = Writer {
-            id: uuid::Uuid::new_v4().to_string(),
-            epoch: 0,
-            host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-        };
+        let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+        let writer = Writer::of_this_run(host, env!("CARGO_PKG_VERSION").to_owned());
         let sync_first = copy.fsync_mode == FsyncMode::WriteThenAcknowledge;
         let archiver = Archiver::new(
             copy.name.clone(),
