@@ -1,7 +1,7 @@
 //! The archive of `binlogd doctor --archive`: tried out, as a writer would use it.
 
 use crate::config::ArchiveConfig;
-use crate::doctor::{Finding, Level};
+use crate::doctor::Finding;
 use archive::probe::{self, Terms, probe};
 use archive::remote::{Folder, Location, Remote};
 use archive::store::StoreError;
