@@ -10,7 +10,7 @@ use crate::upstream::stop::StopSignal;
 use archive::commit::Writer;
 use archive::keys::Recipients;
 use archive::probe::refuses_to_overwrite;
-use archive::remote::{self, Throttled};
+use archive::remote::Lazy;
 use archive::store::Store;
 use archive::upload::{Permits, Uploader};
 use archive::writer::{ArchiveError, Archiver, DurableEnd, Step};
@@ -32,7 +32,7 @@ const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 const RETRY_MIN: Duration = Duration::from_secs(1);
 
 /// The longest pause between two tries.
-const RETRY_MAX: Duration = Duration::from_secs(60);
+const RETRY_MAX: Duration = Duration::from_secs(30);
 
 /// Looks past what others have committed come at least this often where nothing is to be done.
 const REFRESH_INTERVAL: Duration = Duration::from_secs(600);
@@ -85,13 +85,9 @@ impl Archive {
     /// For the store of the configuration; nothing is asked of it yet.
     ///
     /// # Errors
-    /// When it cannot be spoken to as configured, or a public key is none.
+    /// When a public key is none.
     pub(super) fn new(config: &ArchiveConfig) -> anyhow::Result<Archive> {
-        let store = remote::open(&config.location, &config.options)?;
-        let store: Arc<dyn Store> = match config.bandwidth {
-            Some(bandwidth) => Arc::new(Throttled::new(store, bandwidth)),
-            None => store,
-        };
+        let store = Arc::new(Lazy::new(config.location.clone(), config.options.clone(), config.bandwidth));
         let uploader = Uploader {
             store,
             permits: Arc::new(Permits::new(config.concurrency as usize)),

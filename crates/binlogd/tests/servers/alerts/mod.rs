@@ -2,6 +2,7 @@
 //! runbook says. The latter take minutes and are run by `make test-alerts`.
 
 mod acknowledgements;
+mod archive;
 mod dashboard;
 mod disk;
 mod forks;
