@@ -80,6 +80,11 @@ impl Chain {
         Ok(chain)
     }
 
+    /// Whose commits they are.
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
     /// What the archive holds, as far as it was read.
     pub fn history(&self) -> &History {
         &self.history
@@ -148,12 +153,12 @@ impl Chain {
         Ok(Appended::Behind)
     }
 
-    /// Writes a snapshot if one is due; what is to be committed of it.
+    /// Writes a snapshot if one is due, `after` so many commits; what is to be committed of it.
     ///
     /// # Errors
     /// When it could not be written. Nothing depends on it.
-    pub fn snapshot_if_due(&self, store: &dyn Store) -> Result<Option<Change>, ChainError> {
-        if self.history.seq < self.history.snapshot + COMMITS_PER_SNAPSHOT {
+    pub fn snapshot_if_due(&self, store: &dyn Store, after: u64) -> Result<Option<Change>, ChainError> {
+        if self.history.seq < self.history.snapshot + after {
             return Ok(None);
         }
         let json = serde_json::to_vec(&self.history).expect("a history can be written as JSON");

@@ -3,7 +3,7 @@
 //! A step looks for the first thing that the archive lacks, uploads it, and commits it. Everything that a step needs to know
 //! stands in the store and on the disk, so a process that is killed at any moment goes on where its last commit is.
 
-use crate::chain::{Appended, Chain, ChainError};
+use crate::chain::{Appended, COMMITS_PER_SNAPSHOT, Chain, ChainError};
 use crate::commit::{Change, Grown, Segment, Writer};
 use crate::history::ArchivedFile;
 use crate::local::{Cut, Next, head, next_piece, read_range};
@@ -127,6 +127,8 @@ pub struct Archiver {
     known: Option<(PathBuf, Known)>,
     /// Older timelines of the copy of which the archive has everything.
     finished: BTreeSet<PathBuf>,
+    /// See [`Archiver::with_snapshots_after`].
+    commits_per_snapshot: u64,
     /// Timelines of the copy, and what the archive calls them.
     names: Vec<(PathBuf, String)>,
     /// See [`Archiver::first_lacking`].
@@ -175,7 +177,6 @@ impl Archiver {
         writer: Writer,
         sync_first: bool,
     ) -> Archiver {
-        let finished = BTreeSet::new();
         Archiver {
             source,
             folder,
@@ -185,10 +186,18 @@ impl Archiver {
             sync_first,
             chain: None,
             known: None,
-            finished,
+            finished: BTreeSet::new(),
+            commits_per_snapshot: COMMITS_PER_SNAPSHOT,
             names: Vec::new(),
             lacking: None,
         }
+    }
+
+    /// Makes a snapshot after so many commits, not after [`COMMITS_PER_SNAPSHOT`].
+    #[must_use]
+    pub fn with_snapshots_after(mut self, commits: u64) -> Archiver {
+        self.commits_per_snapshot = commits;
+        self
     }
 
     /// What the archive holds, as far as it is known; `None` before the first step that reached the store.
@@ -255,7 +264,7 @@ impl Archiver {
                 }
             }
         }
-        if let Some(change) = self.opened()?.snapshot_if_due(&*store)? {
+        if let Some(change) = self.opened()?.snapshot_if_due(&*store, self.commits_per_snapshot)? {
             return self.commit(now, vec![change], (0, 0, 0));
         }
         first_error.map_or(Ok(Step::Idle), Err)

@@ -158,7 +158,9 @@ fn only_whole_transactions_up_to_the_durable_end_are_archived() {
     let mut archiver = scene.archiver();
     for offset in (200..whole.len() as u64).step_by(2500) {
         while archiver.step(Some(&scene.durable(offset)), true, Timestamp::now()).unwrap() != Step::Idle {}
-        let Some(end) = archiver.end_of(&scene.timeline).filter(|end| end.file == "b.000003") else { continue };
+        let Some(end) = archiver.end_of(&scene.timeline).filter(|end| end.file == "b.000003") else {
+            continue;
+        };
         assert!(end.offset <= offset && offset - end.offset < 3500, "{} of {offset}", end.offset);
     }
     // Each step left a small tail, and small tails become one when the file is finished.
@@ -189,10 +191,15 @@ fn every_damage_is_found_and_named() {
             fs::write(path, &bytes[..bytes.len() - 1]).unwrap();
         }),
         ("a missing object", "the object is missing", |scene| fs::remove_file(scene.object(".zst")).unwrap()),
-        ("a missing list", "the object is missing", |scene| fs::remove_file(scene.object(".sha256")).unwrap()),
+        ("a missing list", "the object is missing", |scene| {
+            fs::remove_file(scene.object(".sha256")).unwrap()
+        }),
         ("one object in the place of another", "uploaded with", |scene| {
-            let objects: Vec<_> =
-                scene.objects().into_iter().filter(|path| path.extension().is_some_and(|e| e == "zst")).collect();
+            let objects: Vec<_> = scene
+                .objects()
+                .into_iter()
+                .filter(|path| path.extension().is_some_and(|e| e == "zst"))
+                .collect();
             fs::copy(&objects[0], &objects[2]).unwrap();
         }),
         ("a replaced commit", "one of the two was replaced", |scene| {
@@ -200,7 +207,9 @@ fn every_damage_is_found_and_named() {
             let text = fs::read_to_string(&path).unwrap().replace("\"host\": \"test\"", "\"host\": \"evil\"");
             fs::write(path, text).unwrap();
         }),
-        ("a commit that is no JSON", "it is no commit", |scene| fs::write(scene.object("02.json"), "{").unwrap()),
+        ("a commit that is no JSON", "it is no commit", |scene| {
+            fs::write(scene.object("02.json"), "{").unwrap()
+        }),
         ("a missing commit", "does not follow", |scene| fs::remove_file(scene.object("02.json")).unwrap()),
         ("a stale epoch", "let a stale writer in", |scene| {
             let chain = Chain::open(&*scene.store, SOURCE).unwrap();
