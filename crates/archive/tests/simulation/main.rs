@@ -7,12 +7,15 @@ mod source;
 mod stage;
 
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Instant;
 
 /// Seeds that every run of the tests takes.
 const SEEDS: u64 = 3000;
+
+/// So many of the seeds that failed are told.
+const FAILED_SHOWN: usize = 20;
 
 /// Seeds that have found something, wherever the others begin.
 const FOUND: &[u64] = &[];
@@ -36,20 +39,16 @@ fn simulated_store() {
             .collect(),
     };
     let next = AtomicU64::new(0);
-    let has_failed = AtomicBool::new(false);
     let failed = Mutex::new(Vec::new());
     let outcomes = Mutex::new(Vec::new());
     thread::scope(|scope| {
         for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
             scope.spawn(|| {
                 let mut mine = Vec::new();
-                while let Some(seed) = seeds.get(next.fetch_add(1, Ordering::Relaxed) as usize)
-                    && !has_failed.load(Ordering::Relaxed)
-                {
+                while let Some(seed) = seeds.get(next.fetch_add(1, Ordering::Relaxed) as usize) {
                     match scenario::run(*seed) {
                         Ok(outcome) => mine.push(outcome),
                         Err(what) => {
-                            has_failed.store(true, Ordering::Relaxed);
                             failed.lock().unwrap().push((*seed, what));
                         }
                     }
@@ -58,9 +57,16 @@ fn simulated_store() {
             });
         }
     });
-    if let Some((seed, what)) = failed.into_inner().unwrap().into_iter().min() {
+    let mut failed = failed.into_inner().unwrap();
+    failed.sort();
+    for (seed, what) in failed.iter().take(FAILED_SHOWN) {
+        println!("seed {seed}: {what}");
+    }
+    if let Some((seed, what)) = failed.first() {
         panic!(
-            "seed {seed}: {what}\nagain: BINLOGD_STORE_SEED={seed} cargo test --locked -p binlogd-archive --test simulation"
+            "{} of {} seeds failed; seed {seed}: {what}\nagain: BINLOGD_STORE_SEED={seed} cargo test --locked -p binlogd-archive --test simulation",
+            failed.len(),
+            seeds.len()
         );
     }
     report(&outcomes.into_inner().unwrap(), begun);
