@@ -146,6 +146,14 @@ impl Archived {
     pub fn file(&self, name: &str) -> Option<&Arc<ArchivedFile>> {
         self.files.iter().find(|file| file.name == name)
     }
+
+    /// Whether retention took the file of that name, or one of its series with a higher number.
+    pub fn has_expired(&self, name: &str) -> bool {
+        match (BinlogName::parse(name), BinlogName::parse(&self.expired)) {
+            (Ok(name), Ok(expired)) => name.base() == expired.base() && name <= expired,
+            _ => false,
+        }
+    }
 }
 
 impl History {
@@ -266,6 +274,9 @@ impl History {
         }
         let archived = self.find(&grown.timeline)?;
         if !archived.files.iter().any(|file| file.name == grown.file) {
+            if archived.has_expired(&grown.file) {
+                return Err(format!("{what} begins again, and has expired"));
+            }
             let place = place(archived, &grown.file)?;
             let file = ArchivedFile {
                 name: grown.file.clone(),

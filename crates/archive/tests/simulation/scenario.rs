@@ -337,10 +337,22 @@ impl World {
                 let plain = ledger.plain.get(&(name.clone(), file.name.clone()));
                 let has_seal = || archived.file(&file.name).is_some_and(|found| found.sealed.is_some());
                 let is_here = plain == Some(&file.bytes) && (!is_sealed || has_seal());
-                is_here || archived.expired >= file.name
+                // Another copy has more of it. Where copies have parted, nothing was mixed, and the longer one is kept.
+                let is_longer = !is_sealed && plain.is_some_and(|plain| plain.len() > file.bytes.len());
+                is_here || is_longer || archived.has_expired(&file.name)
             });
             if !found {
-                return Err(format!("{} of {uuid} is not in the archive as a whole", file.name));
+                let held = ledger.history.timelines.iter().map(|(name, archived)| {
+                    let files =
+                        archived.files.iter().map(|file| (&*file.name, file.end(), file.sealed.is_some()));
+                    (name, &archived.expired, files.collect::<Vec<_>>())
+                });
+                return Err(format!(
+                    "{} of {uuid}, {} bytes, sealed {is_sealed}, is not in the archive as a whole: {:?}",
+                    file.name,
+                    file.bytes.len(),
+                    held.collect::<Vec<_>>()
+                ));
             }
         }
         Ok(())
