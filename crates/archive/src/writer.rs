@@ -307,6 +307,11 @@ impl Archiver {
         let local = LocalTimeline::read(&*self.storage, folder, &files).map_err(ArchiveError::Copy)?;
         let chain = self.opened()?;
         let timeline = archived_name(chain.history(), &*self.storage, &local).map_err(in_folder)?;
+        if self.names.iter().any(|(of, before)| of == folder && *before != timeline) {
+            // What was compared was compared with another one.
+            self.agreed = None;
+            self.settled.clear();
+        }
         self.names.retain(|(of, _)| of != folder);
         self.names.push((folder.to_owned(), timeline.clone()));
         let timeline = timeline.as_str();

@@ -12,13 +12,13 @@ use std::thread;
 use std::time::Instant;
 
 /// Seeds that every run of the tests takes.
-const SEEDS: u64 = 3000;
+const SEEDS: u64 = 1500;
 
 /// So many of the seeds that failed are told.
 const FAILED_SHOWN: usize = 20;
 
 /// Seeds that have found something, wherever the others begin.
-const FOUND: &[u64] = &[];
+const FOUND: &[u64] = &[676, 3581, 4720, 5479];
 
 fn number(name: &str) -> Option<u64> {
     let text = std::env::var(name).ok()?;
