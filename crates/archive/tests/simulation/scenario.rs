@@ -25,7 +25,8 @@ pub struct Outcome {
 }
 
 struct World {
-    random: Random,
+    /// From which the copies receive their last bytes.
+    ending: u64,
     source: Arc<Source>,
     ledger: Arc<Mutex<Ledger>>,
     memory: Arc<Memory>,
@@ -91,8 +92,8 @@ impl World {
             grace,
         };
         let snapshots_after = 2 + random.below(8);
-        let random = Random::new(random.next());
-        World { random, source, ledger, memory, network, stage, rules, has_faults, snapshots_after }
+        let ending = random.next();
+        World { ending, source, ledger, memory, network, stage, rules, has_faults, snapshots_after }
     }
 
     fn copies(&self, random: &mut Random, writers: usize, is_parted: bool) -> Vec<Copy> {
@@ -275,7 +276,7 @@ impl World {
         let store: Arc<dyn Store> = self.memory.clone();
         let mut finished = 0;
         for (me, copy) in copies.iter_mut().enumerate() {
-            copy.receive_all();
+            copy.receive_all(Random::new(self.ending));
             let mut archiver = self.archiver(copy, store.clone(), format!("last-{me}"));
             let differs = self.finish(me, copy, &mut archiver, told)?;
             self.check(me, &archiver);
@@ -389,7 +390,6 @@ impl World {
         {
             return Err(format!("{} is left, and nobody needs it", left.name));
         }
-        let _ = &self.random;
         self.verdict()
     }
 }

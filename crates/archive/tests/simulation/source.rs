@@ -177,8 +177,7 @@ impl Copy {
     }
 
     /// Receives everything.
-    pub fn receive_all(&mut self) {
-        let mut random = Random::new(1);
+    pub fn receive_all(&mut self, mut random: Random) {
         while self.receive(&mut random) {}
         self.durable = self.written;
     }
