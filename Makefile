@@ -22,6 +22,7 @@ demo: ## kill a loaded MySQL and show that binlogd lost nothing
 test: ## all tests, on real servers, and the demo's check of itself
 	@scripts/servers fetch all
 	@scripts/servers sysbench >/dev/null
+	@scripts/stores fetch all >/dev/null
 	RUST_TEST_THREADS=$${RUST_TEST_THREADS:-$$(( $$(nproc) * 2 ))} cargo test --workspace --locked --no-fail-fast
 	DEMO_SECONDS=5 DEMO_KEEP=no scripts/demo --self-check
 

@@ -27,7 +27,7 @@ TABLE
 column() {
     local field
     field=$(catalogue | awk -F'|' -v name="$1" -v column="$2" '$1 == name { print $column }')
-    [[ -n $field ]] || die "no such server: $1 (scripts/servers list shows them)"
+    [[ -n $field ]] || die "nothing is called $1 (scripts/${0##*/} list shows what there is)"
     printf '%s\n' "$field"
 }
 

@@ -149,12 +149,7 @@ build() {
     fi
     case $kind in
         tests | compiler) ;;
-        tool)
-            case $name in
-                sysbench) write_sysbench_wrapper "$work/home" ;;
-                promtool) write_promtool_wrapper "$work/home" ;;
-            esac
-            ;;
+        tool) ! declare -F "write_${name}_wrapper" >/dev/null || "write_${name}_wrapper" "$work/home" ;;
         *) make_template "$name" "$work/home" ;;
     esac
     mv "$work/home" "$home"
@@ -249,10 +244,14 @@ command_sysbench() {
 # --- promtool ---------------------------------------------------------------------------------------------------------
 
 # Not installed: the package would start a server on this host.
-write_promtool_wrapper() {
-    local program
-    for program in promtool prometheus; do
-        cat >"$1/$program" <<'WRAPPER'
+write_promtool_wrapper() { write_program_wrappers "$1" promtool prometheus; }
+
+# write_program_wrappers HOME PROGRAM…: programs of unpacked packages, on the libraries that were unpacked with them.
+write_program_wrappers() {
+    local home=$1 program
+    shift
+    for program in "$@"; do
+        cat >"$home/$program" <<'WRAPPER'
 #!/usr/bin/env bash
 set -euo pipefail
 root=$(dirname "$(readlink -f "$0")")/root
@@ -260,7 +259,7 @@ libraries=$(find "$root" -maxdepth 3 -type d -path '*/lib/*-linux-gnu*' | paste 
 loader=$(find "$root" -name 'ld-linux*.so.*' -print -quit)
 exec "$loader" --library-path "$libraries" "$root/usr/bin/$(basename "$0")" "$@"
 WRAPPER
-        chmod +x "$1/$program"
+        chmod +x "$home/$program"
     done
 }
 

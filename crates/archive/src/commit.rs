@@ -46,6 +46,13 @@ pub struct Writer {
     pub version: String,
 }
 
+impl Writer {
+    /// A new run, on a machine of this name.
+    pub fn of_this_run(host: String, version: String) -> Writer {
+        Writer { id: uuid::Uuid::new_v4().to_string(), epoch: 0, host, version }
+    }
+}
+
 /// One thing that changes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "change", rename_all = "kebab-case", deny_unknown_fields)]

@@ -36,7 +36,6 @@ pub mod names;
 pub mod probe;
 pub mod prune;
 pub mod reader;
-pub mod recipient_check;
 pub mod remote;
 pub mod runs;
 pub mod scrub;

@@ -5,6 +5,7 @@ use crate::common::Common;
 use crate::load::Process;
 use crate::load::{PingPong, Rallies};
 use crate::receiver::{Kind, Receiver, Report};
+use crate::stores::ArchiveStore;
 use crate::strategies::Strategy;
 use anyhow::{Context, bail};
 use clap::ValueEnum;
@@ -30,6 +31,9 @@ pub struct AckArgs {
     /// Only these values of `fsync_mode` of the binlogd binary, each beside the bare receiver.
     #[arg(long, value_delimiter = ',', default_values_t = [1, 0])]
     pub fsync_modes: Vec<u8>,
+    /// binlogd while it archives to these stores, too.
+    #[arg(long, value_enum, value_delimiter = ',')]
+    pub archives: Vec<ArchiveStore>,
     /// Only these ways to make a group durable.
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = Strategy::value_variants().to_vec())]
     pub strategies: Vec<Strategy>,
@@ -41,6 +45,7 @@ impl AckArgs {
         let modes = |wanted: u8| self.fsync_modes.iter().filter(move |mode| **mode == wanted);
         let mut kinds: Vec<Kind> = modes(1).flat_map(|_| pair(1)).collect();
         kinds.extend(self.strategies.iter().copied().map(Kind::Strategy));
+        kinds.extend(self.archives.iter().copied().map(Kind::Archiving));
         kinds.extend(modes(0).flat_map(|_| pair(0)));
         kinds
     }

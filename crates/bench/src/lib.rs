@@ -38,4 +38,5 @@ pub mod progress;
 pub mod receive;
 pub mod receiver;
 pub mod serve;
+pub mod stores;
 pub mod strategies;

@@ -116,6 +116,7 @@ fn config(args: &ReceiveArgs) -> SourceConfig {
         ack_timeout: Duration::from_secs(10),
         ack_timeout_action: AckTimeoutAction::Wait,
         on_stranger: OnStranger::Refuse,
+        archive: false,
     }
 }
 

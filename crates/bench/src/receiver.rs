@@ -1,5 +1,6 @@
 //! A program under test: its start, its processor time and memory, its end.
 
+use crate::stores::ArchiveStore;
 use crate::strategies::Strategy;
 use anyhow::{Context, bail};
 use clap::ValueEnum;
@@ -27,6 +28,8 @@ pub enum Kind {
         /// 0 or 1.
         fsync_mode: u8,
     },
+    /// binlogd with `fsync_mode` 1, which archives to such a store.
+    Archiving(ArchiveStore),
     /// See [`rig::bare`].
     Bare {
         /// What it acknowledges.
@@ -53,6 +56,9 @@ impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Kind::Binlogd { fsync_mode } => write!(f, "binlogd, fsync_mode {fsync_mode}"),
+            Kind::Archiving(ArchiveStore::Folder) => f.write_str("binlogd, archives to a folder"),
+            Kind::Archiving(ArchiveStore::Silent) => f.write_str("binlogd, its archive never answers"),
+            Kind::Archiving(ArchiveStore::Unavailable) => f.write_str("binlogd, its archive answers 503"),
             Kind::Strategy(strategy) => write!(f, "{strategy}"),
             Kind::Bare { acknowledge: Acknowledge::Never, sync_each_second: false } => {
                 f.write_str("copy, never synced")
@@ -81,7 +87,8 @@ impl Receiver {
     pub fn start(kind: Kind, binlogd: &Path, dir: &Path, port: u16) -> anyhow::Result<Receiver> {
         let dir = tempfile::Builder::new().prefix("binlogd-bench-").tempdir_in(dir)?;
         let mut command = match kind {
-            Kind::Binlogd { fsync_mode } => {
+            Kind::Binlogd { .. } | Kind::Archiving(_) => {
+                let fsync_mode = if let Kind::Binlogd { fsync_mode } = kind { fsync_mode } else { 1 };
                 let mut command = Command::new(binlogd);
                 command.args([
                     "run",
@@ -93,6 +100,9 @@ impl Receiver {
                 command.args(["--fsync-mode", &fsync_mode.to_string(), "--admin-listen", "127.0.0.1:0"]);
                 command.args(["--tls", "disabled", "--log-level", "error"]).arg("--data-dir").arg(dir.path());
                 command.stdout(Stdio::null());
+                if let Kind::Archiving(store) = kind {
+                    store.set(&mut command, dir.path())?;
+                }
                 command
             }
             Kind::Bare { acknowledge, sync_each_second } => {
@@ -167,7 +177,7 @@ impl Receiver {
     /// When it cannot be had.
     pub fn finish(mut self, close: impl FnOnce()) -> anyhow::Result<Report> {
         match self.kind {
-            Kind::Binlogd { .. } => {
+            Kind::Binlogd { .. } | Kind::Archiving(_) => {
                 let status = self.status()?;
                 let counter = |name: &str| status["counters"][name].as_u64().unwrap_or(0);
                 let report = Report {

@@ -361,6 +361,8 @@ impl Daemon {
         upstream: &Upstream,
         purger: &Purger,
     ) -> Option<Archiving> {
+        // Before a reload it may have been archived.
+        upstream.monitor.archive.clear();
         let archive = self.archive.as_ref().filter(|_| source.archive)?;
         let copy = Copy {
             name: source.name.clone(),

@@ -1,8 +1,10 @@
-//! What the benchmarks and the lab do alike: servers, programs and the look at what they use.
+//! What the benchmarks, the lab and tests do alike: servers, stores, programs and the look at what they use.
 //!
 //! | file | noun |
 //! |---|---|
 //! | `server.rs` | a real server through `scripts/servers`, and a session with one |
+//! | `object_store.rs` | a real object store through `scripts/stores`, and the stock tools that read one |
+//! | `gcs.rs` | a stand-in for Google Cloud Storage, which has no program to run here |
 //! | `window.rs` | one window of measurement: the steps around a load, in their order |
 //! | `measured.rs` | what such a window came to |
 //! | `semi_sync.rs` | a source's counters of semi-sync |
@@ -19,11 +21,13 @@
 
 pub mod bare;
 pub mod floor;
+pub mod gcs;
 pub mod go;
 pub mod go_mysqlbinlog;
 pub mod interrupt;
 pub mod machine;
 pub mod measured;
+pub mod object_store;
 pub mod process;
 pub mod program;
 pub mod semi_sync;

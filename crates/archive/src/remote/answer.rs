@@ -11,6 +11,13 @@ pub(super) enum Answer {
     Refusal(Refusal),
     /// No answer came, or none that could be read: in words.
     None(String),
+    /// Whoever gives out credentials gave none, and the store was not asked.
+    NoCredentials {
+        /// Whom was asked.
+        host: String,
+        /// What came of it.
+        why: Box<Answer>,
+    },
 }
 
 /// An answer that is no success.
@@ -53,6 +60,14 @@ pub(super) fn note(answer: Option<Answer>, lock: Option<String>) {
         seen.answer = answer;
         seen.lock = lock.or(seen.lock.take());
     });
+}
+
+/// Whether a request is for the store, and not for credentials: the bucket is in its path, or in front of its host.
+pub(super) fn is_of_store(bucket: &str, host: &str, path: &str) -> bool {
+    let in_host = host.strip_prefix(bucket).is_some_and(|rest| rest.starts_with('.'));
+    // Google's client escapes the three signs that a bucket's name may have beside letters and digits.
+    let plain = |part: &str| part.replace("%2D", "-").replace("%2E", ".").replace("%5F", "_");
+    in_host || path.split('/').any(|part| plain(part) == bucket)
 }
 
 /// What the headers of an object say of its lock.
@@ -143,6 +158,29 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.insert("x-ms-error-code", "ContainerNotFound".parse().unwrap());
         assert_eq!(refusal(404, &headers, b"").code.as_deref(), Some("ContainerNotFound"));
+    }
+
+    #[test]
+    fn requests_for_credentials_are_told_from_those_to_the_store() {
+        for (host, path) in [
+            ("127.0.0.1", "/backups/a/b"),
+            ("backups.s3.eu-west-1.amazonaws.com", "/a/b"),
+            ("127.0.0.1", "/devstoreaccount1/backups/a"),
+            ("storage.googleapis.com", "/backups"),
+        ] {
+            assert!(
+                is_of_store("my-own.ba_ck", host, &path.replace("backups", "my%2Down%2Eba%5Fck"))
+                    || host.starts_with("backups")
+            );
+            assert!(is_of_store("backups", host, path), "{host}{path}");
+        }
+        for (host, path) in [
+            ("169.254.169.254", "/latest/meta-data/iam/security-credentials/"),
+            ("sts.eu-west-1.amazonaws.com", "/"),
+            ("oauth2.googleapis.com", "/token"),
+        ] {
+            assert!(!is_of_store("backups", host, path), "{host}{path}");
+        }
     }
 
     #[test]

@@ -171,7 +171,7 @@ fn s3(
         .with_disable_bulk_delete(true)
         .with_client_options(client_options(options))
         .with_retry(retries())
-        .with_http_connector(Connector::default())
+        .with_http_connector(Connector::new(bucket))
         .build()
         .map_err(|error| super::connector::in_words(&error))
 }
@@ -193,7 +193,7 @@ fn google(
         .with_bucket_name(bucket)
         .with_client_options(client_options(options))
         .with_retry(retries())
-        .with_http_connector(Connector::default())
+        .with_http_connector(Connector::new(bucket))
         .build()
         .map_err(|error| super::connector::in_words(&error))?;
     Ok(Arc::new(store))
@@ -224,7 +224,7 @@ fn azure(
         .with_allow_http(options.allow_http)
         .with_client_options(client_options(options))
         .with_retry(retries())
-        .with_http_connector(Connector::default())
+        .with_http_connector(Connector::new(container))
         .build()
         .map_err(|error| super::connector::in_words(&error))?;
     Ok(Arc::new(store))

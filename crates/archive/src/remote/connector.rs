@@ -1,7 +1,7 @@
 //! The way to the store: connections as the library makes them, with limits of time that know how much is sent, and with an
 //! eye on the answers.
 
-use super::answer::{self, Answer};
+use super::answer::{self, Answer, Refusal};
 use bytes::{Bytes, BytesMut};
 use futures_util::StreamExt;
 use object_store::client::{
@@ -22,20 +22,37 @@ const READ_LIMIT: Duration = Duration::from_secs(30);
 const SLOWEST_BYTES_PER_SECOND: u64 = 64 << 10;
 /// More of an error's text is not read, in bytes.
 const ERROR_BYTES_MAX: usize = 64 << 10;
+/// A condition of HTTP that did not hold, as some stores say it.
+const NOT_MODIFIED: u16 = 304;
 
 /// Makes clients that note what they were answered.
-#[derive(Debug, Default)]
-pub(super) struct Connector(ReqwestConnector);
+#[derive(Debug)]
+pub(super) struct Connector {
+    inner: ReqwestConnector,
+    /// The bucket or container, by which requests to the store are known.
+    bucket: String,
+}
+
+impl Connector {
+    /// One for a bucket or container.
+    pub(super) fn new(bucket: &str) -> Connector {
+        Connector { inner: ReqwestConnector::default(), bucket: bucket.to_owned() }
+    }
+}
 
 impl HttpConnector for Connector {
     fn connect(&self, options: &object_store::ClientOptions) -> object_store::Result<HttpClient> {
-        self.0.connect(options).map(|client| HttpClient::new(Watched(client)))
+        let bucket = self.bucket.clone();
+        self.inner.connect(options).map(|client| HttpClient::new(Watched { client, bucket }))
     }
 }
 
 /// A client that notes what it was answered.
 #[derive(Debug)]
-struct Watched(HttpClient);
+struct Watched {
+    client: HttpClient,
+    bucket: String,
+}
 
 impl HttpService for Watched {
     fn call<'life0, 'async_trait>(
@@ -47,11 +64,25 @@ impl HttpService for Watched {
         Self: 'async_trait,
     {
         Box::pin(async move {
-            let outcome = self.exchange(request).await;
-            if let Err(error) = &outcome {
-                answer::note(Some(Answer::None(in_words(error))), None);
+            let (host, path) = (request.uri().host().unwrap_or_default().to_owned(), request.uri().path());
+            let is_of_store = answer::is_of_store(&self.bucket, &host, path);
+            let of = |answer: Answer| match is_of_store {
+                true => answer,
+                false => Answer::NoCredentials { host: host.clone(), why: Box::new(answer) },
+            };
+            match self.exchange(request).await {
+                Ok((response, refusal)) => {
+                    answer::note(
+                        refusal.map(|refusal| of(Answer::Refusal(refusal))),
+                        answer::lock_of(response.headers()),
+                    );
+                    Ok(response)
+                }
+                Err(error) => {
+                    answer::note(Some(of(Answer::None(in_words(&error)))), None);
+                    Err(error)
+                }
             }
-            outcome
         })
     }
 }
@@ -59,23 +90,19 @@ impl HttpService for Watched {
 impl Watched {
     /// One request and its whole answer. The body is read here, so that one limit covers it; a request that only reads is
     /// repeated by the library when the answer breaks off.
-    async fn exchange(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
+    async fn exchange(&self, request: HttpRequest) -> Result<(HttpResponse, Option<Refusal>), HttpError> {
         let bytes = u64::try_from(request.body().content_length()).unwrap_or(u64::MAX);
         let limit = REQUEST_LIMIT + Duration::from_secs(bytes / SLOWEST_BYTES_PER_SECOND);
-        let response = tokio::time::timeout(limit, self.0.execute(request))
+        let response = tokio::time::timeout(limit, self.client.execute(request))
             .await
             .map_err(|_| late(format!("no answer came within {} s", limit.as_secs())))??;
         let (parts, body) = response.into_parts();
         let status = parts.status;
-        let is_error = status.is_client_error() || status.is_server_error();
+        // Of those that lead elsewhere the ones with an address are followed; the others say that the region is wrong.
+        let is_error = !status.is_success() && status.as_u16() != NOT_MODIFIED;
         let bytes = read(body, if is_error { ERROR_BYTES_MAX } else { usize::MAX }).await?;
-        if is_error {
-            let refusal = answer::refusal(status.as_u16(), &parts.headers, &bytes);
-            answer::note(Some(Answer::Refusal(refusal)), None);
-        } else {
-            answer::note(None, answer::lock_of(&parts.headers));
-        }
-        Ok(HttpResponse::from_parts(parts, HttpResponseBody::from(bytes)))
+        let refusal = is_error.then(|| answer::refusal(status.as_u16(), &parts.headers, &bytes));
+        Ok((HttpResponse::from_parts(parts, HttpResponseBody::from(bytes)), refusal))
     }
 }
 

@@ -53,6 +53,7 @@ const CODES: &[(&str, Fault, &str)] = &[
     ("ContainerDisabled", Fault::Refused, "the container is disabled"),
     ("InvalidBucketName", Fault::Refused, "correct the bucket in the URL of the archive"),
     ("InvalidResourceName", Fault::Refused, "correct the container in the URL of the archive"),
+    ("TemporaryRedirect", Fault::Unavailable, "the bucket has been made just now, or moves"),
     ("PermanentRedirect", Fault::Refused, "the bucket is in another region: set region"),
     (
         "AuthorizationHeaderMalformed",
@@ -102,6 +103,7 @@ pub(super) fn judge(refusal: &Refusal, operation: Operation) -> (Fault, &'static
             Fault::Denied,
             "the credentials are wrong, or do not allow this: the account needs to list, read and create objects below the prefix",
         ),
+        300..=399 => (Fault::Refused, "the bucket is most likely in another region: set region"),
         408 | 425 | 429 => (Fault::Unavailable, "the store asks to be asked less often"),
         501 | 505 => (Fault::Refused, "the store does not know this request"),
         507 => (Fault::Unavailable, "the store is full"),
@@ -126,11 +128,27 @@ pub(super) fn error(
             (fault, said(refusal), advice)
         }
         Some(Answer::None(text)) => (Fault::Unavailable, text.clone(), advice_without_answer(text)),
+        Some(Answer::NoCredentials { host, why }) => without_credentials(host, why),
         None => of_library(error),
     };
     let what = if name.is_empty() { "the archive".to_owned() } else { name.to_owned() };
     let advice = if advice.is_empty() { String::new() } else { format!(": {advice}") };
     StoreError::new(fault, mask.text(&format!("cannot {} {what}: {said}{advice}", operation.verb())))
+}
+
+/// What it means when nobody gave credentials. An object is never missing for that.
+fn without_credentials(host: &str, why: &Answer) -> (Fault, String, &'static str) {
+    let (fault, words) = match why {
+        Answer::Refusal(refusal) => match judge(refusal, Operation::List).0 {
+            Fault::Unavailable => (Fault::Unavailable, self::said(refusal)),
+            _ => (Fault::Denied, self::said(refusal)),
+        },
+        Answer::None(text) => (Fault::Unavailable, text.clone()),
+        Answer::NoCredentials { why, .. } => return without_credentials(host, why),
+    };
+    let words = words.replacen("the store says", "it says", 1);
+    let advice = "give credentials in the environment, in a profile of AWS, or to this machine";
+    (fault, format!("{host} gave no credentials for the store ({words})"), advice)
 }
 
 /// The store's own words.
@@ -233,6 +251,21 @@ mod tests {
             "cannot create shop/commits/1.json: the store says 403 SignatureDoesNotMatch (We calculated ***): the secret key is \
              wrong, or a proxy changes requests"
         );
+    }
+
+    #[test]
+    fn without_credentials_nothing_is_missing() {
+        for (status, fault) in [(404, Fault::Denied), (400, Fault::Denied), (503, Fault::Unavailable)] {
+            let why = Box::new(seen(status, "", "").answer.unwrap());
+            let answer = Some(Answer::NoCredentials { host: "169.254.169.254".to_owned(), why });
+            let error = error(Operation::Get, "a/b", &Seen { answer, lock: None }, &any(), &Mask::default());
+            assert_eq!(error.fault, fault, "{error}");
+            assert!(
+                error.text.contains("169.254.169.254 gave no credentials")
+                    && error.text.contains("environment"),
+                "{error}"
+            );
+        }
     }
 
     #[test]

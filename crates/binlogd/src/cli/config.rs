@@ -5,7 +5,8 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 
-use super::exit::{print_result, usage_error};
+use super::doctor::try_archive;
+use super::exit::{EXIT_OK, print_result, usage_error};
 use crate::config::Config;
 use crate::config::example::example;
 use crate::daemon::descriptors::Descriptors;
@@ -26,6 +27,9 @@ enum ConfigVerb {
     Check {
         /// The configuration file
         file: PathBuf,
+        /// Try out the archive of [archive] too, as `doctor --archive` does; exits with 1 when it cannot be used
+        #[arg(long)]
+        archive: bool,
     },
     /// Print a commented configuration that means exactly the defaults
     Example,
@@ -35,7 +39,7 @@ enum ConfigVerb {
 pub(super) fn execute(args: ConfigArgs) -> ExitCode {
     match args.verb {
         ConfigVerb::Example => print_result(&example()),
-        ConfigVerb::Check { file } => match Config::load(&file) {
+        ConfigVerb::Check { file, archive } => match Config::load(&file) {
             Ok(loaded) => {
                 for warning in &loaded.warnings {
                     errln!("warning: {warning}");
@@ -52,7 +56,13 @@ pub(super) fn execute(args: ConfigArgs) -> ExitCode {
                     errln!("warning: with the limits that hold here, {less}");
                     warnings += 1;
                 }
-                print_result(&format!("{}: {}\n", file.display(), summary(&loaded.config, warnings)))
+                let printed =
+                    print_result(&format!("{}: {}\n", file.display(), summary(&loaded.config, warnings)));
+                match &loaded.config.archive {
+                    _ if !archive || printed != ExitCode::from(EXIT_OK) => printed,
+                    Some(archive) => try_archive(archive),
+                    None => usage_error(&"there is no archive to try out: [archive] has no url"),
+                }
             }
             Err(error) => usage_error(&error),
         },

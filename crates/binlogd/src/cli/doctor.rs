@@ -1,5 +1,6 @@
 //! `binlogd doctor`: looks at each source before anything is started.
 
+mod archive;
 mod logs;
 mod peers;
 mod serve;
@@ -7,13 +8,13 @@ mod serve;
 use super::exit::{EXIT_OK, EXIT_PROBLEM, print_result, usage_error};
 use super::run_args::RunArgs;
 use super::style;
-use crate::config::{Config, HostPort, OnGap, SourceConfig, Start};
+use crate::config::{ArchiveConfig, Config, HostPort, OnGap, SourceConfig, Start};
 use crate::doctor::{Facts, Finding, Level, Wanted, disk, examine, forks, gaps, held};
 use crate::status::DiskSpace;
 use crate::upstream::identify::SourceIdentity;
 use clap::builder::NonEmptyStringValueParser;
 use clap::error::Error as ClapError;
-use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use log::folder::{read_identity, timelines};
 use log::forks::{Fate, Forks};
 use log::gaps::{Gap, Gaps};
@@ -29,11 +30,22 @@ use wire::{ConnectOptions, Connection, WireError};
 pub(super) struct DoctorArgs {
     run: RunArgs,
     name: Option<String>,
+    /// Whether to look at the archive, and at nothing else.
+    archive: bool,
 }
 
 impl Args for DoctorArgs {
     fn augment_args(command: Command) -> Command {
-        RunArgs::augment_args(command).mut_arg("name", |_| {
+        let archive = Arg::new("archive")
+            .long("archive")
+            .action(ArgAction::SetTrue)
+            .help("Try out the archive of [archive], and look at nothing else")
+            .long_help(
+                "Try out the archive of [archive], and look at nothing else: whether it can be reached, whether the credentials suffice, \
+                 and whether it refuses to overwrite. One or two small objects are made below probe/ for that, and deleted again where \
+                 that is allowed.",
+            );
+        RunArgs::augment_args(command).arg(archive).mut_arg("name", |_| {
             Arg::new("name")
                 .long("name")
                 .value_name("NAME")
@@ -52,7 +64,7 @@ impl FromArgMatches for DoctorArgs {
         let run = RunArgs::from_arg_matches(matches)?;
         // With --source the name is the source's own and chooses nothing.
         let name = run.config.as_ref().and_then(|_| matches.get_one::<String>("name").cloned());
-        Ok(Self { run, name })
+        Ok(Self { run, name, archive: matches.get_flag("archive") })
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), ClapError> {
@@ -70,6 +82,12 @@ pub(super) fn execute(args: &DoctorArgs) -> ExitCode {
     };
     for warning in &loaded.warnings {
         errln!("warning: {warning}");
+    }
+    if args.archive {
+        return match &loaded.config.archive {
+            Some(archive) => try_archive(archive),
+            None => usage_error(&"there is no archive to try out: [archive] has no url"),
+        };
     }
     let sources = match choose(&loaded.config, args.name.as_deref()) {
         Ok(sources) => sources,
@@ -104,6 +122,14 @@ pub(super) fn execute(args: &DoctorArgs) -> ExitCode {
         }
     }
     ExitCode::from(if worst == Level::Error { EXIT_PROBLEM } else { EXIT_OK })
+}
+
+/// Tries an archive out and prints what was found. Exit code 0 when no line is an error, else 1.
+pub(super) fn try_archive(config: &ArchiveConfig) -> ExitCode {
+    let findings = archive::look(config);
+    let printed = print_result(&render("archive", &config.location, &findings, style::stdout_is_colored()));
+    let is_wrong = findings.iter().any(|finding| finding.level == Level::Error);
+    if is_wrong && printed == ExitCode::from(EXIT_OK) { ExitCode::from(EXIT_PROBLEM) } else { printed }
 }
 
 fn choose<'a>(config: &'a Config, name: Option<&str>) -> Result<Vec<&'a SourceConfig>, String> {
@@ -298,6 +324,7 @@ mod tests {
         DoctorArgs::augment_args(Command::new("doctor")).debug_assert();
         assert_eq!(parse("doctor --config b.toml --name orders").unwrap().name.as_deref(), Some("orders"));
         assert_eq!(parse("doctor --source mysql://u@h --name orders").unwrap().name, None);
+        assert!(parse("doctor --config b.toml --archive").unwrap().archive);
         assert!(parse("doctor").is_err() && parse("doctor --config b.toml --source mysql://u@h").is_err());
     }
 

@@ -69,7 +69,7 @@ impl StoreArgs {
     /// # Errors
     /// In words: what is wrong with the address or a key, what the store says, or that it has no such source.
     pub(super) fn open(&self, url: &str) -> anyhow::Result<Opened> {
-        let location: Location = url.parse()?;
+        let location: Location = url.parse().map_err(anyhow::Error::msg)?;
         let options = Options {
             endpoint: self.endpoint.clone(),
             region: self.region.clone(),

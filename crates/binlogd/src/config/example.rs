@@ -75,14 +75,19 @@ pub(crate) fn section_about(section: Section) -> &'static str {
             "When old files are deleted, of each source. Without a rule nothing is ever deleted. What somebody still needs stays \
              whatever the rules say: binlogd purge --dry-run tells."
         }
+        Section::Archive => {
+            "History in an object store or in another folder, of all sources. Without url nothing is archived. Credentials come from the \
+             environment and the usual files (AWS_*, ~/.aws/credentials, GOOGLE_APPLICATION_CREDENTIALS, AZURE_*)."
+        }
         Section::Source => "A server to copy. Repeat this table for each further one.",
     }
 }
 
 fn section_head(section: Section) -> String {
     let about = section_about(section);
-    // A user is an example; every other section is there with its defaults.
-    let mark = if matches!(section, Section::ServeUser | Section::AdminUser) { "# " } else { "" };
+    // A user and an archive are examples; every other section is there with its defaults.
+    let mark =
+        if matches!(section, Section::ServeUser | Section::AdminUser | Section::Archive) { "# " } else { "" };
     format!("{}{mark}{}\n", comment(about), section.title())
 }
 

@@ -108,7 +108,8 @@ impl<'a> Parser<'a> {
             log: empty.clone(),
             serve: empty.clone(),
             serve_users: Vec::new(),
-            retention: empty,
+            retention: empty.clone(),
+            archive: empty,
             sources: Vec::new(),
         };
         let mut root = DeTable::new();
@@ -131,10 +132,13 @@ impl<'a> Parser<'a> {
                 ("retention", DeValue::Table(table)) => {
                     document.retention = self.table(Section::Retention, place, table, findings);
                 }
+                ("archive", DeValue::Table(table)) => {
+                    document.archive = self.table(Section::Archive, place, table, findings);
+                }
                 ("source", tables @ (DeValue::Array(_) | DeValue::Table(_))) => {
                     document.sources = self.tables(Section::Source, place, tables, findings);
                 }
-                (section @ ("admin" | "log" | "serve" | "retention" | "source"), other) => {
+                (section @ ("admin" | "log" | "serve" | "retention" | "archive" | "source"), other) => {
                     let written = if section == "source" { "[[source]]" } else { &format!("[{section}]") };
                     findings
                         .error(&place, format!("{section} is a {}: write it as {written}", type_name(other)));
@@ -270,7 +274,7 @@ fn type_name(value: &DeValue<'_>) -> &'static str {
 fn unknown_key(section: Section, name: &str, value: &DeValue<'_>) -> String {
     let elsewhere = KEYS.iter().find(|key| key.name == name && key.section != section);
     let hint = if section == Section::Root && matches!(value, DeValue::Table(_) | DeValue::Array(_)) {
-        closest(name, ["admin", "log", "serve", "source"]).map(|table| match table {
+        closest(name, ["admin", "log", "serve", "retention", "archive", "source"]).map(|table| match table {
             "source" => "did you mean [[source]]? ".to_owned(),
             table => format!("did you mean [{table}]? "),
         })
@@ -285,7 +289,7 @@ fn unknown_key(section: Section, name: &str, value: &DeValue<'_>) -> String {
         .unwrap_or_default();
     let mut allowed: Vec<&str> = keys_of(section).map(|key| key.name).collect();
     if section == Section::Root {
-        allowed.extend(["[admin]", "[log]", "[serve]", "[retention]", "[[source]]"]);
+        allowed.extend(["[admin]", "[log]", "[serve]", "[retention]", "[archive]", "[[source]]"]);
     }
     match section {
         Section::Serve => allowed.push("[[serve.user]]"),

@@ -91,6 +91,8 @@ pub(crate) struct Document {
     pub(crate) serve_users: Vec<Table>,
     /// `[retention]`.
     pub(crate) retention: Table,
+    /// `[archive]`.
+    pub(crate) archive: Table,
     /// Each `[[source]]`.
     pub sources: Vec<Table>,
 }

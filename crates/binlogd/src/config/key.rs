@@ -19,6 +19,8 @@ pub(crate) enum Section {
     ServeUser,
     /// `[retention]`.
     Retention,
+    /// `[archive]`.
+    Archive,
     /// Each `[[source]]`.
     Source,
 }
@@ -34,6 +36,7 @@ impl Section {
             Self::Serve => "[serve]",
             Self::ServeUser => "[[serve.user]]",
             Self::Retention => "[retention]",
+            Self::Archive => "[archive]",
             Self::Source => "[[source]]",
         }
     }
@@ -56,6 +59,10 @@ pub(crate) enum Kind {
     Names,
     /// A list of `host[:port]`.
     Hosts,
+    /// A list of texts that are not empty.
+    Texts,
+    /// The URL of an archive.
+    ArchiveUrl,
     /// `ip:port` or `off`.
     Listen,
     /// One of these words or numbers, each with its meaning.
@@ -99,6 +106,8 @@ impl Kind {
             Self::Name => "NAME",
             Self::Names => "NAMES",
             Self::Hosts => "HOSTS",
+            Self::Texts => "TEXTS",
+            Self::ArchiveUrl => "URL",
             Self::Listen => "ADDRESS",
             Self::Choice(_) => "CHOICE",
             Self::Choices(_) => "CHOICES",
@@ -167,6 +176,8 @@ impl Key {
             Kind::Name => "1 to 64 of the characters A-Z a-z 0-9 _ . - and not begin with a dot".to_owned(),
             Kind::Names => "a list of names of sources, such as [\"orders\", \"billing\"]".to_owned(),
             Kind::Hosts => "a list of \"host:port\", such as [\"db1:3306\", \"[::1]:3306\"]".to_owned(),
+            Kind::Texts => "a list of texts that are not empty".to_owned(),
+            Kind::ArchiveUrl => archive::remote::FORMS.to_owned(),
             Kind::Listen => {
                 let port = if self.section == Section::Serve { 3307 } else { 9306 };
                 format!("an IP address and port, such as 127.0.0.1:{port} or [::1]:{port}, or off")

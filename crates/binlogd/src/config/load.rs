@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 use std::time::Duration;
 
+use super::archive;
 use super::error::{ConfigError, Findings, Place, Problem};
 use super::file;
 use super::given::{Document, Table, Value};
@@ -99,6 +100,7 @@ pub(crate) fn build(
     let serve = build_serve(document, environment, &identities, findings);
     check_server_ids(&document.sources, &identities, findings);
     let retention = build_retention(Reader::new(Section::Retention, &document.retention, findings));
+    let archive = archive::build(document, findings);
     Some(Config {
         data_dir: data_dir?,
         disk_warn: disk_warn?,
@@ -106,6 +108,7 @@ pub(crate) fn build(
         log: LogConfig { level: level?, format: format? },
         serve: serve?,
         retention: retention?,
+        archive: archive?,
         sources: sources.into_iter().collect::<Option<_>>()?,
     })
 }
@@ -365,6 +368,7 @@ fn build_named_source(
     let on_gap = reader.choice("on_gap", on_gap);
     let on_fork = reader.choice("on_fork", on_fork);
     let on_stranger = reader.choice("on_stranger", on_stranger);
+    let archive = reader.optional_boolean("archive");
     if let (Some(hosts), Some(Some(peers))) = (&hosts, &peers)
         && let Some(both) = peers.iter().find(|peer| hosts.contains(peer))
     {
@@ -402,6 +406,7 @@ fn build_named_source(
         on_gap: on_gap?,
         on_fork: on_fork?,
         on_stranger: on_stranger?,
+        archive: archive?.unwrap_or(true),
     })
 }
 

@@ -5,6 +5,7 @@
 //! same [`given::Document`] of values that know where they stand, and [`load`] turns that into a [`Config`], gathering
 //! every problem rather than stopping at the first.
 
+mod archive;
 pub(crate) mod duration;
 pub(crate) mod error;
 pub(crate) mod example;
@@ -36,7 +37,8 @@ pub(crate) use reload::{changed_global_keys, changed_keys, reload_effect};
 pub(crate) use settings::AdminUser;
 pub use settings::{AckTimeoutAction, FsyncMode, OnFork, OnGap, OnStranger, SourceConfig};
 pub(crate) use settings::{
-    AdminConfig, Bounds, Config, LogConfig, LogFormat, LogLevel, Proof, RetentionConfig, ServeConfig,
+    AdminConfig, ArchiveConfig, Bounds, Config, LogConfig, LogFormat, LogLevel, Proof, RetentionConfig,
+    ServeConfig,
 };
 pub(crate) use space::DiskWarn;
 pub use value::{HostPort, Start};

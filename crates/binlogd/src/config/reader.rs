@@ -72,13 +72,54 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// As [`text`](Self::text), or `Some(None)` when the key is absent.
+    pub(super) fn optional_text(&mut self, name: &str) -> Option<Option<String>> {
+        match self.item(key(self.section, name)) {
+            Some(_) => self.text(name).map(Some),
+            None => Some(None),
+        }
+    }
+
+    /// A text with a grammar of its own, whose error completes the sentence "`key` …".
+    pub(super) fn parsed<T>(&mut self, name: &str, parse: fn(&str) -> Result<T, String>) -> Option<T> {
+        let key = key(self.section, name);
+        let item = self.item(key)?;
+        let Value::Text(text) = &item.value else {
+            self.refuse(key, &item);
+            return None;
+        };
+        parse(text).map_err(|why| self.wrong(key, &item, &why)).ok()
+    }
+
+    /// A list of texts, or `Some(None)` when the key is absent.
+    pub(super) fn texts(&mut self, name: &str) -> Option<Option<Vec<String>>> {
+        let key = key(self.section, name);
+        let Some(item) = self.item(key) else { return Some(None) };
+        let texts: Option<Vec<String>> = match &item.value {
+            Value::List(items) if !items.is_empty() => items
+                .iter()
+                .map(|item| match &item.value {
+                    Value::Text(text) if !text.trim().is_empty() => Some(text.clone()),
+                    _ => None,
+                })
+                .collect(),
+            _ => None,
+        };
+        if texts.is_none() {
+            // The value is not shown: a private key may stand in the wrong place.
+            let text = format!("{name} must be {}, or be left out", key.allowed());
+            self.findings.error(&item.place, text);
+        }
+        texts.map(Some)
+    }
+
     /// A path, seen from the base folder.
     pub(super) fn path(&mut self, name: &str) -> Option<PathBuf> {
         self.optional_path(name)?
     }
 
     /// A path below the base folder, or `Some(None)` when the key is absent.
-    fn optional_path(&mut self, name: &str) -> Option<Option<PathBuf>> {
+    pub(super) fn optional_path(&mut self, name: &str) -> Option<Option<PathBuf>> {
         let key = key(self.section, name);
         let Some(item) = self.item(key) else { return Some(None) };
         match &item.value {
@@ -180,6 +221,14 @@ impl<'a> Reader<'a> {
                 self.refuse(key, &item);
                 None
             }
+        }
+    }
+
+    /// As [`boolean`](Self::boolean), or `Some(None)` when the key is absent.
+    pub(super) fn optional_boolean(&mut self, name: &str) -> Option<Option<bool>> {
+        match self.item(key(self.section, name)) {
+            Some(_) => self.boolean(name).map(Some),
+            None => Some(None),
         }
     }
 

@@ -34,6 +34,7 @@ pub(crate) fn changed_keys(old: &SourceConfig, new: &SourceConfig) -> Vec<&'stat
         on_gap,
         on_fork,
         on_stranger,
+        archive,
     } = old;
     let differs = [
         ("name", *name != new.name),
@@ -64,6 +65,7 @@ pub(crate) fn changed_keys(old: &SourceConfig, new: &SourceConfig) -> Vec<&'stat
         ("on_gap", *on_gap != new.on_gap),
         ("on_fork", *on_fork != new.on_fork),
         ("on_stranger", *on_stranger != new.on_stranger),
+        ("archive", *archive != new.archive),
     ];
     differs.into_iter().filter_map(|(key, differs)| differs.then_some(key)).collect()
 }
@@ -71,7 +73,7 @@ pub(crate) fn changed_keys(old: &SourceConfig, new: &SourceConfig) -> Vec<&'stat
 /// The keys outside the sources that differ and are in force only after a restart or at once, written as `data_dir`,
 /// `admin.listen`. What else `[admin]` and `[serve]` say, and all of `[retention]`, holds at once, and is not among them.
 pub(crate) fn changed_global_keys(old: &Config, new: &Config) -> Vec<&'static str> {
-    let Config { data_dir, disk_warn, admin, log, serve, retention: _, sources: _ } = old;
+    let Config { data_dir, disk_warn, admin, log, serve, retention: _, archive, sources: _ } = old;
     let differs = [
         ("data_dir", *data_dir != new.data_dir),
         ("disk_warn", *disk_warn != new.disk_warn),
@@ -79,6 +81,8 @@ pub(crate) fn changed_global_keys(old: &Config, new: &Config) -> Vec<&'static st
         ("log.level", log.level != new.log.level),
         ("log.format", log.format != new.log.format),
         ("serve.listen", serve.listen != new.serve.listen),
+        // Several of its keys mostly change together.
+        ("[archive]", *archive != new.archive),
     ];
     differs.into_iter().filter_map(|(key, differs)| differs.then_some(key)).collect()
 }
@@ -95,7 +99,7 @@ pub(crate) fn reload_effect(keys: &[&str]) -> Option<ReloadEffect> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::tests::{defaults, source};
+    use crate::config::tests::{SOURCE, defaults, parse, source};
     use crate::config::{DiskWarn, LogConfig, LogFormat, LogLevel};
 
     #[test]
@@ -122,6 +126,7 @@ mod tests {
             ("on_gap = \"record\"", "on_gap", ReloadEffect::Reconnect),
             ("on_fork = \"withhold\"", "on_fork", ReloadEffect::Reconnect),
             ("on_stranger = \"follow\"", "on_stranger", ReloadEffect::Reconnect),
+            ("archive = false", "archive", ReloadEffect::Reconnect),
         ] {
             let changed = changed_keys(&old, &source(line));
             assert_eq!((changed.as_slice(), reload_effect(&changed)), (&[key][..], Some(effect)), "{line}");
@@ -144,9 +149,10 @@ mod tests {
         new.disk_warn = DiskWarn::Off;
         new.admin.listen = None;
         new.log = LogConfig { level: LogLevel::Debug, format: LogFormat::Json };
+        new.archive = parse(&format!("{SOURCE}[archive]\nurl = \"s3://b\"\n")).unwrap().config.archive;
         assert_eq!(
             changed_global_keys(&defaults(), &new),
-            ["data_dir", "disk_warn", "admin.listen", "log.level", "log.format"]
+            ["data_dir", "disk_warn", "admin.listen", "log.level", "log.format", "[archive]"]
         );
     }
 }

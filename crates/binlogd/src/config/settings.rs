@@ -5,6 +5,7 @@ use super::point::Point;
 use super::privileges::Privileges;
 use super::space::DiskWarn;
 use super::value::{HostPort, Start};
+use archive::remote::{Location, Options};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -25,6 +26,8 @@ pub(crate) struct Config {
     pub(crate) serve: ServeConfig,
     /// When old files are deleted.
     pub(crate) retention: RetentionConfig,
+    /// Where history is kept for good; `None` when nowhere.
+    pub(crate) archive: Option<ArchiveConfig>,
     /// The servers to copy. Never empty; names are unique.
     pub sources: Vec<SourceConfig>,
 }
@@ -91,6 +94,29 @@ pub(crate) struct RetentionConfig {
     pub(crate) slot_max_bytes: Option<u64>,
     /// So much before its place a slot keeps too; with zero, the file before and no more.
     pub(crate) slot_margin: Duration,
+}
+
+/// The `[archive]` section, where it has a `url`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ArchiveConfig {
+    /// Bucket, container or folder.
+    pub(crate) location: Location,
+    /// How it is reached. They mean something there.
+    pub(crate) options: Options,
+    /// Of zstd, 1..=19.
+    pub(crate) level: u32,
+    /// Public keys of age or SSH for which objects are encrypted; each is sound.
+    pub(crate) recipients: Vec<String>,
+    /// A file with further ones; it could be read and each of its keys is sound.
+    pub(crate) recipients_file: Option<PathBuf>,
+    /// Longest time that durable bytes of a live file are not in the archive, while it works.
+    pub(crate) interval: Duration,
+    /// Most bytes a second that are uploaded.
+    pub(crate) bandwidth: Option<u64>,
+    /// Most uploads at a time, 1..=32.
+    pub(crate) concurrency: u32,
+    /// Whether the operator vouches that no other binlogd writes to it: then its store may ignore conditions.
+    pub(crate) single_writer: bool,
 }
 
 impl ServeConfig {
@@ -223,6 +249,8 @@ pub struct SourceConfig {
     pub on_fork: OnFork,
     /// What to do when a server answers that has nothing in common with the copy.
     pub on_stranger: OnStranger,
+    /// Whether its history is archived, where there is an archive.
+    pub archive: bool,
 }
 
 impl SourceConfig {

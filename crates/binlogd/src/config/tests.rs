@@ -75,6 +75,7 @@ pub(super) fn defaults() -> Config {
         log: LogConfig { level: LogLevel::Info, format: LogFormat::Text },
         serve: no_serving(),
         retention: no_retention(),
+        archive: None,
         sources: vec![SourceConfig {
             name: "default".to_owned(),
             hosts: vec![HostPort { host: "127.0.0.1".to_owned(), port: 3306 }],
@@ -101,6 +102,7 @@ pub(super) fn defaults() -> Config {
             on_gap: OnGap::Stop,
             on_fork: OnFork::Follow,
             on_stranger: OnStranger::Refuse,
+            archive: true,
         }],
     }
 }
@@ -154,6 +156,7 @@ fn reads_every_key() {
         log: LogConfig { level: LogLevel::Trace, format: LogFormat::Json },
         serve: no_serving(),
         retention: no_retention(),
+        archive: None,
         sources: vec![SourceConfig {
             name: "orders-1".to_owned(),
             hosts: vec![host("db1", 3306), host("db2", 3307), host("::1", 3308)],
@@ -180,6 +183,7 @@ fn reads_every_key() {
             on_gap: OnGap::Record,
             on_fork: OnFork::Withhold,
             on_stranger: OnStranger::Follow,
+            archive: true,
         }],
     };
     assert_eq!(parse(text).unwrap().config, expected);
@@ -425,9 +429,9 @@ fn unknown_keys_come_with_a_suggestion_and_the_known_ones() {
     }
     assert_eq!(
         errors(&format!("fsync_mode = 1\n[logs]\nlevel = \"info\"\n{SOURCE}[[sources]]\n")),
-        "b.toml:1:1: unknown key fsync_mode in the top level: it belongs to [[source]]. Allowed: data_dir, disk_warn, include, [admin], [log], [serve], [retention], [[source]]\n\
-         b.toml:2:2: unknown key logs in the top level: did you mean [log]? Allowed: data_dir, disk_warn, include, [admin], [log], [serve], [retention], [[source]]\n\
-         b.toml:7:3: unknown key sources in the top level: did you mean [[source]]? Allowed: data_dir, disk_warn, include, [admin], [log], [serve], [retention], [[source]]"
+        "b.toml:1:1: unknown key fsync_mode in the top level: it belongs to [[source]]. Allowed: data_dir, disk_warn, include, [admin], [log], [serve], [retention], [archive], [[source]]\n\
+         b.toml:2:2: unknown key logs in the top level: did you mean [log]? Allowed: data_dir, disk_warn, include, [admin], [log], [serve], [retention], [archive], [[source]]\n\
+         b.toml:7:3: unknown key sources in the top level: did you mean [[source]]? Allowed: data_dir, disk_warn, include, [admin], [log], [serve], [retention], [archive], [[source]]"
     );
 }
 
@@ -735,4 +739,66 @@ fn users_of_the_admin_address_are_read_and_their_passwords_do_not_leave_in_clear
     assert!(twice.contains("is taken by the [[admin.user]]"), "{twice}");
     let nobody = admin("[::1]:1", "[[admin.user]]\nname = \"dba\"\n").unwrap_err().to_string();
     assert!(nobody.contains("lacks a password"), "{nobody}");
+}
+
+#[test]
+fn an_archive_is_read_whole_and_with_its_defaults() {
+    let archive =
+        |lines: &str| parse(&format!("{SOURCE}[archive]\n{lines}")).map(|loaded| loaded.config.archive);
+    assert_eq!(archive(""), Ok(None));
+    let found = archive("url = \"s3://bucket/x/\"\n").unwrap().unwrap();
+    let defaults = (found.level, found.interval, found.bandwidth, found.concurrency, found.single_writer);
+    assert_eq!(defaults, (3, Duration::from_secs(10), None, 4, false));
+    assert_eq!(found.location.to_string(), "s3://bucket/x");
+    assert!(found.recipients.is_empty() && found.recipients_file.is_none());
+
+    let folder = tempfile::tempdir().unwrap();
+    let key = "age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p";
+    std::fs::write(folder.path().join("keys"), format!("# ours\n{key}\n")).unwrap();
+    let text = format!(
+        "{SOURCE}archive = false\n[archive]\nurl = \"s3://bucket\"\nendpoint = \"http://127.0.0.1:9000\"\nregion = \"eu\"\n\
+         path_style = false\nallow_http = true\nlevel = 19\nrecipients = [\"{key}\"]\nrecipients_file = \"keys\"\n\
+         interval = \"1s\"\nbandwidth = \"20MiB\"\nconcurrency = 32\nsingle_writer = true\n"
+    );
+    let config = Config::parse(&text, &folder.path().join("b.toml"), &|_| None).unwrap().config;
+    assert!(!config.sources[0].archive);
+    let found = config.archive.unwrap();
+    assert_eq!((found.level, found.bandwidth, found.concurrency), (19, Some(20 << 20), 32));
+    assert_eq!(found.recipients, [key]);
+    assert_eq!(found.recipients_file, Some(folder.path().join("keys")));
+    assert!(found.single_writer && found.options.allow_http && found.options.path_style == Some(false));
+}
+
+#[test]
+fn what_an_archive_cannot_mean_is_refused_by_name() {
+    let secret = "AGE-SECRET-KEY-1QQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQ";
+    let private = format!("url = \"s3://b\"\nrecipients = [\"{secret}\"]");
+    for (lines, why) in [
+        ("level = 3", "level means nothing without url"),
+        ("recipients = [\"x\"]", "recipients means nothing without url"),
+        ("url = \"ftp://x\"", "unknown kind of store"),
+        ("url = \"s3://b\"\nurll = 1", "did you mean url?"),
+        ("url = \"s3://b\"\nlevel = 20", "from 1 to 19"),
+        ("url = \"s3://b\"\nlevel = 0", "from 1 to 19"),
+        ("url = \"s3://b\"\nconcurrency = 33", "from 1 to 32"),
+        ("url = \"s3://b\"\ninterval = \"500ms\"", "from 1s to 1h"),
+        ("url = \"s3://b\"\nbandwidth = 5", "bandwidth"),
+        ("url = \"s3://b\"\nallow_http = true", "allow_http needs an endpoint"),
+        ("url = \"s3://b\"\nendpoint = \"http://x\"", "allow_http = true"),
+        ("url = \"file:///srv/a\"\nendpoint = \"https://x\"", "endpoint means nothing for a folder"),
+        ("url = \"gs://b\"\nregion = \"eu\"", "region means nothing for gs://"),
+        ("url = \"s3://b\"\nrecipients = []", "recipients must be a list"),
+        ("url = \"s3://b\"\nrecipients = [\"\"]", "recipients must be a list"),
+        ("url = \"s3://b\"\nrecipients = [\"my passphrase\"]", "recipients, key 1: this is no public key"),
+        (&private, "recipients, key 1: this is a private key"),
+        ("url = \"s3://b\"\nrecipients_file = \"nowhere.keys\"", "nowhere.keys: it cannot be read"),
+    ] {
+        let error = errors(&format!("{SOURCE}[archive]\n{lines}\n"));
+        assert!(error.contains(why), "{lines}: {error}");
+        assert!(!error.contains("QQQQ") && !error.contains("my passphrase"), "{error}");
+    }
+    let error = errors(&format!("{SOURCE}archive = true\n"));
+    assert!(error.contains("archive = true needs url in [archive]"), "{error}");
+    let error = errors("archive = \"s3://b\"\n[[source]]\nhosts = [\"db1:3306\"]\nuser = \"repl\"\n");
+    assert!(error.contains("write it as [archive]"), "{error}");
 }

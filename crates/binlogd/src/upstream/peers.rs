@@ -513,6 +513,7 @@ mod tests {
             on_gap: OnGap::Stop,
             on_fork: OnFork::Follow,
             on_stranger: OnStranger::Refuse,
+            archive: false,
         };
         Upstream {
             config,

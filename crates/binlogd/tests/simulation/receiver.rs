@@ -67,6 +67,7 @@ pub fn config(fsync_mode: FsyncMode, semi_sync: bool) -> SourceConfig {
         ack_timeout: Duration::from_secs(10),
         ack_timeout_action: AckTimeoutAction::Wait,
         on_stranger: OnStranger::Follow,
+        archive: false,
     }
 }
 

@@ -14,7 +14,7 @@ const LINKED: &[(&str, &str, &[&str])] = &[
     ("codec", "codec", &[]),
     ("log", "log", &["codec"]),
     ("wire", "wire", &["codec"]),
-    ("binlogd", "binlogd", &["codec", "log", "wire"]),
+    ("binlogd", "binlogd", &["archive", "codec", "log", "wire"]),
     ("scripted-source", "scripted_source", &["codec"]),
     ("rig", "rig", &["codec", "log", "wire"]),
     ("bench", "binlogd_bench", &["binlogd", "codec", "log", "rig", "scripted-source", "wire"]),
@@ -35,6 +35,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         "cli",
         &[
             "admin",
+            "archive",
             "cli",
             "config",
             "daemon",
@@ -48,7 +49,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "wire",
         ],
     ),
-    ("daemon", &["admin", "config", "log", "retention", "serve", "status", "upstream", "wire"]),
+    ("daemon", &["admin", "archive", "config", "log", "retention", "serve", "status", "upstream", "wire"]),
     ("upstream", &["config", "log", "status", "upstream", "wire"]),
     ("admin", &["admin", "config", "status", "wire"]),
     ("doctor", &["config", "doctor", "wire"]),
@@ -59,8 +60,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("serve", &["config", "log", "retention", "serve", "status", "wire"]),
     // Whoever needs files tells it so; it knows nobody of them.
     ("retention", &["config", "log", "retention", "status"]),
-    // The keys of `wire` appear in the configuration as they are.
-    ("config", &["config", "wire"]),
+    // The keys of `wire`, and of `archive`, appear in the configuration as they are.
+    ("config", &["archive", "config", "wire"]),
     ("status", &["config", "status"]),
     // What the pages of reference are written from; no module uses it.
     ("reference", &["admin", "config", "reference", "status"]),

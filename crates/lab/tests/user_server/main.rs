@@ -4,6 +4,7 @@
 //! This program is three: the tests, the lab (with `as-lab` before the lab's arguments, and when the lab starts itself as
 //! the bare receiver), and binlogd (when it is called so). A build of binlogd's own program would take minutes.
 
+mod lane;
 mod restored;
 mod sync_binlog;
 #[path = "../written/mod.rs"]
@@ -67,19 +68,6 @@ const MOVING: [&str; 7] = [
     "innodb_buffer_pool_resize_status",
 ];
 
-type Test = fn(&User);
-const TESTS: [(&str, Test); 9] = [
-    ("a_run_leaves_nothing", a_run_leaves_nothing),
-    ("an_interrupted_run_leaves_nothing", an_interrupted_run_leaves_nothing),
-    ("a_failed_restore_is_told_and_no_success", restored::a_failed_restore_is_told_and_no_success),
-    ("after_a_crash_everything_is_restored", restored::after_a_crash_everything_is_restored),
-    ("what_another_has_changed_since_stays", restored::what_another_has_changed_since_stays),
-    ("a_server_with_other_data_is_refused", a_server_with_other_data_is_refused),
-    ("replicas_stand_beside_it_and_leave_nothing", replicas_stand_beside_it_and_leave_nothing),
-    ("sync_binlog_leaves_nothing", sync_binlog::leaves_nothing),
-    ("yardsticks_are_measured_on_the_labs_own", yardsticks::are_measured_on_the_labs_own),
-];
-
 fn main() -> ExitCode {
     let mut arguments: Vec<_> = std::env::args_os().collect();
     if arguments.first().is_some_and(|program| Path::new(program).ends_with("binlogd")) {
@@ -93,22 +81,7 @@ fn main() -> ExitCode {
         return binlogd_lab::cli::main_with(binlogd_lab::study::catalogue::all(), arguments);
     }
     let filter = std::env::args().skip(1).find(|argument| !argument.starts_with('-')).unwrap_or_default();
-    for name in ["mysql-9.7", "mariadb-11.8"] {
-        let tests: Vec<_> = TESTS
-            .iter()
-            .map(|(test, run)| (format!("{name}::{test}"), run))
-            .filter(|(test, _)| test.contains(&filter))
-            .collect();
-        if tests.is_empty() {
-            continue;
-        }
-        let user = User::new(name);
-        for (test, run) in tests {
-            run(&user);
-            println!("test {test} ... ok");
-        }
-    }
-    ExitCode::SUCCESS
+    lane::run_all(&filter)
 }
 
 fn scripts() -> PathBuf {
@@ -131,7 +104,7 @@ impl User {
         let program = std::env::current_exe().expect("this program");
         std::fs::hard_link(program, dir.path().join("binlogd")).expect("a second name");
         std::fs::create_dir(dir.path().join("measured")).expect("a folder");
-        // They take a while to build, and stay.
+        // Built once for all.
         for program in ["go-tpc", "go-mysqlbinlog"] {
             let built = Path::new(env!("CARGO_TARGET_TMPDIR")).join(program);
             std::fs::create_dir_all(&built).expect("a folder");

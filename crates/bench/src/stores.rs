@@ -1,0 +1,64 @@
+//! Object stores as an archive meets them on a good day and on a bad one.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::Command;
+use std::thread;
+use std::time::Duration;
+
+/// Where binlogd archives while it is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum ArchiveStore {
+    /// A folder on the disk that the copy uses.
+    Folder,
+    /// One that takes connections and never answers.
+    Silent,
+    /// One that answers 503 to everything.
+    Unavailable,
+}
+
+/// A request longer than this is not read to its end before it is answered.
+const REQUEST_BYTES: usize = 64 << 10;
+
+impl ArchiveStore {
+    /// Tells binlogd about it. What it needs beside the folder `dir` lives as long as this process.
+    ///
+    /// # Errors
+    /// When there is no port for it.
+    pub fn set(self, command: &mut Command, dir: &Path) -> anyhow::Result<()> {
+        command.args(["--archive-interval", "1s"]);
+        if self == ArchiveStore::Folder {
+            command.arg("--archive-url").arg(format!("file://{}", dir.join("archive").display()));
+            return Ok(());
+        }
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        let endpoint = format!("http://{}", listener.local_addr()?);
+        thread::spawn(move || {
+            let mut held = Vec::new();
+            for connection in listener.incoming().flatten() {
+                if self == ArchiveStore::Silent {
+                    held.push(connection);
+                } else {
+                    thread::spawn(move || refuse(connection));
+                }
+            }
+        });
+        command.args(["--archive-url", "s3://bench/binlogs", "--archive-endpoint", &endpoint]);
+        command.args(["--archive-allow-http", "true"]);
+        command.env("AWS_ACCESS_KEY_ID", "bench").env("AWS_SECRET_ACCESS_KEY", "bench");
+        Ok(())
+    }
+}
+
+fn refuse(mut connection: TcpStream) {
+    let mut request = vec![0; REQUEST_BYTES];
+    // A connection of no use ends the thread, whatever it says.
+    let _ = connection.set_read_timeout(Some(Duration::from_secs(60)));
+    while connection.read(&mut request).is_ok_and(|read| read > 0) {
+        let answer = b"HTTP/1.1 503 Slow Down\r\ncontent-length: 0\r\n\r\n";
+        if connection.write_all(answer).is_err() {
+            return;
+        }
+    }
+}
