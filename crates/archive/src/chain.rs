@@ -17,6 +17,9 @@ pub const COMMITS_PER_SNAPSHOT: u64 = 128;
 /// The longest snapshot that is read, unpacked, in bytes.
 const SNAPSHOT_BYTES_MAX: usize = 1 << 30;
 
+/// So many times a chain is read anew whose snapshots come and go meanwhile.
+const READS_MAX: u32 = 8;
+
 /// Level at which snapshots are compressed.
 const SNAPSHOT_LEVEL: i32 = 3;
 
@@ -75,9 +78,12 @@ impl Chain {
     /// # Errors
     /// When the store cannot be read, or what stands in it cannot be.
     pub fn open(store: &dyn Store, source: &str) -> Result<Chain, ChainError> {
-        let mut chain = Chain { source: source.to_owned(), history: newest_snapshot(store, source)? };
-        chain.read_on(store)?;
-        Ok(chain)
+        Ok(Chain { source: source.to_owned(), history: read_all(store, source)? })
+    }
+
+    /// Whose commits they are.
+    pub fn source(&self) -> &str {
+        &self.source
     }
 
     /// What the archive holds, as far as it was read.
@@ -91,14 +97,16 @@ impl Chain {
     /// As [`Chain::open`].
     pub fn refresh(&mut self, store: &dyn Store) -> Result<bool, ChainError> {
         let before = self.history.seq;
-        if self.read_on(store)? {
-            return Ok(true);
-        }
-        if before == 0 || self.is_there(store, before)? {
-            return Ok(false);
-        }
-        // Commits that a snapshot has are deleted in time, the oldest first; this reader slept for that long.
-        *self = Chain::open(store, &self.source)?;
+        let read = read_on(store, &self.source, self.history.clone());
+        let newest = newest_listed(&list_snapshots(store, &self.source)?);
+        self.history = match read {
+            Ok(history) if history.seq >= newest => history,
+            Err(error @ ChainError::Unsound(_)) if newest <= before => return Err(error),
+            Err(error @ ChainError::Store(_)) => return Err(error),
+            // Commits that a snapshot has are deleted in time, the oldest first; this reader slept for that long, and what stands
+            // under their names since need not be them.
+            _ => read_all(store, &self.source)?,
+        };
         if self.history.seq < before {
             let why = format!("commits up to {before} were there, and are there no more");
             return Err(Unsound { seq: self.history.seq + 1, why }.into());
@@ -134,26 +142,27 @@ impl Chain {
             },
             Err(error) => return Err(error.into()),
         };
-        // A number is free again when the commits up to it and beyond were deleted, which is long after they were made, and never
-        // before the one in front of it. Nobody will read what was written there.
-        if is_ours && (seq == 1 || self.is_there(store, seq - 1)?) {
+        // A number is free again when the commits up to it and beyond were deleted. That is never before a snapshot that goes
+        // further was made, and from then on there is always one: where there is none, this number was never free.
+        if is_ours && newest_listed(&list_snapshots(store, &self.source)?) <= seq {
             self.history = next;
             return Ok(Appended::Done);
         }
         if is_ours {
-            *self = Chain::open(store, &self.source)?;
-        } else {
-            self.refresh(store)?;
+            self.history = read_all(store, &self.source)?;
+            // Others may have gone on from it, and a snapshot that cannot be used says nothing.
+            return Ok(if self.history.hash == encoded.hash { Appended::Done } else { Appended::Behind });
         }
+        self.refresh(store)?;
         Ok(Appended::Behind)
     }
 
-    /// Writes a snapshot if one is due; what is to be committed of it.
+    /// Writes a snapshot if one is due, `after` so many commits; what is to be committed of it.
     ///
     /// # Errors
     /// When it could not be written. Nothing depends on it.
-    pub fn snapshot_if_due(&self, store: &dyn Store) -> Result<Option<Change>, ChainError> {
-        if self.history.seq < self.history.snapshot + COMMITS_PER_SNAPSHOT {
+    pub fn snapshot_if_due(&self, store: &dyn Store, after: u64) -> Result<Option<Change>, ChainError> {
+        if self.history.seq < self.history.snapshot + after {
             return Ok(None);
         }
         let json = serde_json::to_vec(&self.history).expect("a history can be written as JSON");
@@ -171,55 +180,105 @@ impl Chain {
             None => 1,
         }
     }
-
-    fn is_there(&self, store: &dyn Store, seq: u64) -> Result<bool, StoreError> {
-        match store.head(&names::commit(&self.source, seq)) {
-            Ok(_) => Ok(true),
-            Err(error) if error.is_missing() => Ok(false),
-            Err(error) => Err(error),
-        }
-    }
-
-    fn read_on(&mut self, store: &dyn Store) -> Result<bool, ChainError> {
-        let mut found = false;
-        while let Some(next) = self.read_one(store, self.history.seq + 1)? {
-            self.history = next;
-            found = true;
-        }
-        Ok(found)
-    }
-
-    fn read_one(&self, store: &dyn Store, seq: u64) -> Result<Option<History>, ChainError> {
-        let bytes = match store.get(&names::commit(&self.source, seq)) {
-            Ok(bytes) => bytes,
-            Err(error) if error.is_missing() => return Ok(None),
-            Err(error) => return Err(error.into()),
-        };
-        if bytes.len() as u64 > COMMIT_BYTES_MAX {
-            return Err(Unsound { seq, why: format!("it is {} bytes long", bytes.len()) }.into());
-        }
-        let commit = Commit::decode(&bytes).map_err(|why| Unsound { seq, why })?;
-        Ok(Some(self.history.with(&commit, &names::sha256(&bytes))?))
-    }
 }
 
-/// The newest snapshot that is sound; one that is not only makes more commits to be read.
-fn newest_snapshot(store: &dyn Store, source: &str) -> Result<History, ChainError> {
-    let mut listed = store.list(&names::snapshots(source), None)?;
-    listed.retain(|meta| names::snapshot_seq(&meta.name).is_some());
-    while let Some(meta) = listed.pop() {
-        let bytes = store.get(&meta.name)?;
-        let history = read_snapshot(&meta.name, &bytes).and_then(|history| {
+/// Reads everything, from the newest snapshot on.
+///
+/// Where nothing more is found, that is the end only if no snapshot goes further: what was listed before may be deleted by
+/// now, with its commits. So snapshots are listed again behind it, until nothing has changed meanwhile.
+fn read_all(store: &dyn Store, source: &str) -> Result<History, ChainError> {
+    let mut listed = list_snapshots(store, source)?;
+    for _ in 0..READS_MAX {
+        let read = newest_snapshot(store, source, &listed).and_then(|from| read_on(store, source, from));
+        let again = list_snapshots(store, source)?;
+        match read {
+            Ok(history) if history.seq >= newest_listed(&again) => return Ok(history),
+            Err(ChainError::Store(error)) if !error.is_missing() => return Err(error.into()),
+            Ok(history) if again == listed => return not_behind(store, source, history, &again),
+            read if again == listed => return read,
+            _ => listed = again,
+        }
+    }
+    let text = format!("{source}: snapshots come and go faster than they can be read");
+    Err(StoreError::new(Fault::Unavailable, text).into())
+}
+
+/// The history, though snapshots go further that cannot be used: somebody has put them there. But where the commit of one of them
+/// stands in the store, the snapshot is damaged, and what leads to it is gone.
+fn not_behind(
+    store: &dyn Store,
+    source: &str,
+    history: History,
+    snapshots: &[String],
+) -> Result<History, ChainError> {
+    for name in snapshots {
+        let Some(seq) = names::snapshot_seq(name).filter(|seq| *seq > history.seq) else { continue };
+        match store.head(&names::commit(source, seq)) {
+            Ok(_) => {
+                let why = format!("it is not there, and {name}, which goes further, cannot be used");
+                return Err(Unsound { seq: history.seq + 1, why }.into());
+            }
+            Err(error) if error.is_missing() => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(history)
+}
+
+fn read_on(store: &dyn Store, source: &str, mut history: History) -> Result<History, ChainError> {
+    while let Some(next) = read_one(store, source, &history)? {
+        history = next;
+    }
+    Ok(history)
+}
+
+fn read_one(store: &dyn Store, source: &str, history: &History) -> Result<Option<History>, ChainError> {
+    let seq = history.seq + 1;
+    let bytes = match store.get(&names::commit(source, seq)) {
+        Ok(bytes) => bytes,
+        Err(error) if error.is_missing() => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    if bytes.len() as u64 > COMMIT_BYTES_MAX {
+        return Err(Unsound { seq, why: format!("it is {} bytes long", bytes.len()) }.into());
+    }
+    let commit = Commit::decode(&bytes).map_err(|why| Unsound { seq, why })?;
+    Ok(Some(history.with(&commit, &names::sha256(&bytes))?))
+}
+
+/// The names of the snapshots, the newest last.
+fn list_snapshots(store: &dyn Store, source: &str) -> Result<Vec<String>, StoreError> {
+    let listed = store.list(&names::snapshots(source), None)?;
+    let named = listed.into_iter().map(|meta| meta.name);
+    Ok(named.filter(|name| names::snapshot_seq(name).is_some()).collect())
+}
+
+/// The last commit of the newest of these snapshots; 0 for none.
+fn newest_listed(snapshots: &[String]) -> u64 {
+    snapshots.last().and_then(|name| names::snapshot_seq(name)).unwrap_or(0)
+}
+
+/// The newest of the snapshots that is sound; one that is not only makes more commits to be read.
+fn newest_snapshot(store: &dyn Store, source: &str, listed: &[String]) -> Result<History, ChainError> {
+    for name in listed.iter().rev() {
+        let bytes = match store.get(name) {
+            Ok(bytes) => bytes,
+            // Deleted since, or listed late.
+            Err(error) if error.is_missing() => continue,
+            Err(error) => return Err(error.into()),
+        };
+        let sound = read_snapshot(name, &bytes).and_then(|history| {
             // Whoever could put a snapshot there could make up a history; the chain itself says what it is.
             match store.get(&names::commit(source, history.seq)) {
-                Ok(commit) if names::sha256(&commit) == history.hash => Ok(history),
+                Ok(commit) if names::sha256(&commit) == history.hash => Ok(Ok(history)),
                 Ok(_) => Err("its last commit is another one in the store".to_owned()),
-                Err(error) => Err(format!("its last commit cannot be read: {error}")),
+                Err(error) if error.is_missing() => Err("its last commit is not there".to_owned()),
+                Err(error) => Ok(Err(error)),
             }
         });
-        match history {
-            Ok(history) => return Ok(history),
-            Err(why) => tracing::warn!("the snapshot {} cannot be used, an older one is: {why}", meta.name),
+        match sound {
+            Ok(history) => return Ok(history?),
+            Err(why) => tracing::warn!("the snapshot {name} cannot be used, an older one is: {why}"),
         }
     }
     Ok(History::default())
@@ -245,4 +304,114 @@ pub fn read_snapshot(name: &str, bytes: &[u8]) -> Result<History, String> {
         return Err(format!("it goes up to commit {}, and its name says another one", history.seq));
     }
     Ok(history)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Memory;
+
+    const SOURCE: &str = "shop";
+
+    fn writer(id: &str) -> Writer {
+        Writer { id: id.into(), epoch: 0, host: "db1".into(), version: "0".into() }
+    }
+
+    /// Adds a commit that says something new.
+    fn add(store: &Memory, chain: &mut Chain, id: &str) -> Appended {
+        let record = format!("{} {id}", chain.history.seq);
+        let change = Change::Timeline { timeline: "0001-a".into(), record };
+        chain.append(store, &writer(id), Timestamp::UNIX_EPOCH, vec![change]).unwrap()
+    }
+
+    fn chain(store: &Memory) -> Chain {
+        Chain::open(store, SOURCE).unwrap()
+    }
+
+    #[test]
+    fn of_two_writers_one_comes_too_late() {
+        let store = Memory::default();
+        let (mut one, mut other) = (chain(&store), chain(&store));
+        assert_eq!(add(&store, &mut one, "one"), Appended::Done);
+        assert_eq!(add(&store, &mut other, "other"), Appended::Behind);
+        assert_eq!(other.history(), one.history());
+        assert_eq!(add(&store, &mut other, "other"), Appended::Done);
+        assert!(one.refresh(&store).unwrap() && !one.refresh(&store).unwrap());
+        assert_eq!((one.history().seq, one.history().writer.as_ref().unwrap().epoch), (2, 2));
+    }
+
+    /// Commits, and snapshots after the fourth and the eighth; then everything before the second one goes.
+    fn pruned() -> (Memory, Chain) {
+        let store = Memory::default();
+        let mut chain = chain(&store);
+        for seq in 1..=9 {
+            assert_eq!(add(&store, &mut chain, "one"), Appended::Done);
+            if seq % 4 == 0 {
+                assert!(chain.snapshot_if_due(&store, 1).unwrap().is_some());
+            }
+        }
+        for seq in 1..8 {
+            store.delete(&names::commit(SOURCE, seq)).unwrap();
+        }
+        (store, chain)
+    }
+
+    #[test]
+    fn a_number_that_is_free_again_is_nobodys() {
+        let (store, real) = pruned();
+        for slept_at in 0..3 {
+            let (fresh, mut sleeper) = (Memory::default(), chain(&Memory::default()));
+            for _ in 0..slept_at {
+                assert_eq!(add(&fresh, &mut sleeper, "one"), Appended::Done);
+            }
+            assert_eq!(add(&store, &mut sleeper, "sleeper"), Appended::Behind, "slept at {slept_at}");
+            assert_eq!(sleeper.history(), real.history());
+            // What the sleeper wrote stands there, and nobody who reads on from the one before believes it.
+            let (again, mut reader) = (Memory::default(), chain(&Memory::default()));
+            for _ in 0..slept_at {
+                assert_eq!(add(&again, &mut reader, "one"), Appended::Done);
+            }
+            assert!(reader.refresh(&store).unwrap());
+            assert_eq!(reader.history(), real.history());
+            assert_eq!(chain(&store).history(), real.history());
+        }
+    }
+
+    #[test]
+    fn a_damaged_snapshot_is_no_empty_archive() {
+        let (store, real) = pruned();
+        let name = list_snapshots(&store, SOURCE).unwrap().pop().unwrap();
+        store.delete(&name).unwrap();
+        let _: Created = store.create(&name, bytes::Bytes::from_static(b"damaged")).unwrap();
+        let error = Chain::open(&store, SOURCE).unwrap_err();
+        assert!(matches!(error, ChainError::Unsound(_)), "{error}");
+        // One that somebody has made up, of a commit that is not there, is passed over.
+        let (store, _) = pruned();
+        let made_up = names::snapshot(SOURCE, 99, &names::sha256(b"made up"));
+        let _: Created = store.create(&made_up, bytes::Bytes::from_static(b"made up")).unwrap();
+        let mut opened = chain(&store);
+        assert_eq!(opened.history(), real.history());
+        assert_eq!(add(&store, &mut opened, "two"), Appended::Done);
+    }
+
+    #[test]
+    fn a_replaced_commit_is_refused() {
+        let store = Memory::default();
+        let mut real = chain(&store);
+        for _ in 0..3 {
+            assert_eq!(add(&store, &mut real, "one"), Appended::Done);
+        }
+        let (other, mut forged) = (Memory::default(), chain(&Memory::default()));
+        for _ in 0..2 {
+            assert_eq!(add(&other, &mut forged, "forger"), Appended::Done);
+        }
+        let second = names::commit(SOURCE, 2);
+        store.delete(&second).unwrap();
+        let _: Created = store.create(&second, other.get(&second).unwrap()).unwrap();
+        let error = Chain::open(&store, SOURCE).unwrap_err().to_string();
+        assert!(error.contains("commit 2") && error.contains("replaced"), "{error}");
+        // Without it the chain ends before it; who has seen more says so.
+        store.delete(&second).unwrap();
+        assert_eq!(chain(&store).history().seq, 1);
+    }
 }

@@ -18,6 +18,7 @@
 //!   → segments of about 4 MiB: compressed, encrypted, named    segment.rs, upload.rs
 //!   → one commit that names them                               writer.rs, chain.rs
 //!   → what all commits add up to                               history.rs
+//!   → and what goes again, in time                             prune.rs
 //! ```
 
 #![forbid(unsafe_code)]
@@ -33,6 +34,7 @@ pub mod mapping;
 pub mod merge;
 pub mod names;
 pub mod probe;
+pub mod prune;
 pub mod reader;
 pub mod remote;
 pub mod runs;
@@ -41,5 +43,7 @@ pub mod segment;
 #[cfg(test)]
 mod stock;
 pub mod store;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 pub mod upload;
 pub mod writer;

@@ -29,6 +29,17 @@ fn short(hash: &str) -> &str {
     hash.get(..HASH_DIGITS).unwrap_or(hash)
 }
 
+/// Where everything of a source stands.
+pub fn source(source: &str) -> String {
+    format!("{source}/")
+}
+
+/// Whether an object is a file's: a segment or a list, not a commit, not a snapshot.
+pub fn is_data(name: &str) -> bool {
+    // The names of timelines begin with digits.
+    name.split('/').count() == 4
+}
+
 /// Where the commits of a source stand.
 pub fn commits(source: &str) -> String {
     format!("{source}/commits/")

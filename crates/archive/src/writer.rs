@@ -3,7 +3,7 @@
 //! A step looks for the first thing that the archive lacks, uploads it, and commits it. Everything that a step needs to know
 //! stands in the store and on the disk, so a process that is killed at any moment goes on where its last commit is.
 
-use crate::chain::{Appended, Chain, ChainError};
+use crate::chain::{Appended, COMMITS_PER_SNAPSHOT, Chain, ChainError};
 use crate::commit::{Change, Grown, Segment, Writer};
 use crate::history::ArchivedFile;
 use crate::local::{Cut, Next, head, next_piece, read_range};
@@ -132,8 +132,14 @@ pub struct Archiver {
     chain: Option<Chain>,
     /// What the last walk found, and of which file.
     known: Option<(PathBuf, Known)>,
+    /// Up to where the archive was found to have the bytes of this disk, and of which file.
+    agreed: Option<(PathBuf, u64)>,
+    /// Files that are sealed in the archive, and were found to begin and end there as on this disk.
+    settled: BTreeSet<PathBuf>,
     /// Older timelines of the copy of which the archive has everything.
     finished: BTreeSet<PathBuf>,
+    /// See [`Archiver::with_snapshots_after`].
+    commits_per_snapshot: u64,
     /// Timelines of the copy, and what the archive calls them.
     names: Vec<(PathBuf, String)>,
     /// See [`Archiver::first_lacking`].
@@ -182,7 +188,6 @@ impl Archiver {
         writer: Writer,
         sync_first: bool,
     ) -> Archiver {
-        let finished = BTreeSet::new();
         Archiver {
             source,
             folder,
@@ -192,10 +197,20 @@ impl Archiver {
             sync_first,
             chain: None,
             known: None,
-            finished,
+            agreed: None,
+            settled: BTreeSet::new(),
+            finished: BTreeSet::new(),
+            commits_per_snapshot: COMMITS_PER_SNAPSHOT,
             names: Vec::new(),
             lacking: None,
         }
+    }
+
+    /// Makes a snapshot after so many commits, not after [`COMMITS_PER_SNAPSHOT`].
+    #[must_use]
+    pub fn with_snapshots_after(mut self, commits: u64) -> Archiver {
+        self.commits_per_snapshot = commits;
+        self
     }
 
     /// What the archive holds, as far as it is known; `None` before the first step that reached the store.
@@ -265,7 +280,7 @@ impl Archiver {
                 }
             }
         }
-        if let Some(change) = self.opened()?.snapshot_if_due(&*store)? {
+        if let Some(change) = self.opened()?.snapshot_if_due(&*store, self.commits_per_snapshot)? {
             return self.commit(now, vec![change], (0, 0, 0));
         }
         first_error.map_or(Ok(Step::Idle), Err)
@@ -302,19 +317,28 @@ impl Archiver {
         let local = LocalTimeline::read(&*self.storage, folder, &files).map_err(ArchiveError::Copy)?;
         let chain = self.opened()?;
         let timeline = archived_name(chain.history(), &*self.storage, &local).map_err(in_folder)?;
+        if self.names.iter().any(|(of, before)| of == folder && *before != timeline) {
+            // What was compared was compared with another one.
+            self.agreed = None;
+            self.settled.clear();
+        }
         self.names.retain(|(of, _)| of != folder);
         self.names.push((folder.to_owned(), timeline.clone()));
         let timeline = timeline.as_str();
         let here = durable.filter(|durable| durable.timeline == folder);
         for (place, name) in files.iter().enumerate() {
             let archived = self.opened()?.history().file(timeline, name).cloned();
-            if archived.as_ref().is_some_and(|archived| archived.sealed.is_some()) {
+            if archived.is_none() && self.has_expired(timeline, &files, place) {
                 continue;
             }
-            self.lacking.get_or_insert_with(|| (folder.to_owned(), name.clone()));
             let path = folder.join(name);
             let is_here = here.is_some_and(|here| here.file == *name);
             let is_sealed = name != last && !is_here;
+            if let Some(archived) = archived.as_ref().filter(|archived| archived.sealed.is_some()) {
+                self.settle(&path, archived, is_sealed)?;
+                continue;
+            }
+            self.lacking.get_or_insert_with(|| (folder.to_owned(), name.clone()));
             let end = match here.filter(|_| is_here) {
                 Some(here) => here.offset,
                 // Nobody has said how much of it is durable.
@@ -333,6 +357,54 @@ impl Archiver {
             self.lacking = self.lacking.take().filter(|(of, _)| of != folder);
         }
         Ok(Step::Idle)
+    }
+
+    /// Whether retention took the file at `place`, or one behind it: the archive does not want it again.
+    fn has_expired(&self, timeline: &str, files: &[String], place: usize) -> bool {
+        let archived = self.chain.as_ref().and_then(|chain| chain.history().timelines.get(timeline));
+        archived.is_some_and(|archived| files[place..].iter().any(|name| archived.has_expired(name)))
+    }
+
+    /// A file to which the archive adds nothing more must not go on on this disk, nor be another one: nobody would archive
+    /// what it has, and retention here may rely on the archive.
+    fn settle(&mut self, path: &Path, archived: &ArchivedFile, is_sealed: bool) -> Result<(), ArchiveError> {
+        if self.settled.contains(path) {
+            return Ok(());
+        }
+        let len = self.storage.look(path).map_err(|error| in_file(path, &error))?.len;
+        let head = head(&*self.storage, path, u64::MAX).map_err(|error| in_file(path, &error))?;
+        let is_other = head.is_some_and(|head| head != archived.head);
+        if is_other || len > archived.end() || (is_sealed && len < archived.end()) {
+            let what = format!(
+                "it has {len} bytes, and the archive has it as a finished file of {}, from another copy. One of the two is wrong; both are kept",
+                archived.end()
+            );
+            return Err(ArchiveError::Differs { path: path.to_owned(), what });
+        }
+        if is_sealed {
+            self.settled.insert(path.to_owned());
+        }
+        Ok(())
+    }
+
+    /// What the archive has of a file from other writers, or from an earlier run, must be on this disk too before anything is
+    /// put behind it: two copies whose files begin alike and part later would become one file that nobody wrote.
+    fn agree(
+        &mut self,
+        candidate: &Candidate<'_>,
+        archived: &ArchivedFile,
+        file: &dyn ReadFile,
+    ) -> Result<(), ArchiveError> {
+        let known = self.agreed.as_ref().filter(|(of, _)| *of == candidate.path).map_or(0, |(_, to)| *to);
+        let mut plain = Vec::new();
+        for segment in archived.segments.iter().filter(|segment| segment.to > known) {
+            if self.uploader.stop.load(Ordering::Relaxed) {
+                return Err(ArchiveError::Stopped);
+            }
+            compare(candidate, file, segment, &mut plain)?;
+        }
+        self.agreed = Some((candidate.path.clone(), archived.end()));
+        Ok(())
     }
 
     fn file(
@@ -384,6 +456,9 @@ impl Archiver {
             return Err(ArchiveError::Differs { path: path.clone(), what: what.into() });
         }
         let file = self.open(path)?;
+        if let Some(archived) = &candidate.archived {
+            self.agree(candidate, archived, &*file)?;
+        }
         let known = self.known.as_ref().filter(|(of, _)| of == path).map(|(_, known)| known);
         let piece =
             match next_piece(&*file, from, known, *end, *is_sealed).map_err(|error| in_file(path, &error))? {
@@ -414,6 +489,7 @@ impl Archiver {
         }));
         let step = self.commit(now, changes, (new, 0, stored))?;
         if matches!(step, Step::Committed { .. }) {
+            self.agreed = Some((path.clone(), piece.to()));
             self.known = Some((path.clone(), piece.known));
         }
         Ok(step)
@@ -457,7 +533,7 @@ impl Archiver {
             whole.update(&plain);
         }
         let sha256 = names::hex(&whole.finalize());
-        let text = list_text(candidate, archived, &sha256);
+        let text = list_text(candidate, archived, &sha256, &self.next_commit()?);
         let list =
             names::list(&self.source, candidate.timeline, candidate.name, &names::sha256(text.as_bytes()));
         let stored = text.len() as u64;
@@ -504,6 +580,12 @@ impl Archiver {
         }
     }
 
+    /// Which commit comes next, and whose, in words that are never the same again.
+    fn next_commit(&self) -> Result<String, ArchiveError> {
+        let seq = self.opened()?.history().seq + 1;
+        Ok(format!("commit {seq} of writer {}", self.writer.id))
+    }
+
     fn open(&self, path: &Path) -> Result<Box<dyn ReadFile>, ArchiveError> {
         self.storage.open_read(path).map_err(|error| in_file(path, &error))
     }
@@ -541,10 +623,11 @@ fn compare(
     })
 }
 
-/// The objects of a file in order, as `sha256sum -c` reads them.
-fn list_text(candidate: &Candidate<'_>, archived: &ArchivedFile, sha256: &str) -> String {
+/// The objects of a file in order, as `sha256sum -c` reads them. `commit` is in it so that no two lists have one name: one that
+/// was made for a commit that came too late may be about to be deleted.
+fn list_text(candidate: &Candidate<'_>, archived: &ArchivedFile, sha256: &str, commit: &str) -> String {
     let mut text = format!(
-        "# {} of timeline {}: {} bytes, SHA-256 {sha256}\n# Its bytes are those of these objects, one behind the other.\n",
+        "# {} of timeline {}: {} bytes, SHA-256 {sha256}\n# Its bytes are those of these objects, one behind the other.\n# Written for {commit}.\n",
         candidate.name, candidate.timeline, candidate.end
     );
     for segment in &archived.segments {

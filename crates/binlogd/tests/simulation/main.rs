@@ -24,7 +24,6 @@ mod fate;
 mod history;
 mod image;
 mod peer;
-mod random;
 mod reader;
 mod receiver;
 mod simulate;

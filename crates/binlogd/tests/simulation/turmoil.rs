@@ -2,9 +2,9 @@
 
 use crate::disk::{Judge, Kind, Verdict};
 use crate::history::{History, any_unit};
-use crate::random::Random;
 use crate::world::{Environment, Scene};
 use codec::gtid::{GtidSet, GtidState};
+use log::testing::Random;
 use scripted_source::LogOptions;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};

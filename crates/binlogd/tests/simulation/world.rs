@@ -5,12 +5,12 @@
 
 use crate::disk::Disk;
 use crate::peer::{OtherBinlogd, PEER, PEER_NAME};
-use crate::random::Random;
 use crate::reader::Reader;
 use crate::source::Source;
 use binlogd::upstream::clock::Clock;
 use binlogd::upstream::stop::StopSignal;
 use jiff::Timestamp;
+use log::testing::Random;
 use scripted_source::{Heard, Peer, Place};
 use std::collections::BTreeMap;
 use std::fmt;

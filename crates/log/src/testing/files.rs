@@ -53,6 +53,26 @@ impl FileBuilder {
         builder
     }
 
+    /// A file that goes on.
+    pub fn from_bytes(bytes: Vec<u8>) -> FileBuilder {
+        FileBuilder(bytes)
+    }
+
+    /// The file up to the end of that many transactions, or of all.
+    pub fn first_transactions(mut self, transactions: usize) -> FileBuilder {
+        let (mut at, mut left) = (BINLOG_MAGIC.len(), transactions);
+        while at < self.0.len() {
+            let is_gtid = self.0[at + 4] == 33;
+            if is_gtid && left == 0 {
+                break;
+            }
+            left -= usize::from(is_gtid);
+            at += u32::from_le_bytes(self.0[at + 9..at + 13].try_into().unwrap()) as usize;
+        }
+        self.0.truncate(at);
+        self
+    }
+
     pub fn len(&self) -> usize {
         self.0.len()
     }

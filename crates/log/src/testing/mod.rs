@@ -2,6 +2,10 @@
 
 mod faulty;
 mod files;
+mod memory;
+mod random;
 
 pub use faulty::FaultyStorage;
 pub use files::{FileBuilder, NOW, SERVER_UUID, first_timeline};
+pub use memory::MemoryStorage;
+pub use random::Random;

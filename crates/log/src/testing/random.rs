@@ -5,10 +5,13 @@
 pub struct Random(u64);
 
 impl Random {
+    /// A generator whose numbers `seed` gives again.
     pub fn new(seed: u64) -> Random {
         Random(seed)
     }
 
+    /// Any number.
+    #[expect(clippy::should_implement_trait, reason = "it never ends, and is asked for single numbers")]
     pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -26,6 +29,10 @@ impl Random {
         self.below(bound) == 0
     }
 
+    /// One of the choices.
+    ///
+    /// # Panics
+    /// When there is none.
     pub fn pick<'a, T>(&mut self, choices: &'a [T]) -> &'a T {
         &choices[self.below(choices.len() as u64) as usize]
     }

@@ -1,0 +1,219 @@
+//! What goes from the archive, and in which order.
+//!
+//! 1. Files that a rule of retention takes are named in a [`Change::Expired`]: the archive does not have them any more. Their
+//!    objects are retired, as those are that a merge has replaced.
+//! 2. Objects that were retired long enough ago, and those that no commit ever named, are named in one [`Change::Doomed`]. Only
+//!    when that commit is in the chain are they deleted.
+//! 3. Snapshots older than the newest two, and the commits behind which a kept snapshot stands, the oldest first.
+//!
+//! # What the grace is for
+//!
+//! Readers, and nobody else: one who read the history an hour ago fetches objects that a merge has replaced since, and reads
+//! commits one by one that a snapshot has by now. And listings: a store that lists a new snapshot late must list it within the
+//! grace.
+//!
+//! Writers need none. One that uploaded objects before the doom was committed has planned its own commit under that number or
+//! an earlier one; it is told that it comes too late, and uploads under new names, for no two uploads give the same name
+//! ([`frames`](crate::frames)). One that slept while commits went finds a snapshot that goes further than what it knows
+//! ([`Chain::append`]). And a deletion that arrives late finds a name that nobody uses again.
+
+use crate::chain::{Appended, Chain, ChainError, read_snapshot};
+use crate::commit::{Change, Writer};
+use crate::history::{Archived, History};
+use crate::names;
+use crate::store::{Meta, Store, StoreError};
+use jiff::{SignedDuration, Timestamp};
+use std::collections::BTreeSet;
+
+/// How long what nothing names any more is kept for readers, unless told otherwise.
+pub const GRACE: SignedDuration = SignedDuration::from_hours(7 * 24);
+
+/// Snapshots that are kept whatever their age, the newest ones.
+pub const SNAPSHOTS_KEPT: usize = 2;
+
+/// What is to be kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rules {
+    /// Files whose last event is older go, by the source's clock. A file in which no event has a time stays.
+    pub keep_for: Option<SignedDuration>,
+    /// So many of the newest files of each timeline stay, and no more; at least one stays always.
+    pub keep_files: Option<usize>,
+    /// See [the module](self).
+    pub grace: SignedDuration,
+}
+
+impl Default for Rules {
+    fn default() -> Rules {
+        Rules { keep_for: None, keep_files: None, grace: GRACE }
+    }
+}
+
+/// What is to go, or has gone.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Pruned {
+    /// [`Change::Expired`], one a timeline.
+    pub expired: Vec<Change>,
+    /// Objects of files, retired or never named.
+    pub objects: Vec<String>,
+    /// Snapshots, the oldest first.
+    pub snapshots: Vec<String>,
+    /// Commits, the oldest first.
+    pub commits: Vec<String>,
+    /// Somebody else has committed meanwhile: the next run finds what this one has left.
+    pub is_behind: bool,
+}
+
+/// Says what [`prune`] would do now, and does nothing.
+///
+/// # Errors
+/// When the store cannot be read, or what stands in it cannot be.
+pub fn dry_run(
+    store: &dyn Store,
+    chain: &mut Chain,
+    rules: &Rules,
+    now: Timestamp,
+) -> Result<Pruned, ChainError> {
+    chain.refresh(store)?;
+    let history = chain.history();
+    let (snapshots, commits) = behind_snapshots(store, chain, rules, now)?;
+    Ok(Pruned {
+        expired: expired(history, rules, now),
+        objects: objects(history, &store.list(&names::source(chain.source()), None)?, rules, now),
+        snapshots,
+        commits,
+        is_behind: false,
+    })
+}
+
+/// Removes what may go. What is in the result has gone, all of it unless there was an error; the next run goes on.
+///
+/// # Errors
+/// When the store could not be read or did not do something. Nothing is lost by that: what was not deleted is found again.
+pub fn prune(
+    store: &dyn Store,
+    chain: &mut Chain,
+    writer: &Writer,
+    rules: &Rules,
+    now: Timestamp,
+) -> Result<Pruned, ChainError> {
+    chain.refresh(store)?;
+    let mut pruned = Pruned { expired: expired(chain.history(), rules, now), ..Pruned::default() };
+    if !pruned.expired.is_empty()
+        && chain.append(store, writer, now, pruned.expired.clone())? == Appended::Behind
+    {
+        return Ok(Pruned { is_behind: true, ..Pruned::default() });
+    }
+    let listed = store.list(&names::source(chain.source()), None)?;
+    let objects = objects(chain.history(), &listed, rules, now);
+    if !objects.is_empty() {
+        let doomed = vec![Change::Doomed { objects: objects.clone() }];
+        if chain.append(store, writer, now, doomed)? == Appended::Behind {
+            return Ok(Pruned { is_behind: true, ..pruned });
+        }
+        delete(store, &objects)?;
+        pruned.objects = objects;
+    }
+    (pruned.snapshots, pruned.commits) = behind_snapshots(store, chain, rules, now)?;
+    // Whoever finds a snapshot listed before and after it looked for the snapshot's commit has found the commit.
+    delete(store, &pruned.snapshots)?;
+    delete(store, &pruned.commits)?;
+    Ok(pruned)
+}
+
+/// One after another; none is deleted while the one before it may still be there.
+fn delete(store: &dyn Store, objects: &[String]) -> Result<(), StoreError> {
+    objects.iter().try_for_each(|object| store.delete(object))
+}
+
+fn expired(history: &History, rules: &Rules, now: Timestamp) -> Vec<Change> {
+    let mut changes = Vec::new();
+    for (name, archived) in &history.timelines {
+        let files: Vec<String> = archived.files[..expired_files(archived, rules, now)]
+            .iter()
+            .map(|file| file.name.clone())
+            .collect();
+        if !files.is_empty() {
+            changes.push(Change::Expired { timeline: name.clone(), files, why: why(rules) });
+        }
+    }
+    changes
+}
+
+/// How many of the oldest files go. The last one stays: it is written, or is that by which another copy knows the timeline.
+fn expired_files(archived: &Archived, rules: &Rules, now: Timestamp) -> usize {
+    let all = archived.files.len();
+    let is_old = |last_time: u32| {
+        rules.keep_for.is_some_and(|keep| {
+            last_time != 0
+                && now.duration_since(Timestamp::UNIX_EPOCH).as_secs() - i64::from(last_time) > keep.as_secs()
+        })
+    };
+    let too_many = rules.keep_files.map_or(0, |keep| all.saturating_sub(keep.max(1)));
+    let old = archived.files.iter().take(all.saturating_sub(1)).enumerate();
+    old.take_while(|(place, file)| file.sealed.is_some() && (*place < too_many || is_old(file.last_time)))
+        .count()
+}
+
+fn why(rules: &Rules) -> String {
+    let age = rules.keep_for.map(|keep| format!("older than {} s", keep.as_secs()));
+    let count = rules.keep_files.map(|keep| format!("more than {keep} files"));
+    age.into_iter().chain(count).collect::<Vec<_>>().join(", or ")
+}
+
+/// Retired objects, and those that were uploaded and never named.
+fn objects(history: &History, listed: &[Meta], rules: &Rules, now: Timestamp) -> Vec<String> {
+    let is_past = |at: Timestamp| now.duration_since(at) >= rules.grace;
+    let retired =
+        history.retired.iter().filter(|retired| is_past(retired.at)).map(|retired| retired.object.clone());
+    let known: BTreeSet<&str> =
+        history.objects().chain(history.retired.iter().map(|retired| &*retired.object)).collect();
+    let orphans = listed
+        .iter()
+        .filter(|meta| names::is_data(&meta.name) && !known.contains(&*meta.name) && is_past(meta.modified));
+    retired.chain(orphans.map(|meta| meta.name.clone())).collect()
+}
+
+/// The snapshots and commits before the oldest snapshot that is kept, which was read, and whose commit was compared.
+fn behind_snapshots(
+    store: &dyn Store,
+    chain: &Chain,
+    rules: &Rules,
+    now: Timestamp,
+) -> Result<(Vec<String>, Vec<String>), ChainError> {
+    let source = chain.source();
+    let mut listed = store.list(&names::snapshots(source), None)?;
+    listed.retain(|meta| names::snapshot_seq(&meta.name).is_some_and(|seq| seq <= chain.history().seq));
+    let is_past = |meta: &Meta| now.duration_since(meta.modified) >= rules.grace;
+    let mut sound = 0;
+    let mut oldest_kept = None;
+    for meta in listed.iter().rev() {
+        if !is_sound(store, source, meta)? {
+            continue;
+        }
+        sound += 1;
+        if sound >= SNAPSHOTS_KEPT && is_past(meta) {
+            oldest_kept = names::snapshot_seq(&meta.name);
+            break;
+        }
+    }
+    let Some(oldest_kept) = oldest_kept else { return Ok(Default::default()) };
+    let before = |seq: Option<u64>| seq.is_some_and(|seq| seq < oldest_kept);
+    let snapshots = listed.iter().filter(|meta| before(names::snapshot_seq(&meta.name)));
+    let commits = store.list(&names::commits(source), None)?;
+    let commits =
+        commits.iter().filter(|meta| before(names::commit_seq(&meta.name))).take_while(|meta| is_past(meta));
+    Ok((snapshots.map(|meta| meta.name.clone()).collect(), commits.map(|meta| meta.name.clone()).collect()))
+}
+
+/// Whether a snapshot can be read, and ends with the commit that stands in the store.
+fn is_sound(store: &dyn Store, source: &str, meta: &Meta) -> Result<bool, StoreError> {
+    let or_none = |read: Result<bytes::Bytes, StoreError>| match read {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if error.is_missing() => Ok(None),
+        Err(error) => Err(error),
+    };
+    let Some(bytes) = or_none(store.get(&meta.name))? else { return Ok(false) };
+    let Ok(history) = read_snapshot(&meta.name, &bytes) else { return Ok(false) };
+    let commit = or_none(store.get(&names::commit(source, history.seq)))?;
+    Ok(commit.is_some_and(|commit| names::sha256(&commit) == history.hash))
+}

@@ -1,0 +1,12 @@
+//! A store in memory, and a way to it that fails as ways to stores do. With the feature `testing` only; never in the product.
+//!
+//! ```text
+//! Network    loses, delays and doubles requests, loses answers, lists late     network.rs
+//!   → Memory each object made once, at one moment; a witness sees each         memory.rs
+//! ```
+
+mod memory;
+mod network;
+
+pub use memory::{Memory, Witness};
+pub use network::{Faults, Network};

@@ -1,0 +1,405 @@
+//! One seed: writers with copies that lag, a reader, somebody who prunes, and what goes wrong on the way.
+
+use crate::ledger::{Counts, Ledger, SOURCE, Watching};
+use crate::source::{Copy, FOLDER, Source};
+use crate::stage::{Door, Ended, Killed, Stage};
+use archive::chain::{Chain, ChainError};
+use archive::commit::Writer;
+use archive::prune::{Rules, dry_run, prune};
+use archive::store::Store;
+use archive::testing::{Faults, Memory, Network};
+use archive::upload::{Permits, Uploader};
+use archive::writer::{ArchiveError, Archiver, Step};
+use jiff::{SignedDuration, Timestamp};
+use log::testing::Random;
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+/// What a seed came to.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Outcome {
+    pub operations: u64,
+    pub counts: Counts,
+}
+
+struct World {
+    /// From which the copies receive their last bytes.
+    ending: u64,
+    source: Arc<Source>,
+    ledger: Arc<Mutex<Ledger>>,
+    memory: Arc<Memory>,
+    network: Arc<Network>,
+    stage: Arc<Stage>,
+    rules: Rules,
+    has_faults: bool,
+    snapshots_after: u64,
+}
+
+/// Plain bytes of which the steps of all writers told, new and again.
+#[derive(Debug, Clone, Copy, Default)]
+struct Told {
+    new: u64,
+    again: u64,
+}
+
+/// Runs a seed.
+///
+/// # Errors
+/// In words, when something was that must not be.
+pub fn run(seed: u64) -> Result<Outcome, String> {
+    let mut random = Random::new(seed);
+    let has_faults = !random.one_in(8);
+    let writers = if !has_faults { 1 } else { 2 + usize::from(random.one_in(4)) };
+    let is_parted = writers > 1 && random.one_in(6);
+    let source = Arc::new(Source::new(&mut random, is_parted));
+    let world = World::new(&mut random, source, has_faults, writers + 2);
+    let mut copies = world.copies(&mut random, writers, is_parted);
+    let told = Mutex::new(Told::default());
+    thread::scope(|scope| {
+        for (me, copy) in copies.iter_mut().enumerate() {
+            let (world, told, random) = (&world, &told, Random::new(random.next()));
+            scope.spawn(move || world.party(me, || world.writer(me, copy, random, told)));
+        }
+        let (world, seeds) = (&world, [random.next(), random.next()]);
+        scope.spawn(move || world.party(writers, || world.reader(writers, Random::new(seeds[0]))));
+        scope.spawn(move || world.party(writers + 1, || world.pruner(writers + 1, Random::new(seeds[1]))));
+    });
+    world.verdict()?;
+    world.network.calm();
+    world.catch_up(&mut copies, is_parted, &told)?;
+    let counts = world.ledger().counts;
+    Ok(Outcome { operations: world.stage.operations(), counts })
+}
+
+impl World {
+    fn new(random: &mut Random, source: Arc<Source>, has_faults: bool, parties: usize) -> World {
+        let grace = SignedDuration::from_mins(20 + random.below(400) as i64);
+        let ledger = Arc::new(Mutex::new(Ledger::new(source.clone(), grace)));
+        let memory = Arc::new(Memory::watched(Box::new(Watching(ledger.clone()))));
+        let mut faults = if has_faults { Faults::each(12 + random.below(100)) } else { Faults::default() };
+        if has_faults && random.one_in(3) {
+            // Shorter than the grace, which is what is asked of a store.
+            faults.listing_lag = Some(SignedDuration::from_secs(1 + random.below(19 * 60) as i64));
+        }
+        let network = Arc::new(Network::new(memory.clone(), random.next(), faults));
+        let begin = Timestamp::from_second(1_700_000_000).expect("a time");
+        let stage = Arc::new(Stage::new(memory.clone(), random.next(), parties, has_faults, begin));
+        let rules = Rules {
+            keep_for: random.one_in(8).then(|| SignedDuration::from_hours(1 + random.below(100) as i64)),
+            keep_files: random.one_in(3).then(|| 1 + random.below(3) as usize),
+            grace,
+        };
+        let snapshots_after = 2 + random.below(8);
+        let ending = random.next();
+        World { ending, source, ledger, memory, network, stage, rules, has_faults, snapshots_after }
+    }
+
+    fn copies(&self, random: &mut Random, writers: usize, is_parted: bool) -> Vec<Copy> {
+        let copy = |machine: usize| {
+            // The first copy has everything; another may have begun later.
+            let late = machine > 0 && random.one_in(4);
+            let timeline = if late { random.below(2) as usize % self.source.timelines.len() } else { 0 };
+            let first = if late { random.below(3) as usize } else { 0 };
+            let is_parted = is_parted && machine == 1;
+            let (timeline, first) = if is_parted { (0, 0) } else { (timeline, first) };
+            let first = first % self.source.timelines[timeline].files.len();
+            Copy::new(self.source.clone(), is_parted, (timeline, first), machine)
+        };
+        (0..writers).map(copy).collect()
+    }
+
+    fn ledger(&self) -> MutexGuard<'_, Ledger> {
+        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn verdict(&self) -> Result<(), String> {
+        self.ledger().wrong.clone().map_or(Ok(()), Err)
+    }
+
+    /// One party from its first turn to its last; a panic of the product is something that is wrong.
+    fn party(&self, me: usize, act: impl FnOnce()) {
+        let acted = catch_unwind(AssertUnwindSafe(|| {
+            self.stage.enter(me);
+            act();
+        }));
+        match acted {
+            Ok(()) => self.stage.leave(me),
+            Err(why) if why.is::<Ended>() => {}
+            Err(why) => {
+                self.ledger().complain(format!("party {me}: {}", words(&*why)));
+                self.stage.end();
+            }
+        }
+    }
+
+    /// Runs a process until it ends by itself or is killed. True when it was killed.
+    fn process(&self, me: usize, random: &mut Random, act: impl FnOnce(&mut Random)) -> bool {
+        let Err(why) = catch_unwind(AssertUnwindSafe(|| act(random))) else { return false };
+        if !why.is::<Killed>() {
+            std::panic::resume_unwind(why);
+        }
+        self.ledger().counts.killed += 1;
+        self.stage.sleep(me, SignedDuration::from_secs(1 + random.below(600) as i64));
+        true
+    }
+
+    fn door(&self, me: usize) -> Arc<dyn Store> {
+        Arc::new(Door { network: self.network.clone(), stage: self.stage.clone(), me })
+    }
+
+    fn archiver(&self, copy: &Copy, store: Arc<dyn Store>, id: String) -> Archiver {
+        let uploader = Uploader {
+            store,
+            permits: Arc::new(Permits::new(1)),
+            level: 1,
+            recipients: None,
+            stop: Arc::default(),
+        };
+        let storage = Arc::new(copy.storage.clone());
+        Archiver::new(SOURCE.into(), FOLDER.into(), storage, uploader, identity(id), false)
+            .with_snapshots_after(self.snapshots_after)
+    }
+
+    fn writer(&self, me: usize, copy: &mut Copy, mut random: Random, told: &Mutex<Told>) {
+        let mut left = 6 + random.below(24);
+        let mut runs = 0;
+        while left > 0 {
+            runs += 1;
+            let is_killed = self.process(me, &mut random, |random| {
+                let mut archiver = self.archiver(copy, self.door(me), format!("writer-{me}-{runs}"));
+                while left > 0 {
+                    left -= 1;
+                    self.turn(me, copy, &mut archiver, random, told);
+                }
+            });
+            left += u64::from(is_killed);
+        }
+    }
+
+    fn turn(
+        &self,
+        me: usize,
+        copy: &mut Copy,
+        archiver: &mut Archiver,
+        random: &mut Random,
+        told: &Mutex<Told>,
+    ) {
+        for _ in 0..random.below(3) {
+            copy.receive(random);
+        }
+        if random.one_in(4) {
+            drop(archiver.refresh());
+            self.check(me, archiver);
+        }
+        let durable = copy.durable();
+        let step =
+            archiver.step((!random.one_in(10)).then_some(&durable), !random.one_in(4), self.stage.now());
+        self.check(me, archiver);
+        match step {
+            Ok(Step::Committed { new, again, .. }) => {
+                let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
+                told.new += new;
+                told.again += again;
+            }
+            Ok(Step::Idle | Step::Behind) => {
+                self.stage.sleep(me, SignedDuration::from_secs(1 + random.below(600) as i64))
+            }
+            Err(error) => {
+                self.error(&format!("writer {me}"), &error);
+                self.stage.sleep(me, SignedDuration::from_secs(1 + random.below(1200) as i64));
+            }
+        }
+    }
+
+    /// What an archiver believes is the beginning of what is so, at any moment.
+    fn check(&self, me: usize, archiver: &Archiver) {
+        if let Some(chain) = archiver.chain() {
+            self.ledger().check_belief(&format!("writer {me}"), chain.history());
+        }
+        if self.ledger().wrong.is_some() {
+            self.stage.end();
+        }
+    }
+
+    /// The store fails, and copies differ. An archive that is not sound must not be.
+    fn error(&self, who: &str, error: &ArchiveError) {
+        match error {
+            ArchiveError::Chain(ChainError::Store(_)) => {}
+            ArchiveError::Differs { .. } if self.source.parted.is_some() => self.ledger().counts.differs += 1,
+            other => self.ledger().complain(format!("{who}: {other}")),
+        }
+    }
+
+    fn reader(&self, me: usize, mut random: Random) {
+        let store = self.door(me);
+        let mut chain = None;
+        for _ in 0..4 + random.below(12) {
+            let is_killed = self.process(me, &mut random, |random| {
+                let read = match &mut chain {
+                    None => Chain::open(&*store, SOURCE).map(|opened| chain = Some(opened)),
+                    Some(chain) => chain.refresh(&*store).map(drop),
+                };
+                match (read, &chain) {
+                    (Ok(()), Some(chain)) => self.ledger().check_belief("the reader", chain.history()),
+                    (Err(ChainError::Unsound(error)), _) => {
+                        self.ledger().complain(format!("the reader: {error}"))
+                    }
+                    _ => {}
+                }
+                self.stage.sleep(me, SignedDuration::from_mins(1 + random.below(300) as i64));
+            });
+            if is_killed {
+                chain = None;
+            }
+        }
+    }
+
+    fn pruner(&self, me: usize, mut random: Random) {
+        let store = self.door(me);
+        for run in 0..4 + random.below(12) {
+            self.process(me, &mut random, |random| {
+                self.stage.sleep(me, SignedDuration::from_mins(1 + random.below(600) as i64));
+                let id = identity(format!("pruner-{run}"));
+                let pruned = Chain::open(&*store, SOURCE)
+                    .and_then(|mut chain| prune(&*store, &mut chain, &id, &self.rules, self.stage.now()));
+                if let Err(ChainError::Unsound(error)) = pruned {
+                    self.ledger().complain(format!("the pruner: {error}"));
+                }
+            });
+        }
+    }
+
+    /// Nothing fails any more: each copy comes to its end, and the archive with it.
+    fn catch_up(&self, copies: &mut [Copy], is_parted: bool, told: &Mutex<Told>) -> Result<(), String> {
+        let store: Arc<dyn Store> = self.memory.clone();
+        let mut finished = 0;
+        for (me, copy) in copies.iter_mut().enumerate() {
+            copy.receive_all(Random::new(self.ending));
+            let mut archiver = self.archiver(copy, store.clone(), format!("last-{me}"));
+            let differs = self.finish(me, copy, &mut archiver, told)?;
+            self.check(me, &archiver);
+            self.verdict()?;
+            if differs.is_some() && !is_parted {
+                return Err(format!("writer {me}: {}", differs.unwrap_or_default()));
+            }
+            if differs.is_none() {
+                self.is_complete(copy).map_err(|lacking| format!("writer {me} is idle, and {lacking}"))?;
+                finished += 1;
+            }
+        }
+        if finished == 0 {
+            return Err("no copy is archived as a whole".into());
+        }
+        self.prune_at_last(&*store)?;
+        let told = *told.lock().unwrap_or_else(PoisonError::into_inner);
+        let whole: u64 = copies[0].wanted().iter().map(|(_, file, _)| file.bytes.len() as u64).sum();
+        if !self.has_faults && (told.new != whole || told.again > whole) {
+            return Err(format!("the copy has {whole} bytes, and {told:?} was uploaded"));
+        }
+        Ok(())
+    }
+
+    /// Steps until nothing is to be done; in words, what differs for good.
+    fn finish(
+        &self,
+        me: usize,
+        copy: &Copy,
+        archiver: &mut Archiver,
+        told: &Mutex<Told>,
+    ) -> Result<Option<String>, String> {
+        let files = copy.wanted().len();
+        // Each file grows, is merged and sealed, with a snapshot behind each at worst.
+        let bound = 10 + 8 * files;
+        let durable = copy.durable();
+        for _ in 0..bound {
+            match archiver.step(Some(&durable), true, self.stage.now()) {
+                Ok(Step::Idle) => return Ok(None),
+                Ok(Step::Committed { new, again, .. }) => {
+                    let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
+                    told.new += new;
+                    told.again += again;
+                }
+                Ok(Step::Behind) => {}
+                Err(ArchiveError::Differs { what, .. }) => return Ok(Some(what)),
+                Err(error) => return Err(format!("writer {me}, though nothing fails: {error}")),
+            }
+        }
+        Err(format!("writer {me} is not done after {bound} steps"))
+    }
+
+    /// Whether the archive has everything of a copy.
+    fn is_complete(&self, copy: &Copy) -> Result<(), String> {
+        let ledger = self.ledger();
+        for (uuid, file, is_sealed) in copy.wanted() {
+            let mut same = ledger.history.timelines.iter().filter(|(name, _)| name.ends_with(&uuid));
+            let found = same.any(|(name, archived)| {
+                let plain = ledger.plain.get(&(name.clone(), file.name.clone()));
+                let has_seal = || archived.file(&file.name).is_some_and(|found| found.sealed.is_some());
+                let is_here = plain == Some(&file.bytes) && (!is_sealed || has_seal());
+                // Another copy has more of it. Where copies have parted, nothing was mixed, and the longer one is kept.
+                let is_longer = !is_sealed && plain.is_some_and(|plain| plain.len() > file.bytes.len());
+                is_here || is_longer || archived.has_expired(&file.name)
+            });
+            if !found {
+                let held = ledger.history.timelines.iter().map(|(name, archived)| {
+                    let files =
+                        archived.files.iter().map(|file| (&*file.name, file.end(), file.sealed.is_some()));
+                    (name, &archived.expired, files.collect::<Vec<_>>())
+                });
+                return Err(format!(
+                    "{} of {uuid}, {} bytes, sealed {is_sealed}, is not in the archive as a whole: {:?}",
+                    file.name,
+                    file.bytes.len(),
+                    held.collect::<Vec<_>>()
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// In the end whatever may go goes, and what is left can be read from scratch.
+    fn prune_at_last(&self, store: &dyn Store) -> Result<(), String> {
+        let later = self.stage.now() + self.rules.grace * 3;
+        self.memory.set_now(later);
+        let in_words = |error: ChainError| format!("pruned at last: {error}");
+        let mut chain = Chain::open(store, SOURCE).map_err(in_words)?;
+        if *chain.history() != self.ledger().history {
+            return Err("who reads the chain from scratch reads another history".into());
+        }
+        let planned = dry_run(store, &mut chain, &self.rules, later).map_err(in_words)?;
+        let pruned =
+            prune(store, &mut chain, &identity("last".into()), &self.rules, later).map_err(in_words)?;
+        if planned.expired != pruned.expired
+            || planned.objects.iter().any(|object| !pruned.objects.contains(object))
+        {
+            return Err(format!("{planned:?} was planned, and {pruned:?} done"));
+        }
+        let chain = Chain::open(store, SOURCE).map_err(in_words)?;
+        if *chain.history() != self.ledger().history {
+            return Err("who reads the chain from scratch after pruning reads another history".into());
+        }
+        let listed = store.list("", None).map_err(|error| error.to_string())?;
+        let named: std::collections::BTreeSet<&str> = chain.history().objects().collect();
+        let retired = |name: &str| chain.history().retired.iter().any(|retired| retired.object == name);
+        let is_data = |name: &str| archive::names::is_data(name);
+        if let Some(left) = listed
+            .iter()
+            .find(|meta| is_data(&meta.name) && !named.contains(&*meta.name) && !retired(&meta.name))
+        {
+            return Err(format!("{} is left, and nobody needs it", left.name));
+        }
+        self.verdict()
+    }
+}
+
+fn identity(id: String) -> Writer {
+    Writer { id, epoch: 0, host: "simulated".into(), version: "0".into() }
+}
+
+fn words(why: &(dyn Any + Send)) -> String {
+    let text =
+        why.downcast_ref::<String>().map(String::as_str).or_else(|| why.downcast_ref::<&str>().copied());
+    format!("panicked: {}", text.unwrap_or("?"))
+}
