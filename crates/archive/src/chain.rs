@@ -98,10 +98,11 @@ impl Chain {
     pub fn refresh(&mut self, store: &dyn Store) -> Result<bool, ChainError> {
         let before = self.history.seq;
         let read = read_on(store, &self.source, self.history.clone());
-        let newest = newest_listed(&list_snapshots(store, &self.source)?);
         self.history = match read {
-            Ok(history) if history.seq >= newest => history,
-            Err(error @ ChainError::Unsound(_)) if newest <= before => return Err(error),
+            Ok(history) if !goes_further(store, &self.source, history.seq)? => history,
+            Err(error @ ChainError::Unsound(_)) if !goes_further(store, &self.source, before)? => {
+                return Err(error);
+            }
             Err(error @ ChainError::Store(_)) => return Err(error),
             // Commits that a snapshot has are deleted in time, the oldest first; this reader slept for that long, and what stands
             // under their names since need not be them.
@@ -144,7 +145,7 @@ impl Chain {
         };
         // A number is free again when the commits up to it and beyond were deleted. That is never before a snapshot that goes
         // further was made, and from then on there is always one: where there is none, this number was never free.
-        if is_ours && newest_listed(&list_snapshots(store, &self.source)?) <= seq {
+        if is_ours && !goes_further(store, &self.source, seq)? {
             self.history = next;
             return Ok(Appended::Done);
         }
@@ -251,6 +252,14 @@ fn list_snapshots(store: &dyn Store, source: &str) -> Result<Vec<String>, StoreE
     let listed = store.list(&names::snapshots(source), None)?;
     let named = listed.into_iter().map(|meta| meta.name);
     Ok(named.filter(|name| names::snapshot_seq(name).is_some()).collect())
+}
+
+/// Whether there is a snapshot of more than the commits up to `seq`. Only names behind that are asked for: an archive of years has
+/// many, and each commit asks.
+fn goes_further(store: &dyn Store, source: &str, seq: u64) -> Result<bool, StoreError> {
+    let after = names::after_snapshots_of(source, seq);
+    let listed = store.list(&names::snapshots(source), Some(&after))?;
+    Ok(listed.iter().any(|meta| names::snapshot_seq(&meta.name).is_some_and(|further| further > seq)))
 }
 
 /// The last commit of the newest of these snapshots; 0 for none.

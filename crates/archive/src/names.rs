@@ -65,6 +65,12 @@ pub fn snapshot(source: &str, seq: u64, hash: &str) -> String {
     format!("{source}/snapshots/{seq:020}-{}.json.zst", short(hash))
 }
 
+/// A name that no object has, behind all snapshots up to commit `seq` and before any other in the order of bytes.
+pub fn after_snapshots_of(source: &str, seq: u64) -> String {
+    // A tilde comes behind the hyphen that parts number and hash.
+    format!("{source}/snapshots/{seq:020}~")
+}
+
 /// The number of the last commit in a snapshot, by its name.
 pub fn snapshot_seq(name: &str) -> Option<u64> {
     digits(name.rsplit('/').next()?.strip_suffix(".json.zst")?.split_once('-')?.0)
