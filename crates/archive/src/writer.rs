@@ -335,7 +335,9 @@ impl Archiver {
             let is_here = here.is_some_and(|here| here.file == *name);
             let is_sealed = name != last && !is_here;
             if let Some(archived) = archived.as_ref().filter(|archived| archived.sealed.is_some()) {
-                self.settle(&path, archived, is_sealed)?;
+                self.settle(&path, archived, is_sealed).inspect_err(|_| {
+                    self.lacking.get_or_insert_with(|| (folder.to_owned(), name.clone()));
+                })?;
                 continue;
             }
             self.lacking.get_or_insert_with(|| (folder.to_owned(), name.clone()));
@@ -381,9 +383,15 @@ impl Archiver {
             );
             return Err(ArchiveError::Differs { path: path.to_owned(), what });
         }
-        if is_sealed {
-            self.settled.insert(path.to_owned());
+        if !is_sealed {
+            return Ok(());
         }
+        // The end of it, where two that have parted differ: reading all files once a start would take hours.
+        if let Some(last) = archived.segments.last() {
+            let file = self.open(path)?;
+            compare(path, &*file, last, &mut Vec::new())?;
+        }
+        self.settled.insert(path.to_owned());
         Ok(())
     }
 
@@ -395,16 +403,25 @@ impl Archiver {
         archived: &ArchivedFile,
         file: &dyn ReadFile,
     ) -> Result<(), ArchiveError> {
-        let known = self.agreed.as_ref().filter(|(of, _)| *of == candidate.path).map_or(0, |(_, to)| *to);
+        let known = self.agreed_with(&candidate.path);
         let mut plain = Vec::new();
-        for segment in archived.segments.iter().filter(|segment| segment.to > known) {
+        let mut through = known;
+        // One that ends behind what this copy has waits.
+        let is_here = |segment: &&Segment| segment.to > known && segment.to <= candidate.end;
+        for segment in archived.segments.iter().filter(is_here) {
             if self.uploader.stop.load(Ordering::Relaxed) {
                 return Err(ArchiveError::Stopped);
             }
-            compare(candidate, file, segment, &mut plain)?;
+            compare(&candidate.path, file, segment, &mut plain)?;
+            through = segment.to;
         }
-        self.agreed = Some((candidate.path.clone(), archived.end()));
+        self.agreed = Some((candidate.path.clone(), through));
         Ok(())
+    }
+
+    /// Up to where a file is known to be the same here and in the archive.
+    fn agreed_with(&self, path: &Path) -> u64 {
+        self.agreed.as_ref().filter(|(of, _)| of == path).map_or(0, |(_, to)| *to)
     }
 
     fn file(
@@ -431,6 +448,11 @@ impl Archiver {
             }
         }
         let Some(archived) = &candidate.archived else { return Ok(Step::Idle) };
+        if from >= *end && self.agreed_with(path) < (*end).min(from) {
+            // Another copy was faster. Nothing is to be added, and yet what it has must be what this one has.
+            let file = self.open(path)?;
+            self.agree(candidate, archived, &*file)?;
+        }
         let is_whole = *is_sealed && from == *end;
         if let Some(range) = next_merge(&archived.segments, is_whole) {
             return self.merge(candidate, &archived.segments[range], now);
@@ -505,7 +527,7 @@ impl Archiver {
         let file = self.open(&candidate.path)?;
         let mut plain = Vec::new();
         for segment in old {
-            compare(candidate, &*file, segment, &mut plain)?;
+            compare(&candidate.path, &*file, segment, &mut plain)?;
         }
         let cuts = [Cut { at: first.from, event: first.from }, Cut { at: last.to, event: last.to }];
         let mut segments = self.upload(candidate, &*file, &cuts)?;
@@ -529,7 +551,7 @@ impl Archiver {
             if self.uploader.stop.load(Ordering::Relaxed) {
                 return Err(ArchiveError::Stopped);
             }
-            compare(candidate, &*file, segment, &mut plain)?;
+            compare(&candidate.path, &*file, segment, &mut plain)?;
             whole.update(&plain);
         }
         let sha256 = names::hex(&whole.finalize());
@@ -603,18 +625,18 @@ fn in_file(path: &Path, error: &io::Error) -> ArchiveError {
 
 /// Reads a segment's bytes from this disk and holds them against what was archived.
 fn compare(
-    candidate: &Candidate<'_>,
+    path: &Path,
     file: &dyn ReadFile,
     segment: &Segment,
     plain: &mut Vec<u8>,
 ) -> Result<(), ArchiveError> {
-    read_range(file, segment.from, segment.to, plain).map_err(|error| in_file(&candidate.path, &error))?;
+    read_range(file, segment.from, segment.to, plain).map_err(|error| in_file(path, &error))?;
     let ours = names::sha256(plain);
     if ours == segment.sha256 {
         return Ok(());
     }
     Err(ArchiveError::Differs {
-        path: candidate.path.clone(),
+        path: path.to_owned(),
         what: format!(
             "bytes {}..{} have SHA-256 {ours}, and the archive has {} of them in {}. Either the bytes on this disk have changed, \
              which `binlogd verify` tells, or two copies of different servers go to one place. Both are kept",

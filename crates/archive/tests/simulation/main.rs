@@ -12,7 +12,7 @@ use std::thread;
 use std::time::Instant;
 
 /// Seeds that every run of the tests takes.
-const SEEDS: u64 = 1500;
+const SEEDS: u64 = 500;
 
 /// So many of the seeds that failed are told.
 const FAILED_SHOWN: usize = 20;
