@@ -62,6 +62,18 @@ pub fn probe(store: &dyn Store, terms: &Terms<'_>) -> Vec<Finding> {
     probe.findings
 }
 
+/// Whether the store keeps the one promise without which two writers would destroy an archive: a name that is taken stays what
+/// it is. Leaves one small object, always the same, for whoever writes may not be allowed to delete.
+///
+/// # Errors
+/// When the store does not answer, or does not let an object be made.
+pub fn refuses_to_overwrite(store: &dyn Store) -> Result<bool, StoreError> {
+    let name = format!("{FOLDER}conditions");
+    let _: Created = store.create(&name, Bytes::from_static(b"binlogd: this object is made once.\n"))?;
+    let again = store.create(&name, Bytes::from_static(b"binlogd: this store overwrites.\n"))?;
+    Ok(again == Created::Exists)
+}
+
 /// A part of a name that nobody has used.
 fn draw() -> Result<String, getrandom::Error> {
     let mut random = [0; 12];

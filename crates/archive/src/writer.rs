@@ -49,6 +49,8 @@ pub enum ArchiveError {
         /// What differs, and what to do.
         what: String,
     },
+    /// The store overwrites objects that it was told not to: two writers would destroy each other's work.
+    Overwrites,
     /// The process ends.
     Stopped,
 }
@@ -64,6 +66,11 @@ impl fmt::Display for ArchiveError {
                 path.display()
             ),
             ArchiveError::Differs { path, what } => write!(f, "{}: {what}", path.display()),
+            ArchiveError::Overwrites => f.write_str(
+                "the store overwrites an object although it is told to make it only where there is none, so two binlogds could destroy \
+                 each other's archive: use a store that honours If-None-Match, or say single_writer = true in [archive] where never \
+                 more than one binlogd writes to it",
+            ),
             ArchiveError::Stopped => f.write_str("binlogd is ending"),
         }
     }
@@ -233,6 +240,9 @@ impl Archiver {
         }
         let mut first_error = None;
         self.lacking = None;
+        if !self.storage.exists(&self.folder).is_ok_and(|is_there| is_there) {
+            return Ok(Step::Idle); // Nothing has ever been copied.
+        }
         let folders = timelines(&*self.storage, &self.folder)
             .map_err(|error| ArchiveError::Copy(format!("{}: {error}", self.folder.display())))?;
         for (index, folder) in folders.iter().enumerate() {

@@ -84,6 +84,15 @@ impl ObjectStore {
         kill_process(pid, signal).with_context(|| format!("{} does not take {signal:?}", self.name))
     }
 
+    /// Its process, if it runs. The number alone is no proof: it may have been given to another.
+    fn process(&self) -> Option<Pid> {
+        let (pid, started) = (self.fact("PID").ok()?, self.fact("STARTED").ok()?);
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        // Behind the name, which may hold anything, it is the twentieth.
+        let now = stat.rsplit_once(") ")?.1.split(' ').nth(19)?;
+        (now == started).then(|| Pid::from_raw(pid.parse().ok()?)).flatten()
+    }
+
     /// What `scripts/stores` says of it, such as `PORT`.
     ///
     /// # Errors
@@ -191,6 +200,10 @@ impl ObjectStore {
 
 impl Drop for ObjectStore {
     fn drop(&mut self) {
+        // By its number first: a folder that was dropped before it no longer says which process it is.
+        if let Some(pid) = self.process() {
+            let _ = kill_process(pid, Signal::KILL);
+        }
         let words = [OsStr::new("stop"), self.dir.as_os_str(), OsStr::new("--kill")];
         let _ = script(&self.scripts, &words).stdout(Stdio::null()).stderr(Stdio::null()).status();
     }

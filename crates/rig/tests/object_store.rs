@@ -12,8 +12,9 @@ use object_store::{ClientOptions, Error, ObjectStore as _, ObjectStoreExt as _, 
 use rig::gcs::Gcs;
 use rig::object_store::{self as stores, ObjectStore};
 use rustix::process::Signal;
+use std::net::TcpStream;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 type Client = Box<dyn object_store::ObjectStore>;
@@ -201,6 +202,23 @@ fn versitygw_keeps_its_word_and_its_objects() {
     assert!(block(waits).is_err(), "a store that is stopped answers nothing");
     store.signal(Signal::CONT).unwrap();
     block(client.head(&name)).unwrap();
+}
+
+/// Or each test that drops its folder first would leave one behind.
+#[test]
+fn a_store_ends_with_its_value_even_after_its_folder() {
+    let dir = TempDir::new().unwrap();
+    let store = ObjectStore::versitygw(&scripts(), dir.path().join("store")).unwrap();
+    let port = store.fact("PORT").unwrap().to_owned();
+    let connect = || TcpStream::connect(format!("127.0.0.1:{port}"));
+    connect().unwrap();
+    drop(dir);
+    drop(store);
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while connect().is_ok() {
+        assert!(Instant::now() < deadline, "it still listens");
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }
 
 #[test]

@@ -65,7 +65,9 @@ pub(super) fn note(answer: Option<Answer>, lock: Option<String>) {
 /// Whether a request is for the store, and not for credentials: the bucket is in its path, or in front of its host.
 pub(super) fn is_of_store(bucket: &str, host: &str, path: &str) -> bool {
     let in_host = host.strip_prefix(bucket).is_some_and(|rest| rest.starts_with('.'));
-    in_host || path.split('/').any(|part| part == bucket)
+    // Google's client escapes the three signs that a bucket's name may have beside letters and digits.
+    let plain = |part: &str| part.replace("%2D", "-").replace("%2E", ".").replace("%5F", "_");
+    in_host || path.split('/').any(|part| plain(part) == bucket)
 }
 
 /// What the headers of an object say of its lock.
@@ -166,6 +168,10 @@ mod tests {
             ("127.0.0.1", "/devstoreaccount1/backups/a"),
             ("storage.googleapis.com", "/backups"),
         ] {
+            assert!(
+                is_of_store("my-own.ba_ck", host, &path.replace("backups", "my%2Down%2Eba%5Fck"))
+                    || host.starts_with("backups")
+            );
             assert!(is_of_store("backups", host, path), "{host}{path}");
         }
         for (host, path) in [

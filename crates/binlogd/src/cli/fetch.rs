@@ -116,15 +116,13 @@ fn one(args: &FetchArgs, opened: &Opened, source: &str, wanted: &Wanted) -> anyh
         fetch(&opened.reader, &PosixStorage, folder.path(), part, at_once, &|done| bar.inc(done))?;
     }
     bar.finish_and_clear();
-    let (Some(first), Some(last)) = (parts.first(), parts.last()) else { return Ok(()) };
+    let Some(last) = parts.last() else { return Ok(()) };
     let end = last.files().last().map_or_else(String::new, |file| {
         format!("; the last ends at {}:{} with {}", file.name, file.end(), or_no_gtids(&file.gtids))
     });
     outln!(
-        "{source}: {} in {files} files, timelines {} to {}, compared with the archive and synced, in {}{end}",
+        "{source}: {} in {files} files, compared with the archive and synced, in {}{end}",
         units::bytes(bytes),
-        first.timeline,
-        last.timeline,
         folder.path().display()
     );
     Ok(())

@@ -138,7 +138,7 @@ fn show(source: &str, report: &Report, damage: &[String], has_identity: bool) {
         (opened, true) => format!("{} decrypted and unpacked", units::count(opened as u64)),
     };
     outln!(
-        "{}: {verdict}: {} of binary logs in {} files of {} timelines; {} objects of {}, {} of them read and compared, {opened}",
+        "{}: {verdict}: {} of binary logs in {} files, timelines: {}; {} objects of {}, {} of them read and compared, {opened}",
         style::clean(source),
         units::bytes(report.plain_bytes),
         units::count(report.files as u64),

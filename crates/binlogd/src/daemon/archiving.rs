@@ -9,6 +9,7 @@ use crate::status::{Level, SourceMonitor};
 use crate::upstream::stop::StopSignal;
 use archive::commit::Writer;
 use archive::keys::Recipients;
+use archive::probe::refuses_to_overwrite;
 use archive::remote::{self, Throttled};
 use archive::store::Store;
 use archive::upload::{Permits, Uploader};
@@ -49,6 +50,7 @@ const END_LOOK: Duration = Duration::from_millis(5);
 #[derive(Clone)]
 pub(super) struct Archive {
     interval: Duration,
+    single_writer: bool,
     uploader: Uploader,
     /// The archive's place in words, without secrets.
     place: String,
@@ -97,7 +99,8 @@ impl Archive {
             recipients: recipients(config)?,
             stop: Arc::default(),
         };
-        Ok(Archive { interval: config.interval, uploader, place: config.location.to_string() })
+        let single_writer = config.single_writer;
+        Ok(Archive { interval: config.interval, single_writer, uploader, place: config.location.to_string() })
     }
 
     /// Starts the thread of a source.
@@ -127,6 +130,9 @@ impl Archive {
         let mut work = Work {
             interval: self.interval,
             copy,
+            place: self.place.clone(),
+            store: self.uploader.store.clone(),
+            is_refused_to_overwrite: self.single_writer,
             archiver,
             kept: kept.clone(),
             told: None,
@@ -203,6 +209,10 @@ fn recipients(config: &ArchiveConfig) -> anyhow::Result<Option<Arc<Recipients>>>
 struct Work {
     interval: Duration,
     copy: Copy,
+    place: String,
+    store: Arc<dyn Store>,
+    /// Known once, or vouched for by the operator.
+    is_refused_to_overwrite: bool,
     archiver: Archiver,
     kept: Arc<Kept>,
     /// What failed last, so that nothing is said twice.
@@ -230,6 +240,13 @@ impl Work {
 
     /// Brings the archive to where the copy is.
     fn look(&mut self) -> Result<(), ArchiveError> {
+        if !self.is_refused_to_overwrite {
+            if !refuses_to_overwrite(&*self.store)? {
+                return Err(ArchiveError::Overwrites);
+            }
+            self.is_refused_to_overwrite = true;
+            tracing::info!(source = self.copy.name, "the history is archived in {}", self.place);
+        }
         if Instant::now() >= self.refresh_from {
             self.archiver.refresh()?;
             self.refresh_from = Instant::now() + REFRESH_INTERVAL;

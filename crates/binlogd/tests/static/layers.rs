@@ -49,7 +49,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "wire",
         ],
     ),
-    ("daemon", &["admin", "config", "log", "retention", "serve", "status", "upstream", "wire"]),
+    ("daemon", &["admin", "archive", "config", "log", "retention", "serve", "status", "upstream", "wire"]),
     ("upstream", &["config", "log", "status", "upstream", "wire"]),
     ("admin", &["admin", "config", "status", "wire"]),
     ("doctor", &["config", "doctor", "wire"]),

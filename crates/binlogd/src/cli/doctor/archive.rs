@@ -54,6 +54,7 @@ fn finding(found: probe::Finding) -> Finding {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::doctor::Level;
     use archive::remote::Options;
     use std::time::Duration;
 
