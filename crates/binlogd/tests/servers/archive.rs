@@ -55,7 +55,7 @@ fn everything_said(place: &Place, daemon: &Daemon) -> Vec<(&'static str, String)
     let metrics = answer.body_mut().read_to_string().expect("text");
     assert!(metrics.contains("binlogd_archive_commits"), "{metrics}");
     let mut status = Command::new(env!("CARGO_BIN_EXE_binlogd"));
-    let status = status.arg("status").arg(daemon.data_dir()).output().expect("it runs");
+    let status = status.args(["status", "--data-dir"]).arg(daemon.data_dir()).output().expect("it runs");
     let status = String::from_utf8_lossy(&status.stdout).into_owned();
     assert!(status.contains(&place.url()), "{status}");
     let command_line = std::fs::read(format!("/proc/{}/cmdline", daemon.pid())).expect("it runs");
@@ -76,7 +76,8 @@ fn everything_comes_back(name: &str) {
     make_account(&source);
     workload::run(&source, "schema", &workload::schema("d", 2));
     let place = Place::s3().encrypted();
-    let daemon = place.start(&source, "");
+    // So that the log has all that anybody says, the client of the stores too.
+    let daemon = place.start(&source, "[log]\nlevel = 'trace'\n");
     write(&source);
     let status = wait_archived(&daemon, &source);
     let archive = &status["archive"];
