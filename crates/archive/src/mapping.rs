@@ -74,8 +74,9 @@ fn is_same(archived: &Archived, storage: &dyn Storage, local: &LocalTimeline) ->
     // Of another copy. From the newest file on: it is on both most of the time.
     for file in archived.files.iter().rev() {
         if local.files.contains(&file.name) {
-            let ours = head(storage, &local.folder.join(&file.name), u64::MAX)?;
-            return Ok(ours.unwrap_or_default() == file.head);
+            // A file that has only begun here says nothing yet, and the one before it does.
+            let Some(ours) = head(storage, &local.folder.join(&file.name), u64::MAX)? else { continue };
+            return Ok(ours == file.head);
         }
     }
     Ok(false)

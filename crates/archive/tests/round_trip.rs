@@ -268,3 +268,29 @@ fn bytes_that_changed_on_the_disk_are_not_sealed_over_those_archived() {
     assert!(matches!(error, ArchiveError::Differs { .. }), "{error}");
     assert!(error.to_string().contains("Both are kept"), "{error}");
 }
+
+/// Another copy of the same server, whose last file has only just begun here while the archive has it already.
+#[test]
+fn a_file_that_has_only_begun_makes_no_other_timeline() {
+    let scene = Scene::new();
+    let files = scene.files(5);
+    scene.archive_all(&files[2]);
+    let folder = scene.dir.path().join("other").join(SOURCE);
+    fs::create_dir_all(&folder).unwrap();
+    let mut record = first_timeline(SERVER_UUID);
+    record.began_at = "2026-01-02T03:04:06Z".into();
+    let timeline = record.create(&PosixStorage, &folder, 1).unwrap();
+    let other = Scene { dir: tempfile::tempdir().unwrap(), timeline, store: scene.store.clone() };
+    for file in &files {
+        fs::copy(file, other.timeline.join(file.file_name().unwrap())).unwrap();
+    }
+    let live = other.timeline.join("b.000003");
+    fs::File::options().write(true).open(&live).unwrap().set_len(4).unwrap();
+    let durable = other.durable(4);
+    let mut archiver = other.archiver();
+    while archiver.step(Some(&durable), true, Timestamp::now()).unwrap() != Step::Idle {}
+    fs::copy(&files[2], &live).unwrap();
+    other.archive_all(&live);
+    let chain = Chain::open(&*scene.store, SOURCE).unwrap();
+    assert_eq!(chain.history().timelines.keys().collect::<Vec<_>>(), [&format!("0001-{SERVER_UUID}")]);
+}

@@ -4,10 +4,12 @@
 use crate::config::{LogConfig, LogFormat, LogLevel};
 use std::fmt;
 use tracing::{Event, Level, Subscriber};
-use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::fmt::FmtContext;
 use tracing_subscriber::fmt::format::{self, FormatEvent, FormatFields, Writer};
+use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::registry::LookupSpan;
+use tracing_subscriber::util::SubscriberInitExt;
 
 /// Says where the journal listens: device and inode of the stream, as `device:inode`.
 const JOURNAL_STREAM: &str = "JOURNAL_STREAM";
@@ -23,23 +25,32 @@ pub(super) fn start(config: LogConfig) {
     };
     let builder =
         tracing_subscriber::fmt().with_max_level(level).with_target(false).with_writer(std::io::stderr);
+    let filter = filter(level);
     // Only fails when a log is set already, as in tests.
     let _ = match (config.format, is_journal()) {
-        (LogFormat::Json, false) => builder.json().try_init(),
+        (LogFormat::Json, false) => builder.json().finish().with(filter).try_init(),
         (LogFormat::Json, true) => {
             let json = format::Format::default().json().with_target(false);
-            builder.fmt_fields(format::JsonFields::new()).event_format(ForJournal(json)).try_init()
+            let builder = builder.fmt_fields(format::JsonFields::new()).event_format(ForJournal(json));
+            builder.finish().with(filter).try_init()
         }
         (LogFormat::Text, true) => {
             let text = format::Format::default().without_time().with_target(false);
-            builder.with_ansi(false).event_format(ForJournal(text)).try_init()
+            builder.with_ansi(false).event_format(ForJournal(text)).finish().with(filter).try_init()
         }
         (LogFormat::Text, false) => {
             use std::io::IsTerminal;
             let colour = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-            builder.with_ansi(colour).try_init()
+            builder.with_ansi(colour).finish().with(filter).try_init()
         }
     };
+}
+
+/// What is written at that level. The client of the object stores tells of each request that it repeats, as news, and knows
+/// neither source nor store: who gave it the request tells whether something came of it.
+fn filter(level: LevelFilter) -> Targets {
+    let of_client = if level == LevelFilter::INFO { LevelFilter::WARN } else { level };
+    Targets::new().with_default(level).with_target("object_store", of_client)
 }
 
 /// Whether standard error leads to the journal: the variable alone is inherited by whoever is started, wherever that one writes.
@@ -101,6 +112,16 @@ mod tests {
         fn flush(&mut self) -> std::io::Result<()> {
             Ok(())
         }
+    }
+
+    #[test]
+    fn what_the_client_of_the_stores_repeats_is_no_news() {
+        let would = |level, target: &str| filter(level).would_enable(target, &Level::INFO);
+        assert!(would(LevelFilter::INFO, "binlogd::daemon"));
+        assert!(!would(LevelFilter::INFO, "object_store::client::retry"));
+        assert!(would(LevelFilter::DEBUG, "object_store::client::retry"));
+        assert!(!would(LevelFilter::WARN, "object_store::client::retry"));
+        assert!(filter(LevelFilter::INFO).would_enable("object_store::client::retry", &Level::WARN));
     }
 
     #[test]

@@ -31,6 +31,8 @@ pub struct Daemon {
     url: String,
     /// Its configuration file, where it has one: then there is no URL.
     config: Option<PathBuf>,
+    /// Variables that it has beside those of the test itself.
+    environment: Vec<(String, String)>,
     /// Bytes of the log that earlier runs have written.
     log_before: usize,
     child: Option<Child>,
@@ -81,7 +83,9 @@ impl Daemon {
         flags: &[&str],
     ) -> Self {
         let (data_dir, url) = (data_dir.to_owned(), url.to_owned());
-        let mut daemon = Self { folder, data_dir, launch, url, config: None, log_before: 0, child: None };
+        let (config, environment) = (None, Vec::new());
+        let mut daemon =
+            Self { folder, data_dir, launch, url, config, environment, log_before: 0, child: None };
         daemon.restart(flags);
         daemon
     }
@@ -95,11 +99,18 @@ impl Daemon {
     /// As [`Daemon::start_from`], with further lines of `[admin]`.
     #[track_caller]
     pub fn start_from_with(admin: &str, text: &str) -> Self {
+        Self::start_from_in(&[], admin, text)
+    }
+
+    /// As [`Daemon::start_from_with`], with these variables in its environment.
+    #[track_caller]
+    pub fn start_from_in(environment: &[(String, String)], admin: &str, text: &str) -> Self {
         let folder = temporary_folder();
         let data_dir = folder.path().join("data");
         let config = Some(folder.path().join("binlogd.toml"));
-        let (launch, url) = (Launch::default(), String::new());
-        let mut daemon = Self { folder, data_dir, launch, url, config, log_before: 0, child: None };
+        let (launch, url, environment) = (Launch::default(), String::new(), environment.to_vec());
+        let mut daemon =
+            Self { folder, data_dir, launch, url, config, environment, log_before: 0, child: None };
         daemon.write_config_with(admin, text);
         daemon.restart(&[]);
         daemon
@@ -150,7 +161,7 @@ impl Daemon {
                 command
             }
         };
-        command.stderr(log);
+        command.stderr(log).envs(self.environment.iter().cloned());
         self.child = Some(command.spawn().expect("binlogd starts"));
         let deadline = Instant::now() + START_MAX;
         while !self.try_status().is_some_and(|status| has_recovered(&status)) {

@@ -8,6 +8,7 @@ mod accept;
 mod admin_forms;
 mod admin_tls;
 mod alerts;
+mod archive;
 mod back_again;
 mod complaints;
 mod disk;
