@@ -29,6 +29,7 @@ pub mod fetch;
 pub mod frames;
 pub mod history;
 pub mod keys;
+pub mod lazy;
 pub mod local;
 pub mod mapping;
 pub mod merge;

@@ -8,7 +8,6 @@ mod connector;
 mod counted;
 mod fault;
 mod folder;
-mod lazy;
 mod location;
 mod mask;
 mod options;
@@ -18,7 +17,6 @@ mod throttle;
 
 pub use counted::{Counted, Counts, OperationCounts};
 pub use folder::Folder;
-pub use lazy::Lazy;
 pub use location::{FORMS, Location};
 pub use options::{Options, WrongOption};
 pub use throttle::Throttled;
