@@ -7,6 +7,7 @@ use crate::commit::Segment;
 use crate::history::{Archived, ArchivedFile, History};
 use crate::names;
 use crate::reader::{ReadError, Reader};
+use codec::BinlogName;
 use codec::gtid::GtidState;
 use log::index;
 use log::purged::Purged;
@@ -24,6 +25,9 @@ const UNFINISHED: &str = ".fetching";
 
 /// The `why` of files that stayed in the archive.
 const NOT_FETCHED: &str = "stays in the archive";
+
+/// The `why` where retention took files of the archive, too.
+const EXPIRED: &str = "not in the archive any more, or not fetched";
 
 /// Which files are wanted: those between two bounds, both with the file that they lie in.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -200,10 +204,11 @@ fn stays(part: &Part, record: &Timeline) -> Option<Purged> {
     let expired = Some(&part.archived.expired).filter(|name| !name.is_empty());
     let through = before.last().map(|file| file.name.clone()).or_else(|| expired.cloned())?;
     let first = before.first().filter(|_| expired.is_none());
+    let files = count(&record.first_file, &through).unwrap_or(before.len() as u64);
     Some(Purged {
         from: record.first_file.clone(),
         through,
-        files: before.len() as u64,
+        files,
         bytes: before.iter().map(|file| file.end()).sum(),
         gtid_before: first.and_then(|file| file.gtids_before.clone()),
         gtids: before
@@ -211,9 +216,16 @@ fn stays(part: &Part, record: &Timeline) -> Option<Purged> {
             .map(|file| file.gtids.clone())
             .or_else(|| part.files().first().and_then(|file| file.gtids_before.clone()))?,
         at: jiff::Timestamp::now().to_string(),
-        why: NOT_FETCHED.into(),
+        why: if expired.is_some() { EXPIRED } else { NOT_FETCHED }.into(),
         removed: true,
     })
+}
+
+/// How many files there are from one to another of the same series, both with.
+fn count(first: &str, last: &str) -> Option<u64> {
+    let (first, last) = (BinlogName::parse(first).ok()?, BinlogName::parse(last).ok()?);
+    let is_series = first.base() == last.base();
+    is_series.then(|| last.number().checked_sub(first.number())).flatten().map(|count| count + 1)
 }
 
 fn fetch_file(

@@ -5,6 +5,7 @@ use archive::commit::{Change, Commit, Writer};
 use archive::fetch::{Bound, Wanted, fetch, plan};
 use archive::keys::Identities;
 use archive::names;
+use archive::prune::{Rules, prune};
 use archive::reader::Reader;
 use archive::remote::Folder;
 use archive::scrub::{Depth, Report, scrub};
@@ -12,7 +13,7 @@ use archive::segment::Opener;
 use archive::store::Store;
 use archive::upload::{Permits, Uploader};
 use archive::writer::{ArchiveError, Archiver, DurableEnd, Step};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use log::posix::PosixStorage;
 use log::testing::{FileBuilder, SERVER_UUID, first_timeline};
 use std::fs;
@@ -148,6 +149,29 @@ fn a_bound_chooses_the_files_in_which_it_lies() {
         let found = plan(chain.history(), &wanted).ok().map(|parts| parts[0].files.clone());
         assert_eq!(found, expected, "{from:?} to {until:?}");
     }
+}
+
+#[test]
+fn what_expired_is_recorded_in_a_copy_that_is_fetched() {
+    let scene = Scene::new();
+    let files = scene.files(10);
+    scene.archive_all(&files[2]);
+    let mut chain = Chain::open(&*scene.store, SOURCE).unwrap();
+    let writer = Writer::of_this_run("test".into(), "0".into());
+    let rules = Rules { keep_files: Some(1), grace: SignedDuration::ZERO, ..Rules::default() };
+    let pruned = prune(&*scene.store, &mut chain, &writer, &rules, Timestamp::now()).unwrap();
+    assert_eq!(pruned.expired.len(), 1);
+    let gone: Vec<_> = pruned.objects.iter().filter(|object| !object.contains("/b.000003/")).collect();
+    assert!(gone.len() >= 4, "two files and their lists: {gone:?}");
+    assert_eq!(scene.scrub().findings, []);
+    let parts = plan(chain.history(), &Wanted::default()).unwrap();
+    let to = scene.dir.path().join("fetched");
+    fs::create_dir(&to).unwrap();
+    let got = fetch(&scene.reader(), &PosixStorage, &to, &parts[0], 3, &|_| {}).unwrap();
+    let record = log::timeline::Timeline::read(&PosixStorage, &got).unwrap();
+    let line = &record.purged[0];
+    assert_eq!((&*line.from, &*line.through, line.files), ("b.000001", "b.000002", 2));
+    assert_eq!(line.gtids, format!("{SERVER_UUID}:1-20"));
 }
 
 #[test]

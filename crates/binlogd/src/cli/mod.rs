@@ -16,6 +16,7 @@ mod health;
 mod hide_password;
 mod import;
 mod offline;
+mod prune;
 mod purge;
 mod rescue;
 mod rescue_guard;
@@ -66,6 +67,8 @@ enum Verb {
     Health(health::HealthArgs),
     /// Translate a virtual_slave.cnf into a configuration of binlogd
     Import(import::ImportArgs),
+    /// Let go of old files of an archive, and of objects that nothing names any more
+    Prune(prune::PruneArgs),
     /// Delete old files of a stopped copy, or say which would go and why the others stay
     Purge(purge::PurgeArgs),
     /// Give a server the transactions that it lacks and the copy holds, after a failover or a crash of the source
@@ -91,6 +94,7 @@ fn execute(verb: Verb) -> ExitCode {
         Verb::Forks(args) => forks::execute(&args),
         Verb::Health(args) => health::execute(&args),
         Verb::Import(args) => import::execute(&args),
+        Verb::Prune(args) => prune::execute(&args),
         Verb::Purge(args) => purge::execute(&args),
         Verb::Rescue(args) => rescue::execute(&args),
         Verb::Setup(args) => setup::execute(&args),

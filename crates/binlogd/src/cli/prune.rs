@@ -1,0 +1,121 @@
+//! `binlogd prune URL`: lets go of old files of an archive, and of objects that nothing names any more.
+
+use super::exit::{EXIT_OK, EXIT_PROBLEM, usage_error};
+use super::store_args::{Opened, StoreArgs};
+use super::{style, units};
+use crate::config::duration;
+use archive::chain::Chain;
+use archive::commit::{Change, Writer};
+use archive::prune::{Pruned, Rules, dry_run, prune};
+use clap::Args;
+use jiff::{SignedDuration, Timestamp};
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// So often others may commit in between before it is given up: they do so each `interval`.
+const TRIES_MAX: u32 = 20;
+
+/// The arguments of `binlogd prune`.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Whole files go, the oldest of a timeline first, and never its last one. What goes is committed first, so that no reader finds a hole, and is \
+deleted when it has been named by nothing for the grace: readers that began before then have what they need. Without --max-age and \
+--max-files no file goes, only what was replaced, broken uploads, and commits that a snapshot has.
+
+binlogd may run and archive meanwhile. The credentials need the right to delete, which binlogd run does not need. Under Object Lock the \
+store refuses until the lock has expired; run it again then.
+
+Exit codes: 0 done, 1 it could not be done, 2 the command line is wrong.")]
+pub(super) struct PruneArgs {
+    /// The archive: url in [archive], as s3://bucket/prefix
+    url: String,
+    #[command(flatten)]
+    store: StoreArgs,
+    /// Files whose last event is older go: 400d
+    #[arg(long, value_name = "DURATION")]
+    max_age: Option<String>,
+    /// So many of the newest files of each timeline stay
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    max_files: Option<u32>,
+    /// How long objects stay that nothing names any more
+    #[arg(long, value_name = "DURATION", default_value = "7d")]
+    grace: String,
+    /// Say what would go, and change nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// Runs `binlogd prune`.
+pub(super) fn execute(args: &PruneArgs) -> ExitCode {
+    let rules = match args.rules() {
+        Ok(rules) => rules,
+        Err(error) => return usage_error(&error),
+    };
+    let opened = match args.store.open(&args.url) {
+        Ok(opened) => opened,
+        Err(error) => return usage_error(&format!("{error:#}")),
+    };
+    let mut all_well = true;
+    for source in &opened.sources {
+        if let Err(error) = one(args, &opened, source, &rules) {
+            errln!("error: source {}: {error:#}", style::clean(source));
+            all_well = false;
+        }
+    }
+    ExitCode::from(if all_well { EXIT_OK } else { EXIT_PROBLEM })
+}
+
+impl PruneArgs {
+    fn rules(&self) -> Result<Rules, String> {
+        let read = |flag: &str, text: &str| -> Result<SignedDuration, String> {
+            let duration: Duration = duration::parse(text).map_err(|error| format!("--{flag}: {error}"))?;
+            SignedDuration::try_from(duration).map_err(|error| format!("--{flag}: {error}"))
+        };
+        Ok(Rules {
+            keep_for: self.max_age.as_deref().map(|text| read("max-age", text)).transpose()?,
+            keep_files: self.max_files.map(|files| files as usize),
+            grace: read("grace", &self.grace)?,
+        })
+    }
+}
+
+fn one(args: &PruneArgs, opened: &Opened, source: &str, rules: &Rules) -> anyhow::Result<()> {
+    let store = &*opened.reader.store;
+    let mut chain = Chain::open(store, source)?;
+    if args.dry_run {
+        show(source, &dry_run(store, &mut chain, rules, Timestamp::now())?, "would go");
+        return Ok(());
+    }
+    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let writer = Writer::of_this_run(host, env!("CARGO_PKG_VERSION").to_owned());
+    for _ in 0..TRIES_MAX {
+        let pruned = prune(store, &mut chain, &writer, rules, Timestamp::now())?;
+        show(source, &pruned, "gone");
+        if !pruned.is_behind {
+            return Ok(());
+        }
+    }
+    anyhow::bail!("others commit faster than this can: run it again")
+}
+
+fn show(source: &str, pruned: &Pruned, word: &str) {
+    for change in &pruned.expired {
+        if let Change::Expired { timeline, files, why } = change
+            && let (Some(first), Some(last)) = (files.first(), files.last())
+        {
+            outln!(
+                "{}/{timeline}: {first} to {last}, {} files, {word}: {why}",
+                style::clean(source),
+                files.len()
+            );
+        }
+    }
+    let count = |len: usize| units::count(len as u64);
+    outln!(
+        "{}: {} objects that nothing names, {} snapshots and {} commits {word}",
+        style::clean(source),
+        count(pruned.objects.len()),
+        count(pruned.snapshots.len()),
+        count(pruned.commits.len())
+    );
+}
