@@ -205,6 +205,7 @@ fn config(port: u16, fsync_mode: FsyncMode, semi_sync: bool) -> SourceConfig {
         ack_timeout: Duration::from_secs(10),
         ack_timeout_action: AckTimeoutAction::Wait,
         on_stranger: OnStranger::Follow,
+        archive: false,
     }
 }
 
