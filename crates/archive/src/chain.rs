@@ -309,6 +309,7 @@ pub fn read_snapshot(name: &str, bytes: &[u8]) -> Result<History, String> {
     if history.format > FORMAT {
         return Err(format!("it has format {}, and this version reads up to {FORMAT}", history.format));
     }
+    history.check()?;
     if Some(history.seq) != names::snapshot_seq(name) {
         return Err(format!("it goes up to commit {}, and its name says another one", history.seq));
     }

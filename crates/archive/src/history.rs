@@ -171,6 +171,32 @@ impl History {
         })
     }
 
+    /// Whether a history that was read as a whole, from a snapshot, could be the sum of commits: names that lead nowhere else, and
+    /// pieces one behind the other.
+    ///
+    /// # Errors
+    /// In words, what cannot be.
+    pub fn check(&self) -> Result<(), String> {
+        for (timeline, archived) in &self.timelines {
+            let mut names = archived.files.iter().map(|file| &file.name);
+            let is_name = |name: &String| names::is_part(name) && BinlogName::parse(name).is_ok();
+            if !names::is_part(timeline) || !names.all(is_name) {
+                return Err(format!("{timeline:?} or one of its files has a name that none can have"));
+            }
+            for file in &archived.files {
+                let mut end = 0;
+                for segment in &file.segments {
+                    if segment.from != end || segment.is_empty() {
+                        return Err(format!("{timeline}/{} has a hole or an overlap at {end}", file.name));
+                    }
+                    check_name(segment)?;
+                    end = segment.to;
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// The history with one commit more. `hash` is that of the commit's bytes.
     ///
     /// # Errors
@@ -408,6 +434,40 @@ mod tests {
             gtids: String::new(),
             last_time: 0,
         })
+    }
+
+    #[test]
+    fn a_snapshot_with_names_that_lead_elsewhere_is_refused() {
+        let history = |timeline: &str, file: &str, segments: Vec<Segment>| {
+            let file = ArchivedFile {
+                name: file.into(),
+                head: String::new(),
+                segments,
+                gtids_before: None,
+                gtids: String::new(),
+                last_time: 0,
+                sealed: None,
+            };
+            let archived =
+                Archived { record: String::new(), files: vec![Arc::new(file)], expired: String::new() };
+            let timelines = [(timeline.to_owned(), Arc::new(archived))].into();
+            History { timelines, ..History::default() }
+        };
+        let sound = || vec![segment(0, 9), segment(9, 10)];
+        assert_eq!(history(TIMELINE, FILE, sound()).check(), Ok(()));
+        for (timeline, file, segments) in [
+            ("../..", FILE, sound()),
+            ("0001-a/..", FILE, sound()),
+            (TIMELINE, "../b.000001", sound()),
+            (TIMELINE, "timeline.toml", sound()),
+            (TIMELINE, FILE, vec![segment(0, 9), segment(10, 11)]),
+            (TIMELINE, FILE, vec![segment(0, 9), segment(9, 3)]),
+        ] {
+            assert!(
+                history(timeline, file, segments.clone()).check().is_err(),
+                "{timeline} {file} {segments:?}"
+            );
+        }
     }
 
     fn commit(history: &History, id: &str, epoch: u64, changes: Vec<Change>) -> Commit {
