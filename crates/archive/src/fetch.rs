@@ -11,7 +11,7 @@ use codec::BinlogName;
 use codec::gtid::GtidState;
 use log::index;
 use log::purged::Purged;
-use log::storage::{Storage, StorageFile};
+use log::storage::{ReadFile, Storage};
 use log::timeline::{TIMELINE_FILE, Timeline};
 use sha2::{Digest, Sha256};
 use std::fmt;
@@ -176,6 +176,7 @@ pub fn fetch(
     at_once: usize,
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<PathBuf, FetchError> {
+    left_alone(storage, &folder.join(&part.timeline), part)?;
     let timeline = timeline_folder(storage, folder, part)?;
     for file in part.files() {
         fetch_file(reader, storage, &timeline, file, at_once, progress)?;
@@ -183,6 +184,21 @@ pub fn fetch(
     let names: Vec<String> = part.files().iter().map(|file| file.name.clone()).collect();
     index::write(storage, &timeline, &names).map_err(|error| FetchError::Write(timeline.clone(), error))?;
     Ok(timeline)
+}
+
+/// What stands in the folder must be what is fetched: files of others would be in no index, and gone from the record.
+fn left_alone(storage: &dyn Storage, path: &Path, part: &Part) -> Result<(), FetchError> {
+    let there = match log::files::binlog_files(storage, path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        there => there.map_err(|error| FetchError::Write(path.to_owned(), error))?,
+    };
+    match there.iter().find(|name| !part.files().iter().any(|file| file.name == **name)) {
+        None => Ok(()),
+        Some(other) => Err(FetchError::Wanted(format!(
+            "{} has {other}, which is not among the files that are wanted: fetch into another folder",
+            path.display()
+        ))),
+    }
 }
 
 /// Makes the timeline's folder with its record, in which stands what stays in the archive.
@@ -242,6 +258,17 @@ fn fetch_file(
         progress(file.end());
         return Ok(());
     }
+    if let Ok(found) = storage.look(&path)
+        && !is_beginning(storage, &path, found.len, file).map_err(write)?
+    {
+        return Err(FetchError::Wanted(format!(
+            "{} is there with {} bytes, and the archive has {} of it: it was not fetched from there as it is, and is left as it is. \
+             Fetch into another folder",
+            path.display(),
+            found.len,
+            file.end()
+        )));
+    }
     let mut name = file.name.clone();
     name.push_str(UNFINISHED);
     let unfinished = timeline.join(name);
@@ -276,8 +303,15 @@ fn fetch_file(
     storage.sync_dir(timeline).map_err(write)
 }
 
+/// Whether a file that is there is what the archive had of it once: nothing is lost with it.
+fn is_beginning(storage: &dyn Storage, path: &Path, len: u64, file: &ArchivedFile) -> io::Result<bool> {
+    let there = storage.open_read(path)?;
+    let whole = file.segments.iter().filter(|segment| segment.to <= len).count();
+    Ok(len <= file.end() && already(&*there, file, &mut Sha256::new())? == whole)
+}
+
 /// How many segments an earlier run has left whole.
-fn already(out: &dyn StorageFile, file: &ArchivedFile, whole: &mut Sha256) -> io::Result<usize> {
+fn already(out: &dyn ReadFile, file: &ArchivedFile, whole: &mut Sha256) -> io::Result<usize> {
     let mut buffer = Vec::new();
     for (place, segment) in file.segments.iter().enumerate() {
         buffer.resize(segment.len() as usize, 0);

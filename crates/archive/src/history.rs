@@ -5,6 +5,7 @@
 
 use crate::commit::{Change, Commit, FORMAT, Grown, Segment, Writer};
 use crate::names;
+use crate::segment::SEGMENT_BYTES_MAX;
 use codec::BinlogName;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -144,7 +145,8 @@ impl ArchivedFile {
 impl Archived {
     /// The file of that name.
     pub fn file(&self, name: &str) -> Option<&Arc<ArchivedFile>> {
-        self.files.iter().find(|file| file.name == name)
+        // The newest are asked for most.
+        self.files.iter().rev().find(|file| file.name == name)
     }
 
     /// Whether retention took the file of that name, or one of its series with a higher number.
@@ -186,7 +188,7 @@ impl History {
             for file in &archived.files {
                 let mut end = 0;
                 for segment in &file.segments {
-                    if segment.from != end || segment.is_empty() {
+                    if segment.from != end {
                         return Err(format!("{timeline}/{} has a hole or an overlap at {end}", file.name));
                     }
                     check_name(segment)?;
@@ -242,6 +244,7 @@ impl History {
             Change::Timeline { timeline, record } => self.timeline(timeline, record),
             Change::Grown(grown) => self.grown(grown),
             Change::Sealed { timeline, file, size, sha256, list } => {
+                check_object(list)?;
                 let found = self.open_file(timeline, file)?;
                 if found.end() != *size {
                     return Err(format!(
@@ -401,10 +404,25 @@ fn place(archived: &Archived, name: &str) -> Result<usize, String> {
 }
 
 fn check_name(segment: &Segment) -> Result<(), String> {
+    if segment.is_empty() || segment.len() > SEGMENT_BYTES_MAX as u64 {
+        return Err(format!(
+            "{} has the bytes {}..{}, which no segment has",
+            segment.object, segment.from, segment.to
+        ));
+    }
+    check_object(&segment.object)?;
     if names::is_of_content(&segment.object, &segment.stored_sha256) {
         return Ok(());
     }
     Err(format!("{} does not have the name of its content, {}", segment.object, segment.stored_sha256))
+}
+
+/// The name of an object comes from elsewhere, and may be one that leads elsewhere.
+fn check_object(object: &str) -> Result<(), String> {
+    if object.split('/').all(names::is_part) {
+        return Ok(());
+    }
+    Err(format!("{object:?} is no name of an object"))
 }
 
 fn or_none(hash: &str) -> &str {

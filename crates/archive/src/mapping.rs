@@ -3,10 +3,11 @@
 //! Each copy numbers its timelines by itself, and two copies of one source may have begun at different files. What tells that
 //! two timelines are one is a file that both have, made by the server in the same moment: its format description is the same.
 
-use crate::history::{Archived, History};
-use crate::local::head;
+use crate::history::{Archived, ArchivedFile, History};
+use crate::local::{head, read_range};
+use crate::names;
 use log::folder::timeline_number;
-use log::storage::Storage;
+use log::storage::{ReadFile, Storage};
 use log::timeline::Timeline;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -18,8 +19,8 @@ pub struct LocalTimeline {
     pub folder: PathBuf,
     /// Names of its files, in order.
     pub files: Vec<String>,
-    /// `timeline.toml` as the archive has it: without what was purged on this machine.
-    pub record: String,
+    /// Its description, without what was purged on this machine.
+    pub description: Timeline,
     /// As in the folder's name.
     pub server_uuid: String,
     /// When it began, by this machine's clock.
@@ -37,10 +38,29 @@ impl LocalTimeline {
         Ok(LocalTimeline {
             folder: folder.to_owned(),
             files: files.to_vec(),
-            record: timeline.to_text()?,
-            server_uuid: timeline.server_uuid,
-            began_at: timeline.began_at,
+            server_uuid: timeline.server_uuid.clone(),
+            began_at: timeline.began_at.clone(),
+            description: timeline,
         })
+    }
+
+    /// `timeline.toml` as the archive has it. `names` are what the archive calls the timelines of the copy, by their folders: it may
+    /// number the one before otherwise.
+    ///
+    /// # Errors
+    /// In words; for a description that was read, never.
+    pub fn record(&self, names: &[(PathBuf, String)]) -> Result<String, String> {
+        let mut description = self.description.clone();
+        let before = names.iter().find(|(folder, _)| folder.ends_with(&description.previous));
+        if let Some((_, name)) = before.filter(|_| !description.previous.is_empty()) {
+            description.previous.clone_from(name);
+        }
+        description.to_text()
+    }
+
+    /// Whether a timeline of the archive was begun by this copy.
+    pub fn has_begun(&self, archived: &Archived) -> bool {
+        Timeline::parse(&archived.record).is_ok_and(|record| record.began_at == self.began_at)
     }
 
     fn name(&self) -> &str {
@@ -48,14 +68,36 @@ impl LocalTimeline {
     }
 }
 
+/// The other timelines of the copy, none of which a timeline can be as well. A fork on the same server begins with a file that the
+/// timeline before it has, too, and only its end is another one.
+#[derive(Debug, Clone, Default)]
+pub struct Others {
+    /// What the archive calls those that were looked at.
+    pub names: Vec<String>,
+    /// When they began.
+    pub began_at: Vec<String>,
+}
+
+impl Others {
+    fn have(&self, name: &String, archived: &Archived) -> bool {
+        let began = Timeline::parse(&archived.record).map(|record| record.began_at);
+        self.names.contains(name) || began.is_ok_and(|began| self.began_at.contains(&began))
+    }
+}
+
 /// The name that the timeline has in the archive, or is to get: its own, where that is free and comes last there.
 ///
 /// # Errors
 /// When a file of the copy cannot be read.
-pub fn archived_name(history: &History, storage: &dyn Storage, local: &LocalTimeline) -> io::Result<String> {
+pub fn archived_name(
+    history: &History,
+    storage: &dyn Storage,
+    local: &LocalTimeline,
+    others: &Others,
+) -> io::Result<String> {
     let same_server = |name: &str| name.split_once('-').is_some_and(|(_, uuid)| uuid == local.server_uuid);
     for (name, archived) in history.timelines.iter().rev().filter(|(name, _)| same_server(name)) {
-        if is_same(archived, storage, local)? {
+        if !others.have(name, archived) && is_same(archived, storage, local)? {
             return Ok(name.clone());
         }
     }
@@ -66,17 +108,29 @@ pub fn archived_name(history: &History, storage: &dyn Storage, local: &LocalTime
     }
 }
 
+/// Whether the last piece that both have of a file is the same.
+fn ends_alike(archived: &ArchivedFile, file: &dyn ReadFile) -> io::Result<bool> {
+    let size = file.size()?;
+    let Some(last) = archived.segments.iter().rev().find(|segment| segment.to <= size) else {
+        return Ok(true);
+    };
+    let mut plain = Vec::new();
+    read_range(file, last.from, last.to, &mut plain)?;
+    Ok(names::sha256(&plain) == last.sha256)
+}
+
 fn is_same(archived: &Archived, storage: &dyn Storage, local: &LocalTimeline) -> io::Result<bool> {
     // Of one copy, whatever was purged there since.
-    if Timeline::parse(&archived.record).is_ok_and(|record| record.began_at == local.began_at) {
+    if local.has_begun(archived) {
         return Ok(true);
     }
     // Of another copy. From the newest file on: it is on both most of the time.
     for file in archived.files.iter().rev() {
         if local.files.contains(&file.name) {
             // A file that has only begun here says nothing yet, and the one before it does.
-            let Some(ours) = head(storage, &local.folder.join(&file.name), u64::MAX)? else { continue };
-            return Ok(ours == file.head);
+            let path = local.folder.join(&file.name);
+            let Some(ours) = head(storage, &path, u64::MAX)? else { continue };
+            return Ok(ours == file.head && ends_alike(file, &*storage.open_read(&path)?)?);
         }
     }
     Ok(false)

@@ -94,8 +94,8 @@ pub fn scrub(
 ) -> Result<Report, StoreError> {
     let mut report = Report::default();
     let store = &*reader.store;
-    let history = match Chain::open(store, source) {
-        Ok(chain) => chain.history().clone(),
+    let mut chain = match Chain::open(store, source) {
+        Ok(chain) => chain,
         Err(ChainError::Store(error)) => return Err(error),
         Err(ChainError::Unsound(error)) => {
             report.findings.push(Finding {
@@ -108,7 +108,14 @@ pub fn scrub(
     };
     let listed: BTreeMap<String, Meta> =
         store.list(&format!("{source}/"), None)?.into_iter().map(|meta| (meta.name.clone(), meta)).collect();
-    commits(store, source, &history, &listed, &mut report)?;
+    let history = chain.history().clone();
+    // What was committed while the store listed is no damage.
+    let newest = match chain.refresh(store) {
+        Err(ChainError::Store(error)) => return Err(error),
+        // Found again below, where something stands behind the end.
+        _ => chain.history().seq,
+    };
+    commits(store, source, &history, newest, &listed, &mut report)?;
     unnamed(source, &history, &listed, &mut report);
     for (timeline, archived) in &history.timelines {
         report.timelines += 1;
@@ -154,6 +161,7 @@ fn commits(
     store: &dyn Store,
     source: &str,
     history: &History,
+    newest: u64,
     listed: &BTreeMap<String, Meta>,
     report: &mut Report,
 ) -> Result<(), StoreError> {
@@ -161,8 +169,8 @@ fn commits(
         report.findings.push(Finding { what: names::commit(source, seq), range: None, text });
     };
     let seqs: BTreeSet<u64> = listed.keys().filter_map(|name| names::commit_seq(name)).collect();
-    for seq in seqs.iter().filter(|seq| **seq > history.seq) {
-        finding(*seq, format!("the chain ends at commit {}, and this one does not follow", history.seq));
+    for seq in seqs.iter().filter(|seq| **seq > newest) {
+        finding(*seq, format!("the chain ends at commit {newest}, and this one does not follow"));
     }
     if !seqs.contains(&1) {
         return Ok(()); // Retention took the oldest; a snapshot stands for them.

@@ -133,7 +133,8 @@ impl Uploader {
         // One thread is this one: a single segment, as most tails are, needs no other.
         thread::scope(|scope| {
             for _ in 1..self.permits.all.min(pieces.len()) {
-                scope.spawn(work);
+                // Without it this thread does the work alone.
+                let _ = thread::Builder::new().spawn_scoped(scope, work);
             }
             work();
         });

@@ -7,7 +7,7 @@ use crate::chain::{Appended, COMMITS_PER_SNAPSHOT, Chain, ChainError};
 use crate::commit::{Change, Grown, Segment, Writer};
 use crate::history::ArchivedFile;
 use crate::local::{Cut, Next, head, next_piece, read_range};
-use crate::mapping::{LocalTimeline, archived_name};
+use crate::mapping::{LocalTimeline, Others, archived_name};
 use crate::merge::next_merge;
 use crate::names;
 use crate::store::StoreError;
@@ -17,8 +17,9 @@ use log::files::timeline_files;
 use log::folder::timelines;
 use log::scan::Known;
 use log::storage::{ReadFile, Storage};
+use log::timeline::Timeline;
 use sha2::{Digest, Sha256};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -137,7 +138,7 @@ pub struct Archiver {
     /// Files that are sealed in the archive, and were found to begin and end there as on this disk.
     settled: BTreeSet<PathBuf>,
     /// Older timelines of the copy of which the archive has everything.
-    finished: BTreeSet<PathBuf>,
+    finished: BTreeMap<PathBuf, (String, u64)>,
     /// See [`Archiver::with_snapshots_after`].
     commits_per_snapshot: u64,
     /// Timelines of the copy, and what the archive calls them.
@@ -199,7 +200,7 @@ impl Archiver {
             known: None,
             agreed: None,
             settled: BTreeSet::new(),
-            finished: BTreeSet::new(),
+            finished: BTreeMap::new(),
             commits_per_snapshot: COMMITS_PER_SNAPSHOT,
             names: Vec::new(),
             lacking: None,
@@ -262,10 +263,10 @@ impl Archiver {
             .map_err(|error| ArchiveError::Copy(format!("{}: {error}", self.folder.display())))?;
         for (index, folder) in folders.iter().enumerate() {
             let is_written = index + 1 == folders.len();
-            if self.finished.contains(folder) && !is_written {
+            if !is_written && self.is_finished(folder)? {
                 continue;
             }
-            match self.timeline(folder, is_written, durable, tails, now) {
+            match self.timeline(&folders, folder, is_written, durable, tails, now) {
                 Ok(Step::Idle) => {}
                 Ok(step) => return Ok(step),
                 // What is wrong with one timeline keeps no other from being archived.
@@ -303,8 +304,34 @@ impl Archiver {
         self.chain.as_ref().ok_or_else(|| ArchiveError::Copy("the archive was not opened".into()))
     }
 
+    /// Whether an older timeline is what it was when the archive had all of it: its server may have been back meanwhile.
+    fn is_finished(&mut self, folder: &Path) -> Result<bool, ArchiveError> {
+        let Some((file, len)) = self.finished.get(folder) else { return Ok(false) };
+        let files = timeline_files(&*self.storage, folder).map_err(|error| in_file(folder, &error))?;
+        let path = folder.join(file);
+        let is_same = match files.last() {
+            None => true, // All of it was purged.
+            Some(last) => last == file && self.storage.look(&path).is_ok_and(|found| found.len == *len),
+        };
+        if !is_same {
+            self.finished.remove(folder);
+        }
+        Ok(is_same)
+    }
+
+    /// What else the copy has.
+    fn others(&self, folders: &[PathBuf], folder: &Path) -> Others {
+        let names = self.names.iter().filter(|(of, _)| of != folder).map(|(_, name)| name.clone()).collect();
+        let began = |other: &PathBuf| Some(Timeline::read(&*self.storage, other).ok()?.began_at);
+        Others {
+            names,
+            began_at: folders.iter().filter(|other| *other != folder).filter_map(began).collect(),
+        }
+    }
+
     fn timeline(
         &mut self,
+        folders: &[PathBuf],
         folder: &Path,
         is_written: bool,
         durable: Option<&DurableEnd>,
@@ -316,7 +343,8 @@ impl Archiver {
         let Some(last) = files.last() else { return Ok(Step::Idle) };
         let local = LocalTimeline::read(&*self.storage, folder, &files).map_err(ArchiveError::Copy)?;
         let chain = self.opened()?;
-        let timeline = archived_name(chain.history(), &*self.storage, &local).map_err(in_folder)?;
+        let others = self.others(folders, folder);
+        let timeline = archived_name(chain.history(), &*self.storage, &local, &others).map_err(in_folder)?;
         if self.names.iter().any(|(of, before)| of == folder && *before != timeline) {
             // What was compared was compared with another one.
             self.agreed = None;
@@ -355,7 +383,8 @@ impl Archiver {
             }
         }
         if !is_written {
-            self.finished.insert(folder.to_owned());
+            let len = self.storage.look(&folder.join(last)).map_err(in_folder)?.len;
+            self.finished.insert(folder.to_owned(), (last.clone(), len));
             self.lacking = self.lacking.take().filter(|(of, _)| of != folder);
         }
         Ok(Step::Idle)
@@ -496,9 +525,11 @@ impl Archiver {
         let stored = segments.iter().map(|segment| segment.stored).sum();
         let new = piece.to() - piece.from();
         let mut changes = Vec::new();
-        let history = self.opened()?.history();
-        if history.timelines.get(*timeline).is_none_or(|known| known.record != local.record) {
-            changes.push(Change::Timeline { timeline: (*timeline).to_owned(), record: local.record.clone() });
+        let record = local.record(&self.names).map_err(ArchiveError::Copy)?;
+        let known = self.opened()?.history().timelines.get(*timeline);
+        // Each copy has a description of its own. That of the one which began the timeline there stays.
+        if known.is_none_or(|known| known.record != record && local.has_begun(known)) {
+            changes.push(Change::Timeline { timeline: (*timeline).to_owned(), record });
         }
         changes.push(Change::Grown(Grown {
             timeline: (*timeline).to_owned(),

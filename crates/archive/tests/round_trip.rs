@@ -151,6 +151,62 @@ fn a_bound_chooses_the_files_in_which_it_lies() {
     }
 }
 
+/// The source has lost its tail and goes on: the same file begins alike on both timelines, and ends otherwise.
+#[test]
+fn a_fork_of_the_same_server_is_a_timeline_of_its_own() {
+    let scene = Scene::new();
+    let lost = scene.files(10).pop().unwrap();
+    scene.archive_all(&lost);
+    let fork = log::timeline::Timeline {
+        began_at: "2026-01-02T03:04:06Z".into(),
+        previous: scene.timeline.file_name().unwrap().to_str().unwrap().into(),
+        reason: log::timeline::Reason::Fork,
+        first_file: "b.000003".into(),
+        ..first_timeline(SERVER_UUID)
+    };
+    let folder = fork.create(&PosixStorage, scene.timeline.parent().unwrap(), 2).unwrap();
+    let mut builder = FileBuilder::new().previous_gtids(&format!("{SERVER_UUID}:1-20"));
+    for number in 21..24 {
+        builder = builder.transaction(number, 2000);
+    }
+    let short = builder.finish();
+    fs::write(folder.join("b.000003"), &short).unwrap();
+    let durable =
+        DurableEnd { timeline: folder.clone(), file: "b.000003".into(), offset: short.len() as u64 };
+    // By the process that has archived the first one, and by one that finds both.
+    for _ in 0..2 {
+        let mut archiver = scene.archiver();
+        while archiver.step(Some(&durable), true, Timestamp::now()).unwrap() != Step::Idle {}
+        let end = archiver.end_of(&folder).unwrap();
+        assert_eq!(
+            (&*end.timeline, end.offset),
+            (folder.file_name().unwrap().to_str().unwrap(), durable.offset)
+        );
+    }
+    let report = scene.scrub();
+    assert_eq!((report.findings, report.timelines), (vec![], 2));
+}
+
+/// A copy that has gone on since it was fetched is not put back.
+#[test]
+fn a_longer_file_is_never_replaced_by_a_fetched_one() {
+    let scene = Scene::new();
+    let files = scene.files(10);
+    scene.archive_all(&files[2]);
+    let chain = Chain::open(&*scene.store, SOURCE).unwrap();
+    let parts = plan(chain.history(), &Wanted::default()).unwrap();
+    let to = scene.timeline.parent().unwrap();
+    let again = || fetch(&scene.reader(), &PosixStorage, to, &parts[0], 1, &|_| {});
+    again().unwrap();
+    let mut longer = fs::read(&files[2]).unwrap();
+    longer.extend([0; 9]);
+    fs::write(&files[2], &longer).unwrap();
+    assert!(again().unwrap_err().to_string().contains("Fetch into another folder"));
+    assert!(fs::read(&files[2]).unwrap() == longer);
+    fs::write(scene.timeline.join("b.000004"), b"x").unwrap();
+    assert!(again().unwrap_err().to_string().contains("b.000004"));
+}
+
 #[test]
 fn what_expired_is_recorded_in_a_copy_that_is_fetched() {
     let scene = Scene::new();

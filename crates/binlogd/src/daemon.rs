@@ -308,6 +308,8 @@ impl Daemon {
             self.config.retention,
             self.retention.gate(&name),
         ));
+        // Before anybody can ask it to purge.
+        let archiving = self.start_archiving(source, &upstream, &purger);
         let switch = Arc::new(Switch { name: name.clone(), stop: stop.clone(), ended: ended.clone() });
         self.controls.add(&name, Controlled { switch: switch.clone(), purger: purger.clone() });
         if let Some(serve) = &self.serve {
@@ -326,7 +328,6 @@ impl Daemon {
         }
         let peers: Arc<dyn Readers> = monitor.clone();
         purger.heeds(Arc::downgrade(&peers));
-        let archiving = self.start_archiving(source, &upstream, &purger);
         self.retention.add(purger.clone());
         let watch = match too_few {
             None => SourceWatch::start(&upstream).unwrap_or_else(|error| {
@@ -372,18 +373,10 @@ impl Daemon {
             monitor: upstream.monitor.clone(),
             fsync_mode: source.fsync_mode,
         };
-        match archive.start(copy) {
-            Ok(archiving) => {
-                let kept: Arc<dyn Readers> = archiving.needs();
-                purger.heeds(Arc::downgrade(&kept));
-                Some(archiving)
-            }
-            Err(error) => {
-                // Without it the source is received all the same.
-                tracing::error!(source = source.name, "cannot start to archive: {error}");
-                None
-            }
-        }
+        let archiving = archive.start(copy);
+        let kept: Arc<dyn Readers> = archiving.needs();
+        purger.heeds(Arc::downgrade(&kept));
+        Some(archiving)
     }
 
     /// Ends a receiver. When its disk does not answer it stays, asked to end, and a later reload finds it.

@@ -121,7 +121,7 @@ fn one(args: &FetchArgs, opened: &Opened, source: &str, wanted: &Wanted) -> anyh
         format!("; the last ends at {}:{} with {}", file.name, file.end(), or_no_gtids(&file.gtids))
     });
     outln!(
-        "{source}: {} in {files} files, compared with the archive and synced, in {}{end}",
+        "{source}: {} in {files} files, as the archive has them, and synced, in {}{end}",
         units::bytes(bytes),
         folder.path().display()
     );

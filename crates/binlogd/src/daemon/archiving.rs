@@ -5,7 +5,7 @@
 
 use crate::config::{ArchiveConfig, FsyncMode};
 use crate::retention::{InSlot, Readers};
-use crate::status::{Level, SourceMonitor};
+use crate::status::{LastError, Level, SourceMonitor};
 use crate::upstream::stop::StopSignal;
 use archive::commit::Writer;
 use archive::keys::Recipients;
@@ -18,10 +18,9 @@ use jiff::Timestamp;
 use log::published::Published;
 use log::purge::needs::{Need, NeedFrom};
 use log::storage::Storage;
-use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -62,6 +61,25 @@ pub(super) struct Archiving {
     uploads_end: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
     kept: Arc<Kept>,
+    /// When it was asked to end.
+    asked: OnceLock<Instant>,
+}
+
+/// A thread that ends by an error of ours must not leave "archived" behind, and one that was never started no silence.
+struct EndGuard(Arc<SourceMonitor>);
+
+impl Drop for EndGuard {
+    fn drop(&mut self) {
+        let message = match std::thread::panicking() {
+            true => {
+                "an internal error of binlogd ended the archiving; see its log, restart it, and please report it"
+            }
+            false => "nothing is archived: the thread has ended, or could not be started",
+        };
+        self.0.archive.update(|status| {
+            status.error = Some(LastError { at: Timestamp::now(), message: message.to_owned() });
+        });
+    }
 }
 
 /// What this machine must still keep for the archive.
@@ -99,11 +117,8 @@ impl Archive {
         Ok(Archive { interval: config.interval, single_writer, uploader, place: config.location.to_string() })
     }
 
-    /// Starts the thread of a source.
-    ///
-    /// # Errors
-    /// When the system has no thread left.
-    pub(super) fn start(&self, copy: Copy) -> io::Result<Archiving> {
+    /// Starts the thread of a source. Where the system has none left, that is an error in the status, and nothing may be purged.
+    pub(super) fn start(&self, copy: Copy) -> Archiving {
         let stop = Arc::new(StopSignal::new());
         let uploads_end = Arc::new(AtomicBool::new(false));
         let kept = Arc::new(Kept { first: Mutex::new(None) });
@@ -136,18 +151,24 @@ impl Archive {
             refresh_from: Instant::now() + REFRESH_INTERVAL,
         };
         let (stopped, name) = (stop.clone(), format!("archive-{}", work.copy.name));
+        let guard = EndGuard(work.copy.monitor.clone());
         let thread = std::thread::Builder::new().name(name).spawn(move || {
             // Without it the archive only takes more of the processor.
             let _ = rustix::process::nice(NICE);
             work.until(&stopped);
-        })?;
-        Ok(Archiving { stop, uploads_end, thread: Some(thread), kept })
+            drop(guard);
+        });
+        let thread = thread.inspect_err(|error| {
+            tracing::error!("cannot start a thread that archives: {error}");
+        });
+        Archiving { stop, uploads_end, thread: thread.ok(), kept, asked: OnceLock::new() }
     }
 }
 
 impl Archiving {
     /// Asks the thread to end; nobody waits for it yet.
     pub(super) fn request_end(&self) {
+        self.asked.get_or_init(Instant::now);
         self.uploads_end.store(true, Ordering::Relaxed);
         self.stop.request();
     }
@@ -162,11 +183,11 @@ impl Drop for Archiving {
     fn drop(&mut self) {
         self.request_end();
         let Some(thread) = self.thread.take() else { return };
-        let mut left = END_MAX;
-        // A request to a store that does not answer is left alone: whatever becomes of it, the chain tells.
-        while !thread.is_finished() && !left.is_zero() {
+        // Counted from when all were asked. A request to a store that does not answer is left alone: whatever becomes of it, the
+        // chain tells.
+        let asked = *self.asked.get_or_init(Instant::now);
+        while !thread.is_finished() && asked.elapsed() < END_MAX {
             std::thread::sleep(END_LOOK);
-            left = left.saturating_sub(END_LOOK);
         }
         if thread.is_finished() {
             let _ = thread.join();
@@ -284,7 +305,11 @@ impl Work {
             self.tails_from = Some(Instant::now() + self.interval);
         }
         self.publish(durable);
-        if let (Some(at), Some(_)) = (complete, durable) {
+        let end = durable.and_then(|durable| self.archiver.end_of(&durable.timeline));
+        let has_all = durable
+            .zip(end)
+            .is_some_and(|(durable, end)| end.file == durable.file && end.offset >= durable.offset);
+        if let Some(at) = complete.filter(|_| has_all) {
             self.copy.monitor.archive.update(|status| status.complete_until = Some(at));
         }
         self.works();
@@ -314,6 +339,8 @@ impl Work {
     }
 
     fn failed(&mut self, error: &ArchiveError, retry: Duration) {
+        // Until the next look that succeeds nobody knows what the archive lacks: timelines may come and go meanwhile.
+        *self.kept.first.lock().unwrap_or_else(PoisonError::into_inner) = None;
         let text = error.to_string();
         let source = self.copy.name.as_str();
         if self.told.as_ref() != Some(&text) {
@@ -333,7 +360,7 @@ impl Work {
         }
         self.copy.monitor.archive.update(|status| {
             let at = status.error.as_ref().map_or_else(Timestamp::now, |error| error.at);
-            status.error = Some(crate::status::LastError { at, message: text });
+            status.error = Some(LastError { at, message: text });
         });
     }
 }
