@@ -271,6 +271,11 @@ fn every_damage_is_found_and_named() {
             fs::write(path, &bytes[..bytes.len() - 1]).unwrap();
         }),
         ("a missing object", "the object is missing", |scene| fs::remove_file(scene.object(".zst")).unwrap()),
+        ("a changed list", "not what was uploaded", |scene| {
+            let path = scene.object(".sha256");
+            let text = fs::read_to_string(&path).unwrap();
+            fs::write(path, text.replace("0", "1")).unwrap();
+        }),
         ("a missing list", "the object is missing", |scene| {
             fs::remove_file(scene.object(".sha256")).unwrap()
         }),
