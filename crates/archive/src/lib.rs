@@ -34,6 +34,7 @@ pub mod local;
 pub mod mapping;
 pub mod merge;
 pub mod names;
+pub mod past;
 pub mod probe;
 pub mod prune;
 pub mod reader;

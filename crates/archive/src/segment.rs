@@ -238,6 +238,11 @@ impl Opener {
         Opener { identities }
     }
 
+    /// The public keys of the identities, as [`Segment::keys`] names them.
+    pub fn labels(&self) -> Vec<String> {
+        self.identities.labels()
+    }
+
     /// The plain bytes of a segment, from its object as it was read from the store.
     ///
     /// # Errors

@@ -233,6 +233,11 @@ impl Archiver {
         })
     }
 
+    /// What the archive calls timelines of the copy, by their folders, as far as they were looked at.
+    pub fn names(&self) -> &[(PathBuf, String)] {
+        &self.names
+    }
+
     /// The first file of the copy of which the archive does not have everything, as of the last step, and the folder of its
     /// timeline: from there on this machine must keep what it has. `None` where that is not known.
     pub fn first_lacking(&self) -> Option<(&Path, &str)> {

@@ -9,6 +9,7 @@
 //! orders itself after binlogd, a source on the same machine for one, must not wait for that, and a long recovery must not
 //! run into the time limit of the start. How far it is, is in the status.
 
+mod archive_past;
 mod archiving;
 mod controls;
 pub(crate) mod descriptors;
@@ -35,6 +36,7 @@ use crate::upstream::clock::SystemClock;
 use crate::upstream::stop::StopSignal;
 use crate::upstream::watch::SourceWatch;
 use anyhow::Context;
+use archive_past::seen_by_readers;
 use archiving::{Archive, Archiving, Copy};
 use controls::{Controlled, DaemonControls};
 use descriptors::{Descriptors, TooFew};
@@ -87,7 +89,8 @@ pub(crate) fn run(config: Config, reload: &Reload<'_>) -> anyhow::Result<()> {
     let monitor = Arc::new(DaemonMonitor::new(&config.data_dir));
     let service_manager = ServiceManager::start(monitor.clone()).context("cannot start a thread")?;
     let retention = Retention::start(config.retention).context("cannot start a thread")?;
-    let archive = config.archive.as_ref().map(Archive::new).transpose().context("the archive ([archive])")?;
+    let archive = config.archive.as_ref().map(|archive| Archive::new(archive, monitor.clone()));
+    let archive = archive.transpose().context("the archive ([archive])")?;
     let receivers = BTreeMap::new();
     let mut daemon = Daemon {
         config,
@@ -315,7 +318,7 @@ impl Daemon {
         if let Some(serve) = &self.serve {
             let served = Source {
                 folder: upstream.data_dir.join(&name),
-                storage: upstream.storage.beside(),
+                storage: seen_by_readers(upstream.storage.beside(), archiving.as_ref().map(Archiving::past)),
                 published: upstream.published.clone(),
                 monitor: monitor.clone(),
                 user: source.user.clone(),

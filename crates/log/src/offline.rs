@@ -27,6 +27,10 @@ pub struct ResumePoint {
 pub fn resume_point(storage: &dyn Storage, folder: &Path) -> io::Result<Option<ResumePoint>> {
     let files = timeline_files(storage, folder)?;
     let Some((live, sealed)) = files.split_last() else { return Ok(None) };
+    if let Some(recorded) = storage.recorded(&folder.join(live)) {
+        let position = Position::new(live.as_str(), recorded.end);
+        return Ok(Some(ResumePoint { position, gtids: recorded.gtids }));
+    }
     let found = scan_live(storage, folder, live)?;
     let position = Position::new(live.as_str(), found.boundary.max(4));
     let mut gtids = found.gtids;

@@ -5,6 +5,7 @@
 //! write or sync.
 
 use super::lock::Lock;
+use codec::gtid::GtidState;
 use std::ffi::OsString;
 use std::fmt::Debug;
 use std::io::{self, IoSlice};
@@ -154,6 +155,28 @@ pub trait Storage: Send + Sync + Debug {
     fn mark_bytes(&self) -> u64 {
         MARK_BYTES
     }
+
+    /// What is known of a sealed file without reading it; `None` where it is on this disk, or nothing is known.
+    fn recorded(&self, path: &Path) -> Option<Recorded> {
+        let _ = path;
+        None
+    }
+
+    /// Whether older files than those that are listed may be had later: who keeps them has not said yet what there is.
+    fn may_have_more(&self) -> bool {
+        false
+    }
+}
+
+/// What a record says of a file that is not read for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Recorded {
+    /// GTIDs executed before it, by its own word; `None` where it says nothing of that.
+    pub gtids_before: Option<GtidState>,
+    /// GTIDs executed up to its end.
+    pub gtids: GtidState,
+    /// Its length in bytes, which is a boundary.
+    pub end: u64,
 }
 
 /// Reading at an offset; all that recovery and verification need.

@@ -41,5 +41,7 @@ pub(super) fn encode(
     count("binlogd_archive_again", bytes, help, |archive| archive.again_bytes)?;
     let help = "Bytes of the objects that were made, compressed and encrypted";
     count("binlogd_archive_stored", bytes, help, |archive| archive.stored_bytes)?;
+    let help = "Bytes of objects that were fetched for readers of files that are not here any more";
+    count("binlogd_archive_read", bytes, help, |archive| archive.read_bytes)?;
     count("binlogd_archive_commits", None, "Commits of the archive", |archive| archive.commits)
 }

@@ -14,6 +14,7 @@ use std::time::Duration;
 const LEVEL: u32 = 3;
 const INTERVAL: Duration = Duration::from_secs(10);
 const CONCURRENCY: u32 = 4;
+const CACHE_SIZE: u64 = 1 << 30;
 
 /// Reads the table; `Some(None)` when nothing is archived.
 pub(super) fn build(document: &Document, findings: &mut Findings) -> Option<Option<ArchiveConfig>> {
@@ -33,6 +34,7 @@ pub(super) fn build(document: &Document, findings: &mut Findings) -> Option<Opti
     let interval = reader.optional_duration("interval");
     let bandwidth = reader.optional_bytes("bandwidth");
     let concurrency = reader.number("concurrency");
+    let cache_size = reader.optional_bytes("cache_size");
     let single_writer = reader.optional_boolean("single_writer");
     check_recipients(&mut reader, recipients.as_ref(), recipients_file.as_ref());
     check_identity(&mut reader, identity.as_ref());
@@ -57,6 +59,7 @@ pub(super) fn build(document: &Document, findings: &mut Findings) -> Option<Opti
         interval: interval?.unwrap_or(INTERVAL),
         bandwidth: bandwidth?,
         concurrency: concurrency?.unwrap_or(CONCURRENCY),
+        cache_size: cache_size?.unwrap_or(CACHE_SIZE),
         single_writer: single_writer?.unwrap_or(false),
     }))
 }

@@ -570,6 +570,16 @@ pub(crate) static KEYS: &[Key] = &[
     },
     Key {
         section: Section::Archive,
+        name: "cache_size",
+        flag: Some("archive-cache-size"),
+        kind: Kind::Bytes,
+        absent: Absent::Unset("\"4GiB\""),
+        reload: ReloadEffect::Restart,
+        about: "Most bytes of a source that are kept in data_dir of what was fetched for readers of files that were purged here; 1GiB where \
+                it is not given. While disk_warn is passed, or a twentieth of the disk is not free, nothing is kept.",
+    },
+    Key {
+        section: Section::Archive,
         name: "single_writer",
         flag: Some("archive-single-writer"),
         kind: Kind::Boolean,

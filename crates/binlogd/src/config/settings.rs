@@ -117,6 +117,8 @@ pub(crate) struct ArchiveConfig {
     pub(crate) bandwidth: Option<u64>,
     /// Most uploads at a time, 1..=32.
     pub(crate) concurrency: u32,
+    /// Most bytes of fetched files that are kept on this disk for readers, of each source.
+    pub(crate) cache_size: u64,
     /// Whether the operator vouches that no other binlogd writes to it: then its store may ignore conditions.
     pub(crate) single_writer: bool,
 }

@@ -3,13 +3,15 @@
 //! The thread looks once a second how far the copy is, which costs the receiving thread nothing. What it reads it reads as any
 //! reader does, and a store that hangs, refuses or is gone holds only this thread.
 
+use super::archive_past::{Readable, Reading};
 use crate::config::{ArchiveConfig, FsyncMode};
 use crate::retention::{InSlot, Readers};
-use crate::status::{LastError, Level, SourceMonitor};
+use crate::status::{DaemonMonitor, LastError, Level, SourceMonitor};
 use crate::upstream::stop::StopSignal;
 use archive::commit::Writer;
 use archive::keys::Recipients;
 use archive::lazy::Lazy;
+use archive::past::Past;
 use archive::probe::refuses_to_overwrite;
 use archive::store::Store;
 use archive::upload::{Permits, Uploader};
@@ -51,6 +53,7 @@ pub(super) struct Archive {
     interval: Duration,
     single_writer: bool,
     uploader: Uploader,
+    reading: Reading,
     /// The archive's place in words, without secrets.
     place: String,
 }
@@ -61,6 +64,7 @@ pub(super) struct Archiving {
     uploads_end: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
     kept: Arc<Kept>,
+    past: Arc<Past>,
     /// When it was asked to end.
     asked: OnceLock<Instant>,
 }
@@ -103,8 +107,8 @@ impl Archive {
     /// For the store of the configuration; nothing is asked of it yet.
     ///
     /// # Errors
-    /// When a public key is none.
-    pub(super) fn new(config: &ArchiveConfig) -> anyhow::Result<Archive> {
+    /// When a public key is none, or a private one cannot be read.
+    pub(super) fn new(config: &ArchiveConfig, monitor: Arc<DaemonMonitor>) -> anyhow::Result<Archive> {
         let store = Arc::new(Lazy::new(config.location.clone(), config.options.clone(), config.bandwidth));
         let uploader = Uploader {
             store,
@@ -113,8 +117,13 @@ impl Archive {
             recipients: recipients(config)?,
             stop: Arc::default(),
         };
-        let single_writer = config.single_writer;
-        Ok(Archive { interval: config.interval, single_writer, uploader, place: config.location.to_string() })
+        Ok(Archive {
+            interval: config.interval,
+            single_writer: config.single_writer,
+            uploader,
+            reading: Reading::new(config, monitor)?,
+            place: config.location.to_string(),
+        })
     }
 
     /// Starts the thread of a source. Where the system has none left, that is an error in the status, and nothing may be purged.
@@ -138,6 +147,9 @@ impl Archive {
             self.place.clone_into(&mut status.url);
             status.encrypted = self.uploader.recipients.is_some();
         });
+        let readable =
+            self.reading.of(copy.folder.clone(), copy.storage.beside(), self.uploader.store.clone());
+        let past = readable.past().clone();
         let mut work = Work {
             interval: self.interval,
             copy,
@@ -146,6 +158,7 @@ impl Archive {
             is_refused_to_overwrite: self.single_writer,
             archiver,
             kept: kept.clone(),
+            readable,
             told: None,
             tails_from: None,
             refresh_from: Instant::now() + REFRESH_INTERVAL,
@@ -161,7 +174,7 @@ impl Archive {
         let thread = thread.inspect_err(|error| {
             tracing::error!("cannot start a thread that archives: {error}");
         });
-        Archiving { stop, uploads_end, thread: thread.ok(), kept, asked: OnceLock::new() }
+        Archiving { stop, uploads_end, thread: thread.ok(), kept, past, asked: OnceLock::new() }
     }
 }
 
@@ -171,6 +184,11 @@ impl Archiving {
         self.asked.get_or_init(Instant::now);
         self.uploads_end.store(true, Ordering::Relaxed);
         self.stop.request();
+    }
+
+    /// What the archive has, for readers.
+    pub(super) fn past(&self) -> &Arc<Past> {
+        &self.past
     }
 
     /// Who keeps what is not archived yet from a purge.
@@ -232,6 +250,7 @@ struct Work {
     is_refused_to_overwrite: bool,
     archiver: Archiver,
     kept: Arc<Kept>,
+    readable: Readable,
     /// What failed last, so that nothing is said twice.
     told: Option<String>,
     /// When the newest bytes are to be archived, however few; `None`: now.
@@ -257,6 +276,11 @@ impl Work {
 
     /// Brings the archive to where the copy is.
     fn look(&mut self) -> Result<(), ArchiveError> {
+        if self.archiver.chain().is_none() {
+            // Whatever is wrong with writing, what is there can be read.
+            self.archiver.refresh()?;
+        }
+        self.show_readers();
         if !self.is_refused_to_overwrite {
             if !refuses_to_overwrite(&*self.store)? {
                 return Err(ArchiveError::Overwrites);
@@ -293,6 +317,16 @@ impl Work {
         }
     }
 
+    fn show_readers(&mut self) {
+        self.readable.keep_up(&self.archiver, &self.copy.name);
+        let read = self.readable.past().counters();
+        self.copy.monitor.archive.update(|status| {
+            status.read_objects = read.objects;
+            status.read_bytes = read.bytes;
+            status.cached_bytes = read.cached_bytes;
+        });
+    }
+
     /// How far the copy may be archived.
     fn durable(&self) -> Option<DurableEnd> {
         let live = self.copy.published.live()?;
@@ -315,7 +349,8 @@ impl Work {
         self.works();
     }
 
-    fn publish(&self, durable: Option<&DurableEnd>) {
+    fn publish(&mut self, durable: Option<&DurableEnd>) {
+        self.show_readers();
         let first = self.archiver.first_lacking().map(|(folder, file)| {
             (folder.file_name().unwrap_or_default().to_string_lossy().into_owned(), file.to_owned())
         });

@@ -93,6 +93,7 @@ fn source() -> SourceMonitor {
         archive.error = Some(error("the store answered 503 SlowDown"));
         (archive.commits, archive.plain_bytes) = (700, 6 * GIB);
         (archive.again_bytes, archive.stored_bytes) = (GIB, 2 * GIB);
+        (archive.read_objects, archive.read_bytes, archive.cached_bytes) = (300, GIB / 2, GIB);
     });
     let reason = "the source waits for our acknowledgements".to_owned();
     source.semi_sync_begins(SemiSyncStatus { active: true, reason }, true, false);

@@ -134,7 +134,7 @@ pub fn dump(
             let packet = refusal.packet(words, dump.so_far.as_ref());
             Err(match (dump.packets.error(&packet), refusal) {
                 (false, _) => DumpError::Cut(packet),
-                (true, Refusal::Behind { .. }) => DumpError::Behind(packet),
+                (true, Refusal::Behind { .. } | Refusal::PastNotKnown) => DumpError::Behind(packet),
                 (true, _) => DumpError::Refused(packet),
             })
         }

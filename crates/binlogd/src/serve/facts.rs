@@ -85,7 +85,7 @@ impl Present<'_> {
         if history.is_of_newest(file) && *live.file == **history.name(file) {
             return Some(live.end());
         }
-        self.told(self.source.storage.open_read(&history.path(file)).and_then(|file| file.size()))
+        self.told(self.source.storage.look(&history.path(file))).map(|found| found.len)
     }
 
     /// `binlog_checksum` of the file that is written now.
@@ -213,9 +213,15 @@ impl Facts for Present<'_> {
         }
         let Some(history) = self.history() else { return String::new() };
         let Some(first) = history.files().next() else { return String::new() };
-        let Some(end) = self.end_of(&history, first) else { return String::new() };
-        let head = self.told(Head::read(&*self.source.storage, &history.path(first), end));
-        head.and_then(|head| head.gtids_before).map(|before| before.to_line()).unwrap_or_default()
+        let before = match self.source.storage.recorded(&history.path(first)) {
+            Some(recorded) => recorded.gtids_before,
+            None => {
+                let Some(end) = self.end_of(&history, first) else { return String::new() };
+                let head = self.told(Head::read(&*self.source.storage, &history.path(first), end));
+                head.and_then(|head| head.gtids_before)
+            }
+        };
+        before.map(|before| before.to_line()).unwrap_or_default()
     }
 
     fn gtid_binlog_state(&self) -> String {

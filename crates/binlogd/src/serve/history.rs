@@ -286,7 +286,12 @@ impl Part {
     /// what came before it.
     fn end_at_what_has_begun(&mut self, storage: &dyn Storage) -> io::Result<()> {
         while let Some(last) = self.files.last() {
-            let file = storage.open_read(&self.held.folder.join(&**last))?;
+            let path = self.held.folder.join(&**last);
+            // What is archived begins with all of that.
+            if storage.recorded(&path).is_some() {
+                break;
+            }
+            let file = storage.open_read(&path)?;
             if beginning::is_whole(&*file, file.size()?)? {
                 break;
             }

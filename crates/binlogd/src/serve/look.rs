@@ -4,6 +4,7 @@ use super::head::Head;
 use super::history::{FileId, History};
 use super::refusal::{DumpError, Refusal};
 use codec::ServerKind;
+use codec::gtid::GtidState;
 use log::held::HeldGtids;
 use log::published::Live;
 use log::storage::Storage;
@@ -62,6 +63,15 @@ impl Look<'_> {
     pub(super) fn head(&self, file: FileId) -> Result<Head, NoPlace> {
         let limit = self.end_of(file)?;
         Head::read(self.storage, &self.history.path(file), limit).map_err(|error| self.failed(file, error))
+    }
+
+    /// What was executed before a file, by its own word; `None` where it says nothing of that. Of one that is not on this disk
+    /// without reading it: a search goes through thousands.
+    pub(super) fn gtids_before(&self, file: FileId) -> Result<Option<GtidState>, NoPlace> {
+        match self.storage.recorded(&self.history.path(file)) {
+            Some(recorded) => Ok(recorded.gtids_before),
+            None => Ok(self.head(file)?.gtids_before),
+        }
     }
 
     pub(super) fn failed(&self, file: FileId, error: std::io::Error) -> NoPlace {

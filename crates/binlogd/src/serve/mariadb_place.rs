@@ -23,11 +23,7 @@ pub(super) fn find(
     let (mut state, not_here) = check_start(&ours, wanted, &mut until)?;
     match newest_file(look, look.history.files().rev(), &mut state, &mut until, &not_here)? {
         Some(file) => Ok((file, MariadbChoice::by_gtid(request, wanted.strict, state, until))),
-        None => {
-            let said = "Could not find GTID state requested by slave in any binlog files. Probably the slave state is \
-                        too old and required binlog files have been purged.";
-            Err(Refusal::Text(said.to_owned()).into())
-        }
+        None => Err(Refusal::StateTooOld.into()),
     }
 }
 
@@ -42,7 +38,7 @@ pub(super) fn newest_file(
 ) -> Result<Option<FileId>, NoPlace> {
     let mut end: Option<End> = None;
     for file in files {
-        let list = match look.head(file)?.gtids_before {
+        let list = match look.gtids_before(file)? {
             Some(GtidState::Mariadb(list)) => list,
             _ => MariadbGtidState::new(),
         };

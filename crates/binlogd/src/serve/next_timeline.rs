@@ -48,7 +48,7 @@ fn by_set(look: &Look<'_>, from: FileId, first: FileId, has: &mut GtidSet) -> Re
     }
     let mut needed = GtidSet::new();
     for file in look.history.files().rev().filter(|file| *file >= first) {
-        let before = match look.head(file)?.gtids_before {
+        let before = match look.gtids_before(file)? {
             Some(GtidState::Mysql(before)) => before,
             _ => continue,
         };

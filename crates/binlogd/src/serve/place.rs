@@ -2,7 +2,6 @@
 
 use super::bound::Bound;
 use super::choice::{Choice, MysqlChoice, Rule};
-use super::head::Head;
 use super::history::FileId;
 use super::look::{Look, NoPlace};
 use super::mariadb_choice::MariadbChoice;
@@ -186,7 +185,7 @@ impl Look<'_> {
         }
         let mut oldest_before = GtidSet::new();
         for file in self.history.files().rev() {
-            let Some(GtidState::Mysql(before)) = self.head(file)?.gtids_before else { break };
+            let Some(GtidState::Mysql(before)) = self.gtids_before(file)? else { break };
             if executed.contains_set(&before) {
                 return Ok(file);
             }
@@ -197,8 +196,9 @@ impl Look<'_> {
 
     /// What was executed and is in no file: before the oldest one, or in a gap.
     fn purged(&self) -> Result<GtidSet, NoPlace> {
-        let mut purged = match self.history.files().next().map(|file| self.head(file)).transpose()? {
-            Some(Head { gtids_before: Some(GtidState::Mysql(before)), .. }) => before,
+        let oldest = self.history.files().next().map(|file| self.gtids_before(file)).transpose()?;
+        let mut purged = match oldest.flatten() {
+            Some(GtidState::Mysql(before)) => before,
             _ => GtidSet::new(),
         };
         let gaps = Gaps::read(self.storage, self.folder).map_err(|error| self.failed_folder(error))?;

@@ -21,8 +21,8 @@ pub enum DumpError {
     /// The reader was told so, with error 1236.
     #[error("{}", .0.message)]
     Refused(ErrPacket),
-    /// The reader has more than the copy, which is behind its source. The reader was told so with error 1105, after which
-    /// replicas come again.
+    /// What the reader wants may be here later: the copy is behind its source, or the archive has not answered yet. The reader was
+    /// told so with error 1105, after which replicas come again.
     #[error("{}", .0.message)]
     Behind(ErrPacket),
     /// As [`DumpError::Refused`], but inside an event, where the reader cannot be told: its connection is to be closed.
@@ -74,10 +74,14 @@ pub(super) enum Refusal {
     HasMoreGtids,
     /// MySQL: what the reader needs is in no file any more.
     Purged { sent: String, missing: String },
+    /// MariaDB: as [`Refusal::Purged`].
+    StateTooOld,
     /// MySQL: a transaction without a GTID for a reader by GTID.
     Anonymous { file: String, position: u64 },
     /// The copy has less than its source, and the reader more than the copy.
     Behind { end: Position },
+    /// What the reader needs was purged here, and may be in the archive, which has not answered yet.
+    PastNotKnown,
     /// In full.
     Text(String),
 }
@@ -116,7 +120,8 @@ impl Refusal {
         let mut message = self.message(words);
         // The folder is the server's own, and `.` in nearly every installation.
         let folder = if words == Words::Mariadb { "" } else { "./" };
-        let code = if matches!(self, Refusal::Behind { .. }) { COME_AGAIN } else { FATAL_READING_BINLOG };
+        let comes_again = matches!(self, Refusal::Behind { .. } | Refusal::PastNotKnown);
+        let code = if comes_again { COME_AGAIN } else { FATAL_READING_BINLOG };
         if let Some(ReadSoFar { first, event, byte }) = so_far.filter(|_| code != COME_AGAIN) {
             message += &format!(
                 "; the first event '{}' at {}, the last event read from '{folder}{}' at {}, the last byte read from \
@@ -154,6 +159,11 @@ impl Refusal {
             Refusal::NoNextFile(why) => format!("could not find next log: {why}"),
             Refusal::HasMoreGtids => has_more(words),
             Refusal::Purged { sent, missing } => purged(words, sent, missing),
+            Refusal::StateTooOld => {
+                "Could not find GTID state requested by slave in any binlog files. Probably the slave state is too old and required \
+                 binlog files have been purged."
+                    .to_owned()
+            }
             Refusal::Anonymous { file, position } => format!(
                 "Cannot replicate anonymous transaction when AUTO_POSITION = 1, at file ./{file}, position {position}."
             ),
@@ -161,6 +171,10 @@ impl Refusal {
                 "binlogd is behind its {source}: what it can serve ends at {end}, and the reader has more. It is to come again, as \
                  a {replica} does by itself; SHOW {} STATUS on binlogd says what the copy waits for",
                 replica.to_uppercase()
+            ),
+            Refusal::PastNotKnown => format!(
+                "binlogd has purged what the reader needs, and its archive, which may have it, has not answered yet. The reader is to come \
+                 again, as a {replica} does by itself; `binlogd status` says what is wrong with the archive"
             ),
             Refusal::Text(text) => text.clone(),
         }

@@ -58,14 +58,14 @@ pub(super) fn parting(look: &Look<'_>, of: FileId) -> Result<Option<Parting>, No
         if file < of && !is_there.map_err(|error| look.failed(file, error))? {
             continue;
         }
-        let head = look.head(file)?;
         let after = match look.history.next_of_timeline(file) {
-            Some(next) => look.head(next)?.gtids_before,
+            Some(next) => look.gtids_before(next)?,
             None => Some(executed_at_end(look, file)?),
         };
-        if !losses.may_hold_lost(head.gtids_before.as_ref(), after.as_ref()) {
+        if !losses.may_hold_lost(look.gtids_before(file)?.as_ref(), after.as_ref()) {
             continue;
         }
+        let head = look.head(file)?;
         let found = head.find(look.end_of(file)?, |id| losses.took(id));
         let Some(offset) = found.map_err(|error| look.failed(file, error))? else { continue };
         let scanned = scan_file(&*head.file, offset, |_| {}).map_err(|error| look.failed(file, error))?;
@@ -88,10 +88,10 @@ pub(super) fn holds_lost(look: &Look<'_>, file: FileId) -> Result<bool, NoPlace>
         return Ok(parting(look, file)?.is_some_and(|parting| file >= parting.file));
     };
     let after = match look.history.next_of_timeline(file) {
-        Some(next) => look.head(next)?.gtids_before,
+        Some(next) => look.gtids_before(next)?,
         None => Some(executed_at_end(look, file)?),
     };
-    match (look.head(file)?.gtids_before, after) {
+    match (look.gtids_before(file)?, after) {
         (Some(GtidState::Mysql(before)), Some(GtidState::Mysql(after))) => {
             Ok(!after.subtract(&before).intersect(&lost).is_empty())
         }

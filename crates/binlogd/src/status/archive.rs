@@ -66,4 +66,10 @@ pub(crate) struct ArchiveStatus {
     pub(crate) again_bytes: u64,
     /// Bytes of the objects that were made since the start, compressed and encrypted.
     pub(crate) stored_bytes: u64,
+    /// Objects that were fetched since the start, for readers of files that are not here any more.
+    pub(crate) read_objects: u64,
+    /// Bytes of those.
+    pub(crate) read_bytes: u64,
+    /// Bytes of what was fetched that are kept on this disk now, up to `cache_size`.
+    pub(crate) cached_bytes: u64,
 }

@@ -4,6 +4,7 @@
 //! mysqlbinlog tells.
 
 mod outages;
+mod past;
 mod place;
 mod rivals;
 mod stock;

@@ -64,6 +64,14 @@ impl Dump<'_> {
             let end = Position { file: self.live.file.clone(), offset: self.live.end() };
             return Refusal::Behind { end }.into();
         }
+        let is_old = |refusal: &Refusal| {
+            matches!(refusal, Refusal::NoSuchFile | Refusal::Purged { .. } | Refusal::StateTooOld)
+        };
+        if matches!(&none, NoPlace::Refused(refusal) if is_old(refusal))
+            && self.served.storage.may_have_more()
+        {
+            return Refusal::PastNotKnown.into();
+        }
         let refusal = match &none {
             NoPlace::Refused(refusal) | NoPlace::Ahead(refusal) | NoPlace::Apart(refusal) => Some(refusal),
             NoPlace::Failed(_) => None,
