@@ -29,12 +29,13 @@ fetch: ## what the tests take from the network: servers, stores, the tools that 
 OTHER_TESTS := $(filter-out servers,$(sort $(basename $(notdir $(wildcard crates/*/tests/*.rs))) \
 	$(notdir $(patsubst %/main.rs,%,$(wildcard crates/*/tests/*/main.rs)))))
 CARGO_TEST := cargo test --workspace --locked --no-fail-fast
-TEST_SERVERS := RUST_TEST_THREADS=$${RUST_TEST_THREADS:-$$(( $$(nproc) * 2 ))} $(CARGO_TEST) --test servers
+TEST_SERVERS := RUST_TEST_THREADS=$${RUST_TEST_THREADS:-$$(( $$(nproc) * 3 ))} $(CARGO_TEST) --test servers
 TEST_OTHERS := RUST_TEST_THREADS=$${RUST_TEST_THREADS:-$$(nproc)} $(CARGO_TEST) --lib --bins $(OTHER_TESTS:%=--test %)
 
 TEST_DEMO := nice -n 19 cargo build --release --locked --bin binlogd\nDEMO_SECONDS=5 DEMO_KEEP=no scripts/demo --self-check
 
-# Most tests with servers wait for a server most of the time: twice as many of them run as there are cores, and all else beside them.
+# A test with servers needs two seconds of a core and ten by the clock: three times as many of them run as there are cores, and all
+# else beside them.
 test: fetch ## all tests, on real servers, and the demo's check of itself
 	cargo test --workspace --locked --no-run
 	@scripts/beside '$(TEST_SERVERS)' $$'$(TEST_OTHERS)\n$(CARGO_TEST) --doc' $$'$(TEST_DEMO)'
