@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-quick test-clients test-page test-alerts check manifests bench bench-ack bench-catchup bench-serve bench-many back-again lab fuzz kill-loop mysql-tests sim sim-archive soak dist dist-twice container test-packages packages-check clean-servers docs reference
+.PHONY: help demo fetch test test-quick test-clients test-page test-alerts check manifests bench bench-ack bench-catchup bench-serve bench-many back-again lab fuzz kill-loop mysql-tests sim sim-archive soak dist dist-twice container test-packages packages-check clean-servers docs reference
 
 help: ## show this menu
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -18,15 +18,27 @@ help: ## show this menu
 demo: ## kill a loaded MySQL and show that binlogd lost nothing
 	@scripts/demo
 
-# Most tests wait for a server most of the time, so twice as many run as there are cores.
-test: ## all tests, on real servers, and the demo's check of itself
+fetch: ## what the tests take from the network: servers, stores, the tools that read them
 	@scripts/servers fetch all
 	@scripts/servers sysbench >/dev/null
 	@scripts/stores fetch versitygw age zstd >/dev/null
 	@for name in azurite awscli rclone; do scripts/stores fetch $$name >/dev/null || \
 		echo "*** $$name cannot be fetched (the reason is above): the tests that need it are skipped, or fail with BINLOGD_NO_SKIPS ***"; done
-	RUST_TEST_THREADS=$${RUST_TEST_THREADS:-$$(( $$(nproc) * 2 ))} cargo test --workspace --locked --no-fail-fast
-	DEMO_SECONDS=5 DEMO_KEEP=no scripts/demo --self-check
+
+# Every target of tests but the one with servers, by cargo's rule of where they are.
+OTHER_TESTS := $(filter-out servers,$(sort $(basename $(notdir $(wildcard crates/*/tests/*.rs))) \
+	$(notdir $(patsubst %/main.rs,%,$(wildcard crates/*/tests/*/main.rs)))))
+CARGO_TEST := cargo test --workspace --locked --no-fail-fast
+TEST_SERVERS := RUST_TEST_THREADS=$${RUST_TEST_THREADS:-$$(( $$(nproc) * 3 ))} $(CARGO_TEST) --test servers
+TEST_OTHERS := RUST_TEST_THREADS=$${RUST_TEST_THREADS:-$$(nproc)} $(CARGO_TEST) --lib --bins $(OTHER_TESTS:%=--test %)
+
+TEST_DEMO := nice -n 19 cargo build --release --locked --bin binlogd\nDEMO_SECONDS=5 DEMO_KEEP=no scripts/demo --self-check
+
+# A test with servers needs two seconds of a core and ten by the clock: three times as many of them run as there are cores, and all
+# else beside them.
+test: fetch ## all tests, on real servers, and the demo's check of itself
+	cargo test --workspace --locked --no-run
+	@scripts/beside '$(TEST_SERVERS)' $$'$(TEST_OTHERS)\n$(CARGO_TEST) --doc' $$'$(TEST_DEMO)'
 
 QUICK_SEEDS ?= 300
 test-quick: ## the tests that need no server, under a minute after building; QUICK_SEEDS (300) simulated histories

@@ -18,7 +18,9 @@ build_binlogd() {
     need cc build-essential
     # On a terminal cargo shows how far it is; elsewhere hundreds of lines would bury the rest.
     [[ -t 2 ]] || quiet=(--quiet)
-    (cd "$ROOT" && cargo build --release --locked "${quiet[@]}" --package binlogd) || die "binlogd did not build"
+    # By its name and not as a package: a package alone has other features of what it needs, and all of that would be built
+    # again behind a build of the whole workspace.
+    (cd "$ROOT" && cargo build --release --locked "${quiet[@]}" --bin binlogd) || die "binlogd did not build"
     BINLOGD=$(cd "$ROOT" && readlink -f "${CARGO_TARGET_DIR:-target}")/release/binlogd
 }
 

@@ -23,7 +23,7 @@ build() {
     cargo_build --package binlogd
     # A program that needs a library of the system would not start in an empty image.
     need file
-    file --brief "$BINARY" | grep -Eq 'statically linked|static-pie linked' || die "$BINARY is not static: $(file --brief "$BINARY")"
+    [[ $(file --brief "$BINARY") =~ statically\ linked|static-pie\ linked ]] || die "$BINARY is not static: $(file --brief "$BINARY")"
     try_binary
 }
 

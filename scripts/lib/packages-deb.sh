@@ -71,9 +71,11 @@ TOML
 }
 
 receives() {
+    local status
     inside systemctl is-active --quiet binlogd || die "the unit does not run: $(inside journalctl --no-pager -u binlogd | tail -n 8)"
     inside binlogd health --config /etc/binlogd/binlogd.toml >/dev/null || return 1
-    inside binlogd status --config /etc/binlogd/binlogd.toml --json | tr -d ' \n' | grep -q '"semi_sync":{"active":true'
+    status=$(inside binlogd status --config /etc/binlogd/binlogd.toml --json | tr -d ' \n') || return 1
+    [[ $status == *'"semi_sync":{"active":true'* ]]
 }
 
 check_sandbox() {

@@ -52,9 +52,13 @@ start_system() {
 }
 
 has_booted() {
+    local state
     kill -0 "$SYSTEM_PID" 2>/dev/null || die_showing "$DEMO/log/system" 'the clean Debian did not start'
-    LEADER=$(pgrep --parent "$SYSTEM_PID" | head -n 1) && [[ -n $LEADER ]] &&
-        inside systemctl is-system-running 2>/dev/null | grep -Eq 'running|degraded'
+    LEADER=$(pgrep --parent "$SYSTEM_PID") || return 1
+    LEADER=${LEADER%%$'\n'*}
+    # Of a degraded system systemctl tells by its exit code, too.
+    state=$(inside systemctl is-system-running 2>/dev/null) || true
+    [[ $state == running || $state == degraded ]]
 }
 
 # A command in the started system, as root.

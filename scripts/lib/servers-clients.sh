@@ -59,7 +59,7 @@ build_python_client() {
 build_go_client() {
     local home=$1 log=$2
     local go=go
-    if ! go version 2>/dev/null | grep -qE 'go1\.(2[4-9]|[3-9][0-9])'; then
+    if [[ ! $(go version 2>/dev/null) =~ go1\.(2[4-9]|[3-9][0-9]) ]]; then
         fetch go
         go=$(home_of go)/root               # What was unpacked,
         go+="/usr/lib/go-1.24/bin/go"       # and where Debian's package has it below that.

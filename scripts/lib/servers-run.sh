@@ -49,7 +49,7 @@ command_start() {
     save_state
     # Between our look at a port and the server's bind another program may take it: then choose again.
     until launch; do
-        if [[ -n $chosen ]] || ! log_since_launch | grep -q 'Address already in use'; then start_failed; fi
+        if [[ -n $chosen ]] || ! log_says 'Address already in use'; then start_failed; fi
         PORT=$(reserve_port "$DIR")
         save_state
     done
@@ -279,11 +279,15 @@ wait_ready() {
     return 1
 }
 
-says_ready() {
+says_ready() { log_says 'ready for connections'; }
+
+# Whether the log since the launch has the text. No grep -q behind a pipe: it goes when it has found the text, what still writes
+# to it ends with SIGPIPE, and with pipefail that is "no".
+log_says() {
     # Bytes, as LOG_START counts them.
     local LC_ALL=C said
     said=$(<"$DIR/error.log")
-    [[ ${said:LOG_START} == *'ready for connections'* ]]
+    [[ ${said:LOG_START} == *"$1"* ]]
 }
 
 # Whether the server takes connections. Being refused as a user is an answer too: a copied data directory may have
@@ -293,7 +297,7 @@ answers() {
     [[ $LAST_ANSWER == *ERROR\ [13]* ]]
 }
 
-has_crashed() { log_since_launch | grep -q 'mysqld got signal'; }
+has_crashed() { log_says 'mysqld got signal'; }
 
 start_failed() {
     say "the server did not start; errors and the end of $DIR/error.log:"
@@ -370,12 +374,17 @@ alive() {
 
 # The process of the server in DIR, if it runs. The number alone is no proof: it may have been given to another.
 running_pid() {
-    local dir=$1 pid
+    local dir=$1 pid word words=()
     [[ -f $dir/server.env ]] || return 1
     dir=$(cd "$dir" && pwd -P)
     pid=$(sed -n 's/^PID=//p' "$dir/server.env")
-    alive "$pid" && tr '\0' '\n' <"/proc/$pid/cmdline" 2>/dev/null | grep -qxF -e "--datadir=$dir/data" || return 1
-    printf '%s\n' "$pid"
+    alive "$pid" && mapfile -d '' -t words 2>/dev/null <"/proc/$pid/cmdline" || return 1
+    for word in "${words[@]}"; do
+        [[ $word == "--datadir=$dir/data" ]] || continue
+        printf '%s\n' "$pid"
+        return
+    done
+    return 1
 }
 
 # When a process started, in ticks since the machine did; nothing when it is gone.

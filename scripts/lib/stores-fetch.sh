@@ -27,7 +27,7 @@ stores_path() {
 # fetch_go WORK ROOT MODULE VERSION SUM PACKAGE: builds the program into ROOT.
 fetch_go() {
     local work=$1 root=$2 module=$3 version=$4 sum=$5 package=$6 go=go folder
-    if ! go version 2>/dev/null | grep -qE 'go1\.(2[6-9]|[3-9][0-9])'; then
+    if [[ ! $(go version 2>/dev/null) =~ go1\.(2[6-9]|[3-9][0-9]) ]]; then
         fetch go-1.26
         go=$(home_of go-1.26)/root          # What was unpacked,
         go+="/usr/lib/go-1.26/bin/go"       # and where Debian's package has it below that.

@@ -37,10 +37,12 @@ fn main() -> ExitCode {
         return binlogd_lab::cli::main_with(&[&WriteAndSync::default()], arguments);
     }
     let filter = std::env::args().skip(1).find(|argument| !argument.starts_with('-')).unwrap_or_default();
+    let began = Instant::now();
     for (name, test) in TESTS.iter().filter(|(name, _)| name.contains(&filter)) {
         test();
         println!("test {name} ... ok");
     }
+    println!("test result: ok; finished in {:.2}s", began.elapsed().as_secs_f64());
     ExitCode::SUCCESS
 }
 

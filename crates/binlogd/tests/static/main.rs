@@ -1,4 +1,4 @@
-//! What needs neither a server nor a socket: the guards of imports, of what the promise rests on and of the pages, the command
+//! What needs neither a server nor a socket: the guards of imports, of what the promise rests on, of scripts and of the pages, the command
 //! line's answers to configurations.
 
 mod alerts;
@@ -11,3 +11,4 @@ mod promise;
 #[path = "../common/rules.rs"]
 #[allow(dead_code, unreachable_pub, reason = "the tests with servers use the rest of it")]
 mod rules;
+mod scripts;

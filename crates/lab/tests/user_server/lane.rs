@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::LazyLock;
 use std::thread::{Builder, Scope, ScopedJoinHandle, scope};
+use std::time::Instant;
 
 type Test = fn(&User);
 type Tests = &'static [(&'static str, Test)];
@@ -54,7 +55,7 @@ struct Count {
 
 /// Runs the tests whose names hold `filter`.
 pub(crate) fn run_all(filter: &str) -> ExitCode {
-    let lanes = lanes(filter);
+    let (lanes, began) = (lanes(filter), Instant::now());
     let counts = scope(|scope| {
         let running: Vec<_> = lanes
             .iter()
@@ -74,8 +75,9 @@ pub(crate) fn run_all(filter: &str) -> ExitCode {
     let (passed, failed) = (sum(|count| count.passed), sum(|count| count.failed));
     let verdict = if failed == 0 { "ok" } else { "FAILED" };
     println!(
-        "test result: {verdict}. {passed} passed; {failed} failed; {} not run after a failure",
-        sum(|count| count.not_run)
+        "test result: {verdict}. {passed} passed; {failed} failed; {} not run after a failure; finished in {:.2}s",
+        sum(|count| count.not_run),
+        began.elapsed().as_secs_f64()
     );
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
