@@ -107,6 +107,12 @@ pub enum Wrong {
     /// Nobody could be asked for the passphrase.
     #[error("it is protected by a passphrase, and there is nobody to ask for it: run this at a terminal")]
     NoPassphrase,
+    /// A passphrase protects what a daemon is to use.
+    #[error(
+        "it is protected by a passphrase, and nobody can be asked for it here: give a file without one, which only the user that \
+         binlogd runs as can read. `age -d -o NEW OLD` writes one of age, `ssh-keygen -p -f FILE` one of SSH"
+    )]
+    Protected,
     /// The passphrase does not fit.
     #[error("the passphrase is not the one by which it is protected")]
     WrongPassphrase,

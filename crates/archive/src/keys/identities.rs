@@ -71,6 +71,17 @@ impl Identities {
         Ok(())
     }
 
+    /// As [`add_file`](Self::add_file), where nobody can be asked: in a daemon.
+    ///
+    /// # Errors
+    /// As there, and when a passphrase protects the file.
+    pub fn add_unattended(&mut self, path: &Path) -> Result<(), KeyError> {
+        self.add_file(path, &mut |_| None).map_err(|error| match error.wrong {
+            Wrong::NoPassphrase => KeyError::new(error.place, Wrong::Protected),
+            wrong => KeyError::new(error.place, wrong),
+        })
+    }
+
     /// Adds the keys in the plain content of a file; whether a passphrase protects them there.
     fn add_text(&mut self, bytes: &[u8], path: &Path, ask: &mut AskPassphrase) -> Result<bool, KeyError> {
         let of_file = |wrong| KeyError::new(path.display().to_string(), wrong);

@@ -137,6 +137,8 @@ fn a_file_of_keys_may_be_encrypted_by_a_passphrase() {
         assert!(matches!(error.wrong, Wrong::WrongPassphrase), "{error}");
         let error = identities.add_file(&path, &mut nobody).unwrap_err();
         assert!(matches!(error.wrong, Wrong::NoPassphrase), "{error}");
+        let error = identities.add_unattended(&path).unwrap_err();
+        assert!(matches!(error.wrong, Wrong::Protected) && error.place.ends_with("key.age"), "{error}");
         let cut = write(folder.path(), "cut.age", &file[..file.len() - 40]);
         let error = identities.add_file(&cut, &mut |_| Some("correct horse".into())).unwrap_err();
         assert!(matches!(error.wrong, Wrong::DamagedEncrypted), "{error}");

@@ -5,7 +5,7 @@ use super::given::{Document, Value};
 use super::key::Section;
 use super::reader::Reader;
 use super::settings::ArchiveConfig;
-use archive::keys::Recipients;
+use archive::keys::{Identities, Recipients};
 use archive::remote::{Location, Options};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -29,11 +29,13 @@ pub(super) fn build(document: &Document, findings: &mut Findings) -> Option<Opti
     let level = reader.number("level");
     let recipients = reader.texts("recipients");
     let recipients_file = reader.optional_path("recipients_file");
+    let identity = reader.paths("identity");
     let interval = reader.optional_duration("interval");
     let bandwidth = reader.optional_bytes("bandwidth");
     let concurrency = reader.number("concurrency");
     let single_writer = reader.optional_boolean("single_writer");
     check_recipients(&mut reader, recipients.as_ref(), recipients_file.as_ref());
+    check_identity(&mut reader, identity.as_ref());
     let options = match (endpoint, region, path_style, allow_http) {
         (Some(endpoint), Some(region), Some(path_style), Some(allow_http)) => {
             Some(Options { endpoint, region, path_style, allow_http: allow_http.unwrap_or(false) })
@@ -51,6 +53,7 @@ pub(super) fn build(document: &Document, findings: &mut Findings) -> Option<Opti
         level: level?.unwrap_or(LEVEL),
         recipients: recipients?.unwrap_or_default(),
         recipients_file: recipients_file?,
+        identity: identity?.unwrap_or_default(),
         interval: interval?.unwrap_or(INTERVAL),
         bandwidth: bandwidth?,
         concurrency: concurrency?.unwrap_or(CONCURRENCY),
@@ -96,5 +99,15 @@ fn check_recipients(
         && let Err(error) = recipients.add_file(path)
     {
         reader.relation("recipients_file", &format!("recipients_file: {error}"));
+    }
+}
+
+/// What cannot be opened by these files is known before it is needed.
+fn check_identity(reader: &mut Reader<'_>, files: Option<&Option<Vec<PathBuf>>>) {
+    let mut identities = Identities::new();
+    for file in files.into_iter().flatten().flatten() {
+        if let Err(error) = identities.add_unattended(file) {
+            reader.relation("identity", &format!("identity: {error}"));
+        }
     }
 }

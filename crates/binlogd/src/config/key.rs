@@ -51,6 +51,8 @@ pub(crate) enum Kind {
     Secret,
     /// The path of a file or folder.
     Path,
+    /// A list of paths.
+    Paths,
     /// A path or a pattern of paths, or a list of them.
     Patterns,
     /// The name of a source.
@@ -172,6 +174,7 @@ impl Key {
             Kind::Text => "a text that is not empty".to_owned(),
             Kind::Secret => "a text".to_owned(),
             Kind::Path => "a path".to_owned(),
+            Kind::Paths => "a list of paths".to_owned(),
             Kind::Patterns => "a path or a pattern such as \"conf.d/*.toml\", or a list of them".to_owned(),
             Kind::Name => "1 to 64 of the characters A-Z a-z 0-9 _ . - and not begin with a dot".to_owned(),
             Kind::Names => "a list of names of sources, such as [\"orders\", \"billing\"]".to_owned(),

@@ -532,6 +532,16 @@ pub(crate) static KEYS: &[Key] = &[
     },
     Key {
         section: Section::Archive,
+        name: "identity",
+        flag: None,
+        kind: Kind::Paths,
+        absent: Absent::Unset("[\"archive.key\"]"),
+        reload: ReloadEffect::Restart,
+        about: "Files with private keys, which open what is encrypted when it is read back here: for readers of old files, and to begin \
+                from the archive. None of them may be protected by a passphrase: nobody can be asked.",
+    },
+    Key {
+        section: Section::Archive,
         name: "interval",
         flag: Some("archive-interval"),
         kind: Kind::Duration { min: ms(1000), max: HOUR },

@@ -133,6 +133,13 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// A list of paths, seen from the base folder, or `Some(None)` when the key is absent.
+    pub(super) fn paths(&mut self, name: &str) -> Option<Option<Vec<PathBuf>>> {
+        let texts = self.texts(name)?;
+        let base = self.base;
+        Some(texts.map(|texts| texts.iter().map(|text| below(base, text)).collect()))
+    }
+
     /// A name that can be a folder.
     pub(super) fn name(&mut self, name: &str) -> Option<String> {
         let key = key(self.section, name);

@@ -109,6 +109,8 @@ pub(crate) struct ArchiveConfig {
     pub(crate) recipients: Vec<String>,
     /// A file with further ones; it could be read and each of its keys is sound.
     pub(crate) recipients_file: Option<PathBuf>,
+    /// Files with private keys, which open what is encrypted when it is read back here; each could be read without a passphrase.
+    pub(crate) identity: Vec<PathBuf>,
     /// Longest time that durable bytes of a live file are not in the archive, while it works.
     pub(crate) interval: Duration,
     /// Most bytes a second that are uploaded.

@@ -741,6 +741,9 @@ fn users_of_the_admin_address_are_read_and_their_passwords_do_not_leave_in_clear
     assert!(nobody.contains("lacks a password"), "{nobody}");
 }
 
+/// A private key of age that opens nothing: 32 times the byte 0x42.
+const PRIVATE_KEY: &str = "AGE-SECRET-KEY-1GFPYYSJZGFPYYSJZGFPYYSJZGFPYYSJZGFPYYSJZGFPYYSJZGFPQ4EGAEX";
+
 #[test]
 fn an_archive_is_read_whole_and_with_its_defaults() {
     let archive =
@@ -750,15 +753,16 @@ fn an_archive_is_read_whole_and_with_its_defaults() {
     let defaults = (found.level, found.interval, found.bandwidth, found.concurrency, found.single_writer);
     assert_eq!(defaults, (3, Duration::from_secs(10), None, 4, false));
     assert_eq!(found.location.to_string(), "s3://bucket/x");
-    assert!(found.recipients.is_empty() && found.recipients_file.is_none());
+    assert!(found.recipients.is_empty() && found.recipients_file.is_none() && found.identity.is_empty());
 
     let folder = tempfile::tempdir().unwrap();
     let key = "age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p";
     std::fs::write(folder.path().join("keys"), format!("# ours\n{key}\n")).unwrap();
+    std::fs::write(folder.path().join("a.key"), PRIVATE_KEY).unwrap();
     let text = format!(
         "{SOURCE}archive = false\n[archive]\nurl = \"s3://bucket\"\nendpoint = \"http://127.0.0.1:9000\"\nregion = \"eu\"\n\
          path_style = false\nallow_http = true\nlevel = 19\nrecipients = [\"{key}\"]\nrecipients_file = \"keys\"\n\
-         interval = \"1s\"\nbandwidth = \"20MiB\"\nconcurrency = 32\nsingle_writer = true\n"
+         identity = [\"a.key\"]\ninterval = \"1s\"\nbandwidth = \"20MiB\"\nconcurrency = 32\nsingle_writer = true\n"
     );
     let config = Config::parse(&text, &folder.path().join("b.toml"), &|_| None).unwrap().config;
     assert!(!config.sources[0].archive);
@@ -766,6 +770,7 @@ fn an_archive_is_read_whole_and_with_its_defaults() {
     assert_eq!((found.level, found.bandwidth, found.concurrency), (19, Some(20 << 20), 32));
     assert_eq!(found.recipients, [key]);
     assert_eq!(found.recipients_file, Some(folder.path().join("keys")));
+    assert_eq!(found.identity, [folder.path().join("a.key")]);
     assert!(found.single_writer && found.options.allow_http && found.options.path_style == Some(false));
 }
 
@@ -792,6 +797,9 @@ fn what_an_archive_cannot_mean_is_refused_by_name() {
         ("url = \"s3://b\"\nrecipients = [\"my passphrase\"]", "recipients, key 1: this is no public key"),
         (&private, "recipients, key 1: this is a private key"),
         ("url = \"s3://b\"\nrecipients_file = \"nowhere.keys\"", "nowhere.keys: it cannot be read"),
+        ("identity = [\"a.key\"]", "identity means nothing without url"),
+        ("url = \"s3://b\"\nidentity = \"a.key\"", "identity must be a list of paths"),
+        ("url = \"s3://b\"\nidentity = [\"nowhere.key\"]", "nowhere.key: it cannot be read"),
     ] {
         let error = errors(&format!("{SOURCE}[archive]\n{lines}\n"));
         assert!(error.contains(why), "{lines}: {error}");

@@ -65,6 +65,7 @@ mod tests {
             level: 3,
             recipients: Vec::new(),
             recipients_file: None,
+            identity: Vec::new(),
             interval: Duration::from_secs(10),
             bandwidth: None,
             concurrency: 4,
