@@ -3,17 +3,20 @@
 //! The thread looks once a second how far the copy is, which costs the receiving thread nothing. What it reads it reads as any
 //! reader does, and a store that hangs, refuses or is gone holds only this thread.
 
+use super::beginning::Beginning;
 use crate::config::{ArchiveConfig, FsyncMode};
 use crate::retention::{InSlot, Readers};
 use crate::status::{LastError, Level, SourceMonitor};
 use crate::upstream::stop::StopSignal;
 use archive::commit::Writer;
-use archive::keys::Recipients;
+use archive::keys::{Identities, Recipients};
 use archive::lazy::Lazy;
 use archive::probe::refuses_to_overwrite;
+use archive::segment::Opener;
 use archive::store::Store;
 use archive::upload::{Permits, Uploader};
 use archive::writer::{ArchiveError, Archiver, DurableEnd, Step};
+use anyhow::Context as _;
 use jiff::Timestamp;
 use log::published::Published;
 use log::purge::needs::{Need, NeedFrom};
@@ -53,6 +56,10 @@ pub(super) struct Archive {
     uploader: Uploader,
     /// The archive's place in words, without secrets.
     place: String,
+    /// What opens what is read back here.
+    opener: Arc<Opener>,
+    /// Requests that are made side by side.
+    at_once: usize,
 }
 
 /// The thread of one source. It is asked to end when this is dropped.
@@ -113,8 +120,24 @@ impl Archive {
             recipients: recipients(config)?,
             stop: Arc::default(),
         };
-        let single_writer = config.single_writer;
-        Ok(Archive { interval: config.interval, single_writer, uploader, place: config.location.to_string() })
+        Ok(Archive {
+            interval: config.interval,
+            single_writer: config.single_writer,
+            uploader,
+            place: config.location.to_string(),
+            opener: Arc::new(Opener::new(identities(config)?)),
+            at_once: config.concurrency as usize,
+        })
+    }
+
+    /// What a copy begins from on an empty disk.
+    pub(super) fn beginning(&self) -> Beginning {
+        Beginning {
+            store: self.uploader.store.clone(),
+            opener: self.opener.clone(),
+            place: self.place.clone(),
+            at_once: self.at_once,
+        }
     }
 
     /// Starts the thread of a source. Where the system has none left, that is an error in the status, and nothing may be purged.
@@ -221,6 +244,18 @@ fn recipients(config: &ArchiveConfig) -> anyhow::Result<Option<Arc<Recipients>>>
         recipients.add_file(file)?;
     }
     Ok((!recipients.is_empty()).then(|| Arc::new(recipients)))
+}
+
+/// What opens what is encrypted.
+fn identities(config: &ArchiveConfig) -> anyhow::Result<Identities> {
+    let mut identities = Identities::new();
+    for file in &config.identity {
+        identities.add_unattended(file).context("identity in [archive]")?;
+    }
+    for remark in identities.remarks() {
+        tracing::warn!("{remark}");
+    }
+    Ok(identities)
 }
 
 struct Work {
