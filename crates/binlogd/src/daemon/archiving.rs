@@ -60,6 +60,8 @@ pub(super) struct Archive {
     opener: Arc<Opener>,
     /// Requests that are made side by side.
     at_once: usize,
+    /// See [`Beginning::turn`].
+    turn: Arc<Mutex<()>>,
 }
 
 /// The thread of one source. It is asked to end when this is dropped.
@@ -127,6 +129,7 @@ impl Archive {
             place: config.location.to_string(),
             opener: Arc::new(Opener::new(identities(config)?)),
             at_once: config.concurrency as usize,
+            turn: Arc::default(),
         })
     }
 
@@ -137,6 +140,7 @@ impl Archive {
             opener: self.opener.clone(),
             place: self.place.clone(),
             at_once: self.at_once,
+            turn: self.turn.clone(),
         }
     }
 

@@ -12,11 +12,14 @@ use archive::segment::Opener;
 use archive::store::Store;
 use log::folder::{FolderError, SourceFolder};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
 /// First pause after a failure; each further one doubles it.
 const RETRY_MIN: Duration = Duration::from_secs(1);
+
+/// How often a source looks whether it is its turn.
+const TURN_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The longest pause between two tries.
 const RETRY_MAX: Duration = Duration::from_secs(30);
@@ -30,6 +33,8 @@ pub(super) struct Beginning {
     pub(super) place: String,
     /// Objects that are read side by side.
     pub(super) at_once: usize,
+    /// Held by the source that reads: with hundreds of them on an empty disk what is in memory stays that of one.
+    pub(super) turn: Arc<Mutex<()>>,
 }
 
 /// Why the copy cannot be opened yet.
@@ -108,6 +113,9 @@ impl Beginning {
             let what = format!("asking {} what it has of this source", self.place);
             monitor.set_state(SourceState::BeginningFromArchive { what });
         }
+        let Some(_turn) = self.wait_for_turn(upstream) else {
+            return Err(Failure::Passing(format!("{} was not asked yet", self.place)));
+        };
         let stop = upstream.stop.clone();
         let is_over = Arc::new(move || stop.ends_session());
         let store = Arc::new(Abandoning::new(self.store.clone(), is_over));
@@ -133,6 +141,21 @@ impl Beginning {
                 Ok(())
             }
             Err(error) => Err(self.failure(&error)),
+        }
+    }
+
+    /// `None` when the thread is to end, or to rest.
+    fn wait_for_turn(&self, upstream: &Upstream) -> Option<MutexGuard<'_, ()>> {
+        loop {
+            match self.turn.try_lock() {
+                Ok(turn) => return Some(turn),
+                Err(TryLockError::Poisoned(poisoned)) => return Some(PoisonError::into_inner(poisoned)),
+                Err(TryLockError::WouldBlock) => {}
+            }
+            upstream.stop.wait(TURN_INTERVAL);
+            if upstream.stop.ends_session() {
+                return None;
+            }
         }
     }
 
