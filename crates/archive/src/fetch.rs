@@ -176,14 +176,36 @@ pub fn fetch(
     at_once: usize,
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<PathBuf, FetchError> {
-    left_alone(storage, &folder.join(&part.timeline), part)?;
-    let timeline = timeline_folder(storage, folder, part)?;
+    let timeline = folder.join(&part.timeline);
+    left_alone(storage, &timeline, part)?;
+    fetch_into(reader, storage, &timeline, part, at_once, progress)?;
+    Ok(timeline)
+}
+
+/// As [`fetch`], into `timeline` itself, whatever its name is.
+///
+/// # Errors
+/// As [`fetch`].
+pub(crate) fn fetch_into(
+    reader: &Reader,
+    storage: &dyn Storage,
+    timeline: &Path,
+    part: &Part,
+    at_once: usize,
+    progress: &(dyn Fn(u64) + Sync),
+) -> Result<(), FetchError> {
+    make_timeline(storage, timeline, part)?;
     for file in part.files() {
-        fetch_file(reader, storage, &timeline, file, at_once, progress)?;
+        fetch_file(reader, storage, timeline, file, at_once, progress)?;
     }
     let names: Vec<String> = part.files().iter().map(|file| file.name.clone()).collect();
-    index::write(storage, &timeline, &names).map_err(|error| FetchError::Write(timeline.clone(), error))?;
-    Ok(timeline)
+    index::write(storage, timeline, &names).map_err(|error| FetchError::Write(timeline.to_owned(), error))
+}
+
+/// The names that [`fetch_into`] gives to what it makes in a timeline's folder, while it works and at the end.
+pub(crate) fn is_of(part: &Part, name: &str) -> bool {
+    let of_file = name.strip_suffix(UNFINISHED).unwrap_or(name);
+    [TIMELINE_FILE, index::INDEX_FILE].contains(&name) || part.files().iter().any(|file| file.name == of_file)
 }
 
 /// What stands in the folder must be what is fetched: files of others would be in no index, and gone from the record.
@@ -202,16 +224,14 @@ fn left_alone(storage: &dyn Storage, path: &Path, part: &Part) -> Result<(), Fet
 }
 
 /// Makes the timeline's folder with its record, in which stands what stays in the archive.
-fn timeline_folder(storage: &dyn Storage, folder: &Path, part: &Part) -> Result<PathBuf, FetchError> {
+fn make_timeline(storage: &dyn Storage, path: &Path, part: &Part) -> Result<(), FetchError> {
     let mut record = Timeline::parse(&part.archived.record)
         .map_err(|error| FetchError::Wanted(format!("the record of {}: {error}", part.timeline)))?;
     record.purged = stays(part, &record).into_iter().collect();
-    let path = folder.join(&part.timeline);
-    let write = |error| FetchError::Write(path.clone(), error);
-    log::folder::make_folder(storage, &path).map_err(write)?;
+    let write = |error| FetchError::Write(path.to_owned(), error);
+    log::folder::make_folder(storage, path).map_err(write)?;
     let text = record.to_text().map_err(FetchError::Wanted)?;
-    index::replace_file(storage, &path.join(TIMELINE_FILE), text.as_bytes()).map_err(write)?;
-    Ok(path)
+    index::replace_file(storage, &path.join(TIMELINE_FILE), text.as_bytes()).map_err(write)
 }
 
 /// What stands before the wanted files, as a record of what was purged has it.

@@ -23,6 +23,8 @@
 
 #![forbid(unsafe_code)]
 
+pub mod abandon;
+pub mod begin;
 pub mod chain;
 pub mod commit;
 pub mod fetch;

@@ -12,14 +12,18 @@ use std::time::Duration;
 pub enum ArchiveStore {
     /// A folder on the disk that the copy uses.
     Folder,
-    /// One that takes connections and never answers.
+    /// One that says that it has nothing, and answers no write.
     Silent,
-    /// One that answers 503 to everything.
+    /// One that says that it has nothing, and answers 503 to each write.
     Unavailable,
 }
 
 /// A request longer than this is not read to its end before it is answered.
 const REQUEST_BYTES: usize = 64 << 10;
+
+/// A list of objects with none in it.
+const EMPTY_LIST: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\"?><ListBucketResult><Name>bench</Name><Prefix></Prefix>\
+                          <KeyCount>0</KeyCount><MaxKeys>1000</MaxKeys><IsTruncated>false</IsTruncated></ListBucketResult>";
 
 impl ArchiveStore {
     /// Tells binlogd about it. What it needs beside the folder `dir` lives as long as this process.
@@ -35,13 +39,8 @@ impl ArchiveStore {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let endpoint = format!("http://{}", listener.local_addr()?);
         thread::spawn(move || {
-            let mut held = Vec::new();
             for connection in listener.incoming().flatten() {
-                if self == ArchiveStore::Silent {
-                    held.push(connection);
-                } else {
-                    thread::spawn(move || refuse(connection));
-                }
+                thread::spawn(move || self.answer(connection));
             }
         });
         command.args(["--archive-url", "s3://bench/binlogs", "--archive-endpoint", &endpoint]);
@@ -51,14 +50,30 @@ impl ArchiveStore {
     }
 }
 
-fn refuse(mut connection: TcpStream) {
-    let mut request = vec![0; REQUEST_BYTES];
-    // A connection of no use ends the thread, whatever it says.
-    let _ = connection.set_read_timeout(Some(Duration::from_secs(60)));
-    while connection.read(&mut request).is_ok_and(|read| read > 0) {
-        let answer = b"HTTP/1.1 503 Slow Down\r\ncontent-length: 0\r\n\r\n";
-        if connection.write_all(answer).is_err() {
-            return;
+impl ArchiveStore {
+    /// Says that there is nothing, without which no copy begins, and takes nothing.
+    fn answer(self, mut connection: TcpStream) {
+        let mut request = vec![0; REQUEST_BYTES];
+        // A connection of no use ends the thread, whatever it says.
+        let _ = connection.set_read_timeout(Some(Duration::from_secs(60)));
+        while let Ok(read) = connection.read(&mut request)
+            && read > 0
+        {
+            let request = String::from_utf8_lossy(&request[..read]);
+            let line = request.lines().next().unwrap_or_default();
+            let (status, body) = if line.contains("list-type=2") {
+                ("200 OK", EMPTY_LIST)
+            } else if line.starts_with("GET ") || line.starts_with("HEAD ") {
+                ("404 Not Found", "")
+            } else if self == ArchiveStore::Silent {
+                continue;
+            } else {
+                ("503 Slow Down", "")
+            };
+            let answer = format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+            if connection.write_all(answer.as_bytes()).is_err() {
+                return;
+            }
         }
     }
 }

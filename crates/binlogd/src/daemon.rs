@@ -11,6 +11,7 @@
 
 mod archive_past;
 mod archiving;
+mod beginning;
 mod controls;
 pub(crate) mod descriptors;
 mod disk_watch;
@@ -341,12 +342,17 @@ impl Daemon {
             Some(_) => None,
         };
         let guard = EndGuard { monitor: monitor.clone(), ended, purger };
+        let beginning = self.archive.as_ref().filter(|_| source.archive).map(Archive::beginning);
         let thread = std::thread::Builder::new()
             .name(format!("recv-{name}"))
             .spawn(move || {
                 guard.monitor.resources.received_by(this_thread());
                 match too_few {
-                    None => upstream.live(),
+                    None => {
+                        if beginning::may_be_opened(&upstream, beginning.as_ref()) {
+                            upstream.live();
+                        }
+                    }
                     Some(too_few) => {
                         guard.monitor.set_state(SourceState::Stopped { reason: too_few.to_string() })
                     }

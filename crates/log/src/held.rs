@@ -46,15 +46,9 @@ pub fn history_of(
     let mut next = Some(folder.to_owned());
     while let Some(folder) = next.take() {
         let info = Timeline::read(storage, &folder)?;
-        if !info.begins_history() {
-            let number = all.iter().position(|other| *other == folder).unwrap_or(0);
-            // One whose predecessor was not recorded, or was taken away by hand, goes on with the one before it. An earlier
-            // one it must be, so that this comes to an end whatever a file says.
-            let earlier = &all[..number];
-            let named =
-                earlier.iter().find(|other| !info.previous.is_empty() && other.ends_with(&info.previous));
-            next = named.or(earlier.last()).cloned();
-        }
+        // An earlier one it must be, so that this comes to an end whatever a file says.
+        let number = all.iter().position(|other| *other == folder).unwrap_or(0);
+        next = info.goes_on_with(&all[..number]).map(|at| all[at].clone());
         held.push(HeldTimeline { folder, info });
     }
     held.reverse();

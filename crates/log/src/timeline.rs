@@ -161,6 +161,17 @@ impl Timeline {
             || self.is_old_stranger()
     }
 
+    /// Which of `earlier`, the folders of older timelines in their order, it goes on with; `None` where it begins a history. One
+    /// whose predecessor was not recorded, or was taken away by hand, goes on with the one before it.
+    pub fn goes_on_with<P: AsRef<Path>>(&self, earlier: &[P]) -> Option<usize> {
+        if self.begins_history() {
+            return None;
+        }
+        let is_named =
+            |other: &P| !self.previous.is_empty() && other.as_ref().ends_with(&self.previous);
+        earlier.iter().position(is_named).or(earlier.len().checked_sub(1))
+    }
+
     /// Before there was a [`Reason::Stranger`], one was recorded as a fork from another server that lacks all. For MariaDB the
     /// record does not tell.
     fn is_old_stranger(&self) -> bool {

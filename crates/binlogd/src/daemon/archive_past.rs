@@ -2,7 +2,6 @@
 
 use crate::config::ArchiveConfig;
 use crate::status::DaemonMonitor;
-use archive::keys::Identities;
 use archive::past::{HasRoom, Past, WithPast};
 use archive::reader::Reader;
 use archive::segment::Opener;
@@ -26,23 +25,13 @@ pub(super) struct Reading {
 
 impl Reading {
     /// As the configuration has it.
-    ///
-    /// # Errors
-    /// When a private key cannot be read any more.
-    pub(super) fn new(config: &ArchiveConfig, monitor: Arc<DaemonMonitor>) -> anyhow::Result<Reading> {
-        let mut identities = Identities::new();
-        for file in &config.identity {
-            identities.add_unattended(file)?;
-        }
-        for remark in identities.remarks() {
-            tracing::warn!("{remark}");
-        }
-        Ok(Reading {
-            opener: Arc::new(Opener::new(identities)),
+    pub(super) fn new(config: &ArchiveConfig, opener: Arc<Opener>, monitor: Arc<DaemonMonitor>) -> Reading {
+        Reading {
+            opener,
             cache_bytes: config.cache_size,
             at_once: config.concurrency as usize,
             has_room: Arc::new(move |bytes| has_room(&monitor, bytes)),
-        })
+        }
     }
 
     /// What the archive has of the source in `folder`; nothing yet.

@@ -4,18 +4,21 @@
 //! reader does, and a store that hangs, refuses or is gone holds only this thread.
 
 use super::archive_past::{Readable, Reading};
+use super::beginning::Beginning;
 use crate::config::{ArchiveConfig, FsyncMode};
 use crate::retention::{InSlot, Readers};
 use crate::status::{DaemonMonitor, LastError, Level, SourceMonitor};
 use crate::upstream::stop::StopSignal;
 use archive::commit::Writer;
-use archive::keys::Recipients;
+use archive::keys::{Identities, Recipients};
 use archive::lazy::Lazy;
 use archive::past::Past;
 use archive::probe::refuses_to_overwrite;
+use archive::segment::Opener;
 use archive::store::Store;
 use archive::upload::{Permits, Uploader};
 use archive::writer::{ArchiveError, Archiver, DurableEnd, Step};
+use anyhow::Context as _;
 use jiff::Timestamp;
 use log::published::Published;
 use log::purge::needs::{Need, NeedFrom};
@@ -56,6 +59,12 @@ pub(super) struct Archive {
     reading: Reading,
     /// The archive's place in words, without secrets.
     place: String,
+    /// What opens what is read back here.
+    opener: Arc<Opener>,
+    /// Requests that are made side by side.
+    at_once: usize,
+    /// See [`Beginning::turn`].
+    turn: Arc<Mutex<()>>,
 }
 
 /// The thread of one source. It is asked to end when this is dropped.
@@ -117,13 +126,28 @@ impl Archive {
             recipients: recipients(config)?,
             stop: Arc::default(),
         };
+        let opener = Arc::new(Opener::new(identities(config)?));
         Ok(Archive {
             interval: config.interval,
             single_writer: config.single_writer,
             uploader,
-            reading: Reading::new(config, monitor)?,
+            reading: Reading::new(config, opener.clone(), monitor),
             place: config.location.to_string(),
+            opener,
+            at_once: config.concurrency as usize,
+            turn: Arc::default(),
         })
+    }
+
+    /// What a copy begins from on an empty disk.
+    pub(super) fn beginning(&self) -> Beginning {
+        Beginning {
+            store: self.uploader.store.clone(),
+            opener: self.opener.clone(),
+            place: self.place.clone(),
+            at_once: self.at_once,
+            turn: self.turn.clone(),
+        }
     }
 
     /// Starts the thread of a source. Where the system has none left, that is an error in the status, and nothing may be purged.
@@ -239,6 +263,18 @@ fn recipients(config: &ArchiveConfig) -> anyhow::Result<Option<Arc<Recipients>>>
         recipients.add_file(file)?;
     }
     Ok((!recipients.is_empty()).then(|| Arc::new(recipients)))
+}
+
+/// What opens what is encrypted.
+fn identities(config: &ArchiveConfig) -> anyhow::Result<Identities> {
+    let mut identities = Identities::new();
+    for file in &config.identity {
+        identities.add_unattended(file).context("identity in [archive]")?;
+    }
+    for remark in identities.remarks() {
+        tracing::warn!("{remark}");
+    }
+    Ok(identities)
 }
 
 struct Work {

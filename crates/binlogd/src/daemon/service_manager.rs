@@ -212,9 +212,12 @@ fn in_one_line(monitor: &DaemonMonitor) -> String {
 fn severity(state: &SourceState) -> u8 {
     match state {
         SourceState::Receiving => 0,
-        SourceState::Starting | SourceState::Recovering | SourceState::Connecting { .. } => 1,
+        SourceState::Starting
+        | SourceState::Recovering
+        | SourceState::BeginningFromArchive { .. }
+        | SourceState::Connecting { .. } => 1,
         SourceState::WaitingForReplicas => 2,
-        SourceState::BackingOff { .. } => 3,
+        SourceState::BackingOff { .. } | SourceState::WaitingForArchive { .. } => 3,
         SourceState::Withholding => 4,
         SourceState::WaitingForSpace { .. } => 5,
         SourceState::DiskHangs(_) => 6,

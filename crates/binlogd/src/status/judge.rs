@@ -146,6 +146,10 @@ fn headline(source: &SourceStatus) -> String {
         "receiving" => "Commits do not wait for this copy: a crash of the source now may lose its last transactions.",
         "withholding acknowledgements" | "waiting for replicas" => "Commits wait: nothing new is acknowledged.",
         "waiting for disk space" => "The disk is full: nothing new is acknowledged. What was acknowledged is safe here.",
+        "beginning from the archive" => "Nothing is on this disk yet: the copy goes on where the archive ends.",
+        "waiting for the archive" => {
+            "Nothing is on this disk, and the archive cannot be read: nothing is received or acknowledged."
+        }
         "disk does not answer" => "The disk does not answer: nothing new is acknowledged.",
         "backing off" | "connecting" | "recovering" if disk_was_full(source) => {
             "The disk is full: nothing new is acknowledged. What was acknowledged is safe here."
@@ -183,6 +187,14 @@ fn of_state(source: &SourceStatus, problems: &mut Vec<Worry>) {
             Level::Critical,
             format!("The disk is full, and commits at the source wait: {detail}"),
             FULL_DISK,
+        ),
+        "beginning from the archive" => {
+            (Level::Notice, format!("The copy begins from the archive: {detail}"), "")
+        }
+        "waiting for the archive" => (
+            Level::Critical,
+            format!("Nothing is received before the archive can be read: {detail}"),
+            "Look at the store and at the way to it: binlogd doctor --archive. binlogd tries again by itself.",
         ),
         "disk does not answer" => (
             Level::Critical,

@@ -83,6 +83,8 @@ impl Session {
                 (Level::Critical, "acknowledgements wait for receivers further down".to_owned())
             }
             SourceState::BackingOff { error, .. } => (Level::Critical, format!("not receiving: {error}")),
+            SourceState::BeginningFromArchive { what } => (Level::Notice, what.clone()),
+            SourceState::WaitingForArchive { error } => (Level::Critical, format!("not receiving: {error}")),
             SourceState::WaitingForSpace { error } => (Level::Critical, format!("the disk is full: {error}")),
             SourceState::DiskHangs(hang) => {
                 (Level::Critical, format!("the disk does not answer: {}", hang.operation))

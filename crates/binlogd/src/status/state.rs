@@ -34,6 +34,17 @@ pub enum SourceState {
         /// What ended the last attempt.
         error: String,
     },
+    /// Nothing is on this disk, and the archive is asked where to go on, or files are fetched from it.
+    BeginningFromArchive {
+        /// What is done, in words.
+        what: String,
+    },
+    /// Nothing is on this disk, and what the archive has cannot be told or fetched: nothing is begun before that is tried again, and
+    /// works.
+    WaitingForArchive {
+        /// Why, and what to do.
+        error: String,
+    },
     /// The disk is full. Nothing is acknowledged; goes on by itself when there is space.
     WaitingForSpace {
         /// The folder and the operating system's words.
@@ -72,7 +83,7 @@ pub struct Stuck {
 
 impl SourceState {
     /// Every word that [`word`](SourceState::word) can give.
-    pub(crate) const WORDS: [&'static str; 11] = [
+    pub(crate) const WORDS: [&'static str; 13] = [
         "starting",
         "recovering",
         "connecting",
@@ -80,6 +91,8 @@ impl SourceState {
         "withholding acknowledgements",
         "waiting for replicas",
         "backing off",
+        "beginning from the archive",
+        "waiting for the archive",
         "stuck",
         "waiting for disk space",
         "disk does not answer",
@@ -96,10 +109,12 @@ impl SourceState {
             SourceState::Withholding => 4,
             SourceState::WaitingForReplicas => 5,
             SourceState::BackingOff { .. } => 6,
-            SourceState::Stuck(_) => 7,
-            SourceState::WaitingForSpace { .. } => 8,
-            SourceState::DiskHangs(_) => 9,
-            SourceState::Stopped { .. } => 10,
+            SourceState::BeginningFromArchive { .. } => 7,
+            SourceState::WaitingForArchive { .. } => 8,
+            SourceState::Stuck(_) => 9,
+            SourceState::WaitingForSpace { .. } => 10,
+            SourceState::DiskHangs(_) => 11,
+            SourceState::Stopped { .. } => 12,
         };
         Self::WORDS[index]
     }
@@ -134,7 +149,10 @@ impl SourceState {
             SourceState::BackingOff { until, error } => {
                 Some(format!("{error}; next attempt at {}", human_time(*until)))
             }
-            SourceState::WaitingForSpace { error } => Some(error.clone()),
+            SourceState::BeginningFromArchive { what } => Some(what.clone()),
+            SourceState::WaitingForArchive { error } | SourceState::WaitingForSpace { error } => {
+                Some(error.clone())
+            }
             SourceState::DiskHangs(hang) => Some(format!(
                 "{} has been under way for {} s; nothing is acknowledged until it ends",
                 hang.operation,

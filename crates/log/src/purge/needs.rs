@@ -11,6 +11,12 @@ use std::path::{Path, PathBuf};
 /// says little of the history, and recovery and the comparison with the source then read the one before.
 const NEWEST: usize = 2;
 
+/// How many of the newest files of the present history always stay, where the timeline that is written has `of_present`. While that
+/// has little, readers are served the one before, and recovery may have to know its end.
+pub fn newest_kept(of_present: usize) -> usize {
+    NEWEST + usize::from(of_present < NEWEST) + usize::from(of_present == 0)
+}
+
 /// From which file on somebody needs all.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NeedFrom {
@@ -101,16 +107,15 @@ pub(super) fn own_needs(
 ) -> io::Result<OwnNeeds> {
     let present = present_history(storage, source_folder)?;
     let of_present = files.iter().filter(|file| file.is_of_present).count();
-    // While the newest timeline has little, readers are served the one before, and recovery may have to know its end.
-    let more = usize::from(of_present < NEWEST) + usize::from(of_present == 0);
-    let who = match more {
-        0 => "it is the live file or the one before, which binlogd compares with the source when it goes on"
+    let kept = newest_kept(of_present);
+    let who = match kept {
+        NEWEST => "it is the live file or the one before, which binlogd compares with the source when it goes on"
             .to_owned(),
         _ => "the newest timeline has only begun: the end of the one before is needed".to_owned(),
     };
     let newest = |history: &[HeldTimeline], count| NeedFrom::NewestOf { timelines: folders(history), count };
     let mut needs = OwnNeeds::default();
-    needs.told.push(Need { who, from: newest(&present, NEWEST + more) });
+    needs.told.push(Need { who, from: newest(&present, kept) });
     needs.told.extend(lost(storage, source_folder, &present, files)?);
     for last in other_histories(storage, source_folder)? {
         let history = history_of(storage, source_folder, &last)?;
@@ -123,7 +128,7 @@ pub(super) fn own_needs(
     if of_present < NEWEST {
         // Readers are placed at the end of what was served before, of whichever history that is.
         let who = "the newest timeline has only begun: readers are at the end of what was before".to_owned();
-        needs.told.push(Need { who, from: NeedFrom::Newest(NEWEST + more) });
+        needs.told.push(Need { who, from: NeedFrom::Newest(kept) });
     }
     Ok(needs)
 }

@@ -2,10 +2,12 @@
 
 mod faulty;
 mod files;
+mod killed;
 mod memory;
 mod random;
 
 pub use faulty::FaultyStorage;
 pub use files::{FileBuilder, NOW, SERVER_UUID, first_timeline};
+pub use killed::KilledStorage;
 pub use memory::MemoryStorage;
 pub use random::Random;

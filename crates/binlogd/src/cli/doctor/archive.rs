@@ -66,6 +66,7 @@ mod tests {
             recipients: Vec::new(),
             recipients_file: None,
             identity: Vec::new(),
+            cache_size: 1 << 30,
             interval: Duration::from_secs(10),
             bandwidth: None,
             concurrency: 4,

@@ -137,10 +137,11 @@ fn nothing_is_purged_before_it_is_archived() {
     make_account(&source);
     source.sql("CREATE DATABASE d; CREATE TABLE d.t (id INT AUTO_INCREMENT PRIMARY KEY, v INT)");
     let mut place = Place::s3();
-    place.store().stop().expect("it ends");
     let rules = "[[serve.user]]\nname = 'boss'\npassword = 'secret'\nprivileges = ['read', 'purge']\n\
                  [retention]\nmax_files = 2\n";
     let daemon = place.start(&source, rules);
+    wait_archived(&daemon, &source);
+    place.store().stop().expect("it ends");
     for _ in 0..5 {
         source.sql("INSERT INTO d.t (v) VALUES (1); FLUSH BINARY LOGS");
     }

@@ -229,9 +229,7 @@ impl Place {
     #[track_caller]
     pub(super) fn fetch_to(&self, dir: &Path) -> String {
         let fetched = self.run("fetch", &["--to", dir.to_str().expect("a plain path")]);
-        let mut verify = Command::new(env!("CARGO_BIN_EXE_binlogd"));
-        let verified = said(verify.arg("verify").arg(dir));
-        assert!(verified.contains("no damage"), "{verified}");
+        assert_no_damage(dir);
         fetched
     }
 }
@@ -304,6 +302,13 @@ pub(super) fn wait_archived(daemon: &Daemon, source: &Server) -> Value {
 
 fn folder() -> tempfile::TempDir {
     tempfile::Builder::new().prefix("binlogd-archive-").tempdir().expect("a temporary folder")
+}
+
+/// `binlogd verify` of a data folder finds nothing.
+#[track_caller]
+pub(super) fn assert_no_damage(dir: &Path) {
+    let verified = said(Command::new(env!("CARGO_BIN_EXE_binlogd")).arg("verify").arg(dir));
+    assert!(verified.contains("no damage"), "{verified}");
 }
 
 /// Runs a program that must be well; what it printed.

@@ -4,6 +4,7 @@ use super::place::{Place, wait_archived};
 use super::{MANNER, MYSQL};
 use crate::common::Server;
 use crate::common::compare::binary_logs;
+use crate::common::daemon::Daemon;
 use crate::common::ledger::{self, Ledger};
 use crate::common::readers::make_account;
 
@@ -16,7 +17,10 @@ fn two_of_one_source_make_one_archive() {
     let place = Place::s3().encrypted();
     let mut one = place.start(&source, "");
     let ledger = Ledger::start_in(&source, 3, MANNER);
-    let other = place.start(&source, "");
+    // It begins from the archive, for which it needs the key.
+    let identity = format!("[archive]\nidentity = ['{}']\n", place.identity().display());
+    let config = place.config(&source, "").replace("[archive]\n", &identity);
+    let other = Daemon::start_from_in(&place.environment(), "", &config);
     ledger.wait_for(300);
     one.kill();
     ledger.wait_for(ledger.committed().len() + 200);

@@ -1,0 +1,155 @@
+//! A disk whose process is killed at the step of one's choice.
+
+use crate::lock::Lock;
+use crate::posix::PosixStorage;
+use crate::storage::{BackgroundSync, Entry, Found, ReadAt, ReadFile, Storage, StorageFile};
+use std::io::{self, IoSlice};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+/// Does so many steps that change something; the next one is done by half, and none after it: a process that was killed does
+/// nothing more. What only looks goes on.
+#[derive(Debug, Clone)]
+pub struct KilledStorage {
+    left: Arc<AtomicI64>,
+}
+
+impl KilledStorage {
+    /// Killed after `steps` steps.
+    pub fn after(steps: i64) -> KilledStorage {
+        KilledStorage { left: Arc::new(AtomicI64::new(steps)) }
+    }
+
+    /// Whether the process is dead.
+    pub fn is_dead(&self) -> bool {
+        self.left.load(Ordering::Relaxed) < 0
+    }
+
+    fn step(&self) -> io::Result<()> {
+        match self.left.fetch_sub(1, Ordering::Relaxed) {
+            left if left > 0 => Ok(()),
+            _ => {
+                self.left.store(-1, Ordering::Relaxed);
+                Err(io::Error::other("the process was killed"))
+            }
+        }
+    }
+
+    fn file(&self, file: Box<dyn StorageFile>) -> Box<dyn StorageFile> {
+        Box::new(KilledFile { file, storage: self.clone() })
+    }
+}
+
+impl Storage for KilledStorage {
+    fn create(&self, path: &Path) -> io::Result<Box<dyn StorageFile>> {
+        self.step()?;
+        Ok(self.file(PosixStorage.create(path)?))
+    }
+
+    fn open(&self, path: &Path) -> io::Result<Box<dyn StorageFile>> {
+        Ok(self.file(PosixStorage.open(path)?))
+    }
+
+    fn open_synced(&self, path: &Path) -> io::Result<Box<dyn StorageFile>> {
+        Ok(self.file(PosixStorage.open_synced(path)?))
+    }
+
+    fn create_dir(&self, path: &Path) -> io::Result<()> {
+        self.step()?;
+        PosixStorage.create_dir(path)
+    }
+
+    fn remove_file(&self, path: &Path) -> io::Result<()> {
+        self.step()?;
+        PosixStorage.remove_file(path)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.step()?;
+        PosixStorage.rename(from, to)
+    }
+
+    fn sync_dir(&self, path: &Path) -> io::Result<()> {
+        self.step()?;
+        PosixStorage.sync_dir(path)
+    }
+
+    fn list(&self, folder: &Path) -> io::Result<Vec<Entry>> {
+        PosixStorage.list(folder)
+    }
+
+    fn look(&self, path: &Path) -> io::Result<Found> {
+        PosixStorage.look(path)
+    }
+
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        PosixStorage.read(path)
+    }
+
+    fn open_read(&self, path: &Path) -> io::Result<Box<dyn ReadFile>> {
+        PosixStorage.open_read(path)
+    }
+
+    fn lock(&self, path: &Path) -> io::Result<Lock> {
+        PosixStorage.lock(path)
+    }
+
+    fn beside(&self) -> Arc<dyn Storage> {
+        Arc::new(self.clone())
+    }
+
+    fn background_sync(&self) -> Box<dyn BackgroundSync> {
+        PosixStorage.background_sync()
+    }
+}
+
+#[derive(Debug)]
+struct KilledFile {
+    file: Box<dyn StorageFile>,
+    storage: KilledStorage,
+}
+
+impl ReadAt for KilledFile {
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.file.read_at(buffer, offset)
+    }
+}
+
+impl ReadFile for KilledFile {
+    fn size(&self) -> io::Result<u64> {
+        self.file.size()
+    }
+}
+
+impl StorageFile for KilledFile {
+    fn write_all_at(&self, parts: &mut [IoSlice<'_>], offset: u64) -> io::Result<()> {
+        let was_dead = self.storage.is_dead();
+        if let Err(error) = self.storage.step() {
+            if let Some(first) = parts.first().filter(|_| !was_dead) {
+                let half = first[..first.len() / 2].to_vec();
+                self.file.write_all_at(&mut [IoSlice::new(&half)], offset)?;
+            }
+            return Err(error);
+        }
+        self.file.write_all_at(parts, offset)
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.storage.step()?;
+        self.file.sync_data()
+    }
+
+    fn stands_at(&self, path: &Path) -> io::Result<bool> {
+        self.file.stands_at(path)
+    }
+
+    fn truncate(&self, len: u64) -> io::Result<()> {
+        self.storage.step()?;
+        self.file.truncate(len)
+    }
+
+    fn forget_cached_from(&self, from: u64) {
+        self.file.forget_cached_from(from);
+    }
+}
