@@ -282,6 +282,17 @@ impl History {
         Ok(next)
     }
 
+    /// What it would be with changes that nobody has committed, at that time.
+    ///
+    /// # Errors
+    /// When they cannot be.
+    pub(crate) fn if_changed(&self, changes: &[Change], at: Timestamp) -> Result<History, Unsound> {
+        let mut next = self.clone();
+        let done = changes.iter().try_for_each(|change| next.change(change, at));
+        done.map_err(|why| Unsound { seq: self.seq + 1, why })?;
+        Ok(next)
+    }
+
     fn apply(&mut self, commit: &Commit, hash: &str) -> Result<(), String> {
         if commit.seq != self.seq + 1 {
             return Err(format!("it says that it is commit {}", commit.seq));
@@ -495,168 +506,4 @@ fn or_none(hash: &str) -> &str {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const TIMELINE: &str = "0001-a";
-    const FILE: &str = "b.000002";
-
-    fn segment(from: u64, to: u64) -> Segment {
-        let stored_sha256 = names::sha256(format!("{from}-{to}").as_bytes());
-        let object = names::segment("shop", TIMELINE, FILE, from, to, &stored_sha256, false);
-        Segment { from, to, sha256: String::new(), object, stored: 1, stored_sha256, keys: Vec::new() }
-    }
-
-    fn grown(file: &str, segments: Vec<Segment>) -> Change {
-        Change::Grown(Grown {
-            timeline: TIMELINE.into(),
-            file: file.into(),
-            segments,
-            head: "head".into(),
-            gtids_before: None,
-            gtids: String::new(),
-            last_time: 0,
-        })
-    }
-
-    #[test]
-    fn a_snapshot_with_names_that_lead_elsewhere_is_refused() {
-        let history = |timeline: &str, file: &str, segments: Vec<Segment>| {
-            let file = ArchivedFile {
-                name: file.into(),
-                head: String::new(),
-                segments,
-                gtids_before: None,
-                gtids: String::new(),
-                last_time: 0,
-                sealed: None,
-            };
-            let archived =
-                Archived { record: String::new(), files: vec![Arc::new(file)], expired: String::new() };
-            let timelines = [(timeline.to_owned(), Arc::new(archived))].into();
-            History { timelines, ..History::default() }
-        };
-        let sound = || vec![segment(0, 9), segment(9, 10)];
-        assert_eq!(history(TIMELINE, FILE, sound()).check(), Ok(()));
-        for (timeline, file, segments) in [
-            ("../..", FILE, sound()),
-            ("0001-a/..", FILE, sound()),
-            (TIMELINE, "../b.000001", sound()),
-            (TIMELINE, "timeline.toml", sound()),
-            (TIMELINE, FILE, vec![segment(0, 9), segment(10, 11)]),
-            (TIMELINE, FILE, vec![segment(0, 9), segment(9, 3)]),
-        ] {
-            assert!(
-                history(timeline, file, segments.clone()).check().is_err(),
-                "{timeline} {file} {segments:?}"
-            );
-        }
-    }
-
-    fn commit(history: &History, id: &str, epoch: u64, changes: Vec<Change>) -> Commit {
-        Commit {
-            format: FORMAT,
-            seq: history.seq + 1,
-            previous: history.hash.clone(),
-            writer: Writer { id: id.into(), epoch, host: String::new(), version: String::new() },
-            at: Timestamp::UNIX_EPOCH,
-            changes,
-        }
-    }
-
-    fn after(history: &History, changes: Vec<Change>) -> Result<History, Unsound> {
-        history.with(&commit(history, "one", 1, changes), &format!("hash {}", history.seq + 1))
-    }
-
-    fn why(result: Result<History, Unsound>) -> String {
-        result.unwrap_err().why
-    }
-
-    /// Bytes 0 to 20 of a file.
-    fn begun() -> History {
-        let timeline = Change::Timeline { timeline: TIMELINE.into(), record: String::new() };
-        let first = after(&History::default(), vec![timeline, grown(FILE, vec![segment(0, 10)])]).unwrap();
-        after(&first, vec![grown(FILE, vec![segment(10, 20)])]).unwrap()
-    }
-
-    fn sealed(history: &History, size: u64) -> Result<History, Unsound> {
-        let (timeline, file) = (TIMELINE.into(), FILE.into());
-        after(
-            history,
-            vec![Change::Sealed { timeline, file, size, sha256: "ab".into(), list: "list".into() }],
-        )
-    }
-
-    #[test]
-    fn a_commit_follows_or_is_refused() {
-        let history = begun();
-        let mut replaced = commit(&history, "one", 1, Vec::new());
-        replaced.previous = "another".into();
-        assert!(why(history.with(&replaced, "x")).contains("replaced"));
-        let mut elsewhere = commit(&history, "one", 1, Vec::new());
-        elsewhere.seq += 1;
-        assert!(why(history.with(&elsewhere, "x")).contains("says that it is commit 4"));
-        for (id, epoch) in [("one", 2), ("one", 0), ("other", 1), ("other", 3)] {
-            let stale = commit(&history, id, epoch, Vec::new());
-            assert!(why(history.with(&stale, "x")).contains("stale writer"), "{id} {epoch}");
-        }
-        history.with(&commit(&history, "other", 2, Vec::new()), "x").unwrap();
-    }
-
-    #[test]
-    fn a_file_grows_without_gaps_and_under_the_names_of_its_content() {
-        let history = begun();
-        for (from, to) in [(21, 30), (10, 30), (0, 10), (20, 20)] {
-            assert!(
-                why(after(&history, vec![grown(FILE, vec![segment(from, to)])])).contains("bytes up to 20")
-            );
-        }
-        let mut renamed = segment(20, 30);
-        renamed.object = segment(20, 31).object;
-        assert!(why(after(&history, vec![grown(FILE, vec![renamed])])).contains("name of its content"));
-        let Change::Grown(mut other) = grown(FILE, vec![segment(20, 30)]) else { unreachable!() };
-        other.head = "another".into();
-        assert!(why(after(&history, vec![Change::Grown(other)])).contains("another file"));
-    }
-
-    #[test]
-    fn a_sealed_file_grows_no_more() {
-        let history = begun();
-        assert!(why(sealed(&history, 19)).contains("ends at 20"));
-        let history = sealed(&history, 20).unwrap();
-        after(&history, vec![grown(FILE, vec![segment(20, 30)])]).unwrap_err();
-        sealed(&history, 20).unwrap_err();
-    }
-
-    #[test]
-    fn a_merge_replaces_whole_segments_and_retires_them() {
-        let history = begun();
-        let merged = |segment| Change::Merged { timeline: TIMELINE.into(), file: FILE.into(), segment };
-        for (from, to) in [(0, 10), (0, 15), (5, 20), (0, 30)] {
-            after(&history, vec![merged(segment(from, to))]).unwrap_err();
-        }
-        let history = after(&history, vec![merged(segment(0, 20))]).unwrap();
-        assert_eq!(history.retired.len(), 2);
-        assert_eq!(history.objects().collect::<Vec<_>>(), [segment(0, 20).object]);
-        let doomed = vec![Change::Doomed { objects: vec![segment(0, 20).object] }];
-        assert!(why(after(&history, doomed)).contains("is needed"));
-        let doomed = vec![Change::Doomed { objects: vec![segment(0, 10).object] }];
-        assert_eq!(after(&history, doomed).unwrap().retired.len(), 1);
-    }
-
-    #[test]
-    fn what_has_expired_does_not_come_back() {
-        let history = sealed(&begun(), 20).unwrap();
-        let expire = |file: &str| Change::Expired {
-            timeline: TIMELINE.into(),
-            files: vec![file.to_owned()],
-            why: String::new(),
-        };
-        assert!(why(after(&history, vec![expire("b.000003")])).contains("not the oldest"));
-        let history = after(&history, vec![expire(FILE)]).unwrap();
-        for file in ["b.000001", FILE] {
-            assert!(why(after(&history, vec![grown(file, vec![segment(0, 10)])])).contains("has expired"));
-        }
-        after(&history, vec![grown("b.000003", vec![segment(0, 10)])]).unwrap();
-    }
-}
+mod tests;

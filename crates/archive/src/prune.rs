@@ -80,14 +80,15 @@ pub fn dry_run(
     now: Timestamp,
 ) -> Result<Pruned, ChainError> {
     chain.refresh(store)?;
-    let history = chain.history();
     let (snapshots, commits) = behind_snapshots(store, chain, rules, now)?;
+    let expired = expired(chain.history(), rules, now);
+    let history = chain.history().if_changed(&expired, now)?;
     let mut objects = 0;
-    groups::<ChainError>(store, chain.source(), history, Past { now, grace: rules.grace }, &mut |group| {
+    groups::<ChainError>(store, chain.source(), &history, Past { now, grace: rules.grace }, &mut |group| {
         objects += group.objects().count() as u64;
         Ok(())
     })?;
-    Ok(Pruned { expired: expired(history, rules, now), objects, snapshots, commits, is_behind: false })
+    Ok(Pruned { expired, objects, snapshots, commits, is_behind: false })
 }
 
 /// Removes what may go. What is in the result has gone, all of it unless there was an error; the next run goes on.

@@ -57,7 +57,8 @@ pub struct Report {
     pub read: usize,
     /// Of those, how many were decrypted and unpacked too.
     pub opened: usize,
-    /// Objects that no commit names: of uploads that were broken off, or of nobody here.
+    /// Objects that no commit names: of uploads that were broken off, or of nobody here. Not those in the folder of a finished file
+    /// that are older than its end: a merge has replaced most of these.
     pub unnamed: usize,
     /// Bytes of those.
     pub unnamed_bytes: u64,
@@ -209,12 +210,13 @@ impl Look<'_> {
         let of_segments = segments.iter().map(|segment| &*segment.object);
         let named: BTreeSet<&str> = of_segments.chain(file.objects()).collect();
         let retired = self.retired();
-        // In a finished file's folder, what a merge has replaced waits for `prune` without being named.
-        report.count_unnamed(
-            listed
-                .into_values()
-                .filter(|meta| !named.contains(&*meta.name) && !retired.contains(&*meta.name)),
-        );
+        // In the folder of a finished file nothing says any more which objects a merge has replaced, but that they are older.
+        let sealed_at = file.sealed.as_ref().and_then(|seal| seal.at);
+        let is_replaced = |meta: &Meta| sealed_at.is_some_and(|at| meta.modified <= at);
+        let is_nobodys = |meta: &&Meta| {
+            !named.contains(&*meta.name) && !retired.contains(&*meta.name) && !is_replaced(meta)
+        };
+        report.count_unnamed(listed.into_values().filter(is_nobodys));
         Ok(report)
     }
 
