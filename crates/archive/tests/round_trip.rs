@@ -3,7 +3,7 @@
 mod scene;
 
 use archive::chain::Chain;
-use archive::commit::{Change, Commit, Writer};
+use archive::commit::{Change, Commit, FORMAT, Writer};
 use archive::fetch::{Bound, Wanted, fetch, plan};
 use archive::names;
 use archive::prune::{Rules, prune};
@@ -132,8 +132,13 @@ fn what_expired_is_recorded_in_a_copy_that_is_fetched() {
     let rules = Rules { keep_files: Some(1), grace: SignedDuration::ZERO, ..Rules::default() };
     let pruned = prune(&*scene.store, &mut chain, &writer, &rules, Timestamp::now()).unwrap();
     assert_eq!(pruned.expired.len(), 1);
-    let gone: Vec<_> = pruned.objects.iter().filter(|object| !object.contains("/b.000003/")).collect();
-    assert!(gone.len() >= 4, "two files and their lists: {gone:?}");
+    assert!(pruned.objects >= 6, "two files with their lists and indexes: {pruned:?}");
+    let left: Vec<_> =
+        scene.objects().into_iter().filter(|path| path.to_str().unwrap().contains("/b.")).collect();
+    assert!(
+        !left.is_empty() && left.iter().all(|path| path.to_str().unwrap().contains("/b.000003/")),
+        "{left:?}"
+    );
     assert_eq!(scene.scrub().findings, []);
     let parts = plan(chain.history(), &Wanted::default()).unwrap();
     let to = scene.dir.path().join("fetched");
@@ -165,7 +170,7 @@ fn only_whole_transactions_up_to_the_durable_end_are_archived() {
     let chain = Chain::open(&*scene.store, SOURCE).unwrap();
     let timeline = scene.timeline.file_name().unwrap().to_str().unwrap();
     let file = chain.history().file(timeline, "b.000003").unwrap().clone();
-    assert!(file.sealed.is_some() && file.segments.len() == 1, "{file:?}");
+    assert!(file.sealed.is_some() && file.count() == 1, "{file:?}");
     assert_eq!(scene.scrub().findings, []);
 }
 
@@ -194,6 +199,22 @@ fn every_damage_is_found_and_named() {
         ("a missing list", "the object is missing", |scene| {
             fs::remove_file(scene.object(".sha256")).unwrap()
         }),
+        ("a flipped bit in an index", "not those that its name says", |scene| {
+            let path = scene.object(".segments.json.zst");
+            let mut bytes = fs::read(&path).unwrap();
+            let middle = bytes.len() / 2;
+            bytes[middle] ^= 4;
+            fs::write(path, bytes).unwrap();
+        }),
+        ("an index in the place of another", "not those that its name says", |scene| {
+            let objects = scene.objects();
+            let mut indexes =
+                objects.iter().filter(|path| path.to_str().unwrap().ends_with(".segments.json.zst"));
+            fs::copy(indexes.next().unwrap(), indexes.next().unwrap()).unwrap();
+        }),
+        ("a missing index", "where the pieces of the file are", |scene| {
+            fs::remove_file(scene.object(".segments.json.zst")).unwrap()
+        }),
         ("one object in the place of another", "uploaded with", |scene| {
             let objects: Vec<_> = scene
                 .objects()
@@ -215,7 +236,7 @@ fn every_damage_is_found_and_named() {
             let chain = Chain::open(&*scene.store, SOURCE).unwrap();
             let writer = Writer { id: "other".into(), epoch: 0, ..chain.history().writer.clone().unwrap() };
             let commit = Commit {
-                format: 1,
+                format: FORMAT,
                 seq: chain.history().seq + 1,
                 previous: chain.history().hash.clone(),
                 writer,

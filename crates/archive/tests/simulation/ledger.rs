@@ -1,11 +1,12 @@
 //! What is true: each commit as it came to stand in the store, held against what the source wrote.
 
 use crate::source::Source;
-use archive::commit::{Change, Commit, Segment};
+use archive::commit::{Change, Commit, Index, Segment};
 use archive::history::History;
 use archive::keys::Identities;
 use archive::names;
 use archive::segment::Opener;
+use archive::segments::unpack;
 use archive::testing::Witness;
 use bytes::Bytes;
 use jiff::{SignedDuration, Timestamp};
@@ -29,7 +30,9 @@ pub struct Ledger {
     made: BTreeMap<String, Timestamp>,
     /// Objects that were deleted once.
     deleted: BTreeSet<String>,
-    named: BTreeSet<String>,
+    pub named: BTreeSet<String>,
+    /// The segments of finished files, as the history had them.
+    segments: BTreeMap<(String, String), Vec<Segment>>,
     retired: BTreeMap<String, Timestamp>,
     doomed: BTreeSet<String>,
     /// What each file of the archive has, by its timeline and name.
@@ -67,6 +70,7 @@ impl Ledger {
             made: BTreeMap::new(),
             deleted: BTreeSet::new(),
             named: BTreeSet::new(),
+            segments: BTreeMap::new(),
             retired: BTreeMap::new(),
             doomed: BTreeSet::new(),
             plain: BTreeMap::new(),
@@ -99,6 +103,7 @@ impl Ledger {
         }
         let commit = Commit::decode(bytes)?;
         let hash = names::sha256(bytes);
+        let before = self.history.clone();
         self.history = self
             .history
             .with(&commit, &hash)
@@ -106,16 +111,18 @@ impl Ledger {
         self.hashes.push(hash);
         self.counts.commits += 1;
         for change in &commit.changes {
-            self.change(change, commit.at)?;
+            self.change(&before, change, commit.at)?;
         }
         self.named = self.history.objects().map(ToOwned::to_owned).collect();
+        let of_finished = self.segments.values().flatten().map(|segment| segment.object.clone());
+        self.named.extend(of_finished);
         match self.named.iter().find(|name| !self.objects.contains_key(*name)) {
             Some(missing) => Err(format!("commit {seq} names {missing}, which is not there")),
             None => Ok(()),
         }
     }
 
-    fn change(&mut self, change: &Change, at: Timestamp) -> Result<(), String> {
+    fn change(&mut self, before: &History, change: &Change, at: Timestamp) -> Result<(), String> {
         match change {
             Change::Timeline { .. } => {}
             Change::Grown(grown) => {
@@ -145,19 +152,29 @@ impl Ledger {
                 }
                 self.retire(at);
             }
-            Change::Sealed { timeline, file, size, sha256, list } => {
+            Change::Sealed { timeline, file, size, sha256, list, index } => {
                 self.counts.sealed += 1;
                 self.check_file(timeline, file, true)?;
                 let plain = &self.plain[&(timeline.clone(), file.clone())];
                 if plain.len() as u64 != *size || names::hex(&Sha256::digest(plain)) != *sha256 {
                     return Err(format!("{timeline}/{file} is sealed as other than it is"));
                 }
-                self.check_list(timeline, file, list)?;
+                let segments = before.file(timeline, file).and_then(|file| file.inline()).unwrap_or_default();
+                self.check_list(segments, list)?;
+                let index =
+                    index.as_ref().ok_or_else(|| format!("{timeline}/{file} is sealed without an index"))?;
+                self.check_index(segments, index)?;
+                self.segments.insert((timeline.clone(), file.clone()), segments.to_vec());
             }
             Change::Expired { timeline, files, .. } => {
                 self.counts.expired += files.len() as u64;
                 for file in files {
                     self.plain.remove(&(timeline.clone(), file.clone()));
+                    self.segments.remove(&(timeline.clone(), file.clone()));
+                    let folder = names::file(SOURCE, timeline, file);
+                    for object in self.objects.keys().filter(|object| object.starts_with(&folder)) {
+                        self.retired.entry(object.clone()).or_insert(at);
+                    }
                 }
                 self.retire(at);
             }
@@ -193,7 +210,7 @@ impl Ledger {
         Err(format!("{timeline}/{file} has {} bytes that no source wrote (those have {real:?})", plain.len()))
     }
 
-    fn check_list(&self, timeline: &str, file: &str, list: &str) -> Result<(), String> {
+    fn check_list(&self, segments: &[Segment], list: &str) -> Result<(), String> {
         let text = self.objects.get(list).ok_or_else(|| format!("{list} is named, and not there"))?;
         let text = String::from_utf8_lossy(text);
         let listed: Vec<&str> = text
@@ -201,13 +218,23 @@ impl Ledger {
             .filter(|line| !line.starts_with('#'))
             .filter_map(|line| line.split("  ").nth(1))
             .collect();
-        let found = self.history.file(timeline, file).ok_or("sealed, and not there")?;
         let real: Vec<&str> =
-            found.segments.iter().filter_map(|segment| segment.object.rsplit('/').next()).collect();
+            segments.iter().filter_map(|segment| segment.object.rsplit('/').next()).collect();
         if listed == real {
             Ok(())
         } else {
             Err(format!("{list} lists {listed:?}, and the file is {real:?}"))
+        }
+    }
+
+    /// Who reads the index finds the segments that the history had.
+    fn check_index(&self, segments: &[Segment], index: &Index) -> Result<(), String> {
+        let object = &index.object;
+        let stored = self.objects.get(object).ok_or_else(|| format!("{object} is named, and not there"))?;
+        match unpack(index, stored) {
+            Ok(found) if found == segments => Ok(()),
+            Ok(found) => Err(format!("{object} has {found:?}, and the file is {segments:?}")),
+            Err(why) => Err(format!("{object}: {why}")),
         }
     }
 

@@ -5,12 +5,17 @@ use crate::source::{Copy, FOLDER, Source};
 use crate::stage::{Door, Ended, Killed, Stage};
 use archive::chain::{Chain, ChainError};
 use archive::commit::Writer;
+use archive::keys::Identities;
 use archive::prune::{Rules, dry_run, prune};
+use archive::reader::Reader;
+use archive::scrub::{Depth, scrub};
+use archive::segment::Opener;
 use archive::store::Store;
 use archive::testing::{Faults, Memory, Network};
 use archive::upload::{Permits, Uploader};
 use archive::writer::{ArchiveError, Archiver, Step};
 use jiff::{SignedDuration, Timestamp};
+use log::storage::ReadAt;
 use log::testing::Random;
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -371,9 +376,7 @@ impl World {
         let planned = dry_run(store, &mut chain, &self.rules, later).map_err(in_words)?;
         let pruned =
             prune(store, &mut chain, &identity("last".into()), &self.rules, later).map_err(in_words)?;
-        if planned.expired != pruned.expired
-            || planned.objects.iter().any(|object| !pruned.objects.contains(object))
-        {
+        if planned.expired != pruned.expired || planned.objects != pruned.objects {
             return Err(format!("{planned:?} was planned, and {pruned:?} done"));
         }
         let chain = Chain::open(store, SOURCE).map_err(in_words)?;
@@ -381,16 +384,49 @@ impl World {
             return Err("who reads the chain from scratch after pruning reads another history".into());
         }
         let listed = store.list("", None).map_err(|error| error.to_string())?;
-        let named: std::collections::BTreeSet<&str> = chain.history().objects().collect();
-        let retired = |name: &str| chain.history().retired.iter().any(|retired| retired.object == name);
+        let ledger = self.ledger();
+        let retired = |name: &str| {
+            chain.history().retired.iter().any(|retired| {
+                let is_folder = retired.object.ends_with('/') && name.starts_with(&retired.object);
+                retired.object == name || is_folder
+            })
+        };
         let is_data = |name: &str| archive::names::is_data(name);
         if let Some(left) = listed
             .iter()
-            .find(|meta| is_data(&meta.name) && !named.contains(&*meta.name) && !retired(&meta.name))
+            .find(|meta| is_data(&meta.name) && !ledger.named.contains(&meta.name) && !retired(&meta.name))
         {
             return Err(format!("{} is left, and nobody needs it", left.name));
         }
+        drop(ledger);
+        self.read_back(&chain)?;
         self.verdict()
+    }
+
+    /// Whatever the archive has can be read by what the chain says, and whoever verifies it finds nothing wrong.
+    fn read_back(&self, chain: &Chain) -> Result<(), String> {
+        let opener = Arc::new(Opener::new(Identities::default()));
+        let reader = Reader { store: self.memory.clone(), opener };
+        for (timeline, archived) in &chain.history().timelines {
+            for file in &archived.files {
+                let mut plain = vec![0; file.end() as usize];
+                let read = reader.file(file.clone()).read_full_at(&mut plain, 0);
+                let read = read.map_err(|error| format!("{timeline}/{}: {error}", file.name))?;
+                let ledger = self.ledger();
+                if read != plain.len()
+                    || ledger.plain.get(&(timeline.clone(), file.name.clone())) != Some(&plain)
+                {
+                    return Err(format!("{timeline}/{} is read as other than it is", file.name));
+                }
+            }
+        }
+        let report = scrub(&reader, SOURCE, Depth::All, true, &|_| {}).map_err(|error| error.to_string())?;
+        // Timelines of copies that lag have files that are not finished before others.
+        let of_objects = report.findings.iter().find(|finding| finding.range.is_some());
+        if let Some(finding) = of_objects {
+            return Err(format!("verified: {finding}"));
+        }
+        Ok(())
     }
 }
 
