@@ -23,10 +23,12 @@
 
 #![forbid(unsafe_code)]
 
+pub mod backup;
 pub mod chain;
 pub mod commit;
 pub mod fetch;
 pub mod frames;
+pub mod gentle;
 pub mod history;
 pub mod keys;
 pub mod lazy;
@@ -34,6 +36,7 @@ pub mod local;
 pub mod mapping;
 pub mod merge;
 pub mod names;
+pub mod presence;
 pub mod probe;
 pub mod prune;
 pub mod reader;
