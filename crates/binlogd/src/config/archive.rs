@@ -14,6 +14,10 @@ use std::time::Duration;
 const LEVEL: u32 = 3;
 const INTERVAL: Duration = Duration::from_secs(10);
 const CONCURRENCY: u32 = 4;
+/// A store looks after its bytes by itself; what a look once a day adds is that somebody hears of it within a day.
+const VERIFY_INTERVAL: Duration = Duration::from_secs(86_400);
+/// With the interval: each object is read within a quarter of a year, and a hundredth of the archive crosses the network a day.
+const VERIFY_SAMPLE: u32 = 100;
 
 /// Reads the table; `Some(None)` when nothing is archived.
 pub(super) fn build(document: &Document, findings: &mut Findings) -> Option<Option<ArchiveConfig>> {
@@ -34,6 +38,8 @@ pub(super) fn build(document: &Document, findings: &mut Findings) -> Option<Opti
     let bandwidth = reader.optional_bytes("bandwidth");
     let concurrency = reader.number("concurrency");
     let single_writer = reader.optional_boolean("single_writer");
+    let verify_interval = reader.optional_duration("verify_interval");
+    let verify_sample = reader.number("verify_sample");
     check_recipients(&mut reader, recipients.as_ref(), recipients_file.as_ref());
     check_identity(&mut reader, identity.as_ref());
     let options = match (endpoint, region, path_style, allow_http) {
@@ -58,6 +64,8 @@ pub(super) fn build(document: &Document, findings: &mut Findings) -> Option<Opti
         bandwidth: bandwidth?,
         concurrency: concurrency?.unwrap_or(CONCURRENCY),
         single_writer: single_writer?.unwrap_or(false),
+        verify_interval: verify_interval?.unwrap_or(VERIFY_INTERVAL),
+        verify_sample: verify_sample?.unwrap_or(VERIFY_SAMPLE),
     }))
 }
 

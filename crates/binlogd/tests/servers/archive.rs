@@ -7,6 +7,7 @@ mod outages;
 mod place;
 mod rivals;
 mod stock;
+mod verified;
 
 use self::place::{PATIENCE, Place, state, wait_archived};
 use crate::common::compare::binary_logs;

@@ -70,6 +70,8 @@ mod tests {
             bandwidth: None,
             concurrency: 4,
             single_writer: false,
+            verify_interval: Duration::ZERO,
+            verify_sample: 1,
         }
     }
 
