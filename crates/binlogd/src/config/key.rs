@@ -104,6 +104,7 @@ impl Kind {
             Self::Text => "TEXT",
             Self::Secret => "PASSWORD",
             Self::Path => "PATH",
+            Self::Paths => "PATHS",
             Self::Patterns => "PATTERN",
             Self::Name => "NAME",
             Self::Names => "NAMES",
