@@ -215,15 +215,12 @@ mod tests {
         let record = Timeline { previous: previous.into(), ..first_timeline(SERVER_UUID) };
         let file = |number: u64| {
             let before = (number > 0).then(|| gtids(&format!("1-{}", number * 10))).unwrap_or_default();
-            Arc::new(ArchivedFile {
-                name: format!("b.{:06}", number + 1),
-                head: String::new(),
-                segments: Vec::new(),
-                gtids_before: Some(before),
-                gtids: gtids(&format!("1-{}", number * 10 + 10)),
-                last_time: 0,
-                sealed: None,
-            })
+            let text = format!(
+                r#"{{"name": "b.{:06}", "head": "", "gtids_before": "{before}", "gtids": "{}", "last_time": 0}}"#,
+                number + 1,
+                gtids(&format!("1-{}", number * 10 + 10))
+            );
+            Arc::new(serde_json::from_str::<ArchivedFile>(&text).unwrap())
         };
         let files = (from..to).map(file).collect();
         Arc::new(Archived { record: record.to_text().unwrap(), files, expired: String::new() })

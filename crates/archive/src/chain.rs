@@ -305,7 +305,7 @@ pub fn read_snapshot(name: &str, bytes: &[u8]) -> Result<History, String> {
     let decoder = zstd::Decoder::new(bytes).map_err(|error| error.to_string())?;
     let mut decoder = std::io::Read::take(decoder, SNAPSHOT_BYTES_MAX as u64);
     std::io::Read::read_to_end(&mut decoder, &mut json).map_err(|error| error.to_string())?;
-    let history: History = serde_json::from_slice(&json).map_err(|error| error.to_string())?;
+    let mut history: History = serde_json::from_slice(&json).map_err(|error| error.to_string())?;
     if history.format > FORMAT {
         return Err(format!("it has format {}, and this version reads up to {FORMAT}", history.format));
     }
@@ -313,6 +313,8 @@ pub fn read_snapshot(name: &str, bytes: &[u8]) -> Result<History, String> {
     if Some(history.seq) != names::snapshot_seq(name) {
         return Err(format!("it goes up to commit {}, and its name says another one", history.seq));
     }
+    // What is read from an older one is what this version would make of the same commits.
+    history.format = FORMAT;
     Ok(history)
 }
 

@@ -7,9 +7,11 @@
 use crate::names;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 
-/// The form of commits and snapshots that this version writes, and the newest that it reads.
-pub const FORMAT: u32 = 1;
+/// The form of commits and snapshots that this version writes, and the newest that it reads. In format 1 no file had an
+/// [`Index`], and the history kept all segments.
+pub const FORMAT: u32 = 2;
 
 /// The longest commit that is read, in bytes. GTID sets make the longest.
 pub const COMMIT_BYTES_MAX: u64 = 64 << 20;
@@ -78,6 +80,9 @@ pub enum Change {
         sha256: String,
         /// The object that lists its objects.
         list: String,
+        /// The object that has its segments, which the history does not keep from then on; `None` in format 1, where it does.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        index: Option<Index>,
     },
     /// Small segments have one in their place that has all of their bytes.
     Merged {
@@ -106,7 +111,7 @@ pub enum Change {
     },
     /// Objects that no commit up to here names are about to be deleted: none after this may name them.
     Doomed {
-        /// Their names.
+        /// Their names. One that ends in a slash is the folder of a file that expired: nothing else of it is left.
         objects: Vec<String>,
     },
 }
@@ -163,6 +168,27 @@ impl Segment {
     pub fn is_empty(&self) -> bool {
         self.to <= self.from
     }
+}
+
+/// Where the segments of a finished file stand, and what is asked most of them ([`segments`](crate::segments)).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Index {
+    /// The object: JSON, a list of [`Segment`], in frames of zstd.
+    pub object: String,
+    /// Length of the JSON in bytes.
+    pub bytes: u64,
+    /// Hexadecimal SHA-256 of the JSON.
+    pub sha256: String,
+    /// End of the last segment.
+    pub end: u64,
+    /// How many segments.
+    pub segments: u64,
+    /// Bytes of their objects.
+    pub stored: u64,
+    /// All keys of which one opens any of them.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub keys: BTreeSet<String>,
 }
 
 /// A commit as it stands in the store.

@@ -258,8 +258,9 @@ fn fetch_file(
         progress(file.end());
         return Ok(());
     }
+    let segments = reader.segments(file)?;
     if let Ok(found) = storage.look(&path)
-        && !is_beginning(storage, &path, found.len, file).map_err(write)?
+        && !is_beginning(storage, &path, found.len, &segments).map_err(write)?
     {
         return Err(FetchError::Wanted(format!(
             "{} is there with {} bytes, and the archive has {} of it: it was not fetched from there as it is, and is left as it is. \
@@ -280,9 +281,9 @@ fn fetch_file(
         Err(error) => return Err(write(error)),
     };
     let mut whole = Sha256::new();
-    let done = already(&*out, file, &mut whole).map_err(write)?;
-    progress(file.segments[..done].last().map_or(0, |segment| segment.to));
-    for batch in file.segments[done..].chunks(at_once.max(1)) {
+    let done = already(&*out, &segments, &mut whole).map_err(write)?;
+    progress(segments[..done].last().map_or(0, |segment| segment.to));
+    for batch in segments[done..].chunks(at_once.max(1)) {
         for (segment, plain) in batch.iter().zip(get(reader, batch)?) {
             out.write_all_at(&mut [IoSlice::new(&plain)], segment.from).map_err(write)?;
             whole.update(&plain);
@@ -304,16 +305,17 @@ fn fetch_file(
 }
 
 /// Whether a file that is there is what the archive had of it once: nothing is lost with it.
-fn is_beginning(storage: &dyn Storage, path: &Path, len: u64, file: &ArchivedFile) -> io::Result<bool> {
+fn is_beginning(storage: &dyn Storage, path: &Path, len: u64, segments: &[Segment]) -> io::Result<bool> {
     let there = storage.open_read(path)?;
-    let whole = file.segments.iter().filter(|segment| segment.to <= len).count();
-    Ok(len <= file.end() && already(&*there, file, &mut Sha256::new())? == whole)
+    let whole = segments.iter().filter(|segment| segment.to <= len).count();
+    let end = segments.last().map_or(0, |last| last.to);
+    Ok(len <= end && already(&*there, segments, &mut Sha256::new())? == whole)
 }
 
 /// How many segments an earlier run has left whole.
-fn already(out: &dyn ReadFile, file: &ArchivedFile, whole: &mut Sha256) -> io::Result<usize> {
+fn already(out: &dyn ReadFile, segments: &[Segment], whole: &mut Sha256) -> io::Result<usize> {
     let mut buffer = Vec::new();
-    for (place, segment) in file.segments.iter().enumerate() {
+    for (place, segment) in segments.iter().enumerate() {
         buffer.resize(segment.len() as usize, 0);
         let read = out.read_full_at(&mut buffer, segment.from)?;
         if read < buffer.len() || names::sha256(&buffer) != segment.sha256 {
@@ -321,7 +323,7 @@ fn already(out: &dyn ReadFile, file: &ArchivedFile, whole: &mut Sha256) -> io::R
         }
         whole.update(&buffer);
     }
-    Ok(file.segments.len())
+    Ok(segments.len())
 }
 
 /// Segments side by side.

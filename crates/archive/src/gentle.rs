@@ -3,7 +3,7 @@
 //! Verifying reads for hours. It has one request under way at a time, rests as long as each has taken, and longer where a limit
 //! says so, so at least half of what the way to the store can do is left to uploads.
 
-use crate::store::{Created, Fault, Meta, Store, StoreError};
+use crate::store::{Below, Created, Fault, Meta, Store, StoreError};
 use bytes::Bytes;
 use std::ops::Range;
 use std::sync::Arc;
@@ -87,6 +87,10 @@ impl Store for Gentle {
 
     fn list(&self, prefix: &str, after: Option<&str>) -> Result<Vec<Meta>, StoreError> {
         self.then_rest(|| self.store.list(prefix, after), |_| 0)
+    }
+
+    fn look_into(&self, prefix: &str) -> Result<Below, StoreError> {
+        self.then_rest(|| self.store.look_into(prefix), |_| 0)
     }
 
     fn delete(&self, name: &str) -> Result<(), StoreError> {

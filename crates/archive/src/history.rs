@@ -2,10 +2,13 @@
 //!
 //! A commit that does not follow, or says what cannot be, is refused as a whole. So what is wrong in a store is seen by whoever
 //! reads, and what would be wrong is never written.
+//!
+//! What it keeps does not grow with the bytes that are archived, but with the files: of one that is finished only what is needed
+//! without its segments, which stand in an object of their own ([`segments`](crate::segments)).
 
-use crate::commit::{Change, Commit, FORMAT, Grown, Segment, Writer};
+use crate::commit::{Change, Commit, FORMAT, Grown, Index, Segment, Writer};
 use crate::names;
-use crate::segment::SEGMENT_BYTES_MAX;
+use crate::segments::{check, check_object, check_one};
 use codec::BinlogName;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -33,7 +36,8 @@ pub struct History {
     pub timelines: BTreeMap<String, Arc<Archived>>,
     /// The last commit that the newest snapshot has; 0 for none.
     pub snapshot: u64,
-    /// Objects that nothing names any more, and since when.
+    /// Objects that nothing names any more, and since when. Of files that are finished only those that expired are here: what a
+    /// merge has replaced there is older than [`Seal::at`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub retired: Vec<Retired>,
     /// Objects that were to be deleted and may be named no more: those of the last commit that said so.
@@ -62,8 +66,9 @@ pub struct ArchivedFile {
     pub name: String,
     /// See [`Grown::head`].
     pub head: String,
-    /// Its pieces: from 0 on, one after another.
-    pub segments: Vec<Segment>,
+    /// Its pieces: from 0 on, one after another. None where an object has them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    segments: Vec<Segment>,
     /// See [`Grown::gtids_before`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gtids_before: Option<String>,
@@ -84,13 +89,19 @@ pub struct Seal {
     pub sha256: String,
     /// The object that lists its objects.
     pub list: String,
+    /// The object that has its segments; `None` for a file that was sealed in format 1, whose segments the history has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub index: Option<Index>,
+    /// When it was sealed, by the clock of who wrote the commit; `None` without an index.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<Timestamp>,
 }
 
 /// An object that nothing names any more. It stays for those who read by an earlier commit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Retired {
-    /// Its name.
+    /// Its name; or that of a folder, with the slash at its end: all objects of a file that expired.
     pub object: String,
     /// Since when, by the clock of who wrote the commit.
     pub at: Timestamp,
@@ -132,21 +143,92 @@ impl Default for History {
 impl ArchivedFile {
     /// End of what the archive has of it, in bytes.
     pub fn end(&self) -> u64 {
-        self.segments.last().map_or(0, |last| last.to)
+        self.index().map_or_else(|| self.segments.last().map_or(0, |last| last.to), |index| index.end)
     }
 
-    /// The segment that has byte `at`.
-    pub fn segment_at(&self, at: u64) -> Option<&Segment> {
-        let index = self.segments.partition_point(|segment| segment.to <= at);
-        self.segments.get(index)
+    /// Where its segments stand, once the history does not have them any more.
+    pub fn index(&self) -> Option<&Index> {
+        self.sealed.as_ref()?.index.as_ref()
     }
+
+    /// Its segments where the history has them: of a file that grows, and of one that was sealed in format 1. `None` where they
+    /// must be read ([`Reader::segments`](crate::reader::Reader::segments)).
+    pub fn inline(&self) -> Option<&[Segment]> {
+        self.index().is_none().then_some(&*self.segments)
+    }
+
+    /// How many segments it has.
+    pub fn count(&self) -> u64 {
+        self.index().map_or(self.segments.len() as u64, |index| index.segments)
+    }
+
+    /// Bytes of its segments' objects.
+    pub fn stored(&self) -> u64 {
+        let inline = || self.segments.iter().map(|segment| segment.stored).sum();
+        self.index().map_or_else(inline, |index| index.stored)
+    }
+
+    /// All keys of which one opens any of its segments; empty when it is not encrypted.
+    pub fn keys(&self) -> BTreeSet<&str> {
+        match self.index() {
+            Some(index) => index.keys.iter().map(String::as_str).collect(),
+            None => self.segments.iter().flat_map(|segment| &segment.keys).map(String::as_str).collect(),
+        }
+    }
+
+    /// The objects by which the history names it: its segments where the history has them, its list, its index.
+    pub(crate) fn objects(&self) -> impl Iterator<Item = &str> {
+        let seal = self.sealed.iter().map(|seal| &*seal.list);
+        let index = self.index().map(|index| &*index.object);
+        self.segments.iter().map(|segment| &*segment.object).chain(seal).chain(index)
+    }
+
+    /// From now on its segments stand in an object, which must be those that it has.
+    fn seal(&mut self, seal: Seal) -> Result<(), String> {
+        if let Some(index) = &seal.index {
+            check_index(index, &seal.list)?;
+            if *index != Index::of(&self.segments, index.object.clone()) {
+                return Err(format!("{} is to have its segments, and has others", index.object));
+            }
+            if let Some(other) =
+                self.objects().find(|name| names::folder_of(name) != names::folder_of(&seal.list))
+            {
+                return Err(format!("{other} stands elsewhere than its list {}", seal.list));
+            }
+            self.segments = Vec::new();
+        }
+        self.sealed = Some(seal);
+        Ok(())
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let Some(index) = self.index() else { return check(&self.segments).map(drop) };
+        if !self.segments.is_empty() {
+            return Err("it has its segments twice".into());
+        }
+        check_index(index, self.sealed.as_ref().map_or("", |seal| &seal.list))
+    }
+}
+
+/// Index and list of a file stand beside each other.
+fn check_index(index: &Index, list: &str) -> Result<(), String> {
+    check_object(&index.object)?;
+    if names::folder_of(&index.object) == names::folder_of(list) {
+        return Ok(());
+    }
+    Err(format!("{} stands elsewhere than {list}", index.object))
 }
 
 impl Archived {
     /// The file of that name.
     pub fn file(&self, name: &str) -> Option<&Arc<ArchivedFile>> {
+        // Those of one series stand in the order of their numbers, and most timelines have one series.
+        let wanted = BinlogName::parse(name).ok()?;
+        let is_before = |file: &Arc<ArchivedFile>| BinlogName::parse(&file.name).is_ok_and(|of| of < wanted);
+        let place = self.files.partition_point(is_before);
+        let found = self.files.get(place).filter(|file| file.name == name);
         // The newest are asked for most.
-        self.files.iter().rev().find(|file| file.name == name)
+        found.or_else(|| self.files.iter().rev().find(|file| file.name == name))
     }
 
     /// Whether retention took the file of that name, or one of its series with a higher number.
@@ -169,13 +251,11 @@ impl History {
         self.timelines.get(timeline)?.file(name)
     }
 
-    /// The objects that it names, without commits and snapshots.
+    /// The objects that it names itself, without commits and snapshots: those of files that grow, and of each finished file the list
+    /// and the index, which has its segments.
     pub fn objects(&self) -> impl Iterator<Item = &str> {
         let files = self.timelines.values().flat_map(|timeline| &timeline.files);
-        files.flat_map(|file| {
-            let list = file.sealed.iter().map(|seal| &*seal.list);
-            file.segments.iter().map(|segment| &*segment.object).chain(list)
-        })
+        files.flat_map(|file| file.objects())
     }
 
     /// Whether a history that was read as a whole, from a snapshot, could be the sum of commits: names that lead nowhere else, and
@@ -191,14 +271,7 @@ impl History {
                 return Err(format!("{timeline:?} or one of its files has a name that none can have"));
             }
             for file in &archived.files {
-                let mut end = 0;
-                for segment in &file.segments {
-                    if segment.from != end {
-                        return Err(format!("{timeline}/{} has a hole or an overlap at {end}", file.name));
-                    }
-                    check_name(segment)?;
-                    end = segment.to;
-                }
+                file.check().map_err(|why| format!("{timeline}/{}: {why}", file.name))?;
             }
         }
         Ok(())
@@ -248,7 +321,7 @@ impl History {
         match change {
             Change::Timeline { timeline, record } => self.timeline(timeline, record),
             Change::Grown(grown) => self.grown(grown),
-            Change::Sealed { timeline, file, size, sha256, list } => {
+            Change::Sealed { timeline, file, size, sha256, list, index } => {
                 check_object(list)?;
                 let found = self.open_file(timeline, file)?;
                 if found.end() != *size {
@@ -257,7 +330,12 @@ impl History {
                         found.end()
                     ));
                 }
-                found.sealed = Some(Seal { sha256: sha256.clone(), list: list.clone() });
+                let (sha256, list, index) = (sha256.clone(), list.clone(), index.clone());
+                let at = index.as_ref().map(|_| at);
+                found
+                    .seal(Seal { sha256, list, index, at })
+                    .map_err(|why| format!("{timeline}/{file}: {why}"))?;
+                self.forget_replaced(timeline, file);
                 Ok(())
             }
             Change::Merged { timeline, file, segment } => self.merged(timeline, file, segment, at),
@@ -274,6 +352,13 @@ impl History {
             }
             Change::Doomed { objects } => self.doom(objects),
         }
+    }
+
+    /// What merges have replaced in a file that has an index is known by where it stands: it was replaced before [`Seal::at`].
+    fn forget_replaced(&mut self, timeline: &str, file: &str) {
+        let index = self.file(timeline, file).and_then(|file| file.index());
+        let Some(folder) = index.map(|index| names::folder_of(&index.object).to_owned()) else { return };
+        self.retired.retain(|retired| !retired.object.starts_with(&folder));
     }
 
     fn timeline(&mut self, timeline: &str, record: &str) -> Result<(), String> {
@@ -335,7 +420,7 @@ impl History {
                     segment.from, segment.to
                 ));
             }
-            check_name(segment)?;
+            check_one(segment)?;
             end = segment.to;
         }
         file.segments.extend(grown.segments.iter().cloned());
@@ -346,7 +431,7 @@ impl History {
     }
 
     fn merged(&mut self, timeline: &str, file: &str, segment: &Segment, at: Timestamp) -> Result<(), String> {
-        check_name(segment)?;
+        check_one(segment)?;
         if self.doomed.contains(&segment.object) {
             return Err(format!("{} was to be deleted", segment.object));
         }
@@ -374,15 +459,17 @@ impl History {
                 return Err(format!("{timeline}/{name} is not the oldest file of its timeline, and expires"));
             }
             let file = archived.files.remove(0);
-            let list = file.sealed.iter().map(|seal| seal.list.clone());
-            let objects = file.segments.iter().map(|segment| segment.object.clone());
-            gone.extend(objects.chain(list));
+            match file.index() {
+                Some(index) => gone.push(names::folder_of(&index.object).to_owned()),
+                None => gone.extend(file.objects().map(ToOwned::to_owned)),
+            }
             archived.expired.clone_from(name);
         }
         self.retired.extend(gone.into_iter().map(|object| Retired { object, at }));
         Ok(())
     }
 
+    /// That no segment of a finished file is among them is for those to see who have read its index.
     fn doom(&mut self, objects: &[String]) -> Result<(), String> {
         let doomed: BTreeSet<&str> = objects.iter().map(String::as_str).collect();
         if let Some(needed) = self.objects().find(|object| doomed.contains(object)) {
@@ -406,28 +493,6 @@ fn place(archived: &Archived, name: &str) -> Result<usize, String> {
         BinlogName::parse(&other.name).is_ok_and(|other| other.base() == parsed.base() && other > parsed)
     };
     Ok(archived.files.iter().position(is_behind).unwrap_or(archived.files.len()))
-}
-
-fn check_name(segment: &Segment) -> Result<(), String> {
-    if segment.is_empty() || segment.len() > SEGMENT_BYTES_MAX as u64 {
-        return Err(format!(
-            "{} has the bytes {}..{}, which no segment has",
-            segment.object, segment.from, segment.to
-        ));
-    }
-    check_object(&segment.object)?;
-    if names::is_of_content(&segment.object, &segment.stored_sha256) {
-        return Ok(());
-    }
-    Err(format!("{} does not have the name of its content, {}", segment.object, segment.stored_sha256))
-}
-
-/// The name of an object comes from elsewhere, and may be one that leads elsewhere.
-fn check_object(object: &str) -> Result<(), String> {
-    if object.split('/').all(names::is_part) {
-        return Ok(());
-    }
-    Err(format!("{object:?} is no name of an object"))
 }
 
 fn or_none(hash: &str) -> &str {

@@ -2,7 +2,7 @@
 //! credentials that are not there yet, keep nobody else from starting.
 
 use crate::remote::{Location, Options, Throttled, open};
-use crate::store::{Created, Meta, Store, StoreError};
+use crate::store::{Below, Created, Meta, Store, StoreError};
 use bytes::Bytes;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -56,6 +56,10 @@ impl Store for Lazy {
 
     fn list(&self, prefix: &str, after: Option<&str>) -> Result<Vec<Meta>, StoreError> {
         self.store()?.list(prefix, after)
+    }
+
+    fn look_into(&self, prefix: &str) -> Result<Below, StoreError> {
+        self.store()?.look_into(prefix)
     }
 
     fn delete(&self, name: &str) -> Result<(), StoreError> {

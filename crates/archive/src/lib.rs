@@ -18,6 +18,7 @@
 //!   → segments of about 4 MiB: compressed, encrypted, named    segment.rs, upload.rs
 //!   → one commit that names them                               writer.rs, chain.rs
 //!   → what all commits add up to                               history.rs
+//!   → and, when a file is finished, one object of its segments  segments.rs
 //!   → and what goes again, in time                             prune.rs
 //! ```
 
@@ -44,10 +45,12 @@ pub mod remote;
 pub mod runs;
 pub mod scrub;
 pub mod segment;
+pub mod segments;
 #[cfg(test)]
 mod stock;
 pub mod store;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
+mod unneeded;
 pub mod upload;
 pub mod writer;

@@ -3,14 +3,35 @@
 //! Each copy numbers its timelines by itself, and two copies of one source may have begun at different files. What tells that
 //! two timelines are one is a file that both have, made by the server in the same moment: its format description is the same.
 
+use crate::commit::Segment;
 use crate::history::{Archived, ArchivedFile, History};
 use crate::local::{head, read_range};
 use crate::names;
+use crate::reader::ReadError;
 use log::folder::timeline_number;
 use log::storage::{ReadFile, Storage};
 use log::timeline::Timeline;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Why it cannot be told which timeline it is.
+#[derive(Debug)]
+pub enum MappingError {
+    /// A file of the copy cannot be read.
+    Copy(io::Error),
+    /// The archive does not give the segments of a file, with which it is to be compared.
+    Archive(ReadError),
+}
+
+impl From<io::Error> for MappingError {
+    fn from(error: io::Error) -> MappingError {
+        MappingError::Copy(error)
+    }
+}
+
+/// Gives the segments of an archived file, as [`segments::read`](crate::segments::read) does.
+pub type Segments<'a> = dyn FnMut(&ArchivedFile) -> Result<Arc<[Segment]>, ReadError> + 'a;
 
 /// A timeline of the copy.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,16 +109,17 @@ impl Others {
 /// The name that the timeline has in the archive, or is to get: its own, where that is free and comes last there.
 ///
 /// # Errors
-/// When a file of the copy cannot be read.
+/// When a file of the copy, or what the archive has of it, cannot be read.
 pub fn archived_name(
     history: &History,
+    segments: &mut Segments<'_>,
     storage: &dyn Storage,
     local: &LocalTimeline,
     others: &Others,
-) -> io::Result<String> {
+) -> Result<String, MappingError> {
     let same_server = |name: &str| name.split_once('-').is_some_and(|(_, uuid)| uuid == local.server_uuid);
     for (name, archived) in history.timelines.iter().rev().filter(|(name, _)| same_server(name)) {
-        if !others.have(name, archived) && is_same(archived, storage, local)? {
+        if !others.have(name, archived) && is_same(archived, segments, storage, local)? {
             return Ok(name.clone());
         }
     }
@@ -109,9 +131,9 @@ pub fn archived_name(
 }
 
 /// Whether the last piece that both have of a file is the same.
-fn ends_alike(archived: &ArchivedFile, file: &dyn ReadFile) -> io::Result<bool> {
+fn ends_alike(segments: &[Segment], file: &dyn ReadFile) -> io::Result<bool> {
     let size = file.size()?;
-    let Some(last) = archived.segments.iter().rev().find(|segment| segment.to <= size) else {
+    let Some(last) = segments.iter().rev().find(|segment| segment.to <= size) else {
         return Ok(true);
     };
     let mut plain = Vec::new();
@@ -119,7 +141,12 @@ fn ends_alike(archived: &ArchivedFile, file: &dyn ReadFile) -> io::Result<bool> 
     Ok(names::sha256(&plain) == last.sha256)
 }
 
-fn is_same(archived: &Archived, storage: &dyn Storage, local: &LocalTimeline) -> io::Result<bool> {
+fn is_same(
+    archived: &Archived,
+    segments: &mut Segments<'_>,
+    storage: &dyn Storage,
+    local: &LocalTimeline,
+) -> Result<bool, MappingError> {
     // Of one copy, whatever was purged there since.
     if local.has_begun(archived) {
         return Ok(true);
@@ -130,7 +157,11 @@ fn is_same(archived: &Archived, storage: &dyn Storage, local: &LocalTimeline) ->
             // A file that has only begun here says nothing yet, and the one before it does.
             let path = local.folder.join(&file.name);
             let Some(ours) = head(storage, &path, u64::MAX)? else { continue };
-            return Ok(ours == file.head && ends_alike(file, &*storage.open_read(&path)?)?);
+            if ours != file.head {
+                return Ok(false);
+            }
+            let segments = segments(file).map_err(MappingError::Archive)?;
+            return Ok(ends_alike(&segments, &*storage.open_read(&path)?)?);
         }
     }
     Ok(false)

@@ -4,6 +4,7 @@
 //! <source>/commits/<seq>.json                                  one change, written once
 //! <source>/snapshots/<seq>-<sha256>.json.zst                   everything up to a commit, so that not all need be read
 //! <source>/<timeline>/<file>/<from>-<to>-<sha256>.zst[.age]    the bytes [from, to) of a file
+//! <source>/<timeline>/<file>/<sha256>.segments.json.zst        a sealed file's segments, as commits named them
 //! <source>/<timeline>/<file>/<sha256>.sha256                   a sealed file's objects in order, as `sha256sum -c` reads them
 //! ```
 //!
@@ -100,6 +101,23 @@ pub fn list(source: &str, timeline: &str, file: &str, hash: &str) -> String {
     format!("{source}/{timeline}/{file}/{}.sha256", short(hash))
 }
 
+/// The object of a sealed file's segments; `hash` is that of the object.
+pub fn index(source: &str, timeline: &str, file: &str, hash: &str) -> String {
+    format!("{source}/{timeline}/{file}/{}.segments.json.zst", short(hash))
+}
+
+/// The folder in which an object stands, with the slash at its end; empty for one that stands in none.
+pub fn folder_of(object: &str) -> &str {
+    &object[..object.rfind('/').map_or(0, |slash| slash + 1)]
+}
+
+/// Timeline and file of an object, or of a file's folder; `None` for what is no file's.
+pub fn owner(object: &str) -> Option<(&str, &str)> {
+    let mut parts = object.split('/').skip(1);
+    let owner = (parts.next()?, parts.next()?);
+    (parts.next().is_some() && parts.next().is_none()).then_some(owner)
+}
+
 /// Whether an object's name ends as one of that content does.
 pub fn is_of_content(name: &str, hash: &str) -> bool {
     let last = name.rsplit('/').next().unwrap_or_default();
@@ -139,6 +157,19 @@ mod tests {
         assert!(commit("s", 9) < commit("s", 10));
         let at = |from, to| segment("s", "0001-a", "b.000001", from, to, &sha256(b""), true);
         assert!(at(0, 99) < at(99, 1000) && at(99, 1000) < at(1000, 20_000));
+    }
+
+    #[test]
+    fn an_object_of_a_file_says_whose_it_is() {
+        let list = list("shop", "0001-a", "b.000001", &sha256(b""));
+        assert_eq!(folder_of(&list), file("shop", "0001-a", "b.000001"));
+        for name in [&*list, folder_of(&list)] {
+            assert_eq!(owner(name), Some(("0001-a", "b.000001")), "{name}");
+        }
+        for name in ["", "shop", "shop/commits/1.json", "shop/a/b/c/d"] {
+            assert_eq!(owner(name), None, "{name}");
+        }
+        assert_eq!(folder_of("alone"), "");
     }
 
     #[test]

@@ -1,15 +1,16 @@
 //! Whether everything of a finished file is in the store: seen there, and not only sent.
 //!
 //! An upload ends with a store's word that it has taken an object. Before the same bytes are given up elsewhere the store is
-//! asked for what it has: one listing of the file's objects, and one of them read back.
+//! asked for what it has: one listing of the file's objects, the object that says which they are, and one of them read back.
 
 use crate::chain::{Chain, ChainError};
+use crate::commit::Segment;
 use crate::history::{ArchivedFile, History};
 use crate::local::head;
-use crate::mapping::{LocalTimeline, Others, archived_name};
+use crate::mapping::{LocalTimeline, MappingError, Others, archived_name};
 use crate::names;
 use crate::reader::{ReadError, Reader};
-use crate::scrub::{Finding, missing};
+use crate::scrub::{Finding, index_text, missing};
 use crate::segment::check_stored;
 use crate::store::{Meta, StoreError};
 use log::files::timeline_files;
@@ -33,36 +34,40 @@ pub fn look(
     chosen: u64,
 ) -> Result<Vec<Finding>, StoreError> {
     let listed = reader.store.list(&names::file(source, timeline, &file.name), None)?;
-    let listed: BTreeMap<String, Meta> = listed.into_iter().map(|meta| (meta.name.clone(), meta)).collect();
+    let listed: BTreeMap<&str, &Meta> = listed.iter().map(|meta| (&*meta.name, meta)).collect();
     let whole = format!("{timeline}/{}", file.name);
-    let range = |from: u64, to: u64| Some(format!("{whole} {from}..{to}"));
+    let range = |segment: &Segment| Some(format!("{whole} {}..{}", segment.from, segment.to));
     let mut findings = Vec::new();
-    for segment in &file.segments {
-        if let Some(text) = missing(&listed, &segment.object, Some(segment.stored)) {
-            findings.push(Finding {
-                what: segment.object.clone(),
-                range: range(segment.from, segment.to),
-                text,
-            });
-        }
-    }
     if let Some(seal) = &file.sealed
         && let Some(text) = missing(&listed, &seal.list, None)
     {
         findings.push(Finding { what: seal.list.clone(), range: Some(whole.clone()), text });
     }
-    let count = file.segments.len() as u64;
+    let segments = match reader.segments(file) {
+        Ok(segments) => segments,
+        Err(ReadError::Store(error)) if !error.is_missing() => return Err(error),
+        Err(error) => {
+            let what = file.index().map_or(String::new(), |index| index.object.clone());
+            findings.push(Finding { what, range: Some(whole), text: index_text(&error) });
+            return Ok(findings);
+        }
+    };
+    for segment in &*segments {
+        if let Some(text) = missing(&listed, &segment.object, Some(segment.stored)) {
+            findings.push(Finding { what: segment.object.clone(), range: range(segment), text });
+        }
+    }
+    let count = segments.len() as u64;
     if findings.is_empty() && count > 0 {
         #[expect(clippy::cast_possible_truncation, reason = "less than the number of segments")]
-        let segment = &file.segments[(chosen % count) as usize];
+        let segment = &segments[(chosen % count) as usize];
         let stored = reader.store.get(&segment.object).map_err(ReadError::Store);
         let text = match stored.and_then(|stored| check_stored(segment, &stored).map_err(ReadError::Open)) {
             Ok(()) => return Ok(findings),
             Err(ReadError::Store(error)) if !error.is_missing() => return Err(error),
             Err(error) => error.to_string(),
         };
-        let what = segment.object.clone();
-        findings.push(Finding { what, range: range(segment.from, segment.to), text });
+        findings.push(Finding { what: segment.object.clone(), range: range(segment), text });
     }
     Ok(findings)
 }
@@ -124,7 +129,7 @@ pub fn first_lacking(
 ) -> Result<Option<(usize, String)>, LookError> {
     let chain = Chain::open(&*reader.store, source)?;
     let history = chain.history();
-    let names = archived_names(history, storage, folders)?;
+    let names = archived_names(reader, history, storage, folders)?;
     for (at, (folder, name)) in files.iter().enumerate() {
         let timeline = names.get(*folder).map_or("", String::as_str);
         let archived = history.timelines.get(timeline);
@@ -149,6 +154,7 @@ pub fn first_lacking(
 
 /// What the archive calls the timelines of a copy.
 fn archived_names(
+    reader: &Reader,
     history: &History,
     storage: &dyn Storage,
     folders: &[PathBuf],
@@ -164,8 +170,13 @@ fn archived_names(
             names: names.values().cloned().collect(),
             began_at: folders.iter().filter(|other| *other != folder).filter_map(began).collect(),
         };
+        let mut segments = |file: &ArchivedFile| reader.segments(file);
         let name =
-            archived_name(history, storage, &local, &others).map_err(|error| in_folder(folder, error))?;
+            archived_name(history, &mut segments, storage, &local, &others).map_err(|error| match error {
+                MappingError::Copy(error) => in_folder(folder, error),
+                MappingError::Archive(ReadError::Store(error)) => error.into(),
+                MappingError::Archive(error) => LookError::Copy(error.to_string()),
+            })?;
         names.insert(folder.clone(), name);
     }
     Ok(names)

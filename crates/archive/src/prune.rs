@@ -1,9 +1,9 @@
 //! What goes from the archive, and in which order.
 //!
-//! 1. Files that a rule of retention takes, and no point of a backup keeps ([`backup`](crate::backup)), are named in a [`Change::Expired`]: the archive does not have them any more. Their
-//!    objects are retired, as those are that a merge has replaced.
-//! 2. Objects that were retired long enough ago, and those that no commit ever named, are named in one [`Change::Doomed`]. Only
-//!    when that commit is in the chain are they deleted.
+//! 1. Files that a rule of retention takes, and no point of a backup keeps ([`backup`]), are named in a [`Change::Expired`]: the
+//!    archive does not have them any more. Their folders are retired, as objects are that a merge has replaced.
+//! 2. Objects that were retired long enough ago, and those that no commit names, are found folder by folder ([`unneeded`]), and
+//!    named in a [`Change::Doomed`], so many at a time. Only when that commit is in the chain are they deleted.
 //! 3. Snapshots older than the newest two, and the commits behind which a kept snapshot stands, the oldest first.
 //!
 //! # What the grace is for
@@ -23,8 +23,8 @@ use crate::commit::{Change, Writer};
 use crate::history::{Archived, History};
 use crate::names;
 use crate::store::{Meta, Store, StoreError};
+use crate::unneeded::{Group, Past, groups, kept};
 use jiff::{SignedDuration, Timestamp};
-use std::collections::BTreeSet;
 use std::fmt;
 
 /// How long what nothing names any more is kept for readers, unless told otherwise.
@@ -32,6 +32,12 @@ pub const GRACE: SignedDuration = SignedDuration::from_hours(7 * 24);
 
 /// Snapshots that are kept whatever their age, the newest ones.
 pub const SNAPSHOTS_KEPT: usize = 2;
+
+/// About so many objects are named in one commit, and deleted behind it.
+const DOOMED_AT_ONCE: usize = 1000;
+
+/// So often others may commit before what is to be deleted is, each time.
+const TRIES_MAX: u32 = 20;
 
 /// What is to be kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -91,8 +97,8 @@ pub struct Pruned {
     pub expired: Vec<Change>,
     /// What points of backups keep.
     pub kept: Vec<Keeps>,
-    /// Objects of files, retired or never named.
-    pub objects: Vec<String>,
+    /// How many objects of files, retired or never named.
+    pub objects: u64,
     /// Snapshots, the oldest first.
     pub snapshots: Vec<String>,
     /// Commits, the oldest first.
@@ -115,21 +121,20 @@ pub fn dry_run(
     let history = chain.history();
     let kept = keeps(history, rules)?;
     let (snapshots, commits) = behind_snapshots(store, chain, rules, now)?;
-    Ok(Pruned {
-        expired: expired(history, rules, &kept, now),
-        kept,
-        objects: objects(history, &store.list(&names::source(chain.source()), None)?, rules, now),
-        snapshots,
-        commits,
-        is_behind: false,
-    })
+    let mut objects = 0;
+    groups::<ChainError>(store, chain.source(), history, Past { now, grace: rules.grace }, &mut |group| {
+        objects += group.objects().count() as u64;
+        Ok(())
+    })?;
+    let expired = expired(history, rules, &kept, now);
+    Ok(Pruned { expired, kept, objects, snapshots, commits, is_behind: false })
 }
 
 /// Removes what may go. What is in the result has gone, all of it unless there was an error; the next run goes on.
 ///
 /// # Errors
 /// When the archive does not have the point of a backup: then nothing has gone. When the store could not be read or did not do
-/// something: nothing is lost by that: what was not deleted is found again.
+/// something: nothing is lost by that, what was not deleted is found again.
 pub fn prune(
     store: &dyn Store,
     chain: &mut Chain,
@@ -146,21 +151,87 @@ pub fn prune(
     {
         return Ok(Pruned { is_behind: true, ..Pruned::default() });
     }
-    let listed = store.list(&names::source(chain.source()), None)?;
-    let objects = objects(chain.history(), &listed, rules, now);
-    if !objects.is_empty() {
-        let doomed = vec![Change::Doomed { objects: objects.clone() }];
-        if chain.append(store, writer, now, doomed)? == Appended::Behind {
-            return Ok(Pruned { is_behind: true, ..pruned });
-        }
-        delete(store, &objects)?;
-        pruned.objects = objects;
+    let (source, history) = (chain.source().to_owned(), chain.history().clone());
+    let mut doom = Doom { store, chain, writer, rules, now, waiting: Vec::new(), deleted: 0 };
+    let found =
+        groups(store, &source, &history, Past { now, grace: rules.grace }, &mut |group| doom.add(group));
+    let found = found.and_then(|()| doom.carry_out());
+    pruned.objects = doom.deleted;
+    match found {
+        Ok(()) => {}
+        Err(DoomError::Behind) => return Ok(Pruned { is_behind: true, ..pruned }),
+        Err(DoomError::Chain(error)) => return Err(error.into()),
     }
     (pruned.snapshots, pruned.commits) = behind_snapshots(store, chain, rules, now)?;
     // Whoever finds a snapshot listed before and after it looked for the snapshot's commit has found the commit.
     delete(store, &pruned.snapshots)?;
     delete(store, &pruned.commits)?;
     Ok(pruned)
+}
+
+/// Names in commits what may go, and deletes it.
+struct Doom<'a> {
+    store: &'a dyn Store,
+    chain: &'a mut Chain,
+    writer: &'a Writer,
+    rules: &'a Rules,
+    now: Timestamp,
+    waiting: Vec<Group>,
+    deleted: u64,
+}
+
+/// Why not all of it has gone.
+enum DoomError {
+    /// Others commit faster.
+    Behind,
+    /// The store, or what stands in it.
+    Chain(ChainError),
+}
+
+impl From<ChainError> for DoomError {
+    fn from(error: ChainError) -> DoomError {
+        DoomError::Chain(error)
+    }
+}
+
+impl From<StoreError> for DoomError {
+    fn from(error: StoreError) -> DoomError {
+        DoomError::Chain(error.into())
+    }
+}
+
+impl Doom<'_> {
+    fn add(&mut self, group: Group) -> Result<(), DoomError> {
+        for part in group.parts(DOOMED_AT_ONCE) {
+            self.waiting.push(part);
+            let waiting: usize = self.waiting.iter().map(|group| group.names.len()).sum();
+            if waiting >= DOOMED_AT_ONCE {
+                self.carry_out()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What was found was judged by a history that may be hours old: each try judges once more, by the one behind which it commits.
+    fn carry_out(&mut self) -> Result<(), DoomError> {
+        let waiting = std::mem::take(&mut self.waiting);
+        for _ in 0..TRIES_MAX {
+            let (history, past) = (self.chain.history(), Past { now: self.now, grace: self.rules.grace });
+            let kept = kept(history, past);
+            let names: Vec<String> = waiting.iter().flat_map(|group| group.still(history, &kept)).collect();
+            if names.is_empty() {
+                return Ok(());
+            }
+            let doomed = vec![Change::Doomed { objects: names.clone() }];
+            if self.chain.append(self.store, self.writer, self.now, doomed)? == Appended::Done {
+                let objects: Vec<String> = names.into_iter().filter(|name| !name.ends_with('/')).collect();
+                delete(self.store, &objects)?;
+                self.deleted += objects.len() as u64;
+                return Ok(());
+            }
+        }
+        Err(DoomError::Behind)
+    }
 }
 
 /// One after another; none is deleted while the one before it may still be there.
@@ -207,19 +278,6 @@ fn why(rules: &Rules) -> String {
     let age = rules.keep_for.map(|keep| format!("older than {} s", keep.as_secs()));
     let count = rules.keep_files.map(|keep| format!("more than {keep} files"));
     age.into_iter().chain(count).collect::<Vec<_>>().join(", or ")
-}
-
-/// Retired objects, and those that were uploaded and never named.
-fn objects(history: &History, listed: &[Meta], rules: &Rules, now: Timestamp) -> Vec<String> {
-    let is_past = |at: Timestamp| now.duration_since(at) >= rules.grace;
-    let retired =
-        history.retired.iter().filter(|retired| is_past(retired.at)).map(|retired| retired.object.clone());
-    let known: BTreeSet<&str> =
-        history.objects().chain(history.retired.iter().map(|retired| &*retired.object)).collect();
-    let orphans = listed
-        .iter()
-        .filter(|meta| names::is_data(&meta.name) && !known.contains(&*meta.name) && is_past(meta.modified));
-    retired.chain(orphans.map(|meta| meta.name.clone())).collect()
 }
 
 /// The snapshots and commits before the oldest snapshot that is kept, which was read, and whose commit was compared.

@@ -3,11 +3,12 @@
 use crate::commit::Segment;
 use crate::history::ArchivedFile;
 use crate::segment::{OpenError, Opener};
+use crate::segments::{self, segment_at};
 use crate::store::{Fault, Store, StoreError};
 use log::storage::{ReadAt, ReadFile};
 use std::fmt;
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Why a segment cannot be had.
 #[derive(Debug)]
@@ -16,6 +17,13 @@ pub enum ReadError {
     Store(StoreError),
     /// What it gave is not what was uploaded, or cannot be decrypted.
     Open(OpenError),
+    /// The object that has a finished file's segments is not what was committed.
+    Index {
+        /// Its name.
+        object: String,
+        /// In words.
+        why: String,
+    },
 }
 
 impl fmt::Display for ReadError {
@@ -23,6 +31,11 @@ impl fmt::Display for ReadError {
         match self {
             ReadError::Store(error) => error.fmt(f),
             ReadError::Open(error) => error.fmt(f),
+            ReadError::Index { object, why } => write!(
+                f,
+                "{object}, which says where the pieces of its file are, cannot be used: {why}. Read it again; if that is the same, take it \
+                 from another copy of the bucket"
+            ),
         }
     }
 }
@@ -35,7 +48,7 @@ impl From<ReadError> for io::Error {
             ReadError::Store(StoreError { fault: Fault::Missing, .. }) => io::ErrorKind::NotFound,
             ReadError::Store(StoreError { fault: Fault::Denied, .. }) => io::ErrorKind::PermissionDenied,
             ReadError::Store(_) => io::ErrorKind::Other,
-            ReadError::Open(_) => io::ErrorKind::InvalidData,
+            ReadError::Open(_) | ReadError::Index { .. } => io::ErrorKind::InvalidData,
         };
         io::Error::new(kind, error.to_string())
     }
@@ -60,36 +73,69 @@ impl Reader {
         self.opener.open(segment, &stored).map_err(ReadError::Open)
     }
 
+    /// The segments of a file, from 0 to its end, one behind the other. Of a finished file the history does not have them: they are
+    /// read from the store, in one request, and held against the commit. Whoever reads on in a file keeps them.
+    ///
+    /// # Errors
+    /// When the store does not give them, or gives others.
+    pub fn segments(&self, file: &ArchivedFile) -> Result<Arc<[Segment]>, ReadError> {
+        segments::read(&*self.store, file)
+    }
+
     /// A file as of now; what is added to it later is not seen.
     pub fn file(&self, file: Arc<ArchivedFile>) -> RemoteFile {
-        RemoteFile { reader: self.clone(), file, last: Mutex::new(None) }
+        RemoteFile { reader: self.clone(), file, state: Mutex::default() }
     }
 }
 
-/// An archived file. It keeps the segment that was read last, so that a walk costs one request a segment.
+/// An archived file. It keeps its segments' places and the segment that was read last, so that a walk costs one request a
+/// segment, and one before the first.
 #[derive(Debug)]
 pub struct RemoteFile {
     reader: Reader,
     file: Arc<ArchivedFile>,
-    last: Mutex<Option<(u64, Arc<Vec<u8>>)>>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    segments: Option<Arc<[Segment]>>,
+    last: Option<(u64, Arc<Vec<u8>>)>,
 }
 
 impl RemoteFile {
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Each of the two is whole between any two steps.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn segments(&self) -> io::Result<Arc<[Segment]>> {
+        let mut state = self.state();
+        if let Some(segments) = &state.segments {
+            return Ok(segments.clone());
+        }
+        Ok(state.segments.insert(self.reader.segments(&self.file)?).clone())
+    }
+
     fn plain(&self, segment: &Segment) -> io::Result<Arc<Vec<u8>>> {
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, plain)) = last.as_ref().filter(|(from, _)| *from == segment.from) {
+        let mut state = self.state();
+        if let Some((_, plain)) = state.last.as_ref().filter(|(from, _)| *from == segment.from) {
             return Ok(plain.clone());
         }
-        *last = None; // Two at a time would double the memory.
+        state.last = None; // Two at a time would double the memory.
         let plain = Arc::new(self.reader.segment(segment)?);
-        *last = Some((segment.from, plain.clone()));
+        state.last = Some((segment.from, plain.clone()));
         Ok(plain)
     }
 }
 
 impl ReadAt for RemoteFile {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-        let Some(segment) = self.file.segment_at(offset) else { return Ok(0) };
+        if offset >= self.file.end() {
+            return Ok(0);
+        }
+        let segments = self.segments()?;
+        let Some(segment) = segment_at(&segments, offset) else { return Ok(0) };
         let plain = self.plain(segment)?;
         let rest = plain.get((offset - segment.from) as usize..).unwrap_or_default();
         let len = rest.len().min(buffer.len());

@@ -22,7 +22,7 @@ pub use options::{Options, WrongOption};
 pub use throttle::Throttled;
 
 use crate::names;
-use crate::store::{Created, Fault, Meta, Store, StoreError};
+use crate::store::{Below, Created, Fault, Meta, Store, StoreError};
 use answer::{Answer, Seen};
 use bytes::Bytes;
 use client::Client;
@@ -134,6 +134,15 @@ impl Remote {
         })
     }
 
+    /// The library's form of a prefix of names; `None` for all there are.
+    fn prefix(&self, prefix: &str) -> Result<Option<Path>, StoreError> {
+        let folder = prefix.strip_suffix('/').unwrap_or(prefix);
+        let whole = format!("{}{folder}", self.root);
+        let whole = whole.strip_suffix('/').unwrap_or(&whole);
+        let path = Path::parse(whole).map_err(|error| no_prefix(prefix, &error))?;
+        Ok(Some(path).filter(|_| !whole.is_empty()))
+    }
+
     /// Runs an operation on the thread of the requests.
     fn watch<T: Send + 'static>(
         &self,
@@ -190,6 +199,10 @@ impl Remote {
         }
         Err(fault::error(Operation::Create, name, &seen, &error, &self.mask))
     }
+}
+
+fn no_prefix(prefix: &str, error: &object_store::path::Error) -> StoreError {
+    StoreError::new(Fault::Refused, format!("{prefix:?} is no prefix of names: {error}"))
 }
 
 impl Store for Remote {
@@ -265,14 +278,11 @@ impl Store for Remote {
     }
 
     fn list(&self, prefix: &str, after: Option<&str>) -> Result<Vec<Meta>, StoreError> {
-        let folder = prefix.strip_suffix('/').unwrap_or(prefix);
-        let whole = format!("{}{folder}", self.root);
-        let whole = whole.strip_suffix('/').unwrap_or(&whole);
-        let refused =
-            |error| StoreError::new(Fault::Refused, format!("{prefix:?} is no prefix of names: {error}"));
-        let path = if whole.is_empty() { None } else { Some(Path::parse(whole).map_err(refused)?) };
+        let path = self.prefix(prefix)?;
         let offset = match after.filter(|after| !after.is_empty()) {
-            Some(after) => Some(Path::parse(format!("{}{after}", self.root)).map_err(refused)?),
+            Some(after) => Some(
+                Path::parse(format!("{}{after}", self.root)).map_err(|error| no_prefix(prefix, &error))?,
+            ),
             None => None,
         };
         let store = self.store.clone();
@@ -291,6 +301,19 @@ impl Store for Remote {
             .collect();
         found.sort_unstable_by(|one, other| one.name.cmp(&other.name));
         Ok(found)
+    }
+
+    fn look_into(&self, prefix: &str) -> Result<Below, StoreError> {
+        let (store, path) = (self.store.clone(), self.prefix(prefix)?);
+        let found =
+            self.run(Operation::List, prefix, async move { store.list_with_delimiter(path.as_ref()).await })?;
+        let folder = |path: &Path| {
+            let name = path.as_ref().strip_prefix(self.root.as_str())?;
+            name.split('/').all(names::is_part).then(|| format!("{name}/"))
+        };
+        let mut objects: Vec<Meta> = found.objects.iter().filter_map(|meta| self.meta(meta)).collect();
+        objects.sort_unstable_by(|one, other| one.name.cmp(&other.name));
+        Ok(Below { folders: found.common_prefixes.iter().filter_map(folder).collect(), objects })
     }
 
     fn delete(&self, name: &str) -> Result<(), StoreError> {

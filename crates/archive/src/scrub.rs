@@ -6,7 +6,7 @@
 
 use crate::chain::{Chain, ChainError};
 use crate::commit::Segment;
-use crate::history::{Archived, History};
+use crate::history::{Archived, ArchivedFile, History};
 use crate::names;
 use crate::reader::{ReadError, Reader};
 use crate::segment::{OpenError, check_stored};
@@ -16,6 +16,7 @@ use codec::gtid::GtidState;
 use log::timeline::Timeline;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::sync::Arc;
 
 /// What is wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -125,8 +126,11 @@ pub fn scrub(
             return Ok(report);
         }
     };
-    let listed: BTreeMap<String, Meta> =
-        store.list(&format!("{source}/"), None)?.into_iter().map(|meta| (meta.name.clone(), meta)).collect();
+    let stored: BTreeSet<u64> = store
+        .list(&names::commits(source), None)?
+        .iter()
+        .filter_map(|meta| names::commit_seq(&meta.name))
+        .collect();
     let history = chain.history().clone();
     // What was committed while the store listed is no damage.
     let newest = match chain.refresh(store) {
@@ -134,37 +138,157 @@ pub fn scrub(
         // Found again below, where something stands behind the end.
         _ => chain.history().seq,
     };
-    commits(store, source, &history, newest, &listed, &mut report)?;
-    unnamed(source, &history, &listed, &mut report);
+    commits(store, source, &history, newest, &stored, &mut report)?;
+    let mut look = Look { reader, depth, open, progress, chain, report };
     for (timeline, archived) in &history.timelines {
-        report.timelines += 1;
-        chain_of_files(timeline, archived, &mut report);
+        look.report.timelines += 1;
+        chain_of_files(timeline, archived, &mut look.report);
         for file in &archived.files {
-            report.files += 1;
-            report.plain_bytes += file.end();
-            let whole = format!("{timeline}/{}", file.name);
-            for segment in &file.segments {
-                report.objects += 1;
-                report.stored_bytes += segment.stored;
-                let range = format!("{whole} {}..{}", segment.from, segment.to);
-                if let Some(text) = missing(&listed, &segment.object, Some(segment.stored)) {
-                    report.findings.push(Finding { what: segment.object.clone(), range: Some(range), text });
-                } else if depth.includes(segment) {
-                    bytes(reader, segment, &range, open, &mut report)?;
-                    progress(segment.stored);
-                }
-            }
-            if let Some(seal) = &file.sealed {
-                let text = match missing(&listed, &seal.list, None) {
-                    None if depth == Depth::All => changed_list(store, &seal.list)?,
-                    text => text,
-                };
-                let finding = |text| Finding { what: seal.list.clone(), range: Some(whole), text };
-                report.findings.extend(text.map(finding));
-            }
+            look.file(timeline, file)?;
         }
     }
-    Ok(report)
+    look.strays(&history)?;
+    Ok(look.report)
+}
+
+/// One look at an archive, file by file: what is in memory does not grow with what is archived.
+struct Look<'a> {
+    reader: &'a Reader,
+    depth: Depth,
+    open: bool,
+    progress: &'a dyn Fn(u64),
+    chain: Chain,
+    report: Report,
+}
+
+impl Look<'_> {
+    /// What is missing of a file that has changed or expired since its history was read is no damage.
+    fn file(&mut self, timeline: &str, file: &Arc<ArchivedFile>) -> Result<(), StoreError> {
+        let mut file = file.clone();
+        loop {
+            let found = self.look_at(timeline, &file)?;
+            if !found.findings.is_empty() {
+                match self.chain.refresh(&*self.reader.store) {
+                    Err(ChainError::Store(error)) => return Err(error),
+                    // Whoever looks at the commits says what is wrong with them.
+                    _ => {}
+                }
+                match self.chain.history().file(timeline, &file.name) {
+                    None => return Ok(()),
+                    Some(now) if *now != file => {
+                        file = now.clone();
+                        continue;
+                    }
+                    Some(_) => {}
+                }
+            }
+            self.report.add(found);
+            return Ok(());
+        }
+    }
+
+    fn look_at(&self, timeline: &str, file: &ArchivedFile) -> Result<Report, StoreError> {
+        let mut report = Report { files: 1, plain_bytes: file.end(), ..Report::default() };
+        let folder = names::file(self.chain.source(), timeline, &file.name);
+        let listed = self.reader.store.list(&folder, None)?;
+        let listed: BTreeMap<&str, &Meta> = listed.iter().map(|meta| (&*meta.name, meta)).collect();
+        let whole = format!("{timeline}/{}", file.name);
+        if let Some(seal) = &file.sealed {
+            let text = match missing(&listed, &seal.list, None) {
+                None if self.depth == Depth::All => changed_list(&*self.reader.store, &seal.list)?,
+                text => text,
+            };
+            let finding = |text| Finding { what: seal.list.clone(), range: Some(whole.clone()), text };
+            report.findings.extend(text.map(finding));
+        }
+        let segments = match self.reader.segments(file) {
+            Ok(segments) => segments,
+            Err(ReadError::Store(error)) if !error.is_missing() => return Err(error),
+            Err(error) => {
+                let what = file.index().map_or(folder.clone(), |index| index.object.clone());
+                report.findings.push(Finding { what, range: Some(whole), text: index_text(&error) });
+                // What the others are, nobody can tell.
+                report.objects = usize::try_from(file.count()).unwrap_or(usize::MAX);
+                report.stored_bytes = file.stored();
+                return Ok(report);
+            }
+        };
+        for segment in &*segments {
+            report.objects += 1;
+            report.stored_bytes += segment.stored;
+            let range = format!("{whole} {}..{}", segment.from, segment.to);
+            if let Some(text) = missing(&listed, &segment.object, Some(segment.stored)) {
+                report.findings.push(Finding { what: segment.object.clone(), range: Some(range), text });
+            } else if self.depth.includes(segment) {
+                bytes(self.reader, segment, &range, self.open, &mut report)?;
+                (self.progress)(segment.stored);
+            }
+        }
+        let of_segments = segments.iter().map(|segment| &*segment.object);
+        let named: BTreeSet<&str> = of_segments.chain(file.objects()).collect();
+        let retired = self.retired();
+        // In a finished file's folder, what a merge has replaced waits for `prune` without being named.
+        report.count_unnamed(
+            listed
+                .into_values()
+                .filter(|meta| !named.contains(&*meta.name) && !retired.contains(&*meta.name)),
+        );
+        Ok(report)
+    }
+
+    fn retired(&self) -> BTreeSet<&str> {
+        self.chain.history().retired.iter().map(|retired| &*retired.object).collect()
+    }
+
+    /// What stands elsewhere than in the folders of the files that were looked at.
+    fn strays(&mut self, history: &History) -> Result<(), StoreError> {
+        let (store, source) = (&*self.reader.store, self.chain.source());
+        let of_chain = [names::commits(source), names::snapshots(source)];
+        let retired = self.retired();
+        let mut unnamed = Report::default();
+        let top = store.look_into(&names::source(source))?;
+        unnamed.count_unnamed(top.objects.iter());
+        for timeline in top.folders.iter().filter(|folder| !of_chain.contains(folder)) {
+            let below = store.look_into(timeline)?;
+            unnamed.count_unnamed(below.objects.iter());
+            for folder in &below.folders {
+                let is_file = names::owner(folder).is_some_and(|(of, file)| history.file(of, file).is_some());
+                if is_file || retired.contains(&**folder) {
+                    continue;
+                }
+                let listed = store.list(folder, None)?;
+                unnamed.count_unnamed(listed.iter().filter(|meta| !retired.contains(&*meta.name)));
+            }
+        }
+        self.report.add(unnamed);
+        Ok(())
+    }
+}
+
+impl Report {
+    fn add(&mut self, other: Report) {
+        self.findings.extend(other.findings);
+        self.timelines += other.timelines;
+        self.files += other.files;
+        self.plain_bytes += other.plain_bytes;
+        self.objects += other.objects;
+        self.stored_bytes += other.stored_bytes;
+        self.read += other.read;
+        self.opened += other.opened;
+        self.damaged += other.damaged;
+        self.unnamed += other.unnamed;
+        self.unnamed_bytes += other.unnamed_bytes;
+        for (keys, count) in other.locked {
+            *self.locked.entry(keys).or_default() += count;
+        }
+    }
+
+    fn count_unnamed<'a>(&mut self, objects: impl Iterator<Item = &'a Meta>) {
+        for meta in objects {
+            self.unnamed += 1;
+            self.unnamed_bytes += meta.size;
+        }
+    }
 }
 
 impl Depth {
@@ -189,13 +313,12 @@ fn commits(
     source: &str,
     history: &History,
     newest: u64,
-    listed: &BTreeMap<String, Meta>,
+    seqs: &BTreeSet<u64>,
     report: &mut Report,
 ) -> Result<(), StoreError> {
     let mut finding = |seq: u64, text: String| {
         report.findings.push(Finding { what: names::commit(source, seq), range: None, text });
     };
-    let seqs: BTreeSet<u64> = listed.keys().filter_map(|name| names::commit_seq(name)).collect();
     for seq in seqs.iter().filter(|seq| **seq > newest) {
         finding(*seq, format!("the chain ends at commit {newest}, and this one does not follow"));
     }
@@ -228,18 +351,6 @@ fn commits(
         report.findings.push(Finding { what: names::snapshots(source), range: None, text: text.into() });
     }
     Ok(())
-}
-
-fn unnamed(source: &str, history: &History, listed: &BTreeMap<String, Meta>, report: &mut Report) {
-    let mut known: BTreeSet<&str> = history.objects().collect();
-    known.extend(history.retired.iter().map(|retired| &*retired.object));
-    let of_chain = [names::commits(source), names::snapshots(source)];
-    for meta in listed.values() {
-        if !known.contains(&*meta.name) && !of_chain.iter().any(|prefix| meta.name.starts_with(prefix)) {
-            report.unnamed += 1;
-            report.unnamed_bytes += meta.size;
-        }
-    }
 }
 
 /// The files of a timeline must follow one another: by their numbers, and each must say that before it was executed what had
@@ -294,6 +405,16 @@ fn follows(before: &str, after: &str) -> bool {
     }
 }
 
+pub(crate) fn index_text(error: &ReadError) -> String {
+    match error {
+        ReadError::Store(_) => "the object is missing, and with it where the pieces of the file are".into(),
+        ReadError::Index { why, .. } => {
+            format!("it says where the pieces of the file are, and cannot be used: {why}")
+        }
+        error => error.to_string(),
+    }
+}
+
 /// A list is for people without binlogd, who have nothing else to hold their objects against.
 fn changed_list(store: &dyn Store, list: &str) -> Result<Option<String>, StoreError> {
     let bytes = match store.get(list) {
@@ -306,7 +427,7 @@ fn changed_list(store: &dyn Store, list: &str) -> Result<Option<String>, StoreEr
 }
 
 /// What is wrong with an object by what the store lists; `size` is what it must have.
-pub(crate) fn missing(listed: &BTreeMap<String, Meta>, object: &str, size: Option<u64>) -> Option<String> {
+pub(crate) fn missing(listed: &BTreeMap<&str, &Meta>, object: &str, size: Option<u64>) -> Option<String> {
     match listed.get(object) {
         None => Some("the object is missing".into()),
         Some(meta) if size.is_some_and(|size| size != meta.size) => Some(format!(

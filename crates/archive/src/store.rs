@@ -7,6 +7,7 @@
 
 use bytes::Bytes;
 use jiff::Timestamp;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::Range;
 
@@ -29,6 +30,15 @@ pub struct Meta {
     pub size: u64,
     /// When it was made, by the store's clock.
     pub modified: Timestamp,
+}
+
+/// What stands directly below a prefix.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Below {
+    /// Prefixes of objects further down: whole names up to the next slash, with the slash.
+    pub folders: BTreeSet<String>,
+    /// Objects.
+    pub objects: Vec<Meta>,
 }
 
 /// Whose fault an error is, and with that what is to be done.
@@ -106,6 +116,22 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// # Errors
     /// When the store cannot list.
     fn list(&self, prefix: &str, after: Option<&str>) -> Result<Vec<Meta>, StoreError>;
+
+    /// What stands directly below `prefix`, which ends with a slash or is empty: so an archive of years is gone through folder by
+    /// folder.
+    ///
+    /// # Errors
+    /// When the store cannot list.
+    fn look_into(&self, prefix: &str) -> Result<Below, StoreError> {
+        let mut below = Below::default();
+        for meta in self.list(prefix, None)? {
+            match meta.name[prefix.len()..].find('/') {
+                Some(slash) => drop(below.folders.insert(meta.name[..=prefix.len() + slash].to_owned())),
+                None => below.objects.push(meta),
+            }
+        }
+        Ok(below)
+    }
 
     /// Removes an object. One that is gone already is no error.
     ///

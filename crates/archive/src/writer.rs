@@ -7,10 +7,12 @@ use crate::chain::{Appended, COMMITS_PER_SNAPSHOT, Chain, ChainError};
 use crate::commit::{Change, Grown, Segment, Writer};
 use crate::history::ArchivedFile;
 use crate::local::{Cut, Next, head, next_piece, read_range};
-use crate::mapping::{LocalTimeline, Others, archived_name};
+use crate::mapping::{LocalTimeline, MappingError, Others, archived_name};
 use crate::merge::next_merge;
 use crate::names;
-use crate::store::StoreError;
+use crate::reader::ReadError;
+use crate::segments;
+use crate::store::{Store, StoreError};
 use crate::upload::{Owner, UploadError, Uploader, create_data};
 use jiff::Timestamp;
 use log::files::timeline_files;
@@ -50,6 +52,13 @@ pub enum ArchiveError {
         /// What differs, and what to do.
         what: String,
     },
+    /// What the archive has of a finished file cannot be read. The file on this machine stays until it can.
+    Unreadable {
+        /// The file on this machine.
+        path: PathBuf,
+        /// The object, and what is wrong with it.
+        what: String,
+    },
     /// The store overwrites objects that it was told not to: two writers would destroy each other's work.
     Overwrites,
     /// The process ends.
@@ -67,6 +76,9 @@ impl fmt::Display for ArchiveError {
                 path.display()
             ),
             ArchiveError::Differs { path, what } => write!(f, "{}: {what}", path.display()),
+            ArchiveError::Unreadable { path, what } => {
+                write!(f, "{} is kept, as it cannot be told whether the archive has it: {what}", path.display())
+            }
             ArchiveError::Overwrites => f.write_str(
                 "the store overwrites an object although it is told to make it only where there is none, so two binlogds could destroy \
                  each other's archive: use a store that honours If-None-Match, or say single_writer = true in [archive] where never \
@@ -145,6 +157,8 @@ pub struct Archiver {
     names: Vec<(PathBuf, String)>,
     /// See [`Archiver::first_lacking`].
     lacking: Option<(PathBuf, String)>,
+    /// The index that was read last: the same file may be looked at each second.
+    index: Option<(String, Arc<[Segment]>)>,
 }
 
 /// The end of what the archive has of a timeline.
@@ -213,6 +227,7 @@ impl Archiver {
             commits_per_snapshot: COMMITS_PER_SNAPSHOT,
             names: Vec::new(),
             lacking: None,
+            index: None,
         }
     }
 
@@ -298,7 +313,11 @@ impl Archiver {
                 Ok(Step::Idle) => {}
                 Ok(step) => return Ok(step),
                 // What is wrong with one timeline keeps no other from being archived.
-                Err(error @ (ArchiveError::Damaged { .. } | ArchiveError::Differs { .. })) => {
+                Err(
+                    error @ (ArchiveError::Damaged { .. }
+                    | ArchiveError::Differs { .. }
+                    | ArchiveError::Unreadable { .. }),
+                ) => {
                     first_error.get_or_insert(error);
                 }
                 Err(error) => {
@@ -309,23 +328,28 @@ impl Archiver {
                 }
             }
         }
+        if matches!(first_error, Some(ArchiveError::Unreadable { .. })) && self.refresh()? {
+            return Ok(Step::Behind); // The file may have expired.
+        }
         if let Some(change) = self.opened()?.snapshot_if_due(&*store, self.commits_per_snapshot)? {
             return self.commit(now, vec![change], (0, 0, 0));
         }
         first_error.map_or(Ok(Step::Idle), Err)
     }
 
-    /// Takes notice of what others have committed.
+    /// Takes notice of what others have committed. True when there was something.
     ///
     /// # Errors
     /// When the store cannot be read, or what stands in it cannot be.
-    pub fn refresh(&mut self) -> Result<(), ArchiveError> {
+    pub fn refresh(&mut self) -> Result<bool, ArchiveError> {
         let store = self.uploader.store.clone();
         match &mut self.chain {
-            Some(chain) => chain.refresh(&*store).map(drop)?,
-            None => self.chain = Some(Chain::open(&*store, &self.source)?),
+            Some(chain) => Ok(chain.refresh(&*store)?),
+            None => {
+                self.chain = Some(Chain::open(&*store, &self.source)?);
+                Ok(true)
+            }
         }
-        Ok(())
     }
 
     fn opened(&self) -> Result<&Chain, ArchiveError> {
@@ -370,9 +394,7 @@ impl Archiver {
         let files = timeline_files(&*self.storage, folder).map_err(in_folder)?;
         let Some(last) = files.last() else { return Ok(Step::Idle) };
         let local = LocalTimeline::read(&*self.storage, folder, &files).map_err(ArchiveError::Copy)?;
-        let chain = self.opened()?;
-        let others = self.others(folders, folder);
-        let timeline = archived_name(chain.history(), &*self.storage, &local, &others).map_err(in_folder)?;
+        let timeline = self.archived_name(&local, &self.others(folders, folder))?;
         if self.names.iter().any(|(of, before)| of == folder && *before != timeline) {
             // What was compared was compared with another one.
             self.agreed = None;
@@ -382,18 +404,27 @@ impl Archiver {
         self.names.push((folder.to_owned(), timeline.clone()));
         let timeline = timeline.as_str();
         let here = durable.filter(|durable| durable.timeline == folder);
+        let mut unreadable = None;
         for (place, name) in files.iter().enumerate() {
+            let path = folder.join(name);
+            if self.settled.contains(&path) {
+                continue;
+            }
             let archived = self.opened()?.history().file(timeline, name).cloned();
             if archived.is_none() && self.has_expired(timeline, &files, place) {
                 continue;
             }
-            let path = folder.join(name);
             let is_here = here.is_some_and(|here| here.file == *name);
             let is_sealed = name != last && !is_here;
             if let Some(archived) = archived.as_ref().filter(|archived| archived.sealed.is_some()) {
-                self.settle(&path, archived, is_sealed).inspect_err(|_| {
+                let settled = self.settle(&path, archived, is_sealed).inspect_err(|_| {
                     self.lacking.get_or_insert_with(|| (folder.to_owned(), name.clone()));
-                })?;
+                });
+                match settled {
+                    // An object that somebody has harmed keeps nothing new from being archived.
+                    Err(error @ ArchiveError::Unreadable { .. }) => drop(unreadable.get_or_insert(error)),
+                    settled => settled?,
+                }
                 continue;
             }
             self.lacking.get_or_insert_with(|| (folder.to_owned(), name.clone()));
@@ -409,6 +440,9 @@ impl Archiver {
                 Step::Idle => {}
                 step => return Ok(step),
             }
+        }
+        if let Some(error) = unreadable {
+            return Err(error);
         }
         if !is_written {
             let len = self.storage.look(&folder.join(last)).map_err(in_folder)?.len;
@@ -444,12 +478,29 @@ impl Archiver {
             return Ok(());
         }
         // The end of it, where two that have parted differ: reading all files once a start would take hours.
-        if let Some(last) = archived.segments.last() {
+        if let Some(last) = self.segments(path, archived)?.last() {
             let file = self.open(path)?;
             compare(path, &*file, last, &mut Vec::new())?;
         }
         self.settled.insert(path.to_owned());
         Ok(())
+    }
+
+    /// What the archive calls a timeline of the copy.
+    fn archived_name(&mut self, local: &LocalTimeline, others: &Others) -> Result<String, ArchiveError> {
+        let history = self.opened()?.history().clone();
+        let (storage, store) = (self.storage.clone(), self.uploader.store.clone());
+        let mut segments = |file: &ArchivedFile| kept(&mut self.index, &*store, file);
+        archived_name(&history, &mut segments, &*storage, local, others).map_err(|error| match error {
+            MappingError::Copy(error) => in_file(&local.folder, &error),
+            MappingError::Archive(error) => unreadable(&local.folder, error),
+        })
+    }
+
+    /// The segments of a file of the archive, which is `path` here.
+    fn segments(&mut self, path: &Path, archived: &ArchivedFile) -> Result<Arc<[Segment]>, ArchiveError> {
+        let store = self.uploader.store.clone();
+        kept(&mut self.index, &*store, archived).map_err(|error| unreadable(path, error))
     }
 
     /// What the archive has of a file from other writers, or from an earlier run, must be on this disk too before anything is
@@ -465,7 +516,7 @@ impl Archiver {
         let mut through = known;
         // One that ends behind what this copy has waits.
         let is_here = |segment: &&Segment| segment.to > known && segment.to <= candidate.end;
-        for segment in archived.segments.iter().filter(is_here) {
+        for segment in inline(archived).iter().filter(is_here) {
             if self.uploader.stop.load(Ordering::Relaxed) {
                 return Err(ArchiveError::Stopped);
             }
@@ -511,10 +562,11 @@ impl Archiver {
             self.agree(candidate, archived, &*file)?;
         }
         let is_whole = *is_sealed && from == *end;
-        if let Some(range) = next_merge(&archived.segments, is_whole) {
-            return self.merge(candidate, &archived.segments[range], now);
+        let segments = inline(archived);
+        if let Some(range) = next_merge(segments, is_whole) {
+            return self.merge(candidate, &segments[range], now);
         }
-        if is_whole { self.seal(candidate, archived, now) } else { Ok(Step::Idle) }
+        if is_whole { self.seal(candidate, segments, now) } else { Ok(Step::Idle) }
     }
 
     fn grow(
@@ -600,13 +652,13 @@ impl Archiver {
     fn seal(
         &mut self,
         candidate: &Candidate<'_>,
-        archived: &ArchivedFile,
+        segments: &[Segment],
         now: Timestamp,
     ) -> Result<Step, ArchiveError> {
         let file = self.open(&candidate.path)?;
         let mut plain = Vec::new();
         let mut whole = Sha256::new();
-        for segment in &archived.segments {
+        for segment in segments {
             if self.uploader.stop.load(Ordering::Relaxed) {
                 return Err(ArchiveError::Stopped);
             }
@@ -614,14 +666,21 @@ impl Archiver {
             whole.update(&plain);
         }
         let sha256 = names::hex(&whole.finalize());
-        let text = list_text(candidate, archived, &sha256, &self.next_commit()?);
+        let text = list_text(candidate, segments, &sha256, &self.next_commit()?);
         let list =
             names::list(&self.source, candidate.timeline, candidate.name, &names::sha256(text.as_bytes()));
-        let stored = text.len() as u64;
+        let (index, bytes) = segments::pack(self.owner(candidate), segments)
+            .map_err(|error| ArchiveError::Copy(format!("{}: {error}", candidate.path.display())))?;
+        let stored = (text.len() + bytes.len()) as u64;
         create_data(&*self.uploader.store, &list, text.into())?;
+        create_data(&*self.uploader.store, &index.object, bytes)?;
         let (timeline, file) = (candidate.timeline.to_owned(), candidate.name.to_owned());
-        let sealed = Change::Sealed { timeline, file, size: candidate.end, sha256, list };
+        let sealed = Change::Sealed { timeline, file, size: candidate.end, sha256, list, index: Some(index) };
         self.commit(now, vec![sealed], (0, 0, stored))
+    }
+
+    fn owner<'a>(&'a self, candidate: &'a Candidate<'_>) -> Owner<'a> {
+        Owner { source: &self.source, timeline: candidate.timeline, file: candidate.name }
     }
 
     fn upload(
@@ -630,8 +689,7 @@ impl Archiver {
         file: &dyn ReadFile,
         cuts: &[Cut],
     ) -> Result<Vec<Segment>, ArchiveError> {
-        let owner = Owner { source: &self.source, timeline: candidate.timeline, file: candidate.name };
-        self.uploader.upload(owner, file, cuts).map_err(|error| match error {
+        self.uploader.upload(self.owner(candidate), file, cuts).map_err(|error| match error {
             UploadError::Store(error) => error.into(),
             UploadError::Read(error) => in_file(&candidate.path, &error),
             UploadError::Seal(error) => ArchiveError::Copy(format!("{}: {error}", candidate.path.display())),
@@ -678,6 +736,33 @@ fn is_behind(here: Option<&DurableEnd>, files: &[String], place: usize) -> bool 
     durable.is_some_and(|durable| place > durable)
 }
 
+/// The segments of a file that grows, which the history has.
+fn inline(archived: &ArchivedFile) -> &[Segment] {
+    archived.inline().unwrap_or_default()
+}
+
+/// The segments of a file, and of the one that was asked for last without a request.
+fn kept(
+    index: &mut Option<(String, Arc<[Segment]>)>,
+    store: &dyn Store,
+    file: &ArchivedFile,
+) -> Result<Arc<[Segment]>, ReadError> {
+    let Some(wanted) = file.index() else { return segments::read(store, file) };
+    if let Some((_, found)) = index.as_ref().filter(|(object, _)| *object == wanted.object) {
+        return Ok(found.clone());
+    }
+    let found = segments::read(store, file)?;
+    *index = Some((wanted.object.clone(), found.clone()));
+    Ok(found)
+}
+
+fn unreadable(path: &Path, error: ReadError) -> ArchiveError {
+    match error {
+        ReadError::Store(error) if !error.is_missing() => error.into(),
+        error => ArchiveError::Unreadable { path: path.to_owned(), what: error.to_string() },
+    }
+}
+
 fn in_file(path: &Path, error: &io::Error) -> ArchiveError {
     ArchiveError::Copy(format!("{}: {error}", path.display()))
 }
@@ -706,12 +791,12 @@ fn compare(
 
 /// The objects of a file in order, as `sha256sum -c` reads them. `commit` is in it so that no two lists have one name: one that
 /// was made for a commit that came too late may be about to be deleted.
-fn list_text(candidate: &Candidate<'_>, archived: &ArchivedFile, sha256: &str, commit: &str) -> String {
+fn list_text(candidate: &Candidate<'_>, segments: &[Segment], sha256: &str, commit: &str) -> String {
     let mut text = format!(
         "# {} of timeline {}: {} bytes, SHA-256 {sha256}\n# Its bytes are those of these objects, one behind the other.\n# Written for {commit}.\n",
         candidate.name, candidate.timeline, candidate.end
     );
-    for segment in &archived.segments {
+    for segment in segments {
         let object = segment.object.rsplit('/').next().unwrap_or_default();
         text.push_str(&format!("{}  {object}\n", segment.stored_sha256));
     }

@@ -1,6 +1,6 @@
 //! Counts what is asked of a store, for metrics.
 
-use crate::store::{Created, Fault, Meta, Store, StoreError};
+use crate::store::{Below, Created, Fault, Meta, Store, StoreError};
 use bytes::Bytes;
 use std::ops::Range;
 use std::sync::Arc;
@@ -127,6 +127,10 @@ impl<S: Store> Store for Counted<S> {
 
     fn list(&self, prefix: &str, after: Option<&str>) -> Result<Vec<Meta>, StoreError> {
         self.counts.list.note(self.store.list(prefix, after))
+    }
+
+    fn look_into(&self, prefix: &str) -> Result<Below, StoreError> {
+        self.counts.list.note(self.store.look_into(prefix))
     }
 
     fn delete(&self, name: &str) -> Result<(), StoreError> {

@@ -4,7 +4,7 @@
 //! NFS too, and never shows half an object. A crash leaves hidden files, which no listing shows.
 
 use crate::names;
-use crate::store::{Created, Fault, Meta, Store, StoreError};
+use crate::store::{Below, Created, Fault, Meta, Store, StoreError};
 use bytes::Bytes;
 use jiff::Timestamp;
 use std::collections::HashSet;
@@ -111,17 +111,13 @@ impl Folder {
         Ok(Bytes::from(bytes))
     }
 
-    /// Adds the objects below a folder.
-    fn walk(&self, folder: &Path, prefix: &str, depth: usize, found: &mut Vec<Meta>) -> io::Result<()> {
-        if depth > DEPTH_MAX {
-            return Err(io::Error::other(format!(
-                "folders are more than {DEPTH_MAX} deep: a link leads back"
-            )));
-        }
+    /// What stands directly in a folder: whole names, those of folders with a slash.
+    fn entries(&self, folder: &Path, prefix: &str) -> io::Result<Below> {
+        let mut below = Below::default();
         let entries = match fs::read_dir(folder) {
             Ok(entries) => entries,
             // There is no such prefix, or somebody has removed it meanwhile. The root has to be there.
-            Err(error) if error.kind() == ErrorKind::NotFound && folder != self.root => return Ok(()),
+            Err(error) if error.kind() == ErrorKind::NotFound && folder != self.root => return Ok(below),
             Err(error) => return Err(error),
         };
         for entry in entries {
@@ -138,13 +134,40 @@ impl Folder {
             };
             let name = format!("{prefix}{part}");
             if metadata.is_dir() {
-                self.walk(&entry.path(), &format!("{name}/"), depth + 1, found)?;
+                below.folders.insert(format!("{name}/"));
             } else if metadata.is_file() {
-                found.push(meta(name, &metadata));
+                below.objects.push(meta(name, &metadata));
             }
         }
-        Ok(())
+        Ok(below)
     }
+
+    /// Adds the objects below a folder.
+    fn walk(&self, folder: &Path, prefix: &str, depth: usize, found: &mut Vec<Meta>) -> io::Result<()> {
+        if depth > DEPTH_MAX {
+            return Err(io::Error::other(format!(
+                "folders are more than {DEPTH_MAX} deep: a link leads back"
+            )));
+        }
+        let below = self.entries(folder, prefix)?;
+        found.extend(below.objects);
+        below.folders.iter().try_for_each(|name| self.walk(&self.root.join(name), name, depth + 1, found))
+    }
+
+    /// The folder of a prefix of names.
+    fn folder(&self, prefix: &str) -> Result<PathBuf, StoreError> {
+        match prefix.strip_suffix('/').unwrap_or(prefix) {
+            "" => Ok(self.root.clone()),
+            prefix => self.path(prefix),
+        }
+    }
+}
+
+fn not_listed(folder: &Path, error: &io::Error) -> StoreError {
+    let text = format!("cannot list {}: {error}", folder.display());
+    // What is missing here is the archive.
+    let fault = if error.kind() == ErrorKind::NotFound { Fault::Unavailable } else { fault(error) };
+    StoreError::new(fault, text)
 }
 
 impl Store for Folder {
@@ -179,22 +202,22 @@ impl Store for Folder {
     }
 
     fn list(&self, prefix: &str, after: Option<&str>) -> Result<Vec<Meta>, StoreError> {
-        let folder = match prefix.strip_suffix('/').unwrap_or(prefix) {
-            "" => self.root.clone(),
-            prefix => self.path(prefix)?,
-        };
+        let folder = self.folder(prefix)?;
         let mut found = Vec::new();
         // Whether the root is there is asked even when the prefix is not: an archive that is not mounted is no empty one.
         let listed = fs::metadata(&self.root).and_then(|_| self.walk(&folder, prefix, 0, &mut found));
-        listed.map_err(|error| {
-            let text = format!("cannot list {}: {error}", folder.display());
-            // What is missing here is the archive.
-            let fault = if error.kind() == ErrorKind::NotFound { Fault::Unavailable } else { fault(&error) };
-            StoreError::new(fault, text)
-        })?;
+        listed.map_err(|error| not_listed(&folder, &error))?;
         found.retain(|meta| after.is_none_or(|after| meta.name.as_str() > after));
         found.sort_unstable_by(|one, other| one.name.cmp(&other.name));
         Ok(found)
+    }
+
+    fn look_into(&self, prefix: &str) -> Result<Below, StoreError> {
+        let folder = self.folder(prefix)?;
+        let found = fs::metadata(&self.root).and_then(|_| self.entries(&folder, prefix));
+        let mut below = found.map_err(|error| not_listed(&folder, &error))?;
+        below.objects.sort_unstable_by(|one, other| one.name.cmp(&other.name));
+        Ok(below)
     }
 
     fn delete(&self, name: &str) -> Result<(), StoreError> {

@@ -1,6 +1,6 @@
 //! A store that several own is a store: wrappers take it as they take a store of their own.
 
-use crate::store::{Created, Meta, Store, StoreError};
+use crate::store::{Below, Created, Meta, Store, StoreError};
 use bytes::Bytes;
 use std::ops::Range;
 use std::sync::Arc;
@@ -24,6 +24,10 @@ impl<S: Store + ?Sized> Store for Arc<S> {
 
     fn list(&self, prefix: &str, after: Option<&str>) -> Result<Vec<Meta>, StoreError> {
         (**self).list(prefix, after)
+    }
+
+    fn look_into(&self, prefix: &str) -> Result<Below, StoreError> {
+        (**self).look_into(prefix)
     }
 
     fn delete(&self, name: &str) -> Result<(), StoreError> {

@@ -1,6 +1,6 @@
 //! A limit on what is uploaded, in bytes a second: a bucket of tokens that may go into debt for one object.
 
-use crate::store::{Created, Fault, Meta, Store, StoreError};
+use crate::store::{Below, Created, Fault, Meta, Store, StoreError};
 use bytes::Bytes;
 use std::ops::Range;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -96,6 +96,10 @@ impl<S: Store> Store for Throttled<S> {
 
     fn list(&self, prefix: &str, after: Option<&str>) -> Result<Vec<Meta>, StoreError> {
         self.store.list(prefix, after)
+    }
+
+    fn look_into(&self, prefix: &str) -> Result<Below, StoreError> {
+        self.store.look_into(prefix)
     }
 
     fn delete(&self, name: &str) -> Result<(), StoreError> {

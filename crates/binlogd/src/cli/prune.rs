@@ -166,7 +166,7 @@ fn show(source: &str, pruned: &Pruned, word: &str) {
     outln!(
         "{}: {} objects that nothing names, {} snapshots and {} commits {word}",
         style::clean(source),
-        count(pruned.objects.len()),
+        units::count(pruned.objects),
         count(pruned.snapshots.len()),
         count(pruned.commits.len())
     );

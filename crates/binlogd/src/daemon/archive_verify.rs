@@ -407,7 +407,12 @@ mod tests {
 
         // The last sample is followed by the first.
         for from in [2, 0] {
-            note(&mut remembered, &Found { report: report(0), again: Vec::new() }, at(8000), verifier.schedule);
+            note(
+                &mut remembered,
+                &Found { report: report(0), again: Vec::new() },
+                at(8000),
+                verifier.schedule,
+            );
             assert_eq!((remembered.next, remembered.last.findings), (from, 0));
         }
     }
