@@ -138,7 +138,7 @@ pub fn plan(history: &History, wanted: &Wanted) -> Result<Vec<Part>, FetchError>
 }
 
 /// The file of a timeline in which a bound lies; `None` when it lies in none.
-fn first(archived: &Archived, bound: &Bound) -> Result<Option<usize>, FetchError> {
+pub(crate) fn first(archived: &Archived, bound: &Bound) -> Result<Option<usize>, FetchError> {
     match bound {
         Bound::File(name) => Ok(archived.files.iter().position(|file| file.name == *name)),
         Bound::Time(at) => {

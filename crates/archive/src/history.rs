@@ -238,6 +238,11 @@ impl Archived {
             _ => false,
         }
     }
+
+    /// Whether retention took the first of some files of a copy, in their order, or one behind it.
+    pub fn has_let_go(&self, files: &[String]) -> bool {
+        files.iter().any(|name| self.has_expired(name))
+    }
 }
 
 impl History {

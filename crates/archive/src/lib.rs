@@ -25,11 +25,13 @@
 #![forbid(unsafe_code)]
 
 pub mod abandon;
+pub mod backup;
 pub mod begin;
 pub mod chain;
 pub mod commit;
 pub mod fetch;
 pub mod frames;
+pub mod gentle;
 pub mod history;
 pub mod keys;
 pub mod lazy;
@@ -38,6 +40,7 @@ pub mod mapping;
 pub mod merge;
 pub mod names;
 pub mod past;
+pub mod presence;
 pub mod probe;
 pub mod prune;
 pub mod reader;

@@ -1,7 +1,7 @@
 //! What goes from the archive, and in which order.
 //!
-//! 1. Files that a rule of retention takes are named in a [`Change::Expired`]: the archive does not have them any more. Their
-//!    folders are retired, as objects are that a merge has replaced.
+//! 1. Files that a rule of retention takes, and no point of a backup keeps ([`backup`]), are named in a [`Change::Expired`]: the
+//!    archive does not have them any more. Their folders are retired, as objects are that a merge has replaced.
 //! 2. Objects that were retired long enough ago, and those that no commit names, are found folder by folder ([`unneeded`]), and
 //!    named in a [`Change::Doomed`], so many at a time. Only when that commit is in the chain are they deleted.
 //! 3. Snapshots older than the newest two, and the commits behind which a kept snapshot stands, the oldest first.
@@ -17,6 +17,7 @@
 //! ([`frames`](crate::frames)). One that slept while commits went finds a snapshot that goes further than what it knows
 //! ([`Chain::append`]). And a deletion that arrives late finds a name that nobody uses again.
 
+use crate::backup::{self, Keeps, Point};
 use crate::chain::{Appended, Chain, ChainError, read_snapshot};
 use crate::commit::{Change, Writer};
 use crate::history::{Archived, History};
@@ -24,6 +25,7 @@ use crate::names;
 use crate::store::{Meta, Store, StoreError};
 use crate::unneeded::{Group, Past, groups, kept};
 use jiff::{SignedDuration, Timestamp};
+use std::fmt;
 
 /// How long what nothing names any more is kept for readers, unless told otherwise.
 pub const GRACE: SignedDuration = SignedDuration::from_hours(7 * 24);
@@ -44,13 +46,47 @@ pub struct Rules {
     pub keep_for: Option<SignedDuration>,
     /// So many of the newest files of each timeline stay, and no more; at least one stays always.
     pub keep_files: Option<usize>,
+    /// Points of backups: nothing from the files on in which they lie goes, whatever the other rules say.
+    pub backups: Vec<Point>,
     /// See [the module](self).
     pub grace: SignedDuration,
 }
 
+/// Why nothing more could be pruned.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PruneError {
+    /// The store, or what stands in it.
+    Chain(ChainError),
+    /// The archive does not have the point of a backup: nothing was pruned. In words, with what to do.
+    Backup(String),
+}
+
+impl fmt::Display for PruneError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PruneError::Chain(error) => error.fmt(f),
+            PruneError::Backup(text) => f.write_str(text),
+        }
+    }
+}
+
+impl std::error::Error for PruneError {}
+
+impl From<ChainError> for PruneError {
+    fn from(error: ChainError) -> PruneError {
+        PruneError::Chain(error)
+    }
+}
+
+impl From<StoreError> for PruneError {
+    fn from(error: StoreError) -> PruneError {
+        PruneError::Chain(error.into())
+    }
+}
+
 impl Default for Rules {
     fn default() -> Rules {
-        Rules { keep_for: None, keep_files: None, grace: GRACE }
+        Rules { keep_for: None, keep_files: None, backups: Vec::new(), grace: GRACE }
     }
 }
 
@@ -59,6 +95,8 @@ impl Default for Rules {
 pub struct Pruned {
     /// [`Change::Expired`], one a timeline.
     pub expired: Vec<Change>,
+    /// What points of backups keep.
+    pub kept: Vec<Keeps>,
     /// How many objects of files, retired or never named.
     pub objects: u64,
     /// Snapshots, the oldest first.
@@ -72,38 +110,42 @@ pub struct Pruned {
 /// Says what [`prune`] would do now, and does nothing.
 ///
 /// # Errors
-/// When the store cannot be read, or what stands in it cannot be.
+/// When the store cannot be read, or what stands in it cannot be, or it does not have the point of a backup.
 pub fn dry_run(
     store: &dyn Store,
     chain: &mut Chain,
     rules: &Rules,
     now: Timestamp,
-) -> Result<Pruned, ChainError> {
+) -> Result<Pruned, PruneError> {
     chain.refresh(store)?;
+    let kept = keeps(chain.history(), rules)?;
     let (snapshots, commits) = behind_snapshots(store, chain, rules, now)?;
-    let expired = expired(chain.history(), rules, now);
+    let expired = expired(chain.history(), rules, &kept, now);
     let history = chain.history().if_changed(&expired, now)?;
     let mut objects = 0;
     groups::<ChainError>(store, chain.source(), &history, Past { now, grace: rules.grace }, &mut |group| {
         objects += group.objects().count() as u64;
         Ok(())
     })?;
-    Ok(Pruned { expired, objects, snapshots, commits, is_behind: false })
+    Ok(Pruned { expired, kept, objects, snapshots, commits, is_behind: false })
 }
 
 /// Removes what may go. What is in the result has gone, all of it unless there was an error; the next run goes on.
 ///
 /// # Errors
-/// When the store could not be read or did not do something. Nothing is lost by that: what was not deleted is found again.
+/// When the archive does not have the point of a backup: then nothing has gone. When the store could not be read or did not do
+/// something: nothing is lost by that, what was not deleted is found again.
 pub fn prune(
     store: &dyn Store,
     chain: &mut Chain,
     writer: &Writer,
     rules: &Rules,
     now: Timestamp,
-) -> Result<Pruned, ChainError> {
+) -> Result<Pruned, PruneError> {
     chain.refresh(store)?;
-    let mut pruned = Pruned { expired: expired(chain.history(), rules, now), ..Pruned::default() };
+    let kept = keeps(chain.history(), rules)?;
+    let expired = expired(chain.history(), rules, &kept, now);
+    let mut pruned = Pruned { expired, kept, ..Pruned::default() };
     if !pruned.expired.is_empty()
         && chain.append(store, writer, now, pruned.expired.clone())? == Appended::Behind
     {
@@ -118,7 +160,7 @@ pub fn prune(
     match found {
         Ok(()) => {}
         Err(DoomError::Behind) => return Ok(Pruned { is_behind: true, ..pruned }),
-        Err(DoomError::Chain(error)) => return Err(error),
+        Err(DoomError::Chain(error)) => return Err(error.into()),
     }
     (pruned.snapshots, pruned.commits) = behind_snapshots(store, chain, rules, now)?;
     // Whoever finds a snapshot listed before and after it looked for the snapshot's commit has found the commit.
@@ -197,10 +239,16 @@ fn delete(store: &dyn Store, objects: &[String]) -> Result<(), StoreError> {
     objects.iter().try_for_each(|object| store.delete(object))
 }
 
-fn expired(history: &History, rules: &Rules, now: Timestamp) -> Vec<Change> {
+fn keeps(history: &History, rules: &Rules) -> Result<Vec<Keeps>, PruneError> {
+    backup::keeps(history, &rules.backups).map_err(PruneError::Backup)
+}
+
+fn expired(history: &History, rules: &Rules, kept: &[Keeps], now: Timestamp) -> Vec<Change> {
     let mut changes = Vec::new();
     for (name, archived) in &history.timelines {
-        let files: Vec<String> = archived.files[..expired_files(archived, rules, now)]
+        let kept = kept.iter().filter(|keeps| keeps.timeline == *name).map(|keeps| keeps.files).max();
+        let free = archived.files.len().saturating_sub(kept.unwrap_or(0));
+        let files: Vec<String> = archived.files[..expired_files(archived, rules, now).min(free)]
             .iter()
             .map(|file| file.name.clone())
             .collect();

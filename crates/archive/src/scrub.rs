@@ -57,6 +57,8 @@ pub struct Report {
     pub read: usize,
     /// Of those, how many were decrypted and unpacked too.
     pub opened: usize,
+    /// Of those that were read, how many are not what was uploaded.
+    pub damaged: usize,
     /// Objects that no commit names: of uploads that were broken off, or of nobody here. Not those in the folder of a finished file
     /// that are older than its end: a merge has replaced most of these.
     pub unnamed: usize,
@@ -66,16 +68,33 @@ pub struct Report {
     pub locked: BTreeMap<Vec<String>, usize>,
 }
 
+impl Report {
+    /// What is wrong: the findings, and what none of the private keys opens. Without a private key it cannot be told which is
+    /// lost; with one, an object that it does not open is lost to its owner.
+    pub fn damage(&self) -> Vec<Finding> {
+        let locked = self.locked.iter().map(|(keys, count)| Finding {
+            what: format!("{count} objects"),
+            range: None,
+            text: format!(
+                "none of the private keys given opens them: they are encrypted for {}",
+                keys.join(", ")
+            ),
+        });
+        self.findings.iter().cloned().chain(locked).collect()
+    }
+}
+
 /// How much is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Depth {
     /// Only what the store lists.
     Names,
-    /// Every n-th object, beginning with the given one, so that runs one after another come to all of them.
+    /// About one of so many objects. Runs with one `from` after another come to all of them, whatever is uploaded, merged or
+    /// let go in between: which objects a run reads follows from their hashes.
     Sample {
         /// One of so many; at least 1.
         every: usize,
-        /// Which.
+        /// Which; counts up from run to run.
         from: usize,
     },
     /// Everything.
@@ -196,13 +215,12 @@ impl Look<'_> {
             }
         };
         for segment in &*segments {
-            let place = self.report.objects + report.objects;
             report.objects += 1;
             report.stored_bytes += segment.stored;
             let range = format!("{whole} {}..{}", segment.from, segment.to);
             if let Some(text) = missing(&listed, &segment.object, Some(segment.stored)) {
                 report.findings.push(Finding { what: segment.object.clone(), range: Some(range), text });
-            } else if self.depth.includes(place) {
+            } else if self.depth.includes(segment) {
                 bytes(self.reader, segment, &range, self.open, &mut report)?;
                 (self.progress)(segment.stored);
             }
@@ -259,6 +277,7 @@ impl Report {
         self.stored_bytes += other.stored_bytes;
         self.read += other.read;
         self.opened += other.opened;
+        self.damaged += other.damaged;
         self.unnamed += other.unnamed;
         self.unnamed_bytes += other.unnamed_bytes;
         for (keys, count) in other.locked {
@@ -275,10 +294,16 @@ impl Report {
 }
 
 impl Depth {
-    fn includes(self, place: usize) -> bool {
+    fn includes(self, segment: &Segment) -> bool {
         match self {
             Depth::Names => false,
-            Depth::Sample { every, from } => place % every.max(1) == from % every.max(1),
+            Depth::Sample { every, from } => {
+                let every = every.max(1) as u64;
+                // A hash that is none is one for which something is found in each run.
+                let number =
+                    segment.stored_sha256.get(..15).and_then(|hex| u64::from_str_radix(hex, 16).ok());
+                number.is_none_or(|number| number % every == from as u64 % every)
+            }
             Depth::All => true,
         }
     }
@@ -382,7 +407,7 @@ fn follows(before: &str, after: &str) -> bool {
     }
 }
 
-fn index_text(error: &ReadError) -> String {
+pub(crate) fn index_text(error: &ReadError) -> String {
     match error {
         ReadError::Store(_) => "the object is missing, and with it where the pieces of the file are".into(),
         ReadError::Index { why, .. } => {
@@ -403,7 +428,8 @@ fn changed_list(store: &dyn Store, list: &str) -> Result<Option<String>, StoreEr
     Ok((!is_same).then(|| "the list of the file's objects is not what was uploaded".into()))
 }
 
-fn missing(listed: &BTreeMap<&str, &Meta>, object: &str, size: Option<u64>) -> Option<String> {
+/// What is wrong with an object by what the store lists; `size` is what it must have.
+pub(crate) fn missing(listed: &BTreeMap<&str, &Meta>, object: &str, size: Option<u64>) -> Option<String> {
     match listed.get(object) {
         None => Some("the object is missing".into()),
         Some(meta) if size.is_some_and(|size| size != meta.size) => Some(format!(
@@ -444,6 +470,7 @@ fn bytes(
         Err(ReadError::Store(error)) if !error.is_missing() => return Err(error),
         Err(error) => error.to_string(),
     };
+    report.damaged += 1;
     report.findings.push(Finding { what: segment.object.clone(), range: Some(range.to_owned()), text });
     Ok(())
 }

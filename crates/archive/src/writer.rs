@@ -174,6 +174,15 @@ pub struct ArchivedEnd {
     pub gtids: String,
 }
 
+/// A finished file in the archive.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finished {
+    /// The timeline's name there.
+    pub timeline: String,
+    /// What it has of the file; `None` when it had the file and has let go of it.
+    pub file: Option<Arc<ArchivedFile>>,
+}
+
 /// A file of the copy, and what the archive has of it.
 struct Candidate<'a> {
     path: PathBuf,
@@ -257,6 +266,25 @@ impl Archiver {
     /// timeline: from there on this machine must keep what it has. `None` where that is not known.
     pub fn first_lacking(&self) -> Option<(&Path, &str)> {
         self.lacking.as_ref().map(|(folder, file)| (&**folder, &**file))
+    }
+
+    /// What the archive has of a file that is finished here, as of the last step, with the timeline's name there. `None` where it
+    /// does not have all of it, or that is not known.
+    pub fn finished_file(&self, folder: &Path, name: &str) -> Option<Finished> {
+        let (_, timeline) = self.names.iter().find(|(of, _)| of == folder)?;
+        let archived = self.chain.as_ref()?.history().timelines.get(timeline)?;
+        let file = archived.file(name).cloned();
+        if file.as_ref().is_some_and(|file| file.sealed.is_none()) {
+            return None;
+        }
+        if file.is_none() {
+            let files = timeline_files(&*self.storage, folder).ok()?;
+            let place = files.iter().position(|file| file == name)?;
+            if !self.has_expired(timeline, &files, place) {
+                return None;
+            }
+        }
+        Some(Finished { timeline: timeline.clone(), file })
     }
 
     /// Does one thing that the archive lacks. `durable` is the end of the file that is written; while it is not known, that file
@@ -432,7 +460,7 @@ impl Archiver {
     /// Whether retention took the file at `place`, or one behind it: the archive does not want it again.
     fn has_expired(&self, timeline: &str, files: &[String], place: usize) -> bool {
         let archived = self.chain.as_ref().and_then(|chain| chain.history().timelines.get(timeline));
-        archived.is_some_and(|archived| files[place..].iter().any(|name| archived.has_expired(name)))
+        archived.is_some_and(|archived| archived.has_let_go(&files[place..]))
     }
 
     /// A file to which the archive adds nothing more must not go on on this disk, nor be another one: nobody would archive

@@ -2,11 +2,13 @@
 
 mod scene;
 
+use archive::backup::Point;
 use archive::chain::Chain;
 use archive::commit::{Change, Commit, FORMAT, Writer};
 use archive::fetch::{Bound, Wanted, fetch, plan};
 use archive::names;
-use archive::prune::{Rules, prune};
+use archive::presence::{first_lacking, look};
+use archive::prune::{PruneError, Rules, dry_run, prune};
 use archive::store::Store;
 use archive::writer::{ArchiveError, DurableEnd, Step};
 use jiff::{SignedDuration, Timestamp};
@@ -148,6 +150,147 @@ fn what_expired_is_recorded_in_a_copy_that_is_fetched() {
     let line = &record.purged[0];
     assert_eq!((&*line.from, &*line.through, line.files), ("b.000001", "b.000002", 2));
     assert_eq!(line.gtids, format!("{SERVER_UUID}:1-20"));
+}
+
+/// A reader that began before files expired, or was cached, has what it needs for the whole grace, and not a moment longer is
+/// promised.
+#[test]
+fn a_fetch_that_began_before_files_expired_works_for_the_whole_grace() {
+    let scene = Scene::new();
+    let files = scene.files(10);
+    scene.archive_all(&files[2]);
+    // What a running reader holds: the history as it was.
+    let mut chain = Chain::open(&*scene.store, SOURCE).unwrap();
+    let parts = plan(chain.history(), &Wanted::default()).unwrap();
+    let writer = Writer::of_this_run("test".into(), "0".into());
+    let grace = SignedDuration::from_hours(7 * 24);
+    let rules = Rules { keep_files: Some(1), grace, ..Rules::default() };
+    let began = Timestamp::now();
+    let mut prune_at = |at: Timestamp| prune(&*scene.store, &mut chain, &writer, &rules, at).unwrap();
+    assert_eq!(prune_at(began).expired.len(), 1);
+    let fetched = |to: &str| {
+        let to = scene.dir.path().join(to);
+        fs::create_dir(&to).unwrap();
+        let got = fetch(&scene.reader(), &PosixStorage, &to, &parts[0], 2, &|_| {})?;
+        let name = files[0].file_name().unwrap();
+        assert!(fs::read(&files[0]).unwrap() == fs::read(got.join(name)).unwrap());
+        Ok::<_, archive::fetch::FetchError>(())
+    };
+    fetched("at once").unwrap();
+    assert_eq!(prune_at(began + grace - SignedDuration::from_secs(60)).objects, 0);
+    fetched("in its last minute").unwrap();
+    assert!(prune_at(began + grace + SignedDuration::from_secs(60)).objects >= 6);
+    fetched("behind it").unwrap_err();
+    assert_eq!(scene.scrub().findings, []);
+}
+
+#[test]
+fn what_a_backup_needs_stays_whatever_the_rules_say() {
+    let scene = Scene::new();
+    let files = scene.files(10);
+    scene.archive_all(&files[2]);
+    let mut chain = Chain::open(&*scene.store, SOURCE).unwrap();
+    let writer = Writer::of_this_run("test".into(), "0".into());
+    let with = |points: &[String]| Rules {
+        keep_files: Some(1),
+        backups: points.iter().map(|point| Point::parse(point).unwrap()).collect(),
+        grace: SignedDuration::ZERO,
+        ..Rules::default()
+    };
+    let gone = |pruned: &[Change]| -> Vec<String> {
+        let files = pruned.iter().flat_map(|change| match change {
+            Change::Expired { files, .. } => files.clone(),
+            _ => Vec::new(),
+        });
+        files.collect()
+    };
+    let second = format!("{SERVER_UUID}:1-15");
+    let before = chain.history().clone();
+    // One point of two that is not there: nothing goes.
+    let lost = with(&[second.clone(), "b.000009:4".into()]);
+    let refused = prune(&*scene.store, &mut chain, &writer, &lost, Timestamp::now()).unwrap_err();
+    let PruneError::Backup(text) = &refused else { panic!("{refused}") };
+    assert!(text.contains("b.000009:4") && text.contains("nothing was pruned"), "{text}");
+    assert_eq!((chain.history(), scene.scrub().findings), (&before, vec![]));
+    let rules = with(&["b.000003:4".into(), second.clone()]);
+    let planned = dry_run(&*scene.store, &mut chain, &rules, Timestamp::now()).unwrap();
+    assert_eq!(gone(&planned.expired), ["b.000001"]);
+    let kept: Vec<_> = planned.kept.iter().map(|keeps| (&*keeps.point, &*keeps.from, keeps.files)).collect();
+    assert_eq!(kept, [("b.000003:4", "b.000003", 1), (&*second, "b.000002", 2)]);
+    let pruned = prune(&*scene.store, &mut chain, &writer, &rules, Timestamp::now()).unwrap();
+    assert_eq!(gone(&pruned.expired), ["b.000001"]);
+    // Its backup is older than what is there now.
+    let first = with(&[format!("{SERVER_UUID}:1-5")]);
+    let refused = prune(&*scene.store, &mut chain, &writer, &first, Timestamp::now()).unwrap_err();
+    assert!(refused.to_string().contains("the archive begins behind the point"), "{refused}");
+    assert_eq!(scene.scrub().findings, []);
+}
+
+/// Whatever is uploaded and let go between runs: no object is passed over for ever.
+#[test]
+fn samples_one_after_another_come_to_all_objects() {
+    let scene = Scene::new();
+    let files = scene.files(10);
+    scene.archive_all(&files[2]);
+    let run =
+        |from| scrub(&scene.reader(), SOURCE, Depth::Sample { every: 5, from }, false, &|_| {}).unwrap().read;
+    let all = scene.scrub().objects;
+    assert_eq!((0..5).map(run).sum::<usize>(), all);
+    assert_eq!((7..12).map(run).sum::<usize>(), all, "counted up for ever");
+}
+
+#[test]
+fn a_file_is_given_up_only_when_it_was_seen_in_the_store() {
+    let scene = Scene::new();
+    let files = scene.files(10);
+    scene.archive_all(&files[2]);
+    let folders = [scene.timeline.clone()];
+    let places: Vec<_> = ["b.000001", "b.000002", "b.000003"].map(|name| (&*scene.timeline, name)).into();
+    let lacking = |places: &[archive::presence::Place<'_>]| {
+        first_lacking(&scene.reader(), &PosixStorage, SOURCE, &folders, places).unwrap()
+    };
+    assert_eq!(lacking(&places[..2]), None);
+    let (at, why) = lacking(&places).expect("the last one is written");
+    assert!(at == 2 && why.contains("as a finished file"), "{why}");
+
+    let chain = Chain::open(&*scene.store, SOURCE).unwrap();
+    let timeline = scene.timeline.file_name().unwrap().to_str().unwrap();
+    let file = chain.history().file(timeline, "b.000002").unwrap();
+    let seen = || look(&scene.reader(), SOURCE, timeline, file, 7).unwrap();
+    assert_eq!(seen(), []);
+    let object = scene.dir.path().join("store").join(&scene.reader().segments(file).unwrap()[0].object);
+    let sound = fs::read(&object).unwrap();
+    let mut bytes = sound.clone();
+    bytes[20] ^= 1;
+    for (harm, words) in [
+        (Some(&bytes[..]), "SHA-256"),
+        (Some(&sound[..9]), "has 9 bytes and was uploaded with"),
+        (None, "missing"),
+    ] {
+        match harm {
+            Some(bytes) => fs::write(&object, bytes).unwrap(),
+            None => fs::remove_file(&object).unwrap(),
+        }
+        let found = seen();
+        assert!(found.len() == 1 && found[0].to_string().contains(words), "{found:?}");
+        let (at, why) = lacking(&places[..2]).unwrap();
+        assert!(at == 1 && why.contains(words), "{why}");
+    }
+    fs::write(&object, sound).unwrap();
+    // Another file of that name here, and one that is longer.
+    let mut bytes = fs::read(&files[0]).unwrap();
+    bytes.push(0);
+    fs::write(&files[0], &bytes).unwrap();
+    assert!(lacking(&places[..1]).unwrap().1.contains("and here it has"));
+    bytes[30] ^= 1;
+    fs::write(&files[0], &bytes).unwrap();
+    assert!(lacking(&places[..1]).unwrap().1.contains("another file of this name"));
+    // What the archive has let go of it does not lack.
+    let writer = Writer::of_this_run("test".into(), "0".into());
+    let rules = Rules { keep_files: Some(1), ..Rules::default() };
+    let mut chain = chain;
+    prune(&*scene.store, &mut chain, &writer, &rules, Timestamp::now()).unwrap();
+    assert_eq!(lacking(&places[..2]), None);
 }
 
 #[test]

@@ -9,7 +9,10 @@
 //! orders itself after binlogd, a source on the same machine for one, must not wait for that, and a long recovery must not
 //! run into the time limit of the start. How far it is, is in the status.
 
+mod archive_kept;
+mod archive_look;
 mod archive_past;
+mod archive_verify;
 mod archiving;
 mod beginning;
 mod controls;

@@ -6,7 +6,7 @@ use crate::stage::{Door, Ended, Killed, Stage};
 use archive::chain::{Chain, ChainError};
 use archive::commit::Writer;
 use archive::keys::Identities;
-use archive::prune::{Rules, dry_run, prune};
+use archive::prune::{PruneError, Rules, dry_run, prune};
 use archive::reader::Reader;
 use archive::scrub::{Depth, scrub};
 use archive::segment::Opener;
@@ -94,6 +94,7 @@ impl World {
         let rules = Rules {
             keep_for: random.one_in(8).then(|| SignedDuration::from_hours(1 + random.below(100) as i64)),
             keep_files: random.one_in(3).then(|| 1 + random.below(3) as usize),
+            backups: Vec::new(),
             grace,
         };
         let snapshots_after = 2 + random.below(8);
@@ -268,8 +269,9 @@ impl World {
                 self.stage.sleep(me, SignedDuration::from_mins(1 + random.below(600) as i64));
                 let id = identity(format!("pruner-{run}"));
                 let pruned = Chain::open(&*store, SOURCE)
+                    .map_err(PruneError::from)
                     .and_then(|mut chain| prune(&*store, &mut chain, &id, &self.rules, self.stage.now()));
-                if let Err(ChainError::Unsound(error)) = pruned {
+                if let Err(PruneError::Chain(ChainError::Unsound(error))) = pruned {
                     self.ledger().complain(format!("the pruner: {error}"));
                 }
             });
@@ -368,8 +370,9 @@ impl World {
     fn prune_at_last(&self, store: &dyn Store) -> Result<(), String> {
         let later = self.stage.now() + self.rules.grace * 3;
         self.memory.set_now(later);
-        let in_words = |error: ChainError| format!("pruned at last: {error}");
-        let mut chain = Chain::open(store, SOURCE).map_err(in_words)?;
+        let in_words = |error: PruneError| format!("pruned at last: {error}");
+        let open = || Chain::open(store, SOURCE).map_err(|error| in_words(error.into()));
+        let mut chain = open()?;
         if *chain.history() != self.ledger().history {
             return Err("who reads the chain from scratch reads another history".into());
         }
@@ -379,7 +382,7 @@ impl World {
         if planned.expired != pruned.expired || planned.objects != pruned.objects {
             return Err(format!("{planned:?} was planned, and {pruned:?} done"));
         }
-        let chain = Chain::open(store, SOURCE).map_err(in_words)?;
+        let chain = open()?;
         if *chain.history() != self.ledger().history {
             return Err("who reads the chain from scratch after pruning reads another history".into());
         }

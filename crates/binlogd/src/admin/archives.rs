@@ -30,6 +30,29 @@ pub(super) fn encode(
         "1 while the archive is not kept up, otherwise 0",
         failing,
     )?;
+    let verified = || shown.iter().filter_map(|(source, archive)| Some((*source, archive.verify.as_ref()?)));
+    let seconds = |at: Timestamp| u64::try_from(at.as_second()).unwrap_or(0);
+    gauges(
+        encoder,
+        "binlogd_archive_verify_last_run_timestamp",
+        Some(&Unit::Seconds),
+        "When the last verification of the archive on a schedule began that came to its end, absent before the first",
+        verified().filter_map(|(source, verify)| Some((source, seconds(verify.at?)))),
+    )?;
+    gauges(
+        encoder,
+        "binlogd_archive_verify_due_timestamp",
+        Some(&Unit::Seconds),
+        "When the archive is to be verified next; what lies far back says that no run comes to its end",
+        verified().filter_map(|(source, verify)| Some((source, seconds(verify.due?)))),
+    )?;
+    gauges(
+        encoder,
+        "binlogd_archive_findings",
+        None,
+        "Problems of objects of the archive: those that its last verification found, and those of files that were to be deleted here",
+        shown.iter().map(|(source, archive)| (*source, archive.findings())),
+    )?;
     let mut count = |name, unit: Option<&Unit>, help, value: fn(&ArchiveStatus) -> u64| {
         let rows = shown.iter().map(|(source, archive)| (*source, value(archive)));
         counters(encoder, name, unit, help, rows)

@@ -18,6 +18,7 @@ mod import;
 mod offline;
 mod prune;
 mod purge;
+mod purge_archive;
 mod rescue;
 mod rescue_guard;
 mod run;

@@ -4,11 +4,13 @@ use super::exit::{EXIT_OK, EXIT_PROBLEM, usage_error};
 use super::store_args::{Opened, StoreArgs};
 use super::{style, units};
 use crate::config::duration;
+use archive::backup::Point;
 use archive::chain::Chain;
 use archive::commit::{Change, Writer};
 use archive::prune::{Pruned, Rules, dry_run, prune};
 use clap::Args;
 use jiff::{SignedDuration, Timestamp};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -21,6 +23,10 @@ const TRIES_MAX: u32 = 20;
 Whole files go, the oldest of a timeline first, and never its last one. What goes is committed first, so that no reader finds a hole, and is \
 deleted when it has been named by nothing for the grace: readers that began before then have what they need. Without --max-age and \
 --max-files no file goes, only what was replaced, broken uploads, and commits that a snapshot has.
+
+A backup is brought forward by what was written after it. --keep-for-backup keeps that, whatever the other rules say: from the file in \
+which the point lies on all of its timeline, and all timelines that continue it. A point is what gtid_executed, xtrabackup_binlog_info or \
+mysqldump --source-data say: a set of GTIDs, or FILE:POS. One that the archive does not have is an error, and nothing goes.
 
 binlogd may run and archive meanwhile. The credentials need the right to delete, which binlogd run does not need. Under Object Lock the \
 store refuses until the lock has expired; run it again then.
@@ -37,6 +43,12 @@ pub(super) struct PruneArgs {
     /// So many of the newest files of each timeline stay
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     max_files: Option<u32>,
+    /// Keep everything from this point of a backup on: a set of GTIDs, or FILE:POS; several times for several backups
+    #[arg(long, value_name = "POINT")]
+    keep_for_backup: Vec<String>,
+    /// Keep everything from the points in this file on: one a line; a set of GTIDs goes on in the next line behind a comma
+    #[arg(long, value_name = "FILE")]
+    backups_file: Vec<PathBuf>,
     /// How long objects stay that nothing names any more
     #[arg(long, value_name = "DURATION", default_value = "7d")]
     grace: String,
@@ -55,6 +67,13 @@ pub(super) fn execute(args: &PruneArgs) -> ExitCode {
         Ok(opened) => opened,
         Err(error) => return usage_error(&format!("{error:#}")),
     };
+    // A file's name is one in each of them, and a point that one has the others lack.
+    if !rules.backups.is_empty() && opened.sources.len() > 1 {
+        return usage_error(&format!(
+            "a point of a backup is one of one source: add --source with one of {}",
+            opened.sources.join(", ")
+        ));
+    }
     let mut all_well = true;
     for source in &opened.sources {
         if let Err(error) = one(args, &opened, source, &rules) {
@@ -74,8 +93,31 @@ impl PruneArgs {
         Ok(Rules {
             keep_for: self.max_age.as_deref().map(|text| read("max-age", text)).transpose()?,
             keep_files: self.max_files.map(|files| files as usize),
+            backups: self.backups()?,
             grace: read("grace", &self.grace)?,
         })
+    }
+}
+
+impl PruneArgs {
+    /// The points of all backups.
+    fn backups(&self) -> Result<Vec<Point>, String> {
+        let given = self.keep_for_backup.iter().map(|text| Point::parse(text));
+        let mut points: Vec<Point> =
+            given.collect::<Result<_, _>>().map_err(|why| format!("--keep-for-backup: {why}"))?;
+        for path in &self.backups_file {
+            let shown = path.display();
+            let text =
+                std::fs::read_to_string(path).map_err(|error| format!("--backups-file: {shown}: {error}"))?;
+            let of_file =
+                Point::parse_lines(&text).map_err(|why| format!("--backups-file: {shown}, {why}"))?;
+            // An empty file is a backup that was not listed, most likely.
+            if of_file.is_empty() {
+                return Err(format!("--backups-file: {shown} has no point"));
+            }
+            points.extend(of_file);
+        }
+        Ok(points)
     }
 }
 
@@ -99,6 +141,16 @@ fn one(args: &PruneArgs, opened: &Opened, source: &str, rules: &Rules) -> anyhow
 }
 
 fn show(source: &str, pruned: &Pruned, word: &str) {
+    for keeps in &pruned.kept {
+        outln!(
+            "{}/{}: {} and all behind it, {} files, kept for the backup at {}",
+            style::clean(source),
+            keeps.timeline,
+            keeps.from,
+            units::count(keeps.files as u64),
+            style::clean(&keeps.point)
+        );
+    }
     for change in &pruned.expired {
         if let Change::Expired { timeline, files, why } = change
             && let (Some(first), Some(last)) = (files.first(), files.last())
@@ -114,7 +166,7 @@ fn show(source: &str, pruned: &Pruned, word: &str) {
     outln!(
         "{}: {} objects that nothing names, {} snapshots and {} commits {word}",
         style::clean(source),
-        count(pruned.objects.len()),
+        units::count(pruned.objects),
         count(pruned.snapshots.len()),
         count(pruned.commits.len())
     );

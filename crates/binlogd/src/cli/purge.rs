@@ -1,6 +1,8 @@
 //! `binlogd purge DATA_DIR`: deletes old files of a stopped copy, or says what would go and why the rest stays.
 
 use super::exit::{EXIT_OK, EXIT_PROBLEM, usage_error};
+use super::purge_archive::Asked;
+use super::store_args::ReachArgs;
 use super::{style, units};
 use crate::config::{Config, RetentionConfig};
 use crate::retention::{NO_RULES, Purger, rules};
@@ -22,6 +24,9 @@ use std::sync::Arc;
 #[command(after_long_help = "\
 Whole files go, the oldest first, and the first one that somebody needs stops the purge: there is never a hole. A slot, what a \
 fork took from the source, and the newest files stay whatever is asked for. What went is recorded in timeline.toml.
+
+Where the copies are archived, say where: --config with [archive], or --archive. No file goes then of which the archive does not have \
+everything: each is looked for there, with one object of it read back. --without-archive is your word that nobody needs to ask.
 
 With --dry-run nothing is changed, and binlogd may run on the copy. Without it binlogd must be stopped, and the user must be \
 that of binlogd. A running one purges by \
@@ -46,6 +51,14 @@ pub(super) struct PurgeArgs {
     /// The configuration file with [retention]: its rules, and the limits of slots
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
+    /// The archive of these copies: no file goes of which it does not have everything. Without it that of [archive] in --config
+    #[arg(long, value_name = "URL", conflicts_with = "without_archive")]
+    archive: Option<String>,
+    #[command(flatten)]
+    reach: ReachArgs,
+    /// Do not ask the archive: files may go that it does not have
+    #[arg(long)]
+    without_archive: bool,
     /// Change nothing; say of each file whether it would go, and if not, why
     #[arg(long)]
     dry_run: bool,
@@ -57,9 +70,13 @@ pub(super) fn execute(args: &PurgeArgs) -> ExitCode {
         Ok(understood) => understood,
         Err(error) => return usage_error(&error),
     };
+    let asked = match args.asked() {
+        Ok(asked) => asked,
+        Err(error) => return usage_error(&format!("{error:#}")),
+    };
     let mut all_well = true;
     for (name, folder) in sources {
-        if let Err(error) = args.purge(&name, &folder, &wanted, limits) {
+        if let Err(error) = args.purge(&name, &folder, &wanted, limits, &asked) {
             errln!("error: source {}: {error:#}", style::clean(&name));
             all_well = false;
         }
@@ -70,6 +87,12 @@ pub(super) fn execute(args: &PurgeArgs) -> ExitCode {
 type Understood = (Wanted, RetentionConfig, Vec<(String, PathBuf)>);
 
 impl PurgeArgs {
+    /// Which archive is asked.
+    fn asked(&self) -> anyhow::Result<Asked> {
+        let config = self.config.as_deref().map(Config::load).transpose()?.map(|loaded| loaded.config);
+        Asked::new(self.archive.as_deref(), &self.reach, self.without_archive, config.as_ref())
+    }
+
     fn understood(&self) -> Result<Understood, String> {
         let limits = match &self.config {
             Some(path) => Config::load(path).map_err(|error| error.to_string())?.config.retention,
@@ -112,10 +135,13 @@ impl PurgeArgs {
         folder: &Path,
         wanted: &Wanted,
         limits: RetentionConfig,
+        asked: &Asked,
     ) -> anyhow::Result<()> {
         let storage = Arc::new(PosixStorage);
         let purger = Purger::new(name, folder.to_owned(), storage, Arc::default(), limits, Arc::default());
         outln!("{}", style::clean(name));
+        // To be held: the purger only knows of it.
+        let _archived = asked.of(name, folder, &purger, wanted)?;
         if self.dry_run {
             let plan = purger.plan(wanted)?;
             show(&plan);

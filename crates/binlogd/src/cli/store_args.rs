@@ -22,6 +22,13 @@ pub(super) struct StoreArgs {
     /// if it has one, is asked for
     #[arg(long, value_name = "FILE")]
     identity: Vec<PathBuf>,
+    #[command(flatten)]
+    reach: ReachArgs,
+}
+
+/// How an archive is reached.
+#[derive(Debug, Args)]
+pub(super) struct ReachArgs {
     /// Address of a store that is not the provider's own, as `https://minio.example:9000`
     #[arg(long, value_name = "URL")]
     endpoint: Option<String>,
@@ -56,10 +63,10 @@ impl StoreArgs {
     pub(super) fn given(&self) -> Option<&'static str> {
         let given = [
             ("--identity", !self.identity.is_empty()),
-            ("--endpoint", self.endpoint.is_some()),
-            ("--region", self.region.is_some()),
-            ("--path-style", self.path_style),
-            ("--allow-http", self.allow_http),
+            ("--endpoint", self.reach.endpoint.is_some()),
+            ("--region", self.reach.region.is_some()),
+            ("--path-style", self.reach.path_style),
+            ("--allow-http", self.reach.allow_http),
         ];
         given.into_iter().find(|(_, is_given)| *is_given).map(|(name, _)| name)
     }
@@ -69,16 +76,7 @@ impl StoreArgs {
     /// # Errors
     /// In words: what is wrong with the address or a key, what the store says, or that it has no such source.
     pub(super) fn open(&self, url: &str) -> anyhow::Result<Opened> {
-        let location: Location = url.parse().map_err(anyhow::Error::msg)?;
-        let options = Options {
-            endpoint: self.endpoint.clone(),
-            region: self.region.clone(),
-            path_style: self.path_style.then_some(true),
-            allow_http: self.allow_http,
-        };
-        options
-            .check(&location)
-            .map_err(|wrong| anyhow::anyhow!("--{} {}", wrong.name.replace('_', "-"), wrong.why))?;
+        let (location, options) = self.reach.checked(url)?;
         let mut identities = Identities::new();
         for file in &self.identity {
             identities.add_file(file, &mut |question| {
@@ -106,6 +104,26 @@ impl StoreArgs {
         let has_identity = !identities.is_empty();
         let reader = Reader { store, opener: Arc::new(Opener::new(identities)) };
         Ok(Opened { reader, sources: chosen, has_identity })
+    }
+}
+
+impl ReachArgs {
+    /// Where the archive at `url` is, and how it is reached.
+    ///
+    /// # Errors
+    /// In words: what is wrong with the address, or means nothing there.
+    pub(super) fn checked(&self, url: &str) -> anyhow::Result<(Location, Options)> {
+        let location: Location = url.parse().map_err(anyhow::Error::msg)?;
+        let options = Options {
+            endpoint: self.endpoint.clone(),
+            region: self.region.clone(),
+            path_style: self.path_style.then_some(true),
+            allow_http: self.allow_http,
+        };
+        options
+            .check(&location)
+            .map_err(|wrong| anyhow::anyhow!("--{} {}", wrong.name.replace('_', "-"), wrong.why))?;
+        Ok((location, options))
     }
 }
 

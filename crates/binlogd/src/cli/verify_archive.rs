@@ -92,14 +92,7 @@ fn one(
     bar.set_message(source.to_owned());
     let report = scrub(&opened.reader, source, depth, opened.has_identity, &|read| bar.inc(read))?;
     bar.finish_and_clear();
-    let mut damage: Vec<String> = report.findings.iter().map(ToString::to_string).collect();
-    // Without a private key it cannot be told which is lost; with one, an object that it does not open is lost to its owner.
-    damage.extend(report.locked.iter().map(|(keys, count)| {
-        format!(
-            "{count} objects can be opened with none of the private keys given: they are encrypted for {}",
-            keys.join(", ")
-        )
-    }));
+    let damage: Vec<String> = report.damage().iter().map(ToString::to_string).collect();
     if !json {
         show(source, &report, &damage, opened.has_identity);
     }

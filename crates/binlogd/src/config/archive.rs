@@ -15,6 +15,10 @@ const LEVEL: u32 = 3;
 const INTERVAL: Duration = Duration::from_secs(10);
 const CONCURRENCY: u32 = 4;
 const CACHE_SIZE: u64 = 1 << 30;
+/// A store looks after its bytes by itself; what a look once a day adds is that somebody hears of it within a day.
+const VERIFY_INTERVAL: Duration = Duration::from_secs(86_400);
+/// With the interval: each object is read within a quarter of a year, and a hundredth of the archive crosses the network a day.
+const VERIFY_SAMPLE: u32 = 100;
 
 /// Reads the table; `Some(None)` when nothing is archived.
 pub(super) fn build(document: &Document, findings: &mut Findings) -> Option<Option<ArchiveConfig>> {
@@ -36,6 +40,8 @@ pub(super) fn build(document: &Document, findings: &mut Findings) -> Option<Opti
     let concurrency = reader.number("concurrency");
     let cache_size = reader.optional_bytes("cache_size");
     let single_writer = reader.optional_boolean("single_writer");
+    let verify_interval = reader.optional_duration("verify_interval");
+    let verify_sample = reader.number("verify_sample");
     check_recipients(&mut reader, recipients.as_ref(), recipients_file.as_ref());
     check_identity(&mut reader, identity.as_ref());
     let options = match (endpoint, region, path_style, allow_http) {
@@ -61,6 +67,8 @@ pub(super) fn build(document: &Document, findings: &mut Findings) -> Option<Opti
         concurrency: concurrency?.unwrap_or(CONCURRENCY),
         cache_size: cache_size?.unwrap_or(CACHE_SIZE),
         single_writer: single_writer?.unwrap_or(false),
+        verify_interval: verify_interval?.unwrap_or(VERIFY_INTERVAL),
+        verify_sample: verify_sample?.unwrap_or(VERIFY_SAMPLE),
     }))
 }
 

@@ -580,6 +580,26 @@ pub(crate) static KEYS: &[Key] = &[
     },
     Key {
         section: Section::Archive,
+        name: "verify_interval",
+        flag: Some("archive-verify-interval"),
+        kind: Kind::Duration { min: ms(0), max: TEN_YEARS },
+        absent: Absent::Unset("\"1d\""),
+        reload: ReloadEffect::Restart,
+        about: "How often the archive is verified beside the uploads, 1d where it is not given: all commits, whether the store lists every \
+                object with its length, and of some objects the bytes. What is found stands in the status. 0s switches it off.",
+    },
+    Key {
+        section: Section::Archive,
+        name: "verify_sample",
+        flag: Some("archive-verify-sample"),
+        kind: Kind::Number { min: 1, max: 1_000_000 },
+        absent: Absent::Unset("100"),
+        reload: ReloadEffect::Restart,
+        about: "One of so many objects is read back and compared each time, 100 where it is not given: others each time, so that so many \
+                runs come to all. 1 reads the whole archive each time, which some stores charge for.",
+    },
+    Key {
+        section: Section::Archive,
         name: "single_writer",
         flag: Some("archive-single-writer"),
         kind: Kind::Boolean,

@@ -121,6 +121,10 @@ pub(crate) struct ArchiveConfig {
     pub(crate) cache_size: u64,
     /// Whether the operator vouches that no other binlogd writes to it: then its store may ignore conditions.
     pub(crate) single_writer: bool,
+    /// How often the archive is verified; zero for never.
+    pub(crate) verify_interval: Duration,
+    /// One of so many objects is read back each time; at least 1.
+    pub(crate) verify_sample: u32,
 }
 
 impl ServeConfig {

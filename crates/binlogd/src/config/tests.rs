@@ -752,6 +752,7 @@ fn an_archive_is_read_whole_and_with_its_defaults() {
     let found = archive("url = \"s3://bucket/x/\"\n").unwrap().unwrap();
     let defaults = (found.level, found.interval, found.bandwidth, found.concurrency, found.single_writer);
     assert_eq!(defaults, (3, Duration::from_secs(10), None, 4, false));
+    assert_eq!((found.verify_interval, found.verify_sample), (Duration::from_secs(86_400), 100));
     assert_eq!(found.location.to_string(), "s3://bucket/x");
     assert!(found.recipients.is_empty() && found.recipients_file.is_none() && found.identity.is_empty());
 
@@ -762,12 +763,14 @@ fn an_archive_is_read_whole_and_with_its_defaults() {
     let text = format!(
         "{SOURCE}archive = false\n[archive]\nurl = \"s3://bucket\"\nendpoint = \"http://127.0.0.1:9000\"\nregion = \"eu\"\n\
          path_style = false\nallow_http = true\nlevel = 19\nrecipients = [\"{key}\"]\nrecipients_file = \"keys\"\n\
-         identity = [\"a.key\"]\ninterval = \"1s\"\nbandwidth = \"20MiB\"\nconcurrency = 32\nsingle_writer = true\n"
+         identity = [\"a.key\"]\ninterval = \"1s\"\nbandwidth = \"20MiB\"\nconcurrency = 32\nsingle_writer = true\n\
+         verify_interval = \"0s\"\nverify_sample = 1\n"
     );
     let config = Config::parse(&text, &folder.path().join("b.toml"), &|_| None).unwrap().config;
     assert!(!config.sources[0].archive);
     let found = config.archive.unwrap();
     assert_eq!((found.level, found.bandwidth, found.concurrency), (19, Some(20 << 20), 32));
+    assert_eq!((found.verify_interval, found.verify_sample), (Duration::ZERO, 1));
     assert_eq!(found.recipients, [key]);
     assert_eq!(found.recipients_file, Some(folder.path().join("keys")));
     assert_eq!(found.identity, [folder.path().join("a.key")]);

@@ -3,17 +3,21 @@
 //! The thread looks once a second how far the copy is, which costs the receiving thread nothing. What it reads it reads as any
 //! reader does, and a store that hangs, refuses or is gone holds only this thread.
 
+use super::archive_kept::Kept;
+use super::archive_look::Looker;
 use super::archive_past::{Readable, Reading};
+use super::archive_verify::{Schedule, Verifier};
 use super::beginning::Beginning;
 use crate::config::{ArchiveConfig, FsyncMode};
-use crate::retention::{InSlot, Readers};
 use crate::status::{DaemonMonitor, LastError, Level, SourceMonitor};
 use crate::upstream::stop::StopSignal;
 use archive::commit::Writer;
+use archive::gentle::Gentle;
 use archive::keys::{Identities, Recipients};
 use archive::lazy::Lazy;
 use archive::past::Past;
 use archive::probe::refuses_to_overwrite;
+use archive::reader::Reader;
 use archive::segment::Opener;
 use archive::store::Store;
 use archive::upload::{Permits, Uploader};
@@ -21,11 +25,10 @@ use archive::writer::{ArchiveError, Archiver, DurableEnd, Step};
 use anyhow::Context as _;
 use jiff::Timestamp;
 use log::published::Published;
-use log::purge::needs::{Need, NeedFrom};
 use log::storage::Storage;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -59,19 +62,26 @@ pub(super) struct Archive {
     reading: Reading,
     /// The archive's place in words, without secrets.
     place: String,
-    /// What opens what is read back here.
+    /// What opens what is read back here, and whether there is a key.
     opener: Arc<Opener>,
+    has_identity: bool,
     /// Requests that are made side by side.
     at_once: usize,
     /// See [`Beginning::turn`].
+    begins: Arc<Mutex<()>>,
+    /// When it is verified; `None` for never.
+    schedule: Option<Schedule>,
+    /// Most bytes a second that are read by who verifies.
+    bandwidth: Option<u64>,
+    /// Held by the source that is verified.
     turn: Arc<Mutex<()>>,
 }
 
-/// The thread of one source. It is asked to end when this is dropped.
+/// The threads of one source. They are asked to end when this is dropped.
 pub(super) struct Archiving {
     stop: Arc<StopSignal>,
     uploads_end: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
+    threads: Vec<JoinHandle<()>>,
     kept: Arc<Kept>,
     past: Arc<Past>,
     /// When it was asked to end.
@@ -93,12 +103,6 @@ impl Drop for EndGuard {
             status.error = Some(LastError { at: Timestamp::now(), message: message.to_owned() });
         });
     }
-}
-
-/// What this machine must still keep for the archive.
-pub(super) struct Kept {
-    /// Timeline and name of the first file of which the archive does not have everything; `None` while that is not known.
-    first: Mutex<Option<(String, String)>>,
 }
 
 /// What the thread works on.
@@ -126,7 +130,10 @@ impl Archive {
             recipients: recipients(config)?,
             stop: Arc::default(),
         };
-        let opener = Arc::new(Opener::new(identities(config)?));
+        let identities = identities(config)?;
+        let has_identity = !identities.is_empty();
+        let opener = Arc::new(Opener::new(identities));
+        let schedule = Schedule { interval: config.verify_interval, every: config.verify_sample };
         Ok(Archive {
             interval: config.interval,
             single_writer: config.single_writer,
@@ -134,7 +141,11 @@ impl Archive {
             reading: Reading::new(config, opener.clone(), monitor),
             place: config.location.to_string(),
             opener,
+            has_identity,
             at_once: config.concurrency as usize,
+            begins: Arc::default(),
+            schedule: Some(schedule).filter(|schedule| !schedule.interval.is_zero()),
+            bandwidth: config.bandwidth,
             turn: Arc::default(),
         })
     }
@@ -146,15 +157,16 @@ impl Archive {
             opener: self.opener.clone(),
             place: self.place.clone(),
             at_once: self.at_once,
-            turn: self.turn.clone(),
+            turn: self.begins.clone(),
         }
     }
 
-    /// Starts the thread of a source. Where the system has none left, that is an error in the status, and nothing may be purged.
+    /// Starts the threads of a source. Where the system has none left, that is an error in the status, and nothing may be purged.
     pub(super) fn start(&self, copy: Copy) -> Archiving {
         let stop = Arc::new(StopSignal::new());
         let uploads_end = Arc::new(AtomicBool::new(false));
-        let kept = Arc::new(Kept { first: Mutex::new(None) });
+        let kept = Arc::new(Kept::new(copy.folder.clone(), copy.storage.clone()));
+        let mut threads = self.beside(&copy, &kept, &stop, &uploads_end);
         let uploader = Uploader { stop: uploads_end.clone(), ..self.uploader.clone() };
         let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
         let writer = Writer::of_this_run(host, env!("CARGO_PKG_VERSION").to_owned());
@@ -198,12 +210,61 @@ impl Archive {
         let thread = thread.inspect_err(|error| {
             tracing::error!("cannot start a thread that archives: {error}");
         });
-        Archiving { stop, uploads_end, thread: thread.ok(), kept, past, asked: OnceLock::new() }
+        threads.extend(thread);
+        Archiving { stop, uploads_end, threads, kept, past, asked: OnceLock::new() }
+    }
+
+    /// The threads beside the one that uploads: they only read the store, and stand back.
+    fn beside(
+        &self,
+        copy: &Copy,
+        kept: &Arc<Kept>,
+        stop: &Arc<StopSignal>,
+        ends: &Arc<AtomicBool>,
+    ) -> Vec<JoinHandle<()>> {
+        let reader = |bandwidth| {
+            let store = Gentle::new(self.uploader.store.clone(), bandwidth, ends.clone());
+            Reader { store: Arc::new(store), opener: self.opener.clone() }
+        };
+        let looker = Looker {
+            source: copy.name.clone(),
+            reader: reader(None),
+            kept: kept.clone(),
+            monitor: copy.monitor.clone(),
+            told: None,
+        };
+        let stopped = stop.clone();
+        let mut threads = vec![spawn(format!("look-{}", copy.name), move || looker.until(&stopped))];
+        if let Some(schedule) = self.schedule {
+            let verifier = Verifier {
+                source: copy.name.clone(),
+                folder: copy.folder.clone(),
+                storage: copy.storage.clone(),
+                published: copy.published.clone(),
+                monitor: copy.monitor.clone(),
+                reader: reader(self.bandwidth),
+                opens: self.has_identity,
+                place: self.place.clone(),
+                schedule,
+                turn: self.turn.clone(),
+            };
+            let stopped = stop.clone();
+            threads.push(spawn(format!("verify-{}", copy.name), move || verifier.until(&stopped)));
+        }
+        threads.into_iter().flatten().collect()
     }
 }
 
+/// `None` when the system has no thread left: nothing that was not looked at goes, and what is not verified is overdue.
+fn spawn(name: String, work: impl FnOnce() + Send + 'static) -> Option<JoinHandle<()>> {
+    let thread = std::thread::Builder::new().name(name).spawn(work);
+    thread
+        .inspect_err(|error| tracing::error!("cannot start a thread that looks at the archive: {error}"))
+        .ok()
+}
+
 impl Archiving {
-    /// Asks the thread to end; nobody waits for it yet.
+    /// Asks the threads to end; nobody waits for them yet.
     pub(super) fn request_end(&self) {
         self.asked.get_or_init(Instant::now);
         self.uploads_end.store(true, Ordering::Relaxed);
@@ -224,32 +285,17 @@ impl Archiving {
 impl Drop for Archiving {
     fn drop(&mut self) {
         self.request_end();
-        let Some(thread) = self.thread.take() else { return };
         // Counted from when all were asked. A request to a store that does not answer is left alone: whatever becomes of it, the
         // chain tells.
         let asked = *self.asked.get_or_init(Instant::now);
-        while !thread.is_finished() && asked.elapsed() < END_MAX {
-            std::thread::sleep(END_LOOK);
+        for thread in self.threads.drain(..) {
+            while !thread.is_finished() && asked.elapsed() < END_MAX {
+                std::thread::sleep(END_LOOK);
+            }
+            if thread.is_finished() {
+                let _ = thread.join();
+            }
         }
-        if thread.is_finished() {
-            let _ = thread.join();
-        }
-    }
-}
-
-impl Readers for Kept {
-    fn needs(&self, _source: &str) -> Vec<Need> {
-        let first = self.first.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let who = "the archive does not have it yet".to_owned();
-        let from = match first {
-            Some((timeline, file)) => NeedFrom::Place { timeline, file, before: 0 },
-            None => NeedFrom::Everything,
-        };
-        vec![Need { who, from }]
-    }
-
-    fn in_slots(&self, _source: &str) -> Vec<InSlot> {
-        Vec::new()
     }
 }
 
@@ -390,7 +436,9 @@ impl Work {
         let first = self.archiver.first_lacking().map(|(folder, file)| {
             (folder.file_name().unwrap_or_default().to_string_lossy().into_owned(), file.to_owned())
         });
-        *self.kept.first.lock().unwrap_or_else(PoisonError::into_inner) = first;
+        self.kept.knows(first, |(timeline, file)| {
+            self.archiver.finished_file(&self.copy.folder.join(timeline), file)
+        });
         let Some(durable) = durable else { return };
         let Some(end) = self.archiver.end_of(&durable.timeline) else { return };
         self.copy.monitor.archive.update(|status| {
@@ -411,7 +459,7 @@ impl Work {
 
     fn failed(&mut self, error: &ArchiveError, retry: Duration) {
         // Until the next look that succeeds nobody knows what the archive lacks: timelines may come and go meanwhile.
-        *self.kept.first.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        self.kept.knows_nothing();
         let text = error.to_string();
         let source = self.copy.name.as_str();
         if self.told.as_ref() != Some(&text) {

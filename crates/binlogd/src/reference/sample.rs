@@ -4,9 +4,10 @@
 use crate::admin;
 use crate::config::{AckTimeoutAction, DiskWarn};
 use crate::status::{
-    Counted, DaemonMonitor, Demanded, DiskSpace, Event, Ladder, LastError, Level, Missing, PeerStatus,
-    PreviousTimeline, ReaderStatus, Recent, RecordedGap, Regained, SemiSyncLook, SemiSyncStatus,
-    ServeCounters, ServeStatus, Serving, SlotStatus, SourceMonitor, SourceState, TimelineStatus, Verified,
+    ArchiveFinding, ArchiveVerify, Counted, DaemonMonitor, Demanded, DiskSpace, Event, Ladder, LastError,
+    Level, Missing, PeerStatus, PreviousTimeline, ReaderStatus, Recent, RecordedGap, Regained, SemiSyncLook,
+    SemiSyncStatus, ServeCounters, ServeStatus, Serving, SlotStatus, SourceMonitor, SourceState,
+    TimelineStatus, Verified,
 };
 use codec::Position;
 use codec::gtid::{GtidSet, GtidState};
@@ -94,6 +95,21 @@ fn source() -> SourceMonitor {
         (archive.commits, archive.plain_bytes) = (700, 6 * GIB);
         (archive.again_bytes, archive.stored_bytes) = (GIB, 2 * GIB);
         (archive.read_objects, archive.read_bytes, archive.cached_bytes) = (300, GIB / 2, GIB);
+        archive.kept = Some(error("0001-…/mysql-bin.000007 was not looked for in the archive yet"));
+        archive.verify = Some(ArchiveVerify {
+            at: Some(at(0)),
+            due: Some(at(86_400)),
+            objects: 2_600,
+            objects_read: 26,
+            objects_opened: 26,
+            findings: 1,
+            first_findings: vec![ArchiveFinding {
+                object: "orders/0002-…/mysql-bin.000007/00000000000000000000-….zst".to_owned(),
+                range: Some("0002-…/mysql-bin.000007 0..4194304".to_owned()),
+                text: "the object is missing".to_owned(),
+            }],
+            error: Some(error("the store answered 503 SlowDown")),
+        });
     });
     let reason = "the source waits for our acknowledgements".to_owned();
     source.semi_sync_begins(SemiSyncStatus { active: true, reason }, true, false);

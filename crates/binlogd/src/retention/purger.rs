@@ -23,6 +23,12 @@ use std::time::{Duration, Instant};
 /// The place of a slot is written when its reader is in another file, and when so much time has passed: not with each event.
 const SLOT_INTERVAL: Duration = Duration::from_secs(60);
 
+/// Somebody who purges by hand waits so long for who keeps files only until something was looked at.
+const LOOK_MAX: Duration = Duration::from_secs(5);
+
+/// Pause between two looks whether that is done.
+const LOOK_PAUSE: Duration = Duration::from_millis(100);
+
 /// Nothing is deleted, and slots have their usual limits.
 pub(crate) const NO_RULES: RetentionConfig = RetentionConfig {
     max_age: None,
@@ -46,6 +52,12 @@ pub(crate) trait Readers: Send + Sync {
 
     /// The readers of this source that have a slot.
     fn in_slots(&self, source: &str) -> Vec<InSlot>;
+
+    /// These files, the oldest first, are wanted gone and stay for one of all alone: whoever keeps some of them only until something has been looked
+    /// at may look now. True while that goes on.
+    fn are_wanted_gone(&self, _source: &str, _files: &[&LogFile]) -> bool {
+        false
+    }
 }
 
 /// A connected reader with a slot.
@@ -179,7 +191,7 @@ impl Purger {
     fn carry_out(&self, wanted: &Wanted, why: &str, now: Timestamp, indexes: Indexes) -> io::Result<Plan> {
         // Before the first plan, which looks at files that another purge may be removing.
         let _turn = locked(&self.gate.purges);
-        let plan = self.plan(wanted)?;
+        let plan = self.plan_when_looked_at(wanted)?;
         if plan.goes().is_empty() {
             return Ok(plan);
         }
@@ -190,6 +202,25 @@ impl Purger {
                 self.carry_out_locked(wanted, why, now, indexes)
             }
             other => other,
+        }
+    }
+
+    /// A plan, of whose files those who keep them know that they are wanted gone. Who asks for files by name, or by time, waits a
+    /// moment for what is looked at then; rules are followed again soon.
+    fn plan_when_looked_at(&self, wanted: &Wanted) -> io::Result<Plan> {
+        let until = Instant::now() + LOOK_MAX;
+        loop {
+            let plan = self.plan(wanted)?;
+            let stay: Vec<&LogFile> = plan.kept_by_one().collect();
+            let readers = self.readers();
+            let is_looked_at = readers
+                .iter()
+                // All of them are told.
+                .fold(false, |any, readers| readers.are_wanted_gone(&self.source, &stay) || any);
+            if !is_looked_at || matches!(wanted, Wanted::Rules(..)) || Instant::now() >= until {
+                return Ok(plan);
+            }
+            std::thread::sleep(LOOK_PAUSE);
         }
     }
 

@@ -6,6 +6,7 @@ use super::place;
 use codec::Position;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 use std::sync::Mutex;
 
 /// Written by the source's archiving thread, read by anybody.
@@ -72,4 +73,67 @@ pub(crate) struct ArchiveStatus {
     pub(crate) read_bytes: u64,
     /// Bytes of what was fetched that are kept on this disk now, up to `cache_size`.
     pub(crate) cached_bytes: u64,
+    /// Why a file that is wanted gone stays here although it was uploaded: it was not seen in the store. Null while none does.
+    pub(crate) kept: Option<LastError>,
+    /// Problems of objects that were found with that; 0 while the store only does not answer.
+    pub(crate) kept_findings: u64,
+    /// What the verification on a schedule found; null where `verify_interval` is 0s.
+    pub(crate) verify: Option<ArchiveVerify>,
+}
+
+/// The verification of the archive on a schedule: its last run, over restarts.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct ArchiveVerify {
+    /// When the last run began that came to its end; null before the first.
+    pub(crate) at: Option<Timestamp>,
+    /// When the next one is due.
+    pub(crate) due: Option<Timestamp>,
+    /// Objects that the archive had then.
+    pub(crate) objects: u64,
+    /// Of those, how many were read and compared.
+    pub(crate) objects_read: u64,
+    /// Of those, how many were decrypted and unpacked, too: none without `identity`.
+    pub(crate) objects_opened: u64,
+    /// How many problems the run found; 0 for a sound archive.
+    pub(crate) findings: u64,
+    /// The first few of them.
+    pub(crate) first_findings: Vec<ArchiveFinding>,
+    /// Why no run comes to its end now, and since when; null while that works.
+    pub(crate) error: Option<LastError>,
+}
+
+/// Damage in the archive.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct ArchiveFinding {
+    /// The object, or what else it is about.
+    pub(crate) object: String,
+    /// The file and the bytes of it that are concerned; null where none are.
+    pub(crate) range: Option<String>,
+    /// In words.
+    pub(crate) text: String,
+}
+
+impl ArchiveStatus {
+    /// How many problems of objects are known.
+    pub(crate) fn findings(&self) -> u64 {
+        self.kept_findings + self.verify.as_ref().map_or(0, |verify| verify.findings)
+    }
+
+    /// One of them in words, the first.
+    pub(crate) fn first_finding(&self) -> Option<String> {
+        let found = self.verify.iter().flat_map(|verify| &verify.first_findings).next();
+        let kept = || self.kept.as_ref().filter(|_| self.kept_findings > 0).map(|kept| kept.message.clone());
+        found.map(ToString::to_string).or_else(kept)
+    }
+}
+
+impl fmt::Display for ArchiveFinding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.range {
+            Some(range) => write!(f, "{range} ({}): {}", self.object, self.text),
+            None => write!(f, "{}: {}", self.object, self.text),
+        }
+    }
 }

@@ -46,6 +46,7 @@ impl Verdict {
             of_session(source, &mut problems);
         }
         of_past(source, &mut problems);
+        of_archive(source, &mut problems);
         Verdict::of(headline(source), problems)
     }
 
@@ -324,6 +325,30 @@ fn of_past(source: &SourceStatus, problems: &mut Vec<Worry>) {
             let text = format!("The peer {} cannot be used: {}", peer.peer, error.message);
             problems.push(problem(Level::Warning, text, ""));
         }
+    }
+}
+
+/// What was damaged in the archive. The source is as safe as before, and the past is not: what the disk here has let go of may be
+/// nowhere else.
+fn of_archive(source: &SourceStatus, problems: &mut Vec<Worry>) {
+    let Some(archive) = &source.archive else { return };
+    if archive.findings() > 0 {
+        let count = units::count(archive.findings());
+        let first = archive.first_finding().unwrap_or_default();
+        problems.push(Worry {
+            level: Level::Critical,
+            text: format!("The archive is damaged, {count} found: {first}"),
+            advice: "Put the objects back from another copy or an older version of the bucket. Files that are still here stay."
+                .to_owned(),
+            command: format!("binlogd verify {} --source {}", quoted(&archive.url), quoted(&source.name)),
+        });
+    }
+    if let Some(error) = archive.verify.as_ref().and_then(|verify| verify.error.as_ref()) {
+        let text = format!("The archive cannot be verified: {}", error.message);
+        problems.push(problem(Level::Notice, text, ""));
+    }
+    if let Some(kept) = archive.kept.as_ref().filter(|_| archive.kept_findings == 0) {
+        problems.push(problem(Level::Notice, format!("Old files stay here: {}", kept.message), ""));
     }
 }
 

@@ -9,6 +9,7 @@ mod past;
 mod place;
 mod rivals;
 mod stock;
+mod verified;
 
 use self::place::{PATIENCE, Place, state, wait_archived};
 use crate::common::compare::binary_logs;

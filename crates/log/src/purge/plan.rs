@@ -114,6 +114,13 @@ impl Plan {
         Some((&kept.file, kept.stays.as_deref().unwrap_or_default()))
     }
 
+    /// The files that were wanted gone and stay for one reason alone, the oldest first.
+    pub fn kept_by_one(&self) -> impl Iterator<Item = &LogFile> {
+        let by_one =
+            |judged: &&Judged| judged.is_wanted && judged.stays.as_ref().is_some_and(|why| why.len() == 1);
+        self.files.iter().filter(by_one).map(|judged| &judged.file)
+    }
+
     /// How many bytes go.
     pub fn bytes(&self) -> u64 {
         self.goes().iter().map(|file| file.bytes).sum()

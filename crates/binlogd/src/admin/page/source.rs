@@ -4,7 +4,9 @@ use super::chart::{Series, chart};
 use super::overview::per_second;
 use super::parts::{View, moment, place, sign};
 use super::{deeds, judgement, tables};
-use crate::status::{DaemonMonitor, HistoryStatus, Level, SourceMonitor, SourceStatus, TimelineStatus};
+use crate::status::{
+    ArchiveVerify, DaemonMonitor, HistoryStatus, Level, SourceMonitor, SourceStatus, TimelineStatus,
+};
 use crate::status::{human_time, units};
 use jiff::Timestamp;
 use maud::{Markup, html};
@@ -81,7 +83,13 @@ fn facts(source: &SourceStatus, now: Timestamp) -> Markup {
                     @if let Some(error) = &archive.error {
                         " " span class="warning text" { "fails since " (moment(error.at, now)) ": " (error.message) }
                     }
+                    @if let Some(kept) = &archive.kept {
+                        " " span class="warning text" { "old files stay here: " (kept.message) }
+                    }
                 }
+            }
+            @if let Some(verify) = &archive.verify {
+                (archive_verified(verify, now))
             }
         }
         div { dt { "Behind" } dd { (behind) } }
@@ -104,6 +112,33 @@ fn facts(source: &SourceStatus, now: Timestamp) -> Markup {
         }
         @if let Some(error) = &source.last_error {
             div { dt { "Last error" } dd { (moment(error.at, now)) " " (error.message) } }
+        }
+    }
+}
+
+/// The last verification of the archive on a schedule.
+fn archive_verified(verify: &ArchiveVerify, now: Timestamp) -> Markup {
+    html! {
+        div {
+            dt { "Archive verified" }
+            dd {
+                @match verify.at {
+                    Some(at) => { (moment(at, now)) },
+                    None => "not yet",
+                }
+                @if verify.findings > 0 {
+                    " " span class="critical text" { "DAMAGED, " (units::count(verify.findings)) " found" }
+                } @else if verify.at.is_some() {
+                    span class="dim" { ": no damage" }
+                }
+                span class="dim" { ", " (units::count(verify.objects_read)) " of " (units::count(verify.objects)) " objects read" }
+                @for finding in &verify.first_findings {
+                    br; span class="critical text" { (finding) }
+                }
+                @if let Some(error) = &verify.error {
+                    br; span class="warning text" { "fails since " (moment(error.at, now)) ": " (error.message) }
+                }
+            }
         }
     }
 }

@@ -71,6 +71,8 @@ mod tests {
             bandwidth: None,
             concurrency: 4,
             single_writer: false,
+            verify_interval: Duration::ZERO,
+            verify_sample: 1,
         }
     }
 

@@ -69,6 +69,9 @@ pub(in crate::cli) fn worries(source: &SourceStatus) -> Vec<String> {
     if let Some(verified) = source.verified.filter(|verified| verified.findings > 0) {
         worries.push(format!("binlogd verify found {} problems in the copy", verified.findings));
     }
+    if let Some(archive) = source.archive.as_ref().filter(|archive| archive.findings() > 0) {
+        worries.push(format!("the archive is damaged: {} problems", archive.findings()));
+    }
     worries.extend(source.server_id_rival.clone());
     worries
 }

@@ -6,8 +6,8 @@ use crate::cli::style::{GREEN, RED, YELLOW, clean};
 use crate::cli::units;
 use crate::config::FsyncMode;
 use crate::status::{
-    AckReplicasStatus, CounterValues, DaemonStatus, LatencySummary, NOT_RUNNING, SourceState, SourceStatus,
-    human_time,
+    AckReplicasStatus, ArchiveVerify, CounterValues, DaemonStatus, LatencySummary, NOT_RUNNING, SourceState,
+    SourceStatus, human_time,
 };
 use codec::Position;
 use jiff::Timestamp;
@@ -133,6 +133,36 @@ impl Page {
         if let Some(error) = &archive.error {
             let since = format!("fails since {}: {}", human_time(error.at), error.message);
             self.line("", Some(&since))?;
+        }
+        if let Some(kept) = &archive.kept {
+            self.line(
+                "",
+                Some(&format!("old files stay here since {}: {}", human_time(kept.at), kept.message)),
+            )?;
+        }
+        archive.verify.as_ref().map_or(Ok(()), |verify| self.archive_verified(verify))
+    }
+
+    /// The last verification of the archive on a schedule.
+    fn archive_verified(&mut self, verify: &ArchiveVerify) -> Result {
+        if let Some(at) = verify.at {
+            let ago = u64::try_from(self.now.as_second() - at.as_second()).unwrap_or(0);
+            let found = match verify.findings {
+                0 => "no damage".to_owned(),
+                findings => format!("DAMAGED, {} found", units::count(findings)),
+            };
+            let (read, all) = (units::count(verify.objects_read), units::count(verify.objects));
+            let ago = units::duration(ago);
+            let text =
+                format!("verified {} ({ago} ago): {found}, {read} of {all} objects read", human_time(at));
+            self.line("", Some(&text))?;
+        }
+        for finding in &verify.first_findings {
+            self.line("", Some(&format!("damage: {finding}")))?;
+        }
+        if let Some(error) = &verify.error {
+            let text = format!("cannot be verified since {}: {}", human_time(error.at), error.message);
+            self.line("", Some(&text))?;
         }
         Ok(())
     }

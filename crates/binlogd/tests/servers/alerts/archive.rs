@@ -1,8 +1,68 @@
-//! The archive's folder is not mounted any more, and is mounted again.
+//! The archive's folder is not mounted any more, and is mounted again; an object in it is damaged, and put back.
 
 use super::stage::Stage;
 use super::{PATIENCE, receives, source};
 use crate::common::daemon::Daemon;
+use jiff::{SignedDuration, Timestamp};
+use std::path::{Path, PathBuf};
+
+/// The first object with bytes of a binary log.
+fn object(folder: &Path) -> Option<PathBuf> {
+    let mut entries: Vec<PathBuf> =
+        std::fs::read_dir(folder).ok()?.map(|entry| entry.expect("an entry").path()).collect();
+    entries.sort();
+    entries.into_iter().find_map(|path| match path.is_dir() {
+        true => object(&path),
+        false => path
+            .to_str()
+            .is_some_and(|name| name.ends_with(".zst") && !name.contains(".json"))
+            .then_some(path),
+    })
+}
+
+#[test]
+#[ignore = "make test-alerts"]
+fn the_archive_is_damaged_and_is_not_verified() {
+    let place = tempfile::tempdir().expect("a folder");
+    let mount = place.path().join("mount");
+    std::fs::create_dir(&mount).expect("a folder");
+    let archive = format!("--archive-url=file://{}", mount.join("binlogs").display());
+    let flags =
+        [&*archive, "--archive-interval=1s", "--archive-verify-interval=1s", "--archive-verify-sample=1"];
+    let server = source(&[]);
+    let daemon = Daemon::start(&server, &flags);
+    daemon.wait_until(|source| source["archive"]["verify"]["at"].is_string(), PATIENCE);
+    let mut stage = Stage::new(daemon, &flags);
+
+    let damaged = object(&mount).expect("an object");
+    let bytes = std::fs::read(&damaged).expect("an object");
+    let mut harmed = bytes.clone();
+    let middle = harmed.len() / 2;
+    harmed[middle] ^= 1;
+    std::fs::write(&damaged, harmed).expect("a file");
+    stage.prometheus.wait_fires("BinlogdArchiveDamaged");
+    stage.play("The archive is damaged", &server);
+    std::fs::write(&damaged, bytes).expect("a file");
+    stage.prometheus.wait_ends("BinlogdArchiveDamaged");
+
+    // As if no run had come to its end since it was due.
+    stage.stop();
+    let remembered = stage.daemon.data_dir().join("default/archive_verify.toml");
+    let text = std::fs::read_to_string(&remembered).expect("what was remembered");
+    let long_ago = Timestamp::now() - SignedDuration::from_hours(24 * 4);
+    let lines = text.lines().map(|line| match line.strip_prefix("due = ") {
+        Some(_) => format!("due = \"{long_ago}\""),
+        None => line.to_owned(),
+    });
+    std::fs::write(&remembered, lines.collect::<Vec<_>>().join("\n")).expect("a file");
+    let away = place.path().join("away");
+    std::fs::rename(&mount, &away).expect("it is not mounted");
+    stage.start();
+    stage.prometheus.wait_fires("BinlogdArchiveNotVerified");
+    stage.play("The archive was not verified for long", &server);
+    std::fs::rename(&away, &mount).expect("it is mounted");
+    stage.prometheus.wait_ends("BinlogdArchiveNotVerified");
+}
 
 #[test]
 #[ignore = "make test-alerts"]

@@ -116,7 +116,9 @@ impl Stage {
         };
         let admin = if self.runs { self.daemon.admin_address() } else { String::new() };
         let mut text = line.replace("binlogd status", &asked);
+        let archive = self.flags.iter().find_map(|flag| flag.strip_prefix("--archive-url="));
         for (word, here) in [
+            ("s3://bucket/binlogs", archive.unwrap_or_default().to_owned()),
             ("/var/lib/binlogd/orders", format!("{data_dir}/default")),
             ("/var/lib/binlogd", data_dir.clone()),
             ("--source orders", "--source default".to_owned()),

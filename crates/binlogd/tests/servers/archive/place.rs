@@ -163,7 +163,12 @@ impl Place {
 
     /// A configuration with this archive, the source, and further lines in front.
     pub(super) fn config(&self, source: &Server, more: &str) -> String {
-        let mut archive = format!("[archive]\nurl = '{}'\n{INTERVAL}", self.url());
+        self.config_with(source, "", more)
+    }
+
+    /// The same, with further keys of the archive.
+    pub(super) fn config_with(&self, source: &Server, keys: &str, more: &str) -> String {
+        let mut archive = format!("[archive]\nurl = '{}'\n{INTERVAL}{keys}", self.url());
         if let Some(store) = &self.store {
             let endpoint = store.endpoint().expect("an endpoint");
             archive.push_str(&format!("endpoint = '{endpoint}'\nallow_http = true\n"));
@@ -186,6 +191,18 @@ impl Place {
     /// Runs a verb of binlogd on the archive, with what it takes to reach and open it. It must be well.
     #[track_caller]
     pub(super) fn run(&self, verb: &str, arguments: &[&str]) -> String {
+        said(&mut self.command(verb, arguments))
+    }
+
+    /// The same, of a verb that must fail.
+    #[track_caller]
+    pub(super) fn run_failing(&self, verb: &str, arguments: &[&str]) -> String {
+        let output = self.command(verb, arguments).output().expect("it runs");
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()
+    }
+
+    fn command(&self, verb: &str, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_binlogd"));
         command.args([verb, &self.url()]).args(arguments).envs(self.environment());
         if let Some(store) = &self.store {
@@ -194,7 +211,7 @@ impl Place {
         if let Some(identity) = &self.identity {
             command.arg("--identity").arg(identity);
         }
-        said(&mut command)
+        command
     }
 
     /// Every object of the archive is there and sound, and opened where there is a key for it.

@@ -1,0 +1,311 @@
+//! The archive is verified beside the uploads, files are given up only when they were seen in it, and backups keep theirs.
+
+use super::place::{Fetched, PATIENCE, Place, wait_archived};
+use super::{MYSQL, write};
+use crate::common::Server;
+use crate::common::compare::{binary_logs, copied_files};
+use crate::common::daemon::Daemon;
+use crate::common::pair::gtid_executed;
+use crate::common::readers::make_account;
+use crate::common::workload;
+use serde_json::Value;
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// All of the archive is read each second.
+const ALWAYS: &str = "verify_interval = '1s'\nverify_sample = 1\n";
+
+/// A source, all of which is in the archive.
+fn archived(place: &Place, keys: &str) -> (Server, Daemon) {
+    let source = Server::start("mysql-9.7", &MYSQL);
+    make_account(&source);
+    workload::run(&source, "schema", &workload::schema("d", 2));
+    let config = place.config_with(&source, keys, "");
+    let daemon = Daemon::start_from_in(&place.environment(), "", &config);
+    write(&source);
+    wait_archived(&daemon, &source);
+    (source, daemon)
+}
+
+/// Objects of files, by what their names contain and end with.
+fn objects(folder: &Path, part: &str, ending: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            let name = path.to_str().expect("text").to_owned();
+            match path.is_dir() {
+                true => folders.push(path),
+                false if name.contains(part) && name.ends_with(ending) => found.push(path),
+                false => {}
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+fn flip(path: &Path) -> Vec<u8> {
+    let bytes = std::fs::read(path).expect("an object");
+    let mut harmed = bytes.clone();
+    let middle = harmed.len() / 2;
+    harmed[middle] ^= 1;
+    std::fs::write(path, harmed).expect("a file");
+    bytes
+}
+
+fn metric(daemon: &Daemon, name: &str) -> f64 {
+    let mut answer = ureq::get(format!("http://{}/metrics", daemon.admin_address())).call().expect("metrics");
+    let text = answer.body_mut().read_to_string().expect("text");
+    let line = text.lines().find(|line| line.starts_with(&format!("{name}{{")));
+    line.unwrap_or_else(|| panic!("{name}: {text}"))
+        .rsplit(' ')
+        .next()
+        .expect("a value")
+        .parse()
+        .expect("one")
+}
+
+fn findings(source: &Value) -> u64 {
+    source["archive"]["verify"]["findings"].as_u64().unwrap_or(0)
+}
+
+fn table(daemon: &Daemon) -> String {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_binlogd"));
+    let output = command.args(["status", "--data-dir"]).arg(daemon.data_dir()).env("NO_COLOR", "1").output();
+    String::from_utf8_lossy(&output.expect("it runs").stdout).into_owned()
+}
+
+#[test]
+fn damage_in_the_archive_is_found_beside_the_uploads_and_remembered() {
+    let place = Place::folder();
+    let (source, mut daemon) = archived(&place, ALWAYS);
+    let verified = |source: &Value| {
+        let verify = &source["archive"]["verify"];
+        verify["objects_read"].as_u64() > Some(4) && verify["findings"] == 0
+    };
+    let status = daemon.wait_until(verified, PATIENCE);
+    assert_eq!(status["archive"]["verify"]["objects_opened"], 0, "no key was given: {status:#}");
+    assert!(table(&daemon).contains("no damage, "), "{}", table(&daemon));
+    assert_eq!(metric(&daemon, "binlogd_archive_findings"), 0.0);
+    assert!(metric(&daemon, "binlogd_archive_verify_last_run_timestamp_seconds") > 1.7e9);
+
+    let harmed = objects(&place.root(), "mysql-bin.000002/", ".zst").remove(0);
+    let bytes = flip(&harmed);
+    let status = daemon.wait_until(|source| findings(source) == 1, PATIENCE);
+    let finding = &status["archive"]["verify"]["first_findings"][0];
+    let name = harmed.strip_prefix(place.root()).expect("below it").to_str().expect("text");
+    assert_eq!(finding["object"], name, "{status:#}");
+    assert!(finding["range"].as_str().expect("a range").contains("mysql-bin.000002 0.."), "{status:#}");
+    assert!(finding["text"].as_str().expect("a text").contains("SHA-256"), "{status:#}");
+    let verdict = &status["verdict"];
+    assert_eq!(verdict["level"], "critical", "{verdict:#}");
+    let text = verdict["problems"][0]["text"].as_str().expect("a text");
+    assert!(text.contains("The archive is damaged") && text.contains("mysql-bin.000002"), "{verdict:#}");
+    assert_eq!(metric(&daemon, "binlogd_archive_findings"), 1.0);
+    assert!(table(&daemon).contains("DAMAGED, 1 found"), "{}", table(&daemon));
+    assert!(daemon.log().contains("the archive is damaged: "), "{}", daemon.log());
+
+    // A restart does not make it sound, nor is everything read again before it is due.
+    daemon.terminate();
+    let config = |keys: &str| place.config_with(&source, keys, "");
+    daemon.write_config(&config("verify_interval = '1d'\nverify_sample = 1\n"));
+    let remembered = daemon.data_dir().join("default/archive_verify.toml");
+    let text = std::fs::read_to_string(&remembered).expect("what is remembered");
+    let due = text.lines().find(|line| line.starts_with("due = ")).expect("when").to_owned();
+    let later = jiff::Timestamp::now() + jiff::SignedDuration::from_hours(20);
+    std::fs::write(&remembered, text.replace(&due, &format!("due = \"{later}\""))).expect("a file");
+    let asked = jiff::Timestamp::now();
+    daemon.restart(&[]);
+    let status = daemon.wait_until(|source| findings(source) == 1, PATIENCE);
+    let at = |status: &Value| -> jiff::Timestamp {
+        status["archive"]["verify"]["at"].as_str().expect("a time").parse().expect("a time")
+    };
+    assert!(at(&status) < asked, "{status:#}");
+
+    // It is put back, and the next run says so.
+    std::fs::write(&harmed, bytes).expect("a file");
+    daemon.terminate();
+    daemon.write_config(&config(ALWAYS));
+    daemon.restart(&[]);
+    daemon.wait_until(|source| verified(source) && at(source) >= asked, PATIENCE);
+    wait_archived(&daemon, &source);
+    place.assert_sound();
+}
+
+/// Of samples one after another each reads others, and a damaged one is read again until it is sound.
+#[test]
+fn a_damaged_sample_is_not_forgotten_for_the_next_one() {
+    let place = Place::folder();
+    let (_source, daemon) = archived(&place, "verify_interval = '1s'\nverify_sample = 4\n");
+    let harmed = objects(&place.root(), "mysql-bin.000001/", ".zst").remove(0);
+    let bytes = flip(&harmed);
+    let status = daemon.wait_until(|source| findings(source) == 1, PATIENCE);
+    let verify = |status: &Value| status["archive"]["verify"].clone();
+    let first = verify(&status)["at"].clone();
+    assert!(verify(&status)["objects_read"].as_u64() < verify(&status)["objects"].as_u64(), "{status:#}");
+    let runs = RefCell::new(BTreeSet::new());
+    daemon.wait_until(
+        |source| {
+            let verify = verify(source);
+            if verify["at"] != first {
+                assert_eq!(verify["findings"], 1, "{verify:#}");
+                runs.borrow_mut().insert(verify["at"].to_string());
+            }
+            runs.borrow().len() >= 5
+        },
+        PATIENCE,
+    );
+    std::fs::write(&harmed, bytes).expect("a file");
+    daemon.wait_until(|source| findings(source) == 0, PATIENCE);
+}
+
+/// A key that opens nothing any more is noticed now, and not when it is needed.
+#[test]
+fn a_lost_key_is_noticed_by_the_verification() {
+    let place = Place::s3().encrypted();
+    let keys = format!("{ALWAYS}identity = ['{}']\n", place.identity().display());
+    let (source, mut daemon) = archived(&place, &keys);
+    daemon.wait_until(
+        |source| source["archive"]["verify"]["objects_opened"].as_u64() > Some(4) && findings(source) == 0,
+        PATIENCE,
+    );
+    daemon.terminate();
+    let other = Place::folder().encrypted();
+    std::fs::copy(other.identity(), place.identity()).expect("another key");
+    daemon.restart(&[]);
+    let status = daemon.wait_until(|source| findings(source) > 0, PATIENCE);
+    let text = status["archive"]["verify"]["first_findings"][0]["text"].as_str().expect("a text").to_owned();
+    assert!(text.contains("none of the private keys given opens them"), "{status:#}");
+    wait_archived(&daemon, &source);
+}
+
+/// What was uploaded and is not there is no reason to delete the last copy of it.
+#[test]
+fn a_file_that_the_store_has_lost_is_not_purged_here() {
+    let place = Place::folder();
+    let (source, mut daemon) = archived(&place, "verify_interval = '0s'\n");
+    let names = binary_logs(&source);
+    let lost = objects(&place.root(), &format!("{}/", names[1]), ".zst").remove(0);
+    let bytes = std::fs::read(&lost).expect("an object");
+    std::fs::remove_file(&lost).expect("it is gone");
+    daemon.write_config(&place.config_with(
+        &source,
+        "verify_interval = '0s'\n",
+        "[retention]\nmax_files = 2\n",
+    ));
+    daemon.reload();
+    let status = daemon.wait_until(|source| source["archive"]["kept_findings"] == 1, PATIENCE);
+    let why = status["archive"]["kept"]["message"].as_str().expect("a reason").to_owned();
+    assert!(why.contains(&names[1]) && why.contains("the object is missing"), "{why}");
+    assert_eq!(status["verdict"]["level"], "critical", "{status:#}");
+    assert_eq!(metric(&daemon, "binlogd_archive_findings"), 1.0);
+    assert!(status["archive"]["verify"].is_null(), "{status:#}");
+    daemon.wait_log(&format!("want {} gone, and it stays: the archive is damaged", names[1]), PATIENCE);
+    assert_eq!(copied_files(&daemon.timeline_dir()), names[1..], "the first was seen, and is gone");
+
+    std::fs::write(&lost, bytes).expect("it is put back");
+    daemon.wait_until(|source| source["archive"]["kept"].is_null(), PATIENCE);
+    crate::common::wait_within(PATIENCE, "what was seen goes", || {
+        copied_files(&daemon.timeline_dir()).len() == 2
+    });
+    place.assert_sound();
+    daemon.terminate();
+}
+
+/// The files of a copy that was fetched, each of which but the last is the source's, byte for byte.
+fn assert_files(fetched: &Fetched, source: &Server, names: &[String]) {
+    let timeline = fetched.timeline();
+    let index = std::fs::read_to_string(timeline.join("binlog.index")).expect("an index");
+    assert_eq!(index.lines().collect::<Vec<_>>(), names, "{}", fetched.said);
+    for name in &names[..names.len() - 1] {
+        let theirs = std::fs::read(source.datadir().join(name)).expect("the source's file");
+        assert!(theirs == std::fs::read(timeline.join(name)).expect("a fetched file"), "{name}");
+    }
+}
+
+fn binlogd(arguments: &[&str]) -> (Option<i32>, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_binlogd"));
+    let Output { status, stdout, stderr } = command.args(arguments).output().expect("it runs");
+    (status.code(), String::from_utf8_lossy(&[stdout, stderr].concat()).into_owned())
+}
+
+#[test]
+fn a_purge_of_a_stopped_copy_asks_the_archive() {
+    let place = Place::folder();
+    let (source, mut daemon) = archived(&place, "verify_interval = '0s'\n");
+    let names = binary_logs(&source);
+    daemon.terminate();
+    let (data_dir, url) = (daemon.data_dir().display().to_string(), place.url());
+    let config = daemon.config_path().display().to_string();
+    let purge = |to: &str, more: &[&str]| binlogd(&[&["purge", &data_dir, "--to", to], more].concat());
+    let here = || copied_files(&daemon.timeline_dir());
+
+    let (code, said) = purge(&names[1], &["--dry-run"]);
+    assert!(code == Some(0) && said.contains("no archive was asked"), "{said}");
+    let lost = objects(&place.root(), &format!("{}/", names[1]), ".zst").remove(0);
+    let bytes = std::fs::read(&lost).expect("an object");
+    std::fs::write(&lost, &bytes[1..]).expect("a file");
+    let (code, said) = purge(&names[2], &["--archive", &url]);
+    assert!(code == Some(0) && said.contains(&format!("{} of ", names[1])), "{said}");
+    assert!(said.contains("is damaged") && said.contains("--without-archive"), "{said}");
+    assert_eq!(here(), names[1..], "only what the archive has is gone");
+    std::fs::write(&lost, &bytes).expect("a file");
+    let (code, said) = purge(&names[2], &["--config", &config]);
+    assert!(code == Some(0) && said.contains("has all of the files that would go"), "{said}");
+    assert_eq!(here(), names[2..]);
+
+    let (code, said) = purge(&names[3], &["--archive", "file:///nowhere/at/all"]);
+    assert!(code == Some(1) && said.contains("Nothing was deleted"), "{said}");
+    assert_eq!(here(), names[2..]);
+    let (code, said) = purge(&names[3], &["--config", &config, "--without-archive"]);
+    assert!(code == Some(0) && !said.contains("archive was asked"), "{said}");
+    assert_eq!(here(), names[3..]);
+}
+
+/// As xtrabackup and mysqldump tell where a backup stands.
+#[test]
+fn what_backups_need_is_not_pruned() {
+    let place = Place::s3();
+    let source = Server::start("mysql-9.7", &MYSQL);
+    make_account(&source);
+    source.sql("CREATE DATABASE d; CREATE TABLE d.t (id INT AUTO_INCREMENT PRIMARY KEY, v INT)");
+    let daemon = place.start(&source, "");
+    let mut backups = Vec::new();
+    for _ in 0..5 {
+        source.sql("INSERT INTO d.t (v) VALUES (1)");
+        let file = binary_logs(&source).pop().expect("a file");
+        backups.push((gtid_executed(&source).replace('\n', ""), file));
+        source.sql("INSERT INTO d.t (v) VALUES (2); FLUSH BINARY LOGS");
+    }
+    wait_archived(&daemon, &source);
+    let names = binary_logs(&source);
+    let prune = |arguments: &[&str]| {
+        let arguments = [&["--max-files", "1", "--grace", "0s"], arguments].concat();
+        place.run("prune", &arguments)
+    };
+    let gtids = &backups[2].0;
+    let said = prune(&["--dry-run", "--keep-for-backup", gtids]);
+    assert!(said.contains(&format!("kept for the backup at {gtids}")), "{said}");
+    assert!(said.contains(&format!("{} to {}, 2 files, would go", names[0], names[1])), "{said}");
+    let said = prune(&["--keep-for-backup", gtids]);
+    assert!(said.contains(&format!("{} to {}, 2 files, gone", names[0], names[1])), "{said}");
+
+    // What that backup needs comes back, to the last transaction.
+    assert_files(&place.fetch(), &source, &names[2..]);
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    let lines = format!("# weekly\n{}\t4\t{}\n{}:4\n", backups[3].1, backups[3].0, names[4]);
+    std::fs::write(file.path(), lines).expect("a file");
+    let path = file.path().to_str().expect("text");
+    let said = prune(&["--backups-file", path]);
+    assert!(said.contains(&format!("{} to {}, 1 files, gone", names[2], names[2])), "{said}");
+    assert_files(&place.fetch(), &source, &names[3..]);
+
+    let refused = place.run_failing("prune", &["--max-files", "1", "--keep-for-backup", gtids]);
+    assert!(refused.contains("the archive begins behind the point"), "{refused}");
+    assert_files(&place.fetch(), &source, &names[3..]);
+    place.assert_sound();
+}
