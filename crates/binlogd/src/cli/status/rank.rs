@@ -69,6 +69,9 @@ pub(in crate::cli) fn worries(source: &SourceStatus) -> Vec<String> {
     if let Some(verified) = source.verified.filter(|verified| verified.findings > 0) {
         worries.push(format!("binlogd verify found {} problems in the copy", verified.findings));
     }
+    if let Some(error) = source.archive.as_ref().and_then(|archive| archive.error.as_ref()) {
+        worries.push(format!("the archive is not kept up: {}", error.message));
+    }
     worries.extend(source.server_id_rival.clone());
     worries
 }
