@@ -22,8 +22,9 @@ Whole files go, the oldest of a timeline first, and never its last one. What goe
 deleted when it has been named by nothing for the grace: readers that began before then have what they need. Without --max-age and \
 --max-files no file goes, only what was replaced, broken uploads, and commits that a snapshot has.
 
-binlogd may run and archive meanwhile. The credentials need the right to delete, which binlogd run does not need. Under Object Lock the \
-store refuses until the lock has expired; run it again then.
+binlogd may run and archive meanwhile. The credentials need the right to delete, which binlogd run does not need. A bucket with versions \
+hides what is deleted and keeps its bytes, under Object Lock too. Other stores refuse to delete what a lock or a policy holds: run it again \
+when that has expired.
 
 Exit codes: 0 done, 1 it could not be done, 2 the command line is wrong.")]
 pub(super) struct PruneArgs {

@@ -6,6 +6,7 @@
 mod kill;
 mod outages;
 mod place;
+mod policies;
 mod rivals;
 mod stock;
 
