@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Start, make a bucket, stop. A store's folder DIR holds what it keeps, store.log, and store.env, which is what start printed.
+# Start, make a bucket, sign, stop. A store's folder DIR holds what it keeps, store.log, and store.env, which is what start printed.
 
 STORE_START_SECONDS_MAX=60
 STORE_STOP_SECONDS=30
@@ -114,17 +114,42 @@ bucket_of_versitygw() {
 # A request that is signed with the account's key, as Azure's "Shared Key" wants it.
 bucket_of_azurite() {
     [[ -z $locked ]] || die "Azurite knows no lock"
-    need openssl
-    local date version=2021-12-02 key signed signature status
+    local date version=2021-12-02 signed signature status
     date=$(LC_ALL=C date -u '+%a, %d %b %Y %T GMT')
-    key=$(printf '%s' "$SECRET_KEY" | base64 -d | od -An -v -tx1 | tr -d ' \n')
     printf -v signed 'PUT\n\n\n\n\n\n\n\n\n\n\n\nx-ms-date:%s\nx-ms-version:%s\n/%s/%s/%s\nrestype:container' \
         "$date" "$version" "$ACCESS_KEY" "$ACCESS_KEY" "$bucket"
-    signature=$(printf '%s' "$signed" | openssl dgst -sha256 -mac HMAC -macopt "hexkey:$key" -binary | base64 -w 0)
+    signature=$(signed_for_azure "$signed")
     status=$(curl --silent --output "$DIR/bucket.answer" --write-out '%{http_code}' --request PUT --header 'content-length: 0' \
         --header "x-ms-date: $date" --header "x-ms-version: $version" \
         --header "authorization: SharedKey $ACCESS_KEY:$signature" "$ENDPOINT/$bucket?restype=container") || true
     [[ $status == 201 ]] || die "Azurite makes no container $bucket: $status $(cat "$DIR/bucket.answer")"
+}
+
+# HMAC-SHA256 of a text with the account's key, as Azure has it.
+signed_for_azure() {
+    need openssl
+    local key
+    key=$(printf '%s' "$SECRET_KEY" | base64 -d | od -An -v -tx1 | tr -d ' \n')
+    printf '%s' "$1" | openssl dgst -sha256 -mac HMAC -macopt "hexkey:$key" -binary | base64 -w 0
+}
+
+# --- a signature for others ------------------------------------------------------------------------------------------
+
+# A "service SAS" of a container. Versions after this one sign more fields, which nobody here needs.
+stores_sas() {
+    [[ $# -eq 3 ]] || die "usage: scripts/stores sas DIR CONTAINER RIGHTS"
+    local NAME PORT PID STARTED DIR ENDPOINT ACCESS_KEY SECRET_KEY REGION container=$2 rights=$3 version=2018-11-09 expires signed signature
+    [[ -f $1/store.env ]] || die "there is no store in $1: start one first"
+    # shellcheck source=/dev/null
+    source "$1/store.env"
+    [[ $NAME == azurite ]] || die "only Azurite knows such signatures"
+    expires=$(date -u -d '+1 day' '+%Y-%m-%dT%H:%M:%SZ')
+    # Rights, begin, end, place, policy, address, protocol, version, kind, snapshot, and five headers.
+    printf -v signed '%s\n\n%s\n/blob/%s/%s\n\n\n\n%s\nc\n\n\n\n\n\n' "$rights" "$expires" "$ACCESS_KEY" "$container" "$version"
+    signature=$(signed_for_azure "$signed")
+    signature=${signature//+/%2B}
+    signature=${signature//\//%2F}
+    printf 'sv=%s&sr=c&sp=%s&se=%s&sig=%s\n' "$version" "$rights" "$expires" "${signature//=/%3D}"
 }
 
 # --- stop ------------------------------------------------------------------------------------------------------------

@@ -115,6 +115,22 @@ impl Chain {
         Ok(self.history.seq > before)
     }
 
+    /// The number of a commit that stands in the store behind the end of what was read. Then one before it is gone or hidden, and
+    /// what was read is older than what was archived: a sound history that ends too early. `None` where nothing does.
+    ///
+    /// # Errors
+    /// As [`Chain::refresh`].
+    pub fn beyond_a_hole(&mut self, store: &dyn Store) -> Result<Option<u64>, ChainError> {
+        let after = names::commit(&self.source, self.history.seq);
+        let listed = store.list(&names::commits(&self.source), Some(&after))?;
+        let Some(newest) = listed.iter().filter_map(|meta| names::commit_seq(&meta.name)).max() else {
+            return Ok(None);
+        };
+        // It may have come just now.
+        self.refresh(store)?;
+        Ok((self.history.seq < newest).then_some(newest))
+    }
+
     /// Adds a commit of `changes`.
     ///
     /// # Errors
@@ -338,6 +354,27 @@ mod tests {
 
     fn chain(store: &Memory) -> Chain {
         Chain::open(store, SOURCE).unwrap()
+    }
+
+    /// Whoever reads what ends before a hole must be told: it is sound, and not all.
+    #[test]
+    fn commits_behind_a_hole_are_told() {
+        let store = Memory::default();
+        let mut writer = chain(&store);
+        for _ in 1..=3 {
+            assert_eq!(add(&store, &mut writer, "one"), Appended::Done);
+        }
+        let mut reader = chain(&store);
+        assert_eq!(reader.beyond_a_hole(&store).unwrap(), None);
+        for _ in 4..=6 {
+            assert_eq!(add(&store, &mut writer, "one"), Appended::Done);
+        }
+        assert_eq!(reader.beyond_a_hole(&store).unwrap(), None, "they came meanwhile");
+        assert_eq!(reader.history().seq, 6);
+        store.delete(&names::commit(SOURCE, 5)).unwrap();
+        let mut reader = chain(&store);
+        assert_eq!(reader.history().seq, 4);
+        assert_eq!(reader.beyond_a_hole(&store).unwrap(), Some(6));
     }
 
     #[test]

@@ -209,8 +209,15 @@ impl Store for Remote {
     fn create(&self, name: &str, bytes: Bytes) -> Result<Created, StoreError> {
         let path = self.path(name)?;
         for _ in 0..CONFLICTS_MAX {
-            if let Some(created) = self.try_create(name, &path, &bytes)? {
-                return Ok(created);
+            match self.try_create(name, &path, &bytes) {
+                Ok(Some(created)) => return Ok(created),
+                Ok(None) => {}
+                // Who may create and not overwrite is refused where the name is taken, before the store looks at the condition:
+                // by a signature of Azure with the right c alone, and where a lock holds the object.
+                Err(error) if error.fault == Fault::Denied => {
+                    return self.head(name).map(|_| Created::Exists).map_err(|_| error);
+                }
+                Err(error) => return Err(error),
             }
             // The other may have failed in the end, and then nothing is there.
             match self.head(name) {

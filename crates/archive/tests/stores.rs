@@ -302,3 +302,33 @@ fn a_locked_bucket_and_an_account_that_cannot_delete_will_do() {
     assert!(left.len() == 2 && left.iter().all(|name| warnings[0].what.contains(name)), "{left:?}");
     assert_eq!(store.delete(&left[0]).unwrap_err().fault, Fault::Denied);
 }
+
+/// A signature of Azure may allow to create, and not to write. Then the store refuses a name that is taken for lack of rights, before
+/// it looks at any condition; for a writer that is the same answer.
+#[test]
+fn a_signature_that_cannot_overwrite_will_do() {
+    let Some(fixture) = Fixture::azure() else { return };
+    let signed = |rights: &str| {
+        let token = fixture.store.sas("archive", rights).unwrap();
+        let account = fixture.store.access_key().unwrap();
+        let variables = [("AZURE_STORAGE_ACCOUNT_NAME", account), ("AZURE_STORAGE_SAS_TOKEN", &token)];
+        open("az://archive/some/prefix", &options(fixture.store.endpoint().unwrap()), &variables)
+    };
+    let writer = signed("rcl");
+    assert!(probe::refuses_to_overwrite(&writer).unwrap());
+    assert!(
+        probe::refuses_to_overwrite(&writer).unwrap(),
+        "the next start finds the object of the one before"
+    );
+    let findings = probed(&writer);
+    let warnings: Vec<_> = findings.iter().filter(|finding| finding.level != Level::Ok).collect();
+    assert!(warnings.len() == 1 && warnings[0].what.contains("deleting is not allowed"), "{findings:#?}");
+
+    let reader = signed("rl");
+    assert_eq!(reader.create("a/b", Bytes::from_static(b"x")).unwrap_err().fault, Fault::Denied);
+    assert_eq!(names(&reader, "", None).len(), 3);
+    assert_eq!(reader.delete("probe/conditions").unwrap_err().fault, Fault::Denied);
+    let pruner = signed("rcld");
+    pruner.delete("probe/conditions").unwrap();
+    assert!(pruner.head("probe/conditions").unwrap_err().is_missing());
+}

@@ -170,6 +170,15 @@ impl ObjectStore {
         self.aws(&["s3api", "put-bucket-policy", "--bucket", bucket, "--policy", policy]).map(|_| ())
     }
 
+    /// A signature for a container of Azurite that allows these rights alone, such as `rcl`, for a day.
+    ///
+    /// # Errors
+    /// When the store is not Azurite.
+    pub fn sas(&self, container: &str, rights: &str) -> anyhow::Result<String> {
+        let words = [OsStr::new("sas"), self.dir.as_os_str(), OsStr::new(container), OsStr::new(rights)];
+        run(&self.scripts, &words).map(|printed| printed.trim_end().to_owned())
+    }
+
     /// What AWS's own command line prints, as who may do everything. It takes a second.
     ///
     /// # Errors

@@ -28,7 +28,7 @@ source's, byte for byte. Files are fetched whole, those with the bounds too. A r
 
 A bound is a file (mysql-bin.000123), a time (2026-11-22T15:10:00Z, or with an offset), or a GTID.
 
-Exit codes: 0 done, 1 it could not be done, 2 the command line is wrong.")]
+Exit codes: 0 done, 1 it could not be done or the archive ends too early, 2 the command line is wrong.")]
 pub(super) struct FetchArgs {
     /// The archive: url in [archive], as s3://bucket/prefix
     url: String,
@@ -65,13 +65,17 @@ pub(super) fn execute(args: &FetchArgs) -> ExitCode {
         Ok(opened) => opened,
         Err(error) => return usage_error(&format!("{error:#}")),
     };
+    let mut is_all = true;
     for source in &opened.sources {
-        if let Err(error) = one(args, &opened, source, &wanted) {
-            errln!("error: source {}: {error:#}", style::clean(source));
-            return ExitCode::from(EXIT_PROBLEM);
+        match one(args, &opened, source, &wanted) {
+            Ok(all) => is_all &= all,
+            Err(error) => {
+                errln!("error: source {}: {error:#}", style::clean(source));
+                return ExitCode::from(EXIT_PROBLEM);
+            }
         }
     }
-    ExitCode::from(EXIT_OK)
+    ExitCode::from(if is_all { EXIT_OK } else { EXIT_PROBLEM })
 }
 
 /// What a bound is, by its form.
@@ -86,8 +90,18 @@ fn bound(text: &str) -> Bound {
     }
 }
 
-fn one(args: &FetchArgs, opened: &Opened, source: &str, wanted: &Wanted) -> anyhow::Result<()> {
-    let chain = Chain::open(&*opened.reader.store, source)?;
+/// Fetches what is wanted of a source. False when the archive has had more than can be read now.
+fn one(args: &FetchArgs, opened: &Opened, source: &str, wanted: &Wanted) -> anyhow::Result<bool> {
+    let mut chain = Chain::open(&*opened.reader.store, source)?;
+    let beyond = chain.beyond_a_hole(&*opened.reader.store)?;
+    if let Some(seq) = beyond {
+        errln!(
+            "error: source {}: the archive has commit {seq}, and not all of those before it: what is fetched ends at commit {}, and is older \
+             than what was archived. binlogd verify names what is missing",
+            style::clean(source),
+            chain.history().seq
+        );
+    }
     let parts = plan(chain.history(), wanted)?;
     let bytes: u64 = parts.iter().map(Part::bytes).sum();
     let files: usize = parts.iter().map(|part| part.files().len()).sum();
@@ -99,7 +113,7 @@ fn one(args: &FetchArgs, opened: &Opened, source: &str, wanted: &Wanted) -> anyh
             }
         }
         outln!("{} in {files} files would be fetched", units::bytes(bytes));
-        return Ok(());
+        return Ok(beyond.is_none());
     }
     let folder = args.to.join(source);
     anyhow::ensure!(
@@ -116,7 +130,7 @@ fn one(args: &FetchArgs, opened: &Opened, source: &str, wanted: &Wanted) -> anyh
         fetch(&opened.reader, &PosixStorage, folder.path(), part, at_once, &|done| bar.inc(done))?;
     }
     bar.finish_and_clear();
-    let Some(last) = parts.last() else { return Ok(()) };
+    let Some(last) = parts.last() else { return Ok(beyond.is_none()) };
     let end = last.files().last().map_or_else(String::new, |file| {
         format!("; the last ends at {}:{} with {}", file.name, file.end(), or_no_gtids(&file.gtids))
     });
@@ -125,7 +139,7 @@ fn one(args: &FetchArgs, opened: &Opened, source: &str, wanted: &Wanted) -> anyh
         units::bytes(bytes),
         folder.path().display()
     );
-    Ok(())
+    Ok(beyond.is_none())
 }
 
 fn or_no_gtids(gtids: &str) -> &str {

@@ -28,8 +28,9 @@ A backup is brought forward by what was written after it. --keep-for-backup keep
 which the point lies on all of its timeline, and all timelines that continue it. A point is what gtid_executed, xtrabackup_binlog_info or \
 mysqldump --source-data say: a set of GTIDs, or FILE:POS. One that the archive does not have is an error, and nothing goes.
 
-binlogd may run and archive meanwhile. The credentials need the right to delete, which binlogd run does not need. Under Object Lock the \
-store refuses until the lock has expired; run it again then.
+binlogd may run and archive meanwhile. The credentials need the right to delete, which binlogd run does not need. A bucket with versions \
+hides what is deleted and keeps its bytes, under Object Lock too. Other stores refuse to delete what a lock or a policy holds: run it again \
+when that has expired.
 
 Exit codes: 0 done, 1 it could not be done, 2 the command line is wrong.")]
 pub(super) struct PruneArgs {

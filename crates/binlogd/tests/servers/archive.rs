@@ -4,9 +4,11 @@
 //! mysqlbinlog tells.
 
 mod begin;
+mod kill;
 mod outages;
 mod past;
 mod place;
+mod policies;
 mod rivals;
 mod stock;
 mod verified;

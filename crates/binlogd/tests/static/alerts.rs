@@ -153,7 +153,7 @@ fn the_dashboard_asks_for_metrics_that_are_there() {
             }
         }
     }
-    let rows = ["Safety at a glance", "Sources", "Latency", "Disk", "Readers and slots", "Forks"];
+    let rows = ["Safety at a glance", "Sources", "Latency", "Disk", "Archive", "Readers and slots", "Forks"];
     assert_eq!(titles, rows);
     assert!(asked.len() >= 25, "{asked:?}");
     let variables = dashboard["templating"]["list"].as_array().unwrap();

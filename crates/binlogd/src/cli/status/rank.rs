@@ -72,6 +72,9 @@ pub(in crate::cli) fn worries(source: &SourceStatus) -> Vec<String> {
     if let Some(archive) = source.archive.as_ref().filter(|archive| archive.findings() > 0) {
         worries.push(format!("the archive is damaged: {} problems", archive.findings()));
     }
+    if let Some(error) = source.archive.as_ref().and_then(|archive| archive.error.as_ref()) {
+        worries.push(format!("the archive is not kept up: {}", error.message));
+    }
     worries.extend(source.server_id_rival.clone());
     worries
 }

@@ -41,11 +41,11 @@ pub(in crate::cli) fn of_source(source: &SourceStatus, width: usize, now: Timest
     page.text
 }
 
-/// The four positions of one source, without colours, in `width` columns.
+/// The four positions of one source, and the end of its archive, without colours, in `width` columns.
 pub(in crate::cli) fn ladder_of(source: &SourceStatus, width: usize, now: Timestamp) -> String {
     let mut page = Page::new(width, false, now);
     // Writing to a String does not fail.
-    let _ = page.ladder(source);
+    let _ = page.ladder(source).and_then(|()| page.archived(source));
     page.text
 }
 
@@ -120,14 +120,20 @@ impl Page {
     }
 
     /// Up to where the object store has the history.
-    fn archive(&mut self, source: &SourceStatus) -> Result {
+    fn archived(&mut self, source: &SourceStatus) -> Result {
         let Some(archive) = &source.archive else { return Ok(()) };
         let at = archive.archived.as_ref().map_or_else(|| "nothing yet".to_owned(), ToString::to_string);
         let behind = match archive.behind_seconds {
             Some(behind) => format!("everything of {} ago", units::duration(behind)),
             None => "not everything yet".to_owned(),
         };
-        self.line("archived", Some(&format!("{at}, {behind}")))?;
+        self.line("archived", Some(&format!("{at}, {behind}")))
+    }
+
+    /// The same, with the place, and why the archive is not kept up.
+    fn archive(&mut self, source: &SourceStatus) -> Result {
+        let Some(archive) = &source.archive else { return Ok(()) };
+        self.archived(source)?;
         let encrypted = if archive.encrypted { "encrypted" } else { "not encrypted" };
         self.line("", Some(&format!("{}, {encrypted}", archive.url)))?;
         if let Some(error) = &archive.error {

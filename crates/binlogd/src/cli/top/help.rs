@@ -19,13 +19,14 @@ const KEYS: [(&str, &str); 8] = [
     ("q  or  Ctrl-C", "end; the daemon does not notice"),
 ];
 
-const WORDS: [(&str, &str); 7] = [
+const WORDS: [(&str, &str); 8] = [
     ("SAFE", "each source is received, and its commits wait for binlogd"),
     ("LOOK", "received, but commits of some source do not wait, or more"),
     ("ACT", "a source is not received, or lost what this copy holds"),
     ("GONE", "the daemon does not answer; its files stay as they are"),
     ("SEMI", "on: a commit returns when binlogd has it as safe as asked"),
     ("BEHIND", "age of the newest event that is held; 0 s: nothing newer"),
+    ("ARCHIVE", "how long ago the archive had everything"),
     ("P50, P99", "from arrival to acknowledgement, since the daemon's start"),
 ];
 

@@ -39,14 +39,17 @@ struct Column {
 }
 
 /// In the order in which they stand; the lower `rank` is wanted more where there is no room for all.
-const COLUMNS: [Column; 6] = [
+const COLUMNS: [Column; 7] = [
     Column { title: "SEMI", width: 4, rank: 0, text: semi_sync },
     Column { title: "BEHIND", width: 8, rank: 1, text: behind },
+    Column { title: ARCHIVE, width: 8, rank: 4, text: archive_behind },
     Column { title: "TX/S", width: 7, rank: 2, text: transactions },
-    Column { title: "MB/S", width: 6, rank: 4, text: megabytes },
-    Column { title: "P50", width: 7, rank: 5, text: |row| latency(row.source, |latency| latency.p50_us) },
+    Column { title: "MB/S", width: 6, rank: 5, text: megabytes },
+    Column { title: "P50", width: 7, rank: 6, text: |row| latency(row.source, |latency| latency.p50_us) },
     Column { title: "P99", width: 7, rank: 3, text: |row| latency(row.source, |latency| latency.p99_us) },
 ];
+/// The column that is there only where something is archived.
+const ARCHIVE: &str = "ARCHIVE";
 
 /// Draws it.
 pub(super) fn draw(frame: &mut Frame<'_>, board: &Board, palette: Palette, at: Instant, now: Timestamp) {
@@ -165,7 +168,8 @@ fn table(
     let longest = |text: &dyn Fn(&Row<'_>) -> usize| rows.iter().map(text).max().unwrap_or(0);
     let state = longest(&|row| row.source.state.chars().count()).max("STATE".len());
     let name = longest(&|row| row.source.name.chars().count()).clamp("SOURCE".len(), NAME_WIDTH_MAX);
-    let columns = columns_for(width.saturating_sub(MARGINS + state + name.min(NAME_WIDTH_MIN)));
+    let is_archived = rows.iter().any(|row| row.source.archive.is_some());
+    let columns = columns_for(width.saturating_sub(MARGINS + state + name.min(NAME_WIDTH_MIN)), is_archived);
     let numbers: usize = columns.iter().map(|column| column.width + 1).sum();
     let text_width = width.saturating_sub(numbers + MARGINS);
     // Both as they are, else the state is cut, then the name.
@@ -204,8 +208,12 @@ fn table(
         ];
         for column in &columns {
             let text = format!(" {:>1$}", cut(&(column.text)(row), column.width), column.width);
-            let is_off = column.title == "SEMI" && row.source.is_receiving() && !row.source.semi_sync.active;
-            spans.push(Span::styled(text, if is_off && !is_old { palette.warn() } else { plain }));
+            let is_wrong = match column.title {
+                "SEMI" => row.source.is_receiving() && !row.source.semi_sync.active,
+                ARCHIVE => row.source.archive.as_ref().is_some_and(|archive| archive.error.is_some()),
+                _ => false,
+            };
+            spans.push(Span::styled(text, if is_wrong && !is_old { palette.warn() } else { plain }));
         }
         if has_notes {
             spans.push(Span::styled(format!("  {}", cut(&note(row.source), room - 1)), palette.quiet()));
@@ -220,13 +228,15 @@ fn table(
 }
 
 /// Those for which there is room.
-fn columns_for(room: usize) -> Vec<&'static Column> {
-    let fits = |column: &&Column| {
+fn columns_for(room: usize, is_archived: bool) -> Vec<&'static Column> {
+    let wanted: Vec<&Column> =
+        COLUMNS.iter().filter(|column| is_archived || column.title != ARCHIVE).collect();
+    let fits = |column: &&&Column| {
         let before: usize =
-            COLUMNS.iter().filter(|other| other.rank <= column.rank).map(|other| other.width + 1).sum();
+            wanted.iter().filter(|other| other.rank <= column.rank).map(|other| other.width + 1).sum();
         before <= room
     };
-    COLUMNS.iter().filter(fits).collect()
+    wanted.iter().filter(fits).copied().collect()
 }
 
 /// The chosen source: its line, and why it is as it is.
@@ -250,7 +260,7 @@ fn why(row: &Row<'_>, palette: Palette, width: usize) -> Vec<Line<'static>> {
     lines
 }
 
-/// The four positions of the chosen source.
+/// The four positions of the chosen source, and the end of its archive.
 fn ladder(row: &Row<'_>, palette: Palette, width: usize, now: Timestamp) -> Vec<Line<'static>> {
     let text = table::ladder_of(row.source, width.saturating_sub(1), now);
     let line = |(index, line): (usize, &str)| {
@@ -311,13 +321,19 @@ fn megabytes(row: &Row<'_>) -> String {
 }
 
 fn behind(row: &Row<'_>) -> String {
-    match row.source.seconds_behind {
-        None => dash(),
-        // The larger unit alone says enough here.
-        Some(seconds) => match units::duration(seconds).split_whitespace().collect::<Vec<_>>()[..] {
-            [number, unit, ..] => format!("{number} {unit}"),
-            _ => dash(),
-        },
+    row.source.seconds_behind.map_or_else(dash, rough)
+}
+
+fn archive_behind(row: &Row<'_>) -> String {
+    let archive = row.source.archive.as_ref();
+    archive.and_then(|archive| archive.behind_seconds).map_or_else(dash, rough)
+}
+
+/// A time with its larger unit alone, which says enough here.
+fn rough(seconds: u64) -> String {
+    match units::duration(seconds).split_whitespace().collect::<Vec<_>>()[..] {
+        [number, unit, ..] => format!("{number} {unit}"),
+        _ => dash(),
     }
 }
 

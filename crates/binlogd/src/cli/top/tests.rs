@@ -5,7 +5,8 @@ use super::board::{Board, Mode, Next, Sort};
 use super::palette::Palette;
 use super::*;
 use crate::status::{
-    DaemonStatus, DiskStatus, LatencySummary, ReaderStatus, ServeStatus, SlotStatus, SourceStatus,
+    ArchiveStatus, DaemonStatus, DiskStatus, LastError, LatencySummary, ReaderStatus, ServeStatus,
+    SlotStatus, SourceStatus,
 };
 use codec::Position;
 use ratatui::Terminal;
@@ -147,6 +148,32 @@ fn the_worst_comes_first() {
     insta::assert_snapshot!("troubled_80", picture(&mut board, (80, 24), at));
     insta::assert_snapshot!("troubled_140", picture(&mut board, (140, 30), at));
     insta::assert_snapshot!("troubled_40", picture(&mut board, (40, 16), at));
+}
+
+/// One is kept up, the other one is not; the third is not archived.
+#[test]
+fn how_the_archives_stand() {
+    let archived = |name: &str, behind_seconds, error: Option<&str>| {
+        let mut source = well(name);
+        let at = "2026-11-23T11:00:00Z".parse().unwrap();
+        source.archive = Some(ArchiveStatus {
+            url: "s3://backup/binlogs".to_owned(),
+            encrypted: true,
+            archived: source.positions.durable.clone(),
+            behind_seconds,
+            error: error.map(|text| LastError { at, message: text.to_owned() }),
+            ..ArchiveStatus::default()
+        });
+        source
+    };
+    let refused = "cannot create orders/commits/00000000000000000007.json: the store says 403 AccessDenied";
+    let sources =
+        vec![archived("stock", Some(4), None), archived("orders", Some(3_700), Some(refused)), well("web")];
+    let (mut board, at) = board(&daemon(sources));
+    insta::assert_snapshot!("archived", picture(&mut board, (80, 24), at));
+    press(&mut board, "\n");
+    let full = picture(&mut board, (80, 60), at);
+    assert!(full.contains("fails since 2026-11-23 11:00:00 UTC") && full.contains("AccessDenied"), "{full}");
 }
 
 #[test]

@@ -35,8 +35,11 @@ fn queries() -> Vec<String> {
 fn every_query_of_the_dashboard_gives_something() {
     let server = source(&[]);
     let replica = Server::start("mysql-9.7", &[]);
-    let more = "[[serve.user]]\nname = 'repl'\npassword = 'secret'\nslot = 'warehouse'\n";
-    let daemon = Daemon::start_from(&format!("{more}{}", received(&server, "ack_after_replicas = 0")));
+    let user = "[[serve.user]]\nname = 'repl'\npassword = 'secret'\nslot = 'warehouse'\n";
+    let place = tempfile::tempdir().expect("a folder");
+    let archive = format!("[archive]\nurl = 'file://{}'\ninterval = '1s'\n", place.path().display());
+    let received = received(&server, "ack_after_replicas = 0");
+    let daemon = Daemon::start_from(&format!("{user}{archive}{received}"));
     receives(&daemon);
     SemiSync::enable(&server, Duration::from_secs(600)).wait_attached();
     attach(&replica, serve_port(&daemon), By::Gtid, ("", 4));

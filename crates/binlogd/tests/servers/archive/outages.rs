@@ -1,4 +1,4 @@
-//! The archive when something is down: binlogd itself, killed again and again, or the store.
+//! The archive when the store is down.
 
 use super::place::{PATIENCE, Place, wait_archived};
 use super::{MANNER, MYSQL};
@@ -7,8 +7,7 @@ use crate::common::daemon::Daemon;
 use crate::common::ledger::{self, Ledger};
 use crate::common::readers::{client, make_account, serve_port};
 use crate::common::semi_sync::SemiSync;
-use crate::common::workload::Random;
-use crate::common::{Server, seed, wait_within};
+use crate::common::{Server, wait_within};
 use rustix::process::Signal;
 use serde_json::Value;
 use std::time::{Duration, Instant};
@@ -16,52 +15,11 @@ use std::time::{Duration, Instant};
 /// Longer than the test: a commit without acknowledgement hangs instead of passing for an acknowledged one.
 const TIMEOUT: Duration = Duration::from_secs(600);
 const WRITERS: usize = 3;
-/// A kill comes this long after binlogd was started, at most.
-const UPTIME_MAX: Duration = Duration::from_millis(2_500);
 /// A request to a store is given up after 30 s. Whoever ends earlier has not waited for one.
 const END_MAX: Duration = Duration::from_secs(10);
 /// So many commits come while the store does not answer, within the time of [`UNHURRIED`].
 const COMMITS: usize = 300;
 const UNHURRIED: Duration = Duration::from_secs(25);
-
-fn rounds() -> u64 {
-    std::env::var("BINLOGD_KILL_ROUNDS")
-        .ok()
-        .map_or(5, |text| text.parse().expect("BINLOGD_KILL_ROUNDS is a number"))
-}
-
-/// What the archive has at the end is sound, and is what the source has.
-#[track_caller]
-fn assert_whole(place: &Place, source: &Server) {
-    place.assert_sound();
-    assert_eq!(place.fetch().assert_is_of(source), binary_logs(source));
-}
-
-/// Each kill leaves something half done: an object that no commit names, a commit whose answer was never seen.
-#[test]
-fn kills_leave_no_hole_in_the_archive() {
-    let seed = seed();
-    let mut random = Random::new(seed);
-    let source = Server::start("mysql-9.7", &["--max-binlog-size=262144"]);
-    make_account(&source);
-    ledger::create_table(&source);
-    let place = Place::folder();
-    let mut daemon = place.start(&source, "");
-    let ledger = Ledger::start_in(&source, WRITERS, MANNER);
-    for round in 1..=rounds() {
-        let uptime = Duration::from_millis(random.below(UPTIME_MAX.as_millis() as u64));
-        std::thread::sleep(uptime);
-        let archived = daemon.source()["archive"].clone();
-        daemon.kill();
-        println!("round {round}: killed after {uptime:?}; {}", archived["archived"]);
-        daemon.restart(&[]);
-    }
-    ledger.wait_progress(&ledger.committed());
-    ledger.finish();
-    wait_archived(&daemon, &source);
-    assert!(binary_logs(&source).len() > 3, "the load made too little");
-    assert_whole(&place, &source);
-}
 
 /// Commits return as ever.
 #[track_caller]
@@ -127,7 +85,7 @@ fn a_store_that_hangs_or_is_gone_holds_up_nobody() {
     assert!(daemon.log().contains("the archive is kept up again"), "{}", daemon.log());
     assert!(!daemon.log().contains("retry"), "what a library repeats is no news:\n{}", daemon.log());
     assert_eq!(semi_sync.counters().no_tx, 0);
-    assert_whole(&place, &source);
+    place.assert_whole(&source);
 }
 
 /// What the archive does not have nobody deletes, whatever the rules say.
@@ -161,5 +119,5 @@ fn nothing_is_purged_before_it_is_archived() {
     place.store_mut().restart().expect("a store");
     wait_within(PATIENCE, "what is archived goes", || copied_files(&daemon.timeline_dir()).len() == 2);
     wait_archived(&daemon, &source);
-    assert_whole(&place, &source);
+    place.assert_whole(&source);
 }

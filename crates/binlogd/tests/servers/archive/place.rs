@@ -127,6 +127,11 @@ impl Place {
         BUCKET
     }
 
+    /// In front of the names of its objects, without the slash.
+    pub(super) fn prefix(&self) -> &'static str {
+        PREFIX
+    }
+
     /// The archive's URL.
     pub(super) fn url(&self) -> String {
         match self.store {
@@ -202,8 +207,10 @@ impl Place {
         String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()
     }
 
-    fn command(&self, verb: &str, arguments: &[&str]) -> Command {
+    /// The command for that, to be run otherwise.
+    pub(super) fn command(&self, verb: &str, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_binlogd"));
+        command.env("NO_COLOR", "1").stdin(Stdio::null());
         command.args([verb, &self.url()]).args(arguments).envs(self.environment());
         if let Some(store) = &self.store {
             command.args(["--allow-http", "--endpoint", store.endpoint().expect("an endpoint")]);
@@ -212,6 +219,13 @@ impl Place {
             command.arg("--identity").arg(identity);
         }
         command
+    }
+
+    /// What the archive has is sound, and is what the source has.
+    #[track_caller]
+    pub(super) fn assert_whole(&self, source: &Server) {
+        self.assert_sound();
+        assert_eq!(self.fetch().assert_is_of(source), binary_logs(source));
     }
 
     /// Every object of the archive is there and sound, and opened where there is a key for it.
@@ -233,7 +247,12 @@ impl Place {
     /// Everything back from the archive; `binlogd verify` of what came finds nothing.
     #[track_caller]
     pub(super) fn fetch(&self) -> Fetched {
-        let dir = folder();
+        self.fetch_into(folder())
+    }
+
+    /// The same into a folder in which a fetch may have begun.
+    #[track_caller]
+    pub(super) fn fetch_into(&self, dir: tempfile::TempDir) -> Fetched {
         let said = self.fetch_to(dir.path());
         let end = said.split("the last ends at ").nth(1).unwrap_or_else(|| panic!("no end in {said}"));
         let (place, gtids) = end.trim().split_once(" with ").unwrap_or_else(|| panic!("no GTIDs in {said}"));
@@ -266,10 +285,17 @@ impl Fetched {
     /// The names of the files.
     #[track_caller]
     pub(super) fn assert_is_of(&self, source: &Server) -> Vec<String> {
+        self.assert_is_newest_of(source, usize::MAX)
+    }
+
+    /// The same where only so many of the newest files came.
+    #[track_caller]
+    pub(super) fn assert_is_newest_of(&self, source: &Server, files: usize) -> Vec<String> {
         let timeline = self.timeline();
         let mut names = binary_logs(source);
         let last = names.iter().position(|name| *name == self.file).expect("a file of the source");
         names.truncate(last + 1);
+        names.drain(..names.len().saturating_sub(files));
         let index = std::fs::read_to_string(timeline.join("binlog.index")).expect("an index");
         assert_eq!(index.lines().collect::<Vec<_>>(), names, "{}", self.said);
         for name in &names {
@@ -317,21 +343,21 @@ pub(super) fn wait_archived(daemon: &Daemon, source: &Server) -> Value {
     daemon.wait_until(is_there, PATIENCE)
 }
 
-fn folder() -> tempfile::TempDir {
+pub(super) fn folder() -> tempfile::TempDir {
     tempfile::Builder::new().prefix("binlogd-archive-").tempdir().expect("a temporary folder")
 }
 
 /// `binlogd verify` of a data folder finds nothing.
 #[track_caller]
 pub(super) fn assert_no_damage(dir: &Path) {
-    let verified = said(Command::new(env!("CARGO_BIN_EXE_binlogd")).arg("verify").arg(dir));
+    let verified = said(Command::new(env!("CARGO_BIN_EXE_binlogd")).env("NO_COLOR", "1").arg("verify").arg(dir));
     assert!(verified.contains("no damage"), "{verified}");
 }
 
 /// Runs a program that must be well; what it printed.
 #[track_caller]
 fn said(command: &mut Command) -> String {
-    let output = command.env("NO_COLOR", "1").stdin(Stdio::null()).output().expect("it runs");
+    let output = command.output().expect("it runs");
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
     assert!(output.status.success(), "{command:?}: {}\n{stdout}{stderr}", output.status);
