@@ -47,4 +47,5 @@ pub mod store;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod upload;
+mod whole;
 pub mod writer;
