@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help demo fetch test test-quick test-clients test-page test-alerts check manifests bench bench-ack bench-catchup bench-serve bench-many back-again lab fuzz kill-loop mysql-tests sim sim-archive soak dist dist-twice container test-packages packages-check clean-servers docs reference
+.PHONY: help demo fetch test test-quick test-clients test-page test-alerts check manifests bench bench-ack bench-archive bench-catchup bench-serve bench-many back-again lab fuzz kill-loop mysql-tests sim sim-archive soak dist dist-twice container test-packages packages-check clean-servers docs reference
 
 help: ## show this menu
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -70,6 +70,13 @@ bench-ack: ## measure every way to make a group durable before its acknowledgeme
 	cargo build --release --locked -p binlogd -p binlogd-bench
 	cargo run --release --locked -p binlogd-bench -- ack $(ACK_OPTIONS)
 	cargo run --release --locked -p binlogd-bench -- groups
+
+bench-archive: ## archive a backlog beside zstd | age | aws s3 cp, with what that takes of memory; then what a steady pace uploads
+	@scripts/servers fetch mysql-9.7
+	@scripts/stores fetch versitygw age zstd awscli >/dev/null
+	cargo build --release --locked -p binlogd -p binlogd-bench
+	cargo run --release --locked -p binlogd-bench -- archive $(ARCHIVE_OPTIONS)
+	cargo run --release --locked -p binlogd-bench -- archive-amount $(AMOUNT_OPTIONS)
 
 GIB ?= 2.1
 bench-catchup: ## pull a backlog of GIB (2.1) from a real MySQL, beside other programs

@@ -56,4 +56,5 @@ pub mod store;
 pub mod testing;
 mod unneeded;
 pub mod upload;
+mod whole;
 pub mod writer;

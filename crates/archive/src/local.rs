@@ -213,7 +213,7 @@ pub fn head(storage: &dyn Storage, path: &Path, end: u64) -> io::Result<Option<S
 /// # Errors
 /// When it cannot be read, or is shorter.
 pub fn read_range(file: &dyn ReadFile, from: u64, to: u64, buffer: &mut Vec<u8>) -> io::Result<()> {
-    buffer.clear();
+    // What it held before is overwritten, or there is an error.
     buffer.resize((to - from) as usize, 0);
     if file.read_full_at(buffer, from)? < buffer.len() {
         return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the file has become shorter"));

@@ -121,7 +121,7 @@ pub fn dry_run(
     let kept = keeps(chain.history(), rules)?;
     let (snapshots, commits) = behind_snapshots(store, chain, rules, now)?;
     let expired = expired(chain.history(), rules, &kept, now);
-    let history = chain.history().if_changed(&expired, now)?;
+    let history = chain.history().if_changed(&expired, now).map_err(ChainError::from)?;
     let mut objects = 0;
     groups::<ChainError>(store, chain.source(), &history, Past { now, grace: rules.grace }, &mut |group| {
         objects += group.objects().count() as u64;

@@ -74,6 +74,15 @@ impl Sealer {
         Ok(Sealer { packer: Packer::new(level)?, recipients, frames: Vec::new() })
     }
 
+    /// Whether it compresses at `level`, and encrypts for the very same `recipients`.
+    pub fn is_for(&self, level: i32, recipients: Option<&Arc<Recipients>>) -> bool {
+        let is_same = match (&self.recipients, recipients) {
+            (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+            (one, other) => one.is_none() && other.is_none(),
+        };
+        is_same && self.packer.level() == level
+    }
+
     /// Makes the object of `plain`. `already_compressed` are the ranges of it that the source has compressed, as
     /// [`Walker`](crate::runs::Walker) gives them.
     ///

@@ -10,42 +10,107 @@ use crate::store::{Created, Fault, Store, StoreError};
 use log::storage::ReadFile;
 use std::fmt;
 use std::io;
+use std::mem;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 /// How many segments of all sources may be in memory at once, which bounds both the memory and the requests under way.
+///
+/// What a segment is made with goes from one to the next with its permit: kept by the threads, of which each source has several,
+/// it would be there many times more often than segments are.
 #[derive(Debug)]
 pub struct Permits {
-    free: Mutex<usize>,
+    state: Mutex<State>,
     returned: Condvar,
     all: usize,
 }
 
+#[derive(Debug)]
+struct State {
+    free: usize,
+    /// Uploads of several segments that are under way. After the last of them nothing is kept.
+    uploads: usize,
+    /// Of permits that are free.
+    idle: Vec<Workplace>,
+}
+
+/// What a segment is made with.
+#[derive(Debug, Default)]
+struct Workplace {
+    plain: Vec<u8>,
+    sealer: Option<Sealer>,
+}
+
 /// One of the [`Permits`], given back when it goes.
 #[derive(Debug)]
-struct Permit<'a>(&'a Permits);
+struct Permit<'a> {
+    permits: &'a Permits,
+    workplace: Workplace,
+}
+
+/// While there is one, workplaces are kept for the next segment.
+#[derive(Debug)]
+struct Upload<'a>(&'a Permits);
 
 impl Permits {
     /// So many, at least one.
     pub fn new(segments: usize) -> Permits {
         let all = segments.max(1);
-        Permits { free: Mutex::new(all), returned: Condvar::new(), all }
+        let state = State { free: all, uploads: 0, idle: Vec::new() };
+        Permits { state: Mutex::new(state), returned: Condvar::new(), all }
+    }
+
+    fn begin_upload(&self) -> Upload<'_> {
+        self.state().uploads += 1;
+        Upload(self)
     }
 
     fn take(&self) -> Permit<'_> {
-        let free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut free =
-            self.returned.wait_while(free, |free| *free == 0).unwrap_or_else(PoisonError::into_inner);
-        *free -= 1;
-        Permit(self)
+        let state = self.returned.wait_while(self.state(), |state| state.free == 0);
+        let mut state = state.unwrap_or_else(PoisonError::into_inner);
+        state.free -= 1;
+        Permit { permits: self, workplace: state.idle.pop().unwrap_or_default() }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Numbers and memory, right between any two steps.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for Permit<'_> {
     fn drop(&mut self) {
-        *self.0.free.lock().unwrap_or_else(PoisonError::into_inner) += 1;
-        self.0.returned.notify_one();
+        let mut state = self.permits.state();
+        state.free += 1;
+        if state.uploads > 0 {
+            state.idle.push(mem::take(&mut self.workplace));
+        }
+        drop(state);
+        self.permits.returned.notify_one();
+    }
+}
+
+impl Drop for Upload<'_> {
+    fn drop(&mut self) {
+        let mut state = self.0.state();
+        state.uploads -= 1;
+        let unused = if state.uploads == 0 { mem::take(&mut state.idle) } else { Vec::new() };
+        drop(state);
+        // The memory is given back to the system without the lock.
+        drop(unused);
+    }
+}
+
+impl Workplace {
+    /// The sealer of the segment before, if that was made for the same readers in the same way.
+    fn sealer(&mut self, level: i32, recipients: Option<&Arc<Recipients>>) -> Result<&mut Sealer, SealError> {
+        let kept = self.sealer.take().filter(|sealer| sealer.is_for(level, recipients));
+        let sealer = match kept {
+            Some(sealer) => sealer,
+            None => Sealer::new(level, recipients.cloned())?,
+        };
+        Ok(self.sealer.insert(sealer))
     }
 }
 
@@ -114,13 +179,12 @@ impl Uploader {
         let done: Mutex<Vec<Option<Segment>>> = Mutex::new(vec![None; pieces.len()]);
         let failed: Mutex<Option<UploadError>> = Mutex::new(None);
         let next = AtomicUsize::new(0);
+        let _upload = self.permits.begin_upload();
         let work = || {
-            let mut plain = Vec::new();
-            let mut sealer: Option<Sealer> = None;
             loop {
                 let index = next.fetch_add(1, Ordering::Relaxed);
                 let Some((cut, to)) = pieces.get(index) else { break };
-                match self.one(owner, file, *cut, *to, &mut plain, &mut sealer) {
+                match self.one(owner, file, *cut, *to) {
                     Ok(segment) => done.lock().unwrap_or_else(PoisonError::into_inner)[index] = Some(segment),
                     Err(error) => {
                         failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
@@ -151,27 +215,22 @@ impl Uploader {
         file: &dyn ReadFile,
         cut: Cut,
         to: u64,
-        plain: &mut Vec<u8>,
-        sealer: &mut Option<Sealer>,
     ) -> Result<Segment, UploadError> {
-        let _permit = self.permits.take();
+        let mut permit = self.permits.take();
         if self.stop.load(Ordering::Relaxed) {
             return Err(UploadError::Stopped);
         }
-        let sealer = match sealer {
-            Some(sealer) => sealer,
-            None => {
-                sealer.insert(Sealer::new(self.level, self.recipients.clone()).map_err(UploadError::Seal)?)
-            }
-        };
-        read_range(file, cut.at, to, plain).map_err(UploadError::Read)?;
+        let mut plain = mem::take(&mut permit.workplace.plain);
+        read_range(file, cut.at, to, &mut plain).map_err(UploadError::Read)?;
         // Bytes before the first event belong to one that began in the segment before.
         let skipped = usize::try_from(cut.event - cut.at).unwrap_or(usize::MAX).min(plain.len());
         let mut runs = Walker::new(cut.event).piece(&plain[skipped..]);
         for run in &mut runs {
             *run = run.start + skipped..run.end + skipped;
         }
-        let sealed = sealer.seal(plain, &runs).map_err(UploadError::Seal)?;
+        let sealer = permit.workplace.sealer(self.level, self.recipients.as_ref());
+        let sealed = sealer.and_then(|sealer| sealer.seal(&plain, &runs)).map_err(UploadError::Seal)?;
+        permit.workplace.plain = plain;
         let Owner { source, timeline, file } = owner;
         let encrypted = self.recipients.is_some();
         let object = names::segment(source, timeline, file, cut.at, to, &sealed.stored_sha256, encrypted);
@@ -213,5 +272,51 @@ pub fn create_data(store: &dyn Store, object: &str, bytes: bytes::Bytes) -> Resu
             )),
             Err(error) => Err(error),
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_workplace_goes_from_one_segment_to_the_next_and_is_gone_behind_the_last() {
+        let permits = Permits::new(2);
+        let place = |permit: &Permit<'_>| permit.workplace.plain.capacity();
+        let upload = permits.begin_upload();
+        let [mut one, other] = [permits.take(), permits.take()];
+        one.workplace.plain.reserve_exact(4096);
+        drop((one, other));
+        // There are never more of them than permits, whoever asks.
+        assert_eq!(permits.state().idle.len(), 2);
+        let both = [permits.take(), permits.take()];
+        assert_eq!(both.iter().map(place).sum::<usize>(), 4096);
+        let second = permits.begin_upload();
+        drop(both);
+        drop(upload);
+        assert_eq!(permits.state().idle.len(), 2, "one upload goes on");
+        drop(second);
+        assert_eq!((permits.state().idle.len(), permits.state().free), (0, 2));
+        drop(permits.take());
+        assert_eq!(permits.state().idle.len(), 0, "nobody uploads");
+    }
+
+    #[test]
+    fn a_sealer_of_others_is_not_used_again() {
+        let key = || {
+            let mut recipients = Recipients::new();
+            let public = age::x25519::Identity::generate().to_public();
+            recipients.add(&public.to_string(), "test").unwrap();
+            Arc::new(recipients)
+        };
+        let (ours, others) = (key(), key());
+        let mut workplace = Workplace::default();
+        let mut keys = |recipients: Option<&Arc<Recipients>>| {
+            workplace.sealer(1, recipients).unwrap().seal(b"plain", &[]).unwrap().keys
+        };
+        for recipients in [Some(&ours), Some(&ours), Some(&others), None, Some(&ours)] {
+            assert_eq!(keys(recipients), recipients.map_or_else(Vec::new, |one| one.labels()));
+        }
+        assert!(workplace.sealer(3, Some(&ours)).unwrap().is_for(3, Some(&ours)));
     }
 }

@@ -14,6 +14,7 @@ use crate::reader::ReadError;
 use crate::segments;
 use crate::store::{Store, StoreError};
 use crate::upload::{Owner, UploadError, Uploader, create_data};
+use crate::whole::sum_beside;
 use jiff::Timestamp;
 use log::files::timeline_files;
 use log::folder::timelines;
@@ -30,6 +31,9 @@ use std::sync::atomic::Ordering;
 
 /// So many bytes of the live file are uploaded at once however short the time since the last upload.
 pub const TAIL_BYTES: u64 = 16 << 20;
+
+/// So many bytes of a file are in memory at once when it is compared, for each source.
+const COMPARE_BYTES: u64 = 256 << 10;
 
 /// Why the archive is not kept up.
 #[derive(Debug)]
@@ -485,7 +489,7 @@ impl Archiver {
         // The end of it, where two that have parted differ: reading all files once a start would take hours.
         if let Some(last) = self.segments(path, archived)?.last() {
             let file = self.open(path)?;
-            compare(path, &*file, last, &mut Vec::new())?;
+            compare(path, &*file, last, |part| part)?;
         }
         self.settled.insert(path.to_owned());
         Ok(())
@@ -517,7 +521,6 @@ impl Archiver {
         file: &dyn ReadFile,
     ) -> Result<(), ArchiveError> {
         let known = self.agreed_with(&candidate.path);
-        let mut plain = Vec::new();
         let mut through = known;
         // One that ends behind what this copy has waits.
         let is_here = |segment: &&Segment| segment.to > known && segment.to <= candidate.end;
@@ -525,7 +528,7 @@ impl Archiver {
             if self.uploader.stop.load(Ordering::Relaxed) {
                 return Err(ArchiveError::Stopped);
             }
-            compare(&candidate.path, file, segment, &mut plain)?;
+            compare(&candidate.path, file, segment, |part| part)?;
             through = segment.to;
         }
         self.agreed = Some((candidate.path.clone(), through));
@@ -641,9 +644,8 @@ impl Archiver {
     ) -> Result<Step, ArchiveError> {
         let (Some(first), Some(last)) = (old.first(), old.last()) else { return Ok(Step::Idle) };
         let file = self.open(&candidate.path)?;
-        let mut plain = Vec::new();
         for segment in old {
-            compare(&candidate.path, &*file, segment, &mut plain)?;
+            compare(&candidate.path, &*file, segment, |part| part)?;
         }
         let cuts = [Cut { at: first.from, event: first.from }, Cut { at: last.to, event: last.to }];
         let mut segments = self.upload(candidate, &*file, &cuts)?;
@@ -661,16 +663,17 @@ impl Archiver {
         now: Timestamp,
     ) -> Result<Step, ArchiveError> {
         let file = self.open(&candidate.path)?;
-        let mut plain = Vec::new();
-        let mut whole = Sha256::new();
-        for segment in segments {
-            if self.uploader.stop.load(Ordering::Relaxed) {
-                return Err(ArchiveError::Stopped);
+        let compared = sum_beside(|parts| {
+            for segment in segments {
+                if self.uploader.stop.load(Ordering::Relaxed) {
+                    return Err(ArchiveError::Stopped);
+                }
+                compare(&candidate.path, &*file, segment, |part| parts.add(part))?;
             }
-            compare(&candidate.path, &*file, segment, &mut plain)?;
-            whole.update(&plain);
-        }
-        let sha256 = names::hex(&whole.finalize());
+            Ok(())
+        });
+        let (compared, sha256) = compared.map_err(|error| in_file(&candidate.path, &error))?;
+        compared?;
         let text = list_text(candidate, segments, &sha256, &self.next_commit()?);
         let list =
             names::list(&self.source, candidate.timeline, candidate.name, &names::sha256(text.as_bytes()));
@@ -772,15 +775,22 @@ fn in_file(path: &Path, error: &io::Error) -> ArchiveError {
     ArchiveError::Copy(format!("{}: {error}", path.display()))
 }
 
-/// Reads a segment's bytes from this disk and holds them against what was archived.
+/// Reads a segment's bytes from this disk and holds them against what was archived. `done` is given each part of them, and gives
+/// memory for the next.
 fn compare(
     path: &Path,
     file: &dyn ReadFile,
     segment: &Segment,
-    plain: &mut Vec<u8>,
+    mut done: impl FnMut(Vec<u8>) -> Vec<u8>,
 ) -> Result<(), ArchiveError> {
-    read_range(file, segment.from, segment.to, plain).map_err(|error| in_file(path, &error))?;
-    let ours = names::sha256(plain);
+    let (mut sum, mut part, mut at) = (Sha256::new(), Vec::new(), segment.from);
+    while at < segment.to {
+        let end = segment.to.min(at + COMPARE_BYTES);
+        read_range(file, at, end, &mut part).map_err(|error| in_file(path, &error))?;
+        sum.update(&part);
+        (part, at) = (done(part), end);
+    }
+    let ours = names::hex(&sum.finalize());
     if ours == segment.sha256 {
         return Ok(());
     }

@@ -9,6 +9,7 @@ use archive::fetch::{Bound, Wanted, fetch, plan};
 use archive::names;
 use archive::presence::{first_lacking, look};
 use archive::prune::{PruneError, Rules, dry_run, prune};
+use archive::scrub::{Depth, scrub};
 use archive::store::Store;
 use archive::writer::{ArchiveError, DurableEnd, Step};
 use jiff::{SignedDuration, Timestamp};

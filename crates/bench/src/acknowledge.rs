@@ -112,6 +112,9 @@ fn measure(args: &AckArgs, kind: Kind, bytes: usize) -> anyhow::Result<Round> {
     let _ = process.pid.set(receiver.pid());
     let rallies =
         results.recv_timeout(Duration::from_secs(120)).with_context(|| format!("{kind} did not finish"))?;
+    if !receiver.has_archived()? {
+        bail!("{kind}: the round was over before the archive did anything; make it longer with --groups");
+    }
     let Report { latency, syncs, acknowledgements } = receiver.finish(|| source.disconnect())?;
     let groups = (args.groups + WARM_UP) as u64;
     // The last one is counted when it has left: whoever got it may ask for the counts sooner.
@@ -175,6 +178,30 @@ fn print(args: &AckArgs, bytes: usize, kinds: &[Kind], floors: &[Floors], rounds
             with_spread(&outside, 0),
         ]);
         table.row(cells);
+    }
+    table.print();
+    print_archives(bytes, kinds, rounds);
+}
+
+/// What an archive costs: times with one, beside those of the same round without.
+fn print_archives(bytes: usize, kinds: &[Kind], rounds: &[Vec<Round>]) {
+    let without = kinds.iter().position(|kind| *kind == Kind::Binlogd { fsync_mode: 1 });
+    let is_archiving = |kind: &Kind| matches!(kind, Kind::Archiving(_));
+    let Some(without) = without.filter(|_| kinds.iter().any(is_archiving)) else { return };
+    println!("{bytes} bytes a group, with an archive / without one, in the same round\n");
+    let mut table = Table::new(&["", "p50", "p99", "p50 at the source", "p99 at the source"]);
+    for (kind, with) in kinds.iter().zip(rounds).filter(|(kind, _)| is_archiving(kind)) {
+        let ratio = |what: fn(&Round) -> f64| {
+            let ratios = with.iter().zip(&rounds[without]).map(|(with, without)| what(with) / what(without));
+            with_spread(&ratios.collect::<Vec<_>>(), 2)
+        };
+        table.row(vec![
+            kind.to_string(),
+            ratio(|round| round.inside.p50),
+            ratio(|round| round.inside.p99),
+            ratio(|round| round.rallies.latency.p50),
+            ratio(|round| round.rallies.latency.p99),
+        ]);
     }
     table.print();
 }

@@ -1,6 +1,8 @@
 //! The subcommands.
 
 use crate::acknowledge::{self, AckArgs};
+use crate::archive::amount::{self, AmountArgs};
+use crate::archive::{self, ArchiveArgs};
 use crate::bulk::{self, BulkArgs};
 use crate::catchup::{self, CatchupArgs};
 use crate::clients::{self, ClientsArgs};
@@ -50,6 +52,11 @@ enum Verb {
     /// The readers of `serve`, which starts them.
     #[command(hide = true)]
     NullReaders(NullReadersArgs),
+    /// Archiving a backlog beside `zstd | age | aws s3 cp`, and the memory that it takes.
+    #[command(mut_arg("rounds", |arg| arg.default_value("5")))]
+    Archive(ArchiveArgs),
+    /// Bytes and requests of an archive at a steady pace, beside the compressed log.
+    ArchiveAmount(AmountArgs),
     /// All of them, with their defaults.
     All(Common),
     /// The simplest receiver that keeps semi-sync's promise: the yardstick, usable with any source.
@@ -76,6 +83,8 @@ pub fn main() -> anyhow::Result<()> {
         Verb::Many(args) => args.common.begin().and_then(|()| many::run(&args)),
         Verb::ManyLoad(args) => many_load::run(&args),
         Verb::Serve(args) => args.common.begin().and_then(|()| serve::run(&args)),
+        Verb::Archive(args) => args.common.begin().and_then(|()| archive::run(&args)),
+        Verb::ArchiveAmount(args) => args.begin().and_then(|()| amount::run(&args)),
         Verb::NullReaders(args) => null_reader::run(&args),
         Verb::Memory(args) => args.common.begin().and_then(|()| memory::run(&args)),
     }

@@ -30,6 +30,22 @@ pub fn same_bytes(
     Ok(())
 }
 
+/// A file of that name in a folder, or in one inside.
+pub fn find(dir: &Path, name: &str) -> Option<PathBuf> {
+    for entry in std::fs::read_dir(dir).ok()?.flatten() {
+        let path = entry.path();
+        if entry.file_name() == name {
+            return Some(path);
+        }
+        if path.is_dir()
+            && let Some(found) = find(&path, name)
+        {
+            return Some(found);
+        }
+    }
+    None
+}
+
 /// Where the "in use" flag of the first event stands, which only the file being written has, and no stream.
 const IN_USE_FLAG_AT: usize = 4 + 17;
 

@@ -15,12 +15,16 @@
 //! | `bulk_load.rs` | the scripted source in a hurry |
 //! | `acknowledge.rs`, `groups.rs`, `clients.rs`, `bulk.rs`, `memory.rs`, `catchup.rs`, `many.rs` | the benchmarks |
 //! | `many_load.rs` | many scripted sources in a process of their own |
+//! | `archive/` | the archive: speed, memory, and how much is uploaded |
+//! | `stores.rs` | stores that answer nothing, or refuse |
+//! | `daemon.rs` | binlogd by a configuration |
 //! | `serve/` | readers of binlogd, beside readers of the source |
 //! | `backlog.rs` | gigabytes of a real source's log |
 //! | `progress.rs` | how the positions in binlogd's status advance |
 //! | `compare.rs` | whether a copy is right |
 
 pub mod acknowledge;
+pub mod archive;
 pub mod backlog;
 pub mod bulk;
 pub mod bulk_load;
@@ -29,6 +33,7 @@ pub mod cli;
 pub mod clients;
 pub mod common;
 pub mod compare;
+mod daemon;
 pub mod groups;
 pub mod load;
 pub mod many;

@@ -1,5 +1,6 @@
 //! A program under test: its start, its processor time and memory, its end.
 
+use crate::compare;
 use crate::stores::ArchiveStore;
 use crate::strategies::Strategy;
 use anyhow::{Context, bail};
@@ -15,6 +16,8 @@ use std::fmt;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// Longest wait for anything that a program under test should do at once.
@@ -77,6 +80,8 @@ pub struct Receiver {
     kind: Kind,
     child: Running,
     dir: tempfile::TempDir,
+    /// Connections to the store of an archive.
+    connections: Arc<AtomicU64>,
 }
 
 impl Receiver {
@@ -86,6 +91,7 @@ impl Receiver {
     /// When it cannot be started.
     pub fn start(kind: Kind, binlogd: &Path, dir: &Path, port: u16) -> anyhow::Result<Receiver> {
         let dir = tempfile::Builder::new().prefix("binlogd-bench-").tempdir_in(dir)?;
+        let mut connections = Arc::default();
         let mut command = match kind {
             Kind::Binlogd { .. } | Kind::Archiving(_) => {
                 let fsync_mode = if let Kind::Binlogd { fsync_mode } = kind { fsync_mode } else { 1 };
@@ -101,7 +107,7 @@ impl Receiver {
                 command.args(["--tls", "disabled", "--log-level", "error"]).arg("--data-dir").arg(dir.path());
                 command.stdout(Stdio::null());
                 if let Kind::Archiving(store) = kind {
-                    store.set(&mut command, dir.path())?;
+                    connections = store.set(&mut command, dir.path())?;
                 }
                 command
             }
@@ -123,7 +129,7 @@ impl Receiver {
         // The end of its standard input ends a strategy.
         let stdin = if matches!(kind, Kind::Strategy(_)) { Stdio::piped() } else { Stdio::null() };
         let child = command.stdin(stdin).spawn().with_context(|| format!("cannot start {command:?}"))?;
-        Ok(Receiver { kind, child: Running(child), dir })
+        Ok(Receiver { kind, child: Running(child), dir, connections })
     }
 
     /// Where it keeps its data.
@@ -139,7 +145,7 @@ impl Receiver {
         let name = if matches!(self.kind, Kind::Bare { .. }) { "received" } else { name };
         let deadline = Instant::now() + PATIENCE;
         loop {
-            if let Some(path) = find(self.dir.path(), name) {
+            if let Some(path) = compare::find(self.dir.path(), name) {
                 return Ok(path);
             }
             if Instant::now() > deadline {
@@ -168,6 +174,21 @@ impl Receiver {
     /// When it does not answer, or it is not binlogd.
     pub fn status(&self) -> anyhow::Result<Value> {
         Ok(StatusClient::of(self.dir.path())?.status()?["sources"][0].take())
+    }
+
+    /// Whether its archive was at work: to a folder something was written, of any other store something was asked. True where
+    /// there is no archive.
+    ///
+    /// # Errors
+    /// As [`Receiver::status`].
+    pub fn has_archived(&self) -> anyhow::Result<bool> {
+        match self.kind {
+            Kind::Archiving(ArchiveStore::Folder) => {
+                Ok(self.status()?["archive"]["plain_bytes"].as_u64() > Some(0))
+            }
+            Kind::Archiving(_) => Ok(self.connections.load(Ordering::Relaxed) > 0),
+            _ => Ok(true),
+        }
     }
 
     /// The receiver's own account of all since its start. Ends the receiver; `close` must close the source's connection,
@@ -220,19 +241,4 @@ impl Receiver {
         }
         serde_json::from_str(&printed).with_context(|| format!("what {} printed", self.kind))
     }
-}
-
-fn find(dir: &Path, name: &str) -> Option<PathBuf> {
-    for entry in std::fs::read_dir(dir).ok()?.flatten() {
-        let path = entry.path();
-        if entry.file_name() == name {
-            return Some(path);
-        }
-        if path.is_dir()
-            && let Some(found) = find(&path, name)
-        {
-            return Some(found);
-        }
-    }
-    None
 }

@@ -4,6 +4,8 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -26,27 +28,32 @@ const EMPTY_LIST: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\"?><ListBucketR
                           <KeyCount>0</KeyCount><MaxKeys>1000</MaxKeys><IsTruncated>false</IsTruncated></ListBucketResult>";
 
 impl ArchiveStore {
-    /// Tells binlogd about it. What it needs beside the folder `dir` lives as long as this process.
+    /// Tells binlogd about it. What it needs beside the folder `dir` lives as long as this process. Gives the count of connections
+    /// that were made to it; a folder has none.
     ///
     /// # Errors
     /// When there is no port for it.
-    pub fn set(self, command: &mut Command, dir: &Path) -> anyhow::Result<()> {
+    pub fn set(self, command: &mut Command, dir: &Path) -> anyhow::Result<Arc<AtomicU64>> {
+        let connections = Arc::new(AtomicU64::new(0));
         command.args(["--archive-interval", "1s"]);
         if self == ArchiveStore::Folder {
-            command.arg("--archive-url").arg(format!("file://{}", dir.join("archive").display()));
-            return Ok(());
+            let folder = dir.canonicalize()?.join("archive");
+            command.arg("--archive-url").arg(format!("file://{}", folder.display()));
+            return Ok(connections);
         }
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let endpoint = format!("http://{}", listener.local_addr()?);
+        let counted = connections.clone();
         thread::spawn(move || {
             for connection in listener.incoming().flatten() {
+                counted.fetch_add(1, Ordering::Relaxed);
                 thread::spawn(move || self.answer(connection));
             }
         });
         command.args(["--archive-url", "s3://bench/binlogs", "--archive-endpoint", &endpoint]);
         command.args(["--archive-allow-http", "true"]);
         command.env("AWS_ACCESS_KEY_ID", "bench").env("AWS_SECRET_ACCESS_KEY", "bench");
-        Ok(())
+        Ok(connections)
     }
 }
 

@@ -67,6 +67,11 @@ impl Packer {
         Ok(Packer { context, level })
     }
 
+    /// At which it compresses.
+    pub fn level(&self) -> i32 {
+        self.level
+    }
+
     /// Puts the frames of `plain` in the place of what `out` holds. `already_compressed` are ranges of it in order and apart from
     /// each other, as [`Walker`](crate::runs::Walker) gives them.
     ///

@@ -5,6 +5,7 @@
 
 use super::PastCounters;
 use crate::commit::Segment;
+use crate::history::ArchivedFile;
 use crate::names;
 use crate::reader::Reader;
 use log::folder::make_folder;
@@ -26,6 +27,9 @@ const UNFINISHED: &str = ".unfinished";
 /// A segment that was put into the cache may be pushed out before its reader comes to it; then it is fetched again, so often.
 const TRIES_MAX: usize = 8;
 
+/// So many files' segments are kept in memory, of 100 kB for a file of 1 GiB.
+const INDEXES_MAX: usize = 8;
+
 /// Says whether so many bytes more may be written to the disk of the copy.
 pub type HasRoom = Arc<dyn Fn(u64) -> bool + Send + Sync>;
 
@@ -39,6 +43,8 @@ pub(super) struct Cache {
     /// Most segments that are fetched ahead at a time.
     at_once: usize,
     state: Mutex<State>,
+    /// Segments of the files that were read last, by the objects that have them; the newest last.
+    indexes: Mutex<Vec<(String, Arc<[Segment]>)>>,
     objects: AtomicU64,
     bytes: AtomicU64,
 }
@@ -153,6 +159,7 @@ impl Cache {
             has_room,
             at_once: at_once.max(1),
             state: Mutex::default(),
+            indexes: Mutex::default(),
             objects: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
         }
@@ -191,6 +198,32 @@ impl Cache {
             segment.object
         );
         Err(io::Error::other(what))
+    }
+
+    /// The segments of a file, of which the history has those of an unfinished one only.
+    pub(super) fn segments(&self, reader: &Reader, file: &ArchivedFile) -> io::Result<Arc<[Segment]>> {
+        let Some(index) = file.index() else { return Ok(file.inline().unwrap_or_default().into()) };
+        let indexes = || self.indexes.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, segments)) = indexes().iter().find(|(object, _)| *object == index.object) {
+            return Ok(segments.clone());
+        }
+        // The stack of a reader's thread is too small for what unpacks.
+        let found = thread::scope(|scope| {
+            let thread = thread::Builder::new().name("archive-read".to_owned());
+            let fetching = thread.spawn_scoped(scope, || reader.segments(file))?;
+            let ended = fetching.join().map_err(|_| {
+                let what = "an internal error of binlogd ended its fetching";
+                io::Error::other(format!("{}: {what}", index.object))
+            })?;
+            ended.map_err(io::Error::from)
+        });
+        let segments = found?;
+        let mut indexes = indexes();
+        if indexes.len() >= INDEXES_MAX {
+            indexes.remove(0);
+        }
+        indexes.push((index.object.clone(), segments.clone()));
+        Ok(segments)
     }
 
     /// Begins to fetch a segment that will be waited for, if it is not here.

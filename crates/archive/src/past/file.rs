@@ -28,7 +28,8 @@ pub(super) struct PastFile {
 
 #[derive(Debug)]
 struct Open {
-    /// Its place among the file's segments.
+    segments: Arc<[Segment]>,
+    /// Its place among these.
     place: usize,
     from: u64,
     to: u64,
@@ -44,23 +45,30 @@ impl PastFile {
 
     /// The segment that has byte `offset`; `None` behind the end.
     fn open_at(&self, offset: u64) -> io::Result<Option<Open>> {
-        let segments = &self.file.segments;
+        if offset >= self.file.end() {
+            return Ok(None);
+        }
+        let segments = self.cache.segments(&self.reader, &self.file)?;
         let place = segments.partition_point(|segment| segment.to <= offset);
         let Some(segment) = segments.get(place) else { return Ok(None) };
         // Before those behind it: it is waited for.
         self.cache.begin(&self.reader, segment);
-        let is_ahead = self.go_ahead(place, offset);
+        let is_ahead = self.go_ahead(&segments, place, offset);
         let held = self.cache.get(&self.reader, segment)?;
-        Ok(Some(Open { place, from: segment.from, to: segment.to, held, is_ahead }))
+        let (from, to) = (segment.from, segment.to);
+        Ok(Some(Open { segments, place, from, to, held, is_ahead }))
     }
 
     /// Asks for what comes next, of the next file too, where it will be wanted.
-    fn go_ahead(&self, place: usize, offset: u64) -> bool {
+    fn go_ahead(&self, segments: &[Segment], place: usize, offset: u64) -> bool {
         if offset < HEAD_BYTES {
             return false;
         }
-        let next = self.next.iter().flat_map(|next| &next.segments);
-        let behind: Vec<&Segment> = self.file.segments[place + 1..].iter().chain(next).take(AHEAD).collect();
+        let mut behind: Vec<&Segment> = segments[place + 1..].iter().take(AHEAD).collect();
+        let next = self.next.as_ref().filter(|_| behind.len() < AHEAD);
+        // Who comes to the next file is told what is wrong with it.
+        let next = next.and_then(|next| self.cache.segments(&self.reader, next).ok());
+        behind.extend(next.iter().flat_map(|next| &**next).take(AHEAD - behind.len()));
         self.cache.prepare(&self.reader, &behind);
         true
     }
@@ -71,7 +79,7 @@ impl ReadAt for PastFile {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         match &mut *open {
             Some(open) if (open.from..open.to).contains(&offset) => {
-                open.is_ahead = open.is_ahead || self.go_ahead(open.place, offset);
+                open.is_ahead = open.is_ahead || self.go_ahead(&open.segments, open.place, offset);
             }
             other => {
                 *other = None;

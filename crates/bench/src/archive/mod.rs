@@ -1,0 +1,39 @@
+//! The archive: how fast a backlog gets into a store, beside the programs that every system has, and what memory that takes.
+//!
+//! | file | noun |
+//! |---|---|
+//! | `args.rs` | what it is asked for |
+//! | `scene.rs` | a source with a backlog, copies of it, a store |
+//! | `archiving.rs` | binlogd that archives a copy to its end |
+//! | `pipeline.rs` | `zstd \| age \| aws s3 cp` of the same files |
+//! | `speed.rs` | both in turn |
+//! | `memory.rs` | several sources in one process, with and without an archive |
+//! | `amount.rs` | what is uploaded at a steady pace, object by object, beside the bytes of the log |
+
+pub mod amount;
+mod archiving;
+mod args;
+mod memory;
+mod pipeline;
+mod scene;
+mod speed;
+
+pub use args::{ArchiveArgs, Part};
+
+use scene::Scene;
+
+/// Runs it and prints its tables.
+///
+/// # Errors
+/// When a program does not do its work, or what is in the store is not the source's log. No number is an error.
+pub fn run(args: &ArchiveArgs) -> anyhow::Result<()> {
+    let dir = tempfile::Builder::new().prefix("binlogd-archive-").tempdir_in(&args.common.dir)?;
+    let scene = Scene::make(args, &dir.path().canonicalize()?)?;
+    if args.parts.contains(&Part::Speed) {
+        speed::run(args, &scene)?;
+    }
+    if args.parts.contains(&Part::Memory) {
+        memory::run(args, &scene)?;
+    }
+    Ok(())
+}
