@@ -214,7 +214,7 @@ mod tests {
     fn timeline(previous: &str, from: u64, to: u64) -> Arc<Archived> {
         let record = Timeline { previous: previous.into(), ..first_timeline(SERVER_UUID) };
         let file = |number: u64| {
-            let before = (number > 0).then(|| gtids(&format!("1-{}", number * 10))).unwrap_or_default();
+            let before = if number > 0 { gtids(&format!("1-{}", number * 10)) } else { String::new() };
             let text = format!(
                 r#"{{"name": "b.{:06}", "head": "", "gtids_before": "{before}", "gtids": "{}", "last_time": 0}}"#,
                 number + 1,

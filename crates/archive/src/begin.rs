@@ -222,7 +222,8 @@ struct Line<'a> {
 pub fn plan(history: &History) -> Result<Vec<Part>, String> {
     let mut lines = Vec::new();
     for (name, archived) in &history.timelines {
-        let info = Timeline::parse(&archived.record).map_err(|error| format!("the record of {name}: {error}"))?;
+        let info =
+            Timeline::parse(&archived.record).map_err(|error| format!("the record of {name}: {error}"))?;
         let held = HeldTimeline { folder: PathBuf::from(name), info };
         lines.push(Line { archived, held, from: archived.files.len() });
     }

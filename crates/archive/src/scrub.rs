@@ -169,10 +169,9 @@ impl Look<'_> {
         loop {
             let found = self.look_at(timeline, &file)?;
             if !found.findings.is_empty() {
-                match self.chain.refresh(&*self.reader.store) {
-                    Err(ChainError::Store(error)) => return Err(error),
-                    // Whoever looks at the commits says what is wrong with them.
-                    _ => {}
+                // Whoever looks at the commits says what else is wrong with them.
+                if let Err(ChainError::Store(error)) = self.chain.refresh(&*self.reader.store) {
+                    return Err(error);
                 }
                 match self.chain.history().file(timeline, &file.name) {
                     None => return Ok(()),

@@ -209,13 +209,7 @@ impl Uploader {
         Ok(done.into_iter().flatten().collect())
     }
 
-    fn one(
-        &self,
-        owner: Owner<'_>,
-        file: &dyn ReadFile,
-        cut: Cut,
-        to: u64,
-    ) -> Result<Segment, UploadError> {
+    fn one(&self, owner: Owner<'_>, file: &dyn ReadFile, cut: Cut, to: u64) -> Result<Segment, UploadError> {
         let mut permit = self.permits.take();
         if self.stop.load(Ordering::Relaxed) {
             return Err(UploadError::Stopped);

@@ -95,7 +95,10 @@ fn the_end_of_one_timeline_is_fetched_and_the_rest_stays() {
     assert_eq!(look(&PosixStorage, &folder.join("missing")).unwrap(), There::Nothing);
     let begun = begin_in(&scene, &PosixStorage, &folder).unwrap().unwrap();
     assert_eq!((begun.files, begun.timelines, &*begun.file), (2, 1, "b.000003"));
-    assert_eq!((begun.offset, &*begun.gtids), (fs::metadata(&files[2]).unwrap().len(), &*format!("{SERVER_UUID}:1-30")));
+    assert_eq!(
+        (begun.offset, &*begun.gtids),
+        (fs::metadata(&files[2]).unwrap().len(), &*format!("{SERVER_UUID}:1-30"))
+    );
     assert_eq!(look(&PosixStorage, &folder).unwrap(), There::Copy);
     let timeline = folder.join(scene.timeline.file_name().unwrap());
     assert_eq!(names(&timeline), ["b.000002", "b.000003"]);
@@ -178,13 +181,18 @@ fn of_a_timeline_that_has_only_begun_the_one_before_is_needed_too() {
     let folder = empty(&scene, "new");
     begin_in(&scene, &PosixStorage, &folder).unwrap().unwrap();
     let timelines = by_number(&PosixStorage, &folder).unwrap();
-    assert_eq!((names(&timelines[0]), names(&timelines[1])), (vec!["b.000002".into(), "b.000003".into()], vec!["n.000001".into()]));
+    assert_eq!(
+        (names(&timelines[0]), names(&timelines[1])),
+        (vec!["b.000002".into(), "b.000003".into()], vec!["n.000001".into()])
+    );
 }
 
 /// `binlogd rescue` needs the files with what a fork took, as long as the source does not have that.
 #[test]
 fn what_the_source_lacks_is_fetched_too() {
-    for (executed, expected) in [("1-15", &["b.000002", "b.000003"][..]), ("1-25", &["b.000003"][..]), ("1-30", &[][..])] {
+    for (executed, expected) in
+        [("1-15", &["b.000002", "b.000003"][..]), ("1-25", &["b.000003"][..]), ("1-30", &[][..])]
+    {
         let scene = Scene::new();
         let files = scene.files(10);
         scene.archive_all(&files[2]);
@@ -214,7 +222,8 @@ fn the_archive_may_go_on_between_two_tries() {
         begin_in(&scene, &KilledStorage::after(steps), &folder).unwrap_err();
     }
     assert_eq!(look(&PosixStorage, &folder).unwrap(), There::Nothing);
-    fs::write(scene.timeline.join("b.000004"), file_of_successor(&format!("{SERVER_UUID}:1-30"), None)).unwrap();
+    fs::write(scene.timeline.join("b.000004"), file_of_successor(&format!("{SERVER_UUID}:1-30"), None))
+        .unwrap();
     let durable = DurableEnd {
         file: "b.000004".into(),
         ..scene.durable(fs::metadata(scene.timeline.join("b.000004")).unwrap().len())
@@ -226,7 +235,10 @@ fn the_archive_may_go_on_between_two_tries() {
     assert_eq!(names(&timeline), ["b.000003", "b.000004"]);
     assert!(!timeline.join("b.000002").exists());
     for name in names(&timeline) {
-        assert!(fs::read(timeline.join(&name)).unwrap() == fs::read(scene.timeline.join(&name)).unwrap(), "{name}");
+        assert!(
+            fs::read(timeline.join(&name)).unwrap() == fs::read(scene.timeline.join(&name)).unwrap(),
+            "{name}"
+        );
     }
 }
 
@@ -258,7 +270,9 @@ fn killed_at_any_step_it_goes_on() {
             There::Nothing => drop(begin_in(&scene, &PosixStorage, &folder).unwrap().unwrap()),
             There::Unfinished => {
                 // No moment shows an older one as the last.
-                assert!(timelines.is_empty() || timelines.last().unwrap().to_str().unwrap().contains(SUCCESSOR));
+                assert!(
+                    timelines.is_empty() || timelines.last().unwrap().to_str().unwrap().contains(SUCCESSOR)
+                );
                 // It may be killed once more.
                 for again in 0..2 {
                     let _ = finish(&KilledStorage::after(again), &folder);

@@ -167,8 +167,7 @@ impl Timeline {
         if self.begins_history() {
             return None;
         }
-        let is_named =
-            |other: &P| !self.previous.is_empty() && other.as_ref().ends_with(&self.previous);
+        let is_named = |other: &P| !self.previous.is_empty() && other.as_ref().ends_with(&self.previous);
         earlier.iter().position(is_named).or(earlier.len().checked_sub(1))
     }
 

@@ -171,15 +171,8 @@ pub fn run(args: &AmountArgs) -> anyhow::Result<()> {
     let mut sources = Vec::new();
     for (number, rate) in args.rates.iter().enumerate() {
         let name = format!("s{}", number + 1);
-        let backlog =
-            Backlog::make(&args.servers_script, &args.server, &dir.join(&name), 0, Mix::Ordinary)?;
-        sources.push(Written {
-            rate: *rate,
-            name,
-            backlog,
-            before: Objects::default(),
-            files_before: 0,
-        });
+        let backlog = Backlog::make(&args.servers_script, &args.server, &dir.join(&name), 0, Mix::Ordinary)?;
+        sources.push(Written { rate: *rate, name, backlog, before: Objects::default(), files_before: 0 });
     }
     let key = Key::make(&args.stores_script, &dir)?;
     let (folder, level, interval) = (archive.display(), args.level, args.interval);
@@ -269,12 +262,7 @@ fn write(source: &Written, length: Duration) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn print(
-    args: &AmountArgs,
-    daemon: &Daemon,
-    sources: &mut [Written],
-    archive: &Path,
-) -> anyhow::Result<()> {
+fn print(args: &AmountArgs, daemon: &Daemon, sources: &mut [Written], archive: &Path) -> anyhow::Result<()> {
     println!(
         "## What is uploaded in {} s, interval {} s, zstd level {}, encrypted with age\n",
         args.seconds, args.interval, args.level

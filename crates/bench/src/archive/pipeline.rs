@@ -38,12 +38,7 @@ impl Drop for Pipeline<'_> {
 
 impl<'a> Pipeline<'a> {
     /// `prefix` is to be new.
-    pub(super) fn new(
-        scene: &'a Scene,
-        stores_script: &'a Path,
-        level: u32,
-        prefix: String,
-    ) -> Pipeline<'a> {
+    pub(super) fn new(scene: &'a Scene, stores_script: &'a Path, level: u32, prefix: String) -> Pipeline<'a> {
         Pipeline { scene, stores_script, level, prefix }
     }
 

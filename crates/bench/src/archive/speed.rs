@@ -36,8 +36,8 @@ impl fmt::Display for Who {
 /// When a program does not do its work, or what is in the store is not the source's log.
 pub(super) fn run(args: &ArchiveArgs, scene: &Scene) -> anyhow::Result<()> {
     let rounds = args.common.in_turn(&ALL, |round, who| {
-        let archived = measure(args, scene, who, round)
-            .with_context(|| format!("{who}, round {}", round + 1))?;
+        let archived =
+            measure(args, scene, who, round).with_context(|| format!("{who}, round {}", round + 1))?;
         eprintln!("round {}: {who}: {:.2} s", round + 1, archived.seconds);
         Ok(archived)
     })?;

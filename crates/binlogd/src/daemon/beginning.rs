@@ -126,7 +126,11 @@ impl Beginning {
         };
         match begin(&reader, &*upstream.storage, folder, source, self.at_once, &told) {
             Ok(None) => {
-                tracing::info!(source, "{} has nothing of this source: its copy begins at the source", self.place);
+                tracing::info!(
+                    source,
+                    "{} has nothing of this source: its copy begins at the source",
+                    self.place
+                );
                 Ok(())
             }
             Ok(Some(begun)) => {

@@ -213,10 +213,10 @@ impl Purger {
             let plan = self.plan(wanted)?;
             let stay: Vec<&LogFile> = plan.kept_by_one().collect();
             let readers = self.readers();
-            let is_looked_at = readers
-                .iter()
-                // All of them are told.
-                .fold(false, |any, readers| readers.are_wanted_gone(&self.source, &stay) || any);
+            let mut is_looked_at = false;
+            for readers in &readers {
+                is_looked_at |= readers.are_wanted_gone(&self.source, &stay);
+            }
             if !is_looked_at || matches!(wanted, Wanted::Rules(..)) || Instant::now() >= until {
                 return Ok(plan);
             }

@@ -3,8 +3,11 @@
 
 use std::path::{Path, PathBuf};
 
+/// A program, and whether it leaves early with these arguments.
+type Reader = (&'static str, fn(&str) -> bool);
+
 /// Readers that leave when they have seen enough, each with the words of its arguments that say so; none: always.
-const LEAVE_EARLY: &[(&str, fn(&str) -> bool)] = &[
+const LEAVE_EARLY: &[Reader] = &[
     ("head", |_| true),
     // GNU's grep leaves at its first find when its output is thrown away, too.
     ("grep", |arguments| has_flag(arguments, &['q', 'm', 'l']) || arguments.contains(">/dev/null")),

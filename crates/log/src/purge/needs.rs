@@ -109,8 +109,10 @@ pub(super) fn own_needs(
     let of_present = files.iter().filter(|file| file.is_of_present).count();
     let kept = newest_kept(of_present);
     let who = match kept {
-        NEWEST => "it is the live file or the one before, which binlogd compares with the source when it goes on"
-            .to_owned(),
+        NEWEST => {
+            "it is the live file or the one before, which binlogd compares with the source when it goes on"
+                .to_owned()
+        }
         _ => "the newest timeline has only begun: the end of the one before is needed".to_owned(),
     };
     let newest = |history: &[HeldTimeline], count| NeedFrom::NewestOf { timelines: folders(history), count };

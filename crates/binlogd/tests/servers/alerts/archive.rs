@@ -82,8 +82,6 @@ fn the_archive_is_not_kept_up_and_catches_up() {
     stage.prometheus.wait_fires("BinlogdArchiveBehind");
     stage.play("The archive is not kept up", &server);
     std::fs::rename(&away, &mount).expect("it is mounted");
-    stage
-        .daemon
-        .wait_until_status(|status| status["sources"][0]["archive"]["error"].is_null(), PATIENCE);
+    stage.daemon.wait_until_status(|status| status["sources"][0]["archive"]["error"].is_null(), PATIENCE);
     stage.prometheus.wait_ends("BinlogdArchiveBehind");
 }

@@ -65,7 +65,13 @@ fn goes_on_from_the_archive(name: &str, options: &[&str]) {
     ledger.wait_for(ledger.committed().len() + 60);
     ledger.finish();
     wait_archived(&daemon, &source);
-    let words = format!("the copy goes on where {} ends, at {}, {}:{}", place.url(), timelines[0], archived.file, archived.end);
+    let words = format!(
+        "the copy goes on where {} ends, at {}, {}:{}",
+        place.url(),
+        timelines[0],
+        archived.file,
+        archived.end
+    );
     assert!(daemon.log().contains(&words), "{words}\n{}", daemon.log());
     assert_eq!(names_of(&daemon.timeline_dirs()), timelines, "{}", daemon.log());
     let names = binary_logs(&source);
@@ -248,7 +254,11 @@ fn goes_on_behind_a_failover(name: &str, options: &[&str]) {
     daemon.restart(&[]);
     let after = wait_archived(&daemon, &new);
     assert_eq!(names_of(&daemon.timeline_dirs()), timelines, "{}", daemon.log());
-    assert_eq!(copied_files(&daemon.timeline_dirs()[0]), [] as [String; 0], "the older one stays in the archive");
+    assert_eq!(
+        copied_files(&daemon.timeline_dirs()[0]),
+        [] as [String; 0],
+        "the older one stays in the archive"
+    );
     let again = ["reason", "gtid_before", "source_lacks", "previous", "began_at"]
         .map(|key| described(&daemon.timeline_dir(), key));
     assert_eq!(again, descriptions);

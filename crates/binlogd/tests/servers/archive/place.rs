@@ -350,7 +350,8 @@ pub(super) fn folder() -> tempfile::TempDir {
 /// `binlogd verify` of a data folder finds nothing.
 #[track_caller]
 pub(super) fn assert_no_damage(dir: &Path) {
-    let verified = said(Command::new(env!("CARGO_BIN_EXE_binlogd")).env("NO_COLOR", "1").arg("verify").arg(dir));
+    let verified =
+        said(Command::new(env!("CARGO_BIN_EXE_binlogd")).env("NO_COLOR", "1").arg("verify").arg(dir));
     assert!(verified.contains("no damage"), "{verified}");
 }
 
