@@ -30,7 +30,7 @@ impl From<io::Error> for MappingError {
     }
 }
 
-/// Gives the segments of an archived file, as [`segments::read`](crate::segments::read) does.
+/// Gives the segments of an archived file, as [`read_segments`](crate::reader::read_segments) does.
 pub type Segments<'a> = dyn FnMut(&ArchivedFile) -> Result<Arc<[Segment]>, ReadError> + 'a;
 
 /// A timeline of the copy.

@@ -3,7 +3,7 @@
 use crate::commit::Segment;
 use crate::history::ArchivedFile;
 use crate::segment::{OpenError, Opener};
-use crate::segments::{self, segment_at};
+use crate::segments::{segment_at, unpack};
 use crate::store::{Fault, Store, StoreError};
 use log::storage::{ReadAt, ReadFile};
 use std::fmt;
@@ -79,13 +79,24 @@ impl Reader {
     /// # Errors
     /// When the store does not give them, or gives others.
     pub fn segments(&self, file: &ArchivedFile) -> Result<Arc<[Segment]>, ReadError> {
-        segments::read(&*self.store, file)
+        read_segments(&*self.store, file)
     }
 
     /// A file as of now; what is added to it later is not seen.
     pub fn file(&self, file: Arc<ArchivedFile>) -> RemoteFile {
         RemoteFile { reader: self.clone(), file, state: Mutex::default() }
     }
+}
+
+/// As [`Reader::segments`], which needs no key.
+///
+/// # Errors
+/// When the store does not give the object that has them, or gives another one.
+pub fn read_segments(store: &dyn Store, file: &ArchivedFile) -> Result<Arc<[Segment]>, ReadError> {
+    let Some(index) = file.index() else { return Ok(file.inline().unwrap_or_default().into()) };
+    let stored = store.get(&index.object).map_err(ReadError::Store)?;
+    let found = unpack(index, &stored);
+    found.map(Arc::from).map_err(|why| ReadError::Index { object: index.object.clone(), why })
 }
 
 /// An archived file. It keeps its segments' places and the segment that was read last, so that a walk costs one request a

@@ -2,21 +2,17 @@
 //!
 //! A file's segments take about 450 bytes for each 4 MiB of it. While it grows, commits name them and the history keeps them. The
 //! commit that seals it names an object that has them all ([`Index`]); from then on whoever needs them reads that object
-//! ([`read`]). It is JSON in frames of zstd, `zstd -d` shows it, and it is not encrypted, as commits are not.
+//! ([`Reader::segments`](crate::reader::Reader::segments)). It is JSON in frames of zstd, `zstd -d` shows it, and it is not encrypted, as commits are not.
 //!
 //! The index says of the segments what is asked most, and the hash of the JSON. Whoever applies the commit has the segments, makes
 //! the same JSON of them, and refuses an index that says otherwise; so what is read by it later is what was committed.
 
 use crate::commit::{Index, Segment};
 use crate::frames::{self, FramesError, Packer};
-use crate::history::ArchivedFile;
 use crate::names;
-use crate::reader::ReadError;
 use crate::segment::SEGMENT_BYTES_MAX;
-use crate::store::Store;
 use crate::upload::Owner;
 use bytes::Bytes;
-use std::sync::Arc;
 
 /// The longest index that is read, unpacked, in bytes: that of a file of 8 TiB.
 const INDEX_BYTES_MAX: u64 = 1 << 30;
@@ -59,18 +55,6 @@ pub fn pack(owner: Owner<'_>, segments: &[Segment]) -> Result<(Index, Bytes), Fr
     Packer::new(INDEX_LEVEL)?.pack(&json, &[], &mut stored)?;
     let object = names::index(owner.source, owner.timeline, owner.file, &names::sha256(&stored));
     Ok((Index::of_json(segments, &json, object), stored.into()))
-}
-
-/// The segments of a file, in order: from the history where that has them, else from their object, which is compared with the
-/// commit before anything in it is believed.
-///
-/// # Errors
-/// When the store does not give the object, or gives another one.
-pub fn read(store: &dyn Store, file: &ArchivedFile) -> Result<Arc<[Segment]>, ReadError> {
-    let Some(index) = file.index() else { return Ok(file.inline().unwrap_or_default().into()) };
-    let stored = store.get(&index.object).map_err(ReadError::Store)?;
-    let found = unpack(index, &stored);
-    found.map(Arc::from).map_err(|why| ReadError::Index { object: index.object.clone(), why })
 }
 
 /// The segments in an index's object.

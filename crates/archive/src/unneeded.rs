@@ -5,8 +5,7 @@
 
 use crate::history::{ArchivedFile, History};
 use crate::names;
-use crate::reader::ReadError;
-use crate::segments;
+use crate::reader::{ReadError, read_segments};
 use crate::store::{Meta, Store, StoreError};
 use jiff::{SignedDuration, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
@@ -153,7 +152,7 @@ fn nobodys(
     if file.is_some_and(is_all) || sealed_at.is_some_and(|at| !past.is(at)) {
         return Ok(Vec::new());
     }
-    let segments = match file.map(|file| segments::read(store, file)) {
+    let segments = match file.map(|file| read_segments(store, file)) {
         None => None,
         Some(Ok(segments)) => Some(segments),
         Some(Err(ReadError::Store(error))) if !error.is_missing() => return Err(error),

@@ -10,7 +10,7 @@ use crate::local::{Cut, Next, head, next_piece, read_range};
 use crate::mapping::{LocalTimeline, MappingError, Others, archived_name};
 use crate::merge::next_merge;
 use crate::names;
-use crate::reader::ReadError;
+use crate::reader::{ReadError, read_segments};
 use crate::segments;
 use crate::store::{Store, StoreError};
 use crate::upload::{Owner, UploadError, Uploader, create_data};
@@ -755,11 +755,11 @@ fn kept(
     store: &dyn Store,
     file: &ArchivedFile,
 ) -> Result<Arc<[Segment]>, ReadError> {
-    let Some(wanted) = file.index() else { return segments::read(store, file) };
+    let Some(wanted) = file.index() else { return read_segments(store, file) };
     if let Some((_, found)) = index.as_ref().filter(|(object, _)| *object == wanted.object) {
         return Ok(found.clone());
     }
-    let found = segments::read(store, file)?;
+    let found = read_segments(store, file)?;
     *index = Some((wanted.object.clone(), found.clone()));
     Ok(found)
 }

@@ -3,7 +3,6 @@
 //!
 //! Each segment is fetched by a thread of its own, once for all who wait for it, and ahead of those who read on.
 
-use super::PastCounters;
 use crate::commit::Segment;
 use crate::history::ArchivedFile;
 use crate::names;
@@ -29,6 +28,17 @@ const TRIES_MAX: usize = 8;
 
 /// So many files' segments are kept in memory, of 100 kB for a file of 1 GiB.
 const INDEXES_MAX: usize = 8;
+
+/// What was read from the archive for readers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct PastCounters {
+    /// Objects fetched since the start.
+    pub objects: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Bytes in the cache now.
+    pub cached_bytes: u64,
+}
 
 /// Says whether so many bytes more may be written to the disk of the copy.
 pub type HasRoom = Arc<dyn Fn(u64) -> bool + Send + Sync>;

@@ -16,7 +16,7 @@ mod file;
 mod record;
 mod view;
 
-pub use cache::HasRoom;
+pub use cache::{HasRoom, PastCounters};
 
 use crate::history::History;
 use crate::reader::Reader;
@@ -44,17 +44,6 @@ pub struct Past {
     reader: Reader,
     cache: Arc<Cache>,
     view: RwLock<Option<Arc<View>>>,
-}
-
-/// What was read from the archive for readers.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct PastCounters {
-    /// Objects fetched since the start.
-    pub objects: u64,
-    /// Their bytes.
-    pub bytes: u64,
-    /// Bytes in the cache now.
-    pub cached_bytes: u64,
 }
 
 impl Past {
