@@ -290,7 +290,10 @@ mod tests {
         drop(upload);
         assert_eq!(permits.state().idle.len(), 2, "one upload goes on");
         drop(second);
-        assert_eq!((permits.state().idle.len(), permits.state().free), (0, 2));
+        {
+            let state = permits.state();
+            assert_eq!((state.idle.len(), state.free), (0, 2));
+        }
         drop(permits.take());
         assert_eq!(permits.state().idle.len(), 0, "nobody uploads");
     }

@@ -58,7 +58,7 @@ mod tests {
 
     #[test]
     fn the_sum_is_that_of_all_parts_in_their_order() {
-        let bytes: Vec<u8> = (0..1_000_000_u32).map(|at| ((at * at) >> 7) as u8).collect();
+        let bytes: Vec<u8> = (0..1_000_000_u64).map(|at| ((at * at) >> 7) as u8).collect();
         for len in [1000, 65_537, 1_000_000, 2_000_000] {
             let (parts, sum) = sum_beside(|parts| {
                 let mut buffer = Vec::new();

@@ -5,10 +5,11 @@ use super::style;
 use crate::config::Config;
 use crate::retention::{InSlot, Purger, Readers};
 use archive::keys::Identities;
+use archive::lazy::Lazy;
 use archive::presence::{Place, first_lacking};
 use archive::reader::Reader;
-use archive::remote;
 use archive::segment::Opener;
+use archive::store::Store;
 use log::folder::timelines;
 use log::posix::PosixStorage;
 use log::purge::needs::{Need, NeedFrom};
@@ -57,7 +58,8 @@ impl Asked {
             (None, Some(archive)) => (archive.location.clone(), archive.options.clone()),
             (None, None) => return Ok(Asked { archive: None, not_archived: Vec::new(), is_waived }),
         };
-        let store = remote::open(&location, &options)?;
+        // What cannot be reached is told where the files are looked for.
+        let store: Arc<dyn Store> = Arc::new(Lazy::new(location.clone(), options, None));
         // Hashes of objects are compared, so no private key is needed.
         let reader = Reader { store, opener: Arc::new(Opener::new(Identities::new())) };
         let sources = config.filter(|_| url.is_none()).map(|config| &config.sources[..]).unwrap_or_default();

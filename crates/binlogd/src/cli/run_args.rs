@@ -316,8 +316,9 @@ mod tests {
         for key in KEYS.iter().filter(|key| ![Section::ServeUser, Section::AdminUser].contains(&key.section))
         {
             // Other files are for who has one; keys for several sources, and a list that a file can hold, for who has a file.
-            let has_none = ["hosts", "user", "password", "password_env", "include", "recipients", "archive"]
-                .contains(&key.name);
+            let has_none =
+                ["hosts", "user", "password", "password_env", "include", "recipients", "identity", "archive"]
+                    .contains(&key.name);
             assert_eq!(key.flag.is_none(), has_none, "{}", key.name);
             if let (Some(flag), Section::Source) = (key.flag, key.section) {
                 assert_eq!(flag, key.name.replace('_', "-"));

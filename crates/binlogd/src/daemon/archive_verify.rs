@@ -30,8 +30,10 @@ const HEAD: &str =
 const PAUSE_MAX: Duration = Duration::from_secs(30);
 const PAUSE_MIN: Duration = Duration::from_secs(1);
 
-/// A run that could not be brought to its end is begun again after so long, or after the interval where that is shorter.
-const RETRY: Duration = Duration::from_secs(600);
+/// A run that could not be brought to its end is begun again after so long, or after the interval where that is shorter; each time
+/// twice as long, up to the second: what came of one request must not be read again all the time.
+const RETRY_MIN: Duration = Duration::from_secs(10);
+const RETRY_MAX: Duration = Duration::from_secs(600);
 
 /// So many findings are shown.
 const FINDINGS_SHOWN: usize = 5;
@@ -114,6 +116,7 @@ impl Verifier {
         let mut remembered = self.recall(Timestamp::now());
         self.publish(&remembered);
         let mut pause = self.pause(&remembered, Timestamp::now());
+        let mut retry = RETRY_MIN;
         while !stop.wait(pause) {
             let now = Timestamp::now();
             if remembered.last.due.is_some_and(|due| now < due) {
@@ -121,7 +124,10 @@ impl Verifier {
                 continue;
             }
             let Some(_turn) = self.wait_for_turn(stop) else { return };
-            pause = self.run(&mut remembered, stop);
+            match self.run(&mut remembered, stop) {
+                Some(next) => (pause, retry) = (next, RETRY_MIN),
+                None => (pause, retry) = (self.short(retry), (retry * 2).min(RETRY_MAX)),
+            }
         }
     }
 
@@ -142,17 +148,22 @@ impl Verifier {
         }
     }
 
-    /// Verifies once; gives the pause before the next look.
-    fn run(&self, remembered: &mut Remembered, stop: &StopSignal) -> Duration {
+    /// No longer than the interval.
+    fn short(&self, pause: Duration) -> Duration {
+        self.schedule.interval.min(pause).max(PAUSE_MIN)
+    }
+
+    /// Verifies once; gives the pause before the next look, and `None` when the store did not let it.
+    fn run(&self, remembered: &mut Remembered, stop: &StopSignal) -> Option<Duration> {
         let began = Timestamp::now();
         match self.verify(remembered) {
-            Err(_) if stop.is_requested() => return PAUSE_MIN,
+            Err(_) if stop.is_requested() => return Some(PAUSE_MIN),
             Err(error) => {
                 self.failed(remembered, &error);
-                return self.schedule.interval.min(RETRY).max(PAUSE_MIN);
+                return None;
             }
             // Nothing is archived yet.
-            Ok(None) => return self.schedule.interval.min(PAUSE_MAX).max(PAUSE_MIN),
+            Ok(None) => return Some(self.short(PAUSE_MAX)),
             Ok(Some(found)) => {
                 self.tell(remembered, &found);
                 note(remembered, &found, began, self.schedule);
@@ -160,7 +171,7 @@ impl Verifier {
                 self.keep(remembered);
             }
         }
-        self.pause(remembered, Timestamp::now())
+        Some(self.pause(remembered, Timestamp::now()))
     }
 
     /// Everything that the store lists, the next sample, and the samples that were damaged; `None` for an archive in which

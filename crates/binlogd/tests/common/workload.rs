@@ -53,6 +53,12 @@ pub fn schema(database: &str, clients: u64) -> String {
     sql
 }
 
+/// As [`mixed`], of what does the same on a replica: as statements only what is safe so.
+pub fn safe(dialect: Dialect, database: &str, seed: u64, client: u64, count: u64) -> String {
+    mixed(dialect, database, seed, client, count)
+        .replace("binlog_format = STATEMENT", "binlog_format = MIXED")
+}
+
 /// `count` transactions of one client: all kinds of statement in all three formats.
 pub fn mixed(dialect: Dialect, database: &str, seed: u64, client: u64, count: u64) -> String {
     batch(dialect, database, seed, client, count, true)

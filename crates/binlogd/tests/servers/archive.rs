@@ -34,11 +34,16 @@ const MANNER: Manner =
 
 /// All kinds of events in four closed files, one of them larger than an object, and a last one that is open.
 fn write(server: &Server) {
+    write_by(server, workload::mixed);
+}
+
+/// As [`write`], with the transactions of `batch`.
+fn write_by(server: &Server, batch: fn(Dialect, &str, u64, u64, u64) -> String) {
     let dialect = Dialect { gtid_consistency: true, create_select: false };
     let seed = seed();
     for round in 0..3 {
         let batches: Vec<String> =
-            (0..2).map(|client| workload::mixed(dialect, "d", seed + round, client, 60)).collect();
+            (0..2).map(|client| batch(dialect, "d", seed + round, client, 60)).collect();
         workload::run_side_by_side(server, &format!("mixed-{round}"), &batches);
         server.sql("FLUSH BINARY LOGS");
     }

@@ -6,7 +6,7 @@ use crate::common::readers::{
     By, SERVE, account_url, attach, checksums, client, executed, make_account, replica_status, serve_port,
     wait_applied,
 };
-use crate::common::workload::{Dialect, mixed, run, schema};
+use crate::common::workload::{self, Dialect, run, schema};
 use crate::common::{Server, connect_options, wait_within};
 use crate::fork_scene::{FLAGS, PATIENCE, Scene};
 use codec::packet::{EOF, ERR, HEADER_BYTES, Header, command};
@@ -33,10 +33,9 @@ fn replica_options(name: &str) -> &'static [&'static str] {
     }
 }
 
-/// Transactions that do the same on a replica: as statements only what is safe so.
+/// Transactions that do the same on a replica.
 fn safe(dialect: Dialect, seed: u64, client: u64) -> String {
-    mixed(dialect, "d", seed, client, TRANSACTIONS)
-        .replace("binlog_format = STATEMENT", "binlog_format = MIXED")
+    workload::safe(dialect, "d", seed, client, TRANSACTIONS)
 }
 
 /// A replica of `replica` reads from binlogd all that a source of `source` has written, and what it writes meanwhile, over

@@ -1,7 +1,7 @@
 //! Readers are served what this disk does not have any more, and notice nothing of that.
 
 use super::place::{PATIENCE, Place, wait_archived};
-use super::{MYSQL, write};
+use super::{MYSQL, write_by};
 use crate::common::compare::{binary_logs, copied_files};
 use crate::common::daemon::{Daemon, binlog_end};
 use crate::common::readers::{
@@ -24,7 +24,7 @@ fn purged(source: &Server, place: &Place) -> Daemon {
     make_account(source);
     workload::run(source, "schema", &workload::schema("d", 2));
     let daemon = Daemon::start_from_in(&place.environment(), "", &config(place, source));
-    write(source);
+    write_by(source, workload::safe);
     wait_archived(&daemon, source);
     wait_within(PATIENCE, "old files go", || copied_files(&daemon.timeline_dir()).len() == 2);
     assert!(binary_logs(source).len() >= 5, "{:?}", binary_logs(source));
