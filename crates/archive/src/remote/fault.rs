@@ -99,6 +99,9 @@ pub(super) fn judge(refusal: &Refusal, operation: Operation) -> (Fault, &'static
         404 if operation.needs_object() => (Fault::Missing, ""),
         404 => (Fault::Refused, "correct the URL or the endpoint of the archive"),
         401 => (Fault::Denied, "the credentials are missing or wrong"),
+        403 if operation == Operation::Delete => {
+            (Fault::Denied, "the credentials do not allow to delete, or a lock holds the object")
+        }
         403 => (
             Fault::Denied,
             "the credentials are wrong, or do not allow this: the account needs to list, read and create objects below the prefix",
@@ -129,7 +132,7 @@ pub(super) fn error(
         }
         Some(Answer::None(text)) => (Fault::Unavailable, text.clone(), advice_without_answer(text)),
         Some(Answer::NoCredentials { host, why }) => without_credentials(host, why),
-        None => of_library(error),
+        None => of_part(error, operation).unwrap_or_else(|| of_library(error)),
     };
     let what = if name.is_empty() { "the archive".to_owned() } else { name.to_owned() };
     let advice = if advice.is_empty() { String::new() } else { format!(": {advice}") };
@@ -175,6 +178,22 @@ fn advice_without_answer(text: &str) -> &'static str {
     } else {
         ""
     }
+}
+
+/// One request may delete many objects. Its answer is a success, in which each object has its own refusal; of that the library
+/// gives away words only, with a status or the store's word at their end.
+fn of_part(error: &object_store::Error, operation: Operation) -> Option<(Fault, String, &'static str)> {
+    let words = connector::in_words(error);
+    let (_, code) = words.strip_suffix(')')?.rsplit_once("(code: ")?;
+    let (status, code) = match code.parse() {
+        Ok(status) => (status, None),
+        Err(_) if code == "AccessDenied" => (403, None),
+        // Such as InternalError and SlowDown, if the table does not have it.
+        Err(_) => (503, Some(code.to_owned())),
+    };
+    let refusal = Refusal { status, code, message: None };
+    let (fault, advice) = judge(&refusal, operation);
+    Some((fault, words, advice))
 }
 
 /// A failure without any answer on the way: of a file of credentials, or of what was asked.
@@ -238,6 +257,23 @@ mod tests {
         ] {
             let error = error(operation, "a/b", &seen(status, code, ""), &any(), &Mask::default());
             assert_eq!(error.fault, fault, "{operation:?} {status} {code}: {error}");
+        }
+    }
+
+    #[test]
+    fn what_is_refused_within_an_answer_is_told_apart() {
+        for (code, fault) in [
+            ("403", Fault::Denied),
+            ("AccessDenied", Fault::Denied),
+            ("BlobImmutableDueToPolicy", Fault::Denied),
+            ("404", Fault::Missing),
+            ("SlowDown", Fault::Unavailable),
+        ] {
+            let words = format!("Bulk delete request failed for key a/b: not this one. (code: {code})");
+            let of_library = object_store::Error::Generic { store: "S3", source: words.into() };
+            let error = error(Operation::Delete, "a/b", &Seen::default(), &of_library, &Mask::default());
+            assert_eq!(error.fault, fault, "{error}");
+            assert!(error.text.contains("not this one"), "{error}");
         }
     }
 
