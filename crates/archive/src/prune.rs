@@ -2,7 +2,7 @@
 //!
 //! 1. Files that a rule of retention takes, and no point of a backup keeps ([`backup`]), are named in a [`Change::Expired`]: the
 //!    archive does not have them any more. Their folders are retired, as objects are that a merge has replaced.
-//! 2. Objects that were retired long enough ago, and those that no commit names, are found folder by folder ([`unneeded`]), and
+//! 2. Objects that were retired long enough ago, and those that no commit names, are found folder by folder (`unneeded.rs`), and
 //!    named in a [`Change::Doomed`], so many at a time. Only when that commit is in the chain are they deleted.
 //! 3. Snapshots older than the newest two, and the commits behind which a kept snapshot stands, the oldest first.
 //!
