@@ -89,6 +89,7 @@ struct Objects {
     data: Kind,
     commits: Kind,
     snapshots: Kind,
+    /// Of finished files: for people, and for binlogd.
     lists: Kind,
 }
 
@@ -133,7 +134,7 @@ impl Objects {
             let kind = match name.split_once('.').map(|(_, ending)| ending) {
                 Some("json") => &mut self.commits,
                 Some("json.zst") => &mut self.snapshots,
-                Some("sha256") => &mut self.lists,
+                Some("sha256" | "segments.json.zst") => &mut self.lists,
                 Some("zst" | "zst.age") => &mut self.data,
                 _ => bail!("{} is no object of an archive", path.display()),
             };
