@@ -346,12 +346,13 @@ mod tests {
         make("commits/00000000000000000002.json", 4);
         make("snapshots/1-ab.json.zst", 20);
         make("0001-a/bin.000001/ab.sha256", 7);
+        make("0001-a/bin.000001/cd.segments.json.zst", 5);
         make("0001-a/bin.000001/9-99-ab.zst", 200);
         make("0001-a/bin.000001/.new-ab", 1000);
         let now = Objects::count(dir.path()).unwrap().since(before);
         assert_eq!((now.data.count, now.data.bytes), (1, 200));
-        assert_eq!((now.commits.bytes, now.snapshots.bytes, now.lists.bytes), (4, 20, 7));
-        assert_eq!((now.all().count, now.all().bytes), (4, 231));
+        assert_eq!((now.commits.bytes, now.snapshots.bytes, now.lists.bytes), (4, 20, 12));
+        assert_eq!((now.all().count, now.all().bytes), (5, 236));
         assert!(has_list(dir.path(), "bin.000001").unwrap() && !has_list(dir.path(), "bin.000002").unwrap());
         make("odd", 1);
         assert!(Objects::count(dir.path()).is_err());
