@@ -149,8 +149,8 @@ pub fn finish(storage: &dyn Storage, folder: &Path) -> io::Result<()> {
     storage.sync_dir(folder)
 }
 
-/// Begins the copy of `source` in `folder`, in which there is [nothing](There::Nothing), and whose lock the caller holds. `None`: the archive has nothing
-/// of this source, and neither has the folder. `told` is told what is fetched, before it is.
+/// Begins the copy of `source` in `folder`, in which there is [nothing](There::Nothing), and whose lock the caller holds. `None`: the
+/// archive has nothing of this source, and neither has the folder. `told` is told what is fetched, before it is.
 ///
 /// # Errors
 /// When nothing has begun. Tried again, it goes on with what was fetched.

@@ -53,8 +53,8 @@ pub(crate) trait Readers: Send + Sync {
     /// The readers of this source that have a slot.
     fn in_slots(&self, source: &str) -> Vec<InSlot>;
 
-    /// These files, the oldest first, are wanted gone and stay for one of all alone: whoever keeps some of them only until something has been looked
-    /// at may look now. True while that goes on.
+    /// These files, the oldest first, are wanted gone and stay for one of all alone: whoever keeps some of them only until something
+    /// has been looked at may look now. True while that goes on.
     fn are_wanted_gone(&self, _source: &str, _files: &[&LogFile]) -> bool {
         false
     }
