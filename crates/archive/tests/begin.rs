@@ -292,3 +292,34 @@ fn killed_at_any_step_it_goes_on() {
         }
     }
 }
+
+/// Nothing that the store has changed comes into a copy.
+#[test]
+fn of_a_damaged_archive_nothing_begins() {
+    let scene = Scene::new();
+    let files = scene.files(10);
+    scene.archive_all(&files[2]);
+    let folder = empty(&scene, "new");
+    let is_needed = |path: &Path| {
+        let path = path.to_str().unwrap();
+        path.ends_with(".zst") && ["/b.000002/", "/b.000003/"].iter().any(|file| path.contains(file))
+    };
+    let needed: Vec<_> = scene.objects().into_iter().filter(|path| is_needed(path)).collect();
+    assert!(needed.len() >= 3, "two files, and the index of one: {needed:?}");
+    for object in needed {
+        let sound = fs::read(&object).unwrap();
+        let mut bytes = sound.clone();
+        // In the unpredictable bytes of a frame no unpacking notices: the hash must.
+        bytes[20] ^= 1;
+        fs::write(&object, &bytes).unwrap();
+        let error = begin_in(&scene, &PosixStorage, &folder).unwrap_err();
+        assert!(error.contains(object.file_name().unwrap().to_str().unwrap()), "{error}");
+        assert_eq!(look(&PosixStorage, &folder).unwrap(), There::Nothing);
+        fs::write(&object, sound).unwrap();
+    }
+    let begun = begin_in(&scene, &PosixStorage, &folder).unwrap().unwrap();
+    assert_eq!(
+        fs::read(folder.join(&begun.timeline).join(&begun.file)).unwrap(),
+        fs::read(&files[2]).unwrap()
+    );
+}
