@@ -309,7 +309,6 @@ fn of_a_damaged_archive_nothing_begins() {
     for object in needed {
         let sound = fs::read(&object).unwrap();
         let mut bytes = sound.clone();
-        // In the unpredictable bytes of a frame no unpacking notices: the hash must.
         bytes[20] ^= 1;
         fs::write(&object, &bytes).unwrap();
         let error = begin_in(&scene, &PosixStorage, &folder).unwrap_err();
