@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help demo fetch test test-quick test-clients test-page test-alerts check manifests bench bench-ack bench-archive bench-catchup bench-serve bench-many back-again lab fuzz kill-loop mysql-tests sim sim-archive soak dist dist-twice container test-packages packages-check clean-servers docs reference
+.PHONY: help demo fetch test test-quick test-clients test-page test-alerts check manifests bench bench-ack bench-archive bench-catchup bench-find bench-serve bench-many back-again lab fuzz kill-loop mysql-tests sim sim-archive soak dist dist-twice container test-packages packages-check clean-servers docs reference
 
 help: ## show this menu
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -77,6 +77,10 @@ bench-archive: ## archive a backlog beside zstd | age | aws s3 cp, with what tha
 	cargo build --release --locked -p binlogd -p binlogd-bench
 	cargo run --release --locked -p binlogd-bench -- archive $(ARCHIVE_OPTIONS)
 	cargo run --release --locked -p binlogd-bench -- archive-amount $(AMOUNT_OPTIONS)
+
+bench-find: ## a walk of a log, and a search over 1,000 files of 100 MB by their indexes
+	cargo build --release --locked -p binlogd -p binlogd-bench
+	cargo run --release --locked -p binlogd-bench -- find $(FIND_OPTIONS)
 
 GIB ?= 2.1
 bench-catchup: ## pull a backlog of GIB (2.1) from a real MySQL, beside other programs

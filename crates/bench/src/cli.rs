@@ -7,6 +7,7 @@ use crate::bulk::{self, BulkArgs};
 use crate::catchup::{self, CatchupArgs};
 use crate::clients::{self, ClientsArgs};
 use crate::common::Common;
+use crate::find::{self, FindArgs};
 use crate::groups::{self, GroupsArgs};
 use crate::many::{self, ManyArgs};
 use crate::many_load::{self, ManyLoadArgs};
@@ -57,6 +58,8 @@ enum Verb {
     Archive(ArchiveArgs),
     /// Bytes and requests of an archive at a steady pace, beside the compressed log.
     ArchiveAmount(AmountArgs),
+    /// Finding transactions: a walk without indexes, and a search over many files by their indexes.
+    Find(FindArgs),
     /// All of them, with their defaults.
     All(Common),
     /// The simplest receiver that keeps semi-sync's promise: the yardstick, usable with any source.
@@ -74,6 +77,7 @@ pub fn main() -> anyhow::Result<()> {
     match Cli::parse().verb {
         Verb::Bare(args) => bare::run(&args),
         Verb::Receive(args) => receive::run(&args),
+        Verb::Find(args) => args.common.begin().and_then(|()| find::run(&args)),
         Verb::Groups(args) => args.common.begin().and_then(|()| groups::run(&args)),
         Verb::All(common) => all(&common),
         Verb::Ack(args) => args.common.begin().and_then(|()| acknowledge::run(&args)),

@@ -34,6 +34,8 @@ pub mod clients;
 pub mod common;
 pub mod compare;
 mod daemon;
+pub mod find;
+mod find_log;
 pub mod groups;
 pub mod load;
 pub mod many;

@@ -25,6 +25,7 @@ mod peer_needs;
 mod progress;
 mod reload;
 mod retention;
+mod search_indexing;
 mod service_manager;
 mod switch;
 mod usage;
@@ -50,6 +51,7 @@ use log::activity::{DiskActivity, WatchedStorage};
 use log::folder::{check_free, make_folder};
 use log::posix::PosixStorage;
 use retention::Retention;
+use search_indexing::{Indexed, SearchIndexing};
 use service_manager::ServiceManager;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
@@ -95,6 +97,8 @@ pub(crate) fn run(config: Config, reload: &Reload<'_>) -> anyhow::Result<()> {
     let retention = Retention::start(config.retention).context("cannot start a thread")?;
     let archive = config.archive.as_ref().map(|archive| Archive::new(archive, monitor.clone()));
     let archive = archive.transpose().context("the archive ([archive])")?;
+    let indexing = config.search_index.then(SearchIndexing::start).transpose();
+    let indexing = indexing.context("cannot start a thread")?;
     let receivers = BTreeMap::new();
     let mut daemon = Daemon {
         config,
@@ -108,6 +112,7 @@ pub(crate) fn run(config: Config, reload: &Reload<'_>) -> anyhow::Result<()> {
         controls: Arc::default(),
         retention,
         archive,
+        indexing,
     };
     daemon.check_copies()?;
     daemon.monitor.disk.set_warn(daemon.config.disk_warn);
@@ -134,6 +139,7 @@ pub(crate) fn run(config: Config, reload: &Reload<'_>) -> anyhow::Result<()> {
         }
     }
     daemon.service_manager.stopping();
+    daemon.indexing = None;
     if !daemon.stop_all() {
         // Ending them in order would wait for the disk too.
         std::mem::forget((disk_watch, usage, daemon));
@@ -189,6 +195,8 @@ struct Daemon {
     retention: Retention,
     /// The object store; `None` when nothing is archived.
     archive: Option<Archive>,
+    /// Makes search indexes; `None` when nobody wants them.
+    indexing: Option<SearchIndexing>,
 }
 
 impl Daemon {
@@ -317,6 +325,15 @@ impl Daemon {
         ));
         // Before anybody can ask it to purge.
         let archiving = self.start_archiving(source, &upstream, &purger);
+        if let Some(indexing) = &self.indexing {
+            let indexed = Indexed {
+                folder: upstream.data_dir.join(&name),
+                storage: upstream.storage.beside(),
+                published: upstream.published.clone(),
+                monitor: monitor.clone(),
+            };
+            indexing.add(&name, indexed);
+        }
         let switch = Arc::new(Switch { name: name.clone(), stop: stop.clone(), ended: ended.clone() });
         self.controls.add(&name, Controlled { switch: switch.clone(), purger: purger.clone() });
         if let Some(serve) = &self.serve {
@@ -399,6 +416,9 @@ impl Daemon {
             anyhow::bail!("{}", ending::not_known(&receiver.monitor));
         }
         self.retention.remove(name);
+        if let Some(indexing) = &self.indexing {
+            indexing.remove(name);
+        }
         if let Some(receiver) = self.receivers.remove(name) {
             let _ = receiver.thread.join(); // A panic has been reported by the guard.
             if let Some(watch) = receiver.watch {

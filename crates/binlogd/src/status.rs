@@ -17,6 +17,7 @@
 //! | `semi_sync.rs` | `SemiSyncLook` and what else is said of semi-sync, in values |
 //! | `semi_sync_book.rs` | whether the source waits, and what it told clients without us: two witnesses and a verdict |
 //! | `ack_replicas.rs` | `AckReplicas`: the receivers further down that acknowledgements wait for |
+//! | `known_count.rs` | `KnownCount`: a count that may not be known yet |
 //! | `archive.rs` | `ArchiveStatus`: up to where the object store has the history |
 //! | `daemon.rs` | `DaemonMonitor`: the process and its sources |
 //! | `events.rs` | `Events`: the last events in words |
@@ -45,6 +46,7 @@ mod facts;
 mod gtids;
 mod history;
 mod judge;
+mod known_count;
 mod ladder;
 mod latency;
 mod lock;

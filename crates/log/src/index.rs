@@ -48,7 +48,13 @@ pub(crate) fn write_beside(storage: &dyn Storage, folder: &Path, names: &[String
         return Ok(());
     }
     let text = names.iter().map(|name| format!("{name}\n")).collect::<String>();
-    replace_through(storage, &folder.join(INDEX_FILE), &folder.join(BESIDE_FILE), text.as_bytes())
+    replace_through(
+        storage,
+        &folder.join(INDEX_FILE),
+        &folder.join(BESIDE_FILE),
+        text.as_bytes(),
+        Lasting::Synced,
+    )
 }
 
 /// Writes a small file so that after a crash it holds all of the old or all of the new content: a temporary file,
@@ -57,20 +63,46 @@ pub(crate) fn write_beside(storage: &dyn Storage, folder: &Path, names: &[String
 /// # Errors
 /// As the operating system says.
 pub fn replace_file(storage: &dyn Storage, path: &Path, content: &[u8]) -> io::Result<()> {
-    replace_through(storage, path, &temporary_name(path), content)
+    replace_through(storage, path, &temporary_name(path), content, Lasting::Synced)
 }
 
-fn replace_through(storage: &dyn Storage, path: &Path, temporary: &Path, content: &[u8]) -> io::Result<()> {
+/// As [`replace_file`], for what is derived and has a checksum: nothing is synced, so a crash may leave anything under the name.
+///
+/// # Errors
+/// As the operating system says.
+pub fn replace_derived(storage: &dyn Storage, path: &Path, content: &[u8]) -> io::Result<()> {
+    replace_through(storage, path, &temporary_name(path), content, Lasting::Derived)
+}
+
+/// Whether what is written must outlive a crash.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Lasting {
+    Synced,
+    Derived,
+}
+
+fn replace_through(
+    storage: &dyn Storage,
+    path: &Path,
+    temporary: &Path,
+    content: &[u8],
+    lasting: Lasting,
+) -> io::Result<()> {
     match storage.remove_file(temporary) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {} // One that a crash left behind is worth nothing.
     }
     let file = storage.create(temporary)?;
     file.write_all_at(&mut [IoSlice::new(content)], 0)?;
-    // The bytes first, then the name: otherwise a crash could leave an empty file under the good name.
-    file.sync_data()?;
+    if lasting == Lasting::Synced {
+        // The bytes first, then the name: otherwise a crash could leave an empty file under the good name.
+        file.sync_data()?;
+    }
     drop(file); // One descriptor at a time is enough.
     storage.rename(temporary, path)?;
+    if lasting == Lasting::Derived {
+        return Ok(());
+    }
     storage.sync_dir(path.parent().unwrap_or(Path::new(".")))
 }
 

@@ -14,6 +14,7 @@
 //!     mysql-bin.000001 …                      the source's names, the source's bytes
 //!     binlog.index                            the names in order
 //!     timeline.toml                           why the timeline began, from where, what is missing before it, what was purged
+//!     search-index/mysql-bin.000001           what a search need not walk the file for; derived
 //!     mysql-bin.000002.torn-<time>            bytes that a crash left behind the last boundary, kept for inspection
 //! ```
 //!
@@ -69,6 +70,7 @@ pub mod purge_record;
 pub mod purged;
 pub mod recover;
 pub mod scan;
+pub mod search_index;
 pub mod settlement;
 pub mod storage;
 pub mod syncer;

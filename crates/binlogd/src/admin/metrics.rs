@@ -228,6 +228,10 @@ fn encode_facts(encoder: &mut DescriptorEncoder, sources: &[Arc<SourceMonitor>])
     let gaps = facts.iter().map(|(source, facts)| (of(source), facts.missing.gaps.len() as u64));
     let help = "Recorded gaps: places where transactions were never copied, with or without GTIDs";
     gauges(encoder, "binlogd_gaps", None, help, gaps)?;
+    let unindexed =
+        facts.iter().filter_map(|(source, _)| Some((of(source), source.search_index_missing.get()?)));
+    let help = "Sealed files that have no search index yet";
+    gauges(encoder, "binlogd_search_index_missing_files", None, help, unindexed)?;
     let active = facts.iter().map(|(source, facts)| (of(source), u64::from(facts.semi_sync.active)));
     gauges(
         encoder,

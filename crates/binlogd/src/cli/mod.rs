@@ -11,6 +11,8 @@ mod confirm;
 mod doctor;
 mod exit;
 mod fetch;
+mod find;
+mod find_answer;
 mod forks;
 mod health;
 mod hide_password;
@@ -23,13 +25,16 @@ mod rescue;
 mod rescue_guard;
 mod run;
 mod run_args;
+mod searched;
 mod server_login;
 mod setup;
 mod slots;
 pub mod source_url;
+mod stats;
 mod status;
 mod store_args;
 mod style;
+mod time_range;
 mod top;
 mod units;
 mod verify;
@@ -62,6 +67,8 @@ enum Verb {
     Doctor(doctor::DoctorArgs),
     /// Get files of an archive back, as a copy that every other verb reads
     Fetch(fetch::FetchArgs),
+    /// Find transactions: by GTID, time, table, kind, size, connection or text
+    Find(find::FindArgs),
     /// List the transactions that a source lost, and GTIDs that it gave twice; record what was decided about them
     Forks(forks::ForksArgs),
     /// Ask the daemon whether every source receives: one line, exit code 0 or 1
@@ -78,6 +85,8 @@ enum Verb {
     Setup(setup::SetupArgs),
     /// List the readers whose place is remembered, and for whom files are kept; remove one
     Slots(slots::SlotsArgs),
+    /// Show the biggest and the longest transactions, the busiest tables, and writes a minute
+    Stats(stats::StatsArgs),
     /// Show what the daemon does, or what the files hold when it does not run
     Status(status::StatusArgs),
     /// Watch the daemon and its sources in the terminal: whether all is safe, and what is not
@@ -92,6 +101,7 @@ fn execute(verb: Verb) -> ExitCode {
         Verb::Config(args) => config::execute(args),
         Verb::Doctor(args) => doctor::execute(&args),
         Verb::Fetch(args) => fetch::execute(&args),
+        Verb::Find(args) => find::execute(&args),
         Verb::Forks(args) => forks::execute(&args),
         Verb::Health(args) => health::execute(&args),
         Verb::Import(args) => import::execute(&args),
@@ -100,6 +110,7 @@ fn execute(verb: Verb) -> ExitCode {
         Verb::Rescue(args) => rescue::execute(&args),
         Verb::Setup(args) => setup::execute(&args),
         Verb::Slots(args) => slots::execute(&args),
+        Verb::Stats(args) => stats::execute(&args),
         Verb::Status(args) => {
             status::run(args, offline::from_files).unwrap_or_else(|error| usage_error(&format!("{error:#}")))
         }

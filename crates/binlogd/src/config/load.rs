@@ -80,6 +80,7 @@ pub(crate) fn build(
     let mut root = Reader::new(Section::Root, &document.root, findings);
     let data_dir = root.path("data_dir");
     let disk_warn = root.space("disk_warn");
+    let search_index = root.boolean("search_index");
     let admin = build_admin(document, environment, findings);
     let mut log = Reader::new(Section::Log, &document.log, findings);
     let level = log.choice("level", log_level);
@@ -104,6 +105,7 @@ pub(crate) fn build(
     Some(Config {
         data_dir: data_dir?,
         disk_warn: disk_warn?,
+        search_index: search_index?,
         admin: admin?,
         log: LogConfig { level: level?, format: format? },
         serve: serve?,

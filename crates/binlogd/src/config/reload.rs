@@ -73,10 +73,12 @@ pub(crate) fn changed_keys(old: &SourceConfig, new: &SourceConfig) -> Vec<&'stat
 /// The keys outside the sources that differ and are in force only after a restart or at once, written as `data_dir`,
 /// `admin.listen`. What else `[admin]` and `[serve]` say, and all of `[retention]`, holds at once, and is not among them.
 pub(crate) fn changed_global_keys(old: &Config, new: &Config) -> Vec<&'static str> {
-    let Config { data_dir, disk_warn, admin, log, serve, retention: _, archive, sources: _ } = old;
+    let Config { data_dir, disk_warn, search_index, admin, log, serve, retention: _, archive, sources: _ } =
+        old;
     let differs = [
         ("data_dir", *data_dir != new.data_dir),
         ("disk_warn", *disk_warn != new.disk_warn),
+        ("search_index", *search_index != new.search_index),
         ("admin.listen", admin.listen != new.admin.listen),
         ("log.level", log.level != new.log.level),
         ("log.format", log.format != new.log.format),

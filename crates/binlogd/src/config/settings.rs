@@ -18,6 +18,8 @@ pub(crate) struct Config {
     pub data_dir: PathBuf,
     /// Free space of its file system below which to warn.
     pub(crate) disk_warn: DiskWarn,
+    /// Whether sealed files get search indexes.
+    pub(crate) search_index: bool,
     /// Status, metrics and health over HTTP.
     pub(crate) admin: AdminConfig,
     /// What binlogd writes to standard error about itself.

@@ -66,6 +66,7 @@ pub(super) fn defaults() -> Config {
     Config {
         data_dir: "./data".into(),
         disk_warn: DiskWarn::Percent(10),
+        search_index: true,
         admin: AdminConfig {
             listen: Some("127.0.0.1:9306".parse().unwrap()),
             tls: None,
@@ -112,6 +113,7 @@ fn reads_every_key() {
     let text = r#"
         data_dir = "/var/lib/binlogd"
         disk_warn = "20GiB"
+        search_index = false
         [admin]
         listen = "[::1]:1"
         [log]
@@ -147,6 +149,7 @@ fn reads_every_key() {
     let expected = Config {
         data_dir: "/var/lib/binlogd".into(),
         disk_warn: DiskWarn::Bytes(20 << 30),
+        search_index: false,
         admin: AdminConfig {
             listen: Some("[::1]:1".parse().unwrap()),
             tls: None,
@@ -429,9 +432,9 @@ fn unknown_keys_come_with_a_suggestion_and_the_known_ones() {
     }
     assert_eq!(
         errors(&format!("fsync_mode = 1\n[logs]\nlevel = \"info\"\n{SOURCE}[[sources]]\n")),
-        "b.toml:1:1: unknown key fsync_mode in the top level: it belongs to [[source]]. Allowed: data_dir, disk_warn, include, [admin], [log], [serve], [retention], [archive], [[source]]\n\
-         b.toml:2:2: unknown key logs in the top level: did you mean [log]? Allowed: data_dir, disk_warn, include, [admin], [log], [serve], [retention], [archive], [[source]]\n\
-         b.toml:7:3: unknown key sources in the top level: did you mean [[source]]? Allowed: data_dir, disk_warn, include, [admin], [log], [serve], [retention], [archive], [[source]]"
+        "b.toml:1:1: unknown key fsync_mode in the top level: it belongs to [[source]]. Allowed: data_dir, disk_warn, search_index, include, [admin], [log], [serve], [retention], [archive], [[source]]\n\
+         b.toml:2:2: unknown key logs in the top level: did you mean [log]? Allowed: data_dir, disk_warn, search_index, include, [admin], [log], [serve], [retention], [archive], [[source]]\n\
+         b.toml:7:3: unknown key sources in the top level: did you mean [[source]]? Allowed: data_dir, disk_warn, search_index, include, [admin], [log], [serve], [retention], [archive], [[source]]"
     );
 }
 

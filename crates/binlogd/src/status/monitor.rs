@@ -9,6 +9,7 @@ use super::events::{Events, Level};
 use super::facts::{SourceFacts, Watched};
 use super::gtids::{GtidChanges, GtidRungs, PublishedGtids};
 use super::history::{History, HistoryStatus, Reading, Recent};
+use super::known_count::KnownCount;
 use super::ladder::Ladder;
 use super::latency::LatencyHistogram;
 use super::lock::lock;
@@ -54,6 +55,8 @@ pub struct SourceMonitor {
     pub(crate) ack_replicas: AckReplicas,
     /// Up to where the archive has the history.
     pub(crate) archive: ArchiveBook,
+    /// Sealed files without a search index.
+    pub(crate) search_index_missing: KnownCount,
     /// What the source takes of the machine.
     pub(crate) resources: Resources,
     fsync_mode: AtomicU8,
@@ -86,6 +89,7 @@ impl SourceMonitor {
             acknowledge_latency: LatencyHistogram::new(),
             ack_replicas: AckReplicas::default(),
             archive: ArchiveBook::default(),
+            search_index_missing: KnownCount::default(),
             resources: Resources::default(),
             fsync_mode: AtomicU8::new(FsyncMode::SyncThenAcknowledge as u8),
             event_time: AtomicU64::new(0),
@@ -352,6 +356,7 @@ impl SourceMonitor {
             unasked_transactions,
             ack_replicas: self.ack_replicas.status(),
             archive: self.archive.status(now),
+            search_index_missing: self.search_index_missing.get(),
             tls: facts.tls,
             tls_certificate_expires: facts.certificate_expires,
             fsync_mode: Some(self.fsync_mode() as u8),

@@ -118,6 +118,9 @@ pub struct SourceStatus {
     pub(crate) ack_replicas: Option<AckReplicasStatus>,
     /// Up to where the archive has the history; null for a source that is not archived, and when no daemon runs.
     pub(crate) archive: Option<ArchiveStatus>,
+    /// Sealed files that have no search index yet, which a search makes; null with `search_index = false`, before the first look, and
+    /// when no daemon runs.
+    pub(crate) search_index_missing: Option<u64>,
     /// TLS version of the connection; null when it is not encrypted or there is none.
     pub tls: Option<String>,
     /// Until when the server's certificate is valid, as of the last encrypted connection; null when not known.

@@ -19,6 +19,7 @@ mod doctor_says;
 mod encrypted;
 mod failover;
 mod file_modes;
+mod find;
 mod fleet;
 mod fork_scene;
 mod forks;

@@ -36,7 +36,7 @@ const PLACES: &[(&str, &[(&str, usize)])] = &[
         &[("log/activity.rs", 1), ("log/posix_file.rs", 1), ("log/recover.rs", 2), ("log/writer.rs", 1)],
     ),
     ("set_len(", &[("log/posix_file.rs", 1)]),
-    // Unfinished files, marks, what rescue has noted, slots, the space kept for a record; and binary logs in one place, when they are recorded as purged.
+    // Unfinished files, marks, search indexes, what rescue has noted, slots, the space kept for a record; and binary logs in one place, when they are recorded as purged.
     (
         ".remove_file(",
         &[
@@ -48,6 +48,7 @@ const PLACES: &[(&str, &[(&str, usize)])] = &[
             ("log/purge/reserve.rs", 1),
             ("log/purge/unfinished.rs", 1),
             ("log/recover.rs", 1),
+            ("log/search_index.rs", 1),
             ("rescue/restore.rs", 1),
             ("retention/slots.rs", 1),
         ],
@@ -101,7 +102,9 @@ fn opener<'a>(lines: &[&'a str], at: usize) -> &'a str {
 fn product() -> Vec<(String, String)> {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let mut product = Vec::new();
-    for (sources, prefix) in [("binlogd/src", ""), ("log/src", "log"), ("wire/src", "wire")] {
+    for (sources, prefix) in
+        [("binlogd/src", ""), ("log/src", "log"), ("points/src", "points"), ("wire/src", "wire")]
+    {
         let root = crates.join(sources);
         let mut files = Vec::new();
         rust_files(&root, &mut files);

@@ -5,6 +5,7 @@ use crate::files::binlog_files;
 use crate::folder::by_number;
 use crate::purge_record;
 use crate::purged::Purged;
+use crate::search_index;
 use crate::storage::Storage;
 use std::io;
 use std::path::Path;
@@ -63,6 +64,8 @@ pub fn remove_recorded(storage: &dyn Storage, folder: &Path, lines: &[Purged]) -
     let is_left = |name: &String| lines.iter().any(|line| line.is_to_remove(name));
     for name in binlog_files(storage, folder)?.into_iter().filter(is_left) {
         let path = folder.join(&name);
+        // Before the file: one that stays behind would stay for good. It is derived, so a failure is no reason to keep the file.
+        let _ = search_index::remove(storage, folder, &name);
         match storage.remove_file(&path) {
             Ok(()) => removed.push(name),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}

@@ -77,6 +77,10 @@ impl FileBuilder {
         self.0.len()
     }
 
+    pub fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+
     pub fn event(&mut self, code: u8, body: &[u8]) {
         let size = 19 + body.len() + 4;
         let end = self.0.len() + size;

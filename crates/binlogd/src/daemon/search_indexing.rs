@@ -1,0 +1,360 @@
+//! Makes the search indexes of sealed files: one thread for all sources, that nobody waits for and that stands back.
+//!
+//! Once a second it looks whether another file is the live one, which costs the receiving thread nothing. What lacks an index is
+//! read slowly, the newest first, and one file of each source in turn. An index is derived: one that cannot be made is no
+//! trouble for anybody, and `binlogd find` makes what it lacks.
+
+use crate::status::SourceMonitor;
+use crate::upstream::stop::StopSignal;
+use log::files::timeline_files;
+use log::folder::by_number;
+use log::published::Published;
+use log::storage::{ReadAt, ReadFile, Storage};
+use points::index::Identity;
+use points::search::{make_index, open_index};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// Pause between two looks at which files are sealed.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+
+/// A file of which no index could be made is tried again after so long.
+const RETRY: Duration = Duration::from_secs(600);
+
+/// Most bytes a second that are read.
+const READ_BYTES_PER_SECOND: u64 = 64 << 20;
+
+/// How far the thread stands back behind everything else.
+const NICE: i32 = 19;
+
+/// The end of the thread is waited for at most so long.
+const END_MAX: Duration = Duration::from_secs(1);
+
+/// How often it is looked whether the thread has ended.
+const END_LOOK: Duration = Duration::from_millis(5);
+
+/// A source whose files get indexes.
+pub(super) struct Indexed {
+    /// The source's folder.
+    pub(super) folder: PathBuf,
+    pub(super) storage: Arc<dyn Storage>,
+    /// The folder is this process's while something is published.
+    pub(super) published: Arc<Published>,
+    pub(super) monitor: Arc<SourceMonitor>,
+}
+
+type Sources = Arc<Mutex<BTreeMap<String, Arc<Indexed>>>>;
+
+/// The thread that makes them. It ends when this is dropped.
+pub(super) struct SearchIndexing {
+    stop: Arc<StopSignal>,
+    sources: Sources,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl SearchIndexing {
+    /// Begins, without a source.
+    ///
+    /// # Errors
+    /// When the system has no thread left.
+    pub(super) fn start() -> io::Result<SearchIndexing> {
+        let (stop, sources) = (Arc::new(StopSignal::new()), Sources::default());
+        let work = Work { stop: stop.clone(), sources: sources.clone(), known: BTreeMap::new() };
+        let thread = std::thread::Builder::new().name("search-index".to_owned()).spawn(move || {
+            // Without it the work only takes more of the processor.
+            let _ = rustix::process::nice(NICE);
+            work.until_asked();
+        })?;
+        Ok(SearchIndexing { stop, sources, thread: Some(thread) })
+    }
+
+    /// From now on the files of this source get indexes.
+    pub(super) fn add(&self, name: &str, source: Indexed) {
+        lock(&self.sources).insert(name.to_owned(), Arc::new(source));
+    }
+
+    /// The source is received no more.
+    pub(super) fn remove(&self, name: &str) {
+        lock(&self.sources).remove(name);
+    }
+}
+
+fn lock(sources: &Sources) -> std::sync::MutexGuard<'_, BTreeMap<String, Arc<Indexed>>> {
+    sources.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Drop for SearchIndexing {
+    fn drop(&mut self) {
+        self.stop.request();
+        let Some(thread) = self.thread.take() else { return };
+        let asked = Instant::now();
+        // On a disk that hangs it is left alone.
+        while !thread.is_finished() && asked.elapsed() < END_MAX {
+            std::thread::sleep(END_LOOK);
+        }
+        if thread.is_finished() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// What is known of one source's files.
+#[derive(Default)]
+struct Known {
+    /// Timeline and name of the live file when the folders were read.
+    as_of: Option<(PathBuf, Arc<str>)>,
+    /// Sealed files without an index, the newest last.
+    missing: Vec<(PathBuf, String)>,
+    /// Files that have one, so that they are not opened again.
+    indexed: HashSet<PathBuf>,
+    /// Files of which none could be made, and when to try again.
+    failed: HashMap<PathBuf, Instant>,
+}
+
+struct Work {
+    stop: Arc<StopSignal>,
+    sources: Sources,
+    known: BTreeMap<String, Known>,
+}
+
+impl Work {
+    fn until_asked(mut self) {
+        while !self.stop.wait(LOOK_INTERVAL) {
+            // One file of each source at a time, until none lacks one.
+            while self.round() {
+                if self.stop.is_requested() {
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Makes one index a source at most; false when there was nothing to do.
+    fn round(&mut self) -> bool {
+        let sources: Vec<(String, Arc<Indexed>)> =
+            lock(&self.sources).iter().map(|(name, source)| (name.clone(), source.clone())).collect();
+        self.known.retain(|name, _| sources.iter().any(|(other, _)| other == name));
+        let mut did = false;
+        for (name, source) in sources {
+            let known = self.known.entry(name.clone()).or_default();
+            let Some(live) = source.published.live() else { continue };
+            let live = (live.timeline.clone(), live.file.clone());
+            if known.as_of.as_ref() != Some(&live) {
+                match look(&source, known) {
+                    Ok(()) => known.as_of = Some(live),
+                    Err(error) => {
+                        tracing::debug!(source = name, "search indexes: the folders cannot be read: {error}");
+                    }
+                }
+            }
+            did |= self.one(&name, &source);
+            if let Some(known) = self.known.get(&name) {
+                source.monitor.search_index_missing.set(known.missing.len() as u64);
+            }
+            if self.stop.is_requested() {
+                return false;
+            }
+        }
+        did
+    }
+
+    fn one(&mut self, name: &str, source: &Indexed) -> bool {
+        let Some(known) = self.known.get_mut(name) else { return false };
+        let now = Instant::now();
+        let is_due = |path: &Path| known.failed.get(path).is_none_or(|again| *again <= now);
+        let due = known.missing.iter().rposition(|(folder, file)| is_due(&folder.join(file)));
+        let Some(due) = due else { return false };
+        let (folder, file) = known.missing[due].clone();
+        let path = folder.join(&file);
+        match make(&*source.storage, &folder, &file, &self.stop) {
+            Ok(()) => {
+                known.missing.remove(due);
+                known.failed.remove(&path);
+                known.indexed.insert(path);
+            }
+            Err(_) if self.stop.is_requested() => return false,
+            // Purged meanwhile.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                known.missing.remove(due);
+            }
+            Err(error) => {
+                if known.failed.insert(path.clone(), now + RETRY).is_none() {
+                    tracing::warn!(source = name, "no search index of {}: {error}", path.display());
+                }
+            }
+        }
+        true
+    }
+}
+
+/// Which sealed files lack an index.
+fn look(source: &Indexed, known: &mut Known) -> io::Result<()> {
+    let mut missing = Vec::new();
+    let mut there = HashSet::new();
+    for folder in by_number(&*source.storage, &source.folder)? {
+        let mut files = timeline_files(&*source.storage, &folder)?;
+        // The last one may be written.
+        files.pop();
+        for file in files {
+            let path = folder.join(&file);
+            if known.indexed.contains(&path) || has_index(&*source.storage, &folder, &file) {
+                there.insert(path);
+            } else {
+                missing.push((folder.clone(), file));
+            }
+        }
+    }
+    known.failed.retain(|path, _| missing.iter().any(|(folder, file)| folder.join(file) == *path));
+    (known.missing, known.indexed) = (missing, there);
+    Ok(())
+}
+
+fn has_index(storage: &dyn Storage, folder: &Path, file: &str) -> bool {
+    let identity = || {
+        let opened = storage.open_read(&folder.join(file))?;
+        Identity::of(&*opened, opened.size()?)
+    };
+    identity().is_ok_and(|identity| open_index(storage, folder, file, &identity).is_ok())
+}
+
+fn make(storage: &dyn Storage, folder: &Path, file: &str, stop: &StopSignal) -> io::Result<()> {
+    let opened = storage.open_read(&folder.join(file))?;
+    let slow = SlowFile { file: opened, stop, pace: Mutex::new((Instant::now(), 0)) };
+    let (_, kept) =
+        make_index(storage, folder, file, &slow, &mut |_| Ok(())).map_err(|error| match error {
+            points::walk::WalkError::Read(error) => error,
+            damaged => io::Error::new(io::ErrorKind::InvalidData, damaged.to_string()),
+        })?;
+    kept
+}
+
+/// A file that is read no faster than [`READ_BYTES_PER_SECOND`], and no more when the thread is asked to end.
+#[derive(Debug)]
+struct SlowFile<'a> {
+    file: Box<dyn ReadFile>,
+    stop: &'a StopSignal,
+    /// Since when, and how many bytes.
+    pace: Mutex<(Instant, u64)>,
+}
+
+impl ReadAt for SlowFile<'_> {
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        let read = self.file.read_at(buffer, offset)?;
+        let mut pace = self.pace.lock().unwrap_or_else(PoisonError::into_inner);
+        pace.1 += read as u64;
+        let due = Duration::from_micros(pace.1.saturating_mul(1_000_000) / READ_BYTES_PER_SECOND);
+        let ahead = due.saturating_sub(pace.0.elapsed());
+        let is_asked = if ahead.is_zero() { self.stop.is_requested() } else { self.stop.wait(ahead) };
+        if is_asked { Err(io::Error::other("asked to end")) } else { Ok(read) }
+    }
+}
+
+impl ReadFile for SlowFile<'_> {
+    fn size(&self) -> io::Result<u64> {
+        self.file.size()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use log::Position;
+    use log::posix::PosixStorage;
+    use log::search_index;
+    use log::testing::{FileBuilder, SERVER_UUID, first_timeline};
+
+    /// Three files, of which the last is written.
+    fn copy(dir: &Path) -> (Indexed, PathBuf) {
+        let folder = first_timeline(SERVER_UUID).create(&PosixStorage, dir, 1).unwrap();
+        for number in 1..=3 {
+            let name = |number: u64| format!("b.00000{number}");
+            let file =
+                FileBuilder::new().previous_gtids("").transaction(number, 50).rotate(&name(number + 1));
+            std::fs::write(folder.join(name(number)), file.finish()).unwrap();
+        }
+        let published = Arc::new(Published::default());
+        published.is_at(&folder, Some(&Position::new("b.000003", 100)));
+        let indexed = Indexed {
+            folder: dir.to_owned(),
+            storage: Arc::new(PosixStorage),
+            published,
+            monitor: Arc::new(SourceMonitor::new("orders")),
+        };
+        (indexed, folder)
+    }
+
+    fn work(source: Indexed) -> (Work, Arc<SourceMonitor>, Sources) {
+        let (stop, sources) = (Arc::new(StopSignal::new()), Sources::default());
+        let monitor = source.monitor.clone();
+        lock(&sources).insert("orders".to_owned(), Arc::new(source));
+        (Work { stop, sources: sources.clone(), known: BTreeMap::new() }, monitor, sources)
+    }
+
+    #[test]
+    fn sealed_files_get_indexes_the_newest_first_and_the_live_one_none() {
+        let dir = tempfile::tempdir().unwrap();
+        let (source, folder) = copy(dir.path());
+        let (published, has) =
+            (source.published.clone(), |name: &str| search_index::path(&folder, name).exists());
+        let (mut work, monitor, _) = work(source);
+        assert!(work.round());
+        assert_eq!(
+            (has("b.000001"), has("b.000002"), monitor.search_index_missing.get()),
+            (false, true, Some(1))
+        );
+        assert!(work.round());
+        assert!(!work.round(), "nothing is left");
+        assert_eq!(
+            (has("b.000001"), has("b.000003"), monitor.search_index_missing.get()),
+            (true, false, Some(0))
+        );
+        std::fs::write(folder.join("b.000004"), FileBuilder::new().finish()).unwrap();
+        published.is_at(&folder, Some(&Position::new("b.000004", 100)));
+        assert!(work.round());
+        assert!(has("b.000003"));
+    }
+
+    #[test]
+    fn a_damaged_file_is_told_once_and_holds_up_no_other() {
+        let dir = tempfile::tempdir().unwrap();
+        let (source, folder) = copy(dir.path());
+        let path = folder.join("b.000002");
+        let mut bytes = std::fs::read(&path).unwrap();
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 1;
+        std::fs::write(&path, bytes).unwrap();
+        let (mut work, monitor, _) = work(source);
+        assert!(work.round() && work.round() && !work.round());
+        assert!(search_index::path(&folder, "b.000001").exists());
+        assert_eq!(monitor.search_index_missing.get(), Some(1));
+    }
+
+    #[test]
+    fn nothing_is_read_before_the_folder_is_ours_nor_when_asked_to_end() {
+        let dir = tempfile::tempdir().unwrap();
+        let (source, folder) = copy(dir.path());
+        source.published.withdraw();
+        let published = source.published.clone();
+        let (mut work, monitor, sources) = work(source);
+        assert!(!work.round() && monitor.search_index_missing.get().is_none());
+        published.is_at(&folder, Some(&Position::new("b.000003", 100)));
+        work.stop.request();
+        assert!(!work.round());
+        assert!(!search_index::path(&folder, "b.000002").exists());
+        lock(&sources).clear();
+        work.round();
+        assert!(work.known.is_empty());
+    }
+
+    #[test]
+    fn the_thread_ends_soon() {
+        let indexing = SearchIndexing::start().unwrap();
+        let asked = Instant::now();
+        drop(indexing);
+        assert!(asked.elapsed() < Duration::from_secs(1));
+    }
+}
