@@ -9,6 +9,9 @@ use serde_json::Value;
 use std::path::Path;
 use std::time::Duration;
 
+/// How long the daemon may take for the indexes of a few small files.
+const INDEXES_MAX: Duration = Duration::from_secs(30);
+
 /// Every kind of column, so that rows are stepped over exactly.
 const TYPES: &str = "
     CREATE TABLE shop.wide (a TINYINT, b SMALLINT, c MEDIUMINT, d INT, e BIGINT, f FLOAT, g DOUBLE, h DECIMAL(20,7), i DECIMAL(5,5),
@@ -128,9 +131,11 @@ fn finds_what_was_done(server: &Server, compress: &str) {
     assert!(find(dir, &["--time", &format!("{}..", an_hour_after(at))]).is_empty());
     assert_eq!(schema["committed_exact"], server.kind() == ServerKind::MySql);
 
-    // Sealed files have their indexes, and a damaged one is made again.
+    // The daemon makes the indexes of sealed files, and says so; a damaged one is made again.
+    daemon.wait_until(|source| source["search_index_missing"] == 0, INDEXES_MAX);
     let (_, all, _) = binlogd(&["find", dir.to_str().unwrap(), "--json", "--limit", "0"]);
     let all: Value = serde_json::from_str(&all).unwrap();
+    assert_eq!((&all["sources"][0]["files"], &all["sources"][0]["files_by_index"]), (&3.into(), &2.into()));
     let folder = daemon.timeline_dir().join("search-index");
     let index = std::fs::read_dir(&folder).unwrap().next().unwrap().unwrap().path();
     std::fs::write(&index, "damaged").unwrap();
