@@ -25,6 +25,7 @@ fn main() -> std::io::Result<()> {
             ("event_peek", event_peek()),
             ("gtid_set", gtid_set()),
             ("recover_tail", recover_tail()),
+            ("search_index", search_index()),
             ("session", session()),
             ("sql", sql()),
         ],
@@ -418,6 +419,36 @@ fn dump_framer_regressions() -> Seeds {
 
 fn recover_tail_regressions() -> Seeds {
     vec![("index-lost-the-sealed-file", vec![0x4b, 0, 0]), ("index-is-not-utf-8", vec![0x61, 0, 0, 0xff])]
+}
+
+fn search_index() -> Seeds {
+    let mut log = Binlog::new("");
+    log.event(code::GTID, &binlog::gtid_body(1), false);
+    log.event(code::QUERY, &binlog::query_body("DROP TABLE t"), true);
+    struct Bytes(Vec<u8>);
+    impl log::storage::ReadAt for Bytes {
+        fn read_at(&self, buffer: &mut [u8], offset: u64) -> std::io::Result<usize> {
+            let rest = self.0.get(offset as usize..).unwrap_or_default();
+            let len = rest.len().min(buffer.len());
+            buffer[..len].copy_from_slice(&rest[..len]);
+            Ok(len)
+        }
+    }
+    let len = log.bytes.len() as u64;
+    let index = points::index::build(&Bytes(log.bytes.clone()), len, &mut |_| Ok(()))
+        .expect("a sound log")
+        .to_bytes();
+    // Behind the table of sections, each with its length.
+    let (mut from, mut sections) = (48, vec![0]);
+    for section in 0..4 {
+        let len =
+            u32::from_le_bytes(index[12 + section * 8..16 + section * 8].try_into().expect("four bytes"))
+                as usize;
+        sections.extend_from_slice(&(len as u16).to_le_bytes());
+        sections.extend_from_slice(&index[from..from + len]);
+        from += len;
+    }
+    vec![("sections", sections), ("whole", [vec![1], index].concat()), ("log", [vec![2], log.bytes].concat())]
 }
 
 fn sql() -> Seeds {

@@ -15,6 +15,7 @@ pub mod gtid_set;
 pub mod input;
 pub mod recover_tail;
 pub mod script;
+pub mod search_index;
 pub mod session;
 pub mod sql;
 
@@ -29,6 +30,7 @@ pub const TARGETS: &[Target] = &[
     ("event_peek", event_peek::run),
     ("gtid_set", gtid_set::run),
     ("recover_tail", recover_tail::run),
+    ("search_index", search_index::run),
     ("session", session::run),
     ("sql", sql::run),
 ];

@@ -14,7 +14,9 @@
 
 use crate::input::Input;
 use crate::script;
-use binlogd::config::{AckTimeoutAction, FsyncMode, HostPort, OnFork, OnGap, OnStranger, SourceConfig, Start};
+use binlogd::config::{
+    AckTimeoutAction, FsyncMode, HostPort, OnFork, OnGap, OnStranger, SourceConfig, Start,
+};
 use binlogd::status::SourceMonitor;
 use binlogd::upstream::Upstream;
 use binlogd::upstream::ask::{Attempt, Left};
