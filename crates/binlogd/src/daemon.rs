@@ -345,6 +345,7 @@ impl Daemon {
                 user: source.user.clone(),
                 purger: purger.clone(),
                 switch,
+                uuid: None,
             };
             let shared: Arc<dyn Readers> = serve.shared().clone();
             purger.heeds(Arc::downgrade(&shared));

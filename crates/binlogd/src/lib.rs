@@ -11,6 +11,7 @@ mod daemon;
 mod doctor;
 pub mod reference;
 mod rescue;
+mod restore;
 mod retention;
 pub mod serve;
 mod setup;

@@ -23,6 +23,7 @@ mod purge;
 mod purge_archive;
 mod rescue;
 mod rescue_guard;
+mod restore;
 mod run;
 mod run_args;
 mod searched;
@@ -81,6 +82,8 @@ enum Verb {
     Purge(purge::PurgeArgs),
     /// Give a server the transactions that it lacks and the copy holds, after a failover or a crash of the source
     Rescue(rescue::RescueArgs),
+    /// Bring a server that was restored from a backup to a point in the history: just before the mistake
+    Restore(restore::RestoreArgs),
     /// Prepare a source and this machine: account, semi-sync, configuration; shown first, done with --apply
     Setup(setup::SetupArgs),
     /// List the readers whose place is remembered, and for whom files are kept; remove one
@@ -108,6 +111,7 @@ fn execute(verb: Verb) -> ExitCode {
         Verb::Prune(args) => prune::execute(&args),
         Verb::Purge(args) => purge::execute(&args),
         Verb::Rescue(args) => rescue::execute(&args),
+        Verb::Restore(args) => restore::execute(&args),
         Verb::Setup(args) => setup::execute(&args),
         Verb::Slots(args) => slots::execute(&args),
         Verb::Stats(args) => stats::execute(&args),

@@ -6,7 +6,7 @@ mod report;
 
 use super::confirm::confirmed;
 use super::exit::{EXIT_OK, EXIT_PROBLEM, print_result, usage_error};
-use super::rescue_guard::Guard;
+use super::rescue_guard::{BEFORE, Guard};
 use super::style;
 use crate::config::HostPort;
 use crate::rescue::{Compared, Kinship, LeftOut, Plan, Target};
@@ -115,7 +115,7 @@ fn rescue(args: &RescueArgs, name: &str, folder: &Path, options: &ConnectOptions
     if !args.yes {
         guard.warn_if_open(&mut target, &plan)?;
     }
-    let same = guard.compare_before(folder, &held, &target.identity, sends, &mut report.compared);
+    let same = guard.compare_before(folder, &held, &target.identity, (sends, BEFORE), &mut report.compared);
     if args.json && (same.is_err() || args.dry_run || !sends) {
         report.json(false);
     }

@@ -65,13 +65,13 @@ impl Guard<'_> {
     }
 
     /// Compares what the target has already, into `compared`, which stays empty where nothing was. What differs is an error; what
-    /// cannot be read is one if it `must` be.
+    /// cannot be read is one if it `must` be. `what_now`: what the operator does where something differs.
     pub(super) fn compare_before(
         &self,
         source_folder: &Path,
         held: &HeldGtids,
         server: &SourceIdentity,
-        must: bool,
+        (must, what_now): (bool, &str),
         compared: &mut Compared,
     ) -> Result<(), String> {
         let scope = match self.compare {
@@ -104,7 +104,7 @@ impl Guard<'_> {
             }
         };
         if compared.differing() > 0 {
-            return Err(self.differences(compared, "has already", BEFORE));
+            return Err(self.differences(compared, "has already", what_now));
         }
         if self.quiet {
             return Ok(());
@@ -315,7 +315,8 @@ impl Guard<'_> {
     }
 }
 
-const BEFORE: &str = "Nothing was sent. The copy's version is not on the target, and no server takes a second transaction under \
+/// What is done where something differs before anything was sent.
+pub(super) const BEFORE: &str = "Nothing was sent. The copy's version is not on the target, and no server takes a second transaction under \
                       the same GTID: bring the rows of the copy's version over by hand (mysqlbinlog shows them in the file named). \
                       Then --compare none hands over the others.";
 const MEANWHILE: &str = "Those before it were handed over. Stop whoever wrote it, bring the rows of the copy's version over by hand \

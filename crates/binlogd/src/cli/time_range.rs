@@ -43,7 +43,11 @@ pub(super) fn parse(text: &str, zone: &TimeZone) -> Result<TimeRange, String> {
     }
 }
 
-fn moment(text: &str, zone: &TimeZone) -> Result<Timestamp, String> {
+/// Reads one time. One without a zone is one of `zone`, the local one.
+///
+/// # Errors
+/// In words, with how times are written.
+pub(super) fn moment(text: &str, zone: &TimeZone) -> Result<Timestamp, String> {
     if let Ok(at) = text.parse::<Timestamp>() {
         return Ok(at);
     }

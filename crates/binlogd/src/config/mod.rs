@@ -38,7 +38,7 @@ pub(crate) use settings::AdminUser;
 pub use settings::{AckTimeoutAction, FsyncMode, OnFork, OnGap, OnStranger, SourceConfig};
 pub(crate) use settings::{
     AdminConfig, ArchiveConfig, Bounds, Config, LogConfig, LogFormat, LogLevel, Proof, RetentionConfig,
-    ServeConfig,
+    ServeConfig, ServeUser,
 };
 pub(crate) use space::DiskWarn;
 pub use value::{HostPort, Start};

@@ -17,7 +17,7 @@ const FORMS: &str = "a GTID set of MySQL (3e11fa47-71ca-11e1-9e33-c80aa9429562:1
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Point {
     /// As it was given.
-    text: String,
+    pub(crate) text: String,
     /// What that means.
     pub place: PointPlace,
 }
@@ -52,6 +52,13 @@ pub enum NoPoint {
     /// Digits behind a name that no binary log has.
     #[error("names a position in a file whose name is no binary log's, such as mysql-bin.000007")]
     File,
+}
+
+impl Point {
+    /// A moment, in microseconds since 1970, that was written as `text`.
+    pub(crate) fn at_time(text: &str, micros: i64) -> Point {
+        Point { text: text.to_owned(), place: PointPlace::Time(micros) }
+    }
 }
 
 impl fmt::Display for Point {

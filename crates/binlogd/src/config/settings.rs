@@ -82,7 +82,7 @@ pub(crate) struct ServeConfig {
 }
 
 /// The `[retention]` section. Without a rule nothing is deleted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RetentionConfig {
     /// Files that were sealed longer ago than this go.
     pub(crate) max_age: Option<Duration>,

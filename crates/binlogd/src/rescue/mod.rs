@@ -79,3 +79,4 @@ pub(crate) use plan::Plan;
 pub(crate) use restore::{Restore, Setting};
 pub(crate) use send::HandOverError;
 pub(crate) use target::Target;
+pub(crate) use writers::{Watch, Writer};

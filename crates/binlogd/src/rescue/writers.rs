@@ -30,9 +30,16 @@ const RIGHTS_MARIADB: [&str; 3] = ["SUPER", "READ_ONLY ADMIN", "READ ONLY ADMIN"
 const ER_NO_SUCH_TABLE: u16 = 1146;
 
 /// Looks at a server with the session of the rescue.
-pub(super) struct Watch<'a> {
+pub(crate) struct Watch<'a> {
     pub(super) connection: &'a mut Connection,
     pub(super) kind: ServerKind,
+}
+
+impl<'a> Watch<'a> {
+    /// Looks by that connection at a server of that kind.
+    pub(crate) fn of(connection: &'a mut Connection, kind: ServerKind) -> Watch<'a> {
+        Watch { connection, kind }
+    }
 }
 
 impl Watch<'_> {
@@ -52,7 +59,7 @@ impl Watch<'_> {
     }
 
     /// Replication and clusters through which other servers write to this one.
-    pub(super) fn replication(&mut self) -> Result<Vec<Writer>, WireError> {
+    pub(crate) fn replication(&mut self) -> Result<Vec<Writer>, WireError> {
         let mut writers = Vec::new();
         let statements: &[&str] = match self.kind {
             ServerKind::MySql => &["SHOW REPLICA STATUS", "SHOW SLAVE STATUS"],
@@ -127,12 +134,12 @@ impl Watch<'_> {
     }
 
     /// Whether the event scheduler is on.
-    pub(super) fn runs_events(&mut self) -> Result<bool, WireError> {
+    pub(crate) fn runs_events(&mut self) -> Result<bool, WireError> {
         Ok(self.variable("event_scheduler")?.is_some_and(|value| value == "ON" || value == "1"))
     }
 
     /// Names of the events that would run.
-    pub(super) fn enabled_events(&mut self) -> Result<Vec<String>, WireError> {
+    pub(crate) fn enabled_events(&mut self) -> Result<Vec<String>, WireError> {
         let sql = "SELECT EVENT_SCHEMA, EVENT_NAME FROM information_schema.EVENTS WHERE STATUS = 'ENABLED' ORDER BY 1, 2";
         let rows = self.may_ask(sql)?.unwrap_or_default();
         let name = |row| {

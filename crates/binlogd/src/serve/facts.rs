@@ -37,7 +37,8 @@ impl Identity {
     pub(super) fn of(source: &Source) -> io::Result<Option<Identity>> {
         let Some(live) = source.published.live() else { return Ok(None) };
         let timeline = Timeline::read(&*source.storage, &live.timeline)?;
-        let uuid = (timeline.server_kind == ServerKind::MySql).then_some(timeline.server_uuid);
+        let own = || source.uuid.clone().unwrap_or(timeline.server_uuid.clone());
+        let uuid = (timeline.server_kind == ServerKind::MySql).then(own);
         // The file itself says who wrote it; before its first event is there, the last connection does.
         let from_file = first_server_id(&*source.storage, &live.timeline.join(&*live.file), live.end())?;
         let server_id = from_file.or(source.monitor.facts().server_id).unwrap_or(0);

@@ -58,6 +58,8 @@ pub(crate) struct Source {
     pub(crate) purger: Arc<Purger>,
     /// What starts and stops receiving.
     pub(crate) switch: Arc<dyn ReceiverSwitch>,
+    /// `server_uuid` that is shown in the place of the source's own: a server that has the source's does not read from it.
+    pub(crate) uuid: Option<String>,
 }
 
 /// What a reload can change.

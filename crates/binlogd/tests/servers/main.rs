@@ -38,6 +38,7 @@ mod rescue_compare;
 mod rescue_refusals;
 mod rescue_writers;
 mod resets;
+mod restore;
 mod restored;
 mod retention;
 mod semi_sync;

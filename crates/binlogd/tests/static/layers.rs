@@ -44,6 +44,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "log",
             "points",
             "rescue",
+            "restore",
             "retention",
             "setup",
             "status",
@@ -61,6 +62,11 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("setup", &["config", "doctor", "setup", "wire"]),
     // `upstream` knows how to ask a server who it is and what it has executed.
     ("rescue", &["log", "rescue", "upstream", "wire"]),
+    // A port of its own, for one target; what is left on that is noted as a rescue notes it.
+    (
+        "restore",
+        &["config", "log", "points", "rescue", "restore", "retention", "serve", "status", "upstream", "wire"],
+    ),
     // Never `upstream`: the two meet in the log.
     ("serve", &["config", "log", "retention", "serve", "status", "wire"]),
     // Whoever needs files tells it so; it knows nobody of them.

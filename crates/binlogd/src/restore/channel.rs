@@ -1,0 +1,197 @@
+//! The target's replication for the time of a restore, in the target's own words.
+
+use codec::ServerKind;
+use codec::packet::{ResultSet, release};
+
+/// Name of the channel (MySQL), of the connection (MariaDB). One that has it was left by a restore that was ended.
+pub(super) const CHANNEL: &str = "binlogd_restore";
+
+/// From this version on MySQL says SOURCE and REPLICA.
+const SAYS_SOURCE_FROM: (u32, u32, u32) = (8, 0, 23);
+
+/// The statements for one server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Words {
+    /// CHANGE REPLICATION SOURCE TO … FOR CHANNEL.
+    Source,
+    /// CHANGE MASTER TO … FOR CHANNEL.
+    Master,
+    /// CHANGE MASTER 'connection' TO ….
+    Mariadb,
+}
+
+/// Where the target reads, and as whom.
+pub(super) struct From<'a> {
+    pub(super) host: &'a str,
+    pub(super) port: u16,
+    pub(super) user: &'a str,
+    pub(super) password: &'a str,
+    pub(super) is_encrypted: bool,
+}
+
+/// How the replication stands.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct State {
+    /// Receiving: `Yes`, `No` or `Connecting`.
+    pub(super) receives: String,
+    /// Applying: `Yes` or `No`.
+    pub(super) applies: String,
+    /// Why it does not receive.
+    pub(super) receive_error: String,
+    /// Why it does not apply.
+    pub(super) apply_error: String,
+}
+
+impl Words {
+    pub(super) fn of(kind: ServerKind, version: &str) -> Words {
+        match kind {
+            ServerKind::MariaDb => Words::Mariadb,
+            ServerKind::MySql if release(version).is_some_and(|found| found >= SAYS_SOURCE_FROM) => {
+                Words::Source
+            }
+            ServerKind::MySql => Words::Master,
+        }
+    }
+
+    /// Points the target at us.
+    pub(super) fn change(self, from: &From<'_>) -> String {
+        let From { host, port, user, password, is_encrypted } = from;
+        let ssl = u8::from(*is_encrypted);
+        let text = |word: &str| word.replace('\\', "\\\\").replace('\'', "''");
+        let host = text(host);
+        let common = |word: &str| {
+            format!(
+                "{word}_HOST = '{host}', {word}_PORT = {port}, {word}_USER = '{user}', {word}_PASSWORD = '{password}', \
+                 {word}_CONNECT_RETRY = 1, {word}_HEARTBEAT_PERIOD = 1, {word}_SSL = {ssl}"
+            )
+        };
+        match self {
+            Words::Source => format!(
+                "CHANGE REPLICATION SOURCE TO {}, SOURCE_AUTO_POSITION = 1 FOR CHANNEL '{CHANNEL}'",
+                common("SOURCE")
+            ),
+            Words::Master => {
+                format!(
+                    "CHANGE MASTER TO {}, MASTER_AUTO_POSITION = 1 FOR CHANNEL '{CHANNEL}'",
+                    common("MASTER")
+                )
+            }
+            // The certificate is our own, and the password known to the two of us alone.
+            Words::Mariadb => format!(
+                "CHANGE MASTER '{CHANNEL}' TO {}, MASTER_SSL_VERIFY_SERVER_CERT = 0, MASTER_USE_GTID = slave_pos",
+                common("MASTER")
+            ),
+        }
+    }
+
+    pub(super) fn start(self) -> String {
+        self.act("START")
+    }
+
+    pub(super) fn stop(self) -> String {
+        self.act("STOP")
+    }
+
+    fn act(self, verb: &str) -> String {
+        match self {
+            Words::Source => format!("{verb} REPLICA FOR CHANNEL '{CHANNEL}'"),
+            Words::Master => format!("{verb} SLAVE FOR CHANNEL '{CHANNEL}'"),
+            Words::Mariadb => format!("{verb} SLAVE '{CHANNEL}'"),
+        }
+    }
+
+    /// Forgets the channel.
+    pub(super) fn reset(self) -> String {
+        match self {
+            Words::Source => format!("RESET REPLICA ALL FOR CHANNEL '{CHANNEL}'"),
+            Words::Master => format!("RESET SLAVE ALL FOR CHANNEL '{CHANNEL}'"),
+            Words::Mariadb => format!("RESET SLAVE '{CHANNEL}' ALL"),
+        }
+    }
+
+    /// Asks for all channels.
+    pub(super) fn status(self) -> &'static str {
+        match self {
+            Words::Source => "SHOW REPLICA STATUS",
+            Words::Master => "SHOW SLAVE STATUS",
+            Words::Mariadb => "SHOW ALL SLAVES STATUS",
+        }
+    }
+
+    /// Our channel, in the answer to [`status`](Self::status); `None` where there is none.
+    pub(super) fn state(self, rows: &ResultSet) -> Option<State> {
+        let column = if self == Words::Mariadb { "Connection_name" } else { "Channel_Name" };
+        let row = (0..rows.rows.len()).find(|row| rows.get(*row, column) == Some(CHANNEL))?;
+        let of = |names: [&str; 2]| {
+            let found = names.iter().find_map(|name| rows.get(row, name));
+            found.unwrap_or_default().to_owned()
+        };
+        Some(State {
+            receives: of(["Replica_IO_Running", "Slave_IO_Running"]),
+            applies: of(["Replica_SQL_Running", "Slave_SQL_Running"]),
+            receive_error: of(["Last_IO_Error", "Last_IO_Error"]),
+            apply_error: of(["Last_SQL_Error", "Last_SQL_Error"]),
+        })
+    }
+
+    /// The variable that says how many threads apply.
+    pub(super) fn workers(self) -> &'static str {
+        match self {
+            Words::Source => "replica_parallel_workers",
+            Words::Master => "slave_parallel_workers",
+            Words::Mariadb => "slave_parallel_threads",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_server_is_spoken_to_in_its_words() {
+        let words = |kind, version| Words::of(kind, version);
+        assert_eq!(words(ServerKind::MySql, "9.7.0"), Words::Source);
+        assert_eq!(words(ServerKind::MySql, "8.0.23"), Words::Source);
+        assert_eq!(words(ServerKind::MySql, "8.0.15"), Words::Master);
+        assert_eq!(words(ServerKind::MySql, "26.7.1"), Words::Source);
+        assert_eq!(words(ServerKind::MariaDb, "11.8.3-MariaDB"), Words::Mariadb);
+        let from = From { host: "10.0.0.1", port: 4000, user: "u", password: "p", is_encrypted: true };
+        assert_eq!(
+            Words::Mariadb.change(&from),
+            "CHANGE MASTER 'binlogd_restore' TO MASTER_HOST = '10.0.0.1', MASTER_PORT = 4000, MASTER_USER = 'u', MASTER_PASSWORD = \
+             'p', MASTER_CONNECT_RETRY = 1, MASTER_HEARTBEAT_PERIOD = 1, MASTER_SSL = 1, MASTER_SSL_VERIFY_SERVER_CERT = 0, \
+             MASTER_USE_GTID = slave_pos"
+        );
+        assert!(
+            Words::Source.change(&from).ends_with("SOURCE_AUTO_POSITION = 1 FOR CHANNEL 'binlogd_restore'")
+        );
+        assert_eq!(Words::Master.start(), "START SLAVE FOR CHANNEL 'binlogd_restore'");
+        assert_eq!(Words::Mariadb.stop(), "STOP SLAVE 'binlogd_restore'");
+        assert_eq!(Words::Source.reset(), "RESET REPLICA ALL FOR CHANNEL 'binlogd_restore'");
+    }
+
+    #[test]
+    fn our_channel_is_found_among_others() {
+        let cell = |text: &str| Some(text.as_bytes().to_vec());
+        let rows = ResultSet {
+            columns: [
+                "Channel_Name",
+                "Replica_IO_Running",
+                "Replica_SQL_Running",
+                "Last_IO_Error",
+                "Last_SQL_Error",
+            ]
+            .map(str::to_owned)
+            .to_vec(),
+            rows: vec![
+                vec![cell(""), cell("Yes"), cell("Yes"), cell(""), cell("")],
+                vec![cell(CHANNEL), cell("Connecting"), cell("No"), cell("refused"), cell("duplicate")],
+            ],
+        };
+        let state = Words::Source.state(&rows).unwrap();
+        assert_eq!((state.receives.as_str(), state.applies.as_str()), ("Connecting", "No"));
+        assert_eq!((state.receive_error.as_str(), state.apply_error.as_str()), ("refused", "duplicate"));
+        assert_eq!(Words::Source.state(&ResultSet { rows: rows.rows[..1].to_vec(), ..rows.clone() }), None);
+    }
+}

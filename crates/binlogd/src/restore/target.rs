@@ -1,0 +1,176 @@
+//! The server that is restored.
+
+use super::channel::Words;
+use crate::rescue::{Watch, Writer};
+use crate::upstream::identify::SourceIdentity;
+use codec::ServerKind;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, ToSocketAddrs, UdpSocket};
+use std::time::{Duration, Instant};
+use thiserror::Error;
+use wire::{ConnectOptions, Connection, WireError};
+
+/// The lock that two restores of one server cannot both have.
+const LOCK: &str = "binlogd.restore";
+
+/// A session that has ended may be listed for so long.
+const LEAVING_MAX: Duration = Duration::from_secs(3);
+
+/// Between two looks at who is there.
+const LOOK_INTERVAL: Duration = Duration::from_millis(200);
+
+/// How long one statement may take: STOP REPLICA waits for the transaction that is applied.
+const STATEMENT_MAX: Duration = Duration::from_secs(24 * 3600);
+
+/// The server, and what it says of itself.
+#[derive(Debug)]
+pub(crate) struct Target {
+    pub(super) connection: Connection,
+    /// What it has executed among it.
+    pub(crate) identity: SourceIdentity,
+    pub(super) words: Words,
+}
+
+/// Why a server cannot be restored.
+#[derive(Debug, Error)]
+pub(crate) enum TargetError {
+    /// It cannot be reached or asked.
+    #[error(transparent)]
+    Wire(#[from] WireError),
+    /// The other kind.
+    #[error("the copy is of {copy} and the target is {target}: neither applies the other's log")]
+    OtherKind {
+        /// Whose binary logs are held.
+        copy: ServerKind,
+        /// What answers.
+        target: ServerKind,
+    },
+    /// Transactions cannot be told apart on it.
+    #[error(
+        "the target has GTIDs switched off, and by them a restore knows what it has: SET GLOBAL enforce_gtid_consistency = ON; SET \
+         GLOBAL gtid_mode = OFF_PERMISSIVE; = ON_PERMISSIVE; = ON, one after the other"
+    )]
+    NoGtids,
+    /// Another one is at work.
+    #[error(
+        "another restore of this server runs, in its session {0}: wait for its end, or KILL that session"
+    )]
+    Busy(String),
+    /// Somebody uses it.
+    #[error(
+        "the target is in use, and whatever is written to it meanwhile is in no backup and in no log of the source: {0}\nEnd them, or \
+         say --allow-clients if they only read"
+    )]
+    InUse(String),
+}
+
+impl Target {
+    /// Connects, and makes sure that the server can apply the log of a server of this kind.
+    ///
+    /// # Errors
+    /// When it cannot be reached, or cannot.
+    pub(crate) fn connect(options: &ConnectOptions, copy: ServerKind) -> Result<Target, TargetError> {
+        let mut connection = Connection::connect(options)?;
+        let identity = SourceIdentity::ask(&mut connection)?;
+        if identity.kind != copy {
+            return Err(TargetError::OtherKind { copy, target: identity.kind });
+        }
+        if !identity.has_gtids {
+            return Err(TargetError::NoGtids);
+        }
+        connection.set_timeout(STATEMENT_MAX);
+        let words = Words::of(identity.kind, &identity.version);
+        Ok(Target { connection, identity, words })
+    }
+
+    /// Keeps other restores of this server out, and asks again what it has.
+    ///
+    /// # Errors
+    /// [`TargetError::Busy`].
+    pub(crate) fn take(&mut self) -> Result<(), TargetError> {
+        let answer = self
+            .connection
+            .query(&format!("SELECT GET_LOCK('{LOCK}', 2), IS_USED_LOCK('{LOCK}') AS holder"))?;
+        if answer.first() != Some("1") {
+            return Err(TargetError::Busy(answer.get(0, "holder").unwrap_or("?").to_owned()));
+        }
+        self.identity = SourceIdentity::ask(&mut self.connection)?;
+        Ok(())
+    }
+
+    /// Who else uses the server, or writes to it by itself.
+    ///
+    /// # Errors
+    /// [`TargetError::InUse`], with each of them and what to do.
+    pub(crate) fn is_unused(&mut self) -> Result<(), TargetError> {
+        let began = Instant::now();
+        loop {
+            let found = self.users()?;
+            if found.is_empty() {
+                return Ok(());
+            }
+            if began.elapsed() > LEAVING_MAX {
+                return Err(TargetError::InUse(found.concat()));
+            }
+            std::thread::sleep(LOOK_INTERVAL);
+        }
+    }
+
+    fn users(&mut self) -> Result<Vec<String>, WireError> {
+        let own = self.connection.connection_id().to_string();
+        let mut found: Vec<String> = Vec::new();
+        let rows = self.connection.query("SHOW PROCESSLIST")?;
+        for row in 0..rows.rows.len() {
+            let of = |column| rows.get(row, column).unwrap_or_default();
+            let is_server =
+                matches!(of("User"), "system user" | "event_scheduler" | "unauthenticated user" | "")
+                    || of("Command") == "Daemon";
+            if !is_server && of("Id") != own {
+                found.push(format!("\n  session {} of {} from {}", of("Id"), of("User"), of("Host")));
+            }
+        }
+        let mut watch = Watch::of(&mut self.connection, self.identity.kind);
+        let ours = |writer: &Writer| writer.what.contains(super::channel::CHANNEL);
+        let writers = watch.replication()?;
+        found.extend(writers.iter().filter(|writer| !ours(writer)).map(|writer| format!("\n  {writer}")));
+        if watch.runs_events()? {
+            let events = watch.enabled_events()?;
+            if !events.is_empty() {
+                found.push(format!(
+                    "\n  events: {}\n    SET GLOBAL event_scheduler = OFF;",
+                    events.join(", ")
+                ));
+            }
+        }
+        Ok(found)
+    }
+
+    /// A global variable; `None` where the server has none of that name.
+    ///
+    /// # Errors
+    /// When it cannot be asked.
+    pub(super) fn variable(&mut self, name: &str) -> Result<Option<String>, WireError> {
+        let rows = self.connection.query(&format!("SHOW GLOBAL VARIABLES LIKE '{name}'"))?;
+        Ok(rows.get(0, "Value").map(str::to_owned))
+    }
+}
+
+/// Our address as the server at `options` sees it. Nothing is sent for that.
+///
+/// # Errors
+/// When no way leads there.
+pub(crate) fn own_address(options: &ConnectOptions) -> std::io::Result<IpAddr> {
+    let mut last = std::io::ErrorKind::NotFound.into();
+    for address in (options.host.as_str(), options.port).to_socket_addrs()? {
+        let any: IpAddr =
+            if address.is_ipv6() { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
+        let found = UdpSocket::bind((any, 0)).and_then(|socket| {
+            socket.connect(address)?;
+            socket.local_addr()
+        });
+        match found {
+            Ok(found) => return Ok(found.ip()),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
