@@ -1,27 +1,25 @@
 //! `binlogd restore --into mysql://… --from DATA_DIR --until POINT`: brings a server from its backup to a point in the history.
 
+mod from;
+
 use super::confirm::confirmed;
 use super::exit::{EXIT_OK, EXIT_PROBLEM, usage_error};
-use super::rescue_guard::{Compare, Guard};
+use super::rescue_guard::Compare;
 use super::server_login::ServerLogin;
+use super::store_args::StoreArgs;
 use super::{style, time_range, units};
 use crate::config::{HostPort, Point};
-use crate::rescue::{Compared, Restore};
+use crate::rescue::Restore;
 use crate::restore::{CarryOut, Copied, Course, Progress, Stream, Target, Until, own_address};
-use crate::upstream::clock::SystemClock;
-use crate::upstream::copy::HeldCopy;
 use clap::Args;
 use codec::ServerKind;
 use codec::gtid::{GtidState, TransactionId};
+use from::From;
 use indicatif::{ProgressBar, ProgressStyle};
 use jiff::tz::TimeZone;
-use log::folder::source_folders;
-use log::held::HeldGtids;
-use log::posix::PosixStorage;
-use log::purge::lock::PurgeLock;
 use std::io::{self, IsTerminal};
 use std::net::{IpAddr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -29,11 +27,6 @@ use wire::{ConnectOptions, Secret, TlsMode};
 
 const WALK_BAR: &str = "walking the log {wide_bar} {bytes} of {total_bytes}, {eta} left";
 const BAR: &str = "{wide_bar} {human_pos} of {human_len} transactions, {per_sec}, {eta} left";
-
-/// What is done where the target has something else under a GTID of the source.
-const WRITTEN_TO: &str = "Nothing was applied. The server was written to after its backup was restored, and gave the source's GTIDs, \
-                          because it has the source's UUID. Restore the backup again, remove its auto.cnf, and let nobody write to it. Where it is only \
-                          what an earlier restore was told to pass over (--skip), say --compare none";
 
 /// So many XA transactions are named.
 const PREPARED_SHOWN_MAX: usize = 10;
@@ -51,6 +44,7 @@ which is meant where nothing is said, leaves the transaction out, 'after' takes 
 
   binlogd restore --into mysql://root@db2 --from /var/lib/binlogd --until 'before DROP TABLE shop.orders'
   binlogd restore --into mysql://root@db2 --from /var/lib/binlogd --until '2026-03-01 15:09' --plan
+  binlogd restore --into mysql://root@db2 --from s3://bucket/binlogs --identity archive.key --work /var/tmp/restore --until end
 
 Exit codes: 0 the server has what was asked for (with --plan: a real run would try), 1 a problem, 2 the command line is wrong.")]
 pub(super) struct RestoreArgs {
@@ -60,15 +54,18 @@ pub(super) struct RestoreArgs {
     /// --skip REPLICATION_APPLIER too), on MariaDB REPLICATION SLAVE ADMIN, SLAVE MONITOR, BINLOG ADMIN and PROCESS.
     #[arg(long, value_name = "URL")]
     into: Secret,
-    /// Folder of the copies: the data_dir of the configuration. binlogd may run on it meanwhile
-    #[arg(long, value_name = "DATA_DIR")]
+    /// Folder of the copies: the data_dir of the configuration, on which binlogd may run meanwhile; or an archive, as
+    /// s3://bucket/prefix
+    #[arg(long, value_name = "DATA_DIR|URL")]
     from: PathBuf,
+    #[command(flatten)]
+    store: StoreArgs,
+    /// Folder for what is fetched of an archive: the newest binary log, and up to 1 GiB of others. It may be removed afterwards
+    #[arg(long, value_name = "DIR")]
+    work: Option<PathBuf>,
     /// Where to stop: 'before DROP TABLE shop.orders', a GTID, FILE:POSITION, a time, or end
     #[arg(long, value_name = "POINT")]
     until: String,
-    /// The source whose copy it is; needed when the folder holds several
-    #[arg(long, value_name = "NAME")]
-    source: Option<String>,
     /// Along the history that ends with this timeline: its number, or the name of its folder
     #[arg(long, value_name = "N")]
     timeline: Option<String>,
@@ -119,12 +116,16 @@ pub(super) fn execute(args: &RestoreArgs) -> ExitCode {
         is_time.then(|| time_range::moment(text, &zone).map(|at| at.as_microsecond()))
     };
     let chosen = Until::parse(&args.until, &time).map_err(|why| format!("--until: {why}"));
-    let chosen = chosen.and_then(|until| Ok((until, choose(args)?, options(args)?)));
-    let (until, (name, folder), options) = match chosen {
+    let chosen = chosen.and_then(|until| {
+        let options = options(args)?;
+        let from = From::open(&args.from, &args.store, args.work.as_deref(), args.timeline.as_deref())?;
+        Ok((until, from, options))
+    });
+    let (until, from, options) = match chosen {
         Ok(chosen) => chosen,
         Err(error) => return usage_error(&error),
     };
-    match restore(args, &until, (&name, &folder), &options) {
+    match restore(args, &until, &from, &options) {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
             for line in error.lines() {
@@ -132,23 +133,6 @@ pub(super) fn execute(args: &RestoreArgs) -> ExitCode {
             }
             ExitCode::from(EXIT_PROBLEM)
         }
-    }
-}
-
-fn choose(args: &RestoreArgs) -> Result<(String, PathBuf), String> {
-    let shown = args.from.display();
-    let mut sources = source_folders(&PosixStorage, &args.from)
-        .map_err(|error| format!("--from: cannot read {shown}: {error}"))?;
-    let names = sources.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ");
-    if let Some(wanted) = &args.source {
-        let found = sources.iter().position(|(name, _)| name == wanted);
-        let found = found.ok_or_else(|| format!("{shown} holds no source {wanted:?}; there are: {names}"))?;
-        return Ok(sources.swap_remove(found));
-    }
-    match sources.len() {
-        0 => Err(format!("{shown} holds no source: name the data_dir of the configuration")),
-        1 => Ok(sources.swap_remove(0)),
-        _ => Err(format!("{shown} holds several sources: choose one with --source; there are: {names}")),
     }
 }
 
@@ -169,23 +153,13 @@ fn text(error: impl std::fmt::Display) -> String {
     error.to_string()
 }
 
-fn restore(
-    args: &RestoreArgs,
-    until: &Until,
-    (name, folder): (&str, &Path),
-    options: &ConnectOptions,
-) -> Result<u8, String> {
-    // Held until the end, so that no daemon starts to write meanwhile; a running one has it and has put everything in place.
-    let _copy = put_in_place(&args.from, name)?;
-    // What is walked is sent afterwards.
-    let _files_stay = PurgeLock::take(&PosixStorage, folder).map_err(text)?;
-    let copied =
-        Copied::open(name, folder, Arc::new(PosixStorage), args.timeline.as_deref()).map_err(text)?;
+fn restore(args: &RestoreArgs, until: &Until, from: &From, options: &ConnectOptions) -> Result<u8, String> {
+    let copied = &from.copied;
     let skip = skipped(args, copied.kind)?;
     let host = HostPort { host: options.host.clone(), port: options.port };
     let of_host = |error: &dyn std::fmt::Display| format!("{host}: {error}");
     let mut target = Target::connect(options, copied.kind).map_err(|error| of_host(&error))?;
-    let mut settings = Restore::open(folder, &host.to_string(), &target.identity.uuid).map_err(text)?;
+    let mut settings = Restore::open(&from.notes, &host.to_string(), &target.identity.uuid).map_err(text)?;
     if !args.plan {
         target.take().map_err(|error| of_host(&error))?;
         if CarryOut::take_back(&mut target, &mut settings).map_err(|error| of_host(&error))? {
@@ -194,11 +168,11 @@ fn restore(
             );
         }
     }
-    let course = find(&copied, &target, until)?;
+    let course = find(copied, &target, until)?;
     if !args.allow_clients && course.transactions > 0 {
         target.is_unused().map_err(|error| of_host(&error))?;
     }
-    compare(args, &copied, &target, &host, options)?;
+    from.compare(&target, &host.to_string(), options, args.compare)?;
     show(&host, &target, until, &course, &skip);
     if course.transactions == 0 {
         outln!("nothing is to be done: the target has everything up to the point");
@@ -213,7 +187,7 @@ fn restore(
     }
     let own = own_address(options).map_err(|error| of_host(&error))?;
     let listen = args.listen.unwrap_or(SocketAddr::new(own, 0));
-    let stream = Stream::open(&copied, stop_of(&course), listen, &args.from, !own.is_loopback());
+    let stream = Stream::open(copied, stop_of(&course), listen, &from.data_dir, !own.is_loopback());
     let stream = stream.map_err(|error| format!("{error:#}"))?;
     let advertised = args.advertise.clone().unwrap_or_else(|| shown_address(listen.ip(), own).to_string());
     let is_over = Arc::new(AtomicBool::new(false));
@@ -239,45 +213,6 @@ fn restore(
     );
     outln!("it is detached: no replication is left on it, and its settings are as they were");
     Ok(EXIT_OK)
-}
-
-/// Opens the copy as the daemon would, so that what only the journal holds after a crash gets into the files first. `None` when
-/// a running daemon holds it.
-fn put_in_place(data_dir: &Path, name: &str) -> Result<Option<HeldCopy>, String> {
-    match HeldCopy::open(Arc::new(PosixStorage), Arc::new(SystemClock), data_dir, name) {
-        Ok((copy, remarks)) => {
-            for remark in remarks {
-                errln!("note: {}", style::clean(&remark));
-            }
-            Ok(Some(copy))
-        }
-        Err(error) if error.is_locked() => Ok(None),
-        Err(error) => Err(error.to_string()),
-    }
-}
-
-/// A GTID that something else has got on the target, as happens to a physical backup that was written to: it has the source's UUID.
-fn compare(
-    args: &RestoreArgs,
-    copied: &Copied,
-    target: &Target,
-    host: &HostPort,
-    options: &ConnectOptions,
-) -> Result<(), String> {
-    if target.identity.executed.is_empty() {
-        return Ok(());
-    }
-    let held = HeldGtids::read(&*copied.storage, &copied.folder, copied.kind).map_err(text)?;
-    let Some(held) = held else { return Ok(()) };
-    let guard =
-        Guard { options, host: host.to_string(), compare: args.compare, allow_writers: true, quiet: true };
-    guard.compare_before(
-        &copied.folder,
-        &held,
-        &target.identity,
-        (false, WRITTEN_TO),
-        &mut Compared::default(),
-    )
 }
 
 fn skipped(args: &RestoreArgs, kind: ServerKind) -> Result<Vec<TransactionId>, String> {

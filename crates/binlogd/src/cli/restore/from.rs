@@ -1,0 +1,189 @@
+//! What a server is restored from: a copy on this machine, whether a daemon writes it or not, or an archive.
+
+use super::super::rescue_guard::{Compare, Guard};
+use super::super::store_args::{StoreArgs, is_url};
+use super::super::style;
+use super::text;
+use crate::rescue::Compared;
+use crate::restore::{Copied, Target};
+use crate::upstream::clock::SystemClock;
+use crate::upstream::copy::HeldCopy;
+use archive::begin::begin;
+use archive::chain::Chain;
+use archive::past::{Past, WithPast};
+use log::folder::{by_number, make_folder, source_folders};
+use log::held::HeldGtids;
+use log::posix::PosixStorage;
+use log::purge::lock::PurgeLock;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use wire::ConnectOptions;
+
+/// Most bytes that are kept of what was fetched, in the working folder.
+const CACHE_BYTES: u64 = 1 << 30;
+
+/// Objects that are fetched at a time.
+const AT_ONCE: usize = 4;
+
+/// What is done where the target has something else under a GTID of the source.
+const WRITTEN_TO: &str = "Nothing was applied. The server was written to after its backup was restored, and gave the source's GTIDs, \
+                          because it has the source's UUID. Restore the backup again, remove its auto.cnf, and let nobody write to it. \
+                          Where it is only what an earlier restore was told to pass over (--skip), say --compare none";
+
+/// See [the module](self).
+pub(super) struct From {
+    pub(super) copied: Copied,
+    /// Folder in which is noted what is changed on the target for the time being.
+    pub(super) notes: PathBuf,
+    /// Folder of the certificate that the target is shown.
+    pub(super) data_dir: PathBuf,
+    is_archive: bool,
+    /// Held until the end, so that no daemon starts to write meanwhile; a running one has it and has put everything in place.
+    _copy: Option<HeldCopy>,
+    /// What is walked is sent afterwards.
+    _files_stay: Option<PurgeLock>,
+}
+
+impl From {
+    /// A folder of copies, or an archive, of which what is needed is fetched into `work`.
+    ///
+    /// # Errors
+    /// In words.
+    pub(super) fn open(
+        from: &Path,
+        store: &StoreArgs,
+        work: Option<&Path>,
+        timeline: Option<&str>,
+    ) -> Result<From, String> {
+        match (from.to_str().filter(|from| is_url(from)), work) {
+            (Some(url), Some(work)) => From::archive(url, store, work, timeline),
+            (Some(_), None) => Err("--from names an archive: name an empty folder with --work too, for what is fetched; 2 GiB and \
+                                    the newest binary log must fit"
+                .to_owned()),
+            (None, Some(_)) => Err("--work is for an archive, as --from s3://bucket/prefix".to_owned()),
+            (None, None) => {
+                if let Some(flag) = store.given() {
+                    return Err(format!("{flag} is for an archive, as --from s3://bucket/prefix"));
+                }
+                From::copy(from, store.source.as_deref(), timeline)
+            }
+        }
+    }
+
+    fn copy(data_dir: &Path, source: Option<&str>, timeline: Option<&str>) -> Result<From, String> {
+        let (name, folder) = choose(data_dir, source)?;
+        let copy = put_in_place(data_dir, &name)?;
+        let files_stay = PurgeLock::take(&PosixStorage, &folder).map_err(text)?;
+        let copied = Copied::open(&name, &folder, Arc::new(PosixStorage), timeline).map_err(text)?;
+        Ok(From {
+            copied,
+            notes: folder,
+            data_dir: data_dir.to_owned(),
+            is_archive: false,
+            _copy: copy,
+            _files_stay: Some(files_stay),
+        })
+    }
+
+    /// The newest file is fetched, as a copy that begins from the archive does; everything before is read there.
+    fn archive(url: &str, store: &StoreArgs, work: &Path, timeline: Option<&str>) -> Result<From, String> {
+        let opened = store.open(url).map_err(|error| format!("{error:#}"))?;
+        let [source] = &opened.sources[..] else {
+            return Err(format!(
+                "{url} has several sources: choose one with --source; there are: {}",
+                opened.sources.join(", ")
+            ));
+        };
+        let chain = Chain::open(&*opened.reader.store, source).map_err(text)?;
+        let history = chain.history();
+        // What an earlier restore has fetched serves again as long as the archive is the same.
+        let data_dir = work.join(format!("commit-{}", history.seq));
+        let folder = data_dir.join(source);
+        let in_work = |error: std::io::Error| format!("--work {}: {error}", work.display());
+        make_folder(&PosixStorage, &folder).map_err(in_work)?;
+        if by_number(&PosixStorage, &folder).map_err(in_work)?.is_empty() {
+            let begun = begin(&opened.reader, &PosixStorage, &folder, source, AT_ONCE, &|_| ());
+            if begun.map_err(text)?.is_none() {
+                return Err(format!("{url} has nothing of {source} yet"));
+            }
+        }
+        let names = by_number(&PosixStorage, &folder).map_err(in_work)?;
+        let names: Vec<(PathBuf, String)> = names
+            .into_iter()
+            .map(|path| (path.clone(), path.file_name().unwrap_or_default().to_string_lossy().into_owned()))
+            .collect();
+        let disk: Arc<PosixStorage> = Arc::new(PosixStorage);
+        let past = Past::new(
+            folder.clone(),
+            disk.clone(),
+            opened.reader.clone(),
+            CACHE_BYTES,
+            Arc::new(|_| true),
+            AT_ONCE,
+        );
+        past.publish(history, &names).map_err(in_work)?;
+        let storage = Arc::new(WithPast::new(disk, Arc::new(past)));
+        let copied = Copied::open(source, &folder, storage, timeline).map_err(text)?;
+        Ok(From {
+            copied,
+            notes: work.to_owned(),
+            data_dir,
+            is_archive: true,
+            _copy: None,
+            _files_stay: None,
+        })
+    }
+
+    /// Finds a GTID under which something else stands on the target, as happens to a physical backup that was written to: it has the
+    /// source's UUID. An archive is not read for that.
+    ///
+    /// # Errors
+    /// With both versions.
+    pub(super) fn compare(
+        &self,
+        target: &Target,
+        host: &str,
+        options: &ConnectOptions,
+        compare: Compare,
+    ) -> Result<(), String> {
+        if self.is_archive || target.identity.executed.is_empty() {
+            return Ok(());
+        }
+        let Copied { folder, kind, .. } = &self.copied;
+        let Some(held) = HeldGtids::read(&PosixStorage, folder, *kind).map_err(text)? else { return Ok(()) };
+        let guard = Guard { options, host: host.to_owned(), compare, allow_writers: true, quiet: true };
+        guard.compare_before(folder, &held, &target.identity, (false, WRITTEN_TO), &mut Compared::default())
+    }
+}
+
+fn choose(data_dir: &Path, wanted: Option<&str>) -> Result<(String, PathBuf), String> {
+    let shown = data_dir.display();
+    let mut sources = source_folders(&PosixStorage, data_dir)
+        .map_err(|error| format!("--from: cannot read {shown}: {error}"))?;
+    let names = sources.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ");
+    if let Some(wanted) = wanted {
+        let found = sources.iter().position(|(name, _)| name == wanted);
+        let found = found.ok_or_else(|| format!("{shown} holds no source {wanted:?}; there are: {names}"))?;
+        return Ok(sources.swap_remove(found));
+    }
+    match sources.len() {
+        0 => Err(format!("{shown} holds no source: name the data_dir of the configuration")),
+        1 => Ok(sources.swap_remove(0)),
+        _ => Err(format!("{shown} holds several sources: choose one with --source; there are: {names}")),
+    }
+}
+
+/// Opens the copy as the daemon would, so that what only the journal holds after a crash gets into the files first. `None` when
+/// a running daemon holds it.
+fn put_in_place(data_dir: &Path, name: &str) -> Result<Option<HeldCopy>, String> {
+    match HeldCopy::open(Arc::new(PosixStorage), Arc::new(SystemClock), data_dir, name) {
+        Ok((copy, remarks)) => {
+            for remark in remarks {
+                errln!("note: {}", style::clean(&remark));
+            }
+            Ok(Some(copy))
+        }
+        Err(error) if error.is_locked() => Ok(None),
+        Err(error) => Err(error.to_string()),
+    }
+}
