@@ -10,11 +10,12 @@ use super::imports::{Name, Sources, crates};
 /// Crate by its folder, its name in code, and the crates of the project that it may link. The lab and the benchmarks
 /// measure from outside and are linked into nothing.
 const LINKED: &[(&str, &str, &[&str])] = &[
+    ("allocator", "allocator", &[]),
     ("archive", "archive", &["codec", "log"]),
     ("codec", "codec", &[]),
     ("log", "log", &["codec"]),
     ("wire", "wire", &["codec"]),
-    ("binlogd", "binlogd", &["archive", "codec", "log", "wire"]),
+    ("binlogd", "binlogd", &["allocator", "archive", "codec", "log", "wire"]),
     ("scripted-source", "scripted_source", &["codec"]),
     ("rig", "rig", &["codec", "log", "wire"]),
     ("bench", "binlogd_bench", &["binlogd", "codec", "log", "rig", "scripted-source", "wire"]),
@@ -49,7 +50,21 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "wire",
         ],
     ),
-    ("daemon", &["admin", "archive", "config", "log", "retention", "serve", "status", "upstream", "wire"]),
+    (
+        "daemon",
+        &[
+            "admin",
+            "allocator",
+            "archive",
+            "config",
+            "log",
+            "retention",
+            "serve",
+            "status",
+            "upstream",
+            "wire",
+        ],
+    ),
     ("upstream", &["config", "log", "status", "upstream", "wire"]),
     ("admin", &["admin", "config", "status", "wire"]),
     ("doctor", &["config", "doctor", "wire"]),
