@@ -5,20 +5,23 @@ use crate::keys::Recipients;
 use crate::local::{Cut, read_range};
 use crate::names;
 use crate::runs::Walker;
-use crate::segment::{SealError, Sealer};
+use crate::segment::{SealError, Sealed, Sealer};
 use crate::store::{Created, Fault, Store, StoreError};
 use log::storage::ReadFile;
 use std::fmt;
 use std::io;
 use std::mem;
+use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 /// How many segments of all sources may be in memory at once, which bounds both the memory and the requests under way.
 ///
-/// What a segment is made with goes from one to the next with its permit: kept by the threads, of which each source has several,
-/// it would be there many times more often than segments are.
+/// A segment is made of its plain bytes and its frames, and then only the object is left, for as long as the store takes. So fewer
+/// are made at a time than are sent: no more than there are processors, which making them is the work of. What a segment is made
+/// with goes from one to the next: kept by the threads, of which each source has several, it would be there many times more often
+/// than segments are made.
 #[derive(Debug)]
 pub struct Permits {
     state: Mutex<State>,
@@ -28,10 +31,13 @@ pub struct Permits {
 
 #[derive(Debug)]
 struct State {
+    /// So many more may be in memory.
     free: usize,
+    /// So many more may be made.
+    places: usize,
     /// Uploads of several segments that are under way. After the last of them nothing is kept.
     uploads: usize,
-    /// Of permits that are free.
+    /// Of places that are free.
     idle: Vec<Workplace>,
 }
 
@@ -42,9 +48,13 @@ struct Workplace {
     sealer: Option<Sealer>,
 }
 
-/// One of the [`Permits`], given back when it goes.
+/// One segment that may be in memory, until this goes.
 #[derive(Debug)]
-struct Permit<'a> {
+struct Permit<'a>(&'a Permits);
+
+/// A place at which a segment is made, given back when this goes.
+#[derive(Debug)]
+struct Place<'a> {
     permits: &'a Permits,
     workplace: Workplace,
 }
@@ -54,10 +64,15 @@ struct Permit<'a> {
 struct Upload<'a>(&'a Permits);
 
 impl Permits {
-    /// So many, at least one.
+    /// So many segments at a time, at least one; as many of them are made at a time as there are processors.
     pub fn new(segments: usize) -> Permits {
+        let processors = thread::available_parallelism().map_or(1, NonZeroUsize::get);
+        Permits::with_places(segments, processors)
+    }
+
+    fn with_places(segments: usize, places: usize) -> Permits {
         let all = segments.max(1);
-        let state = State { free: all, uploads: 0, idle: Vec::new() };
+        let state = State { free: all, places: places.clamp(1, all), uploads: 0, idle: Vec::new() };
         Permits { state: Mutex::new(state), returned: Condvar::new(), all }
     }
 
@@ -67,27 +82,46 @@ impl Permits {
     }
 
     fn take(&self) -> Permit<'_> {
-        let state = self.returned.wait_while(self.state(), |state| state.free == 0);
-        let mut state = state.unwrap_or_else(PoisonError::into_inner);
-        state.free -= 1;
-        Permit { permits: self, workplace: state.idle.pop().unwrap_or_default() }
+        self.when(|state| state.free > 0).free -= 1;
+        Permit(self)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         // Numbers and memory, right between any two steps.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    fn when(&self, is: impl Fn(&State) -> bool) -> MutexGuard<'_, State> {
+        let state = self.returned.wait_while(self.state(), |state| !is(state));
+        state.unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<'a> Permit<'a> {
+    /// Waits for a place to make the segment.
+    fn place(&self) -> Place<'a> {
+        let mut state = self.0.when(|state| state.places > 0);
+        state.places -= 1;
+        Place { permits: self.0, workplace: state.idle.pop().unwrap_or_default() }
+    }
 }
 
 impl Drop for Permit<'_> {
     fn drop(&mut self) {
+        self.0.state().free += 1;
+        self.0.returned.notify_all();
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
         let mut state = self.permits.state();
-        state.free += 1;
+        state.places += 1;
         if state.uploads > 0 {
             state.idle.push(mem::take(&mut self.workplace));
         }
         drop(state);
-        self.permits.returned.notify_one();
+        self.permits.returned.notify_all();
     }
 }
 
@@ -210,21 +244,13 @@ impl Uploader {
     }
 
     fn one(&self, owner: Owner<'_>, file: &dyn ReadFile, cut: Cut, to: u64) -> Result<Segment, UploadError> {
-        let mut permit = self.permits.take();
+        // Held until the object is in the store.
+        let permit = self.permits.take();
+        let place = permit.place();
         if self.stop.load(Ordering::Relaxed) {
             return Err(UploadError::Stopped);
         }
-        let mut plain = mem::take(&mut permit.workplace.plain);
-        read_range(file, cut.at, to, &mut plain).map_err(UploadError::Read)?;
-        // Bytes before the first event belong to one that began in the segment before.
-        let skipped = usize::try_from(cut.event - cut.at).unwrap_or(usize::MAX).min(plain.len());
-        let mut runs = Walker::new(cut.event).piece(&plain[skipped..]);
-        for run in &mut runs {
-            *run = run.start + skipped..run.end + skipped;
-        }
-        let sealer = permit.workplace.sealer(self.level, self.recipients.as_ref());
-        let sealed = sealer.and_then(|sealer| sealer.seal(&plain, &runs)).map_err(UploadError::Seal)?;
-        permit.workplace.plain = plain;
+        let sealed = self.seal(place, file, cut, to)?;
         let Owner { source, timeline, file } = owner;
         let encrypted = self.recipients.is_some();
         let object = names::segment(source, timeline, file, cut.at, to, &sealed.stored_sha256, encrypted);
@@ -239,6 +265,28 @@ impl Uploader {
             stored_sha256: sealed.stored_sha256,
             keys: sealed.keys,
         })
+    }
+
+    /// Makes the object of the bytes `[cut.at, to)` of a file. The `place` is free again when that is done.
+    fn seal(
+        &self,
+        mut place: Place<'_>,
+        file: &dyn ReadFile,
+        cut: Cut,
+        to: u64,
+    ) -> Result<Sealed, UploadError> {
+        let mut plain = mem::take(&mut place.workplace.plain);
+        read_range(file, cut.at, to, &mut plain).map_err(UploadError::Read)?;
+        // Bytes before the first event belong to one that began in the segment before.
+        let skipped = usize::try_from(cut.event - cut.at).unwrap_or(usize::MAX).min(plain.len());
+        let mut runs = Walker::new(cut.event).piece(&plain[skipped..]);
+        for run in &mut runs {
+            *run = run.start + skipped..run.end + skipped;
+        }
+        let sealer = place.workplace.sealer(self.level, self.recipients.as_ref());
+        let sealed = sealer.and_then(|sealer| sealer.seal(&plain, &runs)).map_err(UploadError::Seal)?;
+        place.workplace.plain = plain;
+        Ok(sealed)
     }
 }
 
@@ -275,27 +323,50 @@ mod tests {
 
     #[test]
     fn a_workplace_goes_from_one_segment_to_the_next_and_is_gone_behind_the_last() {
-        let permits = Permits::new(2);
-        let place = |permit: &Permit<'_>| permit.workplace.plain.capacity();
+        let permits = Permits::with_places(2, 2);
+        let memory = |place: &Place<'_>| place.workplace.plain.capacity();
         let upload = permits.begin_upload();
-        let [mut one, other] = [permits.take(), permits.take()];
-        one.workplace.plain.reserve_exact(4096);
-        drop((one, other));
-        // There are never more of them than permits, whoever asks.
+        let [one, other] = [permits.take(), permits.take()];
+        let [mut first, second] = [one.place(), other.place()];
+        first.workplace.plain.reserve_exact(4096);
+        drop((first, second));
+        // There are never more of them than places, whoever asks.
         assert_eq!(permits.state().idle.len(), 2);
-        let both = [permits.take(), permits.take()];
-        assert_eq!(both.iter().map(place).sum::<usize>(), 4096);
-        let second = permits.begin_upload();
+        let both = [one.place(), other.place()];
+        assert_eq!(both.iter().map(memory).sum::<usize>(), 4096);
+        let next = permits.begin_upload();
         drop(both);
         drop(upload);
         assert_eq!(permits.state().idle.len(), 2, "one upload goes on");
-        drop(second);
+        drop(next);
+        drop((one, other));
         {
             let state = permits.state();
-            assert_eq!((state.idle.len(), state.free), (0, 2));
+            assert_eq!((state.idle.len(), state.free, state.places), (0, 2, 2));
         }
-        drop(permits.take());
+        drop(permits.take().place());
         assert_eq!(permits.state().idle.len(), 0, "nobody uploads");
+    }
+
+    #[test]
+    fn while_some_are_sent_others_are_made() {
+        let permits = Permits::with_places(3, 1);
+        let sent = [permits.take(), permits.take()].map(|permit| {
+            drop(permit.place());
+            permit
+        });
+        let made = permits.take();
+        let place = made.place();
+        let counts = || {
+            let state = permits.state();
+            (state.free, state.places)
+        };
+        assert_eq!(counts(), (0, 0));
+        drop(place);
+        assert_eq!(counts(), (0, 1));
+        drop((sent, made));
+        assert_eq!(counts(), (3, 1));
+        assert_eq!(Permits::with_places(0, 8).all, 1);
     }
 
     #[test]

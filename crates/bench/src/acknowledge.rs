@@ -34,6 +34,9 @@ pub struct AckArgs {
     /// binlogd while it archives to these stores, too.
     #[arg(long, value_enum, value_delimiter = ',')]
     pub archives: Vec<ArchiveStore>,
+    /// How often it uploads then, in seconds, each beside the others.
+    #[arg(long, value_delimiter = ',', default_values_t = [1])]
+    pub archive_intervals: Vec<u32>,
     /// Only these ways to make a group durable.
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = Strategy::value_variants().to_vec())]
     pub strategies: Vec<Strategy>,
@@ -45,7 +48,10 @@ impl AckArgs {
         let modes = |wanted: u8| self.fsync_modes.iter().filter(move |mode| **mode == wanted);
         let mut kinds: Vec<Kind> = modes(1).flat_map(|_| pair(1)).collect();
         kinds.extend(self.strategies.iter().copied().map(Kind::Strategy));
-        kinds.extend(self.archives.iter().copied().map(Kind::Archiving));
+        for store in self.archives.iter().copied() {
+            let each = self.archive_intervals.iter().copied();
+            kinds.extend(each.map(|interval| Kind::Archiving { store, interval }));
+        }
         kinds.extend(modes(0).flat_map(|_| pair(0)));
         kinds
     }
@@ -186,7 +192,7 @@ fn print(args: &AckArgs, bytes: usize, kinds: &[Kind], floors: &[Floors], rounds
 /// What an archive costs: times with one, beside those of the same round without.
 fn print_archives(bytes: usize, kinds: &[Kind], rounds: &[Vec<Round>]) {
     let without = kinds.iter().position(|kind| *kind == Kind::Binlogd { fsync_mode: 1 });
-    let is_archiving = |kind: &Kind| matches!(kind, Kind::Archiving(_));
+    let is_archiving = |kind: &Kind| matches!(kind, Kind::Archiving { .. });
     let Some(without) = without.filter(|_| kinds.iter().any(is_archiving)) else { return };
     println!("{bytes} bytes a group, with an archive / without one, in the same round\n");
     let mut table = Table::new(&["", "p50", "p99", "p50 at the source", "p99 at the source"]);

@@ -1,7 +1,7 @@
 //! A program under test: its start, its processor time and memory, its end.
 
 use crate::compare;
-use crate::stores::ArchiveStore;
+use crate::stores::{ArchiveStore, Around};
 use crate::strategies::Strategy;
 use anyhow::{Context, bail};
 use clap::ValueEnum;
@@ -16,8 +16,7 @@ use std::fmt;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// Longest wait for anything that a program under test should do at once.
@@ -32,7 +31,12 @@ pub enum Kind {
         fsync_mode: u8,
     },
     /// binlogd with `fsync_mode` 1, which archives to such a store.
-    Archiving(ArchiveStore),
+    Archiving {
+        /// Where to.
+        store: ArchiveStore,
+        /// `interval` of the archive, in seconds.
+        interval: u32,
+    },
     /// See [`rig::bare`].
     Bare {
         /// What it acknowledges.
@@ -59,9 +63,7 @@ impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Kind::Binlogd { fsync_mode } => write!(f, "binlogd, fsync_mode {fsync_mode}"),
-            Kind::Archiving(ArchiveStore::Folder) => f.write_str("binlogd, archives to a folder"),
-            Kind::Archiving(ArchiveStore::Silent) => f.write_str("binlogd, its archive never answers"),
-            Kind::Archiving(ArchiveStore::Unavailable) => f.write_str("binlogd, its archive answers 503"),
+            Kind::Archiving { store, interval } => write!(f, "binlogd, {store}, each {interval} s"),
             Kind::Strategy(strategy) => write!(f, "{strategy}"),
             Kind::Bare { acknowledge: Acknowledge::Never, sync_each_second: false } => {
                 f.write_str("copy, never synced")
@@ -80,8 +82,8 @@ pub struct Receiver {
     kind: Kind,
     child: Running,
     dir: tempfile::TempDir,
-    /// Connections to the store of an archive.
-    connections: Arc<AtomicU64>,
+    /// Of the store of its archive.
+    around: Around,
 }
 
 impl Receiver {
@@ -91,9 +93,9 @@ impl Receiver {
     /// When it cannot be started.
     pub fn start(kind: Kind, binlogd: &Path, dir: &Path, port: u16) -> anyhow::Result<Receiver> {
         let dir = tempfile::Builder::new().prefix("binlogd-bench-").tempdir_in(dir)?;
-        let mut connections = Arc::default();
+        let mut around = Around::default();
         let mut command = match kind {
-            Kind::Binlogd { .. } | Kind::Archiving(_) => {
+            Kind::Binlogd { .. } | Kind::Archiving { .. } => {
                 let fsync_mode = if let Kind::Binlogd { fsync_mode } = kind { fsync_mode } else { 1 };
                 let mut command = Command::new(binlogd);
                 command.args([
@@ -106,8 +108,8 @@ impl Receiver {
                 command.args(["--fsync-mode", &fsync_mode.to_string(), "--admin-listen", "127.0.0.1:0"]);
                 command.args(["--tls", "disabled", "--log-level", "error"]).arg("--data-dir").arg(dir.path());
                 command.stdout(Stdio::null());
-                if let Kind::Archiving(store) = kind {
-                    connections = store.set(&mut command, dir.path())?;
+                if let Kind::Archiving { store, interval } = kind {
+                    around = store.set(&mut command, dir.path(), interval)?;
                 }
                 command
             }
@@ -129,7 +131,7 @@ impl Receiver {
         // The end of its standard input ends a strategy.
         let stdin = if matches!(kind, Kind::Strategy(_)) { Stdio::piped() } else { Stdio::null() };
         let child = command.stdin(stdin).spawn().with_context(|| format!("cannot start {command:?}"))?;
-        Ok(Receiver { kind, child: Running(child), dir, connections })
+        Ok(Receiver { kind, child: Running(child), dir, around })
     }
 
     /// Where it keeps its data.
@@ -183,10 +185,10 @@ impl Receiver {
     /// As [`Receiver::status`].
     pub fn has_archived(&self) -> anyhow::Result<bool> {
         match self.kind {
-            Kind::Archiving(ArchiveStore::Folder) => {
+            Kind::Archiving { store: ArchiveStore::Folder | ArchiveStore::Memory, .. } => {
                 Ok(self.status()?["archive"]["plain_bytes"].as_u64() > Some(0))
             }
-            Kind::Archiving(_) => Ok(self.connections.load(Ordering::Relaxed) > 0),
+            Kind::Archiving { .. } => Ok(self.around.connections.load(Ordering::Relaxed) > 0),
             _ => Ok(true),
         }
     }
@@ -198,7 +200,7 @@ impl Receiver {
     /// When it cannot be had.
     pub fn finish(mut self, close: impl FnOnce()) -> anyhow::Result<Report> {
         match self.kind {
-            Kind::Binlogd { .. } | Kind::Archiving(_) => {
+            Kind::Binlogd { .. } | Kind::Archiving { .. } => {
                 let status = self.status()?;
                 let counter = |name: &str| status["counters"][name].as_u64().unwrap_or(0);
                 let report = Report {

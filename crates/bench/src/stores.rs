@@ -1,5 +1,6 @@
 //! Object stores as an archive meets them on a good day and on a bad one.
 
+use std::fmt;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
@@ -14,10 +15,32 @@ use std::time::Duration;
 pub enum ArchiveStore {
     /// A folder on the disk that the copy uses.
     Folder,
+    /// A folder in memory: what archiving costs without its writes to the disk.
+    Memory,
     /// One that says that it has nothing, and answers no write.
     Silent,
     /// One that says that it has nothing, and answers 503 to each write.
     Unavailable,
+}
+
+impl fmt::Display for ArchiveStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            ArchiveStore::Folder => "archives to a folder",
+            ArchiveStore::Memory => "archives to a folder in memory",
+            ArchiveStore::Silent => "its archive never answers",
+            ArchiveStore::Unavailable => "its archive answers 503",
+        })
+    }
+}
+
+/// What a store has around it.
+#[derive(Debug, Default)]
+pub struct Around {
+    /// Connections that were made to it; a folder has none.
+    pub connections: Arc<AtomicU64>,
+    /// Its folder, where that is in memory. Removed with this.
+    pub in_memory: Option<tempfile::TempDir>,
 }
 
 /// A request longer than this is not read to its end before it is answered.
@@ -28,18 +51,20 @@ const EMPTY_LIST: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\"?><ListBucketR
                           <KeyCount>0</KeyCount><MaxKeys>1000</MaxKeys><IsTruncated>false</IsTruncated></ListBucketResult>";
 
 impl ArchiveStore {
-    /// Tells binlogd about it. What it needs beside the folder `dir` lives as long as this process. Gives the count of connections
-    /// that were made to it; a folder has none.
+    /// Tells binlogd about it, and to upload each `interval` seconds. Servers that it needs live as long as this process.
     ///
     /// # Errors
     /// When there is no port for it.
-    pub fn set(self, command: &mut Command, dir: &Path) -> anyhow::Result<Arc<AtomicU64>> {
+    pub fn set(self, command: &mut Command, dir: &Path, interval: u32) -> anyhow::Result<Around> {
         let connections = Arc::new(AtomicU64::new(0));
-        command.args(["--archive-interval", "1s"]);
-        if self == ArchiveStore::Folder {
-            let folder = dir.canonicalize()?.join("archive");
-            command.arg("--archive-url").arg(format!("file://{}", folder.display()));
-            return Ok(connections);
+        command.arg("--archive-interval").arg(format!("{interval}s"));
+        if matches!(self, ArchiveStore::Folder | ArchiveStore::Memory) {
+            let in_memory = (self == ArchiveStore::Memory)
+                .then(|| tempfile::Builder::new().prefix("binlogd-bench-").tempdir_in("/dev/shm"))
+                .transpose()?;
+            let around = in_memory.as_ref().map_or(dir, tempfile::TempDir::path).canonicalize()?;
+            command.arg("--archive-url").arg(format!("file://{}", around.join("archive").display()));
+            return Ok(Around { connections, in_memory });
         }
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let endpoint = format!("http://{}", listener.local_addr()?);
@@ -53,7 +78,7 @@ impl ArchiveStore {
         command.args(["--archive-url", "s3://bench/binlogs", "--archive-endpoint", &endpoint]);
         command.args(["--archive-allow-http", "true"]);
         command.env("AWS_ACCESS_KEY_ID", "bench").env("AWS_SECRET_ACCESS_KEY", "bench");
-        Ok(connections)
+        Ok(Around { connections, in_memory: None })
     }
 }
 

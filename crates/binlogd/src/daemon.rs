@@ -86,6 +86,12 @@ pub(crate) struct Reload<'a> {
 /// another process, or none can be opened.
 pub(crate) fn run(config: Config, reload: &Reload<'_>) -> anyhow::Result<()> {
     logging::start(config.log);
+    // Before there are other threads, as it must be.
+    if !allocator::give_large_blocks_back() {
+        tracing::warn!(
+            "the C library does not let large blocks go back to the system: memory may grow with the number of sources"
+        );
+    }
     // Before any thread: a signal that arrives early must not end the process without a word.
     let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP]).context("cannot take signals")?;
     let descriptors = Descriptors::raise();

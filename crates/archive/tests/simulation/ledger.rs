@@ -172,7 +172,10 @@ impl Ledger {
                     self.plain.remove(&(timeline.clone(), file.clone()));
                     self.segments.remove(&(timeline.clone(), file.clone()));
                     let folder = names::file(SOURCE, timeline, file);
-                    for object in self.objects.keys().filter(|object| object.starts_with(&folder)) {
+                    // What was doomed before may be deleted at any time: its grace is over.
+                    let stays =
+                        |object: &&String| object.starts_with(&folder) && !self.doomed.contains(*object);
+                    for object in self.objects.keys().filter(stays) {
                         self.retired.entry(object.clone()).or_insert(at);
                     }
                 }

@@ -60,6 +60,10 @@ impl Archive<'_> {
         Archive { scene, place, level, prefix }
     }
 
+    pub(super) fn place(&self) -> Place {
+        self.place
+    }
+
     fn stored(&self) -> PathBuf {
         match self.place {
             Place::S3 => self.scene.stored(&self.prefix),
@@ -83,6 +87,14 @@ impl Archive<'_> {
             table += &format!("endpoint = \"{endpoint}\"\nregion = \"{region}\"\nallow_http = true\n");
         }
         Ok(table)
+    }
+
+    /// The same for who reads it, too.
+    ///
+    /// # Errors
+    /// When the store has said nothing of itself.
+    pub(super) fn table_to_read(&self) -> anyhow::Result<String> {
+        Ok(format!("{}identity = [\"{}\"]\n", self.table()?, self.scene.key.file.display()))
     }
 
     /// Lets binlogd archive its copies of so many sources to their end.

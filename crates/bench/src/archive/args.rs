@@ -28,7 +28,7 @@ pub struct ArchiveArgs {
     #[arg(long, default_value = "scripts/stores")]
     pub stores_script: PathBuf,
     /// Only these parts.
-    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [Part::Speed, Part::Memory])]
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [Part::Speed, Part::Memory, Part::Read])]
     pub parts: Vec<Part>,
 }
 
@@ -39,6 +39,8 @@ pub enum Part {
     Speed,
     /// Memory of a binlogd that archives for several sources, beside the same one without an archive.
     Memory,
+    /// Bytes a second to a reader, from the archive and from the disk.
+    Read,
 }
 
 impl ArchiveArgs {

@@ -1,4 +1,5 @@
-//! The archive: how fast a backlog gets into a store, beside the programs that every system has, and what memory that takes.
+//! The archive: how fast a backlog gets into a store, beside the programs that every system has, what memory that takes, and
+//! how fast it comes back to a reader.
 //!
 //! | file | noun |
 //! |---|---|
@@ -8,6 +9,7 @@
 //! | `pipeline.rs` | `zstd \| age \| aws s3 cp` of the same files |
 //! | `speed.rs` | both in turn |
 //! | `memory.rs` | several sources in one process, with and without an archive |
+//! | `read.rs` | a backlog sent to a reader, from the disk and from the archive |
 //! | `amount.rs` | what is uploaded at a steady pace, object by object, beside the bytes of the log |
 
 pub mod amount;
@@ -15,6 +17,7 @@ mod archiving;
 mod args;
 mod memory;
 mod pipeline;
+mod read;
 mod scene;
 mod speed;
 
@@ -34,6 +37,9 @@ pub fn run(args: &ArchiveArgs) -> anyhow::Result<()> {
     }
     if args.parts.contains(&Part::Memory) {
         memory::run(args, &scene)?;
+    }
+    if args.parts.contains(&Part::Read) {
+        read::run(args, &scene)?;
     }
     Ok(())
 }

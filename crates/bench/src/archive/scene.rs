@@ -94,10 +94,24 @@ impl Scene {
         sources: usize,
         environment: &[(&str, &str)],
     ) -> anyhow::Result<Daemon> {
+        self.start_on(&self.data, archive, sources, environment)
+    }
+
+    /// The same on the data folder `data`, with `tables` of a configuration.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub(super) fn start_on(
+        &self,
+        data: &Path,
+        tables: &str,
+        sources: usize,
+        environment: &[(&str, &str)],
+    ) -> anyhow::Result<Daemon> {
         let port = self.backlog.server.port();
-        let tables: String =
+        let named: String =
             (1..=sources).map(|number| source_table(&format!("s{number}"), port, USER)).collect();
-        Daemon::start(&self.binlogd, &self.dir, &self.data, &format!("{archive}{tables}"), environment)
+        Daemon::start(&self.binlogd, &self.dir, data, &format!("{tables}{named}"), environment)
     }
 
     /// The environment of a program that is to write to the store.

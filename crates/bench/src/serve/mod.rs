@@ -22,6 +22,9 @@ mod serving;
 
 pub use args::{Part, ServeArgs};
 
+pub(crate) use replica::catch_up;
+pub(crate) use serving::{PASSWORD, serve_table, serving_port};
+
 use crate::backlog::Mix;
 use scene::Scene;
 

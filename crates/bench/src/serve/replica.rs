@@ -2,8 +2,8 @@
 
 use super::args::ServeArgs;
 use super::scene::{SENDERS, Scene, Sender};
-use crate::backlog::USER;
-use anyhow::bail;
+use crate::backlog::{Backlog, USER};
+use anyhow::{Context, bail};
 use rig::server::Server;
 use rig::statistics::{Table, with_spread};
 use std::path::Path;
@@ -32,7 +32,9 @@ pub(super) fn run(args: &ServeArgs, scene: &Scene, dir: &Path) -> anyhow::Result
     println!("## A replica with 4 workers catches up, {} rounds\n", args.common.rounds);
     let rounds = args.common.in_turn(&SENDERS, |round, sender| {
         let dir = dir.join(format!("replica-{round}-{}", u8::from(sender == Sender::Source)));
-        let seconds = catch_up(args, scene, sender, &dir)?;
+        let (port, password, _) = scene.sender(sender);
+        let seconds = catch_up((&args.servers_script, &args.server), &scene.backlog, (port, password), &dir)
+            .with_context(|| sender.to_string())?;
         eprintln!("round {}: a replica of {sender}: {seconds:.2} s", round + 1);
         Ok(seconds)
     })?;
@@ -45,12 +47,19 @@ pub(super) fn run(args: &ServeArgs, scene: &Scene, dir: &Path) -> anyhow::Result
     Ok(())
 }
 
-fn catch_up(args: &ServeArgs, scene: &Scene, sender: Sender, dir: &Path) -> anyhow::Result<f64> {
-    let (port, password, _) = scene.sender(sender);
-    let everything = scene.backlog.server.session()?.query("SELECT @@GLOBAL.gtid_executed AS gtids")?;
+/// Lets a new replica in the folder `dir` read from `port` until it has everything of `backlog`; in seconds.
+///
+/// # Errors
+/// When it does not get there.
+pub(crate) fn catch_up(
+    (servers_script, server): (&Path, &str),
+    backlog: &Backlog,
+    (port, password): (u16, &str),
+    dir: &Path,
+) -> anyhow::Result<f64> {
+    let everything = backlog.server.session()?.query("SELECT @@GLOBAL.gtid_executed AS gtids")?;
     let everything = everything.get(0, "gtids").unwrap_or_default().replace('\n', "");
-    let replica =
-        Server::start(&args.servers_script, &args.server, dir.to_owned(), None, &OPTIONS.map(str::to_owned))?;
+    let replica = Server::start(servers_script, server, dir.to_owned(), None, &OPTIONS.map(str::to_owned))?;
     let mut session = replica.session()?;
     session.set_timeout(PATIENCE);
     session.run(&[format!(
@@ -66,7 +75,7 @@ fn catch_up(args: &ServeArgs, scene: &Scene, sender: Sender, dir: &Path) -> anyh
         let status = session.query("SHOW REPLICA STATUS")?;
         let said = |column| status.get(0, column).unwrap_or_default().to_owned();
         bail!(
-            "the replica of {sender} has not caught up within {PATIENCE:?}: {} {}",
+            "the replica has not caught up within {PATIENCE:?}: {} {}",
             said("Last_IO_Error"),
             said("Last_SQL_Error")
         );

@@ -8,7 +8,26 @@ use serde_json::Value;
 use std::path::Path;
 
 /// Password of [`USER`] at binlogd, which lets nobody in without one.
-pub(super) const PASSWORD: &str = "bench";
+pub(crate) const PASSWORD: &str = "bench";
+
+/// The part of a configuration that opens the port for readers.
+pub(crate) fn serve_table() -> String {
+    format!(
+        "[serve]\nlisten = \"127.0.0.1:0\"\nmax_connections = 1000\n\
+         [[serve.user]]\nname = \"{USER}\"\npassword = \"{PASSWORD}\"\n"
+    )
+}
+
+/// The port that it has got, on 127.0.0.1.
+///
+/// # Errors
+/// When it has none.
+pub(crate) fn serving_port(daemon: &Daemon) -> anyhow::Result<u16> {
+    let status = daemon.wait("the address for readers", |status| status["serve"]["address"].is_string())?;
+    let address = status["serve"]["address"].as_str().unwrap_or_default();
+    let port = address.rsplit(':').next().and_then(|port| port.parse().ok());
+    port.with_context(|| format!("no port in the address {address:?} for readers"))
+}
 
 /// A running binlogd that serves. It is killed when dropped.
 #[derive(Debug)]
@@ -27,17 +46,9 @@ impl Serving {
     pub(super) fn start(binlogd: &Path, dir: &Path, source_port: u16) -> anyhow::Result<Serving> {
         let dir = tempfile::Builder::new().prefix("binlogd-bench-").tempdir_in(dir)?;
         let path = dir.path().canonicalize()?;
-        let text = format!(
-            "[serve]\nlisten = \"127.0.0.1:0\"\nmax_connections = 1000\n\
-             [[serve.user]]\nname = \"{USER}\"\npassword = \"{PASSWORD}\"\n{}",
-            source_table("bench", source_port, USER)
-        );
+        let text = format!("{}{}", serve_table(), source_table("bench", source_port, USER));
         let daemon = Daemon::start(binlogd, &path, &path.join("data"), &text, &[])?;
-        let status =
-            daemon.wait("the address for readers", |status| status["serve"]["address"].is_string())?;
-        let address = status["serve"]["address"].as_str().unwrap_or_default();
-        let port = address.rsplit(':').next().and_then(|port| port.parse().ok());
-        let port = port.with_context(|| format!("no port in the address {address:?} for readers"))?;
+        let port = serving_port(&daemon)?;
         Ok(Serving { daemon, _dir: dir, port })
     }
 

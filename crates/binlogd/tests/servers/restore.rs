@@ -1,6 +1,7 @@
 //! `binlogd restore` on real servers: from a backup to just before the mistake, and what is refused.
 
 use crate::common::daemon::{Daemon, url};
+use crate::common::pair::{promote, replicate, wait_replicated};
 use crate::common::readers::{checksums, replica_status};
 use crate::common::{Server, connect_options, wait_within};
 use codec::ServerKind;
@@ -265,6 +266,65 @@ fn killed(scene: &mut Scene, until: &str) {
     assert!(noted.contains("what an earlier restore had left"), "{noted}");
     assert!(said.contains("restored: ") || said.contains("nothing is to be done"), "{said}");
     scene.is_detached();
+}
+
+/// A backup of the source that died, the log of two servers, and nothing left of it but the archive.
+#[test]
+fn over_a_failover_from_an_archive_on_an_empty_disk() {
+    let name = "mysql-9.7";
+    let options = ["--gtid-mode=ON", "--enforce-gtid-consistency=ON"];
+    let mut old = Server::start(name, &options);
+    old.sql("CREATE DATABASE shop; CREATE TABLE shop.orders (id INT AUTO_INCREMENT PRIMARY KEY, v TEXT)");
+    let mut target = Server::start(name, &options);
+    old.stop();
+    target.stop();
+    std::fs::remove_dir_all(target.datadir()).expect("the empty server's folder goes");
+    copy_folder(old.datadir(), target.datadir());
+    old.restart(&options);
+    target.restart(&options);
+    let new = Server::start(name, &options);
+    replicate(&new, &old);
+
+    let work = tempfile::tempdir().unwrap();
+    let archive = format!("file://{}", work.path().join("archive").display());
+    let hosts = format!("{},127.0.0.1:{}", url(&old), new.port());
+    let flags = ["--archive-url", &archive, "--archive-interval", "1s", "--backoff-max", "1s"];
+    let mut daemon = Daemon::start_on(&hosts, &flags);
+    old.sql(&"INSERT INTO shop.orders (v) VALUES ('old'); ".repeat(50));
+    old.sql("FLUSH BINARY LOGS");
+    old.sql(&"INSERT INTO shop.orders (v) VALUES ('older'); ".repeat(50));
+    daemon.wait_caught_up(&old);
+    wait_replicated(&new, &old);
+    old.kill();
+    promote(&new);
+    new.sql(&"INSERT INTO shop.orders (v) VALUES ('new'); ".repeat(30));
+    let before = checksums(&new, "shop");
+    new.sql("DROP TABLE shop.orders; CREATE TABLE shop.later (id INT)");
+    daemon.wait_until(|source| source["host"] == format!("127.0.0.1:{}", new.port()), PATIENCE);
+    daemon.wait_caught_up(&new);
+    let is_archived = |source: &serde_json::Value| {
+        let archived = &source["archive"]["archived"];
+        !archived.is_null() && *archived == source["positions"]["durable"]
+    };
+    daemon.wait_until(is_archived, PATIENCE);
+    assert_eq!(daemon.timeline_dirs().len(), 2, "{}", daemon.log());
+    daemon.terminate();
+    std::fs::remove_dir_all(daemon.data_dir()).unwrap();
+
+    let place = work.path().join("work");
+    let run = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_binlogd"));
+        command.arg("restore").arg("--into").arg(url(&target)).args(["--from", &archive]).args(arguments);
+        command.stdin(Stdio::null()).output().expect("binlogd runs")
+    };
+    let point = ["--until", "before drop table shop.orders", "--yes"];
+    let output = run(&point);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.code() == Some(2) && said.contains("with --work too"), "{said}");
+    let said = succeeded(&run(&[&point[..], &["--work", place.to_str().unwrap()]].concat()));
+    assert!(said.contains("restored: 130 transactions were applied"), "{said}");
+    assert_eq!(checksums(&target, "shop"), before);
+    assert!(replica_status(&target).is_empty());
 }
 
 #[test]

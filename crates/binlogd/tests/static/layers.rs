@@ -10,12 +10,13 @@ use super::imports::{Name, Sources, crates};
 /// Crate by its folder, its name in code, and the crates of the project that it may link. The lab and the benchmarks
 /// measure from outside and are linked into nothing.
 const LINKED: &[(&str, &str, &[&str])] = &[
+    ("allocator", "allocator", &[]),
     ("archive", "archive", &["codec", "log"]),
     ("codec", "codec", &[]),
     ("log", "log", &["codec"]),
     ("points", "points", &["codec", "log"]),
     ("wire", "wire", &["codec"]),
-    ("binlogd", "binlogd", &["archive", "codec", "log", "points", "wire"]),
+    ("binlogd", "binlogd", &["allocator", "archive", "codec", "log", "points", "wire"]),
     ("scripted-source", "scripted_source", &["codec"]),
     ("rig", "rig", &["codec", "log", "wire"]),
     ("bench", "binlogd_bench", &["binlogd", "codec", "log", "points", "rig", "scripted-source", "wire"]),
@@ -54,7 +55,19 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     (
         "daemon",
-        &["admin", "archive", "config", "log", "points", "retention", "serve", "status", "upstream", "wire"],
+        &[
+            "admin",
+            "allocator",
+            "archive",
+            "config",
+            "log",
+            "points",
+            "retention",
+            "serve",
+            "status",
+            "upstream",
+            "wire",
+        ],
     ),
     ("upstream", &["config", "log", "status", "upstream", "wire"]),
     ("admin", &["admin", "config", "status", "wire"]),
