@@ -7,8 +7,10 @@
 mod admin;
 pub mod cli;
 pub mod config;
+mod cut;
 mod daemon;
 mod doctor;
+mod history;
 pub mod reference;
 mod rescue;
 mod restore;

@@ -5,6 +5,7 @@
 #[macro_use]
 mod output;
 
+mod cat;
 mod cnf;
 mod config;
 mod confirm;
@@ -18,6 +19,7 @@ mod health;
 mod hide_password;
 mod import;
 mod offline;
+mod opened_history;
 mod prune;
 mod purge;
 mod purge_archive;
@@ -62,6 +64,8 @@ struct Cli {
 enum Verb {
     /// Receive from one source (flags) or several (--config) until told to stop
     Run(run_args::RunArgs),
+    /// Write a part of the history as one binary log that mysqlbinlog reads
+    Cat(cat::CatArgs),
     /// Check a configuration file, or print a commented example
     Config(config::ConfigArgs),
     /// Look at a source before anything is started: what is missing, and the SQL that repairs it
@@ -101,6 +105,7 @@ enum Verb {
 fn execute(verb: Verb) -> ExitCode {
     match verb {
         Verb::Run(args) => run::execute(&args),
+        Verb::Cat(args) => cat::execute(&args),
         Verb::Config(args) => config::execute(args),
         Verb::Doctor(args) => doctor::execute(&args),
         Verb::Fetch(args) => fetch::execute(&args),

@@ -60,6 +60,14 @@ pub(super) fn moment(text: &str, zone: &TimeZone) -> Result<Timestamp, String> {
     })
 }
 
+/// Reads a text of a point that may be a time, in microseconds since 1970; `None` when it has another form.
+pub(super) fn of_point(text: &str, zone: &TimeZone) -> Option<Result<i64, String>> {
+    // Of a GTID of MariaDB and of a position no colon parts hours and minutes.
+    let looks_so = text.len() >= 10 && text.as_bytes().get(4) == Some(&b'-') && text.contains(':');
+    let is_time = looks_so && text.bytes().take(4).all(|digit| digit.is_ascii_digit());
+    is_time.then(|| moment(text, zone).map(|at| at.as_microsecond()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

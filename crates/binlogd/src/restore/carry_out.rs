@@ -1,9 +1,10 @@
 //! A restore from the first change of the target to the proof that it has what was asked for.
 
 use super::channel::{From, State};
-use super::course::{Course, shortened};
+use super::course::Course;
 use super::stream::Stream;
 use super::target::Target;
+use crate::history::shortened;
 use crate::rescue::{Restore, Setting};
 use crate::upstream::identify::SourceIdentity;
 use codec::ServerKind;

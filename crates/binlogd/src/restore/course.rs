@@ -3,25 +3,15 @@
 //! All of it is walked before anything is changed: so it is known that nothing is missing, how much there is, and what stands on
 //! both sides of the point.
 
-use super::history::{Copied, CopiedFile, NoCopy};
-use super::until::{Until, Watch};
+use crate::history::{CHOICES_MAX, Copied, CopiedFile, NoCopy, Shown, Until, Watch, shortened};
 use crate::upstream::identify::SourceIdentity;
-use codec::gtid::{GtidState, TransactionId};
+use codec::gtid::GtidState;
 use log::storage::ReadFile;
-use points::transaction::{CommitTime, Transaction};
+use points::transaction::Transaction;
 use points::walk::{Options, Walk, WalkError};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::path::PathBuf;
-
-/// So many of several transactions that a point may mean are told.
-const CHOICES_MAX: usize = 10;
-
-/// A longer statement is cut where it is shown, in characters.
-const STATEMENT_SHOWN_MAX: usize = 120;
-
-/// So many tables are named where a transaction is shown.
-const TABLES_SHOWN_MAX: usize = 4;
 
 /// The way from the target to the point.
 #[derive(Debug)]
@@ -44,25 +34,6 @@ pub(crate) struct Course {
     pub(crate) prepared: Vec<String>,
 }
 
-/// A transaction, as a person is shown it.
-#[derive(Debug, Clone)]
-pub(crate) struct Shown {
-    /// Its identifier; `None` for an anonymous one.
-    pub(crate) id: Option<TransactionId>,
-    /// When it was committed.
-    pub(crate) committed: CommitTime,
-    /// Name of its timeline's folder.
-    pub(crate) timeline: String,
-    /// The file in it.
-    pub(crate) file: String,
-    /// Where it begins.
-    pub(crate) at: u64,
-    /// Its bytes.
-    pub(crate) size: u64,
-    /// What it does, in words.
-    pub(crate) what: String,
-}
-
 /// Why there is no way.
 #[derive(Debug)]
 pub(crate) enum NoCourse {
@@ -81,7 +52,7 @@ pub(crate) enum NoCourse {
     /// The target has executed what is in no file of the copy.
     Foreign { gtids: GtidState },
     /// The copy does not come to the point.
-    NotReached { point: String, last: Option<Shown> },
+    NotReached { point: String, last: Option<Box<Shown>> },
     /// Several transactions are meant.
     Ambiguous { point: String, choices: Vec<Shown>, count: u64 },
     /// The transaction at the point has no GTID.
@@ -146,74 +117,6 @@ impl fmt::Display for NoCourse {
                 "{shown}: what it does cannot be looked at ({why}), so it may be what is meant or not. Name the point by its GTID"
             ),
         }
-    }
-}
-
-impl fmt::Display for Shown {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let time = jiff::Timestamp::from_microsecond(self.committed.micros).unwrap_or_default();
-        match self.id {
-            Some(id) => write!(f, "{id}, ")?,
-            None => f.write_str("without a GTID, ")?,
-        }
-        if self.committed.is_exact {
-            write!(f, "{time:.6}")?;
-        } else {
-            write!(f, "{time:.0}")?;
-        }
-        write!(f, ", {}:{} of {}, {} bytes: {}", self.file, self.at, self.timeline, self.size, self.what)
-    }
-}
-
-impl Shown {
-    fn of(file: &CopiedFile, transaction: &Transaction) -> Shown {
-        Shown {
-            id: transaction.id,
-            committed: transaction.committed,
-            timeline: file.timeline.clone(),
-            file: file.name.to_string(),
-            at: transaction.at,
-            size: transaction.size(),
-            what: what(transaction),
-        }
-    }
-}
-
-/// What a transaction does, in a line.
-fn what(transaction: &Transaction) -> String {
-    let of_people = |statement: &&points::statement::Statement| !statement.is_for_people;
-    if transaction.tables.iter().all(|change| change.rows.total() == 0)
-        && let Some(statement) = transaction.statements.iter().find(of_people)
-    {
-        let text: String = statement.shown().split_whitespace().collect::<Vec<_>>().join(" ");
-        return match text.char_indices().nth(STATEMENT_SHOWN_MAX) {
-            Some((end, _)) => format!("{}…", &text[..end]),
-            None => text,
-        };
-    }
-    let one = |change: &points::transaction::TableChange| {
-        let rows = change.rows;
-        let counted = [(rows.written, "inserted"), (rows.updated, "updated"), (rows.deleted, "deleted")];
-        let counted: Vec<String> = counted
-            .iter()
-            .filter(|(count, _)| *count > 0)
-            .map(|(count, word)| format!("{count} {word}"))
-            .collect();
-        format!("{} {}", change.name, counted.join(", "))
-    };
-    let mut all: Vec<String> = transaction.tables.iter().take(TABLES_SHOWN_MAX).map(one).collect();
-    if transaction.tables.len() > TABLES_SHOWN_MAX || transaction.has_more_tables {
-        all.push("…".to_owned());
-    }
-    if all.is_empty() { transaction.kind().name().to_owned() } else { all.join("; ") }
-}
-
-/// A set of GTIDs may be long.
-pub(super) fn shortened(set: &str) -> String {
-    const CHARACTERS: usize = 200;
-    match set.char_indices().nth(CHARACTERS) {
-        Some((end, _)) => format!("{}…", &set[..end]),
-        None => set.to_owned(),
     }
 }
 
@@ -325,8 +228,7 @@ fn passed(copied: &Copied, files: &[CopiedFile], until: &Until) -> Result<Option
 }
 
 fn open(copied: &Copied, file: &CopiedFile) -> Result<Box<dyn ReadFile>, NoCourse> {
-    let opened = copied.storage.open_read(&file.path);
-    opened.map_err(|error| NoCourse::Copy(NoCopy::Read { path: file.path.clone(), error }))
+    copied.read(file).map_err(NoCourse::Copy)
 }
 
 impl Search<'_> {
@@ -426,7 +328,7 @@ impl Search<'_> {
         if !self.is_found() && !self.watch.is_reached_by_end() {
             return Err(match self.had {
                 Some(had) => NoCourse::Beyond { shown: Box::new(had), point },
-                None => NoCourse::NotReached { point, last: self.course.last },
+                None => NoCourse::NotReached { point, last: self.course.last.map(Box::new) },
             });
         }
         let more = self.target.executed.subtract(&self.state);

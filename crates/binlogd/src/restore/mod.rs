@@ -17,8 +17,6 @@
 //!
 //! | file | noun |
 //! |---|---|
-//! | `until.rs` | [`Until`]: the point that is asked for |
-//! | `history.rs` | [`Copied`]: the copy, as it is served and walked |
 //! | `course.rs` | [`Course`]: what is between the target and the point |
 //! | `stream.rs` | [`Stream`]: the port, and how far it sends |
 //! | `target.rs` | [`Target`]: the server, and what keeps it from being restored |
@@ -28,14 +26,10 @@
 mod carry_out;
 mod channel;
 mod course;
-mod history;
 mod stream;
 mod target;
-mod until;
 
 pub(crate) use carry_out::{CarryOut, Progress};
 pub(crate) use course::Course;
-pub(crate) use history::Copied;
 pub(crate) use stream::Stream;
 pub(crate) use target::{Target, own_address};
-pub(crate) use until::Until;

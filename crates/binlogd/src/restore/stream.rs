@@ -1,7 +1,7 @@
 //! The port at which the target reads, and how far it is sent.
 
-use super::history::Copied;
 use crate::config::{Bounds, Point, Privileges, Proof, RetentionConfig, ServeConfig, ServeUser};
+use crate::history::Copied;
 use crate::retention::Purger;
 use crate::serve::{Place, ReceiverSwitch, ServeServer, Source, Users};
 use crate::status::SourceMonitor;

@@ -10,6 +10,7 @@ mod admin_tls;
 mod alerts;
 mod archive;
 mod back_again;
+mod cat;
 mod complaints;
 mod disk;
 mod disk_faults;

@@ -40,8 +40,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "archive",
             "cli",
             "config",
+            "cut",
             "daemon",
             "doctor",
+            "history",
             "log",
             "points",
             "rescue",
@@ -75,10 +77,24 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("setup", &["config", "doctor", "setup", "wire"]),
     // `upstream` knows how to ask a server who it is and what it has executed.
     ("rescue", &["log", "rescue", "upstream", "wire"]),
+    // The history is the one that readers are served.
+    ("history", &["config", "history", "log", "points", "serve"]),
+    ("cut", &["config", "cut", "history", "log", "points"]),
     // A port of its own, for one target; what is left on that is noted as a rescue notes it.
     (
         "restore",
-        &["config", "log", "points", "rescue", "restore", "retention", "serve", "status", "upstream", "wire"],
+        &[
+            "config",
+            "history",
+            "log",
+            "points",
+            "rescue",
+            "restore",
+            "retention",
+            "serve",
+            "upstream",
+            "wire",
+        ],
     ),
     // Never `upstream`: the two meet in the log.
     ("serve", &["config", "log", "retention", "serve", "status", "wire"]),

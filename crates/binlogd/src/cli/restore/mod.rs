@@ -1,20 +1,22 @@
 //! `binlogd restore --into mysql://… --from DATA_DIR --until POINT`: brings a server from its backup to a point in the history.
 
-mod from;
+mod compare;
 
 use super::confirm::confirmed;
 use super::exit::{EXIT_OK, EXIT_PROBLEM, usage_error};
+use super::opened_history::OpenedHistory;
 use super::rescue_guard::Compare;
 use super::server_login::ServerLogin;
 use super::store_args::StoreArgs;
 use super::{style, time_range, units};
 use crate::config::{HostPort, Point};
+use crate::history::{Copied, Until};
 use crate::rescue::Restore;
-use crate::restore::{CarryOut, Copied, Course, Progress, Stream, Target, Until, own_address};
+use crate::restore::{CarryOut, Course, Progress, Stream, Target, own_address};
 use clap::Args;
 use codec::ServerKind;
 use codec::gtid::{GtidState, TransactionId};
-use from::From;
+use compare::compare;
 use indicatif::{ProgressBar, ProgressStyle};
 use jiff::tz::TimeZone;
 use std::io::{self, IsTerminal};
@@ -109,16 +111,12 @@ pub(super) struct RestoreArgs {
 /// Runs `binlogd restore`.
 pub(super) fn execute(args: &RestoreArgs) -> ExitCode {
     let zone = TimeZone::system();
-    let time = |text: &str| {
-        // Of a GTID of MariaDB and of a position no colon parts hours and minutes.
-        let looks_so = text.len() >= 10 && text.as_bytes().get(4) == Some(&b'-') && text.contains(':');
-        let is_time = looks_so && text[..4].bytes().all(|digit| digit.is_ascii_digit());
-        is_time.then(|| time_range::moment(text, &zone).map(|at| at.as_microsecond()))
-    };
-    let chosen = Until::parse(&args.until, &time).map_err(|why| format!("--until: {why}"));
+    let chosen = Until::parse(&args.until, &|text| time_range::of_point(text, &zone))
+        .map_err(|why| format!("--until: {why}"));
     let chosen = chosen.and_then(|until| {
         let options = options(args)?;
-        let from = From::open(&args.from, &args.store, args.work.as_deref(), args.timeline.as_deref())?;
+        let from =
+            OpenedHistory::open(&args.from, &args.store, args.work.as_deref(), args.timeline.as_deref())?;
         Ok((until, from, options))
     });
     let (until, from, options) = match chosen {
@@ -153,7 +151,12 @@ fn text(error: impl std::fmt::Display) -> String {
     error.to_string()
 }
 
-fn restore(args: &RestoreArgs, until: &Until, from: &From, options: &ConnectOptions) -> Result<u8, String> {
+fn restore(
+    args: &RestoreArgs,
+    until: &Until,
+    from: &OpenedHistory,
+    options: &ConnectOptions,
+) -> Result<u8, String> {
     let copied = &from.copied;
     let skip = skipped(args, copied.kind)?;
     let host = HostPort { host: options.host.clone(), port: options.port };
@@ -172,7 +175,7 @@ fn restore(args: &RestoreArgs, until: &Until, from: &From, options: &ConnectOpti
     if !args.allow_clients && course.transactions > 0 {
         target.is_unused().map_err(|error| of_host(&error))?;
     }
-    from.compare(&target, &host.to_string(), options, args.compare)?;
+    compare(from, &target, &host.to_string(), options, args.compare)?;
     show(&host, &target, until, &course, &skip);
     if course.transactions == 0 {
         outln!("nothing is to be done: the target has everything up to the point");

@@ -1,23 +1,18 @@
-//! What a server is restored from: a copy on this machine, whether a daemon writes it or not, or an archive.
+//! The history that a verb works on: a copy on this machine, whether a daemon writes it or not, or an archive.
 
-use super::super::rescue_guard::{Compare, Guard};
-use super::super::store_args::{StoreArgs, is_url};
-use super::super::style;
-use super::text;
-use crate::rescue::Compared;
-use crate::restore::{Copied, Target};
+use super::store_args::{StoreArgs, is_url};
+use super::style;
+use crate::history::Copied;
 use crate::upstream::clock::SystemClock;
 use crate::upstream::copy::HeldCopy;
 use archive::begin::begin;
 use archive::chain::Chain;
 use archive::past::{Past, WithPast};
 use log::folder::{by_number, make_folder, source_folders};
-use log::held::HeldGtids;
 use log::posix::PosixStorage;
 use log::purge::lock::PurgeLock;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use wire::ConnectOptions;
 
 /// Most bytes that are kept of what was fetched, in the working folder.
 const CACHE_BYTES: u64 = 1 << 30;
@@ -25,26 +20,21 @@ const CACHE_BYTES: u64 = 1 << 30;
 /// Objects that are fetched at a time.
 const AT_ONCE: usize = 4;
 
-/// What is done where the target has something else under a GTID of the source.
-const WRITTEN_TO: &str = "Nothing was applied. The server was written to after its backup was restored, and gave the source's GTIDs, \
-                          because it has the source's UUID. Restore the backup again, remove its auto.cnf, and let nobody write to it. \
-                          Where it is only what an earlier restore was told to pass over (--skip), say --compare none";
-
 /// See [the module](self).
-pub(super) struct From {
+pub(super) struct OpenedHistory {
     pub(super) copied: Copied,
-    /// Folder in which is noted what is changed on the target for the time being.
+    /// Folder in which a verb notes what it changes elsewhere for the time being.
     pub(super) notes: PathBuf,
-    /// Folder of the certificate that the target is shown.
+    /// Folder that holds the certificate of a port of ours.
     pub(super) data_dir: PathBuf,
-    is_archive: bool,
+    pub(super) is_archive: bool,
     /// Held until the end, so that no daemon starts to write meanwhile; a running one has it and has put everything in place.
     _copy: Option<HeldCopy>,
     /// What is walked is sent afterwards.
     _files_stay: Option<PurgeLock>,
 }
 
-impl From {
+impl OpenedHistory {
     /// A folder of copies, or an archive, of which what is needed is fetched into `work`.
     ///
     /// # Errors
@@ -54,28 +44,30 @@ impl From {
         store: &StoreArgs,
         work: Option<&Path>,
         timeline: Option<&str>,
-    ) -> Result<From, String> {
+    ) -> Result<OpenedHistory, String> {
         match (from.to_str().filter(|from| is_url(from)), work) {
-            (Some(url), Some(work)) => From::archive(url, store, work, timeline),
-            (Some(_), None) => Err("--from names an archive: name an empty folder with --work too, for what is fetched; 2 GiB and \
+            (Some(url), Some(work)) => OpenedHistory::archive(url, store, work, timeline),
+            (Some(_), None) => Err(
+                "an archive is read: name an empty folder with --work too, for what is fetched; 2 GiB and \
                                     the newest binary log must fit"
-                .to_owned()),
-            (None, Some(_)) => Err("--work is for an archive, as --from s3://bucket/prefix".to_owned()),
+                    .to_owned(),
+            ),
+            (None, Some(_)) => Err("--work is for an archive, as s3://bucket/prefix".to_owned()),
             (None, None) => {
                 if let Some(flag) = store.given() {
-                    return Err(format!("{flag} is for an archive, as --from s3://bucket/prefix"));
+                    return Err(format!("{flag} is for an archive, as s3://bucket/prefix"));
                 }
-                From::copy(from, store.source.as_deref(), timeline)
+                OpenedHistory::copy(from, store.source.as_deref(), timeline)
             }
         }
     }
 
-    fn copy(data_dir: &Path, source: Option<&str>, timeline: Option<&str>) -> Result<From, String> {
+    fn copy(data_dir: &Path, source: Option<&str>, timeline: Option<&str>) -> Result<OpenedHistory, String> {
         let (name, folder) = choose(data_dir, source)?;
         let copy = put_in_place(data_dir, &name)?;
         let files_stay = PurgeLock::take(&PosixStorage, &folder).map_err(text)?;
         let copied = Copied::open(&name, &folder, Arc::new(PosixStorage), timeline).map_err(text)?;
-        Ok(From {
+        Ok(OpenedHistory {
             copied,
             notes: folder,
             data_dir: data_dir.to_owned(),
@@ -86,7 +78,12 @@ impl From {
     }
 
     /// The newest file is fetched, as a copy that begins from the archive does; everything before is read there.
-    fn archive(url: &str, store: &StoreArgs, work: &Path, timeline: Option<&str>) -> Result<From, String> {
+    fn archive(
+        url: &str,
+        store: &StoreArgs,
+        work: &Path,
+        timeline: Option<&str>,
+    ) -> Result<OpenedHistory, String> {
         let opened = store.open(url).map_err(|error| format!("{error:#}"))?;
         let [source] = &opened.sources[..] else {
             return Err(format!(
@@ -124,7 +121,7 @@ impl From {
         past.publish(history, &names).map_err(in_work)?;
         let storage = Arc::new(WithPast::new(disk, Arc::new(past)));
         let copied = Copied::open(source, &folder, storage, timeline).map_err(text)?;
-        Ok(From {
+        Ok(OpenedHistory {
             copied,
             notes: work.to_owned(),
             data_dir,
@@ -133,33 +130,12 @@ impl From {
             _files_stay: None,
         })
     }
-
-    /// Finds a GTID under which something else stands on the target, as happens to a physical backup that was written to: it has the
-    /// source's UUID. An archive is not read for that.
-    ///
-    /// # Errors
-    /// With both versions.
-    pub(super) fn compare(
-        &self,
-        target: &Target,
-        host: &str,
-        options: &ConnectOptions,
-        compare: Compare,
-    ) -> Result<(), String> {
-        if self.is_archive || target.identity.executed.is_empty() {
-            return Ok(());
-        }
-        let Copied { folder, kind, .. } = &self.copied;
-        let Some(held) = HeldGtids::read(&PosixStorage, folder, *kind).map_err(text)? else { return Ok(()) };
-        let guard = Guard { options, host: host.to_owned(), compare, allow_writers: true, quiet: true };
-        guard.compare_before(folder, &held, &target.identity, (false, WRITTEN_TO), &mut Compared::default())
-    }
 }
 
 fn choose(data_dir: &Path, wanted: Option<&str>) -> Result<(String, PathBuf), String> {
     let shown = data_dir.display();
-    let mut sources = source_folders(&PosixStorage, data_dir)
-        .map_err(|error| format!("--from: cannot read {shown}: {error}"))?;
+    let mut sources =
+        source_folders(&PosixStorage, data_dir).map_err(|error| format!("cannot read {shown}: {error}"))?;
     let names = sources.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ");
     if let Some(wanted) = wanted {
         let found = sources.iter().position(|(name, _)| name == wanted);
@@ -186,4 +162,8 @@ fn put_in_place(data_dir: &Path, name: &str) -> Result<Option<HeldCopy>, String>
         Err(error) if error.is_locked() => Ok(None),
         Err(error) => Err(error.to_string()),
     }
+}
+
+fn text(error: impl std::fmt::Display) -> String {
+    error.to_string()
 }

@@ -2,11 +2,12 @@
 
 use crate::serve::history::{FileId, History};
 use codec::ServerKind;
+use codec::gtid::GtidState;
 use log::Position;
 use log::folder::{by_number, timeline_number, timelines};
 use log::offline::resume_point;
 use log::published::{Live, Published};
-use log::storage::Storage;
+use log::storage::{ReadFile, Storage};
 use log::timeline::Timeline;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -28,7 +29,7 @@ pub(crate) struct Copied {
     history: History,
 }
 
-/// Why nothing can be restored from a copy.
+/// Why a copy cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum NoCopy {
     /// It cannot be read.
@@ -55,13 +56,19 @@ pub(crate) enum NoCopy {
 }
 
 /// A file of the history.
-pub(super) struct CopiedFile {
-    pub(super) path: PathBuf,
-    pub(super) name: Arc<str>,
+pub(crate) struct CopiedFile {
+    /// Where it stands.
+    pub(crate) path: PathBuf,
+    /// Its name.
+    pub(crate) name: Arc<str>,
     /// Name of the folder of its timeline.
-    pub(super) timeline: String,
+    pub(crate) timeline: String,
     /// End of what may be read of it.
-    pub(super) end: u64,
+    pub(crate) end: u64,
+    /// Transactions that it holds and that are history no more: a later fork took them from the source.
+    pub(crate) lost: GtidState,
+    /// Of the first file of a timeline: why it does not go on by position where the timeline before ends.
+    pub(crate) parted: Option<&'static str>,
 }
 
 impl Copied {
@@ -116,8 +123,25 @@ impl Copied {
     ///
     /// # Errors
     /// When one of them cannot be looked at.
-    pub(super) fn files(&self) -> Result<Vec<CopiedFile>, NoCopy> {
-        self.history.files().map(|id| self.file(id)).collect()
+    pub(crate) fn files(&self) -> Result<Vec<CopiedFile>, NoCopy> {
+        let mut before: Option<FileId> = None;
+        let mut files = Vec::new();
+        for id in self.history.files() {
+            let crossed = before.filter(|before| self.history.folder(*before) != self.history.folder(id));
+            let parted = crossed.and_then(|before| self.history.goes_on_by_position(before, id).err());
+            files.push(CopiedFile { parted, ..self.file(id)? });
+            before = Some(id);
+        }
+        Ok(files)
+    }
+
+    /// Opens one of its files.
+    ///
+    /// # Errors
+    /// When it cannot be opened.
+    pub(crate) fn read(&self, file: &CopiedFile) -> Result<Box<dyn ReadFile>, NoCopy> {
+        let opened = self.storage.open_read(&file.path);
+        opened.map_err(|error| NoCopy::Read { path: file.path.clone(), error })
     }
 
     fn file(&self, id: FileId) -> Result<CopiedFile, NoCopy> {
@@ -128,7 +152,8 @@ impl Copied {
             let found = self.storage.look(&path);
             found.map_err(|error| NoCopy::Read { path: path.clone(), error })?.len
         };
-        Ok(CopiedFile { timeline: last_part(self.history.folder(id)), path, name, end })
+        let lost = self.history.lost_after(id, self.kind);
+        Ok(CopiedFile { timeline: last_part(self.history.folder(id)), path, name, end, lost, parted: None })
     }
 }
 

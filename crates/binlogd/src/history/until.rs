@@ -7,16 +7,16 @@ use points::glob::TableGlob;
 use points::transaction::Transaction;
 use std::fmt;
 
-/// Up to where a server is to be brought.
+/// Where what is wanted ends; or begins.
 #[derive(Debug, Clone)]
 pub(crate) enum Until {
-    /// Everything that the copy holds.
+    /// Behind everything that the copy holds.
     End,
-    /// The first transaction that is not applied is this one, or comes at or behind this place.
+    /// The first transaction behind the point is this one, or comes at or behind this place.
     Before(Point),
-    /// The last one that is applied is this one, or comes at or before this place.
+    /// The last one before the point is this one, or comes at or before this place.
     After(Point),
-    /// The only transaction that does this is not applied, nor is what comes behind.
+    /// The first transaction behind the point is the only one that does this.
     BeforeStatement(Statement),
 }
 
@@ -72,7 +72,7 @@ impl Until {
         if let Some(statement) = Statement::parse(place)? {
             if is_after {
                 return Err(format!(
-                    "{text:?}: a statement is what a restore stops before; name a GTID for after"
+                    "{text:?}: a point is before a statement, never after it; name a GTID for after"
                 ));
             }
             return Ok(Until::BeforeStatement(statement));
@@ -109,7 +109,7 @@ impl Statement {
     }
 
     /// Whether a transaction does that.
-    pub(super) fn is_in(&self, transaction: &Transaction) -> bool {
+    pub(crate) fn is_in(&self, transaction: &Transaction) -> bool {
         let is_meant = |change: &points::transaction::TableChange| {
             change.effects.intersects(self.effect)
                 && self.table.matches(&change.name)
@@ -130,12 +130,14 @@ impl fmt::Display for Until {
     }
 }
 
-/// Tells of one transaction after the other, in the order of the log, whether it is the first that is left out.
+/// Tells of one transaction after the other, in the order of the log, whether it is the first behind the point.
 #[derive(Debug)]
-pub(super) struct Watch<'a> {
+pub(crate) struct Watch<'a> {
     until: &'a Until,
     /// Of a point after GTIDs, those that were not seen yet.
     left: Option<Left>,
+    /// A transaction of the file of a position was seen.
+    has_seen_file: bool,
 }
 
 #[derive(Debug)]
@@ -146,7 +148,7 @@ enum Left {
 
 impl<'a> Watch<'a> {
     /// For a walk that begins behind `executed`.
-    pub(super) fn new(until: &'a Until, executed: &GtidState) -> Watch<'a> {
+    pub(crate) fn new(until: &'a Until, executed: &GtidState) -> Watch<'a> {
         let left = match until {
             Until::After(Point { place: PointPlace::Gtids(set), .. }) => match executed {
                 GtidState::Mysql(executed) => Some(Left::Mysql(set.subtract(executed))),
@@ -158,11 +160,11 @@ impl<'a> Watch<'a> {
             }
             _ => None,
         };
-        Watch { until, left }
+        Watch { until, left, has_seen_file: false }
     }
 
     /// Whether the point is before `transaction`, of `file`.
-    pub(super) fn ends_before(&mut self, file: &str, transaction: &Transaction) -> bool {
+    pub(crate) fn ends_before(&mut self, file: &str, transaction: &Transaction) -> bool {
         let time = transaction.committed.micros;
         match self.until {
             Until::End => false,
@@ -172,7 +174,7 @@ impl<'a> Watch<'a> {
                 (PointPlace::Mariadb(list), Some(TransactionId::Mariadb(id))) => {
                     list.iter().any(|one| one.domain == id.domain && id.sequence >= one.sequence)
                 }
-                (PointPlace::Position(at), _) => *at.file == *file && transaction.at >= at.offset,
+                (PointPlace::Position(at), _) => self.is_behind(&at.file, file, transaction.at >= at.offset),
                 (PointPlace::Time(at), _) => time >= *at,
                 _ => false,
             },
@@ -181,7 +183,7 @@ impl<'a> Watch<'a> {
                     return left.ends_before(transaction.id);
                 }
                 match &point.place {
-                    PointPlace::Position(at) => *at.file == *file && transaction.at > at.offset,
+                    PointPlace::Position(at) => self.is_behind(&at.file, file, transaction.at > at.offset),
                     PointPlace::Time(at) => time > *at,
                     _ => false,
                 }
@@ -189,8 +191,17 @@ impl<'a> Watch<'a> {
         }
     }
 
+    /// Behind the end of a position's file everything is behind the position.
+    fn is_behind(&mut self, wanted: &str, file: &str, is_behind_in_file: bool) -> bool {
+        if wanted != file {
+            return self.has_seen_file;
+        }
+        self.has_seen_file = true;
+        is_behind_in_file
+    }
+
     /// The end of the copy has come without the point. Whether everything that was to be applied was seen.
-    pub(super) fn is_reached_by_end(&self) -> bool {
+    pub(crate) fn is_reached_by_end(&self) -> bool {
         match (self.until, &self.left) {
             (Until::End, _) => true,
             (Until::After(_), Some(Left::Mysql(set))) => set.is_empty(),

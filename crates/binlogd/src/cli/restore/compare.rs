@@ -1,0 +1,37 @@
+//! Whether the target was written to after its backup was restored.
+
+use super::super::opened_history::OpenedHistory;
+use super::super::rescue_guard::{Compare, Guard};
+use super::text;
+use crate::history::Copied;
+use crate::rescue::Compared;
+use crate::restore::Target;
+use log::held::HeldGtids;
+use log::posix::PosixStorage;
+use wire::ConnectOptions;
+
+/// What is done where the target has something else under a GTID of the source.
+const WRITTEN_TO: &str = "Nothing was applied. The server was written to after its backup was restored, and gave the source's GTIDs, \
+                          because it has the source's UUID. Restore the backup again, remove its auto.cnf, and let nobody write to it. \
+                          Where it is only what an earlier restore was told to pass over (--skip), say --compare none";
+
+/// Finds a GTID under which something else stands on the target, as happens to a physical backup that was written to: it has the
+/// source's UUID. An archive is not read for that.
+///
+/// # Errors
+/// With both versions.
+pub(super) fn compare(
+    from: &OpenedHistory,
+    target: &Target,
+    host: &str,
+    options: &ConnectOptions,
+    compare: Compare,
+) -> Result<(), String> {
+    if from.is_archive || target.identity.executed.is_empty() {
+        return Ok(());
+    }
+    let Copied { folder, kind, .. } = &from.copied;
+    let Some(held) = HeldGtids::read(&PosixStorage, folder, *kind).map_err(text)? else { return Ok(()) };
+    let guard = Guard { options, host: host.to_owned(), compare, allow_writers: true, quiet: true };
+    guard.compare_before(folder, &held, &target.identity, (false, WRITTEN_TO), &mut Compared::default())
+}
