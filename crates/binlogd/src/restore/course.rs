@@ -81,7 +81,7 @@ pub(crate) enum NoCourse {
     /// The target has executed what is in no file of the copy.
     Foreign { gtids: GtidState },
     /// The copy does not come to the point.
-    NotReached { point: String, last: Option<Shown> },
+    NotReached { point: String, last: Option<Box<Shown>> },
     /// Several transactions are meant.
     Ambiguous { point: String, choices: Vec<Shown>, count: u64 },
     /// The transaction at the point has no GTID.
@@ -426,7 +426,7 @@ impl Search<'_> {
         if !self.is_found() && !self.watch.is_reached_by_end() {
             return Err(match self.had {
                 Some(had) => NoCourse::Beyond { shown: Box::new(had), point },
-                None => NoCourse::NotReached { point, last: self.course.last },
+                None => NoCourse::NotReached { point, last: self.course.last.map(Box::new) },
             });
         }
         let more = self.target.executed.subtract(&self.state);

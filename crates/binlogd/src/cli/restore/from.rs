@@ -3,7 +3,6 @@
 use super::super::rescue_guard::{Compare, Guard};
 use super::super::store_args::{StoreArgs, is_url};
 use super::super::style;
-use super::text;
 use crate::rescue::Compared;
 use crate::restore::{Copied, Target};
 use crate::upstream::clock::SystemClock;
@@ -18,6 +17,11 @@ use log::purge::lock::PurgeLock;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use wire::ConnectOptions;
+
+/// An error in words.
+pub(super) fn text(error: impl std::fmt::Display) -> String {
+    error.to_string()
+}
 
 /// Most bytes that are kept of what was fetched, in the working folder.
 const CACHE_BYTES: u64 = 1 << 30;

@@ -14,7 +14,7 @@ use crate::restore::{CarryOut, Copied, Course, Progress, Stream, Target, Until, 
 use clap::Args;
 use codec::ServerKind;
 use codec::gtid::{GtidState, TransactionId};
-use from::From;
+use from::{From, text};
 use indicatif::{ProgressBar, ProgressStyle};
 use jiff::tz::TimeZone;
 use std::io::{self, IsTerminal};
@@ -147,10 +147,6 @@ fn options(args: &RestoreArgs) -> Result<ConnectOptions, String> {
         asks: true,
     };
     login.options()
-}
-
-fn text(error: impl std::fmt::Display) -> String {
-    error.to_string()
 }
 
 fn restore(args: &RestoreArgs, until: &Until, from: &From, options: &ConnectOptions) -> Result<u8, String> {
