@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help demo fetch test test-quick test-clients test-page test-alerts check manifests bench bench-ack bench-archive bench-catchup bench-find bench-serve bench-many back-again lab fuzz kill-loop mysql-tests sim sim-archive soak dist dist-twice container test-packages packages-check clean-servers docs reference
+.PHONY: help demo demo-restore fetch test test-quick test-clients test-page test-alerts check manifests bench bench-ack bench-archive bench-catchup bench-find bench-serve bench-many back-again lab fuzz kill-loop mysql-tests sim sim-archive soak dist dist-twice container test-packages packages-check clean-servers docs reference
 
 help: ## show this menu
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -17,6 +17,9 @@ help: ## show this menu
 
 demo: ## kill a loaded MySQL and show that binlogd lost nothing
 	@scripts/demo
+
+demo-restore: ## drop a table on a loaded MySQL, find it in the log, and bring a backup to just before
+	@scripts/demo-restore
 
 fetch: ## what the tests take from the network: servers, stores, the tools that read them
 	@scripts/servers fetch all

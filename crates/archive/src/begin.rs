@@ -162,7 +162,8 @@ pub fn begin(
     at_once: usize,
     told: &dyn Fn(&Begun),
 ) -> Result<Option<Begun>, BeginError> {
-    let chain = Chain::open(&*reader.store, source)?;
+    let mut chain = Chain::open(&*reader.store, source)?;
+    chain.check_whole(&*reader.store)?;
     let parts = plan(chain.history()).map_err(FetchError::Wanted)?;
     let Some(newest) = parts.last() else { return Ok(None) };
     let last = newest.archived.files.last();

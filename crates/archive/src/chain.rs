@@ -131,6 +131,20 @@ impl Chain {
         Ok((self.history.seq < newest).then_some(newest))
     }
 
+    /// Makes sure that no commit is gone: whoever wrote one in its place would part the history for good, and whoever deletes what
+    /// no commit names would delete what the later ones name.
+    ///
+    /// # Errors
+    /// As [`Chain::refresh`], and when one is gone.
+    pub fn check_whole(&mut self, store: &dyn Store) -> Result<(), ChainError> {
+        let Some(newest) = self.beyond_a_hole(store)? else { return Ok(()) };
+        let why = format!(
+            "it is gone, and commit {newest} is there. Put it back, from a version of the object or another copy of the bucket; until then \
+             nothing is written or deleted"
+        );
+        Err(Unsound { seq: self.history.seq + 1, why }.into())
+    }
+
     /// Adds a commit of `changes`.
     ///
     /// # Errors

@@ -8,9 +8,11 @@ use crate::history::{Archived, ArchivedFile, History};
 use crate::local::{head, read_range};
 use crate::names;
 use crate::reader::ReadError;
+use codec::gtid::{GtidSet, GtidState, Uuid};
 use log::folder::timeline_number;
 use log::storage::{ReadFile, Storage};
 use log::timeline::Timeline;
+use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -87,6 +89,27 @@ impl LocalTimeline {
     fn name(&self) -> &str {
         self.folder.file_name().and_then(|name| name.to_str()).unwrap_or_default()
     }
+}
+
+/// Whether a timeline that is new to an archive is of a source that has nothing to do with what the archive has: then two sources
+/// have one name. In words, what the archive has. A server is known again by its UUID, and by those in the GTIDs that it has
+/// executed; where there are none, as with MariaDB, nothing is said.
+pub(crate) fn is_foreign(history: &History, local: &LocalTimeline, executed: &GtidState) -> Option<String> {
+    let uuids = |set: &GtidSet| set.iter().map(|(uuid, ..)| uuid).collect::<BTreeSet<Uuid>>();
+    let GtidState::Mysql(executed) = executed else { return None };
+    let ours = uuids(executed).into_iter().chain(local.server_uuid.parse().ok()).collect::<BTreeSet<Uuid>>();
+    let files = history.timelines.values().filter_map(|archived| archived.files.last());
+    let mut theirs: BTreeSet<Uuid> =
+        files.filter_map(|file| file.gtids.parse().ok()).flat_map(|set: GtidSet| uuids(&set)).collect();
+    if executed.is_empty() || theirs.is_empty() {
+        return None;
+    }
+    let records = history.timelines.values().filter_map(|archived| Timeline::parse(&archived.record).ok());
+    theirs.extend(records.filter_map(|record| record.server_uuid.parse::<Uuid>().ok()));
+    if !ours.is_disjoint(&theirs) {
+        return None;
+    }
+    Some(theirs.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))
 }
 
 /// The other timelines of the copy, none of which a timeline can be as well. A fork on the same server begins with a file that the

@@ -118,6 +118,7 @@ pub fn dry_run(
     now: Timestamp,
 ) -> Result<Pruned, PruneError> {
     chain.refresh(store)?;
+    chain.check_whole(store)?;
     let kept = keeps(chain.history(), rules)?;
     let (snapshots, commits) = behind_snapshots(store, chain, rules, now)?;
     let expired = expired(chain.history(), rules, &kept, now);
@@ -143,6 +144,7 @@ pub fn prune(
     now: Timestamp,
 ) -> Result<Pruned, PruneError> {
     chain.refresh(store)?;
+    chain.check_whole(store)?;
     let kept = keeps(chain.history(), rules)?;
     let expired = expired(chain.history(), rules, &kept, now);
     let mut pruned = Pruned { expired, kept, ..Pruned::default() };

@@ -7,7 +7,7 @@ use crate::chain::{Appended, COMMITS_PER_SNAPSHOT, Chain, ChainError};
 use crate::commit::{Change, Grown, Segment, Writer};
 use crate::history::ArchivedFile;
 use crate::local::{Cut, Next, head, next_piece, read_range};
-use crate::mapping::{LocalTimeline, MappingError, Others, archived_name};
+use crate::mapping::{LocalTimeline, MappingError, Others, archived_name, is_foreign};
 use crate::merge::next_merge;
 use crate::names;
 use crate::reader::{ReadError, read_segments};
@@ -15,6 +15,7 @@ use crate::segments;
 use crate::store::{Store, StoreError};
 use crate::upload::{Owner, UploadError, Uploader, create_data};
 use crate::whole::sum_beside;
+use codec::gtid::GtidState;
 use jiff::Timestamp;
 use log::files::timeline_files;
 use log::folder::timelines;
@@ -304,7 +305,7 @@ impl Archiver {
     ) -> Result<Step, ArchiveError> {
         let store = self.uploader.store.clone();
         if self.chain.is_none() {
-            self.chain = Some(Chain::open(&*store, &self.source)?);
+            self.chain = Some(self.open_chain()?);
         }
         let mut first_error = None;
         self.lacking = None;
@@ -355,10 +356,18 @@ impl Archiver {
         match &mut self.chain {
             Some(chain) => Ok(chain.refresh(&*store)?),
             None => {
-                self.chain = Some(Chain::open(&*store, &self.source)?);
+                self.chain = Some(self.open_chain()?);
                 Ok(true)
             }
         }
+    }
+
+    /// Of a chain with a hole nothing is gone on with: the next commit would fill it.
+    fn open_chain(&self) -> Result<Chain, ChainError> {
+        let store = &*self.uploader.store;
+        let mut chain = Chain::open(store, &self.source)?;
+        chain.check_whole(store)?;
+        Ok(chain)
     }
 
     fn opened(&self) -> Result<&Chain, ArchiveError> {
@@ -605,6 +614,7 @@ impl Archiver {
                 Next::Damaged(what) => return Err(ArchiveError::Damaged { path: path.clone(), what }),
                 Next::Piece(piece) => piece,
             };
+        self.is_ours(timeline, local, &piece.gtids)?;
         if self.sync_first {
             let written = self.storage.open(path).and_then(|file| file.sync_data());
             written.map_err(|error| in_file(path, &error))?;
@@ -634,6 +644,29 @@ impl Archiver {
             self.known = Some((path.clone(), piece.known));
         }
         Ok(step)
+    }
+
+    /// Two sources that were given one name would become one history, from which neither could be brought back. A copy of which the
+    /// archive has another timeline has followed its source to another server, or to another history, by its operator's word.
+    fn is_ours(
+        &self,
+        timeline: &str,
+        local: &LocalTimeline,
+        executed: &GtidState,
+    ) -> Result<(), ArchiveError> {
+        let history = self.opened()?.history();
+        let others = self.names.iter().filter(|(folder, _)| *folder != local.folder);
+        let follows = others.into_iter().any(|(_, name)| history.timelines.contains_key(name));
+        if follows || history.timelines.contains_key(timeline) {
+            return Ok(());
+        }
+        let Some(theirs) = is_foreign(history, local, executed) else { return Ok(()) };
+        let what = format!(
+            "the archive has under the name {} the history of another source, of the servers {theirs}, and this one ({}) shares no server \
+             with that. Give one of the two sources another name, or its archive another url; nothing of this one is archived meanwhile",
+            self.source, local.server_uuid
+        );
+        Err(ArchiveError::Differs { path: local.folder.clone(), what })
     }
 
     fn merge(

@@ -3,6 +3,7 @@
 mod scene;
 
 use archive::backup::Point;
+use archive::begin::begin;
 use archive::chain::Chain;
 use archive::commit::{Change, Commit, FORMAT, Writer};
 use archive::fetch::{Bound, Wanted, fetch, plan};
@@ -316,6 +317,72 @@ fn only_whole_transactions_up_to_the_durable_end_are_archived() {
     let file = chain.history().file(timeline, "b.000003").unwrap().clone();
     assert!(file.sealed.is_some() && file.count() == 1, "{file:?}");
     assert_eq!(scene.scrub().findings, []);
+}
+
+/// Somebody has removed a commit. In its place a new one would part the history for good, and what the later ones name would be
+/// nobody's.
+#[test]
+fn where_a_commit_is_gone_nothing_is_written_or_deleted() {
+    let scene = Scene::new();
+    let files = scene.files(40);
+    scene.archive_all(&files[2]);
+    let newest = Chain::open(&*scene.store, SOURCE).unwrap().history().seq;
+    let is_of = |path: &std::path::PathBuf, seq: u64| path.ends_with(names::commit(SOURCE, seq));
+    for seq in [1, 2, newest - 1] {
+        let path = scene.objects().into_iter().find(|path| is_of(path, seq)).unwrap();
+        let bytes = fs::read(&path).unwrap();
+        fs::remove_file(&path).unwrap();
+        let there = scene.objects();
+        let gone = format!("commit {seq}: it is gone, and commit {newest} is there");
+
+        let error =
+            scene.archiver().step(Some(&scene.durable(u64::MAX)), true, Timestamp::now()).unwrap_err();
+        assert!(error.to_string().contains(&gone), "{error}");
+        let error = scene.archiver().refresh().unwrap_err().to_string();
+        assert!(error.contains(&gone), "{error}");
+        let (mut chain, rules) = (Chain::open(&*scene.store, SOURCE).unwrap(), Rules::default());
+        let late = Timestamp::now() + SignedDuration::from_hours(24 * 365);
+        let writer = Writer { id: "w".into(), epoch: 0, host: "h".into(), version: "0".into() };
+        for error in [
+            dry_run(&*scene.store, &mut chain, &rules, late).unwrap_err(),
+            prune(&*scene.store, &mut chain, &writer, &rules, late).unwrap_err(),
+        ] {
+            assert!(error.to_string().contains(&gone), "{error}");
+        }
+        let new = scene.dir.path().join(format!("new-{seq}"));
+        fs::create_dir(&new).unwrap();
+        let error = begin(&scene.reader(), &PosixStorage, &new, SOURCE, 1, &|_| ()).unwrap_err().to_string();
+        assert!(error.contains(&gone), "{error}");
+        assert_eq!(scene.objects(), there);
+        // What is put back makes all of it sound again.
+        fs::write(&path, bytes).unwrap();
+        assert_eq!(scene.scrub().findings, []);
+    }
+}
+
+/// One configuration on two machines: both sources have its name.
+#[test]
+fn two_sources_of_one_name_do_not_become_one_history() {
+    let scene = Scene::new();
+    let files = scene.files(40);
+    scene.archive_all(&files[2]);
+    let there = scene.objects();
+
+    let stranger = "99999999-71ca-11e1-9e33-c80aa9429562";
+    let folder = scene.dir.path().join("other").join(SOURCE);
+    fs::create_dir_all(&folder).unwrap();
+    let timeline = first_timeline(stranger).create(&PosixStorage, &folder, 1).unwrap();
+    for name in ["b.000001", "b.000002"] {
+        let file = FileBuilder::new().previous_gtids(&format!("{stranger}:1-7")).finish();
+        fs::write(timeline.join(name), file).unwrap();
+    }
+    let mut archiver = scene.archiver_of(&folder);
+    let durable = DurableEnd { timeline: timeline.clone(), file: "b.000002".into(), offset: 4 };
+    let error = archiver.step(Some(&durable), true, Timestamp::now()).unwrap_err();
+    let said = error.to_string();
+    assert!(matches!(error, ArchiveError::Differs { .. }), "{said}");
+    assert!(said.contains("the history of another source") && said.contains(stranger), "{said}");
+    assert_eq!(scene.objects(), there);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! How a store is reached, where its address alone does not say it.
 
 use super::location::Location;
+use std::net::IpAddr;
 
 /// What an operator may say of a store beside its location.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -58,6 +59,10 @@ impl Options {
                     .to_owned(),
             );
         }
+        if self.path_style == Some(false) && self.endpoint.as_deref().is_some_and(is_an_address) {
+            let why = "cannot be false for an endpoint that is an IP address: the bucket would be a part of the host's name. Leave it out";
+            return wrong("path_style", why.to_owned());
+        }
         if self.allow_http && !is_http {
             return wrong("allow_http", "needs an endpoint that begins with http://".to_owned());
         }
@@ -68,6 +73,13 @@ impl Options {
     pub(super) fn is_path_style(&self) -> bool {
         self.path_style.unwrap_or(self.endpoint.is_some())
     }
+}
+
+/// Whether the host of an endpoint is an IP address.
+fn is_an_address(endpoint: &str) -> bool {
+    let host = endpoint.split("://").nth(1).unwrap_or_default().split('/').next().unwrap_or_default();
+    let without_port = host.rsplit_once(':').map_or(host, |(host, _)| host);
+    host.starts_with('[') || host.parse::<IpAddr>().is_ok() || without_port.parse::<IpAddr>().is_ok()
 }
 
 /// Whether an endpoint is one without TLS. The error completes the sentence "`endpoint` …" and shows no part of it.
@@ -141,6 +153,12 @@ mod tests {
             ("s3://b", http(), "allow_http"),
             ("s3://b", Options { allow_http: true, ..endpoint("https://x") }, "allow_http"),
             ("s3://b", endpoint("http://x"), "endpoint"),
+            (
+                "s3://b",
+                Options { path_style: Some(false), ..endpoint("https://10.0.0.7:9000") },
+                "path_style",
+            ),
+            ("s3://b", Options { path_style: Some(false), ..endpoint("https://[::1]:9000") }, "path_style"),
         ] {
             assert_eq!(check(url, options.clone()).unwrap_err().0, name, "{url} {options:?}");
         }

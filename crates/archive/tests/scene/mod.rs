@@ -58,12 +58,16 @@ impl Scene {
     }
 
     pub(crate) fn archiver(&self) -> Archiver {
+        self.archiver_of(self.timeline.parent().unwrap())
+    }
+
+    /// Of another copy.
+    pub(crate) fn archiver_of(&self, folder: &Path) -> Archiver {
         let store: Arc<dyn Store> = self.store.clone();
         let permits = Arc::new(Permits::new(2));
         let uploader = Uploader { store, permits, level: 1, recipients: None, stop: Arc::default() };
         let writer = Writer { id: uuid(), epoch: 0, host: "test".into(), version: "0".into() };
-        let folder = self.timeline.parent().unwrap().to_owned();
-        Archiver::new(SOURCE.into(), folder, Arc::new(PosixStorage), uploader, writer, false)
+        Archiver::new(SOURCE.into(), folder.to_owned(), Arc::new(PosixStorage), uploader, writer, false)
     }
 
     pub(crate) fn durable(&self, offset: u64) -> DurableEnd {

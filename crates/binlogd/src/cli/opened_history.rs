@@ -14,6 +14,11 @@ use log::purge::lock::PurgeLock;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+/// An error in words.
+pub(super) fn text(error: impl std::fmt::Display) -> String {
+    error.to_string()
+}
+
 /// Most bytes that are kept of what was fetched, in the working folder.
 const CACHE_BYTES: u64 = 1 << 30;
 
@@ -162,8 +167,4 @@ fn put_in_place(data_dir: &Path, name: &str) -> Result<Option<HeldCopy>, String>
         Err(error) if error.is_locked() => Ok(None),
         Err(error) => Err(error.to_string()),
     }
-}
-
-fn text(error: impl std::fmt::Display) -> String {
-    error.to_string()
 }

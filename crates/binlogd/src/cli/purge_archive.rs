@@ -111,7 +111,7 @@ impl Asked {
             return Ok(None);
         };
         let file = goes[at];
-        let who = format!("{why} ({place}); --without-archive does not ask");
+        let who = format!("{why} ({place})");
         outln!("  {} of {} is kept for the archive: {}", file.name, file.timeline(), style::clean(&why));
         let from = NeedFrom::Place { timeline: file.timeline(), file: file.name.clone(), before: 0 };
         let kept: Arc<dyn Readers> = Arc::new(Lacking(vec![Need { who, from }]));

@@ -184,7 +184,8 @@ impl Verifier {
         {
             let depth = if every == 1 { Depth::All } else { Depth::Sample { every, from } };
             let report = scrub(&self.reader, &self.source, depth, self.opens, &|_| {})?;
-            let is_damaged = report.damaged > 0;
+            // What no key opens is as good as damaged, and the next sample must not hide it either.
+            let is_damaged = report.damaged > 0 || !report.locked.is_empty();
             match &mut found {
                 None if report.timelines == 0 && report.findings.is_empty() => return Ok(None),
                 None => found = Some(Found { report, again: Vec::new() }),

@@ -187,7 +187,9 @@ fn refusals(name: &str) {
     }
     let said = scene.refused(&["--until", &gtid(3), "--yes"]);
     assert!(said.contains("is past the point already"), "{said}");
-    let said = scene.refused(&["--until", "end", "--timeline", "7", "--yes"]);
+    let output = scene.restore(&["--until", "end", "--timeline", "7", "--yes"]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "the command line is wrong");
     assert!(said.contains("has no timeline \"7\"; there are: 0001-"), "{said}");
 
     // Whoever uses it is named.

@@ -92,6 +92,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "restore",
             "retention",
             "serve",
+            "status",
             "upstream",
             "wire",
         ],

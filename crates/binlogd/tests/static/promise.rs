@@ -60,19 +60,29 @@ const PLACES: &[(&str, &[(&str, usize)])] = &[
         &[("log/activity.rs", 1), ("log/index.rs", 1), ("log/journal/mod.rs", 2), ("log/timeline.rs", 1)],
     ),
     // All that is kept goes through the storage, so that the simulation sees it. Besides: locks, the admin server's address, and
-    // the configuration and password that setup writes before there is a copy, whole and never over another file.
+    // the configuration and password that setup writes before there is a copy, and what `cat --output` writes for somebody else:
+    // whole and never over another file.
     (
         "OpenOptions::new(",
-        &[("admin/address.rs", 1), ("log/lock.rs", 2), ("log/posix.rs", 3), ("setup/write.rs", 1)],
+        &[
+            ("admin/address.rs", 1),
+            ("cli/cat.rs", 1),
+            ("log/lock.rs", 2),
+            ("log/posix.rs", 3),
+            ("setup/write.rs", 1),
+        ],
     ),
     ("fs::write(", &[("log/lock.rs", 1)]),
     ("fs::rename(", &[("admin/address.rs", 1), ("log/posix.rs", 1)]),
-    ("fs::remove_file(", &[("admin/address.rs", 4), ("log/posix.rs", 1), ("setup/write.rs", 3)]),
+    (
+        "fs::remove_file(",
+        &[("admin/address.rs", 4), ("cli/cat.rs", 1), ("log/posix.rs", 1), ("setup/write.rs", 3)],
+    ),
     ("File::create", &[]),
     ("File::options(", &[]),
     ("fs::copy(", &[]),
     // Unlike a rename it fails where the name is taken.
-    ("hard_link", &[("setup/write.rs", 2)]),
+    ("hard_link", &[("cli/cat.rs", 1), ("setup/write.rs", 2)]),
     ("create_dir_all", &[]),
 ];
 

@@ -1,8 +1,7 @@
 //! Whether the target was written to after its backup was restored.
 
-use super::super::opened_history::OpenedHistory;
+use super::super::opened_history::{OpenedHistory, text};
 use super::super::rescue_guard::{Compare, Guard};
-use super::text;
 use crate::history::Copied;
 use crate::rescue::Compared;
 use crate::restore::Target;

@@ -4,7 +4,7 @@ mod compare;
 
 use super::confirm::confirmed;
 use super::exit::{EXIT_OK, EXIT_PROBLEM, usage_error};
-use super::opened_history::OpenedHistory;
+use super::opened_history::{OpenedHistory, text};
 use super::rescue_guard::Compare;
 use super::server_login::ServerLogin;
 use super::store_args::StoreArgs;
@@ -145,10 +145,6 @@ fn options(args: &RestoreArgs) -> Result<ConnectOptions, String> {
         asks: true,
     };
     login.options()
-}
-
-fn text(error: impl std::fmt::Display) -> String {
-    error.to_string()
 }
 
 fn restore(
