@@ -1,6 +1,7 @@
 //! Whether a copy is right: files compared byte by byte.
 
 use anyhow::{Context, bail};
+use log::search_index::SEARCH_INDEX_FOLDER;
 use rig::server::LogFile;
 use std::fs::File;
 use std::io::Read;
@@ -30,8 +31,11 @@ pub fn same_bytes(
     Ok(())
 }
 
-/// A file of that name in a folder, or in one inside.
+/// A file of that name in a folder, or in one inside. Search indexes have the names of their files.
 pub fn find(dir: &Path, name: &str) -> Option<PathBuf> {
+    if dir.file_name().is_some_and(|folder| folder == SEARCH_INDEX_FOLDER) {
+        return None;
+    }
     for entry in std::fs::read_dir(dir).ok()?.flatten() {
         let path = entry.path();
         if entry.file_name() == name {

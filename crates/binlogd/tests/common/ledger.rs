@@ -287,7 +287,9 @@ pub fn entries_left(timeline: &Path) -> CopiedEntries {
     if source.join(JOURNAL_FILE).exists() {
         std::fs::copy(source.join(JOURNAL_FILE), copy.path().join(JOURNAL_FILE)).expect("a copy");
     }
-    for file in std::fs::read_dir(timeline).expect("the timeline").flatten() {
+    let entries = std::fs::read_dir(timeline).expect("the timeline").flatten();
+    // Folders hold what is derived from the files.
+    for file in entries.filter(|entry| !entry.path().is_dir()) {
         match std::fs::copy(file.path(), copied_timeline.join(file.file_name())) {
             // A running binlogd writes its index under another name first.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}

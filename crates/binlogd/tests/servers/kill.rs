@@ -50,7 +50,9 @@ fn what_was_left(daemon: &Daemon) -> CopiedEntries {
     let copy = tempfile::tempdir().expect("a temporary folder");
     let copied_timeline = copy.path().join(timeline.file_name().expect("a name"));
     std::fs::create_dir(&copied_timeline).expect("a folder");
-    for file in std::fs::read_dir(&timeline).expect("the timeline").flatten() {
+    let entries = std::fs::read_dir(&timeline).expect("the timeline").flatten();
+    // Folders hold what is derived from the files.
+    for file in entries.filter(|entry| !entry.path().is_dir()) {
         std::fs::copy(file.path(), copied_timeline.join(file.file_name())).expect("a copy");
     }
     if source.join(JOURNAL_FILE).exists() {
