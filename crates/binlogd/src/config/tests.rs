@@ -764,7 +764,7 @@ fn an_archive_is_read_whole_and_with_its_defaults() {
     std::fs::write(folder.path().join("keys"), format!("# ours\n{key}\n")).unwrap();
     std::fs::write(folder.path().join("a.key"), PRIVATE_KEY).unwrap();
     let text = format!(
-        "{SOURCE}archive = false\n[archive]\nurl = \"s3://bucket\"\nendpoint = \"http://127.0.0.1:9000\"\nregion = \"eu\"\n\
+        "{SOURCE}archive = false\n[archive]\nurl = \"s3://bucket\"\nendpoint = \"http://minio:9000\"\nregion = \"eu\"\n\
          path_style = false\nallow_http = true\nlevel = 19\nrecipients = [\"{key}\"]\nrecipients_file = \"keys\"\n\
          identity = [\"a.key\"]\ninterval = \"1s\"\nbandwidth = \"20MiB\"\nconcurrency = 32\nsingle_writer = true\n\
          verify_interval = \"0s\"\nverify_sample = 1\n"
