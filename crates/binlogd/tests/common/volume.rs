@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
@@ -14,6 +14,9 @@ use super::wait_within;
 
 /// Longest time until a volume is filled to the byte while somebody writes to it.
 const FILL_MAX: Duration = Duration::from_secs(30);
+
+/// Longest time until nobody has a file of a volume any more.
+const UNUSED_MAX: Duration = Duration::from_secs(30);
 
 /// What to mount.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,7 +116,12 @@ impl Volume {
     /// Unmounts it, which nobody may be using, and mounts it again. What was in the page cache only, and could not be
     /// written, is lost by that.
     pub fn mount_again(&self) {
-        run(Command::new("umount").arg(self.path())).expect("nobody uses it");
+        // A process that another test is just starting may have its files for a moment, until it is another program.
+        let deadline = Instant::now() + UNUSED_MAX;
+        while let Err(error) = run(Command::new("umount").arg(self.path())) {
+            assert!(Instant::now() < deadline, "somebody uses it: {error}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
         self.attach().expect("what could be mounted before");
     }
 
