@@ -36,7 +36,8 @@ compare_ids() {
 }
 
 # The binlog files in the data folder COPY, in order. Torn tails that were set aside have longer names.
-files_of() { find "$1/" -type f -name 'mysql-bin.[0-9]*' ! -name '*.*.*' | sort; }
+# What stands beside the files has their names.
+files_of() { find "$1/" -name search-index -prune -o -type f -name 'mysql-bin.[0-9]*' ! -name '*.*.*' -print | sort; }
 
 # Lines "id position file" of the rows of demo.ledger in COPY: only those of transactions that end with COMMIT, whose
 # event stands at that position.

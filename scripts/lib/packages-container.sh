@@ -34,7 +34,7 @@ try_container() {
         die_showing "$DEMO/log/podman" 'the image does not start'
     until_true 60 'the image is healthy' store healthcheck run "$name" >"$DEMO/log/health" 2>&1
     sql <<<'CREATE DATABASE d; CREATE TABLE d.t (a INT PRIMARY KEY); INSERT INTO d.t VALUES (4711)'
-    expect "$(stat -c %u "$(find "$folder/data" -name mysql-bin.000001)")" 65532 'the owner of the copy'
+    expect "$(stat -c %u "$(find "$folder/data" -name search-index -prune -o -name mysql-bin.000001 -print)")" 65532 'the owner of the copy'
     step 'the source ends: the health check fails, and says why'
     "$SCRIPTS/servers" stop "$DEMO/source" --kill
     until_true 60 'the health check notices that the source is gone' is_unhealthy "$name"

@@ -125,7 +125,7 @@ compare_with_ledger() {
 }
 
 # What must outlast the package: every file of the copy that is not the running daemon's own, and the configuration.
-kept() { (cd "$DEBIAN/var/lib/binlogd" && find . -type f -name 'mysql-bin.*' -o -name timeline.toml | sort | xargs sha256sum); }
+kept() { (cd "$DEBIAN/var/lib/binlogd" && find . -name search-index -prune -o -type f \( -name 'mysql-bin.*' -o -name timeline.toml \) -print | sort | xargs sha256sum); }
 
 remove_and_install_again() {
     local before timelines
