@@ -1,6 +1,7 @@
 //! `binlogd forks DATA_DIR`: what sources lost and the copy holds, which GTIDs they gave twice, and what was decided.
 
 use super::exit::{EXIT_PROBLEM, print_result, usage_error};
+use super::held_copy::choose;
 use super::{style, units};
 use crate::rescue::print::Script;
 use clap::Args;
@@ -230,23 +231,6 @@ pub(super) fn who() -> String {
     match name("SUDO_USER").filter(|person| *person != account) {
         Some(person) => format!("{person} as {account} (uid {uid})"),
         None => format!("{account} (uid {uid})"),
-    }
-}
-
-/// The one source that a decision is about.
-fn choose(data_dir: &Path, wanted: Option<&str>) -> Result<(String, PathBuf), String> {
-    let shown = data_dir.display();
-    let sources =
-        source_folders(&PosixStorage, data_dir).map_err(|error| format!("cannot read {shown}: {error}"))?;
-    let names = sources.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ");
-    let mut found = sources.into_iter().filter(|(name, _)| wanted.is_none_or(|wanted| wanted == name));
-    match (found.next(), found.next(), wanted) {
-        (Some(one), None, _) => Ok(one),
-        (None, _, Some(wanted)) => Err(format!("{shown} holds no source {wanted:?}; there are: {names}")),
-        (None, _, None) => Err(format!("{shown} holds no source: name the data_dir of the configuration")),
-        (Some(_), Some(_), _) => {
-            Err(format!("{shown} holds several sources: choose one with --source; there are: {names}"))
-        }
     }
 }
 

@@ -16,6 +16,7 @@ mod find;
 mod find_answer;
 mod forks;
 mod health;
+mod held_copy;
 mod hide_password;
 mod import;
 mod offline;

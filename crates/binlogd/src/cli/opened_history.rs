@@ -1,14 +1,13 @@
 //! The history that a verb works on: a copy on this machine, whether a daemon writes it or not, or an archive.
 
+use super::held_copy::{choose, put_in_place};
 use super::store_args::{StoreArgs, is_url};
-use super::style;
 use crate::history::Copied;
-use crate::upstream::clock::SystemClock;
 use crate::upstream::copy::HeldCopy;
 use archive::begin::begin;
 use archive::chain::Chain;
 use archive::past::{Past, WithPast};
-use log::folder::{by_number, make_folder, source_folders};
+use log::folder::{by_number, make_folder};
 use log::posix::PosixStorage;
 use log::purge::lock::PurgeLock;
 use std::path::{Path, PathBuf};
@@ -134,37 +133,5 @@ impl OpenedHistory {
             _copy: None,
             _files_stay: None,
         })
-    }
-}
-
-fn choose(data_dir: &Path, wanted: Option<&str>) -> Result<(String, PathBuf), String> {
-    let shown = data_dir.display();
-    let mut sources =
-        source_folders(&PosixStorage, data_dir).map_err(|error| format!("cannot read {shown}: {error}"))?;
-    let names = sources.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ");
-    if let Some(wanted) = wanted {
-        let found = sources.iter().position(|(name, _)| name == wanted);
-        let found = found.ok_or_else(|| format!("{shown} holds no source {wanted:?}; there are: {names}"))?;
-        return Ok(sources.swap_remove(found));
-    }
-    match sources.len() {
-        0 => Err(format!("{shown} holds no source: name the data_dir of the configuration")),
-        1 => Ok(sources.swap_remove(0)),
-        _ => Err(format!("{shown} holds several sources: choose one with --source; there are: {names}")),
-    }
-}
-
-/// Opens the copy as the daemon would, so that what only the journal holds after a crash gets into the files first. `None` when
-/// a running daemon holds it.
-fn put_in_place(data_dir: &Path, name: &str) -> Result<Option<HeldCopy>, String> {
-    match HeldCopy::open(Arc::new(PosixStorage), Arc::new(SystemClock), data_dir, name) {
-        Ok((copy, remarks)) => {
-            for remark in remarks {
-                errln!("note: {}", style::clean(&remark));
-            }
-            Ok(Some(copy))
-        }
-        Err(error) if error.is_locked() => Ok(None),
-        Err(error) => Err(error.to_string()),
     }
 }

@@ -6,14 +6,14 @@ mod report;
 
 use super::confirm::confirmed;
 use super::exit::{EXIT_OK, EXIT_PROBLEM, print_result, usage_error};
+use super::held_copy::{choose, put_in_place};
 use super::rescue_guard::{BEFORE, Guard};
 use super::style;
 use crate::config::HostPort;
+use crate::history::shortened;
 use crate::rescue::{Compared, Kinship, LeftOut, Plan, Target};
-use crate::upstream::clock::SystemClock;
-use crate::upstream::copy::HeldCopy;
 pub(super) use args::RescueArgs;
-use choice::{choose, options};
+use choice::options;
 use indicatif::{ProgressBar, ProgressStyle};
 use log::folder::timelines;
 use log::held::HeldGtids;
@@ -24,7 +24,6 @@ use report::Report;
 use std::io::{self, IsTerminal};
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::Arc;
 use wire::ConnectOptions;
 
 /// So many transactions are listed before the question; --dry-run lists all.
@@ -180,30 +179,6 @@ fn look_at_kinship(name: &str, host: &HostPort, held: &HeldGtids, target: &Targe
             shortened(&target.identity.executed.to_line()),
             shortened(&held.all().to_line())
         )),
-    }
-}
-
-/// A set of GTIDs may be long.
-fn shortened(set: &str) -> String {
-    const CHARACTERS: usize = 200;
-    match set.char_indices().nth(CHARACTERS) {
-        Some((end, _)) => format!("{}…", &set[..end]),
-        None => set.to_owned(),
-    }
-}
-
-/// Opens the copy as the daemon would, so that what only the journal holds after a crash gets into the files first. `None` when
-/// a running daemon holds it.
-fn put_in_place(data_dir: &Path, name: &str) -> Result<Option<HeldCopy>, String> {
-    match HeldCopy::open(Arc::new(PosixStorage), Arc::new(SystemClock), data_dir, name) {
-        Ok((copy, remarks)) => {
-            for remark in remarks {
-                errln!("note: {}", style::clean(&remark));
-            }
-            Ok(Some(copy))
-        }
-        Err(error) if error.is_locked() => Ok(None),
-        Err(error) => Err(error.to_string()),
     }
 }
 

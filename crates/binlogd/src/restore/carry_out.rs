@@ -98,7 +98,7 @@ impl fmt::Display for Ended {
             Ended::Apply { id: None, error } => write!(f, "the target cannot apply a transaction: {error}"),
             Ended::Interrupted(progress) => write!(
                 f,
-                "ended after {} of {} transactions; the target is detached. The same command again goes on there",
+                "ended after about {} of {} transactions; the target is detached. The same command again goes on there",
                 progress.done, progress.all
             ),
             Ended::SkipMariadb => f.write_str(
@@ -235,7 +235,7 @@ impl CarryOut<'_> {
                 SourceIdentity::ask(&mut target.connection).map_err(during("asking what it has"))?;
             let lacking = identity.lacks(&self.course.lacked);
             let now = Progress {
-                done: self.course.transactions.saturating_sub(count(&lacking, self.course)),
+                done: self.course.transactions.saturating_sub(count(&lacking, &identity, self.course)),
                 all: self.course.transactions,
             };
             progress(now);
@@ -299,13 +299,18 @@ impl CarryOut<'_> {
     }
 }
 
-/// How many transactions of the course are in `lacking`.
-fn count(lacking: &GtidState, course: &Course) -> u64 {
+/// How many transactions of the course the target lacks. MariaDB's positions tell of numbers, which may have holes, so there it is
+/// about so many.
+fn count(lacking: &GtidState, target: &SourceIdentity, course: &Course) -> u64 {
     match lacking {
         GtidState::Mysql(set) => set.len(),
-        // Positions tell of numbers, which may have holes.
-        GtidState::Mariadb(_) if lacking.is_empty() => 0,
-        GtidState::Mariadb(_) => course.transactions,
+        GtidState::Mariadb(state) => {
+            let has = |domain| target.applied.positions().find(|at| at.domain == domain);
+            let left = state
+                .positions()
+                .map(|last| last.sequence - has(last.domain).map_or(0, |at| at.sequence.min(last.sequence)));
+            left.sum::<u64>().min(course.transactions)
+        }
     }
 }
 

@@ -1,29 +1,8 @@
-//! Which copy, and which server: what the command line of a rescue names.
+//! Which server: what the command line of a rescue names.
 
 use super::super::server_login::ServerLogin;
 use super::args::RescueArgs;
-use log::folder::source_folders;
-use log::posix::PosixStorage;
-use std::path::{Path, PathBuf};
 use wire::ConnectOptions;
-
-/// The source's folder, or what is wrong with the command line.
-pub(super) fn choose(data_dir: &Path, wanted: Option<&str>) -> Result<(String, PathBuf), String> {
-    let shown = data_dir.display();
-    let mut sources =
-        source_folders(&PosixStorage, data_dir).map_err(|error| format!("cannot read {shown}: {error}"))?;
-    let names = sources.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ");
-    if let Some(wanted) = wanted {
-        let found = sources.iter().position(|(name, _)| name == wanted);
-        let found = found.ok_or_else(|| format!("{shown} holds no source {wanted:?}; there are: {names}"))?;
-        return Ok(sources.swap_remove(found));
-    }
-    match sources.len() {
-        0 => Err(format!("{shown} holds no source: name the data_dir of the configuration")),
-        1 => Ok(sources.swap_remove(0)),
-        _ => Err(format!("{shown} holds several sources: choose one with --source; there are: {names}")),
-    }
-}
 
 pub(super) fn options(args: &RescueArgs) -> Result<ConnectOptions, String> {
     let login = ServerLogin {
@@ -42,8 +21,6 @@ pub(super) fn options(args: &RescueArgs) -> Result<ConnectOptions, String> {
 mod tests {
     use super::*;
     use clap::{Args, Command, FromArgMatches};
-    use log::posix::PosixStorage;
-    use log::testing::first_timeline;
     use wire::TlsMode;
 
     fn parse(line: &str) -> RescueArgs {
@@ -63,22 +40,5 @@ mod tests {
         assert!(missing.starts_with("--password-file \"none\" cannot be read"), "{missing}");
         let twice = told("rescue data --to mysql://root:pw@a --password-file none").unwrap_err();
         assert!(twice.contains("keep one"));
-    }
-
-    #[test]
-    fn one_source_needs_no_name() {
-        let dir = tempfile::tempdir().unwrap();
-        assert!(choose(dir.path(), None).unwrap_err().contains("holds no source"));
-        let timeline = first_timeline("a");
-        for name in ["orders", "stock"] {
-            std::fs::create_dir(dir.path().join(name)).unwrap();
-            timeline.create(&PosixStorage, &dir.path().join(name), 1).unwrap();
-            if name == "orders" {
-                assert_eq!(choose(dir.path(), None).unwrap().0, "orders");
-            }
-        }
-        assert!(choose(dir.path(), None).unwrap_err().contains("orders, stock"));
-        assert_eq!(choose(dir.path(), Some("stock")).unwrap().0, "stock");
-        assert!(choose(dir.path(), Some("other")).unwrap_err().contains("orders, stock"));
     }
 }

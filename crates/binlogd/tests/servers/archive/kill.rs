@@ -10,10 +10,12 @@
 use super::MANNER;
 use super::place::{PATIENCE, Place, folder, wait_archived};
 use crate::common::compare::binary_logs;
+use crate::common::daemon::Daemon;
 use crate::common::ledger::{self, Ledger};
 use crate::common::readers::make_account;
 use crate::common::workload::Random;
 use crate::common::{Server, seed};
+use std::io::ErrorKind;
 use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
@@ -36,14 +38,17 @@ fn below(random: &mut Random, limit: Duration) -> Duration {
     Duration::from_micros(random.below(limit.as_micros() as u64 + 1))
 }
 
-/// Entries below a folder, those half done too.
+/// Entries below a folder, those half done too, which may be gone a moment later.
 fn entries(folder: &Path) -> usize {
-    let Ok(found) = std::fs::read_dir(folder) else { return 0 };
-    found.flatten().map(|entry| 1 + entries(&entry.path())).sum()
+    match std::fs::read_dir(folder) {
+        Ok(found) => found.flatten().map(|entry| 1 + entries(&entry.path())).sum(),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => 0,
+        Err(error) => panic!("{}: {error}", folder.display()),
+    }
 }
 
 /// Waits for the moment of a kill: any, or one in an upload, which comes once a second and is over soon. What it was.
-fn moment(random: &mut Random, place: &Place) -> String {
+fn moment(random: &mut Random, place: &Place, daemon: &Daemon) -> String {
     if random.below(2) == 0 {
         let uptime = below(random, UPTIME_MAX);
         std::thread::sleep(uptime);
@@ -51,7 +56,11 @@ fn moment(random: &mut Random, place: &Place) -> String {
     }
     let (before, deadline) = (entries(&place.root()), Instant::now() + PATIENCE);
     while entries(&place.root()) == before {
-        assert!(Instant::now() < deadline, "nothing is uploaded");
+        assert!(
+            Instant::now() < deadline,
+            "nothing is uploaded: there are {before} entries, and the daemon says\n{:#}",
+            daemon.source()
+        );
         std::thread::sleep(Duration::from_millis(1));
     }
     let later = below(random, IN_UPLOAD_MAX);
@@ -99,7 +108,7 @@ fn kills_leave_no_hole_in_the_archive() {
     let ledger = Ledger::start_in(&source, WRITERS, MANNER);
     let first_commit = format!("default/commits/{:020}.json", 1);
     for round in 1..=rounds() {
-        let moment = moment(&mut random, &place);
+        let moment = moment(&mut random, &place, &daemon);
         daemon.kill();
         println!("round {round}: killed {moment}");
         if place.root().join(&first_commit).exists() {
