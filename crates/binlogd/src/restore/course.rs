@@ -350,3 +350,6 @@ impl Search<'_> {
         Ok(self.course)
     }
 }
+
+#[cfg(test)]
+mod tests;
