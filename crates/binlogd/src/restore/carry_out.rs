@@ -1,6 +1,6 @@
 //! A restore from the first change of the target to the proof that it has what was asked for.
 
-use super::channel::{From, State};
+use super::channel::{CHANNEL, From, State};
 use super::course::Course;
 use super::stream::Stream;
 use super::target::Target;
@@ -73,6 +73,10 @@ pub(crate) enum Ended {
     Interrupted(Progress),
     /// Only MySQL can be told that a transaction counts.
     SkipMariadb,
+    /// What is to be passed over is not to be applied anyway.
+    SkipOther(TransactionId),
+    /// The target could not be put back as it was. Before that it had ended early, for `first`, or had everything.
+    Left { first: Option<Box<Ended>>, why: Box<Ended>, settings: String },
     /// It is not what was asked for.
     Differs { more: GtidState, lacking: GtidState },
 }
@@ -105,6 +109,22 @@ impl fmt::Display for Ended {
                 "--skip is not possible on MariaDB, whose positions have no holes: apply up to the transaction (--until GTID), then \
                  SET GLOBAL gtid_slave_pos to it, and do this again",
             ),
+            Ended::SkipOther(id) => write!(
+                f,
+                "--skip {id}: it is not one of those that are to be applied, so nothing was changed: the target has it, or it comes behind \
+                 the point"
+            ),
+            Ended::Left { first, why, settings } => {
+                match first {
+                    Some(first) => writeln!(f, "{first}")?,
+                    None => f.write_str("everything up to the point was applied.\n")?,
+                }
+                write!(f, "The target could not be put back as it was ({why}). The channel {CHANNEL} may be left on it")?;
+                if !settings.is_empty() {
+                    write!(f, ", and settings: {settings}")?;
+                }
+                f.write_str(". The same command again takes that back")
+            }
             Ended::Differs { more, lacking } => {
                 f.write_str("the target has not what was asked for:")?;
                 if !more.is_empty() {
@@ -155,21 +175,30 @@ impl CarryOut<'_> {
         if !self.skip.is_empty() && target.identity.kind == ServerKind::MariaDb {
             return Err(Ended::SkipMariadb);
         }
+        // Else what is to be left out would count as executed.
+        if let Some(other) = self.skip.iter().find(|id| !self.course.lacked.contains(id)) {
+            return Err(Ended::SkipOther(*other));
+        }
+        // The first change needs the most rights: without them nothing is changed.
+        self.point_here(target)?;
         let outcome = self.attach(target, settings).and_then(|()| self.wait(target, progress));
         let words = target.words;
-        // The first failure is the one that is told.
         let detached = [words.stop(), words.reset()].iter().try_for_each(|sql| {
             target.connection.query(sql).map(drop).map_err(during("detaching the target"))
         });
-        let put_back = put_back(target, settings);
-        outcome?;
-        detached?;
-        put_back?;
-        self.compare(target)
+        let left = detached.and(put_back(target, settings)).err();
+        match (outcome, left) {
+            (Ok(()), None) => self.compare(target),
+            (Err(first), None) => Err(first),
+            (outcome, Some(why)) => Err(Ended::Left {
+                first: outcome.err().map(Box::new),
+                why: Box::new(why),
+                settings: settings.sql(),
+            }),
+        }
     }
 
-    fn attach(&self, target: &mut Target, settings: &mut Restore) -> Result<(), Ended> {
-        let words = target.words;
+    fn point_here(&self, target: &mut Target) -> Result<(), Ended> {
         let from = From {
             host: self.host,
             port: self.stream.address().port(),
@@ -177,9 +206,12 @@ impl CarryOut<'_> {
             password: self.stream.password(),
             is_encrypted: self.stream.is_encrypted(),
         };
-        // The first change needs the most rights: without them nothing else is changed.
-        let mut connection = |what, sql: &str| target.connection.query(sql).map(drop).map_err(during(what));
-        connection("pointing the target here", &words.change(&from))?;
+        let sql = target.words.change(&from);
+        target.connection.query(&sql).map(drop).map_err(during("pointing the target here"))
+    }
+
+    fn attach(&self, target: &mut Target, settings: &mut Restore) -> Result<(), Ended> {
+        let words = target.words;
         if target.identity.kind == ServerKind::MariaDb {
             self.set_slave_pos(target)?;
         }
@@ -375,5 +407,22 @@ mod tests {
         assert_eq!(failed(&error).unwrap().to_string(), format!("{uuid}:42"));
         assert_eq!(failed("Error 'x' on query"), None);
         assert_eq!(failed("transaction 'ANONYMOUS' at"), None);
+    }
+
+    #[test]
+    fn a_target_that_is_not_as_it_was_is_said_behind_what_ended_it() {
+        let why = || Box::new(Ended::Interrupted(Progress { done: 1, all: 2 }));
+        let of = |first, settings: &str| {
+            Ended::Left { first, why: why(), settings: settings.to_owned() }.to_string()
+        };
+        let lines = of(None, "SET GLOBAL x = 1");
+        assert!(lines.starts_with("everything up to the point was applied.\n"), "{lines}");
+        assert!(
+            lines.contains("and settings: SET GLOBAL x = 1. The same command again takes that back"),
+            "{lines}"
+        );
+        let lines = of(Some(Box::new(Ended::SkipMariadb)), "");
+        assert!(lines.starts_with("--skip is not possible on MariaDB"), "{lines}");
+        assert!(!lines.contains("settings:"), "{lines}");
     }
 }

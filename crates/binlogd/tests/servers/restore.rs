@@ -225,6 +225,8 @@ fn refusals(name: &str) {
     match scene.source.kind() {
         ServerKind::MySql => {
             assert!(said.contains(&format!("--skip {}", gtid(103))), "{said}");
+            let refused = scene.refused(&["--until", &gtid(110), "--yes", "--skip", &gtid(110)]);
+            assert!(refused.contains("it is not one of those that are to be applied"), "{refused}");
             let skip = gtid(103);
             let said = succeeded(&scene.restore(&["--until", &gtid(110), "--yes", "--skip", &skip]));
             assert!(said.contains("restored: "), "{said}");
