@@ -60,7 +60,7 @@ pub(super) fn execute(args: ConfigArgs) -> ExitCode {
                     print_result(&format!("{}: {}\n", file.display(), summary(&loaded.config, warnings)));
                 match &loaded.config.archive {
                     _ if !archive || printed != ExitCode::from(EXIT_OK) => printed,
-                    Some(archive) => try_archive(archive),
+                    Some(archive) => try_archive(archive, &loaded.config),
                     None => usage_error(&"there is no archive to try out: [archive] has no url"),
                 }
             }

@@ -1,6 +1,7 @@
 //! `binlogd doctor`: looks at each source before anything is started.
 
 mod archive;
+mod archive_held;
 mod logs;
 mod peers;
 mod serve;
@@ -42,7 +43,7 @@ impl Args for DoctorArgs {
             .help("Try out the archive of [archive], and look at nothing else")
             .long_help(
                 "Try out the archive of [archive], and look at nothing else: whether it can be reached, whether the credentials suffice, \
-                 and whether it refuses to overwrite. One or two small objects are made below probe/ for that, and deleted again where \
+                 whether it refuses to overwrite, what it has of each source, and whether the keys of identity open that. One or two small objects are made below probe/ for that, and deleted again where \
                  that is allowed.",
             );
         RunArgs::augment_args(command).arg(archive).mut_arg("name", |_| {
@@ -85,7 +86,7 @@ pub(super) fn execute(args: &DoctorArgs) -> ExitCode {
     }
     if args.archive {
         return match &loaded.config.archive {
-            Some(archive) => try_archive(archive),
+            Some(archive) => try_archive(archive, &loaded.config),
             None => usage_error(&"there is no archive to try out: [archive] has no url"),
         };
     }
@@ -125,9 +126,9 @@ pub(super) fn execute(args: &DoctorArgs) -> ExitCode {
 }
 
 /// Tries an archive out and prints what was found. Exit code 0 when no line is an error, else 1.
-pub(super) fn try_archive(config: &ArchiveConfig) -> ExitCode {
-    let findings = archive::look(config);
-    let printed = print_result(&render("archive", &config.location, &findings, style::stdout_is_colored()));
+pub(super) fn try_archive(archive: &ArchiveConfig, config: &Config) -> ExitCode {
+    let findings = archive::look(archive, config);
+    let printed = print_result(&render("archive", &archive.location, &findings, style::stdout_is_colored()));
     let is_wrong = findings.iter().any(|finding| finding.level == Level::Error);
     if is_wrong && printed == ExitCode::from(EXIT_OK) { ExitCode::from(EXIT_PROBLEM) } else { printed }
 }

@@ -128,7 +128,7 @@ impl ReachArgs {
 }
 
 /// The sources of an archive: those that have a first commit, or a snapshot in its place.
-fn sources(store: &dyn Store) -> anyhow::Result<BTreeSet<String>> {
+pub(super) fn sources(store: &dyn Store) -> anyhow::Result<BTreeSet<String>> {
     let mut found = BTreeSet::new();
     for meta in store.list("", None)? {
         let Some((source, _)) = meta.name.split_once('/') else { continue };

@@ -5,6 +5,7 @@ use super::point::Point;
 use super::privileges::Privileges;
 use super::space::DiskWarn;
 use super::value::{HostPort, Start};
+use archive::keys::{Identities, KeyError};
 use archive::remote::{Location, Options};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -127,6 +128,20 @@ pub(crate) struct ArchiveConfig {
     pub(crate) verify_interval: Duration,
     /// One of so many objects is read back each time; at least 1.
     pub(crate) verify_sample: u32,
+}
+
+impl ArchiveConfig {
+    /// What opens what is encrypted: the keys of `identity`.
+    ///
+    /// # Errors
+    /// When one of its files, which could be read when the configuration was, cannot be read any more.
+    pub(crate) fn identities(&self) -> Result<Identities, KeyError> {
+        let mut identities = Identities::new();
+        for file in &self.identity {
+            identities.add_unattended(file)?;
+        }
+        Ok(identities)
+    }
 }
 
 impl ServeConfig {

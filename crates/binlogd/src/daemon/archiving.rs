@@ -14,7 +14,7 @@ use crate::upstream::stop::StopSignal;
 use anyhow::Context as _;
 use archive::commit::Writer;
 use archive::gentle::Gentle;
-use archive::keys::{Identities, Recipients};
+use archive::keys::Recipients;
 use archive::lazy::Lazy;
 use archive::past::Past;
 use archive::probe::refuses_to_overwrite;
@@ -130,7 +130,10 @@ impl Archive {
             recipients: recipients(config)?,
             stop: Arc::default(),
         };
-        let identities = identities(config)?;
+        let identities = config.identities().context("identity in [archive]")?;
+        for remark in identities.remarks() {
+            tracing::warn!("{remark}");
+        }
         let has_identity = !identities.is_empty();
         let opener = Arc::new(Opener::new(identities));
         let schedule = Schedule { interval: config.verify_interval, every: config.verify_sample };
@@ -309,18 +312,6 @@ fn recipients(config: &ArchiveConfig) -> anyhow::Result<Option<Arc<Recipients>>>
         recipients.add_file(file)?;
     }
     Ok((!recipients.is_empty()).then(|| Arc::new(recipients)))
-}
-
-/// What opens what is encrypted.
-fn identities(config: &ArchiveConfig) -> anyhow::Result<Identities> {
-    let mut identities = Identities::new();
-    for file in &config.identity {
-        identities.add_unattended(file).context("identity in [archive]")?;
-    }
-    for remark in identities.remarks() {
-        tracing::warn!("{remark}");
-    }
-    Ok(identities)
 }
 
 struct Work {

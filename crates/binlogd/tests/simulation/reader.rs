@@ -64,6 +64,7 @@ impl Reader {
         // Who found a file that does not say what came before it would be told that what he needs was purged.
         let file = disk.onlooker().open_read(&live.timeline.join(&*live.file)).expect("a published file");
         assert!(beginning::is_whole(&*file, end).expect("it can be read"), "{live:?} is no beginning");
+        assert!(!is_left_behind(disk, &live), "{live:?} is published, and files behind it are finished");
         self.live = Some(live.clone());
         let is_news = self.take(disk, &live.timeline, &live.file, Some(end as usize));
         self.looks += 1;
@@ -148,4 +149,11 @@ impl Reader {
 fn file_of(timeline: &Path, file: &str) -> FileOf {
     let folder = timeline.file_name().map(PathBuf::from).unwrap_or_default();
     (folder.display().to_string(), file.to_owned())
+}
+
+/// Whether a file behind the published one is finished: whoever follows would wait, however much arrives.
+fn is_left_behind(disk: &Disk, live: &Live) -> bool {
+    let names = index::read(&disk.onlooker(), &live.timeline).expect("it can be read");
+    let place = names.iter().position(|name| **name == *live.file);
+    place.is_some_and(|place| place + 2 < names.len())
 }

@@ -105,6 +105,9 @@ impl Sink<'_> {
     /// The stream goes on in another file.
     fn switch_file(&mut self, name: &str) -> Result<(), SessionError> {
         self.sync()?;
+        // All of the file that ends may be read, be the next one finished before a sync is due in it: readers, and the archive, would
+        // stay behind where files follow each other faster than that.
+        self.publish_readable();
         let Some(left) = self.cursor.left().cloned() else { return self.begin_file(name) };
         self.timeline.tail_start = left.tail_start;
         self.next_file.named(name, left);

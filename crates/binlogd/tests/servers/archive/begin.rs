@@ -12,7 +12,8 @@ use crate::common::readers::{client, make_account, serve_port};
 use jiff::Timestamp;
 use rustix::process::Signal;
 use serde_json::Value;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// Whoever ends earlier has not waited for a request to the store, which is given up after 30 s.
@@ -207,8 +208,28 @@ fn an_encrypted_archive_needs_a_key_to_begin_from() {
     assert_eq!(daemon.timeline_dirs(), [] as [PathBuf; 0]);
     daemon.terminate();
 
-    let identity = format!("[archive]\nidentity = ['{}']\n", place.identity().display());
-    daemon.write_config(&place.config(&source, "").replace("[archive]\n", &identity));
+    // The doctor says all that before anything is started.
+    let (is_well, said) = doctor(&daemon);
+    assert!(is_well && said.contains("No identity is configured"), "{said}");
+    assert!(said.contains("default: the archive has") && said.contains("in 2 files, up to "), "{said}");
+    let with_key = |key: &Path| {
+        let identity = format!("[archive]\nidentity = ['{}']\n", key.display());
+        place.config(&source, "").replace("[archive]\n", &identity)
+    };
+    let other = Place::folder().encrypted();
+    daemon.write_config(&with_key(other.identity()));
+    let (is_well, said) = doctor(&daemon);
+    assert!(
+        !is_well && said.contains("cannot be read") && said.contains("add the private key to identity"),
+        "{said}"
+    );
+    daemon.write_config(&format!("{}name = 'other'\n", place.config(&source, "")));
+    let (is_well, said) = doctor(&daemon);
+    assert!(is_well && said.contains("nothing of other; it has history of: default"), "{said}");
+
+    daemon.write_config(&with_key(place.identity()));
+    let (is_well, said) = doctor(&daemon);
+    assert!(is_well && said.contains("the keys of identity open what was tried"), "{said}");
     daemon.restart(&[]);
     source.sql("INSERT INTO d.t (v) VALUES (3)");
     wait_archived(&daemon, &source);
@@ -216,6 +237,14 @@ fn an_encrypted_archive_needs_a_key_to_begin_from() {
     assert_holds(&source, &daemon, &binary_logs(&source), AfterCrash::Identical);
     place.assert_sound();
     assert_eq!(place.fetch().assert_is_of(&source), binary_logs(&source));
+}
+
+/// Whether the doctor finds nothing wrong with the archive of a configuration, and what it says.
+fn doctor(daemon: &Daemon) -> (bool, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_binlogd"));
+    command.args(["doctor", "--archive", "--config"]).arg(daemon.config_path()).env("NO_COLOR", "1");
+    let output = command.stdin(Stdio::null()).output().expect("it runs");
+    (output.status.success(), String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 /// Over a failover: the older timeline is there as a folder, and everything in it stays in the archive.
