@@ -55,7 +55,7 @@ impl Options {
             return wrong(
                 "endpoint",
                 "is an http:// address: names, commits and what is not encrypted would go over the network in clear. Use https://, \
-                 or say allow_http = true"
+                 or allow that: allow_http = true in [archive], --allow-http on a command line"
                     .to_owned(),
             );
         }

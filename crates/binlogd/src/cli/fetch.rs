@@ -1,7 +1,7 @@
 //! `binlogd fetch URL --to DIR`: files of an archive back on a disk, as a copy like any other.
 
-use super::exit::{EXIT_OK, EXIT_PROBLEM, usage_error};
-use super::store_args::{Opened, StoreArgs};
+use super::exit::{EXIT_OK, EXIT_PROBLEM};
+use super::store_args::{Opened, StoreArgs, not_opened};
 use super::{style, units};
 use archive::chain::Chain;
 use archive::fetch::{Bound, Part, Wanted, fetch, plan};
@@ -63,7 +63,7 @@ pub(super) fn execute(args: &FetchArgs) -> ExitCode {
     };
     let opened = match args.store.open(&args.url) {
         Ok(opened) => opened,
-        Err(error) => return usage_error(&format!("{error:#}")),
+        Err(error) => return not_opened(&error),
     };
     let mut is_all = true;
     for source in &opened.sources {

@@ -1,5 +1,6 @@
 //! The status of a data folder whose daemon does not run.
 
+use crate::admin::AddressFile;
 use crate::status::{
     DaemonStatus, DiskSpace, DiskStatus, GtidTexts, Ladder, NOT_RUNNING, SourceStatus, absolute,
 };
@@ -48,10 +49,19 @@ fn source(name: String, folder: &Path) -> SourceStatus {
         status.state_detail = Some(format!("the files cannot be read: {error}"));
     }
     if let Some(process) = holder(folder) {
-        status.state_detail = Some(format!(
-            "but process {process}, a binlogd, has the folder and does not answer: it hangs, was stopped (SIGSTOP), or listens at \
-             another address. Starting the service does nothing then; restarting it does"
-        ));
+        // The daemon writes it when it begins to listen.
+        let has_listened = folder.parent().and_then(AddressFile::read).is_some();
+        status.state_detail = Some(if has_listened {
+            format!(
+                "but process {process}, a binlogd, has the folder and does not answer: it hangs, was stopped (SIGSTOP), or listens at \
+                 another address. Starting the service does nothing then; restarting it does"
+            )
+        } else {
+            format!(
+                "but process {process}, a binlogd, has the folder and may be well: it listens nowhere (listen = \"off\" in [admin]), and \
+                 what stands here is what its files say. With listen it can be asked"
+            )
+        });
     }
     status
 }

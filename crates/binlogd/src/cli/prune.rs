@@ -1,7 +1,7 @@
 //! `binlogd prune URL`: lets go of old files of an archive, and of objects that nothing names any more.
 
 use super::exit::{EXIT_OK, EXIT_PROBLEM, usage_error};
-use super::store_args::{Opened, StoreArgs};
+use super::store_args::{Opened, StoreArgs, not_opened};
 use super::{style, units};
 use crate::config::duration;
 use archive::backup::Point;
@@ -66,7 +66,7 @@ pub(super) fn execute(args: &PruneArgs) -> ExitCode {
     };
     let opened = match args.store.open(&args.url) {
         Ok(opened) => opened,
-        Err(error) => return usage_error(&format!("{error:#}")),
+        Err(error) => return not_opened(&error),
     };
     // A file's name is one in each of them, and a point that one has the others lack.
     if !rules.backups.is_empty() && opened.sources.len() > 1 {

@@ -1,15 +1,17 @@
 //! An archive as it is named on the command line, and the keys that open it.
 
+use super::exit::{EXIT_PROBLEM, usage_error};
 use archive::keys::Identities;
 use archive::names::{commits, is_part};
 use archive::reader::Reader;
 use archive::remote::{self, Location, Options};
 use archive::segment::Opener;
-use archive::store::Store;
+use archive::store::{Store, StoreError};
 use clap::Args;
 use std::collections::BTreeSet;
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
+use std::process::ExitCode;
 use std::sync::Arc;
 
 /// How an archive is reached, and opened.
@@ -53,9 +55,17 @@ pub(super) struct Opened {
     pub(super) has_identity: bool,
 }
 
-/// Whether an argument names an archive, and no folder.
+/// Whether an argument names an archive, and no folder. One that lacks a slash is none, but was meant as one, and is told so.
 pub(super) fn is_url(argument: &str) -> bool {
     argument.contains("://")
+        || ["s3:", "gs:", "az:", "file:"].iter().any(|scheme| argument.starts_with(scheme))
+}
+
+/// Prints why an archive could not be opened. The exit code is that of a usage error, but where the store does not answer or refuses:
+/// the same command may be well tomorrow.
+pub(super) fn not_opened(error: &anyhow::Error) -> ExitCode {
+    let code = usage_error(&format!("{error:#}"));
+    if error.chain().any(|cause| cause.is::<StoreError>()) { ExitCode::from(EXIT_PROBLEM) } else { code }
 }
 
 impl StoreArgs {
@@ -137,4 +147,27 @@ pub(super) fn sources(store: &dyn Store) -> anyhow::Result<BTreeSet<String>> {
         }
     }
     Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_meant_as_a_url_is_no_folder() {
+        for url in ["s3://bucket/prefix", "s3:/bucket/prefix", "file:/srv/archive", "ftp://host"] {
+            assert!(is_url(url), "{url}");
+        }
+        for folder in ["/srv/s3:", "./s3:x", "data", "C:/data"] {
+            assert!(!is_url(folder), "{folder}");
+        }
+    }
+
+    #[test]
+    fn a_store_that_does_not_answer_is_no_mistake_of_the_command_line() {
+        let unavailable = StoreError::new(archive::store::Fault::Unavailable, "no answer");
+        let error = anyhow::Error::from(unavailable).context("opening the archive");
+        assert_eq!(not_opened(&error), ExitCode::from(EXIT_PROBLEM));
+        assert_eq!(not_opened(&anyhow::anyhow!("no such source")), usage_error(&"no such source"));
+    }
 }

@@ -1,7 +1,7 @@
 //! `binlogd verify URL`: is what an archive has sound, and if not, exactly which object and which bytes.
 
-use super::exit::{EXIT_OK, EXIT_PROBLEM, print_result, usage_error};
-use super::store_args::{Opened, StoreArgs};
+use super::exit::{EXIT_OK, EXIT_PROBLEM, print_result};
+use super::store_args::{Opened, StoreArgs, not_opened};
 use super::{style, units};
 use archive::scrub::{Depth, Report, scrub};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -52,7 +52,7 @@ struct SourceAnswer {
 pub(super) fn execute(url: &str, args: &StoreArgs, sample: Option<u32>, json: bool) -> ExitCode {
     let opened = match args.open(url) {
         Ok(opened) => opened,
-        Err(error) => return usage_error(&format!("{error:#}")),
+        Err(error) => return not_opened(&error),
     };
     let depth = match sample {
         None => Depth::All,

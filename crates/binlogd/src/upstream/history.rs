@@ -57,6 +57,10 @@ impl Attempt<'_> {
         let oldest = self.look(copy, source, "")?;
         // What the source purged cannot be compared. The files that both have are a beginning of what is left.
         let files = oldest.not_purged(timeline.log.files())?;
+        // Purged under this look, and not reset: a server whose logs began anew has not executed what the copy holds.
+        if files.is_empty() && has_executed(source, &timeline.history()) {
+            return Ok(History::Purged { oldest: oldest.file });
+        }
         let (mut shared, mut unknown) = (0, files.len());
         // The first one first: after a reset it is another one, and so are all others.
         let mut next = 0;
@@ -181,6 +185,11 @@ impl Attempt<'_> {
         let source_lacks = timeline.gtids.subtract(&told.unwrap_or_default());
         Ok(History::Fork { at: Position::new(file.as_str(), at), from, source_lacks })
     }
+}
+
+/// Whether the source has executed all of these transactions; where there are none, nobody knows.
+fn has_executed(source: &SourceIdentity, held: &GtidState) -> bool {
+    !held.is_empty() && held.subtract(&source.executed).is_empty()
 }
 
 /// The time in seconds since 1970 at which the server was started, at the latest.
