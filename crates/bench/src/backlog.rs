@@ -33,6 +33,7 @@ const ROWS: usize = 20_000;
 const LARGE_TRANSACTIONS: usize = 100;
 const SMALL_TRANSACTIONS: usize = 1000;
 const TINY_TRANSACTIONS: usize = 10_000;
+const NOISE_TRANSACTIONS: usize = 1000;
 
 /// Longest time in which the log may stay as long as it is.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -74,6 +75,17 @@ BEGIN
     SET i = i + 1;
   END WHILE;
 END//
+CREATE TABLE noise (id BIGINT AUTO_INCREMENT PRIMARY KEY, c VARBINARY(8192) NOT NULL) ENGINE=InnoDB//
+CREATE PROCEDURE noise(transactions INT)
+BEGIN
+  DECLARE i INT DEFAULT 0;
+  WHILE i < transactions DO
+    INSERT INTO noise (c) VALUES (CONCAT(
+      RANDOM_BYTES(1024), RANDOM_BYTES(1024), RANDOM_BYTES(1024), RANDOM_BYTES(1024),
+      RANDOM_BYTES(1024), RANDOM_BYTES(1024), RANDOM_BYTES(1024), RANDOM_BYTES(1024)));
+    SET i = i + 1;
+  END WHILE;
+END//
 CREATE PROCEDURE large(transactions INT, first INT, count INT)
 BEGIN
   DECLARE i, a INT DEFAULT 0;
@@ -92,6 +104,8 @@ pub enum Mix {
     Ordinary,
     /// Only transactions that insert one row, of about 400 bytes each.
     Small,
+    /// Only transactions that insert one row of 8 KiB that nothing can compress.
+    Noise,
 }
 
 /// A source with its backlog. It writes nothing more.
@@ -175,6 +189,7 @@ fn write(server: &Server, mix: Mix) -> anyhow::Result<()> {
                 format!("CALL bench.large({LARGE_TRANSACTIONS}, {first}, {ROWS})"),
             ]),
             Mix::Small => session.run(&[format!("CALL bench.tiny({TINY_TRANSACTIONS})")]),
+            Mix::Noise => session.run(&[format!("CALL bench.noise({NOISE_TRANSACTIONS})")]),
         }
     };
     std::thread::scope(|scope| {

@@ -12,6 +12,9 @@ pub struct ArchiveArgs {
     /// GiB of binary log to make and to archive: ordinary transactions, as in `catchup`.
     #[arg(long, default_value_t = 1.0)]
     pub gib: f64,
+    /// Make rows that nothing can compress in the place of ordinary ones.
+    #[arg(long)]
+    pub noise: bool,
     /// Level of zstd, for everybody.
     #[arg(long, default_value_t = 1)]
     pub level: u32,

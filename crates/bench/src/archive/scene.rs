@@ -52,8 +52,8 @@ impl Scene {
     pub(super) fn make(args: &ArchiveArgs, dir: &Path) -> anyhow::Result<Scene> {
         let bytes = (args.gib * f64::from(1 << 30)) as u64;
         eprintln!("making {:.2} GiB of binary log on {}", args.gib, args.server);
-        let backlog =
-            Backlog::make(&args.servers_script, &args.server, &dir.join("source"), bytes, Mix::Ordinary)?;
+        let mix = if args.noise { Mix::Noise } else { Mix::Ordinary };
+        let backlog = Backlog::make(&args.servers_script, &args.server, &dir.join("source"), bytes, mix)?;
         let store = ObjectStore::versitygw(&args.stores_script, dir.join("store"))?;
         store.bucket(BUCKET)?;
         let key = Key::make(&args.stores_script, dir)?;
