@@ -10,6 +10,7 @@ mod past;
 mod place;
 mod policies;
 mod rivals;
+mod searched;
 mod stock;
 mod verified;
 
