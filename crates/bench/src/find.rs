@@ -87,7 +87,8 @@ fn searches(args: &FindArgs) -> anyhow::Result<()> {
             "time",
             vec!["--time".to_owned(), format!("{}..{}", second(micros), second(micros + TRANSACTION_MICROS))],
         ),
-        ("table", vec!["--table".to_owned(), "shop.rare".to_owned()]),
+        ("table, 100 of one file", ["--table", "shop.rare", "--limit", "100"].map(str::to_owned).to_vec()),
+        ("table, all of one file", ["--table", "shop.rare", "--limit", "0"].map(str::to_owned).to_vec()),
         ("no table", vec!["--table".to_owned(), "nowhere.none".to_owned()]),
     ];
     println!(
@@ -119,12 +120,12 @@ fn searches(args: &FindArgs) -> anyhow::Result<()> {
 
 fn search(args: &FindArgs, data_dir: &Path, options: &[String]) -> anyhow::Result<usize> {
     let mut command = Command::new(&args.common.binlogd);
-    command.arg("find").arg(data_dir).args(["--json", "--limit", "0"]).args(options).env("TZ", "UTC");
+    command.arg("find").arg(data_dir).arg("--json").args(options).env("TZ", "UTC");
     let output =
         command.output().with_context(|| format!("{} does not run", args.common.binlogd.display()))?;
     let answer: serde_json::Value = serde_json::from_slice(&output.stdout)
         .with_context(|| String::from_utf8_lossy(&output.stderr).into_owned())?;
-    ensure!(answer["complete"] == true, "not everything was searched: {answer}");
+    ensure!(answer["sources"][0]["transactions"].is_array(), "nothing was searched: {answer}");
     Ok(answer["sources"][0]["transactions"].as_array().map_or(0, Vec::len))
 }
 
