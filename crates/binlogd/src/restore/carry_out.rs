@@ -39,6 +39,8 @@ pub(crate) struct CarryOut<'a> {
     pub(crate) stream: &'a Stream,
     /// Our host as the target reaches it.
     pub(crate) host: &'a str,
+    /// What the target has and does not know, as it was said by hand; `None` where it knows.
+    pub(crate) backup: Option<&'a GtidState>,
     /// These transactions are not applied, and count as if they were.
     pub(crate) skip: &'a [TransactionId],
     /// Threads that apply; `None` for the target's own number, or four where that is one.
@@ -212,8 +214,10 @@ impl CarryOut<'_> {
 
     fn attach(&self, target: &mut Target, settings: &mut Restore) -> Result<(), Ended> {
         let words = target.words;
-        if target.identity.kind == ServerKind::MariaDb {
-            self.set_slave_pos(target)?;
+        match self.backup {
+            Some(backup) => tell(target, backup)?,
+            None if target.identity.kind == ServerKind::MariaDb => self.set_slave_pos(target)?,
+            None => {}
         }
         self.lend_server_id(target, settings)?;
         self.set_workers(target, settings)?;
@@ -227,8 +231,7 @@ impl CarryOut<'_> {
         if executed.position() == target.identity.applied.position() {
             return Ok(());
         }
-        let sql = format!("SET GLOBAL gtid_slave_pos = '{}'", executed.position());
-        target.connection.query(&sql).map(drop).map_err(during("telling it what it has executed"))
+        tell(target, &target.identity.executed.clone())
     }
 
     fn lend_server_id(&self, target: &mut Target, settings: &mut Restore) -> Result<(), Ended> {
@@ -366,6 +369,16 @@ fn next(identity: &SourceIdentity, course: &Course) -> Option<TransactionId> {
     }
     let at = identity.applied.positions().find(|at| at.domain == first.domain)?;
     Some(TransactionId::Mariadb(codec::gtid::MariadbGtid { sequence: at.sequence + 1, ..first }))
+}
+
+/// Tells the target what it has executed.
+fn tell(target: &mut Target, executed: &GtidState) -> Result<(), Ended> {
+    let name = match executed.kind() {
+        ServerKind::MySql => "gtid_purged",
+        ServerKind::MariaDb => "gtid_slave_pos",
+    };
+    let sql = format!("SET GLOBAL {name} = '{}'", executed.to_line());
+    target.connection.query(&sql).map(drop).map_err(during("telling it what it has executed"))
 }
 
 fn change(

@@ -18,6 +18,10 @@ const LEAVING_MAX: Duration = Duration::from_secs(3);
 /// Between two looks at who is there.
 const LOOK_INTERVAL: Duration = Duration::from_millis(200);
 
+/// Asks for databases that have tables and are no server's own.
+const TABLES_OF_PEOPLE: &str = "SELECT DISTINCT TABLE_SCHEMA AS SCHEMA_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA NOT IN \
+                                ('mysql', 'sys', 'information_schema', 'performance_schema') ORDER BY 1 LIMIT 5";
+
 /// How long one statement may take: STOP REPLICA waits for the transaction that is applied.
 const STATEMENT_MAX: Duration = Duration::from_secs(24 * 3600);
 
@@ -55,6 +59,13 @@ pub(crate) enum TargetError {
         "another restore of this server runs, in its session {0}: wait for its end, or KILL that session"
     )]
     Busy(String),
+    /// It has tables, and by its own word has executed nothing.
+    #[error(
+        "the target has executed nothing by its own word, and has tables, in {0}: it was restored from a backup and does not know what \
+         that has. Say where the backup was made: --backup-at FILE:POSITION, or its GTIDs. Everything from the first transaction on \
+         would be applied to those tables else; where that is wanted, say --backup-at nothing"
+    )]
+    Untold(String),
     /// Somebody uses it.
     #[error(
         "the target is in use, and whatever is written to it meanwhile is in no backup and in no log of the source: {0}\nEnd them, or \
@@ -95,6 +106,20 @@ impl Target {
         }
         self.identity = SourceIdentity::ask(&mut self.connection)?;
         Ok(())
+    }
+
+    /// Makes sure that a server that has executed nothing has nothing. MariaDB would not notice: as a replica it takes CREATE TABLE
+    /// for CREATE OR REPLACE (`slave_ddl_exec_mode`).
+    ///
+    /// # Errors
+    /// [`TargetError::Untold`], with what it has.
+    pub(crate) fn is_told(&mut self) -> Result<(), TargetError> {
+        if !self.identity.executed.is_empty() {
+            return Ok(());
+        }
+        let rows = self.connection.query(TABLES_OF_PEOPLE)?;
+        let names: Vec<&str> = (0..rows.rows.len()).filter_map(|row| rows.get(row, "SCHEMA_NAME")).collect();
+        if names.is_empty() { Ok(()) } else { Err(TargetError::Untold(names.join(", "))) }
     }
 
     /// Who else uses the server, or writes to it by itself.
