@@ -181,7 +181,7 @@ impl CarryOut<'_> {
         if let Some(other) = self.skip.iter().find(|id| !self.course.lacked.contains(id)) {
             return Err(Ended::SkipOther(*other));
         }
-        // The first change needs the most rights: without them nothing is changed.
+        may_detach(target)?;
         self.point_here(target)?;
         let outcome = self.attach(target, settings).and_then(|()| self.wait(target, progress));
         let words = target.words;
@@ -214,13 +214,14 @@ impl CarryOut<'_> {
 
     fn attach(&self, target: &mut Target, settings: &mut Restore) -> Result<(), Ended> {
         let words = target.words;
+        self.lend_server_id(target, settings)?;
+        self.set_workers(target, settings)?;
+        // What is not taken back comes when nothing can be refused any more for want of a right.
         match self.backup {
             Some(backup) => tell(target, backup)?,
             None if target.identity.kind == ServerKind::MariaDb => self.set_slave_pos(target)?,
             None => {}
         }
-        self.lend_server_id(target, settings)?;
-        self.set_workers(target, settings)?;
         self.skip(target)?;
         target.connection.query(&words.start()).map(drop).map_err(during("starting its replication"))
     }
@@ -288,7 +289,10 @@ impl CarryOut<'_> {
                 return Err(self.apply_error(target, &state, &identity));
             }
             self.look(&state, has_received, began)?;
-            std::thread::sleep(LOOK_INTERVAL);
+            match target.words.wait(&lacking, LOOK_INTERVAL) {
+                Some(sql) => target.connection.query(&sql).map(drop).map_err(during("waiting for it"))?,
+                None => std::thread::sleep(LOOK_INTERVAL),
+            }
         }
     }
 
@@ -369,6 +373,14 @@ fn next(identity: &SourceIdentity, course: &Course) -> Option<TransactionId> {
     }
     let at = identity.applied.positions().find(|at| at.domain == first.domain)?;
     Some(TransactionId::Mariadb(codec::gtid::MariadbGtid { sequence: at.sequence + 1, ..first }))
+}
+
+/// Forgets our channel, which is not there yet, so that an account that may not do so is refused before the channel is made.
+fn may_detach(target: &mut Target) -> Result<(), Ended> {
+    match target.connection.query(&target.words.reset()) {
+        Ok(_) | Err(WireError::Server { .. }) => Ok(()),
+        Err(error) => Err(Ended::Wire("asking whether it can be detached again", error)),
+    }
 }
 
 /// Tells the target what it has executed.

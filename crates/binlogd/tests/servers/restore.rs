@@ -1,6 +1,8 @@
 //! `binlogd restore` on real servers: from a backup to just before the mistake, and what is refused.
 
 mod backups;
+mod in_use;
+mod rights;
 
 use crate::common::daemon::{Daemon, url};
 use crate::common::pair::{promote, replicate, wait_replicated};

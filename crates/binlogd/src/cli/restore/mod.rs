@@ -1,6 +1,7 @@
 //! `binlogd restore --into mysql://… --from DATA_DIR --until POINT`: brings a server from its backup to a point in the history.
 
 mod compare;
+mod space;
 
 use super::confirm::confirmed;
 use super::exit::{EXIT_OK, EXIT_PROBLEM, usage_error};
@@ -52,8 +53,9 @@ Exit codes: 0 the server has what was asked for (with --plan: a real run would t
 pub(super) struct RestoreArgs {
     /// The server to restore: mysql://user@host:port
     ///
-    /// The user needs SUPER; or on MySQL REPLICATION_SLAVE_ADMIN, SYSTEM_VARIABLES_ADMIN, REPLICATION CLIENT and PROCESS (with
-    /// --skip REPLICATION_APPLIER too), on MariaDB REPLICATION SLAVE ADMIN, SLAVE MONITOR, BINLOG ADMIN and PROCESS.
+    /// The user needs on MySQL REPLICATION_SLAVE_ADMIN, SYSTEM_VARIABLES_ADMIN, REPLICATION CLIENT, RELOAD and PROCESS (with --skip
+    /// REPLICATION_APPLIER too), on MariaDB REPLICATION SLAVE ADMIN, REPLICATION MASTER ADMIN, SLAVE MONITOR, RELOAD and PROCESS; and
+    /// REPLICATION SLAVE, so that what is there already is compared. Where one is missing nothing is changed.
     #[arg(long, value_name = "URL")]
     into: Secret,
     /// Folder of the copies: the data_dir of the configuration, on which binlogd may run meanwhile; or an archive, as
@@ -186,6 +188,10 @@ fn restore(
         compare(from, &target, &host.to_string(), options, args.compare)?;
     }
     show(&host, &target, until, &course, &skip, backup.as_ref());
+    let own = own_address(options).map_err(|error| of_host(&error))?;
+    if let Some(warning) = space::warning(&mut target, options, own, course.bytes) {
+        outln!("{warning}");
+    }
     // A server that has everything and does not know is told all the same.
     if course.transactions == 0 && backup.is_none() {
         outln!("nothing is to be done: the target has everything up to the point");
@@ -198,7 +204,6 @@ fn restore(
         outln!("nothing was applied");
         return Ok(EXIT_PROBLEM);
     }
-    let own = own_address(options).map_err(|error| of_host(&error))?;
     let listen = args.listen.unwrap_or(SocketAddr::new(own, 0));
     let stream = Stream::open(copied, stop_of(&course), listen, &from.data_dir, !own.is_loopback());
     let stream = stream.map_err(|error| format!("{error:#}"))?;
