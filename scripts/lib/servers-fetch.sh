@@ -277,6 +277,25 @@ command_prometheus() {
     printf '%s\n' "$home/prometheus"
 }
 
+# --- mariadb-backup --------------------------------------------------------------------------------------------------
+
+# command_mariadb_backup NAME: the program that copies the folder of that running server; on the server's own libraries.
+command_mariadb_backup() {
+    [[ $# -eq 1 && $1 == mariadb-* ]] || die "usage: scripts/servers mariadb-backup mariadb-11.8|mariadb-10.11"
+    local name=$1 home program
+    fetch "$name"
+    load_server "$name" "$(home_of "$name")"
+    if [[ -n $(installed_base "$name") ]]; then
+        first_existing "$BASE"/bin/{mariadb-backup,mariabackup} || die "no mariadb-backup under $BASE"
+        return
+    fi
+    fetch "mariadb-backup-${name#mariadb-}"
+    home=$(home_of "mariadb-backup-${name#mariadb-}")
+    program=$(first_existing "$home"/root/usr/bin/{mariadb-backup,mariabackup})
+    write_wrapper "$home/mariadb-backup" "${LOADER[@]}" "$program"
+    printf '%s\n' "$home/mariadb-backup"
+}
+
 # --- test suites -----------------------------------------------------------------------------------------------------
 
 # What a server's own tests need: where they are, and a mysqltest that runs on this host.

@@ -3,7 +3,7 @@
 #
 # Start, stop, restart. A server's folder DIR holds
 #   data/ error.log tls/ tmp/ mysqld.sock   the server's own
-#   mysql mysqlbinlog                       wrappers of the client programs
+#   mysql mysqlbinlog mysqldump             wrappers of the client programs
 #   server.env                              what start printed
 #   server.state                            what restart needs: name, port, server id, socket, extra options
 
@@ -325,6 +325,8 @@ write_wrappers() {
     fi
     write_wrapper "$DIR/mysql" "${CLIENT[@]}" "${client[@]}"
     write_wrapper "$DIR/mysqlbinlog" "${BINLOG[@]}" "${binlog[@]}"
+    # It takes the same words as the client.
+    write_wrapper "$DIR/mysqldump" "${DUMP[@]}" "${client[@]}"
 }
 
 write_wrapper() {
@@ -347,6 +349,7 @@ describe() {
     pair BASEDIR "$BASE"
     pair MYSQL "$DIR/mysql"
     pair MYSQLBINLOG "$DIR/mysqlbinlog"
+    pair MYSQLDUMP "$DIR/mysqldump"
     pair USER root
     pair PASSWORD ''
     pair SERVER_KIND "$KIND"

@@ -13,6 +13,7 @@ use crate::many::{self, ManyArgs};
 use crate::many_load::{self, ManyLoadArgs};
 use crate::memory::{self, MemoryArgs};
 use crate::receive::{self, ReceiveArgs};
+use crate::restore::{self, RestoreArgs};
 use crate::serve::null_reader::{self, NullReadersArgs};
 use crate::serve::{self, ServeArgs};
 use clap::{Parser, Subcommand};
@@ -58,6 +59,9 @@ enum Verb {
     Archive(ArchiveArgs),
     /// Bytes and requests of an archive at a steady pace, beside the compressed log.
     ArchiveAmount(AmountArgs),
+    /// Bringing a server from a backup to the end of the log, beside `mysqlbinlog | mysql` and beside relay logs.
+    #[command(mut_arg("rounds", |arg| arg.default_value("3")))]
+    Restore(RestoreArgs),
     /// Finding transactions: a walk without indexes, and a search over many files by their indexes.
     Find(FindArgs),
     /// All of them, with their defaults.
@@ -78,6 +82,7 @@ pub fn main() -> anyhow::Result<()> {
         Verb::Bare(args) => bare::run(&args),
         Verb::Receive(args) => receive::run(&args),
         Verb::Find(args) => args.common.begin().and_then(|()| find::run(&args)),
+        Verb::Restore(args) => args.common.begin().and_then(|()| restore::run(&args)),
         Verb::Groups(args) => args.common.begin().and_then(|()| groups::run(&args)),
         Verb::All(common) => all(&common),
         Verb::Ack(args) => args.common.begin().and_then(|()| acknowledge::run(&args)),

@@ -16,6 +16,7 @@
 //! | `acknowledge.rs`, `groups.rs`, `clients.rs`, `bulk.rs`, `memory.rs`, `catchup.rs`, `many.rs` | the benchmarks |
 //! | `many_load.rs` | many scripted sources in a process of their own |
 //! | `archive/` | the archive: speed, memory, and how much is uploaded |
+//! | `restore/` | a server from a backup to the end of the log, beside other ways |
 //! | `stores.rs` | stores that answer nothing, or refuse |
 //! | `daemon.rs` | binlogd by a configuration |
 //! | `serve/` | readers of binlogd, beside readers of the source |
@@ -44,6 +45,7 @@ pub mod memory;
 pub mod progress;
 pub mod receive;
 pub mod receiver;
+pub mod restore;
 pub mod serve;
 pub mod stores;
 pub mod strategies;

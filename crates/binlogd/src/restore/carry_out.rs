@@ -39,6 +39,8 @@ pub(crate) struct CarryOut<'a> {
     pub(crate) stream: &'a Stream,
     /// Our host as the target reaches it.
     pub(crate) host: &'a str,
+    /// What the target has and does not know, as it was said by hand; `None` where it knows.
+    pub(crate) backup: Option<&'a GtidState>,
     /// These transactions are not applied, and count as if they were.
     pub(crate) skip: &'a [TransactionId],
     /// Threads that apply; `None` for the target's own number, or four where that is one.
@@ -179,7 +181,7 @@ impl CarryOut<'_> {
         if let Some(other) = self.skip.iter().find(|id| !self.course.lacked.contains(id)) {
             return Err(Ended::SkipOther(*other));
         }
-        // The first change needs the most rights: without them nothing is changed.
+        may_detach(target)?;
         self.point_here(target)?;
         let outcome = self.attach(target, settings).and_then(|()| self.wait(target, progress));
         let words = target.words;
@@ -212,11 +214,14 @@ impl CarryOut<'_> {
 
     fn attach(&self, target: &mut Target, settings: &mut Restore) -> Result<(), Ended> {
         let words = target.words;
-        if target.identity.kind == ServerKind::MariaDb {
-            self.set_slave_pos(target)?;
-        }
         self.lend_server_id(target, settings)?;
         self.set_workers(target, settings)?;
+        // What is not taken back comes when nothing can be refused any more for want of a right.
+        match self.backup {
+            Some(backup) => tell(target, backup)?,
+            None if target.identity.kind == ServerKind::MariaDb => self.set_slave_pos(target)?,
+            None => {}
+        }
         self.skip(target)?;
         target.connection.query(&words.start()).map(drop).map_err(during("starting its replication"))
     }
@@ -227,8 +232,7 @@ impl CarryOut<'_> {
         if executed.position() == target.identity.applied.position() {
             return Ok(());
         }
-        let sql = format!("SET GLOBAL gtid_slave_pos = '{}'", executed.position());
-        target.connection.query(&sql).map(drop).map_err(during("telling it what it has executed"))
+        tell(target, &target.identity.executed.clone())
     }
 
     fn lend_server_id(&self, target: &mut Target, settings: &mut Restore) -> Result<(), Ended> {
@@ -285,7 +289,10 @@ impl CarryOut<'_> {
                 return Err(self.apply_error(target, &state, &identity));
             }
             self.look(&state, has_received, began)?;
-            std::thread::sleep(LOOK_INTERVAL);
+            match target.words.wait(&lacking, LOOK_INTERVAL) {
+                Some(sql) => target.connection.query(&sql).map(drop).map_err(during("waiting for it"))?,
+                None => std::thread::sleep(LOOK_INTERVAL),
+            }
         }
     }
 
@@ -366,6 +373,24 @@ fn next(identity: &SourceIdentity, course: &Course) -> Option<TransactionId> {
     }
     let at = identity.applied.positions().find(|at| at.domain == first.domain)?;
     Some(TransactionId::Mariadb(codec::gtid::MariadbGtid { sequence: at.sequence + 1, ..first }))
+}
+
+/// Forgets our channel, which is not there yet, so that an account that may not do so is refused before the channel is made.
+fn may_detach(target: &mut Target) -> Result<(), Ended> {
+    match target.connection.query(&target.words.reset()) {
+        Ok(_) | Err(WireError::Server { .. }) => Ok(()),
+        Err(error) => Err(Ended::Wire("asking whether it can be detached again", error)),
+    }
+}
+
+/// Tells the target what it has executed.
+fn tell(target: &mut Target, executed: &GtidState) -> Result<(), Ended> {
+    let name = match executed.kind() {
+        ServerKind::MySql => "gtid_purged",
+        ServerKind::MariaDb => "gtid_slave_pos",
+    };
+    let sql = format!("SET GLOBAL {name} = '{}'", executed.to_line());
+    target.connection.query(&sql).map(drop).map_err(during("telling it what it has executed"))
 }
 
 fn change(

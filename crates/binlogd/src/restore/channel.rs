@@ -1,7 +1,9 @@
 //! The target's replication for the time of a restore, in the target's own words.
 
 use codec::ServerKind;
+use codec::gtid::GtidState;
 use codec::packet::{ResultSet, release};
+use std::time::Duration;
 
 /// Name of the channel (MySQL), of the connection (MariaDB). One that has it was left by a restore that was ended.
 pub(super) const CHANNEL: &str = "binlogd_restore";
@@ -109,6 +111,16 @@ impl Words {
         }
     }
 
+    /// Answers when the server has executed these, or after that time; `None` where it takes no fraction of a second.
+    pub(super) fn wait(self, gtids: &GtidState, at_most: Duration) -> Option<String> {
+        let (gtids, seconds) = (gtids.to_line(), at_most.as_secs_f64());
+        match self {
+            Words::Source => Some(format!("SELECT WAIT_FOR_EXECUTED_GTID_SET('{gtids}', {seconds:.3})")),
+            Words::Master => None,
+            Words::Mariadb => Some(format!("SELECT MASTER_GTID_WAIT('{gtids}', {seconds:.3})")),
+        }
+    }
+
     /// Asks for all channels.
     pub(super) fn status(self) -> &'static str {
         match self {
@@ -168,6 +180,9 @@ mod tests {
         );
         assert_eq!(Words::Master.start(), "START SLAVE FOR CHANNEL 'binlogd_restore'");
         assert_eq!(Words::Mariadb.stop(), "STOP SLAVE 'binlogd_restore'");
+        let gtids = GtidState::parse(ServerKind::MariaDb, "0-1-7").unwrap();
+        let waits = Words::Mariadb.wait(&gtids, Duration::from_millis(200)).unwrap();
+        assert_eq!(waits, "SELECT MASTER_GTID_WAIT('0-1-7', 0.200)");
         assert_eq!(Words::Source.reset(), "RESET REPLICA ALL FOR CHANNEL 'binlogd_restore'");
     }
 

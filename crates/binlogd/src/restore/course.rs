@@ -5,6 +5,7 @@
 
 use crate::history::{CHOICES_MAX, Copied, CopiedFile, NoCopy, Shown, Until, Watch, shortened};
 use crate::upstream::identify::SourceIdentity;
+use codec::ServerKind;
 use codec::gtid::GtidState;
 use log::storage::ReadFile;
 use points::transaction::Transaction;
@@ -85,13 +86,21 @@ impl fmt::Display for NoCourse {
                 "the target is past the point already ({point}): it has executed what was to be left out, {shown}. Nothing is undone by \
                  going on: restore a backup that was made earlier"
             ),
-            NoCourse::Foreign { gtids } => write!(
-                f,
-                "the target has executed {}, which is in no file of the copy: it is another server, or something was written to it \
-                 after its backup was restored. Restore the backup again and write nothing; or, where that was only an account made \
-                 before its GTIDs were set, RESET BINARY LOGS AND GTIDS (MySQL before 8.4: RESET MASTER) and set them again",
-                shortened(&gtids.to_line())
-            ),
+            NoCourse::Foreign { gtids } => {
+                let forget = match gtids.kind() {
+                    ServerKind::MySql => {
+                        "RESET BINARY LOGS AND GTIDS (MySQL before 8.4: RESET MASTER) and set them again"
+                    }
+                    ServerKind::MariaDb => "RESET MASTER, which leaves gtid_slave_pos as it is",
+                };
+                write!(
+                    f,
+                    "the target has executed {}, which is in no file of the copy: it is another server, or something was written to it \
+                     after its backup was restored. Restore the backup again and write nothing; or, where that was only an account or \
+                     the load of a dump, {forget}",
+                    shortened(&gtids.to_line())
+                )
+            }
             NoCourse::NotReached { point, last: Some(last) } => write!(
                 f,
                 "the copy does not come to the point ({point}): its last transaction is {last}. Where all of it is wanted, say --until end"

@@ -18,6 +18,19 @@ const LEAVING_MAX: Duration = Duration::from_secs(3);
 /// Between two looks at who is there.
 const LOOK_INTERVAL: Duration = Duration::from_millis(200);
 
+/// Ask for databases that have tables and are no server's own. An account sees those of its rights, and with PROCESS all of InnoDB.
+const TABLES_OF_PEOPLE: [&str; 3] = [
+    "SELECT DISTINCT TABLE_SCHEMA AS SCHEMA_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA NOT IN ('mysql', 'sys', \
+     'information_schema', 'performance_schema') ORDER BY 1 LIMIT 5",
+    "SELECT DISTINCT SUBSTRING_INDEX(NAME, '/', 1) AS SCHEMA_NAME FROM information_schema.INNODB_TABLES WHERE NAME LIKE '%/%' AND \
+     SUBSTRING_INDEX(NAME, '/', 1) NOT IN ('mysql', 'sys') ORDER BY 1 LIMIT 5",
+    "SELECT DISTINCT SUBSTRING_INDEX(NAME, '/', 1) AS SCHEMA_NAME FROM information_schema.INNODB_SYS_TABLES WHERE NAME LIKE '%/%' AND \
+     SUBSTRING_INDEX(NAME, '/', 1) NOT IN ('mysql', 'sys') ORDER BY 1 LIMIT 5",
+];
+
+/// Needs the right to see the sessions of others. Without it SHOW PROCESSLIST shows one's own, and no error.
+const NEEDS_PROCESS: &str = "SELECT COUNT(*) FROM information_schema.INNODB_TRX";
+
 /// How long one statement may take: STOP REPLICA waits for the transaction that is applied.
 const STATEMENT_MAX: Duration = Duration::from_secs(24 * 3600);
 
@@ -55,6 +68,13 @@ pub(crate) enum TargetError {
         "another restore of this server runs, in its session {0}: wait for its end, or KILL that session"
     )]
     Busy(String),
+    /// It has tables, and by its own word has executed nothing.
+    #[error(
+        "the target has executed nothing by its own word, and has tables, in {0}: it was restored from a backup and does not know what \
+         that has. Say where the backup was made: --backup-at FILE:POSITION, or its GTIDs. Everything from the first transaction on \
+         would be applied to those tables else; where that is wanted, say --backup-at nothing"
+    )]
+    Untold(String),
     /// Somebody uses it.
     #[error(
         "the target is in use, and whatever is written to it meanwhile is in no backup and in no log of the source: {0}\nEnd them, or \
@@ -97,6 +117,30 @@ impl Target {
         Ok(())
     }
 
+    /// Makes sure that a server that has executed nothing has nothing. MariaDB would not notice: as a replica it takes CREATE TABLE
+    /// for CREATE OR REPLACE (`slave_ddl_exec_mode`).
+    ///
+    /// # Errors
+    /// [`TargetError::Untold`], with what it has.
+    pub(crate) fn is_told(&mut self) -> Result<(), TargetError> {
+        if !self.identity.executed.is_empty() {
+            return Ok(());
+        }
+        // Servers of each age have one of the names of the same table.
+        for sql in TABLES_OF_PEOPLE {
+            let rows = match self.connection.query(sql) {
+                Err(WireError::Server { .. } | WireError::AccessDenied { .. }) => continue,
+                answer => answer?,
+            };
+            let names: Vec<&str> =
+                (0..rows.rows.len()).filter_map(|row| rows.get(row, "SCHEMA_NAME")).collect();
+            if !names.is_empty() {
+                return Err(TargetError::Untold(names.join(", ")));
+            }
+        }
+        Ok(())
+    }
+
     /// Who else uses the server, or writes to it by itself.
     ///
     /// # Errors
@@ -118,6 +162,7 @@ impl Target {
     fn users(&mut self) -> Result<Vec<String>, WireError> {
         let own = self.connection.connection_id().to_string();
         let mut found: Vec<String> = Vec::new();
+        self.connection.query(NEEDS_PROCESS)?;
         let rows = self.connection.query("SHOW PROCESSLIST")?;
         for row in 0..rows.rows.len() {
             let of = |column| rows.get(row, column).unwrap_or_default();
@@ -142,6 +187,14 @@ impl Target {
             }
         }
         Ok(found)
+    }
+
+    /// Its data folder, as it is called on its machine.
+    ///
+    /// # Errors
+    /// When it cannot be asked.
+    pub(crate) fn datadir(&mut self) -> Result<Option<String>, WireError> {
+        self.variable("datadir")
     }
 
     /// A global variable; `None` where the server has none of that name.

@@ -1,5 +1,9 @@
 //! `binlogd restore` on real servers: from a backup to just before the mistake, and what is refused.
 
+mod backups;
+mod in_use;
+mod rights;
+
 use crate::common::daemon::{Daemon, url};
 use crate::common::pair::{promote, replicate, wait_replicated};
 use crate::common::readers::{checksums, replica_status};
@@ -61,9 +65,8 @@ impl Scene {
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_binlogd"));
-        command.arg("restore").arg("--into").arg(url(&self.target)).arg("--from").arg(self.daemon.data_dir());
-        command.args(arguments).stdin(Stdio::null());
+        let mut command = restore_into(&self.target, &self.daemon.data_dir());
+        command.args(arguments);
         command
     }
 
@@ -90,10 +93,23 @@ impl Scene {
 
     #[track_caller]
     fn is_detached(&self) {
-        let state = replica_status(&self.target);
-        assert!(state.is_empty(), "{state:?}");
-        assert_eq!(self.target.sql("SELECT @@global.server_id").trim(), "1");
+        is_detached(&self.target);
     }
+}
+
+/// The command without its point.
+fn restore_into(target: &Server, from: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_binlogd"));
+    command.arg("restore").arg("--into").arg(url(target)).arg("--from").arg(from).stdin(Stdio::null());
+    command
+}
+
+/// No replication is left on a server, and its number is its own.
+#[track_caller]
+fn is_detached(server: &Server) {
+    let state = replica_status(server);
+    assert!(state.is_empty(), "{state:?}");
+    assert_eq!(server.sql("SELECT @@global.server_id").trim(), "1");
 }
 
 fn executed(server: &Server) -> String {

@@ -11,8 +11,9 @@ use wire::ConnectOptions;
 
 /// What is done where the target has something else under a GTID of the source.
 const WRITTEN_TO: &str = "Nothing was applied. The server was written to after its backup was restored, and gave the source's GTIDs, \
-                          because it has the source's UUID. Restore the backup again, remove its auto.cnf, and let nobody write to it. \
-                          Where it is only what an earlier restore was told to pass over (--skip), say --compare none";
+                          because it has the source's UUID, or on MariaDB the server_id. Restore the backup again, remove its auto.cnf, and \
+                          let nobody write to it. Where that was only the load of a dump, RESET BINARY LOGS AND GTIDS (MariaDB, and \
+                          MySQL before 8.4: RESET MASTER) forgets it; then tell it what it has, by --backup-at if it does not know. Where it is only what an earlier restore was told to pass over (--skip), say --compare none";
 
 /// Finds a GTID under which something else stands on the target, as happens to a physical backup that was written to: it has the
 /// source's UUID. An archive is not read for that.

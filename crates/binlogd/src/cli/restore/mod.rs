@@ -1,6 +1,7 @@
 //! `binlogd restore --into mysql://… --from DATA_DIR --until POINT`: brings a server from its backup to a point in the history.
 
 mod compare;
+mod space;
 
 use super::confirm::confirmed;
 use super::exit::{EXIT_OK, EXIT_PROBLEM, usage_error};
@@ -12,7 +13,7 @@ use super::{style, time_range, units};
 use crate::config::{HostPort, Point};
 use crate::history::{Copied, Until};
 use crate::rescue::Restore;
-use crate::restore::{CarryOut, Course, Progress, Stream, Target, own_address};
+use crate::restore::{BackupAt, CarryOut, Course, NoCourse, Progress, Stream, Target, own_address, told};
 use clap::Args;
 use codec::ServerKind;
 use codec::gtid::{GtidState, TransactionId};
@@ -36,8 +37,8 @@ const PREPARED_SHOWN_MAX: usize = 10;
 /// The arguments of `binlogd restore`.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
-The server is one that was restored from a backup, with its GTIDs (gtid_purged; on MariaDB gtid_slave_pos), or is empty where the \
-copy begins with the source's first transaction. Everything between its GTIDs and the point is walked first: it is known that \
+The server is one that was restored from a backup, with its GTIDs (gtid_purged; on MariaDB gtid_slave_pos), or with what the backup \
+tool noted (--backup-at), or is empty where the copy begins with the source's first transaction. Everything between its GTIDs and the point is walked first: it is known that \
 nothing is missing before anything is changed. Then a port of this command sends it to the server's own replication, with its own \
 parallel applier; the GTIDs are compared exactly, and the server is detached: no replication, its settings as they were.
 
@@ -52,8 +53,9 @@ Exit codes: 0 the server has what was asked for (with --plan: a real run would t
 pub(super) struct RestoreArgs {
     /// The server to restore: mysql://user@host:port
     ///
-    /// The user needs SUPER; or on MySQL REPLICATION_SLAVE_ADMIN, SYSTEM_VARIABLES_ADMIN, REPLICATION CLIENT and PROCESS (with
-    /// --skip REPLICATION_APPLIER too), on MariaDB REPLICATION SLAVE ADMIN, SLAVE MONITOR, BINLOG ADMIN and PROCESS.
+    /// The user needs on MySQL REPLICATION_SLAVE_ADMIN, SYSTEM_VARIABLES_ADMIN, REPLICATION CLIENT, RELOAD and PROCESS (with --skip
+    /// REPLICATION_APPLIER too), on MariaDB REPLICATION SLAVE ADMIN, REPLICATION MASTER ADMIN, SLAVE MONITOR, RELOAD and PROCESS; and
+    /// REPLICATION SLAVE, so that what is there already is compared. Where one is missing nothing is changed.
     #[arg(long, value_name = "URL")]
     into: Secret,
     /// Folder of the copies: the data_dir of the configuration, on which binlogd may run meanwhile; or an archive, as
@@ -68,6 +70,13 @@ pub(super) struct RestoreArgs {
     /// Where to stop: 'before DROP TABLE shop.orders', a GTID, FILE:POSITION, a time, or end
     #[arg(long, value_name = "POINT")]
     until: String,
+    /// Where the backup was made, when the server does not know: FILE:POSITION, GTIDs, or the line that xtrabackup or
+    /// mariadb-backup wrote; or nothing
+    ///
+    /// A position is looked up in the copy, which has the source's files. The server must have executed nothing: it is told what it
+    /// has (gtid_purged; on MariaDB gtid_slave_pos) before anything is applied.
+    #[arg(long, value_name = "PLACE")]
+    backup_at: Option<String>,
     /// Along the history that ends with this timeline: its number, or the name of its folder
     #[arg(long, value_name = "N")]
     timeline: Option<String>,
@@ -167,13 +176,24 @@ fn restore(
             );
         }
     }
-    let course = find(copied, &target, until)?;
+    let backup = match &args.backup_at {
+        Some(text) => told_by_hand(text, copied, &mut target)?,
+        None => target.is_told().map(|()| None).map_err(|error| of_host(&error))?,
+    };
+    let course = find(copied, &target, until, backup.as_ref())?;
     if !args.allow_clients && course.transactions > 0 {
         target.is_unused().map_err(|error| of_host(&error))?;
     }
-    compare(from, &target, &host.to_string(), options, args.compare)?;
-    show(&host, &target, until, &course, &skip);
-    if course.transactions == 0 {
+    if backup.is_none() {
+        compare(from, &target, &host.to_string(), options, args.compare)?;
+    }
+    show(&host, &target, until, &course, &skip, backup.as_ref());
+    let own = own_address(options).map_err(|error| of_host(&error))?;
+    if let Some(warning) = space::warning(&mut target, options, own, course.bytes) {
+        outln!("{warning}");
+    }
+    // A server that has everything and does not know is told all the same.
+    if course.transactions == 0 && backup.is_none() {
         outln!("nothing is to be done: the target has everything up to the point");
         return Ok(EXIT_OK);
     }
@@ -184,7 +204,6 @@ fn restore(
         outln!("nothing was applied");
         return Ok(EXIT_PROBLEM);
     }
-    let own = own_address(options).map_err(|error| of_host(&error))?;
     let listen = args.listen.unwrap_or(SocketAddr::new(own, 0));
     let stream = Stream::open(copied, stop_of(&course), listen, &from.data_dir, !own.is_loopback());
     let stream = stream.map_err(|error| format!("{error:#}"))?;
@@ -197,6 +216,7 @@ fn restore(
         course: &course,
         stream: &stream,
         host: &advertised,
+        backup: backup.as_ref(),
         skip: &skip,
         workers: args.workers,
         is_over: &is_over,
@@ -229,14 +249,34 @@ fn skipped(args: &RestoreArgs, kind: ServerKind) -> Result<Vec<TransactionId>, S
     args.skip.iter().map(one).collect()
 }
 
-fn find(copied: &Copied, target: &Target, until: &Until) -> Result<Course, String> {
+/// The GTIDs that the target is to be told; `None` where it knows them. From here on it counts as told.
+fn told_by_hand(text: &str, copied: &Copied, target: &mut Target) -> Result<Option<GtidState>, String> {
+    let backup = BackupAt::parse(text, copied.kind).map_err(|why| format!("--backup-at: {why}"))?;
+    let gtids = backup.gtids(copied).map_err(self::text)?;
+    let Some(identity) = told(&target.identity, &gtids).map_err(self::text)? else { return Ok(None) };
+    target.identity = identity;
+    Ok(Some(gtids))
+}
+
+fn find(
+    copied: &Copied,
+    target: &Target,
+    until: &Until,
+    backup: Option<&GtidState>,
+) -> Result<Course, String> {
     let bar = bar(WALK_BAR, 0);
     let found = Course::find(copied, &target.identity, until, &mut |walked, all| {
         bar.set_length(all);
         bar.set_position(walked);
     });
     bar.finish_and_clear();
-    found.map_err(text)
+    found.map_err(|error| match (error, backup) {
+        (NoCourse::Foreign { gtids }, Some(_)) => format!(
+            "--backup-at: {} is in no file of the copy: the backup is another source's, or the copy is behind it",
+            line(&gtids)
+        ),
+        (error, _) => error.to_string(),
+    })
 }
 
 fn bar(template: &str, len: u64) -> ProgressBar {
@@ -246,9 +286,24 @@ fn bar(template: &str, len: u64) -> ProgressBar {
     ProgressBar::new(len).with_style(ProgressStyle::with_template(template).expect("a valid template"))
 }
 
-fn show(host: &HostPort, target: &Target, until: &Until, course: &Course, skip: &[TransactionId]) {
+fn show(
+    host: &HostPort,
+    target: &Target,
+    until: &Until,
+    course: &Course,
+    skip: &[TransactionId],
+    backup: Option<&GtidState>,
+) {
     let version = style::clean(&target.identity.version);
-    outln!("target: {host}, {version}, has executed {}", line(&target.identity.executed));
+    match backup {
+        Some(gtids) => {
+            outln!(
+                "target: {host}, {version}, does not know what it has; by --backup-at it has {}",
+                line(gtids)
+            )
+        }
+        None => outln!("target: {host}, {version}, has executed {}", line(&target.identity.executed)),
+    }
     outln!("point: {until}");
     match &course.last {
         Some(last) => outln!("  last that is applied:    {}", style::clean(&last.to_string())),

@@ -2,44 +2,14 @@
 
 use super::{Course, NoCourse};
 use crate::history::{Copied, Until};
-use crate::upstream::identify::{SourceIdentity, SourceSemiSync};
-use codec::ServerKind;
-use codec::gtid::{GtidState, MariadbGtidState};
+use crate::restore::tests::{built, ours, target};
 use log::posix::PosixStorage;
-use log::testing::{FileBuilder, SERVER_UUID, first_timeline};
+use log::testing::SERVER_UUID;
 use std::sync::Arc;
 
-/// Transactions 11 to 13 in one file, 14 to 16 in the next, which says that `before` was executed.
+/// See [`built`].
 fn copy(before: &str) -> tempfile::TempDir {
-    let dir = tempfile::tempdir().unwrap();
-    let folder = first_timeline(SERVER_UUID).create(&PosixStorage, dir.path(), 1).unwrap();
-    for (name, before, numbers) in [("b.000001", "1-10", 11..=13), ("b.000002", before, 14..=16)] {
-        let begun = FileBuilder::new().previous_gtids(&format!("{SERVER_UUID}:{before}"));
-        let file = numbers.fold(begun, |file, number| file.transaction(number, 100));
-        std::fs::write(folder.join(name), file.finish()).unwrap();
-    }
-    dir
-}
-
-/// A server that has executed these.
-fn target(executed: &str) -> SourceIdentity {
-    SourceIdentity {
-        version: "9.7.0".into(),
-        kind: ServerKind::MySql,
-        server_id: 1,
-        uuid: SERVER_UUID.into(),
-        has_gtids: true,
-        executed: GtidState::parse(ServerKind::MySql, executed).unwrap(),
-        applied: MariadbGtidState::new(),
-        purged: GtidState::empty(ServerKind::MySql),
-        semi_sync: SourceSemiSync::Absent,
-        is_read_only: false,
-        knows_checksums: true,
-    }
-}
-
-fn ours(numbers: &str) -> String {
-    format!("{SERVER_UUID}:{numbers}")
+    built(before).dir
 }
 
 fn find(dir: &tempfile::TempDir, executed: &str, until: &str) -> Result<Course, NoCourse> {
