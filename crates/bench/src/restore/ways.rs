@@ -89,7 +89,7 @@ fn pipe(scene: &Scene, target: &Server) -> anyhow::Result<()> {
     let mut command = Command::new("bash");
     command.args([
         "-c",
-        "set -o pipefail; mysqlbinlog=$1 mysql=$2 socket=$3; shift 3; \"$mysqlbinlog\" \"$@\" | \"$mysql\" --protocol=socket --socket=\"$socket\"",
+        "set -o pipefail; mysqlbinlog=$1 mysql=$2 socket=$3; shift 3; \"$mysqlbinlog\" \"$@\" | \"$mysql\" --host=localhost --protocol=socket --socket=\"$socket\"",
         "bash",
     ]);
     command.args([target.fact("MYSQLBINLOG")?, target.fact("MYSQL")?, target.fact("SOCKET")?]);
