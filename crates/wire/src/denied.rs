@@ -83,6 +83,11 @@ pub(super) fn hint(code: u16, message: &str) -> &'static str {
         4150 => {
             account_statement!("; too many wrong passwords: correct the password here, then FLUSH PRIVILEGES")
         }
+        1227 if !message.contains("REPLICATION SLAVE") => {
+            account_statement!(
+                "; the account lacks the privilege that the server names, or it was revoked: GRANT it ON *.* TO the account"
+            )
+        }
         1044 | 1142 | 1227 => {
             account_statement!(
                 "; a privilege is missing or was revoked: GRANT REPLICATION SLAVE ON *.* TO the account"
@@ -113,6 +118,16 @@ mod tests {
         }
         assert!(hint(1045, "Access denied for user 'a'@'b' (using password: NO)").contains("password_file"));
         assert!(hint(1045, "Access denied for user 'a'@'b' (using password: YES)").contains("certificate"));
+        let lacks = |privilege: &str| {
+            hint(
+                1227,
+                &format!(
+                    "Access denied; you need (at least one of) the {privilege} privilege(s) for this operation"
+                ),
+            )
+        };
+        assert!(lacks("REPLICATION SLAVE").contains("GRANT REPLICATION SLAVE"));
+        assert!(!lacks("RELOAD").contains("REPLICATION SLAVE"), "{}", lacks("RELOAD"));
         assert_eq!(hint(1236, ""), "");
     }
 }
