@@ -1,4 +1,4 @@
-//! The formats of MySQL and MariaDB replication: packets, binary-log events, GTID sets.
+//! The formats of MySQL and MariaDB replication: packets, binary-log events, the rows in them, GTID sets.
 //!
 //! Everything that a peer or a file says passes through this crate first. It does no I/O and has no clock, so that
 //! each function is a plain mapping from bytes to values and can be fuzzed and replayed.
@@ -10,6 +10,7 @@ pub mod event;
 pub mod gtid;
 pub mod packet;
 mod position;
+pub mod rows;
 pub mod secrets;
 mod server_kind;
 

@@ -4,6 +4,7 @@
 //! short. Larger events are passed over with their head read, and the transaction says so. Packed transactions are unpacked as a
 //! stream.
 
+pub mod events;
 mod packed;
 mod reading;
 mod tables;

@@ -2,17 +2,15 @@
 
 use super::exit::{EXIT_OK, EXIT_PROBLEM, print_result, usage_error};
 use super::find_answer::{Found, SourceAnswer, found, text};
+use super::search_args::SearchArgs;
 use super::searched::{SearchedSource, choose};
 use super::store_args::StoreArgs;
-use super::{style, time_range, units};
-use clap::{Args, ValueEnum};
+use super::{style, units};
+use clap::Args;
 use jiff::tz::TimeZone;
 use points::criteria::Criteria;
-use points::effects::Effects;
-use points::glob::TableGlob;
 use points::search::Searched;
 use points::transaction::Transaction;
-use points::wanted_gtids::WantedGtids;
 use serde::Serialize;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -37,69 +35,14 @@ pub(super) struct FindArgs {
     data_dir: PathBuf,
     #[command(flatten)]
     store: StoreArgs,
-    /// This timeline only: its number, or the name of its folder
-    #[arg(long, value_name = "N")]
-    timeline: Option<String>,
-    /// With one of these GTIDs: a set of MySQL, or GTIDs of MariaDB with commas between
-    #[arg(long, value_name = "SET")]
-    gtid: Option<String>,
-    /// Committed from A on and before B; either may be left out. A time without a zone is local
-    #[arg(long, value_name = "A..B")]
-    time: Option<String>,
-    /// That changes this table; * and ? stand for any characters
-    #[arg(long, value_name = "SCHEMA.TABLE")]
-    table: Vec<String>,
-    /// That does this
-    #[arg(long, value_enum)]
-    kind: Vec<KindArg>,
-    /// Of so many rows at least
-    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
-    min_rows: u64,
-    /// Of so many bytes in the log at least
-    #[arg(long, value_name = "BYTES", default_value_t = 0, hide_default_value = true)]
-    min_bytes: u64,
-    /// Made by this connection (the thread's id)
-    #[arg(long, value_name = "ID")]
-    thread: Option<u32>,
-    /// With this text in a statement, or in the statement that its rows were made by; in any case
-    #[arg(long)]
-    text: Option<String>,
+    #[command(flatten)]
+    search: SearchArgs,
     /// Stop after so many; 0 for none
     #[arg(long, value_name = "N", default_value_t = 100)]
     limit: u64,
     /// Print JSON
     #[arg(long)]
     json: bool,
-}
-
-/// What a transaction may be asked to do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum KindArg {
-    /// Rows deleted
-    Delete,
-    /// Rows updated
-    Update,
-    /// Rows inserted
-    Insert,
-    /// A definition changed
-    Ddl,
-    /// A table emptied
-    Truncate,
-    /// A table, schema or anything else dropped
-    Drop,
-}
-
-impl KindArg {
-    fn effect(self) -> Effects {
-        match self {
-            KindArg::Delete => Effects::DELETE,
-            KindArg::Update => Effects::UPDATE,
-            KindArg::Insert => Effects::INSERT,
-            KindArg::Ddl => Effects::DDL,
-            KindArg::Truncate => Effects::TRUNCATE,
-            KindArg::Drop => Effects::DROP,
-        }
-    }
 }
 
 /// The whole answer in JSON.
@@ -116,8 +59,9 @@ struct Answer {
 /// Runs `binlogd find`.
 pub(super) fn execute(args: &FindArgs) -> ExitCode {
     let zone = TimeZone::system();
-    let chosen = criteria(args, &zone)
-        .and_then(|criteria| Ok((criteria, choose(&args.data_dir, &args.store, args.timeline.as_deref())?)));
+    let chosen = args.search.criteria(&zone).and_then(|criteria| {
+        Ok((criteria, choose(&args.data_dir, &args.store, args.search.timeline.as_deref())?))
+    });
     let (criteria, sources) = match chosen {
         Ok(chosen) => chosen,
         Err(error) => return usage_error(&error),
@@ -150,29 +94,6 @@ pub(super) fn execute(args: &FindArgs) -> ExitCode {
         outln!("nothing was found");
     }
     ExitCode::from(if find.failed || find.count == 0 { EXIT_PROBLEM } else { EXIT_OK })
-}
-
-/// What is searched for, or what is wrong with the command line.
-fn criteria(args: &FindArgs, zone: &TimeZone) -> Result<Criteria, String> {
-    let range = args.time.as_ref().map(|text| time_range::parse(text, zone)).transpose()?;
-    let gtids = args.gtid.as_ref().map(|text| WantedGtids::parse(text)).transpose();
-    let tables: Result<Vec<TableGlob>, _> = args.table.iter().map(|text| TableGlob::parse(text)).collect();
-    let mut kinds = Effects::NONE;
-    args.kind.iter().for_each(|kind| kinds |= kind.effect());
-    if args.text.as_ref().is_some_and(String::is_empty) {
-        return Err("--text is empty: give the text that the statement holds".to_owned());
-    }
-    Ok(Criteria {
-        gtids: gtids.map_err(|error| format!("--gtid: {error}"))?,
-        from: range.and_then(|range| range.from),
-        until: range.and_then(|range| range.until),
-        tables: tables.map_err(|error| format!("--table: {error}"))?,
-        kinds,
-        min_rows: args.min_rows,
-        min_bytes: args.min_bytes,
-        thread: args.thread,
-        text: args.text.as_ref().map(|text| text.to_ascii_lowercase().into_bytes()),
-    })
 }
 
 struct Find<'a> {

@@ -166,11 +166,9 @@ pub(super) fn table_text(table: &FoundTable) -> String {
     if parts.is_empty() { table.table.clone() } else { format!("{}: {}", table.table, parts.join(", ")) }
 }
 
-/// For people: a line with when and where, then what it does.
-pub(super) fn text(found: &Found) -> String {
-    const TABLES_SHOWN: usize = 8;
-    const STATEMENTS_SHOWN: usize = 4;
-    let mut lines = style::clean(&format!(
+/// The line with when and where.
+pub(super) fn heading(found: &Found) -> String {
+    style::clean(&format!(
         "  {}  {}  {}/{} at {}  {:>9}  {}{}",
         found.committed_local,
         found.committed,
@@ -180,7 +178,14 @@ pub(super) fn text(found: &Found) -> String {
         units::bytes(found.bytes),
         found.gtid.as_deref().unwrap_or("no GTID"),
         found.thread.map_or_else(String::new, |thread| format!("  thread {thread}")),
-    ));
+    ))
+}
+
+/// For people: a line with when and where, then what it does.
+pub(super) fn text(found: &Found) -> String {
+    const TABLES_SHOWN: usize = 8;
+    const STATEMENTS_SHOWN: usize = 4;
+    let mut lines = heading(found);
     let mut line = |text: &str| {
         // Writing to a String does not fail.
         let _ = write!(lines, "\n      {}", style::clean(text));

@@ -10,6 +10,7 @@ mod cnf;
 mod config;
 mod confirm;
 mod doctor;
+mod each_found;
 mod exit;
 mod fetch;
 mod find;
@@ -29,9 +30,12 @@ mod rescue_guard;
 mod restore;
 mod run;
 mod run_args;
+mod search_args;
 mod searched;
+mod server_flags;
 mod server_login;
 mod setup;
+mod show;
 mod slots;
 pub mod source_url;
 mod stats;
@@ -40,6 +44,7 @@ mod store_args;
 mod style;
 mod time_range;
 mod top;
+mod undo;
 mod units;
 mod verify;
 mod verify_archive;
@@ -91,6 +96,8 @@ enum Verb {
     Restore(restore::RestoreArgs),
     /// Prepare a source and this machine: account, semi-sync, configuration; shown first, done with --apply
     Setup(setup::SetupArgs),
+    /// Print transactions for a person: their statements, and their rows value by value
+    Show(show::ShowArgs),
     /// List the readers whose place is remembered, and for whom files are kept; remove one
     Slots(slots::SlotsArgs),
     /// Show the biggest and the longest transactions, the busiest tables, and writes a minute
@@ -99,6 +106,8 @@ enum Verb {
     Status(status::StatusArgs),
     /// Watch the daemon and its sources in the terminal: whether all is safe, and what is not
     Top(top::TopArgs),
+    /// Take row transactions back: their inverse as a script of SQL, or applied to a server
+    Undo(undo::UndoArgs),
     /// Walk every file of a copy, or every object of an archive, and say exactly where and what is wrong
     Verify(verify::VerifyArgs),
 }
@@ -119,12 +128,14 @@ fn execute(verb: Verb) -> ExitCode {
         Verb::Rescue(args) => rescue::execute(&args),
         Verb::Restore(args) => restore::execute(&args),
         Verb::Setup(args) => setup::execute(&args),
+        Verb::Show(args) => show::execute(&args),
         Verb::Slots(args) => slots::execute(&args),
         Verb::Stats(args) => stats::execute(&args),
         Verb::Status(args) => {
             status::run(args, offline::from_files).unwrap_or_else(|error| usage_error(&format!("{error:#}")))
         }
         Verb::Top(args) => top::execute(args),
+        Verb::Undo(args) => undo::execute(&args),
         Verb::Verify(args) => verify::execute(&args),
     }
 }

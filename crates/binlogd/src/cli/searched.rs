@@ -1,4 +1,4 @@
-//! The files that `find` and `stats` look at, of a copy or of an archive.
+//! The files that `find`, `show` and `stats` look at, of a copy or of an archive.
 
 use super::store_args::{StoreArgs, is_url};
 use super::style;
@@ -9,6 +9,7 @@ use codec::gtid::GtidSet;
 use log::files::timeline_files;
 use log::folder::{by_number, source_folders, timeline_number};
 use log::posix::PosixStorage;
+use log::storage::{ReadFile, Storage};
 use points::criteria::Criteria;
 use points::index::SearchIndex;
 use points::search::{Searched, Sink, index_of, index_up_to_boundary, search_file, search_whole};
@@ -78,6 +79,17 @@ impl SearchedFile {
             }
             FilePlace::Archive { reader, file } => index_up_to_boundary(&reader.file(file.clone())),
         })
+    }
+
+    /// Opens it, for what a search does not tell.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub(super) fn open(&self) -> io::Result<Box<dyn ReadFile>> {
+        match &self.place {
+            FilePlace::Folder { folder, .. } => PosixStorage.open_read(&folder.join(&self.name)),
+            FilePlace::Archive { reader, file } => Ok(Box::new(reader.file(file.clone()))),
+        }
     }
 
     /// Says that it could not be looked at, and gives the same in words.

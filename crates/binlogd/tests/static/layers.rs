@@ -42,6 +42,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "config",
             "cut",
             "daemon",
+            "detail",
             "doctor",
             "history",
             "log",
@@ -51,6 +52,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "retention",
             "setup",
             "status",
+            "undo",
             "upstream",
             "wire",
         ],
@@ -79,6 +81,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("rescue", &["log", "rescue", "upstream", "wire"]),
     // The history is the one that readers are served.
     ("history", &["config", "history", "log", "points", "serve"]),
+    ("detail", &["detail", "log", "points", "wire"]),
+    ("undo", &["detail", "undo", "wire"]),
     ("cut", &["config", "cut", "history", "log", "points"]),
     // A port of its own, for one target; what is left on that is noted as a rescue notes it.
     (

@@ -23,7 +23,7 @@ pub(super) fn need(what: &'static str, bytes: &[u8], needed: usize) -> Result<()
 }
 
 /// The protocol's length-encoded integer (`net_field_length_ull`), taken off the front.
-pub(super) fn packed_integer(bytes: &mut &[u8]) -> Result<u64, EventError> {
+pub(crate) fn packed_integer(bytes: &mut &[u8]) -> Result<u64, EventError> {
     let short = EventError::Malformed("a length-encoded integer is cut short");
     let (&first, rest) = bytes.split_first().ok_or(short.clone())?;
     let width = match first {

@@ -53,6 +53,29 @@ impl RowImages {
         self.widths.len()
     }
 
+    /// Takes the value of a column off the front, without the length before it. `None` when it is cut short.
+    pub(crate) fn value<'a>(&self, column: usize, rest: &mut &'a [u8]) -> Option<&'a [u8]> {
+        let width = self.widths.get(column)?;
+        let behind = width.step(rest)?;
+        let own = &rest[..rest.len() - behind.len()];
+        *rest = behind;
+        match width {
+            Width::Fixed(_) => Some(own),
+            Width::Prefixed(size) => own.get(usize::from(*size)..),
+        }
+    }
+
+    /// The metadata of each column, as [`of`](Self::of) reads them.
+    pub(crate) fn metadata_of<'a>(columns: &TableColumns<'a>) -> Option<Vec<&'a [u8]>> {
+        let mut rest = columns.metadata;
+        let mut take = |code: &u8| {
+            let (own, behind) = rest.split_at_checked(metadata_len(*code).ok()?)?;
+            rest = behind;
+            Some(own)
+        };
+        columns.types.iter().map(&mut take).collect()
+    }
+
     /// Counts the rows that `bytes` are, each of an image of the columns in each of `present`, a bit for each column: one image,
     /// or that before and that after an update. `None` when the bytes are not exactly that.
     ///

@@ -271,14 +271,9 @@ impl Reading {
         Ok(())
     }
 
-    /// `Execute_load_query_event`: 13 bytes more of post-header.
     fn load_query(&mut self, event: &[u8], at: u64) -> Result<(), String> {
         const CUT: &str = "an EXECUTE_LOAD_QUERY event is cut short";
-        const OWN_BYTES: usize = 13;
-        let schema_len = usize::from(*event.get(SCHEMA_LEN_AT).ok_or(CUT)?);
-        let schema_at = schema_at(event).ok_or(CUT)? + OWN_BYTES;
-        let schema = event.get(schema_at..schema_at + schema_len).ok_or(CUT)?;
-        let text = event.get(schema_at + schema_len + 1..).ok_or(CUT)?;
+        let (schema, text) = load_query(event).ok_or(CUT)?;
         self.statement(event, schema, text, at);
         Ok(())
     }
@@ -355,12 +350,20 @@ fn change(
     Some(transaction.tables.len() - 1)
 }
 
+/// Schema and text of an EXECUTE_LOAD_QUERY event (`Execute_load_query_event`), which has 13 bytes more of post-header.
+pub(super) fn load_query(event: &[u8]) -> Option<(&[u8], &[u8])> {
+    const OWN_BYTES: usize = 13;
+    let schema_len = usize::from(*event.get(SCHEMA_LEN_AT)?);
+    let schema_at = schema_at(event)? + OWN_BYTES;
+    Some((event.get(schema_at..schema_at + schema_len)?, event.get(schema_at + schema_len + 1..)?))
+}
+
 fn schema_at(event: &[u8]) -> Option<usize> {
     let status_len = event.get(STATUS_LEN_AT..)?.first_chunk::<2>()?;
     Some(HEADER_LEN + 13 + usize::from(u16::from_le_bytes(*status_len)))
 }
 
-fn schema_of(event: &[u8]) -> Option<&[u8]> {
+pub(super) fn schema_of(event: &[u8]) -> Option<&[u8]> {
     let len = usize::from(*event.get(SCHEMA_LEN_AT)?);
     let at = schema_at(event)?;
     event.get(at..at + len)

@@ -1,0 +1,176 @@
+//! `binlogd undo DATA_DIR`: the inverse of row transactions, as a script, or applied.
+
+use super::confirm::confirmed;
+use super::each_found::each_found;
+use super::exit::{EXIT_OK, EXIT_PROBLEM, print_result, usage_error};
+use super::search_args::SearchArgs;
+use super::searched::choose;
+use super::server_flags::ServerFlags;
+use super::show::connect;
+use super::store_args::StoreArgs;
+use super::{style, units};
+use crate::detail::{Known, each_part};
+use crate::undo::{Inverse, Script, apply, objections};
+use clap::Args;
+use codec::ServerKind;
+use codec::gtid::TransactionId;
+use jiff::tz::TimeZone;
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use wire::Secret;
+
+/// The arguments of `binlogd undo`.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+What is taken back is asked for as with binlogd find: all transactions that are found, whole, the last first. Look at them with binlogd \
+show. The script is one transaction: each statement names the whole row as it was left, and where there is not exactly one such row the \
+script stops and nothing is changed. With --into binlogd runs it there, after a question.
+
+Refused are definitions (DDL), statements in the place of rows, rows that the log has not in full (binlog_row_image other than FULL, \
+partial JSON), and, where a server is asked, tables with triggers, with foreign keys that cascade to others, and without transactions.
+
+  binlogd undo /var/lib/binlogd --gtid 3e11fa47-71ca-11e1-9e33-c80aa9429562:23 > undo.sql
+  binlogd undo /var/lib/binlogd --gtid 3e11fa47-71ca-11e1-9e33-c80aa9429562:23 --into mysql://root@db1
+
+Exit codes: 0 the script was printed, or applied, 1 a problem, or it is refused, 2 the command line is wrong.")]
+pub(super) struct UndoArgs {
+    /// Folder of the copies: the data_dir of the configuration; or an archive, as s3://bucket/prefix
+    #[arg(value_name = "DATA_DIR|URL")]
+    data_dir: PathBuf,
+    #[command(flatten)]
+    store: StoreArgs,
+    #[command(flatten)]
+    search: SearchArgs,
+    /// Refuse more transactions than so many
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    limit: u64,
+    /// A server to ask for columns that the log does not name, and for triggers and foreign keys: mysql://user@host:port
+    #[arg(long, value_name = "URL", conflicts_with = "into")]
+    schema: Option<Secret>,
+    /// Apply it to this server, in one transaction: mysql://user@host:port
+    #[arg(long, value_name = "URL")]
+    into: Option<Secret>,
+    #[command(flatten)]
+    server: ServerFlags,
+    /// With --into: do not ask
+    #[arg(long, requires = "into")]
+    yes: bool,
+}
+
+/// Runs `binlogd undo`.
+pub(super) fn execute(args: &UndoArgs) -> ExitCode {
+    match undo(args) {
+        Ok(code) => code,
+        Err(error) => {
+            for line in error.lines() {
+                errln!("error: {}", style::clean(line));
+            }
+            ExitCode::from(EXIT_PROBLEM)
+        }
+    }
+}
+
+/// What is to be taken back.
+#[derive(Default)]
+struct Gathered {
+    inverse: Option<Inverse>,
+    transactions: Vec<String>,
+    seen: BTreeSet<String>,
+}
+
+fn undo(args: &UndoArgs) -> Result<ExitCode, String> {
+    let zone = TimeZone::system();
+    let (url, argument) = match &args.into {
+        Some(into) => (Some(into), "--into"),
+        None => (args.schema.as_ref(), "--schema"),
+    };
+    let chosen = args.search.criteria(&zone).and_then(|criteria| {
+        if !args.search.is_any() {
+            return Err(
+                "say what is to be taken back: --gtid SET, or other options of binlogd find".to_owned()
+            );
+        }
+        Ok((criteria, choose(&args.data_dir, &args.store, args.search.timeline.as_deref())?))
+    });
+    let (criteria, sources) = match chosen {
+        Ok(chosen) => chosen,
+        Err(error) => return Ok(usage_error(&error)),
+    };
+    if sources.len() > 1 {
+        return Ok(usage_error(&"there are several sources: choose one with --source"));
+    }
+    let connection = connect(url, &args.server, argument)?;
+    let is_mysql = connection.as_ref().map(|server| server.server_kind());
+    let mut known = connection.map_or_else(Known::default, Known::of);
+    let mut all = Gathered::default();
+    let outcome = each_found(&sources, &criteria, args.limit, &mut |at, transaction| {
+        let server = match transaction.id {
+            Some(TransactionId::Mariadb(_)) => ServerKind::MariaDb,
+            _ => ServerKind::MySql,
+        };
+        let inverse = all.inverse.get_or_insert_with(|| Inverse::new(server));
+        if is_mysql.is_some_and(|kind| kind != server) {
+            inverse.refuse(format!("the server of {argument} is of another kind than the log"));
+        }
+        let name =
+            transaction.id.map_or_else(|| "a transaction without a GTID".to_owned(), |id| id.to_string());
+        if transaction.id.is_some() && !all.seen.insert(name.clone()) {
+            inverse.refuse(format!("{name} stands in the log twice: choose one with --timeline"));
+        }
+        if transaction.xid.is_some() {
+            inverse.refuse(format!(
+                "{name} is a half of an XA transaction, whose other half decides whether it counts"
+            ));
+        }
+        let place = format!("{}/{} at {}", at.timeline.name, at.searched.name, transaction.at);
+        all.transactions.push(format!("{name}, {place}"));
+        if let Err(error) = each_part(at.file, transaction, &mut known, &mut |part| inverse.add(&part)) {
+            inverse.refuse(format!("{name} cannot be read: {error}"));
+        }
+    });
+    if outcome.failed {
+        return Err("not everything could be searched: nothing is taken back".to_owned());
+    }
+    if outcome.is_enough {
+        return Err(format!(
+            "there are more than {} transactions: --limit 0 takes all",
+            units::count(args.limit)
+        ));
+    }
+    outcome.tell(args.limit);
+    let Some(mut inverse) = all.inverse else { return Err("nothing was found".to_owned()) };
+    if let Some(server) = known.connection() {
+        let objections =
+            objections(server, &inverse.tables).map_err(|error| format!("{argument}: {error}"))?;
+        objections.into_iter().for_each(|why| inverse.refuse(why));
+    }
+    let refusals: Vec<&str> = inverse.refusals().collect();
+    if !refusals.is_empty() {
+        return Err(format!("refused, nothing is taken back:\n{}", refusals.join("\n")));
+    }
+    if inverse.rows() == 0 {
+        return Err("nothing is to be taken back: no rows were changed".to_owned());
+    }
+    let script = Script { inverse: &inverse, transactions: &all.transactions };
+    let Some(server) = known.connection().filter(|_| args.into.is_some()) else {
+        return Ok(print_result(&script.text()));
+    };
+    for transaction in &all.transactions {
+        outln!("{}", style::clean(transaction));
+    }
+    for (schema, table) in &inverse.tables {
+        outln!("  {}", style::clean(&format!("{schema}.{table}")));
+    }
+    let rows = units::count(inverse.rows() as u64);
+    if !args.yes {
+        let question = format!("Take back {rows} rows there?");
+        if !confirmed(&question, "the script, without --into but with --schema")? {
+            outln!("nothing was changed");
+            return Ok(ExitCode::from(EXIT_PROBLEM));
+        }
+    }
+    apply(server, &script)?;
+    outln!("taken back: {rows} rows; each was as these transactions had left it");
+    Ok(ExitCode::from(EXIT_OK))
+}

@@ -1,0 +1,15 @@
+//! A transaction with everything that the log has of it: its statements, and its rows value by value.
+//!
+//! ```text
+//! the events of a transaction (points::walk::events)
+//!   → parts: statements, and rows of a table      parts.rs
+//!   → names and types that a server adds           known.rs, definition.rs
+//! ```
+
+mod definition;
+mod known;
+mod parts;
+
+pub(crate) use definition::{ColumnDefinition, hex_text};
+pub(crate) use known::{Known, KnownTable};
+pub(crate) use parts::{Part, each_part};

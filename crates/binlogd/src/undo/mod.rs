@@ -1,0 +1,19 @@
+//! The inverse of transactions, as statements of SQL.
+//!
+//! ```text
+//! rows, in the order of the log (crate::detail)
+//!   → one statement each that takes the row back, with all that it was in its condition   inverse.rs, literal.rs, json.rs
+//!   → what a server says against it: triggers, cascades, engines                          objections.rs
+//!   → a script, the last row first, that stops where a row is not as it was left          script.rs
+//! ```
+
+mod inverse;
+mod json;
+mod literal;
+mod objections;
+mod quoting;
+mod script;
+
+pub(crate) use inverse::Inverse;
+pub(crate) use objections::objections;
+pub(crate) use script::{Script, apply};

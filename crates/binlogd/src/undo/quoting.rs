@@ -1,0 +1,18 @@
+//! Names, texts and bytes in SQL.
+
+use codec::rows::hex;
+
+/// A name in backticks.
+pub(super) fn name(name: &str) -> String {
+    format!("`{}`", name.replace('`', "``"))
+}
+
+/// A literal without control characters, for a session in which a backslash escapes.
+pub(super) fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
+}
+
+/// Bytes in hexadecimal digits.
+pub(super) fn bytes_literal(bytes: &[u8]) -> String {
+    if bytes.is_empty() { "''".to_owned() } else { format!("X'{}'", hex(bytes)) }
+}
