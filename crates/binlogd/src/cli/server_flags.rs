@@ -11,7 +11,7 @@ pub(super) struct ServerFlags {
     /// File with the server's password, alone on its line; else the variable BINLOGD_PASSWORD counts
     #[arg(long, value_name = "FILE")]
     password_file: Option<PathBuf>,
-    /// Encryption to the server: disabled, preferred, required, verify-ca or verify-full
+    /// Encryption of this command's connection to the server: disabled, preferred, required, verify-ca or verify-full
     #[arg(long, value_name = "MODE", default_value = "preferred")]
     tls: TlsMode,
     /// PEM file with the authorities that --tls verify-ca and verify-full trust

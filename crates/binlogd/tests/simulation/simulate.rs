@@ -57,7 +57,6 @@ impl Drop for Replay {
     }
 }
 
-/// What happened in one simulation.
 /// What makes a server begin its logs anew, or go back to before what it had sent.
 const ANEW: [&str; 4] = [
     "reset on the first file",
@@ -66,6 +65,7 @@ const ANEW: [&str; 4] = [
     "source lost its tail",
 ];
 
+/// What happened in one simulation.
 #[derive(Debug, PartialEq, Eq)]
 struct Outcome {
     /// Operations of the disk, and what the receiver asked of the world.

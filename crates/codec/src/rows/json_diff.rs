@@ -3,8 +3,8 @@
 //! Layout (MySQL, `Json_diff::write_binary` in `sql-common/json_diff.cc`): one change behind the other, each a byte for what is done, the
 //! path as a packed length and its text, and but for a removal the value as a packed length and its bytes.
 
+use super::counted::counted;
 use super::json::{JsonError, JsonValue};
-use crate::event::packed_integer;
 
 /// What is done at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,13 +59,6 @@ impl JsonDiff {
             _ => format!("JSON_REMOVE({path})"),
         }
     }
-}
-
-fn counted<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
-    let len = usize::try_from(packed_integer(rest).ok()?).ok()?;
-    let (own, behind) = rest.split_at_checked(len)?;
-    *rest = behind;
-    Some(own)
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@
 //! bytes make this panic, and what it allocates is bounded by what it is given.
 
 mod charset;
+mod counted;
 mod decimal;
 mod geometry;
 mod hex;

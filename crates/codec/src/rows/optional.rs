@@ -3,6 +3,7 @@
 //! Layout (MySQL, `Table_map_event` in `libs/mysql/binlog/event/rows_event.h`, `Optional_metadata_field_type`): fields of a byte for what it
 //! is, a packed length, and what belongs to it. Each is about the columns of one family only, in their order.
 
+use super::counted::counted;
 use crate::event::packed_integer;
 
 /// The fields, as they stand there. What is not there is empty or `None`.
@@ -109,13 +110,6 @@ fn values<'a>(own: &mut &'a [u8]) -> Option<Vec<Vec<&'a [u8]>>> {
         all.push(list);
     }
     Some(all)
-}
-
-fn counted<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
-    let len = usize::try_from(packed_integer(rest).ok()?).ok()?;
-    let (own, behind) = rest.split_at_checked(len)?;
-    *rest = behind;
-    Some(own)
 }
 
 #[cfg(test)]

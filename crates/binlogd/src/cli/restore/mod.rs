@@ -7,7 +7,7 @@ use super::confirm::confirmed;
 use super::exit::{EXIT_OK, EXIT_PROBLEM, usage_error};
 use super::opened_history::{OpenedHistory, text};
 use super::rescue_guard::Compare;
-use super::server_login::ServerLogin;
+use super::server_flags::ServerFlags;
 use super::store_args::StoreArgs;
 use super::{style, time_range, units};
 use crate::config::{HostPort, Point};
@@ -26,7 +26,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use wire::{ConnectOptions, Secret, TlsMode};
+use wire::{ConnectOptions, Secret};
 
 const WALK_BAR: &str = "walking the log {wide_bar} {bytes} of {total_bytes}, {eta} left";
 const BAR: &str = "{wide_bar} {human_pos} of {human_len} transactions, {per_sec}, {eta} left";
@@ -106,15 +106,8 @@ pub(super) struct RestoreArgs {
     /// Name or address of this machine as the server sees it, where that is not the one of --listen
     #[arg(long, value_name = "HOST")]
     advertise: Option<String>,
-    /// File with the password, alone on its line; else the variable BINLOGD_PASSWORD counts
-    #[arg(long, value_name = "FILE")]
-    password_file: Option<PathBuf>,
-    /// Encryption of the command's own connection: disabled, preferred, required, verify-ca or verify-full
-    #[arg(long, value_name = "MODE", default_value = "preferred")]
-    tls: TlsMode,
-    /// PEM file with the authorities that --tls verify-ca and verify-full trust
-    #[arg(long, value_name = "FILE")]
-    tls_ca: Option<PathBuf>,
+    #[command(flatten)]
+    server: ServerFlags,
 }
 
 /// Runs `binlogd restore`.
@@ -123,7 +116,7 @@ pub(super) fn execute(args: &RestoreArgs) -> ExitCode {
     let chosen = Until::parse(&args.until, &|text| time_range::of_point(text, &zone))
         .map_err(|why| format!("--until: {why}"));
     let chosen = chosen.and_then(|until| {
-        let options = options(args)?;
+        let options = args.server.options("--into", "the server to restore", &args.into)?;
         let from =
             OpenedHistory::open(&args.from, &args.store, args.work.as_deref(), args.timeline.as_deref())?;
         Ok((until, from, options))
@@ -141,19 +134,6 @@ pub(super) fn execute(args: &RestoreArgs) -> ExitCode {
             ExitCode::from(EXIT_PROBLEM)
         }
     }
-}
-
-fn options(args: &RestoreArgs) -> Result<ConnectOptions, String> {
-    let login = ServerLogin {
-        argument: "--into",
-        purpose: "the server to restore",
-        url: &args.into,
-        password_file: args.password_file.as_deref(),
-        tls: args.tls,
-        tls_ca: args.tls_ca.as_ref(),
-        asks: true,
-    };
-    login.options()
 }
 
 fn restore(
