@@ -7,31 +7,31 @@ const TRANSACTIONS_MAX: usize = 128;
 
 /// Collects transactions as long as they fit.
 #[derive(Debug)]
-pub(super) struct Batch<'p> {
+pub(super) struct Batch {
     bytes_max: usize,
-    packet: Packet<'p>,
+    packet: Packet,
 }
 
 /// Statements parted by semicolons.
 #[derive(Debug, Default)]
-pub(super) struct Packet<'p> {
+pub(super) struct Packet {
     pub(super) statements: Vec<u8>,
     /// How many they are.
     pub(super) count: usize,
-    pub(super) transactions: Vec<&'p Lacked>,
+    pub(super) transactions: Vec<Lacked>,
     /// How many statements there are up to the end of each transaction.
     pub(super) ends: Vec<usize>,
 }
 
-impl<'p> Batch<'p> {
+impl Batch {
     /// An empty one for packets of so many bytes.
-    pub(super) fn new(bytes_max: usize) -> Batch<'p> {
+    pub(super) fn new(bytes_max: usize) -> Batch {
         Batch { bytes_max, packet: Packet::default() }
     }
 
     /// Takes a transaction whole, or nothing of it: when it does not fit, or when one of its statements cannot be parted from
     /// the next by a semicolon for sure.
-    pub(super) fn take(&mut self, lacked: &'p Lacked, statements: &[Vec<u8>]) -> bool {
+    pub(super) fn take(&mut self, lacked: &Lacked, statements: &[Vec<u8>]) -> bool {
         // Room for what ends the packet.
         const END_BYTES: usize = 64;
         let bytes: usize = statements.iter().map(|statement| statement.len() + 1).sum();
@@ -45,13 +45,13 @@ impl<'p> Batch<'p> {
         for statement in statements {
             self.packet.push(statement);
         }
-        self.packet.transactions.push(lacked);
+        self.packet.transactions.push(lacked.clone());
         self.packet.ends.push(self.packet.count);
         true
     }
 
     /// The packet, with a statement that ends it; `None` when nothing was taken. The next one begins empty.
-    pub(super) fn finish(&mut self, end: Option<&[u8]>) -> Option<Packet<'p>> {
+    pub(super) fn finish(&mut self, end: Option<&[u8]>) -> Option<Packet> {
         let mut packet = std::mem::take(&mut self.packet);
         if packet.transactions.is_empty() {
             return None;
@@ -63,7 +63,7 @@ impl<'p> Batch<'p> {
     }
 }
 
-impl Packet<'_> {
+impl Packet {
     /// The server logs a statement up to its semicolon, so nothing else may stand between the two.
     fn push(&mut self, statement: &[u8]) {
         if self.count > 0 {

@@ -1,7 +1,9 @@
 //! A transaction that the copy holds and the target lacks.
 
+use super::statements::summary;
 use codec::gtid::TransactionId;
-use std::path::PathBuf;
+use log::transactions::StoredTransaction;
+use std::path::{Path, PathBuf};
 
 /// A transaction that the copy holds and the target lacks.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,6 +25,25 @@ pub(crate) struct Lacked {
 }
 
 impl Lacked {
+    /// A transaction of a file of that timeline, which has this GTID.
+    pub(crate) fn of(
+        timeline: &str,
+        path: &Path,
+        transaction: &StoredTransaction,
+        id: TransactionId,
+    ) -> Lacked {
+        let summary = summary(transaction).unwrap_or_default();
+        Lacked {
+            id,
+            timeline: timeline.to_owned(),
+            path: path.to_owned(),
+            at: transaction.at,
+            end: transaction.end,
+            timestamp: summary.timestamp,
+            changes: summary.changes,
+        }
+    }
+
     /// Length in the binary log, in bytes.
     pub(crate) fn size(&self) -> u64 {
         self.end - self.at

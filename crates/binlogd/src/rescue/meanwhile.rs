@@ -15,7 +15,7 @@ use wire::{Connection, WireError};
 pub(super) fn taken(
     connection: &mut Connection,
     kind: ServerKind,
-    coming: &[&Lacked],
+    coming: &[Lacked],
 ) -> Result<Option<TransactionId>, WireError> {
     let executed = match kind {
         ServerKind::MariaDb => {

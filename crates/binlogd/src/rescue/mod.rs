@@ -77,6 +77,7 @@ pub(crate) use lacked::Lacked;
 pub(crate) use left_out::LeftOut;
 pub(crate) use plan::Plan;
 pub(crate) use restore::{Restore, Setting};
-pub(crate) use send::HandOverError;
+pub(crate) use send::{HandOverError, Sender};
+pub(crate) use statements::Translator;
 pub(crate) use target::Target;
 pub(crate) use writers::{Watch, Writer};

@@ -5,7 +5,6 @@ use super::lacked::Lacked;
 use super::meanwhile::taken;
 use super::plan::Plan;
 use super::statements::Translator;
-use crate::upstream::identify::SourceIdentity;
 use codec::ServerKind;
 use codec::gtid::TransactionId;
 use codec::secrets::masked_message;
@@ -13,8 +12,12 @@ use log::posix::PosixStorage;
 use log::transactions::{StoredTransaction, TransactionReader};
 use std::io;
 use std::path::PathBuf;
+use std::time::Duration;
 use thiserror::Error;
 use wire::{Connection, WireError};
+
+/// How long one statement may take: an ALTER of a large table takes hours.
+const STATEMENT_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// The longest packet of several transactions, in bytes. Longer ones spare no round trips worth the name.
 const PACKET_BYTES_MAX: u64 = 1 << 20;
@@ -44,6 +47,28 @@ pub(crate) enum HandOverError {
         at: u64,
         /// What was there.
         id: TransactionId,
+    },
+    /// It cannot be said in statements.
+    #[error("{} at {}: {} cannot be handed over by statements: {why}", .lacked.path.display(), .lacked.at, .lacked.id)]
+    NoStatements {
+        /// The transaction.
+        lacked: Box<Lacked>,
+        /// What is in it.
+        why: String,
+    },
+    /// A statement would be refused for its length.
+    #[error(
+        "the longest statement of {id} has {needed} bytes and the target takes {allowed} at most: SET GLOBAL max_allowed_packet = {} on \
+         it (1 GiB is the most), then do this again",
+        needed.next_multiple_of(1 << 20)
+    )]
+    TooLong {
+        /// Its GTID.
+        id: TransactionId,
+        /// Bytes of the statement.
+        needed: u64,
+        /// `max_allowed_packet`.
+        allowed: u64,
     },
     /// The target refused a statement.
     #[error(transparent)]
@@ -87,81 +112,104 @@ impl HandOverError {
     }
 }
 
-/// Sends the transactions of a plan over one session.
+/// Sends transactions over one session.
 ///
 /// Many small transactions go in one packet of several statements, of which the server itself runs one after the other and
 /// stops at the first that fails: a statement of its own round trip each would wait for the network most of the time, and
 /// statements sent ahead without waiting would be run behind one that failed.
-pub(super) struct Sender<'a> {
+pub(crate) struct Sender<'a> {
     connection: &'a mut Connection,
     kind: ServerKind,
-    copy: PlannedTransactions,
     translator: Translator,
-    packet_bytes_max: usize,
+    batch: Batch,
+    max_allowed_packet: u64,
 }
 
 impl<'a> Sender<'a> {
-    /// Makes the session one that may say under which GTID it writes. `max_allowed_packet` is the target's.
+    /// Makes the session one that may say under which GTID it writes. `max_allowed_packet` is the target's, in bytes.
     ///
     /// # Errors
     /// When the account may not.
-    pub(super) fn begin(
+    pub(crate) fn begin(
         connection: &'a mut Connection,
-        target: &SourceIdentity,
+        kind: ServerKind,
         max_allowed_packet: u64,
     ) -> Result<Sender<'a>, HandOverError> {
+        connection.set_timeout(STATEMENT_MAX);
         act_as_applier(connection).map_err(HandOverError::may_not)?;
         connection.allow_several_statements()?;
-        let (copy, translator) = (PlannedTransactions::default(), Translator::default());
         // The command's own byte counts too.
         let packet_bytes_max = PACKET_BYTES_MAX.min(max_allowed_packet.saturating_sub(1)) as usize;
-        Ok(Sender { connection, kind: target.kind, copy, translator, packet_bytes_max })
+        let (translator, batch) = (Translator::default(), Batch::new(packet_bytes_max));
+        Ok(Sender { connection, kind, translator, batch, max_allowed_packet })
     }
 
-    /// Sends everything in order. `done` is told after each.
+    /// Sends everything of a plan in order. `done` is told after each.
     ///
     /// # Errors
     /// The first thing that goes wrong; nothing is tried after it.
     pub(super) fn send(&mut self, plan: &Plan, mut done: impl FnMut(&Lacked)) -> Result<(), HandOverError> {
-        let mut batch = Batch::new(self.packet_bytes_max);
+        let mut copy = PlannedTransactions::default();
         for lacked in &plan.transactions {
-            let (transaction, format) = self.copy.read(lacked)?;
-            let statements = self.translator.statements(&transaction, &format).map_err(|_| moved(lacked))?;
-            if batch.take(lacked, &statements) {
-                continue;
-            }
-            self.send_batch(&mut batch, &mut done)?;
-            if !batch.take(lacked, &statements) {
-                self.send_alone(lacked, &statements)?;
-                done(lacked);
-            }
+            let (transaction, format) = copy.read(lacked)?;
+            self.push(lacked, &transaction, &format, &mut done)?;
         }
-        self.send_batch(&mut batch, &mut done)
+        self.finish(&mut done)
     }
 
-    fn send_batch(
+    /// Sends a transaction of a file with this format description, by itself or, later, with others. `done` is told after each that
+    /// the target has taken.
+    ///
+    /// # Errors
+    /// As [`send`](Self::send).
+    pub(crate) fn push(
         &mut self,
-        batch: &mut Batch<'_>,
+        lacked: &Lacked,
+        transaction: &StoredTransaction,
+        format: &[u8],
         done: &mut impl FnMut(&Lacked),
     ) -> Result<(), HandOverError> {
-        let Some(packet) = batch.finish(self.translator.end(self.kind)) else { return Ok(()) };
+        let statements = self.translator.statements(transaction, format);
+        let statements = statements
+            .map_err(|why| HandOverError::NoStatements { lacked: Box::new(lacked.clone()), why })?;
+        if self.batch.take(lacked, &statements) {
+            return Ok(());
+        }
+        self.finish(done)?;
+        if !self.batch.take(lacked, &statements) {
+            self.send_alone(lacked, &statements)?;
+            done(lacked);
+        }
+        Ok(())
+    }
+
+    /// Sends what waits for others.
+    ///
+    /// # Errors
+    /// As [`send`](Self::send).
+    pub(crate) fn finish(&mut self, done: &mut impl FnMut(&Lacked)) -> Result<(), HandOverError> {
+        let Some(packet) = self.batch.finish(self.translator.end(self.kind)) else { return Ok(()) };
         self.look_whether_taken(&packet.transactions)?;
         let (mut answered, mut complete) = (0, 0);
         let result = self.connection.query_several(&packet.statements, packet.count, || {
             answered += 1;
             if packet.ends.get(complete) == Some(&answered) {
-                done(packet.transactions[complete]);
+                done(&packet.transactions[complete]);
                 complete += 1;
             }
         });
         result.map_err(|error| {
-            let failed = packet.transactions[complete.min(packet.transactions.len() - 1)];
+            let failed = &packet.transactions[complete.min(packet.transactions.len() - 1)];
             refused(self.connection, failed, &packet.statements, error)
         })
     }
 
     fn send_alone(&mut self, lacked: &Lacked, statements: &[Vec<u8>]) -> Result<(), HandOverError> {
-        self.look_whether_taken(&[lacked])?;
+        self.look_whether_taken(std::slice::from_ref(lacked))?;
+        let needed = statements.iter().map(Vec::len).max().unwrap_or(0) as u64 + 1;
+        if needed >= self.max_allowed_packet {
+            return Err(HandOverError::TooLong { id: lacked.id, needed, allowed: self.max_allowed_packet });
+        }
         for statement in statements.iter().map(Vec::as_slice).chain(self.translator.end(self.kind)) {
             let result = self.connection.query_bytes(statement);
             result.map_err(|error| refused(self.connection, lacked, statement, error))?;
@@ -169,7 +217,7 @@ impl<'a> Sender<'a> {
         Ok(())
     }
 
-    fn look_whether_taken(&mut self, coming: &[&Lacked]) -> Result<(), HandOverError> {
+    fn look_whether_taken(&mut self, coming: &[Lacked]) -> Result<(), HandOverError> {
         match taken(self.connection, self.kind, coming)? {
             Some(id) => Err(HandOverError::Taken(id)),
             None => Ok(()),

@@ -35,7 +35,7 @@ pub(super) struct Summary {
 
 /// Makes statements of transactions for one session of the target.
 #[derive(Debug, Default)]
-pub(super) struct Translator {
+pub(crate) struct Translator {
     session: Session,
     /// The format description that the session was told last, as it stands in the file.
     format: Vec<u8>,
@@ -53,7 +53,7 @@ impl Translator {
     ///
     /// # Errors
     /// What in it cannot be handed over by statements, in words.
-    pub(super) fn statements(
+    pub(crate) fn statements(
         &mut self,
         transaction: &StoredTransaction,
         format_event: &[u8],

@@ -12,9 +12,6 @@ use std::time::Duration;
 use thiserror::Error;
 use wire::{ConnectOptions, Connection, WireError};
 
-/// How long one statement may take: an ALTER of a large table takes hours.
-const STATEMENT_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
-
 /// A commit that waits for nobody for longer than this is no rescue.
 const UNACKNOWLEDGED_MAX: Duration = Duration::from_secs(60);
 
@@ -195,8 +192,7 @@ impl Target {
     /// # Errors
     /// The first thing that goes wrong; nothing is tried after it. All of it can be repeated.
     pub(crate) fn hand_over(&mut self, plan: &Plan, done: impl FnMut(&Lacked)) -> Result<(), HandOverError> {
-        self.connection.set_timeout(STATEMENT_MAX);
-        Sender::begin(&mut self.connection, &self.identity, self.max_allowed_packet)?.send(plan, done)?;
+        Sender::begin(&mut self.connection, self.identity.kind, self.max_allowed_packet)?.send(plan, done)?;
         let lacking = SourceIdentity::ask(&mut self.connection)?.lacks(&plan.gtids);
         if lacking.is_empty() { Ok(()) } else { Err(HandOverError::NotThere(lacking.to_line())) }
     }

@@ -7,8 +7,10 @@
 use crate::config::{Point, PointPlace};
 use crate::history::{Copied, CopiedFile, NoCopy, shortened};
 use crate::upstream::identify::SourceIdentity;
+use codec::event::BINLOG_MAGIC;
 use codec::gtid::{GtidState, MariadbGtidState};
 use codec::{Position, ServerKind};
+use points::transaction::Transaction;
 use points::walk::{Options, Walk, WalkError};
 use std::fmt;
 use std::path::PathBuf;
@@ -43,6 +45,10 @@ pub(crate) enum NoBackup {
     Inside { at: Position, begins: u64, ends: u64 },
     /// Transactions have no GTIDs there, or the file does not say what was executed before.
     NoGtids { at: Position },
+    /// The copy holds no file.
+    Empty(String),
+    /// GTIDs were given, and the server has none.
+    NeedsPosition,
     /// The server has something else.
     Other { kind: ServerKind, has: GtidState, backup: GtidState },
 }
@@ -76,8 +82,13 @@ impl fmt::Display for NoBackup {
             ),
             NoBackup::NoGtids { at } => write!(
                 f,
-                "--backup-at {at}: the log names no GTIDs there: the source had gtid_mode = OFF. Apply the files by position with \
-                 mysqlbinlog"
+                "--backup-at {at}: the log names no GTIDs there, because the source had gtid_mode = OFF, and the target goes by GTIDs. \
+                 Switch them off on the target too, and it is restored by positions: SET GLOBAL gtid_mode = ON_PERMISSIVE; = \
+                 OFF_PERMISSIVE; = OFF, one after the other"
+            ),
+            NoBackup::Empty(name) => write!(f, "the copy of {name} holds nothing yet"),
+            NoBackup::NeedsPosition => f.write_str(
+                "--backup-at: the target has gtid_mode = OFF, so GTIDs mean nothing to it: say FILE:POSITION, as the backup tool noted it",
             ),
             NoBackup::Other { kind, has, backup } => {
                 let forget = match kind {
@@ -134,33 +145,74 @@ impl BackupAt {
             BackupAt::Gtids(gtids) => return Ok(gtids.clone()),
             BackupAt::Position(at) => at,
         };
-        let files = copied.files().map_err(NoBackup::Copy)?;
-        let named: Vec<&CopiedFile> = files.iter().filter(|file| *file.name == *at.file).collect();
-        match &named[..] {
-            [file] => at_boundary(copied, file, at),
-            [] => Err(NoBackup::NoFile {
-                at: at.clone(),
-                first: files.first().map(|file| file.name.to_string()),
-                last: files.last().map(|file| file.name.to_string()),
-            }),
-            several => Err(NoBackup::Files {
-                at: at.clone(),
-                timelines: several.iter().map(|file| file.timeline.clone()).collect(),
-            }),
+        let none = || NoBackup::NoGtids { at: at.clone() };
+        let file = the_file(copied, at)?;
+        let mut gtids = gtids_before(copied, &file)?.ok_or_else(none)?;
+        let mut has_anonymous = false;
+        to_boundary(copied, &file, at, &mut |transaction| match transaction.id {
+            Some(id) => has_anonymous |= gtids.insert(id).is_err(),
+            None => has_anonymous = true,
+        })?;
+        if has_anonymous { Err(none()) } else { Ok(gtids) }
+    }
+
+    /// Where a server without GTIDs that was restored from that backup goes on.
+    ///
+    /// # Errors
+    /// When that is no boundary of the history, or GTIDs were given.
+    pub(crate) fn position(&self, copied: &Copied) -> Result<Position, NoBackup> {
+        match self {
+            BackupAt::Position(at) => {
+                let file = the_file(copied, at)?;
+                to_boundary(copied, &file, at, &mut |_| ())?;
+                Ok(at.clone())
+            }
+            BackupAt::Gtids(gtids) if gtids.is_empty() => {
+                let files = copied.files().map_err(NoBackup::Copy)?;
+                let first =
+                    files.first().map(|file| Position::new(file.name.clone(), BINLOG_MAGIC.len() as u64));
+                first.ok_or_else(|| NoBackup::Empty(copied.name.clone()))
+            }
+            BackupAt::Gtids(_) => Err(NoBackup::NeedsPosition),
         }
     }
 }
 
-/// What was executed up to a boundary of a file.
-fn at_boundary(copied: &Copied, file: &CopiedFile, at: &Position) -> Result<GtidState, NoBackup> {
+/// The only file of that name.
+fn the_file(copied: &Copied, at: &Position) -> Result<CopiedFile, NoBackup> {
+    let files = copied.files().map_err(NoBackup::Copy)?;
+    let [first, last] = [files.first(), files.last()].map(|file| file.map(|file| file.name.to_string()));
+    let mut named: Vec<CopiedFile> = files.into_iter().filter(|file| *file.name == *at.file).collect();
+    match named.len() {
+        0 => Err(NoBackup::NoFile { at: at.clone(), first, last }),
+        1 => Ok(named.remove(0)),
+        _ => Err(NoBackup::Files {
+            at: at.clone(),
+            timelines: named.into_iter().map(|file| file.timeline).collect(),
+        }),
+    }
+}
+
+fn gtids_before(copied: &Copied, file: &CopiedFile) -> Result<Option<GtidState>, NoBackup> {
+    let opened = copied.read(file).map_err(NoBackup::Copy)?;
+    let walk = Walk::open(&*opened, file.end, Options::default());
+    let walk = walk.map_err(|error| NoBackup::Walk { path: file.path.clone(), error })?;
+    Ok(walk.gtids_before().cloned())
+}
+
+/// Walks a file up to a position, where a transaction must end, or begin.
+fn to_boundary(
+    copied: &Copied,
+    file: &CopiedFile,
+    at: &Position,
+    passed: &mut dyn FnMut(&Transaction),
+) -> Result<(), NoBackup> {
     if at.offset > file.end {
         return Err(NoBackup::Beyond { at: at.clone(), end: file.end });
     }
     let opened = copied.read(file).map_err(NoBackup::Copy)?;
     let in_file = |error| NoBackup::Walk { path: file.path.clone(), error };
     let mut walk = Walk::open(&*opened, file.end, Options::default()).map_err(in_file)?;
-    let none = || NoBackup::NoGtids { at: at.clone() };
-    let mut gtids = walk.gtids_before().cloned().ok_or_else(none)?;
     while let Some(transaction) = walk.next_transaction().map_err(in_file)? {
         if transaction.at >= at.offset {
             break;
@@ -168,10 +220,9 @@ fn at_boundary(copied: &Copied, file: &CopiedFile, at: &Position) -> Result<Gtid
         if transaction.end > at.offset {
             return Err(NoBackup::Inside { at: at.clone(), begins: transaction.at, ends: transaction.end });
         }
-        let id = transaction.id.ok_or_else(none)?;
-        let _ = gtids.insert(id);
+        passed(transaction);
     }
-    Ok(gtids)
+    Ok(())
 }
 
 /// The server as it will be when it has been told that it has `backup`; `None` where it knows already, because it was told

@@ -1,8 +1,8 @@
 //! The target's replication for the time of a restore, in the target's own words.
 
-use codec::ServerKind;
 use codec::gtid::GtidState;
 use codec::packet::{ResultSet, release};
+use codec::{Position, ServerKind};
 use std::time::Duration;
 
 /// Name of the channel (MySQL), of the connection (MariaDB). One that has it was left by a restore that was ended.
@@ -29,6 +29,8 @@ pub(super) struct From<'a> {
     pub(super) user: &'a str,
     pub(super) password: &'a str,
     pub(super) is_encrypted: bool,
+    /// From where on; `None` where the target's GTIDs say that.
+    pub(super) at: Option<&'a Position>,
 }
 
 /// How the replication stands.
@@ -38,10 +40,14 @@ pub(super) struct State {
     pub(super) receives: String,
     /// Applying: `Yes` or `No`.
     pub(super) applies: String,
+    /// Everything that was received was given to the threads that apply.
+    pub(super) is_idle: bool,
     /// Why it does not receive.
     pub(super) receive_error: String,
     /// Why it does not apply.
     pub(super) apply_error: String,
+    /// Everything up to there is applied, in the source's files. Several threads that apply are past it.
+    pub(super) applied: Option<Position>,
 }
 
 impl Words {
@@ -57,7 +63,7 @@ impl Words {
 
     /// Points the target at us.
     pub(super) fn change(self, from: &From<'_>) -> String {
-        let From { host, port, user, password, is_encrypted } = from;
+        let From { host, port, user, password, is_encrypted, at } = from;
         let ssl = u8::from(*is_encrypted);
         let text = |word: &str| word.replace('\\', "\\\\").replace('\'', "''");
         let host = text(host);
@@ -67,16 +73,21 @@ impl Words {
                  {word}_CONNECT_RETRY = 1, {word}_HEARTBEAT_PERIOD = 1, {word}_SSL = {ssl}"
             )
         };
+        let place = |word: &str| match at {
+            None => format!("{word}_AUTO_POSITION = 1"),
+            Some(Position { file, offset }) => format!(
+                "{word}_AUTO_POSITION = 0, {word}_LOG_FILE = '{}', {word}_LOG_POS = {offset}",
+                text(file)
+            ),
+        };
         match self {
             Words::Source => format!(
-                "CHANGE REPLICATION SOURCE TO {}, SOURCE_AUTO_POSITION = 1 FOR CHANNEL '{CHANNEL}'",
-                common("SOURCE")
+                "CHANGE REPLICATION SOURCE TO {}, {} FOR CHANNEL '{CHANNEL}'",
+                common("SOURCE"),
+                place("SOURCE")
             ),
             Words::Master => {
-                format!(
-                    "CHANGE MASTER TO {}, MASTER_AUTO_POSITION = 1 FOR CHANNEL '{CHANNEL}'",
-                    common("MASTER")
-                )
+                format!("CHANGE MASTER TO {}, {} FOR CHANNEL '{CHANNEL}'", common("MASTER"), place("MASTER"))
             }
             // The certificate is our own, and the password known to the two of us alone.
             Words::Mariadb => format!(
@@ -99,6 +110,19 @@ impl Words {
             Words::Source => format!("{verb} REPLICA FOR CHANNEL '{CHANNEL}'"),
             Words::Master => format!("{verb} SLAVE FOR CHANNEL '{CHANNEL}'"),
             Words::Mariadb => format!("{verb} SLAVE '{CHANNEL}'"),
+        }
+    }
+
+    /// Lets threads that were stopped in the middle do what stands before the furthest of them, and nothing else; before that MySQL's
+    /// position is an older one than the last that was applied. MariaDB has no such statement, and is not restored by positions.
+    pub(super) fn fill_gaps(self) -> String {
+        match self {
+            Words::Source => {
+                format!("START REPLICA SQL_THREAD UNTIL SQL_AFTER_MTS_GAPS FOR CHANNEL '{CHANNEL}'")
+            }
+            Words::Master | Words::Mariadb => {
+                format!("START SLAVE SQL_THREAD UNTIL SQL_AFTER_MTS_GAPS FOR CHANNEL '{CHANNEL}'")
+            }
         }
     }
 
@@ -141,8 +165,15 @@ impl Words {
         Some(State {
             receives: of(["Replica_IO_Running", "Slave_IO_Running"]),
             applies: of(["Replica_SQL_Running", "Slave_SQL_Running"]),
+            is_idle: of(["Replica_SQL_Running_State", "Slave_SQL_Running_State"])
+                .contains("has read all relay log"),
             receive_error: of(["Last_IO_Error", "Last_IO_Error"]),
             apply_error: of(["Last_SQL_Error", "Last_SQL_Error"]),
+            applied: of(["Exec_Source_Log_Pos", "Exec_Master_Log_Pos"])
+                .parse()
+                .ok()
+                .map(|offset| Position::new(of(["Relay_Source_Log_File", "Relay_Master_Log_File"]), offset))
+                .filter(|at| !at.file.is_empty()),
         })
     }
 
@@ -168,7 +199,8 @@ mod tests {
         assert_eq!(words(ServerKind::MySql, "8.0.15"), Words::Master);
         assert_eq!(words(ServerKind::MySql, "26.7.1"), Words::Source);
         assert_eq!(words(ServerKind::MariaDb, "11.8.3-MariaDB"), Words::Mariadb);
-        let from = From { host: "10.0.0.1", port: 4000, user: "u", password: "p", is_encrypted: true };
+        let from =
+            From { host: "10.0.0.1", port: 4000, user: "u", password: "p", is_encrypted: true, at: None };
         assert_eq!(
             Words::Mariadb.change(&from),
             "CHANGE MASTER 'binlogd_restore' TO MASTER_HOST = '10.0.0.1', MASTER_PORT = 4000, MASTER_USER = 'u', MASTER_PASSWORD = \
@@ -178,6 +210,10 @@ mod tests {
         assert!(
             Words::Source.change(&from).ends_with("SOURCE_AUTO_POSITION = 1 FOR CHANNEL 'binlogd_restore'")
         );
+        let at = Position::new("mysql-bin.000002", 1234);
+        let by_position = From { at: Some(&at), ..from };
+        let end = "SOURCE_AUTO_POSITION = 0, SOURCE_LOG_FILE = 'mysql-bin.000002', SOURCE_LOG_POS = 1234 FOR CHANNEL 'binlogd_restore'";
+        assert!(Words::Source.change(&by_position).ends_with(end));
         assert_eq!(Words::Master.start(), "START SLAVE FOR CHANNEL 'binlogd_restore'");
         assert_eq!(Words::Mariadb.stop(), "STOP SLAVE 'binlogd_restore'");
         let gtids = GtidState::parse(ServerKind::MariaDb, "0-1-7").unwrap();
@@ -196,17 +232,28 @@ mod tests {
                 "Replica_SQL_Running",
                 "Last_IO_Error",
                 "Last_SQL_Error",
+                "Relay_Source_Log_File",
+                "Exec_Source_Log_Pos",
             ]
             .map(str::to_owned)
             .to_vec(),
             rows: vec![
-                vec![cell(""), cell("Yes"), cell("Yes"), cell(""), cell("")],
-                vec![cell(CHANNEL), cell("Connecting"), cell("No"), cell("refused"), cell("duplicate")],
+                vec![cell(""), cell("Yes"), cell("Yes"), cell(""), cell(""), cell("a.1"), cell("4")],
+                vec![
+                    cell(CHANNEL),
+                    cell("Connecting"),
+                    cell("No"),
+                    cell("refused"),
+                    cell("duplicate"),
+                    cell("mysql-bin.000002"),
+                    cell("1234"),
+                ],
             ],
         };
         let state = Words::Source.state(&rows).unwrap();
         assert_eq!((state.receives.as_str(), state.applies.as_str()), ("Connecting", "No"));
         assert_eq!((state.receive_error.as_str(), state.apply_error.as_str()), ("refused", "duplicate"));
+        assert_eq!(state.applied, Some(Position::new("mysql-bin.000002", 1234)));
         assert_eq!(Words::Source.state(&ResultSet { rows: rows.rows[..1].to_vec(), ..rows.clone() }), None);
     }
 }

@@ -3,19 +3,20 @@
 //! All of it is walked before anything is changed: so it is known that nothing is missing, how much there is, and what stands on
 //! both sides of the point.
 
-use crate::history::{CHOICES_MAX, Copied, CopiedFile, NoCopy, Shown, Until, Watch, shortened};
+use super::begin::{Begin, gtids_before, in_file};
+use super::no_course::NoCourse;
+use super::skip::Skip;
+use super::stretch::Stretch;
+use crate::history::{CHOICES_MAX, Copied, CopiedFile, Shown, Until, Watch};
 use crate::upstream::identify::SourceIdentity;
-use codec::ServerKind;
 use codec::gtid::GtidState;
 use log::storage::ReadFile;
 use points::transaction::Transaction;
 use points::walk::{Options, Walk, WalkError};
 use std::collections::BTreeSet;
-use std::fmt;
-use std::path::PathBuf;
 
 /// The way from the target to the point.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Course {
     /// The last transaction that is applied in the end; `None` when there is none before the point.
     pub(crate) last: Option<Shown>,
@@ -33,106 +34,17 @@ pub(crate) struct Course {
     pub(crate) server_ids: BTreeSet<u32>,
     /// XA transactions that are prepared at the point, and neither committed nor rolled back before it.
     pub(crate) prepared: Vec<String>,
-}
-
-/// Why there is no way.
-#[derive(Debug)]
-pub(crate) enum NoCourse {
-    /// The copy cannot be read.
-    Copy(NoCopy),
-    /// A file of it is damaged, or cannot be read.
-    Walk { path: PathBuf, error: WalkError },
-    /// The copy does not have something that the target needs.
-    Missing { gtids: GtidState, target_is_empty: bool },
-    /// The target has executed more than the history up to the point.
-    Beyond {
-        /// The first transaction that it has and is not to have.
-        shown: Box<Shown>,
-        point: String,
-    },
-    /// The target has executed what is in no file of the copy.
-    Foreign { gtids: GtidState },
-    /// The copy does not come to the point.
-    NotReached { point: String, last: Option<Box<Shown>> },
-    /// Several transactions are meant.
-    Ambiguous { point: String, choices: Vec<Shown>, count: u64 },
-    /// The transaction at the point has no GTID.
-    Anonymous { shown: Box<Shown> },
-    /// What a transaction does could not be looked at, and the point is found by that.
-    Unread { shown: Box<Shown>, why: String },
-}
-
-impl std::error::Error for NoCourse {}
-
-impl fmt::Display for NoCourse {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            NoCourse::Copy(error) => error.fmt(f),
-            NoCourse::Walk { path, error } => write!(f, "{}: {error}", path.display()),
-            NoCourse::Missing { gtids, target_is_empty: true } => write!(
-                f,
-                "the target is empty, and the copy does not begin with the first transaction of its source: {} is in no file of it. \
-                 Restore a backup first, with its GTIDs (gtid_purged; on MariaDB gtid_slave_pos), then do this again",
-                shortened(&gtids.to_line())
-            ),
-            NoCourse::Missing { gtids, .. } => write!(
-                f,
-                "the history has a gap between the target and the point: {} was executed by the source, the target does not have it, \
-                 and no file of the copy holds it. Take a later backup, or a copy or an archive that reaches further back",
-                shortened(&gtids.to_line())
-            ),
-            NoCourse::Beyond { shown, point } => write!(
-                f,
-                "the target is past the point already ({point}): it has executed what was to be left out, {shown}. Nothing is undone by \
-                 going on: restore a backup that was made earlier"
-            ),
-            NoCourse::Foreign { gtids } => {
-                let forget = match gtids.kind() {
-                    ServerKind::MySql => {
-                        "RESET BINARY LOGS AND GTIDS (MySQL before 8.4: RESET MASTER) and set them again"
-                    }
-                    ServerKind::MariaDb => "RESET MASTER, which leaves gtid_slave_pos as it is",
-                };
-                write!(
-                    f,
-                    "the target has executed {}, which is in no file of the copy: it is another server, or something was written to it \
-                     after its backup was restored. Restore the backup again and write nothing; or, where that was only an account or \
-                     the load of a dump, {forget}",
-                    shortened(&gtids.to_line())
-                )
-            }
-            NoCourse::NotReached { point, last: Some(last) } => write!(
-                f,
-                "the copy does not come to the point ({point}): its last transaction is {last}. Where all of it is wanted, say --until end"
-            ),
-            NoCourse::NotReached { point, last: None } => write!(
-                f,
-                "the copy does not come to the point ({point}): it holds nothing that the target lacks"
-            ),
-            NoCourse::Ambiguous { point, choices, count } => {
-                write!(
-                    f,
-                    "{point} may be {count} transactions; name the GTID of the one that is meant, --until GTID:"
-                )?;
-                choices.iter().try_for_each(|choice| write!(f, "\n  {choice}"))
-            }
-            NoCourse::Anonymous { shown } => write!(
-                f,
-                "{shown}: it has no GTID, and a server is restored by GTIDs: the source has gtid_mode = OFF. Apply the files by \
-                 position with mysqlbinlog"
-            ),
-            NoCourse::Unread { shown, why } => write!(
-                f,
-                "{shown}: what it does cannot be looked at ({why}), so it may be what is meant or not. Name the point by its GTID"
-            ),
-        }
-    }
+    /// What is to be passed over, in the order of the log.
+    pub(crate) skipped: Vec<Shown>,
+    /// By which positions, for a server without GTIDs.
+    pub(crate) stretch: Option<Stretch>,
 }
 
 /// Over one walk.
 struct Search<'a> {
-    target: &'a SourceIdentity,
+    begin: Begin<'a>,
     until: &'a Until,
+    skip: &'a [Skip],
     watch: Watch<'a>,
     /// Executed up to where the walk is.
     state: GtidState,
@@ -151,12 +63,13 @@ impl Course {
     /// Why there is none.
     pub(crate) fn find(
         copied: &Copied,
-        target: &SourceIdentity,
+        begin: Begin<'_>,
         until: &Until,
+        skip: &[Skip],
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<Course, NoCourse> {
         let files = copied.files().map_err(NoCourse::Copy)?;
-        let first = first_needed(copied, &files, target)?;
+        let first = begin.first_file(copied, &files)?;
         let all: u64 = files[first..].iter().map(|file| file.end).sum();
         let empty = GtidState::empty(copied.kind);
         let course = Course {
@@ -168,17 +81,22 @@ impl Course {
             bytes: 0,
             server_ids: BTreeSet::new(),
             prepared: Vec::new(),
+            skipped: Vec::new(),
+            stretch: begin.position().map(|at| Stretch::new(at.clone())),
         };
         let before = match files.get(first) {
-            Some(file) => before(copied, file)?,
+            Some(file) => gtids_before(copied, file)?,
             None => None,
         };
         let state = before.unwrap_or(empty);
         let watch = Watch::new(until, &state);
-        let mut search =
-            Search { target, until, watch, state, course, had: None, choices: Vec::new(), count: 0 };
+        let (had, choices) = (None, Vec::new());
+        let mut search = Search { begin, until, skip, watch, state, course, had, choices, count: 0 };
         let mut walked = 0;
-        for file in &files[first..] {
+        for (place, file) in files[first..].iter().enumerate() {
+            if let (Some(why), true, true) = (file.parted, place > 0, begin.position().is_some()) {
+                return Err(NoCourse::Parted { path: file.path.clone(), why });
+            }
             let is_enough = search
                 .file(copied, file, &mut |at| progress(walked + at, all))
                 .map_err(|error| in_file(file, error))?;
@@ -197,27 +115,6 @@ impl Course {
         }
         search.finish()
     }
-}
-
-fn in_file(file: &CopiedFile, error: WalkError) -> NoCourse {
-    NoCourse::Walk { path: file.path.clone(), error }
-}
-
-/// The last file before which nothing was executed that the target does not have: everything that it lacks comes behind.
-fn first_needed(copied: &Copied, files: &[CopiedFile], target: &SourceIdentity) -> Result<usize, NoCourse> {
-    for (place, file) in files.iter().enumerate().rev() {
-        if before(copied, file)?.is_some_and(|before| target.lacks(&before).is_empty()) {
-            return Ok(place);
-        }
-    }
-    Ok(0)
-}
-
-/// What was executed before a file, by its own word.
-fn before(copied: &Copied, file: &CopiedFile) -> Result<Option<GtidState>, NoCourse> {
-    let opened = open(copied, file)?;
-    let walk = Walk::open(&*opened, file.end, Options::default()).map_err(|error| in_file(file, error))?;
-    Ok(walk.gtids_before().cloned())
 }
 
 /// The point in files of which the target has everything.
@@ -258,7 +155,14 @@ impl Search<'_> {
         {
             self.state = before.clone();
         }
+        if let Some(stretch) = self.course.stretch.as_mut().filter(|_| self.course.first_left_out.is_none()) {
+            stretch.enters(file, walk.begins_at());
+        }
         while let Some(transaction) = walk.next_transaction()? {
+            // A later fork has taken it from the source, and the port does not send it.
+            if transaction.id.is_some_and(|id| file.lost.contains(&id)) {
+                continue;
+            }
             match self.transaction(file, transaction) {
                 Ok(false) => {}
                 enough => return Ok(enough),
@@ -273,7 +177,7 @@ impl Search<'_> {
     }
 
     fn transaction(&mut self, file: &CopiedFile, transaction: &Transaction) -> Result<bool, NoCourse> {
-        let is_had = transaction.id.is_some_and(|id| self.target.has(&id));
+        let is_had = self.begin.has(file, transaction);
         if let Until::BeforeStatement(statement) = self.until {
             if !is_had && let Some(why) = transaction.unread.as_ref().filter(|_| !self.is_found()) {
                 let shown = Box::new(Shown::of(file, transaction));
@@ -298,23 +202,39 @@ impl Search<'_> {
             // Of a statement there may be others.
             return Ok(!matches!(self.until, Until::BeforeStatement(_)));
         }
-        let Some(id) = transaction.id else {
-            if is_had || !self.target.has_gtids {
-                return Ok(false);
-            }
-            return Err(NoCourse::Anonymous { shown: Box::new(Shown::of(file, transaction)) });
-        };
-        let _ = self.state.insert(id);
-        let course = &mut self.course;
+        if let Some(id) = transaction.id {
+            let _ = self.state.insert(id);
+        }
         if !is_had {
-            course.transactions += 1;
-            course.bytes += transaction.size();
-            course.server_ids.insert(transaction.server_id);
-            let _ = course.lacked.insert(id);
+            self.applied(file, transaction)?;
         }
         self.prepared(transaction);
         self.course.last = Some(Shown::of(file, transaction));
         Ok(false)
+    }
+
+    fn applied(&mut self, file: &CopiedFile, transaction: &Transaction) -> Result<(), NoCourse> {
+        let shown = || Box::new(Shown::of(file, transaction));
+        let course = &mut self.course;
+        match (transaction.id, &mut course.stretch) {
+            (Some(id), None) => {
+                let _ = course.lacked.insert(id);
+            }
+            (None, Some(stretch)) => stretch.goes_to(&file.name, transaction.end),
+            (None, None) => return Err(NoCourse::Anonymous { shown: shown() }),
+            (Some(_), Some(_)) => return Err(NoCourse::HasGtid { shown: shown() }),
+        }
+        course.transactions += 1;
+        course.bytes += transaction.size();
+        course.server_ids.insert(transaction.server_id);
+        let skipped = &course.skipped;
+        let is_meant = |skip: &&Skip| {
+            skip.is_meant(&file.name, transaction) && !skipped.iter().any(|other| skip.is_shown(other))
+        };
+        if self.skip.iter().any(|skip| is_meant(&skip)) {
+            course.skipped.push(*shown());
+        }
+        Ok(())
     }
 
     fn prepared(&mut self, transaction: &Transaction) {
@@ -340,23 +260,37 @@ impl Search<'_> {
                 None => NoCourse::NotReached { point, last: self.course.last.map(Box::new) },
             });
         }
-        let more = self.target.executed.subtract(&self.state);
+        if self.course.skipped.len() < self.skip.len() {
+            let is_there = |skip: &&Skip| self.course.skipped.iter().any(|shown| skip.is_shown(shown));
+            if let Some(other) = self.skip.iter().find(|skip| !is_there(skip)) {
+                return Err(NoCourse::NotToBeSkipped(other.clone()));
+            }
+        }
+        if let Begin::Gtids(target) = self.begin {
+            self.is_whole(target, point)?;
+        }
+        self.course.at_the_point = self.state;
+        Ok(self.course)
+    }
+
+    /// Nothing is missing between the target and the point, and the target has nothing else.
+    fn is_whole(&mut self, target: &SourceIdentity, point: String) -> Result<(), NoCourse> {
+        let more = target.executed.subtract(&self.state);
         if !more.is_empty() {
             // What is at the point in the history is no stranger's.
             let first = self.course.first_left_out.take();
-            let is_beyond = first.as_ref().and_then(|shown| shown.id).is_some_and(|id| self.target.has(&id));
+            let is_beyond = first.as_ref().and_then(|shown| shown.id).is_some_and(|id| target.has(&id));
             return Err(match first.filter(|_| is_beyond) {
                 Some(shown) => NoCourse::Beyond { shown: Box::new(shown), point },
                 None => NoCourse::Foreign { gtids: more },
             });
         }
-        let missing = self.target.lacks(&self.state).subtract(&self.course.lacked);
+        let missing = target.lacks(&self.state).subtract(&self.course.lacked);
         if !missing.is_empty() {
-            let target_is_empty = self.target.executed.is_empty();
+            let target_is_empty = target.executed.is_empty();
             return Err(NoCourse::Missing { gtids: missing, target_is_empty });
         }
-        self.course.at_the_point = self.state;
-        Ok(self.course)
+        Ok(())
     }
 }
 

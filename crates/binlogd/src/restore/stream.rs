@@ -48,7 +48,8 @@ impl ReceiverSwitch for NoReceiver {
 
 impl Stream {
     /// Opens the port `listen`, at which the target gets `copied` up to the transaction at `stop`, which it does not get; all of it
-    /// for `None`. What is encrypted is shown the certificate in `data_dir`. `encrypts`: nothing is sent in clear.
+    /// for `None`. What is encrypted is shown the certificate in `data_dir`. `encrypts`: nothing is sent in clear. `has_gtids`: whether
+    /// its transactions have GTIDs.
     ///
     /// # Errors
     /// When the port cannot be had.
@@ -58,6 +59,7 @@ impl Stream {
         listen: SocketAddr,
         data_dir: &Path,
         encrypts: bool,
+        has_gtids: bool,
     ) -> anyhow::Result<Stream> {
         let password = made_up_word()?;
         let config = ServeConfig {
@@ -90,11 +92,15 @@ impl Stream {
             RetentionConfig::default(),
             Arc::default(),
         );
+        let monitor = Arc::new(SourceMonitor::new(&copied.name));
+        // A replica without GTIDs takes nothing from a source with them, and the other way round. Nobody asks the source here.
+        let mode = if has_gtids { "ON" } else { "OFF" };
+        monitor.update_facts(|facts| facts.settings = [("gtid_mode".to_owned(), mode.to_owned())].into());
         let source = Source {
             folder: copied.folder.clone(),
             storage: copied.storage.clone(),
             published: copied.published.clone(),
-            monitor: Arc::new(SourceMonitor::new(&copied.name)),
+            monitor,
             user: USER.to_owned(),
             purger: Arc::new(purger),
             switch: Arc::new(NoReceiver),

@@ -1,9 +1,10 @@
 //! The server that is restored.
 
-use super::channel::Words;
+use super::channel::{State, Words};
+use super::ended::{Ended, during};
 use crate::rescue::{Watch, Writer};
 use crate::upstream::identify::SourceIdentity;
-use codec::ServerKind;
+use codec::{Position, ServerKind};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, ToSocketAddrs, UdpSocket};
 use std::time::{Duration, Instant};
 use thiserror::Error;
@@ -17,6 +18,9 @@ const LEAVING_MAX: Duration = Duration::from_secs(3);
 
 /// Between two looks at who is there.
 const LOOK_INTERVAL: Duration = Duration::from_millis(200);
+
+/// Between two looks at a channel that stops.
+const STOP_LOOK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Ask for databases that have tables and are no server's own. An account sees those of its rights, and with PROCESS all of InnoDB.
 const TABLES_OF_PEOPLE: [&str; 3] = [
@@ -57,12 +61,6 @@ pub(crate) enum TargetError {
         /// What answers.
         target: ServerKind,
     },
-    /// Transactions cannot be told apart on it.
-    #[error(
-        "the target has GTIDs switched off, and by them a restore knows what it has: SET GLOBAL enforce_gtid_consistency = ON; SET \
-         GLOBAL gtid_mode = OFF_PERMISSIVE; = ON_PERMISSIVE; = ON, one after the other"
-    )]
-    NoGtids,
     /// Another one is at work.
     #[error(
         "another restore of this server runs, in its session {0}: wait for its end, or KILL that session"
@@ -94,9 +92,6 @@ impl Target {
         if identity.kind != copy {
             return Err(TargetError::OtherKind { copy, target: identity.kind });
         }
-        if !identity.has_gtids {
-            return Err(TargetError::NoGtids);
-        }
         connection.set_timeout(STATEMENT_MAX);
         let words = Words::of(identity.kind, &identity.version);
         Ok(Target { connection, identity, words })
@@ -115,6 +110,55 @@ impl Target {
         }
         self.identity = SourceIdentity::ask(&mut self.connection)?;
         Ok(())
+    }
+
+    /// How our channel on it stands; `None` where there is none.
+    ///
+    /// # Errors
+    /// When it cannot be asked.
+    pub(super) fn channel(&mut self) -> Result<Option<State>, Ended> {
+        let rows =
+            self.connection.query(self.words.status()).map_err(during("asking for its replication"))?;
+        Ok(self.words.state(&rows))
+    }
+
+    /// Stops our channel on a server without GTIDs, and asks how far it has come. The position of threads that were stopped is an
+    /// older one than what they have done, until what is before the furthest of them is done too.
+    ///
+    /// # Errors
+    /// When the target does not let it.
+    pub(super) fn stopped_at(&mut self) -> Result<Option<Position>, Ended> {
+        let mut last = None;
+        loop {
+            for sql in [self.words.stop(), self.words.fill_gaps()] {
+                self.connection.query(&sql).map_err(during("stopping its replication"))?;
+            }
+            // It stops by itself before the next transaction; where there is none in its relay logs it waits for one.
+            let state = loop {
+                let Some(state) = self.channel()? else { return Ok(None) };
+                if state.applies == "No" {
+                    return Ok(state.applied);
+                }
+                if state.is_idle {
+                    break state;
+                }
+                std::thread::sleep(STOP_LOOK_INTERVAL);
+            };
+            // A thread may have been at work still. Whatever it has done is told when it is asked again.
+            if last.is_some() && last == state.applied {
+                self.connection.query(&self.words.stop()).map_err(during("stopping its replication"))?;
+                return Ok(last);
+            }
+            last = state.applied;
+        }
+    }
+
+    /// Of a server without GTIDs: how far an earlier restore, which was ended early, has come.
+    ///
+    /// # Errors
+    /// When it cannot be asked.
+    pub(crate) fn left_at(&mut self) -> Result<Option<Position>, Ended> {
+        Ok(self.channel()?.and_then(|state| state.applied))
     }
 
     /// Makes sure that a server that has executed nothing has nothing. MariaDB would not notice: as a replica it takes CREATE TABLE

@@ -145,7 +145,16 @@ impl Facts for Present<'_> {
             return Some(checksum.to_owned());
         }
         let settings = self.source.monitor.settings();
-        settings.iter().find(|(of, _)| of == name).map(|(_, value)| value.clone())
+        let said = settings.iter().find(|(of, _)| of == name).map(|(_, value)| value.clone());
+        // Of a source that was never asked the copy tells: a replica takes nothing from a source of the other mode.
+        if name == "gtid_mode"
+            && said.is_none()
+            && self.durable().is_empty()
+            && self.source.published.live().is_some()
+        {
+            return Some("OFF".to_owned());
+        }
+        said
     }
 
     fn hostname(&self) -> String {

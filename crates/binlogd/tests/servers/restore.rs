@@ -1,8 +1,11 @@
 //! `binlogd restore` on real servers: from a backup to just before the mistake, and what is refused.
 
 mod backups;
+mod by_position;
 mod in_use;
 mod rights;
+mod skip;
+mod statements;
 
 use crate::common::daemon::{Daemon, url};
 use crate::common::pair::{promote, replicate, wait_replicated};
@@ -23,6 +26,16 @@ struct Scene {
     target: Server,
     /// Check sums of the tables just before the mistake.
     before: String,
+    /// Where the backup was made.
+    backup_at: String,
+}
+
+/// A server that is restored by GTIDs.
+fn with_gtids(name: &str) -> &'static [&'static str] {
+    match name.starts_with("mysql") {
+        true => &["--server-id=1", "--gtid-mode=ON", "--enforce-gtid-consistency=ON"],
+        false => &["--server-id=1"],
+    }
 }
 
 fn copy_folder(from: &Path, to: &Path) {
@@ -33,10 +46,10 @@ fn copy_folder(from: &Path, to: &Path) {
 impl Scene {
     /// Load, a backup of the stopped server's folder in the middle, more load, and a table that goes.
     fn new(name: &str) -> Scene {
-        let options: &[&str] = match name.starts_with("mysql") {
-            true => &["--server-id=1", "--gtid-mode=ON", "--enforce-gtid-consistency=ON"],
-            false => &["--server-id=1"],
-        };
+        Scene::with(name, with_gtids(name))
+    }
+
+    fn with(name: &str, options: &[&str]) -> Scene {
         let mut source = Server::start(name, options);
         source.sql(
             "CREATE DATABASE shop; CREATE TABLE shop.orders (id INT AUTO_INCREMENT PRIMARY KEY, v TEXT, at TIMESTAMP(6) DEFAULT \
@@ -46,6 +59,9 @@ impl Scene {
         let daemon = Daemon::start(&source, &[]);
         daemon.wait_caught_up(&source);
         let mut target = Server::start(name, options);
+        let logs = source.sql("SHOW BINARY LOGS");
+        let mut last = logs.lines().last().expect("a binary log").split('\t');
+        let backup_at = format!("{}:{}", last.next().unwrap(), last.next().unwrap());
         source.stop();
         target.stop();
         let place = target.datadir().to_owned();
@@ -61,7 +77,7 @@ impl Scene {
         let before = checksums(&source, "shop");
         source.sql("DROP TABLE shop.orders; INSERT INTO shop.parts VALUES (9, 9)");
         daemon.wait_caught_up(&source);
-        Scene { source, daemon, target, before }
+        Scene { source, daemon, target, before, backup_at }
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
@@ -238,22 +254,12 @@ fn refusals(name: &str) {
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(said.contains("cannot apply") && said.contains("Duplicate entry '100'"), "{said}");
     scene.is_detached();
-    match scene.source.kind() {
-        ServerKind::MySql => {
-            assert!(said.contains(&format!("--skip {}", gtid(103))), "{said}");
-            let refused = scene.refused(&["--until", &gtid(110), "--yes", "--skip", &gtid(110)]);
-            assert!(refused.contains("it is not one of those that are to be applied"), "{refused}");
-            let skip = gtid(103);
-            let said = succeeded(&scene.restore(&["--until", &gtid(110), "--yes", "--skip", &skip]));
-            assert!(said.contains("restored: "), "{said}");
-        }
-        ServerKind::MariaDb => {
-            let said = scene.refused(&["--until", &gtid(110), "--yes", "--skip", &gtid(103)]);
-            assert!(said.contains("--skip is not possible on MariaDB"), "{said}");
-            scene.target.sql("SET sql_log_bin = 0; DELETE FROM shop.orders WHERE id = 100");
-            succeeded(&scene.restore(&["--until", &gtid(110), "--yes"]));
-        }
-    }
+    assert!(said.contains(&format!("--skip {}", gtid(103))), "{said}");
+    let refused = scene.refused(&["--until", &gtid(110), "--yes", "--skip", &gtid(110)]);
+    assert!(refused.contains("it is not one of those that are to be applied"), "{refused}");
+    let skip = gtid(103);
+    let said = succeeded(&scene.restore(&["--until", &gtid(110), "--yes", "--skip", &skip]));
+    assert!(said.contains("restored: "), "{said}");
     scene.is_detached();
     killed(&mut scene, &gtid(150));
 

@@ -13,9 +13,12 @@ use super::{style, time_range, units};
 use crate::config::{HostPort, Point};
 use crate::history::{Copied, Until};
 use crate::rescue::Restore;
-use crate::restore::{BackupAt, CarryOut, Course, NoCourse, Progress, Stream, Target, own_address, told};
+use crate::restore::{
+    BackupAt, Begin, ByStatements, CarryOut, Course, NoCourse, Progress, Skip, Stream, Target, Telling, Way,
+    legs, own_address, told,
+};
 use clap::Args;
-use codec::ServerKind;
+use codec::Position;
 use codec::gtid::{GtidState, TransactionId};
 use compare::compare;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -30,6 +33,15 @@ use wire::{ConnectOptions, Secret};
 
 const WALK_BAR: &str = "walking the log {wide_bar} {bytes} of {total_bytes}, {eta} left";
 const BAR: &str = "{wide_bar} {human_pos} of {human_len} transactions, {per_sec}, {eta} left";
+
+/// From so many transactions on it matters how fast they are.
+const SLOW_FROM: u64 = 2_000;
+
+/// What a server without GTIDs needs.
+const NO_GTIDS: &str = "the target has gtid_mode = OFF, so it does not know what it has. Where the source has GTIDs, switch them on here \
+                        too: SET GLOBAL enforce_gtid_consistency = ON; SET GLOBAL gtid_mode = OFF_PERMISSIVE; = ON_PERMISSIVE; = ON, \
+                        one after the other. Where the source has none either, say where the backup was made: --backup-at FILE:POSITION, or \
+                        nothing";
 
 /// So many XA transactions are named.
 const PREPARED_SHOWN_MAX: usize = 10;
@@ -80,7 +92,7 @@ pub(super) struct RestoreArgs {
     /// Along the history that ends with this timeline: its number, or the name of its folder
     #[arg(long, value_name = "N")]
     timeline: Option<String>,
-    /// Do not apply these transactions; they count as if they were. MySQL only
+    /// Do not apply these transactions; they count as if they were. FILE:POSITION for a server without GTIDs
     #[arg(long, value_name = "GTID", value_delimiter = ',')]
     skip: Vec<String>,
     /// Say what would be done, and change nothing
@@ -106,6 +118,12 @@ pub(super) struct RestoreArgs {
     /// Name or address of this machine as the server sees it, where that is not the one of --listen
     #[arg(long, value_name = "HOST")]
     advertise: Option<String>,
+    /// Hand the transactions over as statements, by this command's own connection: where the server cannot reach this machine
+    ///
+    /// One after the other, as rescue does it, which is many times slower than the server's own parallel applier. The user needs the
+    /// rights that binlogd rescue needs.
+    #[arg(long, conflicts_with_all = ["workers", "listen", "advertise"])]
+    statements: bool,
     #[command(flatten)]
     server: ServerFlags,
 }
@@ -143,39 +161,72 @@ fn restore(
     options: &ConnectOptions,
 ) -> Result<u8, String> {
     let copied = &from.copied;
-    let skip = skipped(args, copied.kind)?;
     let host = HostPort { host: options.host.clone(), port: options.port };
     let of_host = |error: &dyn std::fmt::Display| format!("{host}: {error}");
     let mut target = Target::connect(options, copied.kind).map_err(|error| of_host(&error))?;
+    let skip = skipped(args, copied, &target)?;
     let mut settings = Restore::open(&from.notes, &host.to_string(), &target.identity.uuid).map_err(text)?;
-    if !args.plan {
+    let mut applied = None;
+    if args.plan {
+        if !target.identity.has_gtids {
+            applied = target.left_at().map_err(|error| of_host(&error))?;
+        }
+    } else {
         target.take().map_err(|error| of_host(&error))?;
-        if CarryOut::take_back(&mut target, &mut settings).map_err(|error| of_host(&error))? {
+        let left = CarryOut::take_back(&mut target, &mut settings).map_err(|error| of_host(&error))?;
+        if left.is_some {
             errln!(
                 "note: what an earlier restore had left on {host} was taken back; this one goes on with what the target has"
             );
         }
+        applied = left.applied;
     }
-    let backup = match &args.backup_at {
-        Some(text) => told_by_hand(text, copied, &mut target)?,
-        None => target.is_told().map(|()| None).map_err(|error| of_host(&error))?,
+    let known = known(args, copied, &mut target, applied).map_err(|error| match error {
+        Unknown::Target(error) => of_host(&error),
+        Unknown::Backup(error) => error,
+    })?;
+    let begin = match &known {
+        Known::Position(at) => Begin::Position(at),
+        _ => Begin::Gtids(&target.identity),
     };
-    let course = find(copied, &target, until, backup.as_ref())?;
+    if args.statements && matches!(known, Known::Position(_)) {
+        return Err(format!("{host}: --statements needs GTIDs, which the target has switched off"));
+    }
+    let course = find(copied, begin, until, &skip, &known)?;
+    let parts = legs(copied, begin, until, course.clone()).map_err(text)?;
     if !args.allow_clients && course.transactions > 0 {
         target.is_unused().map_err(|error| of_host(&error))?;
     }
-    if backup.is_none() {
-        compare(from, &target, &host.to_string(), options, args.compare)?;
+    match &known {
+        Known::Itself => compare(from, &target, &host.to_string(), options, args.compare)?,
+        Known::Told(_) => {}
+        Known::Position(_) => {
+            errln!("note: without GTIDs nobody can compare what the target has already with the copy");
+        }
     }
-    show(&host, &target, until, &course, &skip, backup.as_ref());
+    show(&host, &target, until, &course, &skip, &known);
     let own = own_address(options).map_err(|error| of_host(&error))?;
     if let Some(warning) = space::warning(&mut target, options, own, course.bytes) {
         outln!("{warning}");
     }
-    // A server that has everything and does not know is told all the same.
+    // A server that has everything and does not know is told all the same, and one whose channel was left is detached.
+    let backup = match &known {
+        Known::Told(backup) => Some(backup),
+        _ => None,
+    };
     if course.transactions == 0 && backup.is_none() {
+        if !args.plan {
+            CarryOut::forget(&mut target).map_err(|error| of_host(&error))?;
+        }
         outln!("nothing is to be done: the target has everything up to the point");
         return Ok(EXIT_OK);
+    }
+    let passed_over = passed_over(&skip);
+    if args.statements {
+        // What cannot be said in statements is told before anything is changed.
+        ByStatements { copied, course: &course, skip: &passed_over }
+            .check(&target)
+            .map_err(|error| of_host(&error))?;
     }
     if args.plan {
         return Ok(EXIT_OK);
@@ -184,74 +235,136 @@ fn restore(
         outln!("nothing was applied");
         return Ok(EXIT_PROBLEM);
     }
+    if args.statements && course.transactions > SLOW_FROM {
+        errln!(
+            "note: --statements applies one transaction after the other. Where the server can reach this machine, its own applier is many \
+             times faster"
+        );
+    }
     let listen = args.listen.unwrap_or(SocketAddr::new(own, 0));
-    let stream = Stream::open(copied, stop_of(&course), listen, &from.data_dir, !own.is_loopback());
-    let stream = stream.map_err(|error| format!("{error:#}"))?;
+    let open = |part: &Course| {
+        let (encrypts, has_gtids) = (!own.is_loopback(), part.stretch.is_none());
+        Stream::open(copied, stop_of(part), listen, &from.data_dir, encrypts, has_gtids)
+    };
     let advertised = args.advertise.clone().unwrap_or_else(|| shown_address(listen.ip(), own).to_string());
     let is_over = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
         signal_hook::flag::register(signal, is_over.clone()).map_err(text)?;
     }
     let carry_out = CarryOut {
-        course: &course,
-        stream: &stream,
-        host: &advertised,
-        backup: backup.as_ref(),
-        skip: &skip,
-        workers: args.workers,
+        legs: &parts,
+        copied,
+        way: match args.statements {
+            true => Way::Statements,
+            false => Way::Channel { open: &open, host: &advertised, workers: args.workers },
+        },
+        telling: Telling { backup, skip: &passed_over },
         is_over: &is_over,
     };
     let bar = bar(BAR, course.transactions);
     let outcome = carry_out.run(&mut target, &mut settings, &mut |now: Progress| bar.set_position(now.done));
     bar.finish_and_clear();
     let after = outcome.map_err(|error| of_host(&error))?;
-    let count = units::count(course.transactions);
-    outln!(
-        "restored: {count} transactions were applied, and {host} has executed exactly {}",
-        line(&after.executed)
-    );
+    let count = units::count(course.transactions - course.skipped.len() as u64);
+    match &course.stretch {
+        None => outln!(
+            "restored: {count} transactions were applied, and {host} has executed exactly {}",
+            line(&after.executed)
+        ),
+        Some(stretch) => {
+            outln!(
+                "restored: {count} transactions were applied, and {host} stands at {} of the source's log",
+                stretch.end
+            )
+        }
+    }
     outln!("it is detached: no replication is left on it, and its settings are as they were");
     Ok(EXIT_OK)
 }
 
-fn skipped(args: &RestoreArgs, kind: ServerKind) -> Result<Vec<TransactionId>, String> {
-    let one = |word: &String| {
-        let fail = |why: &dyn std::fmt::Display| format!("--skip {word}: {why}");
-        match kind {
-            ServerKind::MySql => {
-                word.parse().map(TransactionId::Mysql).map_err(|error: codec::gtid::GtidError| fail(&error))
-            }
-            ServerKind::MariaDb => {
-                word.parse().map(TransactionId::Mariadb).map_err(|error: codec::gtid::GtidError| fail(&error))
-            }
-        }
-    };
-    args.skip.iter().map(one).collect()
+fn skipped(args: &RestoreArgs, copied: &Copied, target: &Target) -> Result<Vec<Skip>, String> {
+    args.skip.iter().map(|word| Skip::parse(word, copied.kind, target.identity.has_gtids)).collect()
 }
 
-/// The GTIDs that the target is to be told; `None` where it knows them. From here on it counts as told.
-fn told_by_hand(text: &str, copied: &Copied, target: &mut Target) -> Result<Option<GtidState>, String> {
-    let backup = BackupAt::parse(text, copied.kind).map_err(|why| format!("--backup-at: {why}"))?;
-    let gtids = backup.gtids(copied).map_err(self::text)?;
-    let Some(identity) = told(&target.identity, &gtids).map_err(self::text)? else { return Ok(None) };
-    target.identity = identity;
-    Ok(Some(gtids))
+fn passed_over(skip: &[Skip]) -> Vec<TransactionId> {
+    let id = |skip: &Skip| match skip {
+        Skip::Id(id) => Some(*id),
+        Skip::At(_) => None,
+    };
+    skip.iter().filter_map(id).collect()
+}
+
+/// How it is known what the target has.
+enum Known {
+    /// It knows by its GTIDs.
+    Itself,
+    /// It is told these.
+    Told(GtidState),
+    /// It has no GTIDs, and has everything up to there.
+    Position(Position),
+}
+
+/// Why it is not known.
+enum Unknown {
+    Target(String),
+    Backup(String),
+}
+
+/// `applied`: how far an earlier restore of a server without GTIDs has come.
+fn known(
+    args: &RestoreArgs,
+    copied: &Copied,
+    target: &mut Target,
+    applied: Option<Position>,
+) -> Result<Known, Unknown> {
+    let backup = |text: &String| {
+        BackupAt::parse(text, copied.kind).map_err(|why| Unknown::Backup(format!("--backup-at: {why}")))
+    };
+    let in_words = |error: &dyn std::fmt::Display| Unknown::Backup(error.to_string());
+    if target.identity.has_gtids {
+        let Some(text) = &args.backup_at else {
+            return target
+                .is_told()
+                .map(|()| Known::Itself)
+                .map_err(|error| Unknown::Target(error.to_string()));
+        };
+        let gtids = backup(text)?.gtids(copied).map_err(|error| in_words(&error))?;
+        // From here on it counts as told.
+        let identity = told(&target.identity, &gtids).map_err(|error| in_words(&error))?;
+        return Ok(match identity {
+            None => Known::Itself,
+            Some(identity) => {
+                target.identity = identity;
+                Known::Told(gtids)
+            }
+        });
+    }
+    let at = match (applied, &args.backup_at) {
+        (Some(at), _) => {
+            errln!("note: an earlier restore has brought the target to {at}; this one goes on there");
+            BackupAt::Position(at)
+        }
+        (None, Some(text)) => backup(text)?,
+        (None, None) => return Err(Unknown::Target(NO_GTIDS.to_owned())),
+    };
+    at.position(copied).map(Known::Position).map_err(|error| in_words(&error))
 }
 
 fn find(
     copied: &Copied,
-    target: &Target,
+    begin: Begin<'_>,
     until: &Until,
-    backup: Option<&GtidState>,
+    skip: &[Skip],
+    known: &Known,
 ) -> Result<Course, String> {
     let bar = bar(WALK_BAR, 0);
-    let found = Course::find(copied, &target.identity, until, &mut |walked, all| {
+    let found = Course::find(copied, begin, until, skip, &mut |walked, all| {
         bar.set_length(all);
         bar.set_position(walked);
     });
     bar.finish_and_clear();
-    found.map_err(|error| match (error, backup) {
-        (NoCourse::Foreign { gtids }, Some(_)) => format!(
+    found.map_err(|error| match (error, known) {
+        (NoCourse::Foreign { gtids }, Known::Told(_)) => format!(
             "--backup-at: {} is in no file of the copy: the backup is another source's, or the copy is behind it",
             line(&gtids)
         ),
@@ -266,23 +379,21 @@ fn bar(template: &str, len: u64) -> ProgressBar {
     ProgressBar::new(len).with_style(ProgressStyle::with_template(template).expect("a valid template"))
 }
 
-fn show(
-    host: &HostPort,
-    target: &Target,
-    until: &Until,
-    course: &Course,
-    skip: &[TransactionId],
-    backup: Option<&GtidState>,
-) {
+fn show(host: &HostPort, target: &Target, until: &Until, course: &Course, skip: &[Skip], known: &Known) {
     let version = style::clean(&target.identity.version);
-    match backup {
-        Some(gtids) => {
+    match known {
+        Known::Told(gtids) => {
             outln!(
                 "target: {host}, {version}, does not know what it has; by --backup-at it has {}",
                 line(gtids)
             )
         }
-        None => outln!("target: {host}, {version}, has executed {}", line(&target.identity.executed)),
+        Known::Itself => {
+            outln!("target: {host}, {version}, has executed {}", line(&target.identity.executed))
+        }
+        Known::Position(at) => {
+            outln!("target: {host}, {version}, without GTIDs; it has everything up to {at}")
+        }
     }
     outln!("point: {until}");
     match &course.last {
@@ -323,8 +434,12 @@ fn line(gtids: &GtidState) -> String {
 
 /// Where the stream ends: before the first transaction that is left out.
 fn stop_of(course: &Course) -> Option<Point> {
-    let id = course.first_left_out.as_ref()?.id?;
-    id.to_string().parse().ok()
+    let first = course.first_left_out.as_ref()?;
+    let text = match (first.id, &course.stretch) {
+        (Some(id), None) => id.to_string(),
+        _ => format!("{}:{}", first.file, first.at),
+    };
+    Some(text.parse().expect("a GTID and a position are points"))
 }
 
 /// The address that the target is told: of a port on all addresses the one by which the target is reached.

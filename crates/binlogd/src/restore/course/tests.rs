@@ -1,7 +1,9 @@
 //! Ways to a point, and why there is none, by small histories.
 
-use super::{Course, NoCourse};
+use super::Course;
 use crate::history::{Copied, Until};
+use crate::restore::begin::Begin;
+use crate::restore::no_course::NoCourse;
 use crate::restore::tests::{built, ours, target};
 use log::posix::PosixStorage;
 use log::testing::SERVER_UUID;
@@ -15,7 +17,7 @@ fn copy(before: &str) -> tempfile::TempDir {
 fn find(dir: &tempfile::TempDir, executed: &str, until: &str) -> Result<Course, NoCourse> {
     let copied = Copied::open("orders", dir.path(), Arc::new(PosixStorage), None).unwrap();
     let until = Until::parse(until, &|_| None).unwrap();
-    Course::find(&copied, &target(executed), &until, &mut |_, _| ())
+    Course::find(&copied, Begin::Gtids(&target(executed)), &until, &[], &mut |_, _| ())
 }
 
 #[test]
@@ -84,3 +86,26 @@ fn no_statement_is_looked_for_in_what_cannot_be_read() {
     assert!(error.to_string().starts_with(&ours("13")), "{error}");
     assert!(error.to_string().ends_with("Name the point by its GTID"), "{error}");
 }
+
+/// What a failover took from the source is no history, and the port does not send it: to wait for it would be for ever.
+#[test]
+fn what_a_later_timeline_lacks_is_left_out() {
+    let dir = copy("1-13");
+    let info = log::timeline::Timeline {
+        reason: log::timeline::Reason::Fork,
+        source_lacks: ours("15-16"),
+        ..log::testing::first_timeline(OTHER)
+    };
+    let folder = info.create(&PosixStorage, dir.path(), 2).unwrap();
+    let file = log::testing::FileBuilder::new().previous_gtids(&ours("1-14"));
+    std::fs::write(folder.join("b.000001"), file.transaction(17, 100).finish()).unwrap();
+    let course = find(&dir, &ours("1-12"), "end").unwrap();
+    assert_eq!((course.transactions, course.lacked.to_line()), (3, ours("13-14:17")));
+    assert_eq!(course.at_the_point.to_line(), ours("1-14:17"));
+    // Who has it is no part of this history any more.
+    let error = find(&dir, &ours("1-15"), "end").unwrap_err();
+    assert!(matches!(error, NoCourse::Foreign { .. }), "{error}");
+}
+
+/// UUID of the server that took over.
+const OTHER: &str = "99999999-71ca-11e1-9e33-c80aa9429562";

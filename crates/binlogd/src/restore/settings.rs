@@ -1,0 +1,38 @@
+//! Settings of the target that are changed for the time of a restore.
+
+use super::ended::{Ended, during};
+use super::target::Target;
+use crate::rescue::{Restore, Setting};
+
+/// Changes one.
+///
+/// # Errors
+/// When it cannot be noted, or the target does not let it.
+pub(super) fn change(
+    target: &mut Target,
+    settings: &mut Restore,
+    name: &str,
+    was: &str,
+    held: &str,
+) -> Result<(), Ended> {
+    if was == held {
+        return Ok(());
+    }
+    // On disk before it is changed, so that it is put back even after a kill.
+    settings
+        .note(Setting { name: name.to_owned(), was: was.to_owned(), held: held.to_owned() })
+        .map_err(Ended::Note)?;
+    let sql = format!("SET GLOBAL {name} = {held}");
+    target.connection.query(&sql).map(drop).map_err(during("changing a setting for the time being"))
+}
+
+/// Puts them back.
+///
+/// # Errors
+/// When the target does not let it.
+pub(super) fn put_back(target: &mut Target, settings: &mut Restore) -> Result<(), Ended> {
+    for setting in settings.settings.iter().rev() {
+        target.connection.query(&setting.sql()).map_err(during("putting its settings back"))?;
+    }
+    settings.done().map_err(Ended::Note)
+}
