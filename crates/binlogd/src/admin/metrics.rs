@@ -232,6 +232,13 @@ fn encode_facts(encoder: &mut DescriptorEncoder, sources: &[Arc<SourceMonitor>])
         facts.iter().filter_map(|(source, _)| Some((of(source), source.search_index_missing.get()?)));
     let help = "Sealed files that have no search index yet";
     gauges(encoder, "binlogd_search_index_missing_files", None, help, unindexed)?;
+    let failed = facts.iter().filter_map(|(source, _)| Some((of(source), source.search_index_failed.get()?)));
+    let help = "Sealed files of which no search index could be made: they cannot be read, or are damaged";
+    gauges(encoder, "binlogd_search_index_failed_files", None, help, failed)?;
+    let oldest =
+        facts.iter().filter_map(|(source, _)| Some((of(source), source.oldest_commit.get()? / 1_000_000)));
+    let help = "When the oldest transaction that is held was committed";
+    gauges(encoder, "binlogd_oldest_commit_timestamp_seconds", None, help, oldest)?;
     let active = facts.iter().map(|(source, facts)| (of(source), u64::from(facts.semi_sync.active)));
     gauges(
         encoder,

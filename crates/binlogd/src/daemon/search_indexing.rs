@@ -12,6 +12,7 @@ use log::published::Published;
 use log::storage::{ReadAt, ReadFile, Storage};
 use points::index::Identity;
 use points::search::{make_index, open_index};
+use points::walk::{Options, Walk};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -113,6 +114,8 @@ struct Known {
     indexed: HashSet<PathBuf>,
     /// Files of which none could be made, and when to try again.
     failed: HashMap<PathBuf, Instant>,
+    /// The first file that holds a transaction, and when that was committed, in microseconds since 1970.
+    oldest: Option<(PathBuf, u64)>,
 }
 
 struct Work {
@@ -154,6 +157,10 @@ impl Work {
             did |= self.one(&name, &source);
             if let Some(known) = self.known.get(&name) {
                 source.monitor.search_index_missing.set(known.missing.len() as u64);
+                source.monitor.search_index_failed.set(known.failed.len() as u64);
+                if let Some((_, micros)) = known.oldest {
+                    source.monitor.oldest_commit.set(micros);
+                }
             }
             if self.stop.is_requested() {
                 return false;
@@ -195,8 +202,10 @@ impl Work {
 fn look(source: &Indexed, known: &mut Known) -> io::Result<()> {
     let mut missing = Vec::new();
     let mut there = HashSet::new();
+    let mut all = Vec::new();
     for folder in by_number(&*source.storage, &source.folder)? {
         let mut files = timeline_files(&*source.storage, &folder)?;
+        all.extend(files.iter().map(|file| folder.join(file)));
         // The last one may be written.
         files.pop();
         for file in files {
@@ -210,7 +219,27 @@ fn look(source: &Indexed, known: &mut Known) -> io::Result<()> {
     }
     known.failed.retain(|path, _| missing.iter().any(|(folder, file)| folder.join(file) == *path));
     (known.missing, known.indexed) = (missing, there);
+    find_oldest(&*source.storage, &all, known);
     Ok(())
+}
+
+/// When the first transaction of these files, in their order, was committed. What cannot be read tells nothing.
+fn find_oldest(storage: &dyn Storage, files: &[PathBuf], known: &mut Known) {
+    for path in files {
+        if known.oldest.as_ref().is_some_and(|(of, _)| of == path) {
+            return;
+        }
+        if let Some(micros) = first_commit(storage, path) {
+            known.oldest = Some((path.clone(), micros));
+            return;
+        }
+    }
+}
+
+fn first_commit(storage: &dyn Storage, path: &Path) -> Option<u64> {
+    let file = storage.open_read(path).ok()?;
+    let mut walk = Walk::open(&*file, file.size().ok()?, Options::default()).ok()?;
+    u64::try_from(walk.next_transaction().ok()??.committed.micros).ok()
 }
 
 fn has_index(storage: &dyn Storage, folder: &Path, file: &str) -> bool {
@@ -331,6 +360,27 @@ mod tests {
         assert!(work.round() && work.round() && !work.round());
         assert!(search_index::path(&folder, "b.000001").exists());
         assert_eq!(monitor.search_index_missing.get(), Some(1));
+        assert_eq!(monitor.search_index_failed.get(), Some(1));
+    }
+
+    #[test]
+    fn the_oldest_transaction_is_told_and_again_when_its_file_has_gone() {
+        let dir = tempfile::tempdir().unwrap();
+        let (source, folder) = copy(dir.path());
+        let published = source.published.clone();
+        // One that begins the history without a transaction says nothing.
+        std::fs::write(folder.join("b.000000"), FileBuilder::new().previous_gtids("").finish()).unwrap();
+        let first = first_commit(&PosixStorage, &folder.join("b.000001")).unwrap();
+        assert_eq!(first_commit(&PosixStorage, &folder.join("b.000000")), None);
+        let (mut work, monitor, _) = work(source);
+        work.round();
+        assert_eq!(monitor.oldest_commit.get(), Some(first));
+        std::fs::remove_file(folder.join("b.000000")).unwrap();
+        std::fs::remove_file(folder.join("b.000001")).unwrap();
+        std::fs::write(folder.join("b.000004"), FileBuilder::new().finish()).unwrap();
+        published.is_at(&folder, Some(&Position::new("b.000004", 100)));
+        work.round();
+        assert_eq!(work.known["orders"].oldest.as_ref().unwrap().0, folder.join("b.000002"));
     }
 
     #[test]

@@ -125,6 +125,8 @@ fn source() -> SourceMonitor {
     source.publish_event_time(u32::try_from(at(0).as_second()).expect("before 2106"));
     source.counters.bytes_received.store(7 * GIB, Relaxed);
     source.search_index_missing.set(2);
+    source.search_index_failed.set(1);
+    source.oldest_commit.set(1_771_990_000_000_000);
     source.resources.received_by(1);
     for (seconds, stored) in [(0, 0), (600, 6 * GIB)] {
         let cpu = Some((1, Duration::from_secs(17)));

@@ -2,6 +2,7 @@
 
 use super::by_channel::ByChannel;
 use super::by_statements::ByStatements;
+use super::course::Course;
 use super::ended::{Ended, Progress, during};
 use super::legs::Leg;
 use super::settings::put_back;
@@ -34,7 +35,7 @@ pub(crate) enum Way<'a> {
     /// It reads from a port of ours, by its own replication.
     Channel {
         /// Opens the port for one part.
-        open: &'a dyn Fn(&super::Course) -> anyhow::Result<Stream>,
+        open: &'a dyn Fn(&Course) -> anyhow::Result<Stream>,
         /// Our host as the target reaches it.
         host: &'a str,
         /// Threads that apply; `None` for the target's own number, or four where that is one.

@@ -57,6 +57,10 @@ pub struct SourceMonitor {
     pub(crate) archive: ArchiveBook,
     /// Sealed files without a search index.
     pub(crate) search_index_missing: KnownCount,
+    /// Of these, those of which none could be made.
+    pub(crate) search_index_failed: KnownCount,
+    /// Commit of the oldest transaction that is held, in microseconds since 1970.
+    pub(crate) oldest_commit: KnownCount,
     /// What the source takes of the machine.
     pub(crate) resources: Resources,
     fsync_mode: AtomicU8,
@@ -90,6 +94,8 @@ impl SourceMonitor {
             ack_replicas: AckReplicas::default(),
             archive: ArchiveBook::default(),
             search_index_missing: KnownCount::default(),
+            search_index_failed: KnownCount::default(),
+            oldest_commit: KnownCount::default(),
             resources: Resources::default(),
             fsync_mode: AtomicU8::new(FsyncMode::SyncThenAcknowledge as u8),
             event_time: AtomicU64::new(0),
@@ -357,6 +363,11 @@ impl SourceMonitor {
             ack_replicas: self.ack_replicas.status(),
             archive: self.archive.status(now),
             search_index_missing: self.search_index_missing.get(),
+            search_index_failed: self.search_index_failed.get(),
+            oldest_commit: self
+                .oldest_commit
+                .get()
+                .and_then(|micros| Timestamp::from_microsecond(i64::try_from(micros).ok()?).ok()),
             tls: facts.tls,
             tls_certificate_expires: facts.certificate_expires,
             fsync_mode: Some(self.fsync_mode() as u8),

@@ -121,6 +121,11 @@ pub struct SourceStatus {
     /// Sealed files that have no search index yet, which a search makes; null with `search_index = false`, before the first look, and
     /// when no daemon runs.
     pub(crate) search_index_missing: Option<u64>,
+    /// Of these, those of which none could be made: they cannot be read, or are damaged. Null as before.
+    pub(crate) search_index_failed: Option<u64>,
+    /// When the oldest transaction that is held was committed: a backup that was made then or later can be brought to any point since.
+    /// Null with `search_index = false`, before the first look, while nothing is held, and when no daemon runs.
+    pub(crate) oldest_commit: Option<Timestamp>,
     /// TLS version of the connection; null when it is not encrypted or there is none.
     pub tls: Option<String>,
     /// Until when the server's certificate is valid, as of the last encrypted connection; null when not known.
@@ -178,6 +183,20 @@ impl SourceStatus {
     /// Whether the source is connected and its stream is being stored.
     pub(crate) fn is_receiving(&self) -> bool {
         self.state == SourceState::Receiving.word()
+    }
+
+    /// What a search of finished files is up against, in words.
+    pub(crate) fn search_trouble(&self) -> Option<String> {
+        let failed = self.search_index_failed.unwrap_or(0);
+        let missing = self.search_index_missing.unwrap_or(0).saturating_sub(failed);
+        let files = |count: u64| if count == 1 { "1 file".to_owned() } else { format!("{count} files") };
+        match (failed, missing) {
+            (0, 0) => None,
+            (0, missing) => Some(format!("{} without an index yet", files(missing))),
+            (failed, _) => {
+                Some(format!("no index can be made of {}: binlogd verify says why", files(failed)))
+            }
+        }
     }
 }
 

@@ -92,6 +92,17 @@ fn facts(source: &SourceStatus, now: Timestamp) -> Markup {
                 (archive_verified(verify, now))
             }
         }
+        @if let Some(oldest) = source.oldest_commit {
+            div {
+                dt { "Points in time" }
+                dd {
+                    "since " (moment(oldest, now))
+                    @if let Some(trouble) = source.search_trouble() {
+                        " " span class=[source.search_index_failed.filter(|failed| *failed > 0).map(|_| "warning text")] { (trouble) }
+                    }
+                }
+            }
+        }
         div { dt { "Behind" } dd { (behind) } }
         div {
             dt { "Source" }

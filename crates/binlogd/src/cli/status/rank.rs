@@ -75,6 +75,9 @@ pub(in crate::cli) fn worries(source: &SourceStatus) -> Vec<String> {
     if let Some(error) = source.archive.as_ref().and_then(|archive| archive.error.as_ref()) {
         worries.push(format!("the archive is not kept up: {}", error.message));
     }
+    if source.search_index_failed.is_some_and(|failed| failed > 0) {
+        worries.extend(source.search_trouble());
+    }
     worries.extend(source.server_id_rival.clone());
     worries
 }

@@ -89,6 +89,7 @@ impl Page {
         }
         self.ladder(source)?;
         self.archive(source)?;
+        self.points(source)?;
         self.gtids(source)?;
         if let Some(lacks) = source.source_lacks.as_ref().filter(|lacks| !lacks.is_empty()) {
             self.gtid("source lacks", lacks)?;
@@ -147,6 +148,16 @@ impl Page {
             )?;
         }
         archive.verify.as_ref().map_or(Ok(()), |verify| self.archive_verified(verify))
+    }
+
+    /// From when on a backup can be brought to any point, and what stands in the way of a search.
+    fn points(&mut self, source: &SourceStatus) -> Result {
+        if let Some(oldest) = source.oldest_commit {
+            let ago = u64::try_from(self.now.as_second() - oldest.as_second()).unwrap_or(0);
+            let text = format!("since {} ({})", human_time(oldest), units::duration(ago));
+            self.line("points in time", Some(&text))?;
+        }
+        self.line("search", source.search_trouble().as_deref())
     }
 
     /// The last verification of the archive on a schedule.

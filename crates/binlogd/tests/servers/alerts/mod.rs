@@ -9,6 +9,7 @@ mod forks;
 mod peers;
 mod prometheus;
 mod readers;
+mod search;
 mod source;
 mod stage;
 
