@@ -139,10 +139,11 @@ impl ReachArgs {
 
 /// The sources of an archive: those that have a first commit, or a snapshot in its place.
 pub(super) fn sources(store: &dyn Store) -> anyhow::Result<BTreeSet<String>> {
+    // Folder by folder: an archive of years has millions of objects.
     let mut found = BTreeSet::new();
-    for meta in store.list("", None)? {
-        let Some((source, _)) = meta.name.split_once('/') else { continue };
-        if is_part(source) && meta.name.starts_with(&commits(source)) {
+    for folder in store.look_into("")?.folders {
+        let source = folder.trim_end_matches('/');
+        if is_part(source) && store.look_into(&folder)?.folders.contains(&commits(source)) {
             found.insert(source.to_owned());
         }
     }
