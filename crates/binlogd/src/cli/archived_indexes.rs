@@ -124,3 +124,100 @@ impl ArchivedIndexes {
         listed.of(&file.name).iter().find_map(|found| get(&self.reader, found, &seal.sha256).ok())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use archive::keys::Identities;
+    use archive::names::sha256;
+    use archive::remote::Folder;
+    use archive::search_index::put;
+    use archive::segment::Opener;
+    use archive::upload::{Owner, Permits, Uploader};
+    use log::posix::PosixStorage;
+    use log::storage::Storage;
+    use log::testing::FileBuilder;
+    use points::search::index_of;
+    use serde_json::json;
+
+    const TIMELINE: &str = "0001-a";
+    const FILES: usize = 40;
+    /// It has no index.
+    const LACKS: usize = 3;
+    /// Its index is that of another file.
+    const WRONG: usize = 5;
+
+    fn file(place: usize, len: u64) -> ArchivedFile {
+        let name = format!("b.{:06}", place + 1);
+        let object = format!("shop/{TIMELINE}/{name}/x");
+        let index =
+            json!({"object": object, "bytes": 1, "sha256": "", "end": len, "segments": 1, "stored": 1});
+        let sealed = json!({"sha256": sha256(name.as_bytes()), "list": object, "index": index});
+        let file = json!({"name": name, "head": "", "gtids": "", "last_time": 0, "sealed": sealed});
+        serde_json::from_value(file).unwrap()
+    }
+
+    fn archive(dir: &std::path::Path) -> Arc<ArchivedIndexes> {
+        let log = FileBuilder::new().previous_gtids("").transaction(1, 50).rotate("b.000002").finish();
+        std::fs::write(dir.join("b.000001"), &log).unwrap();
+        let index = index_of(&PosixStorage, dir, "b.000001", true, false).unwrap().to_bytes();
+        PosixStorage.create_dir(&dir.join("store")).unwrap();
+        let store = Arc::new(Folder::open(&dir.join("store")).unwrap());
+        let uploader = Uploader {
+            store: store.clone(),
+            permits: Arc::new(Permits::new(1)),
+            level: 1,
+            recipients: None,
+            stop: Arc::default(),
+        };
+        let mut files = Vec::new();
+        for place in 0..FILES {
+            let file = file(place, log.len() as u64);
+            let owner = Owner { source: "shop", timeline: TIMELINE, file: &file.name };
+            let sha256 = if place == WRONG { sha256(b"another") } else { sha256(file.name.as_bytes()) };
+            if place != LACKS {
+                put(&uploader, owner, &sha256, VERSION, &index).unwrap();
+            }
+            files.push((TIMELINE.to_owned(), Arc::new(file)));
+        }
+        let reader = Reader { store, opener: Arc::new(Opener::new(Identities::new())) };
+        Arc::new(ArchivedIndexes::new(reader, "shop".to_owned(), files))
+    }
+
+    /// Waits until all that was asked for is here, and gives the places.
+    fn here(indexes: &ArchivedIndexes) -> Vec<usize> {
+        let is_under_way =
+            |state: &mut State| state.slots.values().any(|slot| matches!(slot, Slot::UnderWay));
+        let state = indexes.arrived.wait_while(indexes.state(), is_under_way).unwrap();
+        state.slots.keys().copied().collect()
+    }
+
+    #[test]
+    fn indexes_are_fetched_ahead_in_order_and_no_more_than_may_be() {
+        let dir = tempfile::tempdir().unwrap();
+        let indexes = archive(dir.path());
+        let all = |_: &ArchivedFile| true;
+        assert!(indexes.take(0, &all).is_some());
+        let ahead = (1..AHEAD_MAX).filter(|place| *place != LACKS).collect::<Vec<_>>();
+        assert_eq!(here(&indexes), ahead);
+        // Nothing more can be had from here on.
+        std::fs::rename(dir.path().join("store"), dir.path().join("away")).unwrap();
+        for place in 1..AHEAD_MAX {
+            assert_eq!(indexes.take(place, &all).is_some(), place != LACKS && place != WRONG, "{place}");
+        }
+        assert!(indexes.take(AHEAD_MAX, &all).is_none());
+        std::fs::rename(dir.path().join("away"), dir.path().join("store")).unwrap();
+        assert!(indexes.take(FILES - 1, &all).is_some() && indexes.take(FILES, &all).is_none());
+    }
+
+    #[test]
+    fn what_is_not_wanted_is_not_fetched() {
+        let dir = tempfile::tempdir().unwrap();
+        let indexes = archive(dir.path());
+        let wanted = |file: &ArchivedFile| file.name.ends_with('0');
+        assert!(indexes.take(9, &wanted).is_some());
+        assert_eq!(here(&indexes), [19, 29, 39]);
+        // The same is given again where it is asked for again.
+        assert!([9, 19, 19, 39].iter().all(|place| indexes.take(*place, &wanted).is_some()));
+    }
+}
