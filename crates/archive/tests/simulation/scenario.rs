@@ -178,6 +178,13 @@ impl World {
             drop(store.create(&object, vec![1, 2, 3].into()));
             return;
         }
+        if random.one_in(8) {
+            // Somebody moves one to where that of another file belongs.
+            let other = random.pick(&whole);
+            let index = index_of(&other.timeline, &other.name);
+            drop(put(&Self::uploader(store), owner, &other.sha256, 1, &index));
+            return;
+        }
         // Whatever becomes of it, nothing depends on it.
         if is_there(&*store, owner, 1).is_ok_and(|is_there| !is_there) {
             drop(put(&Self::uploader(store), owner, &file.sha256, 1, &index_of(&file.timeline, &file.name)));
