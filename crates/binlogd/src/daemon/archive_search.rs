@@ -113,7 +113,7 @@ impl IndexKeeper {
     /// Works until it is asked to end.
     pub(super) fn until(mut self, stop: &StopSignal) {
         let (mut pause, mut retry) = (PAUSE, RETRY_MIN);
-        // Nothing has changed since, and some files lacked their index then or none did.
+        // Up to which change all files were looked at, and when they are looked at again though nothing changes.
         let mut seen = 0;
         let mut again_from = None;
         while !stop.wait(pause) {
