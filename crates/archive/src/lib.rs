@@ -19,6 +19,7 @@
 //!   → one commit that names them                               writer.rs, chain.rs
 //!   → what all commits add up to                               history.rs
 //!   → and, when a file is finished, one object of its segments  segments.rs
+//!   → beside the chain: its search index, which is derived     search_index.rs
 //!   → and what goes again, in time                             prune.rs
 //! ```
 
@@ -47,6 +48,7 @@ pub mod reader;
 pub mod remote;
 pub mod runs;
 pub mod scrub;
+pub mod search_index;
 pub mod segment;
 pub mod segments;
 #[cfg(test)]

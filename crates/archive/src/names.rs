@@ -6,6 +6,7 @@
 //! <source>/<timeline>/<file>/<from>-<to>-<sha256>.zst[.age]    the bytes [from, to) of a file
 //! <source>/<timeline>/<file>/<sha256>.segments.json.zst        a sealed file's segments, as commits named them
 //! <source>/<timeline>/<file>/<sha256>.sha256                   a sealed file's objects in order, as `sha256sum -c` reads them
+//! <source>/search/<timeline>/<file>/<len>-<sha256>.v<n>.zst[.age]   a sealed file's search index; derived, named by no commit
 //! ```
 //!
 //! Numbers have twenty digits, so that the order of names is that of numbers. `sha256` is of the object's own bytes, its first
@@ -106,6 +107,60 @@ pub fn index(source: &str, timeline: &str, file: &str, hash: &str) -> String {
     format!("{source}/{timeline}/{file}/{}.segments.json.zst", short(hash))
 }
 
+/// Where the search indexes of a source stand, timeline by timeline.
+pub fn search(source: &str) -> String {
+    format!("{source}/search/")
+}
+
+/// Where the search indexes of a timeline stand, file by file.
+pub fn search_of(source: &str, timeline: &str) -> String {
+    format!("{source}/search/{timeline}/")
+}
+
+/// The folder of the search index of a file.
+pub fn search_folder(source: &str, timeline: &str, file: &str) -> String {
+    format!("{source}/search/{timeline}/{file}/")
+}
+
+/// The search index of a file, in the form of version `version`; `len` are its plain bytes, `hash` is that of the object.
+pub fn search_index(folder: &str, len: u64, hash: &str, version: u32, encrypted: bool) -> String {
+    let age = if encrypted { ".age" } else { "" };
+    format!("{folder}{len:020}-{}.v{version}.zst{age}", short(hash))
+}
+
+/// What the name of a search index says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SearchName<'a> {
+    /// The timeline.
+    pub timeline: &'a str,
+    /// The file.
+    pub file: &'a str,
+    /// Plain bytes; `None`, as the version, of an object that has another name than a search index.
+    pub len: Option<u64>,
+    /// Version of the form.
+    pub version: Option<u32>,
+}
+
+/// What the name of an object in the folder of a file's search index says; `None` of one that stands elsewhere.
+pub fn search_name(object: &str) -> Option<SearchName<'_>> {
+    let mut parts = object.split('/').skip(1);
+    let ("search", timeline, file, last) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?)
+    else {
+        return None;
+    };
+    if parts.next().is_some() {
+        return None;
+    }
+    let stem = last.strip_suffix(".age").unwrap_or(last).strip_suffix(".zst");
+    let parted = stem.and_then(|stem| stem.split_once(".v"));
+    Some(SearchName {
+        timeline,
+        file,
+        len: parted.and_then(|(content, _)| digits(content.split_once('-')?.0)),
+        version: parted.and_then(|(_, version)| version.parse().ok()),
+    })
+}
+
 /// The folder in which an object stands, with the slash at its end; empty for one that stands in none.
 pub fn folder_of(object: &str) -> &str {
     &object[..object.rfind('/').map_or(0, |slash| slash + 1)]
@@ -170,6 +225,27 @@ mod tests {
             assert_eq!(owner(name), None, "{name}");
         }
         assert_eq!(folder_of("alone"), "");
+    }
+
+    #[test]
+    fn a_search_index_says_of_what_it_is_and_is_no_data() {
+        let folder = search_folder("shop", "0001-a", "b.000001");
+        let hash = sha256(b"x");
+        for encrypted in [false, true] {
+            let name = search_index(&folder, 4711, &hash, 3, encrypted);
+            let (len, version) = (Some(4711), Some(3));
+            assert_eq!(
+                search_name(&name),
+                Some(SearchName { timeline: "0001-a", file: "b.000001", len, version })
+            );
+            assert!(is_of_content(&name, &hash) && !is_data(&name) && owner(&name).is_none(), "{name}");
+            assert!(name.starts_with(&search("shop")) && name.starts_with(&search_of("shop", "0001-a")));
+        }
+        let other = search_name("shop/search/0001-a/b.000001/x").unwrap();
+        assert_eq!((other.file, other.len, other.version), ("b.000001", None, None));
+        for name in ["shop/search/0001-a/b.000001", "shop/0001-a/b.000001/x/y", "shop/search/a/b/c/d"] {
+            assert_eq!(search_name(name), None, "{name}");
+        }
     }
 
     #[test]

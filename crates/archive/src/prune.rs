@@ -4,7 +4,9 @@
 //!    archive does not have them any more. Their folders are retired, as objects are that a merge has replaced.
 //! 2. Objects that were retired long enough ago, and those that no commit names, are found folder by folder (`unneeded.rs`), and
 //!    named in a [`Change::Doomed`], so many at a time. Only when that commit is in the chain are they deleted.
-//! 3. Snapshots older than the newest two, and the commits behind which a kept snapshot stands, the oldest first.
+//! 3. Search indexes of files that the archive does not have any more ([`search_index`]). No commit names them, so none says that
+//!    they go, and what a crash leaves of them the next run finds.
+//! 4. Snapshots older than the newest two, and the commits behind which a kept snapshot stands, the oldest first.
 //!
 //! # What the grace is for
 //!
@@ -22,6 +24,7 @@ use crate::chain::{Appended, Chain, ChainError, read_snapshot};
 use crate::commit::{Change, Writer};
 use crate::history::{Archived, History};
 use crate::names;
+use crate::search_index;
 use crate::store::{Meta, Store, StoreError};
 use crate::unneeded::{Group, Past, groups, kept};
 use jiff::{SignedDuration, Timestamp};
@@ -97,7 +100,7 @@ pub struct Pruned {
     pub expired: Vec<Change>,
     /// What points of backups keep.
     pub kept: Vec<Keeps>,
-    /// How many objects of files, retired or never named.
+    /// How many objects of files, retired or never named, and search indexes of files that are gone.
     pub objects: u64,
     /// Snapshots, the oldest first.
     pub snapshots: Vec<String>,
@@ -128,6 +131,8 @@ pub fn dry_run(
         objects += group.objects().count() as u64;
         Ok(())
     })?;
+    let past = Past { now, grace: rules.grace };
+    objects += search_index::not_needed(store, chain.source(), &history, past)?.len() as u64;
     Ok(Pruned { expired, kept, objects, snapshots, commits, is_behind: false })
 }
 
@@ -164,6 +169,10 @@ pub fn prune(
         Err(DoomError::Behind) => return Ok(Pruned { is_behind: true, ..pruned }),
         Err(DoomError::Chain(error)) => return Err(error.into()),
     }
+    let past = Past { now, grace: rules.grace };
+    let indexes = search_index::not_needed(store, &source, chain.history(), past)?;
+    delete(store, &indexes)?;
+    pruned.objects += indexes.len() as u64;
     (pruned.snapshots, pruned.commits) = behind_snapshots(store, chain, rules, now)?;
     // Whoever finds a snapshot listed before and after it looked for the snapshot's commit has found the commit.
     delete(store, &pruned.snapshots)?;

@@ -9,6 +9,7 @@ use crate::commit::Segment;
 use crate::history::{Archived, ArchivedFile, History};
 use crate::names;
 use crate::reader::{ReadError, Reader};
+use crate::search_index;
 use crate::segment::{OpenError, check_stored};
 use crate::store::{Meta, Store, StoreError};
 use codec::BinlogName;
@@ -64,6 +65,10 @@ pub struct Report {
     pub unnamed: usize,
     /// Bytes of those.
     pub unnamed_bytes: u64,
+    /// Search indexes of files that the archive has. They are in no other of these numbers.
+    pub search_indexes: usize,
+    /// Of those that were read, the ones that are not what was put there. Who searches walks their files in their place.
+    pub search_indexes_damaged: Vec<String>,
     /// Objects that can be opened with none of the private keys given, by the keys that could.
     pub locked: BTreeMap<Vec<String>, usize>,
 }
@@ -244,7 +249,7 @@ impl Look<'_> {
     /// What stands elsewhere than in the folders of the files that were looked at.
     fn strays(&mut self, history: &History) -> Result<(), StoreError> {
         let (store, source) = (&*self.reader.store, self.chain.source());
-        let of_chain = [names::commits(source), names::snapshots(source)];
+        let of_chain = [names::commits(source), names::snapshots(source), names::search(source)];
         let retired = self.retired();
         let mut unnamed = Report::default();
         let top = store.look_into(&names::source(source))?;
@@ -261,8 +266,38 @@ impl Look<'_> {
                 unnamed.count_unnamed(listed.iter().filter(|meta| !retired.contains(&*meta.name)));
             }
         }
+        self.search_indexes(history, &mut unnamed)?;
         self.report.add(unnamed);
         Ok(())
+    }
+
+    /// The search indexes, which no commit names. Where everything is read they are read too.
+    fn search_indexes(&self, history: &History, report: &mut Report) -> Result<(), StoreError> {
+        let (store, source) = (&*self.reader.store, self.chain.source());
+        let retired = self.retired();
+        search_index::each_listed(store, source, &mut |listed| {
+            for meta in listed {
+                let name = names::search_name(&meta.name);
+                let is_retired = name
+                    .is_some_and(|name| retired.contains(&*names::file(source, name.timeline, name.file)));
+                let Some(file) = search_index::file_of(history, &meta.name) else {
+                    // One that is new is of a file that was finished since.
+                    let is_known = name.is_some_and(|name| self.has_now(name.timeline, name.file));
+                    report.count_unnamed(Some(&meta).filter(|_| !is_retired && !is_known).into_iter());
+                    continue;
+                };
+                report.search_indexes += 1;
+                if self.depth == Depth::All {
+                    let is_sound = search_index::is_sound(self.reader, &meta, file, self.open)?;
+                    report.search_indexes_damaged.extend((!is_sound).then_some(meta.name));
+                }
+            }
+            Ok(())
+        })
+    }
+
+    fn has_now(&self, timeline: &str, file: &str) -> bool {
+        self.chain.history().file(timeline, file).is_some()
     }
 }
 
@@ -279,6 +314,8 @@ impl Report {
         self.damaged += other.damaged;
         self.unnamed += other.unnamed;
         self.unnamed_bytes += other.unnamed_bytes;
+        self.search_indexes += other.search_indexes;
+        self.search_indexes_damaged.extend(other.search_indexes_damaged);
         for (keys, count) in other.locked {
             *self.locked.entry(keys).or_default() += count;
         }

@@ -267,7 +267,7 @@ impl Opener {
             frames::unpack(frames, len).map_err(|reason| OpenError::Unpack { object: object(), reason })
         };
         let plain = if segment.object.ends_with(".age") {
-            unpack(&self.decrypt(segment, stored)?)?
+            unpack(&self.decrypt(&segment.object, &segment.keys, stored)?)?
         } else {
             unpack(stored)?
         };
@@ -278,15 +278,36 @@ impl Opener {
         Ok(plain)
     }
 
-    fn decrypt(&self, segment: &Segment, stored: &[u8]) -> Result<Vec<u8>, OpenError> {
+    /// The plain bytes, `len` of them, of an object that no commit describes: what its name says of its content is all that is
+    /// known of it.
+    ///
+    /// # Errors
+    /// When the object is not what its name says, or no identity opens it.
+    pub(crate) fn open_by_name(&self, object: &str, len: usize, stored: &[u8]) -> Result<Vec<u8>, OpenError> {
+        let actual = names::sha256(stored);
+        if !names::is_of_content(object, &actual) {
+            let expected = "that of its name".to_owned();
+            return Err(OpenError::StoredHash { object: object.to_owned(), expected, actual });
+        }
+        let unpack = |frames: &[u8]| {
+            frames::unpack(frames, len)
+                .map_err(|reason| OpenError::Unpack { object: object.to_owned(), reason })
+        };
+        if object.ends_with(".age") {
+            return unpack(&self.decrypt(object, &[], stored)?);
+        }
+        unpack(stored)
+    }
+
+    fn decrypt(&self, object: &str, keys: &[String], stored: &[u8]) -> Result<Vec<u8>, OpenError> {
         let failed =
-            |reason: &str| OpenError::Decrypt { object: segment.object.clone(), reason: reason.to_owned() };
+            |reason: &str| OpenError::Decrypt { object: object.to_owned(), reason: reason.to_owned() };
         let decryptor = age::Decryptor::new_buffered(stored)
             .map_err(|_| failed("that is no file of age, or one of a later version of age"))?;
         let mut reader = decryptor.decrypt(self.identities.iter()).map_err(|error| match error {
             age::DecryptError::NoMatchingKeys => OpenError::NoIdentity {
-                object: segment.object.clone(),
-                keys: segment.keys.clone(),
+                object: object.to_owned(),
+                keys: keys.to_vec(),
                 held: self.identities.labels(),
             },
             age::DecryptError::InvalidMac => failed("its header was changed"),

@@ -20,7 +20,8 @@ pub(crate) struct Past {
 }
 
 impl Past {
-    fn is(self, at: Timestamp) -> bool {
+    /// Whether what is of that time may go.
+    pub(crate) fn is(self, at: Timestamp) -> bool {
         self.now.duration_since(at) >= self.grace
     }
 }
@@ -127,7 +128,7 @@ fn retired(history: &History, past: Past) -> BTreeMap<(&str, &str), Vec<String>>
 
 /// The folders of all files of which the store has objects.
 fn folders(store: &dyn Store, source: &str) -> Result<Vec<String>, StoreError> {
-    let of_chain = [names::commits(source), names::snapshots(source)];
+    let of_chain = [names::commits(source), names::snapshots(source), names::search(source)];
     let mut found = Vec::new();
     for timeline in store.look_into(&names::source(source))?.folders {
         if !of_chain.contains(&timeline) {

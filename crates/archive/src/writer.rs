@@ -188,6 +188,21 @@ pub struct Finished {
     pub file: Option<Arc<ArchivedFile>>,
 }
 
+/// A finished file of the copy of which the archive has everything, as it was compared.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WholeFile {
+    /// Folder of its timeline.
+    pub folder: PathBuf,
+    /// The timeline's name in the archive.
+    pub timeline: String,
+    /// Its name.
+    pub name: String,
+    /// Its length in bytes.
+    pub len: u64,
+    /// Hexadecimal SHA-256 of all of it.
+    pub sha256: String,
+}
+
 /// A file of the copy, and what the archive has of it.
 struct Candidate<'a> {
     path: PathBuf,
@@ -290,6 +305,32 @@ impl Archiver {
             }
         }
         Some(Finished { timeline: timeline.clone(), file })
+    }
+
+    /// How many files were found to be finished, here and in the archive, since something of that was unknown.
+    pub fn whole_files_known(&self) -> usize {
+        self.settled.len()
+    }
+
+    /// The files that are finished here and in the archive, and were found to be the same, as of the last step: timeline by timeline,
+    /// the oldest first. Some of them may be purged here by now.
+    pub fn whole_files(&self) -> Vec<WholeFile> {
+        let mut found = Vec::new();
+        let Some(chain) = &self.chain else { return found };
+        for (folder, timeline) in &self.names {
+            let Some(archived) = chain.history().timelines.get(timeline) else { continue };
+            for file in archived.files.iter().filter(|file| self.settled.contains(&folder.join(&file.name))) {
+                let Some(seal) = &file.sealed else { continue };
+                found.push(WholeFile {
+                    folder: folder.clone(),
+                    timeline: timeline.clone(),
+                    name: file.name.clone(),
+                    len: file.end(),
+                    sha256: seal.sha256.clone(),
+                });
+            }
+        }
+        found
     }
 
     /// Does one thing that the archive lacks. `durable` is the end of the file that is written; while it is not known, that file

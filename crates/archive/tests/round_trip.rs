@@ -11,7 +11,9 @@ use archive::names;
 use archive::presence::{first_lacking, look};
 use archive::prune::{PruneError, Rules, dry_run, prune};
 use archive::scrub::{Depth, scrub};
+use archive::search_index::{get, list, put};
 use archive::store::Store;
+use archive::upload::Owner;
 use archive::writer::{ArchiveError, DurableEnd, Step};
 use jiff::{SignedDuration, Timestamp};
 use log::posix::PosixStorage;
@@ -477,6 +479,67 @@ fn an_object_of_nobody_is_counted_and_harms_nothing() {
     let _ = scene.store.create(&foreign, vec![1, 2, 3].into()).unwrap();
     let report = scene.scrub();
     assert_eq!((report.findings, report.unnamed, report.unnamed_bytes), (vec![], 1, 3));
+}
+
+/// What stands in the folder of search indexes, by file.
+fn search_indexes(scene: &Scene) -> Vec<String> {
+    let listed = scene.store.list(&names::search(SOURCE), None).unwrap();
+    listed.into_iter().map(|meta| names::search_name(&meta.name).unwrap().file.to_owned()).collect()
+}
+
+/// Search indexes are nobody's objects for the chain, and go with their files; whoever misses one finds no damage.
+#[test]
+fn search_indexes_stand_beside_the_chain_and_go_with_their_files() {
+    let scene = Scene::new();
+    let files = scene.files(10);
+    scene.archive_all(&files[2]);
+    let mut archiver = scene.archiver();
+    let durable = scene.durable(fs::metadata(&files[2]).unwrap().len());
+    while archiver.step(Some(&durable), true, Timestamp::now()).unwrap() != Step::Idle {}
+    let whole = archiver.whole_files();
+    assert_eq!(whole.iter().map(|file| &*file.name).collect::<Vec<_>>(), ["b.000001", "b.000002"]);
+    for file in &whole {
+        assert_eq!(file.sha256, names::sha256(&fs::read(file.folder.join(&file.name)).unwrap()));
+        let owner = Owner { source: SOURCE, timeline: &file.timeline, file: &file.name };
+        put(&scene.uploader(), owner, &file.sha256, 1, file.name.as_bytes()).unwrap();
+    }
+    let owner = Owner { source: SOURCE, timeline: &whole[0].timeline, file: "b.000009" };
+    put(&scene.uploader(), owner, &whole[0].sha256, 1, b"of a file that the archive never had").unwrap();
+
+    let report = scene.scrub();
+    assert_eq!((&report.findings, report.unnamed, report.search_indexes), (&vec![], 1, 2));
+    assert_eq!(report.search_indexes_damaged, Vec::<String>::new());
+    let listed = list(&*scene.store, SOURCE, &whole[0].timeline, 1).unwrap();
+    for file in &whole {
+        let found = &listed.of(&file.name)[0];
+        assert_eq!(get(&scene.reader(), found, &file.sha256).unwrap(), file.name.as_bytes());
+    }
+    let damaged = scene.object(".v1.zst");
+    let mut bytes = fs::read(&damaged).unwrap();
+    bytes[50] ^= 1;
+    fs::write(&damaged, bytes).unwrap();
+    let report = scene.scrub();
+    assert_eq!((&report.findings, report.search_indexes_damaged.len()), (&vec![], 1));
+    let shallow = scrub(&scene.reader(), SOURCE, Depth::Names, false, &|_| {}).unwrap();
+    assert_eq!((shallow.search_indexes, shallow.search_indexes_damaged), (2, vec![]));
+
+    // While the file that expires is kept for readers its index is.
+    let rules =
+        |grace| Rules { keep_files: Some(2), grace: SignedDuration::from_hours(grace), ..Rules::default() };
+    let writer = Writer { id: scene::uuid(), epoch: 0, host: "test".into(), version: "0".into() };
+    let now = Timestamp::now();
+    let mut chain = Chain::open(&*scene.store, SOURCE).unwrap();
+    let pruned = prune(&*scene.store, &mut chain, &writer, &rules(1), now).unwrap();
+    assert_eq!((pruned.expired.len(), pruned.objects), (1, 0));
+    assert_eq!(search_indexes(&scene), ["b.000001", "b.000002", "b.000009"]);
+    assert_eq!(scene.scrub().search_indexes, 1);
+    let later = now + SignedDuration::from_hours(1);
+    let planned = dry_run(&*scene.store, &mut chain, &rules(1), later).unwrap();
+    let pruned = prune(&*scene.store, &mut chain, &writer, &rules(1), later).unwrap();
+    assert_eq!((planned.objects, pruned.is_behind), (pruned.objects, false));
+    assert_eq!(search_indexes(&scene), ["b.000002"]);
+    let report = scene.scrub();
+    assert_eq!((report.findings, report.unnamed, report.search_indexes), (vec![], 0, 1));
 }
 
 #[test]

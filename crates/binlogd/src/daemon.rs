@@ -12,6 +12,7 @@
 mod archive_kept;
 mod archive_look;
 mod archive_past;
+mod archive_search;
 mod archive_verify;
 mod archiving;
 mod beginning;

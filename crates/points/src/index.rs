@@ -18,7 +18,7 @@ pub use blocks::{Block, BlockGtids, BlockTables};
 pub use builder::{Builder, build};
 pub use details::{Bucket, Definition, Details, Histogram, Peak};
 pub use error::IndexError;
-pub use file::{IndexFile, SearchIndex};
+pub use file::{IndexFile, SearchIndex, VERSION};
 pub use head::Head;
 pub use identity::Identity;
 pub use origins::{GtidRanges, Origin};

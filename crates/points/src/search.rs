@@ -1,7 +1,7 @@
 //! Searching files: by their indexes where there are some, else by walking them.
 
 use crate::criteria::{Criteria, Verdict};
-use crate::index::{Block, Builder, Identity, IndexError, IndexFile, SearchIndex, build};
+use crate::index::{Block, Builder, Head, Identity, IndexError, IndexFile, SearchIndex, build};
 use crate::transaction::Transaction;
 use crate::walk::{Options, Walk, WalkError};
 use log::search_index;
@@ -39,6 +39,23 @@ pub fn open_index(
 ) -> Result<IndexFile, IndexError> {
     let file = storage.open_read(&search_index::path(folder, name))?;
     IndexFile::open(file, of)
+}
+
+/// The bytes of the index of the sealed file `name`, if there is one to believe: all of it was read and compared.
+///
+/// # Errors
+/// Why there is none.
+pub fn sound_index(storage: &dyn Storage, folder: &Path, name: &str) -> Result<Vec<u8>, IndexError> {
+    let file = storage.open_read(&folder.join(name))?;
+    let identity = Identity::of(&*file, file.size()?)?;
+    let index = storage.open_read(&search_index::path(folder, name))?;
+    let mut bytes = vec![0; usize::try_from(index.size()?).unwrap_or(usize::MAX)];
+    let read = index.read_full_at(&mut bytes, 0)?;
+    bytes.truncate(read);
+    match SearchIndex::parse(&bytes)?.head.identity == identity {
+        true => Ok(bytes),
+        false => Err(IndexError::OtherFile),
+    }
 }
 
 /// Makes the index of a sealed file, and keeps it where that can be done.
@@ -150,6 +167,24 @@ pub fn search_file(
     Ok(searched)
 }
 
+/// Searches a sealed file by an index that somebody vouches to be the file's. The file is opened where parts of it are walked.
+///
+/// # Errors
+/// As [`search_file`].
+pub fn search_by_index(
+    index: &SearchIndex,
+    file: &dyn ReadFile,
+    criteria: &Criteria,
+    sink: &mut Sink<'_>,
+) -> Result<Searched, WalkError> {
+    let mut searched = Searched { had_index: true, ..Searched::default() };
+    let parts = chosen(index, criteria);
+    if !parts.is_empty() {
+        walk_parts(file, file.size()?, Some(&parts), criteria, &mut searched, sink)?;
+    }
+    Ok(searched)
+}
+
 /// Searches a file without an index: one that is written, up to its last boundary, or one of which there is none.
 ///
 /// # Errors
@@ -175,7 +210,7 @@ fn chosen_of_file(index: &IndexFile, criteria: &Criteria) -> Result<Vec<Part>, I
         return Ok(Vec::new());
     }
     let wanted = if criteria.tables.is_empty() { None } else { criteria.wanted_tables(&index.tables()?) };
-    if wanted.as_ref().is_some_and(Vec::is_empty) && !head.has_more_tables && !head.has_unread {
+    if has_none(head, wanted.as_deref()) {
         return Ok(Vec::new());
     }
     let blocks = index.blocks()?;
@@ -188,7 +223,15 @@ fn chosen(index: &SearchIndex, criteria: &Criteria) -> Vec<Part> {
         return Vec::new();
     }
     let wanted = criteria.wanted_tables(&index.tables);
+    if has_none(head, wanted.as_deref()) {
+        return Vec::new();
+    }
     parts(&index.blocks, head.end, |block| criteria.may_be_in_block(head, block, wanted.as_deref()))
+}
+
+/// Whether none of the wanted tables is in the file, whatever its blocks say.
+fn has_none(head: &Head, wanted: Option<&[u32]>) -> bool {
+    wanted.is_some_and(<[u32]>::is_empty) && !head.has_more_tables && !head.has_unread
 }
 
 /// The blocks that are wanted, those that stand together in one.

@@ -63,11 +63,15 @@ impl Scene {
 
     /// Of another copy.
     pub(crate) fn archiver_of(&self, folder: &Path) -> Archiver {
-        let store: Arc<dyn Store> = self.store.clone();
-        let permits = Arc::new(Permits::new(2));
-        let uploader = Uploader { store, permits, level: 1, recipients: None, stop: Arc::default() };
+        let uploader = self.uploader();
         let writer = Writer { id: uuid(), epoch: 0, host: "test".into(), version: "0".into() };
         Archiver::new(SOURCE.into(), folder.to_owned(), Arc::new(PosixStorage), uploader, writer, false)
+    }
+
+    pub(crate) fn uploader(&self) -> Uploader {
+        let store: Arc<dyn Store> = self.store.clone();
+        let permits = Arc::new(Permits::new(2));
+        Uploader { store, permits, level: 1, recipients: None, stop: Arc::default() }
     }
 
     pub(crate) fn durable(&self, offset: u64) -> DurableEnd {

@@ -4,7 +4,7 @@ use crate::source::Source;
 use archive::commit::{Change, Commit, Index, Segment};
 use archive::history::History;
 use archive::keys::Identities;
-use archive::names;
+use archive::names::{self, SearchName};
 use archive::segment::Opener;
 use archive::segments::unpack;
 use archive::testing::Witness;
@@ -56,6 +56,9 @@ pub struct Counts {
     pub deleted_commits: u64,
     pub differs: u64,
     pub killed: u64,
+    pub indexes: u64,
+    pub indexes_read: u64,
+    pub deleted_indexes: u64,
 }
 
 impl Ledger {
@@ -270,6 +273,17 @@ impl Ledger {
         })
     }
 
+    /// An index goes when the archive does not have its file any more.
+    fn delete_index(&mut self, name: &SearchName<'_>) -> Result<(), String> {
+        self.counts.deleted_indexes += 1;
+        match self.history.file(name.timeline, name.file) {
+            None => Ok(()),
+            Some(_) => {
+                Err(format!("the index of {}/{} is deleted, and its file is there", name.timeline, name.file))
+            }
+        }
+    }
+
     fn delete_data(&mut self, name: &str, now: Timestamp) -> Result<(), String> {
         self.counts.deleted_objects += 1;
         if self.named.contains(name) {
@@ -297,6 +311,7 @@ impl Witness for Watching {
         let mut ledger = self.0.lock().expect("the ledger does not panic");
         ledger.objects.insert(name.to_owned(), bytes.clone());
         ledger.made.insert(name.to_owned(), at);
+        ledger.counts.indexes += u64::from(names::search_name(name).is_some());
         let is_commit = name.starts_with(&names::commits(SOURCE));
         if let Some(seq) = names::commit_seq(name).filter(|_| is_commit)
             && let Err(what) = ledger.commit(seq, bytes)
@@ -310,7 +325,7 @@ impl Witness for Watching {
         let is_right = match names::commit_seq(name) {
             Some(seq) => ledger.delete_commit(name, seq),
             None if names::is_data(name) => ledger.delete_data(name, at),
-            None => Ok(()),
+            None => names::search_name(name).map_or(Ok(()), |name| ledger.delete_index(&name)),
         };
         if let Err(what) = is_right {
             ledger.complain(what);

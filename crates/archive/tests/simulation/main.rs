@@ -76,7 +76,7 @@ fn report(outcomes: &[scenario::Outcome], begun: Instant) {
     let sum = |of: fn(&scenario::Outcome) -> u64| outcomes.iter().map(of).sum::<u64>();
     println!(
         "{} seeds, {} operations of the store, {:.1} s: {} commits ({} belated), {} merges, {} sealed, {} expired, {} snapshots, \
-         {} objects and {} commits deleted, {} kills, {} times copies differed",
+         {} objects and {} commits deleted, {} kills, {} times copies differed; {} search indexes put there, {} read, {} deleted",
         outcomes.len(),
         sum(|outcome| outcome.operations),
         begun.elapsed().as_secs_f64(),
@@ -90,5 +90,8 @@ fn report(outcomes: &[scenario::Outcome], begun: Instant) {
         sum(|outcome| outcome.counts.deleted_commits),
         sum(|outcome| outcome.counts.killed),
         sum(|outcome| outcome.counts.differs),
+        sum(|outcome| outcome.counts.indexes),
+        sum(|outcome| outcome.counts.indexes_read),
+        sum(|outcome| outcome.counts.deleted_indexes),
     );
 }

@@ -5,14 +5,17 @@ use crate::source::{Copy, FOLDER, Source};
 use crate::stage::{Door, Ended, Killed, Stage};
 use archive::chain::{Chain, ChainError};
 use archive::commit::Writer;
+use archive::history::History;
 use archive::keys::Identities;
+use archive::names;
 use archive::prune::{PruneError, Rules, dry_run, prune};
 use archive::reader::Reader;
 use archive::scrub::{Depth, scrub};
+use archive::search_index::{get, is_there, list, put};
 use archive::segment::Opener;
 use archive::store::Store;
 use archive::testing::{Faults, Memory, Network};
-use archive::upload::{Permits, Uploader};
+use archive::upload::{Owner, Permits, Uploader};
 use archive::writer::{ArchiveError, Archiver, Step};
 use jiff::{SignedDuration, Timestamp};
 use log::storage::ReadAt;
@@ -155,14 +158,64 @@ impl World {
         Arc::new(Door { network: self.network.clone(), stage: self.stage.clone(), me })
     }
 
+    fn uploader(store: Arc<dyn Store>) -> Uploader {
+        let permits = Arc::new(Permits::new(1));
+        Uploader { store, permits, level: 1, recipients: None, stop: Arc::default() }
+    }
+
+    /// Puts the search index of one of the files there that the archiver knows as whole, sound or as a store never gives it back.
+    fn put_index(&self, me: usize, archiver: &Archiver, random: &mut Random) {
+        let whole = archiver.whole_files();
+        if whole.is_empty() {
+            return;
+        }
+        let file = random.pick(&whole);
+        let owner = Owner { source: SOURCE, timeline: &file.timeline, file: &file.name };
+        let store = self.door(me);
+        if random.one_in(8) {
+            let (folder, hash) = (names::search_folder(SOURCE, &file.timeline, &file.name), "00".repeat(32));
+            let object = names::search_index(&folder, 200, &hash, 1, false);
+            drop(store.create(&object, vec![1, 2, 3].into()));
+            return;
+        }
+        if random.one_in(8) {
+            // Somebody moves one to where that of another file belongs.
+            let other = random.pick(&whole);
+            let index = index_of(&other.timeline, &other.name);
+            drop(put(&Self::uploader(store), owner, &other.sha256, 1, &index));
+            return;
+        }
+        // Whatever becomes of it, nothing depends on it.
+        if is_there(&*store, owner, 1).is_ok_and(|is_there| !is_there) {
+            drop(put(&Self::uploader(store), owner, &file.sha256, 1, &index_of(&file.timeline, &file.name)));
+        }
+    }
+
+    /// What a reader is given as the index of a file is that, or nothing. How many were given.
+    fn read_indexes(&self, store: &Arc<dyn Store>, history: &History) -> u64 {
+        let opener = Arc::new(Opener::new(Identities::default()));
+        let reader = Reader { store: store.clone(), opener };
+        let mut given = 0;
+        for (timeline, archived) in &history.timelines {
+            let Ok(listed) = list(&**store, SOURCE, timeline, 1) else { continue };
+            let sealed = archived.files.iter().filter_map(|file| Some((file, file.sealed.as_ref()?)));
+            for (file, seal) in sealed {
+                for found in listed.of(&file.name) {
+                    match get(&reader, found, &seal.sha256) {
+                        Ok(index) if index == index_of(timeline, &file.name) => given += 1,
+                        Ok(_) => {
+                            self.ledger().complain(format!("{timeline}/{} has a wrong index", file.name))
+                        }
+                        Err(_) => {}
+                    }
+                }
+            }
+        }
+        given
+    }
+
     fn archiver(&self, copy: &Copy, store: Arc<dyn Store>, id: String) -> Archiver {
-        let uploader = Uploader {
-            store,
-            permits: Arc::new(Permits::new(1)),
-            level: 1,
-            recipients: None,
-            stop: Arc::default(),
-        };
+        let uploader = Self::uploader(store);
         let storage = Arc::new(copy.storage.clone());
         Archiver::new(SOURCE.into(), FOLDER.into(), storage, uploader, identity(id), false)
             .with_snapshots_after(self.snapshots_after)
@@ -203,6 +256,9 @@ impl World {
         let step =
             archiver.step((!random.one_in(10)).then_some(&durable), !random.one_in(4), self.stage.now());
         self.check(me, archiver);
+        if random.one_in(3) {
+            self.put_index(me, archiver, random);
+        }
         match step {
             Ok(Step::Committed { new, again, .. }) => {
                 let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
@@ -248,7 +304,13 @@ impl World {
                     Some(chain) => chain.refresh(&*store).map(drop),
                 };
                 match (read, &chain) {
-                    (Ok(()), Some(chain)) => self.ledger().check_belief("the reader", chain.history()),
+                    (Ok(()), Some(chain)) => {
+                        self.ledger().check_belief("the reader", chain.history());
+                        if random.one_in(3) {
+                            let given = self.read_indexes(&store, chain.history());
+                            self.ledger().counts.indexes_read += given;
+                        }
+                    }
                     (Err(ChainError::Unsound(error)), _) => {
                         self.ledger().complain(format!("the reader: {error}"))
                     }
@@ -401,7 +463,20 @@ impl World {
         {
             return Err(format!("{} is left, and nobody needs it", left.name));
         }
+        let is_orphan = |name: &str| {
+            let named = names::search_name(name);
+            named.is_some_and(|named| chain.history().file(named.timeline, named.file).is_none())
+        };
+        if let Some(left) = listed.iter().find(|meta| is_orphan(&meta.name)) {
+            // A file that has just expired is kept for readers, and its index with it.
+            let named = names::search_name(&left.name).expect("it was one");
+            if !retired(&names::file(SOURCE, named.timeline, named.file)) {
+                return Err(format!("{} is left, and its file has gone", left.name));
+            }
+        }
         drop(ledger);
+        let given = self.read_indexes(&(self.memory.clone() as Arc<dyn Store>), chain.history());
+        self.ledger().counts.indexes_read += given;
         self.read_back(&chain)?;
         self.verdict()
     }
@@ -431,6 +506,11 @@ impl World {
         }
         Ok(())
     }
+}
+
+/// What stands for the search index of a file.
+fn index_of(timeline: &str, file: &str) -> Vec<u8> {
+    format!("the index of {timeline}/{file}").into_bytes()
 }
 
 fn identity(id: String) -> Writer {

@@ -19,8 +19,8 @@ use std::process::ExitCode;
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 All that is given must hold: --table shop.orders --kind delete finds what deleted rows of that table. Of several --table, --kind \
-or GTIDs one must hold. Sealed files are searched by their search indexes, which are made where there are none. binlogd may run \
-on the folder meanwhile.
+or GTIDs one must hold. Sealed files are searched by their search indexes, which are made where there are none; those of an archive by the indexes there. \
+binlogd may run on the folder meanwhile.
 
 A time is that of the commit where the log has it (MySQL 8.0.1 and later); otherwise it is the second in which the transaction's \
 last statement began, and is shown without microseconds.

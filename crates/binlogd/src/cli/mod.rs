@@ -5,6 +5,7 @@
 #[macro_use]
 mod output;
 
+mod archived_indexes;
 mod cat;
 mod cnf;
 mod config;

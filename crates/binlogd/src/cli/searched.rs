@@ -1,5 +1,6 @@
 //! The files that `find`, `show` and `stats` look at, of a copy or of an archive.
 
+use super::archived_indexes::ArchivedIndexes;
 use super::store_args::{StoreArgs, is_url};
 use super::style;
 use archive::chain::Chain;
@@ -12,7 +13,9 @@ use log::posix::PosixStorage;
 use log::storage::{ReadFile, Storage};
 use points::criteria::Criteria;
 use points::index::SearchIndex;
-use points::search::{Searched, Sink, index_of, index_up_to_boundary, search_file, search_whole};
+use points::search::{
+    Searched, Sink, index_of, index_up_to_boundary, search_by_index, search_file, search_whole,
+};
 use points::walk::WalkError;
 use points::wanted_gtids::WantedGtids;
 use std::io;
@@ -44,8 +47,8 @@ pub(super) struct SearchedFile {
 enum FilePlace {
     /// In a folder; sealed, or written still.
     Folder { folder: PathBuf, is_sealed: bool, is_ours: bool },
-    /// In an archive.
-    Archive { reader: Reader, file: Arc<ArchivedFile> },
+    /// In an archive; `place` is that among the `indexes`.
+    Archive { reader: Reader, file: Arc<ArchivedFile>, indexes: Arc<ArchivedIndexes>, place: usize },
 }
 
 impl SearchedFile {
@@ -63,7 +66,13 @@ impl SearchedFile {
                 search_file(&PosixStorage, folder, &self.name, *is_sealed, *is_ours, criteria, sink)
             }
             FilePlace::Archive { file, .. } if !may_hold(file, criteria) => Ok(Searched::default()),
-            FilePlace::Archive { reader, file } => search_whole(&reader.file(file.clone()), criteria, sink),
+            FilePlace::Archive { reader, file, indexes, place } => {
+                let plain = reader.file(file.clone());
+                match indexes.take(*place, &|file| may_hold(file, criteria)) {
+                    Some(index) => search_by_index(&index, &plain, criteria, sink),
+                    None => search_whole(&plain, criteria, sink),
+                }
+            }
         };
         unless_purged(searched)
     }
@@ -77,7 +86,10 @@ impl SearchedFile {
             FilePlace::Folder { folder, is_sealed, is_ours } => {
                 index_of(&PosixStorage, folder, &self.name, *is_sealed, *is_ours)
             }
-            FilePlace::Archive { reader, file } => index_up_to_boundary(&reader.file(file.clone())),
+            FilePlace::Archive { reader, file, indexes, place } => match indexes.take(*place, &|_| true) {
+                Some(index) => Ok(index),
+                None => index_up_to_boundary(&reader.file(file.clone())),
+            },
         })
     }
 
@@ -88,7 +100,7 @@ impl SearchedFile {
     pub(super) fn open(&self) -> io::Result<Box<dyn ReadFile>> {
         match &self.place {
             FilePlace::Folder { folder, .. } => PosixStorage.open_read(&folder.join(&self.name)),
-            FilePlace::Archive { reader, file } => Ok(Box::new(reader.file(file.clone()))),
+            FilePlace::Archive { reader, file, .. } => Ok(Box::new(reader.file(file.clone()))),
         }
     }
 
@@ -154,15 +166,25 @@ fn archived(url: &str, store: &StoreArgs, timeline: Option<&str>) -> Result<Vec<
     for source in &opened.sources {
         let chain = Chain::open(&*opened.reader.store, source)
             .map_err(|error| format!("source {source}: {error}"))?;
-        let timelines = chain.history().timelines.iter().filter(|(name, _)| is_wanted(name, timeline));
-        let timelines = timelines.map(|(name, archived)| SearchedTimeline {
+        let wanted = || chain.history().timelines.iter().filter(|(name, _)| is_wanted(name, timeline));
+        let all = wanted()
+            .flat_map(|(name, archived)| archived.files.iter().map(|file| (name.clone(), file.clone())));
+        let indexes = Arc::new(ArchivedIndexes::new(opened.reader.clone(), source.clone(), all.collect()));
+        let mut places = 0..;
+        let timelines = wanted().map(|(name, archived)| SearchedTimeline {
             name: name.clone(),
             files: archived
                 .files
                 .iter()
-                .map(|file| SearchedFile {
+                .zip(&mut places)
+                .map(|(file, place)| SearchedFile {
                     name: file.name.clone(),
-                    place: FilePlace::Archive { reader: opened.reader.clone(), file: file.clone() },
+                    place: FilePlace::Archive {
+                        reader: opened.reader.clone(),
+                        file: file.clone(),
+                        indexes: indexes.clone(),
+                        place,
+                    },
                 })
                 .collect(),
         });

@@ -2,7 +2,7 @@
 
 use super::exit::{EXIT_PROBLEM, usage_error};
 use archive::keys::Identities;
-use archive::names::{commits, is_part};
+use archive::names::{commit, commits, is_part, snapshots};
 use archive::reader::Reader;
 use archive::remote::{self, Location, Options};
 use archive::segment::Opener;
@@ -139,19 +139,51 @@ impl ReachArgs {
 
 /// The sources of an archive: those that have a first commit, or a snapshot in its place.
 pub(super) fn sources(store: &dyn Store) -> anyhow::Result<BTreeSet<String>> {
+    // Folder by folder: an archive of years has millions of objects.
     let mut found = BTreeSet::new();
-    for meta in store.list("", None)? {
-        let Some((source, _)) = meta.name.split_once('/') else { continue };
-        if is_part(source) && meta.name.starts_with(&commits(source)) {
+    for folder in store.look_into("")?.folders {
+        let source = folder.trim_end_matches('/');
+        if is_part(source) && is_source(store, source)? {
             found.insert(source.to_owned());
         }
     }
     Ok(found)
 }
 
+/// A store may show folders of which every object is gone. Where the first commit is gone too, and no snapshot stands in its place,
+/// there is something to say of what is left.
+fn is_source(store: &dyn Store, source: &str) -> Result<bool, StoreError> {
+    match store.head(&commit(source, 1)) {
+        Ok(_) => return Ok(true),
+        Err(error) if error.is_missing() => {}
+        Err(error) => return Err(error),
+    }
+    let is_any = |folder: &str| store.list(folder, None).map(|listed| !listed.is_empty());
+    Ok(is_any(&snapshots(source))? || is_any(&commits(source))?)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use archive::remote::Folder;
+
+    #[test]
+    fn a_source_has_a_commit_or_a_snapshot() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Folder::open(dir.path()).unwrap();
+        for name in [
+            "first/commits/00000000000000000001.json",
+            "snapshot/snapshots/00000000000000000009-a.json.zst",
+            "damaged/commits/00000000000000000007.json",
+            "probe/conditions",
+            "other/0001-a/b.000001/x",
+        ] {
+            let _ = store.create(name, vec![1].into()).unwrap();
+        }
+        std::fs::create_dir_all(dir.path().join("empty/commits")).unwrap();
+        let found: Vec<String> = sources(&store).unwrap().into_iter().collect();
+        assert_eq!(found, ["damaged", "first", "snapshot"]);
+    }
 
     #[test]
     fn what_was_meant_as_a_url_is_no_folder() {

@@ -44,6 +44,10 @@ struct SourceAnswer {
     objects_opened: usize,
     /// Objects that no commit names.
     unnamed_objects: usize,
+    /// Search indexes of files, which are in none of these numbers.
+    search_indexes: usize,
+    /// Of those that were read, the ones that are not what was put there. That is no damage: their files are walked in their place.
+    search_indexes_damaged: Vec<String>,
     /// What is wrong.
     damage: Vec<String>,
 }
@@ -106,6 +110,8 @@ fn one(
         objects_read: report.read,
         objects_opened: report.opened,
         unnamed_objects: report.unnamed,
+        search_indexes: report.search_indexes,
+        search_indexes_damaged: report.search_indexes_damaged,
         damage,
     })
 }
@@ -121,6 +127,15 @@ fn show(source: &str, report: &Report, damage: &[String], has_identity: bool) {
             units::count(report.unnamed as u64),
             units::bytes(report.unnamed_bytes)
         );
+    }
+    if !report.search_indexes_damaged.is_empty() {
+        outln!(
+            "  note: {} of {} search indexes are not what was put there; a search walks their files. Delete them: within a day binlogd puts \
+             those there again whose files it still has:",
+            units::count(report.search_indexes_damaged.len() as u64),
+            units::count(report.search_indexes as u64)
+        );
+        report.search_indexes_damaged.iter().for_each(|object| outln!("    {}", style::clean(object)));
     }
     let verdict = match damage.len() {
         0 => style::paint("no damage", style::GREEN, colored),

@@ -6,6 +6,7 @@
 use super::archive_kept::Kept;
 use super::archive_look::Looker;
 use super::archive_past::{Readable, Reading};
+use super::archive_search::{IndexKeeper, WholeFiles};
 use super::archive_verify::{Schedule, Verifier};
 use super::beginning::Beginning;
 use crate::config::{ArchiveConfig, FsyncMode};
@@ -171,6 +172,15 @@ impl Archive {
         let kept = Arc::new(Kept::new(copy.folder.clone(), copy.storage.clone()));
         let mut threads = self.beside(&copy, &kept, &stop, &uploads_end);
         let uploader = Uploader { stop: uploads_end.clone(), ..self.uploader.clone() };
+        let whole = Arc::new(WholeFiles::default());
+        let keeper =
+            IndexKeeper::new(copy.name.clone(), copy.storage.clone(), uploader.clone(), whole.clone());
+        let stopped = stop.clone();
+        threads.extend(spawn(format!("search-{}", copy.name), move || {
+            // Without it the work only takes more of the processor.
+            let _ = rustix::process::nice(NICE);
+            keeper.until(&stopped);
+        }));
         let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
         let writer = Writer::of_this_run(host, env!("CARGO_PKG_VERSION").to_owned());
         let sync_first = copy.fsync_mode == FsyncMode::WriteThenAcknowledge;
@@ -197,6 +207,7 @@ impl Archive {
             is_refused_to_overwrite: self.single_writer,
             archiver,
             kept: kept.clone(),
+            whole,
             readable,
             told: None,
             tails_from: None,
@@ -258,7 +269,8 @@ impl Archive {
     }
 }
 
-/// `None` when the system has no thread left: nothing that was not looked at goes, and what is not verified is overdue.
+/// `None` when the system has no thread left: nothing that was not looked at goes, what is not verified is overdue, and searches
+/// walk files.
 fn spawn(name: String, work: impl FnOnce() + Send + 'static) -> Option<JoinHandle<()>> {
     let thread = std::thread::Builder::new().name(name).spawn(work);
     thread
@@ -323,6 +335,8 @@ struct Work {
     is_refused_to_overwrite: bool,
     archiver: Archiver,
     kept: Arc<Kept>,
+    /// Of which files the search indexes may be archived.
+    whole: Arc<WholeFiles>,
     readable: Readable,
     /// What failed last, so that nothing is said twice.
     told: Option<String>,
@@ -430,6 +444,8 @@ impl Work {
         self.kept.knows(first, |(timeline, file)| {
             self.archiver.finished_file(&self.copy.folder.join(timeline), file)
         });
+        let archiver = &self.archiver;
+        self.whole.are(archiver.whole_files_known(), archiver.names(), || archiver.whole_files());
         let Some(durable) = durable else { return };
         let Some(end) = self.archiver.end_of(&durable.timeline) else { return };
         self.copy.monitor.archive.update(|status| {

@@ -128,3 +128,40 @@ fn who_does_not_own_the_folder_leaves_nothing_there_and_a_file_that_was_just_beg
         assert_eq!(index_of(&PosixStorage, dir.path(), NAME, false, true).unwrap().head.transactions, 0);
     }
 }
+
+/// As of a file that stands elsewhere: the index comes from the folder, and the file is only walked where it says so.
+#[test]
+fn an_index_that_comes_from_elsewhere_finds_the_same() {
+    let dir = copy();
+    let size = std::fs::metadata(dir.path().join(NAME)).unwrap().len();
+    assert!(sound_index(&PosixStorage, dir.path(), NAME).is_err(), "there is none yet");
+    found(dir.path(), true, &Criteria::default());
+    let bytes = sound_index(&PosixStorage, dir.path(), NAME).unwrap();
+    let index = SearchIndex::parse(&bytes).unwrap();
+    let file = PosixStorage.open_read(&dir.path().join(NAME)).unwrap();
+    for (criteria, expected) in each_criterion() {
+        let mut numbers = Vec::new();
+        let mut sink = |transaction: &Transaction| {
+            let (_, number) = crate::index::Origin::of(&transaction.id.unwrap());
+            numbers.push(number);
+            true
+        };
+        let searched = search_by_index(&index, &*file, &criteria, &mut sink).unwrap();
+        assert_eq!((numbers, searched.had_index), (expected, true), "{criteria:?}");
+        let is_anywhere = criteria.text.is_some() || criteria.thread.is_some();
+        assert!(is_anywhere || searched.walked < size / 5, "{criteria:?}: {} of {size}", searched.walked);
+    }
+    // One that is damaged, or of another file, is not given.
+    let path = search_index::path(dir.path(), NAME);
+    for at in (0..bytes.len()).step_by(7) {
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 1;
+        std::fs::write(&path, damaged).unwrap();
+        assert!(sound_index(&PosixStorage, dir.path(), NAME).is_err(), "byte {at}");
+    }
+    std::fs::write(&path, &bytes).unwrap();
+    let mut log = std::fs::read(dir.path().join(NAME)).unwrap();
+    log.push(0);
+    std::fs::write(dir.path().join(NAME), log).unwrap();
+    assert!(matches!(sound_index(&PosixStorage, dir.path(), NAME), Err(IndexError::OtherFile)));
+}
