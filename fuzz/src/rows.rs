@@ -17,7 +17,7 @@
 use crate::input::Input;
 use codec::ServerKind;
 use codec::event::{EventType, HEADER_LEN, RowChange, RowImages, RowsEvent, TableColumns};
-use codec::rows::{Image, Row, Rows, Table};
+use codec::rows::{ColumnType, Image, Row, Rows, Table};
 use points::walk::events::rows_of;
 
 /// Most rows of one input: more only take time.
@@ -28,6 +28,9 @@ const UNPACKED_BYTES_MAX: usize = 1 << 16;
 
 /// A byte of a value is at most so many of its text: of the smallest DOUBLE, which has 341 digits.
 const TEXT_FACTOR: usize = 64;
+
+/// zlib makes at most 1032 bytes of one, and text has at most ten characters a byte.
+const PACKED_FACTOR: usize = 10 * 1100;
 
 /// Reads them.
 pub fn run(data: &[u8]) {
@@ -96,8 +99,9 @@ fn look_at_image(table: &Table, present: &[u8], image: &Image<'_>, bytes: usize)
         assert_eq!(value.is_some(), present[at / 8] & 1 << (at % 8) != 0);
         let Some(value) = value else { continue };
         let names: usize = column.members.iter().flatten().map(|name| 10 * name.len() + 1).sum();
+        let factor = if column.kind == ColumnType::Compressed { PACKED_FACTOR } else { TEXT_FACTOR };
         // BINARY is as long as its column, by zeros that the log leaves out.
-        let most = TEXT_FACTOR * bytes + names + 4096;
+        let most = factor * bytes + names + 4096;
         assert!(value.text(column).len() <= most, "{column:?} {value:?}");
     }
 }

@@ -109,7 +109,7 @@ fn undo(args: &UndoArgs) -> Result<ExitCode, String> {
             Some(TransactionId::Mariadb(_)) => ServerKind::MariaDb,
             _ => ServerKind::MySql,
         };
-        let inverse = all.inverse.get_or_insert_with(|| Inverse::new(server));
+        let inverse = all.inverse.get_or_insert_with(Inverse::default);
         if is_mysql.is_some_and(|kind| kind != server) {
             inverse.refuse(format!("the server of {argument} is of another kind than the log"));
         }

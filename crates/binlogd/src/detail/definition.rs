@@ -117,6 +117,9 @@ impl ColumnDefinition {
             ColumnType::DateTime(digits) => name == "datetime" && self.has_digits(digits),
             ColumnType::Timestamp(digits) => name == "timestamp" && self.has_digits(digits),
             ColumnType::Char(_) => matches!(name, "char" | "binary" | "inet4" | "inet6" | "uuid"),
+            ColumnType::Uuid => name == "uuid",
+            ColumnType::Inet4 => name == "inet4",
+            ColumnType::Inet6 => name == "inet6",
             ColumnType::VarChar(_) => matches!(name, "varchar" | "varbinary" | "vector"),
             ColumnType::Blob(_) => name.ends_with("text") || name.ends_with("blob"),
             ColumnType::Enum => name == "enum",
@@ -150,6 +153,12 @@ impl ColumnDefinition {
 
     /// Adds to a column what the log does not say of it.
     pub(super) fn complete(&self, column: &mut Column) {
+        match (column.kind, self.data_type.as_str()) {
+            (ColumnType::Char(16), "uuid") => column.kind = ColumnType::Uuid,
+            (ColumnType::Char(4), "inet4") => column.kind = ColumnType::Inet4,
+            (ColumnType::Char(16), "inet6") => column.kind = ColumnType::Inet6,
+            _ => {}
+        }
         column.name.get_or_insert_with(|| self.name.clone());
         let is_number = matches!(
             column.kind,

@@ -46,6 +46,12 @@ pub enum ColumnType {
     Vector,
     /// A column that MariaDB has compressed.
     Compressed,
+    /// UUID of MariaDB. A log has it as BINARY; only who knows better says so, and of the next two.
+    Uuid,
+    /// INET4 of MariaDB.
+    Inet4,
+    /// INET6 of MariaDB.
+    Inet6,
     /// Another type, by its number.
     Other(u8),
 }
@@ -246,6 +252,9 @@ impl Column {
             ColumnType::Geometry => "GEOMETRY".to_owned(),
             ColumnType::Vector => "VECTOR".to_owned(),
             ColumnType::Compressed => "COMPRESSED".to_owned(),
+            ColumnType::Uuid => "UUID".to_owned(),
+            ColumnType::Inet4 => "INET4".to_owned(),
+            ColumnType::Inet6 => "INET6".to_owned(),
             ColumnType::Other(code) => format!("type {code}"),
         }
     }

@@ -21,6 +21,7 @@ impl Value<'_> {
             Value::Temporal(text) => format!("'{text}'"),
             Value::Timestamp(text) => format!("'{text}' UTC"),
             Value::Text(text, _) => quoted(text),
+            Value::Address(text, _) => quoted(text),
             Value::Bytes(bytes) => format!("0x{}", hex(bytes)),
             Value::Encoded(bytes) => {
                 format!(
