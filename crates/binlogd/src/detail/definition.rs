@@ -225,15 +225,6 @@ mod tests {
 
     #[test]
     fn another_table_is_noticed() {
-        let column = |kind| Column {
-            kind,
-            name: None,
-            unsigned: None,
-            charset: None,
-            members: None,
-            is_key: None,
-            is_nullable: true,
-        };
         let definition = |data_type: &str, column_type: &str| ColumnDefinition {
             name: "c".into(),
             data_type: data_type.into(),
@@ -244,11 +235,11 @@ mod tests {
             is_version: false,
         };
         let table = TableDefinition { columns: vec![definition("decimal", "decimal(10,2) unsigned")] };
-        assert_eq!(table.disagrees(&[column(ColumnType::Decimal(10, 2))]), None);
-        assert!(table.disagrees(&[column(ColumnType::Decimal(10, 3))]).unwrap().contains("column c"));
+        assert_eq!(table.disagrees(&[Column::of(ColumnType::Decimal(10, 2))]), None);
+        assert!(table.disagrees(&[Column::of(ColumnType::Decimal(10, 3))]).unwrap().contains("column c"));
         assert!(table.disagrees(&[]).unwrap().contains("1 columns there and 0"));
         let time = TableDefinition { columns: vec![definition("time", "time(3)")] };
-        assert_eq!(time.disagrees(&[column(ColumnType::Time(Some(3)))]), None);
-        assert!(time.disagrees(&[column(ColumnType::Time(Some(0)))]).is_some());
+        assert_eq!(time.disagrees(&[Column::of(ColumnType::Time(Some(3)))]), None);
+        assert!(time.disagrees(&[Column::of(ColumnType::Time(Some(0)))]).is_some());
     }
 }

@@ -81,13 +81,11 @@ mod tests {
 
     fn column(kind: ColumnType, charset: Option<Charset>) -> Column {
         Column {
-            kind,
             name: Some("a`b".to_owned()),
             unsigned: Some(false),
             charset,
-            members: None,
             is_key: Some(false),
-            is_nullable: true,
+            ..Column::of(kind)
         }
     }
 

@@ -3,27 +3,16 @@
 
 use crate::common::daemon::{Daemon, url};
 use crate::common::readers::checksums;
+use crate::common::verbs::{binlogd, text};
 use crate::common::{Server, seed};
 use crate::show::types::{self, Typed};
 use codec::ServerKind;
 use log::testing::Random;
 use serde_json::Value;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 
 /// Zero dates are let in.
 const SESSION: &str = "SET SESSION sql_mode = 'ALLOW_INVALID_DATES', time_zone = '+00:00'";
-
-fn binlogd(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_binlogd"))
-        .args(arguments)
-        .stdin(Stdio::null())
-        .output()
-        .expect("binlogd runs")
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
 
 struct Scene {
     source: Server,
@@ -100,7 +89,7 @@ fn random_changes(random: &mut Random, table: &str, typed: &[Typed], next_id: &m
 
 fn all_is_as_before(name: &str) {
     let scene = Scene::new(name);
-    let typed = types::all(scene.source.kind());
+    let typed = types::all(&scene.source);
     let mut random = Random::new(seed());
     scene.source.sql(&types::create("shop.wide", &typed));
     scene.source.sql(&format!("{SESSION}; {}", types::insert("shop.wide", &typed)));
@@ -230,4 +219,14 @@ fn mysql_is_as_before() {
 #[test]
 fn mariadb_is_as_before() {
     all_is_as_before("mariadb-11.8");
+}
+
+#[test]
+fn mysql_8_0_31_is_as_before() {
+    all_is_as_before("mysql-8.0.31");
+}
+
+#[test]
+fn mariadb_10_11_is_as_before() {
+    all_is_as_before("mariadb-10.11");
 }

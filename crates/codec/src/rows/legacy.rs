@@ -329,7 +329,7 @@ impl Legacy {
     fn code_len(&self, bytes: &[u8]) -> usize {
         let is = |encoding| self.encoding == encoding;
         match bytes {
-            [..0x80, ..] => 1,
+            [0..=0x7f, ..] => 1,
             _ if self.encoding.is_single_byte() => 1,
             [0x80 | 0xa0..=0xdf, ..] if is(encoding_rs::SHIFT_JIS) => 1,
             [0x8f, ..] if is(encoding_rs::EUC_JP) => 3,

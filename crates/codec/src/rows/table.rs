@@ -169,7 +169,7 @@ impl<'a> Families<'a> {
             }
             _ => {}
         }
-        Column { kind, name: None, unsigned, charset, members, is_key: None, is_nullable: true }
+        Column { unsigned, charset, members, ..Column::of(kind) }
     }
 }
 
@@ -218,6 +218,19 @@ fn kind(code: u8, metadata: &[u8]) -> ColumnType {
 }
 
 impl Column {
+    /// A column of which nothing is known but its type.
+    pub fn of(kind: ColumnType) -> Column {
+        Column {
+            kind,
+            name: None,
+            unsigned: None,
+            charset: None,
+            members: None,
+            is_key: None,
+            is_nullable: true,
+        }
+    }
+
     /// The type in words of SQL, as far as the log tells it.
     pub fn type_text(&self) -> String {
         let unsigned = if self.unsigned == Some(true) { " UNSIGNED" } else { "" };

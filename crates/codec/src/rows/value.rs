@@ -183,22 +183,11 @@ fn integer<'a>(bytes: &[u8], unsigned: Option<bool>) -> Option<Value<'a>> {
 mod tests {
     use super::*;
 
-    fn column(kind: ColumnType) -> Column {
-        Column {
-            kind,
-            name: None,
-            unsigned: None,
-            charset: None,
-            members: None,
-            is_key: None,
-            is_nullable: true,
-        }
-    }
-
     #[test]
     fn integers_have_a_sign_where_the_log_says_so() {
-        let of =
-            |unsigned, bytes| Value::decode(&Column { unsigned, ..column(ColumnType::Integer(3)) }, bytes);
+        let of = |unsigned, bytes| {
+            Value::decode(&Column { unsigned, ..Column::of(ColumnType::Integer(3)) }, bytes)
+        };
         assert_eq!(of(Some(false), &[0xff, 0xff, 0xff]), Value::Int(-1));
         assert_eq!(of(Some(true), &[0xff, 0xff, 0xff]), Value::UInt(0xff_ffff));
         assert_eq!(of(None, &[0xff, 0xff, 0xff]), Value::Either(-1, 0xff_ffff));
@@ -207,7 +196,8 @@ mod tests {
 
     #[test]
     fn bytes_and_texts_are_told_apart_where_the_log_says_so() {
-        let of = |charset, bytes| Value::decode(&Column { charset, ..column(ColumnType::Char(4)) }, bytes);
+        let of =
+            |charset, bytes| Value::decode(&Column { charset, ..Column::of(ColumnType::Char(4)) }, bytes);
         assert_eq!(of(Some(Charset::Binary), b"a"), Value::Bytes(Cow::Borrowed(b"a\0\0\0")));
         assert_eq!(of(None, "ä".as_bytes()), Value::Text("ä".into(), "ä".as_bytes().into()));
         assert_eq!(of(None, &[0xff]), Value::Encoded(Cow::Borrowed(&[0xff])));
@@ -216,14 +206,15 @@ mod tests {
 
     #[test]
     fn addresses_have_their_zeros_at_the_end() {
-        let value = Value::decode(&column(ColumnType::Inet4), &[10]);
+        let value = Value::decode(&Column::of(ColumnType::Inet4), &[10]);
         assert_eq!(value, Value::Address("10.0.0.0".into(), vec![10, 0, 0, 0].into()));
-        assert!(matches!(Value::decode(&column(ColumnType::Inet4), &[1; 5]), Value::Undecoded(..)));
+        assert!(matches!(Value::decode(&Column::of(ColumnType::Inet4), &[1; 5]), Value::Undecoded(..)));
     }
 
     #[test]
     fn compressed_columns_are_unpacked() {
-        let of = |charset, bytes| Value::decode(&Column { charset, ..column(ColumnType::Compressed) }, bytes);
+        let of =
+            |charset, bytes| Value::decode(&Column { charset, ..Column::of(ColumnType::Compressed) }, bytes);
         let packed = &[0x89, 40, 0x4b, 0x4a, 0x22, 0x0e, 0, 0];
         let text = "b".repeat(40);
         assert_eq!(of(None, packed), Value::Text(text.clone().into(), text.clone().into_bytes().into()));
@@ -233,9 +224,9 @@ mod tests {
 
     #[test]
     fn what_is_not_decoded_is_said_with_its_bytes() {
-        let value = Value::decode(&column(ColumnType::Json), &[13]);
+        let value = Value::decode(&Column::of(ColumnType::Json), &[13]);
         assert!(matches!(value, Value::Undecoded(_, [13])), "{value:?}");
-        let value = Value::decode(&column(ColumnType::Other(99)), &[1]);
+        let value = Value::decode(&Column::of(ColumnType::Other(99)), &[1]);
         assert!(matches!(value, Value::Undecoded(_, [1])), "{value:?}");
     }
 }

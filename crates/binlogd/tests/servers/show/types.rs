@@ -1,5 +1,6 @@
 //! A column of every type, with values at its edges.
 
+use crate::common::Server;
 use codec::ServerKind;
 
 /// How the values of a column are compared.
@@ -200,13 +201,18 @@ const MARIADB: &[Typed] = &[
     ("VECTOR(3)", Compared::Bytes, &["VEC_FromText('[1,-2.5,3e10]')"]),
 ];
 
-/// All columns of a kind of server.
-pub(crate) fn all(kind: ServerKind) -> Vec<Typed> {
-    let own = match kind {
+/// All columns that a server has.
+pub(crate) fn all(server: &Server) -> Vec<Typed> {
+    let own = match server.kind() {
         ServerKind::MySql => MYSQL,
         ServerKind::MariaDb => MARIADB,
     };
-    [BOTH, own].concat()
+    let mut all = [BOTH, own].concat();
+    // VECTOR came with MySQL 9.0 and MariaDB 11.7.
+    if matches!(server.name(), "mysql-8.0.31" | "mariadb-10.11") {
+        all.retain(|(sql, ..)| !sql.starts_with("VECTOR"));
+    }
+    all
 }
 
 /// The name of a column.
