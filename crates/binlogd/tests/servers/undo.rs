@@ -207,8 +207,15 @@ fn it_is_refused_by_name(scene: &Scene) {
         "SET GLOBAL binlog_row_metadata = MINIMAL; CREATE TABLE shop.unnamed (id INT PRIMARY KEY); INSERT INTO shop.unnamed VALUES (1)",
     );
     scene.refused(&["--gtid", &scene.gtids("shop.unnamed")[0]], "does not name its columns");
-    let output = scene.run("undo", &[]);
-    assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
+    for (arguments, words) in [
+        (&[][..], "say what is to be taken back"),
+        (&["--find"], "write the options of binlogd find by themselves"),
+        (&["--find", "--table", "shop.t"], "write the options of binlogd find by themselves"),
+    ] {
+        let output = scene.run("undo", arguments);
+        let said = text(&output.stderr);
+        assert!(output.status.code() == Some(2) && said.contains(words), "{arguments:?}: {said}");
+    }
 }
 
 #[test]
