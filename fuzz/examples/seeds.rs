@@ -474,6 +474,9 @@ fn rows() -> Seeds {
         script.extend_from_slice(&row.repeat(rows));
         script
     };
+    // Two texts of Chinese, one with a character of four bytes.
+    let texts: &[Typed] =
+        &[(15, &[40, 0], b"\x05\xd6\xd0\xce\xc4a"), (252, &[1], b"\x06\xd6\xd0\x81\x30\x81\x30")];
     let (mysql, mariadb) = ([types, own].concat(), [types, packed].concat());
     let table = b"\x07\0\0\0\0\0\x01\0\x04shop\0\x01t\0\x02\x03\xf5\x01\x04\x03";
     let diff = b"\x07\0\0\0\0\0\x01\0\x02\0\x02\x03\x03\0\x01\0\0\0\x03\0\0\0\x05\x01\0\x01\x01\0\x01\0\0\0\x09\0\0\0\0\x03$.a\x03\x05\x02\0";
@@ -483,6 +486,7 @@ fn rows() -> Seeds {
         ("updated", script(4 | 1 << 3, &mysql, &[], 4)),
         ("deleted", script(4 | 2 << 3 | 0x20, types, &[], 1)),
         ("of-mariadb", script(5, &mariadb, &optional.concat(), 2)),
+        ("gbk-and-gb18030", script(4, texts, &[3, 2, 28, 248], 2)),
         ("some-columns", [&[0, 2, 3, 8, 0, 0, 2, 0][..], &[7; 8], &[1], &[0; 8]].concat()),
         ("partial-json", [&[2 | 3 << 3][..], &len(table), table, &len(diff), diff].concat()),
     ]
