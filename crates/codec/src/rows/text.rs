@@ -24,11 +24,7 @@ impl Value<'_> {
             Value::Address(text, _) => quoted(text),
             Value::Bytes(bytes) => format!("0x{}", hex(bytes)),
             Value::Encoded(bytes) => {
-                format!(
-                    "<{} bytes of text whose character set binlogd does not decode: 0x{}>",
-                    bytes.len(),
-                    hex(bytes)
-                )
+                format!("<{} bytes of text that binlogd does not decode: 0x{}>", bytes.len(), hex(bytes))
             }
             Value::Enum(number) => member(column, *number),
             Value::Set(bits) => members(column, *bits),

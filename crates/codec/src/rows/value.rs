@@ -37,9 +37,10 @@ pub enum Value<'a> {
     Text(Cow<'a, str>, Cow<'a, [u8]>),
     /// Bytes. Of BINARY all of them, also the zeros at the end, which the log leaves out.
     Bytes(Cow<'a, [u8]>),
-    /// A text of another character set, or of one that the log does not name and that is no UTF-8.
+    /// A text that is not told: of another character set, with a character that may be another one to the server, or of a set that the
+    /// log does not name and no UTF-8.
     Encoded(Cow<'a, [u8]>),
-    /// UUID, INET4 or INET6 as text, with its bytes.
+    /// UUID, INET4 or INET6 as text, with its bytes; only of a column whose type somebody told, as a log has them as BINARY.
     Address(String, Cow<'a, [u8]>),
     /// ENUM, by its number; 0 is the error value, an empty text.
     Enum(u16),

@@ -169,6 +169,9 @@ fn every_value_is_what_select_gives(name: &str) {
         let insert = change("insert");
         assert_eq!((&insert["named"], &insert["columns"][1]["name"]), (&true.into(), &"c0".into()));
         assert_eq!(insert["columns"][0]["key"], true);
+        // Told where a server was asked; to a log it is BINARY.
+        let has_uuid = insert["columns"].as_array().unwrap().iter().any(|column| column["type"] == "UUID");
+        assert_eq!(has_uuid, !is_mysql && !ask.is_empty());
         scene.assert_images(&insert, "after", &inserted);
         let update = change("update");
         scene.assert_images(&update, "before", &inserted);
