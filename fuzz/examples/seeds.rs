@@ -25,6 +25,7 @@ fn main() -> std::io::Result<()> {
             ("event_peek", event_peek()),
             ("gtid_set", gtid_set()),
             ("recover_tail", recover_tail()),
+            ("rows", rows()),
             ("search_index", search_index()),
             ("session", session()),
             ("sql", sql()),
@@ -419,6 +420,76 @@ fn dump_framer_regressions() -> Seeds {
 
 fn recover_tail_regressions() -> Seeds {
     vec![("index-lost-the-sealed-file", vec![0x4b, 0, 0]), ("index-is-not-utf-8", vec![0x61, 0, 0, 0xff])]
+}
+
+/// Rows of a table of many types, as `targets::rows` reads them.
+fn rows() -> Seeds {
+    /// A type, its metadata, and a value in a row.
+    type Typed = (u8, &'static [u8], &'static [u8]);
+    let types: &[Typed] = &[
+        (3, &[], &[0xff; 4]),
+        (8, &[], &[1; 8]),
+        (4, &[4], &[0xcd, 0xcc, 0x8c, 0x3f]),
+        (5, &[8], &[1, 0, 0, 0, 0, 0, 0, 0]),
+        (246, &[10, 2], &[0x80, 0, 0, 1, 50]),
+        (16, &[1, 2], &[1, 2, 3]),
+        (13, &[], &[124]),
+        (10, &[], &[0x41, 0xec, 0x0f]),
+        (19, &[3], &[0x80, 0, 1, 0, 1]),
+        (18, &[6], &[0x99, 0xb4, 0xc4, 0, 0, 0, 0, 1]),
+        (17, &[0], &[0x65, 0x53, 0xf1, 0]),
+        (15, &[40, 0], b"\x03a'\n"),
+        (254, &[254, 16], b"\x02\0b"),
+        (252, &[2], b"\x03\0\xc3\xa4x"),
+        (254, &[247, 1], &[2]),
+        (254, &[248, 1], &[3]),
+    ];
+    // {"a": 1}, POINT(1 1), and a vector.
+    let own: &[Typed] = &[
+        (245, &[4], b"\x0d\0\0\0\0\x01\0\x0c\0\x0b\0\x01\0\x05\x01\0a"),
+        (255, &[4], b"\x19\0\0\0\0\0\0\0\x01\x01\0\0\0\0\0\0\0\0\0\xf0\x3f\0\0\0\0\0\0\xf0\x3f"),
+        (242, &[4], b"\x04\0\0\0\0\0\x80\x3f"),
+    ];
+    // Both kinds of COMPRESSED columns of MariaDB: as it is, and 40 times a letter.
+    let packed: &[Typed] =
+        &[(140, &[2], b"\x03\0\0ab"), (141, &[200, 0], b"\x08\x89\x28\x4b\x4a\x22\x0e\0\0")];
+    let optional: &[&[u8]] = &[
+        &[1, 1, 0x40],
+        &[2, 3, 45, 1, 63],
+        &[4, 4, 1, b'a', 1, b'b'],
+        &[5, 6, 2, 1, b'x', 2, b'y', b'z'],
+        &[6, 5, 2, 1, b'x', 1, b'y'],
+        &[8, 1, 0],
+    ];
+    let script = |flags: u8, types: &[Typed], optional: &[u8], rows: usize| {
+        let mut script = vec![flags, types.len() as u8];
+        for (code, metadata, _) in types {
+            script.push(*code);
+            script.extend_from_slice(metadata);
+        }
+        script.extend_from_slice(&(optional.len() as u16).to_le_bytes());
+        script.extend_from_slice(optional);
+        let values: Vec<u8> = types.iter().flat_map(|(.., value)| value.iter().copied()).collect();
+        let row = [&vec![0; types.len().div_ceil(8)][..], &values].concat();
+        script.extend_from_slice(&row.repeat(rows));
+        script
+    };
+    // Two texts of Chinese, one with a character of four bytes.
+    let texts: &[Typed] =
+        &[(15, &[40, 0], b"\x05\xd6\xd0\xce\xc4a"), (252, &[1], b"\x06\xd6\xd0\x81\x30\x81\x30")];
+    let (mysql, mariadb) = ([types, own].concat(), [types, packed].concat());
+    let table = b"\x07\0\0\0\0\0\x01\0\x04shop\0\x01t\0\x02\x03\xf5\x01\x04\x03";
+    let diff = b"\x07\0\0\0\0\0\x01\0\x02\0\x02\x03\x03\0\x01\0\0\0\x03\0\0\0\x05\x01\0\x01\x01\0\x01\0\0\0\x09\0\0\0\0\x03$.a\x03\x05\x02\0";
+    let len = |bytes: &[u8]| (bytes.len() as u16).to_le_bytes();
+    vec![
+        ("inserted", script(4, &mysql, &optional.concat(), 3)),
+        ("updated", script(4 | 1 << 3, &mysql, &[], 4)),
+        ("deleted", script(4 | 2 << 3 | 0x20, types, &[], 1)),
+        ("of-mariadb", script(5, &mariadb, &optional.concat(), 2)),
+        ("gbk-and-gb18030", script(4, texts, &[3, 2, 28, 248], 2)),
+        ("some-columns", [&[0, 2, 3, 8, 0, 0, 2, 0][..], &[7; 8], &[1], &[0; 8]].concat()),
+        ("partial-json", [&[2 | 3 << 3][..], &len(table), table, &len(diff), diff].concat()),
+    ]
 }
 
 fn search_index() -> Seeds {

@@ -14,6 +14,7 @@ pub mod event_peek;
 pub mod gtid_set;
 pub mod input;
 pub mod recover_tail;
+pub mod rows;
 pub mod script;
 pub mod search_index;
 pub mod session;
@@ -30,6 +31,7 @@ pub const TARGETS: &[Target] = &[
     ("event_peek", event_peek::run),
     ("gtid_set", gtid_set::run),
     ("recover_tail", recover_tail::run),
+    ("rows", rows::run),
     ("search_index", search_index::run),
     ("session", session::run),
     ("sql", sql::run),

@@ -12,6 +12,7 @@ use super::{style, units};
 use crate::detail::{Known, each_part};
 use crate::undo::{Inverse, Script, apply, objections};
 use clap::Args;
+use clap::builder::UnknownArgumentValueParser;
 use codec::ServerKind;
 use codec::gtid::TransactionId;
 use jiff::tz::TimeZone;
@@ -19,6 +20,8 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use wire::Secret;
+
+const FIND_HINT: &str = "write the options of binlogd find by themselves, as: binlogd undo DATA_DIR --table shop.orders --kind delete";
 
 /// The arguments of `binlogd undo`.
 #[derive(Debug, Args)]
@@ -42,6 +45,15 @@ pub(super) struct UndoArgs {
     store: StoreArgs,
     #[command(flatten)]
     search: SearchArgs,
+    /// None of ours: who expects an option for a search is told how to ask.
+    #[arg(
+        long,
+        hide = true,
+        num_args = 0,
+        default_missing_value = "",
+        value_parser = UnknownArgumentValueParser::suggest(FIND_HINT)
+    )]
+    find: Option<String>,
     /// Refuse more transactions than so many
     #[arg(long, value_name = "N", default_value_t = 100)]
     limit: u64,
@@ -109,7 +121,7 @@ fn undo(args: &UndoArgs) -> Result<ExitCode, String> {
             Some(TransactionId::Mariadb(_)) => ServerKind::MariaDb,
             _ => ServerKind::MySql,
         };
-        let inverse = all.inverse.get_or_insert_with(|| Inverse::new(server));
+        let inverse = all.inverse.get_or_insert_with(Inverse::default);
         if is_mysql.is_some_and(|kind| kind != server) {
             inverse.refuse(format!("the server of {argument} is of another kind than the log"));
         }

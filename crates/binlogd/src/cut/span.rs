@@ -92,19 +92,39 @@ fn first_needed(copied: &Copied, files: &[CopiedFile], from: &Until) -> Result<u
     if matches!(point.place, PointPlace::Time(_)) {
         return Ok(0);
     }
-    for (number, file) in files.iter().enumerate().skip(1).rev() {
-        let opened = copied.read(file).map_err(NoCut::Copy)?;
-        // The newest file may not have begun; then it has nothing of the point either.
-        let Ok(walk) = Walk::open(&*opened, file.end, Options::default()) else { continue };
-        let comes_later = walk.gtids_before().is_some_and(|before| match from {
-            Until::Before(_) => !names_some_of(point, before),
-            _ => lacks_some_of(before, point),
+    let mut number = files.len();
+    while number > 1 {
+        number -= 1;
+        let comes_later = before(copied, &files[number])?.is_some_and(|before| match from {
+            Until::Before(_) => !names_some_of(point, &before),
+            _ => lacks_some_of(&before, point),
         });
         if comes_later {
-            return Ok(number);
+            let first = files.iter().position(|file| file.timeline == files[number].timeline).unwrap_or(0);
+            if first == 0 || knows_what_was_before(copied, files, first)? {
+                return Ok(number);
+            }
+            number = first;
         }
     }
     Ok(0)
+}
+
+/// What a file says was executed before; `None` where it does not, or has not begun.
+fn before(copied: &Copied, file: &CopiedFile) -> Result<Option<GtidState>, NoCut> {
+    let opened = copied.read(file).map_err(NoCut::Copy)?;
+    let walk = Walk::open(&*opened, file.end, Options::default());
+    Ok(walk.ok().and_then(|walk| walk.gtids_before().cloned()))
+}
+
+/// Whether the first file of a timeline names what the timeline before has. The log of a replica that became the source does not, where
+/// the replica did not log what it applied (`log_replica_updates`, `log_slave_updates`).
+fn knows_what_was_before(copied: &Copied, files: &[CopiedFile], first: usize) -> Result<bool, NoCut> {
+    let (there, here) = (before(copied, &files[first - 1])?, before(copied, &files[first])?);
+    Ok(match (there, here) {
+        (Some(there), Some(here)) => !there.is_empty() && here.contains_state(&there),
+        _ => false,
+    })
 }
 
 fn names_some_of(point: &Point, executed: &GtidState) -> bool {

@@ -155,3 +155,26 @@ fn what_a_fork_repeats_or_took_back_is_not_written_twice_or_at_all() {
     // The position in a header is that of the event's own file.
     assert!(found == expected);
 }
+
+/// A replica that does not log what it applies becomes the source: its files do not say what was before.
+#[test]
+fn a_beginning_is_found_before_a_source_that_does_not_name_it() {
+    let dir = copy("1-2");
+    let next = Timeline {
+        reason: Reason::SourceChanged,
+        previous: format!("0001-{SERVER_UUID}"),
+        gtid_before: format!("{SERVER_UUID}:1-4"),
+        ..first_timeline(OTHER)
+    };
+    let folder = timeline(dir.path(), 2, next);
+    std::fs::write(folder.join("b.000001"), begun("").transaction(5, 30).rotate("b.000002").finish())
+        .unwrap();
+    std::fs::write(folder.join("b.000002"), begun("5").transaction(6, 30).finish()).unwrap();
+    let all = transactions(&cut(dir.path(), None, "end").unwrap());
+    let behind = |number: u64| transactions(&cut(dir.path(), Some(&gtid(number)), "end").unwrap());
+    assert!(behind(1) == all);
+    for number in 2..=6 {
+        let found = behind(number);
+        assert!(found.len() < behind(number - 1).len() && all.ends_with(&found), "from {number}");
+    }
+}

@@ -117,6 +117,9 @@ impl ColumnDefinition {
             ColumnType::DateTime(digits) => name == "datetime" && self.has_digits(digits),
             ColumnType::Timestamp(digits) => name == "timestamp" && self.has_digits(digits),
             ColumnType::Char(_) => matches!(name, "char" | "binary" | "inet4" | "inet6" | "uuid"),
+            ColumnType::Uuid => name == "uuid",
+            ColumnType::Inet4 => name == "inet4",
+            ColumnType::Inet6 => name == "inet6",
             ColumnType::VarChar(_) => matches!(name, "varchar" | "varbinary" | "vector"),
             ColumnType::Blob(_) => name.ends_with("text") || name.ends_with("blob"),
             ColumnType::Enum => name == "enum",
@@ -150,6 +153,12 @@ impl ColumnDefinition {
 
     /// Adds to a column what the log does not say of it.
     pub(super) fn complete(&self, column: &mut Column) {
+        match (column.kind, self.data_type.as_str()) {
+            (ColumnType::Char(16), "uuid") => column.kind = ColumnType::Uuid,
+            (ColumnType::Char(4), "inet4") => column.kind = ColumnType::Inet4,
+            (ColumnType::Char(16), "inet6") => column.kind = ColumnType::Inet6,
+            _ => {}
+        }
         column.name.get_or_insert_with(|| self.name.clone());
         let is_number = matches!(
             column.kind,
@@ -216,15 +225,6 @@ mod tests {
 
     #[test]
     fn another_table_is_noticed() {
-        let column = |kind| Column {
-            kind,
-            name: None,
-            unsigned: None,
-            charset: None,
-            members: None,
-            is_key: None,
-            is_nullable: true,
-        };
         let definition = |data_type: &str, column_type: &str| ColumnDefinition {
             name: "c".into(),
             data_type: data_type.into(),
@@ -235,11 +235,11 @@ mod tests {
             is_version: false,
         };
         let table = TableDefinition { columns: vec![definition("decimal", "decimal(10,2) unsigned")] };
-        assert_eq!(table.disagrees(&[column(ColumnType::Decimal(10, 2))]), None);
-        assert!(table.disagrees(&[column(ColumnType::Decimal(10, 3))]).unwrap().contains("column c"));
+        assert_eq!(table.disagrees(&[Column::of(ColumnType::Decimal(10, 2))]), None);
+        assert!(table.disagrees(&[Column::of(ColumnType::Decimal(10, 3))]).unwrap().contains("column c"));
         assert!(table.disagrees(&[]).unwrap().contains("1 columns there and 0"));
         let time = TableDefinition { columns: vec![definition("time", "time(3)")] };
-        assert_eq!(time.disagrees(&[column(ColumnType::Time(Some(3)))]), None);
-        assert!(time.disagrees(&[column(ColumnType::Time(Some(0)))]).is_some());
+        assert_eq!(time.disagrees(&[Column::of(ColumnType::Time(Some(3)))]), None);
+        assert!(time.disagrees(&[Column::of(ColumnType::Time(Some(0)))]).is_some());
     }
 }

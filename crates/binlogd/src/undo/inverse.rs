@@ -3,8 +3,7 @@
 use super::literal::{condition, literal};
 use super::quoting::name;
 use crate::detail::{ColumnDefinition, KnownTable, Part};
-use codec::ServerKind;
-use codec::rows::{Charset, Column, ColumnType, Image, Row, Value};
+use codec::rows::{Column, ColumnType, Image, Row, Value};
 use std::collections::BTreeSet;
 
 /// So many bytes of statements at most: all of them are held until the last is known, which comes first.
@@ -14,9 +13,8 @@ const BYTES_MAX: usize = 1 << 30;
 const REFUSALS_MAX: usize = 20;
 
 /// Gathers what takes transactions back.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Inverse {
-    server: ServerKind,
     /// What each is about for a person, and the statement; in the order of the log.
     pub(super) steps: Vec<(String, String)>,
     /// Schema and name of each table.
@@ -28,18 +26,6 @@ pub(crate) struct Inverse {
 }
 
 impl Inverse {
-    /// Of transactions of that kind of server.
-    pub(crate) fn new(server: ServerKind) -> Inverse {
-        Inverse {
-            server,
-            steps: Vec::new(),
-            tables: BTreeSet::new(),
-            refusals: BTreeSet::new(),
-            bytes: 0,
-            is_unasked: false,
-        }
-    }
-
     /// How many rows are taken back.
     pub(crate) fn rows(&self) -> usize {
         self.steps.len()
@@ -95,7 +81,7 @@ impl Inverse {
                 "the log does not name its columns (binlog_row_metadata is not FULL): ask a server with --schema".to_owned()
             );
         }
-        let columns = Columns { server: self.server, table };
+        let columns = Columns { table };
         columns.check()?;
         let target = format!("{}.{}", name(&table.table.schema), name(&table.table.name));
         Ok(match (&row.before, &row.after) {
@@ -123,7 +109,6 @@ impl Inverse {
 
 /// The columns of a table.
 struct Columns<'a> {
-    server: ServerKind,
     table: &'a KnownTable,
 }
 
@@ -134,14 +119,7 @@ impl Columns<'_> {
 
     /// What stands against all rows of the table.
     fn check(&self) -> Result<(), String> {
-        for (at, column) in self.table.table.columns.iter().enumerate() {
-            let may_be_uuid = column.kind == ColumnType::Char(16) && column.charset == Some(Charset::Binary);
-            if self.server == ServerKind::MariaDb && may_be_uuid && self.definition(at).is_none() {
-                let name = column.name.as_deref().unwrap_or_default();
-                return Err(format!(
-                    "the log does not tell whether {name} is a UUID or BINARY(16): ask a server with --schema"
-                ));
-            }
+        for at in 0..self.table.table.columns.len() {
             if self.definition(at).is_some_and(|definition| definition.is_version) {
                 return Err(
                     "the server keeps versions of its rows (system versioning), which nobody else may write"
@@ -152,32 +130,31 @@ impl Columns<'_> {
         Ok(())
     }
 
-    /// Each column with its definition and its value. Those that the server computes are left out: they are not written, and may
-    /// not be in the log.
+    /// Each column with its value. Those that the server computes are left out: they are not written, and may not be in the log.
     fn written<'r, 'v>(
         &'r self,
         image: &'r Image<'v>,
-    ) -> impl Iterator<Item = (&'r Column, Option<&'r ColumnDefinition>, Option<&'r Value<'v>>)> {
+    ) -> impl Iterator<Item = (&'r Column, Option<&'r Value<'v>>)> {
         let all = self.table.table.columns.iter().zip(image).enumerate();
-        all.map(|(at, (column, value))| (column, self.definition(at), value.as_ref()))
-            .filter(|(_, definition, _)| !definition.is_some_and(|definition| definition.is_generated))
+        all.filter(|(at, _)| !self.definition(*at).is_some_and(|definition| definition.is_generated))
+            .map(|(_, (column, value))| (column, value.as_ref()))
     }
 
     fn conditions(&self, image: &Image<'_>) -> Result<String, String> {
         let mut all = Vec::new();
-        for (column, definition, value) in self.written(image) {
+        for (column, value) in self.written(image) {
             let value = value.ok_or_else(|| lacks(column))?;
-            all.push(condition(column, definition, value).map_err(|why| of(column, &why))?);
+            all.push(condition(column, value).map_err(|why| of(column, &why))?);
         }
         Ok(all.join(" AND "))
     }
 
     fn insert(&self, target: &str, image: &Image<'_>) -> Result<String, String> {
         let (mut names, mut values) = (Vec::new(), Vec::new());
-        for (column, definition, value) in self.written(image) {
+        for (column, value) in self.written(image) {
             let value = value.ok_or_else(|| lacks(column))?;
             names.push(name(column.name.as_deref().unwrap_or_default()));
-            values.push(literal(column, definition, value).map_err(|why| of(column, &why))?);
+            values.push(literal(column, value).map_err(|why| of(column, &why))?);
         }
         Ok(format!("INSERT INTO {target} ({}) VALUES ({})", names.join(", "), values.join(", ")))
     }
@@ -185,14 +162,14 @@ impl Columns<'_> {
     /// `None` where nothing has changed.
     fn sets(&self, before: &Image<'_>, after: &Image<'_>) -> Result<Option<String>, String> {
         let (mut sets, mut is_other) = (Vec::new(), false);
-        for ((column, definition, old), (_, _, new)) in self.written(before).zip(self.written(after)) {
+        for ((column, old), (_, new)) in self.written(before).zip(self.written(after)) {
             let old = old.ok_or_else(|| lacks(column))?;
             let has_changed = Some(old) != new;
             is_other |= has_changed;
             // The server would set it to now by itself (ON UPDATE CURRENT_TIMESTAMP).
             let may_move = matches!(column.kind, ColumnType::Timestamp(_) | ColumnType::DateTime(_));
             if has_changed || may_move {
-                let value = literal(column, definition, old).map_err(|why| of(column, &why))?;
+                let value = literal(column, old).map_err(|why| of(column, &why))?;
                 sets.push(format!("{} = {value}", name(column.name.as_deref().unwrap_or_default())));
             }
         }

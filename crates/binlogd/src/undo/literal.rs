@@ -4,18 +4,13 @@
 
 use super::json;
 use super::quoting::{bytes_literal, name, quoted};
-use crate::detail::ColumnDefinition;
 use codec::rows::{Charset, Column, Value, hex};
 
 /// A value as a literal.
 ///
 /// # Errors
 /// Why it cannot be written exactly.
-pub(super) fn literal(
-    column: &Column,
-    definition: Option<&ColumnDefinition>,
-    value: &Value<'_>,
-) -> Result<String, String> {
+pub(super) fn literal(column: &Column, value: &Value<'_>) -> Result<String, String> {
     Ok(match value {
         Value::Null => "NULL".to_owned(),
         Value::Int(number) => number.to_string(),
@@ -29,10 +24,8 @@ pub(super) fn literal(
         Value::Temporal(text) | Value::Timestamp(text) => format!("'{text}'"),
         Value::Text(text, bytes) => characters(column, text, bytes),
         Value::Encoded(bytes) => bytes_literal(bytes),
-        Value::Bytes(bytes) => match definition.map(|definition| definition.data_type.as_str()) {
-            Some("uuid") => format!("'{}'", uuid(bytes).ok_or("it is no UUID")?),
-            _ => bytes_literal(bytes),
-        },
+        Value::Bytes(bytes) => bytes_literal(bytes),
+        Value::Address(text, _) => quoted(text),
         Value::Json(value) => json::expression(value)?,
         Value::Geometry(_, bytes) | Value::Vector(_, bytes) => bytes_literal(bytes),
         Value::Either(..) => {
@@ -50,13 +43,9 @@ pub(super) fn literal(
 ///
 /// # Errors
 /// As [`literal`].
-pub(super) fn condition(
-    column: &Column,
-    definition: Option<&ColumnDefinition>,
-    value: &Value<'_>,
-) -> Result<String, String> {
+pub(super) fn condition(column: &Column, value: &Value<'_>) -> Result<String, String> {
     let name = name(column.name.as_deref().unwrap_or_default());
-    let literal = literal(column, definition, value)?;
+    let literal = literal(column, value)?;
     Ok(match value {
         Value::Null => format!("{name} IS NULL"),
         Value::Bit(_) | Value::Set(_) | Value::Enum(_) => format!("CAST({name} AS UNSIGNED) = {literal}"),
@@ -66,9 +55,6 @@ pub(super) fn condition(
             let exact = format!("CAST({name} AS BINARY) = {literal}");
             // The server finds the row by its key then.
             if column.is_key == Some(true) { format!("{name} = {literal} AND {exact}") } else { exact }
-        }
-        Value::Bytes(_) if definition.is_some_and(|definition| definition.data_type == "uuid") => {
-            format!("{name} = {literal}")
         }
         Value::Bytes(bytes) => {
             let exact = format!("HEX({name}) = '{}'", hex(bytes).to_uppercase());
@@ -88,18 +74,6 @@ fn characters(column: &Column, text: &str, bytes: &[u8]) -> String {
     if is_same && !text.chars().any(char::is_control) { quoted(text) } else { bytes_literal(bytes) }
 }
 
-/// A UUID of MariaDB, whose bytes stand in a row with its last part first where it is of a version with a time in it, so that the
-/// newest have the greatest (`sql_type_uuid.h`).
-fn uuid(bytes: &[u8]) -> Option<String> {
-    let row: &[u8; 16] = bytes.try_into().ok()?;
-    let is_turned = row[6] & 0x80 != 0 && (0x01..0x60).contains(&row[8]);
-    let parts = match is_turned {
-        true => [&row[12..16], &row[10..12], &row[8..10], &row[6..8], &row[0..6]],
-        false => [&row[0..4], &row[4..6], &row[6..8], &row[8..10], &row[10..16]],
-    };
-    Some(parts.map(hex).join("-"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -107,13 +81,11 @@ mod tests {
 
     fn column(kind: ColumnType, charset: Option<Charset>) -> Column {
         Column {
-            kind,
             name: Some("a`b".to_owned()),
             unsigned: Some(false),
             charset,
-            members: None,
             is_key: Some(false),
-            is_nullable: true,
+            ..Column::of(kind)
         }
     }
 
@@ -121,27 +93,20 @@ mod tests {
     fn texts_are_readable_where_they_can_be() {
         let utf8 = column(ColumnType::VarChar(40), Some(Charset::Utf8));
         let of =
-            |text: &'static str| condition(&utf8, None, &Value::Text(text.into(), text.as_bytes())).unwrap();
+            |text: &'static str| condition(&utf8, &Value::Text(text.into(), text.as_bytes().into())).unwrap();
         assert_eq!(of(r"it's \ ä"), r"CAST(`a``b` AS BINARY) = 'it''s \\ ä'");
         assert_eq!(of("a\nb"), "CAST(`a``b` AS BINARY) = X'610a62'");
         let latin1 = column(ColumnType::VarChar(40), Some(Charset::Latin1));
-        let text = Value::Text("ä".into(), &[0xe4]);
-        assert_eq!(literal(&latin1, None, &text).unwrap(), "X'e4'");
+        let text = Value::Text("ä".into(), vec![0xe4].into());
+        assert_eq!(literal(&latin1, &text).unwrap(), "X'e4'");
     }
 
     #[test]
     fn numbers_are_exact() {
         let float = column(ColumnType::Float, None);
-        assert_eq!(literal(&float, None, &Value::Float(1.1)).unwrap(), "1.100000023841858e0");
-        assert_eq!(literal(&float, None, &Value::Double(-0.1)).unwrap(), "-1e-1");
-        assert!(literal(&float, None, &Value::Either(-1, 255)).is_err());
-        assert!(literal(&float, None, &Value::Undecoded("x".into(), &[1])).unwrap_err().contains('x'));
-    }
-
-    #[test]
-    fn a_uuid_is_put_in_order() {
-        let row = [0x42, 0x66, 0x55, 0x44, 0, 0, 0xa4, 0x56, 0x12, 0xd3, 0xe8, 0x9b, 0x12, 0x3e, 0x45, 0x67];
-        assert_eq!(uuid(&row).unwrap(), "123e4567-e89b-12d3-a456-426655440000");
-        assert_eq!(uuid(&[0; 16]).unwrap(), "00000000-0000-0000-0000-000000000000");
+        assert_eq!(literal(&float, &Value::Float(1.1)).unwrap(), "1.100000023841858e0");
+        assert_eq!(literal(&float, &Value::Double(-0.1)).unwrap(), "-1e-1");
+        assert!(literal(&float, &Value::Either(-1, 255)).is_err());
+        assert!(literal(&float, &Value::Undecoded("x".into(), &[1])).unwrap_err().contains('x'));
     }
 }

@@ -17,6 +17,7 @@ pub mod skip;
 pub mod strace;
 pub mod tap;
 pub mod torn;
+pub mod verbs;
 pub mod volume;
 pub mod workload;
 

@@ -11,6 +11,7 @@ mod place;
 mod policies;
 mod rivals;
 mod searched;
+mod shown;
 mod stock;
 mod verified;
 

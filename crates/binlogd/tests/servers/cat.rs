@@ -1,8 +1,12 @@
 //! `binlogd cat` on copies of real servers: stock mysqlbinlog reads what is written, and a server that is given it has the same rows.
 
+mod failover;
+mod xa;
+
 use crate::common::Server;
 use crate::common::daemon::Daemon;
 use crate::common::readers::checksums;
+use crate::common::verbs::{binlogd, binlogd_on_a_terminal, text};
 use codec::ServerKind;
 use serde_json::Value;
 use std::fs::File;
@@ -14,18 +18,6 @@ fn options(name: &str) -> &'static [&'static str] {
         true => &["--gtid-mode=ON", "--enforce-gtid-consistency=ON"],
         false => &["--binlog-format=ROW"],
     }
-}
-
-fn binlogd(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_binlogd"))
-        .args(arguments)
-        .stdin(Stdio::null())
-        .output()
-        .expect("binlogd runs")
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
 }
 
 struct Scene {
@@ -68,10 +60,16 @@ impl Scene {
         self.daemon.data_dir().to_str().expect("a path in UTF-8").to_owned()
     }
 
-    fn gtid_of(&self, statement: &str) -> String {
-        let found = binlogd(&["find", &self.data_dir(), "--json", "--text", statement]);
+    /// What `binlogd find` finds.
+    fn found(&self, arguments: &[&str]) -> Vec<Value> {
+        let found = binlogd(&[&["find", &self.data_dir(), "--json"], arguments].concat());
         let answer: Value = serde_json::from_slice(&found.stdout).expect("JSON");
-        answer["sources"][0]["transactions"][0]["gtid"].as_str().expect("it is found").to_owned()
+        answer["sources"][0]["transactions"].as_array().expect("a list").clone()
+    }
+
+    fn gtid_of(&self, statement: &str) -> String {
+        let found = self.found(&["--text", statement]);
+        found[0]["gtid"].as_str().expect("it is found").to_owned()
     }
 
     fn cat(&self, arguments: &[&str]) -> Output {
@@ -155,6 +153,7 @@ fn stock_tools_read_it(name: &str) {
     assert!(!scene.printed(&path).contains("DROP TABLE"));
 
     refused(&scene, &drop);
+    standard_output(&scene, &from);
 
     // What comes behind a change of the checksum is a log of its own.
     scene.source.sql("SET GLOBAL binlog_checksum = NONE");
@@ -171,6 +170,34 @@ fn stock_tools_read_it(name: &str) {
     assert!(scene.printed(&path).contains("'without a checksum'"));
     scene.apply(&path, &target);
     assert_eq!(checksums(&target, "shop"), checksums(&scene.source, "shop"));
+}
+
+/// A pipe into mysqlbinlog, and never a terminal.
+fn standard_output(scene: &Scene, from: &[&str]) {
+    let mut cat = Command::new(env!("CARGO_BIN_EXE_binlogd"))
+        .args([&["cat", &scene.data_dir()], from].concat())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("binlogd runs");
+    let log = cat.stdout.take().expect("a pipe");
+    let read = Command::new(scene.source.env("MYSQLBINLOG"))
+        .args(["--verify-binlog-checksum", "-v", "-"])
+        .stdin(log)
+        .output()
+        .expect("mysqlbinlog runs");
+    assert!(cat.wait().expect("binlogd ends").success() && read.status.success(), "{}", text(&read.stderr));
+    let printed = text(&read.stdout);
+    assert!(printed.contains("'last'") && printed.contains("'behind'"), "{printed}");
+
+    let dir = scene.data_dir();
+    let Some(seen) = binlogd_on_a_terminal(&["cat", &dir], &[]) else { return };
+    let said = text(&seen.stdout);
+    assert_eq!(seen.status.code(), Some(2), "{said}");
+    assert!(said.contains("a binary log is nothing for a terminal") && !said.contains("binlog v"), "{said}");
+    let path = scene.source.dir().join("from-a-terminal");
+    let seen = binlogd_on_a_terminal(&["cat", &dir, "--output", path.to_str().unwrap()], &[]).unwrap();
+    assert!(seen.status.success() && path.exists(), "{}", text(&seen.stdout));
 }
 
 fn refused(scene: &Scene, dropped: &str) {

@@ -3,7 +3,7 @@
 
 use crate::common::Server;
 use crate::common::daemon::Daemon;
-use assert_cmd::Command;
+use crate::common::verbs;
 use codec::ServerKind;
 use serde_json::Value;
 use std::path::Path;
@@ -25,7 +25,7 @@ const WIDE_ROW: &str = "(1, 2, 3, 4, 5, 6.5, 7.5, 8.25, 0.12345, b'1', b'1010101
     'x,z', '{\"a\": 1}', POINT(1, 2), 'äöü')";
 
 fn binlogd(arguments: &[&str]) -> (i32, String, String) {
-    let output = Command::cargo_bin("binlogd").unwrap().env("TZ", "UTC").args(arguments).output().unwrap();
+    let output = verbs::binlogd(arguments);
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
 }

@@ -3,27 +3,16 @@
 
 use crate::common::daemon::{Daemon, url};
 use crate::common::readers::checksums;
+use crate::common::verbs::{binlogd, text};
 use crate::common::{Server, seed};
 use crate::show::types::{self, Typed};
 use codec::ServerKind;
 use log::testing::Random;
 use serde_json::Value;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 
 /// Zero dates are let in.
 const SESSION: &str = "SET SESSION sql_mode = 'ALLOW_INVALID_DATES', time_zone = '+00:00'";
-
-fn binlogd(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_binlogd"))
-        .args(arguments)
-        .stdin(Stdio::null())
-        .output()
-        .expect("binlogd runs")
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
 
 struct Scene {
     source: Server,
@@ -100,7 +89,7 @@ fn random_changes(random: &mut Random, table: &str, typed: &[Typed], next_id: &m
 
 fn all_is_as_before(name: &str) {
     let scene = Scene::new(name);
-    let typed = types::all(scene.source.kind());
+    let typed = types::all(&scene.source);
     let mut random = Random::new(seed());
     scene.source.sql(&types::create("shop.wide", &typed));
     scene.source.sql(&format!("{SESSION}; {}", types::insert("shop.wide", &typed)));
@@ -116,12 +105,13 @@ fn all_is_as_before(name: &str) {
         if gtids.is_empty() {
             continue;
         }
-        let output = match round % 2 {
+        let output = match round % 3 {
             0 => scene.run("undo", &["--gtid", &gtids, "--into", &schema, "--yes"]),
-            _ => scene.run("undo", &["--gtid", &gtids, "--schema", &schema]),
+            1 => scene.run("undo", &["--gtid", &gtids, "--schema", &schema]),
+            _ => scene.run("undo", &["--gtid", &gtids]),
         };
         assert!(output.status.success(), "round {round}: {}", text(&output.stderr));
-        if round % 2 == 1 {
+        if round % 3 != 0 {
             let script = scene.source.dir().join("undo.sql");
             std::fs::write(&script, &output.stdout).unwrap();
             scene.source.sql_file(&script, &["--binary-mode"]);
@@ -217,8 +207,15 @@ fn it_is_refused_by_name(scene: &Scene) {
         "SET GLOBAL binlog_row_metadata = MINIMAL; CREATE TABLE shop.unnamed (id INT PRIMARY KEY); INSERT INTO shop.unnamed VALUES (1)",
     );
     scene.refused(&["--gtid", &scene.gtids("shop.unnamed")[0]], "does not name its columns");
-    let output = scene.run("undo", &[]);
-    assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
+    for (arguments, words) in [
+        (&[][..], "say what is to be taken back"),
+        (&["--find"], "write the options of binlogd find by themselves"),
+        (&["--find", "--table", "shop.t"], "write the options of binlogd find by themselves"),
+    ] {
+        let output = scene.run("undo", arguments);
+        let said = text(&output.stderr);
+        assert!(output.status.code() == Some(2) && said.contains(words), "{arguments:?}: {said}");
+    }
 }
 
 #[test]
@@ -229,4 +226,14 @@ fn mysql_is_as_before() {
 #[test]
 fn mariadb_is_as_before() {
     all_is_as_before("mariadb-11.8");
+}
+
+#[test]
+fn mysql_8_0_31_is_as_before() {
+    all_is_as_before("mysql-8.0.31");
+}
+
+#[test]
+fn mariadb_10_11_is_as_before() {
+    all_is_as_before("mariadb-10.11");
 }

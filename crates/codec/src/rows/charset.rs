@@ -1,5 +1,6 @@
 //! Character sets, by the numbers of collations that stand in a log.
 
+use super::legacy::Legacy;
 use std::borrow::Cow;
 
 /// A character set, as far as its text can be told.
@@ -19,6 +20,8 @@ pub enum Charset {
     Utf16Le,
     /// `utf32`.
     Utf32,
+    /// One from before Unicode.
+    Legacy(&'static Legacy),
     /// Another one, of which the text is not told.
     Other,
 }
@@ -30,14 +33,14 @@ impl Charset {
         let id = if (1024..2048).contains(&id) { id - 1024 } else { id };
         match id {
             63 => Charset::Binary,
-            45 | 46 | 224..=250 | 255..=323 | 576..=607 | 608..=639 | 2304..=2559 => Charset::Utf8,
+            45 | 46 | 224..=247 | 255..=323 | 576..=607 | 608..=639 | 2304..=2559 => Charset::Utf8,
             33 | 76 | 83 | 192..=215 | 223 | 2048..=2303 => Charset::Utf8,
             11 | 65 => Charset::Ascii,
             5 | 8 | 15 | 31 | 47..=49 | 94 => Charset::Latin1,
-            35 | 54 | 55 | 90 | 101..=124 | 128..=151 | 159 | 2560..=3071 => Charset::Utf16,
+            35 | 54 | 55 | 90 | 101..=124 | 128..=151 | 159 | 640..=703 | 2560..=3071 => Charset::Utf16,
             56 | 62 => Charset::Utf16Le,
-            60 | 61 | 160..=183 | 3072..=3327 => Charset::Utf32,
-            _ => Charset::Other,
+            60 | 61 | 160..=183 | 736..=767 | 3072..=3327 => Charset::Utf32,
+            _ => Legacy::of_collation(id).map_or(Charset::Other, Charset::Legacy),
         }
     }
 
@@ -51,7 +54,7 @@ impl Charset {
             Some("utf16" | "ucs2") => Charset::Utf16,
             Some("utf16le") => Charset::Utf16Le,
             Some("utf32") => Charset::Utf32,
-            Some(_) => Charset::Other,
+            Some(name) => Legacy::of_name(name).map_or(Charset::Other, Charset::Legacy),
         }
     }
 
@@ -63,6 +66,7 @@ impl Charset {
             Charset::Ascii if !bytes.is_ascii() => None,
             Charset::Ascii => std::str::from_utf8(bytes).ok().map(Cow::Borrowed),
             Charset::Latin1 => Some(bytes.iter().map(|byte| latin1(*byte)).collect::<String>().into()),
+            Charset::Legacy(legacy) => legacy.decode(bytes),
             Charset::Utf16 => utf16(bytes, u16::from_be_bytes),
             Charset::Utf16Le => utf16(bytes, u16::from_le_bytes),
             Charset::Utf32 => {
@@ -108,7 +112,10 @@ mod tests {
         assert_eq!(decode(54, &[0]), None);
         assert_eq!(decode(60, &[0, 1, 0xf6, 0]).as_deref(), Some("😀"));
         assert_eq!(decode(63, b"x"), None);
-        assert_eq!(decode(28, b"x"), None, "gbk");
+        assert_eq!(decode(28, &[0xd6, 0xd0]).as_deref(), Some("中"));
+        assert_eq!(decode(1024 + 87, &[0xd6, 0xd0]).as_deref(), Some("中"));
+        assert_eq!(decode(248, "中".as_bytes()), None, "gb18030, not utf8mb4");
+        assert_eq!(decode(4, b"x"), None, "cp850");
         assert_eq!(Charset::of_name(Some("latin1")), Charset::Latin1);
         assert_eq!(Charset::of_name(None), Charset::Binary);
     }

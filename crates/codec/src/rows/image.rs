@@ -40,8 +40,10 @@ impl<'a> Rows<'a> {
         if event.columns != table.columns.len() || event.present.len() != event.columns.div_ceil(8) {
             return Err(OTHER);
         }
-        let has_no_columns = event.present.iter().all(|bits| *bits == 0);
-        if has_no_columns && !rows.is_empty() && event.change != RowChange::Updated {
+        // Rows without a column have no length, or, of a partial update, one that says nothing: nobody can tell how many they are.
+        let has_columns =
+            (0..event.columns).any(|at| is_set(event.present, at) || is_set(event.present_after, at));
+        if !has_columns && !rows.is_empty() {
             return Err(OTHER);
         }
         Ok(Rows {
@@ -82,7 +84,6 @@ impl<'a> Rows<'a> {
     }
 
     fn image(&mut self, present: &[u8], partial: Option<&[u8]>) -> Option<Image<'a>> {
-        let is_set = |bits: &[u8], at: usize| bits.get(at / 8).is_some_and(|byte| byte & 1 << (at % 8) != 0);
         let count = (0..self.table.columns.len()).filter(|at| is_set(present, *at)).count();
         let (nulls, rest) = self.rest.split_at_checked(count.div_ceil(8))?;
         self.rest = rest;
@@ -107,6 +108,10 @@ impl<'a> Rows<'a> {
         }
         Some(image)
     }
+}
+
+fn is_set(bits: &[u8], at: usize) -> bool {
+    bits.get(at / 8).is_some_and(|byte| byte & 1 << (at % 8) != 0)
 }
 
 impl<'a> Iterator for Rows<'a> {
@@ -157,6 +162,18 @@ mod tests {
         assert!(read[2].is_err(), "it is cut");
         let lacking = rows(&table(), EventType::DELETE_ROWS, &[1, 0, 9, 0, 0, 0]);
         assert_eq!(lacking[0].clone().unwrap().before.unwrap(), [Some(Value::Int(9)), None]);
+    }
+
+    #[test]
+    fn rows_without_a_column_are_refused() {
+        for (code, body) in [
+            (EventType::WRITE_ROWS, &[0x80, 0, 0][..]),
+            (EventType::UPDATE_ROWS, &[0, 0x80, 0, 0]),
+            (EventType::PARTIAL_UPDATE_ROWS, &[0, 0, 0, 0]),
+        ] {
+            let read = rows(&table(), code, body);
+            assert!(read.len() == 1 && read[0].is_err(), "{code} {read:?}");
+        }
     }
 
     #[test]

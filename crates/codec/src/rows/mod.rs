@@ -3,12 +3,13 @@
 //! ```text
 //! a TABLE_MAP event → Table: columns with what the log says of them     table.rs, optional.rs
 //! a row event       → Rows: one row after another                      image.rs
-//! bytes of a value  → Value                                            value.rs, decimal.rs, temporal.rs, json.rs, geometry.rs
+//! bytes of a value  → Value                                            value.rs and a file for each family of types
 //! ```
 //!
 //! What cannot be decoded is a value of its own, [`Value::Undecoded`], with its bytes: nothing is left out and nothing guessed. No
 //! bytes make this panic, and what it allocates is bounded by what it is given.
 
+mod address;
 mod charset;
 mod counted;
 mod decimal;
@@ -18,7 +19,9 @@ mod image;
 mod json;
 mod json_diff;
 mod json_text;
+mod legacy;
 mod optional;
+mod packed;
 mod table;
 mod temporal;
 mod text;
@@ -30,6 +33,7 @@ pub use hex::hex;
 pub use image::{Image, Row, Rows};
 pub use json::{JsonError, JsonValue};
 pub use json_diff::{JsonDiff, JsonOperation};
+pub use legacy::{ALL as LEGACY_CHARSETS, Legacy};
 pub use table::{Column, ColumnType, Table};
 pub use text::quoted;
 pub use value::Value;

@@ -46,6 +46,12 @@ pub enum ColumnType {
     Vector,
     /// A column that MariaDB has compressed.
     Compressed,
+    /// UUID of MariaDB. A log has it as BINARY; only who knows better says so, and of the next two.
+    Uuid,
+    /// INET4 of MariaDB.
+    Inet4,
+    /// INET6 of MariaDB.
+    Inet6,
     /// Another type, by its number.
     Other(u8),
 }
@@ -163,7 +169,7 @@ impl<'a> Families<'a> {
             }
             _ => {}
         }
-        Column { kind, name: None, unsigned, charset, members, is_key: None, is_nullable: true }
+        Column { unsigned, charset, members, ..Column::of(kind) }
     }
 }
 
@@ -212,6 +218,19 @@ fn kind(code: u8, metadata: &[u8]) -> ColumnType {
 }
 
 impl Column {
+    /// A column of which nothing is known but its type.
+    pub fn of(kind: ColumnType) -> Column {
+        Column {
+            kind,
+            name: None,
+            unsigned: None,
+            charset: None,
+            members: None,
+            is_key: None,
+            is_nullable: true,
+        }
+    }
+
     /// The type in words of SQL, as far as the log tells it.
     pub fn type_text(&self) -> String {
         let unsigned = if self.unsigned == Some(true) { " UNSIGNED" } else { "" };
@@ -246,6 +265,9 @@ impl Column {
             ColumnType::Geometry => "GEOMETRY".to_owned(),
             ColumnType::Vector => "VECTOR".to_owned(),
             ColumnType::Compressed => "COMPRESSED".to_owned(),
+            ColumnType::Uuid => "UUID".to_owned(),
+            ColumnType::Inet4 => "INET4".to_owned(),
+            ColumnType::Inet6 => "INET6".to_owned(),
             ColumnType::Other(code) => format!("type {code}"),
         }
     }

@@ -21,13 +21,10 @@ impl Value<'_> {
             Value::Temporal(text) => format!("'{text}'"),
             Value::Timestamp(text) => format!("'{text}' UTC"),
             Value::Text(text, _) => quoted(text),
+            Value::Address(text, _) => quoted(text),
             Value::Bytes(bytes) => format!("0x{}", hex(bytes)),
             Value::Encoded(bytes) => {
-                format!(
-                    "<{} bytes of text whose character set binlogd does not decode: 0x{}>",
-                    bytes.len(),
-                    hex(bytes)
-                )
+                format!("<{} bytes of text that binlogd does not decode: 0x{}>", bytes.len(), hex(bytes))
             }
             Value::Enum(number) => member(column, *number),
             Value::Set(bits) => members(column, *bits),
@@ -98,32 +95,12 @@ mod tests {
     fn texts_are_quoted_and_members_named() {
         assert_eq!(quoted("it's\n\u{1b}[1m\\"), "'it''s\\n\\u{1b}[1m\\\\'");
         let names = Some(vec!["x".to_owned(), "y".to_owned()]);
-        let column = Column {
-            kind: ColumnType::Set(1),
-            name: None,
-            unsigned: None,
-            charset: None,
-            members: names,
-            is_key: None,
-            is_nullable: true,
-        };
+        let column = Column { members: names, ..Column::of(ColumnType::Set(1)) };
         assert_eq!(Value::Set(3).text(&column), "'x,y'");
         assert_eq!(Value::Set(4).text(&column), "members 0b100");
         assert_eq!(Value::Enum(2).text(&column), "'y'");
         assert_eq!(Value::Enum(0).text(&column), "'' (0, the error value)");
         assert_eq!(Value::Enum(3).text(&Column { members: None, ..column }), "member 3");
-        assert_eq!(Value::Bytes(vec![0, 0xfe].into()).text(&plain()), "0x00fe");
-    }
-
-    fn plain() -> Column {
-        Column {
-            kind: ColumnType::Blob(2),
-            name: None,
-            unsigned: None,
-            charset: None,
-            members: None,
-            is_key: None,
-            is_nullable: true,
-        }
+        assert_eq!(Value::Bytes(vec![0, 0xfe].into()).text(&Column::of(ColumnType::Blob(2))), "0x00fe");
     }
 }

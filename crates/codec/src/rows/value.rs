@@ -5,7 +5,7 @@ use super::geometry::Geometry;
 use super::json::JsonValue;
 use super::json_diff::JsonDiff;
 use super::table::{Column, ColumnType};
-use super::{decimal, temporal};
+use super::{address, decimal, packed, temporal};
 use std::borrow::Cow;
 
 /// A value, as exactly as the log tells it.
@@ -34,11 +34,14 @@ pub enum Value<'a> {
     /// TIMESTAMP in UTC.
     Timestamp(String),
     /// A text of a character set whose text can be told.
-    Text(Cow<'a, str>, &'a [u8]),
+    Text(Cow<'a, str>, Cow<'a, [u8]>),
     /// Bytes. Of BINARY all of them, also the zeros at the end, which the log leaves out.
     Bytes(Cow<'a, [u8]>),
-    /// A text of another character set, or of one that the log does not name and that is no UTF-8.
-    Encoded(&'a [u8]),
+    /// A text that is not told: of another character set, with a character that may be another one to the server, or of a set that the
+    /// log does not name and no UTF-8.
+    Encoded(Cow<'a, [u8]>),
+    /// UUID, INET4 or INET6 as text, with its bytes; only of a column whose type somebody told, as a log has them as BINARY.
+    Address(String, Cow<'a, [u8]>),
     /// ENUM, by its number; 0 is the error value, an empty text.
     Enum(u16),
     /// SET, a bit for each member.
@@ -95,15 +98,14 @@ fn decode<'a>(column: &Column, bytes: &'a [u8]) -> Option<Value<'a>> {
         ColumnType::Timestamp(None) => Value::Timestamp(temporal::old_timestamp(bytes)?),
         ColumnType::Timestamp(Some(digits)) => Value::Timestamp(temporal::timestamp(bytes, digits)?),
         ColumnType::Char(len) if column.charset == Some(Charset::Binary) => {
-            let mut own = Cow::Borrowed(bytes);
-            if bytes.len() < usize::from(len) {
-                own.to_mut().resize(usize::from(len), 0);
-            }
-            Value::Bytes(own)
+            Value::Bytes(filled(bytes, usize::from(len)))
         }
         ColumnType::Char(_) | ColumnType::VarChar(_) | ColumnType::Blob(_) => {
-            characters(column.charset, bytes)
+            characters(column.charset, Cow::Borrowed(bytes))
         }
+        ColumnType::Uuid => of_bytes(address::uuid, bytes, 16)?,
+        ColumnType::Inet4 => of_bytes(address::inet4, bytes, 4)?,
+        ColumnType::Inet6 => of_bytes(address::inet6, bytes, 16)?,
         ColumnType::Enum => Value::Enum(match bytes {
             [number] => u16::from(*number),
             _ => u16::from_le_bytes(bytes.try_into().ok()?),
@@ -121,22 +123,42 @@ fn decode<'a>(column: &Column, bytes: &'a [u8]) -> Option<Value<'a>> {
             let numbers = bytes.chunks(4).filter_map(|four| four.first_chunk::<4>());
             Value::Vector(numbers.map(|four| f32::from_le_bytes(*four)).collect(), bytes)
         }
-        ColumnType::Compressed => match bytes {
-            [] | [0, ..] => characters(column.charset, bytes.get(1..).unwrap_or_default()),
-            _ => Value::Undecoded("a value of a COMPRESSED column is packed".to_owned(), bytes),
+        ColumnType::Compressed => match packed::unpacked(bytes) {
+            Ok(own) => characters(column.charset, own),
+            Err(why) => Value::Undecoded(why.to_owned(), bytes),
         },
         _ => return None,
     })
 }
 
+/// A type that is BINARY of so many bytes to a log.
+fn of_bytes<'a>(text: fn(&[u8]) -> Option<String>, bytes: &'a [u8], len: usize) -> Option<Value<'a>> {
+    let bytes = filled(bytes, len);
+    Some(Value::Address(text(&bytes)?, bytes))
+}
+
+/// With the zeros at the end, which the log leaves out.
+fn filled(bytes: &[u8], len: usize) -> Cow<'_, [u8]> {
+    let mut own = Cow::Borrowed(bytes);
+    if bytes.len() < len {
+        own.to_mut().resize(len, 0);
+    }
+    own
+}
+
 /// Where no character set is named, text is taken for UTF-8 if it can be that.
-fn characters(charset: Option<Charset>, bytes: &[u8]) -> Value<'_> {
-    match charset {
-        Some(Charset::Binary) => Value::Bytes(Cow::Borrowed(bytes)),
-        charset => match charset.unwrap_or(Charset::Utf8).decode(bytes) {
-            Some(text) => Value::Text(text, bytes),
-            None => Value::Encoded(bytes),
-        },
+fn characters(charset: Option<Charset>, bytes: Cow<'_, [u8]>) -> Value<'_> {
+    if charset == Some(Charset::Binary) {
+        return Value::Bytes(bytes);
+    }
+    let charset = charset.unwrap_or(Charset::Utf8);
+    let text = match &bytes {
+        Cow::Borrowed(bytes) => charset.decode(bytes),
+        Cow::Owned(bytes) => charset.decode(bytes).map(|text| Cow::Owned(text.into_owned())),
+    };
+    match text {
+        Some(text) => Value::Text(text, bytes),
+        None => Value::Encoded(bytes),
     }
 }
 
@@ -162,22 +184,11 @@ fn integer<'a>(bytes: &[u8], unsigned: Option<bool>) -> Option<Value<'a>> {
 mod tests {
     use super::*;
 
-    fn column(kind: ColumnType) -> Column {
-        Column {
-            kind,
-            name: None,
-            unsigned: None,
-            charset: None,
-            members: None,
-            is_key: None,
-            is_nullable: true,
-        }
-    }
-
     #[test]
     fn integers_have_a_sign_where_the_log_says_so() {
-        let of =
-            |unsigned, bytes| Value::decode(&Column { unsigned, ..column(ColumnType::Integer(3)) }, bytes);
+        let of = |unsigned, bytes| {
+            Value::decode(&Column { unsigned, ..Column::of(ColumnType::Integer(3)) }, bytes)
+        };
         assert_eq!(of(Some(false), &[0xff, 0xff, 0xff]), Value::Int(-1));
         assert_eq!(of(Some(true), &[0xff, 0xff, 0xff]), Value::UInt(0xff_ffff));
         assert_eq!(of(None, &[0xff, 0xff, 0xff]), Value::Either(-1, 0xff_ffff));
@@ -186,18 +197,37 @@ mod tests {
 
     #[test]
     fn bytes_and_texts_are_told_apart_where_the_log_says_so() {
-        let of = |charset, bytes| Value::decode(&Column { charset, ..column(ColumnType::Char(4)) }, bytes);
+        let of =
+            |charset, bytes| Value::decode(&Column { charset, ..Column::of(ColumnType::Char(4)) }, bytes);
         assert_eq!(of(Some(Charset::Binary), b"a"), Value::Bytes(Cow::Borrowed(b"a\0\0\0")));
-        assert_eq!(of(None, "ä".as_bytes()), Value::Text("ä".into(), "ä".as_bytes()));
-        assert_eq!(of(None, &[0xff]), Value::Encoded(&[0xff]));
-        assert_eq!(of(Some(Charset::Latin1), &[0xe4]), Value::Text("ä".into(), &[0xe4]));
+        assert_eq!(of(None, "ä".as_bytes()), Value::Text("ä".into(), "ä".as_bytes().into()));
+        assert_eq!(of(None, &[0xff]), Value::Encoded(Cow::Borrowed(&[0xff])));
+        assert_eq!(of(Some(Charset::Latin1), &[0xe4]), Value::Text("ä".into(), Cow::Borrowed(&[0xe4])));
+    }
+
+    #[test]
+    fn addresses_have_their_zeros_at_the_end() {
+        let value = Value::decode(&Column::of(ColumnType::Inet4), &[10]);
+        assert_eq!(value, Value::Address("10.0.0.0".into(), vec![10, 0, 0, 0].into()));
+        assert!(matches!(Value::decode(&Column::of(ColumnType::Inet4), &[1; 5]), Value::Undecoded(..)));
+    }
+
+    #[test]
+    fn compressed_columns_are_unpacked() {
+        let of =
+            |charset, bytes| Value::decode(&Column { charset, ..Column::of(ColumnType::Compressed) }, bytes);
+        let packed = &[0x89, 40, 0x4b, 0x4a, 0x22, 0x0e, 0, 0];
+        let text = "b".repeat(40);
+        assert_eq!(of(None, packed), Value::Text(text.clone().into(), text.clone().into_bytes().into()));
+        assert_eq!(of(Some(Charset::Binary), packed), Value::Bytes(text.into_bytes().into()));
+        assert!(matches!(of(None, &packed[..4]), Value::Undecoded(..)));
     }
 
     #[test]
     fn what_is_not_decoded_is_said_with_its_bytes() {
-        let value = Value::decode(&column(ColumnType::Json), &[13]);
+        let value = Value::decode(&Column::of(ColumnType::Json), &[13]);
         assert!(matches!(value, Value::Undecoded(_, [13])), "{value:?}");
-        let value = Value::decode(&column(ColumnType::Other(99)), &[1]);
+        let value = Value::decode(&Column::of(ColumnType::Other(99)), &[1]);
         assert!(matches!(value, Value::Undecoded(_, [1])), "{value:?}");
     }
 }

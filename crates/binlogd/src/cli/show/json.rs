@@ -100,6 +100,7 @@ fn one(column: &Column, value: &Value<'_>) -> Json {
         Value::Decimal(text) | Value::Temporal(text) | Value::Timestamp(text) => json!(text),
         Value::Year(year) => json!(format!("{year:04}")),
         Value::Text(text, _) => json!(text),
+        Value::Address(text, _) => json!(text),
         Value::Bytes(bytes) => json!({"hex": hex(bytes)}),
         Value::Encoded(bytes) => json!({"encoded": hex(bytes)}),
         Value::Enum(number) => member(column, *number),

@@ -1,30 +1,19 @@
 //! `binlogd show` on copies of real servers: every value of every type is what SELECT gives, and what `mysqlbinlog -v` prints.
 
+mod charsets;
 pub(crate) mod types;
 mod verbose;
 
 use crate::common::Server;
 use crate::common::daemon::{Daemon, url};
+use crate::common::verbs::{binlogd, binlogd_on_a_terminal, text};
 use codec::ServerKind;
 use serde_json::Value;
-use std::process::{Command, Output, Stdio};
+use std::process::Output;
 use types::{Compared, Typed};
 
 /// The servers' sql_mode here lets in zero dates; the time zone is another one than UTC.
 const SESSION: &str = "SET SESSION sql_mode = 'ALLOW_INVALID_DATES', time_zone = '+00:00'";
-
-fn binlogd(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_binlogd"))
-        .args(arguments)
-        .env("TZ", "UTC")
-        .stdin(Stdio::null())
-        .output()
-        .expect("binlogd runs")
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
 
 fn start(name: &str) -> Server {
     match name.starts_with("mysql") {
@@ -55,7 +44,7 @@ fn assert_same(what: &str, compared: Compared, shown: &Value, selected: Option<&
             assert_eq!(shown, selected, "{what}");
         }
         Compared::Double => assert_eq!(shown.as_f64().unwrap(), selected.parse::<f64>().unwrap(), "{what}"),
-        Compared::Text | Compared::OtherText | Compared::Enum | Compared::Set => {
+        Compared::Text | Compared::OtherText | Compared::Packed | Compared::Enum | Compared::Set => {
             assert_eq!(shown.as_str(), Some(decoded().as_str()), "{what}");
         }
         Compared::Json => {
@@ -67,8 +56,17 @@ fn assert_same(what: &str, compared: Compared, shown: &Value, selected: Option<&
                 "{what}"
             );
         }
-        Compared::Bytes | Compared::Raw => assert_eq!(hex().to_uppercase(), selected, "{what}"),
-        Compared::Uuid => assert_eq!(hex().len(), 32, "{what}"),
+        Compared::NotTold => {
+            assert_eq!(shown["encoded"].as_str().map(str::to_uppercase).as_deref(), Some(selected), "{what}");
+        }
+        Compared::Bytes | Compared::PackedBytes | Compared::Raw => {
+            assert_eq!(hex().to_uppercase(), selected, "{what}")
+        }
+        Compared::Address => match shown.as_str() {
+            Some(text) => assert_eq!(text, decoded(), "{what}"),
+            // Without --schema, which says what the bytes are.
+            None => assert!(matches!(hex().len(), 8 | 32), "{what}"),
+        },
     }
 }
 
@@ -87,7 +85,7 @@ impl Scene {
         let source = start(name);
         let daemon = Daemon::start(&source, &[]);
         source.sql("CREATE DATABASE shop");
-        Scene { types: types::all(source.kind()), source, daemon }
+        Scene { types: types::all(&source), source, daemon }
     }
 
     /// The rows of a table as SELECT gives them, by id.
@@ -171,6 +169,9 @@ fn every_value_is_what_select_gives(name: &str) {
         let insert = change("insert");
         assert_eq!((&insert["named"], &insert["columns"][1]["name"]), (&true.into(), &"c0".into()));
         assert_eq!(insert["columns"][0]["key"], true);
+        // Told where a server was asked; to a log it is BINARY.
+        let has_uuid = insert["columns"].as_array().unwrap().iter().any(|column| column["type"] == "UUID");
+        assert_eq!(has_uuid, !is_mysql && !ask.is_empty());
         scene.assert_images(&insert, "after", &inserted);
         let update = change("update");
         scene.assert_images(&update, "before", &inserted);
@@ -205,6 +206,9 @@ fn every_value_is_what_select_gives(name: &str) {
         "{said}"
     );
 
+    by_its_place(&scene);
+    colours_are_for_a_terminal(&scene);
+
     // MySQL's mysqlbinlog breaks off a row at a geometry.
     let mut types = scene.types.clone();
     types.retain(|(_, compared, _)| !is_mysql || *compared != Compared::Raw);
@@ -214,6 +218,44 @@ fn every_value_is_what_select_gives(name: &str) {
     scene.daemon.wait_caught_up(&scene.source);
     let shown = scene.change(&["--table", "shop.verbose", "--kind", "insert"]);
     verbose::compare(&scene.source, &scene.daemon, &types, &shown);
+    charsets::compare(&scene.source);
+}
+
+fn by_its_place(scene: &Scene) {
+    let update = &scene.shown(&["--table", "shop.full", "--kind", "update"])[0];
+    let file = update["file"].as_str().unwrap();
+    let (from, to) = (update["position"].as_u64().unwrap(), update["end_position"].as_u64().unwrap());
+    for at in [from, from + 1, to - 1] {
+        let shown = scene.shown(&["--at", &format!("{file}:{at}")]);
+        assert_eq!((shown.len(), &shown[0]["gtid"]), (1, &update["gtid"]), "{at}");
+    }
+    assert_ne!(scene.shown(&["--at", &format!("{file}:{to}")])[0]["gtid"], update["gtid"]);
+    for (at, code, words) in [
+        (&format!("{file}:99999999"), 1, "nothing was found"),
+        (&"mysql-bin.999999:4".to_owned(), 1, "nothing was found"),
+        (&file.to_owned(), 2, "write FILE:POSITION"),
+    ] {
+        let output = scene.show(&["--at", at]);
+        let said = text(&[&output.stdout[..], &output.stderr].concat());
+        assert!(output.status.code() == Some(code) && said.contains(words), "{at}: {said}");
+    }
+}
+
+fn colours_are_for_a_terminal(scene: &Scene) {
+    let asked = ["--table", "shop.full", "--kind", "update"];
+    let piped = scene.show(&asked);
+    assert!(piped.status.success() && !piped.stdout.contains(&0x1b), "{}", text(&piped.stdout));
+    let dir = scene.daemon.data_dir();
+    let arguments = [&["show", dir.to_str().unwrap()][..], &asked].concat();
+    let Some(seen) = binlogd_on_a_terminal(&arguments, &[]) else { return };
+    let seen = text(&seen.stdout);
+    for words in
+        ["\u{1b}[1;33mUPDATE\u{1b}[0m shop.full", "c0: \u{1b}[1;31m-128\u{1b}[0m → \u{1b}[1;32m7\u{1b}[0m"]
+    {
+        assert!(seen.contains(words), "{words:?}: {seen:?}");
+    }
+    let plain = binlogd_on_a_terminal(&arguments, &[("NO_COLOR", "1")]).unwrap();
+    assert_eq!(text(&plain.stdout).replace("\r\n", "\n"), text(&piped.stdout));
 }
 
 #[test]
@@ -224,4 +266,14 @@ fn mysql_types() {
 #[test]
 fn mariadb_types() {
     every_value_is_what_select_gives("mariadb-11.8");
+}
+
+#[test]
+fn mysql_8_0_31_types() {
+    every_value_is_what_select_gives("mysql-8.0.31");
+}
+
+#[test]
+fn mariadb_10_11_types() {
+    every_value_is_what_select_gives("mariadb-10.11");
 }

@@ -1,5 +1,6 @@
 //! A column of every type, with values at its edges.
 
+use crate::common::Server;
 use codec::ServerKind;
 
 /// How the values of a column are compared.
@@ -19,8 +20,14 @@ pub(crate) enum Compared {
     Text,
     /// As text of another character set.
     OtherText,
+    /// As the bytes of a text that is not told.
+    NotTold,
     /// As bytes.
     Bytes,
+    /// As text, of a COMPRESSED column.
+    Packed,
+    /// As bytes, of a COMPRESSED column.
+    PackedBytes,
     /// As the name of a member.
     Enum,
     /// As names of members.
@@ -29,8 +36,8 @@ pub(crate) enum Compared {
     Json,
     /// As the bytes of a geometry or a vector.
     Raw,
-    /// Bytes in an order of the server's own (UUID): only their number.
-    Uuid,
+    /// As text where a server says what the type is, else as bytes (UUID, INET4, INET6).
+    Address,
 }
 
 /// A column: its type, how it is compared, and values in SQL. Each table has one of each.
@@ -102,6 +109,15 @@ const BOTH: &[Typed] = &[
     ("VARCHAR(20) CHARACTER SET utf16", Compared::OtherText, &["'ä😀'", "''"]),
     ("VARCHAR(20) CHARACTER SET ucs2", Compared::OtherText, &["'äö'"]),
     ("VARCHAR(20) CHARACTER SET utf32", Compared::OtherText, &["'ä😀'"]),
+    ("VARCHAR(20) CHARACTER SET gbk", Compared::OtherText, &["'中文\\\\'", "'a'"]),
+    ("CHAR(20) CHARACTER SET sjis", Compared::OtherText, &["'日本語ｱ'", "'表\\\\'"]),
+    ("VARCHAR(20) CHARACTER SET cp932", Compared::OtherText, &["'①表～'"]),
+    ("TEXT CHARACTER SET ujis", Compared::OtherText, &["'日本語ｱ'"]),
+    ("VARCHAR(20) CHARACTER SET euckr", Compared::OtherText, &["'한국어'"]),
+    ("VARCHAR(20) CHARACTER SET big5", Compared::OtherText, &["'中文功'"]),
+    ("VARCHAR(20) CHARACTER SET cp1251", Compared::OtherText, &["'Привет №'"]),
+    ("VARCHAR(20) CHARACTER SET cp850", Compared::NotTold, &["'äöü'"]),
+    ("ENUM('中','表') CHARACTER SET gbk", Compared::OtherText, &["'表'", "'中'"]),
     ("BINARY(16)", Compared::Bytes, &["X'00112233445566778899aabbccddeeff'", "X'6162'", "X'610000'"]),
     ("VARBINARY(300)", Compared::Bytes, &["X''", "X'00ff00'", "REPEAT('y', 300)"]),
     ("TINYBLOB", Compared::Bytes, &["X'00'", "X''"]),
@@ -127,6 +143,7 @@ const BOTH: &[Typed] = &[
 ];
 
 const MYSQL: &[Typed] = &[
+    ("VARCHAR(20) CHARACTER SET gb18030", Compared::OtherText, &["'中文😀'", "'ä'"]),
     (
         "JSON",
         Compared::Json,
@@ -148,23 +165,54 @@ const MYSQL: &[Typed] = &[
 
 const MARIADB: &[Typed] = &[
     ("JSON", Compared::Json, &["'{}'", "'{\"a\": [1, 2.5, \"ä\"]}'"]),
-    ("INET6", Compared::Bytes, &["'::1'", "'2001:db8::ff00:42:8329'", "'::'"]),
-    ("INET4", Compared::Bytes, &["'10.0.0.1'", "'0.0.0.0'"]),
+    (
+        "INET6",
+        Compared::Address,
+        &[
+            "'::1'",
+            "'2001:db8::ff00:42:8329'",
+            "'::'",
+            "'::1.2.3.4'",
+            "'::ffff:0.0.0.0'",
+            "'1:0:2:3:4:5:6:7'",
+            "'1:0:0:2:0:0:0:3'",
+            "'1:2:3:4:5:6:7:0'",
+            "'::2:3:4:5:6:7'",
+        ],
+    ),
+    ("INET4", Compared::Address, &["'10.0.0.1'", "'0.0.0.0'", "'255.255.255.255'"]),
     (
         "UUID",
-        Compared::Uuid,
-        &["'123e4567-e89b-12d3-a456-426655440000'", "'00000000-0000-0000-0000-000000000000'"],
+        Compared::Address,
+        &[
+            "'123e4567-e89b-12d3-a456-426655440000'",
+            "'00000000-0000-0000-0000-000000000000'",
+            "'00000001-0002-8003-8104-aabbccddeeff'",
+            "'f0000001-0002-7003-c104-aabbccddee00'",
+        ],
     ),
+    (
+        "VARCHAR(3000) COMPRESSED CHARACTER SET utf8mb4",
+        Compared::Packed,
+        &["REPEAT('wä', 1500)", "'x'", "''"],
+    ),
+    ("TEXT COMPRESSED CHARACTER SET gbk", Compared::Packed, &["REPEAT('中文 ', 500)", "'中'"]),
+    ("MEDIUMBLOB COMPRESSED", Compared::PackedBytes, &["REPEAT(X'00ff27', 40000)", "X'00'", "X''"]),
     ("VECTOR(3)", Compared::Bytes, &["VEC_FromText('[1,-2.5,3e10]')"]),
 ];
 
-/// All columns of a kind of server.
-pub(crate) fn all(kind: ServerKind) -> Vec<Typed> {
-    let own = match kind {
+/// All columns that a server has.
+pub(crate) fn all(server: &Server) -> Vec<Typed> {
+    let own = match server.kind() {
         ServerKind::MySql => MYSQL,
         ServerKind::MariaDb => MARIADB,
     };
-    [BOTH, own].concat()
+    let mut all = [BOTH, own].concat();
+    // VECTOR came with MySQL 9.0 and MariaDB 11.7.
+    if matches!(server.name(), "mysql-8.0.31" | "mariadb-10.11") {
+        all.retain(|(sql, ..)| !sql.starts_with("VECTOR"));
+    }
+    all
 }
 
 /// The name of a column.
@@ -204,10 +252,13 @@ pub(crate) fn selected(at: usize, compared: Compared) -> String {
         Compared::Plain | Compared::Timestamp => name,
         Compared::Bit => format!("{name} + 0"),
         Compared::Float | Compared::Double => format!("{name} + 0e0"),
-        Compared::Text | Compared::OtherText | Compared::Enum | Compared::Set | Compared::Json => {
-            format!("HEX(CONVERT({name} USING utf8mb4))")
-        }
-        Compared::Bytes | Compared::Raw => format!("HEX({name})"),
-        Compared::Uuid => format!("HEX(CONVERT({name} USING utf8mb4))"),
+        Compared::Text
+        | Compared::OtherText
+        | Compared::Packed
+        | Compared::Enum
+        | Compared::Set
+        | Compared::Json
+        | Compared::Address => format!("HEX(CONVERT({name} USING utf8mb4))"),
+        Compared::NotTold | Compared::Bytes | Compared::PackedBytes | Compared::Raw => format!("HEX({name})"),
     }
 }
