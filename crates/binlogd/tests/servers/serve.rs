@@ -178,6 +178,26 @@ fn a_replica_catches_up_without_the_source() {
     assert_eq!(checksums(&replica, "d"), expected);
 }
 
+/// A daemon that was started when the source was dead knows by its copy alone that there are no GTIDs; a replica without them takes
+/// nothing from a source with them.
+#[test]
+fn a_replica_without_gtids_catches_up_without_the_source() {
+    const OFF: [&str; 2] = ["--gtid-mode=OFF", "--enforce-gtid-consistency=OFF"];
+    let source = Server::start("mysql-9.7", &[&OFF[..], &["--server-id=1"]].concat());
+    let replica = Server::start("mysql-9.7", &[&OFF[..], &["--server-id=2"]].concat());
+    make_account(&source);
+    source.sql("CREATE DATABASE d; CREATE TABLE d.t (id INT AUTO_INCREMENT PRIMARY KEY, v INT); INSERT INTO d.t (v) VALUES (1)");
+    let mut daemon = Daemon::start_on(&account_url(&source), &SERVE);
+    daemon.wait_caught_up(&source);
+    let (expected, end) = (checksums(&source, "d"), binlog_end(&source));
+    source.kill();
+    daemon.terminate();
+    daemon.restart(&SERVE);
+    attach(&replica, serve_port(&daemon), By::Position, ("mysql-bin.000001", 4));
+    wait_applied(&replica, || end.clone(), &daemon);
+    assert_eq!(checksums(&replica, "d"), expected);
+}
+
 /// A replica that comes from the source has more than a copy without a connection to it: it comes again by itself until the
 /// copy has as much, and is not stopped.
 fn ahead_of_a_copy_that_lags(name: &str) {

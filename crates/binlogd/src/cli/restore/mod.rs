@@ -243,7 +243,9 @@ fn restore(
     }
     let listen = args.listen.unwrap_or(SocketAddr::new(own, 0));
     let open = |part: &Course| {
-        let (encrypts, has_gtids) = (!own.is_loopback(), part.stretch.is_none());
+        // Where others may reach the port nobody gets anything in clear.
+        let is_open = !own.is_loopback() || !listen.ip().is_loopback();
+        let (encrypts, has_gtids) = (is_open, part.stretch.is_none());
         Stream::open(copied, stop_of(part), listen, &from.data_dir, encrypts, has_gtids)
     };
     let advertised = args.advertise.clone().unwrap_or_else(|| shown_address(listen.ip(), own).to_string());

@@ -6,6 +6,8 @@ use crate::restore::tests::{Built, built, ours, target};
 use codec::ServerKind;
 use codec::gtid::GtidState;
 use log::posix::PosixStorage;
+use log::testing::{FileBuilder, first_timeline};
+use log::timeline::{Reason, Timeline};
 use std::sync::Arc;
 
 fn gtids(built: &Built, text: &str) -> Result<GtidState, NoBackup> {
@@ -42,6 +44,47 @@ fn each_boundary_has_its_gtids_and_nothing_else_has() {
 fn a_file_that_is_not_held_is_refused_with_those_that_are() {
     let error = gtids(&built("1-13"), "b.000009:4").unwrap_err();
     assert!(error.to_string().contains("it goes from b.000001 to b.000002"), "{error}");
+}
+
+/// A server that took over has files of the same names.
+#[test]
+fn a_file_of_several_timelines_is_refused_and_one_of_them_can_be_chosen() {
+    let built = built("1-13");
+    let info = Timeline { reason: Reason::Fork, ..first_timeline(OTHER) };
+    let folder = info.create(&PosixStorage, built.dir.path(), 2).unwrap();
+    let file = FileBuilder::new().previous_gtids(&ours("1-16"));
+    std::fs::write(folder.join("b.000001"), file.transaction(17, 100).finish()).unwrap();
+    let (name, boundaries) = &built.boundaries[0];
+    let at = format!("{name}:{}", boundaries[1]);
+    let error = gtids(&built, &at).unwrap_err().to_string();
+    assert!(error.contains("in several timelines: 0001-") && error.contains(", 0002-"), "{error}");
+    assert!(error.contains("choose with --timeline"), "{error}");
+    let of = |timeline: &str| {
+        let copied =
+            Copied::open("orders", built.dir.path(), Arc::new(PosixStorage), Some(timeline)).unwrap();
+        BackupAt::parse(&at, ServerKind::MySql).unwrap().gtids(&copied)
+    };
+    assert_eq!(of("1").unwrap().to_line(), ours("1-11"));
+    // The second ends the history of both.
+    assert!(matches!(of("2"), Err(NoBackup::Files { .. })));
+    // What only one of them has needs no choice.
+    let (name, boundaries) = &built.boundaries[1];
+    assert_eq!(gtids(&built, &format!("{name}:{}", boundaries[1])).unwrap().to_line(), ours("1-14"));
+}
+
+const OTHER: &str = "99999999-71ca-11e1-9e33-c80aa9429562";
+
+#[test]
+fn a_server_without_gtids_goes_on_at_a_boundary() {
+    let built = built("1-13");
+    let copied = Copied::open("orders", built.dir.path(), Arc::new(PosixStorage), None).unwrap();
+    let position = |text: &str| BackupAt::parse(text, ServerKind::MySql).unwrap().position(&copied);
+    let (name, boundaries) = &built.boundaries[1];
+    let at = format!("{name}:{}", boundaries[2]);
+    assert_eq!(position(&at).unwrap().to_string(), at);
+    assert_eq!(position("nothing").unwrap().to_string(), "b.000001:4");
+    assert!(matches!(position(&format!("{name}:{}", boundaries[2] - 1)), Err(NoBackup::Inside { .. })));
+    assert!(matches!(position(&ours("1-12")), Err(NoBackup::NeedsPosition)));
 }
 
 #[test]
