@@ -35,7 +35,7 @@ pub fn run(args: &RestoreArgs) -> anyhow::Result<()> {
     println!("log           {:.0} MiB\n", scene.bytes() as f64 / f64::from(1 << 20));
     let relay = args.workers.iter().map(|workers| Way::Relay { workers: *workers });
     let ours = args.workers.iter().map(|workers| Way::Binlogd { workers: *workers });
-    let ways: Vec<Way> = [Way::Pipe].into_iter().chain(relay).chain(ours).collect();
+    let ways: Vec<Way> = [Way::Pipe, Way::Statements].into_iter().chain(relay).chain(ours).collect();
     for durability in &args.durability {
         let rounds = args.common.in_turn(&ways, |round, way| {
             let dir = dir_path.join(format!("target-{round}"));

@@ -27,6 +27,8 @@ pub(super) enum Way {
         /// Threads.
         workers: u32,
     },
+    /// `binlogd restore --statements`.
+    Statements,
 }
 
 impl fmt::Display for Way {
@@ -35,6 +37,7 @@ impl fmt::Display for Way {
             Way::Pipe => f.write_str("mysqlbinlog \\| mysql"),
             Way::Relay { workers } => write!(f, "as relay logs, {workers} threads"),
             Way::Binlogd { workers } => write!(f, "binlogd restore, {workers} threads"),
+            Way::Statements => f.write_str("binlogd restore --statements"),
         }
     }
 }
@@ -65,7 +68,8 @@ impl Way {
         match self {
             Way::Pipe => pipe(scene, &target),
             Way::Relay { workers } => relay(scene, &target, &mut session, workers),
-            Way::Binlogd { workers } => binlogd(args, scene, &target, workers),
+            Way::Binlogd { workers } => binlogd(args, scene, &target, &["--workers", &workers.to_string()]),
+            Way::Statements => binlogd(args, scene, &target, &["--statements"]),
         }
         .with_context(|| self.to_string())?;
         let seconds = began.elapsed().as_secs_f64();
@@ -124,11 +128,11 @@ fn relay(scene: &Scene, target: &Server, session: &mut Session, workers: u32) ->
     session.run(&["STOP REPLICA", "RESET REPLICA ALL"])
 }
 
-fn binlogd(args: &RestoreArgs, scene: &Scene, target: &Server, workers: u32) -> anyhow::Result<()> {
+fn binlogd(args: &RestoreArgs, scene: &Scene, target: &Server, way: &[&str]) -> anyhow::Result<()> {
     let mut command = Command::new(&args.common.binlogd);
     command.arg("restore").arg("--into").arg(format!("mysql://root@127.0.0.1:{}", target.port()));
     command.arg("--from").arg(&scene.copy).args(["--until", "end", "--yes", "--allow-clients"]);
     // The backup has tables that were in no log.
-    command.args(["--backup-at", "nothing", "--tls", "disabled", "--workers", &workers.to_string()]);
+    command.args(["--backup-at", "nothing", "--tls", "disabled"]).args(way);
     ran(command)
 }

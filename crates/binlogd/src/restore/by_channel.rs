@@ -165,10 +165,11 @@ impl ByChannel<'_> {
 
     fn wait(&self, target: &mut Target, progress: &mut dyn FnMut(Progress)) -> Result<(), Ended> {
         let began = Instant::now();
-        let mut has_received = false;
+        let (mut has_received, mut before) = (false, 0);
+        let mut identity = target.identity.clone();
         loop {
             let state = target.channel()?.unwrap_or_default();
-            let far = self.how_far(target, &state)?;
+            let far = self.how_far(target, &state, &mut identity)?;
             progress(far.progress);
             if far.is_there {
                 return Ok(());
@@ -178,35 +179,44 @@ impl ByChannel<'_> {
             }
             has_received |= state.receives == "Yes";
             if !state.apply_error.is_empty() {
-                return Err(match far.executed {
-                    Some(identity) => self.apply_error(target, &state, &identity),
-                    None => Ended::ApplyAt { at: None, error: self.first_error(target, &state) },
+                return Err(match self.course().stretch {
+                    None => self.apply_error(target, &state, &identity),
+                    Some(_) => Ended::ApplyAt { at: None, error: self.first_error(target, &state) },
                 });
             }
             self.look(&state, has_received, began)?;
-            match far.lacking.and_then(|lacking| target.words.wait(&lacking, LOOK_INTERVAL)) {
+            // A server that is asked to tell the moment looks at each of its commits whether that is it. So it is asked for the last ones.
+            let Progress { done, all } = far.progress;
+            let is_near = all.saturating_sub(done) <= done.saturating_sub(before).saturating_mul(2);
+            before = done;
+            let lacking = far.lacking.filter(|_| is_near);
+            match lacking.and_then(|lacking| target.words.wait(&lacking, LOOK_INTERVAL)) {
                 Some(sql) => target.connection.query(&sql).map(drop).map_err(during("waiting for it"))?,
                 None => std::thread::sleep(LOOK_INTERVAL),
             }
         }
     }
 
-    fn how_far(&self, target: &mut Target, state: &State) -> Result<Far, Ended> {
+    fn how_far(
+        &self,
+        target: &mut Target,
+        state: &State,
+        identity: &mut SourceIdentity,
+    ) -> Result<Far, Ended> {
         let course = self.course();
         if let Some(stretch) = &course.stretch {
             let (all, bytes) = (course.transactions, stretch.bytes());
             let applied = state.applied.as_ref().and_then(|at| stretch.bytes_to(at)).unwrap_or(0);
             let is_there = applied >= bytes;
             let done = if is_there { all } else { (all as f64 * applied as f64 / bytes as f64) as u64 };
-            return Ok(Far { progress: Progress { done, all }, is_there, executed: None, lacking: None });
+            return Ok(Far { progress: Progress { done, all }, is_there, lacking: None });
         }
-        let identity = SourceIdentity::ask(&mut target.connection).map_err(during("asking what it has"))?;
+        identity.ask_executed(&mut target.connection).map_err(during("asking what it has"))?;
         let lacking = identity.lacks(&course.lacked);
-        let done = course.transactions.saturating_sub(count(&lacking, &identity, course));
+        let done = course.transactions.saturating_sub(count(&lacking, identity, course));
         Ok(Far {
             progress: Progress { done, all: course.transactions },
             is_there: lacking.is_empty(),
-            executed: Some(identity),
             lacking: Some(lacking),
         })
     }
@@ -256,8 +266,6 @@ impl ByChannel<'_> {
 struct Far {
     progress: Progress,
     is_there: bool,
-    /// What it has; `None` where it goes by positions.
-    executed: Option<SourceIdentity>,
     /// What it lacks of the part; `None` where it goes by positions.
     lacking: Option<GtidState>,
 }

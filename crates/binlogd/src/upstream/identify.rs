@@ -85,22 +85,15 @@ impl SourceIdentity {
             Some("ON" | "1") => SourceSemiSync::Enabled,
             Some(_) => SourceSemiSync::Disabled,
         };
-        let mut applied = MariadbGtidState::new();
-        let (uuid, has_gtids, executed, purged) = match kind {
+        let (uuid, has_gtids, purged) = match kind {
             ServerKind::MySql => {
                 let uuid = variable("server_uuid")?.unwrap_or_default();
                 let on = variable("gtid_mode")?.is_some_and(|mode| mode == "ON");
-                let (executed, purged) =
-                    (gtids(connection, "gtid_executed")?, gtids(connection, "gtid_purged")?);
-                (uuid, on, GtidState::Mysql(executed), GtidState::Mysql(purged))
+                (uuid, on, GtidState::Mysql(gtids(connection, "gtid_purged")?))
             }
-            ServerKind::MariaDb => {
-                let mut state: MariadbGtidState = gtids(connection, "gtid_binlog_state")?;
-                applied = gtids(connection, "gtid_slave_pos")?;
-                state.union_with(&applied);
-                (format!("mariadb-{server_id}"), true, GtidState::Mariadb(state), GtidState::empty(kind))
-            }
+            ServerKind::MariaDb => (format!("mariadb-{server_id}"), true, GtidState::empty(kind)),
         };
+        let (executed, applied) = executed(connection)?;
         // The UUID becomes part of a folder's name.
         if kind == ServerKind::MySql && uuid.parse::<Uuid>().is_err() {
             return Err(refused(format!("@@server_uuid is {}, not a UUID", shown(Some(uuid.as_bytes())))));
@@ -118,6 +111,15 @@ impl SourceIdentity {
             is_read_only,
             knows_checksums,
         })
+    }
+
+    /// Asks the same server again what it has executed, and nothing else, as who looks often does.
+    ///
+    /// # Errors
+    /// As [`ask`](Self::ask).
+    pub(crate) fn ask_executed(&mut self, connection: &mut Connection) -> Result<(), WireError> {
+        (self.executed, self.applied) = executed(connection)?;
+        Ok(())
     }
 
     /// Whether it has executed a transaction.
@@ -159,6 +161,17 @@ impl SourceIdentity {
         }
         GtidState::Mariadb(left)
     }
+}
+
+/// What a server has executed, and, of MariaDB, applied as a replica.
+fn executed(connection: &mut Connection) -> Result<(GtidState, MariadbGtidState), WireError> {
+    if connection.server_kind() == ServerKind::MySql {
+        return Ok((GtidState::Mysql(gtids(connection, "gtid_executed")?), MariadbGtidState::new()));
+    }
+    let mut state: MariadbGtidState = gtids(connection, "gtid_binlog_state")?;
+    let applied: MariadbGtidState = gtids(connection, "gtid_slave_pos")?;
+    state.union_with(&applied);
+    Ok((GtidState::Mariadb(state), applied))
 }
 
 /// Asks for a set of GTIDs; empty where the server has no such variable: MySQL before 5.6, MariaDB before 10.0. Not by SHOW
