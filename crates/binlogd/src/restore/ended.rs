@@ -64,7 +64,7 @@ impl fmt::Display for Ended {
                 f,
                 "the target does not reach this machine at {address}: {error}. Let that port through, or name another address with \
                  --listen and --advertise. Where no way leads here, --statements hands everything over by this command's own \
-                 connection, one transaction after the other, which is many times slower"
+                 connection, one transaction after the other, which is slower"
             ),
             Ended::Receive(error) => write!(f, "the target cannot receive: {error}"),
             Ended::Apply { id: Some(id), error } => write!(

@@ -120,8 +120,8 @@ pub(super) struct RestoreArgs {
     advertise: Option<String>,
     /// Hand the transactions over as statements, by this command's own connection: where the server cannot reach this machine
     ///
-    /// One after the other, as rescue does it, which is many times slower than the server's own parallel applier. The user needs the
-    /// rights that binlogd rescue needs.
+    /// One after the other, as rescue does it: on two cores at 0.77 of the speed of the server's own applier, and at 0.57 where each commit is
+    /// made durable; the more cores the server has, the less. The user needs the rights that binlogd rescue needs.
     #[arg(long, conflicts_with_all = ["workers", "listen", "advertise"])]
     statements: bool,
     #[command(flatten)]
@@ -237,8 +237,8 @@ fn restore(
     }
     if args.statements && course.transactions > SLOW_FROM {
         errln!(
-            "note: --statements applies one transaction after the other. Where the server can reach this machine, its own applier is many \
-             times faster"
+            "note: --statements applies one transaction after the other. Where the server can reach this machine, its own applier, which \
+             has several threads, is faster"
         );
     }
     let listen = args.listen.unwrap_or(SocketAddr::new(own, 0));
