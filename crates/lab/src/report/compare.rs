@@ -38,9 +38,10 @@ fn by(a: &Run, b: &Run, title: &str, headline: &Headline) -> String {
         .flat_map(|run| &run.cells)
         .flat_map(|cell| cell.measured.values.keys().map(String::as_str))
         .collect();
-    let values = match headline.values {
+    let values: Vec<&str> = match headline.values {
         [] => all.into_iter().collect(),
-        values => values.to_vec(),
+        // Runs of an older lab lack some.
+        values => values.iter().copied().filter(|value| all.contains(value)).collect(),
     };
     for value in values {
         for panel in &panels {

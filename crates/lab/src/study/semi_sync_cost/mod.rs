@@ -85,7 +85,10 @@ impl Study for SemiSyncCost {
     }
 
     fn headline(&self) -> Headline {
-        Headline { values: &["tpmc", "new_order_p95_ms"], baseline: Some(Configuration::Asynchronous.into()) }
+        Headline {
+            values: &["tpmc", "new_order_p95_ms", "new_order_p99_ms"],
+            baseline: Some(Configuration::Asynchronous.into()),
+        }
     }
 }
 

@@ -4,6 +4,7 @@ use super::configuration::{Configuration, SYNC_RELAY_LOG};
 use crate::reference::semi_sync_cost as published;
 use crate::report::outline::{Entry, Part, Table};
 use crate::report::sweep::{self, Sweep};
+use crate::report::times;
 use crate::run::Run;
 use crate::statistics::Figures;
 
@@ -37,17 +38,7 @@ pub(super) fn outline(run: &Run) -> Vec<Part> {
             published: &published,
         },
     ));
-    parts.extend(sweep::parts(
-        run,
-        &Sweep {
-            title: "NEW_ORDER, 95th percentile",
-            value: "new_order_p95_ms",
-            unit: "ms, in go-tpc's steps of 5 to 10 %",
-            digits: 1,
-            baseline: None,
-            published: &[],
-        },
-    ));
+    parts.extend(times::NEW_ORDER.parts(run, Some(&Configuration::Asynchronous.into())));
     parts.extend(lag(run));
     parts
 }

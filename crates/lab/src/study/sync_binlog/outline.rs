@@ -7,6 +7,7 @@ use crate::point::{self, Panel};
 use crate::reference::sync_binlog::{FileSystem, tps};
 use crate::report::outline::{Chart, Dot, Entry, Line, Part, Scale, Table};
 use crate::report::sweep::{RATIO_DIGITS, entry};
+use crate::report::times;
 use crate::run::{Cell, Run};
 use crate::statistics::{Figures, Missing};
 
@@ -33,6 +34,8 @@ pub(super) fn outline(run: &Run) -> Vec<Part> {
         parts.extend(view.file_systems().map(Part::Table));
         parts.extend(view.charts().into_iter().map(Part::Chart));
         parts.push(Part::Table(view.stalls()));
+        let points: Vec<_> = figures.points().into_iter().filter(|point| point.threads == threads).collect();
+        parts.extend(times::NEW_ORDER.table_of(&format!(", {threads} threads"), &figures, &points));
     }
     parts
 }

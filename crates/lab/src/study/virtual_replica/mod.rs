@@ -108,7 +108,7 @@ impl Study for VirtualReplica {
     }
 
     fn headline(&self) -> Headline {
-        Headline { values: &["qps", "tps"], baseline: Some(Configuration::Alone.into()) }
+        Headline { values: &["qps", "tps", "p99_ms"], baseline: Some(Configuration::Alone.into()) }
     }
 }
 

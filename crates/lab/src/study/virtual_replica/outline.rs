@@ -9,6 +9,7 @@ use crate::reference::virtual_replica::{mode, qps, tps};
 use crate::report::number::utc;
 use crate::report::outline::{Entry, Part, Table};
 use crate::report::sweep::{self, Sweep};
+use crate::report::times;
 use crate::run::{Cell, Run};
 use crate::statistics::Figures;
 
@@ -57,7 +58,6 @@ pub fn parts(run: &Run) -> Vec<Part> {
     )));
     let sweeps = [
         ("Transactions a second", "tps", "transactions/s", 1, Some(&alone), true),
-        ("95th percentile of a transaction", "p95_ms", "ms", 2, Some(&alone), false),
         ("Source's wait for an acknowledgement", "source_wait_us", "µs, mean of a wait", 0, None, false),
         ("Receiver's processor", "receiver_cores", "cores", 3, None, false),
         ("Receiver's memory", "receiver_mib", "MiB resident", 1, None, false),
@@ -65,8 +65,9 @@ pub fn parts(run: &Run) -> Vec<Part> {
     ];
     let published_tps = self::published(tps);
     for (title, value, unit, digits, baseline, compared) in sweeps {
-        if value == "p95_ms" {
+        if value == "source_wait_us" {
             parts.push(Part::Heading("Latency".to_owned()));
+            parts.extend(times::SYSBENCH.parts(run, Some(&alone)));
         } else if value == "receiver_cores" {
             parts.push(Part::Heading("What the receiver uses".to_owned()));
         } else if value == "receiver_behind_mib" {
@@ -112,6 +113,8 @@ fn rows(run: &Run, workload: Workload) -> Table {
         "mysql_mode",
         "insert_time",
         "p95 (ms)",
+        "p99 (ms)",
+        "longest (ms)",
         "receiver (cores)",
         "receiver (MiB)",
         "source's wait (µs)",
@@ -139,6 +142,8 @@ fn rows(run: &Run, workload: Workload) -> Table {
             Entry::Text(mode),
             Entry::Text(utc(cell.started, "%F %T")),
             number("p95_ms", 2),
+            number("p99_ms", 2),
+            number("longest_ms", 2),
             number("receiver_cores", 3),
             number("receiver_mib", 1),
             number("source_wait_us", 0),
