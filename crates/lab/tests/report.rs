@@ -2,6 +2,7 @@
 
 mod written;
 
+use binlogd_lab::apart::Apart;
 use binlogd_lab::check;
 use binlogd_lab::model::{Fact, Measured, Order, Profile};
 use binlogd_lab::reference;
@@ -67,8 +68,12 @@ impl Written {
 
     /// Of this study in three rounds, with text that HTML, Markdown and CSV must not take for their own.
     fn of(study: &dyn Study) -> Written {
-        let order =
-            Order { profile: Profile::Quick, servers: Vec::new(), settings: study.settings(Profile::Quick) };
+        let order = Order {
+            profile: Profile::Quick,
+            servers: Vec::new(),
+            settings: study.settings(Profile::Quick),
+            apart: Apart::default(),
+        };
         let planned = study.plan(&order).unwrap().scenes.into_iter().flat_map(|scene| scene.cells);
         let cell = |(index, key)| {
             let mut measured = Measured::default();

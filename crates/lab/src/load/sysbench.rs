@@ -2,6 +2,7 @@
 
 use super::dataset;
 use super::times::{Histogram, Times};
+use crate::cpus::{Cpus, Role};
 use crate::lab::Lab;
 use crate::model::{Fact, Measured, Order};
 use crate::server::{DATABASE, Target, address};
@@ -35,6 +36,7 @@ pub struct Sysbench {
     log: PathBuf,
     tables: u32,
     rows: u32,
+    cpus: Cpus,
 }
 
 /// What a load came to.
@@ -97,7 +99,14 @@ impl Sysbench {
             writeln!(file, "mysql-password={}", quoted(account.password.expose())?)?;
         }
         let log = dir.join(format!("sysbench-{place}.log"));
-        Ok(Sysbench { program: program(&lab.scripts)?, config, log, tables, rows })
+        Ok(Sysbench {
+            program: program(&lab.scripts)?,
+            config,
+            log,
+            tables,
+            rows,
+            cpus: lab.apart.cpus.clone(),
+        })
     }
 
     /// The same with tables as the order says, which are filled.
@@ -206,6 +215,7 @@ impl Sysbench {
             .arg(config)
             .args([&format!("--tables={}", self.tables), &format!("--table-size={}", self.rows)])
             .args(arguments);
+        let _pinned = self.cpus.pin(Role::Load)?;
         run_to_end(&mut command, &self.log, longest, interrupt, |pid| target.started(pid))
     }
 }

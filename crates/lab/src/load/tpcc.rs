@@ -2,6 +2,7 @@
 
 use super::go_tpc;
 use super::times::Times;
+use crate::cpus::{Cpus, Role};
 use crate::lab::Lab;
 use crate::model::{Fact, Measured};
 use crate::server::sql::same;
@@ -37,6 +38,7 @@ pub struct Tpcc {
     program: PathBuf,
     warehouses: u32,
     log: PathBuf,
+    cpus: Cpus,
 }
 
 /// What the transactions of one kind came to.
@@ -110,7 +112,7 @@ impl Tpcc {
     /// As [`go_tpc::build`].
     pub fn new(lab: &Lab, warehouses: u32, dir: &Path) -> anyhow::Result<Tpcc> {
         let program = go_tpc::build(&lab.dir, lab.say)?;
-        Ok(Tpcc { program, warehouses, log: dir.join("go-tpc.log") })
+        Ok(Tpcc { program, warehouses, log: dir.join("go-tpc.log"), cpus: lab.apart.cpus.clone() })
     }
 
     /// What a run's facts say of the load.
@@ -215,6 +217,7 @@ impl Tpcc {
             .args(["--host", &host, "--port", &account.port.to_string()])
             .args(["--user", &account.user, "--db", DATABASE])
             .env(go_tpc::PASSWORD_VARIABLE, account.password.expose());
+        let _pinned = self.cpus.pin(Role::Load)?;
         run_to_end(&mut command, &self.log, longest, interrupt, |pid| target.started(pid))
     }
 }

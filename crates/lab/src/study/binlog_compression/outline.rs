@@ -258,6 +258,7 @@ fn saved(ratio: Spread) -> Spread {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::apart::Apart;
     use crate::model::{Measured, Order, Profile, Settings};
     use crate::point::{self, CellKey};
     use crate::report::example;
@@ -273,7 +274,12 @@ mod tests {
 
     #[test]
     fn ratios_are_made_to_the_same_server_and_to_the_version_before() {
-        let order = Order { profile: Profile::Smoke, servers: Vec::new(), settings: Settings::default() };
+        let order = Order {
+            profile: Profile::Smoke,
+            servers: Vec::new(),
+            settings: Settings::default(),
+            apart: Apart::default(),
+        };
         let cells = vec![
             cell(Condition::NobodyAttached, "mysql-8.0.15, before the feature", &[("select", 200.0)]),
             cell(

@@ -95,6 +95,7 @@ impl Study for SemiSyncCost {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::apart::Apart;
     use crate::reference::semi_sync_cost as published;
 
     fn order(servers: &[&str]) -> Order {
@@ -102,6 +103,7 @@ mod tests {
             profile: Profile::Full,
             servers: servers.iter().map(|name| name.parse().unwrap()).collect(),
             settings: SemiSyncCost.settings(Profile::Full),
+            apart: Apart::default(),
         }
     }
 

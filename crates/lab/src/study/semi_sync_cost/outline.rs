@@ -16,7 +16,7 @@ pub(super) fn outline(run: &Run) -> Vec<Part> {
     let setting = |name: &str| run.order.settings.0.get(name).cloned().unwrap_or_default();
     let mut parts = vec![Part::Text(format!(
         "One source with two replicas that apply, {} warehouses, {} s for each cell, no keying or thinking times. {} \
-         share this machine and its disk, so each pays for what the others do; in the published study each had a \
+         share this machine{}, so each pays for what the others do; in the published study each had a \
          machine of its own. A replica syncs its relay log every {SYNC_RELAY_LOG} events, MySQL's default: \
          its acknowledgement means received, not durable. binlogd acknowledges what is durable (fsync_mode 1).",
         setting("warehouses"),
@@ -25,7 +25,8 @@ pub(super) fn outline(run: &Run) -> Vec<Part> {
             "The replicas, binlogd and the load, and the source where it is not elsewhere,"
         } else {
             "The source, the replicas, binlogd and the load"
-        }
+        },
+        if run.order.apart.is_nothing() { " and its disk" } else { ", but for what was set apart" }
     ))];
     parts.extend(sweep::parts(
         run,

@@ -115,10 +115,11 @@ impl Study for VirtualReplica {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::apart::Apart;
 
     fn order(profile: Profile, servers: &[&str]) -> Order {
         let servers = servers.iter().map(|text| text.parse().unwrap()).collect();
-        Order { profile, servers, settings: VirtualReplica.settings(profile) }
+        Order { profile, servers, settings: VirtualReplica.settings(profile), apart: Apart::default() }
     }
 
     #[test]

@@ -21,11 +21,15 @@ pub fn parts(run: &Run) -> Vec<Part> {
         Part::Heading("What was measured".to_owned()),
         Part::Text(format!(
             "Stock sysbench {workload} on a source with sync_binlog 1 and innodb_flush_log_at_trx_commit 1, alone \
-             and with one semi-sync receiver (AFTER_SYNC), which is on {} machine and disk. All configurations with \
+             and with one semi-sync receiver (AFTER_SYNC), which is on {}. All configurations with \
              the same number of threads are measured one right after the other, in another order each time; ratios \
              are made within a round. A cell in which semi-sync was not in force before, during and after the load does \
              not count, nor does one with errors.",
-            if run.order.is_of_users_servers() { "the lab's" } else { "the same" }
+            match (run.order.is_of_users_servers(), run.order.apart.has_folders()) {
+                (true, _) => "the lab's machine and disk",
+                (false, true) => "the same machine, with its files in another folder",
+                (false, false) => "the same machine and disk",
+            }
         )),
         Part::Text(
             "Rows are chosen uniformly; stock sysbench would let most statements fall on a hundredth of the rows, which \
@@ -163,6 +167,7 @@ fn rows(run: &Run, workload: Workload) -> Table {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::apart::Apart;
     use crate::model::{Measured, Order, Profile, Settings};
     use crate::point::{CellKey, Condition, Panel};
     use crate::report::example;
@@ -178,7 +183,7 @@ mod tests {
     #[test]
     fn published_ratios_stand_beside_ours_and_invalid_cells_give_no_number() {
         let settings = Settings::of([("disk_type", "d")]);
-        let order = Order { profile: Profile::Smoke, servers: Vec::new(), settings };
+        let order = Order { profile: Profile::Smoke, servers: Vec::new(), settings, apart: Apart::default() };
         let cells = vec![
             cell(Configuration::Alone, 200.0, None),
             cell(FSYNC_MODE_1, 100.0, None),
