@@ -1,5 +1,6 @@
 //! What a run is measured on, looked at when it begins.
 
+use crate::apart::{RECEIVER_DISK, SOURCE_DISK};
 use crate::lab::Lab;
 use crate::model::Fact;
 use crate::report::number::time;
@@ -43,15 +44,19 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// Looks at the machine, the disk under `lab.dir`, binlogd's binary and this program. It writes and syncs 2 MB in
-    /// `lab.dir`.
+    /// Looks at the machine, the disks under `lab.dir` and the folders that are set apart, binlogd's binary and this
+    /// program. It writes and syncs 2 MB in each folder.
     ///
     /// # Errors
-    /// When `lab.dir` cannot be written, and when binlogd's binary does not run.
+    /// When a folder cannot be written, and when binlogd's binary does not run.
     pub fn look(lab: &Lab, command: &str) -> anyhow::Result<Environment> {
         let mut environment = Environment::default();
         environment.machine();
-        environment.disk(&lab.dir)?;
+        environment.disk("disk", &lab.dir, "--dir")?;
+        for (about, dir) in lab.apart.disks() {
+            environment.disk(about, dir, "set apart")?;
+        }
+        environment.facts.extend(lab.apart.facts());
         environment.binlogd(&lab.binlogd)?;
         environment.put("lab", "version", env!("CARGO_PKG_VERSION"));
         if cfg!(debug_assertions) {
@@ -93,21 +98,21 @@ impl Environment {
         }
     }
 
-    fn disk(&mut self, dir: &Path) -> anyhow::Result<()> {
-        let failed = || format!("cannot measure in {} (--dir)", dir.display());
+    fn disk(&mut self, about: &str, dir: &Path, named: &str) -> anyhow::Result<()> {
+        let failed = || format!("cannot measure in {} ({named})", dir.display());
         let place = dir.canonicalize().with_context(failed)?;
         let mount = machine::mount(&place);
         let mount = |part: fn(machine::Mount) -> String| mount.clone().map_or_else(unknown, part);
-        self.put("disk", "folder", place.display());
-        self.put("disk", "file system", mount(|mount| mount.kind));
-        self.put("disk", "mount options", mount(|mount| mount.options));
-        self.put("disk", "device", mount(|mount| mount.device));
+        self.put(about, "folder", place.display());
+        self.put(about, "file system", mount(|mount| mount.kind));
+        self.put(about, "mount options", mount(|mount| mount.options));
+        self.put(about, "device", mount(|mount| mount.device));
         let space = statvfs(&place).with_context(failed)?;
-        self.put("disk", "free space, MiB", space.f_bavail * space.f_frsize / (1 << 20));
+        self.put(about, "free space, MiB", space.f_bavail * space.f_frsize / (1 << 20));
         let sync = floor::write_and_sync(&place, SYNC_LEN, SYNCS).with_context(failed)?.percentiles();
         for (percentile, value) in [("p50", sync.p50), ("p95", sync.p95), ("p99", sync.p99)] {
             self.put(
-                "disk",
+                about,
                 &format!("write and fdatasync of 4 KiB, {percentile}, µs"),
                 format!("{value:.0}"),
             );
@@ -152,7 +157,7 @@ impl Environment {
 
 /// Whether a fact is the same at each start on the same machine, so that a run should not go on when it has changed.
 pub fn is_lasting(fact: &Fact) -> bool {
-    matches!(fact.about.as_str(), "machine" | "disk" | "binlogd" | "lab")
+    matches!(fact.about.as_str(), "machine" | "disk" | "binlogd" | "lab" | SOURCE_DISK | RECEIVER_DISK)
         && fact.name != "warning"
         && !PASSING.contains(&fact.name.as_str())
 }
@@ -245,7 +250,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let mut environment = Environment::default();
         environment.machine();
-        environment.disk(dir.path()).unwrap();
+        environment.disk("disk", dir.path(), "--dir").unwrap();
         let value = |name: &str| {
             let fact = environment.facts.iter().find(|fact| fact.name == name);
             fact.unwrap_or_else(|| panic!("no fact {name}")).value.clone()

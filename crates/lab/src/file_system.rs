@@ -73,14 +73,14 @@ pub struct Volume {
 }
 
 impl Volume {
-    /// Makes and mounts one of `size` bytes in the lab's folder. The space is taken at once, so that a full disk is
+    /// Makes and mounts one of `size` bytes in the lab's folder for the source. The space is taken at once, so that a full disk is
     /// noticed here.
     ///
     /// # Errors
     /// [`Skip`] where that cannot be done: not as root, without the file system's tools, in a container that forbids it.
     pub fn mount(lab: &Lab, kind: Kind, size: u64) -> anyhow::Result<Volume> {
         let mut builder = tempfile::Builder::new();
-        let folder = builder.prefix(PREFIX).tempdir_in(&lab.dir)?;
+        let folder = builder.prefix(PREFIX).tempdir_in(lab.source_dir())?;
         std::fs::create_dir(folder.path().join(MOUNT))?;
         let mut volume = Volume { kind, size, folder, mounted: false, direct: false };
         std::fs::write(volume.folder.path().join(OWNER), owner(std::process::id()).unwrap_or_default())?;
@@ -102,13 +102,13 @@ impl Volume {
         Ok(volume)
     }
 
-    /// Unmounts and removes what runs that were killed have left in the lab's folder, and stops the servers in it.
+    /// Unmounts and removes what runs that were killed have left in the lab's folder for the source, and stops the servers in it.
     /// Returns how many there were.
     ///
     /// # Errors
     /// When the folder cannot be read, or one of them cannot be unmounted.
     pub fn remove_leftovers(lab: &Lab) -> anyhow::Result<usize> {
-        let dir = &lab.dir;
+        let dir = lab.source_dir();
         let mut removed = 0;
         for entry in std::fs::read_dir(dir).with_context(|| format!("reading {}", dir.display()))? {
             let path = entry?.path();
@@ -281,6 +281,7 @@ fn run(command: &mut Command) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::apart::Apart;
     use rig::interrupt::Interrupt;
     use std::io::Write;
 
@@ -291,6 +292,7 @@ mod tests {
             binlogd: PathBuf::new(),
             scripts: Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/servers"),
             dir: dir.to_owned(),
+            apart: Apart::default(),
             journals: dir.to_owned(),
             interrupt: Interrupt::default(),
             unrestored: std::sync::Arc::default(),

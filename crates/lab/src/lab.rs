@@ -1,8 +1,10 @@
 //! What servers, loads, receivers and scenes are given of the run that they are part of.
 
+use crate::apart::Apart;
 use rig::interrupt::Interrupt;
+use std::collections::BTreeSet;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -15,6 +17,8 @@ pub struct Lab {
     pub scripts: PathBuf,
     /// Folder on the disk to measure; scenes make temporary folders in it.
     pub dir: PathBuf,
+    /// What is set apart of it. Its folders are whole paths.
+    pub apart: Apart,
     /// Folder of the journals of what was changed on the user's servers; it outlives the run, and `binlogd-lab restore`
     /// finds it again.
     pub journals: PathBuf,
@@ -26,6 +30,19 @@ pub struct Lab {
     pub unrestored: Arc<AtomicBool>,
     /// Says what happens now, without disturbing the progress bar.
     pub say: fn(&str),
+}
+
+impl Lab {
+    /// The folder for the source's files.
+    pub fn source_dir(&self) -> &Path {
+        self.apart.source_dir.as_ref().unwrap_or(&self.dir)
+    }
+
+    /// All folders that scenes make folders in, each once.
+    pub fn dirs(&self) -> BTreeSet<&Path> {
+        let apart = self.apart.disks().map(|(_, dir)| dir);
+        apart.chain([self.dir.as_path()]).collect()
+    }
 }
 
 /// When this is set in the environment, what a machine lacks is an error, as it is in the tests.

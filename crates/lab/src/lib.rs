@@ -6,6 +6,8 @@
 //! |---|---|
 //! | `cli` | the command line |
 //! | `model` | what is asked for and what is learnt |
+//! | `apart`, `cpus`, `folders` | what is set apart: disks and processors of source, receivers and load |
+//! | `fact` | what is known of what was measured on |
 //! | `point` | what a cell measures |
 //! | `run` | a run and its cells |
 //! | `study` | the four studies |
@@ -22,11 +24,15 @@
 //! | `report` | HTML, Markdown and CSV |
 //! | `check` | whether the cells of a run are sound |
 
+pub mod apart;
 pub mod check;
 pub mod cli;
+pub mod cpus;
 pub mod engine;
 pub mod environment;
+pub mod fact;
 pub mod file_system;
+pub mod folders;
 pub mod lab;
 pub mod load;
 pub mod model;

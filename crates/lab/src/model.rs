@@ -1,5 +1,7 @@
 //! What is asked for and what is learnt, the same for every study.
 
+use crate::apart::Apart;
+pub use crate::fact::Fact;
 use anyhow::{anyhow, bail};
 pub use rig::measured::Measured;
 use serde::{Deserialize, Serialize};
@@ -109,6 +111,9 @@ pub struct Order {
     pub servers: Vec<ServerChoice>,
     /// Settings of the study with their values under this profile, those of `--set` in place of the study's own.
     pub settings: Settings,
+    /// What is set apart. An older lab set nothing apart.
+    #[serde(default, skip_serializing_if = "Apart::is_nothing")]
+    pub apart: Apart,
 }
 
 impl Order {
@@ -158,24 +163,6 @@ impl Settings {
             Ok(_) => bail!("--set {name}={text}: a list with commas is wanted here"),
             Err(error) => bail!("--set {name}={text}: a list with commas is wanted here: {error}"),
         }
-    }
-}
-
-/// A fact about what was measured on, such as a server's variable that differs from its default.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Fact {
-    /// What it is about: `machine`, `disk`, `binlogd`, `server mysql-9.7`, `load`.
-    pub about: String,
-    /// Its name, such as `sync_binlog`.
-    pub name: String,
-    /// Its value.
-    pub value: String,
-}
-
-impl Fact {
-    /// One.
-    pub fn new(about: &str, name: &str, value: impl ToString) -> Fact {
-        Fact { about: about.to_owned(), name: name.to_owned(), value: value.to_string() }
     }
 }
 

@@ -177,6 +177,7 @@ configurations!(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::apart::Apart;
     use crate::model::{Order, Profile};
     use crate::study::catalogue;
 
@@ -194,7 +195,12 @@ mod tests {
                     settings.0.insert("yardsticks".to_owned(), "bare,go-mysqlbinlog".to_owned());
                     settings.0.insert("workload".to_owned(), "oltp_update_non_index".to_owned());
                 }
-                let order = Order { profile, servers: vec![server.parse().unwrap()], settings };
+                let order = Order {
+                    profile,
+                    servers: vec![server.parse().unwrap()],
+                    settings,
+                    apart: Apart::default(),
+                };
                 for cell in study.plan(&order).unwrap().scenes.into_iter().flat_map(|scene| scene.cells) {
                     let Point { panel: Panel { condition, .. }, configuration, .. } = cell.point;
                     assert_eq!(condition.to_string().parse::<Condition>().unwrap(), condition);

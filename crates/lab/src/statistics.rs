@@ -174,6 +174,7 @@ fn distinct<T: PartialEq>(items: impl Iterator<Item = T>) -> Vec<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::apart::Apart;
     use crate::model::{Measured, Order, Profile, Settings};
     use crate::point::{CellKey, Condition};
     use crate::report::example;
@@ -203,7 +204,12 @@ mod tests {
     }
 
     fn run(cells: Vec<Cell>) -> Run {
-        let order = Order { profile: Profile::Smoke, servers: Vec::new(), settings: Settings::default() };
+        let order = Order {
+            profile: Profile::Smoke,
+            servers: Vec::new(),
+            settings: Settings::default(),
+            apart: Apart::default(),
+        };
         example::run("test", order, cells)
     }
 

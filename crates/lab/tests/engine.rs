@@ -3,6 +3,7 @@
 mod common;
 
 use anyhow::bail;
+use binlogd_lab::apart::Apart;
 use binlogd_lab::engine::{self, Begin, BrokenOff, Job, MEASURED_AGAIN, Outcome};
 use binlogd_lab::lab::Lab;
 use binlogd_lab::model::{Fact, Order, Profile};
@@ -33,6 +34,7 @@ impl Place {
             binlogd: PathBuf::new(),
             scripts: PathBuf::new(),
             dir: measured,
+            apart: Apart::default(),
             journals: dir.path().join("journals"),
             interrupt: Interrupt::default(),
             unrestored: std::sync::Arc::default(),
@@ -79,6 +81,7 @@ fn order(settings: &[(&str, &str)]) -> Order {
         profile: Profile::Smoke,
         servers: Vec::new(),
         settings: WriteAndSync::default().settings(Profile::Smoke),
+        apart: Apart::default(),
     };
     for (name, value) in settings {
         order.settings.0.insert((*name).to_owned(), (*value).to_owned());
@@ -278,6 +281,16 @@ fn a_run_goes_on_with_its_own_order_only() {
         assert!(error.contains(wanted), "{error}");
     }
     assert!(!error.contains("rounds was"), "{error}");
+    let apart = Apart {
+        source_dir: Some(PathBuf::from("/memory")),
+        cpus: "source=0,load=1".parse().unwrap(),
+        ..Apart::default()
+    };
+    let error = place.run(&study, &Order { apart, ..order(&[]) }, Begin::Resume(1)).unwrap_err().to_string();
+    for wanted in ["--source-dir was as --dir, now /memory", "--cpus was all for all, now source=0,load=1"] {
+        assert!(error.contains(wanted), "{error}");
+    }
+    assert!(!error.contains("--receiver-dir"), "{error}");
     assert!(study.take_log().is_empty());
 }
 

@@ -1,5 +1,6 @@
 //! The lab's own servers: every version is spoken to in its own words.
 
+use binlogd_lab::apart::Apart;
 use binlogd_lab::lab::Lab;
 use binlogd_lab::model::Fact;
 use binlogd_lab::receiver::Replica;
@@ -21,6 +22,7 @@ fn lab(dir: &Path) -> Lab {
         binlogd: dir.join("not-started-here"),
         scripts: Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/servers"),
         dir: dir.to_owned(),
+        apart: Apart::default(),
         journals: dir.join("journals"),
         interrupt: Interrupt::default(),
         unrestored: Arc::default(),

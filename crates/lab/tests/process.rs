@@ -222,6 +222,22 @@ fn what_is_wrong_on_the_command_line_is_told() {
     assert!(complaint(&["run", "all", "--set", "writes"], 2).contains("KEY=VALUE"));
     assert!(complaint(&["run", "all", "--server", "oracle:23"], 2).contains("mariadb:11.8"));
     assert!(
+        complaint(&["run", "all", "--cpus", "server=0"], 2).contains("none of source, receiver and load")
+    );
+    let place_of_programs = ["--binlogd", "binlogd", "--scripts", "binlogd"];
+    for (set_apart, wanted) in [
+        (&["--cpus", "load=1023"][..], "load cannot run on processor 1023"),
+        (&["--source-dir", "binlogd"], "cannot make binlogd (--source-dir)"),
+        (
+            &["--source-dir", "s", "--server", "mysql://u@db:1"],
+            "--source-dir: the source is a server of yours",
+        ),
+    ] {
+        let arguments = [&["run", "all", "--journals", "j"], &place_of_programs[..], set_apart].concat();
+        let told = complaint(&arguments, 1);
+        assert!(told.contains(wanted), "{told}");
+    }
+    assert!(
         complaint(&["run", "all", "--binlogd", "nowhere"], 1).contains("cargo build --release -p binlogd")
     );
     assert!(complaint(&["runs"], 1).contains("binlogd-lab.sqlite is not there"));

@@ -2,6 +2,7 @@
 
 mod written;
 
+use binlogd_lab::apart::Apart;
 use binlogd_lab::check;
 use binlogd_lab::model::{Fact, Measured, Order, Profile};
 use binlogd_lab::reference;
@@ -14,15 +15,25 @@ use tempfile::TempDir;
 use written::{Findings, compare};
 
 /// What the cells of the studies have, and about how large that is.
-const VALUES: [(&str, f64); 27] = [
+const VALUES: [(&str, f64); 37] = [
     ("qps", 123_456.0),
     ("tps", 6172.0),
+    ("transactions", 24_000.0),
+    ("p50_ms", 3.5),
     ("p95_ms", 8.5),
+    ("p99_ms", 12.5),
+    ("p99_9_ms", 30.5),
+    ("longest_ms", 44.5),
     ("source_wait_us", 700.0),
     ("receiver_cores", 0.04),
     ("receiver_mib", 6.5),
     ("tpmc", 25_000.0),
+    ("new_order_count", 2000.0),
+    ("new_order_p50_ms", 8.5),
     ("new_order_p95_ms", 20.5),
+    ("new_order_p99_ms", 35.5),
+    ("new_order_p99_9_ms", 60.5),
+    ("new_order_longest_ms", 80.5),
     ("first_behind_bytes", 2e6),
     ("second_behind_bytes", 3e6),
     ("level_after_s", 1.5),
@@ -57,8 +68,12 @@ impl Written {
 
     /// Of this study in three rounds, with text that HTML, Markdown and CSV must not take for their own.
     fn of(study: &dyn Study) -> Written {
-        let order =
-            Order { profile: Profile::Quick, servers: Vec::new(), settings: study.settings(Profile::Quick) };
+        let order = Order {
+            profile: Profile::Quick,
+            servers: Vec::new(),
+            settings: study.settings(Profile::Quick),
+            apart: Apart::default(),
+        };
         let planned = study.plan(&order).unwrap().scenes.into_iter().flat_map(|scene| scene.cells);
         let cell = |(index, key)| {
             let mut measured = Measured::default();

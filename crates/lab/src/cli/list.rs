@@ -1,5 +1,6 @@
 //! `binlogd-lab list`.
 
+use crate::apart::Apart;
 use crate::engine;
 use crate::model::{Order, Profile};
 use crate::progress::clock;
@@ -21,7 +22,12 @@ fn described(study: &dyn Study) -> String {
     let profiles = Profile::value_variants();
     let orders: Vec<Order> = profiles
         .iter()
-        .map(|profile| Order { profile: *profile, servers: Vec::new(), settings: study.settings(*profile) })
+        .map(|profile| Order {
+            profile: *profile,
+            servers: Vec::new(),
+            settings: study.settings(*profile),
+            apart: Apart::default(),
+        })
         .collect();
     let mut rows =
         vec![["".to_owned()].into_iter().chain(profiles.iter().map(|profile| name(*profile))).collect()];

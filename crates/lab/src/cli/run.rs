@@ -5,6 +5,7 @@ mod place;
 
 pub(super) use self::place::JournalArgs;
 use self::place::PlaceArgs;
+use crate::apart::Apart;
 use crate::engine::{self, Begin, Job};
 use crate::environment::Environment;
 use crate::lab::Lab;
@@ -48,8 +49,12 @@ fn pair(text: &str) -> Result<(String, String), String> {
 /// Runs the studies one after the other.
 pub(super) fn run(all: &[&dyn Study], args: &RunArgs, db: &Path, command: &str) -> anyhow::Result<()> {
     let studies = chosen(all, &args.studies)?;
-    let orders = orders(&studies, args)?;
+    let mut orders = orders(&studies, args)?;
     let lab = args.place.lab()?;
+    for order in &mut orders {
+        order.apart = lab.apart.clone();
+        order.apart.check(order.is_of_users_servers())?;
+    }
     let mut store = Store::open_or_create(db)?;
     let mut jobs = Vec::new();
     for (study, order) in studies.into_iter().zip(&orders) {
@@ -59,7 +64,8 @@ pub(super) fn run(all: &[&dyn Study], args: &RunArgs, db: &Path, command: &str) 
             jobs.push((study, order, begin));
         }
     }
-    let _folder = leftover::FolderLock::take(&lab.dir)?;
+    let _folders: Vec<leftover::FolderLock> =
+        lab.dirs().into_iter().map(leftover::FolderLock::take).collect::<anyhow::Result<_>>()?;
     leftover::remove(&lab, &all.iter().map(|study| study.name()).collect::<Vec<_>>())?;
     let mut jobs = jobs.into_iter();
     let done =
@@ -126,6 +132,7 @@ fn orders(studies: &[&dyn Study], args: &RunArgs) -> anyhow::Result<Vec<Order>> 
             profile: args.profile,
             servers: args.servers.clone(),
             settings: study.settings(args.profile),
+            apart: Apart::default(),
         })
         .collect();
     for (name, value) in &args.settings {

@@ -121,6 +121,9 @@ pub fn differences(begun: &Order, asked: &Order) -> Vec<String> {
         servers => servers.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
     };
     compare("--server", servers(&begun), servers(&asked));
+    for ((option, begun), (_, asked)) in begun.apart.options().into_iter().zip(asked.apart.options()) {
+        compare(option, begun, asked);
+    }
     let names: BTreeSet<&String> = begun.settings.0.keys().chain(asked.settings.0.keys()).collect();
     for name in names {
         let value =

@@ -6,10 +6,12 @@
 //! | `tpcc.rs` | TPC-C by go-tpc |
 //! | `go_tpc.rs` | go-tpc itself, built from a pinned version |
 //! | `dataset.rs` | TPC-C's tables, filled once and kept |
+//! | `times.rs` | how long transactions took |
 //! | `sampler.rs` | throughput in short intervals, as the server counts it |
 
 pub mod dataset;
 pub mod go_tpc;
 pub mod sampler;
 pub mod sysbench;
+pub mod times;
 pub mod tpcc;

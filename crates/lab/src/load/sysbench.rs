@@ -1,6 +1,8 @@
 //! Stock sysbench and its stock workloads.
 
 use super::dataset;
+use super::times::{Histogram, Times};
+use crate::cpus::{Cpus, Role};
 use crate::lab::Lab;
 use crate::model::{Fact, Measured, Order};
 use crate::server::{DATABASE, Target, address};
@@ -34,6 +36,7 @@ pub struct Sysbench {
     log: PathBuf,
     tables: u32,
     rows: u32,
+    cpus: Cpus,
 }
 
 /// What a load came to.
@@ -45,8 +48,8 @@ pub struct Outcome {
     pub tps: f64,
     /// Statements a second, BEGIN and COMMIT too.
     pub qps: f64,
-    /// 95 % of the transactions took no longer, in ms.
-    pub p95_ms: f64,
+    /// How long they took. The percentiles are of sysbench's histogram, whose steps are 1.8 %; the longest is exact.
+    pub times: Times,
     /// Statements that read.
     pub reads: u64,
     /// Statements that wrote.
@@ -96,7 +99,14 @@ impl Sysbench {
             writeln!(file, "mysql-password={}", quoted(account.password.expose())?)?;
         }
         let log = dir.join(format!("sysbench-{place}.log"));
-        Ok(Sysbench { program: program(&lab.scripts)?, config, log, tables, rows })
+        Ok(Sysbench {
+            program: program(&lab.scripts)?,
+            config,
+            log,
+            tables,
+            rows,
+            cpus: lab.apart.cpus.clone(),
+        })
     }
 
     /// The same with tables as the order says, which are filled.
@@ -174,6 +184,7 @@ impl Sysbench {
             "--events=0",
             "--report-interval=1",
             "--percentile=95",
+            "--histogram=on",
             // Stock sysbench lets three quarters of all statements fall on a hundredth of the rows: in the small tables
             // of a short run they would meet there, and deadlocks are errors.
             "--rand-type=uniform",
@@ -204,16 +215,17 @@ impl Sysbench {
             .arg(config)
             .args([&format!("--tables={}", self.tables), &format!("--table-size={}", self.rows)])
             .args(arguments);
+        let _pinned = self.cpus.pin(Role::Load)?;
         run_to_end(&mut command, &self.log, longest, interrupt, |pid| target.started(pid))
     }
 }
 
 impl Outcome {
-    /// Keeps qps, tps, p95 and each second, and refuses the cell where there were errors.
+    /// Keeps qps, tps, times and each second, and refuses the cell where there were errors.
     pub fn keep(&self, measured: &mut Measured) {
         measured.put("qps", self.qps);
         measured.put("tps", self.tps);
-        measured.put("p95_ms", self.p95_ms);
+        self.times.put_into(measured, "");
         measured.put("transactions", self.transactions as f64);
         measured.put("errors", self.errors as f64);
         let series = |of: fn(&Second) -> f64| self.seconds.iter().map(of).collect();
@@ -244,7 +256,7 @@ fn parse(printed: &str) -> Option<Outcome> {
         transactions: count("transactions:")?,
         tps: rate("transactions:")?,
         qps: rate("queries:")?,
-        p95_ms: after("95th percentile:")?.parse().ok()?,
+        times: times(printed)?,
         reads: count("read:")?,
         writes: count("write:")?,
         others: count("other:")?,
@@ -252,6 +264,36 @@ fn parse(printed: &str) -> Option<Outcome> {
         reconnects: count("reconnects:")?,
         seconds: lines().filter_map(second).collect(),
     })
+}
+
+/// sysbench gives one percentile; the others are of its histogram, which must hold every transaction.
+fn times(printed: &str) -> Option<Times> {
+    let lines = || printed.lines().map(str::trim);
+    let after = |head: &str| lines().find_map(|line| line.strip_prefix(head)).map(str::trim);
+    let steps = lines().skip_while(|line| !line.starts_with("Latency histogram")).skip(2);
+    let steps: Option<Vec<(f64, u64)>> = steps.take_while(|line| line.contains('|')).map(step).collect();
+    let histogram = Histogram::of(steps?)?;
+    let events: u64 = after("total number of events:")?.parse().ok()?;
+    if histogram.count() != events {
+        return None;
+    }
+    let longest_ms: f64 = after("max:")?.parse().ok()?;
+    // A step stands for what is up to 0.9 % shorter too.
+    let percentile = |percent: f64| Some(histogram.percentile(percent)?.min(longest_ms));
+    Some(Times {
+        p50_ms: percentile(50.0)?,
+        p95_ms: after("95th percentile:")?.parse().ok()?,
+        p99_ms: percentile(99.0)?,
+        p99_9_ms: percentile(99.9)?,
+        longest_ms,
+    })
+}
+
+/// `0.185 |****************************             3000`
+fn step(line: &str) -> Option<(f64, u64)> {
+    let (time, rest) = line.split_once('|')?;
+    let count = rest.trim_start_matches('*').trim();
+    Some((time.trim().parse().ok()?, count.parse().ok()?))
 }
 
 /// `[ 1s ] thds: 2 tps: 1.00 qps: 20.00 (r/w/o: 14.00/4.00/2.00) lat (ms,95%): 9.99 err/s: 0.00 reconn/s: 0.00`
@@ -277,6 +319,15 @@ mod tests {
     const PRINTED: &str = "\
 [ 1s ] thds: 2 tps: 210.62 qps: 4228.27 (r/w/o: 2963.59/841.46/423.22) lat (ms,95%): 13.22 err/s: 1.00 reconn/s: 0.00
 [ 2s ] thds: 2 tps: 190.00 qps: 3800.00 (r/w/o: 2660.00/760.00/380.00) lat (ms,95%): 13.95 err/s: 0.00 reconn/s: 0.00
+Latency histogram (values are in milliseconds)
+       value  ------------- distribution ------------- count
+       4.487 |**************************************** 150
+       9.560 |************************************     130
+      11.446 |************************                 90
+      13.460 |*******                                  27
+      15.268 |*                                        3
+      29.194 |                                         1
+ 
 SQL statistics:
     queries performed:
         read:                            5628
@@ -288,22 +339,29 @@ SQL statistics:
     ignored errors:                      1      (0.50 per sec.)
     reconnects:                          0      (0.00 per sec.)
 
+General statistics:
+    total time:                          2.0039s
+    total number of events:              401
+
 Latency (ms):
+         min:                                    4.45
+         avg:                                    8.63
+         max:                                   29.00
          95th percentile:                       13.46
 ";
 
     #[test]
     fn the_report_of_sysbench_is_understood() {
         let outcome = parse(PRINTED).unwrap();
-        assert_eq!(
-            (outcome.transactions, outcome.tps, outcome.qps, outcome.p95_ms),
-            (401, 200.11, 4012.3, 13.46)
-        );
+        assert_eq!((outcome.transactions, outcome.tps, outcome.qps), (401, 200.11, 4012.3));
+        let times = Times { p50_ms: 9.56, p95_ms: 13.46, p99_ms: 13.46, p99_9_ms: 29.0, longest_ms: 29.0 };
+        assert_eq!(outcome.times, times);
         assert_eq!((outcome.reads, outcome.writes, outcome.others), (5628, 1608, 804));
         assert_eq!((outcome.errors, outcome.reconnects), (1, 0));
         let first = Second { tps: 210.62, qps: 4228.27, reads: 2963.59, writes: 841.46, others: 423.22 };
         assert_eq!((outcome.seconds.len(), outcome.seconds[0]), (2, first));
         assert_eq!(parse("FATAL: unable to connect"), None);
+        assert_eq!(parse(&PRINTED.replace(" 27\n", " 26\n")), None, "a transaction that is in no step");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! binlogd, attached to a source.
 
 use super::program::Program;
+use crate::cpus::Role;
 use crate::lab::Lab;
 use crate::server::{Target, address};
 use anyhow::bail;
@@ -60,6 +61,7 @@ impl Binlogd {
     /// When it does not start or does not receive; the error holds its last words. When the run is broken off.
     pub fn attach(lab: &Lab, source: &mut Target, options: Options, dir: &Path) -> anyhow::Result<Binlogd> {
         let end = source.log_end()?;
+        let pinned = lab.apart.cpus.pin(Role::Receiver)?;
         let program = Program::start("binlogd", dir, |data| {
             let mut command = Command::new(&lab.binlogd);
             command.arg("run").arg("--data-dir").arg(data);
@@ -74,6 +76,7 @@ impl Binlogd {
             command.env("BINLOGD_PASSWORD", source.account().password.expose());
             Ok(command)
         })?;
+        drop(pinned);
         source.started(program.pid())?;
         let data = program.folder().join("data");
         let address = data.join("admin.address");

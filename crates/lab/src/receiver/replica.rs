@@ -83,7 +83,7 @@ impl Replica {
             options.push(format!("--gtid-mode={mode}"));
         }
         (lab.say)(&format!("starting {server} as a replica of {place}"));
-        let mut replica = Replica::new(Target::start(lab, server, dir, None, &options)?)?;
+        let mut replica = Replica::new(Target::start_receiver(lab, server, dir, None, &options)?)?;
         if let Some(pid) = replica.target.pid() {
             source.started(pid)?;
         }

@@ -2,6 +2,7 @@
 //! alone: neither has TLS, and both would show a password in the list of processes or need another way to get one.
 
 use super::program::Program;
+use crate::cpus::Role;
 use crate::lab::Lab;
 use crate::server::Target;
 use anyhow::{Context, ensure};
@@ -50,6 +51,7 @@ impl Yardstick {
             command.args(["--acknowledge", acknowledge]).arg("--out").arg(data);
             anyhow::Ok(command)
         };
+        let _pinned = lab.apart.cpus.pin(Role::Receiver)?;
         match self {
             Yardstick::BareSynced => Program::start("bare", dir, |data| bare(data, "synced")),
             Yardstick::BareWritten => Program::start("bare", dir, |data| bare(data, "written")),

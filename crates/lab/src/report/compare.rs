@@ -1,5 +1,6 @@
 //! Two runs of a study against each other.
 
+use crate::apart;
 use crate::model::Fact;
 use crate::point::{Configuration, Panel};
 use crate::run::Run;
@@ -38,9 +39,10 @@ fn by(a: &Run, b: &Run, title: &str, headline: &Headline) -> String {
         .flat_map(|run| &run.cells)
         .flat_map(|cell| cell.measured.values.keys().map(String::as_str))
         .collect();
-    let values = match headline.values {
+    let values: Vec<&str> = match headline.values {
         [] => all.into_iter().collect(),
-        values => values.to_vec(),
+        // Runs of an older lab lack some.
+        values => values.iter().copied().filter(|value| all.contains(value)).collect(),
     };
     for value in values {
         for panel in &panels {
@@ -118,7 +120,9 @@ fn differing_facts(a: &Run, b: &Run) -> String {
         let folder =
             run.facts.iter().find(|fact| (fact.about.as_str(), fact.name.as_str()) == ("disk", "folder"));
         let is_own = |fact: &Fact| {
-            folder.is_some_and(|folder| fact != folder && Path::new(&fact.value).starts_with(&folder.value))
+            fact.about != apart::ABOUT
+                && folder
+                    .is_some_and(|folder| fact != folder && Path::new(&fact.value).starts_with(&folder.value))
         };
         for fact in run.facts.iter().filter(|fact| !is_own(fact)) {
             facts.entry((&fact.about, &fact.name)).or_default()[side].push(&fact.value);
@@ -201,6 +205,7 @@ mod tests {
         for (name, value) in [("folder", "/lab"), ("data", "/lab/source-x/data")] {
             b.facts.push(Fact::new("disk", name, value));
         }
+        b.facts.push(Fact::new(apart::ABOUT, "--source-dir", "/lab/memory"));
         for cell in &mut b.cells {
             if example::is(cell, FSYNC_MODE_1, 32) {
                 cell.measured.values.values_mut().for_each(|value| *value *= 0.5);
@@ -219,6 +224,7 @@ mod tests {
         );
         assert_eq!(line("| disk | folder |"), "| disk | folder | — | /lab |");
         assert_eq!(line("| disk | data |"), "", "what lies in the run's own folder is another in every run");
+        assert_eq!(line("| set apart | --source-dir"), "| set apart | --source-dir | — | /lab/memory |");
         assert_eq!(
             line("| machine | processor |"),
             "| machine | processor | Test Processor \\<3> & sons | Another \\| processor |"

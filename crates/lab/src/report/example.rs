@@ -4,6 +4,7 @@
 use super::outline::{Chart, Dot, Line, Part, Scale};
 use super::section::Section;
 use super::sweep::{self, Sweep};
+use crate::apart::Apart;
 use crate::model::{Fact, Measured, Order, Profile, Settings};
 use crate::point::{self, CellKey, Condition, Panel};
 use crate::reference::publication::Curve;
@@ -48,7 +49,7 @@ pub(crate) fn virtual_replica() -> Run {
         }
     }
     let settings = Settings::of([("threads", "2,4,8,16,32,64,128,256"), ("seconds", "5")]);
-    let order = Order { profile: Profile::Quick, servers: Vec::new(), settings };
+    let order = Order { profile: Profile::Quick, servers: Vec::new(), settings, apart: Apart::default() };
     Run {
         id: 7,
         command: "binlogd-lab run virtual-replica --profile quick".to_owned(),

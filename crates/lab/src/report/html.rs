@@ -61,6 +61,7 @@ fn of(section: &Section, shows_machine: bool) -> Markup {
             p.lead { (section.summary) }
             p.extent { (section.extent().join(" · ")) }
             @if shows_machine { p.machine { (section.machine()) } }
+            @for sentence in section.apart() { p.apart { (sentence) } }
             @for warning in section.warnings() { p.warning { strong { "Warning:" } " " (warning) } }
             (of_parts(&section.parts, &marks))
             (not_counted(section))

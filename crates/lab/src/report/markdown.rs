@@ -23,6 +23,9 @@ fn of(section: &Section) -> String {
     let mut text = format!("\n## {}\n\n{}\n\n", escaped(&section.title), escaped(&section.summary));
     let _ = writeln!(text, "{}.\n", escaped(&section.extent().join(" · ")));
     let _ = writeln!(text, "Measured on: {}.", escaped(&section.machine()));
+    for sentence in section.apart() {
+        let _ = writeln!(text, "\n{}", escaped(&sentence));
+    }
     for warning in section.warnings() {
         let _ = writeln!(text, "\n**Warning:** {}", escaped(warning));
     }

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `outline` | what a report consists of |
 //! | `sweep` | the parts that show a value over numbers of threads |
+//! | `times` | the parts that show how long transactions took |
 //! | `section` | a run with what the report says of it |
 //! | `html` | the page; `marks`: what a program finds its parts by |
 //! | `table` | its tables |
@@ -30,6 +31,7 @@ mod palette;
 mod section;
 pub mod sweep;
 mod table;
+pub mod times;
 
 pub use compare::compare;
 

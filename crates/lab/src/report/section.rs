@@ -90,6 +90,11 @@ impl Section<'_> {
         parts.into_iter().flatten().collect::<Vec<String>>().join(" · ")
     }
 
+    /// What was set apart, in whole sentences.
+    pub(super) fn apart(&self) -> Vec<String> {
+        self.run.order.apart.sentences(&self.run.facts)
+    }
+
     /// What was found wrong with the machine when the run began, where it was interrupted, and what had changed when it
     /// went on.
     pub(super) fn warnings(&self) -> impl Iterator<Item = &str> {

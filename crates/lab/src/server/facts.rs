@@ -1,6 +1,7 @@
 //! What is known of a server: its version, and each variable that differs from its default.
 
 use super::target::Target;
+use crate::cpus;
 use crate::model::Fact;
 use codec::ServerKind;
 use wire::ResultSet;
@@ -44,6 +45,9 @@ impl Target {
         let fact = |name: &str, value: &str| Fact::new(&about, name, value);
         let version = self.query("SELECT @@version")?;
         let mut facts = vec![fact("version", version.first().unwrap_or_default())];
+        facts.extend(
+            self.pid().and_then(cpus::of_process).map(|list| fact("processors that it may use", &list)),
+        );
         let rows = if self.dialect().kind() == ServerKind::MariaDb {
             self.query(MARIADB)?
         } else if self.dialect().is_mysql_from(8, 0, 0) {

@@ -4,6 +4,7 @@ use super::changes::Changes;
 use super::dialect::Dialect;
 use super::sql::{self, DATABASE};
 use super::{accounts, address};
+use crate::cpus::{Cpus, Role};
 use crate::lab::Lab;
 use crate::model::ServerChoice;
 use anyhow::{Context, bail, ensure};
@@ -30,13 +31,16 @@ pub struct Target {
     changes: Option<Changes>,
     session: Session,
     own: Option<Server>,
+    role: Role,
+    /// Where it runs when it is started again.
+    cpus: Cpus,
     name: String,
     account: ConnectOptions,
     dialect: Dialect,
 }
 
 impl Target {
-    /// Starts one of the lab's own servers in the folder `dir`, on a copy of what is in `data_from`, the folder of a
+    /// Starts one of the lab's own servers as a source in the folder `dir`, on a copy of what is in `data_from`, the folder of a
     /// server that is stopped or a data folder, or on none. `options` are mysqld's.
     ///
     /// # Errors
@@ -48,13 +52,42 @@ impl Target {
         data_from: Option<&Path>,
         options: &[String],
     ) -> anyhow::Result<Target> {
-        let server = Server::start(&lab.scripts, name, dir, data_from, options)?;
+        Target::start_as(Role::Source, lab, name, dir, data_from, options)
+    }
+
+    /// The same for a server that receives.
+    ///
+    /// # Errors
+    /// As [`Target::start`].
+    pub fn start_receiver(
+        lab: &Lab,
+        name: &str,
+        dir: PathBuf,
+        data_from: Option<&Path>,
+        options: &[String],
+    ) -> anyhow::Result<Target> {
+        Target::start_as(Role::Receiver, lab, name, dir, data_from, options)
+    }
+
+    fn start_as(
+        role: Role,
+        lab: &Lab,
+        name: &str,
+        dir: PathBuf,
+        data_from: Option<&Path>,
+        options: &[String],
+    ) -> anyhow::Result<Target> {
+        let cpus = lab.apart.cpus.clone();
+        let server = {
+            let _pinned = cpus.pin(role)?;
+            Server::start(&lab.scripts, name, dir, data_from, options)?
+        };
         lab.interrupt.check()?;
         let account = server.account();
         let session = Session::connect(&account)?;
         let dialect = Dialect::of(&session)?;
         let (own, name) = (Some(server), name.to_owned());
-        Ok(Target { session, changes: None, own, name, account, dialect })
+        Ok(Target { session, changes: None, own, role, cpus, name, account, dialect })
     }
 
     /// Takes one of the user's servers into use, and creates the lab's database there. Its own replicas will have that
@@ -74,7 +107,8 @@ impl Target {
         ensure!(locked.first() == Some("1"), "another run of the lab uses {place} now");
         session.query(&format!("SET SESSION wait_timeout = {WAIT_TIMEOUT_MAX}"))?;
         let name = ServerChoice::Url(url.to_owned()).to_string();
-        let mut target = Target { session, changes: None, own: None, name, account, dialect };
+        let (role, cpus) = (Role::Source, Cpus::default());
+        let mut target = Target { session, changes: None, own: None, role, cpus, name, account, dialect };
         // First of all, because a run that was killed leaves much of what is refused below, such as semi-sync in use.
         target.changes = Some(Changes::begin(lab, &target.account, &mut target.session)?);
         target.may_be_used(lab, &place)?;
@@ -214,7 +248,10 @@ impl Target {
     /// When it does not come up, or is one of the user's.
     pub fn restart(&mut self, options: &[String]) -> anyhow::Result<()> {
         let server = self.own.as_mut().context("a user's server is not restarted")?;
-        server.restart(options)?;
+        {
+            let _pinned = self.cpus.pin(self.role)?;
+            server.restart(options)?;
+        }
         // It may have got a password meanwhile.
         let password = self.account.password.clone();
         self.account = ConnectOptions { password, ..server.account() };

@@ -1,4 +1,5 @@
 use super::*;
+use crate::apart::Apart;
 use crate::model::{Measured, Profile, Settings};
 use crate::point::{CellKey, Configuration, Panel};
 
@@ -7,6 +8,7 @@ fn order() -> Order {
         profile: Profile::Smoke,
         servers: vec![ServerChoice::Url("mysql://dba:secret@db.example:3306".to_owned())],
         settings: Settings::of([("threads", "2,8")]),
+        apart: Apart::default(),
     }
 }
 
@@ -132,7 +134,12 @@ fn a_file_with_the_old_names_is_read_in_todays_words() {
     let path = dir.path().join("results.sqlite");
     let mut store = Store::open_or_create(&path).unwrap();
     let old = [("pool_mb", "512"), ("redo_mb", "256"), ("rotation_kb", "auto"), ("threads", "\"pool_mb\":")];
-    let order = Order { profile: Profile::Smoke, servers: Vec::new(), settings: Settings::of(old) };
+    let order = Order {
+        profile: Profile::Smoke,
+        servers: Vec::new(),
+        settings: Settings::of(old),
+        apart: Apart::default(),
+    };
     let mut cell = cell(8, None);
     cell.measured.put("wait_us", 7.0);
     for study in ["semi-sync-cost", "virtual-replica"] {

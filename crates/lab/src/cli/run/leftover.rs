@@ -42,13 +42,17 @@ impl FolderLock {
     }
 }
 
-/// Kills the servers that live in the folder, and removes the temporary folders of `studies` with whatever uses them:
-/// those of a run on a user's server hold its password and a copy of its log. The folder must be locked.
+/// Kills the servers that live in the run's folders, and removes the temporary folders of `studies` with whatever uses
+/// them: those of a run on a user's server hold its password and a copy of its log. The folders must be locked.
 ///
 /// # Errors
-/// When the folder cannot be read, or a server cannot be stopped.
+/// When a folder cannot be read, or a server cannot be stopped.
 pub(super) fn remove(lab: &Lab, studies: &[&str]) -> anyhow::Result<()> {
-    for folder in folders(&lab.dir)? {
+    lab.dirs().into_iter().try_for_each(|dir| remove_from(dir, lab, studies))
+}
+
+fn remove_from(dir: &Path, lab: &Lab, studies: &[&str]) -> anyhow::Result<()> {
+    for folder in folders(dir)? {
         let servers: Vec<PathBuf> = folders(&folder)?.into_iter().filter(|dir| is_server(dir)).collect();
         for server in &servers {
             let stopped = Command::new(&lab.scripts).arg("stop").arg(server).arg("--kill").output();
@@ -114,6 +118,8 @@ fn is_temporary(folder: &Path, studies: &[&str]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::apart::Apart;
+    use crate::folders::Folders;
     use rig::interrupt::Interrupt;
     use rig::process::Running;
     use std::sync::Arc;
@@ -144,6 +150,7 @@ mod tests {
             binlogd: PathBuf::new(),
             scripts: PathBuf::new(),
             dir: dir.path().to_owned(),
+            apart: Apart::default(),
             journals: PathBuf::new(),
             interrupt: Interrupt::default(),
             unrestored: Arc::default(),
@@ -152,6 +159,16 @@ mod tests {
         };
         remove(&lab, &["sync-binlog"]).unwrap();
         assert!(!left.exists() && kept.join("sysbench-db_1.cnf").exists());
+        // What is set apart is somewhere else, and is removed there too.
+        let memory = tempfile::tempdir().unwrap();
+        let source_dir = Some(memory.path().to_owned());
+        let lab = Lab { apart: Apart { source_dir, ..Apart::default() }, ..lab };
+        let (of_others, of_study) = (memory.path().join("sync"), Folders::of(&lab, "sync-binlog").unwrap());
+        std::fs::create_dir(&of_others).unwrap();
+        assert!(of_study.source().starts_with(memory.path()));
+        assert!(of_study.path().starts_with(dir.path()) && of_study.receivers() == of_study.path());
+        remove(&lab, &["sync-binlog"]).unwrap();
+        assert!(!of_study.source().exists() && !of_study.path().exists() && of_others.exists());
     }
 
     #[test]

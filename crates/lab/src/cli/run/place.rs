@@ -1,5 +1,7 @@
 //! What a run uses of this machine: binlogd's binary, scripts, folders.
 
+use crate::apart::Apart;
+use crate::cpus::Cpus;
 use crate::lab::Lab;
 use crate::progress::say;
 use anyhow::{Context, bail};
@@ -20,6 +22,17 @@ pub(super) struct PlaceArgs {
     /// The script that fetches and starts servers; default: scripts/servers here or above binlogd-lab
     #[arg(long, value_name = "FILE")]
     scripts: Option<PathBuf>,
+    /// Folder for the source's files, on a disk of its own, or on tmpfs to have them in memory; made when it is missing;
+    /// default: with everything else in --dir
+    #[arg(long, value_name = "DIR")]
+    source_dir: Option<PathBuf>,
+    /// Folder for the files of binlogd and of real replicas, on a disk of their own; made when it is missing; default: with
+    /// everything else in --dir
+    #[arg(long, value_name = "DIR")]
+    receiver_dir: Option<PathBuf>,
+    /// Processors of source, receivers and load, such as source=0,receiver=1,load=0-1; whoever is not named may use all
+    #[arg(long, value_name = "ROLE=LIST,…")]
+    cpus: Option<Cpus>,
     #[command(flatten)]
     journals: JournalArgs,
     /// Server of yours that may be used although it holds other data, as host:port, may be repeated
@@ -76,13 +89,22 @@ impl PlaceArgs {
                 scripts.display()
             );
         }
-        std::fs::create_dir_all(&self.dir)
-            .with_context(|| format!("cannot make {} (--dir)", self.dir.display()))?;
+        let cpus = self.cpus.clone().unwrap_or_default();
+        cpus.check()?;
         Ok(Lab {
             // Whole paths: what is started may have another current folder.
             binlogd: whole(&binlogd)?,
             scripts: whole(&scripts)?,
-            dir: whole(&self.dir)?,
+            dir: made(&self.dir, "--dir")?,
+            apart: Apart {
+                source_dir: self.source_dir.as_ref().map(|dir| made(dir, "--source-dir")).transpose()?,
+                receiver_dir: self
+                    .receiver_dir
+                    .as_ref()
+                    .map(|dir| made(dir, "--receiver-dir"))
+                    .transpose()?,
+                cpus,
+            },
             journals: std::path::absolute(self.journals.dir()?)?,
             interrupt: Interrupt::install()?,
             unrestored: Arc::default(),
@@ -90,6 +112,12 @@ impl PlaceArgs {
             say,
         })
     }
+}
+
+/// The folder that `option` names, made when it is missing.
+fn made(dir: &Path, option: &str) -> anyhow::Result<PathBuf> {
+    std::fs::create_dir_all(dir).with_context(|| format!("cannot make {} ({option})", dir.display()))?;
+    whole(dir)
 }
 
 fn whole(path: &Path) -> anyhow::Result<PathBuf> {

@@ -101,10 +101,11 @@ fn by_round(one: Vec<CellKey>, other: Vec<CellKey>) -> Vec<CellKey> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::apart::Apart;
 
     fn plan(settings: Settings, servers: &[&str]) -> anyhow::Result<Plan> {
         let servers = servers.iter().map(|text| text.parse().unwrap()).collect();
-        BinlogCompression.plan(&Order { profile: Profile::Smoke, servers, settings })
+        BinlogCompression.plan(&Order { profile: Profile::Smoke, servers, settings, apart: Apart::default() })
     }
 
     #[test]

@@ -1,10 +1,11 @@
 //! What the report shows.
 
 use super::configuration::{Compression, Configuration, KINDS, LEVEL};
-use crate::point::{Condition, Panel};
+use crate::point::{Condition, Panel, Point};
 use crate::reference::binlog_compression::{Row, measure};
 use crate::report::outline::{Chart, Dot, Entry, Line, Part, Scale, Table};
 use crate::report::sweep::{RATIO_DIGITS, dot, entry};
+use crate::report::times;
 use crate::run::Run;
 use crate::statistics::{Figures, Missing, Spread};
 
@@ -100,6 +101,10 @@ impl View<'_> {
             notes: Vec::new(),
         };
         let mut parts = vec![Part::Table(table)];
+        let points: Vec<Point> =
+            self.configurations.iter().map(|one| self.panel.point(one.clone(), self.threads)).collect();
+        let suffix = format!(", {} threads", self.threads);
+        parts.extend(times::SYSBENCH.table_of(&suffix, self.figures, &points.iter().collect::<Vec<_>>()));
         parts.extend(self.to_uncompressed());
         parts.extend(self.to_before());
         parts.push(Part::Table(self.bytes(&[("binlog_bytes_a_transaction", "binary log")])));
@@ -253,6 +258,7 @@ fn saved(ratio: Spread) -> Spread {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::apart::Apart;
     use crate::model::{Measured, Order, Profile, Settings};
     use crate::point::{self, CellKey};
     use crate::report::example;
@@ -268,7 +274,12 @@ mod tests {
 
     #[test]
     fn ratios_are_made_to_the_same_server_and_to_the_version_before() {
-        let order = Order { profile: Profile::Smoke, servers: Vec::new(), settings: Settings::default() };
+        let order = Order {
+            profile: Profile::Smoke,
+            servers: Vec::new(),
+            settings: Settings::default(),
+            apart: Apart::default(),
+        };
         let cells = vec![
             cell(Condition::NobodyAttached, "mysql-8.0.15, before the feature", &[("select", 200.0)]),
             cell(

@@ -2,6 +2,7 @@
 
 use super::configuration::{Compression, Configuration, KINDS, LEVEL, variables};
 use super::probe;
+use crate::folders::Folders;
 use crate::lab::Lab;
 use crate::load::sysbench::{Outcome, Sysbench};
 use crate::model::{Fact, Measured, Order, ServerChoice};
@@ -33,7 +34,7 @@ pub struct Stage {
     last: String,
     seconds: u64,
     lab: Lab,
-    dir: tempfile::TempDir,
+    folders: Folders,
 }
 
 /// A server with its tables.
@@ -48,12 +49,12 @@ struct Source {
 impl Stage {
     /// Starts all servers, fills them and warms them up.
     pub fn set_up(order: &Order, servers: &[ServerChoice], lab: &Lab) -> anyhow::Result<Stage> {
-        let dir = tempfile::Builder::new().prefix("binlog-compression-").tempdir_in(&lab.dir)?;
+        let folders = Folders::of(lab, "binlog-compression")?;
         let threads = order.settings.list::<u32>("threads")?.into_iter().max().context("no threads")?;
         let seconds = order.settings.get("seconds")?;
         let mut sources = Vec::new();
         for server in servers {
-            let (mut target, sysbench) = source(order, server, lab, dir.path(), threads)?;
+            let (mut target, sysbench) = source(order, server, lab, &folders, threads)?;
             sysbench.make_ready(&mut target, threads)?;
             probe::prepare(&mut target)?;
             // Its own waiting for a receiver is not what is measured.
@@ -67,7 +68,7 @@ impl Stage {
             sysbench.warm_up(&mut target, WORKLOAD, threads, seconds, &lab.interrupt)?;
             sources.push(Source { target, sysbench, without_levels });
         }
-        Ok(Stage { sources, last: String::new(), seconds, lab: lab.clone(), dir })
+        Ok(Stage { sources, last: String::new(), seconds, lab: lab.clone(), folders })
     }
 }
 
@@ -76,10 +77,10 @@ fn source(
     order: &Order,
     server: &ServerChoice,
     lab: &Lab,
-    dir: &Path,
+    folders: &Folders,
     threads: u32,
 ) -> anyhow::Result<(Target, Sysbench)> {
-    let fill = |source: &mut Target| Sysbench::filled(lab, source, order, dir);
+    let fill = |source: &mut Target| Sysbench::filled(lab, source, order, folders.path());
     match server {
         ServerChoice::Url(url) => {
             let mut source = Target::attach(lab, url)?;
@@ -90,7 +91,7 @@ fn source(
             (lab.say)(&format!("starting {name}"));
             let buffer_pool_mib: u32 = order.settings.get("buffer_pool_mib")?;
             let relaxed = ["--sync-binlog=0".to_owned(), "--innodb-flush-log-at-trx-commit=2".to_owned()];
-            let mut source = Target::start(lab, name, dir.join(name), None, &relaxed)?;
+            let mut source = Target::start(lab, name, folders.source().join(name), None, &relaxed)?;
             let dialect = source.dialect();
             source.create_database()?;
             let sysbench = fill(&mut source)?;
@@ -133,11 +134,11 @@ impl crate::study::Stage for Stage {
 
     fn measure(&mut self, point: &Point, _round: u32) -> anyhow::Result<Measured> {
         let configuration = Configuration::try_from(&point.configuration)?;
-        let Stage { sources, last, seconds, lab, dir } = self;
+        let Stage { sources, last, seconds, lab, folders } = self;
         let found = sources.iter_mut().find(|source| source.target.name() == configuration.server);
         let source = found.context("the server was not started")?;
         let attached = point.panel.condition == Condition::BinlogdAttached;
-        let (threads, seconds, dir) = (point.threads, *seconds, dir.path());
+        let (threads, seconds, dir) = (point.threads, *seconds, folders.receivers());
         let interrupt = lab.interrupt.clone();
         measure_window(
             &mut Turn { source, configuration, attached, threads, seconds, last, lab, dir },

@@ -85,13 +85,17 @@ impl Study for SemiSyncCost {
     }
 
     fn headline(&self) -> Headline {
-        Headline { values: &["tpmc", "new_order_p95_ms"], baseline: Some(Configuration::Asynchronous.into()) }
+        Headline {
+            values: &["tpmc", "new_order_p95_ms", "new_order_p99_ms"],
+            baseline: Some(Configuration::Asynchronous.into()),
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::apart::Apart;
     use crate::reference::semi_sync_cost as published;
 
     fn order(servers: &[&str]) -> Order {
@@ -99,6 +103,7 @@ mod tests {
             profile: Profile::Full,
             servers: servers.iter().map(|name| name.parse().unwrap()).collect(),
             settings: SemiSyncCost.settings(Profile::Full),
+            apart: Apart::default(),
         }
     }
 

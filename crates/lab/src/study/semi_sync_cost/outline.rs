@@ -4,6 +4,7 @@ use super::configuration::{Configuration, SYNC_RELAY_LOG};
 use crate::reference::semi_sync_cost as published;
 use crate::report::outline::{Entry, Part, Table};
 use crate::report::sweep::{self, Sweep};
+use crate::report::times;
 use crate::run::Run;
 use crate::statistics::Figures;
 
@@ -15,7 +16,7 @@ pub(super) fn outline(run: &Run) -> Vec<Part> {
     let setting = |name: &str| run.order.settings.0.get(name).cloned().unwrap_or_default();
     let mut parts = vec![Part::Text(format!(
         "One source with two replicas that apply, {} warehouses, {} s for each cell, no keying or thinking times. {} \
-         share this machine and its disk, so each pays for what the others do; in the published study each had a \
+         share this machine{}, so each pays for what the others do; in the published study each had a \
          machine of its own. A replica syncs its relay log every {SYNC_RELAY_LOG} events, MySQL's default: \
          its acknowledgement means received, not durable. binlogd acknowledges what is durable (fsync_mode 1).",
         setting("warehouses"),
@@ -24,7 +25,8 @@ pub(super) fn outline(run: &Run) -> Vec<Part> {
             "The replicas, binlogd and the load, and the source where it is not elsewhere,"
         } else {
             "The source, the replicas, binlogd and the load"
-        }
+        },
+        if run.order.apart.is_nothing() { " and its disk" } else { ", but for what was set apart" }
     ))];
     parts.extend(sweep::parts(
         run,
@@ -37,17 +39,7 @@ pub(super) fn outline(run: &Run) -> Vec<Part> {
             published: &published,
         },
     ));
-    parts.extend(sweep::parts(
-        run,
-        &Sweep {
-            title: "NEW_ORDER, 95th percentile",
-            value: "new_order_p95_ms",
-            unit: "ms, in go-tpc's steps of 5 to 10 %",
-            digits: 1,
-            baseline: None,
-            published: &[],
-        },
-    ));
+    parts.extend(times::NEW_ORDER.parts(run, Some(&Configuration::Asynchronous.into())));
     parts.extend(lag(run));
     parts
 }

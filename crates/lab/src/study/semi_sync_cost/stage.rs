@@ -1,6 +1,7 @@
 //! The source and its replicas.
 
 use super::configuration::{Configuration, SYNC_RELAY_LOG};
+use crate::folders::Folders;
 use crate::lab::Lab;
 use crate::load::dataset::{self, Dataset};
 use crate::load::tpcc::{Outcome, Tpcc};
@@ -26,7 +27,7 @@ pub(super) struct Servers {
     tpcc: Tpcc,
     lab: Lab,
     settings: Settings,
-    dir: tempfile::TempDir,
+    folders: Folders,
 }
 
 impl Servers {
@@ -34,20 +35,20 @@ impl Servers {
     /// both replicas beside it.
     pub(super) fn set_up(order: &Order, scene: &Scene, lab: &Lab) -> anyhow::Result<Servers> {
         let settings = order.settings.clone();
-        let dir = tempfile::Builder::new().prefix("semi-sync-cost-").tempdir_in(&lab.dir)?;
-        let tpcc = Tpcc::new(lab, settings.get("warehouses")?, dir.path())?;
+        let folders = Folders::of(lab, "semi-sync-cost")?;
+        let tpcc = Tpcc::new(lab, settings.get("warehouses")?, folders.path())?;
         let options =
             dataset::options(settings.get::<u64>("buffer_pool_mib")? << 20, settings.get("redo_log_mib")?);
         let (mut source, mut first, mut second) = match scene.server()? {
-            ServerChoice::Own(name) => start(name, &options, &settings, lab, dir.path())?,
-            ServerChoice::Url(url) => start_beside(url, &options, &tpcc, lab, dir.path())?,
+            ServerChoice::Own(name) => start(name, &options, &settings, lab, &folders)?,
+            ServerChoice::Url(url) => start_beside(url, &options, &tpcc, lab, folders.receivers())?,
         };
         source.prepare_semi_sync(WaitPoint::AfterSync)?;
         (lab.say)("reading the tables into the buffer pools");
         for target in [&mut source, first.target(), second.target()] {
             dataset::read_through(target, &lab.interrupt)?;
         }
-        Ok(Servers { first, second, source, tpcc, lab: lab.clone(), settings, dir })
+        Ok(Servers { first, second, source, tpcc, lab: lab.clone(), settings, folders })
     }
 
     /// What is not as the configuration says, if so.
@@ -133,13 +134,13 @@ impl Window for Turn<'_> {
 
     fn attach(&mut self, place: &Place) -> anyhow::Result<Option<Binlogd>> {
         let semi_sync = self.semi_sync();
-        let Servers { first, second, source, lab, dir, .. } = &mut *self.servers;
+        let Servers { first, second, source, lab, folders, .. } = &mut *self.servers;
         let behaviour = |semi_sync| Behaviour { sync_relay_log: SYNC_RELAY_LOG, applying: true, semi_sync };
         second.attach(source, place, behaviour(false))?;
         let mut binlogd = None;
         if self.configuration == Configuration::Binlogd {
             let options = binlogd::Options { fsync_mode: 1, semi_sync: true };
-            binlogd = Some(Binlogd::attach(lab, source, options, dir.path())?);
+            binlogd = Some(Binlogd::attach(lab, source, options, folders.receivers())?);
         } else {
             first.attach(source, place, behaviour(semi_sync))?;
         }
@@ -214,18 +215,19 @@ fn start(
     options: &[String],
     settings: &Settings,
     lab: &Lab,
-    dir: &Path,
+    folders: &Folders,
 ) -> anyhow::Result<(Target, Replica, Replica)> {
     let dataset = Dataset::of(lab, name, settings.get("warehouses")?)?;
-    let start = |folder: &str, options: &[String]| {
-        (lab.say)(&format!("starting {name} as {folder}"));
-        Target::start(lab, name, dir.join(folder), Some(&dataset.data), options)
-    };
-    let mut source = start("source", options)?;
+    (lab.say)(&format!("starting {name} as source"));
+    let mut source = Target::start(lab, name, folders.source().join("source"), Some(&dataset.data), options)?;
     source.query(source.dialect().reset_logs())?;
     let options = [options, &replica::options(source.dialect())].concat();
-    let first = Replica::new(start("first replica", &options)?)?;
-    let second = Replica::new(start("second replica", &options)?)?;
+    let start = |folder: &str| {
+        (lab.say)(&format!("starting {name} as {folder}"));
+        Target::start_receiver(lab, name, folders.receivers().join(folder), Some(&dataset.data), &options)
+    };
+    let first = Replica::new(start("first replica")?)?;
+    let second = Replica::new(start("second replica")?)?;
     Ok((source, first, second))
 }
 

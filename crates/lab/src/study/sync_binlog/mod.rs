@@ -138,10 +138,18 @@ impl Study for SyncBinlog {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::apart::Apart;
 
     fn plan(profile: Profile, server: &str) -> Plan {
         let servers = vec![server.parse().unwrap()];
-        SyncBinlog.plan(&Order { profile, servers, settings: SyncBinlog.settings(profile) }).unwrap()
+        SyncBinlog
+            .plan(&Order {
+                profile,
+                servers,
+                settings: SyncBinlog.settings(profile),
+                apart: Apart::default(),
+            })
+            .unwrap()
     }
 
     #[test]
@@ -171,7 +179,12 @@ mod tests {
         let silent: Vec<Configuration> = full.scenes[1].configurations().unwrap();
         assert!(silent.iter().all(|one| *one == Configuration::NoBinaryLog));
         let settings = SyncBinlog.settings(Profile::Full);
-        let reason = users::left_out(&Order { profile: Profile::Full, servers: Vec::new(), settings });
+        let reason = users::left_out(&Order {
+            profile: Profile::Full,
+            servers: Vec::new(),
+            settings,
+            apart: Apart::default(),
+        });
         assert!(reason.contains("no binary log") && reason.contains("ext4,xfs"), "{reason}");
     }
 
@@ -187,7 +200,8 @@ mod tests {
         ] {
             let mut settings = SyncBinlog.settings(Profile::Smoke);
             settings.0.insert(name.to_owned(), value.to_owned());
-            let order = Order { profile: Profile::Smoke, servers: Vec::new(), settings };
+            let order =
+                Order { profile: Profile::Smoke, servers: Vec::new(), settings, apart: Apart::default() };
             let error = SyncBinlog.plan(&order).unwrap_err().to_string();
             assert!(error.contains(name), "{error}");
         }

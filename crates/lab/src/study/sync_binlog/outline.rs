@@ -7,6 +7,7 @@ use crate::point::{self, Panel};
 use crate::reference::sync_binlog::{FileSystem, tps};
 use crate::report::outline::{Chart, Dot, Entry, Line, Part, Scale, Table};
 use crate::report::sweep::{RATIO_DIGITS, entry};
+use crate::report::times;
 use crate::run::{Cell, Run};
 use crate::statistics::{Figures, Missing};
 
@@ -33,12 +34,15 @@ pub(super) fn outline(run: &Run) -> Vec<Part> {
         parts.extend(view.file_systems().map(Part::Table));
         parts.extend(view.charts().into_iter().map(Part::Chart));
         parts.push(Part::Table(view.stalls()));
+        let points: Vec<_> = figures.points().into_iter().filter(|point| point.threads == threads).collect();
+        parts.extend(times::NEW_ORDER.table_of(&format!(", {threads} threads"), &figures, &points));
     }
     parts
 }
 
 fn introduction(run: &Run) -> String {
     let setting = |name: &str| run.order.settings.0.get(name).cloned().unwrap_or_default();
+    let apart = &run.order.apart;
     let users = run.cells.iter().any(|cell| is_users(cell.key.point.panel.condition));
     let of_users = if users { ON_USERS } else { "" };
     format!(
@@ -46,13 +50,19 @@ fn introduction(run: &Run) -> String {
          default, which the published study does not mention. Throughput is the median of intervals of half a second, \
          by the server's own counter of commits; for the stall it is looked at every {} ms. The buffer pool is a \
          share of the tables as they were filled, in {DATA_GB}ths, as the published 60, 70 and 80 GB were of about \
-         {DATA_GB} GB. The file systems are images on this disk, so their absolute costs are those of both. binlogd, \
-         where it is attached, acknowledges what is durable (AFTER_SYNC, fsync_mode 1); its copy lies in the lab's \
-         folder beside the images. With sync_binlog N the log is synced once in N groups of commits: where a cell or \
-         a rotation is shorter than that, N means no more than 0 does.{of_users}",
+         {DATA_GB} GB. The file systems are images on {}, so their absolute costs are those of both. binlogd, \
+         where it is attached, acknowledges what is durable (AFTER_SYNC, fsync_mode 1); its copy lies in {}. \
+         With sync_binlog N the log is synced once in N groups of commits: where a cell or a rotation is shorter than \
+         that, N means no more than 0 does.{of_users}",
         setting("warehouses"),
         setting("seconds"),
         setting("sample_ms"),
+        if apart.source_dir.is_some() { "the disk of the source" } else { "this disk" },
+        match (&apart.source_dir, &apart.receiver_dir) {
+            (_, Some(_)) => "a folder of its own",
+            (Some(_), None) => "the source's folder beside the images",
+            (None, None) => "the lab's folder beside the images",
+        },
     )
 }
 

@@ -6,6 +6,7 @@ use super::pair::{Pair, Pooled, Recipe};
 use super::pool;
 use super::stall::{Rotations, Stall};
 use crate::file_system::Volume;
+use crate::folders;
 use crate::lab::Lab;
 use crate::load::dataset::{self, Dataset};
 use crate::load::sampler::{self, Sample, Sampler, Seen};
@@ -44,6 +45,8 @@ pub(super) struct Servers {
     pub(super) lab: Lab,
     pub(super) settings: Settings,
     pub(super) shelter: Shelter,
+    /// Of binlogd, where that has a folder of its own.
+    pub(super) receivers: Option<tempfile::TempDir>,
 }
 
 /// Where files lie that belong to a scene.
@@ -100,6 +103,7 @@ impl Servers {
             lab: lab.clone(),
             settings,
             shelter: Shelter::Volume(volume),
+            receivers: folders::of_receivers(lab, "sync-binlog")?,
         })
     }
 
@@ -160,9 +164,10 @@ impl Stage for Servers {
         let configuration = (&point.configuration).try_into()?;
         self.begin_round(round)?;
         self.resize(configuration, place(point.panel.condition)?.pool, point.threads)?;
-        let Servers { pair, tpcc, settings, lab, shelter, .. } = self;
+        let Servers { pair, tpcc, settings, lab, shelter, receivers, .. } = self;
         let pooled = pair.as_mut().context(NOT_STARTED)?.of(configuration)?;
-        let (threads, dir) = (point.threads, shelter.beside());
+        let threads = point.threads;
+        let dir = receivers.as_ref().map_or(shelter.beside(), tempfile::TempDir::path);
         let mut turn = Turn { pooled, configuration, threads, tpcc, settings, lab, dir };
         measure_window(&mut turn, &lab.interrupt)
     }

@@ -6,6 +6,7 @@ use super::pair::{FLUSH, Pair, Pooled, bytes_a_rotation};
 use super::pool;
 use super::rotation::Rotation;
 use super::stage::{Servers, Shelter};
+use crate::folders;
 use crate::lab::{Lab, Skip};
 use crate::load::tpcc::Tpcc;
 use crate::model::Order;
@@ -85,5 +86,6 @@ pub(super) fn set_up(order: &Order, scene: &Scene, url: &str, lab: &Lab) -> anyh
         lab: lab.clone(),
         settings,
         shelter: Shelter::Folder(dir),
+        receivers: folders::of_receivers(lab, "sync-binlog")?,
     })
 }

@@ -108,17 +108,18 @@ impl Study for VirtualReplica {
     }
 
     fn headline(&self) -> Headline {
-        Headline { values: &["qps", "tps"], baseline: Some(Configuration::Alone.into()) }
+        Headline { values: &["qps", "tps", "p99_ms"], baseline: Some(Configuration::Alone.into()) }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::apart::Apart;
 
     fn order(profile: Profile, servers: &[&str]) -> Order {
         let servers = servers.iter().map(|text| text.parse().unwrap()).collect();
-        Order { profile, servers, settings: VirtualReplica.settings(profile) }
+        Order { profile, servers, settings: VirtualReplica.settings(profile), apart: Apart::default() }
     }
 
     #[test]

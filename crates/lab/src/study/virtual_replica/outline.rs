@@ -9,6 +9,7 @@ use crate::reference::virtual_replica::{mode, qps, tps};
 use crate::report::number::utc;
 use crate::report::outline::{Entry, Part, Table};
 use crate::report::sweep::{self, Sweep};
+use crate::report::times;
 use crate::run::{Cell, Run};
 use crate::statistics::Figures;
 
@@ -20,11 +21,15 @@ pub fn parts(run: &Run) -> Vec<Part> {
         Part::Heading("What was measured".to_owned()),
         Part::Text(format!(
             "Stock sysbench {workload} on a source with sync_binlog 1 and innodb_flush_log_at_trx_commit 1, alone \
-             and with one semi-sync receiver (AFTER_SYNC), which is on {} machine and disk. All configurations with \
+             and with one semi-sync receiver (AFTER_SYNC), which is on {}. All configurations with \
              the same number of threads are measured one right after the other, in another order each time; ratios \
              are made within a round. A cell in which semi-sync was not in force before, during and after the load does \
              not count, nor does one with errors.",
-            if run.order.is_of_users_servers() { "the lab's" } else { "the same" }
+            match (run.order.is_of_users_servers(), run.order.apart.has_folders()) {
+                (true, _) => "the lab's machine and disk",
+                (false, true) => "the same machine, with its files in another folder",
+                (false, false) => "the same machine and disk",
+            }
         )),
         Part::Text(
             "Rows are chosen uniformly; stock sysbench would let most statements fall on a hundredth of the rows, which \
@@ -57,7 +62,6 @@ pub fn parts(run: &Run) -> Vec<Part> {
     )));
     let sweeps = [
         ("Transactions a second", "tps", "transactions/s", 1, Some(&alone), true),
-        ("95th percentile of a transaction", "p95_ms", "ms", 2, Some(&alone), false),
         ("Source's wait for an acknowledgement", "source_wait_us", "µs, mean of a wait", 0, None, false),
         ("Receiver's processor", "receiver_cores", "cores", 3, None, false),
         ("Receiver's memory", "receiver_mib", "MiB resident", 1, None, false),
@@ -65,8 +69,9 @@ pub fn parts(run: &Run) -> Vec<Part> {
     ];
     let published_tps = self::published(tps);
     for (title, value, unit, digits, baseline, compared) in sweeps {
-        if value == "p95_ms" {
+        if value == "source_wait_us" {
             parts.push(Part::Heading("Latency".to_owned()));
+            parts.extend(times::SYSBENCH.parts(run, Some(&alone)));
         } else if value == "receiver_cores" {
             parts.push(Part::Heading("What the receiver uses".to_owned()));
         } else if value == "receiver_behind_mib" {
@@ -112,6 +117,8 @@ fn rows(run: &Run, workload: Workload) -> Table {
         "mysql_mode",
         "insert_time",
         "p95 (ms)",
+        "p99 (ms)",
+        "longest (ms)",
         "receiver (cores)",
         "receiver (MiB)",
         "source's wait (µs)",
@@ -139,6 +146,8 @@ fn rows(run: &Run, workload: Workload) -> Table {
             Entry::Text(mode),
             Entry::Text(utc(cell.started, "%F %T")),
             number("p95_ms", 2),
+            number("p99_ms", 2),
+            number("longest_ms", 2),
             number("receiver_cores", 3),
             number("receiver_mib", 1),
             number("source_wait_us", 0),
@@ -158,6 +167,7 @@ fn rows(run: &Run, workload: Workload) -> Table {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::apart::Apart;
     use crate::model::{Measured, Order, Profile, Settings};
     use crate::point::{CellKey, Condition, Panel};
     use crate::report::example;
@@ -173,7 +183,7 @@ mod tests {
     #[test]
     fn published_ratios_stand_beside_ours_and_invalid_cells_give_no_number() {
         let settings = Settings::of([("disk_type", "d")]);
-        let order = Order { profile: Profile::Smoke, servers: Vec::new(), settings };
+        let order = Order { profile: Profile::Smoke, servers: Vec::new(), settings, apart: Apart::default() };
         let cells = vec![
             cell(Configuration::Alone, 200.0, None),
             cell(FSYNC_MODE_1, 100.0, None),

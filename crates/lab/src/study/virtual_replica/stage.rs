@@ -1,6 +1,7 @@
 //! The servers of a scene, and how a cell is measured on them.
 
 use super::configuration::{Configuration, Workload};
+use crate::folders::Folders;
 use crate::lab::Lab;
 use crate::load::sysbench::{Outcome, Sysbench};
 use crate::model::{Fact, Measured, Order, ServerChoice};
@@ -29,7 +30,7 @@ pub struct Stage {
     workload: Workload,
     seconds: u64,
     lab: Lab,
-    dir: tempfile::TempDir,
+    folders: Folders,
 }
 
 impl Stage {
@@ -38,8 +39,8 @@ impl Stage {
     pub fn set_up(order: &Order, scene: &Scene, lab: &Lab) -> anyhow::Result<Stage> {
         let buffer_pool_mib: u32 = order.settings.get("buffer_pool_mib")?;
         let threads = order.settings.list::<u32>("threads")?.into_iter().max().context("no threads")?;
-        let dir = tempfile::Builder::new().prefix("virtual-replica-").tempdir_in(&lab.dir)?;
-        let fill = |source: &mut Target| Sysbench::filled(lab, source, order, dir.path());
+        let folders = Folders::of(lab, "virtual-replica")?;
+        let fill = |source: &mut Target| Sysbench::filled(lab, source, order, folders.path());
         let workload: Workload = order.settings.get("workload")?;
         let configurations: Vec<Configuration> = scene.configurations()?;
         let with_replica = configurations.iter().any(|one| matches!(one, Configuration::Replica { .. }));
@@ -57,7 +58,8 @@ impl Stage {
                 ));
                 if with_replica {
                     let options = memory(source.dialect(), buffer_pool_mib);
-                    let started = Replica::beside(lab, &mut source, dir.path().join("replica"), &options);
+                    let started =
+                        Replica::beside(lab, &mut source, folders.receivers().join("replica"), &options);
                     replica = Some(started.context("--set real_replicas=no measures without real replicas")?);
                 }
                 let sysbench = fill(&mut source)?;
@@ -68,8 +70,13 @@ impl Stage {
             }
             ServerChoice::Own(name) => {
                 (lab.say)(&format!("starting {name}"));
-                let mut source =
-                    Target::start(lab, name, dir.path().join("source"), None, &filling(buffer_pool_mib))?;
+                let mut source = Target::start(
+                    lab,
+                    name,
+                    folders.source().join("source"),
+                    None,
+                    &filling(buffer_pool_mib),
+                )?;
                 source.create_database()?;
                 let sysbench = fill(&mut source)?;
                 let dialect = source.dialect();
@@ -80,8 +87,8 @@ impl Stage {
                 if with_replica {
                     (lab.say)("starting a replica on a copy of the data");
                     let options = [options.clone(), replica::options(dialect)].concat();
-                    let (copy, data) = (dir.path().join("replica"), dir.path().join("source"));
-                    let target = Target::start(lab, name, copy, Some(&data), &options)?;
+                    let (copy, data) = (folders.receivers().join("replica"), folders.source().join("source"));
+                    let target = Target::start_receiver(lab, name, copy, Some(&data), &options)?;
                     replica = Some(Replica::new(target)?);
                 }
                 source.restart(&options)?;
@@ -97,7 +104,7 @@ impl Stage {
             sysbench.read_through(replica.target(), &lab.interrupt)?;
         }
         sysbench.warm_up(&mut source, workload.script(), threads, seconds, &lab.interrupt)?;
-        Ok(Stage { replica, source, sysbench, workload, seconds, lab: lab.clone(), dir })
+        Ok(Stage { replica, source, sysbench, workload, seconds, lab: lab.clone(), folders })
     }
 }
 
@@ -130,10 +137,11 @@ impl Window for Turn<'_> {
     }
 
     fn attach(&mut self, place: &Place) -> anyhow::Result<Attachment> {
-        let Stage { replica, source, lab, dir, .. } = &mut *self.stage;
+        let Stage { replica, source, lab, folders, .. } = &mut *self.stage;
+        let dir = folders.receivers();
         let mut binlogd = |fsync_mode| {
             let options = Options { fsync_mode, semi_sync: true };
-            Binlogd::attach(lab, source, options, dir.path()).map(|one| Attachment::Binlogd(Box::new(one)))
+            Binlogd::attach(lab, source, options, dir).map(|one| Attachment::Binlogd(Box::new(one)))
         };
         Ok(match self.configuration {
             Configuration::Alone => Attachment::Nothing,
@@ -145,7 +153,7 @@ impl Window for Turn<'_> {
                 Attachment::Replica(Box::new(replica.take().context("no replica was started")?))
             }
             Configuration::Yardstick(yardstick) => {
-                Attachment::Program(yardstick.attach(lab, source, place, dir.path())?)
+                Attachment::Program(yardstick.attach(lab, source, place, dir)?)
             }
         })
     }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::apart::Apart;
 use crate::model::{Measured, Order, Profile};
 use crate::point::CellKey;
 use crate::reference::sync_binlog::ratio_to_no_binlog;
@@ -14,7 +15,7 @@ fn run(profile: Profile) -> Run {
 fn run_on(profile: Profile, servers: &[&str]) -> Run {
     let settings = SyncBinlog.settings(profile);
     let servers = servers.iter().map(|server| server.parse().unwrap()).collect();
-    let order = Order { profile, servers, settings };
+    let order = Order { profile, servers, settings, apart: Apart::default() };
     let keys: Vec<CellKey> =
         SyncBinlog.plan(&order).unwrap().scenes.into_iter().flat_map(|scene| scene.cells).collect();
     let cell = |(index, key): (usize, CellKey)| {
