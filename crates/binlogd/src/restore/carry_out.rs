@@ -104,8 +104,7 @@ impl CarryOut<'_> {
         settings: &mut Restore,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<SourceIdentity, Ended> {
-        let all =
-            self.legs.iter().map(|leg| leg.course.transactions + u64::from(leg.passes_over.is_some())).sum();
+        let all = self.transactions();
         let mut before = 0;
         for (place, leg) in self.legs.iter().enumerate() {
             let progress = &mut |now: Progress| progress(Progress { done: before + now.done, all });
@@ -137,6 +136,12 @@ impl CarryOut<'_> {
             }
         }
         self.compare(target)
+    }
+
+    /// How many transactions are applied or passed over.
+    pub(crate) fn transactions(&self) -> u64 {
+        let of = |leg: &Leg| leg.course.transactions + u64::from(leg.passes_over.is_some());
+        self.legs.iter().map(of).sum()
     }
 
     /// It has executed what it had and what was wanted, and nothing else. Where it goes by positions, its channel was asked.

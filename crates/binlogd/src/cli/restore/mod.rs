@@ -14,9 +14,10 @@ use crate::config::{HostPort, Point};
 use crate::history::{Copied, Until};
 use crate::rescue::Restore;
 use crate::restore::{
-    BackupAt, Begin, ByStatements, CarryOut, Course, NoCourse, Progress, Skip, Stream, Target, Telling, Way,
-    legs, own_address, told,
+    BackupAt, Begin, ByStatements, CarryOut, Course, Ended, Leg, NoCourse, Progress, Skip, Stream, Target,
+    Telling, Way, legs, own_address, told,
 };
+use crate::upstream::identify::SourceIdentity;
 use clap::Args;
 use codec::Position;
 use codec::gtid::{GtidState, TransactionId};
@@ -166,21 +167,7 @@ fn restore(
     let mut target = Target::connect(options, copied.kind).map_err(|error| of_host(&error))?;
     let skip = skipped(args, copied, &target)?;
     let mut settings = Restore::open(&from.notes, &host.to_string(), &target.identity.uuid).map_err(text)?;
-    let mut applied = None;
-    if args.plan {
-        if !target.identity.has_gtids {
-            applied = target.left_at().map_err(|error| of_host(&error))?;
-        }
-    } else {
-        target.take().map_err(|error| of_host(&error))?;
-        let left = CarryOut::take_back(&mut target, &mut settings).map_err(|error| of_host(&error))?;
-        if left.is_some {
-            errln!(
-                "note: what an earlier restore had left on {host} was taken back; this one goes on with what the target has"
-            );
-        }
-        applied = left.applied;
-    }
+    let applied = applied_before(args, &mut target, &mut settings, &host)?;
     let known = known(args, copied, &mut target, applied).map_err(|error| match error {
         Unknown::Target(error) => of_host(&error),
         Unknown::Backup(error) => error,
@@ -241,6 +228,45 @@ fn restore(
              has several threads, is faster"
         );
     }
+    let telling = Telling { backup, skip: &passed_over };
+    let after = apply(args, from, own, &parts, telling, (&mut target, &mut settings))?
+        .map_err(|error| of_host(&error))?;
+    tell_the_end(&host, &course, &after);
+    Ok(EXIT_OK)
+}
+
+/// Takes back what an earlier restore has left; with --plan nothing is changed. Of a server without GTIDs: how far that one has come.
+fn applied_before(
+    args: &RestoreArgs,
+    target: &mut Target,
+    settings: &mut Restore,
+    host: &HostPort,
+) -> Result<Option<Position>, String> {
+    let of_host = |error: &dyn std::fmt::Display| format!("{host}: {error}");
+    if args.plan {
+        let asks = !target.identity.has_gtids;
+        return if asks { target.left_at().map_err(|error| of_host(&error)) } else { Ok(None) };
+    }
+    target.take().map_err(|error| of_host(&error))?;
+    let left = CarryOut::take_back(target, settings).map_err(|error| of_host(&error))?;
+    if left.is_some {
+        errln!(
+            "note: what an earlier restore had left on {host} was taken back; this one goes on with what the target has"
+        );
+    }
+    Ok(left.applied)
+}
+
+/// Carries it out, until it is done or a signal comes.
+fn apply(
+    args: &RestoreArgs,
+    from: &OpenedHistory,
+    own: IpAddr,
+    legs: &[Leg],
+    telling: Telling<'_>,
+    (target, settings): (&mut Target, &mut Restore),
+) -> Result<Result<SourceIdentity, Ended>, String> {
+    let copied = &from.copied;
     let listen = args.listen.unwrap_or(SocketAddr::new(own, 0));
     let open = |part: &Course| {
         // Where others may reach the port nobody gets anything in clear.
@@ -253,20 +279,18 @@ fn restore(
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
         signal_hook::flag::register(signal, is_over.clone()).map_err(text)?;
     }
-    let carry_out = CarryOut {
-        legs: &parts,
-        copied,
-        way: match args.statements {
-            true => Way::Statements,
-            false => Way::Channel { open: &open, host: &advertised, workers: args.workers },
-        },
-        telling: Telling { backup, skip: &passed_over },
-        is_over: &is_over,
+    let way = match args.statements {
+        true => Way::Statements,
+        false => Way::Channel { open: &open, host: &advertised, workers: args.workers },
     };
-    let bar = bar(BAR, course.transactions);
-    let outcome = carry_out.run(&mut target, &mut settings, &mut |now: Progress| bar.set_position(now.done));
+    let carry_out = CarryOut { legs, copied, way, telling, is_over: &is_over };
+    let bar = bar(BAR, carry_out.transactions());
+    let outcome = carry_out.run(target, settings, &mut |now: Progress| bar.set_position(now.done));
     bar.finish_and_clear();
-    let after = outcome.map_err(|error| of_host(&error))?;
+    Ok(outcome)
+}
+
+fn tell_the_end(host: &HostPort, course: &Course, after: &SourceIdentity) {
     let count = units::count(course.transactions - course.skipped.len() as u64);
     match &course.stretch {
         None => outln!(
@@ -281,7 +305,6 @@ fn restore(
         }
     }
     outln!("it is detached: no replication is left on it, and its settings are as they were");
-    Ok(EXIT_OK)
 }
 
 fn skipped(args: &RestoreArgs, copied: &Copied, target: &Target) -> Result<Vec<Skip>, String> {
