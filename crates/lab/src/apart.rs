@@ -3,9 +3,11 @@
 
 use crate::cpus::{Cpus, ROLES, Role};
 use crate::fact::Fact;
+use crate::network::Network;
 use anyhow::bail;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// What the facts are about that say what was set apart.
 pub const ABOUT: &str = "set apart";
@@ -27,6 +29,9 @@ pub struct Apart {
     /// The processors of each.
     #[serde(skip_serializing_if = "Cpus::is_nothing")]
     pub cpus: Cpus,
+    /// What lies between source and receivers; none for the loopback interface.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub network: Option<Network>,
 }
 
 impl Apart {
@@ -42,6 +47,7 @@ impl Apart {
     pub fn check(&self, is_users_source: bool) -> anyhow::Result<()> {
         let of_source = [
             ("--source-dir", self.source_dir.is_some()),
+            ("--network", self.network.is_some()),
             ("--cpus source=…", self.cpus.of(Role::Source).is_some()),
         ];
         if let Some((option, _)) = of_source.iter().find(|(_, is_set)| is_users_source && *is_set) {
@@ -57,7 +63,7 @@ impl Apart {
     }
 
     /// The options that set it, each with its value, or in words what holds without it.
-    pub fn options(&self) -> [(&'static str, String); 3] {
+    pub fn options(&self) -> [(&'static str, String); 4] {
         let folder = |dir: &Option<PathBuf>| {
             dir.as_ref().map_or_else(|| "as --dir".to_owned(), |dir| dir.display().to_string())
         };
@@ -66,6 +72,7 @@ impl Apart {
             ("--source-dir", folder(&self.source_dir)),
             ("--receiver-dir", folder(&self.receiver_dir)),
             ("--cpus", cpus),
+            ("--network", self.network.map_or_else(|| "none".to_owned(), |network| network.to_string())),
         ]
     }
 
@@ -107,6 +114,15 @@ impl Apart {
                 lists.join(", ")
             ));
         }
+        if let Some(Network { delay }) = self.network {
+            let ms = |delay: Duration| delay.as_micros() as f64 / 1e3;
+            sentences.push(format!(
+                "Between the source and what receives lay a network that takes {} ms longer each way, {} ms for a round \
+                 trip.",
+                ms(delay),
+                ms(delay * 2)
+            ));
+        }
         sentences
     }
 }
@@ -138,6 +154,7 @@ mod tests {
             source_dir: Some("/memory".into()),
             receiver_dir: Some("/disk".into()),
             cpus: "source=0,load=1".parse().unwrap(),
+            network: Some("delay=0.5ms".parse().unwrap()),
         };
         let facts = [
             Fact::new(SOURCE_DISK, "file system", "tmpfs"),
@@ -150,7 +167,8 @@ mod tests {
                 "The files of the source were in /memory (tmpfs on tmpfs, 1 µs to write and sync 4 KiB): they are in \
                  memory, where a sync costs nothing.",
                 "The files of the receivers were in /disk (unknown on unknown, unknown µs to write and sync 4 KiB).",
-                "Processors were set apart: source on 0, load on 1; whoever is not named could use all."
+                "Processors were set apart: source on 0, load on 1; whoever is not named could use all.",
+                "Between the source and what receives lay a network that takes 0.5 ms longer each way, 1 ms for a round trip."
             ]
         );
         apart.check(false).unwrap();

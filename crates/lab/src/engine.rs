@@ -144,7 +144,15 @@ fn measure_plan(
         lab.interrupt.check()?;
         progress.scene(&scene.name);
         let began = Instant::now();
-        let mut stage = match interruptible(lab, study.set_up(order, scene, lab)) {
+        // Outlives what is set up behind it.
+        let (_linked, set_up) = match lab.linked() {
+            Ok(lab) => {
+                let set_up = study.set_up(order, scene, &lab);
+                (Some(lab), set_up)
+            }
+            Err(error) => (None, Err(error)),
+        };
+        let mut stage = match interruptible(lab, set_up) {
             Ok(stage) => stage,
             Err(error) if error.downcast_ref().is_some_and(Skip::is_allowed) => {
                 let reason = format!("{error:#}");

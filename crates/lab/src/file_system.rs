@@ -293,6 +293,7 @@ mod tests {
             scripts: Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/servers"),
             dir: dir.to_owned(),
             apart: Apart::default(),
+            link: None,
             journals: dir.to_owned(),
             interrupt: Interrupt::default(),
             unrestored: std::sync::Arc::default(),

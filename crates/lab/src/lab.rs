@@ -1,9 +1,11 @@
 //! What servers, loads, receivers and scenes are given of the run that they are part of.
 
 use crate::apart::Apart;
+use crate::cpus::{Pinned, Role};
+use crate::link::{Entered, Link};
+pub use crate::skip::{NO_SKIPS, Skip};
 use rig::interrupt::Interrupt;
 use std::collections::BTreeSet;
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -19,6 +21,8 @@ pub struct Lab {
     pub dir: PathBuf,
     /// What is set apart of it. Its folders are whole paths.
     pub apart: Apart,
+    /// The link between source and receivers while a scene is measured, where one is asked for.
+    pub link: Option<Arc<Link>>,
     /// Folder of the journals of what was changed on the user's servers; it outlives the run, and `binlogd-lab restore`
     /// finds it again.
     pub journals: PathBuf,
@@ -32,7 +36,40 @@ pub struct Lab {
     pub say: fn(&str),
 }
 
+/// While it lives, what this thread starts is where a role is to be.
+#[derive(Debug)]
+pub struct Placed {
+    _pinned: Pinned,
+    _entered: Entered,
+}
+
 impl Lab {
+    /// The same with the link that was asked for, which goes when nobody has it any more.
+    ///
+    /// # Errors
+    /// [`Skip`] where there can be none; see [`Link::up`].
+    pub fn linked(&self) -> anyhow::Result<Lab> {
+        let link = self.apart.network.as_ref().map(Link::up).transpose()?;
+        Ok(Lab { link: link.map(Arc::new), ..self.clone() })
+    }
+
+    /// Puts this thread where receivers are, so that what it connects to is theirs.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn enter_link(&self) -> anyhow::Result<Entered> {
+        self.link.as_ref().map_or_else(|| Ok(Entered::nowhere()), |link| link.enter())
+    }
+
+    /// Lets what this thread starts from now on be where the role is to be: on its processors, and behind the link.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn place(&self, role: Role) -> anyhow::Result<Placed> {
+        let entered = if role == Role::Receiver { self.enter_link()? } else { Entered::nowhere() };
+        Ok(Placed { _pinned: self.apart.cpus.pin(role)?, _entered: entered })
+    }
+
     /// The folder for the source's files.
     pub fn source_dir(&self) -> &Path {
         self.apart.source_dir.as_ref().unwrap_or(&self.dir)
@@ -44,38 +81,3 @@ impl Lab {
         apart.chain([self.dir.as_path()]).collect()
     }
 }
-
-/// When this is set in the environment, what a machine lacks is an error, as it is in the tests.
-pub const NO_SKIPS: &str = "BINLOGD_NO_SKIPS";
-
-/// Why a scene is left out. Context may be added to it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Skip {
-    why: String,
-    may_always: bool,
-}
-
-impl Skip {
-    /// Something is missing on this machine that somebody could install or allow.
-    pub fn lacks(why: impl Into<String>) -> Skip {
-        Skip { why: why.into(), may_always: false }
-    }
-
-    /// It cannot be otherwise here, so it is left out also where [`NO_SKIPS`] is set.
-    pub fn by_nature(why: impl Into<String>) -> Skip {
-        Skip { why: why.into(), may_always: true }
-    }
-
-    /// Whether the run may go on without the scene.
-    pub fn is_allowed(&self) -> bool {
-        self.may_always || std::env::var_os(NO_SKIPS).is_none()
-    }
-}
-
-impl fmt::Display for Skip {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.why)
-    }
-}
-
-impl std::error::Error for Skip {}

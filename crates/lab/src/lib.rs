@@ -6,7 +6,8 @@
 //! |---|---|
 //! | `cli` | the command line |
 //! | `model` | what is asked for and what is learnt |
-//! | `apart`, `cpus`, `folders` | what is set apart: disks and processors of source, receivers and load |
+//! | `apart`, `cpus`, `folders`, `network`, `link` | what is set apart: disks, processors, and a network between |
+//! | `skip` | why a part of a run is left out |
 //! | `fact` | what is known of what was measured on |
 //! | `point` | what a cell measures |
 //! | `run` | a run and its cells |
@@ -34,8 +35,10 @@ pub mod fact;
 pub mod file_system;
 pub mod folders;
 pub mod lab;
+pub mod link;
 pub mod load;
 pub mod model;
+pub mod network;
 pub mod point;
 pub mod progress;
 pub mod receiver;
@@ -43,6 +46,7 @@ pub mod reference;
 pub mod report;
 pub mod run;
 pub mod server;
+pub mod skip;
 pub mod statistics;
 pub mod store;
 pub mod study;

@@ -35,6 +35,7 @@ impl Place {
             scripts: PathBuf::new(),
             dir: measured,
             apart: Apart::default(),
+            link: None,
             journals: dir.path().join("journals"),
             interrupt: Interrupt::default(),
             unrestored: std::sync::Arc::default(),

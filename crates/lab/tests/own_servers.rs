@@ -23,6 +23,7 @@ fn lab(dir: &Path) -> Lab {
         scripts: Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/servers"),
         dir: dir.to_owned(),
         apart: Apart::default(),
+        link: None,
         journals: dir.join("journals"),
         interrupt: Interrupt::default(),
         unrestored: Arc::default(),

@@ -58,6 +58,8 @@ impl Dataset {
 }
 
 fn fill(lab: &Lab, server: &str, warehouses: u32, kept: &Path, data: &Path) -> anyhow::Result<()> {
+    // Nobody receives here, and what is kept knows nothing of a link.
+    let lab = &Lab { link: None, ..lab.clone() };
     let work = tempfile::Builder::new().prefix("filling-").tempdir_in(kept)?;
     let tpcc = Tpcc::new(lab, warehouses, work.path())?;
     (lab.say)(&format!("filling {warehouses} warehouses of TPC-C on {server}; they are kept for later runs"));

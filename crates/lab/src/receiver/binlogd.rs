@@ -34,6 +34,7 @@ pub struct Binlogd {
     program: Program,
     status: StatusClient,
     options: Options,
+    lab: Lab,
 }
 
 /// Its own counters, of all since its start.
@@ -61,11 +62,11 @@ impl Binlogd {
     /// When it does not start or does not receive; the error holds its last words. When the run is broken off.
     pub fn attach(lab: &Lab, source: &mut Target, options: Options, dir: &Path) -> anyhow::Result<Binlogd> {
         let end = source.log_end()?;
-        let pinned = lab.apart.cpus.pin(Role::Receiver)?;
+        let placed = lab.place(Role::Receiver)?;
         let program = Program::start("binlogd", dir, |data| {
             let mut command = Command::new(&lab.binlogd);
             command.arg("run").arg("--data-dir").arg(data);
-            command.args(["--source", &address::url_without_password(source.account())]);
+            command.args(["--source", &address::url_without_password(&source.account_of_receivers())]);
             command.args(["--tls", if source.is_users() { "preferred" } else { "disabled" }]);
             command.args(["--fsync-mode", &options.fsync_mode.to_string()]);
             command.args(["--semi-sync", if options.semi_sync { "true" } else { "false" }]);
@@ -76,7 +77,7 @@ impl Binlogd {
             command.env("BINLOGD_PASSWORD", source.account().password.expose());
             Ok(command)
         })?;
-        drop(pinned);
+        drop(placed);
         source.started(program.pid())?;
         let data = program.folder().join("data");
         let address = data.join("admin.address");
@@ -88,7 +89,7 @@ impl Binlogd {
             bail!("binlogd does not answer: {}", program.said());
         }
         let status = StatusClient::of(&data)?;
-        let mut binlogd = Binlogd { program, status, options };
+        let mut binlogd = Binlogd { program, status, options, lab: lab.clone() };
         binlogd.catch_up(&end, &lab.interrupt)?;
         Ok(binlogd)
     }
@@ -115,6 +116,7 @@ impl Binlogd {
     /// When it has ended, with its last words, or does not answer.
     pub fn source(&mut self) -> anyhow::Result<Value> {
         self.program.check()?;
+        let _placed = self.lab.enter_link()?;
         Ok(self.status.status()?["sources"][0].clone())
     }
 

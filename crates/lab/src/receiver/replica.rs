@@ -239,7 +239,7 @@ fn distance(from: &Place, to: &Place, logs: &[LogFile]) -> u64 {
 /// With the source's account; in clear where that is, and in TLS where the lab's own session with the source is, as
 /// binlogd has it. A source notices by its next heartbeat that a replica is gone.
 fn change_source(dialect: Dialect, source: &Target, place: &Place) -> String {
-    let (account, Place { file, position }) = (source.account(), place);
+    let (account, Place { file, position }) = (source.account_of_receivers(), place);
     let (change, word) = match dialect.is_mysql_from(8, 0, 23) {
         true => ("CHANGE REPLICATION SOURCE", "SOURCE"),
         false => ("CHANGE MASTER", "MASTER"),

@@ -42,7 +42,7 @@ impl Yardstick {
     /// When it does not start, and when the source is one of the user's.
     pub fn attach(self, lab: &Lab, source: &Target, place: &Place, dir: &Path) -> anyhow::Result<Program> {
         ensure!(!source.is_users(), "{} is one of yours, and this speaks in clear", source.name());
-        let account = source.account();
+        let account = source.account_of_receivers();
         let (port, position) = (account.port.to_string(), place.position.to_string());
         let bare = |data: &Path, acknowledge: &str| {
             let mut command = Command::new(std::env::current_exe()?);
@@ -51,7 +51,7 @@ impl Yardstick {
             command.args(["--acknowledge", acknowledge]).arg("--out").arg(data);
             anyhow::Ok(command)
         };
-        let _pinned = lab.apart.cpus.pin(Role::Receiver)?;
+        let _placed = lab.place(Role::Receiver)?;
         match self {
             Yardstick::BareSynced => Program::start("bare", dir, |data| bare(data, "synced")),
             Yardstick::BareWritten => Program::start("bare", dir, |data| bare(data, "written")),

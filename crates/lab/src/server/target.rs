@@ -4,8 +4,8 @@ use super::changes::Changes;
 use super::dialect::Dialect;
 use super::sql::{self, DATABASE};
 use super::{accounts, address};
-use crate::cpus::{Cpus, Role};
-use crate::lab::Lab;
+use crate::cpus::Role;
+use crate::lab::{Lab, Skip};
 use crate::model::ServerChoice;
 use anyhow::{Context, bail, ensure};
 use rig::server::{Server, Session};
@@ -23,6 +23,18 @@ const COPIED_INTO_SESSIONS: [&str; 4] = [
     SNAPSHOT_ISOLATION,
 ];
 
+/// A server's options, with the addresses that it listens on where a link stands between source and receivers.
+fn with_link(lab: &Lab, role: Role, name: &str, options: &[String]) -> anyhow::Result<Vec<String>> {
+    let Some(link) = lab.link.as_ref().filter(|_| role == Role::Source) else { return Ok(options.to_vec()) };
+    if name.starts_with("mysql-5") {
+        return Err(
+            Skip::by_nature(format!("{name} cannot listen on two addresses, which --network needs")).into()
+        );
+    }
+    let addresses = format!("--bind-address=127.0.0.1,{}", link.source_address());
+    Ok([options, &[addresses]].concat())
+}
+
 /// One of the lab's own servers, or one of the user's. Dropping it stops the former and restores the latter.
 #[derive(Debug)]
 pub struct Target {
@@ -32,8 +44,8 @@ pub struct Target {
     session: Session,
     own: Option<Server>,
     role: Role,
-    /// Where it runs when it is started again.
-    cpus: Cpus,
+    /// Of the run that it was started for.
+    lab: Lab,
     name: String,
     account: ConnectOptions,
     dialect: Dialect,
@@ -77,17 +89,36 @@ impl Target {
         data_from: Option<&Path>,
         options: &[String],
     ) -> anyhow::Result<Target> {
-        let cpus = lab.apart.cpus.clone();
-        let server = {
-            let _pinned = cpus.pin(role)?;
-            Server::start(&lab.scripts, name, dir, data_from, options)?
-        };
+        let options = with_link(lab, role, name, options)?;
+        let _placed = lab.place(role)?;
+        let server = Server::start(&lab.scripts, name, dir, data_from, &options)?;
         lab.interrupt.check()?;
         let account = server.account();
         let session = Session::connect(&account)?;
         let dialect = Dialect::of(&session)?;
         let (own, name) = (Some(server), name.to_owned());
-        Ok(Target { session, changes: None, own, role, cpus, name, account, dialect })
+        let mut target =
+            Target { session, changes: None, own, role, lab: lab.clone(), name, account, dialect };
+        if let Some(link) = lab.link.as_ref().filter(|_| role == Role::Source) {
+            target.admit(link.receiver_address())?;
+        }
+        Ok(target)
+    }
+
+    /// Lets receivers in from that address, with the account that everybody on this machine has.
+    fn admit(&mut self, address: &str) -> anyhow::Result<()> {
+        self.session.run(&[
+            format!("CREATE USER IF NOT EXISTS 'root'@'{address}' IDENTIFIED BY ''"),
+            format!("GRANT ALL ON *.* TO 'root'@'{address}'"),
+        ])
+    }
+
+    /// How what receives reaches it. It may hold a password.
+    pub fn account_of_receivers(&self) -> ConnectOptions {
+        match &self.lab.link {
+            Some(link) => ConnectOptions { host: link.source_address().to_owned(), ..self.account.clone() },
+            None => self.account.clone(),
+        }
     }
 
     /// Takes one of the user's servers into use, and creates the lab's database there. Its own replicas will have that
@@ -107,8 +138,8 @@ impl Target {
         ensure!(locked.first() == Some("1"), "another run of the lab uses {place} now");
         session.query(&format!("SET SESSION wait_timeout = {WAIT_TIMEOUT_MAX}"))?;
         let name = ServerChoice::Url(url.to_owned()).to_string();
-        let (role, cpus) = (Role::Source, Cpus::default());
-        let mut target = Target { session, changes: None, own: None, role, cpus, name, account, dialect };
+        let (own, role, lab_of_it) = (None, Role::Source, lab.clone());
+        let mut target = Target { session, changes: None, own, role, lab: lab_of_it, name, account, dialect };
         // First of all, because a run that was killed leaves much of what is refused below, such as semi-sync in use.
         target.changes = Some(Changes::begin(lab, &target.account, &mut target.session)?);
         target.may_be_used(lab, &place)?;
@@ -248,9 +279,11 @@ impl Target {
     /// When it does not come up, or is one of the user's.
     pub fn restart(&mut self, options: &[String]) -> anyhow::Result<()> {
         let server = self.own.as_mut().context("a user's server is not restarted")?;
-        {
-            let _pinned = self.cpus.pin(self.role)?;
-            server.restart(options)?;
+        let _placed = self.lab.place(self.role)?;
+        // Without options it keeps those that it has.
+        match options.is_empty() {
+            true => server.restart(options)?,
+            false => server.restart(&with_link(&self.lab, self.role, &self.name, options)?)?,
         }
         // It may have got a password meanwhile.
         let password = self.account.password.clone();

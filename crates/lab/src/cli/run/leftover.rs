@@ -151,6 +151,7 @@ mod tests {
             scripts: PathBuf::new(),
             dir: dir.path().to_owned(),
             apart: Apart::default(),
+            link: None,
             journals: PathBuf::new(),
             interrupt: Interrupt::default(),
             unrestored: Arc::default(),

@@ -3,6 +3,7 @@
 use crate::apart::Apart;
 use crate::cpus::Cpus;
 use crate::lab::Lab;
+use crate::network::Network;
 use crate::progress::say;
 use anyhow::{Context, bail};
 use rig::interrupt::Interrupt;
@@ -33,6 +34,9 @@ pub(super) struct PlaceArgs {
     /// Processors of source, receivers and load, such as source=0,receiver=1,load=0-1; whoever is not named may use all
     #[arg(long, value_name = "ROLE=LIST,…")]
     cpus: Option<Cpus>,
+    /// Network between source and receivers, such as delay=0.5ms for each way; needs root, iproute2 and netem
+    #[arg(long, value_name = "delay=TIME")]
+    network: Option<Network>,
     #[command(flatten)]
     journals: JournalArgs,
     /// Server of yours that may be used although it holds other data, as host:port, may be repeated
@@ -104,7 +108,9 @@ impl PlaceArgs {
                     .map(|dir| made(dir, "--receiver-dir"))
                     .transpose()?,
                 cpus,
+                network: self.network,
             },
+            link: None,
             journals: std::path::absolute(self.journals.dir()?)?,
             interrupt: Interrupt::install()?,
             unrestored: Arc::default(),
