@@ -211,6 +211,7 @@ impl Archive {
             readable,
             told: None,
             tails_from: None,
+            goal: None,
             refresh_from: Instant::now() + REFRESH_INTERVAL,
         };
         let (stopped, name) = (stop.clone(), format!("archive-{}", work.copy.name));
@@ -342,6 +343,8 @@ struct Work {
     told: Option<String>,
     /// When the newest bytes are to be archived, however few; `None`: now.
     tails_from: Option<Instant>,
+    /// A moment, and what was durable then; the archive does not have all of that yet.
+    goal: Option<(Timestamp, DurableEnd)>,
     refresh_from: Instant,
 }
 
@@ -383,6 +386,9 @@ impl Work {
             let began = Timestamp::now();
             let tails = self.tails_from.is_none_or(|from| Instant::now() >= from);
             let durable = self.durable();
+            if self.goal.is_none() {
+                self.goal = durable.clone().map(|durable| (began, durable));
+            }
             match self.archiver.step(durable.as_ref(), tails, began)? {
                 Step::Idle => {
                     self.is_idle(durable.as_ref(), tails.then_some(began));
@@ -432,8 +438,33 @@ impl Work {
             .is_some_and(|(durable, end)| end.file == durable.file && end.offset >= durable.offset);
         if let Some(at) = complete.filter(|_| has_all) {
             self.copy.monitor.archive.update(|status| status.complete_until = Some(at));
+            self.goal = None;
         }
         self.works();
+    }
+
+    /// A source that writes all the while never lets the archive have everything of one moment at that moment; but soon after.
+    fn reaches_goal(&mut self) {
+        let Some((at, goal)) = &self.goal else { return };
+        // A number with more digits is a later one.
+        let order = |file: &str| (file.len(), file.to_owned());
+        let is_whole_before = match self.archiver.first_lacking() {
+            // Not known.
+            None => return,
+            Some((folder, file)) if *folder == *goal.timeline => order(file) >= order(&goal.file),
+            // Another timeline is written by now: the next goal is there.
+            Some(_) => return self.goal = None,
+        };
+        let end = self.archiver.end_of(&goal.timeline);
+        let is_there =
+            end.is_some_and(|end| (order(&end.file), end.offset) >= (order(&goal.file), goal.offset));
+        if is_whole_before && is_there {
+            let at = *at;
+            self.goal = None;
+            self.copy.monitor.archive.update(|status| {
+                status.complete_until = status.complete_until.max(Some(at));
+            });
+        }
     }
 
     fn publish(&mut self, durable: Option<&DurableEnd>) {
@@ -446,6 +477,7 @@ impl Work {
         });
         let archiver = &self.archiver;
         self.whole.are(archiver.whole_files_known(), archiver.names(), || archiver.whole_files());
+        self.reaches_goal();
         let Some(durable) = durable else { return };
         let Some(end) = self.archiver.end_of(&durable.timeline) else { return };
         self.copy.monitor.archive.update(|status| {
