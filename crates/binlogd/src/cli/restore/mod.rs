@@ -249,7 +249,8 @@ fn applied_before(
     }
     target.take().map_err(|error| of_host(&error))?;
     let left = CarryOut::take_back(target, settings).map_err(|error| of_host(&error))?;
-    if left.is_some {
+    // Of a server without GTIDs the channel stays, and it is said where this one goes on.
+    if left.is_some && left.applied.is_none() {
         errln!(
             "note: what an earlier restore had left on {host} was taken back; this one goes on with what the target has"
         );
