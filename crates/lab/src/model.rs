@@ -17,7 +17,9 @@ pub enum Profile {
     Smoke,
     /// Minutes to half an hour: small data, short cells, several rounds.
     Quick,
-    /// As published: hours, and a machine for it.
+    /// Every published cell, with data and seconds for two processors: about two hours a study.
+    Grid,
+    /// As published: hours to days, and a machine for it.
     Full,
 }
 

@@ -24,7 +24,7 @@ pub(super) struct RunArgs {
     /// Studies by name, or `all`
     #[arg(required = true, value_name = "STUDY")]
     studies: Vec<String>,
-    /// Size of the run: a minute or two a study, about ten, or as published
+    /// Size of the run: a minute or two a study, about ten, about two hours with every published cell, or as published
     #[arg(long, value_enum, default_value = "quick", hide_possible_values = false)]
     profile: Profile,
     /// Server to measure, may be repeated: mysql:9.7, mysql:8.0, mysql:8.0.15, mysql:5.7, mariadb:10.11, mariadb:11.8,

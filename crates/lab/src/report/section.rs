@@ -51,6 +51,9 @@ impl Section<'_> {
                 "smoke profile: it shows that the study works, its numbers mean little"
             }
             crate::model::Profile::Quick => "quick profile",
+            crate::model::Profile::Grid => {
+                "grid profile: every published cell, on data and in seconds for two processors"
+            }
             crate::model::Profile::Full => "full profile",
         };
         let invalid = self.invalid().count();

@@ -75,7 +75,7 @@ impl Study for WriteAndSync {
     fn settings(&self, profile: Profile) -> Settings {
         let writes = match profile {
             Profile::Smoke => "5",
-            Profile::Quick => "50",
+            Profile::Quick | Profile::Grid => "50",
             Profile::Full => "500",
         };
         Settings::of([("writes", writes), ("rounds", "2"), ("folders", "a,b")])

@@ -42,6 +42,7 @@ impl Study for BinlogCompression {
         let (threads, seconds, rounds, tables, rows, levels, buffer_pool_mib) = match profile {
             Profile::Smoke => ("4", "2", "1", "4", "5000", "10", "256"),
             Profile::Quick => ("16", "4", "3", "8", "50000", "1,10,19", "512"),
+            Profile::Grid => ("240", "150", "3", "120", "10000", "1,10,19", "1024"),
             Profile::Full => ("240", "3600", "3", "120", "100000", "1,10,19", "8192"),
         };
         Settings::of([

@@ -20,6 +20,9 @@ use crate::run::Run;
 use anyhow::ensure;
 use configuration::{ALL, Configuration};
 
+/// The numbers of threads as published.
+const PUBLISHED_THREADS: &str = "4,8,16,32,64,128,256,512,1024,1536";
+
 /// The study.
 #[derive(Debug)]
 pub struct SemiSyncCost;
@@ -39,10 +42,16 @@ impl Study for SemiSyncCost {
     }
 
     fn settings(&self, profile: Profile) -> Settings {
+        let redo_log_mib = match profile {
+            Profile::Smoke | Profile::Quick => "256",
+            Profile::Grid => "1024",
+            Profile::Full => "2048",
+        };
         let (threads, seconds, rounds, warehouses, buffer_pool_mib, level_seconds) = match profile {
             Profile::Smoke => ("4", "3", "1", "2", "256", "30"),
             Profile::Quick => ("4,16,64", "5", "3", "4", "512", "30"),
-            Profile::Full => ("4,8,16,32,64,128,256,512,1024,1536", "60", "3", "100", "4096", "600"),
+            Profile::Grid => (PUBLISHED_THREADS, "30", "3", "20", "2048", "120"),
+            Profile::Full => (PUBLISHED_THREADS, "60", "3", "100", "4096", "600"),
         };
         Settings::of([
             ("threads", threads),
@@ -50,7 +59,7 @@ impl Study for SemiSyncCost {
             ("rounds", rounds),
             ("warehouses", warehouses),
             ("buffer_pool_mib", buffer_pool_mib),
-            ("redo_log_mib", if profile == Profile::Full { "2048" } else { "256" }),
+            ("redo_log_mib", redo_log_mib),
             ("level_seconds", level_seconds),
         ])
     }

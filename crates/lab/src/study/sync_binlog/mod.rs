@@ -54,11 +54,16 @@ impl Study for SyncBinlog {
     }
 
     fn settings(&self, profile: Profile) -> Settings {
-        let full = profile == Profile::Full;
         let (pools, attached, threads, seconds, rounds, warehouses) = match profile {
             Profile::Smoke => ("70", "1", "4", "2", "1", "2"),
             Profile::Quick => ("60,80", "0,1", "16", "4", "3", "2"),
+            Profile::Grid => ("60,70,80", "0,1,1000,10000", "56", "30", "3", "20"),
             Profile::Full => ("60,70,80", "0,1,1000,10000", "56", "180", "3", "1000"),
+        };
+        let (warm_up_seconds, rotation_kib, sample_ms, redo_log_mib) = match profile {
+            Profile::Smoke | Profile::Quick => ("1", "auto", "100", "256"),
+            Profile::Grid => ("10", "auto", "100", "1024"),
+            Profile::Full => ("60", "1048576", "250", "16384"),
         };
         Settings::of([
             ("sync_binlog", "0,1,1000,10000"),
@@ -69,10 +74,10 @@ impl Study for SyncBinlog {
             ("seconds", seconds),
             ("rounds", rounds),
             ("warehouses", warehouses),
-            ("warm_up_seconds", if full { "60" } else { "1" }),
-            ("rotation_kib", if full { "1048576" } else { "auto" }),
-            ("sample_ms", if full { "250" } else { "100" }),
-            ("redo_log_mib", if full { "16384" } else { "256" }),
+            ("warm_up_seconds", warm_up_seconds),
+            ("rotation_kib", rotation_kib),
+            ("sample_ms", sample_ms),
+            ("redo_log_mib", redo_log_mib),
         ])
     }
 

@@ -40,6 +40,7 @@ impl Study for VirtualReplica {
         let (threads, seconds, rounds, tables, rows, buffer_pool_mib) = match profile {
             Profile::Smoke => ("4", "2", "1", "4", "10000", "256"),
             Profile::Quick => ("2,8,32", "4", "3", "8", "100000", "1024"),
+            Profile::Grid => (PUBLISHED_THREADS, "10", "3", "8", "250000", "2048"),
             Profile::Full => (PUBLISHED_THREADS, "60", "3", "20", "1000000", "8192"),
         };
         Settings::of([
