@@ -28,6 +28,7 @@ Examples:
   BINLOGD_LAB_PASSWORD=… binlogd-lab run all --server mysql://dba@db.example:3306
   binlogd-lab run all --resume                          go on where the last run was interrupted
   binlogd-lab report                                    the newest finished run of each study, as HTML, Markdown and CSV
+  binlogd-lab advise                                    one page: what to set on this source, by what was measured
   binlogd-lab restore                                   set back what an interrupted run has changed on your own servers";
 
 /// Runs the published studies of what a durable binary log costs, and reports them beside the published figures.
@@ -51,6 +52,9 @@ enum Verb {
     Runs,
     /// Write a report of runs: HTML, Markdown, CSV
     Report(report::ReportArgs),
+    /// Print one page of advice by what was measured: what semi-sync to binlogd would cost, what a relaxed source would gain
+    /// and risk, which sync_binlog, whether to compress
+    Advise(report::AdviseArgs),
     /// Show how two runs of a study differ
     Compare(report::CompareArgs),
     /// Write the cells of a run for other programs
@@ -83,6 +87,7 @@ pub fn main_with(studies: &[&dyn Study], arguments: impl IntoIterator<Item = OsS
         Verb::Run(args) => run::run(studies, &args, &db, &command::shown(&arguments)),
         Verb::Runs => runs::print(&db),
         Verb::Report(args) => report::write(studies, &args, &db),
+        Verb::Advise(args) => report::advise(studies, &args, &db),
         Verb::Compare(args) => report::compare(&args, &db),
         Verb::Export(args) => report::export(studies, &args, &db),
         Verb::Page(args) => report::page(&args),

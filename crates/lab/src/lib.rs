@@ -23,8 +23,10 @@
 //! | `reference` | the published figures |
 //! | `statistics` | medians of rounds, and ratios within a round |
 //! | `report` | HTML, Markdown and CSV |
+//! | `advice` | what a DBA should do by what was measured |
 //! | `check` | whether the cells of a run are sound |
 
+pub mod advice;
 pub mod apart;
 pub mod check;
 pub mod cli;

@@ -1,6 +1,7 @@
-//! `binlogd-lab report`, `compare`, `export`, `check` and `restore`.
+//! `binlogd-lab report`, `advise`, `compare`, `export`, `check` and `restore`.
 
 use super::run::JournalArgs;
+use crate::advice;
 use crate::report;
 use crate::run::Run;
 use crate::store::Store;
@@ -18,6 +19,17 @@ pub(super) struct ReportArgs {
     /// Folder to write into, made when it is missing
     #[arg(long, value_name = "DIR", default_value = "binlogd-lab-report")]
     out: PathBuf,
+}
+
+/// Arguments of `binlogd-lab advise`.
+#[derive(Debug, clap::Args)]
+pub(super) struct AdviseArgs {
+    /// Runs by number; default: the newest finished run of each study
+    #[arg(value_name = "RUN")]
+    runs: Vec<i64>,
+    /// File to write, Markdown; default: standard output
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
 }
 
 /// Arguments of `binlogd-lab compare`.
@@ -77,6 +89,12 @@ pub(super) fn write(studies: &[&dyn Study], args: &ReportArgs, db: &Path) -> any
         println!("{}", file.display());
     }
     Ok(())
+}
+
+/// Prints or writes one page of advice.
+pub(super) fn advise(studies: &[&dyn Study], args: &AdviseArgs, db: &Path) -> anyhow::Result<()> {
+    let runs = runs(studies, &args.runs, &Store::open(db)?)?;
+    give(&advice::page(&runs)?, args.out.as_deref())
 }
 
 /// Prints how two runs differ.

@@ -65,7 +65,7 @@ fn of(section: &Section) -> String {
     text
 }
 
-fn of_part(part: &Part) -> String {
+pub(super) fn of_part(part: &Part) -> String {
     match part {
         Part::Heading(heading) => format!("\n### {}\n", escaped(heading)),
         Part::Text(text) => format!("\n{}\n", escaped(text)),

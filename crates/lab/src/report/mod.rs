@@ -69,6 +69,24 @@ pub fn write(runs: &[Run], dir: &Path) -> anyhow::Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
+/// Where and how a run was measured, in a few sentences without their full stops: how large it was, on what machine, what was
+/// set apart, and what was found wrong.
+///
+/// # Errors
+/// When the run is of a study that this lab does not have.
+pub fn where_measured(run: &Run) -> anyhow::Result<Vec<String>> {
+    let section = Section::of(run)?;
+    let mut sentences = vec![section.extent().join(", "), section.machine()];
+    sentences.extend(section.apart().into_iter().map(|text| text.trim_end_matches('.').to_owned()));
+    sentences.extend(section.warnings().map(|warning| format!("Warning: {warning}")));
+    Ok(sentences)
+}
+
+/// Parts as Markdown.
+pub fn parts_as_markdown(parts: &[outline::Part]) -> String {
+    parts.iter().map(markdown::of_part).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

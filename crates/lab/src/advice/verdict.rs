@@ -1,0 +1,100 @@
+//! Whether a ratio shows anything, in words.
+
+use crate::statistics::{Missing, Spread};
+
+/// Of fewer rounds a range says too little.
+const ROUNDS_MIN: usize = 3;
+
+/// What is compared, in the words for less and more of it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Words {
+    pub(super) less: &'static str,
+    pub(super) more: &'static str,
+}
+
+/// For what there is more or less of.
+pub(super) const AMOUNT: Words = Words { less: "less", more: "more" };
+/// For times.
+pub(super) const TIME: Words = Words { less: "shorter", more: "longer" };
+
+/// What rounds say of a ratio.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// Every round is below 1.
+    Less,
+    /// Every round is above 1.
+    More,
+    /// Rounds lie on both sides.
+    NotShown,
+    /// There were too few of them.
+    TooFew,
+}
+
+impl Verdict {
+    /// Of this ratio.
+    pub(super) fn of(ratio: &Spread) -> Verdict {
+        match ratio.range {
+            _ if ratio.rounds < ROUNDS_MIN => Verdict::TooFew,
+            (_, high) if high < 1.0 => Verdict::Less,
+            (low, _) if low > 1.0 => Verdict::More,
+            _ => Verdict::NotShown,
+        }
+    }
+}
+
+/// `14 % less (11 to 17 %)`, `not shown by these ranges: 0.97 (0.92 to 1.04)`, or why there is no figure.
+pub(super) fn told(ratio: &Result<Spread, Missing>, words: Words) -> String {
+    let ratio = match ratio {
+        Ok(ratio) => ratio,
+        Err(reason) => return format!("not measured ({reason})"),
+    };
+    let (low, high) = ratio.range;
+    match Verdict::of(ratio) {
+        Verdict::TooFew => {
+            let plural = if ratio.rounds == 1 { "" } else { "s" };
+            format!("{:.2} in {} round{plural}, too few to tell", ratio.median, ratio.rounds)
+        }
+        Verdict::NotShown => {
+            format!("not shown by these ranges: {:.2} ({low:.2} to {high:.2})", ratio.median)
+        }
+        Verdict::More if ratio.median >= 2.0 => {
+            format!("{:.1} times as much ({low:.1} to {high:.1})", ratio.median)
+        }
+        Verdict::More => {
+            let [median, low, high] = [ratio.median, low, high].map(|ratio| percent(ratio - 1.0));
+            format!("{median} % {} ({low} to {high} %)", words.more)
+        }
+        Verdict::Less => {
+            let [median, low, high] = [ratio.median, high, low].map(|ratio| percent(1.0 - ratio));
+            format!("{median} % {} ({low} to {high} %)", words.less)
+        }
+    }
+}
+
+/// A share in per cent, with a digit after the point where it is small.
+fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    if percent < 9.95 { format!("{percent:.1}") } else { format!("{percent:.0}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(values: &[f64], words: Words) -> String {
+        told(&Ok(Spread::of(values).unwrap()), words)
+    }
+
+    #[test]
+    fn a_ratio_is_told_with_its_range_and_only_when_every_round_agrees() {
+        assert_eq!(of(&[0.86, 0.89, 0.83], AMOUNT), "14 % less (11 to 17 %)");
+        assert_eq!(of(&[1.024, 1.2, 1.05], TIME), "5.0 % longer (2.4 to 20 %)");
+        assert_eq!(of(&[2.4, 2.0, 3.0], AMOUNT), "2.4 times as much (2.0 to 3.0)");
+        assert_eq!(of(&[0.97, 1.04, 0.92], AMOUNT), "not shown by these ranges: 0.97 (0.92 to 1.04)");
+        assert_eq!(of(&[0.5, 1.0, 0.5], AMOUNT), "not shown by these ranges: 0.50 (0.50 to 1.00)");
+        assert_eq!(of(&[0.5], AMOUNT), "0.50 in 1 round, too few to tell");
+        assert_eq!(of(&[0.5, 0.6], AMOUNT), "0.55 in 2 rounds, too few to tell");
+        let missing = Err(Missing("invalid: errors".to_owned()));
+        assert_eq!(told(&missing, AMOUNT), "not measured (invalid: errors)");
+    }
+}
