@@ -5,7 +5,7 @@ use crate::report;
 use crate::run::Run;
 use crate::store::Store;
 use crate::study::Study;
-use crate::{check, server};
+use crate::{check, machine_changes, server};
 use anyhow::{Context, bail};
 use std::path::{Path, PathBuf};
 
@@ -156,7 +156,9 @@ pub(super) fn check(studies: &[&dyn Study], args: &CheckArgs, db: &Path) -> anyh
 /// Sets back what runs that were killed have left changed on the user's servers.
 pub(super) fn restore(args: &JournalArgs) -> anyhow::Result<()> {
     let dir = args.dir()?;
-    let done = server::restore(&dir)?;
+    // Both are tried, whether the other works or not.
+    let (machine, servers) = (machine_changes::restore(&dir), server::restore(&dir));
+    let done = [machine?, servers?].concat();
     if done.is_empty() {
         println!("nothing to restore: {} holds no journal of changes", dir.display());
     }
