@@ -153,16 +153,16 @@ pub(super) fn check(studies: &[&dyn Study], args: &CheckArgs, db: &Path) -> anyh
     Ok(())
 }
 
-/// Sets back what runs that were killed have left changed on the user's servers.
+/// Sets back what runs that were killed have left changed on the user's servers and on this machine.
 pub(super) fn restore(args: &JournalArgs) -> anyhow::Result<()> {
     let dir = args.dir()?;
     // Both are tried, whether the other works or not.
-    let (machine, servers) = (machine_changes::restore(&dir), server::restore(&dir));
-    let done = [machine?, servers?].concat();
-    if done.is_empty() {
+    let restored = [machine_changes::restore(&dir), server::restore(&dir)];
+    restored.iter().flatten().flatten().for_each(|line| println!("{line}"));
+    let done = restored.into_iter().collect::<anyhow::Result<Vec<_>>>()?;
+    if done.iter().all(Vec::is_empty) {
         println!("nothing to restore: {} holds no journal of changes", dir.display());
     }
-    done.iter().for_each(|line| println!("{line}"));
     Ok(())
 }
 

@@ -93,11 +93,14 @@ impl Study for RotationStall {
         let mut scenes = Vec::new();
         for choice in order.servers_or(&[SERVER]) {
             let all = Configuration::all(settings, choice.may_have_semi_sync())?;
-            for disk in &disks {
+            // Of a user's server one scene is left out, and not four for one reason.
+            let is_own = matches!(choice, ServerChoice::Own(_));
+            let disks = if is_own { &disks[..] } else { &disks[..1] };
+            for disk in disks {
                 let panel = Panel { server: choice.to_string(), condition: point::Condition::Disk(*disk) };
                 // Who may not set the kernel's limits can measure the rest.
                 let (dirty, plain): (Vec<Configuration>, Vec<Configuration>) =
-                    all.iter().partition(|one| one.dirty_bytes().is_some());
+                    all.iter().partition(|one| is_own && one.dirty_bytes().is_some());
                 for (configurations, name) in [
                     (plain, format!("{choice} on {disk}")),
                     (dirty, format!("{choice} on {disk}, vm.dirty_bytes")),
@@ -133,6 +136,8 @@ impl Study for RotationStall {
 mod tests {
     use super::*;
     use crate::apart::Apart;
+    use rig::interrupt::Interrupt;
+    use std::sync::Arc;
 
     fn order(server: &str, change: Option<(&str, &str)>) -> Order {
         let mut settings = RotationStall.settings(Profile::Quick);
@@ -158,6 +163,28 @@ mod tests {
         // Without semi-sync binlogd is not attached.
         let old = RotationStall.plan(&order("mysql:5.7", Some(("dirty_mib", "none")))).unwrap();
         assert_eq!(old.scenes.iter().map(|scene| scene.cells.len()).collect::<Vec<_>>(), [4, 4]);
+    }
+
+    #[test]
+    fn a_users_server_is_left_out_with_the_reason() {
+        let order = order("mysql://u@db:1", None);
+        let plan = RotationStall.plan(&order).unwrap();
+        assert_eq!(plan.scenes.len(), 1);
+        let lab = Lab {
+            binlogd: "/nowhere".into(),
+            scripts: "/nowhere".into(),
+            dir: "/nowhere".into(),
+            apart: Apart::default(),
+            link: None,
+            journals: "/nowhere".into(),
+            interrupt: Interrupt::default(),
+            unrestored: Arc::default(),
+            allowed_servers: Vec::new(),
+            say: |_| (),
+        };
+        let error = RotationStall.set_up(&order, &plan.scenes[0], &lab).err().unwrap();
+        let skip: &Skip = error.downcast_ref().unwrap();
+        assert!(skip.is_allowed() && skip.to_string().contains("a server of yours"), "{error:#}");
     }
 
     #[test]

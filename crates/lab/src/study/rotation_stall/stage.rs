@@ -31,6 +31,9 @@ const ANSWER_MAX: Duration = Duration::from_secs(600);
 /// Of the load before the first cell, which is not counted.
 const WARM_UP_SECONDS: u64 = 1;
 
+/// What can be measured where no disk can be limited.
+const WITHOUT_LIMIT: &str = "--set disks=here measures on the lab's own disk alone";
+
 /// A scene that is set up. Dropped in this order: the limit is lifted when the server is gone, and before its disk goes.
 #[derive(Debug)]
 pub(super) struct Stage {
@@ -66,8 +69,10 @@ impl Stage {
         let (volume, limit) = match disk {
             Disk::Here => (Volume::mount(lab, Kind::Here, 0)?, None),
             Disk::Limited { mb_s } => {
-                let volume = Volume::mount(lab, Kind::Ext4, filler.pace * seconds * 5 / 4 + ROOM)?;
-                let limit = DiskLimit::set(lab, &volume, u64::from(mb_s) * 1_000_000)?;
+                let volume = Volume::mount(lab, Kind::Ext4, filler.pace * seconds * 5 / 4 + ROOM);
+                let volume = volume.context(WITHOUT_LIMIT)?;
+                let limit =
+                    DiskLimit::set(lab, &volume, u64::from(mb_s) * 1_000_000).context(WITHOUT_LIMIT)?;
                 (volume, Some(limit))
             }
         };

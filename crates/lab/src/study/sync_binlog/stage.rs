@@ -83,7 +83,8 @@ impl Servers {
             (lab.say)(&format!("removed {left} file systems of runs that were killed"));
         }
         let dataset = Dataset::of(lab, name, warehouses)?;
-        let volume = Volume::mount(lab, kind, 2 * (2 * dataset.bytes + (redo_mib << 20)) + ROOM)?;
+        let volume = Volume::mount(lab, kind, 2 * (2 * dataset.bytes + (redo_mib << 20)) + ROOM)
+            .context("--set file_systems=here measures on the lab's own disk")?;
         let tpcc = Tpcc::new(lab, warehouses, volume.beside())?;
         let recipe = Recipe {
             server: name.to_owned(),
