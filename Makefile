@@ -114,7 +114,7 @@ back-again: ## measure how soon commits return after restarts and resets of real
 LAB_PROFILE ?= smoke
 LAB_STUDIES ?= all
 LAB_DB ?= target/lab-$(LAB_PROFILE).sqlite
-lab: ## run the four studies of docs/lab.md as LAB_PROFILE (smoke), and report into target/lab-report
+lab: ## run the five studies of docs/lab.md as LAB_PROFILE (smoke), and report into target/lab-report
 	@scripts/servers fetch all
 	@scripts/servers sysbench >/dev/null
 	cargo build --release --locked -p binlogd -p binlogd-lab

@@ -29,7 +29,7 @@ Examples:
   binlogd-lab run all --resume                          go on where the last run was interrupted
   binlogd-lab report                                    the newest finished run of each study, as HTML, Markdown and CSV
   binlogd-lab advise                                    one page: what to set on this source, by what was measured
-  binlogd-lab restore                                   set back what an interrupted run has changed on your own servers";
+  binlogd-lab restore                                   set back what a killed run has left changed: your own servers, this machine";
 
 /// Runs the published studies of what a durable binary log costs, and reports them beside the published figures.
 #[derive(Debug, Parser)]
@@ -63,7 +63,7 @@ enum Verb {
     Page(report::PageArgs),
     /// Check runs: every planned cell was measured and is valid, every chart has a point and every table a number
     Check(report::CheckArgs),
-    /// Set back what runs that were killed have left changed on your own servers
+    /// Set back what runs that were killed have left changed on your own servers and on this machine
     Restore(run::JournalArgs),
     /// The bare receiver, which a run of virtual-replica starts
     #[command(hide = true)]

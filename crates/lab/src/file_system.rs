@@ -87,9 +87,7 @@ impl Volume {
         if kind == Kind::Here {
             return Ok(volume);
         }
-        let skip = |why: String| {
-            format!("no {kind} in an image: {why} (--set file_systems=here measures on the lab's own disk)")
-        };
+        let skip = |why: String| format!("no {kind} in an image: {why}");
         if !rustix::process::geteuid().is_root() {
             return Err(Skip::lacks(skip("only root may mount one".to_owned())).into());
         }

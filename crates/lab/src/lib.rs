@@ -11,15 +11,17 @@
 //! | `fact` | what is known of what was measured on |
 //! | `point` | what a cell measures |
 //! | `run` | a run and its cells |
-//! | `study` | the four studies |
+//! | `study` | the five studies |
 //! | `engine` | a run: cells in turn, resuming |
 //! | `progress` | how far a run is |
 //! | `store` | the results, one SQLite file |
 //! | `environment` | what a run was measured on |
 //! | `server` | the lab's own servers and the user's; the journal of changed variables |
 //! | `receiver` | binlogd and real replicas while they are attached |
-//! | `load` | sysbench and go-tpc |
+//! | `load` | sysbench, go-tpc, and a load of the lab's own |
 //! | `file_system` | ext4 and XFS in image files |
+//! | `disk_limit`, `dirty_pages` | a slower disk, and how much may wait in memory for it |
+//! | `machine_changes` | what is changed of this machine itself, and setting it back |
 //! | `reference` | the published figures |
 //! | `statistics` | medians of rounds, and ratios within a round |
 //! | `report` | HTML, Markdown and CSV |
@@ -31,6 +33,8 @@ pub mod apart;
 pub mod check;
 pub mod cli;
 pub mod cpus;
+pub mod dirty_pages;
+pub mod disk_limit;
 pub mod engine;
 pub mod environment;
 pub mod fact;
@@ -39,6 +43,7 @@ pub mod folders;
 pub mod lab;
 pub mod link;
 pub mod load;
+pub mod machine_changes;
 pub mod model;
 pub mod network;
 pub mod point;

@@ -2,6 +2,8 @@
 //! place, where the file of results is read.
 
 use crate::study::binlog_compression::configuration as binlog_compression;
+use crate::study::rotation_stall::condition::Disk;
+use crate::study::rotation_stall::configuration as rotation_stall;
 use crate::study::semi_sync_cost::configuration as semi_sync_cost;
 use crate::study::sync_binlog::condition::Condition as Place;
 use crate::study::sync_binlog::configuration as sync_binlog;
@@ -53,6 +55,8 @@ pub enum Condition {
     Workload(virtual_replica::Workload),
     /// Of `sync-binlog`: where the server's files lie, and how large its buffer pool is.
     Place(Place),
+    /// Of `rotation-stall`: the disk that the server's files lie on.
+    Disk(Disk),
     /// Of `binlog-compression`: nobody reads the log.
     NobodyAttached,
     /// Of `binlog-compression`: binlogd receives, and the source does not wait for it, because the Maven builds of 8.0 come
@@ -69,6 +73,8 @@ pub enum Configuration {
     SemiSyncCost(semi_sync_cost::Configuration),
     /// Of `sync-binlog`.
     SyncBinlog(sync_binlog::Configuration),
+    /// Of `rotation-stall`.
+    RotationStall(rotation_stall::Configuration),
     /// Of `binlog-compression`.
     BinlogCompression(binlog_compression::Configuration),
 }
@@ -96,6 +102,7 @@ impl fmt::Display for Condition {
             Condition::Plain => Ok(()),
             Condition::Workload(workload) => workload.fmt(f),
             Condition::Place(place) => place.fmt(f),
+            Condition::Disk(disk) => disk.fmt(f),
             Condition::NobodyAttached => f.write_str(NOBODY),
             Condition::BinlogdAttached => f.write_str(BINLOGD),
         }
@@ -113,6 +120,7 @@ impl FromStr for Condition {
             BINLOGD => Ok(Condition::BinlogdAttached),
             _ => (text.parse().map(Condition::Workload))
                 .or_else(|_| text.parse().map(Condition::Place))
+                .or_else(|_| text.parse().map(Condition::Disk))
                 .or_else(|_| bail!("no study measures under the condition {text:?}")),
         }
     }
@@ -126,6 +134,7 @@ impl FromStr for Configuration {
         let found = (text.parse().map(Configuration::VirtualReplica))
             .or_else(|_| text.parse().map(Configuration::SemiSyncCost))
             .or_else(|_| text.parse().map(Configuration::SyncBinlog))
+            .or_else(|_| text.parse().map(Configuration::RotationStall))
             .or_else(|_| text.parse().map(Configuration::BinlogCompression));
         found.or_else(|_| bail!("no study has the configuration {text:?}"))
     }
@@ -171,6 +180,7 @@ configurations!(
     VirtualReplica of virtual_replica,
     SemiSyncCost of semi_sync_cost,
     SyncBinlog of sync_binlog,
+    RotationStall of rotation_stall,
     BinlogCompression of binlog_compression
 );
 

@@ -15,7 +15,7 @@ use tempfile::TempDir;
 use written::{Findings, compare};
 
 /// What the cells of the studies have, and about how large that is.
-const VALUES: [(&str, f64); 37] = [
+const VALUES: [(&str, f64); 55] = [
     ("qps", 123_456.0),
     ("tps", 6172.0),
     ("transactions", 24_000.0),
@@ -46,6 +46,24 @@ const VALUES: [(&str, f64); 37] = [
     ("stall_seconds", 0.1),
     ("between_seconds", 0.05),
     ("stall_seconds_max", 0.4),
+    ("stall_lowest_worst", 0.1),
+    ("stall_seconds_worst", 0.5),
+    ("between_seconds_worst", 0.1),
+    ("between_lowest_worst", 0.2),
+    ("stall_longest_ms", 440.5),
+    ("stall_longest_ms_worst", 470.5),
+    ("between_longest_ms", 20.5),
+    ("between_longest_ms_worst", 110.5),
+    ("slow_share", 0.025),
+    ("log_mb_s", 58.5),
+    ("large_tps", 280.0),
+    ("small_count", 90_000.0),
+    ("small_p50_ms", 0.5),
+    ("small_p95_ms", 2.5),
+    ("small_p99_ms", 8.5),
+    ("small_p99_9_ms", 30.5),
+    ("small_longest_ms", 470.5),
+    ("binlog_bytes", 3.5e9),
     ("select", 9000.0),
     ("update", 1800.0),
     ("source_cores", 1.5),
@@ -84,6 +102,7 @@ impl Written {
                 ("tps", [0.5, index as f64 / 3.0]),
                 ("sample_ended_s", [0.1, 0.2]),
                 ("rotation_s", [0.12, 0.19]),
+                ("longest_ms", [440.5, 0.5]),
             ] {
                 measured.series.insert(name.to_owned(), series.to_vec());
             }

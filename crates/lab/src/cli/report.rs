@@ -6,7 +6,7 @@ use crate::report;
 use crate::run::Run;
 use crate::store::Store;
 use crate::study::Study;
-use crate::{check, server};
+use crate::{check, machine_changes, server};
 use anyhow::{Context, bail};
 use std::path::{Path, PathBuf};
 
@@ -171,14 +171,16 @@ pub(super) fn check(studies: &[&dyn Study], args: &CheckArgs, db: &Path) -> anyh
     Ok(())
 }
 
-/// Sets back what runs that were killed have left changed on the user's servers.
+/// Sets back what runs that were killed have left changed on the user's servers and on this machine.
 pub(super) fn restore(args: &JournalArgs) -> anyhow::Result<()> {
     let dir = args.dir()?;
-    let done = server::restore(&dir)?;
-    if done.is_empty() {
+    // Both are tried, whether the other works or not.
+    let restored = [machine_changes::restore(&dir), server::restore(&dir)];
+    restored.iter().flatten().flatten().for_each(|line| println!("{line}"));
+    let done = restored.into_iter().collect::<anyhow::Result<Vec<_>>>()?;
+    if done.iter().all(Vec::is_empty) {
         println!("nothing to restore: {} holds no journal of changes", dir.display());
     }
-    done.iter().for_each(|line| println!("{line}"));
     Ok(())
 }
 

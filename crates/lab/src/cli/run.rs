@@ -9,6 +9,7 @@ use crate::apart::Apart;
 use crate::engine::{self, Begin, Job};
 use crate::environment::Environment;
 use crate::lab::Lab;
+use crate::machine_changes;
 use crate::model::{Order, Profile, ServerChoice};
 use crate::progress::say;
 use crate::store::{Store, now};
@@ -67,6 +68,7 @@ pub(super) fn run(all: &[&dyn Study], args: &RunArgs, db: &Path, command: &str) 
     let _folders: Vec<leftover::FolderLock> =
         lab.dirs().into_iter().map(leftover::FolderLock::take).collect::<anyhow::Result<_>>()?;
     leftover::remove(&lab, &all.iter().map(|study| study.name()).collect::<Vec<_>>())?;
+    machine_changes::restore(&lab.journals)?.iter().for_each(|line| say(line));
     let mut jobs = jobs.into_iter();
     let done =
         jobs.try_for_each(|(study, order, begin)| run_one(study, order, begin, command, &lab, &mut store));

@@ -5,6 +5,7 @@
 
 pub mod binlog_compression;
 pub mod publication;
+pub mod rotation_stall;
 pub mod semi_sync_cost;
 pub mod sync_binlog;
 pub mod virtual_replica;
@@ -17,6 +18,7 @@ pub fn publication(study: &str) -> Option<Publication> {
         "virtual-replica" => Some(virtual_replica::publication()),
         "semi-sync-cost" => Some(semi_sync_cost::publication()),
         "sync-binlog" => Some(sync_binlog::publication()),
+        "rotation-stall" => Some(rotation_stall::publication()),
         "binlog-compression" => Some(binlog_compression::publication()),
         _ => None,
     }
@@ -28,7 +30,9 @@ mod tests {
 
     #[test]
     fn every_study_has_its_publication() {
-        for study in ["virtual-replica", "semi-sync-cost", "sync-binlog", "binlog-compression"] {
+        for study in
+            ["virtual-replica", "semi-sync-cost", "sync-binlog", "rotation-stall", "binlog-compression"]
+        {
             let publication = publication(study).unwrap();
             assert!(!publication.figures.is_empty() && !publication.conclusions.is_empty(), "{study}");
         }

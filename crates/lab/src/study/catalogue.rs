@@ -1,7 +1,8 @@
-//! The four studies by their names.
+//! The five studies by their names.
 
 use super::Study;
 use super::binlog_compression::BinlogCompression;
+use super::rotation_stall::RotationStall;
 use super::semi_sync_cost::SemiSyncCost;
 use super::sync_binlog::SyncBinlog;
 use super::virtual_replica::VirtualReplica;
@@ -9,7 +10,7 @@ use anyhow::bail;
 
 /// All studies.
 pub fn all() -> &'static [&'static dyn Study] {
-    &[&VirtualReplica, &SemiSyncCost, &SyncBinlog, &BinlogCompression]
+    &[&VirtualReplica, &SemiSyncCost, &SyncBinlog, &RotationStall, &BinlogCompression]
 }
 
 /// The study of that name.

@@ -2,6 +2,7 @@
 
 pub mod binlog_compression;
 pub mod catalogue;
+pub mod rotation_stall;
 pub mod semi_sync_cost;
 pub mod sync_binlog;
 pub mod virtual_replica;

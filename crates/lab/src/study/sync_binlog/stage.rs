@@ -4,11 +4,12 @@ use super::condition::{Files, Pool};
 use super::configuration::Configuration;
 use super::pair::{Pair, Pooled, Recipe};
 use super::pool;
-use super::stall::{Rotations, Stall};
+use super::stall::Stall;
 use crate::file_system::Volume;
 use crate::folders;
 use crate::lab::Lab;
 use crate::load::dataset::{self, Dataset};
+use crate::load::rotations::Rotations;
 use crate::load::sampler::{self, Sample, Sampler, Seen};
 use crate::load::tpcc::{Outcome, Tpcc};
 use crate::model::{Fact, Measured, Order, Settings};
@@ -82,7 +83,8 @@ impl Servers {
             (lab.say)(&format!("removed {left} file systems of runs that were killed"));
         }
         let dataset = Dataset::of(lab, name, warehouses)?;
-        let volume = Volume::mount(lab, kind, 2 * (2 * dataset.bytes + (redo_mib << 20)) + ROOM)?;
+        let volume = Volume::mount(lab, kind, 2 * (2 * dataset.bytes + (redo_mib << 20)) + ROOM)
+            .context("--set file_systems=here measures on the lab's own disk")?;
         let tpcc = Tpcc::new(lab, warehouses, volume.beside())?;
         let recipe = Recipe {
             server: name.to_owned(),
