@@ -11,6 +11,11 @@ use std::time::Duration;
 
 /// What the facts are about that say what was set apart.
 pub const ABOUT: &str = "set apart";
+/// What the fact is called that says how long a message took between source and receivers and back, before anything was
+/// measured.
+pub const ROUND_TRIP_P50: &str = "round trip measured, p50, µs";
+/// The same of the slowest hundredth.
+pub const ROUND_TRIP_P99: &str = "round trip measured, p99, µs";
 /// What the facts are about that say of the disk of the source, where it has one of its own.
 pub const SOURCE_DISK: &str = "disk of the source";
 /// The same of the receivers.
