@@ -11,6 +11,8 @@ use std::time::Duration;
 
 /// What the facts are about that say what was set apart.
 pub const ABOUT: &str = "set apart";
+/// What the fact is called that says what delayed packets.
+pub const DELAYED_BY: &str = "packets delayed by";
 /// What the fact is called that says how long a message took between source and receivers and back, before anything was
 /// measured.
 pub const ROUND_TRIP_P50: &str = "round trip measured, p50, µs";
@@ -121,9 +123,21 @@ impl Apart {
         }
         if let Some(Network { delay }) = self.network {
             let ms = |delay: Duration| delay.as_micros() as f64 / 1e3;
+            let fact = |name: &str| {
+                let found = facts.iter().find(|fact| fact.about == ABOUT && fact.name == name);
+                found.map(|fact| fact.value.as_str())
+            };
+            let measured = match (fact(ROUND_TRIP_P50), fact(ROUND_TRIP_P99)) {
+                (Some(p50), Some(p99)) => {
+                    format!("; a message by TCP and its answer took {p50} µs (p99 {p99} µs) before the load")
+                }
+                _ => String::new(),
+            };
+            let by = fact(DELAYED_BY).filter(|_| !delay.is_zero());
+            let by = by.map_or_else(String::new, |by| format!(", by {by}"));
             sentences.push(format!(
-                "Between the source and what receives lay a network that takes {} ms longer each way, {} ms for a round \
-                 trip.",
+                "Between the source and what receives lay a network that takes {} ms longer each way{by}. That is {} ms for \
+                 a round trip{measured}.",
                 ms(delay),
                 ms(delay * 2)
             ));
@@ -165,6 +179,9 @@ mod tests {
             Fact::new(SOURCE_DISK, "file system", "tmpfs"),
             Fact::new(SOURCE_DISK, "device", "tmpfs"),
             Fact::new(SOURCE_DISK, "write and fdatasync of 4 KiB, p50, µs", "1"),
+            Fact::new(ABOUT, DELAYED_BY, "netem"),
+            Fact::new(ABOUT, ROUND_TRIP_P50, "1060"),
+            Fact::new(ABOUT, ROUND_TRIP_P99, "1100"),
         ];
         assert_eq!(
             apart.sentences(&facts),
@@ -173,7 +190,8 @@ mod tests {
                  memory, where a sync costs nothing.",
                 "The files of the receivers were in /disk (unknown on unknown, unknown µs to write and sync 4 KiB).",
                 "Processors were set apart: source on 0, load on 1; whoever is not named could use all.",
-                "Between the source and what receives lay a network that takes 0.5 ms longer each way, 1 ms for a round trip."
+                "Between the source and what receives lay a network that takes 0.5 ms longer each way, by netem. That is 1 ms \
+                 for a round trip; a message by TCP and its answer took 1060 µs (p99 1100 µs) before the load."
             ]
         );
         apart.check(false).unwrap();

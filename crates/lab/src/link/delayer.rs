@@ -9,6 +9,7 @@ use std::io::{self, ErrorKind, PipeReader, PipeWriter, Read, Write};
 use std::num::NonZeroU64;
 use std::os::fd::AsFd;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -22,6 +23,8 @@ const UNDER_WAY_MAX: usize = 256 << 20;
 #[derive(Debug)]
 pub(super) struct Delayer {
     threads: Vec<JoinHandle<()>>,
+    /// Nanoseconds that each packet is kept.
+    kept_ns: Arc<AtomicU64>,
     /// Closed, it ends them.
     going: Option<PipeWriter>,
 }
@@ -35,16 +38,24 @@ impl Delayer {
     pub(super) fn start(near: File, far: File, delay: Duration) -> io::Result<Delayer> {
         let (end, going) = io::pipe()?;
         let (near, far) = (Arc::new(near), Arc::new(far));
-        let mut delayer = Delayer { threads: Vec::new(), going: Some(going) };
+        let kept_ns = Arc::new(AtomicU64::new(delay.as_nanos() as u64));
+        let mut delayer = Delayer { threads: Vec::new(), kept_ns, going: Some(going) };
         for (from, to) in [(&near, &far), (&far, &near)] {
             let (from, to, end) = (Arc::clone(from), Arc::clone(to), end.try_clone()?);
+            let kept_ns = Arc::clone(&delayer.kept_ns);
             let thread = std::thread::Builder::new().name("lab-delay".to_owned());
             delayer.threads.push(thread.spawn(move || {
                 hurry();
-                carry(&from, &to, &end, delay);
+                carry(&from, &to, &end, &kept_ns);
             })?);
         }
         Ok(delayer)
+    }
+
+    /// Keeps packets that come from now on for so much less.
+    pub(super) fn shorten(&self, by: Duration) {
+        let kept = Duration::from_nanos(self.kept_ns.load(Ordering::Relaxed));
+        self.kept_ns.store(kept.saturating_sub(by).as_nanos() as u64, Ordering::Relaxed);
     }
 }
 
@@ -87,7 +98,7 @@ impl UnderWay {
 }
 
 /// Until `end` has another end no more, or the interface is gone.
-fn carry(mut from: &File, to: &File, end: &PipeReader, delay: Duration) {
+fn carry(mut from: &File, to: &File, end: &PipeReader, kept_ns: &AtomicU64) {
     let mut packet = vec![0; PACKET_LEN_MAX];
     let mut under_way = UnderWay::default();
     loop {
@@ -107,7 +118,10 @@ fn carry(mut from: &File, to: &File, end: &PipeReader, delay: Duration) {
         }
         while is_room && under_way.bytes < UNDER_WAY_MAX {
             match from.read(&mut packet) {
-                Ok(len) => under_way.push(Instant::now() + delay, &packet[..len]),
+                Ok(len) => {
+                    let kept = Duration::from_nanos(kept_ns.load(Ordering::Relaxed));
+                    under_way.push(Instant::now() + kept, &packet[..len]);
+                }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(_) => return,
