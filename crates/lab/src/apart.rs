@@ -123,10 +123,7 @@ impl Apart {
         }
         if let Some(Network { delay }) = self.network {
             let ms = |delay: Duration| delay.as_micros() as f64 / 1e3;
-            let fact = |name: &str| {
-                let found = facts.iter().find(|fact| fact.about == ABOUT && fact.name == name);
-                found.map(|fact| fact.value.as_str())
-            };
+            let fact = |name: &str| fact(facts, name);
             let measured = match (fact(ROUND_TRIP_P50), fact(ROUND_TRIP_P99)) {
                 (Some(p50), Some(p99)) => {
                     format!("; a message by TCP and its answer took {p50} µs (p99 {p99} µs) before the load")
@@ -144,6 +141,12 @@ impl Apart {
         }
         sentences
     }
+}
+
+/// What is known under that name of what was set apart.
+pub fn fact<'a>(facts: &'a [Fact], name: &str) -> Option<&'a str> {
+    let found = facts.iter().find(|fact| fact.about == ABOUT && fact.name == name);
+    found.map(|fact| fact.value.as_str())
 }
 
 #[cfg(test)]

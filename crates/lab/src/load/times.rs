@@ -39,14 +39,15 @@ impl Times {
 /// How many took how long.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Histogram {
-    /// In ms, ascending, each with a count above 0.
+    /// In ms, ascending, each with a count above 0. sysbench prints three digits, so that below 0.05 ms neighbours may have
+    /// the same time.
     steps: Vec<(f64, u64)>,
 }
 
 impl Histogram {
     /// Of pairs of a time in ms and a count, in ascending order of time; none when they are not in that order.
     pub fn of(steps: Vec<(f64, u64)>) -> Option<Histogram> {
-        let ascends = steps.windows(2).all(|pair| pair[0].0 < pair[1].0);
+        let ascends = steps.windows(2).all(|pair| pair[0].0 <= pair[1].0);
         ascends.then_some(Histogram { steps })
     }
 
@@ -82,7 +83,8 @@ mod tests {
         assert_eq!([at(0.0), at(50.0), at(90.0), at(90.1)], [0.5, 0.5, 0.5, 1.0]);
         assert_eq!([at(99.0), at(99.9), at(100.0)], [1.0, 2.0, 50.0]);
         assert_eq!(Histogram::default().percentile(50.0), None);
-        assert_eq!(Histogram::of(vec![(1.0, 1), (1.0, 1)]), None);
+        assert_eq!(Histogram::of(vec![(1.0, 1), (0.5, 1)]), None);
+        assert_eq!(Histogram::of(vec![(0.037, 1), (0.037, 2)]).unwrap().percentile(50.0), Some(0.037));
     }
 
     #[test]

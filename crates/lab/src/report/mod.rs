@@ -5,6 +5,7 @@
 //! | `outline` | what a report consists of |
 //! | `sweep` | the parts that show a value over numbers of threads |
 //! | `times` | the parts that show how long transactions took |
+//! | `delays` | runs that differ in the delay of their network, side by side |
 //! | `section` | a run with what the report says of it |
 //! | `html` | the page; `marks`: what a program finds its parts by |
 //! | `table` | its tables |
@@ -19,6 +20,7 @@ mod axes;
 mod chart;
 pub mod compare;
 pub mod csv;
+mod delays;
 #[cfg(test)]
 pub(crate) mod example;
 mod html;
@@ -37,13 +39,14 @@ pub use compare::compare;
 
 use crate::run::Run;
 use anyhow::Context;
+use delays::Delays;
 use section::Section;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Writes the report of the runs into the folder, which is made when it is missing: `index.html` (one page that needs
 /// nothing else), `report.md`, and of each run `run-<id>-<study>.csv`, with `run-<id>-<study>-series.csv` when its cells
-/// have series. Gives the files, the page first.
+/// have series; and `delays.csv`, the ratios of runs that differ in the delay of their network. Gives the files, the page first.
 ///
 /// # Errors
 /// When a run is of a study that this lab does not have, and when a file cannot be written.
@@ -54,6 +57,9 @@ pub fn write(runs: &[Run], dir: &Path) -> anyhow::Result<Vec<PathBuf>> {
         ("index.html".to_owned(), html::page(&sections)),
         ("report.md".to_owned(), markdown::text(&sections)),
     ];
+    if let Some(text) = delays::csv(&Delays::of(runs.iter())) {
+        files.push(("delays.csv".to_owned(), text));
+    }
     for run in runs {
         files.push((format!("run-{}-{}.csv", run.id, run.study), csv::of(run)));
         if let Some(series) = csv::series(run) {
