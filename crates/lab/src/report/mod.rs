@@ -88,6 +88,32 @@ mod tests {
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
     }
 
+    #[test]
+    fn runs_of_several_delays_stand_side_by_side_before_all_else() {
+        let run = |id: i64, network: &str| {
+            let mut run = Run { id, ..example::virtual_replica() };
+            run.order.apart.network = Some(network.parse().unwrap());
+            run
+        };
+        let dir = tempfile::tempdir().unwrap();
+        let files = write(&[run(7, "delay=0ms"), run(8, "delay=0.5ms")], dir.path()).unwrap();
+        assert!(files.iter().any(|file| file.ends_with("delays.csv")), "{files:?}");
+        let read = |name: &str| fs::read_to_string(dir.path().join(name)).unwrap();
+        let page = read("index.html");
+        let place = |text: &str| page.find(text).unwrap_or_else(|| panic!("{text} is not on the page"));
+        let chart = "<figure data-study=\"virtual-replica\" data-run=\"8\" data-title=\"Transactions a second by delay, \
+                     ratio to source alone, 2 threads\">";
+        assert!(place("<main>") < place(chart) && place(chart) < place("id=\"run-7\""));
+        assert!(page.contains("href=\"#delays-8\"") && page.contains("</a>, delay=0.5ms"));
+        let text = read("report.md");
+        let heading = text.find("\n## What a durable copy costs by the delay of the network\n").unwrap();
+        assert!(heading < text.find("Measured on: ").unwrap());
+        assert!(text.contains("| threads | configuration | 0 ms | 0.5 ms |"), "{text}");
+        let lines = read("delays.csv").lines().count();
+        // Three of the lines of the chart at eight numbers of threads and two delays.
+        assert_eq!(lines, 1 + 3 * 8 * 2);
+    }
+
     /// A run of test data as the page shows it, with what can go wrong, and a series over time.
     #[test]
     #[ignore = "writes target/lab-report-of-test-data/index.html, to be looked at"]
