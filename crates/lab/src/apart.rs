@@ -130,14 +130,17 @@ impl Apart {
                 }
                 _ => String::new(),
             };
-            let by = fact(DELAYED_BY).filter(|_| !delay.is_zero());
-            let by = by.map_or_else(String::new, |by| format!(", by {by}"));
-            sentences.push(format!(
-                "Between the source and what receives lay a network that takes {} ms longer each way{by}. That is {} ms for \
-                 a round trip{measured}.",
-                ms(delay),
-                ms(delay * 2)
-            ));
+            let by = fact(DELAYED_BY).map_or_else(String::new, |by| format!(", by {by}"));
+            let between = "Between the source and what receives lay";
+            sentences.push(if delay.is_zero() {
+                format!("{between} a network without a delay{measured}.")
+            } else {
+                format!(
+                    "{between} a network that takes {} ms longer each way{by}. That is {} ms for a round trip{measured}.",
+                    ms(delay),
+                    ms(delay * 2)
+                )
+            });
         }
         sentences
     }

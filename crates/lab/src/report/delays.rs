@@ -71,8 +71,8 @@ impl<'a> Delays<'a> {
         let runs: Vec<String> = self.runs.iter().map(|(_, figures)| figures.run().id.to_string()).collect();
         format!(
             "Runs {} side by side: they were asked for the same, but for the delay of the network between the source and \
-             what receives. A ratio is made within one round of one run; what changes from run to run beside the delay, \
-             changes both of its sides.",
+             what receives. A ratio is made within one round of one run, so that whatever else changed from run to \
+             run changed both of its sides.",
             runs.join(", ")
         )
     }
@@ -183,7 +183,7 @@ impl<'a> Delays<'a> {
         };
         let threads = self.threads(panel);
         let rows = threads.iter().flat_map(|threads| pairs.iter().map(|pair| row(*threads, pair))).collect();
-        let notes = vec!["Above 1 is quicker. The delay is that of each way.".to_owned()];
+        let notes = vec!["A ratio above 1 is quicker. The delay is that of each way.".to_owned()];
         Table { title, columns, rows, notes }
     }
 
