@@ -11,6 +11,13 @@ use std::time::Duration;
 
 /// What the facts are about that say what was set apart.
 pub const ABOUT: &str = "set apart";
+/// What the fact is called that says what delayed packets.
+pub const DELAYED_BY: &str = "packets delayed by";
+/// What the fact is called that says how long a message took between source and receivers and back, before anything was
+/// measured.
+pub const ROUND_TRIP_P50: &str = "round trip measured, p50, µs";
+/// The same of the slowest hundredth.
+pub const ROUND_TRIP_P99: &str = "round trip measured, p99, µs";
 /// What the facts are about that say of the disk of the source, where it has one of its own.
 pub const SOURCE_DISK: &str = "disk of the source";
 /// The same of the receivers.
@@ -116,15 +123,33 @@ impl Apart {
         }
         if let Some(Network { delay }) = self.network {
             let ms = |delay: Duration| delay.as_micros() as f64 / 1e3;
-            sentences.push(format!(
-                "Between the source and what receives lay a network that takes {} ms longer each way, {} ms for a round \
-                 trip.",
-                ms(delay),
-                ms(delay * 2)
-            ));
+            let fact = |name: &str| fact(facts, name);
+            let measured = match (fact(ROUND_TRIP_P50), fact(ROUND_TRIP_P99)) {
+                (Some(p50), Some(p99)) => {
+                    format!("; a message by TCP and its answer took {p50} µs (p99 {p99} µs) before the load")
+                }
+                _ => String::new(),
+            };
+            let by = fact(DELAYED_BY).map_or_else(String::new, |by| format!(", by {by}"));
+            let between = "Between the source and what receives lay";
+            sentences.push(if delay.is_zero() {
+                format!("{between} a network without a delay{measured}.")
+            } else {
+                format!(
+                    "{between} a network that takes {} ms longer each way{by}. That is {} ms for a round trip{measured}.",
+                    ms(delay),
+                    ms(delay * 2)
+                )
+            });
         }
         sentences
     }
+}
+
+/// What is known under that name of what was set apart.
+pub fn fact<'a>(facts: &'a [Fact], name: &str) -> Option<&'a str> {
+    let found = facts.iter().find(|fact| fact.about == ABOUT && fact.name == name);
+    found.map(|fact| fact.value.as_str())
 }
 
 #[cfg(test)]
@@ -160,6 +185,9 @@ mod tests {
             Fact::new(SOURCE_DISK, "file system", "tmpfs"),
             Fact::new(SOURCE_DISK, "device", "tmpfs"),
             Fact::new(SOURCE_DISK, "write and fdatasync of 4 KiB, p50, µs", "1"),
+            Fact::new(ABOUT, DELAYED_BY, "netem"),
+            Fact::new(ABOUT, ROUND_TRIP_P50, "1060"),
+            Fact::new(ABOUT, ROUND_TRIP_P99, "1100"),
         ];
         assert_eq!(
             apart.sentences(&facts),
@@ -168,7 +196,8 @@ mod tests {
                  memory, where a sync costs nothing.",
                 "The files of the receivers were in /disk (unknown on unknown, unknown µs to write and sync 4 KiB).",
                 "Processors were set apart: source on 0, load on 1; whoever is not named could use all.",
-                "Between the source and what receives lay a network that takes 0.5 ms longer each way, 1 ms for a round trip."
+                "Between the source and what receives lay a network that takes 0.5 ms longer each way, by netem. That is 1 ms \
+                 for a round trip; a message by TCP and its answer took 1060 µs (p99 1100 µs) before the load."
             ]
         );
         apart.check(false).unwrap();

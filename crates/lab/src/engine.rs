@@ -140,6 +140,7 @@ fn measure_plan(
     let mut estimate = Estimate::new(cells_left, left.len(), plan.cell_seconds);
     known.iter().for_each(|cell| estimate.known(cell.took));
     let mut progress = Progress::begin(study.name(), known.len() + cells_left, known.len(), estimate);
+    let mut link_is_known = false;
     for (scene, cells) in left {
         lab.interrupt.check()?;
         progress.scene(&scene.name);
@@ -147,6 +148,11 @@ fn measure_plan(
         // Outlives what is set up behind it.
         let (_linked, set_up) = match lab.linked() {
             Ok(lab) => {
+                // While nothing else goes on. That of the next scene is not another one.
+                if let Some(link) = lab.link.as_ref().filter(|_| !std::mem::replace(&mut link_is_known, true))
+                {
+                    recorder.store.keep_facts(recorder.run, &link.facts()?)?;
+                }
                 let set_up = study.set_up(order, scene, &lab);
                 (Some(lab), set_up)
             }

@@ -1,16 +1,28 @@
 //! The link between source and receivers: receivers live in a network namespace of their own, behind a pair of virtual
 //! interfaces that delay what passes.
+//!
+//! The kernel's netem delays where there is one. Many kernels of virtual machines and containers have none: there the
+//! interfaces are TUN devices, and the lab carries the packets from one to the other itself.
 
+mod command;
+mod delayer;
+mod round_trip;
+mod tun;
+
+use self::command::{run, skip, tried};
+use self::delayer::Delayer;
+use crate::apart;
+use crate::fact::Fact;
 use crate::network::Network;
-use crate::skip::Skip;
 use anyhow::{Context, bail};
+use rig::statistics::Percentiles;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use std::fs::File;
-use std::io::ErrorKind;
 use std::marker::PhantomData;
+use std::net::TcpStream;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::time::Duration;
 
 /// What the names of namespaces begin with; the number of the process follows.
 const PREFIX: &str = "binlogd-lab-";
@@ -18,6 +30,11 @@ const PREFIX: &str = "binlogd-lab-";
 const NAMESPACES: &str = "/run/netns";
 /// Packets that may be under way at once. More than any load has: one that was dropped would be sent again much later.
 const PACKETS_MAX: &str = "100000";
+/// The same where the lab delays: those that it has not taken yet.
+const TUN_PACKETS_MAX: &str = "10000";
+
+/// What taking and giving a packet may be found to take, each way. More means that something else was in the way.
+const SURPLUS_MAX: Duration = Duration::from_micros(200);
 
 /// A link that is up. Dropping it takes it down: declare it after what lives behind it.
 #[derive(Debug)]
@@ -27,6 +44,19 @@ pub struct Link {
     interfaces: [String; 2],
     /// The addresses of the same.
     addresses: [String; 2],
+    /// What delays the packets.
+    delayed_by: DelayedBy,
+}
+
+/// What delays the packets of a link.
+#[derive(Debug)]
+enum DelayedBy {
+    /// Nothing: no delay was asked for.
+    Nothing,
+    /// The kernel.
+    Netem,
+    /// This process, as long as the delayer lives.
+    Lab(Delayer),
 }
 
 /// While it lives, this thread is where the receivers are, and what it starts and what it connects to stays there.
@@ -41,7 +71,8 @@ impl Link {
     /// Puts one up, and removes those of runs that were killed.
     ///
     /// # Errors
-    /// [`Skip`] where that cannot be done: not as root, without `ip` and `tc`, on a kernel without netem.
+    /// [`Skip`](crate::skip::Skip) where that cannot be done: not as root, without `ip` and `tc`, on a kernel with neither
+    /// netem nor TUN.
     pub fn up(network: &Network) -> anyhow::Result<Link> {
         if !rustix::process::geteuid().is_root() {
             return Err(skip("only root may make network namespaces"));
@@ -54,29 +85,115 @@ impl Link {
             let number = subnet + host;
             format!("198.{}.{}.{}", 18 + (number >> 16), number >> 8 & 255, number & 255)
         };
-        let link = Link {
+        let mut link = Link {
             namespace: format!("{PREFIX}{process}"),
             interfaces: ["s", "r"].map(|side| format!("lab{}{side}", process % 10_000_000)),
             addresses: [address(1), address(2)],
+            delayed_by: DelayedBy::Nothing,
         };
-        let Link { namespace, interfaces: [near, far], addresses: [near_address, far_address] } = &link;
-        run("ip", &["netns", "add", namespace])?;
-        run("ip", &["link", "add", near, "type", "veth", "peer", "name", far, "netns", namespace])?;
+        run("ip", &["netns", "add", &link.namespace])?;
+        link.make_pair()?;
+        link.set_up()?;
+        if !network.delay.is_zero() {
+            link.delayed_by = match link.netem(network.delay)? {
+                true => DelayedBy::Netem,
+                false => DelayedBy::Lab(link.delay_here(network.delay)?),
+            };
+        }
+        Ok(link)
+    }
+
+    /// Gives the interfaces their addresses, and lets them carry.
+    fn set_up(&self) -> anyhow::Result<()> {
+        let Link { namespace, interfaces: [near, far], addresses: [near_address, far_address], .. } = self;
         run("ip", &["addr", "add", &format!("{near_address}/30"), "dev", near])?;
         run("ip", &["link", "set", near, "up"])?;
         run("ip", &["-n", namespace, "addr", "add", &format!("{far_address}/30"), "dev", far])?;
         run("ip", &["-n", namespace, "link", "set", far, "up"])?;
-        run("ip", &["-n", namespace, "link", "set", "lo", "up"])?;
-        if !network.delay.is_zero() {
-            let delay = format!("{}us", network.delay.as_micros());
-            let netem = |interface| {
-                ["qdisc", "add", "dev", interface, "root", "netem", "delay", &delay, "limit", PACKETS_MAX]
-                    .map(str::to_owned)
-            };
-            run("tc", &netem(near))?;
-            run("ip", &[&["netns", "exec", namespace, "tc"].map(str::to_owned)[..], &netem(far)].concat())?;
+        run("ip", &["-n", namespace, "link", "set", "lo", "up"])
+    }
+
+    /// The two interfaces as a pair of the kernel's.
+    fn make_pair(&self) -> anyhow::Result<()> {
+        let Link { namespace, interfaces: [near, far], .. } = self;
+        run("ip", &["link", "add", near, "type", "veth", "peer", "name", far, "netns", namespace])
+    }
+
+    /// Lets the kernel delay what the pair carries. False where it cannot.
+    fn netem(&self, delay: Duration) -> anyhow::Result<bool> {
+        let Link { namespace, interfaces: [near, far], .. } = self;
+        let delay = format!("{}us", delay.as_micros());
+        let netem = |interface| {
+            ["qdisc", "add", "dev", interface, "root", "netem", "delay", &delay, "limit", PACKETS_MAX]
+                .map(str::to_owned)
+        };
+        match tried("tc", &netem(near))? {
+            Ok(()) => {}
+            Err(complaint) if complaint.contains("qdisc kind is unknown") => return Ok(false),
+            Err(complaint) => bail!("tc {} failed: {complaint}", netem(near).join(" ")),
         }
-        Ok(link)
+        run("ip", &[&["netns", "exec", namespace, "tc"].map(str::to_owned)[..], &netem(far)].concat())?;
+        Ok(true)
+    }
+
+    /// Puts devices of this process in the place of the pair, and delays what they carry.
+    ///
+    /// Taking a packet, waking when it is due and giving it takes time of its own. A round trip shows how much, and the packets
+    /// are kept for as much less, so that one takes as much longer than over the pair as was asked for. Both are measured
+    /// with the processors busy, as they are under load: from sleep they wake later.
+    fn delay_here(&self, delay: Duration) -> anyhow::Result<Delayer> {
+        if !Path::new(tun::DEVICE).exists() {
+            return Err(skip(&format!(
+                "this kernel has no netem, and no {} with which the lab would delay packets itself. Load one's module \
+                 (modprobe sch_netem, modprobe tun); some distributions have netem in a package of its own \
+                 (linux-modules-extra, kernel-modules-extra)",
+                tun::DEVICE
+            )));
+        }
+        let without = round_trip::while_busy(|| self.round_trip())?.p50;
+        let Link { namespace, interfaces: [near, far], .. } = self;
+        run("ip", &["link", "del", near])?;
+        let of_near = tun::make(near)?;
+        let of_far = {
+            let _entered = self.enter()?;
+            tun::make(far)?
+        };
+        // As many may wait for the lab as for netem, and no more than a TUN device can have.
+        run("ip", &["link", "set", near, "txqueuelen", TUN_PACKETS_MAX])?;
+        run("ip", &["-n", namespace, "link", "set", far, "txqueuelen", TUN_PACKETS_MAX])?;
+        let delayer = Delayer::start(of_near, of_far, delay).context("starting to delay packets")?;
+        self.set_up()?;
+        let took = round_trip::while_busy(|| self.round_trip())?.p50;
+        let surplus_us = (took - without) / 2.0 - delay.as_micros() as f64;
+        delayer.shorten(Duration::from_nanos((surplus_us * 1e3) as u64).min(SURPLUS_MAX));
+        Ok(delayer)
+    }
+
+    /// How long a message takes from the receivers' side to this one and back.
+    fn round_trip(&self) -> anyhow::Result<Percentiles> {
+        round_trip::measure(self.source_address(), |port| {
+            let _entered = self.enter()?;
+            Ok(TcpStream::connect((self.source_address(), port))?)
+        })
+    }
+
+    /// What the link is like: what delays, and how long a message takes over it and back, which is measured now.
+    ///
+    /// # Errors
+    /// When it carries nothing.
+    pub fn facts(&self) -> anyhow::Result<Vec<Fact>> {
+        let taken = self.round_trip()?;
+        let delayed_by = match self.delayed_by {
+            DelayedBy::Nothing => "nothing",
+            DelayedBy::Netem => "netem",
+            DelayedBy::Lab(_) => "binlogd-lab (TUN)",
+        };
+        let us = |value: f64| format!("{value:.0}");
+        Ok(vec![
+            Fact::new(apart::ABOUT, apart::DELAYED_BY, delayed_by),
+            Fact::new(apart::ABOUT, apart::ROUND_TRIP_P50, us(taken.p50)),
+            Fact::new(apart::ABOUT, apart::ROUND_TRIP_P99, us(taken.p99)),
+        ])
     }
 
     /// The address of this side, where receivers find the source.
@@ -121,8 +238,13 @@ impl Drop for Entered {
 
 impl Drop for Link {
     fn drop(&mut self) {
-        // The namespace lives as long as a process in it; the interfaces must not.
-        let _ = run("ip", &["link", "del", &self.interfaces[0]]);
+        // The namespace lives as long as a process in it; the interfaces must not. Those of this process go with its files.
+        match std::mem::replace(&mut self.delayed_by, DelayedBy::Nothing) {
+            DelayedBy::Lab(delayer) => drop(delayer),
+            DelayedBy::Nothing | DelayedBy::Netem => {
+                let _ = run("ip", &["link", "del", &self.interfaces[0]]);
+            }
+        }
         let _ = run("ip", &["netns", "del", &self.namespace]);
     }
 }
@@ -139,78 +261,156 @@ fn remove_leftovers() {
     }
 }
 
-fn skip(why: &str) -> anyhow::Error {
-    Skip::lacks(format!("no network between source and receivers (--network): {why}")).into()
-}
-
-fn run<S: AsRef<str>>(program: &str, arguments: &[S]) -> anyhow::Result<()> {
-    let words: Vec<&str> = arguments.iter().map(AsRef::as_ref).collect();
-    let output = match Command::new(program).args(&words).output() {
-        Err(error) if error.kind() == ErrorKind::NotFound => {
-            return Err(skip(&format!(
-                "{program} is missing: install iproute2 (apt-get install iproute2; dnf install iproute iproute-tc)"
-            )));
-        }
-        other => other.with_context(|| format!("cannot run {program}"))?,
-    };
-    if output.status.success() {
-        return Ok(());
-    }
-    let complaint = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    if complaint.contains("qdisc kind is unknown") {
-        return Err(skip(
-            "this kernel has no netem: load its module (modprobe sch_netem), which some distributions have in a package \
-             of its own (linux-modules-extra, kernel-modules-extra)",
-        ));
-    }
-    if complaint.contains("not permitted") || complaint.contains("denied") {
-        return Err(skip(&format!("{program} may not do it here: {complaint}")));
-    }
-    bail!("{program} {} failed: {complaint}", words.join(" "))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::skip::Skip;
     use std::io::{Read, Write};
-    use std::net::{TcpListener, TcpStream};
+    use std::net::TcpListener;
+    use std::process::Command;
+    use std::sync::{Mutex, MutexGuard, PoisonError};
+    use std::time::Instant;
 
-    /// Where this may be done: as root, with iproute2. A delay needs netem beside.
-    #[test]
-    fn receivers_reach_the_source_over_the_link_and_nothing_is_left() {
-        let link = match Link::up(&"delay=0ms".parse().unwrap()) {
-            Ok(link) => link,
-            Err(error) if error.is::<Skip>() => return,
+    /// A process has one link at a time.
+    fn alone() -> MutexGuard<'static, ()> {
+        static ONE: Mutex<()> = Mutex::new(());
+        ONE.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Where this may be done: as root, with iproute2, and for a delay on a kernel with netem or TUN.
+    fn up(network: &str) -> Option<Link> {
+        match Link::up(&network.parse().unwrap()) {
+            Ok(link) => Some(link),
+            Err(error) if error.is::<Skip>() => {
+                let reason = error.to_string();
+                assert!(
+                    reason.starts_with("no network between source and receivers (--network): "),
+                    "{reason}"
+                );
+                None
+            }
             Err(error) => panic!("{error:#}"),
-        };
+        }
+    }
+
+    /// Both ends of a connection over the link: the receiver's, and the source's.
+    fn connected(link: &Link) -> (TcpStream, TcpStream) {
         let source = TcpListener::bind((link.source_address(), 0)).unwrap();
         let port = source.local_addr().unwrap().port();
-        let mut receiver = {
+        let receiver = {
             let _entered = link.enter().unwrap();
             TcpStream::connect((link.source_address(), port)).unwrap()
         };
-        let (mut accepted, from) = source.accept().unwrap();
+        let (accepted, from) = source.accept().unwrap();
         assert_eq!(from.ip().to_string(), link.receiver_address());
-        accepted.write_all(b"event").unwrap();
-        let mut read = [0; 5];
-        receiver.read_exact(&mut read).unwrap();
-        assert_eq!(&read, b"event");
-        let namespace = Path::new(NAMESPACES).join(&link.namespace);
-        assert!(namespace.exists());
-        drop(link);
-        assert!(!namespace.exists());
-        // One of a lab that was killed.
-        let mut ended = Command::new("true").spawn().unwrap();
-        ended.wait().unwrap();
-        let left = format!("{PREFIX}{}", ended.id());
-        run("ip", &["netns", "add", &left]).unwrap();
-        drop(Link::up(&"delay=0ms".parse().unwrap()).unwrap());
-        assert!(!Path::new(NAMESPACES).join(left).exists());
-        // With a delay, or told why not.
-        match Link::up(&"delay=0.1ms".parse().unwrap()) {
-            Ok(_) => {}
-            Err(error) => assert!(error.is::<Skip>() && error.to_string().contains("netem"), "{error:#}"),
+        (receiver, accepted)
+    }
+
+    #[test]
+    fn receivers_reach_the_source_over_the_link_and_nothing_is_left() {
+        let _alone = alone();
+        for network in ["delay=0ms", "delay=0.1ms"] {
+            let Some(link) = up(network) else { continue };
+            let (mut receiver, mut accepted) = connected(&link);
+            accepted.write_all(b"event").unwrap();
+            let mut read = [0; 5];
+            receiver.read_exact(&mut read).unwrap();
+            assert_eq!(&read, b"event");
+            let namespace = Path::new(NAMESPACES).join(&link.namespace);
+            let interface = Path::new("/sys/class/net").join(&link.interfaces[0]);
+            assert!(namespace.exists() && interface.exists());
+            drop(link);
+            assert!(!namespace.exists() && !interface.exists());
+            // One of a lab that was killed.
+            let mut ended = Command::new("true").spawn().unwrap();
+            ended.wait().unwrap();
+            let left = format!("{PREFIX}{}", ended.id());
+            run("ip", &["netns", "add", &left]).unwrap();
+            drop(up(network).unwrap());
+            assert!(!Path::new(NAMESPACES).join(left).exists());
         }
-        assert!(!namespace.exists());
+    }
+
+    #[test]
+    fn a_delay_is_as_long_as_was_asked_for_and_bytes_keep_their_order() {
+        let _alone = alone();
+        let Some(link) = up("delay=2ms") else { return };
+        let facts = link.facts().unwrap();
+        let us = |name: &str| -> f64 {
+            facts.iter().find(|fact| fact.name == name).unwrap().value.parse().unwrap()
+        };
+        // The lab corrects itself by what it has measured, and other programs may use the processors.
+        let p50 = us(apart::ROUND_TRIP_P50);
+        assert!((3900.0..40_000.0).contains(&p50) && us(apart::ROUND_TRIP_P99) >= p50, "{facts:?}");
+        // Megabytes, more than is under way at once.
+        let (mut receiver, mut accepted) = connected(&link);
+        let sent: Vec<u8> = (0..2_000_000_u32).flat_map(u32::to_le_bytes).collect();
+        let mut read = vec![0; sent.len()];
+        std::thread::scope(|scope| {
+            scope.spawn(|| accepted.write_all(&sent).unwrap());
+            receiver.read_exact(&mut read).unwrap();
+        });
+        assert!(sent == read);
+    }
+
+    /// Nanoseconds of processor that the threads which delay have used.
+    fn processor_ns() -> u64 {
+        let of_thread = |task: std::fs::DirEntry| -> Option<u64> {
+            let name = std::fs::read_to_string(task.path().join("comm")).ok()?;
+            let used = std::fs::read_to_string(task.path().join("schedstat")).ok()?;
+            (name.trim() == "lab-delay").then(|| used.split(' ').next()?.parse().ok())?
+        };
+        std::fs::read_dir("/proc/self/task").unwrap().flatten().filter_map(of_thread).sum()
+    }
+
+    /// What docs/lab.md says of the link.
+    #[test]
+    #[ignore = "prints how exact delays are on this machine, and what they cost"]
+    fn figures_of_the_link() {
+        let _alone = alone();
+        for network in ["delay=0ms", "delay=0.1ms", "delay=0.5ms", "delay=1ms"] {
+            let Some(link) = up(network) else { return };
+            let shown = |when: &str| {
+                let values: Vec<String> = link.facts().unwrap().into_iter().map(|fact| fact.value).collect();
+                println!("{network}, {when}: {}", values.join(", "));
+            };
+            shown("idle");
+            round_trip::while_busy(|| shown("all processors busy"));
+            let (mut receiver, mut accepted) = connected(&link);
+            let (before, began) = (processor_ns(), Instant::now());
+            let block = [0; 4096];
+            let mut echoed = [0; 1];
+            // As a source under load: an event of some hundred bytes and its acknowledgement, one at a time.
+            let mut count = 0;
+            while began.elapsed() < Duration::from_secs(2) {
+                accepted.write_all(&block[..600]).unwrap();
+                receiver.read_exact(&mut [0; 600]).unwrap();
+                receiver.write_all(&block[..1]).unwrap();
+                accepted.read_exact(&mut echoed).unwrap();
+                count += 1;
+            }
+            let used = (processor_ns() - before) as f64;
+            println!(
+                "{network}: {:.0} events of 600 bytes with an acknowledgement each a second, {:.1} µs of the delayer each",
+                f64::from(count) / began.elapsed().as_secs_f64(),
+                used / f64::from(count) / 1e3
+            );
+            let (before, began) = (processor_ns(), Instant::now());
+            let mut bytes = 0;
+            std::thread::scope(|scope| {
+                scope.spawn(move || while accepted.write_all(&block).is_ok() {});
+                let mut read = [0; 1 << 16];
+                while began.elapsed() < Duration::from_secs(2) {
+                    bytes += receiver.read(&mut read).unwrap();
+                }
+                drop(receiver);
+            });
+            let used = (processor_ns() - before) as f64;
+            println!(
+                "{network}: {:.0} MB/s as fast as it goes, {:.2} of a core for the delayer",
+                bytes as f64 / 1e6 / began.elapsed().as_secs_f64(),
+                used / began.elapsed().as_nanos() as f64
+            );
+        }
     }
 }

@@ -4,7 +4,7 @@ use super::run::JournalArgs;
 use crate::advice;
 use crate::report;
 use crate::run::Run;
-use crate::store::Store;
+use crate::store::{Store, Summary};
 use crate::study::Study;
 use crate::{check, machine_changes, server};
 use anyhow::{Context, bail};
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 /// Arguments of `binlogd-lab report`.
 #[derive(Debug, clap::Args)]
 pub(super) struct ReportArgs {
-    /// Runs by number; default: the newest finished run of each study
+    /// Runs by number; default: the newest finished run of each study, and where it has a network, of each other delay
     #[arg(value_name = "RUN")]
     runs: Vec<i64>,
     /// Folder to write into, made when it is missing
@@ -76,7 +76,7 @@ pub(super) struct PageArgs {
 /// Arguments of `binlogd-lab check`.
 #[derive(Debug, clap::Args)]
 pub(super) struct CheckArgs {
-    /// Runs by number; default: the newest finished run of each study
+    /// Runs by number; default: those that `report` takes
     #[arg(value_name = "RUN")]
     runs: Vec<i64>,
 }
@@ -184,20 +184,14 @@ pub(super) fn restore(args: &JournalArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The runs of these numbers, or the newest finished run of each study.
+/// The runs of these numbers, or the newest finished run of each study. Where that one has a network, the newest of each
+/// other delay comes before it, if it was asked for the same otherwise.
 fn runs(studies: &[&dyn Study], ids: &[i64], store: &Store) -> anyhow::Result<Vec<Run>> {
     if !ids.is_empty() {
         return ids.iter().map(|id| store.run(*id)).collect();
     }
     let summaries = store.summaries()?;
-    let newest = |study: &&dyn Study| {
-        summaries
-            .iter()
-            .rev()
-            .find(|run| run.study == study.name() && run.finished.is_some())
-            .map(|run| run.id)
-    };
-    let ids: Vec<i64> = studies.iter().filter_map(newest).collect();
+    let ids: Vec<i64> = studies.iter().flat_map(|study| newest(study.name(), &summaries)).collect();
     if ids.is_empty() {
         bail!(
             "{} holds no finished run; a run that was interrupted can be named by its number",
@@ -205,4 +199,66 @@ fn runs(studies: &[&dyn Study], ids: &[i64], store: &Store) -> anyhow::Result<Ve
         );
     }
     ids.iter().map(|id| store.run(*id)).collect()
+}
+
+fn newest(study: &str, summaries: &[Summary]) -> Vec<i64> {
+    let mut finished = summaries.iter().rev().filter(|run| run.study == study && run.finished.is_some());
+    let Some(first) = finished.next() else { return Vec::new() };
+    let mut chosen = vec![first];
+    if first.order.apart.network.is_some() {
+        let is_like_first = |run: &&Summary| {
+            let mut order = run.order.clone();
+            order.apart.network = first.order.apart.network;
+            order == first.order
+        };
+        for run in finished.filter(is_like_first) {
+            let network = &run.order.apart.network;
+            if network.is_some() && chosen.iter().all(|other| other.order.apart.network != *network) {
+                chosen.push(run);
+            }
+        }
+    }
+    chosen.sort_by_key(|run| (run.order.apart.network.map(|network| network.delay), run.id));
+    chosen.into_iter().map(|run| run.id).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::apart::Apart;
+    use crate::model::{Order, Profile, Settings};
+
+    #[test]
+    fn beside_the_newest_run_stand_those_of_other_delays() {
+        let run = |id: i64, network: Option<&str>, profile: Profile, finished: Option<u64>| Summary {
+            id,
+            study: "virtual-replica".to_owned(),
+            order: Order {
+                profile,
+                servers: Vec::new(),
+                settings: Settings::default(),
+                apart: Apart { network: network.map(|network| network.parse().unwrap()), ..Apart::default() },
+            },
+            command: String::new(),
+            started: 0,
+            finished,
+            cells: 1,
+            invalid: 0,
+            skipped: 0,
+        };
+        let quick = |id, network| run(id, network, Profile::Quick, Some(1));
+        let mut runs = vec![
+            quick(1, Some("delay=0ms")),
+            quick(2, Some("delay=1ms")),
+            quick(3, Some("delay=0ms")),
+            run(4, Some("delay=2ms"), Profile::Full, Some(1)),
+            run(5, Some("delay=3ms"), Profile::Quick, None),
+            quick(6, None),
+            quick(7, Some("delay=0.5ms")),
+        ];
+        assert_eq!(newest("virtual-replica", &runs), [3, 7, 2]);
+        assert_eq!(newest("sync-binlog", &runs), [0; 0]);
+        runs.push(quick(8, None));
+        assert_eq!(newest("virtual-replica", &runs), [8]);
+    }
 }

@@ -54,7 +54,8 @@ fn key(run: &Run, cell: &Cell) -> [String; KEY.len()] {
     ]
 }
 
-fn line(fields: impl Iterator<Item = String>) -> String {
+/// A line of these fields.
+pub(super) fn line(fields: impl Iterator<Item = String>) -> String {
     let mut line = String::new();
     for (index, field) in fields.enumerate() {
         if index > 0 {

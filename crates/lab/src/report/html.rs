@@ -1,6 +1,7 @@
 //! The report as one page of HTML that needs nothing else: no network, no script.
 
 use super::chart;
+use super::delays::Delays;
 use super::marks::Marks;
 use super::outline::Part;
 use super::palette::Palette;
@@ -17,6 +18,7 @@ const MAX_INVALID: usize = 12;
 pub(super) fn page(sections: &[Section]) -> String {
     let machines: Vec<String> = sections.iter().map(Section::machine).collect();
     let same_machine = machines.first().filter(|first| machines.iter().all(|machine| machine == *first));
+    let delays = Delays::of(sections.iter().map(|section| section.run));
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -36,20 +38,39 @@ pub(super) fn page(sections: &[Section]) -> String {
                     @if let Some(machine) = same_machine { p.machine { (machine) } }
                     nav aria-label="Studies" {
                         ol {
+                            @for delays in &delays {
+                                li { a href={ "#delays-" (delays.newest().id) } { (delays.title()) } }
+                            }
                             @for section in sections {
                                 li {
                                     a href={ "#run-" (section.run.id) } { (section.title) }
+                                    @if let Some(network) = section.run.order.apart.network { ", " (network) }
                                     " " small { (section.extent().pop().unwrap_or_default()) }
                                 }
                             }
                         }
                     }
                 }
-                main { @for section in sections { (of(section, same_machine.is_none())) } }
+                main {
+                    @for delays in &delays { (of_delays(delays)) }
+                    @for section in sections { (of(section, same_machine.is_none())) }
+                }
             }
         }
     };
     page.into_string()
+}
+
+/// Runs side by side.
+fn of_delays(delays: &Delays) -> Markup {
+    let run = delays.newest();
+    html! {
+        section.study id={ "delays-" (run.id) } {
+            h2 { (delays.title()) }
+            p.lead { (delays.lead()) }
+            (of_parts(&delays.parts(), &Marks { study: &run.study, run: run.id }))
+        }
+    }
 }
 
 /// One study.

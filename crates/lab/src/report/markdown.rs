@@ -1,5 +1,6 @@
 //! The report as Markdown, with charts as tables.
 
+use super::delays::Delays;
 use super::number;
 use super::outline::{Chart, Entry, Part, Table};
 use super::section::{INTRODUCTION, Section, describe};
@@ -12,6 +13,10 @@ const MAX_ROWS: usize = 40;
 /// The whole report.
 pub(super) fn text(sections: &[Section]) -> String {
     let mut text = format!("# What a durable binary log costs\n\n{INTRODUCTION}\n");
+    for delays in Delays::of(sections.iter().map(|section| section.run)) {
+        let _ = write!(text, "\n## {}\n\n{}\n", escaped(delays.title()), escaped(&delays.lead()));
+        delays.parts().iter().for_each(|part| text += &of_part(part));
+    }
     for section in sections {
         text += &of(section);
     }

@@ -5,6 +5,7 @@
 //! | `outline` | what a report consists of |
 //! | `sweep` | the parts that show a value over numbers of threads |
 //! | `times` | the parts that show how long transactions took |
+//! | `delays` | runs that differ in the delay of their network, side by side |
 //! | `section` | a run with what the report says of it |
 //! | `html` | the page; `marks`: what a program finds its parts by |
 //! | `table` | its tables |
@@ -19,6 +20,7 @@ mod axes;
 mod chart;
 pub mod compare;
 pub mod csv;
+mod delays;
 #[cfg(test)]
 pub(crate) mod example;
 mod html;
@@ -37,13 +39,14 @@ pub use compare::compare;
 
 use crate::run::Run;
 use anyhow::Context;
+use delays::Delays;
 use section::Section;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Writes the report of the runs into the folder, which is made when it is missing: `index.html` (one page that needs
 /// nothing else), `report.md`, and of each run `run-<id>-<study>.csv`, with `run-<id>-<study>-series.csv` when its cells
-/// have series. Gives the files, the page first.
+/// have series; and `delays.csv`, the ratios of runs that differ in the delay of their network. Gives the files, the page first.
 ///
 /// # Errors
 /// When a run is of a study that this lab does not have, and when a file cannot be written.
@@ -54,6 +57,9 @@ pub fn write(runs: &[Run], dir: &Path) -> anyhow::Result<Vec<PathBuf>> {
         ("index.html".to_owned(), html::page(&sections)),
         ("report.md".to_owned(), markdown::text(&sections)),
     ];
+    if let Some(text) = delays::csv(&Delays::of(runs.iter())) {
+        files.push(("delays.csv".to_owned(), text));
+    }
     for run in runs {
         files.push((format!("run-{}-{}.csv", run.id, run.study), csv::of(run)));
         if let Some(series) = csv::series(run) {
@@ -98,6 +104,32 @@ mod tests {
         let error = write(&[run], dir.path()).unwrap_err().to_string();
         assert!(error.contains("another"), "{error}");
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn runs_of_several_delays_stand_side_by_side_before_all_else() {
+        let run = |id: i64, network: &str| {
+            let mut run = Run { id, ..example::virtual_replica() };
+            run.order.apart.network = Some(network.parse().unwrap());
+            run
+        };
+        let dir = tempfile::tempdir().unwrap();
+        let files = write(&[run(7, "delay=0ms"), run(8, "delay=0.5ms")], dir.path()).unwrap();
+        assert!(files.iter().any(|file| file.ends_with("delays.csv")), "{files:?}");
+        let read = |name: &str| fs::read_to_string(dir.path().join(name)).unwrap();
+        let page = read("index.html");
+        let place = |text: &str| page.find(text).unwrap_or_else(|| panic!("{text} is not on the page"));
+        let chart = "<figure data-study=\"virtual-replica\" data-run=\"8\" data-title=\"Transactions a second by delay, \
+                     ratio to source alone, 2 threads\">";
+        assert!(place("<main>") < place(chart) && place(chart) < place("id=\"run-7\""));
+        assert!(page.contains("href=\"#delays-8\"") && page.contains("</a>, delay=0.5ms"));
+        let text = read("report.md");
+        let heading = text.find("\n## What a durable copy costs by the delay of the network\n").unwrap();
+        assert!(heading < text.find("Measured on: ").unwrap());
+        assert!(text.contains("| threads | configuration | 0 ms | 0.5 ms |"), "{text}");
+        let lines = read("delays.csv").lines().count();
+        // Three of the lines of the chart at eight numbers of threads and two delays.
+        assert_eq!(lines, 1 + 3 * 8 * 2);
     }
 
     /// A run of test data as the page shows it, with what can go wrong, and a series over time.

@@ -53,6 +53,11 @@ pub trait Study: Sync {
         self.headline().baseline.into_iter().collect()
     }
 
+    /// What a report begins with where it shows runs that differ in the delay of their network; nothing without it.
+    fn by_delay(&self) -> Option<ByDelay> {
+        None
+    }
+
     /// What `binlogd-lab compare` compares.
     fn headline(&self) -> Headline {
         Headline { values: &[], baseline: None }
@@ -66,6 +71,25 @@ pub struct Headline {
     pub values: &'static [&'static str],
     /// The configuration that ratios are made to; without one, that which was measured first in the panel.
     pub baseline: Option<Configuration>,
+}
+
+/// What is shown over the delay of the network between the source and what receives.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ByDelay {
+    /// Above it.
+    pub title: &'static str,
+    /// Name of the value in the cells, of which more is better.
+    pub value: &'static str,
+    /// What the value is called, such as `Transactions a second`.
+    pub quantity: &'static str,
+    /// The configuration that no network is waited for in: ratios are made to it.
+    pub baseline: Configuration,
+    /// What is shown beside it, in the order of the legend. What a run lacks is left out.
+    pub lines: Vec<Configuration>,
+    /// What is compared with what beside that.
+    pub against: Vec<(Configuration, Configuration)>,
+    /// What is shown over the number of clients too, and its published ratios to the baseline by that number.
+    pub growth: Option<(Configuration, Vec<(u32, f64)>)>,
 }
 
 /// What a run will do.

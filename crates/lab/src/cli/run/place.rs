@@ -34,7 +34,8 @@ pub(super) struct PlaceArgs {
     /// Processors of source, receivers and load, such as source=0,receiver=1,load=0-1; whoever is not named may use all
     #[arg(long, value_name = "ROLE=LIST,…")]
     cpus: Option<Cpus>,
-    /// Network between source and receivers, such as delay=0.5ms for each way; needs root, iproute2 and netem
+    /// Network between source and receivers, such as delay=0.5ms for each way; needs root, iproute2, and netem or
+    /// TUN
     #[arg(long, value_name = "delay=TIME")]
     network: Option<Network>,
     #[command(flatten)]

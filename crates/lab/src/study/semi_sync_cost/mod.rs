@@ -11,10 +11,11 @@ pub mod configuration;
 mod outline;
 mod stage;
 
-use super::{Headline, Plan, SERVER, Scene, Stage, Study, interleaved};
+use super::{ByDelay, Headline, Plan, SERVER, Scene, Stage, Study, interleaved};
 use crate::lab::Lab;
 use crate::model::{Order, Profile, ServerChoice, Settings};
 use crate::point::{Condition, Panel};
+use crate::reference::semi_sync_cost as published;
 use crate::report::outline::Part;
 use crate::run::Run;
 use anyhow::ensure;
@@ -93,6 +94,20 @@ impl Study for SemiSyncCost {
         outline::outline(run)
     }
 
+    fn by_delay(&self) -> Option<ByDelay> {
+        let alone = published::asynchronous(Configuration::Asynchronous);
+        let published = published::semi_synchronous(Configuration::AfterSync).relative_to(&alone);
+        Some(ByDelay {
+            title: "What semi-synchronous replication costs by the delay of the network",
+            value: "tpmc",
+            quantity: "TpmC",
+            baseline: Configuration::Asynchronous.into(),
+            lines: ALL[1..].iter().map(|one| (*one).into()).collect(),
+            against: vec![(Configuration::AfterSync.into(), Configuration::Binlogd.into())],
+            growth: Some((Configuration::AfterSync.into(), published.points)),
+        })
+    }
+
     fn headline(&self) -> Headline {
         Headline {
             values: &["tpmc", "new_order_p95_ms", "new_order_p99_ms"],
@@ -105,7 +120,6 @@ impl Study for SemiSyncCost {
 mod tests {
     use super::*;
     use crate::apart::Apart;
-    use crate::reference::semi_sync_cost as published;
 
     fn order(servers: &[&str]) -> Order {
         Order {

@@ -4,8 +4,8 @@ pub mod configuration;
 pub mod outline;
 pub mod stage;
 
-use self::configuration::{ALL, Configuration, Workload, yardsticks};
-use super::{Headline, Plan, SERVER, Scene, Study, interleaved};
+use self::configuration::{ALL, Configuration, FSYNC_MODE_0, FSYNC_MODE_1, REPLICA_20, Workload, yardsticks};
+use super::{ByDelay, Headline, Plan, SERVER, Scene, Study, interleaved};
 use crate::lab::Lab;
 use crate::model::{Order, Profile, Settings};
 use crate::point::{self, Condition, Panel};
@@ -106,6 +106,27 @@ impl Study for VirtualReplica {
         let own = Configuration::try_from(configuration).ok();
         let bare = own.and_then(Configuration::bare_of_same_promise);
         [Some(Configuration::Alone), bare].into_iter().flatten().map(Into::into).collect()
+    }
+
+    fn by_delay(&self) -> Option<ByDelay> {
+        let replica =
+            |applying| point::Configuration::from(Configuration::Replica { sync_relay_log: 1, applying });
+        let binlogd = point::Configuration::from(FSYNC_MODE_1);
+        Some(ByDelay {
+            title: "What a durable copy costs by the delay of the network",
+            value: "tps",
+            quantity: "Transactions a second",
+            baseline: Configuration::Alone.into(),
+            lines: vec![
+                binlogd.clone(),
+                FSYNC_MODE_0.into(),
+                replica(false),
+                replica(true),
+                REPLICA_20.into(),
+            ],
+            against: vec![(replica(true), binlogd.clone()), (replica(false), binlogd)],
+            growth: None,
+        })
     }
 
     fn headline(&self) -> Headline {
