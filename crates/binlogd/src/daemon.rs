@@ -88,7 +88,7 @@ pub(crate) struct Reload<'a> {
 pub(crate) fn run(config: Config, reload: &Reload<'_>) -> anyhow::Result<()> {
     logging::start(config.log);
     // Before there are other threads, as it must be.
-    if !allocator::give_large_blocks_back() {
+    if !platform::give_large_blocks_back() {
         tracing::warn!(
             "the C library does not let large blocks go back to the system: memory may grow with the number of sources"
         );
@@ -375,6 +375,11 @@ impl Daemon {
             .name(format!("recv-{name}"))
             .spawn(move || {
                 guard.monitor.resources.received_by(this_thread());
+                // It works for microseconds at a time, and a source waits for each: where processors are shared, it should not
+                // stand behind what has more to do.
+                if !platform::shorten_time_slice() {
+                    tracing::debug!("the kernel gives the receiving thread no time slice of its own");
+                }
                 match too_few {
                     None => {
                         if beginning::may_be_opened(&upstream, beginning.as_ref()) {

@@ -10,13 +10,13 @@ use super::imports::{Name, Sources, crates};
 /// Crate by its folder, its name in code, and the crates of the project that it may link. The lab and the benchmarks
 /// measure from outside and are linked into nothing.
 const LINKED: &[(&str, &str, &[&str])] = &[
-    ("allocator", "allocator", &[]),
     ("archive", "archive", &["codec", "log"]),
     ("codec", "codec", &[]),
     ("log", "log", &["codec"]),
+    ("platform", "platform", &[]),
     ("points", "points", &["codec", "log"]),
     ("wire", "wire", &["codec"]),
-    ("binlogd", "binlogd", &["allocator", "archive", "codec", "log", "points", "wire"]),
+    ("binlogd", "binlogd", &["archive", "codec", "log", "platform", "points", "wire"]),
     ("scripted-source", "scripted_source", &["codec"]),
     ("rig", "rig", &["codec", "log", "wire"]),
     ("bench", "binlogd_bench", &["binlogd", "codec", "log", "points", "rig", "scripted-source", "wire"]),
@@ -61,10 +61,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
         "daemon",
         &[
             "admin",
-            "allocator",
             "archive",
             "config",
             "log",
+            "platform",
             "points",
             "retention",
             "serve",

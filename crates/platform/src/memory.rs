@@ -6,8 +6,6 @@
 //! 4 MiB on several threads keeps three times the memory that it ever uses at once (docs/benchmarks.md).
 //!
 //! Source of the facts: mallopt(3), `M_MMAP_THRESHOLD`.
-//!
-//! This crate has the only unsafe code of the product; all others forbid it.
 
 /// Blocks of so many bytes and more have a mapping of their own, whatever was freed before. Below is what is made and freed often:
 /// a mapping costs some microseconds, and each of its pages a fault.

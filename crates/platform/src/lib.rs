@@ -1,0 +1,14 @@
+//! What the C library and the kernel do for us where no crate wraps them.
+//!
+//! | file | noun |
+//! |---|---|
+//! | `memory.rs` | how the C library hands out memory |
+//! | `time_slice.rs` | how soon a thread that wakes up gets a processor |
+//!
+//! This crate has the only unsafe code of the product; all others forbid it.
+
+mod memory;
+mod time_slice;
+
+pub use memory::{OWN_MAPPING_BYTES, give_large_blocks_back};
+pub use time_slice::{TIME_SLICE, shorten_time_slice};
