@@ -15,6 +15,7 @@ use rig::statistics::{Percentiles, Table, median, with_spread};
 use scripted_source::{Script, ScriptedSource};
 use std::sync::mpsc;
 use std::time::Duration;
+use wire::{MadeCertificate, ServerTls};
 
 /// Arguments of `binlogd-bench ack`.
 #[derive(Debug, Clone, clap::Args)]
@@ -37,6 +38,9 @@ pub struct AckArgs {
     /// How often it uploads then, in seconds, each beside the others.
     #[arg(long, value_delimiter = ',', default_values_t = [1])]
     pub archive_intervals: Vec<u32>,
+    /// binlogd that receives over TLS, too.
+    #[arg(long)]
+    pub tls: bool,
     /// Only these ways to make a group durable.
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = Strategy::value_variants().to_vec())]
     pub strategies: Vec<Strategy>,
@@ -46,13 +50,17 @@ impl AckArgs {
     /// Everything that is compared, in the order of the table: what syncs first.
     fn kinds(&self) -> Vec<Kind> {
         let modes = |wanted: u8| self.fsync_modes.iter().filter(move |mode| **mode == wanted);
-        let mut kinds: Vec<Kind> = modes(1).flat_map(|_| pair(1)).collect();
+        let compared = |fsync_mode| {
+            let encrypted = self.tls.then_some(Kind::Encrypted { fsync_mode });
+            pair(fsync_mode).into_iter().chain(encrypted)
+        };
+        let mut kinds: Vec<Kind> = modes(1).flat_map(|_| compared(1)).collect();
         kinds.extend(self.strategies.iter().copied().map(Kind::Strategy));
         for store in self.archives.iter().copied() {
             let each = self.archive_intervals.iter().copied();
             kinds.extend(each.map(|interval| Kind::Archiving { store, interval }));
         }
-        kinds.extend(modes(0).flat_map(|_| pair(0)));
+        kinds.extend(modes(0).flat_map(|_| compared(0)));
         kinds
     }
 }
@@ -102,6 +110,16 @@ fn pair(fsync_mode: u8) -> [Kind; 2] {
     [Kind::Bare { acknowledge, sync_each_second: false }, Kind::Binlogd { fsync_mode }]
 }
 
+/// What the source follows. Its certificate is made anew, and nobody looks whose it is.
+fn script(speaks_tls: bool) -> anyhow::Result<Script> {
+    let mut script = Script::default();
+    if speaks_tls {
+        let made = MadeCertificate::make(&["127.0.0.1".to_owned()], (2000, 1, 1), (2100, 1, 1))?;
+        script.tls = Some(ServerTls::from_pem(&made.cert, &made.key)?.config());
+    }
+    Ok(script)
+}
+
 fn measure(args: &AckArgs, kind: Kind, bytes: usize) -> anyhow::Result<Round> {
     let (result, results) = mpsc::channel();
     let process = Process::new(&args.common.dir);
@@ -113,11 +131,15 @@ fn measure(args: &AckArgs, kind: Kind, bytes: usize) -> anyhow::Result<Round> {
         process: process.clone(),
         result,
     };
-    let source = ScriptedSource::start_with(Script::default(), load)?;
+    let wants_tls = matches!(kind, Kind::Encrypted { .. });
+    let source = ScriptedSource::start_with(script(wants_tls)?, load)?;
     let receiver = Receiver::start(kind, &args.common.binlogd, &args.common.dir, source.port())?;
     let _ = process.pid.set(receiver.pid());
     let rallies =
         results.recv_timeout(Duration::from_secs(120)).with_context(|| format!("{kind} did not finish"))?;
+    if receiver.is_encrypted()? != wants_tls {
+        bail!("{kind}: the connection is {}", if wants_tls { "in clear" } else { "encrypted" });
+    }
     if !receiver.has_archived()? {
         bail!("{kind}: the round was over before the archive did anything; make it longer with --groups");
     }
@@ -129,7 +151,9 @@ fn measure(args: &AckArgs, kind: Kind, bytes: usize) -> anyhow::Result<Round> {
     }
     let syncs_first = !matches!(
         kind,
-        Kind::Binlogd { fsync_mode: 0 } | Kind::Bare { acknowledge: Acknowledge::Written, .. }
+        Kind::Binlogd { fsync_mode: 0 }
+            | Kind::Encrypted { fsync_mode: 0 }
+            | Kind::Bare { acknowledge: Acknowledge::Written, .. }
     );
     if syncs_first && syncs < groups {
         bail!("{kind} made {syncs} durable writes for {groups} groups, each of which needs one");
@@ -186,19 +210,35 @@ fn print(args: &AckArgs, bytes: usize, kinds: &[Kind], floors: &[Floors], rounds
         table.row(cells);
     }
     table.print();
-    print_archives(bytes, kinds, rounds);
+    print_ratios(&format!("{bytes} bytes a group, with an archive / without one"), kinds, rounds, |kind| {
+        matches!(kind, Kind::Archiving { .. }).then_some(Kind::Binlogd { fsync_mode: 1 })
+    });
+    print_ratios(&format!("{bytes} bytes a group, with TLS / in clear"), kinds, rounds, |kind| match kind {
+        Kind::Encrypted { fsync_mode } => Some(Kind::Binlogd { fsync_mode }),
+        _ => None,
+    });
 }
 
-/// What an archive costs: times with one, beside those of the same round without.
-fn print_archives(bytes: usize, kinds: &[Kind], rounds: &[Vec<Round>]) {
-    let without = kinds.iter().position(|kind| *kind == Kind::Binlogd { fsync_mode: 1 });
-    let is_archiving = |kind: &Kind| matches!(kind, Kind::Archiving { .. });
-    let Some(without) = without.filter(|_| kinds.iter().any(is_archiving)) else { return };
-    println!("{bytes} bytes a group, with an archive / without one, in the same round\n");
-    let mut table = Table::new(&["", "p50", "p99", "p50 at the source", "p99 at the source"]);
-    for (kind, with) in kinds.iter().zip(rounds).filter(|(kind, _)| is_archiving(kind)) {
+/// What something costs: times with it, beside those of the same round without, which `without` names. Nothing where
+/// nobody has it.
+fn print_ratios(title: &str, kinds: &[Kind], rounds: &[Vec<Round>], without: impl Fn(Kind) -> Option<Kind>) {
+    let pairs: Vec<_> = kinds
+        .iter()
+        .zip(rounds)
+        .filter_map(|(kind, with)| {
+            let without = without(*kind)?;
+            Some((kind, with, &rounds[kinds.iter().position(|one| *one == without)?]))
+        })
+        .collect();
+    if pairs.is_empty() {
+        return;
+    }
+    println!("{title}, in the same round\n");
+    let mut table =
+        Table::new(&["", "p50", "p99", "p50 at the source", "p99 at the source", "processor a group"]);
+    for (kind, with, without) in pairs {
         let ratio = |what: fn(&Round) -> f64| {
-            let ratios = with.iter().zip(&rounds[without]).map(|(with, without)| what(with) / what(without));
+            let ratios = with.iter().zip(without).map(|(with, without)| what(with) / what(without));
             with_spread(&ratios.collect::<Vec<_>>(), 2)
         };
         table.row(vec![
@@ -207,6 +247,7 @@ fn print_archives(bytes: usize, kinds: &[Kind], rounds: &[Vec<Round>]) {
             ratio(|round| round.inside.p99),
             ratio(|round| round.rallies.latency.p50),
             ratio(|round| round.rallies.latency.p99),
+            ratio(|round| round.rallies.used.processor_seconds),
         ]);
     }
     table.print();
@@ -227,4 +268,49 @@ fn latency_cells(times: &[Percentiles], floors: &[Floors]) -> Vec<String> {
         ratio(|p| p.p50),
         ratio(|p| p.p99),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use codec::packet::{command, semi_sync_acknowledgement};
+    use wire::{ConnectOptions, Connection, Secret, TlsMode, TlsOptions, WireError};
+
+    fn connect(source: &ScriptedSource, mode: TlsMode) -> Result<Connection, WireError> {
+        Connection::connect(&ConnectOptions {
+            host: "127.0.0.1".to_owned(),
+            port: source.port(),
+            user: "any".to_owned(),
+            password: Secret::new(String::new()),
+            connect_timeout: Duration::from_secs(10),
+            tls: TlsOptions { mode, ..TlsOptions::default() },
+        })
+    }
+
+    #[test]
+    fn an_encrypted_source_sends_and_is_acknowledged_and_lets_nobody_in_who_speaks_in_clear() {
+        let mut script = script(true).unwrap();
+        // More than a record of TLS holds.
+        script.log.group(1, 100_000);
+        let end = script.log.end();
+        let source = ScriptedSource::start(script).unwrap();
+        assert!(connect(&source, TlsMode::Disabled).is_err());
+        let mut connection = connect(&source, TlsMode::Required).unwrap();
+        assert_eq!(connection.tls_version(), Some("TLSv1.3"));
+        connection.query("SET @rpl_semi_sync_replica = 1").unwrap();
+        let dump = command::binlog_dump(4, 0, 7, end.file.as_bytes());
+        let mut stream = connection.start_dump(&dump).unwrap();
+        stream.set_blocking(Duration::from_secs(10)).unwrap();
+        let (mut received, mut buffer) = (0, [0; 4096]);
+        while received < 100_000 {
+            match stream.read(&mut buffer) {
+                Ok(read) => received += read,
+                Err(error) => assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock),
+            }
+        }
+        let mut acknowledgement = Vec::new();
+        semi_sync_acknowledgement(&mut acknowledgement, end.position, end.file.as_bytes());
+        stream.write_all_blocking(&acknowledgement, Duration::from_secs(10)).unwrap();
+        assert!(source.wait_for_acknowledgement(&end, Duration::from_secs(10)));
+    }
 }

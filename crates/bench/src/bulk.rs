@@ -113,7 +113,7 @@ fn measure(args: &BulkArgs, kind: Kind, event_bytes: usize) -> anyhow::Result<Ro
     start.send(())?;
     let began = has_begun.recv_timeout(ROUND_TIME_MAX)?;
     let (last, len) = match kind {
-        Kind::Binlogd { .. } | Kind::Archiving { .. } | Kind::Strategy(_) => {
+        Kind::Binlogd { .. } | Kind::Encrypted { .. } | Kind::Archiving { .. } | Kind::Strategy(_) => {
             (receiver.wait_for_file(&Bulk::last_file(&options, files))?, image_len)
         }
         Kind::Bare { .. } => (first, len_before + wire_len),

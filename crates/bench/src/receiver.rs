@@ -30,6 +30,11 @@ pub enum Kind {
         /// 0 or 1.
         fsync_mode: u8,
     },
+    /// The same, which receives over TLS.
+    Encrypted {
+        /// 0 or 1.
+        fsync_mode: u8,
+    },
     /// binlogd with `fsync_mode` 1, which archives to such a store.
     Archiving {
         /// Where to.
@@ -63,6 +68,7 @@ impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Kind::Binlogd { fsync_mode } => write!(f, "binlogd, fsync_mode {fsync_mode}"),
+            Kind::Encrypted { fsync_mode } => write!(f, "binlogd, fsync_mode {fsync_mode}, TLS"),
             Kind::Archiving { store, interval } => write!(f, "binlogd, {store}, each {interval} s"),
             Kind::Strategy(strategy) => write!(f, "{strategy}"),
             Kind::Bare { acknowledge: Acknowledge::Never, sync_each_second: false } => {
@@ -95,8 +101,12 @@ impl Receiver {
         let dir = tempfile::Builder::new().prefix("binlogd-bench-").tempdir_in(dir)?;
         let mut around = Around::default();
         let mut command = match kind {
-            Kind::Binlogd { .. } | Kind::Archiving { .. } => {
-                let fsync_mode = if let Kind::Binlogd { fsync_mode } = kind { fsync_mode } else { 1 };
+            Kind::Binlogd { .. } | Kind::Encrypted { .. } | Kind::Archiving { .. } => {
+                let (fsync_mode, tls) = match kind {
+                    Kind::Binlogd { fsync_mode } => (fsync_mode, "disabled"),
+                    Kind::Encrypted { fsync_mode } => (fsync_mode, "required"),
+                    _ => (1, "disabled"),
+                };
                 let mut command = Command::new(binlogd);
                 command.args([
                     "run",
@@ -106,7 +116,7 @@ impl Receiver {
                     "bench",
                 ]);
                 command.args(["--fsync-mode", &fsync_mode.to_string(), "--admin-listen", "127.0.0.1:0"]);
-                command.args(["--tls", "disabled", "--log-level", "error"]).arg("--data-dir").arg(dir.path());
+                command.args(["--tls", tls, "--log-level", "error"]).arg("--data-dir").arg(dir.path());
                 command.stdout(Stdio::null());
                 if let Kind::Archiving { store, interval } = kind {
                     around = store.set(&mut command, dir.path(), interval)?;
@@ -193,6 +203,19 @@ impl Receiver {
         }
     }
 
+    /// Whether it says that its connection is encrypted. What is not binlogd never is.
+    ///
+    /// # Errors
+    /// As [`Receiver::status`].
+    pub fn is_encrypted(&self) -> anyhow::Result<bool> {
+        match self.kind {
+            Kind::Binlogd { .. } | Kind::Encrypted { .. } | Kind::Archiving { .. } => {
+                Ok(self.status()?["tls"].is_string())
+            }
+            _ => Ok(false),
+        }
+    }
+
     /// The receiver's own account of all since its start. Ends the receiver; `close` must close the source's connection,
     /// which ends the bare one.
     ///
@@ -200,7 +223,7 @@ impl Receiver {
     /// When it cannot be had.
     pub fn finish(mut self, close: impl FnOnce()) -> anyhow::Result<Report> {
         match self.kind {
-            Kind::Binlogd { .. } | Kind::Archiving { .. } => {
+            Kind::Binlogd { .. } | Kind::Encrypted { .. } | Kind::Archiving { .. } => {
                 let status = self.status()?;
                 let counter = |name: &str| status["counters"][name].as_u64().unwrap_or(0);
                 let report = Report {

@@ -203,6 +203,7 @@ mod tests {
                 let mut settings = study.settings(profile);
                 if server.starts_with("maria") && study.name() == "virtual-replica" {
                     settings.0.insert("yardsticks".to_owned(), "bare,go-mysqlbinlog".to_owned());
+                    settings.0.insert("tls".to_owned(), "binlogd".to_owned());
                     settings.0.insert("workload".to_owned(), "oltp_update_non_index".to_owned());
                 }
                 let order = Order {

@@ -1,10 +1,11 @@
 //! One dump on its thread: a socket, a stopwatch, and the peer that knows what to say.
 
+use crate::line::Line;
 use crate::log::SourceLog;
 use crate::packets::Packets;
 use crate::peer::Peer;
 use crate::shared::{Acknowledgement, Shared};
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,7 +27,7 @@ pub trait Load: Send {
 /// A dump in progress, as its thread sees it.
 #[derive(Debug)]
 pub struct Dump {
-    socket: TcpStream,
+    line: Line,
     shared: Arc<Shared>,
     peer: Peer,
 }
@@ -34,16 +35,28 @@ pub struct Dump {
 impl Dump {
     /// Lets the client in and answers until it asks for a dump; `None` when it goes away before.
     pub(crate) fn accept(mut socket: TcpStream, shared: Arc<Shared>) -> io::Result<Option<Dump>> {
-        let mut peer = Peer::new(&shared.state().script);
-        let mut buffer = [0; 4096];
+        let (mut peer, tls) = {
+            let state = shared.state();
+            (Peer::new(&state.script), state.script.tls.clone())
+        };
+        let mut line = match tls {
+            Some(config) => {
+                socket.write_all(&std::mem::take(&mut peer.packets.bytes))?;
+                let line = Line::encrypt(socket, config)?;
+                peer.is_encrypted_now();
+                line
+            }
+            None => Line::Clear(socket),
+        };
+        let mut heard = Vec::new();
         while !peer.is_ended() {
-            socket.write_all(&std::mem::take(&mut peer.packets.bytes))?;
-            let read = socket.read(&mut buffer)?;
-            if read == 0 {
+            line.write_all(&std::mem::take(&mut peer.packets.bytes))?;
+            heard.clear();
+            if line.read(&mut heard)? == 0 {
                 break;
             }
-            if shared.change(|state| state.listen(&mut peer, &buffer[..read]))? {
-                return Ok(Some(Dump { socket, shared, peer }));
+            if shared.change(|state| state.listen(&mut peer, &heard))? {
+                return Ok(Some(Dump { line, shared, peer }));
             }
         }
         Ok(None)
@@ -51,7 +64,7 @@ impl Dump {
 
     /// The connection, for waiting on it.
     pub fn socket(&self) -> &TcpStream {
-        &self.socket
+        self.line.socket()
     }
 
     /// Lets `write` append to the log. Nothing is sent yet.
@@ -85,7 +98,7 @@ impl Dump {
     /// When the connection is closed.
     pub fn send(&mut self) -> io::Result<()> {
         let staged = &mut self.peer.packets.bytes;
-        let sent = self.socket.write_all(staged);
+        let sent = self.line.write_all(staged);
         staged.clear();
         sent
     }
@@ -97,7 +110,7 @@ impl Dump {
     pub fn send_framed(&mut self, framed: &[u8], packets: usize) -> io::Result<()> {
         let sequence = &mut self.peer.packets.sequence;
         *sequence = sequence.wrapping_add(packets as u8);
-        self.socket.write_all(framed)
+        self.line.write_all(framed)
     }
 
     /// Waits for the next acknowledgement. Only for a [`Load`]: elsewhere a thread of its own reads them.
@@ -105,15 +118,13 @@ impl Dump {
     /// # Errors
     /// When the connection is closed, or something else arrives.
     pub fn read_acknowledgement(&mut self) -> io::Result<Acknowledgement> {
-        let mut buffer = [0; 4096];
         loop {
             let arrived = Instant::now();
             if let Some(place) = self.peer.inbox.acknowledgement()? {
                 return Ok(Acknowledgement { place, arrived });
             }
-            match self.socket.read(&mut buffer)? {
-                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
-                read => self.peer.inbox.0.extend_from_slice(&buffer[..read]),
+            if self.line.read(&mut self.peer.inbox.0)? == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
             }
         }
     }
@@ -177,14 +188,12 @@ impl Dump {
 
     /// Starts the thread that reads acknowledgements and notices the end of the connection.
     fn read_in_background(&mut self, closed: Arc<AtomicBool>) -> io::Result<()> {
-        let mut socket = self.socket.try_clone()?;
+        let mut line = self.line.try_clone()?;
         let shared = self.shared.clone();
         let mut inbox = std::mem::take(&mut self.peer.inbox);
         let read = move || {
-            let mut buffer = [0; 4096];
-            while let Ok(read @ 1..) = socket.read(&mut buffer) {
+            while let Ok(1..) = line.read(&mut inbox.0) {
                 let arrived = Instant::now();
-                inbox.0.extend_from_slice(&buffer[..read]);
                 while let Ok(Some(place)) = inbox.acknowledgement() {
                     shared.change(|state| state.acknowledgements.push(Acknowledgement { place, arrived }));
                 }

@@ -28,11 +28,13 @@
 //! | `stream.rs` | the events of one dump, and their faults |
 //! | `peer.rs` | [`Peer`]: greeting, queries and their answers, the way to a dump |
 //! | `shared.rs` | what threads share; [`Acknowledgement`] |
+//! | `line.rs` | the bytes of a connection, in clear or in TLS |
 //! | `dump.rs` | [`Dump`]: one connection that dumps, on its thread |
 //! | `source.rs` | [`ScriptedSource`]: listener and threads |
 
 mod dump;
 pub mod event;
+mod line;
 mod log;
 mod packets;
 mod peer;

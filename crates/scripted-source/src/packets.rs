@@ -49,11 +49,11 @@ impl Packets {
     }
 
     /// Protocol::HandshakeV10 with mysql_native_password.
-    pub fn greeting(&mut self, version: &str) {
+    pub fn greeting(&mut self, version: &str, offers_tls: bool) {
         let greeting = Greeting {
             version,
             connection_id: 8,
-            capabilities: CAPABILITIES,
+            capabilities: CAPABILITIES | if offers_tls { capability::SSL } else { 0 },
             challenge: b"abcdefghijklmnopqrst",
             plugin: "mysql_native_password",
         };
@@ -151,7 +151,7 @@ mod tests {
     #[test]
     fn the_codec_reads_the_greeting() {
         let mut packets = Packets::default();
-        packets.greeting("9.7.0");
+        packets.greeting("9.7.0", false);
         let handshake = codec::packet::Handshake::parse(&packets.bytes[4..]).unwrap();
         assert_eq!((handshake.server_version.as_str(), handshake.challenge.len()), ("9.7.0", 20));
         assert_eq!(handshake.capabilities, CAPABILITIES);

@@ -92,6 +92,8 @@ pub struct Peer {
     pub packets: Packets,
     /// What the client has sent. A thread that reads acknowledgements on its own takes it along.
     pub inbox: Inbox,
+    /// Number of the packet with the login: behind the greeting, or behind a request for TLS.
+    login_sequence: u8,
     is_let_in: bool,
     has_quit: bool,
     introduction: Introduction,
@@ -104,16 +106,22 @@ impl Peer {
     /// A new connection: the server greets.
     pub fn new(server: &impl Server) -> Peer {
         let mut packets = Packets::default();
-        packets.greeting(&server.log().options().server_version);
+        packets.greeting(&server.log().options().server_version, server.offers_tls());
         Peer {
             packets,
             inbox: Inbox::default(),
+            login_sequence: 1,
             is_let_in: false,
             has_quit: false,
             introduction: Introduction::default(),
             generation: server.generation(),
             stream: None,
         }
+    }
+
+    /// The client has asked for TLS and has it; its login follows.
+    pub fn is_encrypted_now(&mut self) {
+        self.login_sequence = 2;
     }
 
     /// Takes bytes of the client, answers, and gives what was said.
@@ -124,7 +132,7 @@ impl Peer {
         self.inbox.0.extend_from_slice(bytes);
         let mut heard = Vec::new();
         while self.stream.is_none()
-            && let Some(message) = self.inbox.message(u8::from(!self.is_let_in), RESPONSE_BYTES_MAX)?
+            && let Some(message) = self.inbox.message(self.next_sequence(), RESPONSE_BYTES_MAX)?
         {
             heard.extend(self.answer(&message, server)?);
         }
@@ -183,9 +191,14 @@ impl Peer {
         self.generation
     }
 
+    /// Number of the client's next packet.
+    fn next_sequence(&self) -> u8 {
+        if self.is_let_in { 0 } else { self.login_sequence }
+    }
+
     fn answer(&mut self, message: &[u8], server: &mut impl Server) -> Result<Option<Heard>, Malformed> {
         if !std::mem::replace(&mut self.is_let_in, true) {
-            self.packets.sequence = 2;
+            self.packets.sequence = self.login_sequence + 1;
             self.packets.ok();
             return Ok(None);
         }

@@ -1,7 +1,9 @@
 //! What the source says, and what it does wrong.
 
 use crate::log::SourceLog;
+use rustls::ServerConfig;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// What the connections to a source answer from.
 pub trait Server {
@@ -17,6 +19,11 @@ pub trait Server {
     /// A variable, where its value is not what follows from the log.
     fn variable(&self, _name: &str) -> Option<&str> {
         None
+    }
+
+    /// Whether the greeting offers TLS.
+    fn offers_tls(&self) -> bool {
+        false
     }
 
     /// A dump begins that is no short look: gives what goes wrong in it.
@@ -54,6 +61,8 @@ pub struct Script {
     pub dumps: usize,
     /// How often [`log`](Script::log) was replaced.
     pub generation: u64,
+    /// Its certificate and key. Then it speaks TLS, and refuses who does not ask for it.
+    pub tls: Option<Arc<ServerConfig>>,
 }
 
 impl Script {
@@ -86,6 +95,10 @@ impl Server for Script {
 
     fn variable(&self, name: &str) -> Option<&str> {
         self.variables.get(name).map(String::as_str)
+    }
+
+    fn offers_tls(&self) -> bool {
+        self.tls.is_some()
     }
 
     fn begin_dump(&mut self) -> Vec<Fault> {

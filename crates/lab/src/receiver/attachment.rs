@@ -20,8 +20,8 @@ pub enum Attachment {
 }
 
 impl Attachment {
-    /// What is wrong now, by the source's word and by the receiver's own: semi-sync in force or not, as wanted, and
-    /// nobody else who reads the log.
+    /// What is wrong now, by the source's word and by the receiver's own: semi-sync in force or not, as wanted, the
+    /// connection encrypted if it must be, and nobody else who reads the log.
     ///
     /// # Errors
     /// When the source does not answer.
@@ -38,8 +38,12 @@ impl Attachment {
             let (dumps, wanted) = (source.dumps()?.len(), usize::from(!matches!(self, Attachment::Nothing)));
             readers = (dumps != wanted).then(|| format!("{dumps} read the source's log"));
         }
+        let in_clear = match self {
+            Attachment::Binlogd(binlogd) => binlogd.in_clear(source)?,
+            _ => None,
+        };
         let wrong: Vec<String> =
-            [source.not_in_force(semi_sync)?, readers, own].into_iter().flatten().collect();
+            [source.not_in_force(semi_sync)?, readers, in_clear, own].into_iter().flatten().collect();
         Ok((!wrong.is_empty()).then(|| wrong.join("; ")))
     }
 

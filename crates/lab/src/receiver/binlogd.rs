@@ -26,6 +26,20 @@ pub struct Options {
     pub fsync_mode: u8,
     /// It acknowledges; otherwise it receives asynchronously.
     pub semi_sync: bool,
+    /// Its connection with one of the lab's own servers is encrypted, or there is none. Otherwise it is in clear there;
+    /// with a user's server it is encrypted in either case if the server can.
+    pub tls: bool,
+}
+
+impl Options {
+    /// binlogd's word for it, see docs/security.md.
+    fn tls_mode(self, is_users: bool) -> &'static str {
+        match (self.tls, is_users) {
+            (true, _) => "required",
+            (false, true) => "preferred",
+            (false, false) => "disabled",
+        }
+    }
 }
 
 /// A running binlogd. Dropping it kills it and removes its copy.
@@ -34,6 +48,8 @@ pub struct Binlogd {
     program: Program,
     status: StatusClient,
     options: Options,
+    /// Sessions that the source had encrypted before; `None` where it need not be encrypted.
+    encrypted_before: Option<u64>,
     lab: Lab,
 }
 
@@ -62,12 +78,13 @@ impl Binlogd {
     /// When it does not start or does not receive; the error holds its last words. When the run is broken off.
     pub fn attach(lab: &Lab, source: &mut Target, options: Options, dir: &Path) -> anyhow::Result<Binlogd> {
         let end = source.log_end()?;
+        let encrypted_before = options.tls.then(|| source.encrypted_sessions()).transpose()?;
         let placed = lab.place(Role::Receiver)?;
         let program = Program::start("binlogd", dir, |data| {
             let mut command = Command::new(&lab.binlogd);
             command.arg("run").arg("--data-dir").arg(data);
             command.args(["--source", &address::url_without_password(&source.account_of_receivers())]);
-            command.args(["--tls", if source.is_users() { "preferred" } else { "disabled" }]);
+            command.args(["--tls", options.tls_mode(source.is_users())]);
             command.args(["--fsync-mode", &options.fsync_mode.to_string()]);
             command.args(["--semi-sync", if options.semi_sync { "true" } else { "false" }]);
             // A source notices by its next heartbeat that a receiver is gone. On a user's server that is waited for.
@@ -89,7 +106,7 @@ impl Binlogd {
             bail!("binlogd does not answer: {}", program.said());
         }
         let status = StatusClient::of(&data)?;
-        let mut binlogd = Binlogd { program, status, options, lab: lab.clone() };
+        let mut binlogd = Binlogd { program, status, options, encrypted_before, lab: lab.clone() };
         binlogd.catch_up(&end, &lab.interrupt)?;
         Ok(binlogd)
     }
@@ -137,23 +154,37 @@ impl Binlogd {
         })
     }
 
-    /// What is not as it must be before and after a load, by its own word: receiving, in its `fsync_mode`, acknowledging
-    /// or not as it was told, and never disconnected.
+    /// What is wrong with its encryption by the source's word: it must be encrypted, and the source has encrypted no
+    /// session since before its start. Before the load nobody else speaks to one of the lab's own servers, but for the lab's
+    /// session from before.
+    ///
+    /// # Errors
+    /// When the source does not answer.
+    pub fn in_clear(&self, source: &mut Target) -> anyhow::Result<Option<String>> {
+        let Some(before) = self.encrypted_before else { return Ok(None) };
+        let none = source.encrypted_sessions()? == before;
+        Ok(none.then(|| "the source has encrypted no session since binlogd was started".to_owned()))
+    }
+
+    /// What is not as it must be before and after a load, by its own word: receiving, in its `fsync_mode`, encrypted if
+    /// it was told so, acknowledging or not as it was told, and never disconnected.
     ///
     /// # Errors
     /// As [`Binlogd::source`].
     pub fn not_attached(&mut self) -> anyhow::Result<Option<String>> {
         let source = self.source()?;
-        let Options { fsync_mode, semi_sync } = self.options;
+        let Options { fsync_mode, semi_sync, tls } = self.options;
         let right = source["state"] == "receiving"
             && source["fsync_mode"] == fsync_mode
             && source["semi_sync"]["active"] == semi_sync
+            && (source["tls"].is_string() || !tls)
             && source["counters"]["reconnects"] == 0;
         Ok((!right).then(|| {
             format!(
-                "binlogd is {} with fsync_mode {}, semi-sync: {}, and was disconnected {} times",
+                "binlogd is {} with fsync_mode {}, TLS: {}, semi-sync: {}, and was disconnected {} times",
                 source["state"],
                 source["fsync_mode"],
+                source["tls"],
                 source["semi_sync"]["reason"],
                 source["counters"]["reconnects"]
             )
@@ -174,5 +205,17 @@ impl Binlogd {
             self.source().map(|source| format!("{} {}", source["state"], source["last_error"]["message"]));
         let words = [detail.unwrap_or_default(), self.program.said()];
         words.join(" / ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_to_be_encrypted_never_falls_back_and_what_is_not_speaks_in_clear_with_our_own_servers() {
+        let options = |tls| Options { fsync_mode: 1, semi_sync: true, tls };
+        assert_eq!([true, false].map(|users| options(true).tls_mode(users)), ["required", "required"]);
+        assert_eq!([true, false].map(|users| options(false).tls_mode(users)), ["preferred", "disabled"]);
     }
 }

@@ -237,6 +237,16 @@ impl Target {
         self.session.is_encrypted()
     }
 
+    /// How many sessions it has encrypted since its start.
+    ///
+    /// # Errors
+    /// When it does not answer, or does not count them.
+    pub fn encrypted_sessions(&mut self) -> anyhow::Result<u64> {
+        let rows = self.query("SHOW GLOBAL STATUS LIKE 'Ssl_finished_accepts'")?;
+        let count = rows.get(0, "Value").and_then(|value| value.parse().ok());
+        count.with_context(|| format!("{} does not say how many sessions it has encrypted", self.name))
+    }
+
     /// Whether it is one of the user's.
     pub fn is_users(&self) -> bool {
         self.own.is_none()

@@ -9,7 +9,7 @@ use std::path::Path;
 const APPLICATION: i32 = 0x626c_6162;
 
 /// Counts up with every change of the tables, and of names in them.
-const VERSION: i32 = 2;
+const VERSION: i32 = 3;
 
 /// From version 1 to 2: one name for one setting and one number, with its unit; and what virtual-replica did before it
 /// could be asked for. The JSON has the names of settings in quotes, and no value can hold such a quote.
@@ -22,6 +22,13 @@ UPDATE cell_values SET name = 'source_wait_us' WHERE name = 'wait_us'
     AND cell IN (SELECT cells.id FROM cells JOIN runs ON runs.id = cells.run WHERE study = 'semi-sync-cost');
 PRAGMA user_version = 2;
 "#;
+
+/// From version 2 to 3: what virtual-replica did before `tls` could be asked for, so that its runs go on and stand beside
+/// newer ones.
+const FROM_2_TO_3: &str = "
+UPDATE runs SET ordered = json_set(ordered, '$.settings.tls', 'none') WHERE study = 'virtual-replica';
+PRAGMA user_version = 3;
+";
 
 const TABLES: &str = "
 CREATE TABLE runs (
@@ -101,7 +108,7 @@ pub(super) fn check(connection: &Connection, path: &Path) -> anyhow::Result<()> 
         bail!("{} holds other data, not results of binlogd-lab: name another file with --db", path.display());
     }
     match number(connection, "user_version")? {
-        VERSION | 1 => Ok(()),
+        1..=VERSION => Ok(()),
         newer if newer > VERSION => bail!(
             "{} was written by a newer binlogd-lab (version {newer} of its tables, this one knows {VERSION}): \
              use that one, or name another file with --db",
@@ -128,6 +135,9 @@ pub(super) fn upgrade(connection: &mut Connection, path: &Path) -> anyhow::Resul
             // Another process may have done it meanwhile.
             if number(&transaction, "user_version")? == 1 {
                 transaction.execute_batch(FROM_1_TO_2)?;
+            }
+            if number(&transaction, "user_version")? == 2 {
+                transaction.execute_batch(FROM_2_TO_3)?;
             }
             transaction.commit()
         });

@@ -165,6 +165,7 @@ fn a_file_with_the_old_names_is_read_in_todays_words() {
     assert_eq!(other.cells[0].measured.values.get("wait_us"), Some(&7.0));
     assert_eq!(other.order.settings.get::<String>("workload").unwrap(), "oltp_read_write");
     assert_eq!(other.order.settings.get::<String>("yardsticks").unwrap(), "none");
+    assert_eq!(other.order.settings.get::<String>("tls").unwrap(), "none");
     // And again, now that it was brought to them.
     assert_eq!(Store::open_or_create(&path).unwrap().run(1).unwrap(), run);
 }

@@ -211,7 +211,7 @@ impl Window for Turn<'_> {
         if !self.attached {
             return Ok(Attachment::Nothing);
         }
-        let options = Options { fsync_mode: 1, semi_sync: false };
+        let options = Options { fsync_mode: 1, semi_sync: false, tls: false };
         let binlogd = Binlogd::attach(self.lab, &mut self.source.target, options, self.dir)?;
         Ok(Attachment::Binlogd(Box::new(binlogd)))
     }

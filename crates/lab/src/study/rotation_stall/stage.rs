@@ -158,7 +158,7 @@ impl Window for Turn<'_> {
         }
         let Stage { source, lab, volume, receivers, .. } = &mut *self.stage;
         let dir = receivers.as_ref().map_or(volume.beside(), tempfile::TempDir::path);
-        let options = binlogd::Options { fsync_mode: 1, semi_sync: true };
+        let options = binlogd::Options { fsync_mode: 1, semi_sync: true, tls: false };
         Binlogd::attach(lab, source, options, dir).map(|one| Attachment::Binlogd(Box::new(one)))
     }
 

@@ -139,7 +139,7 @@ impl Window for Turn<'_> {
         second.attach(source, place, behaviour(false))?;
         let mut binlogd = None;
         if self.configuration == Configuration::Binlogd {
-            let options = binlogd::Options { fsync_mode: 1, semi_sync: true };
+            let options = binlogd::Options { fsync_mode: 1, semi_sync: true, tls: false };
             binlogd = Some(Binlogd::attach(lab, source, options, folders.receivers())?);
         } else {
             first.attach(source, place, behaviour(semi_sync))?;

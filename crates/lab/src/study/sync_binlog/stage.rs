@@ -232,7 +232,7 @@ impl Window for Turn<'_> {
         if !self.semi_sync() {
             return Ok(None);
         }
-        let options = binlogd::Options { fsync_mode: 1, semi_sync: true };
+        let options = binlogd::Options { fsync_mode: 1, semi_sync: true, tls: false };
         Binlogd::attach(self.lab, &mut self.pooled.target, options, self.dir).map(Some)
     }
 

@@ -4,7 +4,9 @@ pub mod configuration;
 pub mod outline;
 pub mod stage;
 
-use self::configuration::{ALL, Configuration, FSYNC_MODE_0, FSYNC_MODE_1, REPLICA_20, Workload, yardsticks};
+use self::configuration::{
+    ALL, Configuration, FSYNC_MODE_0, FSYNC_MODE_1, REPLICA_20, Workload, encrypted, yardsticks,
+};
 use super::{ByDelay, Headline, Plan, SERVER, Scene, Study, interleaved};
 use crate::lab::Lab;
 use crate::model::{Order, Profile, Settings};
@@ -55,6 +57,7 @@ impl Study for VirtualReplica {
             ("real_replicas", "yes"),
             ("workload", Workload::ReadWrite.script()),
             ("yardsticks", "none"),
+            ("tls", "none"),
         ])
     }
 
@@ -70,6 +73,15 @@ impl Study for VirtualReplica {
             "no" => ALL.into_iter().filter(|one| !matches!(one, Configuration::Replica { .. })).collect(),
             other => bail!("--set real_replicas={other}: yes or no"),
         };
+        let encrypted = encrypted(&order.settings)?;
+        ensure!(
+            encrypted.is_empty() || !order.is_of_users_servers(),
+            "--set tls: it is compared with the same in clear, which is for servers of the lab's own; with yours binlogd \
+             speaks TLS where they offer it"
+        );
+        // Beside what they are compared with.
+        let after = configurations.iter().position(|one| *one == FSYNC_MODE_0).map_or(0, |at| at + 1);
+        configurations.splice(after..after, encrypted);
         let yardsticks = yardsticks(&order.settings)?;
         ensure!(
             yardsticks.is_empty() || !order.is_of_users_servers(),
@@ -105,7 +117,8 @@ impl Study for VirtualReplica {
     fn baselines(&self, configuration: &point::Configuration) -> Vec<point::Configuration> {
         let own = Configuration::try_from(configuration).ok();
         let bare = own.and_then(Configuration::bare_of_same_promise);
-        [Some(Configuration::Alone), bare].into_iter().flatten().map(Into::into).collect()
+        let in_clear = own.and_then(Configuration::in_clear);
+        [Some(Configuration::Alone), in_clear, bare].into_iter().flatten().map(Into::into).collect()
     }
 
     fn by_delay(&self) -> Option<ByDelay> {
@@ -172,6 +185,10 @@ mod tests {
         order.settings.0.insert("yardsticks".to_owned(), "bare".to_owned());
         let error = VirtualReplica.plan(&order).unwrap_err().to_string();
         assert!(error.contains("of the lab's own"), "{error}");
+        order.settings.0.insert("tls".to_owned(), "binlogd".to_owned());
+        let error = VirtualReplica.plan(&order).unwrap_err().to_string();
+        assert!(error.contains("the same in clear"), "{error}");
+        order.settings.0.insert("tls".to_owned(), "none".to_owned());
         order.servers.clear();
         order.settings.0.insert("workload".to_owned(), "oltp_update_non_index".to_owned());
         let cells = VirtualReplica.plan(&order).unwrap().scenes.remove(0).cells;
@@ -180,5 +197,23 @@ mod tests {
         let order = super::tests::order(Profile::Smoke, &["mysql:5.7"]);
         let error = VirtualReplica.plan(&order).unwrap_err().to_string();
         assert!(error.contains("mysql-5.7.22"), "{error}");
+    }
+    #[test]
+    fn what_is_encrypted_stands_beside_what_it_is_compared_with() {
+        let mut order = order(Profile::Smoke, &[]);
+        order.settings.0.insert("tls".to_owned(), "binlogd".to_owned());
+        order.settings.0.insert("real_replicas".to_owned(), "no".to_owned());
+        let scene = VirtualReplica.plan(&order).unwrap().scenes.remove(0);
+        let names: Vec<String> =
+            scene.configurations::<Configuration>().unwrap().iter().map(ToString::to_string).collect();
+        assert_eq!(
+            names[2..],
+            [
+                "binlogd, fsync_mode 1",
+                "binlogd, fsync_mode 0",
+                "binlogd, fsync_mode 1, TLS",
+                "binlogd, fsync_mode 0, TLS"
+            ]
+        );
     }
 }

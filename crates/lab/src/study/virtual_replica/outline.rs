@@ -8,7 +8,7 @@ use crate::reference::publication::Curve;
 use crate::reference::virtual_replica::{mode, qps, tps};
 use crate::report::number::utc;
 use crate::report::outline::{Entry, Part, Table};
-use crate::report::sweep::{self, Sweep};
+use crate::report::sweep::{self, RATIO_DIGITS, Sweep};
 use crate::report::times;
 use crate::run::{Cell, Run};
 use crate::statistics::Figures;
@@ -87,10 +87,57 @@ pub fn parts(run: &Run) -> Vec<Part> {
         let published: &[Curve] = if compared && is_published { &published_tps } else { &[] };
         parts.extend(sweep::parts(run, &Sweep { title, value, unit, digits, baseline, published }));
     }
+    parts.extend(encryption(run));
     parts.push(Part::Heading("All cells".to_owned()));
     parts.push(Part::Table(rows(run, workload)));
     parts
 }
+
+/// What encryption costs: the figures of what is encrypted, as ratios to the same in clear. Nothing where nothing was
+/// encrypted.
+fn encryption(run: &Run) -> Vec<Part> {
+    let figures = Figures::of(run);
+    let panels = figures.panels();
+    let mut rows = Vec::new();
+    for panel in &panels {
+        for own in figures.own_configurations::<Configuration>(panel) {
+            let Some(in_clear) = own.in_clear() else { continue };
+            for threads in figures.threads(panel) {
+                let point = panel.point(own, threads);
+                let name = if panels.len() > 1 { format!("{panel}: {own}") } else { own.to_string() };
+                let mut row = vec![Entry::Text(name), Entry::Number(f64::from(threads), 0)];
+                row.extend(
+                    ENCRYPTION_VALUES
+                        .map(|(_, value)| sweep::entry(figures.ratio(&point, in_clear, value), RATIO_DIGITS)),
+                );
+                rows.push(row);
+            }
+        }
+    }
+    if rows.is_empty() {
+        return Vec::new();
+    }
+    let columns = ["configuration", "threads"].into_iter().chain(ENCRYPTION_VALUES.map(|(title, _)| title));
+    let table = Table {
+        title: "TLS against none".to_owned(),
+        columns: columns.map(str::to_owned).collect(),
+        rows,
+        notes: vec![
+            "Ratios to the same configuration in clear, made within each round. A cell counts only if the connection \
+             was encrypted before and after the load."
+                .to_owned(),
+        ],
+    };
+    vec![Part::Heading("What encryption costs".to_owned()), Part::Table(table)]
+}
+
+/// Columns of [`encryption`] with the values behind them.
+const ENCRYPTION_VALUES: [(&str, &str); 4] = [
+    ("transactions a second", "tps"),
+    ("99 % took", "p99_ms"),
+    ("source's wait", "source_wait_us"),
+    ("receiver's processor", "receiver_cores"),
+];
 
 /// The published modes with the configurations that repeat them.
 fn published(figure: fn(&str, Configuration) -> Curve) -> Vec<Curve> {
@@ -171,6 +218,7 @@ mod tests {
     use crate::model::{Measured, Order, Profile, Settings};
     use crate::point::{CellKey, Condition, Panel};
     use crate::report::example;
+    use crate::study::virtual_replica::configuration::ENCRYPTED;
 
     fn cell(configuration: Configuration, qps: f64, invalid: Option<&str>) -> Cell {
         let panel = Panel { server: "mysql-9.7".to_owned(), condition: Condition::Plain };
@@ -209,5 +257,39 @@ mod tests {
         assert_eq!(cells.rows.len(), 3);
         assert_eq!(cells.rows[0][4], Entry::Number(200.0, 0));
         assert_eq!(cells.rows[2][4], Entry::Missing("semi-sync is off".to_owned()));
+    }
+    #[test]
+    fn what_is_encrypted_is_compared_with_the_same_in_clear() {
+        let order = Order {
+            profile: Profile::Smoke,
+            servers: Vec::new(),
+            settings: Settings::of([("disk_type", "d")]),
+            apart: Apart::default(),
+        };
+        let with = |configuration, tps: f64, wait: f64| {
+            let mut cell = cell(configuration, 1.0, None);
+            cell.measured.put("tps", tps);
+            cell.measured.put("source_wait_us", wait);
+            cell
+        };
+        let cells = vec![
+            with(FSYNC_MODE_1, 100.0, 50.0),
+            with(ENCRYPTED[0], 90.0, 60.0),
+            with(FSYNC_MODE_0, 100.0, 10.0),
+            cell(ENCRYPTED[1], 1.0, Some("in clear")),
+        ];
+        let run = example::run("virtual-replica", order, cells);
+        let Some(Part::Table(table)) = encryption(&run).pop() else { panic!("no table") };
+        assert_eq!(table.rows.len(), 2);
+        let ratio = |ratio| Entry::Median { median: ratio, range: (ratio, ratio), digits: RATIO_DIGITS };
+        assert_eq!(
+            table.rows[0][..3],
+            [Entry::Text("binlogd, fsync_mode 1, TLS".to_owned()), Entry::Number(2.0, 0), ratio(0.9)]
+        );
+        assert_eq!(table.rows[0][4], ratio(1.2));
+        assert!(matches!(&table.rows[1][2], Entry::Missing(reason) if reason.contains("in clear")));
+        let order = Order { settings: Settings::of([("disk_type", "d")]), ..run.order.clone() };
+        let without = example::run("virtual-replica", order, vec![with(FSYNC_MODE_1, 100.0, 50.0)]);
+        assert!(encryption(&without).is_empty());
     }
 }

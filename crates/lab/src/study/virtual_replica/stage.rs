@@ -139,14 +139,14 @@ impl Window for Turn<'_> {
     fn attach(&mut self, place: &Place) -> anyhow::Result<Attachment> {
         let Stage { replica, source, lab, folders, .. } = &mut *self.stage;
         let dir = folders.receivers();
-        let mut binlogd = |fsync_mode| {
-            let options = Options { fsync_mode, semi_sync: true };
+        let mut binlogd = |fsync_mode, tls| {
+            let options = Options { fsync_mode, semi_sync: true, tls };
             Binlogd::attach(lab, source, options, dir).map(|one| Attachment::Binlogd(Box::new(one)))
         };
         Ok(match self.configuration {
             Configuration::Alone => Attachment::Nothing,
-            Configuration::Relaxed => binlogd(1)?,
-            Configuration::Binlogd { fsync_mode } => binlogd(fsync_mode)?,
+            Configuration::Relaxed => binlogd(1, false)?,
+            Configuration::Binlogd { fsync_mode, tls } => binlogd(fsync_mode, tls)?,
             Configuration::Replica { sync_relay_log, applying } => {
                 let behaviour = Behaviour { sync_relay_log, applying, semi_sync: true };
                 replica.as_mut().context("no replica was started")?.attach(source, place, behaviour)?;
