@@ -1,5 +1,5 @@
 //! What the published test of `sync_binlog` says of the stall at a rotation; its tables are in
-//! [`sync_binlog`](super::sync_binlog).
+//! [`sync_binlog`](mod@super::sync_binlog).
 
 use super::publication::Publication;
 use super::sync_binlog;
