@@ -293,7 +293,7 @@ impl Connection {
     }
 
     fn login(&mut self, version: &str) {
-        self.packets.greeting(version);
+        self.packets.greeting(version, false);
         self.packets.sequence = 2;
         self.packets.ok();
     }
