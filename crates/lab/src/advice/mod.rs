@@ -8,11 +8,13 @@
 //! | `semi_sync.rs` | what semi-sync to binlogd costs, and what a real replica costs in its place |
 //! | `relaxed.rs` | what a relaxed source gains and risks |
 //! | `sync_binlog.rs` | which `sync_binlog` |
+//! | `rotation.rs` | whether commits stand when the log is rotated |
 //! | `compression.rs` | whether to compress |
 
 mod comparison;
 mod compression;
 mod relaxed;
+mod rotation;
 mod semi_sync;
 mod sync_binlog;
 mod verdict;
@@ -30,7 +32,7 @@ struct Question {
 }
 
 /// In the order of the page.
-const QUESTIONS: [Question; 5] = [
+const QUESTIONS: [Question; 6] = [
     Question {
         asks: "What would semi-sync to binlogd cost this source?",
         study: "virtual-replica",
@@ -47,6 +49,11 @@ const QUESTIONS: [Question; 5] = [
         answer: relaxed::advice,
     },
     Question { asks: "Which sync_binlog?", study: "sync-binlog", answer: sync_binlog::advice },
+    Question {
+        asks: "Do commits stand when the binary log is rotated?",
+        study: "rotation-stall",
+        answer: rotation::advice,
+    },
     Question { asks: "Compress the binary log?", study: "binlog-compression", answer: compression::advice },
 ];
 
@@ -69,9 +76,17 @@ pub fn page(runs: &[Run]) -> anyhow::Result<String> {
     }
     for Question { asks, study, answer } in &QUESTIONS {
         text += &format!("\n## {asks}\n");
-        match runs.iter().find(|run| run.study == *study) {
-            Some(run) => text += &report::parts_as_markdown(&answer(run)),
-            None => text += &format!("\nNot measured yet: `binlogd-lab run {study}` does.\n"),
+        let of_study: Vec<&Run> = runs.iter().filter(|run| run.study == *study).collect();
+        if of_study.is_empty() {
+            text += &format!("\nNot measured yet: `binlogd-lab run {study}` does.\n");
+        }
+        for run in &of_study {
+            // Of a study with a network between there is one for each delay.
+            if of_study.len() > 1 {
+                let network = run.order.apart.network.map(|network| format!(", --network {network}"));
+                text += &format!("\n### Run {}{}\n", run.id, network.unwrap_or_default());
+            }
+            text += &report::parts_as_markdown(&answer(run));
         }
     }
     Ok(text)
@@ -96,6 +111,7 @@ mod tests {
         assert!(cost.contains("% less ("), "{cost}");
         assert!(of("Which sync_binlog?").contains("`binlogd-lab run sync-binlog`"));
         assert!(of("Compress").contains("`binlogd-lab run binlog-compression`"));
+        assert!(!page.contains("### Run"), "{page}");
         // The example has no relaxed source.
         assert!(of("What would a relaxed source").contains("not measured"), "{page}");
         assert!(page.contains("Test Processor"), "{page}");

@@ -10,12 +10,14 @@ const ROUNDS_MIN: usize = 3;
 pub(super) struct Words {
     pub(super) less: &'static str,
     pub(super) more: &'static str,
+    /// Behind a number of times.
+    pub(super) times: &'static str,
 }
 
 /// For what there is more or less of.
-pub(super) const AMOUNT: Words = Words { less: "less", more: "more" };
+pub(super) const AMOUNT: Words = Words { less: "less", more: "more", times: "as much" };
 /// For times.
-pub(super) const TIME: Words = Words { less: "shorter", more: "longer" };
+pub(super) const TIME: Words = Words { less: "shorter", more: "longer", times: "as long" };
 
 /// What rounds say of a ratio.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,7 +60,7 @@ pub(super) fn told(ratio: &Result<Spread, Missing>, words: Words) -> String {
             format!("not shown by these ranges: {:.2} ({low:.2} to {high:.2})", ratio.median)
         }
         Verdict::More if ratio.median >= 2.0 => {
-            format!("{:.1} times as much ({low:.1} to {high:.1})", ratio.median)
+            format!("{:.1} times {} ({low:.1} to {high:.1})", ratio.median, words.times)
         }
         Verdict::More => {
             let [median, low, high] = [ratio.median, low, high].map(|ratio| percent(ratio - 1.0));
@@ -90,6 +92,7 @@ mod tests {
         assert_eq!(of(&[0.86, 0.89, 0.83], AMOUNT), "14 % less (11 to 17 %)");
         assert_eq!(of(&[1.024, 1.2, 1.05], TIME), "5.0 % longer (2.4 to 20 %)");
         assert_eq!(of(&[2.4, 2.0, 3.0], AMOUNT), "2.4 times as much (2.0 to 3.0)");
+        assert_eq!(of(&[2.4, 2.0, 3.0], TIME), "2.4 times as long (2.0 to 3.0)");
         assert_eq!(of(&[0.97, 1.04, 0.92], AMOUNT), "not shown by these ranges: 0.97 (0.92 to 1.04)");
         assert_eq!(of(&[0.5, 1.0, 0.5], AMOUNT), "not shown by these ranges: 0.50 (0.50 to 1.00)");
         assert_eq!(of(&[0.5], AMOUNT), "0.50 in 1 round, too few to tell");
