@@ -1,20 +1,31 @@
 //! A table of verdicts over numbers of threads, and the sentence that sums a column of it up.
 
-use super::verdict::{Verdict, Words, told};
+use super::verdict::{AMOUNT, TIME, Verdict, Words, told};
 use crate::point::{Configuration, Panel};
 use crate::report::outline::{Entry, Part, Table};
 use crate::statistics::{Figures, Missing, Spread};
 
 /// A column: a configuration against another one, by one value.
 pub(super) struct Column {
-    pub(super) head: &'static str,
-    pub(super) of: Configuration,
-    pub(super) to: Configuration,
-    pub(super) value: &'static str,
-    pub(super) words: Words,
+    head: &'static str,
+    of: Configuration,
+    to: Configuration,
+    value: &'static str,
+    words: Words,
 }
 
 impl Column {
+    /// The value of one, by its name in a cell, against that of the other. Names of times end in their unit.
+    pub(super) fn new(
+        head: &'static str,
+        of: impl Into<Configuration>,
+        to: impl Into<Configuration>,
+        value: &'static str,
+    ) -> Column {
+        let words = if value.ends_with("_ms") { TIME } else { AMOUNT };
+        Column { head, of: of.into(), to: to.into(), value, words }
+    }
+
     fn ratio(&self, figures: &Figures, panel: &Panel, threads: u32) -> Result<Spread, Missing> {
         figures.ratio(&panel.point(self.of.clone(), threads), self.to.clone(), self.value)
     }
@@ -78,7 +89,6 @@ pub(super) fn summed_up(ratios: &[(u32, Result<Spread, Missing>)], words: Words)
 
 #[cfg(test)]
 mod tests {
-    use super::super::verdict::AMOUNT;
     use super::*;
 
     #[test]

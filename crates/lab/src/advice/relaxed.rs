@@ -1,7 +1,6 @@
 //! What a relaxed source gains and risks.
 
 use super::comparison::{Column, parts};
-use super::verdict::{AMOUNT, TIME};
 use crate::report::outline::Part;
 use crate::run::Run;
 use crate::statistics::Figures;
@@ -16,13 +15,7 @@ const RISK: &str = "What it risks: after a crash of the source's machine its las
 /// From a run of `virtual-replica`.
 pub(super) fn advice(run: &Run) -> Vec<Part> {
     let figures = Figures::of(run);
-    let column = |head, to: Configuration, value| Column {
-        head,
-        of: Configuration::Relaxed.into(),
-        to: to.into(),
-        value,
-        words: if value == "tps" { AMOUNT } else { TIME },
-    };
+    let column = |head, to: Configuration, value| Column::new(head, Configuration::Relaxed, to, value);
     let mut all = Vec::new();
     for panel in figures.panels() {
         let columns = [

@@ -1,7 +1,6 @@
 //! What semi-sync to binlogd costs, and what a real replica costs in its place.
 
 use super::comparison::{Column, parts};
-use super::verdict::{AMOUNT, TIME};
 use crate::report::outline::Part;
 use crate::run::Run;
 use crate::statistics::Figures;
@@ -14,13 +13,6 @@ const REPLICA_1: Configuration = Configuration::Replica { sync_relay_log: 1, app
 /// From a run of `virtual-replica`.
 pub(super) fn by_receiver(run: &Run) -> Vec<Part> {
     let figures = Figures::of(run);
-    let column = |head, of: Configuration, to: Configuration, value| Column {
-        head,
-        of: of.into(),
-        to: to.into(),
-        value,
-        words: if value == "tps" { AMOUNT } else { TIME },
-    };
     let alone = Configuration::Alone;
     let mut all = vec![Part::Text(
         "Against the same source with nobody attached, which is durable on one machine alone. fsync_mode 1 acknowledges \
@@ -30,12 +22,12 @@ pub(super) fn by_receiver(run: &Run) -> Vec<Part> {
     )];
     for panel in figures.panels() {
         let mut columns = vec![
-            column("transactions a second with binlogd, fsync_mode 1", FSYNC_MODE_1, alone, "tps"),
-            column("99 % of them took", FSYNC_MODE_1, alone, "p99_ms"),
-            column("transactions a second with binlogd, fsync_mode 0", FSYNC_MODE_0, alone, "tps"),
+            Column::new("transactions a second with binlogd, fsync_mode 1", FSYNC_MODE_1, alone, "tps"),
+            Column::new("99 % of them took", FSYNC_MODE_1, alone, "p99_ms"),
+            Column::new("transactions a second with binlogd, fsync_mode 0", FSYNC_MODE_0, alone, "tps"),
         ];
         if figures.own_configurations(panel).contains(&REPLICA_1) {
-            columns.push(column(
+            columns.push(Column::new(
                 "a replica that promises the same (sync_relay_log 1) against fsync_mode 1",
                 REPLICA_1,
                 FSYNC_MODE_1,
@@ -50,13 +42,6 @@ pub(super) fn by_receiver(run: &Run) -> Vec<Part> {
 /// From a run of `semi-sync-cost`.
 pub(super) fn in_place_of_a_replica(run: &Run) -> Vec<Part> {
     let figures = Figures::of(run);
-    let column = |head, of: Cost, to: Cost, value| Column {
-        head,
-        of: of.into(),
-        to: to.into(),
-        value,
-        words: if value == "tpmc" { AMOUNT } else { TIME },
-    };
     let mut all = vec![Part::Text(
         "A source with two replicas that apply, one of them semi-synchronous, against the same with binlogd in its place. \
          On one machine a replica less is also less work for the processors that all share."
@@ -64,9 +49,14 @@ pub(super) fn in_place_of_a_replica(run: &Run) -> Vec<Part> {
     )];
     for panel in figures.panels() {
         let columns = [
-            column("New-Orders a minute with binlogd instead", Cost::Binlogd, Cost::AfterSync, "tpmc"),
-            column("99 % of them took", Cost::Binlogd, Cost::AfterSync, "new_order_p99_ms"),
-            column("the semi-sync replica itself, against none", Cost::AfterSync, Cost::Asynchronous, "tpmc"),
+            Column::new("New-Orders a minute with binlogd instead", Cost::Binlogd, Cost::AfterSync, "tpmc"),
+            Column::new("99 % of them took", Cost::Binlogd, Cost::AfterSync, "new_order_p99_ms"),
+            Column::new(
+                "the semi-sync replica itself, against none",
+                Cost::AfterSync,
+                Cost::Asynchronous,
+                "tpmc",
+            ),
         ];
         all.extend(parts(&figures, panel, "binlogd in the place of the semi-sync replica", &columns));
     }
