@@ -7,6 +7,7 @@ use super::lock::Lock;
 use super::storage::{BackgroundSync, Entry, Found, ReadAt, ReadFile, Storage, StorageFile};
 use std::fmt;
 use std::io::{self, IoSlice};
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -204,6 +205,10 @@ impl StorageFile for WatchedFile {
 
     fn sync_data(&self) -> io::Result<()> {
         self.activity.during(Operation::Sync, || self.file.sync_data())
+    }
+
+    fn begin_writeback(&self, bytes: Range<u64>) {
+        self.activity.during(self.writes, || self.file.begin_writeback(bytes));
     }
 
     fn stands_at(&self, path: &Path) -> io::Result<bool> {

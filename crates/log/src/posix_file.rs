@@ -8,6 +8,7 @@ use rustix::fs::{Advice, Timespec, Timestamps, UTIME_NOW};
 use rustix::io::Errno;
 use std::fs::File;
 use std::io::{self, IoSlice};
+use std::ops::Range;
 use std::os::unix::fs::{self as unix, MetadataExt};
 use std::path::{Path, PathBuf};
 
@@ -47,6 +48,11 @@ impl StorageFile for File {
     fn sync_data(&self) -> io::Result<()> {
         File::sync_data(self)?;
         believe_sync(self)
+    }
+
+    fn begin_writeback(&self, bytes: Range<u64>) {
+        // Where there is no such call, the next sync writes everything, as it did without this one.
+        let _ = platform::begin_writeback(self, bytes);
     }
 
     fn stands_at(&self, path: &Path) -> io::Result<bool> {
@@ -129,6 +135,10 @@ impl StorageFile for NamedFile {
 
     fn sync_data(&self) -> io::Result<()> {
         StorageFile::sync_data(&self.file).map_err(during("sync", &self.path))
+    }
+
+    fn begin_writeback(&self, bytes: Range<u64>) {
+        StorageFile::begin_writeback(&self.file, bytes);
     }
 
     fn stands_at(&self, path: &Path) -> io::Result<bool> {

@@ -9,6 +9,7 @@ use codec::gtid::GtidState;
 use std::ffi::OsString;
 use std::fmt::Debug;
 use std::io::{self, IoSlice};
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -229,6 +230,12 @@ pub trait StorageFile: ReadFile {
     /// When the device reports a failure. The bytes are then in an unknown state: another call may succeed without
     /// having written them.
     fn sync_data(&self) -> io::Result<()>;
+
+    /// Lets the system begin to write these bytes to the disk, so that the next sync has less to do. A hint: it makes nothing
+    /// durable, waits for nothing that it can leave under way, and what fails is told by the next sync.
+    fn begin_writeback(&self, bytes: Range<u64>) {
+        let _ = bytes;
+    }
 
     /// False when the file is not the one that has the name `path` any more: somebody removed, moved or replaced it.
     ///

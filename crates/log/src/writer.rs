@@ -262,6 +262,9 @@ impl LogWriter {
         if self.journaling && live.durable == live.written {
             journal.restart(live.written);
         }
+        if self.journaling {
+            live.begin_writeback();
+        }
         Ok(())
     }
 

@@ -4,11 +4,14 @@
 //! |---|---|
 //! | `memory.rs` | how the C library hands out memory |
 //! | `time_slice.rs` | how soon a thread that wakes up gets a processor |
+//! | `writeback.rs` | when the kernel writes a file's bytes to the disk |
 //!
 //! This crate has the only unsafe code of the product; all others forbid it.
 
 mod memory;
 mod time_slice;
+mod writeback;
 
 pub use memory::{OWN_MAPPING_BYTES, give_large_blocks_back};
 pub use time_slice::{TIME_SLICE, shorten_time_slice};
+pub use writeback::begin_writeback;

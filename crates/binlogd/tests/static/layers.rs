@@ -12,7 +12,7 @@ use super::imports::{Name, Sources, crates};
 const LINKED: &[(&str, &str, &[&str])] = &[
     ("archive", "archive", &["codec", "log"]),
     ("codec", "codec", &[]),
-    ("log", "log", &["codec"]),
+    ("log", "log", &["codec", "platform"]),
     ("platform", "platform", &[]),
     ("points", "points", &["codec", "log"]),
     ("wire", "wire", &["codec"]),

@@ -4,9 +4,10 @@ use crate::posix::PosixStorage;
 use crate::posix_instead::PosixInstead;
 use crate::storage::{ReadAt, ReadFile, Storage, StorageFile};
 use std::io::{self, IoSlice};
+use std::ops::Range;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Counts down to the failure of one kind of operation; below zero it never fails.
 #[derive(Debug, Clone)]
@@ -17,6 +18,8 @@ pub struct FaultyStorage {
     pub syncs_until_failure: Arc<AtomicI64>,
     /// Syncs so far.
     pub syncs: Arc<AtomicI64>,
+    /// Bytes whose writing to the disk was to begin ahead of a sync.
+    pub writebacks: Arc<Mutex<Vec<Range<u64>>>>,
 }
 
 impl FaultyStorage {
@@ -26,6 +29,7 @@ impl FaultyStorage {
             writes_until_failure: Arc::new(AtomicI64::new(i64::MAX)),
             syncs_until_failure: Arc::new(AtomicI64::new(i64::MAX)),
             syncs: Arc::default(),
+            writebacks: Arc::default(),
         }
     }
 }
@@ -101,6 +105,11 @@ impl StorageFile for FaultyFile {
     fn sync_data(&self) -> io::Result<()> {
         self.count_sync()?;
         self.file.sync_data()
+    }
+
+    fn begin_writeback(&self, bytes: Range<u64>) {
+        self.faults.writebacks.lock().unwrap_or_else(PoisonError::into_inner).push(bytes.clone());
+        self.file.begin_writeback(bytes);
     }
 
     fn stands_at(&self, path: &Path) -> io::Result<bool> {

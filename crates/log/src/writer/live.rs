@@ -6,6 +6,14 @@ use std::io::{self, IoSlice};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+/// So many bytes of the file are asked to be written at a time, while acknowledgements wait for the journal on the same disk.
+/// A write of the journal that comes behind them waits for them, so they are few; each time costs a system call and a
+/// request to the disk, so they are not fewer (docs/benchmarks.md).
+const WRITEBACK_BYTES: u64 = 256 << 10;
+
+/// The length of a page of the page cache, in bytes. Where it is larger, the last page is written once too often.
+const PAGE_BYTES: u64 = 4096;
+
 /// The live file, and how far each rung of the ladder has come in it.
 #[derive(Debug)]
 pub(super) struct Live {
@@ -24,12 +32,26 @@ pub(super) struct Live {
     pub(super) durable: u64,
     /// End of the bytes that a sync of the file has covered. Always <= `durable` and <= `in_file`.
     pub(super) synced: u64,
+    /// End of the bytes that the system was asked to write to the disk ahead of a sync, a multiple of [`PAGE_BYTES`].
+    writeback: u64,
 }
 
 impl Live {
     /// A file of `len` bytes that a sync has covered.
     pub(super) fn synced(name: Arc<str>, path: PathBuf, file: Box<dyn StorageFile>, len: u64) -> Live {
-        Live { name, path, file: Arc::from(file), in_file: len, written: len, durable: len, synced: len }
+        let file = Arc::from(file);
+        Live { name, path, file, in_file: len, written: len, durable: len, synced: len, writeback: 0 }
+    }
+
+    /// Lets the system begin to write to the disk what stands in the file and no sync has covered, once that is
+    /// [`WRITEBACK_BYTES`] more than the last time. The page that is not full yet stays: the next write changes it.
+    pub(super) fn begin_writeback(&mut self) {
+        let from = self.writeback.max(self.synced - self.synced % PAGE_BYTES);
+        let to = self.in_file - self.in_file % PAGE_BYTES;
+        if to >= from + WRITEBACK_BYTES {
+            self.file.begin_writeback(from..to);
+            self.writeback = to;
+        }
     }
 
     /// Gives the descriptor back.
@@ -46,6 +68,7 @@ impl Live {
     /// The file was cut to `offset`, and a sync has covered that.
     pub(super) fn cut_to(&mut self, offset: u64) {
         (self.in_file, self.written, self.durable, self.synced) = (offset, offset, offset, offset);
+        self.writeback = 0;
     }
 
     /// A place in the file.

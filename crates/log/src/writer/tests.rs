@@ -1,3 +1,4 @@
+use super::super::activity::WatchedStorage;
 use super::super::posix::PosixStorage;
 use super::super::recover::{Tail, recover};
 use super::*;
@@ -197,6 +198,63 @@ fn the_journal_gets_its_space_back_from_the_background_sync() {
     drop(log);
     cut_file(&dir.path().join("0001-u/b.000001"), len - 4 * 5000);
     assert_eq!(after_a_crash(dir.path()).0.len() as u64, len, "the newest records are there");
+}
+
+/// A sync of MiBs at once would hold up the journal's writes on the same disk.
+#[test]
+fn the_file_goes_to_the_disk_in_pieces_while_acknowledgements_wait_for_the_journal() {
+    const GROUP: u64 = 10_000;
+    let dir = tempfile::tempdir().unwrap();
+    let storage = FaultyStorage::sound();
+    let begun = || std::mem::take(&mut *storage.writebacks.lock().unwrap());
+    let commit = |log: &mut LogWriter, groups: u64| {
+        for _ in 0..groups {
+            assert!(log.commit([&[2; GROUP as usize][..]].into_iter()).unwrap());
+            log.write_behind().unwrap();
+        }
+    };
+    // One follows the other from the page of `from` on, in whole pages, as soon as there are 256 KiB.
+    let pieces_from = |from: u64| {
+        let pieces = begun();
+        let mut at = from - from % 4096;
+        for piece in &pieces {
+            assert_eq!(piece.start, at, "{pieces:?}");
+            let len = piece.end - piece.start;
+            assert!(len % 4096 == 0 && (256 << 10..(256 << 10) + GROUP).contains(&len), "{pieces:?}");
+            at = piece.end;
+        }
+        pieces.len()
+    };
+    // Looked at from outside, as the daemon's is.
+    let watched = Arc::new(WatchedStorage::new(storage.clone(), Arc::default()));
+    let timeline = dir.path().join("0001-u");
+    std::fs::create_dir(&timeline).unwrap();
+    let recovered = recover(&PosixStorage, &timeline, Tail::SaveAside(NOW)).unwrap();
+    let mut log = LogWriter::new(watched, &timeline, recovered, None);
+    log.begin_file("b.000001").unwrap();
+    log.append(&mut [IoSlice::new(&[1; 300_000])]).unwrap();
+    log.write_behind().unwrap();
+    log.sync().unwrap();
+    assert!(begun().is_empty(), "nobody waits");
+
+    log.use_journal().unwrap();
+    commit(&mut log, 60);
+    assert_eq!(pieces_from(300_004), 2);
+    assert!(log.begin_background_sync().unwrap().is_some());
+    log.finish_background_sync().unwrap();
+    commit(&mut log, 27);
+    assert_eq!(pieces_from(900_004), 1, "what was synced is on the disk");
+    log.cut_to(1_000_000).unwrap();
+    commit(&mut log, 27);
+    assert_eq!(pieces_from(1_000_000), 1, "the end was cut");
+    log.begin_file("b.000002").unwrap();
+    commit(&mut log, 27);
+    assert_eq!(pieces_from(4), 1, "another file");
+
+    log.leave_journal();
+    log.append(&mut [IoSlice::new(&[3; 300_000])]).unwrap();
+    log.write_behind().unwrap();
+    assert!(begun().is_empty(), "nobody waits any more");
 }
 
 #[test]
