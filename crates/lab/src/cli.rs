@@ -57,6 +57,8 @@ enum Verb {
     Advise(report::AdviseArgs),
     /// Show how two runs of a study differ
     Compare(report::CompareArgs),
+    /// Take in the runs of a report that was written elsewhere, to report and compare them here
+    Import(report::ImportArgs),
     /// Write the cells of a run for other programs
     Export(report::ExportArgs),
     /// Make a page of Markdown from what `export --jsonl` has written
@@ -89,6 +91,7 @@ pub fn main_with(studies: &[&dyn Study], arguments: impl IntoIterator<Item = OsS
         Verb::Report(args) => report::write(studies, &args, &db),
         Verb::Advise(args) => report::advise(studies, &args, &db),
         Verb::Compare(args) => report::compare(&args, &db),
+        Verb::Import(args) => report::import(&args, &db),
         Verb::Export(args) => report::export(studies, &args, &db),
         Verb::Page(args) => report::page(&args),
         Verb::Check(args) => report::check(studies, &args, &db),

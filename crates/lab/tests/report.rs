@@ -183,6 +183,18 @@ fn with_another_number(text: &str, mark: &str) -> String {
 }
 
 #[test]
+fn a_run_of_each_study_comes_back_from_its_report_as_it_was() {
+    for study in catalogue::all() {
+        let mut written = Written::of(*study);
+        written.run.cells[0].measured.values.clear();
+        written.run.cells[1].measured.refuse("a \"b\", or <c>\nd");
+        written.write();
+        let read = report::read_back::runs(written.dir.path()).unwrap();
+        assert!(read == [written.run], "{}", study.name());
+    }
+}
+
+#[test]
 fn one_wrong_number_anywhere_is_found() {
     let written = Written::new();
     for mark in ["data-y=\"", "data-value=\"", "data-low=\"", "data-x=\"", "<span class=\"range\">"] {

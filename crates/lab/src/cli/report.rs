@@ -1,4 +1,4 @@
-//! `binlogd-lab report`, `advise`, `compare`, `export`, `check` and `restore`.
+//! `binlogd-lab report`, `advise`, `compare`, `import`, `export`, `check` and `restore`.
 
 use super::run::JournalArgs;
 use crate::advice;
@@ -41,6 +41,15 @@ pub(super) struct CompareArgs {
     /// The run that is compared
     #[arg(value_name = "RUN")]
     second: i64,
+}
+
+/// Arguments of `binlogd-lab import`.
+#[derive(Debug, clap::Args)]
+pub(super) struct ImportArgs {
+    /// Folder that `report` has written into: its run-*.csv are read. Without run-*-series.csv the runs have no numbers of
+    /// each second
+    #[arg(value_name = "DIR")]
+    dir: PathBuf,
 }
 
 /// Arguments of `binlogd-lab export`.
@@ -101,6 +110,17 @@ pub(super) fn advise(studies: &[&dyn Study], args: &AdviseArgs, db: &Path) -> an
 pub(super) fn compare(args: &CompareArgs, db: &Path) -> anyhow::Result<()> {
     let store = Store::open(db)?;
     print!("{}", report::compare(&store.run(args.first)?, &store.run(args.second)?)?);
+    Ok(())
+}
+
+/// Takes in the runs of a report that was written elsewhere, and prints their numbers here.
+pub(super) fn import(args: &ImportArgs, db: &Path) -> anyhow::Result<()> {
+    let runs = report::read_back::runs(&args.dir)?;
+    let mut store = Store::open_or_create(db)?;
+    for run in runs {
+        let id = store.keep_run(&run)?;
+        println!("run {id}: {}, {} cells (run {} there)", run.study, run.cells.len(), run.id);
+    }
     Ok(())
 }
 

@@ -1,19 +1,40 @@
 //! A run as CSV (RFC 4180, lines end with a line feed), for spreadsheets and other programs.
 
+use crate::model::Fact;
 use crate::run::{Cell, Run};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
 /// Before the columns of the values.
-const KEY: [&str; 9] =
+pub(super) const KEY: [&str; 9] =
     ["run", "study", "server", "condition", "configuration", "threads", "round", "started", "took_s"];
+
+/// The column between those of the key and those of the values.
+pub(super) const INVALID: &str = "invalid";
+
+/// The columns of the samples after those of the key.
+pub(super) const SAMPLE: [&str; 3] = ["series", "sample", "value"];
+
+/// The columns of what a run is beside its cells.
+pub(super) const FACT_HEADS: [&str; 4] = ["kind", "about", "name", "value"];
+pub(super) const RUN: &str = "run";
+pub(super) const SKIPPED: &str = "skipped";
+pub(super) const FACT: &str = "fact";
+
+/// Names of the kind [`RUN`].
+pub(super) const NUMBER: &str = "number";
+pub(super) const STUDY: &str = "study";
+pub(super) const ORDERED: &str = "ordered";
+pub(super) const COMMAND: &str = "command";
+pub(super) const STARTED: &str = "started";
+pub(super) const FINISHED: &str = "finished";
 
 /// One line a cell, in the order of measuring: its key, when it was measured (seconds since 1970) and for how long,
 /// why it does not count (empty when it does), and every value that any cell of the run has.
 pub fn of(run: &Run) -> String {
     let values: BTreeSet<&str> =
         run.cells.iter().flat_map(|cell| cell.measured.values.keys()).map(String::as_str).collect();
-    let heads = KEY.into_iter().chain(["invalid"]).chain(values.iter().copied());
+    let heads = KEY.into_iter().chain([INVALID]).chain(values.iter().copied());
     let mut text = line(heads.map(str::to_owned));
     for cell in &run.cells {
         let invalid = cell.measured.invalid.clone().unwrap_or_default();
@@ -23,10 +44,36 @@ pub fn of(run: &Run) -> String {
     text
 }
 
+/// What a run is beside its cells: what was asked for and when (`run`), what could not be measured and why (`skipped`), and what it
+/// was measured on (`fact`), one line each.
+///
+/// # Errors
+/// When what was asked for cannot be written as JSON.
+pub fn facts(run: &Run) -> anyhow::Result<String> {
+    let own = |name: &str, value: String| [RUN, "", name, &value].map(str::to_owned);
+    let mut lines = vec![
+        FACT_HEADS.map(str::to_owned),
+        own(NUMBER, run.id.to_string()),
+        own(STUDY, run.study.clone()),
+        own(ORDERED, serde_json::to_string(&run.order)?),
+        own(COMMAND, run.command.clone()),
+        own(STARTED, run.started.to_string()),
+    ];
+    lines.extend(run.finished.map(|finished| own(FINISHED, finished.to_string())));
+    for skipped in &run.skipped {
+        let (scene, reason) = skipped.split_once(": ").unwrap_or((skipped, ""));
+        lines.push([SKIPPED, scene, "", reason].map(str::to_owned));
+    }
+    lines.extend(
+        run.facts.iter().map(|Fact { about, name, value }| [FACT, about, name, value].map(str::to_owned)),
+    );
+    Ok(lines.into_iter().map(|fields| line(fields.into_iter())).collect())
+}
+
 /// One line a sample of every series: the key of its cell, the name of the series, the number of the sample from 0, and
 /// the sample. Absent when no cell has a series.
 pub fn series(run: &Run) -> Option<String> {
-    let mut text = line(KEY.into_iter().chain(["series", "sample", "value"]).map(str::to_owned));
+    let mut text = line(KEY.into_iter().chain(SAMPLE).map(str::to_owned));
     let heads = text.len();
     for cell in &run.cells {
         for (name, samples) in &cell.measured.series {

@@ -11,7 +11,8 @@
 //! | `table` | its tables |
 //! | `chart`, `axes`, `palette` | its pictures |
 //! | `markdown` | the same as text |
-//! | `csv` | the cells |
+//! | `csv` | the cells, and what a run is beside them |
+//! | `read_back` | runs of the CSV that a report has written |
 //! | `lines` | the points as lines of JSON, and a page made from such lines |
 //! | `compare` | two runs against each other |
 //! | `number` | numbers and times as they are shown |
@@ -30,6 +31,7 @@ mod marks;
 pub(crate) mod number;
 pub mod outline;
 mod palette;
+pub mod read_back;
 mod section;
 pub mod sweep;
 mod table;
@@ -45,8 +47,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Writes the report of the runs into the folder, which is made when it is missing: `index.html` (one page that needs
-/// nothing else), `report.md`, and of each run `run-<id>-<study>.csv`, with `run-<id>-<study>-series.csv` when its cells
-/// have series; and `delays.csv`, the ratios of runs that differ in the delay of their network. Gives the files, the page first.
+/// nothing else), `report.md`, and of each run `run-<id>-<study>.csv` and `run-<id>-<study>-facts.csv`, with
+/// `run-<id>-<study>-series.csv` when its cells have series ([`read_back`] makes runs of these); and `delays.csv`, the ratios of runs that differ in the delay of their network. Gives the files, the page first.
 ///
 /// # Errors
 /// When a run is of a study that this lab does not have, and when a file cannot be written.
@@ -61,9 +63,11 @@ pub fn write(runs: &[Run], dir: &Path) -> anyhow::Result<Vec<PathBuf>> {
         files.push(("delays.csv".to_owned(), text));
     }
     for run in runs {
-        files.push((format!("run-{}-{}.csv", run.id, run.study), csv::of(run)));
+        let name = format!("run-{}-{}", run.id, run.study);
+        files.push((format!("{name}.csv"), csv::of(run)));
+        files.push((format!("{name}{}", read_back::FACTS), csv::facts(run)?));
         if let Some(series) = csv::series(run) {
-            files.push((format!("run-{}-{}-series.csv", run.id, run.study), series));
+            files.push((format!("{name}{}", read_back::SERIES), series));
         }
     }
     let mut paths = Vec::with_capacity(files.len());

@@ -11,7 +11,7 @@ pub use self::lock::MeasuringLock;
 pub use self::summary::Summary;
 
 use crate::model::{Fact, Order, ServerChoice};
-use crate::run::Cell;
+use crate::run::{Cell, Run};
 use anyhow::{Context, bail};
 use rusqlite::{Connection, OpenFlags, Transaction, params};
 use std::path::{Path, PathBuf};
@@ -96,6 +96,40 @@ impl Store {
         })
     }
 
+    /// Keeps a run that was measured elsewhere, whole or not at all, and gives its number here.
+    ///
+    /// # Errors
+    /// When the file cannot be written, or holds that run already.
+    pub fn keep_run(&mut self, run: &Run) -> anyhow::Result<i64> {
+        let known = |held: &Summary| {
+            (&held.study, held.started, &held.command) == (&run.study, run.started, &run.command)
+        };
+        if let Some(held) = self.summaries()?.iter().find(|held| known(held)) {
+            bail!("{} holds that run of {} already, as run {}", self.path.display(), run.study, held.id);
+        }
+        let order = serde_json::to_string(&without_passwords(&run.order))?;
+        self.write(|transaction| {
+            transaction.execute(
+                "INSERT INTO runs (study, ordered, command, started, finished) VALUES (?1, ?2, ?3, ?4, ?5)",
+                params![
+                    run.study,
+                    order,
+                    run.command,
+                    run.started as i64,
+                    run.finished.map(|time| time as i64)
+                ],
+            )?;
+            let id = transaction.last_insert_rowid();
+            run.facts.iter().try_for_each(|fact| insert_fact(transaction, id, fact))?;
+            run.cells.iter().try_for_each(|cell| insert_cell(transaction, id, cell))?;
+            for skipped in &run.skipped {
+                let (scene, reason) = skipped.split_once(": ").unwrap_or((skipped, ""));
+                insert_skipped(transaction, id, scene, reason)?;
+            }
+            Ok(id)
+        })
+    }
+
     /// Notes that everything of the run was measured or skipped.
     ///
     /// # Errors
@@ -130,15 +164,7 @@ impl Store {
     /// # Errors
     /// When the file cannot be written.
     pub fn keep_skipped(&mut self, run: i64, scene: &str, reason: &str) -> anyhow::Result<()> {
-        self.write(|transaction| {
-            transaction
-                .execute(
-                    "INSERT INTO skipped (run, scene, reason) VALUES (?1, ?2, ?3)
-                     ON CONFLICT (run, scene) DO UPDATE SET reason = excluded.reason",
-                    params![run, scene, reason],
-                )
-                .map(|_| ())
-        })
+        self.write(|transaction| insert_skipped(transaction, run, scene, reason))
     }
 
     /// Forgets that a scene was skipped: it can be measured now.
@@ -171,6 +197,21 @@ fn insert_fact(transaction: &Transaction<'_>, run: i64, fact: &Fact) -> rusqlite
     transaction
         .prepare_cached("INSERT OR IGNORE INTO facts (run, about, name, value) VALUES (?1, ?2, ?3, ?4)")?
         .execute(params![run, fact.about, fact.name, fact.value])
+        .map(|_| ())
+}
+
+fn insert_skipped(
+    transaction: &Transaction<'_>,
+    run: i64,
+    scene: &str,
+    reason: &str,
+) -> rusqlite::Result<()> {
+    transaction
+        .execute(
+            "INSERT INTO skipped (run, scene, reason) VALUES (?1, ?2, ?3)
+             ON CONFLICT (run, scene) DO UPDATE SET reason = excluded.reason",
+            params![run, scene, reason],
+        )
         .map(|_| ())
 }
 

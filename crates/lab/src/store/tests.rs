@@ -169,3 +169,30 @@ fn a_file_with_the_old_names_is_read_in_todays_words() {
     // And again, now that it was brought to them.
     assert_eq!(Store::open_or_create(&path).unwrap().run(1).unwrap(), run);
 }
+
+#[test]
+fn a_run_from_elsewhere_is_kept_once_and_whole() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = Store::open_or_create(&dir.path().join("here.sqlite")).unwrap();
+    store.begin("virtual-replica", &order(), "binlogd-lab run").unwrap();
+    let mut run = Run {
+        id: 9,
+        study: "virtual-replica".to_owned(),
+        order: without_passwords(&order()),
+        command: "binlogd-lab run virtual-replica".to_owned(),
+        started: 1_700_000_000,
+        finished: Some(1_700_000_100),
+        facts: vec![Fact::new("disk", "device", "/dev/vda")],
+        cells: vec![cell(8, None), cell(2, Some("semi-sync fell back"))],
+        skipped: vec!["xfs: no loop device: none free".to_owned()],
+    };
+    assert_eq!(store.keep_run(&run).unwrap(), 2);
+    assert_eq!(store.run(2).unwrap(), Run { id: 2, ..run.clone() });
+    let error = store.keep_run(&run).unwrap_err().to_string();
+    assert!(error.contains("holds that run of virtual-replica already, as run 2"), "{error}");
+    // Of one that cannot be kept nothing stays.
+    run.started += 1;
+    run.cells.push(run.cells[0].clone());
+    store.keep_run(&run).unwrap_err();
+    assert_eq!(store.summaries().unwrap().len(), 2);
+}
