@@ -214,6 +214,24 @@ mod tests {
         assert!(read[0].cells[2].measured.series.is_empty() && read[0].cells[2].measured.values.len() == 2);
     }
 
+    /// Made again: `binlogd-lab --db NEW import docs/lab-runs`, `binlogd-lab --db NEW report 1 2 … --out DIR`, and of what is in DIR
+    /// `report.md` and the CSV.
+    #[test]
+    fn the_committed_page_is_made_of_the_committed_cells() {
+        let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/lab-runs");
+        let runs = runs(&docs).unwrap();
+        // As `import` counts them.
+        assert!(runs.iter().map(|run| run.id).eq(1..=runs.len() as i64));
+        let dir = tempfile::tempdir().unwrap();
+        for made in report::write(&runs, dir.path()).unwrap() {
+            let name = made.file_name().unwrap().to_str().unwrap();
+            if name == "report.md" || name.starts_with("run-") {
+                let committed = fs::read_to_string(docs.join(name)).unwrap();
+                assert!(committed == fs::read_to_string(&made).unwrap(), "docs/lab-runs/{name} is to be made again");
+            }
+        }
+    }
+
     #[test]
     fn what_is_wrong_is_said_with_its_file_and_line() {
         let (dir, _) = written();
