@@ -227,7 +227,10 @@ mod tests {
             let name = made.file_name().unwrap().to_str().unwrap();
             if name == "report.md" || name.starts_with("run-") {
                 let committed = fs::read_to_string(docs.join(name)).unwrap();
-                assert!(committed == fs::read_to_string(&made).unwrap(), "docs/lab-runs/{name} is to be made again");
+                assert!(
+                    committed == fs::read_to_string(&made).unwrap(),
+                    "docs/lab-runs/{name} is to be made again"
+                );
             }
         }
     }
