@@ -58,7 +58,8 @@ fn goes_on_from_the_archive(name: &str, options: &[&str]) {
 
     // The source has gone on to the next file when binlogd comes back.
     let archived = place.fetch();
-    let unnamed = place.assert_sound()["unnamed_objects"].clone();
+    let unnamed_objects = |found: &Value| found["unnamed_objects"].as_u64().expect("a number");
+    let unnamed = unnamed_objects(&place.assert_sound());
     ledger.wait_for(ledger.committed().len() + 60);
     source.sql("FLUSH BINARY LOGS");
     ledger.wait_for(ledger.committed().len() + 60);
@@ -83,7 +84,8 @@ fn goes_on_from_the_archive(name: &str, options: &[&str]) {
     assert_eq!(timeline, "first", "no gap is recorded");
 
     let sound = place.assert_sound();
-    assert_eq!(sound["unnamed_objects"], unnamed, "nothing was uploaded in vain: {sound:#}");
+    // One that was lost between its upload and the change that names it may be uploaded, and named, once more.
+    assert!(unnamed_objects(&sound) <= unnamed, "something was uploaded in vain: {unnamed}, {sound:#}");
     let fetched = place.fetch();
     assert_eq!(fetched.assert_is_of(&source), names);
     assert_eq!(fetched.state(&source), executed(&source));
