@@ -14,8 +14,17 @@ const DIGITS: usize = 12;
 /// What git puts in the place of this is the commit; untouched, the file is one of a repository.
 const UNTOUCHED: &str = "$Format";
 /// Of the repository's root: what the program is made of. A change here makes a release `-dirty`.
-const SOURCES: &[&str] =
-    &["Cargo.toml", "Cargo.lock", "crates/binlogd", "crates/codec", "crates/log", "crates/wire"];
+const SOURCES: &[&str] = &[
+    "Cargo.toml",
+    "Cargo.lock",
+    "crates/archive",
+    "crates/binlogd",
+    "crates/codec",
+    "crates/log",
+    "crates/platform",
+    "crates/points",
+    "crates/wire",
+];
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

@@ -173,6 +173,16 @@ fn crates_link_only_what_is_below_them() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
+/// `binlogd --version` says `-dirty` when a source of the program differs from its commit.
+#[test]
+fn a_release_looks_at_every_crate_that_it_links() {
+    let script = include_str!("../../build.rs");
+    let (_, _, linked) = LINKED.iter().find(|(folder, ..)| *folder == "binlogd").expect("binlogd");
+    for folder in linked.iter().chain(["binlogd"].iter()) {
+        assert!(script.contains(&format!("\"crates/{folder}\"")), "build.rs does not name crates/{folder}");
+    }
+}
+
 #[test]
 fn modules_name_only_what_is_below_them() {
     let allowed: BTreeMap<&str, &[&str]> = ALLOWED.iter().copied().collect();
