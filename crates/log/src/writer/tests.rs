@@ -240,6 +240,8 @@ fn the_file_goes_to_the_disk_in_pieces_while_acknowledgements_wait_for_the_journ
     log.use_journal().unwrap();
     commit(&mut log, 60);
     assert_eq!(pieces_from(300_004), 2);
+    // On its way is not there: only a sync says so, and until then the journal keeps the bytes.
+    assert_eq!(log.synced().unwrap().1, 300_004);
     assert!(log.begin_background_sync().unwrap().is_some());
     log.finish_background_sync().unwrap();
     commit(&mut log, 27);
