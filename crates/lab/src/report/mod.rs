@@ -48,7 +48,8 @@ use std::path::{Path, PathBuf};
 
 /// Writes the report of the runs into the folder, which is made when it is missing: `index.html` (one page that needs
 /// nothing else), `report.md`, and of each run `run-<id>-<study>.csv` and `run-<id>-<study>-facts.csv`, with
-/// `run-<id>-<study>-series.csv` when its cells have series ([`read_back`] makes runs of these); and `delays.csv`, the ratios of runs that differ in the delay of their network. Gives the files, the page first.
+/// `run-<id>-<study>-series.csv` when its cells have series ([`read_back`] makes runs of these); and `delays.csv`, the ratios of
+/// runs that differ in the delay of their network. Gives the files, the page first.
 ///
 /// # Errors
 /// When a run is of a study that this lab does not have, and when a file cannot be written.
