@@ -1,5 +1,6 @@
 //! A real object store on this machine, and the stock tools that read what is in one, through `scripts/stores`.
 
+use crate::process::pause;
 use anyhow::{Context, bail};
 use rustix::process::{Pid, Signal, kill_process};
 use std::ffi::OsStr;
@@ -74,14 +75,24 @@ impl ObjectStore {
         run(&self.scripts, &[OsStr::new("stop"), self.dir.as_os_str(), OsStr::new("--kill")]).map(|_| ())
     }
 
-    /// Sends it a signal, such as SIGSTOP: then it takes connections and answers nothing.
+    /// Stops it for a while: it takes connections and answers nothing.
     ///
     /// # Errors
     /// When it does not run.
-    pub fn signal(&self, signal: Signal) -> anyhow::Result<()> {
-        let pid =
-            self.fact("PID")?.parse().ok().and_then(Pid::from_raw).context("the PID of scripts/stores")?;
-        kill_process(pid, signal).with_context(|| format!("{} does not take {signal:?}", self.name))
+    pub fn pause(&self) -> anyhow::Result<()> {
+        pause(self.running()?)
+    }
+
+    /// Lets it go on after [`ObjectStore::pause`].
+    ///
+    /// # Errors
+    /// When it does not run.
+    pub fn go_on(&self) -> anyhow::Result<()> {
+        kill_process(self.running()?, Signal::CONT).with_context(|| format!("{} does not go on", self.name))
+    }
+
+    fn running(&self) -> anyhow::Result<Pid> {
+        self.process().with_context(|| format!("{} does not run", self.name))
     }
 
     /// Its process, if it runs. The number alone is no proof: it may have been given to another.

@@ -11,7 +11,6 @@ use object_store::path::Path as Name;
 use object_store::{ClientOptions, Error, ObjectStore as _, ObjectStoreExt as _, PutMode, PutPayload};
 use rig::gcs::Gcs;
 use rig::object_store::{self as stores, ObjectStore};
-use rustix::process::Signal;
 use std::io::Write as _;
 use std::net::TcpStream;
 use std::path::PathBuf;
@@ -209,10 +208,10 @@ fn versitygw_keeps_its_word_and_its_objects() {
     let (client, name) = (s3(&store, "plain"), Name::from("b"));
     assert_eq!(block(read(&client, &name)), "two");
 
-    store.signal(Signal::STOP).unwrap();
+    store.pause().unwrap();
     let waits = async { tokio::time::timeout(Duration::from_millis(200), client.head(&name)).await };
     assert!(block(waits).is_err(), "a store that is stopped answers nothing");
-    store.signal(Signal::CONT).unwrap();
+    store.go_on().unwrap();
     block(client.head(&name)).unwrap();
 }
 

@@ -10,7 +10,6 @@ use crate::common::ledger::{self, Ledger};
 use crate::common::pair::{promote, replicate, wait_replicated};
 use crate::common::readers::{client, make_account, serve_port};
 use jiff::Timestamp;
-use rustix::process::Signal;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -171,7 +170,7 @@ fn a_store_that_hangs_can_be_done_without() {
     source.sql("INSERT INTO d.t (v) VALUES (1); FLUSH BINARY LOGS");
     wait_archived(&daemon, &source);
     lose(&mut daemon);
-    place.store().signal(Signal::STOP).expect("it runs");
+    place.store().pause().expect("it runs");
 
     daemon.restart(&[]);
     let asks = daemon.wait_until(|source| state(source) == "beginning from the archive", PATIENCE);

@@ -8,7 +8,6 @@ use crate::common::ledger::{self, Ledger};
 use crate::common::readers::{client, make_account, serve_port};
 use crate::common::semi_sync::SemiSync;
 use crate::common::{Server, wait_within};
-use rustix::process::Signal;
 use serde_json::Value;
 use std::time::{Duration, Instant};
 
@@ -54,7 +53,7 @@ fn a_store_that_hangs_or_is_gone_holds_up_nobody() {
     assert_eq!(failing(&daemon), 0.0);
 
     // It takes connections, and answers nothing.
-    place.store().signal(Signal::STOP).expect("it runs");
+    place.store().pause().expect("it runs");
     commits_go_on(&ledger, &semi_sync);
     let begin = Instant::now();
     daemon.terminate();
