@@ -1,6 +1,6 @@
 //! The machine is lost: binlogd is started on an empty disk with the same configuration, and goes on where the archive ends.
 
-use super::place::{PATIENCE, Place, assert_no_damage, wait_archived};
+use super::place::{Fetched, PATIENCE, Place, assert_no_damage, wait_archived};
 use super::{MANNER, MYSQL, executed};
 use crate::common::Server;
 use crate::common::archive::described;
@@ -32,6 +32,15 @@ fn lose(daemon: &mut Daemon) {
     std::fs::remove_dir_all(daemon.data_dir()).expect("the copy is removed");
 }
 
+/// The file of which the next upload would have been: the last in the archive, or the one behind it where that is there whole.
+fn next_upload(source: &Server, archived: &Fetched) -> String {
+    let names = binary_logs(source);
+    let last = names.iter().position(|name| *name == archived.file).expect("a file of the source");
+    // What has one behind it grows no more.
+    let len = std::fs::metadata(source.datadir().join(&archived.file)).expect("the source's file").len();
+    names.get(last + 1).filter(|_| len == archived.end).unwrap_or(&archived.file).clone()
+}
+
 fn names_of(timelines: &[PathBuf]) -> Vec<String> {
     timelines.iter().map(|path| path.file_name().unwrap().to_string_lossy().into_owned()).collect()
 }
@@ -57,9 +66,10 @@ fn goes_on_from_the_archive(name: &str, options: &[&str]) {
 
     // The source has gone on to the next file when binlogd comes back.
     let archived = place.fetch();
-    // As a kill between an upload and the change that names it leaves one, in the file that was being written.
-    let broken_off = format!("default/{}/{}/{:020}-{:020}-0.zst", timelines[0], archived.file, 1, 2);
-    std::fs::write(place.root().join(broken_off), "an upload").expect("an object");
+    // As a kill between an upload and the change that names it leaves one.
+    let folder = place.root().join("default").join(&timelines[0]).join(next_upload(&source, &archived));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    std::fs::write(folder.join(format!("{:020}-{:020}-0.zst", 1, 2)), "an upload").expect("an object");
     let unnamed = place.assert_sound()["unnamed_objects"].as_u64();
     assert!(unnamed >= Some(1), "{unnamed:?}");
     ledger.wait_for(ledger.committed().len() + 60);
@@ -86,7 +96,7 @@ fn goes_on_from_the_archive(name: &str, options: &[&str]) {
     assert_eq!(timeline, "first", "no gap is recorded");
 
     let sound = place.assert_sound();
-    // The file is finished now, and what is older than its end in its folder is not counted.
+    // That file is finished now, and what is older than its end in its folder is not counted.
     assert_eq!(sound["unnamed_objects"], 0, "nothing was uploaded in vain: {sound:#}");
     let fetched = place.fetch();
     assert_eq!(fetched.assert_is_of(&source), names);
