@@ -104,7 +104,7 @@ command_stop() {
 
 # --- before the start ------------------------------------------------------------------------------------------------
 
-# A port that nobody listens on and that no other server's folder has been given: a stopped one wants its port back.
+# A port that nobody listens on and that no other folder of a server or store has been given: a stopped one wants its port back.
 # Below 32768, where the kernel does not pick the ports of outgoing connections.
 reserve_port() {
     local dir=$1 port owner
@@ -114,7 +114,7 @@ reserve_port() {
         for ((tries = 0; tries < 200; tries++)); do
             port=$((20000 + RANDOM % 12000))
             owner=$(cat "$CACHE/ports/$port" 2>/dev/null || true)
-            [[ -z $owner || ! -e $owner/server.state ]] || continue
+            [[ -z $owner || ! -e $owner ]] || continue
             ! (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null || continue
             printf '%s\n' "$dir" >"$CACHE/ports/$port"
             printf '%s\n' "$port"

@@ -9,7 +9,7 @@ AZURITE_KEYS=(devstoreaccount1 'Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsu
 
 stores_start() {
     [[ $# -eq 2 ]] || die "usage: scripts/stores start versitygw|azurite DIR"
-    local NAME=$1 DIR=$2 PORT=0 program COMMAND=() pid
+    local NAME=$1 DIR=$2 PORT program COMMAND=() pid
     case $NAME in versitygw | azurite) ;; *) die "$NAME is no store: there are versitygw and azurite" ;; esac
     program=$(stores_path "$NAME")
     need curl
@@ -19,6 +19,9 @@ stores_start() {
         grep -qxF "NAME=$NAME" "$DIR/store.env" || die "$DIR holds another store: choose another folder"
         ! store_pid "$DIR" >/dev/null || die "the store in $DIR is running: stop it first"
         PORT=$(sed -n 's/^PORT=//p' "$DIR/store.env")
+    else
+        # Not one that the kernel would choose: while a store is down it would give that one to the next who asks.
+        PORT=$(reserve_port "$DIR")
     fi
     "command_of_$NAME" "$program"
     (
@@ -30,7 +33,6 @@ stores_start() {
     describe_store "$pid" | tee "$DIR/store.env"
 }
 
-# Port 0: one that is free, which the process is asked for then.
 command_of_versitygw() {
     mkdir -p "$DIR"/{data,versions,accounts}
     COMMAND=(
@@ -44,32 +46,28 @@ command_of_azurite() {
     COMMAND=("$1" --blobHost 127.0.0.1 --blobPort "$PORT" --location "$DIR")
 }
 
-# Sets PORT. The store is ready when it answers, whatever it says: both refuse who does not say who he is.
+# The store is ready when it listens, and not another program, and answers, whatever it says: both refuse who does not say who he is.
 wait_for_store() {
-    local pid=$1 deadline=$((SECONDS + STORE_START_SECONDS_MAX)) port
+    local pid=$1 deadline=$((SECONDS + STORE_START_SECONDS_MAX))
     while [[ $SECONDS -lt $deadline ]]; do
         alive "$pid" || return 1
-        port=$(listening_port "$pid")
-        if [[ -n $port ]] && curl --silent --output /dev/null --max-time 10 "http://127.0.0.1:$port/"; then
-            PORT=$port
-            return 0
-        fi
+        if listens "$pid" && curl --silent --output /dev/null --max-time 10 "http://127.0.0.1:$PORT/"; then return 0; fi
         sleep 0.05
     done
     kill -KILL "$pid" 2>/dev/null || true
     return 1
 }
 
-# The port on which a process listens; nothing while it has none.
-listening_port() {
+# Whether a process listens on PORT.
+listens() {
     local sockets
     sockets=$(find "/proc/$1/fd" -lname 'socket:*' -printf '%l\n' 2>/dev/null | tr -dc '0-9\n')
-    [[ -n $sockets ]] || return 0
+    [[ -n $sockets ]] || return 1
     # State 0A is that of a socket that listens.
-    awk -v sockets="$sockets" '
+    awk -v sockets="$sockets" -v port="$(printf ':%04X' "$PORT")" '
         BEGIN { n = split(sockets, of, "\n"); for (i = 1; i <= n; i++) own[of[i]] }
-        $4 == "0A" && $10 in own { split($2, at, ":"); print at[2]; exit }' "/proc/$1/net/tcp" |
-        while read -r port; do printf '%d\n' "0x$port"; done
+        $4 == "0A" && $10 in own && index($2, port) { found = 1 }
+        END { exit !found }' "/proc/$1/net/tcp"
 }
 
 describe_store() {
