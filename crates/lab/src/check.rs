@@ -49,7 +49,7 @@ fn look_at_cells(study: &dyn Study, run: &Run, findings: &mut Findings) -> anyho
     let plan = engine::planned(study, &run.order)?;
     let mut cells: BTreeMap<_, _> = run.cells.iter().map(|cell| (&cell.key, cell)).collect();
     for scene in &plan.scenes {
-        let is_skipped = run.skipped.iter().any(|skipped| skipped.starts_with(&format!("{}: ", scene.name)));
+        let is_skipped = run.skipped.iter().any(|skipped| skipped.scene == scene.name);
         for key in &scene.cells {
             match cells.remove(key) {
                 None if is_skipped => {}

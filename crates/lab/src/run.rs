@@ -2,6 +2,7 @@
 
 use crate::model::{Fact, Measured, Order};
 use crate::point::CellKey;
+use std::fmt;
 
 /// A cell that was measured, as the store keeps it.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,6 +36,28 @@ pub struct Run {
     pub facts: Vec<Fact>,
     /// The cells that were measured, in the order of measuring.
     pub cells: Vec<Cell>,
-    /// What could not be measured here, and why: a file system that is missing, a server that does not start.
-    pub skipped: Vec<String>,
+    /// What could not be measured here.
+    pub skipped: Vec<Skipped>,
+}
+
+/// A scene that could not be measured.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Skipped {
+    /// Its name.
+    pub scene: String,
+    /// Why: a file system is missing, a server does not start.
+    pub reason: String,
+}
+
+impl Skipped {
+    /// From both.
+    pub fn new(scene: impl Into<String>, reason: impl Into<String>) -> Skipped {
+        Skipped { scene: scene.into(), reason: reason.into() }
+    }
+}
+
+impl fmt::Display for Skipped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.scene, self.reason)
+    }
 }

@@ -8,7 +8,7 @@ use binlogd_lab::engine::{self, Begin, BrokenOff, Job, MEASURED_AGAIN, Outcome};
 use binlogd_lab::lab::Lab;
 use binlogd_lab::model::{Fact, Order, Profile};
 use binlogd_lab::progress::say;
-use binlogd_lab::run::Run;
+use binlogd_lab::run::{Run, Skipped};
 use binlogd_lab::store::Store;
 use binlogd_lab::study::Study;
 use common::{WriteAndSync, names};
@@ -162,7 +162,7 @@ fn a_scene_that_something_is_missing_for_is_skipped_and_tried_again_when_resumed
     assert!(error.is::<Interrupted>());
     assert_eq!(error.downcast_ref::<BrokenOff>(), Some(&BrokenOff { run: 1 }));
     let run = place.read(1);
-    assert_eq!(run.skipped, ["missing: missing is not there"]);
+    assert_eq!(run.skipped, [Skipped::new("missing", "missing is not there")]);
     // The cell that ran when the run was interrupted does not count.
     assert_eq!((run.cells.len(), run.finished), (4 + 2, None));
     place.assert_left_as_it_was();

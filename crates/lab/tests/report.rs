@@ -8,7 +8,7 @@ use binlogd_lab::model::{Fact, Measured, Order, Profile};
 use binlogd_lab::reference;
 use binlogd_lab::report;
 use binlogd_lab::report::outline::{Entry, Part};
-use binlogd_lab::run::{Cell, Run};
+use binlogd_lab::run::{Cell, Run, Skipped};
 use binlogd_lab::study::{Study, catalogue};
 use std::path::PathBuf;
 use tempfile::TempDir;
@@ -119,7 +119,7 @@ impl Written {
             finished: Some(1_800_000_754),
             facts: vec![fact],
             cells,
-            skipped: vec!["xfs: mkfs.xfs is not installed <here>".to_owned()],
+            skipped: vec![Skipped::new("xfs", "mkfs.xfs is not installed <here>")],
         };
         let written = Written { dir: tempfile::tempdir().unwrap(), run };
         written.write();

@@ -1,7 +1,7 @@
 //! A run as CSV (RFC 4180, lines end with a line feed), for spreadsheets and other programs.
 
 use crate::model::Fact;
-use crate::run::{Cell, Run};
+use crate::run::{Cell, Run, Skipped};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
@@ -60,8 +60,7 @@ pub fn facts(run: &Run) -> anyhow::Result<String> {
         own(STARTED, run.started.to_string()),
     ];
     lines.extend(run.finished.map(|finished| own(FINISHED, finished.to_string())));
-    for skipped in &run.skipped {
-        let (scene, reason) = skipped.split_once(": ").unwrap_or((skipped, ""));
+    for Skipped { scene, reason } in &run.skipped {
         lines.push([SKIPPED, scene, "", reason].map(str::to_owned));
     }
     lines.extend(

@@ -10,7 +10,7 @@ use crate::point::{self, CellKey, Condition, Panel};
 use crate::reference::publication::Curve;
 use crate::reference::sync_binlog;
 use crate::reference::virtual_replica::{self, mode};
-use crate::run::{Cell, Run};
+use crate::run::{Cell, Run, Skipped};
 use crate::study::virtual_replica::configuration::{
     Configuration, FSYNC_MODE_0, FSYNC_MODE_1, REPLICA_20, REPLICA_20_STOPPED,
 };
@@ -64,7 +64,7 @@ pub(crate) fn virtual_replica() -> Run {
             Fact::new("server mysql-9.7", "version", "9.7.0"),
             Fact::new("server mysql-9.7", "innodb_buffer_pool_size", "134217728"),
         ],
-        skipped: vec!["xfs: mkfs.xfs is not installed <here>".to_owned()],
+        skipped: vec![Skipped::new("xfs", "mkfs.xfs is not installed <here>")],
         ..run("virtual-replica", order, cells)
     }
 }

@@ -129,7 +129,7 @@ fn not_counted(section: &Section) -> Markup {
         }
         @if !section.run.skipped.is_empty() {
             h3 { "Not measured here" }
-            ul.skipped { @for reason in &section.run.skipped { li { (reason) } } }
+            ul.skipped { @for skipped in &section.run.skipped { li { (skipped) } } }
         }
     }
 }

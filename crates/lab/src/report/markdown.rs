@@ -43,8 +43,8 @@ fn of(section: &Section) -> String {
     }
     if !section.run.skipped.is_empty() {
         text += "\n### Not measured here\n\n";
-        for reason in &section.run.skipped {
-            let _ = writeln!(text, "- {}", escaped(reason));
+        for skipped in &section.run.skipped {
+            let _ = writeln!(text, "- {}", escaped(&skipped.to_string()));
         }
     }
     if let Some(publication) = &section.publication {

@@ -3,7 +3,7 @@
 use super::csv;
 use crate::model::{Fact, Measured, Order};
 use crate::point::{CellKey, Panel, Point};
-use crate::run::{Cell, Run};
+use crate::run::{Cell, Run, Skipped};
 use ::csv::{Reader, StringRecord};
 use anyhow::{Context, bail};
 use std::collections::HashMap;
@@ -62,7 +62,7 @@ fn of_facts(path: &Path) -> anyhow::Result<Run> {
         let [kind, about, name, value] = [0, 1, 2, 3].map(|column| &line.0[column]);
         match kind {
             csv::RUN => drop(own.insert(name.to_owned(), value.to_owned())),
-            csv::SKIPPED => skipped.push(format!("{about}: {value}")),
+            csv::SKIPPED => skipped.push(Skipped::new(about, value)),
             csv::FACT => facts.push(Fact::new(about, name, value)),
             other => bail!("line {}: there is no kind {other:?}", line.number()),
         }

@@ -11,7 +11,7 @@ pub use self::lock::MeasuringLock;
 pub use self::summary::Summary;
 
 use crate::model::{Fact, Order, ServerChoice};
-use crate::run::{Cell, Run};
+use crate::run::{Cell, Run, Skipped};
 use anyhow::{Context, bail};
 use rusqlite::{Connection, OpenFlags, Transaction, params};
 use std::path::{Path, PathBuf};
@@ -122,8 +122,7 @@ impl Store {
             let id = transaction.last_insert_rowid();
             run.facts.iter().try_for_each(|fact| insert_fact(transaction, id, fact))?;
             run.cells.iter().try_for_each(|cell| insert_cell(transaction, id, cell))?;
-            for skipped in &run.skipped {
-                let (scene, reason) = skipped.split_once(": ").unwrap_or((skipped, ""));
+            for Skipped { scene, reason } in &run.skipped {
                 insert_skipped(transaction, id, scene, reason)?;
             }
             Ok(id)

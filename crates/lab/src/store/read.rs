@@ -4,7 +4,7 @@ use super::Store;
 use super::summary::Summary;
 use crate::model::{Fact, Measured};
 use crate::point::{CellKey, Configuration, Panel};
-use crate::run::{Cell, Run};
+use crate::run::{Cell, Run, Skipped};
 use anyhow::{Context, bail};
 use rusqlite::types::Type;
 use rusqlite::{Error, Row, params};
@@ -98,11 +98,11 @@ impl Store {
         statement.query_map([run], fact)?.collect()
     }
 
-    fn skipped(&self, run: i64) -> rusqlite::Result<Vec<String>> {
+    fn skipped(&self, run: i64) -> rusqlite::Result<Vec<Skipped>> {
         let mut statement =
             self.connection.prepare("SELECT scene, reason FROM skipped WHERE run = ?1 ORDER BY id")?;
-        let text = |row: &Row<'_>| Ok(format!("{}: {}", row.get::<_, String>(0)?, row.get::<_, String>(1)?));
-        statement.query_map([run], text)?.collect()
+        let skipped = |row: &Row<'_>| Ok(Skipped { scene: row.get(0)?, reason: row.get(1)? });
+        statement.query_map([run], skipped)?.collect()
     }
 
     fn cells(&self, run: i64) -> rusqlite::Result<Vec<Cell>> {

@@ -42,7 +42,7 @@ fn a_run_is_read_back_as_it_was_kept_but_for_passwords() {
     let read = store.run(run).unwrap();
     assert_eq!(read.cells, cells);
     assert_eq!(read.facts, [fact]);
-    assert_eq!(read.skipped, ["xfs: no loop device"]);
+    assert_eq!(read.skipped, [Skipped::new("xfs", "no loop device")]);
     assert_eq!((read.study.as_str(), read.finished), ("virtual-replica", None));
     assert_eq!(read.order, without_passwords(&order()));
     let bytes = std::fs::read(&path).unwrap();
@@ -184,7 +184,7 @@ fn a_run_from_elsewhere_is_kept_once_and_whole() {
         finished: Some(1_700_000_100),
         facts: vec![Fact::new("disk", "device", "/dev/vda")],
         cells: vec![cell(8, None), cell(2, Some("semi-sync fell back"))],
-        skipped: vec!["xfs: no loop device: none free".to_owned()],
+        skipped: vec![Skipped::new("xfs", "no loop device: none free")],
     };
     assert_eq!(store.keep_run(&run).unwrap(), 2);
     assert_eq!(store.run(2).unwrap(), Run { id: 2, ..run.clone() });
