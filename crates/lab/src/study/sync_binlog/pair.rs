@@ -6,7 +6,7 @@ use super::pool;
 use super::rotation::Rotation;
 use crate::file_system::Kind;
 use crate::lab::Lab;
-use crate::load::dataset::Dataset;
+use crate::load::dataset::{self, Dataset};
 use crate::load::tpcc::Tpcc;
 use crate::model::{Measured, Settings};
 use crate::server::Target;
@@ -141,11 +141,28 @@ impl Recipe {
     }
 }
 
+/// Reads the tables into the server's buffer pool, as far as they fit, and lets it work for a while.
+///
+/// # Errors
+/// When the load fails.
+pub(super) fn warm_up(
+    target: &mut Target,
+    tpcc: &Tpcc,
+    threads: u32,
+    settings: &Settings,
+    lab: &Lab,
+) -> anyhow::Result<()> {
+    dataset::read_through(target, &lab.interrupt)?;
+    tpcc.load(target, threads, settings.get("warm_up_seconds")?, &lab.interrupt)?;
+    Ok(())
+}
+
 /// The file that holds the size of a log file for such cells.
 fn kept_beside(data: &Path, settings: &Settings) -> anyhow::Result<PathBuf> {
     let (threads, seconds): (Vec<u32>, u64) = (settings.list("threads")?, settings.get("seconds")?);
+    let warm_up: u64 = settings.get("warm_up_seconds")?;
     let mut name = data.file_name().context("a data set without a name")?.to_owned();
-    name.push(format!("-log-bytes-{}-threads-{seconds}-s", threads[0]));
+    name.push(format!("-log-bytes-{}-threads-{seconds}-s-after-{warm_up}-s", threads[0]));
     Ok(data.with_file_name(name))
 }
 
@@ -163,6 +180,8 @@ pub(super) fn bytes_a_rotation(
     let threads: Vec<u32> = settings.list("threads")?;
     let seconds: u64 = settings.get("seconds")?;
     tpcc.make_room(target, threads[0])?;
+    // One that reads its tables from the disk writes a tenth of the log that it will in a cell.
+    warm_up(target, tpcc, threads[0], settings, lab)?;
     let before = target.log_bytes()?;
     tpcc.load(target, threads[0], CALIBRATION_SECONDS, &lab.interrupt)?;
     let a_cell = target.log_bytes()?.saturating_sub(before) * seconds / CALIBRATION_SECONDS;

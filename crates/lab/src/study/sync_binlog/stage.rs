@@ -2,7 +2,7 @@
 
 use super::condition::{Files, Pool};
 use super::configuration::Configuration;
-use super::pair::{Pair, Pooled, Recipe};
+use super::pair::{self, Pair, Pooled, Recipe};
 use super::pool;
 use super::stall::Stall;
 use crate::file_system::Volume;
@@ -137,10 +137,7 @@ impl Servers {
         };
         pooled.bytes = pool::resize(&mut pooled.target, bytes, &self.lab)?;
         pooled.pool = Some(pool);
-        dataset::read_through(&mut pooled.target, &self.lab.interrupt)?;
-        let seconds = self.settings.get("warm_up_seconds")?;
-        self.tpcc.load(&mut pooled.target, threads, seconds, &self.lab.interrupt)?;
-        Ok(())
+        pair::warm_up(&mut pooled.target, &self.tpcc, threads, &self.settings, &self.lab)
     }
 }
 
