@@ -62,8 +62,8 @@ impl Study for SyncBinlog {
         };
         let (warm_up_seconds, rotation_kib, sample_ms, redo_log_mib) = match profile {
             Profile::Smoke | Profile::Quick => ("1", "auto", "100", "256"),
-            // About 10000 transactions on two cores. In a file much smaller 0, 1000 and 10000 would all mean the sync at
-            // its end.
+            // Two thirds of a cell's log, some 10000 transactions, on two cores. At a file's end all of it is synced: were
+            // there fewer than 1000 groups of commits in a file, 1000 would mean the same as 0.
             Profile::Grid => ("10", "65536", "100", "1024"),
             Profile::Full => ("60", "1048576", "250", "16384"),
         };

@@ -141,7 +141,8 @@ impl Recipe {
     }
 }
 
-/// Reads the tables into the server's buffer pool, as far as they fit, and lets it work for a while.
+/// Reads the tables into the server's buffer pool, as far as they fit, and lets it work for
+/// `warm_up_seconds`.
 ///
 /// # Errors
 /// When the load fails.
@@ -166,7 +167,7 @@ fn kept_beside(data: &Path, settings: &Settings) -> anyhow::Result<PathBuf> {
     Ok(data.with_file_name(name))
 }
 
-/// Fills the server's log for a moment, and returns what a file must hold to be full [`ROTATIONS`] times in a cell.
+/// Warms the server up, fills its log for a moment, and returns what a file must hold to be full [`ROTATIONS`] times in a cell.
 ///
 /// # Errors
 /// When the load fails.
@@ -180,7 +181,7 @@ pub(super) fn bytes_a_rotation(
     let threads: Vec<u32> = settings.list("threads")?;
     let seconds: u64 = settings.get("seconds")?;
     tpcc.make_room(target, threads[0])?;
-    // One that reads its tables from the disk writes a tenth of the log that it will in a cell.
+    // A server that was just started reads its tables from the disk, and writes a tenth of the log that it will in a cell.
     warm_up(target, tpcc, threads[0], settings, lab)?;
     let before = target.log_bytes()?;
     tpcc.load(target, threads[0], CALIBRATION_SECONDS, &lab.interrupt)?;
