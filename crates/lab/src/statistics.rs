@@ -27,6 +27,12 @@ impl Spread {
         let high = values.iter().copied().reduce(f64::max)?;
         Some(Spread { median: median(values.iter().copied()), range: (low, high), rounds: values.len() })
     }
+
+    /// The same in another unit.
+    pub fn scaled(self, scale: f64) -> Spread {
+        let (low, high) = self.range;
+        Spread { median: self.median * scale, range: (low * scale, high * scale), ..self }
+    }
 }
 
 /// Why there is no figure.
@@ -82,6 +88,13 @@ impl<'a> Figures<'a> {
         self.configurations(panel).into_iter().filter_map(|one| one.try_into().ok()).collect()
     }
 
+    /// The points of the panel with their configurations as those of one study, in the order of measuring; those of others
+    /// are left out.
+    pub fn own_points<T: TryFrom<&'a Configuration>>(&self, panel: &Panel) -> Vec<(&'a Point, T)> {
+        let points = distinct(self.points_of(panel)).into_iter();
+        points.filter_map(|point| Some((point, T::try_from(&point.configuration).ok()?))).collect()
+    }
+
     /// The numbers of threads that were measured in the panel, in ascending order.
     pub fn threads(&self, panel: &Panel) -> Vec<u32> {
         let mut threads = distinct(self.points_of(panel).map(|point| point.threads));
@@ -123,20 +136,46 @@ impl<'a> Figures<'a> {
     /// When no round has both as valid cells, or the baseline's value is 0; says why.
     pub fn ratio_between(&self, point: &Point, baseline: &Point, value: &str) -> Result<Spread, Missing> {
         let over = self.by_round(point, value)?;
-        let under = self.by_round(baseline, value).map_err(|Missing(reason)| {
-            Missing(format!("no baseline ({}): {reason}", baseline.configuration))
-        })?;
-        let pairs: Vec<(f64, f64)> =
-            over.iter().filter_map(|(round, over)| Some((*over, *under.get(round)?))).collect();
+        let under = self.by_round(baseline, value).map_err(|missing| no_baseline(baseline, &missing))?;
+        let pairs = pairs(&over, &under);
         if pairs.is_empty() {
             return Err(Missing(format!(
                 "no round has both this and {} as valid cells",
                 baseline.configuration
             )));
         }
-        let ratios: Vec<f64> =
-            pairs.iter().filter(|(_, under)| *under != 0.0).map(|(over, under)| over / under).collect();
-        Spread::of(&ratios).ok_or_else(|| Missing(format!("{value} of {} is 0", baseline.configuration)))
+        ratios(&pairs).ok_or_else(|| zero_baseline(baseline, value))
+    }
+
+    /// The ratio of a value to that of a point that was measured at another time, in a scene of its own: their rounds do not
+    /// belong together. It is that of the medians, and its range holds each round of the one against each of the other.
+    ///
+    /// # Errors
+    /// When one of them has no valid cell with the value, or a round of the baseline has 0; says why.
+    pub fn ratio_apart(&self, point: &Point, baseline: &Point, value: &str) -> Result<Spread, Missing> {
+        let over = self.median(point, value)?;
+        let under = self.median(baseline, value).map_err(|missing| no_baseline(baseline, &missing))?;
+        let (low, high) = under.range;
+        if low == 0.0 {
+            return Err(zero_baseline(baseline, value));
+        }
+        Ok(Spread {
+            median: over.median / under.median,
+            range: (over.range.0 / high, over.range.1 / low),
+            rounds: over.rounds.min(under.rounds),
+        })
+    }
+
+    /// The ratio of a value to another one of the same cell.
+    ///
+    /// # Errors
+    /// When no valid cell has both, or the other one is 0; says why.
+    pub fn ratio_within(&self, point: &Point, value: &str, other: &str) -> Result<Spread, Missing> {
+        let pairs = pairs(&self.by_round(point, value)?, &self.by_round(point, other)?);
+        if pairs.is_empty() {
+            return Err(Missing(format!("no valid cell has both {value} and {other}")));
+        }
+        ratios(&pairs).ok_or_else(|| Missing(format!("{other} is 0")))
     }
 
     fn points_of<'b>(&'b self, panel: &'b Panel) -> impl Iterator<Item = &'a Point> + 'b {
@@ -158,6 +197,25 @@ impl<'a> Figures<'a> {
             .collect();
         if values.is_empty() { Err(Missing(format!("{value} was not measured"))) } else { Ok(values) }
     }
+}
+
+/// What both have, each in its round.
+fn pairs(over: &BTreeMap<u32, f64>, under: &BTreeMap<u32, f64>) -> Vec<(f64, f64)> {
+    over.iter().filter_map(|(round, over)| Some((*over, *under.get(round)?))).collect()
+}
+
+/// The ratios of pairs, but those to 0; none where there is no other.
+fn ratios(pairs: &[(f64, f64)]) -> Option<Spread> {
+    let finite = pairs.iter().filter(|(_, under)| *under != 0.0);
+    Spread::of(&finite.map(|(over, under)| over / under).collect::<Vec<f64>>())
+}
+
+fn no_baseline(baseline: &Point, missing: &Missing) -> Missing {
+    Missing(format!("no baseline ({}): {missing}", baseline.configuration))
+}
+
+fn zero_baseline(baseline: &Point, value: &str) -> Missing {
+    Missing(format!("{value} of {} is 0", baseline.configuration))
 }
 
 /// Each once, in the order of the first.
@@ -244,8 +302,60 @@ mod tests {
         assert_eq!(across, Spread { median: 0.02, range: (0.02, 0.02), rounds: 1 });
         assert_eq!(figures.threads(&panel()), [2, 8]);
         assert_eq!(figures.own_configurations::<Configuration>(&panel()), [BASE, A]);
+        let own = figures.own_points::<Configuration>(&panel());
+        assert_eq!(
+            own.iter().map(|(point, one)| (point.threads, *one)).collect::<Vec<_>>(),
+            [(2, BASE), (2, A), (8, BASE)]
+        );
         assert_eq!(figures.panels(), [&panel()]);
         assert_eq!(figures.points().len(), 3);
+    }
+
+    #[test]
+    fn of_points_that_were_measured_apart_each_round_is_held_against_each() {
+        let run = run(vec![
+            cell(BASE, 2, 0, tps(40.0)),
+            cell(BASE, 2, 1, tps(50.0)),
+            cell(BASE, 2, 2, tps(100.0)),
+            cell(A, 2, 0, tps(5.0)),
+            cell(A, 2, 1, tps(10.0)),
+            cell(B, 2, 0, tps(0.0)),
+        ]);
+        let figures = Figures::of(&run);
+        let point = |one: Configuration| panel().point(one, 2);
+        let apart = |one, other| figures.ratio_apart(&point(one), &point(other), "tps");
+        // The medians are 7.5 and 50.
+        assert_eq!(apart(A, BASE).unwrap(), Spread { median: 0.15, range: (0.05, 0.25), rounds: 2 });
+        assert_eq!(apart(A, B), Err(Missing("tps of sync_binlog 2 is 0".to_owned())));
+        let reason = "no baseline (sync_binlog 3): not measured";
+        assert_eq!(apart(A, with(3)), Err(Missing(reason.to_owned())));
+    }
+
+    #[test]
+    fn two_values_of_a_cell_are_compared_within_it() {
+        let both = |tps: f64, other: f64| {
+            let mut measured = Measured::default();
+            measured.put("tps", tps);
+            measured.put("qps", other);
+            measured
+        };
+        let run = run(vec![
+            cell(A, 2, 0, both(10.0, 20.0)),
+            cell(A, 2, 1, both(10.0, 40.0)),
+            cell(A, 2, 2, tps(10.0)),
+            cell(B, 2, 0, both(10.0, 0.0)),
+        ]);
+        let figures = Figures::of(&run);
+        let within = |one: Configuration, other| figures.ratio_within(&panel().point(one, 2), "tps", other);
+        assert_eq!(within(A, "qps").unwrap(), Spread { median: 0.375, range: (0.25, 0.5), rounds: 2 });
+        assert_eq!(within(B, "qps"), Err(Missing("qps is 0".to_owned())));
+        assert_eq!(within(B, "p95_ms"), Err(Missing("p95_ms was not measured".to_owned())));
+    }
+
+    #[test]
+    fn another_unit_scales_the_range_too() {
+        let spread = Spread { median: 0.5, range: (0.25, 1.0), rounds: 3 };
+        assert_eq!(spread.scaled(100.0), Spread { median: 50.0, range: (25.0, 100.0), rounds: 3 });
     }
 
     #[test]

@@ -49,11 +49,7 @@ const QUESTIONS: [Question; 6] = [
         answer: relaxed::advice,
     },
     Question { asks: "Which sync_binlog?", study: "sync-binlog", answer: sync_binlog::advice },
-    Question {
-        asks: "Do commits stand when the binary log is rotated?",
-        study: "rotation-stall",
-        answer: rotation::advice,
-    },
+    Question { asks: rotation::QUESTION, study: "rotation-stall", answer: rotation::advice },
     Question { asks: "Compress the binary log?", study: "binlog-compression", answer: compression::advice },
 ];
 
@@ -62,11 +58,15 @@ const QUESTIONS: [Question; 6] = [
 /// # Errors
 /// When a run is of a study that this lab does not have.
 pub fn page(runs: &[Run]) -> anyhow::Result<String> {
-    let mut text = "# Advice from what was measured here\n\nEach figure is a ratio of two cells of the same round: the \
-                    median of the rounds, with the lowest and the highest. Something is called shown when all rounds, three \
-                    at least, lie on the same side. Chance alone does that once in four for three rounds, once in 64 for \
-                    seven: where it matters, measure again with `--set rounds=7`. The loads are sysbench's and TPC-C's, not \
-                    yours: what your transactions cost depends on their size and on how many clients commit at once.\n"
+    let mut text = "# Advice from what was measured here\n\nEach comparison is a ratio of two cells of the same round, or of \
+                    two values of one cell (at a rotation, and half-way between two): the median of the rounds, with the \
+                    lowest and the highest. Something is called shown when all rounds, three at least, lie on the same side. \
+                    Fewer rounds are told as what was seen, and are too few to tell: measure again with `--set rounds=3`. \
+                    Chance alone puts three rounds on one side once in four, seven once in 64: where it matters, measure \
+                    again with `--set rounds=7`. What has a scene of its own has no rounds in common with the others, which \
+                    is said there: each of its rounds is held against each of theirs. The loads are the lab's (sysbench, \
+                    TPC-C, and at a rotation updates of large rows), not yours: what your transactions cost depends on their \
+                    size and on how many clients commit at once.\n"
         .to_owned();
     for run in runs {
         text += &format!("\n- {}: {}\n", run.study, report::where_measured(run)?.join(". "));
@@ -95,7 +95,7 @@ pub fn page(runs: &[Run]) -> anyhow::Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::example;
+    use crate::report::{example, outline::Entry};
 
     #[test]
     fn a_page_answers_what_was_measured_and_says_how_to_measure_the_rest() {
@@ -113,10 +113,43 @@ mod tests {
         assert!(of("Compress").contains("`binlogd-lab run binlog-compression`"));
         assert!(!page.contains("### Run"), "{page}");
         // The example has no relaxed source.
-        assert!(of("What would a relaxed source").contains("not measured"), "{page}");
+        let relaxed = of("What would a relaxed source");
+        assert!(relaxed.contains("not measured: “relaxed source"), "{relaxed}");
+        // What a relaxed source has of its own is measured by another study.
+        assert!(relaxed.contains(rotation::QUESTION), "{relaxed}");
+        assert!(of(rotation::QUESTION).contains("`binlogd-lab run rotation-stall`"), "{page}");
         assert!(page.contains("Test Processor"), "{page}");
         let smoke =
             Run { order: crate::model::Order { profile: Profile::Smoke, ..run.order.clone() }, ..run };
         assert!(super::page(&[smoke]).unwrap().contains("advise by the quick profile"));
+    }
+
+    /// A misspelled name of a value would be told as not measured, in every row.
+    #[test]
+    fn every_column_has_a_figure_of_the_committed_runs() {
+        let docs = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/lab-runs");
+        let runs = report::read_back::runs(&docs).unwrap();
+        let mut answered = 0;
+        for Question { study, answer, .. } in &QUESTIONS {
+            let Some(run) = runs.iter().rfind(|run| run.study == *study) else { continue };
+            answered += 1;
+            for part in answer(run) {
+                let Part::Table(table) = part else { continue };
+                for (at, column) in table.columns.iter().enumerate() {
+                    let is_figure = |entry: &Entry| match entry {
+                        Entry::Number(..) | Entry::Median { .. } => true,
+                        Entry::Text(text) => !text.starts_with("not measured"),
+                        Entry::Missing(_) => false,
+                    };
+                    assert!(
+                        table.rows.iter().any(|row| is_figure(&row[at])),
+                        "run {}, {:?}: nothing under {column:?}",
+                        run.id,
+                        table.title
+                    );
+                }
+            }
+        }
+        assert!(answered >= 4);
     }
 }

@@ -1,5 +1,6 @@
 //! Whether commits stand when the log is rotated, and what keeps that short.
 
+use super::verdict::{TIME, Verdict, again, lacking, rounds, told};
 use crate::point::{Panel, Point};
 use crate::report::outline::{Entry, Part, Table};
 use crate::report::sweep::entry;
@@ -7,62 +8,195 @@ use crate::run::Run;
 use crate::statistics::{Figures, Missing, Spread};
 use crate::study::rotation_stall::configuration::{Beside, Configuration};
 
+/// What is answered here, for other answers that point to it.
+pub(super) const QUESTION: &str = "Do commits stand when the binary log is rotated?";
+
+/// The longest commit at a rotation, in ms.
+const AT: &str = "stall_longest_ms";
+/// The same half-way between two, where nothing happens.
+const BETWEEN: &str = "between_longest_ms";
+
+const NO_TROUBLE: &str = "sync_binlog 0 was not measured";
+const NO_ROTATION: &str = "no file was full within a cell; measure longer: --set seconds";
+const TOO_CLOSE: &str = "rotations come so close that nothing lies between two; measure with larger files, \
+                         --set file_mib, or a slower log, --set log_mb_s";
+const OWN_SCENE: &str = ", measured in a scene of its own";
+const PIECES: &str = "See the time in stalls too: what only cuts a stall in pieces stands as long in all.";
+
 /// From a run of `rotation-stall`.
 pub(super) fn advice(run: &Run) -> Vec<Part> {
     let figures = Figures::of(run);
     let mut parts = Vec::new();
     for panel in figures.panels() {
-        let points: Vec<(&Point, Configuration)> = figures
-            .points()
-            .into_iter()
-            .filter(|point| point.panel == *panel)
-            .filter_map(|point| Some((point, Configuration::try_from(&point.configuration).ok()?)))
-            .collect();
-        parts.push(Part::Text(format!("{panel}: {}", sentence(&figures, &points))));
-        parts.push(Part::Table(table(&figures, panel, &points)));
+        let view = View { figures: &figures, points: figures.own_points(panel) };
+        parts.push(Part::Text(format!("{panel}: {}", view.sentence())));
+        parts.push(Part::Table(view.table(panel)));
     }
     parts
 }
 
-/// At a rotation, of every round: the longest commit in ms.
-fn longest(figures: &Figures, point: &Point) -> Result<Spread, Missing> {
-    figures.median(point, "stall_longest_ms")
+/// A disk of the run.
+struct View<'a> {
+    figures: &'a Figures<'a>,
+    points: Vec<(&'a Point, Configuration)>,
 }
 
-fn sentence(figures: &Figures, points: &[(&Point, Configuration)]) -> String {
-    let is_unsynced = |one: &Configuration| one.every == 0 && one.beside == Beside::Nothing;
-    let largest = points.iter().filter(|(_, one)| is_unsynced(one)).max_by_key(|(_, one)| one.file_mib);
-    let Some((point, one)) = largest else { return "sync_binlog 0 was not measured.".to_owned() };
-    let (at, between) = (longest(figures, point), figures.median(point, "between_longest_ms"));
-    let (Ok(at), Ok(between)) = (at, between) else {
-        return format!("with {one} no rotation was seen: measure longer (--set seconds).");
-    };
-    let rounds = if at.rounds == 1 { "one round".to_owned() } else { format!("{} rounds", at.rounds) };
-    if at.range.0 <= between.range.1 {
-        return format!(
-            "that commits stand at a rotation with {one} is not shown by these ranges: the longest is {} there, and {} \
-             where nothing happens, in {rounds}.",
-            ms(&at),
-            ms(&between)
-        );
+impl View<'_> {
+    /// What the others are to be better than: nothing is done against the stall.
+    fn trouble(&self) -> Option<(&Point, Configuration)> {
+        let is_trouble = |one: &Configuration| one.every == 0 && one.beside == Beside::Nothing;
+        self.points.iter().filter(|(_, one)| is_trouble(one)).max_by_key(|(_, one)| one.file_mib).copied()
     }
-    let shorter: Vec<String> = points
-        .iter()
-        .filter_map(|(other, name)| Some((name, longest(figures, other).ok()?)))
-        .filter(|(_, other)| other.range.1 < at.range.0)
-        .map(|(name, other)| format!("{name} ({})", ms(&other)))
-        .collect();
-    let helps = if shorter.is_empty() {
-        "Nothing that was measured makes it shorter".to_owned()
-    } else {
-        format!("Shorter with: {}", shorter.join("; "))
-    };
-    format!(
-        "with {one} commits stand at each rotation for {}; where nothing happens the longest is {}, in {rounds}. {helps}. See \
-         the time in stalls too: what only cuts a stall in pieces stands as long in all.",
-        ms(&at),
-        ms(&between)
-    )
+
+    /// A figure of the point. Of a cell without a rotation, or with too many, the reason says what to do.
+    fn value(&self, point: &Point, name: &str) -> Result<Spread, Missing> {
+        let rotations = self.figures.median(point, "rotations");
+        self.figures.median(point, name).map_err(|missing| match rotations {
+            Ok(rotations) if rotations.range.1 == 0.0 => Missing(NO_ROTATION.to_owned()),
+            Ok(_) if name == BETWEEN => Missing(TOO_CLOSE.to_owned()),
+            _ => missing,
+        })
+    }
+
+    /// The longest commit at a rotation against that of the trouble.
+    fn against(&self, point: &Point, one: Configuration) -> Result<Spread, Missing> {
+        let Some((trouble, _)) = self.trouble() else { return Err(Missing(NO_TROUBLE.to_owned())) };
+        match has_own_scene(one) {
+            true => self.figures.ratio_apart(point, trouble, AT),
+            false => self.figures.ratio_between(point, trouble, AT),
+        }
+    }
+
+    fn sentence(&self) -> String {
+        let Some((point, one)) = self.trouble() else { return format!("{NO_TROUBLE}.") };
+        let (at, between) = match (self.value(point, AT), self.value(point, BETWEEN)) {
+            (Ok(at), Ok(between)) => (at, between),
+            (Ok(at), Err(reason)) => {
+                return format!(
+                    "with {one} the longest commit was seen to take {} at a rotation, in {}, and there is nothing to \
+                     compare it with ({reason}).",
+                    ms(&at),
+                    rounds(at.rounds)
+                );
+            }
+            (Err(reason), _) => {
+                return format!("with {one} a stall at a rotation was not measured ({reason}).");
+            }
+        };
+        let both = format!("{} at a rotation and {} half-way between two", ms(&at), ms(&between));
+        let ratio = match self.figures.ratio_within(point, AT, BETWEEN) {
+            Ok(ratio) => ratio,
+            Err(reason) => {
+                return format!(
+                    "with {one} the longest commit was seen to take {both}; that is no comparison ({reason})."
+                );
+            }
+        };
+        let in_rounds = rounds(ratio.rounds);
+        match Verdict::of(&ratio) {
+            Verdict::More => format!(
+                "with {one} commits stand at a rotation: the longest takes {both}, {}, in {in_rounds}. {}",
+                told(&Ok(ratio), TIME),
+                self.remedies(point, true)
+            ),
+            Verdict::Less | Verdict::NotShown => format!(
+                "that commits stand at a rotation with {one} is not shown by these ranges: the longest takes {both}, in \
+                 {in_rounds}."
+            ),
+            Verdict::TooFew => format!(
+                "with {one} the longest commit was seen to take {both}; {in_rounds}, too few to tell: {}. {}",
+                again(),
+                self.remedies(point, false)
+            ),
+        }
+    }
+
+    /// What makes the stall of the trouble shorter: what is shown to, or what was seen to where the rounds of the trouble
+    /// are too few to show anything.
+    fn remedies(&self, trouble: &Point, shown: bool) -> String {
+        let others: Vec<(&Point, Configuration, Result<Spread, Missing>)> = self
+            .points
+            .iter()
+            .filter(|(point, _)| *point != trouble)
+            .map(|(point, one)| (*point, *one, self.against(point, *one)))
+            .collect();
+        let is_shorter = |ratio: &Spread| match shown {
+            true => Verdict::of(ratio) == Verdict::Less,
+            false => ratio.range.1 < 1.0,
+        };
+        let shorter: Vec<String> = others
+            .iter()
+            .filter(|(.., ratio)| ratio.as_ref().is_ok_and(is_shorter))
+            .filter_map(|(point, one, ratio)| {
+                let at = ms(&self.value(point, AT).ok()?);
+                let by = if shown { format!(", {}", told(ratio, TIME)) } else { String::new() };
+                Some(format!("{one}: {at}{by}{}", scene(*one)))
+            })
+            .collect();
+        let tells = |ratio: &Spread| Verdict::of(ratio) != Verdict::TooFew;
+        let mut text = if !shorter.is_empty() {
+            let what = if shown { "Shorter with" } else { "Seen to be shorter with" };
+            format!("{what} {}. {PIECES}", shorter.join("; "))
+        } else if others.is_empty() {
+            "Nothing else was measured.".to_owned()
+        } else if !shown {
+            "Nothing else was seen to be shorter.".to_owned()
+        } else if others.iter().any(|(.., ratio)| ratio.as_ref().is_ok_and(tells)) {
+            "That anything else makes it shorter is not shown by these ranges.".to_owned()
+        } else {
+            "What makes it shorter cannot be told.".to_owned()
+        };
+        // That the rounds are too few was said already where the trouble has too few.
+        let ratios = others.iter().map(|(.., ratio)| ratio).filter(|ratio| shown || ratio.is_err());
+        if let Some(lacking) = lacking(ratios) {
+            text += &format!(" Not counted: {lacking}.");
+        }
+        text
+    }
+
+    fn table(&self, panel: &Panel) -> Table {
+        let trouble = self.trouble().map(|(point, _)| point);
+        let row = |(point, one): &(&Point, Configuration)| {
+            let value = |name| self.value(point, name);
+            let against = match trouble == Some(*point) {
+                true => "what the others are held against".to_owned(),
+                false => format!("{}{}", told(&self.against(point, *one), TIME), scene(*one)),
+            };
+            vec![
+                Entry::Text(one.to_string()),
+                entry(value(AT), 0),
+                Entry::Text(against),
+                entry(value(BETWEEN), 0),
+                entry(value("rotation_period_s"), 1),
+                entry(value("slow_share").map(|share| share.scaled(100.0)), 1),
+            ]
+        };
+        Table {
+            title: format!("What a rotation does ({panel})"),
+            columns: [
+                "setting",
+                "longest commit at a rotation (ms)",
+                "against sync_binlog 0 with nothing beside",
+                "half-way between two (ms)",
+                "a rotation each (s)",
+                "time in stalls (%)",
+            ]
+            .map(str::to_owned)
+            .to_vec(),
+            rows: self.points.iter().map(row).collect(),
+            notes: Vec::new(),
+        }
+    }
+}
+
+/// The study sets the kernel's limits in a scene for itself, with another start of the server: its rounds are not those
+/// of the others.
+fn has_own_scene(one: Configuration) -> bool {
+    one.dirty_bytes().is_some()
+}
+
+fn scene(one: Configuration) -> &'static str {
+    if has_own_scene(one) { OWN_SCENE } else { "" }
 }
 
 /// `568 ms (541 to 581)`, or without a range where there is none.
@@ -75,38 +209,6 @@ fn ms(spread: &Spread) -> String {
     }
 }
 
-fn table(figures: &Figures, panel: &Panel, points: &[(&Point, Configuration)]) -> Table {
-    let row = |(point, one): &(&Point, Configuration)| {
-        let value = |name| figures.median(point, name);
-        let share = value("slow_share").map(|share| Spread {
-            median: share.median * 100.0,
-            range: (share.range.0 * 100.0, share.range.1 * 100.0),
-            ..share
-        });
-        vec![
-            Entry::Text(one.to_string()),
-            entry(longest(figures, point), 0),
-            entry(value("between_longest_ms"), 0),
-            entry(value("rotation_period_s"), 1),
-            entry(share, 1),
-        ]
-    };
-    Table {
-        title: format!("What a rotation does ({panel})"),
-        columns: [
-            "setting",
-            "longest commit at a rotation (ms)",
-            "half-way between two (ms)",
-            "a rotation each (s)",
-            "time in stalls (%)",
-        ]
-        .map(str::to_owned)
-        .to_vec(),
-        rows: points.iter().map(row).collect(),
-        notes: Vec::new(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -116,14 +218,32 @@ mod tests {
     use crate::report::example;
     use crate::run::Cell;
 
-    fn text(cells: &[(u32, f64, f64)]) -> String {
+    const DIRTY: Configuration = Configuration { beside: Beside::DirtyBytes { mib: 128 }, ..with(0) };
+
+    const fn with(every: u32) -> Configuration {
+        Configuration { every, file_mib: 1024, beside: Beside::Nothing }
+    }
+
+    fn stall(at: f64, between: f64) -> Measured {
+        let mut measured = Measured::default();
+        measured.put("rotations", 2.0);
+        measured.put(AT, at);
+        measured.put(BETWEEN, between);
+        measured
+    }
+
+    /// Of each configuration its rounds.
+    fn answer(cells: &[(Configuration, &[Measured])]) -> (String, Table) {
         let panel = Panel { server: "mysql-9.7".to_owned(), condition: Condition::Plain };
-        let cell = |(every, at, between): &(u32, f64, f64)| {
-            let mut measured = Measured::default();
-            measured.put("stall_longest_ms", *at);
-            measured.put("between_longest_ms", *between);
-            let one = Configuration { every: *every, file_mib: 1024, beside: Beside::Nothing };
-            Cell { key: CellKey { point: panel.point(one, 6), round: 0 }, started: 0, took: 1.0, measured }
+        let cells_of = |(one, rounds): &(Configuration, &[Measured])| {
+            let point = panel.point(*one, 6);
+            let cell = |(round, measured): (u32, &Measured)| Cell {
+                key: CellKey { point: point.clone(), round },
+                started: 0,
+                took: 1.0,
+                measured: measured.clone(),
+            };
+            (0..).zip(*rounds).map(cell).collect::<Vec<Cell>>()
         };
         let order = Order {
             profile: Profile::Quick,
@@ -131,21 +251,98 @@ mod tests {
             settings: Settings::default(),
             apart: Apart::default(),
         };
-        let run = example::run("rotation-stall", order, cells.iter().map(cell).collect());
-        let Part::Text(text) = advice(&run).remove(0) else { panic!("the sentence comes first") };
-        text
+        let run = example::run("rotation-stall", order, cells.iter().flat_map(cells_of).collect());
+        let mut parts = advice(&run).into_iter();
+        let (Some(Part::Text(text)), Some(Part::Table(table))) = (parts.next(), parts.next()) else {
+            panic!("a sentence and a table")
+        };
+        (text, table)
+    }
+
+    fn text(cells: &[(Configuration, &[Measured])]) -> String {
+        answer(cells).0
     }
 
     #[test]
-    fn a_stall_is_told_only_where_it_is_longer_than_what_chance_makes() {
-        let shown = text(&[(0, 568.0, 3.0), (1, 5.0, 4.0), (1000, 600.0, 20.0)]);
-        assert!(
-            shown.contains("at each rotation for 568 ms; where nothing happens the longest is 3 ms"),
-            "{shown}"
+    fn a_stall_of_one_round_is_told_as_seen() {
+        let seen = text(&[
+            (with(0), &[stall(568.0, 3.0)]),
+            (with(1), &[stall(5.0, 4.0)]),
+            (with(1000), &[stall(600.0, 20.0)]),
+            (DIRTY, &[stall(11.0, 13.0)]),
+        ]);
+        assert_eq!(
+            seen,
+            "mysql-9.7: with sync_binlog 0, files of 1024 MiB the longest commit was seen to take 568 ms at a rotation and \
+             3 ms half-way between two; one round, too few to tell: measure again with --set rounds=3. Seen to be shorter \
+             with sync_binlog 1, files of 1024 MiB: 5 ms; sync_binlog 0, files of 1024 MiB, vm.dirty_bytes of 128 MiB: 11 \
+             ms, measured in a scene of its own. See the time in stalls too: what only cuts a stall in pieces stands as \
+             long in all."
         );
-        assert!(shown.contains("Shorter with: ") && shown.contains("(5 ms)"), "{shown}");
-        assert!(!shown.contains("600 ms"), "{shown}");
-        assert!(text(&[(0, 3.0, 3.0)]).contains("is not shown by these ranges"));
-        assert!(text(&[(1, 3.0, 3.0)]).contains("sync_binlog 0 was not measured"));
+    }
+
+    #[test]
+    fn a_stall_is_shown_only_by_ratios_of_three_rounds() {
+        let (shown, table) = answer(&[
+            (with(0), &[stall(568.0, 3.0), stall(541.0, 4.0), stall(581.0, 2.0)]),
+            (with(1), &[stall(5.0, 4.0), stall(6.0, 4.0), stall(7.0, 4.0)]),
+            (with(1000), &[stall(600.0, 20.0), stall(500.0, 20.0), stall(590.0, 20.0)]),
+            (DIRTY, &[stall(11.0, 13.0), stall(9.0, 13.0), stall(14.0, 13.0)]),
+            (with(10), &[stall(5.0, 4.0)]),
+            (with(100), &[Measured::invalid("errors")]),
+        ]);
+        for told in [
+            "with sync_binlog 0, files of 1024 MiB commits stand at a rotation: the longest takes 568 ms (541 to 581) at a \
+             rotation and 3 ms (2 to 4) half-way between two, 189.3 times as long (",
+            ", in 3 rounds. Shorter with sync_binlog 1, files of 1024 MiB: 6 ms (5 to 7), 99 % shorter (99 to 99 %); ",
+            "vm.dirty_bytes of 128 MiB: 11 ms (9 to 14), 98 % shorter (97 to 98 %), measured in a scene of its own. ",
+            "Not counted: 1 in too few rounds (measure again with --set rounds=3); 1 not measured (invalid: errors).",
+        ] {
+            assert!(shown.contains(told), "{told} {shown}");
+        }
+        assert!(!shown.contains("sync_binlog 1000"), "{shown}");
+        let against: Vec<&Entry> = table.rows.iter().map(|row| &row[2]).collect();
+        let is = |index: usize, told: &str| *against[index] == Entry::Text(told.to_owned());
+        assert!(is(0, "what the others are held against"), "{against:?}");
+        assert!(is(2, "not shown by these ranges: 1.02 (0.92 to 1.06)"), "{against:?}");
+        assert!(is(3, "98 % shorter (97 to 98 %), measured in a scene of its own"), "{against:?}");
+    }
+
+    #[test]
+    fn rounds_that_drift_alike_are_compared_within_each() {
+        // The disk became ten times slower: the ranges of both overlap, the ratios do not.
+        let shown = text(&[
+            (with(0), &[stall(50.0, 2.0), stall(500.0, 60.0), stall(60.0, 2.0)]),
+            (with(1), &[stall(10.0, 4.0), stall(100.0, 4.0), stall(12.0, 4.0)]),
+        ]);
+        assert!(shown.contains("commits stand at a rotation"), "{shown}");
+        assert!(shown.contains("12 ms (10 to 100), 80 % shorter (80 to 80 %)"), "{shown}");
+    }
+
+    #[test]
+    fn what_is_not_longer_is_not_shown() {
+        let rounds = [stall(3.0, 3.0), stall(4.0, 3.0), stall(2.0, 3.0)];
+        let open = text(&[(with(0), &rounds), (with(1), &rounds)]);
+        assert!(open.contains("is not shown by these ranges: the longest takes 3 ms (2 to 4)"), "{open}");
+        let none = text(&[(with(0), &[stall(500.0, 3.0), stall(500.0, 3.0), stall(500.0, 3.0)])]);
+        assert!(none.ends_with("Nothing else was measured."), "{none}");
+    }
+
+    #[test]
+    fn why_there_is_no_stall_is_said() {
+        let mut none = Measured::default();
+        none.put("rotations", 0.0);
+        none.put(BETWEEN, 3.0);
+        let none = text(&[(with(0), &[none])]);
+        assert!(none.contains("not measured (no file was full within a cell; measure longer"), "{none}");
+        let mut close = Measured::default();
+        close.put("rotations", 90.0);
+        close.put(AT, 400.0);
+        let close = text(&[(with(0), &[close])]);
+        assert!(close.contains("take 400 ms at a rotation, in one round, and there is nothing"), "{close}");
+        assert!(close.contains("(rotations come so close"), "{close}");
+        let invalid = text(&[(with(0), &[Measured::invalid("errors")])]);
+        assert!(invalid.contains("was not measured (invalid: errors)"), "{invalid}");
+        assert!(text(&[(with(1), &[stall(3.0, 3.0)])]).contains("sync_binlog 0 was not measured"));
     }
 }

@@ -21,19 +21,17 @@ pub(super) fn by_receiver(run: &Run) -> Vec<Part> {
             .to_owned(),
     )];
     for panel in figures.panels() {
-        let mut columns = vec![
+        let columns = [
             Column::new("transactions a second with binlogd, fsync_mode 1", FSYNC_MODE_1, alone, "tps"),
             Column::new("99 % of them took", FSYNC_MODE_1, alone, "p99_ms"),
             Column::new("transactions a second with binlogd, fsync_mode 0", FSYNC_MODE_0, alone, "tps"),
-        ];
-        if figures.own_configurations(panel).contains(&REPLICA_1) {
-            columns.push(Column::new(
+            Column::new(
                 "a replica that promises the same (sync_relay_log 1) against fsync_mode 1",
                 REPLICA_1,
                 FSYNC_MODE_1,
                 "tps",
-            ));
-        }
+            ),
+        ];
         all.extend(parts(&figures, panel, "With a receiver, against the source alone", &columns));
     }
     all

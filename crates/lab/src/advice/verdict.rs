@@ -44,6 +44,42 @@ impl Verdict {
     }
 }
 
+/// `one round`, `3 rounds`.
+pub(super) fn rounds(count: usize) -> String {
+    if count == 1 { "one round".to_owned() } else { format!("{count} rounds") }
+}
+
+/// What to do where there were too few rounds.
+pub(super) fn again() -> String {
+    format!("measure again with --set rounds={ROUNDS_MIN}")
+}
+
+/// How many of these ratios tell nothing, neither that something is shown nor that it is not, and why; none where all
+/// do: `2 in too few rounds (measure again with --set rounds=3); 1 not measured (invalid: errors)`.
+pub(super) fn lacking<'a>(ratios: impl Iterator<Item = &'a Result<Spread, Missing>>) -> Option<String> {
+    let (mut few, mut missing, mut reasons) = (0, 0, Vec::new());
+    for ratio in ratios {
+        match ratio {
+            Ok(ratio) if Verdict::of(ratio) == Verdict::TooFew => few += 1,
+            Ok(_) => {}
+            Err(Missing(reason)) => {
+                missing += 1;
+                if !reasons.contains(&reason.as_str()) {
+                    reasons.push(reason.as_str());
+                }
+            }
+        }
+    }
+    let mut parts = Vec::new();
+    if few > 0 {
+        parts.push(format!("{few} in too few rounds ({})", again()));
+    }
+    if missing > 0 {
+        parts.push(format!("{missing} not measured ({})", reasons.join("; ")));
+    }
+    (!parts.is_empty()).then(|| parts.join("; "))
+}
+
 /// `14 % less (11 to 17 %)`, `not shown by these ranges: 0.97 (0.92 to 1.04)`, or why there is no figure.
 pub(super) fn told(ratio: &Result<Spread, Missing>, words: Words) -> String {
     let ratio = match ratio {
@@ -52,10 +88,7 @@ pub(super) fn told(ratio: &Result<Spread, Missing>, words: Words) -> String {
     };
     let (low, high) = ratio.range;
     match Verdict::of(ratio) {
-        Verdict::TooFew => {
-            let plural = if ratio.rounds == 1 { "" } else { "s" };
-            format!("{:.2} in {} round{plural}, too few to tell", ratio.median, ratio.rounds)
-        }
+        Verdict::TooFew => format!("{:.2} in {}, too few to tell", ratio.median, rounds(ratio.rounds)),
         Verdict::NotShown => {
             format!("not shown by these ranges: {:.2} ({low:.2} to {high:.2})", ratio.median)
         }
@@ -95,9 +128,22 @@ mod tests {
         assert_eq!(of(&[2.4, 2.0, 3.0], TIME), "2.4 times as long (2.0 to 3.0)");
         assert_eq!(of(&[0.97, 1.04, 0.92], AMOUNT), "not shown by these ranges: 0.97 (0.92 to 1.04)");
         assert_eq!(of(&[0.5, 1.0, 0.5], AMOUNT), "not shown by these ranges: 0.50 (0.50 to 1.00)");
-        assert_eq!(of(&[0.5], AMOUNT), "0.50 in 1 round, too few to tell");
+        assert_eq!(of(&[0.5], AMOUNT), "0.50 in one round, too few to tell");
         assert_eq!(of(&[0.5, 0.6], AMOUNT), "0.55 in 2 rounds, too few to tell");
         let missing = Err(Missing("invalid: errors".to_owned()));
         assert_eq!(told(&missing, AMOUNT), "not measured (invalid: errors)");
+    }
+
+    #[test]
+    fn what_tells_nothing_is_counted_by_its_reasons() {
+        let ratio = |values: &[f64]| Ok(Spread::of(values).unwrap());
+        let missing = |reason: &str| Err(Missing(reason.to_owned()));
+        let telling = [ratio(&[0.5, 0.5, 0.5]), ratio(&[0.9, 1.1, 1.0])];
+        assert_eq!(lacking(telling.iter()), None);
+        let all = [ratio(&[0.5, 0.6]), missing("a"), ratio(&[0.5, 0.5, 0.5]), missing("b"), missing("a")];
+        assert_eq!(
+            lacking(all.iter()).unwrap(),
+            "1 in too few rounds (measure again with --set rounds=3); 3 not measured (a; b)"
+        );
     }
 }

@@ -7,7 +7,7 @@ use crate::report::outline::{Chart, Dot, Entry, Line, Part, Scale, Table};
 use crate::report::sweep::entry;
 use crate::report::times;
 use crate::run::{Cell, Run};
-use crate::statistics::{Figures, Missing, Spread};
+use crate::statistics::{Figures, Missing};
 
 /// Points of a line, at most: of a longer load several intervals are shown as one.
 const POINTS_MAX: usize = 300;
@@ -51,10 +51,7 @@ fn introduction(run: &Run) -> String {
 
 /// The points of a panel with their configurations, the published trouble first, then what may help.
 fn points<'a>(figures: &Figures<'a>, panel: &Panel) -> Vec<(&'a Point, Configuration)> {
-    let of_panel = figures.points().into_iter().filter(|point| point.panel == *panel);
-    let mut points: Vec<(&Point, Configuration)> = of_panel
-        .filter_map(|point| Some((point, Configuration::try_from(&point.configuration).ok()?)))
-        .collect();
+    let mut points: Vec<(&Point, Configuration)> = figures.own_points(panel);
     let largest = points.iter().map(|(_, one)| one.file_mib).max();
     points.sort_by_key(|(_, one)| (one.beside, Some(one.file_mib) != largest, one.every));
     points
@@ -132,7 +129,7 @@ impl View<'_> {
         let figure = self.figures.median(point, name);
         let none = self.figures.median(point, "rotations").is_ok_and(|rotations| rotations.median == 0.0);
         entry(
-            figure.map(|spread| scaled(spread, scale)).map_err(|missing| match none {
+            figure.map(|spread| spread.scaled(scale)).map_err(|missing| match none {
                 true => Missing("no file was full within the cell".to_owned()),
                 false => missing,
             }),
@@ -213,12 +210,6 @@ impl View<'_> {
              session among ten thousands.",
         ])
     }
-}
-
-fn scaled(mut spread: Spread, scale: f64) -> Spread {
-    spread.median *= scale;
-    spread.range = (spread.range.0 * scale, spread.range.1 * scale);
-    spread
 }
 
 /// A series of a cell as a line, and where it is `marked` the rotations as a line of marks on the axis.
