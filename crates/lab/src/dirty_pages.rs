@@ -16,7 +16,7 @@ const LIMITS: [(&str, &str); 2] =
 /// Limits that hold for the whole machine. Dropping them sets back those from before.
 #[derive(Debug)]
 pub struct DirtyPages {
-    _changes: MachineChanges,
+    changes: MachineChanges,
 }
 
 impl DirtyPages {
@@ -41,7 +41,15 @@ impl DirtyPages {
         for (limit, bytes) in LIMITS.into_iter().zip([background, most]) {
             changes.make(change(Path::new(FOLDER), limit, bytes)?)?;
         }
-        Ok(DirtyPages { _changes: changes })
+        Ok(DirtyPages { changes })
+    }
+
+    /// Why they do not hold any more, if they do not.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub fn not_in_force(&self) -> anyhow::Result<Option<String>> {
+        self.changes.not_in_force()
     }
 }
 

@@ -7,6 +7,7 @@ pub use self::job::{Begin, Job};
 pub use self::resume::differences;
 
 use self::resume::Resumed;
+use crate::apart;
 use crate::lab::{Lab, NO_SKIPS, Skip};
 use crate::model::{Fact, Measured, Order};
 use crate::point::CellKey;
@@ -21,6 +22,12 @@ use std::time::Instant;
 
 /// What the facts are about that say which cells were measured twice, and why.
 pub const MEASURED_AGAIN: &str = "measured again";
+
+/// How much the round trip over a link may differ from that over the first one of the run, of that: links are set right by
+/// measuring, each anew.
+const ROUND_TRIP_TOLERANCE: f64 = 0.25;
+/// The same in µs, where a quarter is less: a processor takes that to wake up, or not.
+const ROUND_TRIP_TOLERANCE_US: f64 = 50.0;
 
 /// What a run came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,7 +72,8 @@ pub fn run(job: &Job<'_>, lab: &Lab, store: &mut Store) -> anyhow::Result<Outcom
         Begin::New => None,
         Begin::Resume(_) => Some(Resumed::of(run, &known.facts, known.cells.len())),
     };
-    let mut recorder = Recorder { store, run, resumed };
+    let round_trip = round_trip(&known.facts);
+    let mut recorder = Recorder { store, run, resumed, round_trip, link_is_kept: false };
     let measured = measure_plan(job.study, job.order, &plan, &known.cells, lab, &mut recorder);
     measured.context(BrokenOff { run })?;
     store.finish(run)?;
@@ -101,6 +109,10 @@ struct Recorder<'a> {
     run: i64,
     /// Where it goes on.
     resumed: Option<Resumed>,
+    /// Over the first link of the run, in µs.
+    round_trip: Option<f64>,
+    /// Whether the facts of a link were kept since the run was begun or taken up.
+    link_is_kept: bool,
 }
 
 impl Recorder<'_> {
@@ -109,6 +121,25 @@ impl Recorder<'_> {
         let warnings = self.resumed.as_mut().map_or_else(Vec::new, |resumed| resumed.set_up(facts));
         warnings.iter().for_each(|warning| (lab.say)(&format!("warning: {}", warning.value)));
         self.store.keep_facts(self.run, &[facts, &warnings[..]].concat())
+    }
+
+    /// Keeps what the first link is like, and warns of another one that is clearly different. Each scene has a link of its
+    /// own, which is made and set right anew.
+    fn link(&mut self, scene: &str, facts: &[Fact], lab: &Lab) -> anyhow::Result<()> {
+        if !std::mem::replace(&mut self.link_is_kept, true) {
+            self.store.keep_facts(self.run, facts)?;
+        }
+        let Some(now) = round_trip(facts) else { return Ok(()) };
+        let first = *self.round_trip.get_or_insert(now);
+        if !differs(first, now) {
+            return Ok(());
+        }
+        let warning = format!(
+            "the network of the scene {scene} is another one than the first of this run: a message and its answer took \
+             {now} µs before the load, not {first}"
+        );
+        (lab.say)(&format!("warning: {warning}"));
+        self.store.keep_facts(self.run, &[Fact::new("lab", "warning", warning)])
     }
 
     /// Keeps a cell, and before the first one of a run that goes on, that there was a gap. Not when the run is taken up:
@@ -140,21 +171,22 @@ fn measure_plan(
     let mut estimate = Estimate::new(cells_left, left.len(), plan.cell_seconds);
     known.iter().for_each(|cell| estimate.known(cell.took));
     let mut progress = Progress::begin(study.name(), known.len() + cells_left, known.len(), estimate);
-    let mut link_is_known = false;
     for (scene, cells) in left {
         lab.interrupt.check()?;
         progress.scene(&scene.name);
         let began = Instant::now();
         // Outlives what is set up behind it.
         let (_linked, set_up) = match lab.linked() {
-            Ok(lab) => {
-                // While nothing else goes on. That of the next scene is not another one.
-                if let Some(link) = lab.link.as_ref().filter(|_| !std::mem::replace(&mut link_is_known, true))
-                {
-                    recorder.store.keep_facts(recorder.run, &link.facts()?)?;
-                }
-                let set_up = study.set_up(order, scene, &lab);
-                (Some(lab), set_up)
+            Ok(linked) => {
+                // While nothing else goes on.
+                let set_up = match linked.link.as_ref().map(|link| link.facts()).transpose() {
+                    Ok(facts) => {
+                        facts.map_or(Ok(()), |facts| recorder.link(&scene.name, &facts, lab))?;
+                        study.set_up(order, scene, &linked)
+                    }
+                    Err(error) => Err(error),
+                };
+                (Some(linked), set_up)
             }
             Err(error) => (None, Err(error)),
         };
@@ -214,6 +246,16 @@ fn measure_once(stage: &mut dyn Stage, key: &CellKey, lab: &Lab) -> anyhow::Resu
     Ok(Cell { key: key.clone(), started, took, measured: finite(measured) })
 }
 
+/// The round trip that was measured over a link, in µs.
+fn round_trip(facts: &[Fact]) -> Option<f64> {
+    apart::fact(facts, apart::ROUND_TRIP_P50)?.parse().ok()
+}
+
+/// Whether two round trips, in µs, are clearly not the same.
+fn differs(first: f64, now: f64) -> bool {
+    (now - first).abs() > (first * ROUND_TRIP_TOLERANCE).max(ROUND_TRIP_TOLERANCE_US)
+}
+
 /// What came of a step, but the interrupt when there was one: it may be the cause of whatever else went wrong, and what
 /// was measured meanwhile is not to be trusted.
 fn interruptible<T>(lab: &Lab, outcome: anyhow::Result<T>) -> anyhow::Result<T> {
@@ -239,6 +281,16 @@ fn finite(mut measured: Measured) -> Measured {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_link_that_is_clearly_another_is_told_from_one_that_woke_up_later() {
+        for (first, now) in [(41.0, 13.0), (247.0, 212.0), (2060.0, 2500.0)] {
+            assert!(!differs(first, now) && !differs(now, first), "{first}, {now}");
+        }
+        for (first, now) in [(41.0, 100.0), (1060.0, 1500.0), (2060.0, 1000.0)] {
+            assert!(differs(first, now) && differs(now, first), "{first}, {now}");
+        }
+    }
 
     #[test]
     fn numbers_that_are_none_are_left_out_and_the_cell_is_refused() {

@@ -7,6 +7,8 @@ use crate::lab::{Lab, Skip};
 use crate::model::Fact;
 use anyhow::Context;
 use rustix::fs::{FallocateFlags, fallocate};
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, kill_process};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -100,13 +102,16 @@ impl Volume {
         Ok(volume)
     }
 
-    /// Unmounts and removes what runs that were killed have left in the lab's folder for the source, and stops the servers in it.
-    /// Returns how many there were.
+    /// Unmounts and removes what runs that were killed have left in the lab's folders, and kills what uses it: the servers in
+    /// it, and the binlogd beside them. Returns how many there were.
     ///
     /// # Errors
-    /// When the folder cannot be read, or one of them cannot be unmounted.
+    /// When a folder cannot be read, a server cannot be stopped, or one of them cannot be unmounted.
     pub fn remove_leftovers(lab: &Lab) -> anyhow::Result<usize> {
-        let dir = lab.source_dir();
+        lab.dirs().into_iter().map(|dir| Volume::remove_leftovers_in(dir, lab)).sum()
+    }
+
+    fn remove_leftovers_in(dir: &Path, lab: &Lab) -> anyhow::Result<usize> {
         let mut removed = 0;
         for entry in std::fs::read_dir(dir).with_context(|| format!("reading {}", dir.display()))? {
             let path = entry?.path();
@@ -120,6 +125,7 @@ impl Volume {
             }
             let mount = path.join(MOUNT);
             stop_servers(lab, &mount)?;
+            kill_users(&path)?;
             if is_mounted(&mount)? {
                 unmount(&mount)
                     .map_err(anyhow::Error::msg)
@@ -233,6 +239,29 @@ fn stop_servers(lab: &Lab, mount: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Kills the processes that name something in the folder on their command line, such as binlogd its data.
+///
+/// # Errors
+/// When one cannot be killed.
+pub(crate) fn kill_users(folder: &Path) -> anyhow::Result<()> {
+    let inside = format!("{}/", folder.display());
+    for process in std::fs::read_dir("/proc").context("cannot read /proc")?.flatten() {
+        let id = process.file_name().to_str().and_then(|name| name.parse().ok());
+        // One that has ended meanwhile has no command line.
+        let arguments = std::fs::read(process.path().join("cmdline")).unwrap_or_default();
+        let uses_it = arguments
+            .split(|byte| *byte == 0)
+            .any(|argument| argument.windows(inside.len()).any(|part| part == inside.as_bytes()));
+        if let Some(pid) = id.and_then(Pid::from_raw).filter(|_| uses_it) {
+            match kill_process(pid, Signal::KILL) {
+                Ok(()) | Err(Errno::SRCH) => {}
+                Err(error) => return Err(error).with_context(|| format!("cannot kill process {id:?}")),
+            }
+        }
+    }
+    Ok(())
+}
+
 /// A process that is being killed may hold a file for a moment longer. One that does not let go keeps the file system,
 /// but out of sight, and it goes with that process.
 fn unmount(path: &Path) -> Result<(), String> {
@@ -276,14 +305,29 @@ fn run(command: &mut Command) -> Result<String, String> {
     if output.status.success() { Ok(text(&output.stdout)) } else { Err(text(&output.stderr)) }
 }
 
+/// Says why a test cannot show here what it is for.
+///
+/// # Panics
+/// Where nothing may be skipped, and when it is no [`Skip`].
+#[cfg(test)]
+#[track_caller]
+pub(crate) fn not_tested(why: &anyhow::Error) {
+    use std::io::Write;
+    let is_allowed = why.downcast_ref().is_some_and(Skip::is_allowed);
+    assert!(is_allowed, "this must not be skipped, or {} is set: {why:#}", crate::lab::NO_SKIPS);
+    // Past the harness, which keeps the output of tests that pass to itself.
+    writeln!(std::io::stderr(), "\n*** NOT tested by this run: {why:#} ***\n").unwrap();
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::apart::Apart;
     use rig::interrupt::Interrupt;
-    use std::io::Write;
+    use rig::process::Running;
 
     const SIZE: u64 = 400 << 20;
+    const LIMIT: Duration = Duration::from_secs(60);
 
     fn lab(dir: &Path) -> Lab {
         Lab {
@@ -307,8 +351,7 @@ mod tests {
             let volume = match Volume::mount(&lab(dir.path()), kind, SIZE) {
                 Ok(volume) => volume,
                 Err(error) => {
-                    assert!(error.downcast_ref::<Skip>().is_some(), "{error:#}");
-                    writeln!(std::io::stderr(), "\n*** NOT tested by this run: {error:#} ***\n").unwrap();
+                    not_tested(&error);
                     continue;
                 }
             };
@@ -323,15 +366,62 @@ mod tests {
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
     }
 
+    /// Not dropped: as if the process had been killed, and its number given to another. Tells its folder.
+    fn killed_with(mut volume: Volume) -> PathBuf {
+        volume.folder.disable_cleanup(true);
+        let folder = volume.folder.path().to_owned();
+        std::mem::forget(volume);
+        std::fs::write(folder.join(OWNER), format!("{} 1", std::process::id())).unwrap();
+        folder
+    }
+
+    /// A process that uses the folder.
+    fn tail(dir: &Path) -> Running {
+        let file = dir.join("log");
+        std::fs::write(&file, "").unwrap();
+        let tail = Running(Command::new("tail").arg("-f").arg(file).spawn().unwrap());
+        // The kernel lets the parent go on before the command line of the new program is in place.
+        let begun = Instant::now();
+        while std::fs::read(format!("/proc/{}/cmdline", tail.0.id())).unwrap().is_empty() {
+            assert!(begun.elapsed() < LIMIT, "no command line");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        tail
+    }
+
+    #[test]
+    fn processes_that_use_the_folder_are_killed_and_no_others() {
+        let (ours, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let (mut killed, kept) = (tail(ours.path()), tail(other.path()));
+        kill_users(ours.path()).unwrap();
+        assert_eq!(killed.wait_within(LIMIT).unwrap().code(), None);
+        assert!(!kept.has_ended().unwrap());
+    }
+
+    #[test]
+    fn what_runs_in_what_a_killed_run_has_left_and_beside_it_is_killed() {
+        let (dir, memory) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let volume = Volume::mount(&lab(dir.path()), Kind::Here, 0).unwrap();
+        let mut users = [tail(&volume.path()), tail(volume.beside())];
+        let folder = killed_with(volume);
+        // The next run may have another folder for the source.
+        let apart = Apart { source_dir: Some(memory.path().to_owned()), ..Apart::default() };
+        let next = Lab { apart, ..lab(dir.path()) };
+        assert_eq!(Volume::remove_leftovers(&next).unwrap(), 1);
+        for user in &mut users {
+            assert_eq!(user.wait_within(LIMIT).unwrap().code(), None);
+        }
+        assert!(!folder.exists());
+    }
+
     #[test]
     fn what_a_killed_run_has_left_is_removed() {
         let dir = tempfile::tempdir().unwrap();
-        let Ok(mut volume) = Volume::mount(&lab(dir.path()), Kind::Ext4, SIZE) else { return };
-        volume.folder.disable_cleanup(true);
-        let folder = volume.folder.path().to_owned();
-        // Not dropped: as if the process had been killed, and its number given to another.
-        std::mem::forget(volume);
-        std::fs::write(folder.join(OWNER), format!("{} 1", std::process::id())).unwrap();
+        let volume = match Volume::mount(&lab(dir.path()), Kind::Ext4, SIZE) {
+            Ok(volume) => volume,
+            Err(error) => return not_tested(&error),
+        };
+        let folder = killed_with(volume);
         assert!(is_mounted(&folder.join(MOUNT)).unwrap());
         assert_eq!(Volume::remove_leftovers(&lab(dir.path())).unwrap(), 1);
         assert!(!folder.exists());

@@ -129,7 +129,7 @@ impl Link {
         };
         match tried("tc", &netem(near))? {
             Ok(()) => {}
-            Err(complaint) if complaint.contains("qdisc kind is unknown") => return Ok(false),
+            Err(complaint) if is_without_netem(&complaint, near) => return Ok(false),
             Err(complaint) => bail!("tc {} failed: {complaint}", netem(near).join(" ")),
         }
         run("ip", &[&["netns", "exec", namespace, "tc"].map(str::to_owned)[..], &netem(far)].concat())?;
@@ -180,9 +180,9 @@ impl Link {
     /// What the link is like: what delays, and how long a message takes over it and back, which is measured now.
     ///
     /// # Errors
-    /// When it carries nothing.
+    /// [`Skip`](crate::skip::Skip) when it carries nothing.
     pub fn facts(&self) -> anyhow::Result<Vec<Fact>> {
-        let taken = self.round_trip()?;
+        let taken = self.round_trip().map_err(|why| skip(&format!("it carries nothing: {why:#}")))?;
         let delayed_by = match self.delayed_by {
             DelayedBy::Nothing => "nothing",
             DelayedBy::Netem => "netem",
@@ -249,6 +249,14 @@ impl Drop for Link {
     }
 }
 
+/// Whether `tc` complains that the kernel has no netem. An older one says only that something is not there, which could
+/// be the interface.
+fn is_without_netem(complaint: &str, interface: &str) -> bool {
+    let is_there = || Path::new("/sys/class/net").join(interface).exists();
+    complaint.contains("qdisc kind is unknown")
+        || (complaint.contains("No such file or directory") && is_there())
+}
+
 /// Removes the namespaces of labs that are gone.
 fn remove_leftovers() {
     let Ok(entries) = std::fs::read_dir(NAMESPACES) else { return };
@@ -264,6 +272,7 @@ fn remove_leftovers() {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::file_system::not_tested;
     use crate::skip::Skip;
     use std::io::{Read, Write};
     use std::net::TcpListener;
@@ -287,6 +296,7 @@ mod tests {
                     reason.starts_with("no network between source and receivers (--network): "),
                     "{reason}"
                 );
+                not_tested(&error);
                 None
             }
             Err(error) => panic!("{error:#}"),
@@ -304,6 +314,14 @@ mod tests {
         let (accepted, from) = source.accept().unwrap();
         assert_eq!(from.ip().to_string(), link.receiver_address());
         (receiver, accepted)
+    }
+
+    #[test]
+    fn a_kernel_without_netem_is_told_from_an_interface_that_is_missing() {
+        assert!(is_without_netem("Error: Specified qdisc kind is unknown.", "missing"));
+        let older = "RTNETLINK answers: No such file or directory";
+        assert!(is_without_netem(older, "lo") && !is_without_netem(older, "missing"));
+        assert!(!is_without_netem("Cannot find device \"lo\"", "lo"));
     }
 
     #[test]
@@ -335,13 +353,22 @@ mod tests {
     fn a_delay_is_as_long_as_was_asked_for_and_bytes_keep_their_order() {
         let _alone = alone();
         let Some(link) = up("delay=2ms") else { return };
-        let facts = link.facts().unwrap();
-        let us = |name: &str| -> f64 {
-            facts.iter().find(|fact| fact.name == name).unwrap().value.parse().unwrap()
+        let p50 = || {
+            let facts = link.facts().unwrap();
+            let us = |name: &str| apart::fact(&facts, name).unwrap().parse::<f64>().unwrap();
+            assert!(us(apart::ROUND_TRIP_P99) >= us(apart::ROUND_TRIP_P50), "{facts:?}");
+            us(apart::ROUND_TRIP_P50)
         };
-        // The lab corrects itself by what it has measured, and other programs may use the processors.
-        let p50 = us(apart::ROUND_TRIP_P50);
-        assert!((3900.0..40_000.0).contains(&p50) && us(apart::ROUND_TRIP_P99) >= p50, "{facts:?}");
+        // The lab corrects itself by what it has measured. Other programs may use the processors, and both ends then wait
+        // for one as well, for milliseconds, but not each time; a wrong delay is wrong each time.
+        let mut shortest = f64::INFINITY;
+        for _ in 0..20 {
+            shortest = shortest.min(p50());
+            if shortest < 6000.0 {
+                break;
+            }
+        }
+        assert!((3900.0..6000.0).contains(&shortest), "{shortest} µs");
         // Megabytes, more than is under way at once.
         let (mut receiver, mut accepted) = connected(&link);
         let sent: Vec<u8> = (0..2_000_000_u32).flat_map(u32::to_le_bytes).collect();

@@ -67,8 +67,13 @@ pub(super) fn run(all: &[&dyn Study], args: &RunArgs, db: &Path, command: &str) 
     }
     let _folders: Vec<leftover::FolderLock> =
         lab.dirs().into_iter().map(leftover::FolderLock::take).collect::<anyhow::Result<_>>()?;
+    // First, because it holds for everybody on this machine, whatever else goes wrong.
+    let restore =
+        || machine_changes::restore(&lab.journals).map(|done| done.iter().for_each(|line| say(line)));
+    let restored = restore();
     leftover::remove(&lab, &all.iter().map(|study| study.name()).collect::<Vec<_>>())?;
-    machine_changes::restore(&lab.journals)?.iter().for_each(|line| say(line));
+    // Once more where it failed: a control group goes only after the server in it.
+    restored.or_else(|_| restore())?;
     let mut jobs = jobs.into_iter();
     let done =
         jobs.try_for_each(|(study, order, begin)| run_one(study, order, begin, command, &lab, &mut store));

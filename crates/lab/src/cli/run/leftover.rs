@@ -1,11 +1,11 @@
 //! What a run that was killed has left in the folder to measure: its servers go on, and would be measured too.
 
+use crate::file_system::{Volume, kill_users};
 use crate::lab::Lab;
 use crate::progress::say;
 use anyhow::{Context, bail};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
-use rustix::process::{Pid, Signal, kill_process};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -42,12 +42,17 @@ impl FolderLock {
     }
 }
 
-/// Kills the servers that live in the run's folders, and removes the temporary folders of `studies` with whatever uses
-/// them: those of a run on a user's server hold its password and a copy of its log. The folders must be locked.
+/// Kills the servers that live in the run's folders, and removes the file systems and the temporary folders of `studies`
+/// with whatever uses them: those of a run on a user's server hold its password and a copy of its log. The folders must be
+/// locked.
 ///
 /// # Errors
 /// When a folder cannot be read, or a server cannot be stopped.
 pub(super) fn remove(lab: &Lab, studies: &[&str]) -> anyhow::Result<()> {
+    let removed = Volume::remove_leftovers(lab)?;
+    if removed > 0 {
+        say(&format!("removed {removed} file systems of runs that were killed"));
+    }
     lab.dirs().into_iter().try_for_each(|dir| remove_from(dir, lab, studies))
 }
 
@@ -70,26 +75,6 @@ fn remove_from(dir: &Path, lab: &Lab, studies: &[&str]) -> anyhow::Result<()> {
             kill_users(&folder)?;
             std::fs::remove_dir_all(&folder)
                 .with_context(|| format!("cannot remove {}", folder.display()))?;
-        }
-    }
-    Ok(())
-}
-
-/// Kills the processes that name something in the folder on their command line, such as binlogd its data.
-fn kill_users(folder: &Path) -> anyhow::Result<()> {
-    let inside = format!("{}/", folder.display());
-    for process in folders(Path::new("/proc"))? {
-        let id = process.file_name().and_then(|name| name.to_str()).and_then(|name| name.parse().ok());
-        // One that has ended meanwhile has no command line.
-        let arguments = std::fs::read(process.join("cmdline")).unwrap_or_default();
-        let uses_it = arguments
-            .split(|byte| *byte == 0)
-            .any(|argument| argument.windows(inside.len()).any(|part| part == inside.as_bytes()));
-        if let Some(pid) = id.and_then(Pid::from_raw).filter(|_| uses_it) {
-            match kill_process(pid, Signal::KILL) {
-                Ok(()) | Err(Errno::SRCH) => {}
-                Err(error) => return Err(error).with_context(|| format!("cannot kill process {id:?}")),
-            }
         }
     }
     Ok(())
@@ -121,11 +106,7 @@ mod tests {
     use crate::apart::Apart;
     use crate::folders::Folders;
     use rig::interrupt::Interrupt;
-    use rig::process::Running;
     use std::sync::Arc;
-    use std::time::{Duration, Instant};
-
-    const LIMIT: Duration = Duration::from_secs(60);
 
     #[test]
     fn only_temporary_folders_of_studies_are_removed() {
@@ -146,6 +127,10 @@ mod tests {
             std::fs::create_dir(folder).unwrap();
             std::fs::write(folder.join("sysbench-db_1.cnf"), "mysql-password=secret").unwrap();
         }
+        // As a killed rotation-stall leaves it.
+        let volume = dir.path().join("volume-a1B2c3");
+        std::fs::create_dir_all(volume.join("mounted")).unwrap();
+        std::fs::write(volume.join("owner"), "999999999 1").unwrap();
         let lab = Lab {
             binlogd: PathBuf::new(),
             scripts: PathBuf::new(),
@@ -159,7 +144,7 @@ mod tests {
             say: |_| (),
         };
         remove(&lab, &["sync-binlog"]).unwrap();
-        assert!(!left.exists() && kept.join("sysbench-db_1.cnf").exists());
+        assert!(!left.exists() && !volume.exists() && kept.join("sysbench-db_1.cnf").exists());
         // What is set apart is somewhere else, and is removed there too.
         let memory = tempfile::tempdir().unwrap();
         let source_dir = Some(memory.path().to_owned());
@@ -170,27 +155,6 @@ mod tests {
         assert!(of_study.path().starts_with(dir.path()) && of_study.receivers() == of_study.path());
         remove(&lab, &["sync-binlog"]).unwrap();
         assert!(!of_study.source().exists() && !of_study.path().exists() && of_others.exists());
-    }
-
-    #[test]
-    fn processes_that_use_the_folder_are_killed_and_no_others() {
-        let (ours, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let tail = |dir: &tempfile::TempDir| {
-            let file = dir.path().join("log");
-            std::fs::write(&file, "").unwrap();
-            let tail = Running(Command::new("tail").arg("-f").arg(file).spawn().unwrap());
-            // The kernel lets the parent go on before the command line of the new program is in place.
-            let begun = Instant::now();
-            while std::fs::read(format!("/proc/{}/cmdline", tail.0.id())).unwrap().is_empty() {
-                assert!(begun.elapsed() < LIMIT, "no command line");
-                std::thread::sleep(Duration::from_millis(1));
-            }
-            tail
-        };
-        let (mut killed, kept) = (tail(&ours), tail(&other));
-        kill_users(ours.path()).unwrap();
-        assert_eq!(killed.wait_within(LIMIT).unwrap().code(), None);
-        assert!(!kept.has_ended().unwrap());
     }
 
     #[test]

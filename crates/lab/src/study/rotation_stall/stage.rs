@@ -119,8 +119,16 @@ impl crate::study::Stage for Stage {
         let configuration: Configuration = (&point.configuration).try_into()?;
         let interrupt = self.lab.interrupt.clone();
         let limits = configuration.dirty_bytes();
-        let _dirty = limits.map(|(from, most)| DirtyPages::limit(&self.lab, from, most)).transpose()?;
-        measure_window(&mut Turn { stage: self, configuration }, &interrupt)
+        let dirty = limits.map(|(from, most)| DirtyPages::limit(&self.lab, from, most)).transpose()?;
+        let mut measured = measure_window(&mut Turn { stage: self, configuration }, &interrupt)?;
+        let lifted = [
+            dirty.as_ref().map(DirtyPages::not_in_force).transpose()?.flatten(),
+            self.limit.as_ref().map(DiskLimit::not_in_force).transpose()?.flatten(),
+        ];
+        if let Some(why) = lifted.into_iter().flatten().next() {
+            measured.refuse(why);
+        }
+        Ok(measured)
     }
 }
 
