@@ -13,7 +13,8 @@ use std::path::{Path, PathBuf};
 /// Arguments of `binlogd-lab report`.
 #[derive(Debug, clap::Args)]
 pub(super) struct ReportArgs {
-    /// Runs by number; default: the newest finished run of each study, and where it has a network, of each other delay
+    /// Runs by number; default: the newest finished run of each study that was measured here, not imported, and where it
+    /// has a network, of each other delay
     #[arg(value_name = "RUN")]
     runs: Vec<i64>,
     /// Folder to write into, made when it is missing
@@ -24,7 +25,7 @@ pub(super) struct ReportArgs {
 /// Arguments of `binlogd-lab advise`.
 #[derive(Debug, clap::Args)]
 pub(super) struct AdviseArgs {
-    /// Runs by number; default: the newest finished run of each study
+    /// Runs by number; default: the newest finished run of each study that was measured here, not imported
     #[arg(value_name = "RUN")]
     runs: Vec<i64>,
     /// File to write, Markdown; default: standard output
@@ -118,6 +119,10 @@ pub(super) fn import(args: &ImportArgs, db: &Path) -> anyhow::Result<()> {
     let runs = report::read_back::runs(&args.dir)?;
     let mut store = Store::open_or_create(db)?;
     for run in runs {
+        if let Some(id) = store.number_of(&run)? {
+            println!("run {id}: {}, was here already (run {} there)", run.study, run.id);
+            continue;
+        }
         let id = store.keep_run(&run)?;
         println!("run {id}: {}, {} cells (run {} there)", run.study, run.cells.len(), run.id);
     }
@@ -204,8 +209,8 @@ pub(super) fn restore(args: &JournalArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The runs of these numbers, or the newest finished run of each study. Where that one has a network, the newest of each
-/// other delay comes before it, if it was asked for the same otherwise.
+/// The runs of these numbers, or the newest finished run of each study that was measured here. Where that one has a network,
+/// the newest of each other delay comes before it, if it was asked for the same otherwise.
 fn runs(studies: &[&dyn Study], ids: &[i64], store: &Store) -> anyhow::Result<Vec<Run>> {
     if !ids.is_empty() {
         return ids.iter().map(|id| store.run(*id)).collect();
@@ -214,7 +219,8 @@ fn runs(studies: &[&dyn Study], ids: &[i64], store: &Store) -> anyhow::Result<Ve
     let ids: Vec<i64> = studies.iter().flat_map(|study| newest(study.name(), &summaries)).collect();
     if ids.is_empty() {
         bail!(
-            "{} holds no finished run; a run that was interrupted can be named by its number",
+            "{} holds no finished run that was measured here; one that was interrupted or imported can be named by its \
+             number (`binlogd-lab runs`)",
             store.path().display()
         );
     }
@@ -222,7 +228,8 @@ fn runs(studies: &[&dyn Study], ids: &[i64], store: &Store) -> anyhow::Result<Ve
 }
 
 fn newest(study: &str, summaries: &[Summary]) -> Vec<i64> {
-    let mut finished = summaries.iter().rev().filter(|run| run.study == study && run.finished.is_some());
+    let is_own = |run: &&Summary| run.study == study && run.finished.is_some() && !run.imported;
+    let mut finished = summaries.iter().rev().filter(is_own);
     let Some(first) = finished.next() else { return Vec::new() };
     let mut chosen = vec![first];
     if first.order.apart.network.is_some() {
@@ -265,6 +272,7 @@ mod tests {
             cells: 1,
             invalid: 0,
             skipped: 0,
+            imported: false,
         };
         let quick = |id, network| run(id, network, Profile::Quick, Some(1));
         let mut runs = vec![
@@ -279,6 +287,7 @@ mod tests {
         assert_eq!(newest("virtual-replica", &runs), [3, 7, 2]);
         assert_eq!(newest("sync-binlog", &runs), [0; 0]);
         runs.push(quick(8, None));
+        runs.push(Summary { imported: true, ..quick(9, None) });
         assert_eq!(newest("virtual-replica", &runs), [8]);
     }
 }

@@ -20,7 +20,11 @@ pub(super) fn print(db: &Path) -> anyhow::Result<()> {
 
 fn row(store: &Store, run: &Summary) -> anyhow::Result<Vec<String>> {
     let took = |finished: u64| clock(Duration::from_secs(finished.saturating_sub(run.started)));
-    let state = run.finished.map_or("not finished".to_owned(), |finished| format!("took {}", took(finished)));
+    let mut state =
+        run.finished.map_or("not finished".to_owned(), |finished| format!("took {}", took(finished)));
+    if run.imported {
+        state += ", imported";
+    }
     Ok(vec![
         run.id.to_string(),
         run.study.clone(),

@@ -21,6 +21,9 @@ pub(super) fn run_of(job: &Job<'_>, plan: &Plan, store: &mut Store) -> anyhow::R
     if run.study != job.study.name() {
         bail!("run {id} is of the study {}, not of {}", run.study, job.study.name());
     }
+    if store.summaries()?.iter().any(|held| held.id == id && held.imported) {
+        bail!("run {id} was measured elsewhere and imported: it can go on only where it was begun");
+    }
     if run.finished.is_some() {
         bail!("run {id} is finished, there is nothing to resume; without --resume a new run begins");
     }

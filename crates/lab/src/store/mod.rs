@@ -96,21 +96,29 @@ impl Store {
         })
     }
 
+    /// The number here of a run that may be held already, whether it was measured here or taken in.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn number_of(&self, run: &Run) -> anyhow::Result<Option<i64>> {
+        let is_held = |held: &Summary| {
+            (&held.study, held.started, &held.command) == (&run.study, run.started, &run.command)
+        };
+        Ok(self.summaries()?.into_iter().find(is_held).map(|held| held.id))
+    }
+
     /// Keeps a run that was measured elsewhere, whole or not at all, and gives its number here.
     ///
     /// # Errors
     /// When the file cannot be written, or holds that run already.
     pub fn keep_run(&mut self, run: &Run) -> anyhow::Result<i64> {
-        let known = |held: &Summary| {
-            (&held.study, held.started, &held.command) == (&run.study, run.started, &run.command)
-        };
-        if let Some(held) = self.summaries()?.iter().find(|held| known(held)) {
-            bail!("{} holds that run of {} already, as run {}", self.path.display(), run.study, held.id);
+        if let Some(id) = self.number_of(run)? {
+            bail!("{} holds that run of {} already, as run {id}", self.path.display(), run.study);
         }
         let order = serde_json::to_string(&without_passwords(&run.order))?;
         self.write(|transaction| {
             transaction.execute(
-                "INSERT INTO runs (study, ordered, command, started, finished) VALUES (?1, ?2, ?3, ?4, ?5)",
+                "INSERT INTO runs (study, ordered, command, started, finished, imported) VALUES (?1, ?2, ?3, ?4, ?5, 1)",
                 params![
                     run.study,
                     order,

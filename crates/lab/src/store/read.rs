@@ -24,17 +24,18 @@ impl Store {
                 "SELECT id, study, ordered, command, started, finished,
                         (SELECT count(*) FROM cells WHERE run = runs.id),
                         (SELECT count(*) FROM cells WHERE run = runs.id AND invalid IS NOT NULL),
-                        (SELECT count(*) FROM skipped WHERE run = runs.id)
+                        (SELECT count(*) FROM skipped WHERE run = runs.id),
+                        imported
                  FROM runs ORDER BY id",
             )
             .with_context(failed)?;
         let rows = statement.query_map([], |row| {
             let head = (row.get(0)?, row.get(1)?, row.get::<_, String>(2)?, row.get(3)?);
-            Ok((head, row.get::<_, i64>(4)?, row.get::<_, Option<i64>>(5)?, counts(row)?))
+            Ok((head, row.get::<_, i64>(4)?, row.get::<_, Option<i64>>(5)?, counts(row)?, row.get(9)?))
         });
         let mut summaries = Vec::new();
         for row in rows.with_context(failed)? {
-            let ((id, study, order, command), started, finished, [cells, invalid, skipped]) =
+            let ((id, study, order, command), started, finished, [cells, invalid, skipped], imported) =
                 row.with_context(failed)?;
             summaries.push(Summary {
                 id,
@@ -46,17 +47,18 @@ impl Store {
                 cells,
                 invalid,
                 skipped,
+                imported,
             });
         }
         Ok(summaries)
     }
 
-    /// The newest run of a study.
+    /// The newest run of a study that was measured into this file.
     ///
     /// # Errors
     /// When the file cannot be read.
     pub fn newest(&self, study: &str) -> anyhow::Result<Option<Summary>> {
-        Ok(self.summaries()?.into_iter().rfind(|run| run.study == study))
+        Ok(self.summaries()?.into_iter().rfind(|run| run.study == study && !run.imported))
     }
 
     /// A run with everything.

@@ -9,7 +9,7 @@ use std::path::Path;
 const APPLICATION: i32 = 0x626c_6162;
 
 /// Counts up with every change of the tables, and of names in them.
-const VERSION: i32 = 3;
+const VERSION: i32 = 4;
 
 /// From version 1 to 2: one name for one setting and one number, with its unit; and what virtual-replica did before it
 /// could be asked for. The JSON has the names of settings in quotes, and no value can hold such a quote.
@@ -30,6 +30,12 @@ UPDATE runs SET ordered = json_set(ordered, '$.settings.tls', 'none') WHERE stud
 PRAGMA user_version = 3;
 ";
 
+/// From version 3 to 4: whether a run was measured elsewhere. Nobody can tell of one that was imported before.
+const FROM_3_TO_4: &str = "
+ALTER TABLE runs ADD COLUMN imported INTEGER NOT NULL DEFAULT 0;
+PRAGMA user_version = 4;
+";
+
 const TABLES: &str = "
 CREATE TABLE runs (
     id       INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -37,7 +43,8 @@ CREATE TABLE runs (
     ordered  TEXT NOT NULL,    -- what was asked for: JSON, passwords removed
     command  TEXT NOT NULL,
     started  INTEGER NOT NULL, -- seconds since 1970
-    finished INTEGER
+    finished INTEGER,
+    imported INTEGER NOT NULL DEFAULT 0 -- 1: measured elsewhere
 );
 CREATE TABLE cells (
     id            INTEGER PRIMARY KEY,
@@ -138,6 +145,9 @@ pub(super) fn upgrade(connection: &mut Connection, path: &Path) -> anyhow::Resul
             }
             if number(&transaction, "user_version")? == 2 {
                 transaction.execute_batch(FROM_2_TO_3)?;
+            }
+            if number(&transaction, "user_version")? == 3 {
+                transaction.execute_batch(FROM_3_TO_4)?;
             }
             transaction.commit()
         });

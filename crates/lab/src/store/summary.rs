@@ -23,4 +23,6 @@ pub struct Summary {
     pub invalid: u64,
     /// Scenes that could not be measured.
     pub skipped: u64,
+    /// Measured elsewhere, and taken in from a report.
+    pub imported: bool,
 }

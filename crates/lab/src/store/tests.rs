@@ -146,6 +146,7 @@ fn a_file_with_the_old_names_is_read_in_todays_words() {
         let run = store.begin(study, &order, "binlogd-lab run").unwrap();
         store.keep_cell(run, &cell).unwrap();
     }
+    store.connection.execute_batch("ALTER TABLE runs DROP COLUMN imported").unwrap();
     store.connection.pragma_update(None, "user_version", 1).unwrap();
     drop(store);
 
@@ -188,6 +189,11 @@ fn a_run_from_elsewhere_is_kept_once_and_whole() {
     };
     assert_eq!(store.keep_run(&run).unwrap(), 2);
     assert_eq!(store.run(2).unwrap(), Run { id: 2, ..run.clone() });
+    assert_eq!(store.number_of(&run).unwrap(), Some(2));
+    // What was measured here goes on, not what came from elsewhere after it.
+    assert_eq!(store.newest("virtual-replica").unwrap().unwrap().id, 1);
+    let imported: Vec<bool> = store.summaries().unwrap().iter().map(|held| held.imported).collect();
+    assert_eq!(imported, [false, true]);
     let error = store.keep_run(&run).unwrap_err().to_string();
     assert!(error.contains("holds that run of virtual-replica already, as run 2"), "{error}");
     // Of one that cannot be kept nothing stays.
