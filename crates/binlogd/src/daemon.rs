@@ -378,7 +378,10 @@ impl Daemon {
                 // It works for microseconds at a time, and a source waits for each: where processors are shared, it should not
                 // stand behind what has more to do.
                 if !platform::shorten_time_slice() {
-                    tracing::debug!("the kernel gives the receiving thread no time slice of its own");
+                    tracing::debug!(
+                        "the receiving thread has no time slice of its own: the kernel is older than 6.12, or does not let \
+                         the thread ask, or the thread was given another scheduling policy"
+                    );
                 }
                 match too_few {
                     None => {

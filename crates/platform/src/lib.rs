@@ -6,7 +6,7 @@
 //! | `time_slice.rs` | how soon a thread that wakes up gets a processor |
 //! | `writeback.rs` | when the kernel writes a file's bytes to the disk |
 //!
-//! This crate has the only unsafe code of the product; all others forbid it.
+//! This crate has the only unsafe code of the product; all other crates of the product forbid it.
 
 mod memory;
 mod time_slice;
