@@ -114,13 +114,16 @@ back-again: ## measure how soon commits return after restarts and resets of real
 LAB_PROFILE ?= smoke
 LAB_STUDIES ?= all
 LAB_DB ?= target/lab-$(LAB_PROFILE).sqlite
+# How the lab itself is built; what it measures is a release build always. Empty where it is built for tests anyway.
+LAB_BUILD ?= --release
 lab: ## run the five studies of docs/lab.md as LAB_PROFILE (smoke), and report into target/lab-report
 	@scripts/servers fetch all
 	@scripts/servers sysbench >/dev/null
-	cargo build --release --locked -p binlogd -p binlogd-lab
-	cargo run --release --locked --quiet -p binlogd-lab -- --db $(LAB_DB) \
+	cargo build --release --locked --bin binlogd
+	cargo build $(LAB_BUILD) --locked --bin binlogd-lab
+	cargo run $(LAB_BUILD) --locked --quiet --bin binlogd-lab -- --db $(LAB_DB) \
 		run $(LAB_STUDIES) --profile $(LAB_PROFILE) $(LAB_OPTIONS)
-	cargo run --release --locked --quiet -p binlogd-lab -- --db $(LAB_DB) report --out target/lab-report
+	cargo run $(LAB_BUILD) --locked --quiet --bin binlogd-lab -- --db $(LAB_DB) report --out target/lab-report
 
 fuzz: ## feed every parser random input, FUZZ_SECONDS (60) each; needs nightly and cargo-fuzz
 	@scripts/fuzz
