@@ -23,8 +23,8 @@ pub struct Lab {
     pub apart: Apart,
     /// The link between source and receivers while a scene is measured, where one is asked for.
     pub link: Option<Arc<Link>>,
-    /// Folder of the journals of what was changed on the user's servers; it outlives the run, and `binlogd-lab restore`
-    /// finds it again.
+    /// Folder of the journals of what was changed on the user's servers and on this machine; it outlives the run,
+    /// and `binlogd-lab restore` finds it again.
     pub journals: PathBuf,
     /// Ctrl-C.
     pub interrupt: Interrupt,

@@ -45,11 +45,11 @@ pub(super) struct PlaceArgs {
     use_server_with_data: Vec<String>,
 }
 
-/// Where it is kept what was changed on the user's servers.
+/// Where it is kept what was changed on the user's servers and on this machine.
 #[derive(Debug, clap::Args)]
 pub(crate) struct JournalArgs {
-    /// Folder of the journals of what was changed on your own servers; default: binlogd-lab/journals in
-    /// $XDG_STATE_HOME or ~/.local/state
+    /// Folder of the journals of what was changed on your own servers and on this machine; default: binlogd-lab/journals
+    /// in $XDG_STATE_HOME or ~/.local/state
     #[arg(long, value_name = "DIR")]
     journals: Option<PathBuf>,
 }
