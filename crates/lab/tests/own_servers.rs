@@ -2,6 +2,7 @@
 
 use binlogd_lab::apart::Apart;
 use binlogd_lab::lab::Lab;
+use binlogd_lab::load::sysbench::Sysbench;
 use binlogd_lab::model::Fact;
 use binlogd_lab::receiver::Replica;
 use binlogd_lab::receiver::replica::Behaviour;
@@ -73,6 +74,31 @@ fn in_its_own_words(name: &str, version: &str, test: impl FnOnce(&mut Target, &[
     for target in [&mut target, &mut copy] {
         target.commit_probes().expect("the table is there");
     }
+}
+
+#[test]
+fn a_server_that_has_ended_under_a_load_is_named() {
+    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a temporary folder");
+    let lab = lab(dir.path());
+    let mut target = Target::start(&lab, "mysql-9.7", dir.path().join("one"), None, &[]).expect("it starts");
+    target.create_database().expect("a database");
+    let sysbench = Sysbench::new(&lab, &target, 1, 100, dir.path()).expect("sysbench");
+    sysbench.prepare(&mut target, &lab.interrupt).expect("a table");
+    let load = |target: &mut Target| sysbench.load(target, "oltp_point_select", 1, 1, &lab.interrupt);
+    load(&mut target).expect("a load");
+    let pid = target.pid().expect("a process").to_string();
+    let killed = std::process::Command::new("kill").args(["-9", &pid]).status().expect("kill runs");
+    assert!(killed.success());
+    let began = Instant::now();
+    // It ends in a moment.
+    let said = loop {
+        let said = format!("{:#}", load(&mut target).expect_err("nobody answers"));
+        if said.contains("has ended") || began.elapsed() > Duration::from_secs(60) {
+            break said;
+        }
+    };
+    assert!(said.starts_with("mysql-9.7 has ended meanwhile. Its log ends with: "), "{said}");
+    assert!(said.contains("dmesg") && said.contains("sysbench failed"), "{said}");
 }
 
 fn has_semi_sync(target: &mut Target, _: &[Fact]) {

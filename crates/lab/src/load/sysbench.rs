@@ -216,7 +216,8 @@ impl Sysbench {
             .args([&format!("--tables={}", self.tables), &format!("--table-size={}", self.rows)])
             .args(arguments);
         let _pinned = self.cpus.pin(Role::Load)?;
-        run_to_end(&mut command, &self.log, longest, interrupt, |pid| target.started(pid))
+        let done = run_to_end(&mut command, &self.log, longest, interrupt, |pid| target.started(pid));
+        target.loaded(done)
     }
 }
 

@@ -218,7 +218,8 @@ impl Tpcc {
             .args(["--user", &account.user, "--db", DATABASE])
             .env(go_tpc::PASSWORD_VARIABLE, account.password.expose());
         let _pinned = self.cpus.pin(Role::Load)?;
-        run_to_end(&mut command, &self.log, longest, interrupt, |pid| target.started(pid))
+        let done = run_to_end(&mut command, &self.log, longest, interrupt, |pid| target.started(pid));
+        target.loaded(done)
     }
 }
 

@@ -8,6 +8,7 @@ use crate::cpus::Role;
 use crate::lab::{Lab, Skip};
 use crate::model::ServerChoice;
 use anyhow::{Context, bail, ensure};
+use rig::program::last_lines;
 use rig::server::{Server, Session};
 use std::path::{Path, PathBuf};
 use wire::{ConnectOptions, ResultSet};
@@ -255,6 +256,25 @@ impl Target {
     /// Its process; `None` for a user's server.
     pub fn pid(&self) -> Option<u32> {
         self.own.as_ref().map(Server::pid)
+    }
+
+    /// What came of a load, which says so where the server has ended under it: the load's own words tell nothing of that.
+    ///
+    /// # Errors
+    /// Those of the load.
+    pub fn loaded<T>(&self, outcome: anyhow::Result<T>) -> anyhow::Result<T> {
+        let Some(server) = self.own.as_ref().filter(|server| sql::start_of(server.pid()).is_none()) else {
+            return outcome;
+        };
+        outcome.with_context(|| {
+            let said = std::fs::read_to_string(server.dir().join("error.log")).unwrap_or_default();
+            format!(
+                "{} has ended meanwhile. Its log ends with: {}. Of a server that was killed for lack of memory nothing stands \
+                 there, but in the kernel's log (dmesg)",
+                self.name,
+                last_lines(&said)
+            )
+        })
     }
 
     /// Its data folder; `None` for a user's server.
