@@ -24,6 +24,9 @@ const PREPARE_MAX: Duration = Duration::from_secs(4 * 3600);
 const EXTRA_MAX: Duration = Duration::from_secs(60);
 /// Longest load that is not counted, in seconds.
 const WARM_UP_SECONDS_MAX: u64 = 30;
+/// With hundreds of threads two transactions now and then wait for each other's row, and one of them is repeated. That is part of
+/// the load, and not felt while so many others stand beside it.
+const TRANSACTIONS_AN_ERROR_MIN: u64 = 10_000;
 /// Statements that oltp_read_write prepares for each table in each thread.
 const STATEMENTS_A_TABLE: u64 = 9;
 
@@ -222,7 +225,7 @@ impl Sysbench {
 }
 
 impl Outcome {
-    /// Keeps qps, tps, times and each second, and refuses the cell where there were errors.
+    /// Keeps qps, tps, times and each second, and refuses the cell where there were errors that could be felt.
     pub fn keep(&self, measured: &mut Measured) {
         measured.put("qps", self.qps);
         measured.put("tps", self.tps);
@@ -232,7 +235,8 @@ impl Outcome {
         let series = |of: fn(&Second) -> f64| self.seconds.iter().map(of).collect();
         measured.series.insert("tps".to_owned(), series(|second| second.tps));
         measured.series.insert("qps".to_owned(), series(|second| second.qps));
-        if self.errors + self.reconnects > 0 {
+        let are_felt = self.errors > self.transactions / TRANSACTIONS_AN_ERROR_MIN;
+        if are_felt || self.reconnects > 0 {
             measured.refuse(format!("{} errors and {} reconnects", self.errors, self.reconnects));
         }
         if self.transactions == 0 {
@@ -373,7 +377,7 @@ Latency (ms):
     }
 
     #[test]
-    fn a_load_with_an_error_does_not_count() {
+    fn a_load_with_errors_that_are_felt_does_not_count() {
         let mut measured = Measured::default();
         parse(PRINTED).unwrap().keep(&mut measured);
         assert_eq!(measured.invalid.as_deref(), Some("1 errors and 0 reconnects"));
@@ -382,5 +386,13 @@ Latency (ms):
         Outcome { errors: 0, ..parse(PRINTED).unwrap() }.keep(&mut measured);
         assert_eq!(measured.invalid, None);
         assert_eq!(measured.values["qps"], 4012.3);
+        // As many as hundreds of threads have, and a connection that was lost.
+        let many = |errors, reconnects| {
+            let mut measured = Measured::default();
+            Outcome { transactions: 30_000, errors, reconnects, ..parse(PRINTED).unwrap() }
+                .keep(&mut measured);
+            measured.invalid.is_none()
+        };
+        assert!(many(3, 0) && !many(4, 0) && !many(0, 1));
     }
 }

@@ -44,7 +44,7 @@ impl Study for BinlogCompression {
             Profile::Quick => ("16", "4", "3", "8", "50000", "1,10,19", "512"),
             // As many rows as 120 tables of 10,000. sysbench prepares nine statements for each thread and table: with 240 threads and 120
             // tables a server takes 9 GB for them, and three of them run at once.
-            Profile::Grid => ("240", "100", "3", "12", "100000", "1,10,19", "1024"),
+            Profile::Grid => ("240", "90", "3", "12", "100000", "1,10,19", "1024"),
             Profile::Full => ("240", "3600", "3", "120", "100000", "1,10,19", "8192"),
         };
         Settings::of([
