@@ -60,10 +60,6 @@ impl Stage {
         }
         let first = &scene.cells.first().context("a scene without cells")?.point.panel;
         let Condition::Disk(disk) = first.condition else { bail!("{first} names no disk") };
-        let left = Volume::remove_leftovers(lab)?;
-        if left > 0 {
-            (lab.say)(&format!("removed {left} file systems of runs that were killed"));
-        }
         let filler = LogFiller::of(settings)?;
         let seconds: u64 = settings.get("seconds")?;
         let (volume, limit) = match disk {

@@ -78,10 +78,6 @@ impl Servers {
             bail!("{first} names no file system of the lab's")
         };
         let (warehouses, redo_mib): (u32, u64) = (settings.get("warehouses")?, settings.get("redo_log_mib")?);
-        let left = Volume::remove_leftovers(lab)?;
-        if left > 0 {
-            (lab.say)(&format!("removed {left} file systems of runs that were killed"));
-        }
         let dataset = Dataset::of(lab, name, warehouses)?;
         let volume = Volume::mount(lab, kind, 2 * (2 * dataset.bytes + (redo_mib << 20)) + ROOM)
             .context("--set file_systems=here measures on the lab's own disk")?;
