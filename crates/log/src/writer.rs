@@ -17,7 +17,7 @@ use super::purged::{Purged, is_purged};
 use super::recover::{LiveFile, Recovered};
 use super::scan::Known;
 use super::storage::{BackgroundSync, ReadFile, Storage, StorageFile, Synced};
-use super::{Durable, Written, index};
+use super::{Durable, Position, Written, index, is_covered};
 use codec::event::BINLOG_MAGIC;
 use live::Live;
 use std::io::{self, IoSlice};
@@ -160,6 +160,15 @@ impl LogWriter {
     pub fn forget_purged(&mut self) {
         self.purged = purge_record::read(&*self.storage, &self.folder);
         self.files.retain(|name| !is_purged(&self.purged, name));
+    }
+
+    /// Whether everything before `at` lies before `by`, a place in one of the timeline's files. What was purged, on the operator's
+    /// word, lies before all that is left: nobody can confirm any more that he has it.
+    pub fn is_covered(&self, at: &Position, by: &Position) -> bool {
+        is_covered(at, by, &self.files)
+            || (*at.file != *by.file
+                && is_purged(&self.purged, &at.file)
+                && self.files.iter().any(|file| **file == *by.file))
     }
 
     /// The timeline's folder.
@@ -405,6 +414,8 @@ impl LogWriter {
     pub fn cut_to(&mut self, offset: u64) -> Result<(), LogError> {
         self.check()?;
         self.finish_background_sync()?;
+        // Who was told that the rest is synced must find it under its name.
+        self.check_in_place()?;
         let Some(live) = self.live.as_mut() else { return Ok(()) };
         assert!(offset <= live.written, "a cut at {offset} lies past the end of {}", live.name);
         let result = if offset < live.written { live.file.truncate(offset) } else { Ok(()) };

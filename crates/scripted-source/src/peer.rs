@@ -100,6 +100,9 @@ pub struct Peer {
     /// [`Server::generation`] when the connection was made.
     generation: u64,
     stream: Option<Stream>,
+    /// Acknowledgements of logs that were reset since they were sent. A real server does not see that, and takes them for
+    /// acknowledgements of its new ones.
+    pub stale: Vec<Place>,
 }
 
 impl Peer {
@@ -116,6 +119,7 @@ impl Peer {
             introduction: Introduction::default(),
             generation: server.generation(),
             stream: None,
+            stale: Vec::new(),
         }
     }
 
@@ -138,7 +142,10 @@ impl Peer {
         }
         if let Some(stream) = &self.stream {
             while let Some(place) = self.inbox.acknowledgement()? {
-                heard.extend(stream.counts(&place.file).then_some(Heard::Acknowledged(place)));
+                match stream.counts(&place.file) {
+                    true => heard.push(Heard::Acknowledged(place)),
+                    false => self.stale.push(place),
+                }
             }
         }
         Ok(heard)

@@ -1,7 +1,8 @@
 //! Which acknowledgement is owed, and the one way to pay it.
 
 use codec::packet::semi_sync_acknowledgement;
-use log::{Position, Safe, is_covered};
+use log::writer::LogWriter;
+use log::{Position, Safe};
 use std::collections::VecDeque;
 use std::time::Instant;
 
@@ -80,10 +81,10 @@ impl Acknowledger {
     }
 
     /// Takes what is owed as far as it lies within `safe`, and returns the whole packet to send, the acknowledged position and
-    /// the arrival of the oldest request. `files` are the log's, in order: what is safe in one is so in all before it, for a file is
+    /// the arrival of the oldest request. What is safe in one file of the log is so in all before it, for a file is
     /// synced before the next one begins. This is the only place where an acknowledgement is made.
-    pub(super) fn pay(&mut self, safe: &Safe, files: &[String]) -> Option<(&[u8], Position, Instant)> {
-        let is_covered = |owed: &Owed| is_covered(&owed.position, safe.position(), files);
+    pub(super) fn pay(&mut self, safe: &Safe, log: &LogWriter) -> Option<(&[u8], Position, Instant)> {
+        let is_covered = |owed: &Owed| log.is_covered(&owed.position, safe.position());
         let arrived = self.owed.front()?.arrived;
         let mut last = None;
         while self.owed.front().is_some_and(is_covered) {
@@ -102,7 +103,6 @@ mod tests {
     use log::SafeHere;
     use log::posix::PosixStorage;
     use log::recover::{Tail, recover};
-    use log::writer::LogWriter;
     use std::io::IoSlice;
     use std::sync::Arc;
 
@@ -126,13 +126,13 @@ mod tests {
         log.append(&mut [IoSlice::new(b"0123456789")]).unwrap();
         acks.request(&Position::new("b.000001", 14), Instant::now());
         let not_yet = safe(&log);
-        assert!(acks.pay(&not_yet, log.files()).is_none());
+        assert!(acks.pay(&not_yet, &log).is_none());
         log.sync().unwrap();
         let safe = safe(&log);
-        let (packet, position, _) = acks.pay(&safe, log.files()).unwrap();
+        let (packet, position, _) = acks.pay(&safe, &log).unwrap();
         assert_eq!(position, Position::new("b.000001", 14));
         assert_eq!(packet, b"\x11\0\0\0\xef\x0e\0\0\0\0\0\0\0b.000001");
-        assert!(acks.pay(&safe, log.files()).is_none(), "an acknowledgement is sent once");
+        assert!(acks.pay(&safe, &log).is_none(), "an acknowledgement is sent once");
     }
 
     #[test]
@@ -153,8 +153,8 @@ mod tests {
         for offset in [20, 40, 60] {
             acks.request(&at(offset), Instant::now());
         }
-        assert!(acks.pay(&there(19), log.files()).is_none());
-        let mut paid = |safe: &Safe| acks.pay(safe, log.files()).map(|(_, position, _)| position.offset);
+        assert!(acks.pay(&there(19), &log).is_none());
+        let mut paid = |safe: &Safe| acks.pay(safe, &log).map(|(_, position, _)| position.offset);
         assert_eq!(paid(&there(50)), Some(40), "one acknowledgement for all that are safe");
         assert_eq!(paid(&there(59)), None);
         assert_eq!(paid(&there(1000)), Some(60), "no more than what is asked for");
@@ -181,6 +181,38 @@ mod tests {
     }
 
     #[test]
+    fn what_was_purged_while_receivers_were_waited_for_is_covered_by_what_is_left() {
+        let dir = tempfile::tempdir().unwrap();
+        let uuid = codec::gtid::Uuid::from_bytes([7; 16]);
+        let folder =
+            log::testing::first_timeline(&uuid.to_string()).create(&PosixStorage, dir.path(), 1).unwrap();
+        let mut log = log(&folder);
+        log.append(&mut [IoSlice::new(&[0; 90])]).unwrap();
+        log.sync().unwrap();
+        let mut acks = Acknowledger::default();
+        acks.keep_each();
+        acks.request(&Position::new("b.000001", 50), Instant::now());
+        acks.request(&Position::new("b.000003", 4), Instant::now());
+        log.begin_file("b.000002").unwrap();
+        let files = log::purge::order::list(&PosixStorage, dir.path()).unwrap();
+        log::purge::record(
+            &PosixStorage,
+            &[&files[0]],
+            "PURGE",
+            jiff::Timestamp::UNIX_EPOCH,
+            log::purge::Indexes::OfOlderTimelines,
+        )
+        .unwrap();
+        log.begin_file("b.000003").unwrap();
+        assert_eq!(log.files(), ["b.000002", "b.000003"]);
+        let safe = safe(&log);
+        let elsewhere = Position::new("other.000001", 4);
+        assert!(!log.is_covered(&elsewhere, safe.position()) && !log.is_covered(safe.position(), &elsewhere));
+        assert_eq!(acks.pay(&safe, &log).unwrap().1, Position::new("b.000003", 4));
+        assert!(!acks.is_owed());
+    }
+
+    #[test]
     fn a_request_inside_a_transaction_waits_for_its_end() {
         let dir = tempfile::tempdir().unwrap();
         let mut log = log(dir.path());
@@ -189,9 +221,9 @@ mod tests {
         log.sync().unwrap();
         let safe = safe(&log);
         acks.request_at_next_boundary(Instant::now());
-        assert!(acks.pay(&safe, log.files()).is_none());
+        assert!(acks.pay(&safe, &log).is_none());
         acks.boundary_reached(&Position::new("b.000001", 24));
-        assert_eq!(acks.pay(&safe, log.files()).unwrap().1.offset, 24);
+        assert_eq!(acks.pay(&safe, &log).unwrap().1.offset, 24);
     }
 
     #[test]
@@ -201,7 +233,7 @@ mod tests {
         let safe = safe(&log);
         let mut acks = Acknowledger::default();
         acks.request(&Position::new("b.000002", 4), Instant::now());
-        assert!(acks.pay(&safe, log.files()).is_none());
+        assert!(acks.pay(&safe, &log).is_none());
     }
 
     #[test]
@@ -215,9 +247,9 @@ mod tests {
         let mut acks = Acknowledger::default();
         for other in ["b.000003", "b.000000", "a.000001"] {
             acks.request(&Position::new(other, 14), Instant::now());
-            assert!(acks.pay(&safe, log.files()).is_none(), "{other}");
+            assert!(acks.pay(&safe, &log).is_none(), "{other}");
         }
         acks.request(&Position::new("b.000001", 14), Instant::now());
-        assert_eq!(acks.pay(&safe, log.files()).unwrap().1, Position::new("b.000001", 14));
+        assert_eq!(acks.pay(&safe, &log).unwrap().1, Position::new("b.000001", 14));
     }
 }

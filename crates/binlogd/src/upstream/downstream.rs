@@ -27,6 +27,10 @@ const CAUGHT_UP_WITHIN: Duration = Duration::from_secs(1);
 /// replica nothing, and to a source whose logs began anew an old place acknowledges new transactions.
 pub(super) const HELD_MAX: Duration = Duration::from_secs(2);
 
+/// The same, of what nobody but the disk here has held. More, so that a disk which is slow now and then does not end sessions; and
+/// less than the ten seconds for which a source waits by its default.
+pub(super) const STALLED_MAX: Duration = Duration::from_secs(5);
+
 /// What the operator demands of receivers further down.
 #[derive(Debug, Clone)]
 pub struct ReplicaDemand {

@@ -12,6 +12,7 @@
 //! is no hand-off between threads on the way, so no wake-up to wait for, and no allocation per event.
 
 use super::cursor::Cursor;
+use super::downstream::STALLED_MAX;
 use super::open_timeline::OpenTimeline;
 use super::session::{Outside, ReceiveOptions, SessionError};
 use super::sink::Sink;
@@ -30,6 +31,9 @@ const BUFFER_LEN: usize = 1024 * 1024;
 
 /// The shortest time limit that a read gets; zero would mean none.
 const READ_TIMEOUT_MIN: Duration = Duration::from_millis(1);
+
+/// A read that has waited for so long has found nothing there: what it brings has just come.
+const WAITED: Duration = Duration::from_millis(10);
 
 /// Silence after which the source has nothing newer, as far as anybody can tell before its next heartbeat: it sends what it
 /// commits at once.
@@ -56,6 +60,7 @@ pub fn receive(
         sink: Sink::new(cursor, timeline, options, monitor),
         others: None,
         last_arrival: options.clock.now(),
+        unread_since: None,
         silent: Duration::ZERO,
         looked_quiet: false,
         announced: false,
@@ -99,6 +104,8 @@ struct Session<'a> {
     /// Readable when a receiver further down has confirmed something; `None` where none is waited for.
     others: Option<BorrowedFd<'a>>,
     last_arrival: Instant,
+    /// A disk kept this thread from reading for long: since when. What has come meanwhile counts as having come then.
+    unread_since: Option<Instant>,
     /// How long nothing had arrived at the last look; zero again when something does.
     silent: Duration,
     /// It was looked at whether the silence means that nothing newer is there; not again before something arrives.
@@ -116,10 +123,19 @@ impl Session<'_> {
         }
         let _shut_down = stop.shuts_down(self.stream.as_fd()).map_err(SessionError::Network)?;
         stop.take_interruption(); // Of an earlier session.
+        let mut stopped_reading = self.last_arrival;
         while !stop.ends_session() {
+            let reads_again = self.sink.options.clock.now();
+            if reads_again.saturating_duration_since(stopped_reading) >= STALLED_MAX {
+                self.unread_since.get_or_insert(stopped_reading);
+            }
             self.sink.monitor.publish_reading(true);
             let read = self.read();
             self.sink.monitor.publish_reading(false);
+            stopped_reading = self.sink.options.clock.now();
+            if stopped_reading.saturating_duration_since(reads_again) >= WAITED {
+                self.unread_since = None;
+            }
             match read {
                 Ok(0) if stop.ends_session() => {}
                 Ok(0) => {
@@ -129,7 +145,7 @@ impl Session<'_> {
                 }
                 Ok(read) => {
                     self.buffer.end += read;
-                    self.last_arrival = self.sink.options.clock.now();
+                    self.last_arrival = stopped_reading;
                     self.silent = Duration::ZERO;
                     self.looked_quiet = false;
                     self.sink.monitor.counters.bytes_received.fetch_add(read as u64, Relaxed);
@@ -137,7 +153,9 @@ impl Session<'_> {
                     self.sink.settle(&mut self.buffer.bytes, &mut self.stream)?;
                     self.make_room();
                 }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.nothing_arrived()?,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.nothing_arrived(stopped_reading)?;
+                }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(SessionError::Network(error)),
             }
@@ -183,9 +201,8 @@ impl Session<'_> {
     }
 
     /// Does what is due while the source is quiet, or what it sends cannot be read yet.
-    fn nothing_arrived(&mut self) -> Result<(), SessionError> {
-        // Before the disk is touched: while a slow one is waited for, heartbeats may arrive, and nobody has looked.
-        let now = self.sink.options.clock.now();
+    fn nothing_arrived(&mut self, now: Instant) -> Result<(), SessionError> {
+        // `now` is of before the disk is touched: while a slow one is waited for, heartbeats may arrive, and nobody has looked.
         if self.stream.take_part_arrived() {
             self.last_arrival = now;
         }
@@ -225,7 +242,7 @@ impl Session<'_> {
                     let at = end - bytes.len()..end;
                     self.sink.event(&mut self.buffer.bytes, at, &mut self.stream, outside)?;
                     if wants_acknowledgement {
-                        self.sink.acknowledgement_wanted(self.last_arrival)?;
+                        self.sink.acknowledgement_wanted(self.unread_since.unwrap_or(self.last_arrival))?;
                     }
                 }
                 Frame::Part { wants_acknowledgement, offset, event_size, bytes } => {
@@ -233,7 +250,7 @@ impl Session<'_> {
                     let last = offset + bytes.len() as u64 == u64::from(event_size);
                     self.sink.part(&self.buffer.bytes, at, offset == 0, last, outside)?;
                     if last && wants_acknowledgement {
-                        self.sink.acknowledgement_wanted(self.last_arrival)?;
+                        self.sink.acknowledgement_wanted(self.unread_since.unwrap_or(self.last_arrival))?;
                     }
                 }
                 Frame::EmptyPacket => {}

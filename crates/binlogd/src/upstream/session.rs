@@ -84,7 +84,7 @@ pub enum SessionError {
     /// The source lacks what the copy holds, or gave its GTIDs to others, and the operator wants to decide.
     #[error("{0}")]
     Forked(String),
-    /// What is to be acknowledged now was held for long: receivers further down took so long to confirm it, or it was withheld.
+    /// What is to be acknowledged now was held for long: the disk here or receivers further down took so long, or it was withheld.
     #[error(
         "acknowledgements were held for {0:.1?}, and the source may have begun its logs anew meanwhile: a new session compares \
          the place before the source is told"

@@ -36,7 +36,7 @@ use acknowledgements::Acknowledgements;
 use batch::Batch;
 use gtids::GtidProgress;
 use large::LargeEvent;
-use log::{Durable, SafeHere, Written};
+use log::{SafeHere, Written};
 use next_file::NextFile;
 use pace::SyncPace;
 use readable::Readable;
@@ -191,10 +191,8 @@ impl<'a> Sink<'a> {
 
     /// Whether all that the source waits for is durable here.
     fn only_others_are_waited_for(&self) -> bool {
-        let (log, acknowledgements) = (&self.timeline.log, &self.acknowledgements);
-        acknowledgements.wait_for_others()
-            && acknowledgements
-                .wait_for_others_only(log.durable().as_ref().map(Durable::position), log.files())
+        self.acknowledgements.wait_for_others()
+            && self.acknowledgements.wait_for_others_only(&self.timeline.log)
     }
 
     /// Acknowledges what receivers further down have confirmed by now, and minds how long they take.
@@ -318,11 +316,11 @@ impl<'a> Sink<'a> {
 
     /// Acknowledges what of `here` may be.
     fn acknowledge(&mut self, here: Option<SafeHere>, stream: &mut DumpStream) -> Result<(), SessionError> {
-        let files = self.timeline.log.files();
-        let sent = self.acknowledgements.send(here, files, stream, self.options, self.monitor)?;
+        let log = &self.timeline.log;
+        let sent = self.acknowledgements.send(here, log, stream, self.options, self.monitor)?;
         if let Some(position) = sent {
             self.rungs.acknowledged(&position);
-            self.gtids.are_acknowledged(&position, files, self.monitor);
+            self.gtids.are_acknowledged(&position, log, self.monitor);
         }
         Ok(())
     }

@@ -12,6 +12,7 @@
 //! | `reader.rs` | who reads what is published |
 //! | `receiver.rs` | the product over the doubles |
 //! | `crash.rs` | the test of every crash |
+//! | `stall.rs` | the test of every moment in which a disk hangs while the source's logs are reset |
 //! | `cluster.rs` | what goes wrong among several servers |
 //! | `turmoil.rs`, `simulate.rs` | what goes wrong at random, and the simulation of it |
 #![allow(unreachable_pub, missing_docs, reason = "the modules are for the tests beside them")]
@@ -28,5 +29,6 @@ mod reader;
 mod receiver;
 mod simulate;
 mod source;
+mod stall;
 mod turmoil;
 mod world;

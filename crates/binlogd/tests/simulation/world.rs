@@ -74,6 +74,8 @@ pub struct Scene {
     pub is_reachable: bool,
     /// Every acknowledgement that a server has received, in order: the server's number, file and position.
     pub acknowledged: Vec<(usize, String, u64)>,
+    /// Acknowledgements of logs that a server does not have any more, which a real one would take for its new ones.
+    pub stale: Vec<Place>,
     /// Most bytes that one read gives.
     pub chunk_max: u64,
     /// How often the receiver has read, written, waited or connected.
@@ -119,6 +121,7 @@ impl World {
             stop,
             is_reachable: true,
             acknowledged: Vec::new(),
+            stale: Vec::new(),
             chunk_max,
             steps: 0,
             steps_left: u64::MAX,
@@ -391,6 +394,7 @@ impl Write for Stream {
         let host = line.host;
         let server = server(&mut scene.hosts, &mut scene.peer, host, line.timeline);
         let heard = line.session.take(bytes, server).expect("the receiver speaks the protocol");
+        scene.stale.append(&mut line.session.stale);
         if let Some(peer) = scene.peer.as_mut().filter(|_| host == PEER) {
             for heard in heard {
                 match &heard {

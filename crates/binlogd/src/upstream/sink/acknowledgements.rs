@@ -2,14 +2,15 @@
 
 use super::super::acknowledge::Acknowledger;
 use super::super::cursor::Cursor;
-use super::super::downstream::{Downstream, HELD_MAX, safe};
+use super::super::downstream::{Downstream, HELD_MAX, STALLED_MAX, safe};
 use super::super::fork_watch::ForkWatch;
 use super::super::session::{ReceiveOptions, SessionError};
 use super::super::unasked::Unasked;
 use super::gtids::GtidProgress;
 use crate::status::SourceMonitor;
 use codec::gtid::TransactionId;
-use log::{Position, SafeHere, is_covered};
+use log::writer::LogWriter;
+use log::{Position, SafeHere};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 use wire::DumpStream;
@@ -83,10 +84,11 @@ impl Acknowledgements {
         self.downstream.is_some()
     }
 
-    /// Whether all that the source waits for is durable here, which is everything before `durable`: only others are waited for.
-    pub(super) fn wait_for_others_only(&self, durable: Option<&Position>, files: &[String]) -> bool {
+    /// Whether all that the source waits for is durable here, so that only others are waited for.
+    pub(super) fn wait_for_others_only(&self, log: &LogWriter) -> bool {
         let newest = self.downstream.as_ref().and_then(|_| self.acknowledger.newest());
-        newest.zip(durable).is_some_and(|(owed, durable)| is_covered(owed, durable, files))
+        let durable = log.durable();
+        newest.zip(durable.as_ref()).is_some_and(|(owed, durable)| log.is_covered(owed, durable.position()))
     }
 
     /// Whether the source took the offer of semi-sync.
@@ -236,29 +238,34 @@ impl Acknowledgements {
     }
 
     /// Sends what is owed and safe, and says up to where. `here` is what is safe on this machine.
+    ///
+    /// # Errors
+    /// When it was asked for so long ago that the source's logs may have been reset since; or when it cannot be sent.
     pub(super) fn send(
         &mut self,
         here: Option<SafeHere>,
-        files: &[String],
+        log: &LogWriter,
         stream: &mut DumpStream,
         options: &ReceiveOptions,
         monitor: &SourceMonitor,
     ) -> Result<Option<Position>, SessionError> {
         let Some(here) = here else { return Ok(None) };
-        let Some(safe) = safe(self.downstream.as_mut(), here, files, &*options.clock, monitor) else {
+        let Some(safe) = safe(self.downstream.as_mut(), here, log.files(), &*options.clock, monitor) else {
             return Ok(None);
         };
         let acknowledger = &mut self.acknowledger;
-        if self.downstream.is_some()
+        let held_max = if self.downstream.is_some() { HELD_MAX } else { STALLED_MAX };
+        // What is handed back while others are withheld was compared just now.
+        if self.withheld.is_none()
             && let Some((oldest, arrived)) = acknowledger.oldest()
-            && is_covered(oldest, safe.position(), files)
+            && log.is_covered(oldest, safe.position())
         {
             let held = options.clock.now().saturating_duration_since(arrived);
-            if held >= HELD_MAX {
+            if held >= held_max {
                 return Err(SessionError::HeldLong(held));
             }
         }
-        let Some((packet, position, arrived)) = acknowledger.pay(&safe, files) else {
+        let Some((packet, position, arrived)) = acknowledger.pay(&safe, log) else {
             return Ok(None);
         };
         stream.write_all_blocking(packet, options.net_read_timeout).map_err(SessionError::Network)?;

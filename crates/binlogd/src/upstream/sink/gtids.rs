@@ -5,7 +5,8 @@ use super::super::open_timeline::OpenTimeline;
 use crate::status::SourceMonitor;
 use codec::ServerKind;
 use codec::gtid::{GtidState, TransactionId};
-use log::{Position, is_covered};
+use log::Position;
+use log::writer::LogWriter;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -118,9 +119,9 @@ impl GtidProgress {
         let _ = self.flagged.insert(id);
     }
 
-    /// What was wanted up to `at` is acknowledged. `files` are the log's, in order.
-    pub(super) fn are_acknowledged(&mut self, at: &Position, files: &[String], monitor: &SourceMonitor) {
-        while self.later.front().is_some_and(|(wanted, _)| is_covered(wanted, at, files)) {
+    /// What was wanted up to `at` is acknowledged.
+    pub(super) fn are_acknowledged(&mut self, at: &Position, log: &LogWriter, monitor: &SourceMonitor) {
+        while self.later.front().is_some_and(|(wanted, _)| log.is_covered(wanted, at)) {
             if let Some((_, gtids)) = self.later.pop_front() {
                 let _ = self.flagged.append(&gtids);
             }
