@@ -190,9 +190,16 @@ mod tests {
             let beat = Heartbeat::parse(&header, body).unwrap();
             assert_eq!(beat, Heartbeat { file: "b.000002", position, wrapped: false });
         }
-        let event = MAKER.heartbeat(HeartbeatForm::V1, "b.000002", 77);
-        let (header, body) = parts(&event);
-        assert_eq!(Heartbeat::parse(&header, body).unwrap().position, 77);
+        for (form, position, is_whole) in [
+            (HeartbeatForm::V1, 77, false),
+            (HeartbeatForm::Mariadb, 77, false),
+            (HeartbeatForm::Mariadb, 5 << 32, true),
+        ] {
+            let event = MAKER.heartbeat(form, "b.000002", position);
+            let (header, body) = parts(&event);
+            let beat = Heartbeat::parse(&header, body).unwrap();
+            assert_eq!(beat, Heartbeat { file: "b.000002", position, wrapped: !is_whole });
+        }
         let list: Vec<MariadbGtid> = vec!["0-1-5".parse().unwrap(), "3-2-9".parse().unwrap()];
         let event = MAKER.gtid_list(&list, true, 99);
         let (header, body) = parts(&event);

@@ -326,16 +326,17 @@ impl Cursor {
             // It has nothing newer, and the copy has.
             return Err(OtherFile { file: at.file }.into());
         }
-        let same_place = *heartbeat.file == *at.file
-            && if heartbeat.wrapped {
-                heartbeat.position as u32 == at.offset as u32
-            } else {
-                heartbeat.position == at.offset
-            };
-        if *heartbeat.file == *at.file && heartbeat.position == self.offset {
+        let stands_at = |offset: u64| {
+            *heartbeat.file == *at.file
+                && match heartbeat.wrapped {
+                    true => heartbeat.position as u32 == offset as u32,
+                    false => heartbeat.position == offset,
+                }
+        };
+        if stands_at(self.offset) {
             self.has_sent_what_is_held()?;
         }
-        if !same_place {
+        if !stands_at(at.offset) {
             let heartbeat = Position::new(heartbeat.file, heartbeat.position);
             return Err(PeerError::HeartbeatElsewhere { at, heartbeat }.into());
         }

@@ -12,7 +12,7 @@ use crate::BinlogName;
 pub struct Heartbeat<'a> {
     /// Bare name of the file that the source is reading.
     pub file: &'a str,
-    /// Position in that file; only the low 32 bits in the old form (type 27).
+    /// Position in that file; only the low 32 bits where [`Heartbeat::wrapped`].
     pub position: u64,
     /// True when `position` holds only the low 32 bits.
     pub wrapped: bool,
@@ -22,6 +22,10 @@ pub struct Heartbeat<'a> {
 const FIELD_END: u64 = 0;
 const FIELD_FILE: u64 = 1;
 const FIELD_POSITION: u64 = 2;
+
+/// MariaDB, past 4 GiB: the header's position is 0, and the position stands before the name (`HB_SUB_HEADER_LEN`,
+/// `send_heartbeat_event` in `sql/sql_repl.cc`). Its last byte is 0 in every file of less than 64 PiB, and in no name.
+const POSITION_LEN: usize = 8;
 
 impl<'a> Heartbeat<'a> {
     /// Reads a whole event without its checksum.
@@ -33,6 +37,13 @@ impl<'a> Heartbeat<'a> {
         let body = &event[HEADER_LEN..];
         if header.event_type == EventType::HEARTBEAT_V2 {
             return Self::parse_fields(body);
+        }
+        if header.log_pos == 0
+            && let Some((position, name)) = body.split_first_chunk()
+            && position[POSITION_LEN - 1] == 0
+        {
+            let (file, position) = (file_name(name)?, u64::from_le_bytes(*position));
+            return Ok(Heartbeat { file, position, wrapped: false });
         }
         let file = file_name(body)?;
         Ok(Heartbeat { file, position: u64::from(header.log_pos), wrapped: true })
@@ -87,6 +98,18 @@ mod tests {
         event.extend_from_slice(b"mysql-bin.000007");
         let beat = Heartbeat::parse(&header(EventType::HEARTBEAT, 154), &event).unwrap();
         assert_eq!(beat, Heartbeat { file: "mysql-bin.000007", position: 154, wrapped: true });
+    }
+
+    #[test]
+    fn past_4_gib_mariadb_puts_the_position_before_the_name_and_mysql_wraps() {
+        let event = |body: &[u8]| [&[0; HEADER_LEN][..], body].concat();
+        let mariadb = event(b"\x04\x03\0\0\x01\0\0\0mariadb-bin.000007");
+        let beat = Heartbeat::parse(&header(EventType::HEARTBEAT, 0), &mariadb).unwrap();
+        let position = (1 << 32) + 0x304;
+        assert_eq!(beat, Heartbeat { file: "mariadb-bin.000007", position, wrapped: false });
+        let mysql = event(b"mysql-bin.000007");
+        let beat = Heartbeat::parse(&header(EventType::HEARTBEAT, 0), &mysql).unwrap();
+        assert_eq!(beat, Heartbeat { file: "mysql-bin.000007", position: 0, wrapped: true });
     }
 
     #[test]

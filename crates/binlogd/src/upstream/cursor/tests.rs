@@ -143,6 +143,20 @@ fn heartbeats_must_stand_where_the_stream_does() {
 }
 
 #[test]
+fn heartbeats_past_4_gib_are_understood_in_mysqls_form_and_in_mariadbs() {
+    let at = (1 << 32) + 777;
+    let end = Position::new("b.1", at);
+    let mut cursor = Cursor::new(Some(end), at, None, ChecksumAlgorithm::Crc32);
+    cursor.admit(&rotate_to("b.1", at)).unwrap();
+    let mariadb = |position: u64| made_up(27, 0, false, &[&position.to_le_bytes()[..], b"b.1"].concat());
+    assert_eq!(cursor.admit(&mariadb(at)), Ok(Admission::CaughtUp));
+    assert_eq!(cursor.admit(&made_up(27, 777, false, b"b.1")), Ok(Admission::CaughtUp));
+    for elsewhere in [mariadb(at + 1), mariadb(at + (1 << 32)), made_up(27, 778, false, b"b.1")] {
+        assert!(matches!(cursor.admit(&elsewhere), Err(Refusal::Peer(_))));
+    }
+}
+
+#[test]
 fn a_position_past_4_gib_is_reached_by_passing_over_what_is_held() {
     let builder = FileBuilder::new().previous_gtids("").transaction(1, 50);
     let held = builder.len() as u64;
