@@ -198,6 +198,8 @@ impl<'a> Following<'a> {
     fn event(&mut self, bytes: &[u8]) -> Result<(), WireError> {
         let header = EventHeader::parse(bytes).map_err(|error| protocol(error.to_string()))?;
         if header.event_type == EventType::ROTATE && header.is_artificial() {
+            // Bytes that the network damaged must not name another file.
+            self.checksum.verify(bytes).map_err(|error| protocol(error.to_string()))?;
             let body = &bytes[..bytes.len().saturating_sub(self.checksum.len())];
             let rotate = Rotate::parse(body).map_err(|error| protocol(error.to_string()))?;
             self.rotate(&rotate);

@@ -216,6 +216,8 @@ impl Comparison<'_> {
     fn event(&mut self, bytes: &[u8]) -> Result<(), WireError> {
         let header = EventHeader::parse(bytes).map_err(|error| protocol(error.to_string()))?;
         if header.event_type == EventType::ROTATE && header.is_artificial() {
+            // Bytes that the network damaged must not name another file.
+            self.checksum.verify(bytes).map_err(|error| protocol(error.to_string()))?;
             let end = bytes.len().saturating_sub(self.checksum.len());
             let rotate = Rotate::parse(&bytes[..end]).map_err(|error| protocol(error.to_string()))?;
             match &self.file {

@@ -350,8 +350,12 @@ fn fill(storage: &dyn Storage, path: &Path, id: &JournalId) -> io::Result<()> {
 fn keep_aside(storage: &dyn Storage, path: &Path, bytes: &[u8], now: Timestamp) -> io::Result<PathBuf> {
     let aside = path.with_file_name(format!("{JOURNAL_FILE}.kept-{}", in_name(now)));
     let copy = storage.create(&aside)?;
-    copy.write_all_at(&mut [IoSlice::new(bytes)], 0)?;
-    copy.sync_data()?;
+    let kept = copy.write_all_at(&mut [IoSlice::new(bytes)], 0).and_then(|()| copy.sync_data());
+    if let Err(error) = kept {
+        // On a full disk each attempt would leave a part, and take what is left of the space.
+        let _ = storage.remove_file(&aside);
+        return Err(error);
+    }
     storage.sync_dir(path.parent().unwrap_or(Path::new(".")))?;
     Ok(aside)
 }

@@ -13,6 +13,9 @@ use codec::gtid::GtidState;
 use log::admission::{gtids_before, states_gtids};
 use wire::WireError;
 
+/// Most events that are kept of a file which nobody has proven yet. A server begins a file with two or three.
+const HEADERS_MAX: usize = 16;
+
 /// The file that begins, until it is shown that it continues what is held. The log has not begun it.
 #[derive(Debug, Default)]
 pub(super) struct NextFile {
@@ -44,7 +47,8 @@ impl NextFile {
     pub(super) fn take(&mut self, event: &[u8], step: Step, checksum_len: usize) -> First {
         let event_type = EventType(event[4]);
         let states = states_gtids(event_type);
-        if !states && !Unproven::is_header(event_type) {
+        let is_full = self.unproven.as_ref().is_some_and(|unproven| unproven.events.len() >= HEADERS_MAX);
+        if !states && (is_full || !Unproven::is_header(event_type)) {
             return First::Behind;
         }
         if let Some(unproven) = &mut self.unproven {
