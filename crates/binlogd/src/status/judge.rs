@@ -45,6 +45,7 @@ impl Verdict {
         if source.is_receiving() {
             of_session(source, &mut problems);
         }
+        of_copy(source, &data_dir.display().to_string(), &mut problems);
         of_past(source, &mut problems);
         of_archive(source, &mut problems);
         Verdict::of(headline(source), problems)
@@ -100,6 +101,12 @@ fn is_protected(source: &SourceStatus) -> bool {
         && source.fsync_mode == Some(1)
         && !commits_do_not_wait(source)
         && source.gtids_given_twice == 0
+        && damage(source) == 0
+}
+
+/// How many problems `binlogd verify` found last in the copy.
+fn damage(source: &SourceStatus) -> u64 {
+    source.verified.as_ref().map_or(0, |verified| verified.findings)
 }
 
 /// Whether the source tells clients of commits before they were acknowledged, whatever was negotiated: its timeout is too short.
@@ -128,6 +135,9 @@ fn headline(source: &SourceStatus) -> String {
     if lacks(source).is_some() {
         return "The source lost transactions that were stored here. They are safe here until they are handed back.".into();
     }
+    if damage(source) > 0 {
+        return "The copy is damaged: not all that was acknowledged is sure to be here.".into();
+    }
     if source.gtids_given_twice > 0 {
         return "The source gave GTIDs twice: both transactions of each are safe here until somebody has decided.".into();
     }
@@ -152,6 +162,7 @@ fn headline(source: &SourceStatus) -> String {
             "Nothing is on this disk, and the archive cannot be read: nothing is received or acknowledged."
         }
         "disk does not answer" => "The disk does not answer: nothing new is acknowledged.",
+        "stuck" => "The receiving thread is stuck: nothing new is acknowledged. What was acknowledged is safe here.",
         "backing off" | "connecting" | "recovering" if disk_was_full(source) => {
             "The disk is full: nothing new is acknowledged. What was acknowledged is safe here."
         }
@@ -201,6 +212,11 @@ fn of_state(source: &SourceStatus, problems: &mut Vec<Worry>) {
             Level::Critical,
             format!("The disk does not answer: {detail}"),
             "Look at the machine's disk (dmesg). Receiving goes on by itself when the disk answers.",
+        ),
+        "stuck" => (
+            Level::Critical,
+            format!("Nothing is received: {detail}"),
+            "Restart binlogd if it does not come round: it goes on where the copy ends.",
         ),
         // What starts it again stands in the reason.
         "stopped" if detail.ends_with(" again") => {
@@ -258,7 +274,8 @@ fn of_forks(source: &SourceStatus, data_dir: &str, problems: &mut Vec<Worry>) {
 /// What can be said while a session lasts.
 fn of_session(source: &SourceStatus, problems: &mut Vec<Worry>) {
     if !source.semi_sync.active {
-        let level = if is_asynchronous(source) { Level::Notice } else { Level::Warning };
+        // As BinlogdSemiSyncOff, which pages.
+        let level = if is_asynchronous(source) { Level::Notice } else { Level::Critical };
         problems.push(problem(level, format!("Semi-sync is not in force: {}", source.semi_sync.reason), ""));
     }
     if source.ack_replicas.as_ref().is_some_and(|replicas| replicas.alone) {
@@ -287,6 +304,24 @@ fn of_session(source: &SourceStatus, problems: &mut Vec<Worry>) {
     if let Some(error) = &source.look_error {
         let text = format!("The source cannot be asked for its semi-sync: {}", error.message);
         problems.push(problem(Level::Notice, text, ""));
+    }
+}
+
+/// What `binlogd verify` found.
+fn of_copy(source: &SourceStatus, data_dir: &str, problems: &mut Vec<Worry>) {
+    let findings = damage(source);
+    if findings > 0 {
+        let found = if findings == 1 {
+            "1 problem".to_owned()
+        } else {
+            format!("{} problems", units::count(findings))
+        };
+        problems.push(Worry {
+            level: Level::Critical,
+            text: format!("binlogd verify found {found} in the copy when it last ran."),
+            advice: "Run it again to see which files. Change nothing in them by hand; take a new backup of the source.".to_owned(),
+            command: format!("binlogd verify {} --source {}", quoted(data_dir), quoted(&source.name)),
+        });
     }
 }
 
@@ -429,7 +464,7 @@ impl SourceStatus {
 #[cfg(test)]
 mod tests {
     use super::super::events::Events;
-    use super::super::past::LastError;
+    use super::super::past::{LastError, Verified};
     use super::super::semi_sync::{SemiSyncStatus, UnacknowledgedCommits};
     use super::super::serving::ServeStatus;
     use super::*;
@@ -510,12 +545,12 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_semi_sync_is_a_warning_and_one_that_nobody_wants_is_none() {
+    fn a_lost_semi_sync_needs_somebody_and_one_that_nobody_wants_does_not() {
         let off = |reason: &str| {
             let semi_sync = SemiSyncStatus { active: false, reason: reason.to_owned() };
             judged(SourceStatus { semi_sync, ..receiving() }).verdict
         };
-        assert_eq!(off("the source gave up waiting").level, Level::Warning);
+        assert_eq!(off("the source gave up waiting").level, Level::Critical);
         assert_eq!(off("switched off here: semi_sync = false").level, Level::Notice);
         assert!(off("the source gave up waiting").headline.contains("do not wait"));
     }
@@ -531,6 +566,10 @@ mod tests {
         for source in [
             SourceStatus { unacknowledged_commits: told, ..receiving() },
             SourceStatus { gtids_given_twice: 1, given_twice: twice, ..receiving() },
+            SourceStatus {
+                verified: Some(Verified { at: Timestamp::UNIX_EPOCH, findings: 2 }),
+                ..receiving()
+            },
         ] {
             let verdict = judged(source.clone()).verdict;
             assert_eq!(verdict.level, Level::Critical, "{verdict:?}");

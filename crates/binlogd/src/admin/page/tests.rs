@@ -83,7 +83,10 @@ fn every_part_has_its_place_on_the_page() {
 #[test]
 fn the_worst_stands_first_and_is_said_in_the_title() {
     let (daemon, sources) = daemon(&["a", "b", "c"]);
-    sources.iter().for_each(|source| source.set_state(SourceState::Receiving));
+    for source in &sources {
+        source.set_state(SourceState::Receiving);
+        source.semi_sync_acknowledges();
+    }
     sources[2].set_state(SourceState::WaitingForSpace { error: "full".to_owned() });
     let html = shown(&Page::Overview, &daemon);
     assert!(html.contains("<title>! binlogd: 1 source of 3 needs you now"), "{html}");
