@@ -18,6 +18,9 @@ use wire::WireError;
 const EVENTS_MAX: Duration = Duration::from_secs(30);
 const SESSIONS_MAX: Duration = Duration::from_secs(3);
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
+/// `ER_LOCK_WAIT_TIMEOUT`.
+const LOCK_WAIT_TIMEOUT: u16 = 1205;
+
 /// Seconds that SET GLOBAL read_only waits for the commits and locks of others.
 const LOCK_WAIT_SECONDS: u32 = 25;
 /// Longer transactions than this do not only end an XA transaction, in bytes.
@@ -271,10 +274,16 @@ impl Target {
                 if is_new {
                     restore.forget(name)?;
                 }
-                Ok(vec![Writer {
-                    what: format!("{what}: {error}"),
-                    stop: format!("SET GLOBAL {name} = {held};"),
-                }])
+                // By hand it would wait as long, and without a limit.
+                let stop = match error {
+                    WireError::Server { code: LOCK_WAIT_TIMEOUT, .. } => format!(
+                        "Commits or locks of others keep {name} = {held} from taking effect. Where commits wait for an \
+                         acknowledgement that binlogd withholds, go on with --allow-writers: they end when what is handed over \
+                         is acknowledged."
+                    ),
+                    _ => format!("SET GLOBAL {name} = {held};"),
+                };
+                Ok(vec![Writer { what: format!("{what}: {error}"), stop }])
             }
             Err(error) => Err(error.into()),
         }

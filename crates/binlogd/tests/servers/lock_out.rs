@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use assert_cmd::Command;
 use serde_json::Value;
-use wire::{Connection, TlsMode};
+use wire::{Connection, TlsMode, WireError};
 
 use crate::common::daemon::Daemon;
 use crate::common::semi_sync::SemiSync;
@@ -166,6 +166,22 @@ fn ways_out(server: &Server, semi_sync: &SemiSync, kept: &mut Connection, names:
     assert!(can_log_in(server, PATIENCE));
 }
 
+/// `read_only = ON`, the first step of the runbook where a source lacks transactions, waits for the commits that wait. With a limit
+/// it ends by an error, and nothing is changed.
+fn read_only_waits_too(server: &Server, semi_sync: &SemiSync, kept: &mut Connection, names: &Names) {
+    semi_sync.set_enabled(true);
+    let running = Running::new(session(server), WRITES[0]);
+    wait_until_it_waits(kept);
+    let mut limited = session(server);
+    limited.query("SET SESSION lock_wait_timeout = 2").unwrap();
+    let error = limited.query("SET GLOBAL read_only = ON").expect_err("it waits");
+    assert!(matches!(error, WireError::Server { code: 1205, .. }), "{}: {error:?}", server.name());
+    running.waits();
+    assert!(["0", "OFF"].contains(&kept.query("SELECT @@global.read_only").unwrap().first().unwrap()));
+    kept.query(&names.set("enabled", "OFF")).unwrap();
+    running.ends();
+}
+
 /// Commits wait, and binlogd's account lacks the privilege: the message and the doctor name a statement that does not wait,
 /// and with it binlogd gets in, and what waited goes on.
 fn way_in(server: &Server, semi_sync: &SemiSync, kept: &mut Connection) {
@@ -227,6 +243,7 @@ fn locked_out(name: &str) {
         server.sql("SET SESSION sql_log_bin = 0; DROP USER another@'%'; DROP TABLE t.b");
         what_waits(&server, &semi_sync, &mut kept, &names, is_mysql);
         ways_out(&server, &semi_sync, &mut kept, &names, is_mysql);
+        read_only_waits_too(&server, &semi_sync, &mut kept, &names);
         way_in(&server, &semi_sync, &mut kept);
     }
     without_a_session(&mut server, is_mysql);
