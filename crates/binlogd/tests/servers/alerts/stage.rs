@@ -11,7 +11,7 @@ use crate::common::{Server, workspace};
 const ANSWERS_BY_CODE: [&str; 4] = ["status", "doctor", "forks", "verify"];
 
 /// Commands that say nothing when all is well, or where they may not look.
-const SILENT: [&str; 5] = ["mv ", "cp ", "mkdir ", "dmesg", "lost.sql"];
+const SILENT: [&str; 6] = ["mv ", "cp ", "mkdir ", "dmesg", "lost.sql", "mysqlbinlog "];
 
 /// One daemon, as `binlogd1`, and its onlooker.
 pub(super) struct Stage {
@@ -123,10 +123,12 @@ impl Stage {
             ("/var/lib/binlogd", data_dir.clone()),
             ("--source orders", "--source default".to_owned()),
             ("/var/backups/binlogd", self.folder.path().join("backups").display().to_string()),
-            ("/var/lib/mysql", server.datadir().display().to_string()),
+            ("/var/tmp", self.folder.path().display().to_string()),
+            ("--host=db1 --user=root -p", format!("--host=127.0.0.1 --port={} --user=root", server.port())),
+            ("mysqlbinlog ", format!("{} ", server.env("MYSQLBINLOG"))),
             ("127.0.0.1:9306", admin),
             ("lost.sql", self.folder.path().join("lost.sql").display().to_string()),
-            ("mysql --binary-mode", format!("{} --binary-mode", server.env("MYSQL"))),
+            ("mysql --host", format!("{} --host", server.env("MYSQL"))),
             ("mysql://root@db1:3306", url(server)),
         ] {
             text = text.replace(word, &here);
