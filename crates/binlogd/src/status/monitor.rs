@@ -322,13 +322,15 @@ impl SourceMonitor {
 
     /// Everything at one moment. `now` is the clock for seconds behind.
     pub fn status(&self, now: Timestamp) -> SourceStatus {
+        // The positions first: the GTIDs are published before, so that who sees a place finds everything before it among them.
+        let glance = self.glance(now);
         SourceStatus {
             gtid: self.gtid_texts(),
             latency: Latencies {
                 sync: self.sync_latency.summary(),
                 acknowledge: self.acknowledge_latency.summary(),
             },
-            ..self.glance(now)
+            ..glance
         }
     }
 
