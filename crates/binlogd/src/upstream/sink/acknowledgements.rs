@@ -254,10 +254,13 @@ impl Acknowledgements {
             return Ok(None);
         };
         let acknowledger = &mut self.acknowledger;
-        let held_max = if self.downstream.is_some() { HELD_MAX } else { STALLED_MAX };
-        // What is handed back while others are withheld was compared just now.
-        if self.withheld.is_none()
-            && let Some((oldest, arrived)) = acknowledger.oldest()
+        let held_max = match &self.downstream {
+            Some(_) => HELD_MAX,
+            None if self.withheld.is_none() => STALLED_MAX,
+            // What is handed back while others are withheld was compared just now.
+            None => Duration::MAX,
+        };
+        if let Some((oldest, arrived)) = acknowledger.oldest()
             && log.is_covered(oldest, safe.position())
         {
             let held = options.clock.now().saturating_duration_since(arrived);
