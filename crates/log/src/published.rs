@@ -1,8 +1,24 @@
 //! The end of what readers may have: one position a source, and a wake-up that costs nothing while nobody waits.
 //!
 //! The receiving thread publishes, readers look and sleep. A reader is never waited for: the position is an atomic number,
-//! and a lock is taken only when another file begins. Who wakes up wakes two others, so that the receiving thread wakes one
-//! reader at most, however many there are.
+//! and a lock is taken only when another file begins. The receiving thread wakes one reader at most, however many there are,
+//! and that one starts what wakes the others.
+//!
+//! Who passes a wake-up on to sleepers that have seen the news already wakes them for nothing, and they the others, without an
+//! end. So sleepers who have not are set apart first, all of them by one call: they stay in `behind`, where each that is woken
+//! wakes the next. Few are awake at a time that way, and what competes with the receiving thread for a processor is little.
+//!
+//! No wake-up is lost. Let a reader sleep that has seen the count `s`, and let the count be higher.
+//!
+//! 1. It counts itself in `waiting` before it asks the kernel to let it sleep, and the kernel compares the count again. The
+//!    publisher counts up first and looks at `waiting` then. All of that is SeqCst, so one of the two sees the other: either the
+//!    reader does not fall asleep, or the publisher wakes somebody who sleeps at `news`.
+//! 2. Whoever is woken reads a count above `s`, and either sets the sleepers apart, or somebody has `spread` that count or a
+//!    later one, whose call comes or came after the count was above `s`. The reader slept at `news` before that, so the call
+//!    moves it.
+//! 3. Whoever sets sleepers apart wakes some of `behind`, and whoever is woken wakes one more. So as long as somebody sleeps
+//!    there, somebody is awake who is about to wake one. A sleeper whose time is up was not woken, and is counted on by nobody:
+//!    the kernel tells the two apart.
 
 use super::confirmations::Confirmations;
 use super::{Confirmed, Position};
@@ -16,8 +32,11 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Readers that each woken reader wakes.
-const WAKES: u32 = 2;
+/// Rows of readers, in each of which one wakes the next.
+const ROWS: u32 = 4;
+
+/// More readers than there are.
+const ALL: u32 = u32::MAX >> 1;
 
 /// The live file of a timeline, as readers may read it.
 #[derive(Debug)]
@@ -43,8 +62,12 @@ impl Live {
 #[derive(Debug, Default)]
 pub struct Published {
     live: Mutex<State>,
-    /// Counts up with everything that is published.
+    /// Counts up with everything that is published. Readers sleep here.
     news: AtomicU32,
+    /// The last count of which all sleepers at `news` were set apart, or are about to be.
+    spread: AtomicU32,
+    /// Readers that have not seen the news sleep here until it is their turn. Its value says nothing.
+    behind: AtomicU32,
     /// Readers that sleep, or are about to.
     waiting: AtomicU32,
     /// What readers say that they have made durable.
@@ -107,17 +130,30 @@ impl Published {
         };
         self.waiting.fetch_add(1, SeqCst);
         let woken = futex::wait(&self.news, Flags::PRIVATE, seen, Some(&timeout));
-        let others = self.waiting.fetch_sub(1, SeqCst) - 1;
+        self.waiting.fetch_sub(1, SeqCst);
         // Whoever was woken passes that on; who found that there is news, or slept long enough, was not counted on.
-        if others > 0 && !matches!(woken, Err(Errno::AGAIN | Errno::TIMEDOUT)) {
-            self.wake(WAKES);
+        if !matches!(woken, Err(Errno::AGAIN | Errno::TIMEDOUT)) {
+            self.pass_on();
         }
+    }
+
+    /// Wakes others, of those that have not seen the news.
+    fn pass_on(&self) {
+        let now = self.news();
+        let is_later = |spread: u32| (now.wrapping_sub(spread).cast_signed() > 0).then_some(now);
+        let sets_apart = self.spread.fetch_update(SeqCst, SeqCst, is_later).is_ok();
+        if sets_apart {
+            // Fails for addresses that are none only.
+            let _ = futex::requeue(&self.news, Flags::PRIVATE, 0, ALL, &self.behind);
+        }
+        Self::wake(&self.behind, if sets_apart { ROWS } else { 1 });
     }
 
     /// Wakes every reader that sleeps, for it to look whether it is to end.
     pub fn wake_all(&self) {
         self.news.fetch_add(1, SeqCst);
-        self.wake(u32::MAX >> 1);
+        Self::wake(&self.news, ALL);
+        Self::wake(&self.behind, ALL);
     }
 
     /// The copy is opened, goes on in another file, or on another timeline. Everything before `end` may be read; it is the
@@ -187,13 +223,13 @@ impl Published {
     fn tell(&self) {
         self.news.fetch_add(1, SeqCst);
         if self.waiting.load(SeqCst) > 0 {
-            self.wake(1);
+            Self::wake(&self.news, 1);
         }
     }
 
-    fn wake(&self, readers: u32) {
+    fn wake(sleepers: &AtomicU32, most: u32) {
         // Fails for an address that is none only.
-        let _ = futex::wake(&self.news, Flags::PRIVATE, readers);
+        let _ = futex::wake(sleepers, Flags::PRIVATE, most);
     }
 
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
@@ -212,6 +248,7 @@ fn comes_later(file: &str, live: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::Random;
     use std::sync::atomic::AtomicUsize;
     use std::thread;
 
@@ -341,32 +378,98 @@ mod tests {
         assert_eq!((confirmed(two), published.confirmed_by(two, &at(4), &files)), (None, 0));
     }
 
+    /// Far longer than a test may take: only a wake-up ends the wait.
+    const LONG: Duration = Duration::from_secs(600);
+
+    fn all_sleep(published: &Published, readers: u32) {
+        while published.waiting.load(SeqCst) < readers {
+            thread::yield_now();
+        }
+    }
+
+    /// Each is woken once by each news, or, where it fell asleep while the others were being set apart, twice.
     #[test]
-    fn all_who_sleep_are_woken_by_one() {
+    fn all_who_sleep_are_woken_by_one_and_seldom_for_nothing() {
+        const READERS: u32 = 20;
+        const NEWS: u64 = 20;
+        /// Turns for others, in which whoever is woken for nothing would show.
+        const TURNS: u32 = 1000;
         let published = Published::default();
         published.is_at(Path::new("0001-a"), Some(&at(10)));
         let live = published.live().unwrap();
         let woken = AtomicUsize::new(0);
         thread::scope(|scope| {
-            for _ in 0..20 {
+            for _ in 0..READERS {
                 scope.spawn(|| {
                     loop {
                         let seen = published.news();
-                        if live.end() == 100 {
+                        if live.end() == 10 + NEWS {
                             break;
                         }
-                        // Far longer than the test may take: only a wake-up ends the wait.
-                        published.wait(seen, Duration::from_secs(600));
+                        published.wait(seen, LONG);
+                        woken.fetch_add(1, SeqCst);
                     }
-                    woken.fetch_add(1, SeqCst);
                 });
             }
-            while published.waiting.load(SeqCst) < 20 {
-                thread::yield_now();
+            for end in 11..=10 + NEWS {
+                all_sleep(&published, READERS);
+                (0..TURNS).for_each(|_| thread::yield_now());
+                published.advance(&live, end);
             }
-            published.advance(&live, 100);
         });
-        assert_eq!((woken.load(SeqCst), published.waiting.load(SeqCst)), (20, 0));
+        let (woken, most) = (woken.load(SeqCst) as u64, 2 * u64::from(READERS) * NEWS);
+        assert!(woken <= most, "{woken} times somebody was woken, and at most {most} times it is of use");
+        assert_eq!(published.waiting.load(SeqCst), 0);
+    }
+
+    /// Readers of all speeds, and whose time is up; what is published comes at any moment. Whoever misses the last news would
+    /// sleep on.
+    #[test]
+    fn no_wake_up_is_lost() {
+        let seed = std::env::var("BINLOGD_TEST_SEED").ok().and_then(|seed| seed.parse().ok());
+        let seed: u64 = seed.unwrap_or_else(|| u64::from(std::process::id()));
+        println!("BINLOGD_TEST_SEED={seed} does the same again, as far as the threads' turns allow");
+        let mut random = Random::new(seed);
+        for round in 0..60 {
+            let readers = 1 + random.below(12);
+            let news = 1 + random.below(200);
+            let published = Published::default();
+            published.is_at(Path::new("0001-a"), Some(&at(10)));
+            let live = published.live().unwrap();
+            let (done, is_done) = std::sync::mpsc::channel();
+            thread::scope(|scope| {
+                for _ in 0..readers {
+                    let mut random = Random::new(random.next());
+                    let (published, live, done) = (&published, &live, done.clone());
+                    scope.spawn(move || {
+                        loop {
+                            let seen = published.news();
+                            if live.end() == 10 + news {
+                                break;
+                            }
+                            (0..random.below(4)).for_each(|_| thread::yield_now());
+                            let short = Duration::from_micros(random.below(50));
+                            published.wait(seen, if random.one_in(4) { short } else { LONG });
+                        }
+                        let _ = done.send(());
+                    });
+                }
+                for end in 11..=10 + news {
+                    if random.one_in(8) {
+                        all_sleep(&published, 1);
+                    }
+                    (0..random.below(3)).for_each(|_| thread::yield_now());
+                    published.advance(&live, end);
+                }
+                for left in (1..=readers).rev() {
+                    // So that the test fails instead of going on for ever.
+                    if is_done.recv_timeout(Duration::from_secs(60)).is_err() {
+                        published.wake_all();
+                        panic!("seed {seed}, round {round}: {left} of {readers} readers sleep on");
+                    }
+                }
+            });
+        }
     }
 
     #[test]

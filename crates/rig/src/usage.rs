@@ -26,6 +26,8 @@ pub struct Usage {
     whole: f64,
     /// Bytes that it made the kernel write, where the kernel tells.
     written_bytes: Option<u64>,
+    /// How often each living thread has left a processor, of its own accord or not.
+    switches: BTreeMap<PathBuf, u64>,
     /// Its memory at that moment.
     pub memory: Memory,
 }
@@ -53,6 +55,8 @@ pub struct Used {
     /// cache whole, and where a file was written in large pieces its pages are as large as a MiB, though only dirty
     /// blocks are written. `None` where the kernel does not tell.
     pub written_bytes: Option<u64>,
+    /// How often its threads that live on have left a processor, to wait or for another thread.
+    pub switches: u64,
 }
 
 impl Usage {
@@ -73,17 +77,21 @@ impl Usage {
             anonymous: field(&status, "RssAnon:"),
         };
         // A process that has ended has no threads; one thread may end between the two looks.
-        let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
-        let run = threads.filter_map(|thread| {
-            let text = std::fs::read_to_string(thread.path().join("schedstat")).ok()?;
-            Some((thread.path(), text.split_whitespace().next()?.parse().ok()?))
-        });
-        let threads = run.collect();
+        let (mut threads, mut switches) = (BTreeMap::new(), BTreeMap::new());
+        for thread in std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten() {
+            let path = thread.path();
+            let text = |file: &str| std::fs::read_to_string(path.join(file)).unwrap_or_default();
+            let run = text("schedstat").split_whitespace().next().and_then(|run| run.parse().ok());
+            let (Some(run), status) = (run, text("status")) else { continue };
+            let left = ["voluntary_ctxt_switches:", "nonvoluntary_ctxt_switches:"];
+            switches.insert(path.clone(), left.iter().map(|name| field(&status, name)).sum());
+            threads.insert(path, run);
+        }
         // Of another account's process the kernel does not tell.
         let io = read("io").unwrap_or_default();
         let written = io.lines().find_map(|line| line.strip_prefix("write_bytes: "));
         let written_bytes = written.and_then(|number| number.parse().ok());
-        Ok(Usage { at: Instant::now(), threads, whole, written_bytes, memory })
+        Ok(Usage { at: Instant::now(), threads, whole, written_bytes, switches, memory })
     }
 
     /// What was used after `before`. The processor exactly where all threads live on, as binlogd's do, and to a hundredth
@@ -92,6 +100,7 @@ impl Usage {
         Used {
             seconds: (self.at - before.at).as_secs_f64(),
             processor_seconds: self.processor(&before.threads, before.whole),
+            switches: more(&before.switches, &self.switches),
             written_bytes: self.written_bytes.zip(before.written_bytes).map(|(now, then)| now - then),
         }
     }
@@ -107,14 +116,15 @@ impl Usage {
     }
 
     fn processor(&self, threads_before: &BTreeMap<PathBuf, u64>, whole_before: f64) -> f64 {
-        // A thread that has begun since then counts, one that has ended does not.
-        let used = |(thread, now): (&PathBuf, &u64)| {
-            now.saturating_sub(threads_before.get(thread).copied().unwrap_or_default())
-        };
-        let threads = self.threads.iter().map(used).sum::<u64>() as f64 / 1e9;
+        let threads = more(threads_before, &self.threads) as f64 / 1e9;
         let whole = self.whole - whole_before;
         if self.threads.is_empty() || whole - threads > ENDED_SECONDS { whole } else { threads }
     }
+}
+
+/// What the threads have more than before. One that has begun since then counts, one that has ended does not.
+fn more(before: &BTreeMap<PathBuf, u64>, now: &BTreeMap<PathBuf, u64>) -> u64 {
+    now.iter().map(|(thread, now)| now.saturating_sub(before.get(thread).copied().unwrap_or_default())).sum()
 }
 
 /// Count of a process's threads.
@@ -178,6 +188,13 @@ mod tests {
         std::thread::spawn(|| work(&this(), 0.4)).join().unwrap();
         let used = this().since(&before);
         assert!(used.processor_seconds > 0.3 && used.seconds > 0.0, "{used:?}");
+    }
+
+    #[test]
+    fn a_thread_that_waits_leaves_its_processor() {
+        let before = this();
+        (0..20).for_each(|_| std::thread::sleep(Duration::from_millis(1)));
+        assert!(this().since(&before).switches >= 20);
     }
 
     #[test]

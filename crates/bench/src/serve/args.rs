@@ -19,6 +19,9 @@ pub struct ServeArgs {
     /// Readers at once, where it is many.
     #[arg(long, default_value_t = 20)]
     pub readers: usize,
+    /// Readers at once at the live end, where it is very many.
+    #[arg(long, default_value_t = 100)]
+    pub crowd: usize,
     /// Readers that only wait.
     #[arg(long, default_value_t = 500)]
     pub idle: usize,

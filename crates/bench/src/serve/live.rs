@@ -21,6 +21,9 @@ const TRANSACTION_BYTES: usize = 600;
 /// Groups that are not counted, at the beginning of a round.
 const WARM_UP: usize = 200;
 
+/// Between groups, where readers have long been served.
+const LONGEST_PAUSE: Duration = Duration::from_millis(20);
+
 /// Longest wait for anything.
 const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -60,6 +63,10 @@ struct Round {
     acknowledged: Percentiles,
     /// From the arrival of an acknowledgement at the source to that of the transaction at the first reader; not below 0.
     lag: Percentiles,
+    /// How often threads of binlogd have left a processor, a group.
+    switches: f64,
+    /// Microseconds of processor that binlogd has used, a group.
+    processor: f64,
 }
 
 /// Measures and prints one table.
@@ -68,7 +75,8 @@ struct Round {
 /// When a transaction is not acknowledged, or does not reach the reader.
 pub(super) fn run(args: &ServeArgs) -> anyhow::Result<()> {
     println!(
-        "## The live end, {} groups of one transaction of {TRANSACTION_BYTES} bytes, {} rounds\n",
+        "## The live end, {} groups of one transaction of {TRANSACTION_BYTES} bytes, a tenth where the pause is the longest, {} \
+         rounds\n",
         args.groups, args.common.rounds
     );
     println!("times in µs: medians of the rounds, and their range; ratios to the rounds without readers\n");
@@ -81,11 +89,15 @@ pub(super) fn run(args: &ServeArgs) -> anyhow::Result<()> {
         "ratio",
         "delivered after the acknowledgement p50",
         "p99",
+        "context switches a reader and group",
+        "processor µs a group",
     ]);
-    for pause in [Duration::ZERO, Duration::from_millis(1)] {
-        let counts = [0, 1, args.readers];
+    for pause in [Duration::ZERO, Duration::from_millis(1), LONGEST_PAUSE] {
+        let counts = [0, 1, args.readers, args.crowd];
+        let groups = if pause == LONGEST_PAUSE { args.groups / 10 } else { args.groups };
         let rounds = args.common.in_turn(&counts, |round, readers| {
-            let measured = measure(args, readers, pause).with_context(|| format!("{readers} readers"))?;
+            let measured =
+                measure(args, readers, groups, pause).with_context(|| format!("{readers} readers"))?;
             eprintln!(
                 "round {}: pause {pause:?}, {readers} readers: {:.0} µs",
                 round + 1,
@@ -109,6 +121,17 @@ pub(super) fn run(args: &ServeArgs) -> anyhow::Result<()> {
                 ratio(|round| round.acknowledged.p99),
                 delivered(|round| round.lag.p50),
                 delivered(|round| round.lag.p99),
+                match readers {
+                    0 => String::new(),
+                    _ => {
+                        let pairs = measured.iter().zip(&rounds[0]);
+                        let switches = pairs.map(|(with, without)| with.switches - without.switches);
+                        let a_reader: Vec<f64> =
+                            switches.map(|switches| switches / *readers as f64).collect();
+                        with_spread(&a_reader, 1)
+                    }
+                },
+                column(|round| round.processor),
             ]);
         }
     }
@@ -116,9 +139,9 @@ pub(super) fn run(args: &ServeArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn measure(args: &ServeArgs, readers: usize, pause: Duration) -> anyhow::Result<Round> {
+fn measure(args: &ServeArgs, readers: usize, measured: usize, pause: Duration) -> anyhow::Result<Round> {
     let ((begin, begun), (result, results)) = (mpsc::channel(), mpsc::channel());
-    let groups = WARM_UP + args.groups;
+    let groups = WARM_UP + measured;
     let load = Timed { groups, pause, begin: begun, result };
     let source = ScriptedSource::start_with(Script::default(), load)?;
     let binlogd = Serving::start(&args.common.binlogd, &args.common.dir, source.port())?;
@@ -139,11 +162,13 @@ fn measure(args: &ServeArgs, readers: usize, pause: Duration) -> anyhow::Result<
         let stream = null_reader::open(binlogd.port(), PASSWORD, 4_099_999, place, false)?;
         Some(std::thread::spawn(move || arrivals(stream, groups)))
     };
+    let before = binlogd.usage()?;
     begin.send(()).context("the source has ended")?;
     let times = results.recv_timeout(PATIENCE).context("not everything was acknowledged")?;
-    let mut acknowledged = Samples::with_capacity(args.groups);
+    let used = binlogd.usage()?.since(&before);
+    let mut acknowledged = Samples::with_capacity(measured);
     times.iter().skip(WARM_UP).for_each(|(sent, arrived)| acknowledged.record(*arrived - *sent));
-    let mut lag = Samples::with_capacity(args.groups);
+    let mut lag = Samples::with_capacity(measured);
     if let Some(timed) = timed {
         let arrivals = timed.join().ok().context("the reader panicked")??;
         let pairs = times.iter().zip(&arrivals).skip(WARM_UP);
@@ -152,7 +177,12 @@ fn measure(args: &ServeArgs, readers: usize, pause: Duration) -> anyhow::Result<
     if let Some(others) = others {
         others.finish()?;
     }
-    Ok(Round { acknowledged: acknowledged.percentiles(), lag: lag.percentiles() })
+    Ok(Round {
+        acknowledged: acknowledged.percentiles(),
+        lag: lag.percentiles(),
+        switches: used.switches as f64 / groups as f64,
+        processor: used.processor_seconds * 1e6 / groups as f64,
+    })
 }
 
 /// When the last event of each transaction arrived.
