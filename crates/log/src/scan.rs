@@ -13,12 +13,15 @@ use codec::event::{
     BINLOG_MAGIC, ChecksumAlgorithm, EventError, EventHeader, EventType, FormatDescription, HEADER_LEN,
     PEEK_BYTES_MAX, StreamChecksum,
 };
-use codec::gtid::{GtidState, TransactionId};
+use codec::gtid::{GtidState, TransactionId, Uuid};
 use std::io;
 use window::{BUFFER_LEN, Window};
 
 /// Longest tail of a file, in bytes, that a session asks for again to compare it with the copy. See [`tail_start`].
 pub const TAIL_BYTES_MAX: u64 = 256 * 1024;
+
+/// Of more UUIDs than this in one file nobody is to know who committed here first.
+const WRITERS_MAX: usize = 16;
 
 /// What a walk found.
 #[derive(Debug, Clone)]
@@ -49,6 +52,11 @@ pub struct FileScan {
     pub rotates_to: Option<String>,
     /// The type of the last sound event.
     pub last_event: Option<EventType>,
+    /// The `server_id` in that one.
+    pub last_server_id: u32,
+    /// MySQL: under whose UUIDs transactions were committed that bear the file's own `server_id`, and so were no replica's: the
+    /// first few.
+    pub committed_here: Vec<Uuid>,
     /// Why the walk ended before the end of the file.
     pub damage: Option<Damage>,
 }
@@ -154,6 +162,8 @@ impl<'a> Walk<'a> {
                 last_timestamp: 0,
                 rotates_to: None,
                 last_event: None,
+                last_server_id: 0,
+                committed_here: Vec::new(),
                 damage: None,
             },
         }
@@ -351,6 +361,13 @@ fn note(
             scan.repeated_gtids += 1;
             scan.first_repeated.get_or_insert((id, end));
         }
+        if let TransactionId::Mysql(gtid) = id
+            && scan.format.as_ref().is_some_and(|format| format.server_id == header.server_id)
+            && scan.committed_here.len() < WRITERS_MAX
+            && !scan.committed_here.contains(&gtid.uuid)
+        {
+            scan.committed_here.push(gtid.uuid);
+        }
         // One source cannot mix the two kinds of GTID, and if it did the bytes would still be right.
         let _ = scan.gtids.insert(id);
     }
@@ -364,7 +381,7 @@ fn note(
     if header.timestamp != 0 {
         scan.last_timestamp = header.timestamp;
     }
-    scan.last_event = Some(header.event_type);
+    (scan.last_event, scan.last_server_id) = (Some(header.event_type), header.server_id);
     scan.sound_end = end;
     scan.events += 1;
     Ok(())

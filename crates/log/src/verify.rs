@@ -10,6 +10,7 @@
 //! | `verify/report.rs` | what was found |
 //! | `verify/outcome.rs` | how much was found, kept for the daemon |
 //! | `verify/continuity.rs` | one file against the next: how it ends, and GTIDs |
+//! | `verify/writer.rs`, `verify/writers.rs` | what a file tells of its writer; whether that is the timeline's server |
 
 mod continuity;
 pub(super) mod kept;
@@ -17,6 +18,9 @@ pub use kept::kept_from;
 mod names;
 pub mod outcome;
 pub mod report;
+mod writer;
+mod writers;
+pub use writers::compare_timelines;
 
 use super::damage::{Damage, DamageKind};
 use super::files::binlog_files;
@@ -224,7 +228,9 @@ impl Walk<'_> {
         }
         if let Some(previous) = &self.previous {
             continuity::gtids(previous, &scan, &mut self.uncounted, &mut report);
+            writers::compare_with_previous(previous, &scan, &mut report);
         }
+        report.writer = writer::Writer::of(&scan);
         self.previous = Some(continuity::Previous { name: name.to_owned(), scan });
         report
     }

@@ -12,7 +12,7 @@ use log::posix::PosixStorage;
 use log::timeline::Timeline;
 use log::verify::outcome::{self, Outcome};
 use log::verify::report::{FileEnd, FileReport, TimelineReport};
-use log::verify::{Progress, verify_timeline};
+use log::verify::{Progress, compare_timelines, verify_timeline};
 use serde::Serialize;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -177,6 +177,7 @@ fn verify_source(name: String, folder: &Path, screen: &mut Screen) -> SourceRepo
                 screen.about_timeline(&timeline);
                 report.timelines.push(timeline);
             }
+            screen.about_writers(&mut report.timelines);
         }
         Err(error) => {
             let what = format!("{} cannot be read: {error}", folder.display());
@@ -238,6 +239,22 @@ impl Screen {
         }
         for note in &report.notes {
             self.note(note);
+        }
+    }
+
+    /// What all timelines together tell of who wrote their files. The files' own lines are printed by now.
+    fn about_writers(&mut self, timelines: &mut [TimelineReport]) {
+        let counts: Vec<usize> = timelines.iter().map(|timeline| timeline.all_problems().count()).collect();
+        let before: Vec<_> = timelines.iter().flat_map(TimelineReport::all_problems).cloned().collect();
+        compare_timelines(timelines);
+        for (timeline, count) in timelines.iter().zip(counts) {
+            if timeline.all_problems().count() == count {
+                continue;
+            }
+            self.line(&style::clean(&format!("  {}", timeline.name)));
+            for problem in timeline.all_problems().filter(|problem| !before.contains(problem)) {
+                self.damage(&problem.to_string());
+            }
         }
     }
 

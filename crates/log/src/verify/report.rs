@@ -1,6 +1,7 @@
 //! What a walk over a timeline found.
 
 use super::super::damage::Damage;
+use super::writer::Writer;
 use serde::Serialize;
 use std::fmt;
 
@@ -68,6 +69,9 @@ pub struct FileReport {
     pub problems: Vec<Problem>,
     /// What is unusual and no damage.
     pub notes: Vec<String>,
+    /// Who wrote it; `None` where it does not say so.
+    #[serde(skip)]
+    pub(super) writer: Option<Writer>,
 }
 
 /// What was found in one timeline.
@@ -115,5 +119,6 @@ pub(super) fn blank(name: &str) -> FileReport {
         end: FileEnd::Unknown,
         problems: Vec::new(),
         notes: Vec::new(),
+        writer: None,
     }
 }

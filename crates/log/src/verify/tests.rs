@@ -429,6 +429,208 @@ fn mariadb_states_are_compared_by_domain() {
     }
 }
 
+/// A file as the server with this `server_id` wrote it, under the UUID of which each byte is `uuid`, so many seconds later.
+fn written_by(mut file: Vec<u8>, server_id: u32, uuid: u8, later: u32) -> Vec<u8> {
+    let mut at = 4;
+    while at < file.len() {
+        let size = u32::from_le_bytes(file[at + 9..at + 13].try_into().unwrap()) as usize;
+        let event = &mut file[at..at + size];
+        let time = u32::from_le_bytes(event[..4].try_into().unwrap()) + later;
+        event[..4].copy_from_slice(&time.to_le_bytes());
+        event[5..9].copy_from_slice(&server_id.to_le_bytes());
+        match event[4] {
+            33 => event[20..36].fill(uuid),
+            35 if size > 50 => event[27..43].fill(uuid),
+            _ => {}
+        }
+        let sum = crc32fast::hash(&event[..size - 4]);
+        event[size - 4..].copy_from_slice(&sum.to_le_bytes());
+        at += size;
+    }
+    file
+}
+
+/// Timelines, each of a server and the files in it.
+type Timelines<'a> = &'a [(&'a str, Vec<(&'a str, Vec<u8>)>)];
+
+/// What the timelines of one copy tell of their writers.
+fn strangers(kind: ServerKind, timelines: Timelines<'_>) -> Vec<String> {
+    let dir = tempfile::tempdir().unwrap();
+    let mut reports = Vec::new();
+    for (number, (server, files)) in timelines.iter().enumerate() {
+        let first_file = files[0].0.to_owned();
+        let info = Timeline { first_file, server_kind: kind, ..crate::testing::first_timeline(server) };
+        let folder = info.create(&PosixStorage, dir.path(), number as u32 + 1).unwrap();
+        let names: Vec<String> = files.iter().map(|(name, _)| (*name).to_owned()).collect();
+        index::write(&PosixStorage, &folder, &names).unwrap();
+        files.iter().for_each(|(name, bytes)| std::fs::write(folder.join(name), bytes).unwrap());
+        reports.push(verify_timeline(&PosixStorage, &folder, &mut Silent));
+    }
+    compare_timelines(&mut reports);
+    reports.iter().flat_map(TimelineReport::all_problems).map(ToString::to_string).collect()
+}
+
+const OTHER_UUID: &str = "cdcdcdcd-cdcd-cdcd-cdcd-cdcdcdcdcdcd";
+const DO: &str = "docs/runbook.md says what to do (The copy is damaged)";
+
+fn first(next: &str) -> Vec<u8> {
+    sealed(0).rotate(next).finish()
+}
+
+/// The first file of another server, as its clients wrote it.
+fn of_other(next: &str) -> Vec<u8> {
+    written_by(first(next), 2, 0xcd, 50)
+}
+
+#[test]
+fn a_file_that_stands_in_the_timeline_of_another_server_too_is_damage() {
+    let ours = || vec![(NAMES[0], first(NAMES[1])), (NAMES[1], sealed(1).finish())];
+    let found = strangers(
+        ServerKind::MySql,
+        &[(SERVER_UUID, ours()), (OTHER_UUID, vec![(NAMES[0], first(NAMES[1]))])],
+    );
+    let expected = format!(
+        "b.000001: another server wrote it than {OTHER_UUID}: timeline 0001-{SERVER_UUID} has the same file, of server_id 1. {DO}"
+    );
+    assert_eq!(found, [expected]);
+    // Without GTIDs too.
+    let anonymous = || {
+        let mut file = FileBuilder::new();
+        file.event(34, &[0; 25]);
+        file.event(2, &[&[0; 14][..], b"CREATE TABLE t (a INT)"].concat());
+        file
+    };
+    let ours = vec![(NAMES[0], anonymous().rotate(NAMES[1]).finish()), (NAMES[1], anonymous().finish())];
+    let theirs = vec![(NAMES[0], anonymous().rotate(NAMES[1]).finish())];
+    let found = strangers(ServerKind::MySql, &[(SERVER_UUID, ours), (OTHER_UUID, theirs)]);
+    assert!(found.len() == 1 && found[0].contains("another server wrote it"), "{found:?}");
+}
+
+#[test]
+fn a_file_in_which_clients_of_another_server_committed_is_damage() {
+    let theirs = vec![
+        (NAMES[1], sealed(1).rotate(NAMES[2]).finish()),
+        (NAMES[2], written_by(sealed(2).finish(), 2, 0xcd, 9)),
+    ];
+    let found = strangers(
+        ServerKind::MySql,
+        &[(SERVER_UUID, vec![(NAMES[0], first(NAMES[1]))]), (OTHER_UUID, theirs)],
+    );
+    let who = format!(
+        "b.000002: another server wrote it than {OTHER_UUID}: clients of {SERVER_UUID} committed here, whose server_id is 1, and \
+         this one's server_id is 2. {DO}"
+    );
+    let rotated = format!(
+        "b.000003: another server wrote it: server_id 1 is expected, as of the ROTATE event that ends b.000002, and its format \
+         description has 2. {DO}"
+    );
+    assert!(found.contains(&who) && found.contains(&rotated), "{found:#?}");
+}
+
+#[test]
+fn a_file_that_is_older_than_the_one_before_and_of_another_server_is_damage() {
+    let files =
+        |second: Vec<u8>| vec![(NAMES[0], written_by(sealed(0).finish(), 1, 0xab, 60)), (NAMES[1], second)];
+    let second = |server_id, later| {
+        let file = FileBuilder::created(7).previous_gtids(&set(2)).transaction(3, 100).finish();
+        strangers(ServerKind::MySql, &[(SERVER_UUID, files(written_by(file, server_id, 0xab, later)))])
+    };
+    assert_eq!(second(1, 70), Vec::<String>::new());
+    assert_eq!(second(11, 70), Vec::<String>::new(), "server_id was changed at a restart");
+    assert_eq!(second(1, 5), Vec::<String>::new(), "the clock was set back");
+    let expected = format!(
+        "b.000002: another server wrote it: it was begun 55 s before b.000001, the file before it, and its server_id is 11, not \
+         1. {DO}"
+    );
+    assert_eq!(second(11, 5), [expected]);
+}
+
+#[test]
+fn a_mariadb_file_of_another_server_is_damage() {
+    let list = |server_id, later| {
+        let mut file = FileBuilder::new();
+        let mut body = Vec::new();
+        "0-1-5".parse::<codec::gtid::MariadbGtidState>().unwrap().encode_gtid_list(&mut body);
+        file.event(163, &body);
+        written_by(file.finish(), server_id, 0, later)
+    };
+    let found = |theirs: Vec<u8>| {
+        let ours = ("mariadb-1", vec![(NAMES[0], list(1, 0))]);
+        strangers(ServerKind::MariaDb, &[ours, ("mariadb-2", vec![(NAMES[3], theirs)])])
+    };
+    assert_eq!(found(list(2, 9)), Vec::<String>::new());
+    let problems = found(list(1, 9));
+    assert_eq!(
+        problems,
+        [format!(
+            "b.000004: another server wrote it than mariadb-2: its server_id 1 is that of mariadb-1, and this one's server_id is \
+             2. {DO}"
+        )]
+    );
+    // Nobody knows whose it is.
+    assert_eq!(found(list(3, 9)), Vec::<String>::new());
+}
+
+/// What servers do and their operators: none of it is damage.
+#[test]
+fn what_looks_like_another_server_and_is_none_is_clean() {
+    let ours = || vec![(NAMES[0], first(NAMES[1])), (NAMES[1], sealed(1).finish())];
+    let stopped = |mut file: FileBuilder| {
+        file.event(3, &[]);
+        file.finish()
+    };
+    let after_start = |file: FileBuilder, server_id, uuid| {
+        written_by(first_after_start(file.finish()), server_id, uuid, 60)
+    };
+    let cases: [(&str, Vec<(&str, Vec<(&str, Vec<u8>)>)>); 5] = [
+        (
+            "a failover, and back",
+            vec![
+                (SERVER_UUID, ours()),
+                (OTHER_UUID, vec![(NAMES[0], of_other(NAMES[1]))]),
+                (SERVER_UUID, ours()),
+            ],
+        ),
+        (
+            "server_id changed at a restart",
+            vec![(
+                SERVER_UUID,
+                vec![(NAMES[0], stopped(sealed(0))), (NAMES[1], after_start(sealed(1), 11, 0xab))],
+            )],
+        ),
+        (
+            "auto.cnf made anew at a restart",
+            vec![
+                (SERVER_UUID, vec![(NAMES[0], stopped(FileBuilder::new().previous_gtids("")))]),
+                (
+                    OTHER_UUID,
+                    vec![
+                        (NAMES[0], stopped(FileBuilder::new().previous_gtids(""))),
+                        (NAMES[1], after_start(sealed(0), 1, 0xcd)),
+                    ],
+                ),
+            ],
+        ),
+        (
+            "what a replica lacked was handed to it under its own server_id",
+            vec![
+                (SERVER_UUID, ours()),
+                (OTHER_UUID, vec![(NAMES[0], written_by(sealed(0).finish(), 2, 0xab, 50))]),
+            ],
+        ),
+        (
+            "Group Replication commits under the group's name",
+            vec![
+                (SERVER_UUID, vec![(NAMES[0], written_by(sealed(0).finish(), 1, 0xee, 0))]),
+                (OTHER_UUID, vec![(NAMES[0], written_by(sealed(0).finish(), 2, 0xee, 50))]),
+            ],
+        ),
+    ];
+    for (what, timelines) in &cases {
+        assert_eq!(strangers(ServerKind::MySql, timelines), Vec::<String>::new(), "{what}");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
