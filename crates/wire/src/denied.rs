@@ -17,6 +17,9 @@ pub(super) const SECURE_TRANSPORT_REQUIRED: u16 = 3159;
 /// ER_HOST_IS_BLOCKED: too many attempts from our host were broken off.
 pub(super) const HOST_IS_BLOCKED: u16 = 1129;
 
+/// ER_WRONG_COMPRESSION_ALGORITHM_CLIENT: the server wants compression, which we do not do.
+const COMPRESSION_DEMANDED: u16 = 3922;
+
 /// ER_CON_COUNT_ERROR, ER_TOO_MANY_USER_CONNECTIONS, ER_USER_LIMIT_REACHED: there is no room for one more.
 const CROWDED: [u16; 3] = [1040, 1203, 1226];
 
@@ -94,6 +97,9 @@ pub(super) fn hint(code: u16, message: &str) -> &'static str {
             )
         }
         SECURE_TRANSPORT_REQUIRED => "; set tls to \"required\"",
+        COMPRESSION_DEMANDED => {
+            "; binlogd does not compress: add uncompressed to protocol_compression_algorithms of the server"
+        }
         HOST_IS_BLOCKED => {
             "; unblock it with FLUSH HOSTS, or TRUNCATE TABLE performance_schema.host_cache, and find out what broke the \
              connections off"
@@ -113,7 +119,7 @@ mod tests {
 
     #[test]
     fn every_denial_has_a_hint_of_its_own_kind() {
-        for code in DENIED.into_iter().chain(CROWDED) {
+        for code in DENIED.into_iter().chain(CROWDED).chain([COMPRESSION_DEMANDED]) {
             assert!(hint(code, "").starts_with("; "), "{code}");
         }
         assert!(hint(1045, "Access denied for user 'a'@'b' (using password: NO)").contains("password_file"));

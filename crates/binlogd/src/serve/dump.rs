@@ -138,6 +138,8 @@ pub fn dump(
                 (true, _) => DumpError::Refused(packet),
             })
         }
+        // Who does not take what is sent is not to be waited for a second time.
+        Err(Failure::Failed(error @ DumpError::Reader(_))) => return Err(error),
         Err(Failure::Failed(error)) => Err(error),
     };
     dump.packets.flush(out).map_err(DumpError::Reader)?;

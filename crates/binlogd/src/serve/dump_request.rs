@@ -59,6 +59,7 @@ pub(super) fn of(
         semi_sync: is_set(state, "rpl_semi_sync_replica") || is_set(state, "rpl_semi_sync_slave"),
         stop: stops(state, kind, bounds)?,
         delay: delay(state)?.max(bounds.delay),
+        reader: String::new(),
         timeline: text(state, &["binlogd_timeline"]),
     })
 }

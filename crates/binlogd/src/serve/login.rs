@@ -191,9 +191,11 @@ fn identity_of_greeting(shared: &Shared, rules: &Rules) -> Option<Identity> {
 
 fn not_let_in(shared: &Shared, rules: &Rules, address: SocketAddr, error: &ClientError) {
     let reason = match error {
-        ClientError::NoCommonMethod { .. } => {
+        ClientError::NoCommonMethod { with_password, .. } => {
             // No guess was judged; but who tries it with each name is to be counted too.
-            Judge { shared, rules }.judge(address.ip(), false);
+            if *with_password {
+                Judge { shared, rules }.judge(address.ip(), false);
+            }
             Reason::Login
         }
         ClientError::Denied { .. } | ClientError::UnknownDatabase { .. } => Reason::Login,

@@ -9,20 +9,22 @@ use super::request::{DumpRequest, MariadbStart};
 use super::timeline_end::{parting, state_at_end};
 use codec::gtid::{GtidState, MariadbGtid, MariadbGtidState};
 
-/// Finds the file, and what of it and behind it is left out.
+/// Finds the file, what of it and behind it is left out, and what the reader has that this history has not.
 pub(super) fn find(
     look: &Look<'_>,
     request: &DumpRequest,
     wanted: &MariadbStart,
-) -> Result<(FileId, MariadbChoice), NoPlace> {
+) -> Result<(FileId, MariadbChoice, String), NoPlace> {
     let ours = match look.held()?.map(|held| held.history) {
         Some(GtidState::Mariadb(state)) => state,
         _ => MariadbGtidState::new(),
     };
     let mut until = wanted.until.clone();
     let (mut state, not_here) = check_start(&ours, wanted, &mut until)?;
+    let errant = wanted.state.iter().filter(|gtid| !ours.contains(gtid)).map(ToString::to_string);
+    let errant = errant.collect::<Vec<_>>().join(",");
     match newest_file(look, look.history.files().rev(), &mut state, &mut until, &not_here)? {
-        Some(file) => Ok((file, MariadbChoice::by_gtid(request, wanted.strict, state, until))),
+        Some(file) => Ok((file, MariadbChoice::by_gtid(request, wanted.strict, state, until), errant)),
         None => Err(Refusal::StateTooOld.into()),
     }
 }

@@ -27,6 +27,8 @@ pub(super) struct Start {
     pub(super) keep_temporary_tables: bool,
     /// By GTID with the name of a file: files that do not say what came before them are passed over.
     pub(super) only_with_previous_gtids: bool,
+    /// Transactions that the reader has and the history that is served has not; empty for none, and where nobody has looked.
+    pub(super) errant: String,
 }
 
 /// Finds the place at which the dump begins.
@@ -51,6 +53,7 @@ pub(super) fn find(look: &Look<'_>, request: &DumpRequest) -> Result<Start, NoPl
                 has: None,
                 keep_temporary_tables: *offset > 4,
                 only_with_previous_gtids: false,
+                errant: String::new(),
             })
         }
         From::Gtids { .. } if look.kind() == ServerKind::MariaDb => {
@@ -63,13 +66,14 @@ pub(super) fn find(look: &Look<'_>, request: &DumpRequest) -> Result<Start, NoPl
             Ok(look.start_by_set(file, *offset, executed, bound, false))
         }
         From::Gtids { executed, offset, .. } => {
-            let file = look.first_lacked(executed)?;
+            let (file, errant) = look.first_lacked(executed)?;
             look.check_offset(file, *offset)?;
             let limit = look.end_of(file)?;
             let first = look.head(file)?.first_gtid(limit).map_err(|error| look.failed(file, error))?;
             let has_first = matches!(first, Some(TransactionId::Mysql(gtid)) if executed.contains(&gtid));
             let mut start = look.start_by_set(file, *offset, executed, bound, has_first);
             start.only_with_previous_gtids = false;
+            start.errant = errant.to_line();
             Ok(start)
         }
         From::Mariadb(_) if look.kind() == ServerKind::MySql => {
@@ -78,7 +82,7 @@ pub(super) fn find(look: &Look<'_>, request: &DumpRequest) -> Result<Start, NoPl
             Err(Refusal::Text(said.to_owned()).into())
         }
         From::Mariadb(wanted) => {
-            let (file, choice) = mariadb_place::find(look, request, wanted)?;
+            let (file, choice, errant) = mariadb_place::find(look, request, wanted)?;
             Ok(Start {
                 file,
                 offset: 4,
@@ -86,6 +90,7 @@ pub(super) fn find(look: &Look<'_>, request: &DumpRequest) -> Result<Start, NoPl
                 has: None,
                 keep_temporary_tables: false,
                 only_with_previous_gtids: false,
+                errant,
             })
         }
     }
@@ -168,16 +173,20 @@ impl Look<'_> {
             has: Some(executed.clone()),
             keep_temporary_tables,
             only_with_previous_gtids: true,
+            errant: String::new(),
         }
     }
 
-    /// MySQL: the newest file before which nothing was executed that the reader lacks (`find_first_log_not_in_gtid_set`).
-    fn first_lacked(&self, executed: &GtidSet) -> Result<FileId, NoPlace> {
-        if let Some(HeldGtids { history: GtidState::Mysql(ours), newest_uuid, .. }) = self.held()?
-            && let Ok(uuid) = newest_uuid.parse::<Uuid>()
-            && !ours.contains_set(&of_server(executed, uuid))
-        {
-            return Err(NoPlace::Ahead(Refusal::HasMoreGtids));
+    /// MySQL: the newest file before which nothing was executed that the reader lacks (`find_first_log_not_in_gtid_set`), and what
+    /// the reader has of other servers that this history has not.
+    fn first_lacked(&self, executed: &GtidSet) -> Result<(FileId, GtidSet), NoPlace> {
+        let mut errant = GtidSet::new();
+        if let Some(HeldGtids { history: GtidState::Mysql(ours), newest_uuid, .. }) = self.held()? {
+            errant = executed.subtract(&ours);
+            let more = newest_uuid.parse::<Uuid>().map(|uuid| of_server(&errant, uuid)).unwrap_or_default();
+            if !more.is_empty() {
+                return Err(NoPlace::Ahead(Refusal::HasMoreGtids { more: more.to_line() }));
+            }
         }
         let purged = self.purged()?;
         if !executed.contains_set(&purged) {
@@ -187,7 +196,7 @@ impl Look<'_> {
         for file in self.history.files().rev() {
             let Some(GtidState::Mysql(before)) = self.gtids_before(file)? else { break };
             if executed.contains_set(&before) {
-                return Ok(file);
+                return Ok((file, errant));
             }
             oldest_before = before;
         }

@@ -15,6 +15,9 @@ const COME_AGAIN: u16 = 1105;
 /// The longest message of a server, in bytes: `MYSQL_ERRMSG_SIZE` with its terminator is 512.
 const MESSAGE_BYTES_MAX: usize = 511;
 
+/// The longest GTID set that a reader is told which has more than it should, in bytes.
+const MORE_BYTES_MAX: usize = 300;
+
 /// Why a dump ended before its time.
 #[derive(Debug, Error)]
 pub enum DumpError {
@@ -70,8 +73,8 @@ pub(super) enum Refusal {
     Truncated,
     /// There is no file behind the one that was read.
     NoNextFile(&'static str),
-    /// MySQL: the reader has transactions of the source that the source does not have.
-    HasMoreGtids,
+    /// MySQL: the reader has these transactions of the source, which the source does not have.
+    HasMoreGtids { more: String },
     /// MySQL: what the reader needs is in no file any more.
     Purged { sent: String, missing: String },
     /// MariaDB: as [`Refusal::Purged`].
@@ -157,7 +160,7 @@ impl Refusal {
                 format!("binlog truncated in the middle of event; consider out of disk space on {source}")
             }
             Refusal::NoNextFile(why) => format!("could not find next log: {why}"),
-            Refusal::HasMoreGtids => has_more(words),
+            Refusal::HasMoreGtids { more } => has_more(words, more),
             Refusal::Purged { sent, missing } => purged(words, sent, missing),
             Refusal::StateTooOld => {
                 "Could not find GTID state requested by slave in any binlog files. Probably the slave state is too old and required \
@@ -181,23 +184,30 @@ impl Refusal {
     }
 }
 
-fn has_more(words: Words) -> String {
+/// A server does not name them (`ER_REPLICA_HAS_MORE_GTIDS_THAN_SOURCE`), which helps nobody. Its words are cut for that.
+fn has_more(words: Words, more: &str) -> String {
+    let more = match more.len() {
+        0..=MORE_BYTES_MAX => more,
+        _ => "too many to print in this message; they are in the log of binlogd",
+    };
     if words == Words::Source {
-        return "Replica has more GTIDs than the source has, using the source's SERVER_UUID. This may indicate that the \
+        return format!(
+            "Replica has more GTIDs than the source has, using the source's SERVER_UUID: {more}. This may indicate that the \
                 the last binary log file was truncated or lost, e.g., after a power failure when sync_binlog != 1. The \
                 source may have rolled back transactions that were already replicated to the replica. Replicate any \
                 transactions that source has rolled back from replica to source, and/or commit empty transactions on \
                 source to account for transactions that have been committed on source but are not included in \
                 GTID_EXECUTED."
-            .to_owned();
+        );
     }
-    "Slave has more GTIDs than the master has, using the master's SERVER_UUID. This may indicate that the end of the \
+    format!(
+        "Slave has more GTIDs than the master has, using the master's SERVER_UUID: {more}. This may indicate that the end of the \
      binary log was truncated or that the last binary log file was lost, e.g., after a power or disk failure when \
      sync_binlog != 1. The master may or may not have rolled back transactions that were already replicated to the \
      slave. Suggest to replicate any transactions that master has rolled back from slave to master, and/or commit \
      empty transactions on master to account for transactions that have been committed on master but are not included \
      in GTID_EXECUTED."
-        .to_owned()
+    )
 }
 
 /// As MySQL says it since 8.0.20; servers before that do not name the sets, which helps nobody.
@@ -241,9 +251,12 @@ mod tests {
 
     #[test]
     fn a_message_is_as_long_as_a_servers() {
-        let said = Refusal::HasMoreGtids.packet(Words::Source, None);
+        let has_more = |more: &str| Refusal::HasMoreGtids { more: more.to_owned() };
+        let said = has_more("u:7-9").packet(Words::Source, None);
         assert_eq!((said.code, said.message.len()), (1236, MESSAGE_BYTES_MAX));
-        assert!(said.message.ends_with("not included in GTID_EXECU"), "{}", said.message);
+        assert!(said.message.contains("using the source's SERVER_UUID: u:7-9. This may"), "{}", said.message);
+        let said = has_more(&"u:7-9,".repeat(100)).packet(Words::Master, None).message;
+        assert!(said.contains("SERVER_UUID: too many to print in this message"), "{said}");
         let long = Refusal::Purged { sent: "x".repeat(200), missing: "y".repeat(200) };
         assert!(long.packet(Words::Master, None).message.ends_with("the manual for GTID_SUBTRACT"));
         let short = Refusal::Purged { sent: String::new(), missing: "u:1-8".to_owned() };

@@ -27,6 +27,8 @@ pub struct DumpRequest {
     pub stop: Vec<StopAt>,
     /// A transaction is sent when so much time has passed since its commit.
     pub delay: Duration,
+    /// Who asks, for the log.
+    pub reader: String,
     /// `@binlogd_timeline`: the reader is another binlogd, and reads this timeline alone, as it stands.
     pub timeline: Option<String>,
 }

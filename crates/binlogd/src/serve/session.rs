@@ -12,6 +12,7 @@ use super::login::{LetIn, let_in};
 use super::packets::PacketOut;
 use super::purge;
 use super::readers::{Doing, DumpBounds, Present as PresentReader, Reader, Registration};
+use super::request::DumpRequest;
 use super::shared::{Rules, Shared, Source};
 use super::sql::{Dialect, SqlError, Statement, Statements};
 use codec::gtid::Uuid;
@@ -397,7 +398,7 @@ impl Session<'_> {
         // As they are now: who is held back by the configuration comes back when that changes.
         let configured = self.shared.rules().users.bounds_of(&self.client.user);
         let request = match dump_request::of(command, &self.state, self.identity.kind, &configured) {
-            Ok(request) => request,
+            Ok(request) => DumpRequest { reader: self.in_log(command), ..request },
             Err(error) => {
                 self.send_error(&error)?;
                 return Ok(true);
@@ -453,6 +454,12 @@ impl Session<'_> {
         self.leave_slot(&reader);
         say_how_it_ended(&reader, ended);
         Ok(false)
+    }
+
+    /// The reader, as lines name it that are not about its connection.
+    fn in_log(&self, command: &Request<'_>) -> String {
+        let server_id = dump_request::server_id(command);
+        format!("reader {}, {} with server_id {server_id}", self.client.connection_id, self.account())
     }
 
     /// The user's slot, or, where that is wanted, one of the replica's UUID.

@@ -27,7 +27,7 @@ use codec::event::FormatDescription;
 use jiff::Timestamp;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// No backlog is known yet.
 const NOT_YET: u64 = u64::MAX;
@@ -108,6 +108,7 @@ impl SourceMonitor {
             live_format: Mutex::default(),
             session: Mutex::new(Session {
                 state: SourceState::Starting,
+                without_since: Instant::now(),
                 facts: SourceFacts::default(),
                 last_error: None,
                 disk_hang: None,
@@ -215,6 +216,9 @@ impl SourceMonitor {
             }
             self.semi_sync_signal.ring();
         } else {
+            if session.state.is_session() {
+                session.without_since = Instant::now();
+            }
             session.facts.connected_since = None;
             session.facts.tls = None;
             session.facts.look_error = None;
@@ -271,6 +275,17 @@ impl SourceMonitor {
     /// The state now.
     pub fn state(&self) -> SourceState {
         lock(&self.session).state()
+    }
+
+    /// How long no server could be received from, while that is tried; `None` while one is, and where the reason is here.
+    pub(crate) fn source_gone_for(&self) -> Option<Duration> {
+        let session = lock(&self.session);
+        match session.state() {
+            SourceState::Connecting { .. } | SourceState::BackingOff { .. } => {
+                Some(session.without_since.elapsed())
+            }
+            _ => None,
+        }
     }
 
     /// The state now as status shows it: the word, and what it is about.
@@ -560,6 +575,29 @@ mod tests {
         assert_eq!(behind(5_000), Some(1_000));
         monitor.set_state(SourceState::Stopped { reason: "asked to".to_owned() });
         assert_eq!(behind(5_000), None);
+    }
+
+    #[test]
+    fn a_source_is_gone_while_none_can_be_received_from() {
+        let monitor = SourceMonitor::new("db1");
+        assert_eq!(monitor.source_gone_for(), None, "nobody has tried");
+        monitor.set_state(SourceState::Connecting { host: "db1:3306".to_owned() });
+        assert!(monitor.source_gone_for().is_some());
+        let monitor = receiving("db1");
+        assert_eq!(monitor.source_gone_for(), None);
+        let until = Timestamp::from_second(1_800_000_000).unwrap();
+        let ends = Instant::now();
+        monitor.set_state(SourceState::BackingOff { until, error: "connection refused".to_owned() });
+        let gone = monitor.source_gone_for().unwrap();
+        assert!(gone <= ends.elapsed(), "since the session's end: {gone:?}");
+        std::thread::sleep(Duration::from_millis(20));
+        monitor.set_state(SourceState::Connecting { host: "db1:3306".to_owned() });
+        assert!(
+            monitor.source_gone_for().unwrap() >= Duration::from_millis(20),
+            "one attempt follows the other"
+        );
+        monitor.set_state(SourceState::WaitingForSpace { error: "full".to_owned() });
+        assert_eq!(monitor.source_gone_for(), None, "the reason is here");
     }
 
     #[test]

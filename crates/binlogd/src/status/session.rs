@@ -7,10 +7,13 @@ use super::semi_sync::SemiSyncStatus;
 use super::semi_sync_book::SemiSyncBook;
 use super::state::{DiskHang, SourceState, Stuck};
 use codec::gtid::GtidState;
+use std::time::Instant;
 
 /// State and facts under one lock, so that no reader sees the facts of one session with the state of another.
 pub(super) struct Session {
     pub(super) state: SourceState,
+    /// When the last session ended, or, before the first one, when the daemon began.
+    pub(super) without_since: Instant,
     pub(super) facts: SourceFacts,
     pub(super) last_error: Option<LastError>,
     pub(super) semi_sync: SemiSyncBook,

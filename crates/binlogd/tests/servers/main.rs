@@ -46,6 +46,7 @@ mod semi_sync;
 mod semi_sync_lost;
 mod serve;
 mod serve_admin;
+mod serve_ahead;
 mod serve_clients;
 mod serve_events;
 mod serve_mysqlbinlog;

@@ -463,6 +463,7 @@ fn request(from: From) -> DumpRequest {
         semi_sync: false,
         stop: Vec::new(),
         delay: Duration::ZERO,
+        reader: String::new(),
         timeline: None,
     }
 }

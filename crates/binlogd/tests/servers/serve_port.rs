@@ -6,6 +6,7 @@ use crate::common::readers::{By, account_url, attach, client, make_account, serv
 use crate::common::{Server, wait_within};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
+use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -212,13 +213,40 @@ fn strangers_keep_nobody_out() {
     }
 }
 
-/// A client of 5.7 encrypts where it is offered.
+/// What load balancers send to see whether a server is there: nothing at all, or what HAProxy sends for `option mysql-check user`
+/// (`pre-41`, `post-41`, `post-80`), which offers no password (`mysql40_req` and its successors in HAProxy's `src/tcpcheck.c`).
+fn load_balancer_looks(port: u16, probe: usize) {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let post_41 = |capabilities: [u8; 4], plugin: &[u8]| {
+        let settings = [&[0, 0x80, 0, 1, 0x21][..], &[0; 23]].concat();
+        [&capabilities[..], &settings, b"repl\0\0", plugin].concat()
+    };
+    let message = match probe % 5 {
+        0 => return,
+        1 => Vec::new(),
+        2 => [&[0, 0x80, 0, 0, 1][..], b"repl\0\0"].concat(),
+        3 => post_41([0, 0x82, 0, 0], b""),
+        _ => post_41([0, 0x82, 8, 0], b"mysql_native_password\0"),
+    };
+    // The greeting, then the login and COM_QUIT in one.
+    assert!(stream.read(&mut [0; 256]).unwrap() > 0);
+    if !message.is_empty() {
+        let length = [message.len() as u8, 0, 0, 1];
+        stream.write_all(&[&length[..], &message, &[1, 0, 0, 0, 1]].concat()).unwrap();
+        let _ = stream.read(&mut [0; 256]); // What it is told, or the end.
+    }
+}
+
+/// A client of 5.7 encrypts where it is offered, and probes of load balancers are no guesses.
 #[test]
 fn an_old_client_takes_the_offer_of_tls() {
     let source = Server::start("mysql-5.7.22", &["--server-id=1"]);
     make_account(&source);
-    let daemon = Daemon::start_on(&account_url(&source), &["--serve", "127.0.0.1:0"]);
+    let flags = ["--serve", "127.0.0.1:0", "--serve-max-failed-logins", "2"];
+    let daemon = Daemon::start_on(&account_url(&source), &flags);
     daemon.wait_caught_up(&source);
+    (0..20).for_each(|probe| load_balancer_looks(serve_port(&daemon), probe));
     let output = client(&source, "MYSQL", serve_port(&daemon), &["-e", "SELECT @@version"]);
     assert!(output.status.success(), "{output:?}\n{}", daemon.log());
 }

@@ -42,7 +42,7 @@ pub trait Accounts {
 
     /// The verdict on a password from that address that was found `right` or not: whether its client is let in. Asked once a
     /// guess, in the thread of its connection, before the client learns anything: who counts wrong guesses counts here, and
-    /// can refuse a right one that comes after too many wrong ones.
+    /// can refuse a right one that comes after too many wrong ones. A login that offers no password is no guess.
     fn judge(&self, from: IpAddr, right: bool) -> bool {
         let _ = from;
         right
@@ -107,7 +107,8 @@ pub(super) fn authenticate(
         Some(method) => (Challenge { method, ..greeted.clone() }, login.auth_response.to_vec()),
         None => {
             if login.capabilities & capability::PLUGIN_AUTH == 0 {
-                return Err(ClientError::NoCommonMethod { user: user() });
+                let with_password = offers_password(login.auth_response);
+                return Err(ClientError::NoCommonMethod { user: user(), with_password });
             }
             let method = choose(verifiers.methods(), claimed, is_mariadb(login));
             let challenge = Challenge::new(method)?;
@@ -115,16 +116,22 @@ pub(super) fn authenticate(
             (challenge, channel.receive_up_to(LOGIN_BYTES_MAX, DURING)?)
         }
     };
-    // No password: nothing, or of caching_sha2_password the terminator of an empty text.
-    let with_password = !matches!(answer[..], [] | [0]);
+    let with_password = offers_password(&answer);
     let right = verifiers.check(challenge.method, &challenge.bytes, &answer);
-    if !accounts.judge(from, right) {
+    let is_let_in = (right || with_password) && accounts.judge(from, right);
+    if !is_let_in {
         return Err(ClientError::Denied { user: user(), with_password });
     }
     if challenge.method == Method::CachingSha2 {
         channel.send(&packet::auth_more_data(&[FAST_AUTH_SUCCESS]), DURING)?;
     }
     Ok(Admitted { verifiers, challenge })
+}
+
+/// Not with nothing, or of caching_sha2_password the terminator of an empty text. Nobody guesses so: no account is without a
+/// password. Probes of load balancers log in like that (HAProxy's `option mysql-check user`).
+fn offers_password(answer: &[u8]) -> bool {
+    !matches!(answer, [] | [0])
 }
 
 /// Whether the client is one of MariaDB's, as far as it tells. The replica inside a server of MariaDB says that it is

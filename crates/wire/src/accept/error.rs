@@ -7,6 +7,9 @@ use codec::packet::{ErrPacket, FrameError};
 
 use crate::channel::{Failure, FailureKind};
 
+/// What is done until the client has sent its login.
+pub(super) const AWAITS_LOGIN: &str = "waiting for the login";
+
 /// A client was not let in, or its connection failed. No variant ever holds a password, and all texts of a client are cut
 /// and cleaned of control characters. What a client has to know was sent to it.
 #[derive(Debug, thiserror::Error)]
@@ -29,6 +32,8 @@ pub enum ClientError {
     NoCommonMethod {
         /// The name that the client gave.
         user: String,
+        /// Whether the client has answered the challenge of the greeting.
+        with_password: bool,
     },
     /// The client names a database that there is not.
     #[error("the client wants to use the database {name:?}, which there is not")]
@@ -68,7 +73,7 @@ pub enum ClientError {
         after: Duration,
     },
     /// The client closed the connection.
-    #[error("the client closed the connection while {during}")]
+    #[error("the client closed the connection while {during}{}", why_at_the_greeting(during))]
     Closed {
         /// What was being done.
         during: &'static str,
@@ -83,6 +88,16 @@ pub enum ClientError {
     },
 }
 
+/// MySQL's clients close when they demand compression, which no greeting here offers, and so do probes.
+fn why_at_the_greeting(during: &str) -> &'static str {
+    match during {
+        AWAITS_LOGIN => {
+            " (a probe of a load balancer, or a client that demands compression, which is not offered)"
+        }
+        _ => "",
+    }
+}
+
 fn yes_no(yes: bool) -> &'static str {
     if yes { "YES" } else { "NO" }
 }
@@ -90,7 +105,10 @@ fn yes_no(yes: bool) -> &'static str {
 impl ClientError {
     /// Whether it may be an attempt to guess a password, for who counts those.
     pub fn is_failed_login(&self) -> bool {
-        matches!(self, Self::Denied { .. } | Self::NoCommonMethod { .. })
+        matches!(
+            self,
+            Self::Denied { with_password: true, .. } | Self::NoCommonMethod { with_password: true, .. }
+        )
     }
 
     /// What the client is told, if anything. `host` is the client's address, as servers show it.

@@ -38,14 +38,13 @@ use codec::packet::reply::{self, STATUS_AUTOCOMMIT};
 use codec::packet::{CHALLENGE_BYTES, FirstMessage, Greeting, LOGIN_BYTES_MAX, Login, OkPacket, capability};
 
 use self::authenticate::{Admitted, Challenge, authenticate, is_mariadb};
+use self::error::AWAITS_LOGIN;
 use self::session::refuse;
 use self::verifiers::{hex, sha256};
 use crate::byte_stream::ByteStream;
 use crate::channel::Channel;
 use crate::dial;
 use crate::transport::{Deadline, SharedTls, TlsStream, Transport};
-
-const DURING: &str = "waiting for the login";
 
 /// What is offered to every client. Left out on purpose: result sets without EOF packets, query attributes, session
 /// tracking, local files and compression, so that no message can take those forms.
@@ -190,7 +189,7 @@ fn greet(channel: &mut Channel, options: &AcceptOptions) -> Result<Greeted, Clie
 }
 
 fn receive_first(channel: &mut Channel) -> Result<First, ClientError> {
-    let message = channel.receive_up_to(LOGIN_BYTES_MAX, DURING)?;
+    let message = channel.receive_up_to(LOGIN_BYTES_MAX, AWAITS_LOGIN)?;
     match FirstMessage::parse(&message) {
         Ok(FirstMessage::TlsRequest) => Ok(First::TlsRequest),
         Ok(FirstMessage::Login(_)) => Ok(First::Login(message)),

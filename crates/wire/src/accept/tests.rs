@@ -179,7 +179,11 @@ fn a_wrong_password_and_an_unknown_user_are_told_the_same() {
                 };
             let expected = format!("Access denied for user '{user}'@'127.0.0.1' (using password: {shown})");
             assert_eq!((*code, sqlstate.as_str(), message.as_str()), (1045, "28000", expected.as_str()));
-            assert!(error(served.join().unwrap()).is_failed_login());
+            assert_eq!(
+                error(served.join().unwrap()).is_failed_login(),
+                shown == "YES",
+                "no password is no guess"
+            );
         }
     }
 }
@@ -265,7 +269,15 @@ fn a_client_that_knows_no_names_of_methods() {
     raw.greeting();
     raw.say(1, &login(OLD, "repl", &answer));
     assert_eq!(raw.error().code, 1251);
-    assert!(matches!(error(served.join().unwrap()), ClientError::NoCommonMethod { .. }));
+    assert!(error(served.join().unwrap()).is_failed_login());
+
+    let (port, served) = server(options(), only(Method::CachingSha2), drop);
+    let mut raw = Raw::connect(port);
+    raw.greeting();
+    raw.say(1, &login(OLD, "repl", b""));
+    assert_eq!(raw.error().code, 1251);
+    let error = error(served.join().unwrap());
+    assert!(matches!(error, ClientError::NoCommonMethod { .. }) && !error.is_failed_login());
 }
 
 /// The client of MySQL 5.7, greeted for caching_sha2_password.

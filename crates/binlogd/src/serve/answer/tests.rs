@@ -434,6 +434,18 @@ fn grants_are_shown_as_the_server_would() {
 }
 
 #[test]
+fn a_session_of_mariadb_knows_its_transaction() {
+    let mut session = SessionState::default();
+    let mut row = |sql| row_in(&MARIADB, &mut session, sql);
+    assert_eq!(row("select @@in_transaction, @@last_gtid, @@global.log_slave_updates"), ["0", "", "1"]);
+    assert_eq!(ask_in(&MARIADB, &mut session, "begin"), Answer::Done);
+    assert_eq!(row_in(&MARIADB, &mut session, "select @@in_transaction"), ["1"]);
+    assert_eq!(ask_in(&MARIADB, &mut session, "flush tables"), Answer::Done);
+    assert_eq!(row_in(&MARIADB, &mut session, "select @@in_transaction"), ["0"]);
+    assert_eq!(row_in(&MYSQL, &mut session, "select @@global.log_slave_updates"), ["1"]);
+}
+
+#[test]
 fn a_login_brings_its_character_set() {
     let mut session = SessionState::default();
     session.set_login_collation(8);

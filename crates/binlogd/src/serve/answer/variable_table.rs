@@ -87,6 +87,7 @@ pub(super) enum Fact {
     NetWriteTimeout,
     ConnectionsMax,
     ConnectionId,
+    InTransaction,
     Timestamp,
     ErrorCount,
     RequireSecureTransport,
@@ -118,8 +119,6 @@ const MYSQL: Servers = Servers::Mysql(0, u32::MAX);
 const NEW_WORDS: Servers = Servers::Mysql(80_026, u32::MAX);
 /// MariaDB, and MySQL before.
 const OLD_WORDS: Servers = Servers::Older(80_026);
-/// MySQL until the old names left; MariaDB has them still.
-const BEFORE_8_4: Servers = Servers::Older(80_400);
 const BEFORE_8: Servers = Servers::Older(80_003);
 
 const ISOLATION: Origin = Fixed("REPEATABLE-READ");
@@ -177,11 +176,13 @@ pub(super) const VARIABLES: &[Variable] = &[
     v("have_ssl", ALL, ReadOnly, Text, Fixed("YES")),
     v("hostname", ALL, ReadOnly, Text, Origin::Fact(Fact::Hostname)),
     v("identity", ALL, Session, Integer, Fixed("0")),
+    v("in_transaction", MARIADB, Session, Integer, Origin::Fact(Fact::InTransaction)),
     v("init_connect", ALL, Global, Text, Fixed("")),
     v("innodb_lock_wait_timeout", ALL, Both, Integer, Fixed("50")),
     v("innodb_version", MYSQL, ReadOnly, Text, Origin::Fact(Fact::VersionOfEngine)),
     v("insert_id", ALL, Session, Integer, Fixed("0")),
     v("interactive_timeout", ALL, Both, Integer, Origin::Fact(Fact::WaitTimeout)),
+    v("last_gtid", MARIADB, Session, Text, Fixed("")),
     v("last_insert_id", ALL, Session, Integer, Fixed("0")),
     v("lc_messages", ALL, Both, Text, Fixed("en_US")),
     v("lc_time_names", ALL, Both, Text, Fixed("en_US")),
@@ -190,7 +191,7 @@ pub(super) const VARIABLES: &[Variable] = &[
     v("log_bin", ALL, ReadOnly, Boolean, Fixed("ON")),
     v("log_bin_compress", MARIADB, Global, Boolean, Source("OFF")),
     v("log_replica_updates", NEW_WORDS, ReadOnly, Boolean, Fixed("ON")),
-    v("log_slave_updates", BEFORE_8_4, ReadOnly, Boolean, Fixed("ON")),
+    v("log_slave_updates", ALL, ReadOnly, Boolean, Fixed("ON")),
     v("lower_case_file_system", ALL, ReadOnly, Boolean, Fixed("OFF")),
     v("lower_case_table_names", ALL, ReadOnly, Integer, Source("0")),
     v("max_allowed_packet", ALL, Both, Integer, Origin::Fact(Fact::MaxAllowedPacket)),

@@ -100,6 +100,7 @@ fn of_fact(context: &Context, fact: Fact) -> String {
         Fact::NetWriteTimeout => facts.net_write_timeout().as_secs().to_string(),
         Fact::ConnectionsMax => facts.connections_max().to_string(),
         Fact::ConnectionId => context.client.connection_id.to_string(),
+        Fact::InTransaction => u8::from(context.session.in_transaction).to_string(),
         Fact::Timestamp => {
             let now = facts.now();
             format!("{}.{:06}", now.div_euclid(1_000_000), now.rem_euclid(1_000_000))

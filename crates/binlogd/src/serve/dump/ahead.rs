@@ -8,6 +8,7 @@ use super::super::refusal::{DumpError, ReadSoFar, Refusal, Words};
 use super::super::request::From;
 use super::{Dump, Failure};
 use codec::Position;
+use codec::packet::printable;
 use jiff::Timestamp;
 use std::time::Duration;
 
@@ -20,6 +21,13 @@ const AHEAD_PAUSE: Duration = Duration::from_millis(100);
 /// tell whole seconds.
 const BEHIND_SECONDS_MAX: u64 = 2;
 
+/// A source that was not there for so long has nothing that the copy is about to get: a reader that has more is refused as by a
+/// server, so that its operator sees why. Its source may be back within that time, as after a restart.
+const GONE_FOR: Duration = Duration::from_secs(10);
+
+/// Bytes of a GTID set that the log shows.
+const LOGGED_BYTES_MAX: usize = 4096;
+
 impl Dump<'_> {
     /// Finds the place at which the dump begins. A reader that comes from the source may be ahead of the copy by what is under
     /// way: it is waited for that. `None` when the reader is to come again.
@@ -27,7 +35,13 @@ impl Dump<'_> {
         let mut looks = 0;
         loop {
             match place::find(&self.look(), self.request) {
-                Ok(start) => return Ok(Some(start)),
+                Ok(start) => {
+                    // Of a copy that is behind nobody knows what it will have.
+                    if !start.errant.is_empty() && !self.is_behind() {
+                        self.say_errant(&start.errant);
+                    }
+                    return Ok(Some(start));
+                }
                 Err(NoPlace::Ahead(_) | NoPlace::Apart(_))
                     if looks < AHEAD_LOOKS_MAX && !out.is_cancelled() => {}
                 Err(none) => return Err(self.no_place(none)),
@@ -46,10 +60,24 @@ impl Dump<'_> {
         }
     }
 
+    fn say_errant(&self, errant: &str) {
+        let shown = printable(errant.as_bytes(), LOGGED_BYTES_MAX);
+        tracing::warn!(
+            "a reader has transactions that are not in the history which is served; they were committed elsewhere, or the source \
+             has lost them: {shown} ({})",
+            self.request.reader
+        );
+    }
+
     /// Whether the source may have what the reader has and the copy lacks: the copy is not connected, has not caught up, or has
-    /// received what readers may not have yet.
+    /// received what readers may not have yet. Of a source that is gone nothing is on its way. Another binlogd knows by itself what
+    /// to make of the place that there is not.
     fn is_behind(&self) -> bool {
         let Some(monitor) = &self.served.monitor else { return false };
+        let is_gone = monitor.source_gone_for().is_some_and(|gone| gone >= GONE_FOR);
+        if is_gone && self.request.timeline.is_none() {
+            return false;
+        }
         let received = monitor.positions().received;
         let is_published = received
             .is_some_and(|received| received.file == self.live.file && received.offset <= self.live.end());
@@ -63,6 +91,9 @@ impl Dump<'_> {
         if matches!(none, NoPlace::Ahead(_)) && self.is_behind() {
             let end = Position { file: self.live.file.clone(), offset: self.live.end() };
             return Refusal::Behind { end }.into();
+        }
+        if let NoPlace::Ahead(Refusal::HasMoreGtids { more }) = &none {
+            self.say_errant(more);
         }
         let is_old = |refusal: &Refusal| {
             matches!(refusal, Refusal::NoSuchFile | Refusal::Purged { .. } | Refusal::StateTooOld)

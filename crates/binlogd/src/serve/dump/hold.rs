@@ -55,7 +55,10 @@ impl Dump<'_> {
             if let Some(lacking) = file.map(str::to_owned).or(gtids) {
                 not_here =
                     format!("{lacking} is not in the history that is served: it comes later, or never");
-                tracing::warn!("a reader is to stop at a point that is not there: {not_here}");
+                tracing::warn!(
+                    "a reader is to stop at a point that is not there: {not_here} ({})",
+                    self.request.reader
+                );
             }
         }
         self.progress.begin(not_here);

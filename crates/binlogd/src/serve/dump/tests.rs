@@ -102,6 +102,7 @@ fn request(from: From) -> DumpRequest {
         semi_sync: false,
         stop: Vec::new(),
         delay: Duration::ZERO,
+        reader: "connection 7".to_owned(),
         timeline: None,
     }
 }

@@ -46,12 +46,25 @@ impl Parser<'_> {
                 self.end_of_transaction()?;
                 Statement::Rollback
             }
+            // There is none to close; a transaction ends, as at a server.
+            "FLUSH" if self.is_flush_tables()? => Statement::Commit,
             _ => match Refusal::of_verb(&verb) {
                 Some(refusal) => self.refused(refusal)?,
                 None => return begin.unexpected(),
             },
         };
         if self.is_end() { Ok(statement) } else { self.unexpected() }
+    }
+
+    /// FLUSH TABLES without names and a lock, which is passed over then.
+    fn is_flush_tables(&mut self) -> Result<bool, SqlError> {
+        let mut rest = self.clone();
+        rest.eat_any(&["NO_WRITE_TO_BINLOG", "LOCAL"])?;
+        let is_it = rest.eat_any(&["TABLES", "TABLE"])? && rest.is_end();
+        if is_it {
+            *self = rest;
+        }
+        Ok(is_it)
     }
 
     /// A statement of which the rest does not matter.

@@ -213,6 +213,8 @@ fn what_reads_a_table_is_refused_for_that() {
     }
     assert_eq!(near("select *"), "*");
     assert_eq!(refusal("flush tables with read lock"), Refusal::Flush);
+    assert_eq!(refusal("flush local tables a"), Refusal::Flush);
+    assert_eq!(read("flush local tables"), Statement::Commit);
     assert_eq!(refusal("insert into t values ('it''s;')"), Refusal::Change("INSERT".to_owned()));
 }
 

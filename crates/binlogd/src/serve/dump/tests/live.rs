@@ -55,6 +55,34 @@ fn a_cancelled_reader_wakes_up() {
     });
 }
 
+/// Takes nothing, until the time for a write is up.
+#[derive(Default)]
+struct Stuck {
+    writes: usize,
+}
+
+impl PacketOut for Stuck {
+    fn write(&mut self, _: &[u8]) -> io::Result<()> {
+        self.writes += 1;
+        Err(io::ErrorKind::TimedOut.into())
+    }
+
+    fn is_cancelled(&self) -> bool {
+        false
+    }
+}
+
+#[test]
+fn a_reader_that_takes_nothing_is_waited_for_once() {
+    let copy = three_files();
+    for from in [lacking(""), at("b.000001", 4), at("b.000009", 4)] {
+        let mut stuck = Stuck::default();
+        let ended = dump(&copy.served(), &request(from), &mut stuck, &ReaderProgress::default());
+        assert!(matches!(&ended, Err(DumpError::Reader(error)) if error.kind() == io::ErrorKind::TimedOut));
+        assert_eq!(stuck.writes, 1);
+    }
+}
+
 /// A replica that is moved here from the source may have what is on its way to the copy.
 #[test]
 fn a_reader_that_is_ahead_by_a_moment_is_waited_for() {
