@@ -15,7 +15,7 @@ pub use place::Place;
 
 use super::content::ContentReader;
 use super::files::timeline_files;
-use super::settlement::{Settlement, Settlements};
+use super::settlement::{Decision, Settlement, Settlements};
 use super::storage::Storage;
 use super::transactions::{TransactionReader, stated_before};
 use codec::ServerKind;
@@ -108,10 +108,12 @@ impl Forks {
 
     fn gone_where(&self, part: impl Fn(&GtidState, &GtidState) -> GtidState) -> GtidState {
         let kind = self.losses.kind();
-        let mut all = GtidState::empty(kind);
+        let (mut all, mut decided) = (GtidState::empty(kind), GtidState::empty(kind));
         for (index, gone) in self.gone.iter().enumerate().filter(|(_, gone)| !gone.is_empty()) {
-            let decided = self.settlements.decided(self.losses.number(index), kind);
-            // Of one kind of server, as its timelines are.
+            // What was given up when an earlier timeline lacked it, and no source had since, stays given up. All are of one kind of
+            // server, as its timelines are.
+            let now = self.settlements.decided(self.losses.number(index), kind);
+            let _ = decided.union_with(&gone.subtract(&gone.subtract(&now)));
             let _ = all.union_with(&part(gone, &decided));
         }
         all
@@ -145,11 +147,11 @@ impl Forks {
 
     /// Those about which somebody decided, in the order of the copy.
     pub fn settled(&self) -> Vec<(TransactionId, &Lost, &Settlement)> {
-        let with = |(id, lost)| Some((id, lost, self.settlement(&id, lost)?));
-        self.sorted(|_, lost| lost.fate().is_some_and(|fate| fate != Fate::HandedBack))
-            .into_iter()
-            .filter_map(with)
-            .collect()
+        let decided = |(id, lost)| match self.standing(&id, lost) {
+            (Some(fate), Some(decision)) if fate != Fate::HandedBack => Some((id, lost, decision)),
+            _ => None,
+        };
+        self.sorted(|_, _| true).into_iter().filter_map(decided).collect()
     }
 
     /// How many transactions of this fate there are about which nothing was decided.
@@ -159,7 +161,23 @@ impl Forks {
 
     /// About what was handed back there is nothing to decide.
     fn is_open(&self, id: &TransactionId, lost: &Lost, fate: Fate) -> bool {
-        lost.fate() == Some(fate) && (fate == Fate::HandedBack || self.settlement(id, lost).is_none())
+        let (now, decision) = self.standing(id, lost);
+        now == Some(fate) && (fate == Fate::HandedBack || decision.is_none())
+    }
+
+    /// What became of a transaction, and the decision about that. A decision holds for the histories that it was made for: a later fork
+    /// opens nothing again of which it brings nothing new.
+    fn standing(&self, id: &TransactionId, lost: &Lost) -> (Option<Fate>, Option<&Settlement>) {
+        let newest = self.losses.number(lost.newest());
+        let before = || self.settlements.about(*id).filter(|one| one.through < newest);
+        let is_chosen = before().any(|one| lost.is_chosen_by(|on| self.losses.number(on) <= one.through));
+        let fate = lost.fate(is_chosen);
+        let is_given_up = |one: &&Settlement| {
+            one.decision == Decision::LossAccepted
+                && lost.is_lacking_since(self.losses.lacked_last(id, one.through))
+        };
+        let now = self.settlements.of(id, newest);
+        (fate, now.or_else(|| before().find(is_given_up).filter(|_| fate == Some(Fate::Lacking))))
     }
 
     /// The GTIDs of those, which for MariaDB are the newest of each server.
@@ -184,20 +202,20 @@ impl Forks {
 
     /// What became of a transaction; `None` for one that was never lost.
     pub fn fate(&self, id: &TransactionId) -> Option<Fate> {
-        self.lost.get(id).and_then(Lost::fate)
+        self.lost.get(id).and_then(|lost| self.standing(id, lost).0)
     }
 
     /// Whether the source lacks the transaction and somebody has accepted that.
     pub fn is_given_up(&self, id: &TransactionId) -> bool {
-        let is_lacking = |lost: &&Lost| lost.fate() == Some(Fate::Lacking);
-        self.lost.get(id).filter(is_lacking).is_some_and(|lost| self.settlement(id, lost).is_some())
+        let standing = self.lost.get(id).map(|lost| self.standing(id, lost));
+        matches!(standing, Some((Some(Fate::Lacking), Some(_))))
     }
 
     /// Whether the transaction at that place is not the one that its GTID means now: nobody has decided which one that is, or
     /// it is not the last of them.
     pub fn is_not_the_one(&self, id: &TransactionId, path: &Path, at: u64) -> bool {
         let Some(lost) = self.lost.get(id).filter(|lost| lost.versions.len() > 1) else { return false };
-        self.settlement(id, lost).is_none() || !lost.is_last(path, at)
+        self.is_undecided(id) || !lost.is_last(path, at)
     }
 
     /// Whether of the transactions that had the GTID the last one stands at that place.
@@ -207,8 +225,7 @@ impl Forks {
 
     /// Whether the GTID was given twice and nobody has decided about it.
     pub fn is_undecided(&self, id: &TransactionId) -> bool {
-        let lost = self.lost.get(id).filter(|lost| lost.fate() == Some(Fate::GivenTwice));
-        lost.is_some_and(|lost| self.settlement(id, lost).is_none())
+        self.lost.get(id).is_some_and(|lost| self.is_open(id, lost, Fate::GivenTwice))
     }
 
     /// Everything that may have been lost and was found.
@@ -224,10 +241,6 @@ impl Forks {
     /// The kind of server that the GTIDs are of.
     pub fn kind(&self) -> ServerKind {
         self.losses.kind()
-    }
-
-    fn settlement(&self, id: &TransactionId, lost: &Lost) -> Option<&Settlement> {
-        self.settlements.of(id, self.losses.number(lost.newest()))
     }
 
     fn sorted(&self, wanted: impl Fn(&TransactionId, &Lost) -> bool) -> Vec<(TransactionId, &Lost)> {
@@ -300,10 +313,10 @@ impl Forks {
         }
         let place = Place { path: path.clone(), at, end };
         let (timestamp, changes, content) = (read.timestamp, read.changes, read.content);
-        let version = Version { place, timestamp, changes, content };
-        let lost_on = self.losses.lacked_last(&id);
+        let version = Version { place, timestamp, changes, content, seen_on: vec![index] };
+        let lost_on = self.losses.lacked_last(&id, u32::MAX);
         take_off(&mut self.gone, &id);
-        self.lost.entry(id).or_default().seen(version, index, lost_on);
+        self.lost.entry(id).or_default().seen(version, lost_on);
         Ok(Some(at))
     }
 }
@@ -335,7 +348,7 @@ fn is_begun(storage: &dyn Storage, path: &Path) -> io::Result<bool> {
 #[cfg(test)]
 mod tests {
     use super::super::posix::PosixStorage;
-    use super::super::settlement::{Decision, record};
+    use super::super::settlement::record;
     use super::super::timeline::{Reason, Timeline};
     use super::*;
     use crate::testing::{FileBuilder, SERVER_UUID, first_timeline};
@@ -424,10 +437,48 @@ mod tests {
         assert!(forks.is_closed() && forks.settled().len() == 1);
         assert!(!forks.is_not_the_one(&third, &place.path, place.at), "the last one counts");
 
-        // Lost once more, what was settled and handed back before is open again.
-        timeline(dir.path(), 3, "3-4");
-        let forks = Forks::read(&PosixStorage, dir.path(), || true).unwrap().unwrap();
-        assert_eq!(told(&forks), ["3", "5", "4"]);
+        // Lost once more, what was handed back before is open again; of what was settled the one that was chosen is lost.
+        let newest = timeline(dir.path(), 3, "3-4");
+        let read = || Forks::read(&PosixStorage, dir.path(), || true).unwrap().unwrap();
+        assert_eq!(told(&read()), ["", "5", "3-4"]);
+        assert!(!read().is_not_the_one(&third, &place.path, place.at), "this one is handed over");
+        // It is, and stays settled.
+        let begun = || rows(FileBuilder::new().previous_gtids(&format!("{SERVER_UUID}:1")), 2, 1, b"two");
+        let write =
+            |image: &[u8]| std::fs::write(newest.join("b.000002"), rows(begun(), 3, 9, image).finish());
+        write(b"else").unwrap();
+        assert_eq!(told(&read()), ["", "3:5", "4"]);
+        // A third one is not what was decided about, nor is that the source has the first one now.
+        for other in [&b"more"[..], b"three"] {
+            write(other).unwrap();
+            assert_eq!(told(&read()), ["3", "5", "4"]);
+        }
+    }
+
+    #[test]
+    fn what_was_given_up_stays_so_until_it_was_there_again() {
+        let (dir, new) = copy();
+        let accepted = Settlement {
+            at: String::new(),
+            by: String::new(),
+            decision: Decision::LossAccepted,
+            gtids: format!("{SERVER_UUID}:5"),
+            transactions: Vec::new(),
+            through: 2,
+            note: String::new(),
+        };
+        record(&PosixStorage, dir.path(), accepted).unwrap();
+        let third = timeline(dir.path(), 3, "5");
+        let lacking =
+            || numbers(&Forks::read(&PosixStorage, dir.path(), || true).unwrap().unwrap(), Fate::Lacking);
+        assert_eq!(lacking(), "", "a later fork does not open it");
+        // It came back to the second one after the decision, and was lost again.
+        let path = new.join("b.000002");
+        let begun = || rows(FileBuilder::new().previous_gtids(&format!("{SERVER_UUID}:1")), 2, 1, b"two");
+        std::fs::write(&path, rows(begun(), 5, 1, b"five").finish()).unwrap();
+        assert_eq!(lacking(), "3-5");
+        std::fs::write(third.join("b.000003"), rows(begun(), 5, 1, b"five").finish()).unwrap();
+        assert_eq!(lacking(), "3-4");
     }
 
     fn purge_first(dir: &Path, files: usize) {

@@ -50,7 +50,8 @@ pub struct Settlement {
     /// MariaDB: exactly which ones, as single GTIDs and ranges. Where it is empty, all up to `gtids`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub transactions: Vec<String>,
-    /// Number of the newest timeline by then. What later ones bring or lose is not decided.
+    /// Number of the newest timeline by then. Another transaction that later ones bring under the GTID is not decided, nor is the loss
+    /// of one that the source had got back.
     pub through: u32,
     /// Why, in the operator's words.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -119,6 +120,11 @@ impl Settlements {
         // One by position means all before it too, among them what was decided by name.
         let by_name = newest_first().find(|decided| !decided.exactly.is_empty());
         by_name.or_else(|| newest_first().next()).map(|decided| &decided.settlement)
+    }
+
+    /// All decisions about a transaction, the newest first.
+    pub(super) fn about(&self, id: TransactionId) -> impl Iterator<Item = &Settlement> {
+        self.list.iter().rev().filter(move |decided| decided.is_about(&id)).map(|decided| &decided.settlement)
     }
 
     /// Everything that was decided about losses up to timeline number `through`.

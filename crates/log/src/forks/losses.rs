@@ -135,9 +135,9 @@ impl Losses {
         self.list[timeline].number
     }
 
-    /// The newest timeline whose source lacked a transaction.
-    pub(super) fn lacked_last(&self, id: &TransactionId) -> Option<usize> {
-        self.list.iter().rposition(|loss| loss.took(id))
+    /// The newest timeline up to number `through` whose source lacked a transaction.
+    pub(super) fn lacked_last(&self, id: &TransactionId, through: u32) -> Option<usize> {
+        self.list.iter().rposition(|loss| loss.number <= through && loss.took(id))
     }
 
     /// Whether a file may hold something that was lost, which begins with the one state of GTIDs and after which the next one

@@ -14,6 +14,8 @@ pub struct Version {
     /// What it changes: `schema.table` of its rows, the beginning of its statements.
     pub changes: Vec<String>,
     pub(super) content: Content,
+    /// The timelines that hold it, counted in the present history.
+    pub(super) seen_on: Vec<usize>,
 }
 
 /// A transaction that a fork took from the source.
@@ -23,8 +25,6 @@ pub struct Lost {
     pub versions: Vec<Version>,
     /// The timeline, counted in the present history, whose source lacked it last.
     lost_on: Option<usize>,
-    /// The newest timeline that holds it.
-    seen_on: usize,
 }
 
 /// What became of it.
@@ -39,25 +39,28 @@ pub enum Fate {
 }
 
 impl Lost {
-    /// Notes that `version` stands on the timeline `seen_on`, and which timeline's source lacked it last.
-    pub(super) fn seen(&mut self, version: Version, seen_on: usize, lost_on: Option<usize>) {
+    /// Notes that `version` stands on its timeline, and which timeline's source lacked it last.
+    pub(super) fn seen(&mut self, mut version: Version, lost_on: Option<usize>) {
         self.lost_on = lost_on;
-        self.seen_on = self.seen_on.max(seen_on);
         let is_known =
             |known: &Version| known.place == version.place || known.content.is_same(&version.content);
-        match self.versions.iter().position(is_known) {
-            Some(known) => {
-                // The source has this one again: it is the last of them now.
-                let known = self.versions.remove(known);
-                self.versions.push(known);
-            }
-            None => self.versions.push(version),
+        if let Some(known) = self.versions.iter().position(is_known) {
+            // The source has this one again: it is the last of them now.
+            let mut known = self.versions.remove(known);
+            known.seen_on.append(&mut version.seen_on);
+            version = known;
         }
+        self.versions.push(version);
+    }
+
+    /// The newest timeline that holds any.
+    fn seen_on(&self) -> usize {
+        self.versions.iter().flat_map(|version| &version.seen_on).copied().max().unwrap_or(0)
     }
 
     /// The newest timeline that says anything about it.
     pub(super) fn newest(&self) -> usize {
-        self.lost_on.unwrap_or(0).max(self.seen_on)
+        self.lost_on.unwrap_or(0).max(self.seen_on())
     }
 
     /// Whether of those that had its GTID the last one stands at that place.
@@ -67,12 +70,30 @@ impl Lost {
 
     /// Whether the source has none of the transactions that had its GTID.
     pub fn is_lacking(&self) -> bool {
-        self.lost_on.is_some_and(|lost_on| self.seen_on < lost_on)
+        self.is_lacking_since(self.lost_on)
     }
 
-    /// What became of it; `None` when it was never lost.
-    pub(super) fn fate(&self) -> Option<Fate> {
-        if self.versions.len() > 1 {
+    /// Whether no timeline from this one on holds any.
+    pub(super) fn is_lacking_since(&self, timeline: Option<usize>) -> bool {
+        timeline.is_some_and(|timeline| self.seen_on() < timeline)
+    }
+
+    /// Whether several of them stood on the timelines of that time, and later ones hold none but the one that was the last then: who decided
+    /// about them then has decided for later servers too.
+    pub(super) fn is_chosen_by(&self, is_of_that_time: impl Fn(usize) -> bool) -> bool {
+        let last =
+            |version: &Version| version.seen_on.iter().copied().filter(|on| is_of_that_time(*on)).max();
+        let then: Vec<Option<usize>> = self.versions.iter().map(last).collect();
+        let newest = then.iter().max().copied().flatten();
+        let is_same = |(version, last): (&Version, &Option<usize>)| {
+            *last == newest || version.seen_on.iter().all(|on| is_of_that_time(*on))
+        };
+        then.iter().flatten().count() > 1 && self.versions.iter().zip(&then).all(is_same)
+    }
+
+    /// What became of it; `None` when it was never lost. `is_chosen`: of several that had its GTID the last one counts.
+    pub(super) fn fate(&self, is_chosen: bool) -> Option<Fate> {
+        if self.versions.len() > 1 && !is_chosen {
             return Some(Fate::GivenTwice);
         }
         // None: it was never lost. MariaDB's sets name the last transaction only.
