@@ -65,6 +65,41 @@ pub struct Classified {
     pub targets: Vec<TableName>,
 }
 
+/// What a statement does to the transaction that it stands in, and to nothing else.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Control {
+    /// It begins or ends the transaction, or drops a savepoint: what stands before it counts.
+    Mark,
+    /// It names a point: SAVEPOINT.
+    Savepoint(Vec<u8>),
+    /// What stands behind that point does not count: ROLLBACK TO.
+    BackTo(Vec<u8>),
+    /// Nothing of the transaction counts, but for what was written to tables without transactions: ROLLBACK.
+    Back,
+}
+
+/// Tells what a statement does to its transaction, if it does no more than that. Servers take names of savepoints in any case; here they
+/// are in lower case.
+pub fn control(text: &[u8]) -> Option<Control> {
+    let mut words = Words::new(&text[..text.len().min(CLASSIFIED_BYTES_MAX)]);
+    let Some(Word::Plain(verb)) = words.next() else { return None };
+    let point =
+        |words: &mut Words<'_>| words.next().and_then(Word::name).map(|name| name.to_ascii_lowercase());
+    match verb.to_ascii_uppercase().as_slice() {
+        b"BEGIN" | b"COMMIT" | b"RELEASE" => Some(Control::Mark),
+        b"SAVEPOINT" => point(&mut words).map(Control::Savepoint),
+        b"ROLLBACK" => {
+            words.accept(&["WORK"]);
+            if !words.accept(&["TO"]) {
+                return Some(Control::Back);
+            }
+            words.accept(&["SAVEPOINT"]);
+            point(&mut words).map(Control::BackTo)
+        }
+        _ => None,
+    }
+}
+
 /// Tells what a statement does that was run with that default schema.
 pub fn classify(text: &[u8], default_schema: &[u8]) -> Classified {
     let mut words = Words::new(&text[..text.len().min(CLASSIFIED_BYTES_MAX)]);
@@ -249,6 +284,24 @@ mod tests {
         assert!(!statement.shown().contains("pw"), "{}", statement.shown());
         let long = Statement::new(4, true, b"", &vec![b'x'; TEXT_BYTES_MAX + 1]);
         assert!(long.is_cut && long.shown().ends_with("x…"));
+    }
+
+    #[test]
+    fn what_a_statement_does_to_its_transaction_is_told() {
+        let named = |name: &str| name.as_bytes().to_vec();
+        for (text, expected) in [
+            ("BEGIN", Some(Control::Mark)),
+            ("/* django */ release savepoint x", Some(Control::Mark)),
+            ("SAVEPOINT `a``B`", Some(Control::Savepoint(named("a`b")))),
+            ("-- x\nsavepoint S1", Some(Control::Savepoint(named("s1")))),
+            ("ROLLBACK TO `x`", Some(Control::BackTo(named("x")))),
+            ("rollback work to savepoint X", Some(Control::BackTo(named("x")))),
+            ("ROLLBACK", Some(Control::Back)),
+            ("SAVEPOINT", None),
+            ("INSERT INTO t VALUES ('SAVEPOINT')", None),
+        ] {
+            assert_eq!(control(text.as_bytes()), expected, "{text}");
+        }
     }
 
     proptest! {

@@ -52,6 +52,29 @@ impl WantedGtids {
         }
     }
 
+    /// Those that are wanted and not among these, in words; `None` when there are none.
+    pub fn not_among<'a>(&self, found: impl Iterator<Item = &'a TransactionId>) -> Option<String> {
+        let rest = match self {
+            WantedGtids::Mysql(set) => {
+                let mut there = GtidSet::default();
+                found.for_each(|id| {
+                    if let TransactionId::Mysql(gtid) = id {
+                        there.insert(*gtid);
+                    }
+                });
+                set.subtract(&there).to_line()
+            }
+            WantedGtids::Mariadb(list) => {
+                let found: Vec<_> = found.collect();
+                let is_there = |gtid: &&MariadbGtid| found.contains(&&TransactionId::Mariadb(**gtid));
+                let rest: Vec<String> =
+                    list.iter().filter(|gtid| !is_there(gtid)).map(ToString::to_string).collect();
+                rest.join(",")
+            }
+        };
+        (!rest.is_empty()).then_some(rest)
+    }
+
     /// How many are wanted.
     pub fn count(&self) -> u64 {
         match self {
@@ -72,11 +95,16 @@ mod tests {
             TransactionId::Mysql(format!("3e11fa47-71ca-11e1-9e33-c80aa9429562:{gno}").parse().unwrap())
         };
         assert!(wanted.contains(&id(5)) && !wanted.contains(&id(6)) && wanted.count() == 6);
+        let rest = "3e11fa47-71ca-11e1-9e33-c80aa9429562:3-5:7";
+        assert_eq!(wanted.not_among([id(1), id(2)].iter()).as_deref(), Some(rest));
+        assert_eq!(wanted.not_among([1, 2, 3, 4, 5, 7].map(id).iter()), None);
         let maria = WantedGtids::parse("0-1-100, 0-2-101").unwrap();
         assert!(maria.contains(&TransactionId::Mariadb("0-2-101".parse().unwrap())));
         assert!(
             !maria.contains(&TransactionId::Mariadb("0-1-101".parse().unwrap())) && !maria.contains(&id(5))
         );
+        let here = TransactionId::Mariadb("0-1-100".parse().unwrap());
+        assert_eq!(maria.not_among([here].iter()).as_deref(), Some("0-2-101"));
         for text in ["", "x", "0-1", "0-1-1,x", "3e11fa47:1"] {
             assert!(WantedGtids::parse(text).unwrap_err().to_string().contains("names no GTIDs"), "{text}");
         }

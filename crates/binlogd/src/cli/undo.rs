@@ -4,7 +4,7 @@ use super::confirm::confirmed;
 use super::each_found::each_found;
 use super::exit::{EXIT_OK, EXIT_PROBLEM, print_result, usage_error};
 use super::search_args::SearchArgs;
-use super::searched::choose;
+use super::searched::{SearchedSource, choose};
 use super::server_flags::ServerFlags;
 use super::show::connect;
 use super::store_args::StoreArgs;
@@ -16,7 +16,8 @@ use clap::builder::UnknownArgumentValueParser;
 use codec::ServerKind;
 use codec::gtid::TransactionId;
 use jiff::tz::TimeZone;
-use std::collections::BTreeSet;
+use points::criteria::Criteria;
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use wire::Secret;
@@ -31,7 +32,8 @@ show. The script is one transaction: each statement names the whole row as it wa
 script stops and nothing is changed. With --into binlogd runs it there, after a question.
 
 Refused are definitions (DDL), statements in the place of rows, rows that the log has not in full (binlog_row_image other than FULL, \
-partial JSON), and, where a server is asked, tables with triggers, with foreign keys that cascade to others, and without transactions.
+partial JSON), GTIDs that the copy does not have, and, where a server is asked, tables with triggers, without transactions, and with foreign \
+keys whose work does not stand in the log or would be done anew.
 
   binlogd undo /var/lib/binlogd --gtid 3e11fa47-71ca-11e1-9e33-c80aa9429562:23 > undo.sql
   binlogd undo /var/lib/binlogd --gtid 3e11fa47-71ca-11e1-9e33-c80aa9429562:23 --into mysql://root@db1
@@ -65,6 +67,9 @@ pub(super) struct UndoArgs {
     into: Option<Secret>,
     #[command(flatten)]
     server: ServerFlags,
+    /// Take back what is there where the copy does not have all of the GTIDs that --gtid names
+    #[arg(long)]
+    missing_ok: bool,
     /// With --into: do not ask
     #[arg(long, requires = "into")]
     yes: bool,
@@ -88,7 +93,28 @@ pub(super) fn execute(args: &UndoArgs) -> ExitCode {
 struct Gathered {
     inverse: Option<Inverse>,
     transactions: Vec<String>,
-    seen: BTreeSet<String>,
+    seen: HashSet<TransactionId>,
+}
+
+const NOT_THERE: &str = "the copy does not have";
+
+/// The GTIDs that are asked for and stand nowhere, in words.
+fn missing(
+    sources: &[SearchedSource],
+    criteria: Criteria,
+    seen: &mut HashSet<TransactionId>,
+) -> Result<Option<String>, String> {
+    let Some(wanted) = criteria.gtids else { return Ok(None) };
+    if wanted.not_among(seen.iter()).is_none() {
+        return Ok(None);
+    }
+    // What the other options leave out is there.
+    let any = Criteria { gtids: Some(wanted.clone()), ..Criteria::default() };
+    let outcome = each_found(sources, &any, 0, &mut |_, transaction| seen.extend(transaction.id));
+    if outcome.failed {
+        return Err("not everything could be searched: nothing is taken back".to_owned());
+    }
+    Ok(wanted.not_among(seen.iter()))
 }
 
 fn undo(args: &UndoArgs) -> Result<ExitCode, String> {
@@ -127,7 +153,8 @@ fn undo(args: &UndoArgs) -> Result<ExitCode, String> {
         }
         let name =
             transaction.id.map_or_else(|| "a transaction without a GTID".to_owned(), |id| id.to_string());
-        if transaction.id.is_some() && !all.seen.insert(name.clone()) {
+        inverse.begin();
+        if transaction.id.is_some_and(|id| !all.seen.insert(id)) {
             inverse.refuse(format!("{name} stands in the log twice: choose one with --timeline"));
         }
         if transaction.xid.is_some() {
@@ -151,7 +178,14 @@ fn undo(args: &UndoArgs) -> Result<ExitCode, String> {
         ));
     }
     outcome.tell(args.limit);
-    let Some(mut inverse) = all.inverse else { return Err("nothing was found".to_owned()) };
+    let missing = if args.missing_ok { None } else { missing(&sources, criteria, &mut all.seen)? };
+    let Some(mut inverse) = all.inverse else {
+        let missing = missing.map_or_else(String::new, |gtids| format!(": {NOT_THERE} {gtids}"));
+        return Err(format!("nothing was found{missing}"));
+    };
+    if let Some(gtids) = missing {
+        inverse.refuse(format!("{NOT_THERE} {gtids} (--missing-ok takes back the others)"));
+    }
     if let Some(server) = known.connection() {
         let objections =
             objections(server, &inverse.tables).map_err(|error| format!("{argument}: {error}"))?;
@@ -160,6 +194,14 @@ fn undo(args: &UndoArgs) -> Result<ExitCode, String> {
     let refusals: Vec<&str> = inverse.refusals().collect();
     if !refusals.is_empty() {
         return Err(format!("refused, nothing is taken back:\n{}", refusals.join("\n")));
+    }
+    if let Some(sequence) = inverse.sequences.iter().next().filter(|_| inverse.rows() == 0) {
+        return Err(format!(
+            "refused, nothing is taken back: the numbers of the sequence {sequence} are not given back"
+        ));
+    }
+    for sequence in &inverse.sequences {
+        errln!("note: the numbers of the sequence {} are not given back", style::clean(sequence));
     }
     if inverse.rows() == 0 {
         return Err("nothing is to be taken back: no rows were changed".to_owned());
@@ -171,7 +213,7 @@ fn undo(args: &UndoArgs) -> Result<ExitCode, String> {
     for transaction in &all.transactions {
         outln!("{}", style::clean(transaction));
     }
-    for (schema, table) in &inverse.tables {
+    for (schema, table) in inverse.tables.keys() {
         outln!("  {}", style::clean(&format!("{schema}.{table}")));
     }
     let rows = units::count(inverse.rows() as u64);

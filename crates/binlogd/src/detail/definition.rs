@@ -1,5 +1,6 @@
 //! A table as a server defines it now.
 
+use codec::ServerKind;
 use codec::packet::ResultSet;
 use codec::rows::{Charset, Column, ColumnType};
 use wire::{Connection, WireError};
@@ -21,6 +22,8 @@ pub(crate) struct ColumnDefinition {
     pub(crate) is_generated: bool,
     /// The server keeps versions of the rows by it (MariaDB's system versioning).
     pub(crate) is_version: bool,
+    /// The server counts it up (AUTO_INCREMENT).
+    pub(crate) is_counted: bool,
 }
 
 /// A table.
@@ -40,16 +43,30 @@ impl TableDefinition {
         schema: &str,
         table: &str,
     ) -> Result<Option<TableDefinition>, WireError> {
-        let sql = format!(
+        let is_this = is_table("table_schema", "table_name", schema, table);
+        // A primary key that MySQL made by itself (sql_generate_invisible_primary_key) may be hidden there, and stands in the log.
+        if connection.server_kind() == ServerKind::MySql {
+            connection.query(
+                "SET @binlogd = 0 /*!80030 , SESSION show_gipk_in_create_table_and_information_schema = ON */",
+            )?;
+        }
+        let found = connection.query(&format!(
             "SELECT column_name AS n, data_type AS d, column_type AS t, character_set_name AS c, column_key AS k, extra AS e, \
-             generation_expression AS g FROM information_schema.columns WHERE table_schema = {} AND table_name = {} \
-             ORDER BY ordinal_position",
-            hex_text(schema),
-            hex_text(table)
-        );
-        let found = connection.query(&sql)?;
-        let columns: Vec<ColumnDefinition> = (0..found.rows.len()).map(|row| column(&found, row)).collect();
-        Ok((!columns.is_empty()).then_some(TableDefinition { columns }))
+             generation_expression AS g FROM information_schema.columns WHERE {is_this} ORDER BY ordinal_position"
+        ))?;
+        let mut columns: Vec<ColumnDefinition> =
+            (0..found.rows.len()).map(|row| column(&found, row)).collect();
+        if columns.is_empty() {
+            return Ok(None);
+        }
+        if connection.server_kind() == ServerKind::MariaDb {
+            let found = connection.query(&format!(
+                "SELECT table_type AS t, (SELECT COUNT(DISTINCT index_name) FROM information_schema.statistics WHERE {is_this} AND \
+                 index_type = 'HASH') AS h FROM information_schema.tables WHERE {is_this} AND engine <> 'MEMORY'"
+            ))?;
+            columns.extend(hidden(&found, columns.iter().any(|column| column.is_version)));
+        }
+        Ok(Some(TableDefinition { columns }))
     }
 
     /// Why the rows of the log are not of this table; `None` when they may be: as many columns, of the same types.
@@ -71,8 +88,43 @@ impl TableDefinition {
     }
 }
 
+/// Columns of MariaDB that stand in the log and not in `information_schema`: a hash for each UNIQUE over a BLOB or a long text, and the
+/// time of the rows of a table whose versions are kept by columns without names of their own.
+fn hidden(found: &ResultSet, has_version: bool) -> Vec<ColumnDefinition> {
+    let of = |name: String, data_type: &str, column_type: &str, is_version: bool| ColumnDefinition {
+        name,
+        data_type: data_type.to_owned(),
+        column_type: column_type.to_owned(),
+        charset: None,
+        is_key: false,
+        is_generated: !is_version,
+        is_version,
+        is_counted: false,
+    };
+    let hashes = found.get(0, "h").and_then(|count| count.parse().ok()).unwrap_or(0);
+    let hashes =
+        (1..=hashes).map(|at: u32| of(format!("DB_ROW_HASH_{at}"), "bigint", "bigint(21) unsigned", false));
+    let is_versioned = found.get(0, "t") == Some("SYSTEM VERSIONED") && !has_version;
+    let versions =
+        ["row_start", "row_end"].map(|name| of(name.to_owned(), "timestamp", "timestamp(6)", true));
+    versions.into_iter().filter(|_| is_versioned).chain(hashes).collect()
+}
+
+/// A condition that two columns of `information_schema` have the names of a table: its collations take names that differ by case, or by
+/// accents, for one, which the server does with `lower_case_table_names` only, and by case only.
+pub(crate) fn is_table(schema_column: &str, table_column: &str, schema: &str, table: &str) -> String {
+    let is = |column: &str, name: &str| {
+        let (stored, name) = (format!("CONVERT({column} USING utf8mb4)"), hex_text(name));
+        format!(
+            "{column} = {name} AND IF(@@lower_case_table_names = 0, {stored} COLLATE utf8mb4_bin = {name}, \
+             LOWER({stored}) COLLATE utf8mb4_bin = LOWER({name}))"
+        )
+    };
+    format!("{} AND {}", is(schema_column, schema), is(table_column, table))
+}
+
 /// A name as a literal in which no quote can be closed.
-pub(crate) fn hex_text(text: &str) -> String {
+fn hex_text(text: &str) -> String {
     match text.is_empty() {
         true => "''".to_owned(),
         false => format!("CONVERT(X'{}' USING utf8mb4)", codec::rows::hex(text.as_bytes())),
@@ -92,6 +144,7 @@ fn column(found: &ResultSet, row: usize) -> ColumnDefinition {
         is_generated: !generation.is_empty() && !is_version
             || extra.contains("GENERATED") && !extra.contains("DEFAULT_GENERATED"),
         is_version,
+        is_counted: extra.contains("AUTO_INCREMENT"),
     }
 }
 
@@ -115,6 +168,7 @@ impl ColumnDefinition {
             ColumnType::Date => name == "date",
             ColumnType::Time(digits) => name == "time" && self.has_digits(digits),
             ColumnType::DateTime(digits) => name == "datetime" && self.has_digits(digits),
+            ColumnType::OldDateTime => name == "datetime" && self.has_digits(None),
             ColumnType::Timestamp(digits) => name == "timestamp" && self.has_digits(digits),
             ColumnType::Char(_) => matches!(name, "char" | "binary" | "inet4" | "inet6" | "uuid"),
             ColumnType::Uuid => name == "uuid",
@@ -157,6 +211,7 @@ impl ColumnDefinition {
             (ColumnType::Char(16), "uuid") => column.kind = ColumnType::Uuid,
             (ColumnType::Char(4), "inet4") => column.kind = ColumnType::Inet4,
             (ColumnType::Char(16), "inet6") => column.kind = ColumnType::Inet6,
+            (ColumnType::OldDateTime, _) => column.kind = ColumnType::DateTime(None),
             _ => {}
         }
         column.name.get_or_insert_with(|| self.name.clone());
@@ -233,6 +288,7 @@ mod tests {
             is_key: false,
             is_generated: false,
             is_version: false,
+            is_counted: false,
         };
         let table = TableDefinition { columns: vec![definition("decimal", "decimal(10,2) unsigned")] };
         assert_eq!(table.disagrees(&[Column::of(ColumnType::Decimal(10, 2))]), None);

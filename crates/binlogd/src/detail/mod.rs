@@ -10,6 +10,6 @@ mod definition;
 mod known;
 mod parts;
 
-pub(crate) use definition::{ColumnDefinition, hex_text};
+pub(crate) use definition::{ColumnDefinition, is_table};
 pub(crate) use known::{Known, KnownTable};
 pub(crate) use parts::{Part, each_part};

@@ -33,6 +33,8 @@ pub(crate) enum Part<'a> {
         table: &'a Rc<KnownTable>,
         /// What is done to it.
         change: RowChange,
+        /// What foreign keys do to other rows because of it stands in the log too.
+        has_cascades: bool,
         /// How it was, and how it became.
         row: Row<'a>,
     },
@@ -133,11 +135,23 @@ impl Reading<'_> {
         let table = table.as_ref().map_err(|why| format!("rows that cannot be read: {why}"))?;
         let shown = || format!("{}.{}", table.table.schema, table.table.name);
         let bytes = rows_of(event, OPENED_BYTES_MAX).map_err(|why| format!("rows of {}: {why}", shown()))?;
+        // A server that says that they have no fractions has told.
+        if self.server == ServerKind::MariaDb
+            && table.definition.is_none()
+            && !table.table.is_told(event, &bytes)
+        {
+            return Err(format!(
+                "rows of {}: dates and times of MariaDB's old form (mysql56_temporal_format) may have fractions, whose length the log does \
+                 not tell: they cannot be read unless a server says that they have none (--schema)",
+                shown()
+            ));
+        }
         let rows = Rows::new(&table.table, event, &bytes)
             .map_err(|error| format!("rows of {}: {error}", shown()))?;
         for row in rows {
             let row = row.map_err(|error| format!("rows of {}: {error}", shown()))?;
-            (self.take)(Part::Row { table, change: event.change, row });
+            let (change, has_cascades) = (event.change, event.has_cascades);
+            (self.take)(Part::Row { table, change, has_cascades, row });
         }
         Ok(())
     }

@@ -4,7 +4,8 @@ use super::literal::{condition, literal};
 use super::quoting::name;
 use crate::detail::{ColumnDefinition, KnownTable, Part};
 use codec::rows::{Column, ColumnType, Image, Row, Value};
-use std::collections::BTreeSet;
+use points::statement::{Control, control};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// So many bytes of statements at most: all of them are held until the last is known, which comes first.
 const BYTES_MAX: usize = 1 << 30;
@@ -12,13 +13,49 @@ const BYTES_MAX: usize = 1 << 30;
 /// So many reasons are told.
 const REFUSALS_MAX: usize = 20;
 
+/// What is done with rows.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Direction {
+    /// They are taken back.
+    #[default]
+    Back,
+    /// The same is done again, by the primary key where there is one. With `new_keys` the server numbers new rows anew.
+    Again { new_keys: bool },
+}
+
+/// A statement about one row.
+#[derive(Debug, Default)]
+pub(crate) struct Step {
+    /// What it is about, for a person.
+    pub(crate) note: String,
+    /// The statement.
+    pub(crate) sql: String,
+    /// So many of its values are the error value of ENUM: no literal makes one, so that the server warns of each.
+    pub(super) warnings: usize,
+}
+
+/// What was done to the rows of a table.
+#[derive(Debug, Default)]
+pub(crate) struct Touched {
+    pub(super) inserted: bool,
+    /// What foreign keys did to other rows then does not stand in the log.
+    pub(super) deleted_without_cascades: bool,
+    /// The columns whose values changed.
+    pub(super) updated: BTreeSet<String>,
+}
+
 /// Gathers what takes transactions back.
 #[derive(Debug, Default)]
 pub(crate) struct Inverse {
-    /// What each is about for a person, and the statement; in the order of the log.
-    pub(super) steps: Vec<(String, String)>,
-    /// Schema and name of each table.
-    pub(crate) tables: BTreeSet<(String, String)>,
+    /// In the order of the log.
+    pub(crate) steps: Vec<Step>,
+    direction: Direction,
+    /// By schema and name.
+    pub(crate) tables: BTreeMap<(String, String), Touched>,
+    /// Sequences, whose numbers are not given back.
+    pub(crate) sequences: BTreeSet<String>,
+    /// The savepoints of the present transaction, and how many steps there were.
+    savepoints: Vec<(Vec<u8>, usize)>,
     refusals: BTreeSet<String>,
     bytes: usize,
     /// No server was asked for the definition of a table.
@@ -26,6 +63,11 @@ pub(crate) struct Inverse {
 }
 
 impl Inverse {
+    /// One that does this.
+    pub(crate) fn of(direction: Direction) -> Inverse {
+        Inverse { direction, ..Inverse::default() }
+    }
+
     /// How many rows are taken back.
     pub(crate) fn rows(&self) -> usize {
         self.steps.len()
@@ -43,27 +85,68 @@ impl Inverse {
         }
     }
 
+    /// The next transaction begins.
+    pub(crate) fn begin(&mut self) {
+        self.savepoints.clear();
+    }
+
     /// Takes the next part, in the order of the log.
     pub(crate) fn add(&mut self, part: &Part<'_>) {
         match part {
             Part::Statement { is_for_people: true, .. } => {}
-            Part::Statement { text, .. } => {
-                let text: String = text.chars().take(200).collect();
-                self.refuse(format!("a statement has no inverse in the log, only rows have: {text}"));
-            }
+            Part::Statement { text, .. } => self.statement(text),
             Part::Unknown(what) => self.refuse(format!("a part cannot be read: {what}")),
-            Part::Row { table, row, .. } => match self.step(table, row) {
-                Ok(Some(step)) => self.keep(table, step),
+            Part::Row { table, .. } if is_sequence(table) => drop(self.sequences.insert(table.name())),
+            Part::Row { table, row, has_cascades, .. } => match step(self.direction, table, row) {
+                Ok(Some(step)) => self.keep(table, row, *has_cascades, step),
                 Ok(None) => {}
                 Err(why) => self.refuse(format!("{}: {why}", table.name())),
             },
         }
     }
 
-    fn keep(&mut self, table: &KnownTable, step: (String, String)) {
-        self.tables.insert((table.table.schema.clone(), table.table.name.clone()));
+    /// SAVEPOINT stands between the rows of nested transactions. MariaDB leaves what is rolled back to one in the log, and ROLLBACK TO
+    /// behind it, where a table without transactions was changed meanwhile, whose own rows stand in a transaction of their own
+    /// (`binlog_savepoint_rollback`, `sql/log.cc`).
+    fn statement(&mut self, text: &str) {
+        match control(text.as_bytes()) {
+            Some(Control::Mark) => {}
+            Some(Control::Savepoint(name)) => {
+                self.savepoints.retain(|(other, _)| *other != name);
+                self.savepoints.push((name, self.steps.len()));
+            }
+            Some(Control::BackTo(name)) => match self.savepoints.iter().position(|(other, _)| *other == name)
+            {
+                Some(at) => {
+                    self.steps.truncate(self.savepoints[at].1);
+                    self.savepoints.truncate(at + 1);
+                }
+                None => self.refuse("it is rolled back to a savepoint that the log does not have".to_owned()),
+            },
+            Some(Control::Back) => self.refuse(
+                "it ends with ROLLBACK: what it did to tables with transactions did not stay".to_owned(),
+            ),
+            None => {
+                let text: String = text.chars().take(200).collect();
+                self.refuse(format!("a statement has no inverse in the log, only rows have: {text}"));
+            }
+        }
+    }
+
+    fn keep(&mut self, table: &KnownTable, row: &Row<'_>, has_cascades: bool, step: Step) {
+        let key = (table.table.schema.clone(), table.table.name.clone());
+        let touched = self.tables.entry(key).or_default();
+        match (&row.before, &row.after) {
+            (Some(before), Some(after)) => {
+                let changed = table.table.columns.iter().zip(before.iter().zip(after));
+                let changed = changed.filter(|(_, (before, after))| after.is_some() && before != after);
+                touched.updated.extend(changed.filter_map(|(column, _)| column.name.clone()));
+            }
+            (None, _) => touched.inserted = true,
+            (Some(_), None) => touched.deleted_without_cascades |= !has_cascades,
+        }
         self.is_unasked |= table.definition.is_none();
-        self.bytes += step.0.len() + step.1.len();
+        self.bytes += step.note.len() + step.sql.len();
         if self.bytes > BYTES_MAX {
             self.refuse("it is more than 1 GiB of statements: take fewer transactions at a time".to_owned());
             self.steps = Vec::new();
@@ -71,45 +154,62 @@ impl Inverse {
         }
         self.steps.push(step);
     }
+}
 
-    fn step(&self, table: &KnownTable, row: &Row<'_>) -> Result<Option<(String, String)>, String> {
-        if let Some(note) = &table.note {
-            return Err(note.clone());
+/// A sequence of MariaDB is a table of one row to a log, with these columns.
+fn is_sequence(table: &KnownTable) -> bool {
+    let columns = &table.table.columns;
+    let is = |at: usize, name| columns.get(at).is_some_and(|column| column.name.as_deref() == Some(name));
+    columns.len() == 8 && is(0, "next_not_cached_value") && is(5, "cache_size") && is(7, "cycle_count")
+}
+
+/// What takes the row back, or does the same again; `None` where nothing of it changed.
+fn step(direction: Direction, table: &KnownTable, row: &Row<'_>) -> Result<Option<Step>, String> {
+    let columns = Columns { table, new_keys: direction == Direction::Again { new_keys: true } };
+    columns.check()?;
+    let is_back = direction == Direction::Back;
+    let target = format!("{}.{}", name(&table.table.schema), name(&table.table.name));
+    let of = |what: &str, image: &Image<'_>| format!("{what} {}: {}", table.name(), columns.shown(image));
+    Ok(match (&row.before, &row.after) {
+        (None, Some(after)) if !is_back => Some(columns.insert(of("inserted", after), &target, after)?),
+        (None, Some(after)) => {
+            Some(columns.delete(of("inserted", after), &target, columns.conditions(after)?))
         }
-        if !table.has_names {
-            return Err(
-                "the log does not name its columns (binlog_row_metadata is not FULL): ask a server with --schema".to_owned()
-            );
+        (Some(before), None) if !is_back => {
+            Some(columns.delete(of("deleted", before), &target, columns.of_key(before)?))
         }
-        let columns = Columns { table };
-        columns.check()?;
-        let target = format!("{}.{}", name(&table.table.schema), name(&table.table.name));
-        Ok(match (&row.before, &row.after) {
-            (None, Some(after)) => Some((
-                format!("inserted {}: {}", table.name(), columns.shown(after)),
-                format!("DELETE FROM {target} WHERE {} LIMIT 1", columns.conditions(after)?),
-            )),
-            (Some(before), None) => Some((
-                format!("deleted {}: {}", table.name(), columns.shown(before)),
-                columns.insert(&target, before)?,
-            )),
-            (Some(before), Some(after)) => {
-                let (conditions, sets) = (columns.conditions(after)?, columns.sets(before, after)?);
-                sets.map(|sets| {
-                    (
-                        format!("updated {}: {}", table.name(), columns.shown(after)),
-                        format!("UPDATE {target} SET {sets} WHERE {conditions} LIMIT 1"),
-                    )
-                })
-            }
-            (None, None) => None,
-        })
-    }
+        (Some(before), None) => Some(columns.insert(of("deleted", before), &target, before)?),
+        (Some(before), Some(after)) => {
+            // What a smaller image does not repeat has not changed (binlog_row_image = FULL_NODUP).
+            let after: Image<'_> = after
+                .iter()
+                .zip(before)
+                .map(|(after, before)| after.clone().or_else(|| before.clone()))
+                .collect();
+            let (conditions, sets) = match is_back {
+                true => (columns.conditions(&after)?, columns.sets(before, &after)?),
+                false => (columns.of_key(before)?, columns.sets(&after, before)?),
+            };
+            sets.map(|(sets, warnings)| Step {
+                note: of("updated", &after),
+                sql: format!("UPDATE {}{target} SET {sets} WHERE {conditions} LIMIT 1", ignore(warnings)),
+                warnings,
+            })
+        }
+        (None, None) => None,
+    })
+}
+
+/// The error value of ENUM is a warning then, which is counted, and not an error.
+fn ignore(warnings: usize) -> &'static str {
+    if warnings > 0 { "IGNORE " } else { "" }
 }
 
 /// The columns of a table.
 struct Columns<'a> {
     table: &'a KnownTable,
+    /// The server numbers new rows.
+    new_keys: bool,
 }
 
 impl Columns<'_> {
@@ -119,6 +219,14 @@ impl Columns<'_> {
 
     /// What stands against all rows of the table.
     fn check(&self) -> Result<(), String> {
+        if let Some(note) = &self.table.note {
+            return Err(note.clone());
+        }
+        if !self.table.has_names {
+            return Err(
+                "the log does not name its columns (binlog_row_metadata is not FULL): ask a server with --schema".to_owned()
+            );
+        }
         for at in 0..self.table.table.columns.len() {
             if self.definition(at).is_some_and(|definition| definition.is_version) {
                 return Err(
@@ -130,50 +238,83 @@ impl Columns<'_> {
         Ok(())
     }
 
+    /// The server computes it. MariaDB compares a UNIQUE text or BLOB by a column that no statement may name.
+    fn is_computed(&self, at: usize, column: &Column) -> bool {
+        self.definition(at).is_some_and(|definition| definition.is_generated)
+            || column.name.as_ref().is_some_and(|name| name.starts_with("DB_ROW_HASH_"))
+    }
+
     /// Each column with its value. Those that the server computes are left out: they are not written, and may not be in the log.
     fn written<'r, 'v>(
         &'r self,
         image: &'r Image<'v>,
     ) -> impl Iterator<Item = (&'r Column, Option<&'r Value<'v>>)> {
         let all = self.table.table.columns.iter().zip(image).enumerate();
-        all.filter(|(at, _)| !self.definition(*at).is_some_and(|definition| definition.is_generated))
+        all.filter(|(at, (column, _))| !self.is_computed(*at, column))
             .map(|(_, (column, value))| (column, value.as_ref()))
     }
 
     fn conditions(&self, image: &Image<'_>) -> Result<String, String> {
+        self.conditions_of(image, |_| true)
+    }
+
+    fn conditions_of(&self, image: &Image<'_>, is_meant: impl Fn(&Column) -> bool) -> Result<String, String> {
         let mut all = Vec::new();
-        for (column, value) in self.written(image) {
+        for (column, value) in self.written(image).filter(|(column, _)| is_meant(column)) {
             let value = value.ok_or_else(|| lacks(column))?;
             all.push(condition(column, value).map_err(|why| of(column, &why))?);
         }
         Ok(all.join(" AND "))
     }
 
-    fn insert(&self, target: &str, image: &Image<'_>) -> Result<String, String> {
-        let (mut names, mut values) = (Vec::new(), Vec::new());
+    /// A condition by the primary key, or by all that is known of the row where there is none.
+    fn of_key(&self, image: &Image<'_>) -> Result<String, String> {
+        let is_key = |column: &Column| column.is_key == Some(true);
+        let has_key = self.table.table.columns.iter().any(is_key);
+        self.conditions_of(image, |column| !has_key || is_key(column))
+    }
+
+    fn delete(&self, note: String, target: &str, conditions: String) -> Step {
+        Step { note, sql: format!("DELETE FROM {target} WHERE {conditions} LIMIT 1"), warnings: 0 }
+    }
+
+    fn insert(&self, note: String, target: &str, image: &Image<'_>) -> Result<Step, String> {
+        let (mut names, mut values, mut warnings) = (Vec::new(), Vec::new(), 0);
+        let definitions = self.table.definition.iter().flat_map(|table| &table.columns);
+        let counted: Vec<&str> =
+            definitions.filter(|one| self.new_keys && one.is_counted).map(|one| one.name.as_str()).collect();
         for (column, value) in self.written(image) {
+            if column.name.as_deref().is_some_and(|name| counted.contains(&name)) {
+                continue;
+            }
             let value = value.ok_or_else(|| lacks(column))?;
             names.push(name(column.name.as_deref().unwrap_or_default()));
             values.push(literal(column, value).map_err(|why| of(column, &why))?);
+            warnings += usize::from(*value == Value::Enum(0));
         }
-        Ok(format!("INSERT INTO {target} ({}) VALUES ({})", names.join(", "), values.join(", ")))
+        let (names, values, ignore) = (names.join(", "), values.join(", "), ignore(warnings));
+        Ok(Step { note, sql: format!("INSERT {ignore}INTO {target} ({names}) VALUES ({values})"), warnings })
     }
 
-    /// `None` where nothing has changed.
-    fn sets(&self, before: &Image<'_>, after: &Image<'_>) -> Result<Option<String>, String> {
-        let (mut sets, mut is_other) = (Vec::new(), false);
+    /// What sets the row back, and how many warnings that gives; `None` where nothing has changed.
+    fn sets(&self, before: &Image<'_>, after: &Image<'_>) -> Result<Option<(String, usize)>, String> {
+        let (mut sets, mut is_other, mut warnings) = (Vec::new(), false, 0);
         for ((column, old), (_, new)) in self.written(before).zip(self.written(after)) {
             let old = old.ok_or_else(|| lacks(column))?;
             let has_changed = Some(old) != new;
             is_other |= has_changed;
             // The server would set it to now by itself (ON UPDATE CURRENT_TIMESTAMP).
-            let may_move = matches!(column.kind, ColumnType::Timestamp(_) | ColumnType::DateTime(_));
+            let may_move = matches!(
+                column.kind,
+                ColumnType::Timestamp(_) | ColumnType::DateTime(_) | ColumnType::OldDateTime
+            );
             if has_changed || may_move {
                 let value = literal(column, old).map_err(|why| of(column, &why))?;
                 sets.push(format!("{} = {value}", name(column.name.as_deref().unwrap_or_default())));
+                warnings += usize::from(*old == Value::Enum(0));
             }
         }
-        Ok(is_other.then(|| sets.join(", ")))
+        Ok(is_other.then(|| (sets.join(", "), warnings)))
     }
 
     /// The row for a person: its key, or its first columns.

@@ -1,4 +1,4 @@
-//! The inverse of transactions, as statements of SQL.
+//! The inverse of transactions, as statements of SQL; and the same statements for who does them again.
 //!
 //! ```text
 //! rows, in the order of the log (crate::detail)
@@ -14,6 +14,6 @@ mod objections;
 mod quoting;
 mod script;
 
-pub(crate) use inverse::Inverse;
+pub(crate) use inverse::{Direction, Inverse};
 pub(crate) use objections::objections;
-pub(crate) use script::{Script, apply};
+pub(crate) use script::{SESSION, Script, apply, guard};

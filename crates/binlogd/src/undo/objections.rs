@@ -1,7 +1,9 @@
 //! What a server says against taking rows back: things that the log does not tell.
 
-use crate::detail::hex_text;
-use std::collections::BTreeSet;
+use super::inverse::Touched;
+use crate::detail::is_table;
+use codec::packet::ResultSet;
+use std::collections::BTreeMap;
 use wire::{Connection, WireError};
 
 /// Why rows of these tables cannot be taken back there; empty when nothing stands against it.
@@ -10,13 +12,11 @@ use wire::{Connection, WireError};
 /// When the server cannot be asked.
 pub(crate) fn objections(
     connection: &mut Connection,
-    tables: &BTreeSet<(String, String)>,
+    tables: &BTreeMap<(String, String), Touched>,
 ) -> Result<Vec<String>, WireError> {
     let mut found = Vec::new();
-    for (schema, table) in tables {
-        let is = |of_schema: &str, of_table: &str| {
-            format!("{of_schema} = {} AND {of_table} = {}", hex_text(schema), hex_text(table))
-        };
+    for ((schema, table), touched) in tables {
+        let is = |of_schema: &str, of_table: &str| is_table(of_schema, of_table, schema, table);
         let triggers = connection.query(&format!(
             "SELECT trigger_name AS n FROM information_schema.triggers WHERE {}",
             is("event_object_schema", "event_object_table")
@@ -27,18 +27,23 @@ pub(crate) fn objections(
                 "{schema}.{table} has the trigger {name}: it would fire again, and what it did stands in the log too"
             ));
         }
-        let cascades = connection.query(&format!(
-            "SELECT constraint_name AS n, table_name AS t FROM information_schema.referential_constraints WHERE {} AND \
-             (update_rule IN ('CASCADE', 'SET NULL', 'SET DEFAULT') OR delete_rule IN ('CASCADE', 'SET NULL', 'SET DEFAULT'))",
+        let keys = connection.query(&format!(
+            "SELECT constraint_name AS n, table_name AS t, update_rule AS u, delete_rule AS d FROM \
+             information_schema.referential_constraints WHERE {}",
             is("unique_constraint_schema", "referenced_table_name")
         ))?;
-        for row in 0..cascades.rows.len() {
-            let (name, of) =
-                (cascades.get(row, "n").unwrap_or_default(), cascades.get(row, "t").unwrap_or_default());
-            found.push(format!(
-                "the foreign key {name} of {of} follows what is done to {schema}.{table} (CASCADE, SET NULL): rows that it changed \
-                 may not stand in the log, and taking back would change more"
-            ));
+        let columns = connection.query(&format!(
+            "SELECT constraint_name AS n, table_name AS t, referenced_column_name AS c FROM information_schema.key_column_usage WHERE {}",
+            is("referenced_table_schema", "referenced_table_name")
+        ))?;
+        for row in 0..keys.rows.len() {
+            if let Some(why) = follows(&keys, row, &columns, touched) {
+                let (name, of) =
+                    (keys.get(row, "n").unwrap_or_default(), keys.get(row, "t").unwrap_or_default());
+                found.push(format!(
+                    "the foreign key {name} of {of} follows what is done to {schema}.{table} {why}"
+                ));
+            }
         }
         let engines = connection.query(&format!(
             "SELECT t.engine AS e, e.transactions AS y FROM information_schema.tables t LEFT JOIN information_schema.engines e \
@@ -54,4 +59,20 @@ pub(crate) fn objections(
         }
     }
     Ok(found)
+}
+
+/// Why a foreign key stands against it: what it did to other rows is not in the log, or taking back would make it do something.
+fn follows(keys: &ResultSet, row: usize, columns: &ResultSet, touched: &Touched) -> Option<&'static str> {
+    let does = |rule: &str| matches!(keys.get(row, rule), Some("CASCADE" | "SET NULL" | "SET DEFAULT"));
+    let is_own = |at: &usize| ["n", "t"].iter().all(|of| columns.get(*at, of) == keys.get(row, of));
+    let is_updated = |at: usize| {
+        let name = columns.get(at, "c").unwrap_or_default();
+        touched.updated.iter().any(|updated| updated.eq_ignore_ascii_case(name))
+    };
+    if does("d") && touched.deleted_without_cascades {
+        return Some("(CASCADE, SET NULL): rows that it changed may not stand in the log");
+    }
+    let would_change =
+        does("d") && touched.inserted || does("u") && (0..columns.rows.len()).filter(is_own).any(is_updated);
+    would_change.then_some("(CASCADE, SET NULL): taking back would change more")
 }

@@ -1,12 +1,12 @@
 //! The script that takes transactions back, and its execution.
 
-use super::inverse::Inverse;
+use super::inverse::{Inverse, Step};
 use std::fmt::Write;
 use wire::{Connection, WireError};
 
 /// Literals are read as they are written: zero dates and dates that are none are let in, 0 is no number to be counted up,
 /// a backslash escapes, and what does not fit is an error. TIMESTAMP is in UTC, as in the log.
-const SESSION: [&str; 4] = [
+pub(crate) const SESSION: [&str; 4] = [
     "SET NAMES utf8mb4",
     "SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES'",
     "SET SESSION time_zone = '+00:00', foreign_key_checks = 1, unique_checks = 1",
@@ -30,8 +30,12 @@ fn comment(text: &str) -> String {
 
 /// A statement that fails, and says which, where the one before has not changed exactly one row. Neither server has a condition
 /// outside of a procedure; an XPath that is none is an error of both, with its text.
-fn guard(number: usize) -> String {
-    format!("DO EXTRACTVALUE('<a/>', IF(ROW_COUNT() = 1, '/a', '#undo {number}: not one row'))")
+pub(crate) fn guard(number: usize, step: &Step) -> String {
+    let warnings = match step.warnings {
+        0 => String::new(),
+        warnings => format!(" AND @@warning_count = {warnings}"),
+    };
+    format!("DO EXTRACTVALUE('<a/>', IF(ROW_COUNT() = 1{warnings}, '/a', '#undo {number}: not one row'))")
 }
 
 impl Script<'_> {
@@ -55,15 +59,19 @@ impl Script<'_> {
         for statement in SESSION {
             let _ = writeln!(text, "{statement};");
         }
-        for (number, (note, sql)) in self.statements() {
-            let _ = write!(text, "\n{}{sql};\n{};\n", comment(&format!("{number}: {note}")), guard(number));
+        for sequence in &self.inverse.sequences {
+            text.push_str(&comment(&format!("The numbers of the sequence {sequence} are not given back.")));
+        }
+        for (number, step) in self.statements() {
+            let note = comment(&format!("{number}: {}", step.note));
+            let _ = write!(text, "\n{note}{};\n{};\n", step.sql, guard(number, step));
         }
         text.push_str("\nCOMMIT;\n");
         text
     }
 
     /// From the last row to the first, with numbers.
-    fn statements(&self) -> impl Iterator<Item = (usize, &(String, String))> {
+    fn statements(&self) -> impl Iterator<Item = (usize, &Step)> {
         (1..).zip(self.inverse.steps.iter().rev())
     }
 }
@@ -77,8 +85,8 @@ pub(crate) fn apply(connection: &mut Connection, script: &Script<'_>) -> Result<
     for statement in SESSION {
         connection.query(statement).map_err(said)?;
     }
-    for (number, (note, sql)) in script.statements() {
-        let result = connection.query(sql).and_then(|_| connection.query(&guard(number)));
+    for (number, step) in script.statements() {
+        let result = connection.query(&step.sql).and_then(|_| connection.query(&guard(number, step)));
         if let Err(error) = result {
             let rolled_back = connection.query("ROLLBACK").map(drop);
             let end = if rolled_back.is_ok() {
@@ -86,7 +94,7 @@ pub(crate) fn apply(connection: &mut Connection, script: &Script<'_>) -> Result<
             } else {
                 "the connection is lost, and nothing is committed"
             };
-            return Err(format!("row {number}, which was {note}: {error}; {end}"));
+            return Err(format!("row {number}, which was {}: {error}; {end}", step.note));
         }
     }
     connection

@@ -65,6 +65,7 @@ mod sync_order;
 mod timelines;
 mod top;
 mod undo;
+mod undo_kinds;
 mod unreadable;
 mod verify;
 mod wire;

@@ -78,11 +78,11 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("doctor", &["config", "doctor", "wire"]),
     ("setup", &["config", "doctor", "setup", "wire"]),
     // `upstream` knows how to ask a server who it is and what it has executed.
-    ("rescue", &["log", "rescue", "upstream", "wire"]),
+    ("rescue", &["detail", "log", "points", "rescue", "undo", "upstream", "wire"]),
     // The history is the one that readers are served.
     ("history", &["config", "history", "log", "points", "serve"]),
     ("detail", &["detail", "log", "points", "wire"]),
-    ("undo", &["detail", "undo", "wire"]),
+    ("undo", &["detail", "points", "undo", "wire"]),
     ("cut", &["config", "cut", "history", "log", "points"]),
     // A port of its own, for one target; what is left on that is noted as a rescue notes it.
     (

@@ -2,11 +2,12 @@
 
 use super::error::EventError;
 use super::fields::packed_integer;
+use super::old_temporal::lengths;
 use super::table_map::TableColumns;
 
 /// How long a column's values are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Width {
+pub(super) enum Width {
     /// Always so many bytes.
     Fixed(u32),
     /// So many bytes state the length of what follows them.
@@ -17,7 +18,9 @@ enum Width {
 /// NULL, then the values of those that are there and not NULL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RowImages {
-    widths: Vec<Width>,
+    pub(super) widths: Vec<Width>,
+    /// Those that MariaDB may have with fractions that the log does not tell.
+    pub(super) old: Vec<(usize, u8, &'static [usize])>,
     /// All of them, those that always have the same length and stand together in one.
     joined: Vec<Width>,
     /// Columns of JSON, which partial updates have bits for.
@@ -44,8 +47,11 @@ impl RowImages {
             metadata = rest;
             widths.push(width(*code, own)?);
         }
+        let old =
+            columns.types.iter().enumerate().filter_map(|(at, code)| Some((at, *code, lengths(*code)?)));
+        let old = old.collect();
         let json_columns = columns.types.iter().filter(|code| **code == JSON).count();
-        Ok(RowImages { joined: joined(widths.iter().copied()), widths, json_columns })
+        Ok(RowImages { joined: joined(widths.iter().copied()), widths, old, json_columns })
     }
 
     /// How many columns the table has.
@@ -156,7 +162,7 @@ impl Shape {
 impl Width {
     /// What follows one value.
     #[inline]
-    fn step(self, bytes: &[u8]) -> Option<&[u8]> {
+    pub(super) fn step(self, bytes: &[u8]) -> Option<&[u8]> {
         match self {
             Width::Fixed(len) => bytes.get(len as usize..),
             Width::Prefixed(size) => {

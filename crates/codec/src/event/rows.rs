@@ -6,6 +6,9 @@ use super::header::HEADER_LEN;
 use super::row_images::RowImages;
 use super::types::EventType;
 
+/// A flag of row events.
+const USE_SQL_FOREIGN_KEYS: u8 = 1 << 4;
+
 /// What a row event does to its rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RowChange {
@@ -24,6 +27,9 @@ pub struct RowsEvent<'a> {
     pub change: RowChange,
     /// The number that a TABLE_MAP event before it gives to its table.
     pub table_id: [u8; 6],
+    /// The row changes that foreign keys make of it (CASCADE, SET NULL) stand in the log too, as rows: MySQL 9.6 and later, unless
+    /// `innodb_native_foreign_keys` is on (the flag `USE_SQL_FOREIGN_KEY_F`, which `mysqlbinlog` prints).
+    pub has_cascades: bool,
     /// Columns of the table.
     pub columns: usize,
     /// A bit for each column that is there in the image: that before, of an update and of a delete.
@@ -56,6 +62,7 @@ impl<'a> RowsEvent<'a> {
         let body = event.get(HEADER_LEN..).ok_or(CUT)?;
         let table_id = *body.first_chunk::<6>().ok_or(CUT)?;
         let mut rest = body.get(8..).ok_or(CUT)?;
+        let has_cascades = body[6] & USE_SQL_FOREIGN_KEYS != 0;
         if !is_version_1(event_type) {
             let len = rest.first_chunk::<2>().map(|len| usize::from(u16::from_le_bytes(*len))).ok_or(CUT)?;
             rest = rest.get(len.max(2)..).ok_or(CUT)?;
@@ -69,6 +76,7 @@ impl<'a> RowsEvent<'a> {
         Ok(RowsEvent {
             change,
             table_id,
+            has_cascades,
             columns,
             present,
             present_after,
@@ -76,6 +84,15 @@ impl<'a> RowsEvent<'a> {
             is_compressed: event_type.is_compressed_rows(),
             rows,
         })
+    }
+
+    /// Of MariaDB: whether `rows`, which are this event's, unpacked, are as long as the types of their columns say. Dates and times of old are
+    /// longer or shorter with fractions, which the log does not tell.
+    pub fn is_told(&self, images: &RowImages, rows: &[u8]) -> bool {
+        match self.change {
+            RowChange::Updated => images.is_told(&[self.present, self.present_after], rows),
+            RowChange::Written | RowChange::Deleted => images.is_told(&[self.present], rows),
+        }
     }
 
     /// How many rows `rows` are, which are this event's, unpacked. `None` when that cannot be told.

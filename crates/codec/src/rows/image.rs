@@ -40,11 +40,14 @@ impl<'a> Rows<'a> {
         if event.columns != table.columns.len() || event.present.len() != event.columns.div_ceil(8) {
             return Err(OTHER);
         }
-        // Rows without a column have no length, or, of a partial update, one that says nothing: nobody can tell how many they are.
+        const EMPTY: EventError = EventError::Malformed(
+            "they state no column (binlog_row_image = MINIMAL), so nobody can tell how many there are",
+        );
+        // Rows without a column have no length, or, of a partial update, one that says nothing.
         let has_columns =
             (0..event.columns).any(|at| is_set(event.present, at) || is_set(event.present_after, at));
-        if !has_columns && !rows.is_empty() {
-            return Err(OTHER);
+        if !has_columns {
+            return Err(EMPTY);
         }
         Ok(Rows {
             table,

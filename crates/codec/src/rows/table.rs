@@ -3,7 +3,7 @@
 use super::charset::Charset;
 use super::optional::Optional;
 use crate::ServerKind;
-use crate::event::{EventError, RowImages, TableColumns, TableMap};
+use crate::event::{EventError, RowImages, RowsEvent, TableColumns, TableMap};
 
 /// The type of a column, as far as a log tells it. What a log does not tell apart is one here: CHAR and BINARY, TEXT and BLOB.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,6 +26,8 @@ pub enum ColumnType {
     Time(Option<u8>),
     /// DATETIME, the same.
     DateTime(Option<u8>),
+    /// DATETIME of MariaDB of old, with six digits or none: eight bytes, and the log does not tell.
+    OldDateTime,
     /// TIMESTAMP, the same.
     Timestamp(Option<u8>),
     /// CHAR, BINARY and types of a fixed length made of it, of so many bytes at most.
@@ -103,7 +105,11 @@ impl Table {
         let images = RowImages::of(&columns)?;
         let metadata = RowImages::metadata_of(&columns).ok_or(DAMAGED)?;
         let optional = Optional::parse(columns.optional).ok_or(DAMAGED)?;
-        let kinds = columns.types.iter().zip(&metadata).map(|(code, own)| kind(*code, own));
+        let is_mariadb = server == ServerKind::MariaDb;
+        let kinds = columns.types.iter().zip(&metadata).map(|(code, own)| match kind(*code, own) {
+            ColumnType::DateTime(None) if is_mariadb => ColumnType::OldDateTime,
+            kind => kind,
+        });
         let mut families = Families::of(&optional, server);
         let mut all = Vec::with_capacity(columns.types.len());
         for (at, kind) in kinds.enumerate() {
@@ -116,6 +122,13 @@ impl Table {
         }
         let has_names = !all.is_empty() && optional.names.len() == all.len();
         Ok(Table { schema: text(names.schema), name: text(names.table), columns: all, has_names, images })
+    }
+}
+
+impl Table {
+    /// As [`RowsEvent::is_told`], of an event of this table.
+    pub fn is_told(&self, event: &RowsEvent<'_>, rows: &[u8]) -> bool {
+        event.is_told(&self.images, rows)
     }
 }
 
@@ -253,6 +266,7 @@ impl Column {
             ColumnType::Date => "DATE".to_owned(),
             ColumnType::Time(fraction) => digits("TIME", fraction),
             ColumnType::DateTime(fraction) => digits("DATETIME", fraction),
+            ColumnType::OldDateTime => "DATETIME".to_owned(),
             ColumnType::Timestamp(fraction) => digits("TIMESTAMP", fraction),
             ColumnType::Char(_) => if is_binary { "BINARY" } else { "CHAR" }.to_owned(),
             ColumnType::VarChar(_) => if is_binary { "VARBINARY" } else { "VARCHAR" }.to_owned(),

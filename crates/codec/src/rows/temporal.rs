@@ -3,6 +3,8 @@
 //! Since MySQL 5.6.4 they are big-endian with a sign bit that is turned round, and as many bytes of fraction as their digits need, two
 //! digits a byte (MySQL, `my_time.cc`: `my_datetime_packed_from_binary` and its neighbours). The older forms have none.
 
+use crate::event::{is_plain_datetime, is_plain_time};
+
 /// A fraction of so many digits: nothing, or a point and the digits.
 fn fraction(value: u64, digits: u8) -> String {
     // Of an odd number of digits one more stands in the bytes.
@@ -29,7 +31,7 @@ pub(super) fn date(bytes: &[u8]) -> Option<String> {
 
 /// TIME of old: the number 838_59_59.
 pub(super) fn old_time(bytes: &[u8]) -> Option<String> {
-    let raw = little_endian(bytes.first_chunk::<3>()?) as i64;
+    let raw = little_endian(bytes.first_chunk::<3>().filter(|bytes| is_plain_time(*bytes))?) as i64;
     let number = if raw >= 1 << 23 { raw - (1 << 24) } else { raw };
     let (sign, number) = (if number < 0 { "-" } else { "" }, number.unsigned_abs());
     Some(format!("{sign}{:02}:{:02}:{:02}", number / 10_000, number / 100 % 100, number % 100))
@@ -37,7 +39,7 @@ pub(super) fn old_time(bytes: &[u8]) -> Option<String> {
 
 /// DATETIME of old: the number 2026_12_31_23_59_59.
 pub(super) fn old_datetime(bytes: &[u8]) -> Option<String> {
-    let number = u64::from_le_bytes(*bytes.first_chunk::<8>()?);
+    let number = u64::from_le_bytes(*bytes.first_chunk::<8>().filter(|bytes| is_plain_datetime(*bytes))?);
     let (date, time) = (number / 1_000_000, number % 1_000_000);
     Some(format!(
         "{:04}-{:02}-{:02} {:02}:{:02}:{:02}",
@@ -162,6 +164,7 @@ mod tests {
         assert_eq!(old_time(&[0xff, 0xff, 0xff]).unwrap(), "-00:00:01");
         assert_eq!(datetime(&[0x80, 0, 0, 0, 0], 0).unwrap(), "0000-00-00 00:00:00");
         assert_eq!(old_datetime(&20_261_231_235_958_u64.to_le_bytes()).unwrap(), "2026-12-31 23:59:58");
+        assert_eq!((old_datetime(&[0x7f; 8]), old_time(&[61, 0, 0])), (None, None), "no day, no minute");
         assert_eq!(date(&[0x41, 0xec, 0x0f]).unwrap(), "2038-02-01");
         assert_eq!(time(&[0; 3], 7), None);
         assert_eq!(datetime(&[0; 5], 0), None, "negative");

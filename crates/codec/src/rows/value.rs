@@ -6,6 +6,7 @@ use super::json::JsonValue;
 use super::json_diff::JsonDiff;
 use super::table::{Column, ColumnType};
 use super::{address, decimal, packed, temporal};
+use crate::event::is_packed_datetime;
 use std::borrow::Cow;
 
 /// A value, as exactly as the log tells it.
@@ -94,6 +95,13 @@ fn decode<'a>(column: &Column, bytes: &'a [u8]) -> Option<Value<'a>> {
         ColumnType::Time(None) => Value::Temporal(temporal::old_time(bytes)?),
         ColumnType::Time(Some(digits)) => Value::Temporal(temporal::time(bytes, digits)?),
         ColumnType::DateTime(None) => Value::Temporal(temporal::old_datetime(bytes)?),
+        ColumnType::OldDateTime => match temporal::old_datetime(bytes) {
+            Some(text) if !is_packed_datetime(bytes) || bytes == [0; 8] => Value::Temporal(text),
+            _ => Value::Undecoded(
+                "it is of MariaDB's old form, and the log does not tell whether it has a fraction: ask a server with --schema".to_owned(),
+                bytes,
+            ),
+        },
         ColumnType::DateTime(Some(digits)) => Value::Temporal(temporal::datetime(bytes, digits)?),
         ColumnType::Timestamp(None) => Value::Timestamp(temporal::old_timestamp(bytes)?),
         ColumnType::Timestamp(Some(digits)) => Value::Timestamp(temporal::timestamp(bytes, digits)?),

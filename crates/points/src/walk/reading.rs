@@ -11,6 +11,7 @@ use codec::event::{
     EventHeader, EventType, GtidEvent, HEADER_LEN, MariadbGtidDetails, PayloadHead, RowChange, RowsEvent,
     TransactionPayload, XaPrepare, query_text,
 };
+use codec::gtid::TransactionId;
 use log::fingerprint::unpacked::mariadb_unpacked;
 use std::io::BufReader;
 use std::sync::Arc;
@@ -56,6 +57,7 @@ impl Reading {
         self.transaction.clear();
         (self.transaction.at, self.last) = (at, 0);
         self.number += 1;
+        self.tables.begin();
     }
 
     /// It has ended.
@@ -229,7 +231,11 @@ impl Reading {
             }
             return;
         };
-        let count = rows.and_then(|rows| event.count(table.images.as_ref()?, rows));
+        let is_mariadb = matches!(transaction.id, Some(TransactionId::Mariadb(_)));
+        let count = rows.and_then(|rows| {
+            let images = table.images.as_ref()?;
+            if is_mariadb && !event.is_told(images, rows) { None } else { event.count(images, rows) }
+        });
         let mut counts = RowCounts { has_unknown: count.is_none(), ..RowCounts::default() };
         let of_change = match event.change {
             RowChange::Written => &mut counts.written,

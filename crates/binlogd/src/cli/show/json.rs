@@ -24,7 +24,7 @@ impl Changes {
                 self.all.push(json!({"statement": text, "schema": schema, "for_people": is_for_people}));
             }
             Part::Unknown(what) => self.all.push(json!({"not_shown": what})),
-            Part::Row { table, change, row } => {
+            Part::Row { table, change, row, .. } => {
                 self.rows += 1;
                 if self.rows_max != 0 && self.rows > self.rows_max {
                     return;

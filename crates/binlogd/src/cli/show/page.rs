@@ -36,7 +36,7 @@ impl Page {
     pub(super) fn add(&mut self, part: &Part<'_>) {
         match part {
             Part::Statement { schema, text, is_for_people } => self.statement(schema, text, *is_for_people),
-            Part::Row { table, change, row } => self.row(table, *change, row),
+            Part::Row { table, change, row, .. } => self.row(table, *change, row),
             Part::Unknown(what) => {
                 outln!(
                     "      {}",
@@ -121,6 +121,7 @@ impl Page {
                     }
                 }
                 // With a smaller image what did not change is left out behind it.
+                (Some(_), None) if has_key && column.is_key != Some(true) => {}
                 (Some(_), None) => parts.push(one(column, before.as_ref())),
                 (before, after) => parts.push(format!(
                     "{name}: {} → {}",
