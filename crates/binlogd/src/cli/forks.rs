@@ -2,7 +2,10 @@
 
 use super::exit::{EXIT_PROBLEM, print_result, usage_error};
 use super::held_copy::choose;
+use super::server_flags::ServerFlags;
+use super::show::connect;
 use super::{style, units};
+use crate::detail::Known;
 use crate::rescue::print::Script;
 use clap::Args;
 use codec::ServerKind;
@@ -18,6 +21,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
+use wire::Secret;
 
 /// Of what is only lost, so many are listed one by one without --all.
 const LISTED_MAX: usize = 20;
@@ -58,6 +62,18 @@ pub(super) struct ForksArgs {
     /// Where the log has rows and not statements, each row is set to what it was then, whatever was written to it since.
     #[arg(long, requires = "print_sql")]
     overwrite: bool,
+    /// With --print-sql: a server to ask for columns that the log does not name: mysql://user@host:port
+    ///
+    /// Rows are then statements that a person can read, and not BINLOG statements.
+    #[arg(long, value_name = "URL", requires = "print_sql")]
+    schema: Option<Secret>,
+    /// With --schema: leave AUTO_INCREMENT columns out of new rows, so that the server gives new numbers
+    ///
+    /// The source has given the old ones to other rows. A comment has the old one; look for rows of other tables that name it.
+    #[arg(long, requires = "schema", conflicts_with = "overwrite")]
+    new_keys: bool,
+    #[command(flatten)]
+    server: ServerFlags,
     /// List every transaction, not only the first of those that are lost
     #[arg(long)]
     all: bool,
@@ -103,7 +119,11 @@ pub(super) fn execute(args: &ForksArgs) -> ExitCode {
         }
     }
     if args.print_sql {
-        return match statements(&sources[0].1, args.overwrite) {
+        let text = connect(args.schema.as_ref(), &args.server, "--schema").and_then(|connection| {
+            let known = connection.map_or_else(Known::default, Known::of);
+            statements(&sources[0].1, args.overwrite, known, args.new_keys).map_err(|error| error.to_string())
+        });
+        return match text {
             Ok(text) => print_result(&text),
             Err(error) => {
                 errln!("error: {error}");
@@ -127,9 +147,9 @@ pub(super) fn execute(args: &ForksArgs) -> ExitCode {
 }
 
 /// The statements of everything that is open.
-fn statements(folder: &Path, overwrite: bool) -> io::Result<Vec<u8>> {
+fn statements(folder: &Path, overwrite: bool, known: Known, new_keys: bool) -> io::Result<Vec<u8>> {
     let Some(forks) = Forks::read(&PosixStorage, folder, || true)? else {
-        return Ok(Script::new(false, false).finish());
+        return Ok(Script::new(false, false, known, new_keys).finish());
     };
     let lacking = forks.open(Fate::Lacking);
     if !lacking.is_empty() {
@@ -139,9 +159,12 @@ fn statements(folder: &Path, overwrite: bool) -> io::Result<Vec<u8>> {
             units::count(lacking.len() as u64)
         );
     }
-    let mut script = Script::new(!lacking.is_empty(), overwrite);
-    for (id, lost) in forks.open(Fate::GivenTwice).into_iter().chain(lacking) {
-        script.versions(&id, lost)?;
+    let mut script = Script::new(!lacking.is_empty(), overwrite, known, new_keys);
+    for (id, lost) in forks.open(Fate::GivenTwice) {
+        script.versions(&id, lost, Fate::GivenTwice)?;
+    }
+    for (id, lost) in lacking {
+        script.versions(&id, lost, Fate::Lacking)?;
     }
     Ok(script.finish())
 }

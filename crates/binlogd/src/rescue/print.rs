@@ -3,13 +3,17 @@
 
 use super::events::unpacked;
 use super::statements::Translator;
+use crate::detail::{Known, each_part};
+use crate::undo::{Direction, Inverse, SESSION, guard};
 use codec::ServerKind;
 use codec::event::EventType;
 use codec::gtid::TransactionId;
 use codec::secrets::{masked, may_hold_secret};
-use log::forks::{Lost, Place};
+use log::forks::{Fate, Lost, Place};
 use log::posix::PosixStorage;
+use log::storage::Storage;
 use log::transactions::{StoredTransaction, TransactionReader};
+use points::transaction::Transaction;
 use std::io;
 use std::path::Path;
 
@@ -45,20 +49,27 @@ pub(crate) struct Script {
     text: Vec<u8>,
     /// The session does as that of mysqlbinlog.
     is_applier: Option<ServerKind>,
+    /// The session does as that of undo.
+    is_undo: bool,
     /// What changes or deletes rows is to be run too, whatever was written to them since.
     overwrite: bool,
+    /// The server numbers new rows.
+    new_keys: bool,
+    /// What the log does not say of columns.
+    known: Known,
 }
 
 impl Script {
     /// One that holds nothing yet. `rescue_first` tells of transactions that are to be handed over before. With
     /// `overwrite` what changes or deletes rows is run too, and not a comment.
-    pub(crate) fn new(rescue_first: bool, overwrite: bool) -> Script {
-        let mut script = Script { text: Vec::new(), is_applier: None, overwrite };
+    pub(crate) fn new(rescue_first: bool, overwrite: bool, known: Known, new_keys: bool) -> Script {
+        let text = Vec::new();
+        let mut script = Script { text, is_applier: None, is_undo: false, overwrite, new_keys, known };
         script.comment(
             "Statements of transactions that binlogd holds, for a person to look at, and to run ONCE:\n\
              mysql --binary-mode --max-allowed-packet=1G < FILE\n\
              They name no GTID, so that the server gives new ones. What the server has, and what binlogd rescue hands over, are comments.\n\
-             Rows are BINLOG statements; mysqlbinlog -v shows them in the file named.",
+             Rows whose columns are not known are BINLOG statements: mysqlbinlog -v shows them in the file named, --schema asks a server.",
         );
         if rescue_first {
             script.comment(
@@ -83,12 +94,16 @@ impl Script {
     ///
     /// # Errors
     /// When a file of the copy cannot be read as it was.
-    pub(crate) fn versions(&mut self, id: &TransactionId, lost: &Lost) -> io::Result<()> {
+    pub(crate) fn versions(&mut self, id: &TransactionId, lost: &Lost, fate: Fate) -> io::Result<()> {
         let count = lost.versions.len();
+        let by_rescue = "lost by the source; binlogd rescue hands it over, under its own GTID";
         for (number, version) in lost.versions.iter().enumerate() {
             let (which, purpose) = match count {
-                1 => (
-                    "lost by the source; binlogd rescue hands it over, under its own GTID".to_owned(),
+                count if number + 1 == count && fate == Fate::Lacking => {
+                    (by_rescue.to_owned(), Purpose::Read)
+                }
+                count if fate == Fate::Lacking => (
+                    format!("{} of {count}: it was decided that the last one counts", number + 1),
                     Purpose::Read,
                 ),
                 count if number + 1 == count && !lost.is_lacking() => (
@@ -126,6 +141,26 @@ impl Script {
         self.line(b"");
         self.comment(&format!("{id}, {about}"));
         self.comment(&format!("{} at {} to {}", place.path.display(), place.at, place.end));
+        let rows = self.rows(id, place)?;
+        let is_left = purpose == Purpose::Run && !self.overwrite && overwrites(&transaction);
+        match rows.refusals().next() {
+            None if rows.rows() > 0 => {
+                if purpose == Purpose::Run && overwrites(&transaction) {
+                    let how =
+                        "so it is not run from here. Look at the rows first; --overwrite prints it to be run";
+                    self.comment(&if is_left {
+                        format!("{OVERWRITES}, {how}.")
+                    } else {
+                        format!("{OVERWRITES}.")
+                    });
+                }
+                self.steps(&rows, purpose == Purpose::Run && !is_left);
+                return Ok(());
+            }
+            Some(why) if is_of_rows(&transaction) => self.comment(&format!("Its rows are not told: {why}")),
+            _ => {}
+        }
+        self.is_undo = false;
         match Translator::without_gtids().statements(&transaction, &format) {
             Ok(statements) if purpose == Purpose::Read => self.shown(&statements),
             // A half of it is worse than none of it.
@@ -136,7 +171,7 @@ impl Script {
                 ));
                 self.shown(&statements);
             }
-            Ok(statements) if !self.overwrite && overwrites(&transaction) => {
+            Ok(statements) if is_left => {
                 self.comment(&format!(
                     "{OVERWRITES}, so it is not run from here. Look at the rows first; --overwrite prints it to be run. To look: {}",
                     mysqlbinlog(id, place, purpose)
@@ -159,6 +194,36 @@ impl Script {
             )),
         }
         Ok(())
+    }
+
+    /// What it does to rows, as undo writes it.
+    fn rows(&mut self, id: &TransactionId, place: &Place) -> io::Result<Inverse> {
+        let mut rows = Inverse::of(Direction::Again { new_keys: self.new_keys });
+        let file = PosixStorage.open_read(&place.path)?;
+        let transaction =
+            Transaction { id: Some(*id), at: place.at, end: place.end, ..Transaction::default() };
+        if let Err(why) = each_part(&*file, &transaction, &mut self.known, &mut |part| rows.add(&part)) {
+            rows.refuse(why);
+        }
+        Ok(rows)
+    }
+
+    /// Statements of rows, to be run in one transaction, or as comments.
+    fn steps(&mut self, rows: &Inverse, is_run: bool) {
+        if !is_run {
+            rows.steps.iter().for_each(|step| self.comment(&step.sql));
+            return;
+        }
+        if !std::mem::replace(&mut self.is_undo, true) {
+            SESSION[..3].iter().for_each(|set| self.statement(set.as_bytes()));
+        }
+        self.statement(b"START TRANSACTION");
+        for (number, step) in (1..).zip(&rows.steps) {
+            self.comment(&format!("{number}: {}", step.note));
+            self.statement(step.sql.as_bytes());
+            self.statement(guard(number, step).as_bytes());
+        }
+        self.statement(b"COMMIT");
     }
 
     fn statement(&mut self, statement: &[u8]) {
@@ -214,6 +279,11 @@ fn as_applier(kind: ServerKind, on: bool) -> &'static [u8] {
     }
 }
 
+/// Whether it holds rows.
+fn is_of_rows(transaction: &StoredTransaction) -> bool {
+    unpacked(transaction).is_ok_and(|events| events.iter().any(|event| event.header.event_type.is_rows()))
+}
+
 /// Whether it changes or deletes rows, as rows.
 fn overwrites(transaction: &StoredTransaction) -> bool {
     let overwrites =
@@ -251,7 +321,7 @@ mod tests {
         let id: TransactionId = format!("{SERVER_UUID}:7").parse::<codec::gtid::Gtid>().unwrap().into();
         let place = Place { path: path.into(), at, end };
         let text = |place: &Place, purpose| {
-            let mut script = Script::new(false, false);
+            let mut script = Script::new(false, false, Known::default(), false);
             script.transaction(&id, place, "lost", purpose).unwrap();
             String::from_utf8(script.finish()).unwrap()
         };
@@ -291,7 +361,7 @@ mod tests {
         let id: TransactionId = format!("{SERVER_UUID}:7").parse::<codec::gtid::Gtid>().unwrap().into();
         let place = Place { path: path.into(), at, end: at };
         let text = |purpose| {
-            let mut script = Script::new(true, false);
+            let mut script = Script::new(true, false, Known::default(), false);
             script.transaction(&id, &place, "lost\nDROP TABLE t;", purpose).unwrap();
             script.finish()
         };
@@ -327,7 +397,7 @@ mod tests {
             let id: TransactionId =
                 format!("{SERVER_UUID}:{number}").parse::<codec::gtid::Gtid>().unwrap().into();
             let place = Place { path: path.clone().into(), at, end: at };
-            let mut script = Script::new(false, false);
+            let mut script = Script::new(false, false, Known::default(), false);
             script.transaction(&id, &place, "lost", Purpose::Run).unwrap();
             String::from_utf8(script.finish()).unwrap()
         };
@@ -359,7 +429,7 @@ mod tests {
         for (number, at) in places.into_iter().enumerate() {
             let place = Place { path: path.clone(), at, end: at };
             let text = |overwrite| {
-                let mut script = Script::new(false, overwrite);
+                let mut script = Script::new(false, overwrite, Known::default(), false);
                 script.transaction(&id, &place, "lost", Purpose::Run).unwrap();
                 String::from_utf8(script.finish()).unwrap()
             };

@@ -3,6 +3,7 @@
 use super::super::rescue_guard::passed_over;
 use super::super::{style, units};
 use crate::config::HostPort;
+use crate::detail::Known;
 use crate::rescue::print::{Purpose, Script};
 use crate::rescue::{Compared, Lacked, Plan, Version};
 use codec::gtid::TransactionId;
@@ -176,11 +177,11 @@ impl Report<'_> {
 
     /// Of each GTID that was given twice, and of what the target lacks: what a rescue hands over as comments.
     pub(super) fn statements(&self, source_folder: &Path, overwrite: bool) -> io::Result<Vec<u8>> {
-        let mut script = Script::new(!self.plan.transactions.is_empty(), overwrite);
+        let mut script = Script::new(!self.plan.transactions.is_empty(), overwrite, Known::default(), false);
         let mut printed = Vec::new();
         if let Some(forks) = Forks::read(&PosixStorage, source_folder, || true)? {
             for (id, lost) in forks.open(Fate::GivenTwice) {
-                script.versions(&id, lost)?;
+                script.versions(&id, lost, Fate::GivenTwice)?;
                 printed.push(id);
             }
         }
