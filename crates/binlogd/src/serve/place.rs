@@ -185,7 +185,7 @@ impl Look<'_> {
             errant = executed.subtract(&ours);
             let more = newest_uuid.parse::<Uuid>().map(|uuid| of_server(&errant, uuid)).unwrap_or_default();
             if !more.is_empty() {
-                return Err(NoPlace::Ahead(Refusal::HasMoreGtids { more: more.to_line() }));
+                return Err(NoPlace::Ahead(Refusal::HasMoreGtids { more: more.to_line(), is_named: false }));
             }
         }
         let purged = self.purged()?;

@@ -73,8 +73,9 @@ pub(super) enum Refusal {
     Truncated,
     /// There is no file behind the one that was read.
     NoNextFile(&'static str),
-    /// MySQL: the reader has these transactions of the source, which the source does not have.
-    HasMoreGtids { more: String },
+    /// MySQL: the reader has these transactions of the source, which the source does not have. A server does not name them; where
+    /// they are to be named, its words are cut for that.
+    HasMoreGtids { more: String, is_named: bool },
     /// MySQL: what the reader needs is in no file any more.
     Purged { sent: String, missing: String },
     /// MariaDB: as [`Refusal::Purged`].
@@ -160,7 +161,7 @@ impl Refusal {
                 format!("binlog truncated in the middle of event; consider out of disk space on {source}")
             }
             Refusal::NoNextFile(why) => format!("could not find next log: {why}"),
-            Refusal::HasMoreGtids { more } => has_more(words, more),
+            Refusal::HasMoreGtids { more, is_named } => has_more(words, is_named.then_some(more)),
             Refusal::Purged { sent, missing } => purged(words, sent, missing),
             Refusal::StateTooOld => {
                 "Could not find GTID state requested by slave in any binlog files. Probably the slave state is too old and required \
@@ -184,15 +185,16 @@ impl Refusal {
     }
 }
 
-/// A server does not name them (`ER_REPLICA_HAS_MORE_GTIDS_THAN_SOURCE`), which helps nobody. Its words are cut for that.
-fn has_more(words: Words, more: &str) -> String {
-    let more = match more.len() {
-        0..=MORE_BYTES_MAX => more,
-        _ => "too many to print in this message; they are in the log of binlogd",
+/// `ER_REPLICA_HAS_MORE_GTIDS_THAN_SOURCE`.
+fn has_more(words: Words, named: Option<&String>) -> String {
+    let more = match named {
+        None => String::new(),
+        Some(more) if more.len() <= MORE_BYTES_MAX => format!(": {more}"),
+        Some(_) => ": too many to print in this message; they are in the log of binlogd".to_owned(),
     };
     if words == Words::Source {
         return format!(
-            "Replica has more GTIDs than the source has, using the source's SERVER_UUID: {more}. This may indicate that the \
+            "Replica has more GTIDs than the source has, using the source's SERVER_UUID{more}. This may indicate that the \
                 the last binary log file was truncated or lost, e.g., after a power failure when sync_binlog != 1. The \
                 source may have rolled back transactions that were already replicated to the replica. Replicate any \
                 transactions that source has rolled back from replica to source, and/or commit empty transactions on \
@@ -201,7 +203,7 @@ fn has_more(words: Words, more: &str) -> String {
         );
     }
     format!(
-        "Slave has more GTIDs than the master has, using the master's SERVER_UUID: {more}. This may indicate that the end of the \
+        "Slave has more GTIDs than the master has, using the master's SERVER_UUID{more}. This may indicate that the end of the \
      binary log was truncated or that the last binary log file was lost, e.g., after a power or disk failure when \
      sync_binlog != 1. The master may or may not have rolled back transactions that were already replicated to the \
      slave. Suggest to replicate any transactions that master has rolled back from slave to master, and/or commit \
@@ -251,7 +253,11 @@ mod tests {
 
     #[test]
     fn a_message_is_as_long_as_a_servers() {
-        let has_more = |more: &str| Refusal::HasMoreGtids { more: more.to_owned() };
+        let has_more = |more: &str| Refusal::HasMoreGtids { more: more.to_owned(), is_named: true };
+        let as_a_server = Refusal::HasMoreGtids { more: "u:7-9".to_owned(), is_named: false };
+        let said = as_a_server.packet(Words::Source, None);
+        assert_eq!((said.code, said.message.len()), (1236, MESSAGE_BYTES_MAX));
+        assert!(said.message.ends_with("not included in GTID_EXECU"), "{}", said.message);
         let said = has_more("u:7-9").packet(Words::Source, None);
         assert_eq!((said.code, said.message.len()), (1236, MESSAGE_BYTES_MAX));
         assert!(said.message.contains("using the source's SERVER_UUID: u:7-9. This may"), "{}", said.message);

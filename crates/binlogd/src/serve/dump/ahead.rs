@@ -69,13 +69,17 @@ impl Dump<'_> {
         );
     }
 
+    fn is_gone(&self) -> bool {
+        let monitor = self.served.monitor.as_ref();
+        monitor.and_then(|monitor| monitor.source_gone_for()).is_some_and(|gone| gone >= GONE_FOR)
+    }
+
     /// Whether the source may have what the reader has and the copy lacks: the copy is not connected, has not caught up, or has
     /// received what readers may not have yet. Of a source that is gone nothing is on its way. Another binlogd knows by itself what
     /// to make of the place that there is not.
     fn is_behind(&self) -> bool {
         let Some(monitor) = &self.served.monitor else { return false };
-        let is_gone = monitor.source_gone_for().is_some_and(|gone| gone >= GONE_FOR);
-        if is_gone && self.request.timeline.is_none() {
+        if self.is_gone() && self.request.timeline.is_none() {
             return false;
         }
         let received = monitor.positions().received;
@@ -87,13 +91,14 @@ impl Dump<'_> {
 
     /// A replica stops at a refusal, and must be started by hand. One that has more than a copy which lags is not refused so, but
     /// sent away to come again. MariaDB names the place that there is not.
-    pub(super) fn no_place(&mut self, none: NoPlace) -> Failure {
+    pub(super) fn no_place(&mut self, mut none: NoPlace) -> Failure {
         if matches!(none, NoPlace::Ahead(_)) && self.is_behind() {
             let end = Position { file: self.live.file.clone(), offset: self.live.end() };
             return Refusal::Behind { end }.into();
         }
-        if let NoPlace::Ahead(Refusal::HasMoreGtids { more }) = &none {
+        if let NoPlace::Ahead(Refusal::HasMoreGtids { more, is_named }) = &mut none {
             self.say_errant(more);
+            *is_named = self.is_gone();
         }
         let is_old = |refusal: &Refusal| {
             matches!(refusal, Refusal::NoSuchFile | Refusal::Purged { .. } | Refusal::StateTooOld)
