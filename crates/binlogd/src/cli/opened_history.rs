@@ -95,10 +95,12 @@ impl OpenedHistory {
                 opened.sources.join(", ")
             ));
         };
-        let chain = Chain::open(&*opened.reader.store, source).map_err(text)?;
+        let mut chain = Chain::open(&*opened.reader.store, source).map_err(text)?;
+        // One with a hole ends too early: what is brought forward by it would lack the rest in silence.
+        chain.check_whole(&*opened.reader.store).map_err(text)?;
         let history = chain.history();
         // What an earlier restore has fetched serves again as long as the archive is the same.
-        let data_dir = work.join(format!("commit-{}", history.seq));
+        let data_dir = work.join(format!("commit-{}-{:.16}", history.seq, history.hash));
         let folder = data_dir.join(source);
         let in_work = |error: std::io::Error| format!("--work {}: {error}", work.display());
         make_folder(&PosixStorage, &folder).map_err(in_work)?;

@@ -74,7 +74,7 @@ impl SearchedFile {
                 }
             }
         };
-        unless_purged(searched)
+        self.unless_purged(searched)
     }
 
     /// Its search index, made where there is none; `None` when it was purged while we looked.
@@ -82,7 +82,7 @@ impl SearchedFile {
     /// # Errors
     /// When it cannot be read or is damaged.
     pub(super) fn index(&self) -> Result<Option<SearchIndex>, WalkError> {
-        unless_purged(match &self.place {
+        self.unless_purged(match &self.place {
             FilePlace::Folder { folder, is_sealed, is_ours } => {
                 index_of(&PosixStorage, folder, &self.name, *is_sealed, *is_ours)
             }
@@ -91,6 +91,18 @@ impl SearchedFile {
                 None => index_up_to_boundary(&reader.file(file.clone())),
             },
         })
+    }
+
+    /// A file may be purged while it is looked at. An object that is gone from an archive is damage: what expires stays for the grace.
+    fn unless_purged<T>(&self, found: Result<T, WalkError>) -> Result<Option<T>, WalkError> {
+        match (found, &self.place) {
+            (Err(WalkError::Read(error)), FilePlace::Folder { .. })
+                if error.kind() == io::ErrorKind::NotFound =>
+            {
+                Ok(None)
+            }
+            (found, _) => found.map(Some),
+        }
     }
 
     /// Opens it, for what a search does not tell.
@@ -113,13 +125,6 @@ impl SearchedFile {
         let text = format!("{place}: {error}");
         errln!("error: {}", style::clean(&text));
         text
-    }
-}
-
-fn unless_purged<T>(result: Result<T, WalkError>) -> Result<Option<T>, WalkError> {
-    match result {
-        Err(WalkError::Read(error)) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        result => result.map(Some),
     }
 }
 
@@ -164,8 +169,10 @@ fn archived(url: &str, store: &StoreArgs, timeline: Option<&str>) -> Result<Vec<
     let opened = store.open(url).map_err(|error| format!("{error:#}"))?;
     let mut found = Vec::new();
     for source in &opened.sources {
-        let chain = Chain::open(&*opened.reader.store, source)
-            .map_err(|error| format!("source {source}: {error}"))?;
+        let in_source = |error| format!("source {source}: {error}");
+        let mut chain = Chain::open(&*opened.reader.store, source).map_err(in_source)?;
+        // What is not found in one that ends too early may be there all the same.
+        chain.check_whole(&*opened.reader.store).map_err(in_source)?;
         let wanted = || chain.history().timelines.iter().filter(|(name, _)| is_wanted(name, timeline));
         let all = wanted()
             .flat_map(|(name, archived)| archived.files.iter().map(|file| (name.clone(), file.clone())));
