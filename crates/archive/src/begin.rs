@@ -181,7 +181,10 @@ pub fn begin(
     for part in &parts {
         let path = unfinished(folder, &part.timeline);
         clear(storage, &path, part).map_err(|error| FetchError::Write(path.clone(), error))?;
-        fetch_into(reader, storage, &path, part, at_once, &|_| {})?;
+        let lacking = fetch_into(reader, storage, &path, part, at_once, &|_| {})?;
+        if let Some((_, error)) = lacking.into_iter().next() {
+            return Err(FetchError::Read(error).into());
+        }
     }
     let names: String = parts.iter().rev().map(|part| format!("{}\n", part.timeline)).collect();
     replace_file(storage, &folder.join(LIST_FILE), names.as_bytes()).map_err(write)?;

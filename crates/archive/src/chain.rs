@@ -6,13 +6,17 @@
 
 use crate::commit::{COMMIT_BYTES_MAX, Change, Commit, FORMAT, Writer};
 use crate::history::{History, Unsound};
+use crate::mark::{Mark, Older, goes_further, has_commit};
 use crate::names;
-use crate::store::{Created, Fault, Store, StoreError};
+use crate::store::{Created, Fault, Meta, Store, StoreError};
 use jiff::Timestamp;
 use std::fmt;
 
 /// A snapshot is due after so many commits: whoever reads the archive reads this many objects more at most.
 pub const COMMITS_PER_SNAPSHOT: u64 = 128;
+
+/// Snapshots that are kept whatever their age, the newest ones.
+pub const SNAPSHOTS_KEPT: usize = 2;
 
 /// The longest snapshot that is read, unpacked, in bytes.
 const SNAPSHOT_BYTES_MAX: usize = 1 << 30;
@@ -30,6 +34,8 @@ pub enum ChainError {
     Store(StoreError),
     /// What stands in the store cannot be: damaged, replaced, or of a later version.
     Unsound(Unsound),
+    /// What was in the store before is not there any more.
+    Older(Older),
 }
 
 impl fmt::Display for ChainError {
@@ -37,6 +43,7 @@ impl fmt::Display for ChainError {
         match self {
             ChainError::Store(error) => error.fmt(f),
             ChainError::Unsound(error) => write!(f, "the archive is not as it was written: {error}"),
+            ChainError::Older(error) => error.fmt(f),
         }
     }
 }
@@ -91,44 +98,74 @@ impl Chain {
         &self.history
     }
 
-    /// Reads what others have added. True when there was something.
+    /// Reads what others have added, and makes sure that what was read before is there. True when there was something.
     ///
     /// # Errors
-    /// As [`Chain::open`].
+    /// As [`Chain::open`], and when the archive was put back to an older state.
     pub fn refresh(&mut self, store: &dyn Store) -> Result<bool, ChainError> {
         let before = self.history.seq;
-        let read = read_on(store, &self.source, self.history.clone());
-        self.history = match read {
-            Ok(history) if !goes_further(store, &self.source, history.seq)? => history,
-            Err(error @ ChainError::Unsound(_)) if !goes_further(store, &self.source, before)? => {
-                return Err(error);
+        match read_on(store, &self.source, self.history.clone()) {
+            // Whatever follows names the hash of the one before it.
+            Ok(history)
+                if !goes_further(store, &self.source, history.seq)?
+                    && (history.seq > before || self.has_last(store)?) =>
+            {
+                self.history = history;
             }
             Err(error @ ChainError::Store(_)) => return Err(error),
+            Err(error) if !goes_further(store, &self.source, before)? && self.has_last(store)? => {
+                return Err(error);
+            }
             // Commits that a snapshot has are deleted in time, the oldest first; this reader slept for that long, and what stands
             // under their names since need not be them.
-            _ => read_all(store, &self.source)?,
-        };
-        if self.history.seq < before {
-            let why = format!("commits up to {before} were there, and are there no more");
-            return Err(Unsound { seq: self.history.seq + 1, why }.into());
+            _ => self.read_anew(store)?,
         }
         Ok(self.history.seq > before)
     }
 
-    /// The number of a commit that stands in the store behind the end of what was read. Then one before it is gone or hidden, and
-    /// what was read is older than what was archived: a sound history that ends too early. `None` where nothing does.
+    /// The same, if it is the chain of `seen` or goes on from there.
+    pub(crate) fn checked(self, store: &dyn Store, seen: Option<&Mark>) -> Result<Chain, ChainError> {
+        match seen.map(|mark| mark.check(store, &self.source, &self.history)).transpose()?.flatten() {
+            None => Ok(self),
+            Some(older) => Err(ChainError::Older(older)),
+        }
+    }
+
+    /// Whether the last commit that was read is still there.
+    fn has_last(&self, store: &dyn Store) -> Result<bool, ChainError> {
+        let History { seq, hash, .. } = &self.history;
+        Ok(*seq == 0 || has_commit(store, &self.source, *seq, hash)?)
+    }
+
+    fn read_anew(&mut self, store: &dyn Store) -> Result<(), ChainError> {
+        let now = read_all(store, &self.source)?;
+        self.history = Chain { source: self.source.clone(), history: now }
+            .checked(store, Mark::of("", &self.history).as_ref())?
+            .history;
+        Ok(())
+    }
+
+    /// What stands in the store behind the end of what was read, in words: a commit, or a snapshot of one. Then a commit before it is
+    /// gone or hidden, and what was read is older than what was archived: a sound history that ends too early. `None` where nothing
+    /// does.
     ///
     /// # Errors
     /// As [`Chain::refresh`].
-    pub fn beyond_a_hole(&mut self, store: &dyn Store) -> Result<Option<u64>, ChainError> {
-        let after = names::commit(&self.source, self.history.seq);
-        let listed = store.list(&names::commits(&self.source), Some(&after))?;
-        let Some(newest) = listed.iter().filter_map(|meta| names::commit_seq(&meta.name)).max() else {
-            return Ok(None);
+    pub fn beyond_a_hole(&mut self, store: &dyn Store) -> Result<Option<String>, ChainError> {
+        let (source, seq) = (self.source.clone(), self.history.seq);
+        let commits = store.list(&names::commits(&source), Some(&names::commit(&source, seq)))?;
+        let snapshots =
+            store.list(&names::snapshots(&source), Some(&names::after_snapshots_of(&source, seq)))?;
+        let newest = match commits.iter().filter_map(|meta| names::commit_seq(&meta.name)).max() {
+            Some(seq) => Some((seq, format!("commit {seq}"))),
+            None => {
+                newest_readable(store, &snapshots)?.map(|seq| (seq, format!("a snapshot of commit {seq}")))
+            }
         };
+        let Some((newest, what)) = newest else { return Ok(None) };
         // It may have come just now.
         self.refresh(store)?;
-        Ok((self.history.seq < newest).then_some(newest))
+        Ok((self.history.seq < newest).then_some(what))
     }
 
     /// Makes sure that no commit is gone: whoever wrote one in its place would part the history for good, and whoever deletes what
@@ -139,17 +176,17 @@ impl Chain {
     pub fn check_whole(&mut self, store: &dyn Store) -> Result<(), ChainError> {
         let Some(newest) = self.beyond_a_hole(store)? else { return Ok(()) };
         let why = format!(
-            "it is gone, and commit {newest} is there. Put it back, from a version of the object or another copy of the bucket; until then \
-             nothing is written or deleted"
+            "it is gone, and {newest} is there. Put it back, from a version of the object or another copy of the bucket; until then \
+             nothing is written or deleted, and binlogd fetch brings what came before it"
         );
         Err(Unsound { seq: self.history.seq + 1, why }.into())
     }
 
-    /// Adds a commit of `changes`.
+    /// Adds a commit of `changes`, if the one before it is still there.
     ///
     /// # Errors
     /// When it is not known to be there; it may be, or come to be. To be tried again after [`Chain::refresh`]. When the changes
-    /// cannot be, nothing was written.
+    /// cannot be, or the archive was put back to an older state, nothing was written.
     pub fn append(
         &mut self,
         store: &dyn Store,
@@ -163,6 +200,10 @@ impl Chain {
         let commit = Commit { format: FORMAT, seq, previous, writer, at, changes };
         let encoded = commit.encode();
         let next = self.history.with(&commit, &encoded.hash)?;
+        if !self.has_last(store)? {
+            self.read_anew(store)?;
+            return Ok(Appended::Behind);
+        }
         let name = names::commit(&self.source, seq);
         let is_ours = match store.create(&name, encoded.bytes.clone().into()) {
             Ok(Created::New) => true,
@@ -180,7 +221,7 @@ impl Chain {
             return Ok(Appended::Done);
         }
         if is_ours {
-            self.history = read_all(store, &self.source)?;
+            self.read_anew(store)?;
             // Others may have gone on from it, and a snapshot that cannot be used says nothing.
             return Ok(if self.history.hash == encoded.hash { Appended::Done } else { Appended::Behind });
         }
@@ -278,18 +319,25 @@ fn read_one(store: &dyn Store, source: &str, history: &History) -> Result<Option
 }
 
 /// The names of the snapshots, the newest last.
-fn list_snapshots(store: &dyn Store, source: &str) -> Result<Vec<String>, StoreError> {
+pub(crate) fn list_snapshots(store: &dyn Store, source: &str) -> Result<Vec<String>, StoreError> {
     let listed = store.list(&names::snapshots(source), None)?;
     let named = listed.into_iter().map(|meta| meta.name);
     Ok(named.filter(|name| names::snapshot_seq(name).is_some()).collect())
 }
 
-/// Whether there is a snapshot of more than the commits up to `seq`. Only names behind that are asked for: an archive of years has
-/// many, and each commit asks.
-fn goes_further(store: &dyn Store, source: &str, seq: u64) -> Result<bool, StoreError> {
-    let after = names::after_snapshots_of(source, seq);
-    let listed = store.list(&names::snapshots(source), Some(&after))?;
-    Ok(listed.iter().any(|meta| names::snapshot_seq(&meta.name).is_some_and(|further| further > seq)))
+/// The last commit of the newest of these snapshots that is as its name says.
+fn newest_readable(store: &dyn Store, listed: &[Meta]) -> Result<Option<u64>, StoreError> {
+    for meta in listed.iter().rev().filter(|meta| names::snapshot_seq(&meta.name).is_some()) {
+        match store.get(&meta.name) {
+            Ok(bytes) => match read_snapshot(&meta.name, &bytes) {
+                Ok(history) => return Ok(Some(history.seq)),
+                Err(_) => {} // Whoever verifies names it.
+            },
+            Err(error) if error.is_missing() => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(None)
 }
 
 /// The last commit of the newest of these snapshots; 0 for none.
@@ -300,27 +348,43 @@ fn newest_listed(snapshots: &[String]) -> u64 {
 /// The newest of the snapshots that is sound; one that is not only makes more commits to be read.
 fn newest_snapshot(store: &dyn Store, source: &str, listed: &[String]) -> Result<History, ChainError> {
     for name in listed.iter().rev() {
-        let bytes = match store.get(name) {
-            Ok(bytes) => bytes,
-            // Deleted since, or listed late.
-            Err(error) if error.is_missing() => continue,
-            Err(error) => return Err(error.into()),
-        };
-        let sound = read_snapshot(name, &bytes).and_then(|history| {
-            // Whoever could put a snapshot there could make up a history; the chain itself says what it is.
-            match store.get(&names::commit(source, history.seq)) {
-                Ok(commit) if names::sha256(&commit) == history.hash => Ok(Ok(history)),
-                Ok(_) => Err("its last commit is another one in the store".to_owned()),
-                Err(error) if error.is_missing() => Err("its last commit is not there".to_owned()),
-                Err(error) => Ok(Err(error)),
+        match usable(store, source, name)? {
+            Ok(history) => return Ok(history),
+            Err(Some(why)) => {
+                tracing::warn!("the snapshot {name} cannot be used, an older one is: {why}");
             }
-        });
-        match sound {
-            Ok(history) => return Ok(history?),
-            Err(why) => tracing::warn!("the snapshot {name} cannot be used, an older one is: {why}"),
+            // Deleted since, or listed late.
+            Err(None) => {}
         }
     }
     Ok(History::default())
+}
+
+/// What a snapshot says, if its last commit stands in the store: whoever could put a snapshot there could make up a history, and the
+/// chain itself says what it is. Or why it cannot be used, in words; `None` when it is not there.
+///
+/// # Errors
+/// When the store does not answer.
+pub(crate) fn usable(
+    store: &dyn Store,
+    source: &str,
+    name: &str,
+) -> Result<Result<History, Option<String>>, StoreError> {
+    let bytes = match store.get(name) {
+        Ok(bytes) => bytes,
+        Err(error) if error.is_missing() => return Ok(Err(None)),
+        Err(error) => return Err(error),
+    };
+    let history = match read_snapshot(name, &bytes) {
+        Ok(history) => history,
+        Err(why) => return Ok(Err(Some(why))),
+    };
+    match store.get(&names::commit(source, history.seq)) {
+        Ok(commit) if names::sha256(&commit) == history.hash => Ok(Ok(history)),
+        Ok(_) => Ok(Err(Some("its last commit is another one in the store".to_owned()))),
+        Err(error) if error.is_missing() => Ok(Err(Some("its last commit is not there".to_owned()))),
+        Err(error) => Err(error),
+    }
 }
 
 /// Reads a snapshot.
@@ -388,7 +452,7 @@ mod tests {
         store.delete(&names::commit(SOURCE, 5)).unwrap();
         let mut reader = chain(&store);
         assert_eq!(reader.history().seq, 4);
-        assert_eq!(reader.beyond_a_hole(&store).unwrap(), Some(6));
+        assert_eq!(reader.beyond_a_hole(&store).unwrap().as_deref(), Some("commit 6"));
     }
 
     #[test]

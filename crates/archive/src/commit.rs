@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
 /// The form of commits and snapshots that this version writes, and the newest that it reads. In format 1 no file had an
-/// [`Index`], and the history kept all segments.
-pub const FORMAT: u32 = 2;
+/// [`Index`], and the history kept all segments. Before format 3 the history kept nothing of a file that expired.
+pub const FORMAT: u32 = 3;
 
 /// The longest commit that is read, in bytes. GTID sets make the longest.
 pub const COMMIT_BYTES_MAX: u64 = 64 << 20;
@@ -101,6 +101,13 @@ pub enum Change {
         files: Vec<String>,
         /// The rule that took them.
         why: String,
+    },
+    /// Files that retention took are there again: their objects were not deleted yet.
+    Restored {
+        /// The timeline.
+        timeline: String,
+        /// Names of the files, the oldest first: the newest that expired.
+        files: Vec<String>,
     },
     /// There is a snapshot of everything up to an earlier commit.
     Snapshot {

@@ -164,10 +164,19 @@ pub(crate) fn first(archived: &Archived, bound: &Bound) -> Result<Option<usize>,
     }
 }
 
+/// What came of a part.
+#[derive(Debug)]
+pub struct Fetched {
+    /// The timeline's folder.
+    pub folder: PathBuf,
+    /// Files that were not fetched, for an object of them is gone or damaged: timeline and name, and which.
+    pub lacking: Vec<(String, ReadError)>,
+}
+
 /// Fetches one part into `<folder>/<timeline>`, which is made. `progress` is told plain bytes as they are safe.
 ///
 /// # Errors
-/// When a segment cannot be had, or the disk does not take it. Running it again goes on.
+/// When the store does not answer, no key opens a segment, or the disk does not take it. Running it again goes on.
 pub fn fetch(
     reader: &Reader,
     storage: &dyn Storage,
@@ -175,14 +184,14 @@ pub fn fetch(
     part: &Part,
     at_once: usize,
     progress: &(dyn Fn(u64) + Sync),
-) -> Result<PathBuf, FetchError> {
+) -> Result<Fetched, FetchError> {
     let timeline = folder.join(&part.timeline);
     left_alone(storage, &timeline, part)?;
-    fetch_into(reader, storage, &timeline, part, at_once, progress)?;
-    Ok(timeline)
+    let lacking = fetch_into(reader, storage, &timeline, part, at_once, progress)?;
+    Ok(Fetched { folder: timeline, lacking })
 }
 
-/// As [`fetch`], into `timeline` itself, whatever its name is.
+/// As [`fetch`], into `timeline` itself, whatever its name is; gives the files that were not fetched.
 ///
 /// # Errors
 /// As [`fetch`].
@@ -193,13 +202,20 @@ pub(crate) fn fetch_into(
     part: &Part,
     at_once: usize,
     progress: &(dyn Fn(u64) + Sync),
-) -> Result<(), FetchError> {
+) -> Result<Vec<(String, ReadError)>, FetchError> {
     make_timeline(storage, timeline, part)?;
+    let (mut names, mut lacking) = (Vec::new(), Vec::new());
     for file in part.files() {
-        fetch_file(reader, storage, timeline, file, at_once, progress)?;
+        match fetch_file(reader, storage, timeline, file, at_once, progress) {
+            Ok(()) => names.push(file.name.clone()),
+            Err(FetchError::Read(error)) if error.is_damage() => {
+                lacking.push((format!("{}/{}", part.timeline, file.name), error));
+            }
+            Err(error) => return Err(error),
+        }
     }
-    let names: Vec<String> = part.files().iter().map(|file| file.name.clone()).collect();
-    index::write(storage, timeline, &names).map_err(|error| FetchError::Write(timeline.to_owned(), error))
+    index::write(storage, timeline, &names).map_err(|error| FetchError::Write(timeline.to_owned(), error))?;
+    Ok(lacking)
 }
 
 /// The names that [`fetch_into`] gives to what it makes in a timeline's folder, while it works and at the end.

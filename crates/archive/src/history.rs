@@ -16,6 +16,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
+/// From this format on the history keeps what it takes to have a file back that expired.
+const FORMAT_OF_GONE: u32 = 3;
+
 /// Everything that the commits up to [`History::seq`] say. Cheap to clone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -105,6 +108,19 @@ pub struct Retired {
     pub object: String,
     /// Since when, by the clock of who wrote the commit.
     pub at: Timestamp,
+    /// For the folder of a file that expired, as long as nothing in it was to be deleted: what it takes to have the file back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gone: Option<Arc<Gone>>,
+}
+
+/// A file that expired.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Gone {
+    /// What the archive had of it.
+    pub file: Arc<ArchivedFile>,
+    /// [`Archived::expired`] before it.
+    pub before: String,
 }
 
 /// A commit that cannot be.
@@ -270,7 +286,8 @@ impl History {
             if !names::is_part(timeline) || !names.all(is_name) {
                 return Err(format!("{timeline:?} or one of its files has a name that none can have"));
             }
-            for file in &archived.files {
+            let gone = self.retired.iter().filter_map(|retired| Some(&retired.gone.as_ref()?.file));
+            for file in archived.files.iter().chain(gone) {
                 file.check().map_err(|why| format!("{timeline}/{}: {why}", file.name))?;
             }
         }
@@ -293,7 +310,7 @@ impl History {
     /// When they cannot be.
     pub(crate) fn if_changed(&self, changes: &[Change], at: Timestamp) -> Result<History, Unsound> {
         let mut next = self.clone();
-        let done = changes.iter().try_for_each(|change| next.change(change, at));
+        let done = changes.iter().try_for_each(|change| next.change(change, at, FORMAT));
         done.map_err(|why| Unsound { seq: self.seq + 1, why })?;
         Ok(next)
     }
@@ -319,7 +336,7 @@ impl History {
             }
         }
         for change in &commit.changes {
-            self.change(change, commit.at)?;
+            self.change(change, commit.at, commit.format)?;
         }
         self.seq = commit.seq;
         hash.clone_into(&mut self.hash);
@@ -328,7 +345,7 @@ impl History {
         Ok(())
     }
 
-    fn change(&mut self, change: &Change, at: Timestamp) -> Result<(), String> {
+    fn change(&mut self, change: &Change, at: Timestamp, format: u32) -> Result<(), String> {
         match change {
             Change::Timeline { timeline, record } => self.timeline(timeline, record),
             Change::Grown(grown) => self.grown(grown),
@@ -350,7 +367,8 @@ impl History {
                 Ok(())
             }
             Change::Merged { timeline, file, segment } => self.merged(timeline, file, segment, at),
-            Change::Expired { timeline, files, .. } => self.expired(timeline, files, at),
+            Change::Expired { timeline, files, .. } => self.expired(timeline, files, at, format),
+            Change::Restored { timeline, files } => self.restored(timeline, files),
             Change::Snapshot { through, .. } => {
                 if *through > self.seq || *through <= self.snapshot {
                     return Err(format!(
@@ -457,26 +475,62 @@ impl History {
             ));
         };
         let old: Vec<Segment> = found.segments.splice(first..=last, [segment.clone()]).collect();
-        self.retired.extend(old.into_iter().map(|old| Retired { object: old.object, at }));
+        self.retired.extend(old.into_iter().map(|old| Retired { object: old.object, at, gone: None }));
         Ok(())
     }
 
-    fn expired(&mut self, timeline: &str, files: &[String], at: Timestamp) -> Result<(), String> {
+    fn expired(
+        &mut self,
+        timeline: &str,
+        files: &[String],
+        at: Timestamp,
+        format: u32,
+    ) -> Result<(), String> {
         let archived = self.find(timeline)?;
-        let mut gone = Vec::new();
+        let mut retired = Vec::new();
         for name in files {
             // The oldest first: what stays has no hole.
             if archived.files.first().is_none_or(|first| first.name != *name) {
                 return Err(format!("{timeline}/{name} is not the oldest file of its timeline, and expires"));
             }
             let file = archived.files.remove(0);
+            let before = std::mem::replace(&mut archived.expired, name.clone());
             match file.index() {
-                Some(index) => gone.push(names::folder_of(&index.object).to_owned()),
-                None => gone.extend(file.objects().map(ToOwned::to_owned)),
+                Some(index) => {
+                    let object = names::folder_of(&index.object).to_owned();
+                    let gone = (format >= FORMAT_OF_GONE).then(|| Arc::new(Gone { file, before }));
+                    retired.push(Retired { object, at, gone });
+                }
+                None => {
+                    let objects = file.objects().map(ToOwned::to_owned);
+                    retired.extend(objects.map(|object| Retired { object, at, gone: None }));
+                }
             }
-            archived.expired.clone_from(name);
         }
-        self.retired.extend(gone.into_iter().map(|object| Retired { object, at }));
+        self.retired.extend(retired);
+        Ok(())
+    }
+
+    /// A file of a timeline that expired and of which nothing was to be deleted yet.
+    pub fn gone(&self, timeline: &str, name: &str) -> Option<&Arc<Gone>> {
+        let is_it = |retired: &&Retired| names::owner(&retired.object) == Some((timeline, name));
+        self.retired.iter().filter(is_it).find_map(|retired| retired.gone.as_ref())
+    }
+
+    fn restored(&mut self, timeline: &str, files: &[String]) -> Result<(), String> {
+        // The newest first: what is there has no hole.
+        for name in files.iter().rev() {
+            let gone = self.gone(timeline, name).cloned();
+            let archived = self.find(timeline)?;
+            let Some(gone) = gone.filter(|_| archived.expired == *name) else {
+                return Err(format!(
+                    "{timeline}/{name} is to be there again, and is not the last that expired, or was to be deleted"
+                ));
+            };
+            archived.files.insert(0, gone.file.clone());
+            archived.expired.clone_from(&gone.before);
+            self.retired.retain(|retired| retired.gone.as_ref() != Some(&gone));
+        }
         Ok(())
     }
 
@@ -487,6 +541,10 @@ impl History {
             return Err(format!("{needed} is to be deleted, and is needed"));
         }
         self.retired.retain(|retired| !doomed.contains(&*retired.object));
+        let folders: BTreeSet<&str> = objects.iter().map(|object| names::folder_of(object)).collect();
+        for retired in self.retired.iter_mut().filter(|retired| folders.contains(&*retired.object)) {
+            retired.gone = None;
+        }
         // Of the last such commit only: what was uploaded before it can be named by one that comes right behind it at most.
         self.doomed = objects.iter().cloned().collect();
         Ok(())

@@ -38,6 +38,7 @@ pub mod keys;
 pub mod lazy;
 pub mod local;
 pub mod mapping;
+pub mod mark;
 pub mod merge;
 pub mod names;
 pub mod past;

@@ -20,10 +20,12 @@
 //! ([`Chain::append`]). And a deletion that arrives late finds a name that nobody uses again.
 
 use crate::backup::{self, Keeps, Point};
-use crate::chain::{Appended, Chain, ChainError, read_snapshot};
+use crate::chain::{Appended, Chain, ChainError, SNAPSHOTS_KEPT, usable};
 use crate::commit::{Change, Writer};
 use crate::history::{Archived, History};
 use crate::names;
+use crate::presence::{any, look};
+use crate::reader::Reader;
 use crate::search_index;
 use crate::store::{Meta, Store, StoreError};
 use crate::unneeded::{Group, Past, groups, kept};
@@ -32,9 +34,6 @@ use std::fmt;
 
 /// How long what nothing names any more is kept for readers, unless told otherwise.
 pub const GRACE: SignedDuration = SignedDuration::from_hours(7 * 24);
-
-/// Snapshots that are kept whatever their age, the newest ones.
-pub const SNAPSHOTS_KEPT: usize = 2;
 
 /// About so many objects are named in one commit, and deleted behind it.
 const DOOMED_AT_ONCE: usize = 1000;
@@ -53,6 +52,8 @@ pub struct Rules {
     pub backups: Vec<Point>,
     /// See [the module](self).
     pub grace: SignedDuration,
+    /// What somebody has agreed to, as [`dry_run`] has shown it: no other file goes. `None` for whatever the rules say.
+    pub agreed: Option<Vec<Change>>,
 }
 
 /// Why nothing more could be pruned.
@@ -60,15 +61,15 @@ pub struct Rules {
 pub enum PruneError {
     /// The store, or what stands in it.
     Chain(ChainError),
-    /// The archive does not have the point of a backup: nothing was pruned. In words, with what to do.
-    Backup(String),
+    /// The archive does not have what is needed: nothing was changed. In words, with what to do.
+    Lacks(String),
 }
 
 impl fmt::Display for PruneError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             PruneError::Chain(error) => error.fmt(f),
-            PruneError::Backup(text) => f.write_str(text),
+            PruneError::Lacks(text) => f.write_str(text),
         }
     }
 }
@@ -89,7 +90,7 @@ impl From<StoreError> for PruneError {
 
 impl Default for Rules {
     fn default() -> Rules {
-        Rules { keep_for: None, keep_files: None, backups: Vec::new(), grace: GRACE }
+        Rules { keep_for: None, keep_files: None, backups: Vec::new(), grace: GRACE, agreed: None }
     }
 }
 
@@ -108,6 +109,14 @@ pub struct Pruned {
     pub commits: Vec<String>,
     /// Somebody else has committed meanwhile: the next run finds what this one has left.
     pub is_behind: bool,
+}
+
+impl Pruned {
+    /// Whether nothing goes.
+    pub fn is_nothing(&self) -> bool {
+        let Pruned { expired, objects, snapshots, commits, .. } = self;
+        expired.is_empty() && *objects == 0 && snapshots.is_empty() && commits.is_empty()
+    }
 }
 
 /// Says what [`prune`] would do now, and does nothing.
@@ -152,6 +161,9 @@ pub fn prune(
     chain.check_whole(store)?;
     let kept = keeps(chain.history(), rules)?;
     let expired = expired(chain.history(), rules, &kept, now);
+    if rules.agreed.as_ref().is_some_and(|agreed| expired.iter().any(|change| !agreed.contains(change))) {
+        return Err(PruneError::Lacks("other files would go than was shown: look again".to_owned()));
+    }
     let mut pruned = Pruned { expired, kept, ..Pruned::default() };
     if !pruned.expired.is_empty()
         && chain.append(store, writer, now, pruned.expired.clone())? == Appended::Behind
@@ -178,6 +190,53 @@ pub fn prune(
     delete(store, &pruned.snapshots)?;
     delete(store, &pruned.commits)?;
     Ok(pruned)
+}
+
+/// The files that a prune took and that can be had back, as changes to commit: all behind the first of which something was to be
+/// deleted.
+pub fn undoable(history: &History) -> Vec<Change> {
+    let mut changes = Vec::new();
+    for (timeline, archived) in &history.timelines {
+        let (mut files, mut last) = (Vec::new(), &archived.expired);
+        while let Some(gone) = history.gone(timeline, last) {
+            files.insert(0, last.clone());
+            last = &gone.before;
+        }
+        if !files.is_empty() {
+            changes.push(Change::Restored { timeline: timeline.clone(), files });
+        }
+    }
+    changes
+}
+
+/// Takes back what prunes took, as far as it is [`undoable`]; gives what is there again. Every object of it was looked for, and one of
+/// each file was read. `None` when others have committed meanwhile: to be tried again.
+///
+/// # Errors
+/// When the store could not be read, or somebody has deleted something of it all the same: then nothing is changed.
+pub fn undo(
+    reader: &Reader,
+    chain: &mut Chain,
+    writer: &Writer,
+    now: Timestamp,
+) -> Result<Option<Vec<Change>>, PruneError> {
+    let store = &*reader.store;
+    chain.refresh(store)?;
+    chain.check_whole(store)?;
+    let changes = undoable(chain.history());
+    for change in &changes {
+        let Change::Restored { timeline, files } = change else { continue };
+        for gone in files.iter().filter_map(|name| chain.history().gone(timeline, name)) {
+            if let Some(finding) = look(reader, chain.source(), timeline, &gone.file, any())?.first() {
+                return Err(PruneError::Lacks(format!("nothing is taken back, for {finding}")));
+            }
+        }
+    }
+    if changes.is_empty() {
+        return Ok(Some(changes));
+    }
+    let done = chain.append(store, writer, now, changes.clone())? == Appended::Done;
+    Ok(done.then_some(changes))
 }
 
 /// Names in commits what may go, and deletes it.
@@ -251,7 +310,7 @@ fn delete(store: &dyn Store, objects: &[String]) -> Result<(), StoreError> {
 }
 
 fn keeps(history: &History, rules: &Rules) -> Result<Vec<Keeps>, PruneError> {
-    backup::keeps(history, &rules.backups).map_err(PruneError::Backup)
+    backup::keeps(history, &rules.backups).map_err(PruneError::Lacks)
 }
 
 fn expired(history: &History, rules: &Rules, kept: &[Keeps], now: Timestamp) -> Vec<Change> {
@@ -305,7 +364,7 @@ fn behind_snapshots(
     let mut sound = 0;
     let mut oldest_kept = None;
     for meta in listed.iter().rev() {
-        if !is_sound(store, source, meta)? {
+        if usable(store, source, &meta.name)?.is_err() {
             continue;
         }
         sound += 1;
@@ -321,17 +380,4 @@ fn behind_snapshots(
     let commits =
         commits.iter().filter(|meta| before(names::commit_seq(&meta.name))).take_while(|meta| is_past(meta));
     Ok((snapshots.map(|meta| meta.name.clone()).collect(), commits.map(|meta| meta.name.clone()).collect()))
-}
-
-/// Whether a snapshot can be read, and ends with the commit that stands in the store.
-fn is_sound(store: &dyn Store, source: &str, meta: &Meta) -> Result<bool, StoreError> {
-    let or_none = |read: Result<bytes::Bytes, StoreError>| match read {
-        Ok(bytes) => Ok(Some(bytes)),
-        Err(error) if error.is_missing() => Ok(None),
-        Err(error) => Err(error),
-    };
-    let Some(bytes) = or_none(store.get(&meta.name))? else { return Ok(false) };
-    let Ok(history) = read_snapshot(&meta.name, &bytes) else { return Ok(false) };
-    let commit = or_none(store.get(&names::commit(source, history.seq)))?;
-    Ok(commit.is_some_and(|commit| names::sha256(&commit) == history.hash))
 }

@@ -42,6 +42,17 @@ impl fmt::Display for ReadError {
 
 impl std::error::Error for ReadError {}
 
+impl ReadError {
+    /// Whether an object is gone, or is not what was uploaded: no key and no other try helps.
+    pub fn is_damage(&self) -> bool {
+        match self {
+            ReadError::Store(error) => error.is_missing(),
+            ReadError::Open(error) => !matches!(error, OpenError::NoIdentity { .. }),
+            ReadError::Index { .. } => true,
+        }
+    }
+}
+
 impl From<ReadError> for io::Error {
     fn from(error: ReadError) -> io::Error {
         let kind = match &error {

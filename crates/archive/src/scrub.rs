@@ -4,7 +4,7 @@
 //! and the objects' bytes, a sample or all, against their hashes. Without a private key that tells whether an object is what
 //! was uploaded; with one, whether its plain bytes are those of the log as well.
 
-use crate::chain::{Chain, ChainError};
+use crate::chain::{Chain, ChainError, SNAPSHOTS_KEPT, list_snapshots, usable};
 use crate::commit::Segment;
 use crate::history::{Archived, ArchivedFile, History};
 use crate::names;
@@ -69,6 +69,8 @@ pub struct Report {
     pub search_indexes: usize,
     /// Of those that were read, the ones that are not what was put there. Who searches walks their files in their place.
     pub search_indexes_damaged: Vec<String>,
+    /// So many new snapshots take the place of those that cannot be used.
+    pub snapshots_wanted: usize,
     /// Objects that can be opened with none of the private keys given, by the keys that could.
     pub locked: BTreeMap<Vec<String>, usize>,
 }
@@ -120,15 +122,16 @@ pub fn scrub(
 ) -> Result<Report, StoreError> {
     let mut report = Report::default();
     let store = &*reader.store;
+    snapshots(store, source, &mut report)?;
     let mut chain = match Chain::open(store, source) {
         Ok(chain) => chain,
         Err(ChainError::Store(error)) => return Err(error),
-        Err(ChainError::Unsound(error)) => {
-            report.findings.push(Finding {
-                what: names::commit(source, error.seq),
-                range: None,
-                text: error.why,
-            });
+        Err(error) => {
+            let (what, text) = match error {
+                ChainError::Unsound(error) => (names::commit(source, error.seq), error.why),
+                error => (names::commits(source), error.to_string()),
+            };
+            report.findings.push(Finding { what, range: None, text });
             return Ok(report);
         }
     };
@@ -343,6 +346,29 @@ impl Depth {
             Depth::All => true,
         }
     }
+}
+
+/// The newest snapshots, which stand for commits that may be gone: the two that are sound, and whatever comes before these.
+fn snapshots(store: &dyn Store, source: &str, report: &mut Report) -> Result<(), StoreError> {
+    let mut sound = 0;
+    for name in list_snapshots(store, source)?.into_iter().rev() {
+        match usable(store, source, &name)? {
+            Ok(_) => sound += 1,
+            Err(Some(why)) => match store.head(&name) {
+                Err(error) if error.is_missing() => {} // It was pruned, and its commit with it.
+                _ => {
+                    let text = format!("this snapshot of the commits cannot be used: {why}");
+                    report.findings.push(Finding { what: name, range: None, text });
+                    report.snapshots_wanted = report.snapshots_wanted.max(SNAPSHOTS_KEPT - sound);
+                }
+            },
+            Err(None) => {}
+        }
+        if sound == SNAPSHOTS_KEPT {
+            break;
+        }
+    }
+    Ok(())
 }
 
 /// Replays the commits that a snapshot spares others from reading, as far as they are still there.

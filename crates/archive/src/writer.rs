@@ -8,6 +8,7 @@ use crate::commit::{Change, Grown, Segment, Writer};
 use crate::history::ArchivedFile;
 use crate::local::{Cut, Next, head, next_piece, read_range};
 use crate::mapping::{LocalTimeline, MappingError, Others, archived_name, is_foreign};
+use crate::mark::{MARK_FILE, Mark};
 use crate::merge::next_merge;
 use crate::names;
 use crate::reader::{ReadError, read_segments};
@@ -148,6 +149,12 @@ pub struct Archiver {
     /// Whether the files are synced before they are read: with `fsync_mode = 0` nobody else says that they are durable.
     sync_first: bool,
     chain: Option<Chain>,
+    /// Where the archive is, in words; see [`Mark::place`].
+    place: String,
+    /// The last commit that was seen there, by this process or an earlier one.
+    seen: Option<Mark>,
+    /// The one that the disk has; `None` before it was looked for.
+    remembered: Option<Option<Mark>>,
     /// What the last walk found, and of which file.
     known: Option<(PathBuf, Known)>,
     /// Up to where the archive was found to have the bytes of this disk, and of which file.
@@ -158,6 +165,8 @@ pub struct Archiver {
     finished: BTreeMap<PathBuf, (String, u64)>,
     /// See [`Archiver::with_snapshots_after`].
     commits_per_snapshot: u64,
+    /// See [`Archiver::make_snapshots`].
+    snapshots_wanted: usize,
     /// Timelines of the copy, and what the archive calls them.
     names: Vec<(PathBuf, String)>,
     /// See [`Archiver::first_lacking`].
@@ -240,11 +249,15 @@ impl Archiver {
             writer,
             sync_first,
             chain: None,
+            place: String::new(),
+            seen: None,
+            remembered: None,
             known: None,
             agreed: None,
             settled: BTreeSet::new(),
             finished: BTreeMap::new(),
             commits_per_snapshot: COMMITS_PER_SNAPSHOT,
+            snapshots_wanted: 0,
             names: Vec::new(),
             lacking: None,
             index: None,
@@ -255,6 +268,18 @@ impl Archiver {
     #[must_use]
     pub fn with_snapshots_after(mut self, commits: u64) -> Archiver {
         self.commits_per_snapshot = commits;
+        self
+    }
+
+    /// The next steps make so many snapshots at once, in the place of some that are damaged: these cannot be overwritten.
+    pub fn make_snapshots(&mut self, count: usize) {
+        self.snapshots_wanted = self.snapshots_wanted.max(count);
+    }
+
+    /// What is remembered of the archive is that of the one at this place.
+    #[must_use]
+    pub fn with_place(mut self, place: String) -> Archiver {
+        self.place = place;
         self
     }
 
@@ -345,9 +370,7 @@ impl Archiver {
         now: Timestamp,
     ) -> Result<Step, ArchiveError> {
         let store = self.uploader.store.clone();
-        if self.chain.is_none() {
-            self.chain = Some(self.open_chain()?);
-        }
+        self.open_chain()?;
         let mut first_error = None;
         self.lacking = None;
         if !self.storage.exists(&self.folder).is_ok_and(|is_there| is_there) {
@@ -372,7 +395,7 @@ impl Archiver {
                     first_error.get_or_insert(error);
                 }
                 Err(error) => {
-                    if matches!(error, ArchiveError::Chain(ChainError::Unsound(_))) {
+                    if matches!(error, ArchiveError::Chain(ChainError::Unsound(_) | ChainError::Older(_))) {
                         self.chain = None;
                     }
                     return Err(error);
@@ -382,7 +405,9 @@ impl Archiver {
         if matches!(first_error, Some(ArchiveError::Unreadable { .. })) && self.refresh()? {
             return Ok(Step::Behind); // The file may have expired.
         }
-        if let Some(change) = self.opened()?.snapshot_if_due(&*store, self.commits_per_snapshot)? {
+        let after = if self.snapshots_wanted > 0 { 1 } else { self.commits_per_snapshot };
+        if let Some(change) = self.opened()?.snapshot_if_due(&*store, after)? {
+            self.snapshots_wanted = self.snapshots_wanted.saturating_sub(1);
             return self.commit(now, vec![change], (0, 0, 0));
         }
         first_error.map_or(Ok(Step::Idle), Err)
@@ -393,22 +418,59 @@ impl Archiver {
     /// # Errors
     /// When the store cannot be read, or what stands in it cannot be.
     pub fn refresh(&mut self) -> Result<bool, ArchiveError> {
+        if self.open_chain()? {
+            return Ok(true);
+        }
         let store = self.uploader.store.clone();
-        match &mut self.chain {
-            Some(chain) => Ok(chain.refresh(&*store)?),
-            None => {
-                self.chain = Some(self.open_chain()?);
-                Ok(true)
-            }
+        let Some(chain) = &mut self.chain else { return Ok(false) };
+        let refreshed = chain.refresh(&*store);
+        if matches!(refreshed, Err(ChainError::Older(_))) {
+            self.chain = None;
+        }
+        let is_news = refreshed?;
+        self.note();
+        Ok(is_news)
+    }
+
+    /// Reads the chain, if that was not done; true when it was now. It must go on from what was seen of it; and with one that has a
+    /// hole nobody goes on, for the next commit would fill it.
+    fn open_chain(&mut self) -> Result<bool, ArchiveError> {
+        if self.chain.is_some() {
+            return Ok(false);
+        }
+        let store = self.uploader.store.clone();
+        if self.remembered.is_none() {
+            let read = Mark::read(&*self.storage, &self.folder, &self.place);
+            self.seen = read.map_err(|error| in_file(&self.folder.join(MARK_FILE), &error))?;
+            self.remembered = Some(self.seen.clone());
+        }
+        let mut chain = Chain::open(&*store, &self.source)?.checked(&*store, self.seen.as_ref())?;
+        chain.check_whole(&*store)?;
+        self.chain = Some(chain);
+        self.note();
+        Ok(true)
+    }
+
+    /// From now on the archive must have what it has now.
+    fn note(&mut self) {
+        let Some(chain) = &self.chain else { return };
+        if self.seen.as_ref().is_none_or(|mark| mark.seq < chain.history().seq) {
+            self.seen = Mark::of(&self.place, chain.history());
         }
     }
 
-    /// Of a chain with a hole nothing is gone on with: the next commit would fill it.
-    fn open_chain(&self) -> Result<Chain, ChainError> {
-        let store = &*self.uploader.store;
-        let mut chain = Chain::open(store, &self.source)?;
-        chain.check_whole(store)?;
-        Ok(chain)
+    /// Puts what is known of the archive on the disk, for the next process. To be called by who has the copy: before local files are
+    /// given up because of it, and from time to time.
+    ///
+    /// # Errors
+    /// When the disk does not take it.
+    pub fn remember(&mut self) -> io::Result<()> {
+        let Some(mark) = self.seen.as_ref().filter(|_| self.remembered.as_ref() != Some(&self.seen)) else {
+            return Ok(());
+        };
+        mark.write(&*self.storage, &self.folder)?;
+        self.remembered = Some(self.seen.clone());
+        Ok(())
     }
 
     fn opened(&self) -> Result<&Chain, ArchiveError> {
@@ -788,8 +850,12 @@ impl Archiver {
         let store = self.uploader.store.clone();
         let Some(chain) = &mut self.chain else { return Ok(Step::Behind) };
         match chain.append(&*store, &self.writer, now, changes) {
-            Ok(Appended::Done) => Ok(Step::Committed { new, again, stored }),
+            Ok(Appended::Done) => {
+                self.note();
+                Ok(Step::Committed { new, again, stored })
+            }
             Ok(Appended::Behind) => {
+                self.note();
                 self.finished.clear();
                 Ok(Step::Behind)
             }

@@ -299,7 +299,6 @@ fn of_a_damaged_archive_nothing_begins() {
     let scene = Scene::new();
     let files = scene.files(10);
     scene.archive_all(&files[2]);
-    let folder = empty(&scene, "new");
     let is_needed = |path: &Path| {
         let path = path.to_str().unwrap();
         path.ends_with(".zst") && ["/b.000002/", "/b.000003/"].iter().any(|file| path.contains(file))
@@ -312,14 +311,16 @@ fn of_a_damaged_archive_nothing_begins() {
         flipped[20] ^= 1;
         // Sound frames too, of other bytes: nothing but the hash tells.
         let others = fs::read(&needed[(place + 1) % needed.len()]).unwrap();
-        for bytes in [flipped, others] {
+        for (way, bytes) in [flipped, others].into_iter().enumerate() {
             fs::write(object, &bytes).unwrap();
+            let folder = empty(&scene, &format!("{place}-{way}"));
             let error = begin_in(&scene, &PosixStorage, &folder).unwrap_err();
             assert!(error.contains(object.file_name().unwrap().to_str().unwrap()), "{error}");
             assert_eq!(look(&PosixStorage, &folder).unwrap(), There::Nothing);
         }
         fs::write(object, sound).unwrap();
     }
+    let folder = empty(&scene, "new");
     let begun = begin_in(&scene, &PosixStorage, &folder).unwrap().unwrap();
     assert_eq!(
         fs::read(folder.join(&begun.timeline).join(&begun.file)).unwrap(),

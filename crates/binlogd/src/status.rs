@@ -69,7 +69,7 @@ pub(crate) mod units;
 mod verdict;
 
 pub(crate) use ack_replicas::{AckReplicasStatus, Demanded};
-pub(crate) use archive::{ArchiveFinding, ArchiveStatus, ArchiveVerify};
+pub(crate) use archive::{ArchiveFinding, ArchiveState, ArchiveStatus, ArchiveVerify};
 pub(crate) use counters::CounterValues;
 pub(crate) use daemon::{DaemonMonitor, absolute};
 pub(crate) use disk::{Crossing, DiskSpace};

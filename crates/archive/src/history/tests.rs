@@ -103,6 +103,26 @@ fn expire(file: &str) -> Change {
     Change::Expired { timeline: TIMELINE.into(), files: vec![file.to_owned()], why: String::new() }
 }
 
+fn restore(file: &str) -> Change {
+    Change::Restored { timeline: TIMELINE.into(), files: vec![file.to_owned()] }
+}
+
+/// What a later commit takes back is as if it had never been, but for the commits.
+#[test]
+fn what_expired_comes_back_as_it_was() {
+    let before = sealed_with(&begun(), 20, Some(index(&[segment(0, 10), segment(10, 20)]))).unwrap();
+    let expired = after(&before, vec![expire(FILE)]).unwrap();
+    let back = after(&expired, vec![restore(FILE)]).unwrap();
+    assert_eq!((&back.timelines, &back.retired), (&before.timelines, &before.retired));
+    assert!(why(after(&back, vec![restore(FILE)])).contains("not the last that expired"));
+    // An older binlogd has kept nothing of it.
+    let mut older = commit(&before, "one", 1, vec![expire(FILE)]);
+    older.format = 2;
+    let expired = before.with(&older, "x").unwrap();
+    assert_eq!(expired.gone(TIMELINE, FILE), None);
+    assert!(why(after(&expired, vec![restore(FILE)])).contains("is to be there again"));
+}
+
 #[test]
 fn a_commit_follows_or_is_refused() {
     let history = begun();
@@ -215,10 +235,14 @@ fn a_finished_file_expires_as_a_whole() {
     let history = sealed_with(&begun(), 20, Some(index(&segments))).unwrap();
     let history = after(&history, vec![expire(FILE)]).unwrap();
     let folder = names::file("shop", TIMELINE, FILE);
-    assert_eq!(history.retired, [Retired { object: folder.clone(), at: Timestamp::UNIX_EPOCH }]);
+    let of_folder = |gone| Retired { object: folder.clone(), at: Timestamp::UNIX_EPOCH, gone };
+    let gone = history.gone(TIMELINE, FILE).cloned();
+    assert!(gone.is_some());
+    assert_eq!(history.retired, [of_folder(gone)]);
     let objects = |objects: &[&str]| objects.iter().map(|object| (*object).to_owned()).collect();
     let part = after(&history, vec![Change::Doomed { objects: objects(&[&segments[0].object]) }]).unwrap();
-    assert_eq!(part.retired, history.retired, "more of it is left");
+    assert_eq!(part.retired, [of_folder(None)], "more of it is left");
+    assert!(why(after(&part, vec![restore(FILE)])).contains("was to be deleted"));
     let all = Change::Doomed { objects: objects(&[&segments[1].object, &folder]) };
     assert_eq!(after(&part, vec![all]).unwrap().retired, []);
     assert!(why(after(&history, vec![grown(FILE, vec![segment(0, 10)])])).contains("has expired"));

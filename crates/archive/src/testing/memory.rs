@@ -31,6 +31,11 @@ struct State {
     witness: Option<Box<dyn Witness>>,
 }
 
+/// All objects of a moment.
+#[derive(Clone, Default)]
+pub struct Saved(BTreeMap<String, Object>);
+
+#[derive(Clone)]
 struct Object {
     bytes: Bytes,
     modified: Timestamp,
@@ -53,6 +58,16 @@ impl Memory {
     /// Sets the store's clock, which says when an object was made.
     pub fn set_now(&self, now: Timestamp) {
         self.state().now = now;
+    }
+
+    /// What the store has now, or had at a moment to which it is put back.
+    pub fn save(&self) -> Saved {
+        Saved(self.state().objects.clone())
+    }
+
+    /// From now on the store has what it had then, and nothing else. No witness is told.
+    pub fn put_back(&self, to: &Saved) {
+        self.state().objects.clone_from(&to.0);
     }
 
     /// A listing as it was up to `lag` ago, object by object: what was made since may be missing (`hides` says of a name whether

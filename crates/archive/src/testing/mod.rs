@@ -8,5 +8,5 @@
 mod memory;
 mod network;
 
-pub use memory::{Memory, Witness};
+pub use memory::{Memory, Saved, Witness};
 pub use network::{Faults, Network};

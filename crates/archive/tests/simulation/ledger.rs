@@ -37,6 +37,8 @@ pub struct Ledger {
     doomed: BTreeSet<String>,
     /// What each file of the archive has, by its timeline and name.
     pub plain: BTreeMap<(String, String), Vec<u8>>,
+    /// Bytes and segments of files that expired.
+    gone: BTreeMap<(String, String), (Vec<u8>, Vec<Segment>)>,
     pub counts: Counts,
     /// The first thing that should not be.
     pub wrong: Option<String>,
@@ -51,6 +53,8 @@ pub struct Counts {
     pub merged: u64,
     pub sealed: u64,
     pub expired: u64,
+    pub restored: u64,
+    pub put_back: u64,
     pub snapshots: u64,
     pub deleted_objects: u64,
     pub deleted_commits: u64,
@@ -77,6 +81,7 @@ impl Ledger {
             retired: BTreeMap::new(),
             doomed: BTreeSet::new(),
             plain: BTreeMap::new(),
+            gone: BTreeMap::new(),
             counts: Counts::default(),
             wrong: None,
         }
@@ -172,8 +177,10 @@ impl Ledger {
             Change::Expired { timeline, files, .. } => {
                 self.counts.expired += files.len() as u64;
                 for file in files {
-                    self.plain.remove(&(timeline.clone(), file.clone()));
-                    self.segments.remove(&(timeline.clone(), file.clone()));
+                    let key = (timeline.clone(), file.clone());
+                    let plain = self.plain.remove(&key).unwrap_or_default();
+                    let segments = self.segments.remove(&key).unwrap_or_default();
+                    self.gone.insert(key, (plain, segments));
                     let folder = names::file(SOURCE, timeline, file);
                     // What was doomed before may be deleted at any time: its grace is over.
                     let stays =
@@ -183,6 +190,18 @@ impl Ledger {
                     }
                 }
                 self.retire(at);
+            }
+            Change::Restored { timeline, files } => {
+                self.counts.restored += files.len() as u64;
+                for file in files {
+                    let key = (timeline.clone(), file.clone());
+                    let (plain, segments) =
+                        self.gone.remove(&key).ok_or_else(|| format!("{timeline}/{file} never expired"))?;
+                    self.plain.insert(key.clone(), plain);
+                    self.segments.insert(key, segments);
+                    let folder = names::file(SOURCE, timeline, file);
+                    self.retired.retain(|object, _| !object.starts_with(&folder));
+                }
             }
             Change::Snapshot { .. } => self.counts.snapshots += 1,
             Change::Doomed { objects } => self.doomed.extend(objects.iter().cloned()),

@@ -75,8 +75,8 @@ fn simulated_store() {
 fn report(outcomes: &[scenario::Outcome], begun: Instant) {
     let sum = |of: fn(&scenario::Outcome) -> u64| outcomes.iter().map(of).sum::<u64>();
     println!(
-        "{} seeds, {} operations of the store, {:.1} s: {} commits ({} belated), {} merges, {} sealed, {} expired, {} snapshots, \
-         {} objects and {} commits deleted, {} kills, {} times copies differed; {} search indexes put there, {} read, {} deleted",
+        "{} seeds, {} operations of the store, {:.1} s: {} commits ({} belated), {} merges, {} sealed, {} expired ({} restored), {} snapshots, \
+         {} objects and {} commits deleted, {} kills, {} times copies differed, {} times put back; {} search indexes put there, {} read, {} deleted",
         outcomes.len(),
         sum(|outcome| outcome.operations),
         begun.elapsed().as_secs_f64(),
@@ -85,11 +85,13 @@ fn report(outcomes: &[scenario::Outcome], begun: Instant) {
         sum(|outcome| outcome.counts.merged),
         sum(|outcome| outcome.counts.sealed),
         sum(|outcome| outcome.counts.expired),
+        sum(|outcome| outcome.counts.restored),
         sum(|outcome| outcome.counts.snapshots),
         sum(|outcome| outcome.counts.deleted_objects),
         sum(|outcome| outcome.counts.deleted_commits),
         sum(|outcome| outcome.counts.killed),
         sum(|outcome| outcome.counts.differs),
+        sum(|outcome| outcome.counts.put_back),
         sum(|outcome| outcome.counts.indexes),
         sum(|outcome| outcome.counts.indexes_read),
         sum(|outcome| outcome.counts.deleted_indexes),

@@ -4,17 +4,17 @@ use crate::ledger::{Counts, Ledger, SOURCE, Watching};
 use crate::source::{Copy, FOLDER, Source};
 use crate::stage::{Door, Ended, Killed, Stage};
 use archive::chain::{Chain, ChainError};
-use archive::commit::Writer;
+use archive::commit::{Change, Writer};
 use archive::history::History;
 use archive::keys::Identities;
 use archive::names;
-use archive::prune::{PruneError, Rules, dry_run, prune};
+use archive::prune::{PruneError, Rules, dry_run, prune, undo};
 use archive::reader::Reader;
 use archive::scrub::{Depth, scrub};
 use archive::search_index::{get, is_there, list, put};
 use archive::segment::Opener;
 use archive::store::Store;
-use archive::testing::{Faults, Memory, Network};
+use archive::testing::{Faults, Memory, Network, Saved};
 use archive::upload::{Owner, Permits, Uploader};
 use archive::writer::{ArchiveError, Archiver, Step};
 use jiff::{SignedDuration, Timestamp};
@@ -38,6 +38,8 @@ struct World {
     source: Arc<Source>,
     ledger: Arc<Mutex<Ledger>>,
     memory: Arc<Memory>,
+    /// The store as it was at some moments of the run.
+    saved: Mutex<Vec<Saved>>,
     network: Arc<Network>,
     stage: Arc<Stage>,
     rules: Rules,
@@ -99,10 +101,12 @@ impl World {
             keep_files: random.one_in(3).then(|| 1 + random.below(3) as usize),
             backups: Vec::new(),
             grace,
+            agreed: None,
         };
         let snapshots_after = 2 + random.below(8);
         let ending = random.next();
-        World { ending, source, ledger, memory, network, stage, rules, has_faults, snapshots_after }
+        let saved = Mutex::default();
+        World { ending, source, ledger, memory, saved, network, stage, rules, has_faults, snapshots_after }
     }
 
     fn copies(&self, random: &mut Random, writers: usize, is_parted: bool) -> Vec<Copy> {
@@ -259,6 +263,12 @@ impl World {
         if random.one_in(3) {
             self.put_index(me, archiver, random);
         }
+        if random.one_in(3) {
+            archiver.remember().expect("the disk takes it");
+        }
+        if random.one_in(12) {
+            self.saved.lock().unwrap_or_else(PoisonError::into_inner).push(self.memory.save());
+        }
         match step {
             Ok(Step::Committed { new, again, .. }) => {
                 let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
@@ -311,7 +321,7 @@ impl World {
                             self.ledger().counts.indexes_read += given;
                         }
                     }
-                    (Err(ChainError::Unsound(error)), _) => {
+                    (Err(error @ (ChainError::Unsound(_) | ChainError::Older(_))), _) => {
                         self.ledger().complain(format!("the reader: {error}"))
                     }
                     _ => {}
@@ -330,11 +340,19 @@ impl World {
             self.process(me, &mut random, |random| {
                 self.stage.sleep(me, SignedDuration::from_mins(1 + random.below(600) as i64));
                 let id = identity(format!("pruner-{run}"));
-                let pruned = Chain::open(&*store, SOURCE)
-                    .map_err(PruneError::from)
-                    .and_then(|mut chain| prune(&*store, &mut chain, &id, &self.rules, self.stage.now()));
-                if let Err(PruneError::Chain(ChainError::Unsound(error))) = pruned {
-                    self.ledger().complain(format!("the pruner: {error}"));
+                let is_undo = random.one_in(4);
+                let pruned = Chain::open(&*store, SOURCE).map_err(PruneError::from).and_then(|mut chain| {
+                    let now = self.stage.now();
+                    match is_undo {
+                        false => prune(&*store, &mut chain, &id, &self.rules, now).map(drop),
+                        true => undo(&reader_of(store.clone()), &mut chain, &id, now).map(drop),
+                    }
+                });
+                match pruned {
+                    Err(PruneError::Chain(ChainError::Store(_))) | Ok(()) => {}
+                    // Somebody else may have deleted what it takes since the chain was read.
+                    Err(PruneError::Lacks(_)) if is_undo => {}
+                    Err(error) => self.ledger().complain(format!("the pruner: {error}")),
                 }
             });
         }
@@ -361,11 +379,63 @@ impl World {
         if finished == 0 {
             return Err("no copy is archived as a whole".into());
         }
+        for (me, copy) in copies.iter().enumerate() {
+            self.put_back(me, copy)?;
+        }
         self.prune_at_last(&*store)?;
         let told = *told.lock().unwrap_or_else(PoisonError::into_inner);
         let whole: u64 = copies[0].wanted().iter().map(|(_, file, _)| file.bytes.len() as u64).sum();
         if !self.has_faults && (told.new != whole || told.again > whole) {
             return Err(format!("the copy has {whole} bytes, and {told:?} was uploaded"));
+        }
+        Ok(())
+    }
+
+    /// The store is put back to how it was, or to nothing, under a writer that runs and behind one that ran: neither adds anything. Then
+    /// it has everything again, and both go on.
+    fn put_back(&self, me: usize, copy: &Copy) -> Result<(), String> {
+        let store: Arc<dyn Store> = self.memory.clone();
+        let full = self.memory.save();
+        let mut running = self.archiver(copy, store.clone(), format!("running-{me}"));
+        running
+            .refresh()
+            .and_then(|_| running.remember().map_err(|error| ArchiveError::Copy(error.to_string())))
+            .map_err(|error| format!("writer {me} is to run: {error}"))?;
+        let last = self.ledger().history.seq;
+        let older = self.saved.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        for older in older.iter().take(2).chain([&Saved::default()]) {
+            let mut chain = Chain::open(&*store, SOURCE).map_err(|error| error.to_string())?;
+            self.memory.put_back(older);
+            if store.head(&names::commit(SOURCE, last)).is_ok() {
+                self.memory.put_back(&full);
+                continue; // Nothing was committed since.
+            }
+            let there = store.list("", None).map_err(|error| error.to_string())?;
+            let change = Change::Timeline { timeline: "0009-other".into(), record: String::new() };
+            let appended = chain.append(&*store, &identity("late".into()), self.stage.now(), vec![change]);
+            let durable = copy.durable();
+            let mut restarted = self.archiver(copy, store.clone(), format!("restarted-{me}"));
+            let stepped = [&mut running, &mut restarted].map(|archiver| {
+                let refreshed = archiver.refresh().map(drop);
+                refreshed.and(archiver.step(Some(&durable), true, self.stage.now()).map(drop))
+            });
+            if store.list("", None).map_err(|error| error.to_string())? != there {
+                return Err(format!("writer {me} has written to a store that was put back"));
+            }
+            let is_told = matches!(appended, Err(ChainError::Older(_)))
+                && stepped.iter().all(|step| matches!(step, Err(ArchiveError::Chain(ChainError::Older(_)))));
+            if !is_told {
+                return Err(format!(
+                    "writer {me} says of a store that was put back: {appended:?}, {stepped:?}"
+                ));
+            }
+            self.memory.put_back(&full);
+            for archiver in [&mut running, &mut restarted] {
+                archiver
+                    .refresh()
+                    .map_err(|error| format!("writer {me}, though all is there again: {error}"))?;
+            }
+            self.ledger().counts.put_back += 1;
         }
         Ok(())
     }
@@ -506,6 +576,10 @@ impl World {
         }
         Ok(())
     }
+}
+
+fn reader_of(store: Arc<dyn Store>) -> Reader {
+    Reader { store, opener: Arc::new(Opener::new(Identities::default())) }
 }
 
 /// What stands for the search index of a file.

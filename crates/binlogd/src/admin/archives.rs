@@ -30,6 +30,14 @@ pub(super) fn encode(
         "1 while the archive is not kept up, otherwise 0",
         failing,
     )?;
+    let put_back = shown.iter().map(|(source, archive)| (*source, u64::from(archive.put_back().is_some())));
+    gauges(
+        encoder,
+        "binlogd_archive_put_back",
+        None,
+        "1 while the store does not have the last commit that was seen there: nothing is archived or purged; otherwise 0",
+        put_back,
+    )?;
     let verified = || shown.iter().filter_map(|(source, archive)| Some((*source, archive.verify.as_ref()?)));
     let seconds = |at: Timestamp| u64::try_from(at.as_second()).unwrap_or(0);
     gauges(

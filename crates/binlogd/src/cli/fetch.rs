@@ -28,7 +28,9 @@ source's, byte for byte. Files are fetched whole, those with the bounds too. A r
 
 A bound is a file (mysql-bin.000123), a time (2026-11-22T15:10:00Z, or with an offset), or a GTID.
 
-Exit codes: 0 done, 1 it could not be done or the archive ends too early, 2 the command line is wrong.")]
+A file of which an object is gone or damaged is named at the end, and all others are fetched; run it again when the object is put back.
+
+Exit codes: 0 done, 1 it could not be done, or not all of it, or the archive ends too early; 2 the command line is wrong.")]
 pub(super) struct FetchArgs {
     /// The archive: url in [archive], as s3://bucket/prefix
     url: String,
@@ -71,7 +73,7 @@ pub(super) fn execute(args: &FetchArgs) -> ExitCode {
             Ok(all) => is_all &= all,
             Err(error) => {
                 errln!("error: source {}: {error:#}", style::clean(source));
-                return ExitCode::from(EXIT_PROBLEM);
+                is_all = false;
             }
         }
     }
@@ -90,13 +92,13 @@ fn bound(text: &str) -> Bound {
     }
 }
 
-/// Fetches what is wanted of a source. False when the archive has had more than can be read now.
+/// Fetches what is wanted of a source. False when the archive has had more than can be read now, and when a file is lacking.
 fn one(args: &FetchArgs, opened: &Opened, source: &str, wanted: &Wanted) -> anyhow::Result<bool> {
     let mut chain = Chain::open(&*opened.reader.store, source)?;
     let beyond = chain.beyond_a_hole(&*opened.reader.store)?;
-    if let Some(seq) = beyond {
+    if let Some(what) = &beyond {
         errln!(
-            "error: source {}: the archive has commit {seq}, and not all of those before it: what is fetched ends at commit {}, and is older \
+            "error: source {}: the archive has {what}, and not all commits before it: what is fetched ends at commit {}, and is older \
              than what was archived. binlogd verify names what is missing",
             style::clean(source),
             chain.history().seq
@@ -125,11 +127,27 @@ fn one(args: &FetchArgs, opened: &Opened, source: &str, wanted: &Wanted) -> anyh
     let bar = if io::stderr().is_terminal() { ProgressBar::new(bytes) } else { ProgressBar::hidden() };
     bar.set_style(ProgressStyle::with_template(BAR)?);
     bar.set_message(source.to_owned());
+    let mut lacking = Vec::new();
     for part in &parts {
         let at_once = usize::from(args.concurrency);
-        fetch(&opened.reader, &PosixStorage, folder.path(), part, at_once, &|done| bar.inc(done))?;
+        let progress = |done| bar.inc(done);
+        lacking
+            .extend(fetch(&opened.reader, &PosixStorage, folder.path(), part, at_once, &progress)?.lacking);
     }
     bar.finish_and_clear();
+    if !lacking.is_empty() {
+        for (file, error) in &lacking {
+            errln!("error: source {}: {file} was not fetched: {error}", style::clean(source));
+        }
+        let fetched = files - lacking.len();
+        outln!(
+            "{source}: {fetched} of {files} files, as the archive has them, and synced, in {}; {} are LACKING. Put the objects back and \
+             run this again: it fetches what lacks",
+            folder.path().display(),
+            lacking.len()
+        );
+        return Ok(false);
+    }
     let Some(last) = parts.last() else { return Ok(beyond.is_none()) };
     let end = last.files().last().map_or_else(String::new, |file| {
         format!("; the last ends at {}:{} with {}", file.name, file.end(), or_no_gtids(&file.gtids))

@@ -1,5 +1,6 @@
 //! `binlogd prune URL`: lets go of old files of an archive, and of objects that nothing names any more.
 
+use super::confirm::confirmed;
 use super::exit::{EXIT_OK, EXIT_PROBLEM, usage_error};
 use super::store_args::{Opened, StoreArgs, not_opened};
 use super::{style, units};
@@ -7,7 +8,7 @@ use crate::config::duration;
 use archive::backup::Point;
 use archive::chain::Chain;
 use archive::commit::{Change, Writer};
-use archive::prune::{Pruned, Rules, dry_run, prune};
+use archive::prune::{Pruned, Rules, dry_run, prune, undo, undoable};
 use clap::Args;
 use jiff::{SignedDuration, Timestamp};
 use std::path::PathBuf;
@@ -16,6 +17,8 @@ use std::time::Duration;
 
 /// So often others may commit in between before it is given up: they do so each `interval`.
 const TRIES_MAX: u32 = 20;
+
+const BEHIND: &str = "others commit faster than this can: run it again";
 
 /// The arguments of `binlogd prune`.
 #[derive(Debug, Args)]
@@ -27,6 +30,9 @@ deleted when it has been named by nothing for the grace: readers that began befo
 A backup is brought forward by what was written after it. --keep-for-backup keeps that, whatever the other rules say: from the file in \
 which the point lies on all of its timeline, and all timelines that continue it. A point is what gtid_executed, xtrabackup_binlog_info or \
 mysqldump --source-data say: a set of GTIDs, or FILE:POS. One that the archive does not have is an error, and nothing goes.
+
+What goes is shown first, and prune asks; --yes does not ask. --undo takes back what earlier runs have let go of, for as long as nothing \
+of it was deleted: for the grace, and after it until the next run.
 
 binlogd may run and archive meanwhile. The credentials need the right to delete, which binlogd run does not need. A bucket with versions \
 hides what is deleted and keeps its bytes, under Object Lock too. Other stores refuse to delete what a lock or a policy holds: run it again \
@@ -56,6 +62,12 @@ pub(super) struct PruneArgs {
     /// Say what would go, and change nothing
     #[arg(long)]
     dry_run: bool,
+    /// Do not ask
+    #[arg(long, conflicts_with = "dry_run")]
+    yes: bool,
+    /// Take back the files that went and were not deleted yet
+    #[arg(long, conflicts_with_all = ["max_age", "max_files", "keep_for_backup", "backups_file", "grace"])]
+    undo: bool,
 }
 
 /// Runs `binlogd prune`.
@@ -77,7 +89,11 @@ pub(super) fn execute(args: &PruneArgs) -> ExitCode {
     }
     let mut all_well = true;
     for source in &opened.sources {
-        if let Err(error) = one(args, &opened, source, &rules) {
+        let done = match args.undo {
+            true => take_back(args, &opened, source),
+            false => one(args, &opened, source, &rules),
+        };
+        if let Err(error) = done {
             errln!("error: source {}: {error:#}", style::clean(source));
             all_well = false;
         }
@@ -96,11 +112,17 @@ impl PruneArgs {
             keep_files: self.max_files.map(|files| files as usize),
             backups: self.backups()?,
             grace: read("grace", &self.grace)?,
+            agreed: None,
         })
     }
-}
 
-impl PruneArgs {
+    /// Whether what was shown may be done.
+    fn is_agreed(&self, question: &str) -> anyhow::Result<()> {
+        let is_agreed = self.yes || confirmed(question, "--dry-run").map_err(anyhow::Error::msg)?;
+        anyhow::ensure!(is_agreed, "nothing was changed");
+        Ok(())
+    }
+
     /// The points of all backups.
     fn backups(&self) -> Result<Vec<Point>, String> {
         let given = self.keep_for_backup.iter().map(|text| Point::parse(text));
@@ -125,20 +147,69 @@ impl PruneArgs {
 fn one(args: &PruneArgs, opened: &Opened, source: &str, rules: &Rules) -> anyhow::Result<()> {
     let store = &*opened.reader.store;
     let mut chain = Chain::open(store, source)?;
-    if args.dry_run {
-        show(source, &dry_run(store, &mut chain, rules, Timestamp::now())?, "would go");
-        return Ok(());
+    let now = Timestamp::now();
+    let mut rules = rules.clone();
+    if !args.yes {
+        let planned = dry_run(store, &mut chain, &rules, now)?;
+        show(source, &planned, "would go");
+        if args.dry_run || planned.is_nothing() {
+            return Ok(());
+        }
+        args.is_agreed(&format!("Let go of this in the archive of {}?", style::clean(source)))?;
+        rules.agreed = Some(planned.expired);
     }
-    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-    let writer = Writer::of_this_run(host, env!("CARGO_PKG_VERSION").to_owned());
+    let writer = this_run();
     for _ in 0..TRIES_MAX {
-        let pruned = prune(store, &mut chain, &writer, rules, Timestamp::now())?;
+        let pruned = prune(store, &mut chain, &writer, &rules, now)?;
         show(source, &pruned, "gone");
         if !pruned.is_behind {
             return Ok(());
         }
     }
-    anyhow::bail!("others commit faster than this can: run it again")
+    anyhow::bail!(BEHIND)
+}
+
+fn this_run() -> Writer {
+    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    Writer::of_this_run(host, env!("CARGO_PKG_VERSION").to_owned())
+}
+
+/// What earlier runs have let go of is there again.
+fn take_back(args: &PruneArgs, opened: &Opened, source: &str) -> anyhow::Result<()> {
+    let mut chain = Chain::open(&*opened.reader.store, source)?;
+    let back = undoable(chain.history());
+    anyhow::ensure!(
+        !back.is_empty(),
+        "prune has let go of no file that is not deleted, or about to be: there is nothing to take back"
+    );
+    show_files(source, &back, "can be taken back");
+    if args.dry_run {
+        return Ok(());
+    }
+    args.is_agreed(&format!("Take this back into the archive of {}?", style::clean(source)))?;
+    let writer = this_run();
+    for _ in 0..TRIES_MAX {
+        if let Some(back) = undo(&opened.reader, &mut chain, &writer, Timestamp::now())? {
+            show_files(source, &back, "are there again");
+            return Ok(());
+        }
+    }
+    anyhow::bail!(BEHIND)
+}
+
+/// Files of timelines, and what becomes of them.
+fn show_files(source: &str, changes: &[Change], word: &str) {
+    for change in changes {
+        let (timeline, files, why) = match change {
+            Change::Expired { timeline, files, why } => (timeline, files, format!(": {why}")),
+            Change::Restored { timeline, files } => (timeline, files, String::new()),
+            _ => continue,
+        };
+        if let (Some(first), Some(last)) = (files.first(), files.last()) {
+            let source = style::clean(source);
+            outln!("{source}/{timeline}: {first} to {last}, {} files, {word}{why}", files.len());
+        }
+    }
 }
 
 fn show(source: &str, pruned: &Pruned, word: &str) {
@@ -152,17 +223,7 @@ fn show(source: &str, pruned: &Pruned, word: &str) {
             style::clean(&keeps.point)
         );
     }
-    for change in &pruned.expired {
-        if let Change::Expired { timeline, files, why } = change
-            && let (Some(first), Some(last)) = (files.first(), files.last())
-        {
-            outln!(
-                "{}/{timeline}: {first} to {last}, {} files, {word}: {why}",
-                style::clean(source),
-                files.len()
-            );
-        }
-    }
+    show_files(source, &pruned.expired, word);
     let count = |len: usize| units::count(len as u64);
     outln!(
         "{}: {} objects that nothing names, {} snapshots and {} commits {word}",

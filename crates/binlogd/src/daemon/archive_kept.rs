@@ -12,6 +12,11 @@ use log::storage::Storage;
 use std::collections::{BTreeSet, VecDeque};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// What the archive has is believed for so long after the store was asked for the archive's last commit. More than the pause between
+/// two such looks ([`Kept::asks`]).
+const ASKED_MAX: Duration = Duration::from_secs(60);
 
 /// So many files are handed over at a time.
 const HANDED_OVER_MAX: usize = 32;
@@ -31,6 +36,8 @@ pub(super) struct Kept {
 struct State {
     /// The first file of which the archive does not have everything; `None` while that is not known.
     first: Option<FileKey>,
+    /// When the store was asked for the last commit of the archive, and had it.
+    asked: Option<Instant>,
     /// Files of which everything was seen in the store.
     seen: BTreeSet<FileKey>,
     /// Files that are wanted gone and were not seen, the oldest first.
@@ -43,6 +50,12 @@ struct State {
     trouble: Option<(FileKey, String)>,
     /// Files are being looked for, or will be in a moment.
     is_busy: bool,
+}
+
+impl State {
+    fn is_believed(&self) -> bool {
+        self.asked.is_some_and(|asked| asked.elapsed() < ASKED_MAX)
+    }
 }
 
 impl Kept {
@@ -62,12 +75,24 @@ impl Kept {
         state.is_busy = false;
     }
 
-    /// The first file of which the archive does not have everything is known, and `finished` tells what the archive has of one
-    /// that is finished here.
-    pub(super) fn knows(&self, first: Option<FileKey>, finished: impl Fn(&FileKey) -> Option<Finished>) {
+    /// Whether something is wanted gone, so that the archive's last commit is to be looked for in the store from time to time.
+    pub(super) fn asks(&self) -> bool {
+        let state = self.state();
+        !state.wanted.is_empty() || !state.seen.is_empty()
+    }
+
+    /// The first file of which the archive does not have everything is known, as it was when the store was `asked` for the archive's
+    /// last commit; and `finished` tells what the archive has of one that is finished here.
+    pub(super) fn knows(
+        &self,
+        first: Option<FileKey>,
+        asked: Instant,
+        finished: impl Fn(&FileKey) -> Option<Finished>,
+    ) {
         let mut state = self.state();
         state.first = first;
-        if !state.next.is_empty() {
+        state.asked = Some(asked);
+        if !state.next.is_empty() || !state.is_believed() {
             return;
         }
         let known: Vec<_> = state
@@ -131,6 +156,11 @@ impl Readers for Kept {
         };
         let mut state = self.state();
         let Some(first) = state.first.clone() else { return everything(lacks) };
+        let unseen =
+            || "it is archived, and was not looked for in the store yet; that is done now".to_owned();
+        if !state.is_believed() {
+            return everything(unseen());
+        }
         let files: Vec<FileKey> = files.iter().map(key).collect();
         state.seen.retain(|seen| files.contains(seen));
         let mut needs = vec![Need { who: lacks, from: place(first.clone()) }];
@@ -138,10 +168,7 @@ impl Readers for Kept {
         let before = files.iter().take_while(|file| **file != first);
         if let Some(file) = before.into_iter().find(|file| !state.seen.contains(*file)) {
             let trouble = state.trouble.as_ref().filter(|(of, _)| of == file);
-            let who = trouble.map_or_else(
-                || "it is archived, and was not looked for in the store yet; that is done now".to_owned(),
-                |(_, why)| why.clone(),
-            );
+            let who = trouble.map_or_else(unseen, |(_, why)| why.clone());
             needs.push(Need { who, from: place(file.clone()) });
         }
         needs
@@ -211,7 +238,7 @@ mod tests {
         let nothing = "the archive does not have it yet";
         assert_eq!(needed(&kept), [(None, nothing.to_owned())]);
         assert!(!want(&kept, dir.path(), 2), "nobody knows what the archive has");
-        kept.knows(Some(files[3].clone()), |_| finished("0001-a"));
+        kept.knows(Some(files[3].clone()), Instant::now(), |_| finished("0001-a"));
         let lacking = (Some("b.000004".to_owned()), nothing.to_owned());
         let needs = needed(&kept);
         assert_eq!((&needs[0], needs[1].0.as_deref()), (&lacking, Some("b.000001")));
@@ -222,7 +249,7 @@ mod tests {
         kept.not_seen(&files[1], "an object is missing".into());
         assert_eq!(needed(&kept)[1], (Some("b.000002".into()), "an object is missing".into()));
         assert!(kept.next().is_none(), "it is asked for again");
-        kept.knows(Some(files[3].clone()), |_| finished("0001-a"));
+        kept.knows(Some(files[3].clone()), Instant::now(), |_| finished("0001-a"));
         kept.was_seen(&files[1]);
         assert!(kept.is_at_rest(), "nobody wants the third gone");
         assert_eq!(needed(&kept)[1].0.as_deref(), Some("b.000003"));
@@ -231,14 +258,29 @@ mod tests {
     }
 
     #[test]
+    fn nothing_goes_by_what_the_store_was_not_asked_for_of_late() {
+        let (dir, kept, files) = copy();
+        want(&kept, dir.path(), 2);
+        kept.knows(Some(files[3].clone()), Instant::now(), |_| finished("0001-a"));
+        kept.was_seen(&files[0]);
+        kept.was_seen(&files[1]);
+        assert!(kept.asks(), "what was seen was not purged yet");
+        assert_eq!(needed(&kept)[1].0.as_deref(), Some("b.000003"));
+        kept.knows(Some(files[3].clone()), Instant::now() - ASKED_MAX, |_| finished("0001-a"));
+        assert_eq!(needed(&kept)[0].0, None, "a bucket may be put back meanwhile");
+    }
+
+    #[test]
     fn what_was_seen_of_another_timeline_counts_for_nothing() {
         let (dir, kept, files) = copy();
-        kept.knows(Some(files[3].clone()), |_| None);
+        kept.knows(Some(files[3].clone()), Instant::now(), |_| None);
         want(&kept, dir.path(), 3);
-        kept.knows(Some(files[3].clone()), |file| finished("0001-a").filter(|_| *file == files[0]));
+        kept.knows(Some(files[3].clone()), Instant::now(), |file| {
+            finished("0001-a").filter(|_| *file == files[0])
+        });
         kept.was_seen(&files[0]);
         assert_eq!(needed(&kept)[1].0.as_deref(), Some("b.000002"));
-        kept.knows(Some(files[3].clone()), |_| finished("0002-a"));
+        kept.knows(Some(files[3].clone()), Instant::now(), |_| finished("0002-a"));
         assert_eq!(needed(&kept)[1].0.as_deref(), Some("b.000001"));
     }
 }

@@ -17,6 +17,7 @@ use log::storage::Storage;
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use std::time::Duration;
 
@@ -69,6 +70,8 @@ pub(super) struct Verifier {
     /// The archive's place in words.
     pub(super) place: String,
     pub(super) schedule: Schedule,
+    /// Where new snapshots are asked for, in the place of damaged ones.
+    pub(super) snapshots_wanted: Arc<AtomicUsize>,
     /// Held by the source that is verified.
     pub(super) turn: Arc<Mutex<()>>,
 }
@@ -165,6 +168,7 @@ impl Verifier {
             // Nothing is archived yet.
             Ok(None) => return Some(self.short(PAUSE_MAX)),
             Ok(Some(found)) => {
+                self.snapshots_wanted.store(found.report.snapshots_wanted, Ordering::Relaxed);
                 self.tell(remembered, &found);
                 note(remembered, &found, began, self.schedule);
                 self.publish(remembered);
@@ -337,7 +341,11 @@ fn note(remembered: &mut Remembered, found: &Found, began: Timestamp, schedule: 
     remembered.again = found.again.iter().copied().take(AGAIN_MAX).collect();
     remembered.last = ArchiveVerify {
         at: Some(began),
-        due: Some(later(began, schedule.interval)),
+        // New snapshots are made now, and looked at soon.
+        due: Some(later(
+            began,
+            if report.snapshots_wanted > 0 { schedule.interval.min(RETRY_MAX) } else { schedule.interval },
+        )),
         objects: report.objects as u64,
         objects_read: report.read as u64,
         objects_opened: report.opened as u64,
@@ -387,6 +395,7 @@ mod tests {
             opens: false,
             place: place.to_owned(),
             schedule: Schedule { interval: DAY, every },
+            snapshots_wanted: Arc::default(),
             turn: Arc::default(),
         }
     }

@@ -10,9 +10,10 @@ use super::archive_search::{IndexKeeper, WholeFiles};
 use super::archive_verify::{Schedule, Verifier};
 use super::beginning::Beginning;
 use crate::config::{ArchiveConfig, FsyncMode};
-use crate::status::{DaemonMonitor, LastError, Level, SourceMonitor};
+use crate::status::{ArchiveState, DaemonMonitor, LastError, Level, SourceMonitor};
 use crate::upstream::stop::StopSignal;
 use anyhow::Context as _;
+use archive::chain::ChainError;
 use archive::commit::Writer;
 use archive::gentle::Gentle;
 use archive::keys::Recipients;
@@ -28,7 +29,7 @@ use jiff::Timestamp;
 use log::published::Published;
 use log::storage::Storage;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -44,6 +45,12 @@ const RETRY_MAX: Duration = Duration::from_secs(30);
 
 /// Looks past what others have committed come at least this often where nothing is to be done.
 const REFRESH_INTERVAL: Duration = Duration::from_secs(600);
+
+/// While something is wanted gone here, the archive's last commit is looked for in the store so often.
+const ASK_INTERVAL: Duration = Duration::from_secs(20);
+
+/// What is known of the archive is put on this disk so often, for the next start; and always before something is purged.
+const REMEMBER_INTERVAL: Duration = Duration::from_secs(10);
 
 /// How far the threads stand back behind everything else: compressing takes a processor for a while.
 const NICE: i32 = 10;
@@ -101,6 +108,7 @@ impl Drop for EndGuard {
             false => "nothing is archived: the thread has ended, or could not be started",
         };
         self.0.archive.update(|status| {
+            status.state = ArchiveState::Failing;
             status.error = Some(LastError { at: Timestamp::now(), message: message.to_owned() });
         });
     }
@@ -170,7 +178,8 @@ impl Archive {
         let stop = Arc::new(StopSignal::new());
         let uploads_end = Arc::new(AtomicBool::new(false));
         let kept = Arc::new(Kept::new(copy.folder.clone(), copy.storage.clone()));
-        let mut threads = self.beside(&copy, &kept, &stop, &uploads_end);
+        let snapshots_wanted = Arc::new(AtomicUsize::new(0));
+        let mut threads = self.beside(&copy, &kept, &snapshots_wanted, &stop, &uploads_end);
         let uploader = Uploader { stop: uploads_end.clone(), ..self.uploader.clone() };
         let whole = Arc::new(WholeFiles::default());
         let keeper =
@@ -191,7 +200,8 @@ impl Archive {
             uploader,
             writer,
             sync_first,
-        );
+        )
+        .with_place(self.place.clone());
         copy.monitor.archive.update(|status| {
             self.place.clone_into(&mut status.url);
             status.encrypted = self.uploader.recipients.is_some();
@@ -212,7 +222,10 @@ impl Archive {
             told: None,
             tails_from: None,
             goal: None,
-            refresh_from: Instant::now() + REFRESH_INTERVAL,
+            asked: None,
+            snapshots_wanted,
+            remember_from: Instant::now(),
+            disk_told: None,
         };
         let (stopped, name) = (stop.clone(), format!("archive-{}", work.copy.name));
         let guard = EndGuard(work.copy.monitor.clone());
@@ -234,6 +247,7 @@ impl Archive {
         &self,
         copy: &Copy,
         kept: &Arc<Kept>,
+        snapshots_wanted: &Arc<AtomicUsize>,
         stop: &Arc<StopSignal>,
         ends: &Arc<AtomicBool>,
     ) -> Vec<JoinHandle<()>> {
@@ -261,6 +275,7 @@ impl Archive {
                 opens: self.has_identity,
                 place: self.place.clone(),
                 schedule,
+                snapshots_wanted: snapshots_wanted.clone(),
                 turn: self.turn.clone(),
             };
             let stopped = stop.clone();
@@ -345,7 +360,13 @@ struct Work {
     tails_from: Option<Instant>,
     /// A moment, and what was durable then; the archive does not have all of that yet.
     goal: Option<(Timestamp, DurableEnd)>,
-    refresh_from: Instant,
+    /// When the store was asked for what others have committed, and for the last commit; `None` before that.
+    asked: Option<Instant>,
+    /// So many new snapshots are to take the place of damaged ones.
+    snapshots_wanted: Arc<AtomicUsize>,
+    remember_from: Instant,
+    /// Why what is known of the archive was not put on this disk, as it was said last.
+    disk_told: Option<String>,
 }
 
 impl Work {
@@ -355,20 +376,46 @@ impl Work {
         while !stop.wait(pause) {
             match self.look() {
                 Ok(()) => (pause, retry) = (LOOK_INTERVAL, RETRY_MIN),
-                Err(ArchiveError::Stopped) => return,
+                Err(ArchiveError::Stopped) => break,
                 Err(error) => {
                     self.failed(&error, retry);
                     (pause, retry) = (retry, (retry * 2).min(RETRY_MAX));
                 }
             }
         }
+        self.remember(true);
+    }
+
+    /// Puts what is known of the archive on this disk. Where the disk does not take it, the next start knows an older commit: that is
+    /// no reason to archive nothing, nor to purge nothing while the disk is full.
+    fn remember(&mut self, at_once: bool) {
+        let now = Instant::now();
+        // Before that the folder may be another process's.
+        if self.copy.published.live().is_none() || !(at_once || now >= self.remember_from) {
+            return;
+        }
+        self.remember_from = now + REMEMBER_INTERVAL;
+        let failed = self.archiver.remember().err().map(|error| error.to_string());
+        if failed.is_some() && failed != self.disk_told {
+            let (source, error) = (self.copy.name.as_str(), failed.as_deref().unwrap_or_default());
+            tracing::warn!(source, "the last commit of the archive cannot be put on this disk: {error}");
+        }
+        self.disk_told = failed;
+    }
+
+    /// Takes notice of what others have committed, and looks for the last commit that was seen.
+    fn ask(&mut self) -> Result<(), ArchiveError> {
+        let now = Instant::now();
+        self.archiver.refresh()?;
+        self.asked = Some(now);
+        Ok(())
     }
 
     /// Brings the archive to where the copy is.
     fn look(&mut self) -> Result<(), ArchiveError> {
         if self.archiver.chain().is_none() {
             // Whatever is wrong with writing, what is there can be read.
-            self.archiver.refresh()?;
+            self.ask()?;
         }
         self.show_readers();
         if !self.is_refused_to_overwrite {
@@ -378,13 +425,15 @@ impl Work {
             self.is_refused_to_overwrite = true;
             tracing::info!(source = self.copy.name, "the history is archived in {}", self.place);
         }
-        if Instant::now() >= self.refresh_from {
-            self.archiver.refresh()?;
-            self.refresh_from = Instant::now() + REFRESH_INTERVAL;
+        let pause = if self.kept.asks() { ASK_INTERVAL } else { REFRESH_INTERVAL };
+        if self.asked.is_none_or(|asked| asked.elapsed() >= pause) {
+            self.ask()?;
         }
+        self.archiver.make_snapshots(self.snapshots_wanted.swap(0, Ordering::Relaxed));
         loop {
             let began = Timestamp::now();
-            let tails = self.tails_from.is_none_or(|from| Instant::now() >= from);
+            let at = Instant::now();
+            let tails = self.tails_from.is_none_or(|from| at >= from);
             let durable = self.durable();
             if self.goal.is_none() {
                 self.goal = durable.clone().map(|durable| (began, durable));
@@ -396,6 +445,8 @@ impl Work {
                 }
                 Step::Behind => {}
                 Step::Committed { new, again, stored } => {
+                    // The commit before it was looked for.
+                    self.asked = Some(at);
                     self.copy.monitor.archive.update(|status| {
                         status.commits += 1;
                         status.plain_bytes += new;
@@ -472,9 +523,12 @@ impl Work {
         let first = self.archiver.first_lacking().map(|(folder, file)| {
             (folder.file_name().unwrap_or_default().to_string_lossy().into_owned(), file.to_owned())
         });
-        self.kept.knows(first, |(timeline, file)| {
-            self.archiver.finished_file(&self.copy.folder.join(timeline), file)
-        });
+        self.remember(self.kept.asks());
+        if let Some(asked) = self.asked {
+            self.kept.knows(first, asked, |(timeline, file)| {
+                self.archiver.finished_file(&self.copy.folder.join(timeline), file)
+            });
+        }
         let archiver = &self.archiver;
         self.whole.are(archiver.whole_files_known(), archiver.names(), || archiver.whole_files());
         self.reaches_goal();
@@ -493,13 +547,17 @@ impl Work {
             tracing::info!(source, "the archive is kept up again");
             self.copy.monitor.note(Level::Ok, "archive", "the archive is kept up again");
         }
-        self.copy.monitor.archive.update(|status| status.error = None);
+        self.copy.monitor.archive.update(|status| {
+            status.state = ArchiveState::Current;
+            status.error = None;
+        });
     }
 
     fn failed(&mut self, error: &ArchiveError, retry: Duration) {
         // Until the next look that succeeds nobody knows what the archive lacks: timelines may come and go meanwhile.
         self.kept.knows_nothing();
         let text = error.to_string();
+        let is_put_back = matches!(error, ArchiveError::Chain(ChainError::Older(_)));
         let source = self.copy.name.as_str();
         if self.told.as_ref() != Some(&text) {
             tracing::error!(
@@ -507,18 +565,24 @@ impl Work {
                 "the archive is not kept up, the next try is in {} s: {text}",
                 retry.as_secs()
             );
-            if self.told.is_none() {
-                self.copy.monitor.note(
-                    Level::Warning,
-                    "archive",
-                    format!("the archive is not kept up: {text}"),
-                );
+            if self.told.is_none() || is_put_back {
+                let level = if is_put_back { Level::Critical } else { Level::Warning };
+                self.copy.monitor.note(level, "archive", format!("the archive is not kept up: {text}"));
             }
             self.told = Some(text.clone());
         }
         self.copy.monitor.archive.update(|status| {
             let at = status.error.as_ref().map_or_else(Timestamp::now, |error| error.at);
             status.error = Some(LastError { at, message: text });
+            status.state = ArchiveState::Failing;
+            if is_put_back {
+                status.state = ArchiveState::Older;
+                // It had all that, and has not.
+                (status.complete_until, status.archived) = (None, None);
+            }
         });
+        if is_put_back {
+            self.goal = None;
+        }
     }
 }

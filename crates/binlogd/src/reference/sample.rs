@@ -4,10 +4,10 @@
 use crate::admin;
 use crate::config::{AckTimeoutAction, DiskWarn};
 use crate::status::{
-    ArchiveFinding, ArchiveVerify, Counted, DaemonMonitor, Demanded, DiskSpace, Event, Ladder, LastError,
-    Level, Missing, PeerStatus, PreviousTimeline, ReaderStatus, Recent, RecordedGap, Regained, SemiSyncLook,
-    SemiSyncStatus, ServeCounters, ServeStatus, Serving, SlotStatus, SourceMonitor, SourceState,
-    TimelineStatus, Verified,
+    ArchiveFinding, ArchiveState, ArchiveVerify, Counted, DaemonMonitor, Demanded, DiskSpace, Event, Ladder,
+    LastError, Level, Missing, PeerStatus, PreviousTimeline, ReaderStatus, Recent, RecordedGap, Regained,
+    SemiSyncLook, SemiSyncStatus, ServeCounters, ServeStatus, Serving, SlotStatus, SourceMonitor,
+    SourceState, TimelineStatus, Verified,
 };
 use codec::Position;
 use codec::gtid::{GtidSet, GtidState};
@@ -84,6 +84,7 @@ fn source() -> SourceMonitor {
     source.ack_replicas.demand(Demanded { wanted: 1, timeout: Duration::from_secs(10), action });
     source.ack_replicas.publish(1, false, false);
     source.archive.update(|archive| {
+        archive.state = ArchiveState::Failing;
         archive.url = "s3://backups/binlogs".to_owned();
         archive.encrypted = true;
         archive.timeline = Some(format!("0002-{UUID}"));

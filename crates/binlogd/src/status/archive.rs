@@ -35,10 +35,29 @@ impl ArchiveBook {
     }
 }
 
+/// What becomes of the newest bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum ArchiveState {
+    /// Nothing has come of it yet since the start.
+    #[default]
+    Starting,
+    /// They are archived.
+    Current,
+    /// They are not, for the reason in `error`; it is tried again.
+    Failing,
+    /// The store was put back to an older state: it does not have the last commit that this copy has seen there. Nothing is archived
+    /// and nothing is purged until an operator has done something.
+    Older,
+}
+
 /// How the archive of a source stands.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct ArchiveStatus {
+    /// `starting`; `current`, it is kept up; `failing`, it is not, as `error` says; `older`, it was put back to an older state: nothing is
+    /// archived or purged.
+    pub(crate) state: ArchiveState,
     /// Where it is, without secrets.
     pub(crate) url: String,
     /// Whether what is uploaded is encrypted.
@@ -116,6 +135,11 @@ pub(crate) struct ArchiveFinding {
 }
 
 impl ArchiveStatus {
+    /// Why nothing is archived or purged before an operator has done something.
+    pub(crate) fn put_back(&self) -> Option<&LastError> {
+        self.error.as_ref().filter(|_| self.state == ArchiveState::Older)
+    }
+
     /// How many problems of objects are known.
     pub(crate) fn findings(&self) -> u64 {
         self.kept_findings + self.verify.as_ref().map_or(0, |verify| verify.findings)

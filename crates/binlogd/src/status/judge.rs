@@ -282,7 +282,8 @@ fn of_session(source: &SourceStatus, problems: &mut Vec<Worry>) {
         let text = "Acknowledged without the receivers further down, because they did not come in time.";
         problems.push(problem(Level::Warning, text, "Bring the receivers back."));
     }
-    if let Some(error) = source.archive.as_ref().and_then(|archive| archive.error.as_ref()) {
+    let archive = source.archive.as_ref().filter(|archive| archive.put_back().is_none());
+    if let Some(error) = archive.and_then(|archive| archive.error.as_ref()) {
         let text = format!("The archive is not kept up: {}", error.message);
         problems.push(problem(
             Level::Warning,
@@ -367,6 +368,10 @@ fn of_past(source: &SourceStatus, problems: &mut Vec<Worry>) {
 /// nowhere else.
 fn of_archive(source: &SourceStatus, problems: &mut Vec<Worry>) {
     let Some(archive) = &source.archive else { return };
+    if let Some(error) = archive.put_back() {
+        let advice = "Put the objects back, from versions or another copy of the bucket. Keep this machine: what is newer is here alone.";
+        problems.push(problem(Level::Critical, format!("The archive: {}", error.message), advice));
+    }
     if archive.findings() > 0 {
         let count = units::count(archive.findings());
         let first = archive.first_finding().unwrap_or_default();

@@ -54,10 +54,14 @@ pub(crate) struct DaemonStatus {
 }
 
 impl DaemonStatus {
-    /// Whether a daemon runs and every one of its sources receives. False when there is no source at all: a daemon
-    /// that copies nothing keeps nobody's data safe.
+    /// Whether a daemon runs, every one of its sources receives, and no archive was put back. False when there is no source at all: a
+    /// daemon that copies nothing keeps nobody's data safe.
     pub(crate) fn is_healthy(&self) -> bool {
-        self.running && !self.sources.is_empty() && self.sources.iter().all(SourceStatus::is_receiving)
+        let was_put_back = |source: &SourceStatus| {
+            source.archive.as_ref().is_some_and(|archive| archive.put_back().is_some())
+        };
+        let is_well = |source: &SourceStatus| source.is_receiving() && !was_put_back(source);
+        self.running && !self.sources.is_empty() && self.sources.iter().all(is_well)
     }
 }
 

@@ -9,6 +9,7 @@ mod outages;
 mod past;
 mod place;
 mod policies;
+mod put_back;
 mod rivals;
 mod searched;
 mod shown;

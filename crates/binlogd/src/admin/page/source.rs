@@ -75,8 +75,9 @@ fn facts(source: &SourceStatus, now: Timestamp) -> Markup {
             div {
                 dt { "Archive" }
                 dd {
-                    @match archive.behind_seconds {
+                    @match archive.behind_seconds.filter(|_| archive.put_back().is_none()) {
                         Some(behind) => { "has everything of " (units::duration(behind)) " ago" }
+                        None if archive.put_back().is_some() => { span class="critical text" { "was put back to an older state" } }
                         None => "does not have everything yet",
                     }
                     span class="dim" { ": " (archive.url) @if archive.encrypted { ", encrypted" } }

@@ -123,6 +123,9 @@ impl Page {
     /// Up to where the object store has the history.
     fn archived(&mut self, source: &SourceStatus) -> Result {
         let Some(archive) = &source.archive else { return Ok(()) };
+        if archive.put_back().is_some() {
+            return self.line("archived", Some("PUT BACK to an older state: nothing is archived or purged"));
+        }
         let at = archive.archived.as_ref().map_or_else(|| "nothing yet".to_owned(), ToString::to_string);
         let behind = match archive.behind_seconds {
             Some(behind) => format!("everything of {} ago", units::duration(behind)),

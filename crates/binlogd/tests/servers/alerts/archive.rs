@@ -85,3 +85,23 @@ fn the_archive_is_not_kept_up_and_catches_up() {
     stage.daemon.wait_until_status(|status| status["sources"][0]["archive"]["error"].is_null(), PATIENCE);
     stage.prometheus.wait_ends("BinlogdArchiveBehind");
 }
+
+/// Somebody empties the bucket, and it cannot be filled again.
+#[test]
+#[ignore = "make test-alerts"]
+fn the_archive_was_put_back_and_is_given_up() {
+    let place = tempfile::tempdir().expect("a folder");
+    let binlogs = place.path().join("binlogs");
+    let archive = format!("--archive-url=file://{}", binlogs.display());
+    let flags = [&*archive, "--archive-interval=1s"];
+    let server = source(&[]);
+    let daemon = Daemon::start(&server, &flags);
+    daemon.wait_until(|source| !source["archive"]["archived"].is_null(), PATIENCE);
+    let mut stage = Stage::new(daemon, &flags);
+    std::fs::remove_dir_all(binlogs.join("default/commits")).expect("commits");
+    server.sql("CREATE DATABASE what_is_newer");
+    stage.prometheus.wait_fires("BinlogdArchivePutBack");
+    stage.play("The archive was put back", &server);
+    stage.daemon.wait_until(|source| source["archive"]["state"] == "current", PATIENCE);
+    stage.prometheus.wait_ends("BinlogdArchivePutBack");
+}

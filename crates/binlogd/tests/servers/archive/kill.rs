@@ -131,8 +131,9 @@ fn kills_leave_no_hole_in_the_archive() {
     assert_eq!(place.fetch_into(dir).assert_is_of(&source), names);
 
     // Each round has something to let go of, whatever became of the one before.
-    let rules =
-        |kept: usize| ["--max-files", &kept.max(KEPT).to_string(), "--grace", "0s"].map(str::to_owned);
+    let rules = |kept: usize| {
+        ["--max-files", &kept.max(KEPT).to_string(), "--grace", "0s", "--yes"].map(str::to_owned)
+    };
     let fewer = |round| rules(names.len().saturating_sub(round)).to_vec();
     kill_again_and_again(&place, &mut random, takes, "prune", fewer);
     place.assert_sound();

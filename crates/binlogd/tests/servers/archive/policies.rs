@@ -163,13 +163,13 @@ fn each_account_does_its_work_and_no_more() {
     assert_eq!(place.fetch_into(dir).assert_is_of(&source), binary_logs(&source));
     let (code, said) = READER.doctor(&place, &daemon);
     assert!(code == Some(1) && said.contains("the right to create is missing"), "{said}");
-    let (code, said) = READER.run(&place, "prune", &["--max-files", "1"]);
+    let (code, said) = READER.run(&place, "prune", &["--max-files", "1", "--yes"]);
     assert!(code == Some(1) && said.contains("403 AccessDenied"), "{said}");
     READER.is_refused(&place, &put(&place, &other, &body));
     READER.is_refused(&place, &delete(&place, &commit));
 
     let before = place.assert_sound();
-    let (code, said) = PRUNER.run(&place, "prune", &["--max-files", "2", "--grace", "0s"]);
+    let (code, said) = PRUNER.run(&place, "prune", &["--max-files", "2", "--grace", "0s", "--yes"]);
     assert_eq!(code, Some(0), "{said}");
     let after = place.assert_sound();
     assert_eq!((&after["files"], &after["unnamed_objects"]), (&json!(2), &json!(0)), "{before:#}\n{after:#}");

@@ -173,7 +173,7 @@ fn searched_by_indexes(name: &str, options: &[&str]) {
     assert_eq!(sound["search_indexes_damaged"].as_array().map(Vec::len), Some(1), "{sound:#}");
 
     // The oldest files go, and their indexes with them.
-    place.run("prune", &["--max-files", "3", "--grace", "0s"]);
+    place.run("prune", &["--max-files", "3", "--grace", "0s", "--yes"]);
     assert_eq!(indexes(&place), there[there.len() - 2..]);
     let sound = place.assert_sound();
     assert_eq!((&sound["search_indexes"], &sound["unnamed_objects"]), (&2.into(), &0.into()), "{sound:#}");

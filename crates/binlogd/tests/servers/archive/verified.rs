@@ -296,7 +296,9 @@ fn what_backups_need_is_not_pruned() {
     let said = prune(&["--dry-run", "--keep-for-backup", gtids]);
     assert!(said.contains(&format!("kept for the backup at {gtids}")), "{said}");
     assert!(said.contains(&format!("{} to {}, 2 files, would go", names[0], names[1])), "{said}");
-    let said = prune(&["--keep-for-backup", gtids]);
+    let unasked = place.run_failing("prune", &["--max-files", "1"]);
+    assert!(unasked.contains("would go") && unasked.contains("then give --yes"), "{unasked}");
+    let said = prune(&["--yes", "--keep-for-backup", gtids]);
     assert!(said.contains(&format!("{} to {}, 2 files, gone", names[0], names[1])), "{said}");
 
     // What that backup needs comes back, to the last transaction.
@@ -305,7 +307,7 @@ fn what_backups_need_is_not_pruned() {
     let lines = format!("# weekly\n{}\t4\t{}\n{}:4\n", backups[3].1, backups[3].0, names[4]);
     std::fs::write(file.path(), lines).expect("a file");
     let path = file.path().to_str().expect("text");
-    let said = prune(&["--backups-file", path]);
+    let said = prune(&["--yes", "--backups-file", path]);
     assert!(said.contains(&format!("{} to {}, 1 files, gone", names[2], names[2])), "{said}");
     assert_files(&place.fetch(), &source, &names[3..]);
 
