@@ -170,7 +170,8 @@ pub fn extents(storage: &dyn Storage, source_folder: &Path, live: &Live) -> io::
     Ok(found)
 }
 
-fn extent(
+/// What a timeline has with these files; `None` where there are none. `end` is where the last one may be read up to.
+pub(super) fn extent(
     storage: &dyn Storage,
     folder: &Path,
     files: &[String],

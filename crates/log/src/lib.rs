@@ -45,6 +45,7 @@ pub mod beginning;
 pub mod confirmations;
 pub mod content;
 pub mod damage;
+pub mod described;
 pub mod extent;
 pub mod failed;
 pub mod files;

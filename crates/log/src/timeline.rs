@@ -261,11 +261,19 @@ impl Timeline {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
             _ => {} // One that a crash left behind.
         }
-        let text = self.to_text().map_err(io::Error::other)?;
-        replace_file(storage, &unfinished.join(TIMELINE_FILE), text.as_bytes())?;
+        self.write(storage, &unfinished)?;
         storage.rename(&unfinished, &folder)?;
         storage.sync_dir(source_folder)?;
         Ok(folder)
+    }
+
+    /// Writes the description into its folder, durably.
+    ///
+    /// # Errors
+    /// As the operating system says.
+    pub fn write(&self, storage: &dyn Storage, folder: &Path) -> io::Result<()> {
+        let text = self.to_text().map_err(io::Error::other)?;
+        replace_file(storage, &folder.join(TIMELINE_FILE), text.as_bytes())
     }
 }
 

@@ -60,8 +60,21 @@ pub(super) fn of(
         stop: stops(state, kind, bounds)?,
         delay: delay(state)?.max(bounds.delay),
         reader: String::new(),
-        timeline: text(state, &["binlogd_timeline"]),
+        timeline: text(state, &["binlogd_timeline"])
+            .or_else(|| is_look_of_binlogd(flags, server_id, state).then(String::new)),
     })
+}
+
+/// Whether a binlogd asks that names no timeline: one of before there was a history to ask for, which takes all that it is sent
+/// for the log of the server that is presented. So it is answered with that server's alone. Its looks end where the log ends, and it
+/// says nothing before them but this, in both words: mysqlbinlog says `NONE`, and who has a `server_id` has a UUID.
+fn is_look_of_binlogd(flags: u16, server_id: u32, state: &SessionState) -> bool {
+    let says_crc32 = |name| text(state, &[name]).is_some_and(|value| value == "CRC32");
+    flags & DUMP_NON_BLOCKING != 0
+        && server_id != 0
+        && replica_uuid(state).is_empty()
+        && says_crc32("master_binlog_checksum")
+        && says_crc32("source_binlog_checksum")
 }
 
 /// The points of the account and of the session: a session can stop before its account's point, never behind it.

@@ -12,6 +12,7 @@ use codec::ServerKind;
 use codec::event::{BINLOG_MAGIC, ChecksumAlgorithm, EventHeader, HEADER_LEN};
 use codec::gtid::GtidState;
 use jiff::Timestamp;
+use log::described::describe;
 use log::extent::extents;
 use log::scan::scan_file;
 use log::storage::Storage;
@@ -67,7 +68,7 @@ pub(super) struct Present<'a> {
 }
 
 impl Present<'_> {
-    fn history(&self) -> Option<History> {
+    fn files(&self) -> Option<History> {
         let live = self.source.published.live()?;
         let read = History::read(&*self.source.storage, &self.source.folder, &live);
         self.told(read)
@@ -201,7 +202,7 @@ impl Facts for Present<'_> {
     }
 
     fn binary_logs(&self) -> Vec<LogFile> {
-        let Some(history) = self.history() else { return Vec::new() };
+        let Some(history) = self.files() else { return Vec::new() };
         history
             .listed()
             .filter_map(|file| {
@@ -221,7 +222,7 @@ impl Facts for Present<'_> {
         if self.identity.kind == ServerKind::MariaDb {
             return String::new();
         }
-        let Some(history) = self.history() else { return String::new() };
+        let Some(history) = self.files() else { return String::new() };
         let Some(first) = history.files().next() else { return String::new() };
         let before = match self.source.storage.recorded(&history.path(first)) {
             Some(recorded) => recorded.gtids_before,
@@ -248,8 +249,14 @@ impl Facts for Present<'_> {
         lines.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
     }
 
+    fn history(&self) -> String {
+        let Some(live) = self.source.published.live() else { return String::new() };
+        let read = describe(&*self.source.storage, &self.source.folder, &live);
+        self.told(read).unwrap_or_default()
+    }
+
     fn gtid_position(&self, file: &str, offset: u64) -> Option<String> {
-        let history = self.history()?;
+        let history = self.files()?;
         let file = history.named(file)?;
         let end = self.end_of(&history, file)?;
         if offset > end {

@@ -7,9 +7,9 @@
 use codec::BinlogName;
 use codec::ServerKind;
 use codec::gtid::GtidState;
-use log::beginning;
+use log::described::drop_unbegun;
 use log::files::timeline_files;
-use log::folder::by_number;
+use log::folder::timelines;
 use log::held::{HeldTimeline, history_of};
 use log::published::Live;
 use log::storage::Storage;
@@ -66,7 +66,7 @@ impl History {
         for at in 1..timelines.len() {
             let (older, newer) = timelines.split_at_mut(at);
             if let Some(older) = older.last_mut() {
-                older.end_at_what_has_begun(storage)?;
+                drop_unbegun(storage, &older.held.folder, &mut older.files)?;
                 older.give_way_to(&newer[0].held.info);
             }
         }
@@ -77,7 +77,8 @@ impl History {
     }
 
     /// As [`History::read`], of one timeline alone, as it stands, whatever became of it since: another binlogd of the source asks
-    /// for it that way, to have the same bytes. `None` where there is none of that name, or nothing of it was published.
+    /// for it that way, to have the same bytes. `None` where there is none of that name, or nothing of it was published. Without a
+    /// name it is the one that is written.
     ///
     /// # Errors
     /// When a folder or a description cannot be read.
@@ -87,8 +88,12 @@ impl History {
         name: &str,
         live: &Live,
     ) -> io::Result<Option<History>> {
-        let is_it = |folder: &PathBuf| folder.file_name().is_some_and(|folder| folder == name);
-        let all = by_number(storage, source_folder)?;
+        let is_it = |folder: &PathBuf| match name.is_empty() {
+            true => *folder == live.timeline,
+            false => folder.file_name().is_some_and(|folder| folder == name),
+        };
+        // The server of an older one may be back: then the newer ones were written before.
+        let all = timelines(storage, source_folder)?;
         let number = |folder: &Path| all.iter().position(|other| *other == *folder);
         let Some(folder) = all.iter().find(|folder| is_it(folder)) else { return Ok(None) };
         if number(folder) > number(&live.timeline) {
@@ -98,16 +103,17 @@ impl History {
             Ok(HeldTimeline { folder: folder.to_owned(), info: Timeline::read(storage, folder)? })
         };
         let files = timeline_files(storage, folder)?.into_iter().map(Arc::from).collect();
-        let mut timelines = vec![Part { held: read(folder)?, files, superseded: None }];
+        let mut parts = vec![Part { held: read(folder)?, files, superseded: None }];
         if *folder == live.timeline {
-            timelines[0].end_at(&live.file);
+            parts[0].end_at(&live.file);
         } else {
+            drop_unbegun(storage, folder, &mut parts[0].files)?;
             // What is written now stands behind it, without files: so the timeline is an older one, that ends.
             let mut held = read(&live.timeline)?;
             held.info.source_lacks = String::new();
-            timelines.push(Part { held, files: Vec::new(), superseded: None });
+            parts.push(Part { held, files: Vec::new(), superseded: None });
         }
-        Ok(Some(History { timelines }))
+        Ok(Some(History { timelines: parts }))
     }
 
     /// Reads again which files the newest timeline has, up to the live one. Returns what has become of a file of it: old files
@@ -280,24 +286,6 @@ impl Part {
             self.superseded = Some(self.files[at].clone());
             self.files.truncate(at);
         }
-    }
-
-    /// The last file of a timeline that is written no more may have nothing but the beginning of one: it says nothing, not even
-    /// what came before it.
-    fn end_at_what_has_begun(&mut self, storage: &dyn Storage) -> io::Result<()> {
-        while let Some(last) = self.files.last() {
-            let path = self.held.folder.join(&**last);
-            // What is archived begins with all of that.
-            if storage.recorded(&path).is_some() {
-                break;
-            }
-            let file = storage.open_read(&path)?;
-            if beginning::is_whole(&*file, file.size()?)? {
-                break;
-            }
-            self.files.pop();
-        }
-        Ok(())
     }
 
     /// Files behind the live one are being begun: nobody may have them yet. Without the live one nobody knows where that is.

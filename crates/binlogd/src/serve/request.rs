@@ -29,7 +29,8 @@ pub struct DumpRequest {
     pub delay: Duration,
     /// Who asks, for the log.
     pub reader: String,
-    /// `@binlogd_timeline`: the reader is another binlogd, and reads this timeline alone, as it stands.
+    /// `@binlogd_timeline`: the reader is another binlogd, and reads this timeline alone, as it stands. Empty for the one that is
+    /// written.
     pub timeline: Option<String>,
 }
 

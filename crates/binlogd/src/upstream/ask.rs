@@ -9,7 +9,7 @@ use super::hosts::Hosts;
 use super::identify::SourceIdentity;
 use super::link::{End, Link, beginning, link};
 use super::look::{Compared, Look, Ours, compare, look};
-use super::negotiate::{ask_for_events_as_they_are, look_request};
+use super::negotiate::{ask_for_events_as_they_are, choose_timeline, look_request};
 use super::peers::Peers;
 use super::stop::ShutsDown;
 use crate::config::{HostPort, SourceConfig};
@@ -43,6 +43,8 @@ pub struct Left {
     pub(super) peers: RefCell<Peers>,
     /// Receivers further down have not come in time, and it is gone on without them.
     pub(super) alone: Arc<AtomicBool>,
+    /// Where the host is a binlogd: the one of its timelines that each connection of this attempt reads.
+    pub(super) timeline_above: RefCell<Option<String>>,
 }
 
 impl Attempt<'_> {
@@ -148,7 +150,12 @@ impl Attempt<'_> {
 
     pub(super) fn connect_only(&self) -> Result<Connection, WireError> {
         self.upstream.monitor.pulse.beat(Place::Asks);
-        self.upstream.connect_to(self.host, self.upstream.config.connect_timeout)
+        let mut connection = self.upstream.connect_to(self.host, self.upstream.config.connect_timeout)?;
+        if let Some(timeline) = &*self.left.timeline_above.borrow() {
+            let _shut_down = self.ended_by_stop(&connection)?;
+            choose_timeline(&mut connection, timeline)?;
+        }
+        Ok(connection)
     }
 
     /// As long as the answer is held, a request to stop ends a wait for the source: one that answers slowly must not hold

@@ -1,5 +1,6 @@
 //! One attempt: connect, find out who answers, decide, receive.
 
+use super::above;
 use super::ask::Attempt;
 use super::attached::Attached;
 use super::attempt_error::{AttemptError, in_short};
@@ -49,10 +50,11 @@ impl Attempt<'_> {
     pub fn make(&self, copy: &mut HeldCopy) -> Result<(), AttemptError> {
         let monitor = &self.upstream.monitor;
         monitor.set_state(SourceState::Connecting { host: self.host.to_string() });
+        self.left.timeline_above.take();
         let (mut connection, source) = self.connect()?;
-        let settings = {
+        let (settings, above) = {
             let _shut_down = self.ended_by_stop(&connection)?;
-            settings(&mut connection)?
+            (settings(&mut connection)?, above::ask(&mut connection)?)
         };
         let tls = connection.tls_version().map(str::to_owned);
         let expires = connection.certificate_expires();
@@ -68,34 +70,57 @@ impl Attempt<'_> {
         });
         self.check_server_id(copy, &source)?;
         self.come_beside(&mut connection, copy)?;
-        let (mut plan, mut back_to) = self.plan(copy, &source)?;
-        self.check_standing(&source, &plan)?;
+        if let Some(above) = above {
+            return self.mirror(copy, &source, &above);
+        }
+        let at = self.place(copy, &source)?;
+        self.session_at(connection, copy, &source, &at)
+            .map_err(|error| self.examine(copy, &source, &at, error))
+    }
+
+    /// Where the session goes on; a timeline that is to begin for that is begun.
+    pub(super) fn place(
+        &self,
+        copy: &mut HeldCopy,
+        source: &SourceIdentity,
+    ) -> Result<Position, AttemptError> {
+        let (mut plan, mut back_to) = self.plan(copy, source)?;
+        self.check_standing(source, &plan)?;
         // Here already, so that another attempt is spared where the peers have more.
         let ends = back_to.is_some() || matches!(plan, Plan::Begin { .. });
-        if ends && self.complete_before(copy, &source, BEFORE_MAX)?.something {
-            (plan, back_to) = self.plan(copy, &source)?;
-            self.check_standing(&source, &plan)?;
+        if ends && self.complete_before(copy, source, BEFORE_MAX)?.something {
+            (plan, back_to) = self.plan(copy, source)?;
+            self.check_standing(source, &plan)?;
         }
         if let Some(timeline) = back_to {
-            self.go_back_to(copy, &source, &timeline)?;
+            self.go_back_to(copy, source, &timeline)?;
         }
-        let at = match plan {
+        match plan {
             Plan::Resume(position) => {
-                self.check_continuity(copy, &source)?;
-                position
+                self.check_continuity(copy, source)?;
+                Ok(position)
             }
             Plan::Begin { reason, from, source_lacks } => {
-                self.begin_timeline(copy, &source, reason, &from, &source_lacks)?;
+                self.begin_timeline(copy, source, reason, &from, &source_lacks)?;
                 let holding = copy.holding().expect("a timeline was begun");
-                Position::new(holding.first_file, 4)
+                Ok(Position::new(holding.first_file, 4))
             }
             Plan::Stranger => unreachable!("decided above"),
-        };
+        }
+    }
+
+    /// Shows what is held, begins to watch what forks took, and receives from `at` on.
+    pub(super) fn session_at(
+        &self,
+        connection: Connection,
+        copy: &mut HeldCopy,
+        source: &SourceIdentity,
+        at: &Position,
+    ) -> Result<(), AttemptError> {
         publish_copy(self.upstream, copy);
-        self.publish_lacked(copy, &source)?;
-        let forks = self.watch_forks(copy, &source)?;
-        self.session(connection, copy, &source, &at, forks)
-            .map_err(|error| self.examine(copy, &source, &at, error))
+        self.publish_lacked(copy, source)?;
+        let forks = self.watch_forks(copy, source)?;
+        self.session(connection, copy, source, at, forks)
     }
 
     /// Where to go on, and the timeline to go back to for that, where the server is that of an older history.
@@ -146,7 +171,7 @@ impl Attempt<'_> {
     }
 
     /// Goes on with an older timeline: the server of that one is back, and the newer ones have nothing in common with it.
-    fn go_back_to(
+    pub(super) fn go_back_to(
         &self,
         copy: &mut HeldCopy,
         source: &SourceIdentity,

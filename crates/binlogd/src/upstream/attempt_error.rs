@@ -1,5 +1,6 @@
 //! Why an attempt ended, and what helps.
 
+use super::above_error::AboveError;
 use super::complaint::ER_FATAL_READING_BINLOG;
 use super::copy_error::CopyError;
 use super::session::SessionError;
@@ -29,6 +30,9 @@ pub enum AttemptError {
     /// The copy's folder failed.
     #[error(transparent)]
     Copy(#[from] CopyError),
+    /// The host is a binlogd, which does not lead on now.
+    #[error(transparent)]
+    Above(#[from] AboveError),
     /// A name that should be that of a binary log is none.
     #[error(transparent)]
     FileName(#[from] BadBinlogName),
@@ -172,6 +176,7 @@ impl AttemptError {
             AttemptError::NewTimeline(_)
             | AttemptError::Completed
             | AttemptError::NotComparable(_)
+            | AttemptError::Above(AboveError::Moved)
             | AttemptError::Session(SessionError::LeftBehind(_) | SessionError::HeldLong(_)) => Cure::Now,
             // The source could not send what it was asked for, and looking at it has found no other way: asking again and
             // again would only fill its own log.
@@ -183,10 +188,12 @@ impl AttemptError {
             AttemptError::Wire(_)
             | AttemptError::Session(_)
             | AttemptError::Copy(_)
+            | AttemptError::Above(AboveError::Nothing | AboveError::Lacks(_))
             | AttemptError::ReadOnly(_)
             | AttemptError::Behind(_)
             | AttemptError::Stranger { .. } => Cure::Soon,
-            AttemptError::Privilege(..)
+            AttemptError::Above(AboveError::Old | AboveError::Senseless(_))
+            | AttemptError::Privilege(..)
             | AttemptError::LatestPrivilege { .. }
             | AttemptError::ServerId(_)
             | AttemptError::Evicted(_)
@@ -228,6 +235,7 @@ impl AttemptError {
     /// the source now.
     pub(crate) fn is_of_host(&self) -> bool {
         match self {
+            AttemptError::Above(error) => !matches!(error, AboveError::Moved),
             AttemptError::Wire(_)
             | AttemptError::ReadOnly(_)
             | AttemptError::Behind(_)

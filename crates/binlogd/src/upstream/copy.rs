@@ -194,15 +194,26 @@ impl HeldCopy {
     ///
     /// # Errors
     /// When its folder cannot be made.
-    pub fn begin_timeline(&mut self, mut info: Timeline) -> Result<(), CopyError> {
+    pub fn begin_timeline(&mut self, info: Timeline) -> Result<(), CopyError> {
+        self.begin_numbered(info, 0)
+    }
+
+    /// As [`HeldCopy::begin_timeline`], with a number from `number_min` on. The timeline before it is the one that `info` names;
+    /// where it names none, the one that was written.
+    ///
+    /// # Errors
+    /// As [`HeldCopy::begin_timeline`].
+    pub(super) fn begin_numbered(&mut self, mut info: Timeline, number_min: u32) -> Result<(), CopyError> {
         let newest = self.folder.timelines(&*self.storage)?.pop();
         let newest_name = newest.as_deref().and_then(Path::file_name).and_then(|name| name.to_str());
-        info.previous = newest_name.unwrap_or_default().to_owned();
+        if info.previous.is_empty() {
+            info.previous = newest_name.unwrap_or_default().to_owned();
+        }
         // Not that of the one that is written: the server of an older one may have come back.
         let numbered = by_number(&*self.storage, self.folder.path())
             .map_err(|error| CopyError::Timeline { path: self.folder.path().to_owned(), error })?;
         let last = numbered.last().and_then(|folder| folder.file_name()?.to_str());
-        let number = last.and_then(timeline_number).unwrap_or(0) + 1;
+        let number = (last.and_then(timeline_number).unwrap_or(0) + 1).max(number_min);
         let path =
             info.create(&*self.storage, self.folder.path(), number).map_err(|error| CopyError::Timeline {
                 path: self.folder.path().join(format!("{number:04}-{}", info.server_uuid)),
@@ -233,6 +244,18 @@ impl HeldCopy {
             gtids_in_file: GtidState::default(),
             last_timestamp: 0,
         });
+        Ok(())
+    }
+
+    /// The newest timeline, of which nothing has arrived, is described anew.
+    ///
+    /// # Errors
+    /// When that cannot be written.
+    pub(super) fn describe_anew(&mut self, info: Timeline) -> Result<(), CopyError> {
+        let Some(timeline) = &mut self.timeline else { return Ok(()) };
+        let failed = |error| CopyError::Timeline { path: timeline.folder().to_owned(), error };
+        info.write(&*self.storage, timeline.folder()).map_err(failed)?;
+        timeline.info = info;
         Ok(())
     }
 

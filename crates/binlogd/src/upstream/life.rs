@@ -1,5 +1,6 @@
 //! The life of a source's thread: open the copy, make one attempt after the other, rest in between.
 
+use super::above_error::AboveError;
 use super::ask::{Attempt, Left};
 use super::attempt_error::{AttemptError, Cure};
 use super::backoff::{Away, Backoff, CROWDED_MAX, DENIED_MAX};
@@ -206,7 +207,7 @@ impl Upstream {
                 pacing.repeats.forget();
             }
             let mut peers = left.peers.borrow_mut();
-            if matches!(error, AttemptError::Session(_)) {
+            if matches!(error, AttemptError::Session(_) | AttemptError::Above(AboveError::Moved)) {
                 peers.source_was_there();
             }
             if !self.recover_from(&error, &mut copy, &mut pacing, &mut peers) {

@@ -37,6 +37,8 @@
 //! | `remembered.rs` | what the source had counted at the last look, over restarts of binlogd |
 //! | `rival.rs` | another replica with our `server_id` |
 //! | `peers.rs`, `peer.rs`, `peer_fetch.rs` | other binlogds of the source: when they are asked, what they say, and what is fetched |
+//! | `above.rs`, `above_error.rs` | a host that is another binlogd: what it says of its timelines; why it does not lead on |
+//! | `mirror.rs` | which of these timelines comes next here |
 //! | `older_at_peer.rs` | the end of an older timeline that a peer alone holds |
 //! | `hosts.rs` | which host of the list is the source |
 //! | `backoff.rs`, `repeats.rs` | pauses; what the log says of errors that come again and again |
@@ -49,6 +51,8 @@
 #![warn(clippy::disallowed_methods)]
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
 
+mod above;
+mod above_error;
 mod acknowledge;
 pub mod ask;
 mod attached;
@@ -75,6 +79,7 @@ mod left_file;
 mod life;
 pub mod link;
 pub(crate) mod look;
+mod mirror;
 pub mod negotiate;
 mod new_timeline;
 mod older_at_peer;

@@ -80,6 +80,14 @@ pub(crate) fn ask_for_events_as_they_are(
     Ok(())
 }
 
+/// Makes another binlogd send one of its timelines alone, as it stands there. `timeline` is its name for it.
+///
+/// # Errors
+/// When the connection fails.
+pub(super) fn choose_timeline(connection: &mut Connection, timeline: &str) -> Result<(), WireError> {
+    connection.query(&format!("SET @binlogd_timeline = '{timeline}'")).map(drop)
+}
+
 /// The checksum of events that stand in no file, before the first format description.
 pub fn checksum_outside_files(source: &SourceIdentity) -> ChecksumAlgorithm {
     if source.knows_checksums { ChecksumAlgorithm::Crc32 } else { ChecksumAlgorithm::None }

@@ -7,7 +7,7 @@ use super::copy::HeldCopy;
 use super::identify::SourceIdentity;
 use super::negotiate::locate_request;
 use super::open_timeline::OpenTimeline;
-use super::peers::BEFORE_MAX;
+use super::peers::{BEFORE_MAX, Completed};
 use super::plan::From;
 use super::publish::publish_timelines;
 use crate::config::OnGap;
@@ -79,17 +79,30 @@ impl Attempt<'_> {
             previous: String::new(), // Filled in by the copy, which knows its folders.
             purged: Vec::new(),
         };
-        let (lacks, missing, first_file) =
-            (info.source_lacks.clone(), info.missing.clone(), info.first_file.clone());
+        self.begin(copy, info, 0, &completed)?;
+        copy.expect_first(first.format);
+        Ok(())
+    }
+
+    /// Makes the folder of a new timeline, with a number from `number_min` on, shows it and says so. The one before was
+    /// `completed` from the peers.
+    pub(super) fn begin(
+        &self,
+        copy: &mut HeldCopy,
+        info: Timeline,
+        number_min: u32,
+        completed: &Completed,
+    ) -> Result<(), AttemptError> {
+        let Timeline { reason, source_lacks: lacks, missing, first_file, .. } = info.clone();
+        let lacked = info.lacked();
         let previous = copy
             .timeline()
             .map(|timeline| PreviousTimeline { name: timeline.name.clone(), end: timeline.end() });
         let ended = previous.as_ref().map(|previous| previous.name.clone());
-        copy.begin_timeline(info)?;
-        copy.expect_first(first.format);
-        self.publish_begun(copy, previous, source_lacks);
+        copy.begin_numbered(info, number_min)?;
+        self.publish_begun(copy, previous, &lacked);
         publish_timelines(self.upstream, copy);
-        self.end_without(ended, &completed);
+        self.end_without(ended, completed);
         let name = copy.timeline().map_or("", |timeline| timeline.name.as_str());
         let source_name = &self.upstream.config.name;
         tracing::info!(

@@ -11,7 +11,7 @@ use super::copy::HeldCopy;
 use super::cursor::Cursor;
 use super::link::{End, Link, link_with};
 use super::look::{Compared, Ours, Patience, compare_with};
-use super::negotiate::{ask_for_events_as_they_are, checksum_outside_files, look_request};
+use super::negotiate::{ask_for_events_as_they_are, checksum_outside_files, choose_timeline, look_request};
 use super::open_timeline::OpenTimeline;
 use super::peer::{PEER_ANSWER_MAX, PeerSays};
 use super::receive::receive;
@@ -202,7 +202,7 @@ impl Fetch<'_> {
         connection.set_timeout(self.left()?);
         ask_for_events_as_they_are(&mut connection, &self.says.identity)?;
         connection.set_timeout(self.left()?);
-        connection.query(&format!("SET @binlogd_timeline = '{}'", self.timeline))?;
+        choose_timeline(&mut connection, self.timeline)?;
         Ok(connection)
     }
 

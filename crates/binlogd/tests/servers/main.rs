@@ -11,6 +11,7 @@ mod alerts;
 mod archive;
 mod back_again;
 mod cat;
+mod chain;
 mod complaints;
 mod disk;
 mod disk_faults;

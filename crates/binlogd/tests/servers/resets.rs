@@ -20,7 +20,7 @@ const FLAGS: [&str; 4] = ["--heartbeat-period", "1s", "--net-read-timeout", "5s"
 const TIMEOUT: Duration = Duration::from_secs(3600);
 const WITHOUT_GTIDS: [&str; 2] = ["--gtid-mode=OFF", "--enforce-gtid-consistency=OFF"];
 
-fn reset(server: &Server) {
+pub(crate) fn reset(server: &Server) {
     server.sql(if server.kind() == ServerKind::MariaDb {
         "RESET MASTER"
     } else {

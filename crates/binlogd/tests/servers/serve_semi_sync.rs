@@ -16,14 +16,14 @@ use crate::common::{Server, wait_within};
 use codec::ServerKind;
 use serde_json::Value;
 
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 /// Longer than a test: a commit without acknowledgement hangs instead of passing for an acknowledged one.
-const TIMEOUT: Duration = Duration::from_secs(600);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(600);
 const WRITERS: usize = 2;
 const FLAGS: [&str; 6] = ["--heartbeat-period", "1s", "--net-read-timeout", "3s", "--backoff-max", "200ms"];
-const DEMAND: [&str; 4] = ["--ack-after-replicas", "1", "--ack-timeout", "500ms"];
+pub(crate) const DEMAND: [&str; 4] = ["--ack-after-replicas", "1", "--ack-timeout", "500ms"];
 
-fn options(name: &str, server_id: &'static str) -> Vec<&'static str> {
+pub(crate) fn options(name: &str, server_id: &'static str) -> Vec<&'static str> {
     let mut options = vec![server_id, "--max-binlog-size=65536"];
     if name.starts_with("mysql") {
         options.extend(["--gtid-mode=ON", "--enforce-gtid-consistency=ON", "--log-replica-updates=ON"]);
@@ -33,21 +33,21 @@ fn options(name: &str, server_id: &'static str) -> Vec<&'static str> {
     options
 }
 
-fn with(flags: &[&str], serve: &str) -> Vec<String> {
+pub(crate) fn with(flags: &[&str], serve: &str) -> Vec<String> {
     let serves = ["--serve-auto-generate-certs=false", "--serve", serve];
     FLAGS.iter().chain(flags).chain(&serves).map(|flag| (*flag).to_owned()).collect()
 }
 
-fn as_flags(flags: &[String]) -> Vec<&str> {
+pub(crate) fn as_flags(flags: &[String]) -> Vec<&str> {
     flags.iter().map(String::as_str).collect()
 }
 
-fn copied_ids(daemon: &Daemon) -> BTreeSet<u64> {
+pub(crate) fn copied_ids(daemon: &Daemon) -> BTreeSet<u64> {
     daemon.timeline_dirs().iter().flat_map(|timeline| copied_entries(timeline).ids).collect()
 }
 
 /// Each file of a copy, by timeline and name.
-fn tree(daemon: &Daemon) -> BTreeMap<PathBuf, Vec<u8>> {
+pub(crate) fn tree(daemon: &Daemon) -> BTreeMap<PathBuf, Vec<u8>> {
     let folder = daemon.data_dir().join("default");
     let files = archive(daemon).into_iter();
     files.map(|(path, bytes)| (path.strip_prefix(&folder).unwrap().to_owned(), bytes)).collect()
@@ -55,7 +55,7 @@ fn tree(daemon: &Daemon) -> BTreeMap<PathBuf, Vec<u8>> {
 
 /// Waits until both copies hold the same files with the same bytes on the same timelines.
 #[track_caller]
-fn wait_equal(first: &Daemon, second: &Daemon) {
+pub(crate) fn wait_equal(first: &Daemon, second: &Daemon) {
     let mut names = (Vec::new(), Vec::new());
     let deadline = std::time::Instant::now() + PATIENCE;
     loop {

@@ -119,6 +119,10 @@ impl Facts for Server {
         "0-1-9,0-2-8".to_owned()
     }
 
+    fn history(&self) -> String {
+        String::new()
+    }
+
     fn timelines(&self) -> String {
         "0001-mariadb-1\tmysql-bin.000001\tmysql-bin.000002\t512".to_owned()
     }

@@ -92,6 +92,7 @@ pub(super) enum Fact {
     ErrorCount,
     RequireSecureTransport,
     Timelines,
+    History,
 }
 
 /// One variable.
@@ -142,7 +143,8 @@ pub(super) const VARIABLES: &[Variable] = &[
     v("binlog_row_value_options", MYSQL, Both, Text, Source("")),
     v("binlog_rows_query_log_events", MYSQL, Both, Boolean, Source("OFF")),
     v("binlog_transaction_compression", MYSQL, Both, Boolean, Source("OFF")),
-    // Ours: by it binlogds know each other.
+    // Ours: by these binlogds know each other.
+    v("binlogd_history", ALL, ReadOnly, Text, Origin::Fact(Fact::History)),
     v("binlogd_timelines", ALL, ReadOnly, Text, Origin::Fact(Fact::Timelines)),
     v("character_set_client", ALL, Both, CharacterSet, Fixed("utf8mb4")),
     v("character_set_connection", ALL, Both, CharacterSet, Fixed("utf8mb4")),

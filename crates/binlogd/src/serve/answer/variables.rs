@@ -107,6 +107,7 @@ fn of_fact(context: &Context, fact: Fact) -> String {
         }
         Fact::RequireSecureTransport => if facts.requires_tls() { "ON" } else { "OFF" }.to_owned(),
         Fact::Timelines => facts.timelines(),
+        Fact::History => facts.history(),
         Fact::ErrorCount => usize::from(context.session.last_error.is_some()).to_string(),
     }
 }

@@ -79,6 +79,12 @@ fn one_timeline_alone_is_sent_as_it_stands() {
     std::fs::write(&torn, &bytes[..bytes.len() - 3]).unwrap();
     let cut = copy.read_as(&of(name(&copy, 0), at("b.000002", 4)));
     assert_eq!(cut.shown(), "~2:4 format before eof");
+    // A binlogd that knows of no timelines takes all that it is sent for the log of the server that is presented.
+    let present = copy.read_as(&of(String::new(), at("", 4)));
+    assert_eq!(present.shown(), "~2:4 format before a2 o1 o2 a3 eof");
+    let located = copy.read_as(&of(String::new(), lacking(&set("a:1"))));
+    assert_eq!(located.gtids(), "a2 o1 o2 a3");
+    assert!(copy.read_as(&of(String::new(), lacking(""))).refused().contains("purged required binary logs"));
     let none = copy.read_as(&of("0003-x".to_owned(), at("b.000002", 4)));
     assert_eq!((none.shown().as_str(), none.ended.unwrap()), ("", DumpEnd::Moved));
     // A timeline of which nothing is published yet.

@@ -1,0 +1,31 @@
+//! Why a host that is another binlogd does not lead on now.
+
+use thiserror::Error;
+
+/// Why a binlogd above this one does not lead on now.
+#[derive(Debug, Error)]
+pub enum AboveError {
+    /// It tells nothing of its timelines.
+    #[error(
+        "the host is a binlogd of an older version, which does not tell its timelines apart (it has no binlogd_timelines), so files \
+         of several servers could come as those of one. Nothing is received from it: update that binlogd"
+    )]
+    Old,
+    /// What it says makes no sense.
+    #[error(
+        "what the binlogd above says of its timelines makes no sense: {0}. Update this binlogd or that one"
+    )]
+    Senseless(String),
+    /// Nothing of what is to come next can be read there.
+    #[error("the binlogd above has nothing to read yet")]
+    Nothing,
+    /// It does not have the timeline that this copy goes on with, nor a later one.
+    #[error(
+        "the binlogd above has no timeline that goes on with {0} of this copy: it was put back, or follows another source. Nothing was \
+         changed here. This copy waits until that one has it; if it never will, give this copy another host"
+    )]
+    Lacks(String),
+    /// It goes on with another timeline.
+    #[error("the binlogd above has ended the session, as it does when it goes on with another timeline")]
+    Moved,
+}
