@@ -2,6 +2,7 @@
 
 mod args;
 mod choice;
+mod peers;
 mod report;
 
 use super::confirm::confirmed;
@@ -91,8 +92,13 @@ fn rescue(args: &RescueArgs, name: &str, folder: &Path, options: &ConnectOptions
     let mut restore = guard.leftovers(folder, &target.identity)?;
     let plan = make_plan(folder, &held, &target, &left_out, args.json)?;
     let version = target.identity.version.clone();
+    // Not before the copy was read: what arrives meanwhile is in it.
+    let peers = match args.without_peers {
+        true => Vec::new(),
+        false => peers::beyond(args, name, folder, &target.identity.executed)?,
+    };
     let mut report =
-        Report { name, host: &host, version: &version, plan: &plan, compared: Compared::default() };
+        Report { name, host: &host, version: &version, plan: &plan, peers, compared: Compared::default() };
     if args.print_sql {
         let text = report.statements(folder, args.overwrite).map_err(|error| text(&error))?;
         let _ = print_result(&text);

@@ -55,12 +55,16 @@ pub(crate) enum TargetError {
     },
     /// Its commits wait for acknowledgements that nobody sends.
     #[error(
-        "nothing was sent: a commit on the target waits for an acknowledgement, up to {after:?} ({timeout}), and no semi-sync \
-         replica is connected. All that would be handed over stands in the copy, so run there: SET GLOBAL {enabled} = OFF; and, \
+        "nothing was sent: a commit on the target waits for {wanted} acknowledgements, up to {after:?} ({timeout}), and {clients} semi-sync \
+         replicas are connected. All that would be handed over stands in the copy, so run there: SET GLOBAL {enabled} = OFF; and, \
          when the rescue has ended, SET GLOBAL {enabled} = ON; (a commit of a client that waits there now returns then). Or let \
          binlogd receive meanwhile (on_fork = \"withhold\" or \"follow\"): it acknowledges what is handed over"
     )]
     Unacknowledged {
+        /// How many replicas must acknowledge.
+        wanted: u64,
+        /// How many are attached.
+        clients: u64,
         /// How long.
         after: Duration,
         /// Name of the variable that says so.
@@ -165,12 +169,14 @@ impl Target {
         for role in ["source", "master"] {
             let name = |name: &str| format!("rpl_semi_sync_{role}_{name}");
             let value = |of: &str| values.get(&name(of)).map(String::as_str);
-            let waits = value("status") == Some("ON") && value("clients") == Some("0");
-            let milliseconds = value("timeout").and_then(|timeout| timeout.parse().ok()).unwrap_or(0);
-            let after = Duration::from_millis(milliseconds);
+            let number = |of: &str| value(of).and_then(|text| text.parse::<u64>().ok());
+            let clients = number("clients").unwrap_or(u64::MAX);
+            let wanted = number("wait_for_replica_count").or(number("wait_for_slave_count")).unwrap_or(1);
+            let waits = value("status") == Some("ON") && clients < wanted;
+            let after = Duration::from_millis(number("timeout").unwrap_or(0));
             if waits && after > UNACKNOWLEDGED_MAX {
                 let (timeout, enabled) = (name("timeout"), name("enabled"));
-                return Err(TargetError::Unacknowledged { after, timeout, enabled });
+                return Err(TargetError::Unacknowledged { wanted, clients, after, timeout, enabled });
             }
         }
         Ok(())

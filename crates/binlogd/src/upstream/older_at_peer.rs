@@ -12,7 +12,7 @@ use super::link::{End, Link};
 use super::look::read_dump;
 use super::negotiate::{checksum_outside_files, look_request};
 use super::older_look::OlderLook;
-use super::peer::{PEER_ANSWER_MAX, PeerSays, STACK_BYTES, more_than};
+use super::peer::{PEER_ANSWER_MAX, PeerSays, STACK_BYTES, in_words, more_than};
 use super::peer_fetch::Fetch;
 use crate::status::count;
 use codec::dump_stream::Frame;
@@ -26,6 +26,7 @@ use log::gaps::Gaps;
 use log::held::HeldGtids;
 use log::scan::{TAIL_BYTES_MAX, scan_file};
 use log::storage::ReadAt;
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::io;
 use std::ops::ControlFlow;
@@ -64,6 +65,15 @@ struct Behind {
     timeline: String,
     gtids: GtidState,
     transactions: u64,
+}
+
+/// What a peer holds and the copy lacks.
+#[derive(Debug)]
+pub(crate) struct AtPeer {
+    /// Behind the end of a timeline: by GTID, empty without GTIDs, and how many transactions; for MariaDB of how many servers.
+    pub(crate) behind: Vec<(GtidState, u64)>,
+    /// Timelines, in words, that end in transactions in whose place the copy has others.
+    pub(crate) other: Vec<String>,
 }
 
 /// A peer that is looked at until it has answered and holds nothing more.
@@ -150,6 +160,88 @@ impl Upstream {
 
     /// What a peer alone holds; of several timelines, of the newest.
     fn look_at_older(&self, number: usize, looked: &mut Looked) -> Result<Option<Behind>, LookError> {
+        let found = self.look_beyond(number, looked, false)?.pop();
+        let now = self.clock.wall_time();
+        self.update_peer(number, |peer| (peer.asked_at, peer.error) = (Some(now), None));
+        Ok(found)
+    }
+
+    /// What a peer, by its number, holds and the copy lacks: all that a rescue from this copy alone would not hand over. The copy is
+    /// only read.
+    ///
+    /// # Errors
+    /// In words, when the peer could not be asked for all of it.
+    pub(crate) fn lacked_of_peer(&self, number: usize) -> Result<AtPeer, String> {
+        let ask = || {
+            let behind = self.look_beyond(number, &mut Looked::default(), true)?;
+            let behind = behind.into_iter().map(|behind| (behind.gtids, behind.transactions)).collect();
+            Ok(AtPeer { behind, other: self.other_ends(number)? })
+        };
+        ask().map_err(|error: LookError| error.to_string())
+    }
+
+    /// Timelines of a peer that part from ours: a source that lost its tail has written on, and where this copy never had what was lost,
+    /// no place tells it.
+    fn other_ends(&self, number: usize) -> Result<Vec<String>, LookError> {
+        let host = &self.config.peers[number];
+        let says = self.ask_peer(host).map_err(|error| LookError::Peer(error.to_string()))?;
+        let ours = extents_on_disk(&*self.storage, &self.source_folder())?;
+        let unjoined = more_than("", &ours, &says.extents).map_err(LookError::Peer)?.unjoined;
+        let mut other = Vec::new();
+        for theirs in &says.extents {
+            let is_of_ours = ours.iter().any(|ours| ours.server_uuid() == theirs.server_uuid());
+            // Of one of our servers, and nothing of it is here: the names of its files are those of others.
+            let mut joins = unjoined.contains(theirs).then_some(!is_of_ours);
+            for ours in ours.iter().filter(|ours| ours.may_be(theirs)) {
+                joins = Some(joins == Some(true) || self.joins(number, &says, ours, theirs)?);
+            }
+            if joins == Some(false) {
+                other.push(in_words(theirs));
+            }
+        }
+        Ok(other)
+    }
+
+    /// Whether both have the same bytes where the shorter one ends. True where our file is not here any more.
+    fn joins(
+        &self,
+        number: usize,
+        says: &PeerSays,
+        ours: &Extent,
+        theirs: &Extent,
+    ) -> Result<bool, LookError> {
+        let is_longer = theirs.cmp_end(&ours.last, ours.end) == Some(Ordering::Greater);
+        let (last, limit) = if is_longer { (&ours.last, u64::MAX) } else { (&theirs.last, theirs.end) };
+        let path = self.source_folder().join(&ours.timeline).join(last);
+        if !self.storage.exists(&path)? {
+            return Ok(true);
+        }
+        let file = self.storage.open_read(&path)?;
+        let scan = scan_file(&*file, limit, |_| {})?;
+        if !is_longer && scan.boundary != theirs.end {
+            return Ok(false);
+        }
+        let tail = read_tail(&*file, scan.tail_start, scan.boundary)?;
+        let at = Position::new(last.as_str(), scan.boundary);
+        let end = End { at, format: scan.format.as_ref(), tail: &tail, ahead: 0 };
+        let (host, until) = (&self.config.peers[number], self.clock.now() + LOOK_MAX);
+        let fetch = Fetch { upstream: self, host, says, timeline: &theirs.timeline, until };
+        match fetch.link(&end) {
+            Ok(link) => Ok(!matches!(link, Link::OtherFile | Link::OtherHistory { .. })),
+            Err(error) => {
+                let error = error.into();
+                if Fetch::is_other_history(&error) { Ok(false) } else { Err(error.into()) }
+            }
+        }
+    }
+
+    /// `with_newest`: behind the end of the newest timeline, too.
+    fn look_beyond(
+        &self,
+        number: usize,
+        looked: &mut Looked,
+        with_newest: bool,
+    ) -> Result<Vec<Behind>, LookError> {
         let host = &self.config.peers[number];
         let says = self.ask_peer(host).map_err(|error| LookError::Peer(error.to_string()))?;
         let folder = self.source_folder();
@@ -157,11 +249,16 @@ impl Upstream {
         let newest = newest.as_deref().and_then(|newest| newest.file_name()?.to_str()).unwrap_or_default();
         let ours = extents_on_disk(&*self.storage, &folder)?;
         let more = more_than(newest, &ours, &says.extents).map_err(LookError::Peer)?;
+        let of_newest = ours.iter().find(|ours| with_newest && ours.timeline == newest);
+        let of_newest = of_newest
+            .into_iter()
+            .flat_map(|ours| more.of_newest.iter().map(move |theirs| (Some(ours.clone()), theirs.clone())));
         let older = more.of_older.into_iter().map(|(ours, theirs)| (Some(ours), theirs));
         // Those of which this copy has nothing at all, too.
-        let pairs: Vec<_> = older.chain(more.unjoined.into_iter().map(|theirs| (None, theirs))).collect();
+        let unjoined = more.unjoined.into_iter().map(|theirs| (None, theirs));
+        let pairs: Vec<_> = older.chain(unjoined).chain(of_newest).collect();
         looked.read.retain(|(pair, _)| pairs.contains(pair));
-        let mut found = None;
+        let mut found = Vec::new();
         for pair in pairs {
             let read = match looked.read.iter().find(|(known, _)| *known == pair) {
                 Some((_, read)) => read.clone(),
@@ -171,10 +268,8 @@ impl Upstream {
                     read
                 }
             };
-            found = self.alone_there(&says, &pair, read)?.or(found);
+            found.extend(self.alone_there(&says, &pair, read)?);
         }
-        let now = self.clock.wall_time();
-        self.update_peer(number, |peer| (peer.asked_at, peer.error) = (Some(now), None));
         Ok(found)
     }
 

@@ -19,7 +19,9 @@ use super::repeats::Repeats;
 use super::session::SessionError;
 use crate::status::PeerStatus;
 use log::extent::extents_on_disk;
+use log::index::replace_file;
 use std::fmt::Display;
+use std::io;
 use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
 use std::time::{Duration, Instant};
 
@@ -40,6 +42,9 @@ pub(super) const GAP_MAX: Duration = Duration::from_secs(60);
 
 /// A server that is tried again so soon is not a reason to wait for the peers again.
 const WAITED_AGAIN: Duration = Duration::from_secs(60);
+
+/// Name of the file in a source's folder that names the peers, one `host:port` a line, for a rescue while no daemon runs.
+pub(crate) const PEERS_FILE: &str = "peers";
 
 /// Pause between two looks whether a peer has answered, while nothing else is to be done.
 const ANSWER_LOOK: Duration = Duration::from_millis(5);
@@ -152,6 +157,21 @@ impl Upstream {
             facts.peers =
                 peers.iter().map(|peer| PeerStatus { peer: peer.clone(), ..Default::default() }).collect();
         });
+        let path = self.data_dir.join(&self.config.name).join(PEERS_FILE);
+        let text = peers.iter().map(|peer| format!("{peer}\n")).collect::<String>();
+        let kept = match self.storage.read_to_string(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
+            kept => kept,
+        };
+        if !kept.is_ok_and(|kept| kept == text)
+            && let Err(error) = replace_file(&*self.storage, &path, text.as_bytes())
+        {
+            tracing::warn!(
+                source = self.config.name,
+                "cannot write {}: {error}; a rescue without --config while no daemon runs knows of no peers",
+                path.display()
+            );
+        }
     }
 
     /// The source is gone: asks those peers that were not asked a moment ago. Waits for none.

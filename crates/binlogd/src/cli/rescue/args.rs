@@ -14,7 +14,8 @@ there already is not sent again, but compared too. Until all is handed over the 
 ON; whoever can write all the same is refused by name.
 
 Exit codes: 0 the target lacks nothing that the copy knows of (with --dry-run: a real run would try to send it), 1 a problem, or \
-something is still missing there or cannot be known (left out, not in the copy, without a GTID), 2 the command line is wrong.")]
+something is still missing there or cannot be known (left out, not in the copy, without a GTID, at a peer, or a peer could not be \
+asked), 2 the command line is wrong.")]
 pub(crate) struct RescueArgs {
     /// Folder of the copies: the data_dir of the configuration. binlogd may run on it meanwhile
     pub(super) data_dir: PathBuf,
@@ -61,6 +62,17 @@ pub(crate) struct RescueArgs {
     /// Go on although the target shares no transaction with the copy, or is empty
     #[arg(long)]
     pub(super) unrelated: bool,
+    /// Ask the peers of this configuration what they hold beyond the copy
+    ///
+    /// Without it /etc/binlogd/binlogd.toml counts where that is of this folder and can be read, else what the running daemon
+    /// says.
+    #[arg(long, value_name = "FILE")]
+    pub(super) config: Option<PathBuf>,
+    /// Ask no peer, and call all what this copy alone has
+    ///
+    /// For peers that are gone for good. What they alone held is lost.
+    #[arg(long, conflicts_with = "config")]
+    pub(super) without_peers: bool,
     /// Print JSON; needs --dry-run or --yes
     #[arg(long)]
     pub(super) json: bool,

@@ -22,6 +22,8 @@ pub(super) struct Report<'a> {
     /// Version of the target.
     pub(super) version: &'a str,
     pub(super) plan: &'a Plan,
+    /// What peers alone hold, and those that could not be asked: a sentence each.
+    pub(super) peers: Vec<String>,
     /// What the target has already, compared; empty where nothing was.
     pub(super) compared: Compared,
 }
@@ -36,10 +38,9 @@ impl Report<'_> {
         let Report { name, host, version, plan, .. } = self;
         let (count, version) = (plan.lacked().count(), style::clean(version));
         if count > 0 {
-            let what = if count == 1 { "transaction" } else { "transactions" };
             outln!(
-                "{host} ({version}) lacks {} {what} ({}) that the copy of {name} holds: {}",
-                units::count(count as u64),
+                "{host} ({version}) lacks {} ({}) that the copy of {name} holds: {}",
+                units::counted(count as u64, "transaction"),
                 units::bytes(plan.size()),
                 plan.all_lacked().to_line()
             );
@@ -90,6 +91,10 @@ impl Report<'_> {
             // What is left out has been shown.
         } else if self.missing().is_empty() {
             outln!("{host} ({version}) has every transaction that the copy of {name} holds");
+        } else if !self.peers.is_empty() {
+            outln!(
+                "{host} ({version}) lacks nothing of the copy of {name}; what that copy itself lacks is said above"
+            );
         } else if plan.gtids_known {
             outln!("{host} ({version}) has every transaction with a GTID that the copy of {name} holds");
         } else {
@@ -116,7 +121,7 @@ impl Report<'_> {
 
     fn missing_but_left_out(&self) -> Vec<String> {
         let plan = self.plan;
-        let mut missing = Vec::new();
+        let mut missing = self.peers.clone();
         let before = plan.not_held.subtract(&plan.never_copied).subtract(&plan.moved_away);
         if !before.is_empty() {
             missing.push(format!(
@@ -142,17 +147,18 @@ impl Report<'_> {
         }
         if plan.given_twice > 0 {
             missing.push(format!(
-                "{} GTIDs were given twice, and the copy holds two transactions under each; none of them is handed over: {}. \
+                "{} given twice, and the copy holds two transactions under each; none of them is handed over: {}. \
                  binlogd forks lists them, and records with --settle that the data is as it should be",
-                units::count(plan.given_twice),
+                were(plan.given_twice, "GTID"),
                 plan.given_twice_gtids.to_line()
             ));
         }
         if plan.anonymous > 0 {
             missing.push(format!(
-                "{} transactions of the copy have no GTID; nobody can say whether the target has them: compare its tables, or \
+                "{} of the copy {} no GTID; nobody can say whether the target has them: compare its tables, or \
                  restore a backup and replay the files behind it with the server's own mysqlbinlog",
-                units::count(plan.anonymous)
+                units::counted(plan.anonymous, "transaction"),
+                if plan.anonymous == 1 { "has" } else { "have" }
             ));
         }
         missing
@@ -165,9 +171,8 @@ impl Report<'_> {
         let count = plan.transactions.len() as u64;
         let which = if missing.is_empty() { "all" } else { "these" };
         outln!(
-            "{host} now has {which} {} {}, {verified}: {}",
-            units::count(count),
-            if count == 1 { "transaction" } else { "transactions" },
+            "{host} now has {which} {}, {verified}: {}",
+            units::counted(count, "transaction"),
             plan.gtids.to_line()
         );
         for line in missing {
@@ -259,6 +264,7 @@ impl Report<'_> {
             "given_twice": self.plan.given_twice_gtids.to_line(),
             "loss_accepted": self.plan.accepted.to_line(),
             "without_gtid": self.plan.anonymous,
+            "peers": self.peers,
             "compared": compared(&self.compared),
             "handed_over": handed_over,
             "complete": complete,
@@ -333,6 +339,11 @@ fn table(transactions: &[Lacked]) -> Vec<String> {
         .chain(&cells)
         .map(|row| format!("{:<id$}  {:<began$}  {:>size$}  {}", row[0], row[1], row[2], row[3]))
         .collect()
+}
+
+/// `1 GTID was`, `3 GTIDs were`.
+fn were(count: u64, noun: &str) -> String {
+    format!("{} {}", units::counted(count, noun), if count == 1 { "was" } else { "were" })
 }
 
 fn time(seconds: u32) -> String {
