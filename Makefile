@@ -129,10 +129,10 @@ fuzz: ## feed every parser random input, FUZZ_SECONDS (60) each; needs nightly a
 	@scripts/fuzz
 
 ROUNDS ?= 20
-kill-loop: ## kill binlogd under load ROUNDS (20) times
+kill-loop: ## kill binlogd, and a MariaDB that then cuts its own log, under load ROUNDS (20) times
 	@scripts/servers fetch all
 	@scripts/servers sysbench >/dev/null
-	BINLOGD_KILL_ROUNDS=$(ROUNDS) cargo test --workspace --locked --test servers kill:: -- --nocapture
+	BINLOGD_KILL_ROUNDS=$(ROUNDS) cargo test --workspace --locked --test servers -- kill:: mariadb_recovery:: --nocapture
 
 MINUTES ?= 2
 soak: ## break network, binlogd and sources at random for MINUTES (2), and lose nothing

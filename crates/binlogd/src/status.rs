@@ -87,7 +87,7 @@ pub(crate) use serving::{ReaderStatus, ServeCounters, ServeStatus, Serving, Slot
 #[cfg(test)]
 pub(crate) use snapshot::Latencies;
 pub(crate) use snapshot::{DaemonStatus, DiskStatus, GtidTexts, NOT_RUNNING, SourceStatus};
-pub(crate) use state::{DiskHang, SourceState, Stuck};
+pub(crate) use state::{DiskHang, ENDS, SourceState, Stuck};
 pub(crate) use time::human_time;
 pub(crate) use timelines::TimelineStatus;
 pub(crate) use verdict::{Verdict, Worry};

@@ -239,6 +239,8 @@ fn encode_facts(encoder: &mut DescriptorEncoder, sources: &[Arc<SourceMonitor>])
         facts.iter().filter_map(|(source, _)| Some((of(source), source.oldest_commit.get()? / 1_000_000)));
     let help = "When the oldest transaction that is held was committed";
     gauges(encoder, "binlogd_oldest_commit_timestamp_seconds", None, help, oldest)?;
+    let wanted = facts.iter().map(|(source, facts)| (of(source), u64::from(facts.semi_sync_wanted)));
+    gauges(encoder, "binlogd_semi_sync_wanted", None, "1 with semi_sync = true, otherwise 0", wanted)?;
     let active = facts.iter().map(|(source, facts)| (of(source), u64::from(facts.semi_sync.active)));
     gauges(
         encoder,

@@ -28,7 +28,7 @@ binlogd
 /status   everything about every source, as JSON
 /status/history/NAME  the last hour of a source, as JSON
 /metrics  the same as numbers, for Prometheus
-/healthz  200 while every source receives and no archive was put back, otherwise 503 and a line for each
+/healthz  200 while every source receives, no commit waits for other replicas and no archive was put back, otherwise 503 and a line for each
 /livez    200 while no receiving thread is stuck, otherwise 503: a restart of binlogd would help
 /         for a browser: all of it as a page, and /source/NAME a page a source
 
@@ -185,7 +185,8 @@ async fn live(State(Asked { monitor, .. }): State<Asked>) -> Response {
     }
 }
 
-/// One line for each source that does not receive, or whose archive was put back; `None` when all is well.
+/// One line for each source that does not receive, whose commits wait for other replicas, or whose archive was put back; `None` when all
+/// is well.
 fn complaints(monitor: &DaemonMonitor) -> Option<String> {
     let sources = monitor.sources();
     if sources.is_empty() {
@@ -199,6 +200,8 @@ fn complaints(monitor: &DaemonMonitor) -> Option<String> {
             // One line a source, whatever an error message of a server holds. Writing to a String does not fail.
             let detail = detail.unwrap_or_default().replace(['\r', '\n'], " ");
             let _ = writeln!(lines, "{}: {state}{colon}{detail}", source.name());
+        } else if let Some(waits) = source.waits_for_others() {
+            let _ = writeln!(lines, "{}: {waits}", source.name());
         }
         if let Some(error) = source.archive.status(Timestamp::now()).as_ref().and_then(|it| it.put_back()) {
             let _ = writeln!(lines, "{}: {}", source.name(), error.message.replace(['\r', '\n'], " "));

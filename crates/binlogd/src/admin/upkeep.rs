@@ -17,6 +17,14 @@ pub(super) fn encode(
 ) -> Result {
     let facts: Vec<_> = sources.iter().map(|source| (source, source.facts())).collect();
     encode_certificates(encoder, &facts, serve)?;
+    let began = |facts: &SourceFacts| Some(seconds(facts.timelines.first()?.began_at.parse().ok()?));
+    gauges(
+        encoder,
+        "binlogd_copy_began_timestamp",
+        Some(&Unit::Seconds),
+        "When the copy began: the oldest of its timelines, of the newest 50",
+        facts.iter().filter_map(|(source, facts)| Some((of(source), began(facts)?))),
+    )?;
     let verified = || facts.iter().filter_map(|(source, facts)| Some((of(source), facts.verified.as_ref()?)));
     gauges(
         encoder,

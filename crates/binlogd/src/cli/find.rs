@@ -7,11 +7,13 @@ use super::searched::{SearchedSource, choose};
 use super::store_args::StoreArgs;
 use super::{style, units};
 use clap::Args;
+use codec::gtid::TransactionId;
 use jiff::tz::TimeZone;
 use points::criteria::Criteria;
 use points::search::Searched;
 use points::transaction::Transaction;
 use serde::Serialize;
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -109,6 +111,7 @@ impl Find<'_> {
     fn source(&mut self, source: &SearchedSource) -> SourceAnswer {
         let mut answer = SourceAnswer::of(&source.name);
         let mut is_named = false;
+        let mut seen: HashMap<TransactionId, &str> = HashMap::new();
         for timeline in &source.timelines {
             for file in &timeline.files {
                 if self.is_enough {
@@ -122,7 +125,11 @@ impl Find<'_> {
                         return false;
                     }
                     *count += 1;
-                    let one = found(&timeline.name, &file.name, transaction, zone);
+                    let mut one = found(&timeline.name, &file.name, transaction, zone);
+                    if let Some(id) = transaction.id.filter(|_| source.timelines.len() > 1) {
+                        let first = *seen.entry(id).or_insert(&timeline.name);
+                        one.found_before = (first != timeline.name).then(|| first.to_owned());
+                    }
                     if json {
                         transactions.push(one);
                     } else {

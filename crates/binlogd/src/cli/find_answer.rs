@@ -86,6 +86,8 @@ pub(super) struct Found {
     more_statements: bool,
     /// Why a part of it could not be looked at; null when all was.
     unread: Option<String>,
+    /// Folder of another timeline on which its GTID was found before; null where it was not.
+    pub(super) found_before: Option<String>,
 }
 
 /// A table that it changes.
@@ -128,6 +130,7 @@ pub(super) fn found(timeline: &str, file: &str, transaction: &Transaction, zone:
         statements: transaction.statements.iter().map(|statement| statement.shown()).collect(),
         more_statements: transaction.has_more_statements,
         unread: transaction.unread.as_deref().map(|what| masked(what.as_bytes())),
+        found_before: None,
     }
 }
 
@@ -204,6 +207,12 @@ pub(super) fn text(found: &Found) -> String {
     }
     if found.statements.len() > STATEMENTS_SHOWN || found.more_statements {
         line("… and more statements");
+    }
+    if let Some(timeline) = &found.found_before {
+        line(&format!(
+            "its GTID stands above, on {timeline}, too: the same transaction in the log of two servers, unless binlogd forks says that \
+             it was given twice"
+        ));
     }
     if let Some(what) = &found.unread {
         line(&format!("not all of it could be looked at: {what}"));

@@ -34,7 +34,8 @@ pub(super) fn from_files(data_dir: &Path) -> anyhow::Result<DaemonStatus> {
         running: false,
         sources: sources.into_iter().map(|(name, folder)| source(name, &folder)).collect(),
         ..DaemonStatus::default()
-    })
+    }
+    .judged())
 }
 
 /// Without a daemon there is no rate, and no watermark is known.

@@ -217,10 +217,10 @@ fn peak_answer((timeline, file): &Place, peak: &Peak, tables: &[String], zone: &
 /// For people.
 fn text(answer: &SourceAnswer, limit: usize) -> String {
     let mut out = style::clean(&format!(
-        "{}: {} transactions in {} files, {}, from {} to {}",
+        "{}: {} in {}, {}, from {} to {}",
         answer.name,
-        units::count(answer.transactions),
-        units::count(answer.files),
+        units::counted(answer.transactions, "transaction"),
+        units::counted(answer.files, "file"),
         units::bytes(answer.bytes),
         answer.first.as_deref().unwrap_or("-"),
         answer.last.as_deref().unwrap_or("-"),
@@ -252,9 +252,9 @@ fn text(answer: &SourceAnswer, limit: usize) -> String {
     line("  busiest tables");
     for table in &answer.tables {
         line(&format!(
-            "    {} in {} transactions",
+            "    {} in {}",
             table_text(&table.table),
-            units::count(table.transactions)
+            units::counted(table.transactions, "transaction")
         ));
     }
     let each =

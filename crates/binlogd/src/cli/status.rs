@@ -125,6 +125,12 @@ fn keep_only(status: &mut DaemonStatus, name: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// What is printed of a status, in colours.
+#[cfg(test)]
+pub(super) fn shown(status: DaemonStatus, all: bool) -> String {
+    Report { status, unanswered: None }.text(all, true, Timestamp::UNIX_EPOCH)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,6 +1,6 @@
 //! What `binlogd verify` has left in the folders of the sources, for the status.
 
-use crate::status::{DaemonMonitor, SourceMonitor, Verified};
+use crate::status::{DaemonMonitor, SourceMonitor, Verified, units};
 use log::posix::PosixStorage;
 use log::verify::outcome;
 use std::collections::BTreeSet;
@@ -44,8 +44,9 @@ fn publish(source: &SourceMonitor, verified: Option<Verified>) {
     match verified {
         Some(Verified { at, findings }) if findings > 0 => tracing::error!(
             source = source.name(),
-            "binlogd verify found damage in the copy at {at}: {findings} problems. Run it again to see which \
-             (docs/runbook.md, \"The copy is damaged\")"
+            "binlogd verify found damage in the copy at {at}: {}. Run it again to see which \
+             (docs/runbook.md, \"The copy is damaged\")",
+            units::counted(findings, "problem")
         ),
         Some(Verified { at, .. }) if before.is_some_and(|before| before.findings > 0) => {
             tracing::info!(source = source.name(), "binlogd verify found no damage any more, at {at}");

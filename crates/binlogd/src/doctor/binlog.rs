@@ -13,7 +13,7 @@ pub(super) fn examine(facts: &Facts) -> Vec<Finding> {
             "the source writes no binary log, so there is nothing to copy: set log_bin in its option file and restart it",
         )];
     }
-    let checks = [format, row_image, checksum, gtids, durability, retention, encryption];
+    let checks = [format, row_image, row_metadata, checksum, gtids, durability, retention, encryption];
     let mut findings = vec![Finding::ok("log_bin: ON")];
     findings.extend(checks.iter().filter_map(|check| check(facts)));
     findings
@@ -39,6 +39,19 @@ fn row_image(facts: &Facts) -> Option<Finding> {
         _ => Finding::warning(format!("binlog_row_image: {value}"))
             .because("rows as they were before a change are not in the log whole, so a change cannot be undone from it")
             .fixed_by(facts.set("binlog_row_image", "'FULL'")),
+    })
+}
+
+/// MySQL since 8.0.1 has MINIMAL and FULL, MariaDB since 10.5 NO_LOG too; before, there is no such variable and no such metadata.
+fn row_metadata(facts: &Facts) -> Option<Finding> {
+    let value = facts.variable("binlog_row_metadata")?;
+    Some(match value {
+        "FULL" => Finding::ok("binlog_row_metadata: FULL"),
+        _ => Finding::warning(format!("binlog_row_metadata: {value}"))
+            .because(
+                "the log does not name the columns: once a table is gone or changed, show and undo cannot tell which is which",
+            )
+            .fixed_by(facts.set("binlog_row_metadata", "'FULL'")),
     })
 }
 
@@ -165,6 +178,7 @@ mod tests {
         for (name, value, sql) in [
             ("binlog_format", "MIXED", "SET PERSIST binlog_format = 'ROW';"),
             ("binlog_row_image", "MINIMAL", "SET PERSIST binlog_row_image = 'FULL';"),
+            ("binlog_row_metadata", "MINIMAL", "SET PERSIST binlog_row_metadata = 'FULL';"),
             ("binlog_checksum", "NONE", "SET PERSIST binlog_checksum = 'CRC32';"),
             ("sync_binlog", "0", "SET PERSIST sync_binlog = 1;"),
             ("innodb_flush_log_at_trx_commit", "2", "SET PERSIST innodb_flush_log_at_trx_commit = 1;"),

@@ -9,13 +9,14 @@ use wire::{Connection, ResultSet, WireError};
 const ER_PARSE_ERROR: u16 = 1064;
 
 /// The variables that are looked at, apart from those of semi-sync. What a server does not have is absent.
-const VARIABLES: [&str; 20] = [
+const VARIABLES: [&str; 22] = [
     "version",
     "version_comment",
     "server_id",
     "log_bin",
     "binlog_format",
     "binlog_row_image",
+    "binlog_row_metadata",
     "binlog_checksum",
     "gtid_mode",
     "enforce_gtid_consistency",
@@ -30,6 +31,7 @@ const VARIABLES: [&str; 20] = [
     "encrypt_binlog",
     "read_only",
     "super_read_only",
+    "init_rpl_role",
 ];
 
 /// An answer, or why there is none.

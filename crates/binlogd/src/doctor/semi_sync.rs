@@ -36,7 +36,8 @@ pub(crate) fn examine(facts: &Facts, wanted: &Wanted) -> Vec<Finding> {
     };
     let checks = [enabled, timeout, wait_point, wait_no_replica];
     let mut findings: Vec<Finding> = checks.iter().filter_map(|check| check(facts, wanted, &names)).collect();
-    findings.extend(replica_count(facts, &names));
+    findings.extend(replica_count(facts, wanted, &names));
+    findings.extend(truncates_at_its_start(facts));
     findings
 }
 
@@ -179,28 +180,69 @@ fn wait_no_replica(facts: &Facts, _: &Wanted, names: &Names) -> Option<Finding> 
     )
 }
 
-fn replica_count(facts: &Facts, names: &Names) -> Option<Finding> {
+fn replica_count(facts: &Facts, wanted: &Wanted, names: &Names) -> Option<Finding> {
     let name = names.name("wait_for_replica_count");
     let count = facts.number(&name)?;
     let what = format!("semi-sync: {name} is {count}");
-    // binlogd may be one of those attached already, which only makes the count look better than it is.
     let attached = facts.semi_sync_clients.unwrap_or(0);
-    if count <= attached + 1 {
+    let is_ours = |id: u32| Some(id) == wanted.server_id;
+    let is_listed = facts.replicas.iter().flatten().any(|replica| is_ours(replica.server_id));
+    let is_attached = attached > 0 && (is_listed || wanted.running.as_deref() == Some("receiving"));
+    let with_us = if is_attached { attached } else { attached + 1 };
+    if count <= with_us {
         return Some(Finding::ok(what));
     }
-    Some(
-        Finding::warning(what)
-            .because(format!(
-                "with binlogd there are at most {} semi-sync replicas, so every commit would wait for the timeout",
-                attached + 1
-            ))
-            .fixed_by_setting(facts, &name, &(attached + 1).to_string()),
-    )
+    let replicas = if with_us == 1 { "replica" } else { "replicas" };
+    let waits = is_attached && facts.is_on(&names.name("enabled")) && facts.semi_sync_waits != Some(false);
+    let finding = match waits {
+        true => Finding::error(what).because(format!(
+            "only {with_us} semi-sync {replicas} attached, binlogd among them, so every commit waits for the timeout: attach the others, or"
+        )),
+        false => Finding::warning(what).because(format!(
+            "with binlogd there would be {with_us} semi-sync {replicas}, so every commit would wait for the timeout"
+        )),
+    };
+    Some(finding.fixed_by_setting(facts, &name, &with_us.to_string()))
+}
+
+/// A MariaDB that takes itself for a semi-sync replica when it recovers cuts from its own binary log what its engines have
+/// prepared and not committed, also what was acknowledged and told to clients (MDEV-21117, since 10.6). Which setting says
+/// so has changed with MDEV-33465; the newer one cannot be asked for before MDEV-38202.
+fn truncates_at_its_start(facts: &Facts) -> Option<Finding> {
+    if facts.kind != ServerKind::MariaDb || !facts.is_from(10, 6, 0) {
+        return None;
+    }
+    let slave = "rpl_semi_sync_slave_enabled";
+    let why = "after a crash such a server cuts acknowledged transactions from its own binary log when it starts; the copy keeps them, \
+               and the server lacks them (docs/mariadb.md)";
+    if facts.variable("init_rpl_role").is_some_and(|role| role.eq_ignore_ascii_case("SLAVE")) {
+        return Some(Finding::warning("recovery: init_rpl_role is SLAVE").because(format!(
+            "{why}. Take it out of the option file of the source, and of each server that may become it"
+        )));
+    }
+    let series = [(10, 6, 19), (10, 11, 9), (11, 1, 6), (11, 2, 5)];
+    let is_newer = |(major, minor, patch): (u32, u32, u32)| {
+        facts.is_from(major, minor, patch) && !facts.is_from(major, minor + 1, 0)
+    };
+    let goes_by_role = facts.is_from(11, 4, 3) || series.into_iter().any(is_newer);
+    match (facts.is_on(slave), goes_by_role) {
+        (false, _) => None,
+        (true, false) => Some(
+            Finding::warning(format!("recovery: {slave} is ON"))
+                .because(why)
+                .fixed_by_setting(facts, slave, "OFF"),
+        ),
+        (true, true) => Some(Finding::ok(format!(
+            "recovery: {slave} is ON, which does no harm here; init_rpl_role = SLAVE in the option file, which cannot be asked for, would \
+             (docs/mariadb.md)"
+        ))),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::Level;
+    use super::super::facts::Replica;
     use super::super::test_facts::{mariadb, mysql, only_fault, wanted, with};
     use super::*;
 
@@ -311,5 +353,42 @@ mod tests {
         let two = with(mysql(), "rpl_semi_sync_source_wait_for_replica_count", Some("2"));
         let one_attached = Facts { semi_sync_clients: Some(1), ..two };
         assert!(examine(&one_attached, &wanted()).iter().all(|finding| finding.level == Level::Ok));
+        // The one that is attached is binlogd itself: by the daemon's word, or by the source's list.
+        let running = Wanted { running: Some("receiving".to_owned()), ..wanted() };
+        let ours = Replica {
+            server_id: wanted().server_id.unwrap(),
+            host: String::new(),
+            uuid: wanted().replica_uuid,
+        };
+        let listed = Facts { replicas: Ok(vec![ours]), ..one_attached.clone() };
+        for (facts, wanted) in [(&one_attached, running), (&listed, wanted())] {
+            let fault = only_fault(facts, &wanted);
+            assert!(
+                fault.level == Level::Error && fault.why.contains("only 1 semi-sync replica attached"),
+                "{fault:?}"
+            );
+            assert!(fault.sql.as_deref().unwrap().contains("wait_for_replica_count = 1;"), "{fault:?}");
+        }
+    }
+
+    #[test]
+    fn a_mariadb_that_would_cut_its_own_log_is_told() {
+        let slave = with(mariadb(), "rpl_semi_sync_slave_enabled", Some("ON"));
+        let at = |version: &str| Facts { version: version.to_owned(), ..slave.clone() };
+        for version in
+            ["10.6.18-MariaDB", "10.11.8-MariaDB-log", "11.0.6-MariaDB", "11.2.4-MariaDB", "11.4.2-MariaDB"]
+        {
+            let fault = only_fault(&at(version), &wanted());
+            assert!(fault.what.contains("rpl_semi_sync_slave_enabled is ON"), "{version}: {fault:?}");
+            assert!(fault.sql.as_deref().unwrap().contains("rpl_semi_sync_slave_enabled = OFF"), "{fault:?}");
+        }
+        for version in
+            ["10.5.28-MariaDB", "10.6.19-MariaDB", "10.11.9-MariaDB", "11.2.5-MariaDB", "11.8.3-MariaDB-log"]
+        {
+            let findings = examine(&at(version), &wanted());
+            assert!(findings.iter().all(|finding| finding.level == Level::Ok), "{version}: {findings:?}");
+        }
+        let role = with(mariadb(), "init_rpl_role", Some("SLAVE"));
+        assert!(only_fault(&role, &wanted()).what.contains("init_rpl_role is SLAVE"));
     }
 }

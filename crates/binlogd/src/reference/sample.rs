@@ -56,7 +56,9 @@ pub(super) fn status() -> String {
             sync_p50_us: Some(180.0),
             sync_p99_us: Some(520.0),
         });
-        source.timelines = Arc::new([timeline()]);
+        if let Some(look) = &mut source.semi_sync_source {
+            look.waiting_since = Some(at(0)); // Two looks tell it.
+        }
         source.events = vec![event()];
     }
     status.events = vec![event()];
@@ -77,6 +79,7 @@ fn daemon() -> Arc<DaemonMonitor> {
 
 fn source() -> SourceMonitor {
     let source = SourceMonitor::new("orders");
+    source.update_facts(|facts| facts.timelines = Arc::new([timeline()]));
     source.set_state(SourceState::Connecting { host: "db1:3306".to_owned() });
     source.set_error("the server closed the connection");
     source.set_state(SourceState::Receiving);
@@ -188,6 +191,7 @@ fn look() -> SemiSyncLook {
         wait_point: Some("AFTER_SYNC".to_owned()),
         wait_no_replica: Some(true),
         wait_for_replica_count: Some(1),
+        waiting_since: Some(at(0)),
     }
 }
 

@@ -140,12 +140,11 @@ impl DaemonMonitor {
         of_source: fn(&SourceMonitor, Timestamp) -> SourceStatus,
     ) -> DaemonStatus {
         let uptime = self.uptime();
-        let sources = self.sources().into_iter().map(|monitor| {
-            let mut source = SourceStatus { recent: monitor.recent(uptime, now), ..of_source(&monitor, now) };
-            source.verdict = Verdict::of_source(&source, self.data_dir());
-            source
-        });
-        let mut status = DaemonStatus {
+        let sources = self
+            .sources()
+            .into_iter()
+            .map(|monitor| SourceStatus { recent: monitor.recent(uptime, now), ..of_source(&monitor, now) });
+        let status = DaemonStatus {
             binlogd_version: env!("CARGO_PKG_VERSION").to_owned(),
             pid: Some(std::process::id()),
             uptime_seconds: Some(self.uptime_seconds()),
@@ -157,8 +156,7 @@ impl DaemonMonitor {
             events: lock(&self.events).newest_first(),
             sources: sources.collect(),
         };
-        status.verdict = Verdict::of_daemon(&status);
-        status
+        status.judged()
     }
 }
 

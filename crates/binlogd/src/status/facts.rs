@@ -22,6 +22,8 @@ pub struct SourceFacts {
     pub server_id: Option<u32>,
     /// Folder name of the timeline being written.
     pub timeline: Option<String>,
+    /// The operator wants semi-sync (`semi_sync`).
+    pub(crate) semi_sync_wanted: bool,
     /// The newest timelines of the copy, the oldest first.
     pub(crate) timelines: Arc<[TimelineStatus]>,
     /// Whether this session acknowledges, and why or why not.

@@ -5,8 +5,8 @@
 use super::events::Level;
 use super::past::count;
 use super::serving::SlotStatus;
-use super::snapshot::{DaemonStatus, SourceStatus};
-use super::state::SourceState;
+use super::snapshot::{DaemonStatus, NOT_RUNNING, SourceStatus};
+use super::state::{ENDS, SourceState};
 use super::units;
 use super::verdict::{Verdict, Worry};
 use codec::gtid::{GtidSet, GtidState};
@@ -16,8 +16,11 @@ use std::path::Path;
 const BEHIND_SECONDS_MAX: u64 = 60;
 /// A reader that is further behind needs a look.
 const READER_BEHIND_SECONDS_MAX: u64 = 300;
-/// A disk that lasts less long needs somebody soon.
+/// A disk that lasts less long needs somebody soon, and one that lasts less than the second, now.
 const DISK_HOURS_MIN: f64 = 24.0;
+const DISK_HOURS_CRITICAL: f64 = 4.0;
+/// An archive that is further behind is not kept up.
+const ARCHIVE_BEHIND_SECONDS_MAX: u64 = 900;
 
 /// What helps against a full disk.
 const FULL_DISK: &str = "Make room on the file system of the data folder. Delete no file of a copy by hand: PURGE BINARY LOGS and \
@@ -46,6 +49,7 @@ impl Verdict {
             of_session(source, &mut problems);
         }
         of_copy(source, &data_dir.display().to_string(), &mut problems);
+        of_search(source, &mut problems);
         of_past(source, &mut problems);
         of_archive(source, &mut problems);
         Verdict::of(headline(source), problems)
@@ -68,8 +72,7 @@ impl Verdict {
         let (all, critical, warning) = (status.sources.len(), at(Level::Critical), at(Level::Warning));
         let protected = status.sources.iter().filter(|source| is_protected(source)).count();
         let are = |count: usize| if count == 1 { "1 is".to_owned() } else { format!("{count} are") };
-        let sources =
-            |count: usize| if count == 1 { "1 source".to_owned() } else { format!("{count} sources") };
+        let sources = |count: usize| units::counted(count as u64, "source");
         let headline = match (all, critical, warning) {
             (0, ..) => "Nothing is copied.".to_owned(),
             (1, ..) => status.sources[0].verdict.headline.clone(),
@@ -100,6 +103,7 @@ fn is_protected(source: &SourceStatus) -> bool {
         && source.semi_sync.active
         && source.fsync_mode == Some(1)
         && !commits_do_not_wait(source)
+        && source.waits_for_others().is_none()
         && source.gtids_given_twice == 0
         && damage(source) == 0
 }
@@ -145,6 +149,9 @@ fn headline(source: &SourceStatus) -> String {
         "receiving" if source.semi_sync.active && commits_do_not_wait(source) => {
             "Clients are told of commits that nobody acknowledged: a crash of the source now may lose its last transactions."
         }
+        "receiving" if source.waits_for_others().is_some() => {
+            "Commits wait for other replicas of the source. What was acknowledged is safe here."
+        }
         "receiving" if source.semi_sync.active && source.fsync_mode == Some(0) => {
             "Commits wait for this copy, which acknowledges before it syncs: a crash of this machine may lose the last of it."
         }
@@ -170,6 +177,7 @@ fn headline(source: &SourceStatus) -> String {
             return format!("The source is not reached. {kept}");
         }
         "stopped" => return format!("Receiving has stopped. {kept}"),
+        NOT_RUNNING => return format!("No daemon answers. {kept}"),
         _ => return format!("Being started. {kept}"),
     }
     .to_owned()
@@ -182,6 +190,9 @@ fn of_state(source: &SourceStatus, problems: &mut Vec<Worry>) {
         "backing off" | "connecting" | "recovering" if disk_was_full(source) => {
             let why = source.last_error.as_ref().map_or("", |error| &error.message);
             (Level::Critical, format!("The disk is full, and commits at the source wait: {why}"), FULL_DISK)
+        }
+        NOT_RUNNING => {
+            (Level::Critical, format!("No daemon answers: nothing is received. {detail}"), "Start binlogd.")
         }
         "starting" | "recovering" => (Level::Notice, format!("The copy is being checked. {detail}"), ""),
         "connecting" if source.last_error.is_none() => {
@@ -218,6 +229,7 @@ fn of_state(source: &SourceStatus, problems: &mut Vec<Worry>) {
             format!("Nothing is received: {detail}"),
             "Restart binlogd if it does not come round: it goes on where the copy ends.",
         ),
+        "stopped" if detail == ENDS => (Level::Notice, format!("Nothing is received: {detail}."), ""),
         // What starts it again stands in the reason.
         "stopped" if detail.ends_with(" again") => {
             (Level::Critical, format!("Receiving was stopped {detail}"), "")
@@ -257,8 +269,8 @@ fn of_forks(source: &SourceStatus, data_dir: &str, problems: &mut Vec<Worry>) {
         problems.push(Worry {
             level: Level::Critical,
             text: format!(
-                "The source gave {} GTIDs twice: the copy holds other transactions under them: {}",
-                units::count(source.gtids_given_twice),
+                "The source gave {} twice: the copy holds other transactions under them: {}",
+                units::counted(source.gtids_given_twice, "GTID"),
                 cut(&source.given_twice)
             ),
             advice: "Look at both transactions and decide which count.".to_owned(),
@@ -278,18 +290,14 @@ fn of_session(source: &SourceStatus, problems: &mut Vec<Worry>) {
         let level = if is_asynchronous(source) { Level::Notice } else { Level::Critical };
         problems.push(problem(level, format!("Semi-sync is not in force: {}", source.semi_sync.reason), ""));
     }
+    if let Some(waits) = source.waits_for_others() {
+        let advice = "Attach the others, or let the source want fewer: rpl_semi_sync_source_wait_for_replica_count (before MySQL 8.0.26 \
+                      rpl_semi_sync_master_wait_for_slave_count).";
+        problems.push(problem(Level::Critical, format!("At the source {waits}."), advice));
+    }
     if source.ack_replicas.as_ref().is_some_and(|replicas| replicas.alone) {
         let text = "Acknowledged without the receivers further down, because they did not come in time.";
         problems.push(problem(Level::Warning, text, "Bring the receivers back."));
-    }
-    let archive = source.archive.as_ref().filter(|archive| archive.put_back().is_none());
-    if let Some(error) = archive.and_then(|archive| archive.error.as_ref()) {
-        let text = format!("The archive is not kept up: {}", error.message);
-        problems.push(problem(
-            Level::Warning,
-            text,
-            "What it says is to be done; nothing is lost while this machine lives.",
-        ));
     }
     if source.fsync_mode == Some(0) {
         let text = "fsync_mode is 0: acknowledged before it is synced, as configured.";
@@ -312,17 +320,20 @@ fn of_session(source: &SourceStatus, problems: &mut Vec<Worry>) {
 fn of_copy(source: &SourceStatus, data_dir: &str, problems: &mut Vec<Worry>) {
     let findings = damage(source);
     if findings > 0 {
-        let found = if findings == 1 {
-            "1 problem".to_owned()
-        } else {
-            format!("{} problems", units::count(findings))
-        };
+        let found = units::counted(findings, "problem");
         problems.push(Worry {
             level: Level::Critical,
             text: format!("binlogd verify found {found} in the copy when it last ran."),
             advice: "Run it again to see which files. Change nothing in them by hand; take a new backup of the source.".to_owned(),
             command: format!("binlogd verify {} --source {}", quoted(data_dir), quoted(&source.name)),
         });
+    }
+}
+
+/// What stands in the way of a search.
+fn of_search(source: &SourceStatus, problems: &mut Vec<Worry>) {
+    if let Some(trouble) = source.search_trouble().filter(|_| source.search_index_failed > Some(0)) {
+        problems.push(problem(Level::Warning, format!("Searches: {trouble}"), ""));
     }
 }
 
@@ -371,9 +382,20 @@ fn of_archive(source: &SourceStatus, problems: &mut Vec<Worry>) {
     if let Some(error) = archive.put_back() {
         let advice = "Put the objects back, from versions or another copy of the bucket. Keep this machine: what is newer is here alone.";
         problems.push(problem(Level::Critical, format!("The archive: {}", error.message), advice));
+    } else if let Some(error) = &archive.error {
+        let advice = "What it says is to be done; nothing is lost while this machine lives.";
+        problems.push(problem(
+            Level::Warning,
+            format!("The archive is not kept up: {}", error.message),
+            advice,
+        ));
+    } else if let Some(behind) = archive.behind_seconds.filter(|behind| *behind > ARCHIVE_BEHIND_SECONDS_MAX)
+    {
+        let text = format!("The archive is {} behind.", units::duration(behind));
+        problems.push(problem(Level::Warning, text, ""));
     }
     if archive.findings() > 0 {
-        let count = units::count(archive.findings());
+        let count = units::counted(archive.findings(), "problem");
         let first = archive.first_finding().unwrap_or_default();
         problems.push(Worry {
             level: Level::Critical,
@@ -403,7 +425,13 @@ fn of_disk(status: &DaemonStatus, problems: &mut Vec<Worry>) {
         .map(|hours| format!(", for {} at this rate", units::hours(hours)))
         .unwrap_or_default();
     let advice = "Make the file system larger, or let [retention] or PURGE BINARY LOGS delete old files.";
-    if disk.low {
+    if disk.hours_left.is_some_and(|hours| hours < DISK_HOURS_CRITICAL) {
+        problems.push(problem(
+            Level::Critical,
+            format!("The disk is full within hours: {free}{lasts}."),
+            advice,
+        ));
+    } else if disk.low {
         problems.push(problem(Level::Warning, format!("The disk is running full: {free}{lasts}."), advice));
     } else if disk.hours_left.is_some_and(|hours| hours < DISK_HOURS_MIN) {
         problems.push(problem(
@@ -442,10 +470,7 @@ fn of_readers(status: &DaemonStatus, problems: &mut Vec<Worry>) {
 /// How many a set names, in words. MariaDB's numbers have holes, so that there only servers can be counted.
 fn transactions(set: &str) -> String {
     match set.parse::<GtidSet>() {
-        Ok(set) => match count(&GtidState::Mysql(set)) {
-            1 => "1 transaction".to_owned(),
-            many => format!("{} transactions", units::count(many)),
-        },
+        Ok(set) => units::counted(count(&GtidState::Mysql(set)), "transaction"),
         Err(_) => "transactions".to_owned(),
     }
 }

@@ -1,7 +1,11 @@
 //! Semi-sync in values: what a look at the source says of it, what is counted by that, and what is shown.
 
-use jiff::Timestamp;
+use super::time::human_time;
+use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
+
+/// Commits that wait for so long wait for somebody who does not come.
+const STALLED_FOR: SignedDuration = SignedDuration::from_secs(5);
 
 /// Whether the source waits for acknowledgements.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,6 +49,37 @@ pub(crate) struct SemiSyncLook {
     pub(crate) wait_no_replica: Option<bool>,
     /// How many replicas must acknowledge; null when the server has no such setting (MariaDB: 1).
     pub(crate) wait_for_replica_count: Option<u64>,
+    /// Since when commits have waited and none was acknowledged, by the looks; null while none waits for so long.
+    pub(crate) waiting_since: Option<Timestamp>,
+}
+
+impl SemiSyncLook {
+    /// Adds what two looks tell and one does not: a commit waits at both, and none was told of between them.
+    pub(super) fn after(self, before: Option<&SemiSyncLook>) -> SemiSyncLook {
+        let waits = |look: &SemiSyncLook| look.on && look.wait_sessions.is_some_and(|sessions| sessions > 0);
+        let is_stalled = |before: &&SemiSyncLook| {
+            waits(before) && waits(&self) && (before.yes_tx, before.no_tx) == (self.yes_tx, self.no_tx)
+        };
+        let waiting_since = before.filter(is_stalled).map(|before| before.waiting_since.unwrap_or(before.at));
+        SemiSyncLook { waiting_since, ..self }
+    }
+
+    /// Why commits wait although this copy acknowledges, in words: the source wants more replicas than acknowledge.
+    pub(crate) fn waits_for_others(&self) -> Option<String> {
+        let wanted = self.wait_for_replica_count.filter(|wanted| self.enabled && self.on && *wanted > 1)?;
+        let wants =
+            format!("commits wait: the source wants the acknowledgements of {wanted} semi-sync replicas");
+        if self.clients < wanted {
+            let are = if self.clients == 1 {
+                "1 is attached".to_owned()
+            } else {
+                format!("{} are attached", self.clients)
+            };
+            return Some(format!("{wants} (rpl_semi_sync_source_wait_for_replica_count), and {are}"));
+        }
+        let since = self.waiting_since.filter(|since| self.at.duration_since(*since) >= STALLED_FOR)?;
+        Some(format!("{wants}, and has not had them for any commit since {}", human_time(since)))
+    }
 }
 
 /// Commits of which the source told clients without an acknowledgement, by its counter `no_tx`.

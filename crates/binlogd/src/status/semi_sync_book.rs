@@ -203,6 +203,8 @@ impl SemiSyncBook {
             self.look = None;
             return;
         };
+        let before = self.look.take();
+        let look = look.after(before.as_ref());
         self.count_unacknowledged(&signal.source, server, &look, started);
         if self.negotiated {
             match self.waits_in_vain {
@@ -210,6 +212,10 @@ impl SemiSyncBook {
                 true => signal.set(TELL),
                 false => {
                     let status = judged(&look, &facts.semi_sync);
+                    let waits = look.waits_for_others();
+                    if waits.is_some() && before.and_then(|before| before.waits_for_others()) != waits {
+                        tracing::warn!(source = signal.source, "{}", status.reason);
+                    }
                     self.change(facts, signal, status);
                 }
             }
@@ -356,7 +362,9 @@ fn judged(look: &SemiSyncLook, before: &SemiSyncStatus) -> SemiSyncStatus {
          acknowledgements until one covers everything that it has committed"
     } else if look.clients == 0 {
         "the source knows of no semi-sync replica, not even of this one"
-    } else if before.active {
+    } else if let Some(reason) = look.waits_for_others() {
+        return SemiSyncStatus { active: true, reason };
+    } else if before.active && !before.reason.starts_with("commits wait") {
         return before.clone();
     } else {
         let reason = "the source waits for acknowledgements and gets them".to_owned();

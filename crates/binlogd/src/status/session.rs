@@ -5,7 +5,8 @@ use super::facts::SourceFacts;
 use super::past::{LastError, count};
 use super::semi_sync::SemiSyncStatus;
 use super::semi_sync_book::SemiSyncBook;
-use super::state::{DiskHang, SourceState, Stuck};
+use super::state::{DiskHang, ENDS, SourceState, Stuck};
+use super::units;
 use codec::gtid::GtidState;
 use std::time::Instant;
 
@@ -93,6 +94,8 @@ impl Session {
                 (Level::Critical, format!("the disk does not answer: {}", hang.operation))
             }
             SourceState::Stuck(stuck) => (Level::Critical, stuck.what.clone()),
+            // As wanted, and what comes next is told by itself.
+            SourceState::Stopped { reason } if reason == ENDS => return,
             SourceState::Stopped { reason } => (Level::Critical, format!("stopped: {reason}")),
         };
         self.events.note(level, "state", text);
@@ -117,7 +120,11 @@ impl Session {
             self.events.note(Level::Ok, "fork", "the source has again what it lacked");
         }
         if now.twice > before.twice {
-            self.events.note(Level::Critical, "fork", format!("the source gave {} GTIDs twice", now.twice));
+            self.events.note(
+                Level::Critical,
+                "fork",
+                format!("the source gave {} twice", units::counted(now.twice, "GTID")),
+            );
         }
         if now.gaps > before.gaps {
             self.events.note(

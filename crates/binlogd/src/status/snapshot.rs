@@ -16,6 +16,7 @@ use super::semi_sync::{SemiSyncLook, SemiSyncStatus, UnacknowledgedCommits, Unas
 use super::serving::ServeStatus;
 use super::state::{RecoveryStatus, SourceState};
 use super::timelines::TimelineStatus;
+use super::units::counted;
 use super::verdict::Verdict;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -54,14 +55,26 @@ pub(crate) struct DaemonStatus {
 }
 
 impl DaemonStatus {
-    /// Whether a daemon runs, every one of its sources receives, and no archive was put back. False when there is no source at all: a
-    /// daemon that copies nothing keeps nobody's data safe.
+    /// Whether a daemon runs, every one of its sources receives, no commit waits for other replicas, and no archive was put back. False
+    /// when there is no source at all: a daemon that copies nothing keeps nobody's data safe.
     pub(crate) fn is_healthy(&self) -> bool {
         let was_put_back = |source: &SourceStatus| {
             source.archive.as_ref().is_some_and(|archive| archive.put_back().is_some())
         };
-        let is_well = |source: &SourceStatus| source.is_receiving() && !was_put_back(source);
+        let is_well = |source: &SourceStatus| {
+            source.is_receiving() && source.waits_for_others().is_none() && !was_put_back(source)
+        };
         self.running && !self.sources.is_empty() && self.sources.iter().all(is_well)
+    }
+
+    /// With the judgement of each source and of all: what a daemon says of itself, or what is made of an answer without any.
+    pub(crate) fn judged(mut self) -> DaemonStatus {
+        let data_dir = std::path::PathBuf::from(&self.data_dir);
+        for source in &mut self.sources {
+            source.verdict = Verdict::of_source(source, &data_dir);
+        }
+        self.verdict = Verdict::of_daemon(&self);
+        self
     }
 }
 
@@ -189,11 +202,18 @@ impl SourceStatus {
         self.state == SourceState::Receiving.word()
     }
 
+    /// Why commits wait at the source although this copy acknowledges, in words, as of the last look.
+    pub(crate) fn waits_for_others(&self) -> Option<String> {
+        let look =
+            self.semi_sync_source.as_ref().filter(|_| self.semi_sync.active && self.look_error.is_none());
+        look.and_then(SemiSyncLook::waits_for_others)
+    }
+
     /// What a search of finished files is up against, in words.
     pub(crate) fn search_trouble(&self) -> Option<String> {
         let failed = self.search_index_failed.unwrap_or(0);
         let missing = self.search_index_missing.unwrap_or(0).saturating_sub(failed);
-        let files = |count: u64| if count == 1 { "1 file".to_owned() } else { format!("{count} files") };
+        let files = |count: u64| counted(count, "file");
         match (failed, missing) {
             (0, 0) => None,
             (0, missing) => Some(format!("{} without an index yet", files(missing))),

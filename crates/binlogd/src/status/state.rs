@@ -8,6 +8,9 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::Instant;
 
+/// Why a receiver has stopped that was told to end: for another configuration, or with the process.
+pub(crate) const ENDS: &str = "binlogd stops, or takes up another configuration";
+
 /// What the receiver of a source is doing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SourceState {

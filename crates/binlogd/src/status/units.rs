@@ -29,6 +29,11 @@ pub(crate) fn count(count: u64) -> String {
     grouped
 }
 
+/// A count with its noun, which takes an s: `1 transaction`, `1,234 transactions`.
+pub(crate) fn counted(number: u64, noun: &str) -> String {
+    format!("{} {noun}{}", count(number), if number == 1 { "" } else { "s" })
+}
+
 /// Microseconds with the unit that keeps two or three digits: `0.9 µs`, `87 µs`, `1.24 ms`, `12.4 ms`, `2.50 s`.
 pub(crate) fn latency(microseconds: f64) -> String {
     let (value, unit) = match microseconds {

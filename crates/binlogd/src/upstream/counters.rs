@@ -134,6 +134,7 @@ fn semi_sync(
             Some(_) => Some(number(&format!("rpl_semi_sync_{role}_wait_for_{replica}_count"), variables)?),
             None => None,
         },
+        waiting_since: None,
     }))
 }
 

@@ -50,11 +50,13 @@ pub struct Manner {
     /// A writer whose statement failed connects again and goes on, because the source is killed and comes back. Without it
     /// a failure ends the writer, and [`Ledger::finish`] fails.
     pub endures: bool,
+    /// The first number, above those of another ledger on the same server.
+    pub first: u64,
 }
 
 impl Default for Manner {
     fn default() -> Self {
-        Self { pause: Duration::ZERO, bulk_pause: BULK_PAUSE, endures: false }
+        Self { pause: Duration::ZERO, bulk_pause: BULK_PAUSE, endures: false, first: 0 }
     }
 }
 
@@ -82,7 +84,7 @@ impl Ledger {
 
     /// As [`Ledger::start`], in that manner.
     pub fn start_in(server: &Server, writers: usize, manner: Manner) -> Self {
-        let shared = Arc::new(Shared { manner, ..Shared::default() });
+        let shared = Arc::new(Shared { manner, next: AtomicU64::new(manner.first), ..Shared::default() });
         let start = |writer| {
             let options = connect_options(server, "root", "", TlsMode::Preferred);
             let connection = connect(&options).expect("a connection for a writer");

@@ -33,8 +33,12 @@ use std::time::Duration;
 /// With GTIDs, and files that are closed often under load.
 const MYSQL: [&str; 3] = ["--gtid-mode=ON", "--enforce-gtid-consistency=ON", "--max-binlog-size=1M"];
 /// Slow enough for a small machine that does other things, quick enough that there is always something new.
-const MANNER: Manner =
-    Manner { pause: Duration::from_millis(3), bulk_pause: Duration::from_millis(150), endures: false };
+const MANNER: Manner = Manner {
+    pause: Duration::from_millis(3),
+    bulk_pause: Duration::from_millis(150),
+    endures: false,
+    first: 0,
+};
 
 /// All kinds of events in four closed files, one of them larger than an object, and a last one that is open.
 fn write(server: &Server) {

@@ -26,8 +26,12 @@ const ERA_MAX: Duration = Duration::from_secs(300);
 const SHORT: Duration = Duration::from_secs(15);
 const WRITERS: usize = 5;
 /// A load that lasts: some megabytes a minute.
-const MANNER: Manner =
-    Manner { pause: Duration::from_millis(20), bulk_pause: Duration::from_millis(1_500), endures: true };
+const MANNER: Manner = Manner {
+    pause: Duration::from_millis(20),
+    bulk_pause: Duration::from_millis(1_500),
+    endures: true,
+    first: 0,
+};
 /// What was confirmed before a kill reaches its clients within this time.
 const ANSWERS_ARRIVE_MAX: Duration = Duration::from_millis(300);
 /// What was acknowledged stands in the journal at once, and in the file within this time however busy the machine is.

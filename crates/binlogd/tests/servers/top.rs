@@ -163,7 +163,8 @@ fn top_shows_what_happens_and_gives_the_terminal_back() {
     let shown = terminal
         .wait("the source is gone", |shown| shown.contains(" ACT ") && shown.contains("is not received"));
     println!("after {:?}:\n{shown}", killed.elapsed());
-    source.restart(&["--server-id=1"]);
+    let semi_sync = ["--rpl-semi-sync-master-enabled=1", "--rpl-semi-sync-master-timeout=600000"];
+    source.restart(&[&["--server-id=1"], &semi_sync[..]].concat());
     terminal.wait("the source is back", |shown| !shown.contains(" ACT ") && shown.contains("receiving"));
 
     // The daemon dies and comes back, at another address.

@@ -1,9 +1,10 @@
 //! Many sources, counted by state, with the reasons that several of them share.
 
-use super::rank::{Rank, note};
-use crate::cli::style::paint;
+use super::rank::color;
+use crate::cli::style::{clean, paint};
 use crate::cli::units;
-use crate::status::SourceStatus;
+use crate::status::{Level, SourceStatus};
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fmt::{Result, Write};
 
@@ -13,23 +14,23 @@ const REASONS_MAX: usize = 3;
 const REASON_LEN_MAX: usize = 60;
 
 /// One line a state, the worst first: how many are in it, and why.
-pub(super) fn write(text: &mut String, rows: &[(Rank, &SourceStatus)], colored: bool) -> Result {
-    let mut groups: BTreeMap<(Rank, &str), Vec<&SourceStatus>> = BTreeMap::new();
-    for (rank, source) in rows {
-        groups.entry((*rank, &source.state)).or_default().push(source);
+pub(super) fn write(text: &mut String, rows: &[&SourceStatus], colored: bool) -> Result {
+    let mut groups: BTreeMap<(Reverse<Level>, &str), Vec<&SourceStatus>> = BTreeMap::new();
+    for source in rows {
+        groups.entry((Reverse(source.verdict.level), &source.state)).or_default().push(source);
     }
-    for ((rank, state), sources) in groups {
+    for ((Reverse(level), state), sources) in groups {
         let count = units::count(sources.len() as u64);
-        let state = paint(&format!("{state:28}"), rank.color(), colored);
-        let line = format!("{count:>6}  {state}  {}", reasons(rank, &sources));
+        let state = paint(&format!("{state:28}"), color(level), colored);
+        let line = format!("{count:>6}  {state}  {}", reasons(level, &sources));
         writeln!(text, "{}", line.trim_end())?;
     }
     writeln!(text)
 }
 
 /// What these sources have in common.
-fn reasons(rank: Rank, sources: &[&SourceStatus]) -> String {
-    if rank == Rank::Well {
+fn reasons(level: Level, sources: &[&SourceStatus]) -> String {
+    if level == Level::Ok {
         let without = sources.iter().filter(|source| !source.semi_sync.active).count();
         return match without {
             0 => "semi-sync on".to_owned(),
@@ -42,7 +43,7 @@ fn reasons(rank: Rank, sources: &[&SourceStatus]) -> String {
         *counts.entry(shared_part(source)).or_default() += 1;
     }
     let mut counts: Vec<(String, usize)> = counts.into_iter().filter(|(text, _)| !text.is_empty()).collect();
-    counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    counts.sort_by_key(|(_, count)| Reverse(*count));
     let more = counts.len().saturating_sub(REASONS_MAX);
     let named = counts.iter().take(REASONS_MAX).map(|(text, count)| match count {
         1 => text.clone(),
@@ -55,9 +56,9 @@ fn reasons(rank: Rank, sources: &[&SourceStatus]) -> String {
     text
 }
 
-/// The note of a source without what is its own: its address, and when it is tried again.
+/// The worst problem of a source without what is its own: its address, and when it is tried again.
 fn shared_part(source: &SourceStatus) -> String {
-    let note = note(source);
+    let note = clean(source.verdict.problems.first().map_or("", |problem| &problem.text));
     let note = note.split("; next attempt at ").next().unwrap_or_default();
     let mut note = note.to_owned();
     if let Some(host) = source.host.as_deref().filter(|host| !host.is_empty()) {

@@ -1,9 +1,10 @@
 //! What is said of the daemon, before its sources.
 
 use super::page::{Page, WIDTH, wrapped};
-use crate::cli::style::{RED, clean};
+use super::rank::color;
+use crate::cli::style::clean;
 use crate::cli::units;
-use crate::status::{DaemonStatus, DiskStatus};
+use crate::status::{DaemonStatus, DiskStatus, Level};
 use jiff::Timestamp;
 use std::fmt::{Result, Write};
 
@@ -48,7 +49,7 @@ impl Page {
         let mut margin = "disk        ".to_owned();
         if let Some(watermark) = disk.warn_below_bytes.filter(|_| disk.low) {
             write!(text, "; disk_warn is {}", units::bytes(watermark))?;
-            margin = format!("{}: ", self.painted("disk is low", RED));
+            margin = format!("{}: ", self.painted("disk is low", color(Level::Warning)));
         }
         for line in wrapped(&text, self.width - DISK_MARGIN) {
             writeln!(self.text, "{margin}{line}")?;

@@ -2,8 +2,8 @@
 
 use super::groups;
 use super::head::head;
-use super::rank::{Rank, note, worst_first};
-use crate::cli::style::{GREEN, RED, YELLOW, clean, paint};
+use super::rank::{color, note, worst_first};
+use crate::cli::style::{clean, paint};
 use crate::cli::units;
 use crate::status::DaemonStatus;
 use jiff::Timestamp;
@@ -29,25 +29,14 @@ pub(super) fn render(
 
 fn table(text: &mut String, status: &DaemonStatus, colored: bool) -> Result {
     let rows = worst_first(&status.sources);
-    let receiving = status.sources.iter().filter(|source| source.is_receiving()).count();
-    let (count, away) = (status.sources.len(), status.sources.len() - receiving);
-    let verdict = match (away, rows.iter().filter(|(rank, _)| *rank == Rank::Noted).count()) {
-        (0, 0) => paint(&format!("all {count} sources are received"), GREEN, colored),
-        (0, noted) => {
-            paint(&format!("all {count} sources are received, {noted} need a look"), YELLOW, colored)
-        }
-        (away, _) => {
-            let verdict = format!("{receiving} of {count} sources are received, {away} are not");
-            paint(&verdict, RED, colored)
-        }
-    };
+    let verdict = paint(&clean(&status.verdict.headline), color(status.verdict.level), colored);
     writeln!(text, "\n{verdict}\n")?;
     groups::write(text, &rows, colored)?;
-    let width = rows.iter().map(|(_, source)| source.name.chars().count()).max().unwrap_or(0);
+    let width = rows.iter().map(|source| source.name.chars().count()).max().unwrap_or(0);
     let width = width.clamp("source".len(), NAME_WIDTH_MAX);
     writeln!(text, "{:width$}  {:22}  {:>14}  {:9}  note", "source", "state", "behind", "semi-sync")?;
-    for (rank, source) in rows {
-        let state = paint(&format!("{:22}", clean(&source.state)), rank.color(), colored);
+    for source in rows {
+        let state = paint(&format!("{:22}", clean(&source.state)), color(source.verdict.level), colored);
         let behind = source.seconds_behind.map_or_else(|| "-".to_owned(), units::duration);
         let semi_sync = if source.semi_sync.active { "on" } else { "off" };
         let name = clean(&source.name);
@@ -78,6 +67,7 @@ mod tests {
             sources,
             ..DaemonStatus::default()
         }
+        .judged()
     }
 
     #[test]
@@ -103,13 +93,16 @@ mod tests {
 
     #[test]
     fn all_is_well_in_one_line() {
-        let sources: Vec<SourceStatus> =
+        let mut sources: Vec<SourceStatus> =
             (0..5).map(|n| source(&format!("s{n}"), "receiving", None)).collect();
+        for source in &mut sources {
+            (source.semi_sync.active, source.fsync_mode) = (true, Some(1));
+        }
         let text = render(&status(sources.clone()), None, true, Timestamp::UNIX_EPOCH);
-        assert!(text.contains("\u{1b}[1;32mall 5 sources are received\u{1b}[0m"), "{text}");
+        assert!(text.contains("\u{1b}[1;33mAll 5 sources are protected"), "the disk is not known: {text}");
         let mut noted = sources;
         noted[4].source_lacks = Some("u:1".to_owned());
-        let text = render(&status(noted), None, false, Timestamp::UNIX_EPOCH);
-        assert!(text.contains("all 5 sources are received, 1 need a look"), "{text}");
+        let text = render(&status(noted), None, true, Timestamp::UNIX_EPOCH);
+        assert!(text.contains("\u{1b}[1;31m1 source of 5 needs you now; 5 are protected."), "{text}");
     }
 }

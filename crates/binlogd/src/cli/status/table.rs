@@ -2,12 +2,13 @@
 
 use super::head::head;
 use super::page::{Page, WIDTH};
-use crate::cli::style::{GREEN, RED, YELLOW, clean};
+use super::rank::color;
+use crate::cli::style::clean;
 use crate::cli::units;
 use crate::config::FsyncMode;
 use crate::status::{
-    AckReplicasStatus, ArchiveVerify, CounterValues, DaemonStatus, LatencySummary, NOT_RUNNING, SourceState,
-    SourceStatus, human_time,
+    AckReplicasStatus, ArchiveVerify, CounterValues, DaemonStatus, LatencySummary, NOT_RUNNING, SourceStatus,
+    human_time,
 };
 use codec::Position;
 use jiff::Timestamp;
@@ -51,7 +52,7 @@ pub(in crate::cli) fn ladder_of(source: &SourceStatus, width: usize, now: Timest
 
 impl Page {
     fn source(&mut self, source: &SourceStatus) -> Result {
-        let state = self.paint(&source.state);
+        let state = self.painted(&source.state, color(source.verdict.level));
         writeln!(self.text, "\n{}: {state}", clean(&source.name))?;
         self.line("", source.state_detail.as_deref())?;
         if let Some(error) = &source.last_error {
@@ -157,8 +158,8 @@ impl Page {
     fn points(&mut self, source: &SourceStatus) -> Result {
         if let Some(oldest) = source.oldest_commit {
             let ago = u64::try_from(self.now.as_second() - oldest.as_second()).unwrap_or(0);
-            let text = format!("since {} ({})", human_time(oldest), units::duration(ago));
-            self.line("points in time", Some(&text))?;
+            let text = format!("to any point since {} ({})", human_time(oldest), units::duration(ago));
+            self.line("restorable", Some(&text))?;
         }
         self.line("search", source.search_trouble().as_deref())
     }
@@ -245,13 +246,13 @@ impl Page {
             };
             let fetched = match peer.fetched_transactions {
                 0 => String::new(),
-                count => format!("; {} transactions fetched", units::count(count)),
+                count => format!("; {} fetched", units::counted(count, "transaction")),
             };
             self.line(name, Some(&format!("{}: {asked}{fetched}", peer.peer)))?;
             self.line("", peer.error.as_ref().map(|error| error.message.as_str()))?;
             if let Some(timeline) = &peer.only_there_timeline {
-                let count = units::count(peer.only_there_transactions);
-                self.line("only there", Some(&format!("{count} transactions at the end of {timeline}")))?;
+                let count = units::counted(peer.only_there_transactions, "transaction");
+                self.line("only there", Some(&format!("{count} at the end of {timeline}")))?;
                 self.gtid("", &peer.only_there)?;
                 self.line(
                     "",
@@ -272,8 +273,8 @@ impl Page {
                 format!("; {} of them while binlogd was away", units::count(away))
             });
             let text = format!(
-                "the source told clients of {} commits without one, the last time from {} to {}{away}",
-                units::count(commits.commits),
+                "the source told clients of {} without one, the last time from {} to {}{away}",
+                units::counted(commits.commits, "commit"),
                 human_time(since),
                 time(commits.until)
             );
@@ -284,8 +285,8 @@ impl Page {
             let last =
                 unasked.last_gtid.as_ref().map_or(String::new(), |gtid| format!(", the newest {gtid}"));
             let text = format!(
-                "{} transactions arrived for which the source asked for none, from {} to {}{last}",
-                units::count(unasked.transactions),
+                "{} arrived for which the source asked for none, from {} to {}{last}",
+                units::counted(unasked.transactions, "transaction"),
                 human_time(since),
                 time(unasked.until)
             );
@@ -420,17 +421,6 @@ impl Page {
         }
         Ok(())
     }
-
-    /// The state in green when it is healthy, red when an operator must act, yellow between.
-    fn paint(&self, state: &str) -> String {
-        let [.., stuck, waiting_for_space, disk_hangs, stopped] = SourceState::WORDS;
-        let color = match state {
-            word if word == SourceState::Receiving.word() => GREEN,
-            word if [stuck, waiting_for_space, disk_hangs, stopped, NOT_RUNNING].contains(&word) => RED,
-            _ => YELLOW,
-        };
-        self.painted(state, color)
-    }
 }
 
 /// The receivers further down that acknowledgements wait for.
@@ -498,6 +488,7 @@ mod tests {
             sources,
             ..DaemonStatus::default()
         }
+        .judged()
     }
 
     fn receiving() -> SourceStatus {
@@ -607,7 +598,7 @@ disk is low: 9.0 GiB of 100.0 GiB free, enough for 3 d 7 h at the present rate;
              disk_warn is 10.0 GiB
 ";
         assert!(text.contains(expected), "{text}");
-        assert!(render(&status, None, true, now()).contains("\x1b[1;31mdisk is low\x1b[0m: 9.0"));
+        assert!(render(&status, None, true, now()).contains("\x1b[1;33mdisk is low\x1b[0m: 9.0"));
     }
 
     #[test]
@@ -675,7 +666,7 @@ disk is low: 9.0 GiB of 100.0 GiB free, enough for 3 d 7 h at the present rate;
     fn color_only_where_asked_for() {
         let text = render(&daemon(vec![receiving(), backing_off(), offline()]), None, true, now());
         for colored in
-            ["\x1b[1;32mreceiving\x1b[0m", "\x1b[1;33mbacking off\x1b[0m", "\x1b[1;31mnot running\x1b[0m"]
+            ["\x1b[1;32mreceiving\x1b[0m", "\x1b[1;31mbacking off\x1b[0m", "\x1b[1;31mnot running\x1b[0m"]
         {
             assert!(text.contains(colored), "{text}");
         }

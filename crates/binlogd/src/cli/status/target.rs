@@ -139,8 +139,10 @@ fn ask(address: &str, token: Option<&Secret>) -> Result<DaemonStatus, String> {
     }
     let body = response.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_vec();
     let body = body.map_err(|error| error.to_string())?;
-    serde_json::from_slice(&body)
-        .map_err(|error| format!("its answer is not the status of a binlogd: {error}"))
+    let status: DaemonStatus = serde_json::from_slice(&body)
+        .map_err(|error| format!("its answer is not the status of a binlogd: {error}"))?;
+    // An older daemon does not judge.
+    Ok(if status.verdict.headline.is_empty() { status.judged() } else { status })
 }
 
 /// The two keys of a configuration file that say where to look. The rest of the file is not judged here, because an

@@ -2,7 +2,7 @@
 
 use super::asking::Look;
 use super::rates::{Rate, Rates};
-use crate::cli::status::rank::{Rank, worst_first};
+use crate::cli::status::rank::worst_first;
 use crate::status::{DaemonStatus, SourceStatus};
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use std::cmp::Reverse;
@@ -74,7 +74,6 @@ pub(super) struct Silence {
 
 /// One source, as it is shown.
 pub(super) struct Row<'a> {
-    pub(super) rank: Rank,
     pub(super) source: &'a SourceStatus,
     pub(super) rate: Option<Rate>,
 }
@@ -132,8 +131,8 @@ impl Board {
         let wanted = self.filter.to_lowercase();
         let mut rows: Vec<Row<'_>> = worst_first(&status.sources)
             .into_iter()
-            .filter(|(_, source)| source.name.to_lowercase().contains(&wanted))
-            .map(|(rank, source)| Row { rank, source, rate: self.rates.of(&source.name) })
+            .filter(|source| source.name.to_lowercase().contains(&wanted))
+            .map(|source| Row { source, rate: self.rates.of(&source.name) })
             .collect();
         // Rounded, so that rows of the same speed do not change places all the time.
         let whole = |rate: f64| rate.round() as u64;

@@ -4,7 +4,6 @@ use super::board::Board;
 use super::overview::{head, keys, number};
 use super::palette::Palette;
 use crate::cli::status::page::wrapped;
-use crate::cli::status::rank::rank;
 use crate::cli::status::{readers, table};
 use crate::cli::style::clean;
 use crate::status::{DaemonStatus, SourceStatus};
@@ -60,7 +59,7 @@ fn body(
         if index == 0 {
             lines.push(Line::from(vec![
                 Span::styled(format!(" {}: ", clean(&source.name)), palette.strong()),
-                Span::styled(clean(&source.state), palette.of(rank(source))),
+                Span::styled(clean(&source.state), palette.of(source.verdict.level)),
             ]));
             continue;
         }

@@ -7,9 +7,9 @@ use crate::cli::status::head::{free, time_left};
 use crate::cli::status::page::wrapped;
 use crate::cli::status::rank::note;
 use crate::cli::status::table;
-use crate::cli::style::{RED, clean};
+use crate::cli::style::clean;
 use crate::cli::units;
-use crate::status::{DaemonStatus, SourceStatus, human_time};
+use crate::status::{DaemonStatus, Level, SourceStatus, human_time};
 use jiff::Timestamp;
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -133,7 +133,7 @@ fn shared(status: &DaemonStatus, is_old: bool, palette: Palette, width: usize) -
         Some(disk) => {
             let left = time_left(disk).map_or_else(String::new, |left| format!(", {left} left at this rate"));
             let (title, style) =
-                if disk.low { ("disk is low:", palette.bad()) } else { ("disk", palette.quiet()) };
+                if disk.low { ("disk is low:", palette.warn()) } else { ("disk", palette.quiet()) };
             spans.push(Span::styled(format!("{title} {}{left}", free(disk)), style));
         }
         None => spans.push(Span::styled("disk cannot be measured", palette.warn())),
@@ -141,19 +141,17 @@ fn shared(status: &DaemonStatus, is_old: bool, palette: Palette, width: usize) -
     if let Some(serve) = &status.serve {
         let reads = serve.readers.iter().filter(|reader| reader.dumps()).count();
         let released = serve.slots.iter().filter(|slot| slot.released.is_some()).count();
-        let text = format!("; {}, {}", counted(reads, "reader"), counted(serve.slots.len(), "slot"));
+        let slots = serve.slots.len() as u64;
+        let text = format!("; {}, {}", units::counted(reads as u64, "reader"), units::counted(slots, "slot"));
         spans.push(Span::styled(text, palette.quiet()));
         if released > 0 {
-            spans.push(Span::styled(format!(", {released} keep nothing"), palette.bad()));
+            let keep = if released == 1 { "keeps" } else { "keep" };
+            spans.push(Span::styled(format!(", {released} {keep} nothing"), palette.warn()));
         }
     }
     lines.push(Line::from(spans));
     lines.push(Line::default());
     lines
-}
-
-fn counted(count: usize, noun: &str) -> String {
-    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
 /// The titles, and as many rows as are visible, with the chosen one among them.
@@ -200,7 +198,7 @@ fn table(
             (false, false) => ratatui::style::Style::new(),
         };
         let mark = if is_chosen { " ▸ " } else { "   " };
-        let state_style = if is_old { palette.quiet() } else { palette.of(row.rank) };
+        let state_style = if is_old { palette.quiet() } else { palette.of(row.source.verdict.level) };
         let mut spans = vec![
             Span::styled(mark, palette.strong()),
             Span::styled(format!("{:name$} ", cut(&clean(&row.source.name), name)), plain),
@@ -253,7 +251,8 @@ fn why(row: &Row<'_>, palette: Palette, width: usize) -> Vec<Line<'static>> {
         let semi_sync = if source.semi_sync.active { "on" } else { "off" };
         why = format!("semi-sync {semi_sync}: {}", clean(&source.semi_sync.reason));
     }
-    let style = if row.rank.color() == RED { palette.bad() } else { ratatui::style::Style::new() };
+    let is_critical = source.verdict.level == Level::Critical;
+    let style = if is_critical { palette.bad() } else { ratatui::style::Style::new() };
     let mut why: Vec<String> = wrapped(&why, width.saturating_sub(2).max(20));
     why.truncate(2);
     lines.extend(why.into_iter().map(|line| Line::styled(format!(" {line}"), style)));

@@ -1,7 +1,6 @@
 //! Colours of a terminal, or none. A colour never says what no word says.
 
-use crate::cli::status::rank::Rank;
-use crate::cli::style::{GREEN, RED};
+use crate::status::Level;
 use ratatui::style::{Color, Modifier, Style};
 
 /// The styles in use.
@@ -37,12 +36,12 @@ impl Palette {
         Style::new().add_modifier(Modifier::BOLD)
     }
 
-    /// Of a state.
-    pub(super) fn of(self, rank: Rank) -> Style {
-        match rank.color() {
-            GREEN => self.good(),
-            RED => self.bad(),
-            _ => self.warn(),
+    /// Of what has this level.
+    pub(super) fn of(self, level: Level) -> Style {
+        match level {
+            Level::Ok => self.good(),
+            Level::Notice | Level::Warning => self.warn(),
+            Level::Critical => self.bad(),
         }
     }
 

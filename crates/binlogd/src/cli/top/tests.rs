@@ -59,6 +59,7 @@ pub(super) fn daemon(sources: Vec<SourceStatus>) -> DaemonStatus {
         sources,
         ..DaemonStatus::default()
     }
+    .judged()
 }
 
 /// Something is wrong with most of them.
@@ -93,7 +94,7 @@ fn troubled() -> DaemonStatus {
     let slot = SlotStatus { name: "etl".to_owned(), source: "orders".to_owned(), ..SlotStatus::default() };
     let serve = ServeStatus { readers: vec![reader], slots: vec![slot], ..ServeStatus::default() };
     let sources = vec![well("accounts"), backing_off, lacks, alone, stopped, behind];
-    DaemonStatus { serve: Some(serve), ..daemon(sources) }
+    DaemonStatus { serve: Some(serve), ..daemon(sources) }.judged()
 }
 
 fn now() -> Timestamp {
@@ -209,7 +210,7 @@ fn two_hundred_sources_scroll_and_filter() {
     sources[150].state = "stopped".to_owned();
     let (mut board, at) = board(&daemon(sources));
     let first = picture(&mut board, (80, 24), at);
-    assert!(first.contains("▸ db150") && first.contains("1 of 200 sources"), "{first}");
+    assert!(first.contains("▸ db150") && first.contains("1 source of 200 needs you now"), "{first}");
     press(&mut board, "G");
     let last = picture(&mut board, (80, 24), at);
     assert!(last.contains("▸ db199") && last.contains("of 200"), "{last}");

@@ -1,12 +1,11 @@
-//! Whether every acknowledged transaction is safe, and where: the sentence at the top.
+//! Whether every acknowledged transaction is safe, by the verdict of the status, and where: the sentence at the top.
 
 use super::board::Silence;
 use super::palette::Palette;
-use crate::cli::status::rank::{Rank, rank};
 use crate::cli::style::clean;
 use crate::cli::units;
 use crate::config::FsyncMode;
-use crate::status::{DaemonStatus, SourceStatus};
+use crate::status::{DaemonStatus, Level};
 use ratatui::style::{Modifier, Style};
 use std::time::Instant;
 
@@ -70,52 +69,18 @@ fn gone(status: Option<&DaemonStatus>, silence: &Silence, at: Instant) -> String
     }
 }
 
+/// As the status judges, with what is wrong with all, and with the only source.
 fn of(status: &DaemonStatus) -> (Verdict, String) {
-    let sources = &status.sources;
-    let all = sources.len();
-    let count = |is: &dyn Fn(&SourceStatus) -> bool| sources.iter().filter(|source| is(source)).count();
-    let lost = count(&has_lost);
-    let away = count(&|source| matches!(rank(source), Rank::Stopped | Rank::Away));
-    let beginning = count(&|source| rank(source) == Rank::Beginning);
-    let noted = count(&|source| rank(source) == Rank::Noted && !has_lost(source));
-    let alone = count(&|source| source.is_receiving() && !source.semi_sync.active);
-    if all == 0 {
-        return (Verdict::Act, "no source is configured: nothing is copied".to_owned());
-    }
-    let mut said = Vec::new();
-    if lost > 0 {
-        said.push(format!("{} transactions that only this copy holds", which(lost, all, ["lacks", "lack"])));
-    }
-    if away > 0 {
-        let them = if away == 1 { "it" } else { "them" };
-        let who = which(away, all, ["is", "are"]);
-        said.push(format!("{who} not received: nothing of {them} is acknowledged"));
-    }
-    let verdict = match said.is_empty() {
-        false => Verdict::Act,
-        true if beginning + alone + noted > 0 => Verdict::Look,
-        true => Verdict::Safe,
+    let judged = &status.verdict;
+    let verdict = match judged.level {
+        Level::Ok => Verdict::Safe,
+        Level::Notice | Level::Warning => Verdict::Look,
+        Level::Critical => Verdict::Act,
     };
-    if beginning > 0 {
-        said.push(format!("{} about to be received", which(beginning, all, ["is", "are"])));
-    }
-    if alone > 0 {
-        said.push(format!("commits of {} do not wait for this copy (semi-sync is off)", of_all(alone, all)));
-    }
-    if noted > 0 {
-        said.push(format!("{} a look", which(noted, all, ["needs", "need"])));
-    }
-    if said.is_empty() {
-        let their = if all == 1 { "its" } else { "their" };
-        let who = which(all, all, ["is", "are"]);
-        said.push(format!("{who} received, and {their} commits wait for this copy"));
-    }
-    (verdict, said.join("; "))
-}
-
-/// Whether the copy holds what the source gave away.
-fn has_lost(source: &SourceStatus) -> bool {
-    source.source_lacks.as_ref().is_some_and(|lacks| !lacks.is_empty()) || source.gtids_given_twice > 0
+    let only = status.sources.first().filter(|_| status.sources.len() == 1);
+    let problems = only.into_iter().flat_map(|only| &only.verdict.problems).chain(&judged.problems);
+    let said = std::iter::once(judged.headline.as_str()).chain(problems.map(|problem| problem.text.as_str()));
+    (verdict, clean(&said.collect::<Vec<_>>().join(" ")))
 }
 
 fn of_all(count: usize, all: usize) -> String {
@@ -125,11 +90,6 @@ fn of_all(count: usize, all: usize) -> String {
         _ if count == all => format!("all {all} sources"),
         _ => format!("{count} of {all} sources"),
     }
-}
-
-/// So many of them, and the verb for one or for several.
-fn which(count: usize, all: usize, verb: [&str; 2]) -> String {
-    format!("{} {}", of_all(count, all), verb[usize::from(count != 1)])
 }
 
 /// Where what was acknowledged is.
@@ -154,55 +114,144 @@ pub(super) fn place(status: &DaemonStatus) -> String {
 mod tests {
     use super::super::tests::{daemon, well};
     use super::*;
+    use crate::cli::status::{self, rank::color};
+    use crate::cli::style::paint;
+    use crate::status::{
+        AckReplicasStatus, ArchiveStatus, LastError, PeerStatus, RecordedGap, SemiSyncLook, ServeStatus,
+        SlotStatus, SourceStatus, Verified,
+    };
+    use jiff::Timestamp;
     use std::time::Duration;
 
-    fn told(change: impl FnOnce(&mut Vec<SourceStatus>)) -> (Verdict, String) {
-        let mut sources = vec![well("a"), well("b"), well("c")];
-        change(&mut sources);
-        verdict(Some(&daemon(sources)), None, Instant::now())
+    /// A state by its name, and how bad the status says that it is.
+    type State = (&'static str, Level, fn(&mut DaemonStatus));
+
+    const LATER: LastError = LastError { at: Timestamp::UNIX_EPOCH, message: String::new() };
+
+    fn quorum(look: &mut SourceStatus) {
+        look.semi_sync_source = Some(SemiSyncLook {
+            enabled: true,
+            on: true,
+            clients: 1,
+            wait_for_replica_count: Some(2),
+            ..SemiSyncLook::default()
+        });
     }
 
+    fn gaps() -> Vec<RecordedGap> {
+        let [timeline, began_at, first_file, missing] = [""; 4].map(str::to_owned);
+        vec![RecordedGap { timeline, began_at, after: None, first_file, missing }]
+    }
+
+    fn archived(change: fn(&mut ArchiveStatus)) -> Option<ArchiveStatus> {
+        let mut archive = ArchiveStatus::default();
+        change(&mut archive);
+        Some(archive)
+    }
+
+    fn slot(released: Option<&str>) -> Option<ServeStatus> {
+        let slot = SlotStatus { released: released.map(str::to_owned), ..SlotStatus::default() };
+        Some(ServeStatus { slots: vec![slot], ..ServeStatus::default() })
+    }
+
+    const STATES: [State; 34] = [
+        ("as it should be", Level::Ok, |_| {}),
+        ("behind", Level::Warning, |all| all.sources[0].seconds_behind = Some(7_200)),
+        ("a gap", Level::Warning, |all| all.sources[0].gaps = gaps()),
+        ("the source lacks something", Level::Critical, |all| {
+            all.sources[0].source_lacks = Some("u:1".into())
+        }),
+        ("GTIDs given twice", Level::Critical, |all| all.sources[0].gtids_given_twice = 1),
+        ("a peer alone holds something", Level::Critical, |all| {
+            all.sources[0].peers = vec![PeerStatus { only_there: "u:1".into(), ..PeerStatus::default() }];
+        }),
+        ("a peer cannot be used", Level::Warning, |all| {
+            all.sources[0].peers = vec![PeerStatus { error: Some(LATER), ..PeerStatus::default() }];
+        }),
+        ("no semi-sync", Level::Critical, |all| all.sources[0].semi_sync.active = false),
+        ("no semi-sync, as configured", Level::Notice, |all| {
+            all.sources[0].semi_sync.active = false;
+            all.sources[0].semi_sync.reason = "switched off here: semi_sync = false".into();
+        }),
+        ("too few replicas at the source", Level::Critical, |all| quorum(&mut all.sources[0])),
+        ("commits untold", Level::Critical, |all| {
+            all.sources[0].unacknowledged_commits.commits = 3;
+            all.sources[0].unacknowledged_commits.since = Some(Timestamp::UNIX_EPOCH);
+        }),
+        ("commits untold while away", Level::Warning, |all| {
+            all.sources[0].unacknowledged_commits.while_away = Some(3);
+        }),
+        ("alone", Level::Warning, |all| {
+            all.sources[0].ack_replicas = Some(AckReplicasStatus { alone: true, ..Default::default() });
+        }),
+        ("not synced, as configured", Level::Notice, |all| all.sources[0].fsync_mode = Some(0)),
+        ("the source cannot be asked", Level::Notice, |all| all.sources[0].look_error = Some(LATER)),
+        ("damage", Level::Critical, |all| {
+            all.sources[0].verified = Some(Verified { at: Timestamp::UNIX_EPOCH, findings: 1 });
+        }),
+        ("a rival", Level::Warning, |all| all.sources[0].server_id_rival = Some("another".into())),
+        ("no search index", Level::Warning, |all| all.sources[0].search_index_failed = Some(1)),
+        ("the archive is late", Level::Warning, |all| {
+            all.sources[0].archive = archived(|archive| archive.behind_seconds = Some(3_700));
+        }),
+        ("the archive fails", Level::Warning, |all| {
+            all.sources[0].archive = archived(|archive| archive.error = Some(LATER));
+        }),
+        ("the archive is damaged", Level::Critical, |all| {
+            all.sources[0].archive = archived(|archive| archive.kept_findings = 1);
+        }),
+        ("the disk is low", Level::Warning, |all| all.disk.as_mut().unwrap().low = true),
+        ("the disk lasts a day", Level::Warning, |all| all.disk.as_mut().unwrap().hours_left = Some(20.0)),
+        ("the disk lasts for hours", Level::Critical, |all| {
+            all.disk.as_mut().unwrap().hours_left = Some(2.0)
+        }),
+        ("no disk", Level::Warning, |all| all.disk = None),
+        ("the disk is full", Level::Critical, |all| all.sources[0].state = "waiting for disk space".into()),
+        ("the disk hangs", Level::Critical, |all| all.sources[0].state = "disk does not answer".into()),
+        ("stuck", Level::Critical, |all| all.sources[0].state = "stuck".into()),
+        ("recovering", Level::Notice, |all| all.sources[0].state = "recovering".into()),
+        ("not reached", Level::Critical, |all| {
+            all.sources[0].state = "backing off".into();
+            all.sources[0].last_error = Some(LATER);
+        }),
+        ("withheld", Level::Critical, |all| all.sources[0].state = "withholding acknowledgements".into()),
+        ("waiting for replicas", Level::Critical, |all| all.sources[0].state = "waiting for replicas".into()),
+        ("a reader is gone", Level::Warning, |all| all.serve = slot(None)),
+        ("a slot was released", Level::Warning, |all| all.serve = slot(Some("slot_max_bytes"))),
+    ];
+
+    /// Wherever a state is shown it is as bad as the status says: here, in `binlogd status` in full and summed up, in each colour.
     #[test]
-    fn the_worst_decides_and_everything_is_said() {
-        let text = |said: (Verdict, String), word, what: &str| {
-            assert_eq!(said.0, word, "{}", said.1);
-            assert_eq!(said.1, what);
-        };
-        text(told(|_| {}), Verdict::Safe, "all 3 sources are received, and their commits wait for this copy");
-        text(
-            told(|sources| sources[1].semi_sync.active = false),
-            Verdict::Look,
-            "commits of 1 of 3 sources do not wait for this copy (semi-sync is off)",
-        );
-        text(
-            told(|sources| sources[0].state = "recovering".to_owned()),
-            Verdict::Look,
-            "1 of 3 sources is about to be received",
-        );
-        text(
-            told(|sources| {
-                sources[0].state = "backing off".to_owned();
-                sources[1].source_lacks = Some("u:1".to_owned());
-                sources[2].semi_sync.active = false;
-            }),
-            Verdict::Act,
-            "1 of 3 sources lacks transactions that only this copy holds; 1 of 3 sources is not received: nothing of it is \
-             acknowledged; commits of 1 of 3 sources do not wait for this copy (semi-sync is off)",
-        );
-        text(
-            told(|sources| sources[2].gtids_given_twice = 1),
-            Verdict::Act,
-            "1 of 3 sources lacks transactions that only this copy holds",
-        );
-        text(
-            told(|sources| {
-                sources.truncate(1);
-                sources[0].state = "stopped".to_owned();
-            }),
-            Verdict::Act,
-            "the source is not received: nothing of it is acknowledged",
-        );
-        text(told(Vec::clear), Verdict::Act, "no source is configured: nothing is copied");
+    fn every_surface_takes_the_verdict_of_the_status() {
+        for (name, level, change) in STATES {
+            let mut all = daemon((0..6).map(|number| well(&format!("s{number}"))).collect());
+            change(&mut all);
+            let all = all.judged();
+            let source = all.sources[0].verdict.level;
+            assert_eq!(
+                (all.verdict.level, source.max(all.verdict.level)),
+                (level, level),
+                "{name}: {:#?}",
+                all.verdict
+            );
+            let (word, text) = verdict(Some(&all), None, Instant::now());
+            let expected = match level {
+                Level::Ok => Verdict::Safe,
+                Level::Notice | Level::Warning => Verdict::Look,
+                Level::Critical => Verdict::Act,
+            };
+            assert_eq!(word, expected, "{name}: {text}");
+            let (full, summary) = (status::shown(all.clone(), true), status::shown(all.clone(), false));
+            let state = |text: &str| paint(text, color(source), true);
+            assert!(full.contains(&state(&all.sources[0].state)), "{name}: {full}");
+            assert!(summary.contains(&state(&format!("{:22}", all.sources[0].state))), "{name}: {summary}");
+            assert!(summary.contains(&paint(&all.verdict.headline, color(level), true)), "{name}: {summary}");
+            let only = DaemonStatus { sources: all.sources[..1].to_vec(), ..all.clone() }.judged();
+            for problem in only.sources[0].verdict.problems.iter().chain(&only.verdict.problems) {
+                let said = verdict(Some(&only), None, Instant::now()).1;
+                assert!(said.contains(&clean(&problem.text)), "{name}: {} is not in {said}", problem.text);
+            }
+        }
     }
 
     #[test]
