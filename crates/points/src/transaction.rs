@@ -129,10 +129,11 @@ impl Transaction {
         all
     }
 
-    /// Whole seconds from the beginning of its first statement to its commit, where both are known.
+    /// Seconds that passed at least from the beginning of its first statement, of which the log has the whole second, to its commit,
+    /// where both are known.
     pub fn lasted(&self) -> Option<u64> {
         let seconds = self.committed.micros.div_euclid(1_000_000) - i64::from(self.began);
-        u64::try_from(seconds).ok().filter(|_| self.began != 0)
+        u64::try_from(seconds).ok().filter(|_| self.began != 0).map(|seconds| seconds.saturating_sub(1))
     }
 
     /// What it is in the first place.

@@ -125,7 +125,10 @@ impl Files {
                 source.name, source.name
             )),
             (_, Some(source)) if !source.hosts.contains(host) => ConfigSeen::Clash(format!(
-                "{shown} has a source {name:?} with other hosts: give this one another name, with --name"
+                "{shown} has a source {name:?} with other hosts ({}). Where {host} has taken its place (a failover): put it first in \
+                 hosts there, hosts = [\"{host}\", …], reload binlogd (systemctl reload binlogd), and run this again, which switches \
+                 semi-sync on. Where it is another source: give it another name, with --name",
+                source.hosts.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
             )),
             (Some(source), _) if source.user != wish.account => ConfigSeen::Clash(format!(
                 "{shown} has this source with the account {:?}: give --account {}",

@@ -14,7 +14,7 @@ use super::publish::publish_copy;
 use super::repeats::Repeats;
 use super::shortage::{Failed, Go, LOOK_INTERVAL, SESSION_BYTES_MIN, Shortage};
 use crate::config::OnFork;
-use crate::status::{Demanded, DiskSpace, Place, SourceState, units};
+use crate::status::{Demanded, DiskSpace, ENDS, Place, SourceState, units};
 use codec::ServerKind;
 use std::io;
 use std::time::{Duration, Instant};
@@ -36,6 +36,8 @@ struct Pacing {
     /// One a host: those that told us to go away.
     away: Vec<Away>,
     repeats: Repeats,
+    /// One a host: why it was not the source, since the last session.
+    tried: Vec<Option<String>>,
     /// The disk was full when the last session ended, or is nearly so.
     shortage: Option<Shortage>,
 }
@@ -76,6 +78,7 @@ impl Upstream {
     fn show_settings(&self) {
         let config = &self.config;
         self.monitor.set_fsync_mode(config.fsync_mode);
+        self.monitor.update_facts(|facts| facts.semi_sync_wanted = config.semi_sync);
         self.monitor.ack_replicas.demand(Demanded {
             wanted: config.ack_after_replicas,
             timeout: config.ack_timeout,
@@ -160,6 +163,7 @@ impl Upstream {
             hosts: Hosts::new(count, self.clock.now()),
             away: (0..count).map(|_| Away::default()).collect(),
             repeats: Repeats::default(),
+            tried: vec![None; count],
             shortage: None,
         };
         let left = Left::default();
@@ -229,7 +233,7 @@ impl Upstream {
     }
 
     fn has_stopped(&self) {
-        self.monitor.set_state(SourceState::Stopped { reason: "binlogd is stopping".to_owned() });
+        self.monitor.set_state(SourceState::Stopped { reason: ENDS.to_owned() });
     }
 
     /// Passes over a host that told us to go away a moment ago, where the list names others; they are tried meanwhile as
@@ -385,10 +389,24 @@ impl Upstream {
             return true; // It is waited for before the next attempt.
         }
         pacing.shortage = None;
+        match error.is_of_host() {
+            true => pacing.tried[current] = Some(text.clone()),
+            false => pacing.tried.fill(None),
+        }
         if !pause.is_zero() {
-            self.pause(pause, error.is_full_disk(), text);
+            self.pause(pause, error.is_full_disk(), self.in_the_way(&pacing.tried, text));
         }
         true
+    }
+
+    /// Why each host is not the source: the one that was tried last need not be the one that counts.
+    fn in_the_way(&self, tried: &[Option<String>], last: String) -> String {
+        let told = self.config.hosts.iter().zip(tried).filter_map(|(host, why)| {
+            let (host, why) = (host.to_string(), why.as_ref()?);
+            Some(if why.contains(&host) { why.clone() } else { format!("{host}: {why}") })
+        });
+        let told: Vec<String> = told.collect();
+        if told.len() > 1 { told.join("; ") } else { last }
     }
 
     /// The shortest pause before a step that is known to be the right one.

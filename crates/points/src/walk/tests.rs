@@ -61,7 +61,7 @@ fn each_transaction_is_told() {
         (update.kind(), update.thread, update.committed.micros),
         (Kind::Rows, Some(7), COMMITTED as i64)
     );
-    assert!(update.committed.is_exact && update.lasted() == Some(1));
+    assert!(update.committed.is_exact && update.lasted() == Some(0));
     let told: Vec<String> = update
         .tables
         .iter()

@@ -71,14 +71,22 @@ fn the_archive_is_not_kept_up_and_catches_up() {
     let mount = place.path().join("mount");
     let archive = format!("--archive-url=file://{}", mount.join("binlogs").display());
     let flags = [&*archive, "--archive-interval=1s"];
-    std::fs::create_dir(&mount).expect("a folder");
     let server = source(&[]);
-    let daemon = Daemon::start(&server, &flags);
+    let daemon = Daemon::start(&server, &[]);
     receives(&daemon);
+    // Archived from now on, and the folder was never mounted.
+    let mut stage = Stage::new(daemon, &flags);
+    stage.restart();
+    receives(&stage.daemon);
+    stage.prometheus.wait_fires("BinlogdArchiveBehind");
+    stage.prometheus.wait_fires("BinlogdArchiveBegins");
+    std::fs::create_dir(&mount).expect("it is mounted");
+    stage.prometheus.wait_ends("BinlogdArchiveBegins");
+    stage.prometheus.wait_ends("BinlogdArchiveBehind");
+
     let away = place.path().join("away");
     std::fs::rename(&mount, &away).expect("it is unmounted");
     server.sql("CREATE DATABASE what_is_newer");
-    let mut stage = Stage::new(daemon, &flags);
     stage.prometheus.wait_fires("BinlogdArchiveBehind");
     stage.play("The archive is not kept up", &server);
     std::fs::rename(&away, &mount).expect("it is mounted");

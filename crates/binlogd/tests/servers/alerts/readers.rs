@@ -134,6 +134,7 @@ fn readers_are_behind_and_certificates_end() {
     drop(reader);
     server.sql("INSERT INTO d.t (v) VALUES ('x'); FLUSH BINARY LOGS; INSERT INTO d.t (v) VALUES ('y'); FLUSH BINARY LOGS");
     stage.prometheus.wait_fires("BinlogdSlotBehind");
+    stage.prometheus.wait_fires("BinlogdReaderGone");
     // Somebody moves the files away that it needs.
     stage.daemon.wait_caught_up(&server);
     stage.stop();
@@ -147,6 +148,7 @@ fn readers_are_behind_and_certificates_end() {
     stage.play("A slot is behind or released", &server);
     stage.prometheus.wait_ends("BinlogdSlotReleased");
     stage.prometheus.wait_ends("BinlogdSlotBehind");
+    stage.prometheus.wait_ends("BinlogdReaderGone");
 
     let refused =
         client(&server, "MYSQL", serve_port(&stage.daemon), &["--password=wrong", "-e", "SELECT 1"]);

@@ -1,7 +1,9 @@
 //! The source is killed, purges too early; the copy is damaged; another receiver has our `server_id`; the start takes long.
 
+use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use super::stage::Stage;
 use super::{PATIENCE, received, receives, source};
@@ -34,18 +36,41 @@ fn the_copy_is_damaged_the_source_is_killed_and_purges_too_early() {
         SemiSync::enable(&server, NEVER).wait_attached();
         Stage::new(daemon, &[])
     };
+    let a_year_earlier = |path: &Path| {
+        let text = std::fs::read_to_string(path).expect("a file");
+        let year = jiff::Timestamp::now().to_string()[..4].to_owned();
+        let before: u32 = year.parse::<u32>().expect("a year") - 1;
+        std::fs::write(path, text.replacen(&year, &before.to_string(), 1)).expect("a file");
+    };
+    // As if it had been there for a year, and was never verified.
+    stage.stop();
+    a_year_earlier(&stage.daemon.timeline_dir().join("timeline.toml"));
+    stage.start();
+    stage.prometheus.wait_fires("BinlogdNotVerified");
     assert_eq!(verify(&stage.daemon), 0);
     stage.daemon.wait_until(|source| source["verified"]["findings"] == 0, PATIENCE);
+    stage.prometheus.wait_ends("BinlogdNotVerified");
 
     // As if no timer had run for three weeks.
-    let outcome = stage.daemon.data_dir().join("default/verified.toml");
-    let text = std::fs::read_to_string(&outcome).expect("an outcome");
-    let year = jiff::Timestamp::now().to_string()[..4].to_owned();
-    let before: u32 = year.parse::<u32>().expect("a year") - 1;
-    std::fs::write(&outcome, text.replacen(&year, &before.to_string(), 1)).expect("a file");
+    a_year_earlier(&stage.daemon.data_dir().join("default/verified.toml"));
     stage.prometheus.wait_fires("BinlogdNotVerified");
     stage.play("The copy was not verified for long", &server);
     stage.prometheus.wait_ends("BinlogdNotVerified");
+
+    // What arrives is old, as while a copy catches up.
+    let until = Instant::now() + 2 * PATIENCE;
+    let ends = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !ends.load(Ordering::Relaxed) && Instant::now() < until {
+                server.sql("SET timestamp = UNIX_TIMESTAMP() - 900; INSERT INTO d.t (v) VALUES ('old')");
+            }
+        });
+        stage.prometheus.wait_fires("BinlogdCopyBehind");
+        stage.play("The copy is behind", &server);
+        ends.store(true, Ordering::Relaxed);
+    });
+    stage.prometheus.wait_ends("BinlogdCopyBehind");
 
     let sealed = stage.daemon.timeline_dir().join("mysql-bin.000001");
     let mut bytes = std::fs::read(&sealed).expect("a sealed file");
