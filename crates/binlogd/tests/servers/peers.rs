@@ -246,6 +246,9 @@ fn each_completes_from_the_other(name: &str) {
     let there: std::collections::BTreeSet<u64> = ids.lines().map(|id| id.parse().unwrap()).collect();
     let lost: Vec<_> = told.difference(&there).collect();
     assert!(lost.is_empty(), "LOST, confirmed to clients and not handed over: {lost:?}");
+    // It was started again, at another port.
+    b_of_a.move_to(served_at(&b));
+    a.wait_until(|source| source["peers"][0]["error"].is_null(), PATIENCE);
     let again = rescued(&a, &other, &[]);
     assert!(again.contains("has every transaction that the copy of default holds"), "{again}");
 }
