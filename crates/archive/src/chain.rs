@@ -329,10 +329,12 @@ pub(crate) fn list_snapshots(store: &dyn Store, source: &str) -> Result<Vec<Stri
 fn newest_readable(store: &dyn Store, listed: &[Meta]) -> Result<Option<u64>, StoreError> {
     for meta in listed.iter().rev().filter(|meta| names::snapshot_seq(&meta.name).is_some()) {
         match store.get(&meta.name) {
-            Ok(bytes) => match read_snapshot(&meta.name, &bytes) {
-                Ok(history) => return Ok(Some(history.seq)),
-                Err(_) => {} // Whoever verifies names it.
-            },
+            // One that cannot be read whoever verifies names.
+            Ok(bytes) => {
+                if let Ok(history) = read_snapshot(&meta.name, &bytes) {
+                    return Ok(Some(history.seq));
+                }
+            }
             Err(error) if error.is_missing() => {}
             Err(error) => return Err(error),
         }

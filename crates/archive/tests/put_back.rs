@@ -81,7 +81,7 @@ fn with_a_store_that_was_put_back_nobody_goes_on() {
         let moved = |(path, bytes): (PathBuf, Vec<u8>)| (to.join(path.strip_prefix(&from).unwrap()), bytes);
         tree(&other).into_iter().map(moved).collect::<Tree>()
     };
-    let last = full.keys().filter(|path| is_commit(path)).next_back().unwrap().clone();
+    let last = full.keys().rfind(|path| is_commit(path)).unwrap().clone();
     let mut without_last = full.clone();
     without_last.remove(&last).unwrap();
     let mut replaced = full.clone();
