@@ -33,7 +33,7 @@ impl Answers {
         reader: &Arc<Reader>,
         receiver: &str,
     ) -> io::Result<Answers> {
-        reader.progress.asked.receiver_is(receiver);
+        reader.progress.receiver_is(receiver);
         let incoming = accepted.reader()?;
         let is_over = Arc::new(AtomicBool::new(false));
         let (for_thread, over) = (reader.clone(), is_over.clone());
@@ -85,7 +85,7 @@ fn hear(incoming: &mut wire::Reader, reader: &Reader) -> Result<(), Unheard> {
     // One byte more, so that a message which is too long is not taken for one that is not.
     while let Some(message) = incoming.receive(IDLE_MAX, SEMI_SYNC_ACKNOWLEDGEMENT_BYTES_MAX + 1)? {
         let answer = SemiSyncAcknowledgement::parse(&message)?;
-        reader.progress.asked.hears(&answer, reader.published())?;
+        reader.progress.hears(&answer, reader.published())?;
     }
     Ok(())
 }

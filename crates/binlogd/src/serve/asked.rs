@@ -32,7 +32,7 @@ struct State {
 
 /// An answer that cannot be one.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
-pub(crate) enum BadAnswer {
+pub enum BadAnswer {
     /// Nothing was asked for.
     #[error("it acknowledges {0}, and was asked for nothing")]
     NotAsked(String),

@@ -59,7 +59,28 @@ pub struct Served {
     pub monitor: Option<Arc<SourceMonitor>>,
     /// The clock by which a delay is measured.
     pub wall_time: WallTime,
+    /// How a dump waits.
+    pub waits: Arc<dyn Waits>,
 }
+
+/// How a dump waits: by the machine's clock, or as a simulation has it.
+pub trait Waits: Send + Sync {
+    /// Until something is published after `seen`, or for `timeout`; it may come back early.
+    fn for_news(&self, published: &Published, seen: u32, timeout: Duration) {
+        published.wait(seen, timeout);
+    }
+
+    /// For so long.
+    fn pause(&self, pause: Duration) {
+        std::thread::sleep(pause);
+    }
+}
+
+/// By the machine's clock.
+#[derive(Debug, Clone, Copy)]
+pub struct RealTime;
+
+impl Waits for RealTime {}
 
 /// A clock, as people read it.
 pub type WallTime = Arc<dyn Fn() -> Timestamp + Send + Sync>;

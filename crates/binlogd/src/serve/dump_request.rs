@@ -18,6 +18,18 @@ const SHOWN_BYTES_MAX: usize = 100;
 /// A UUID has 36 bytes; more of a text in its place is not kept.
 const UUID_BYTES_MAX: usize = 64;
 
+/// The request that a command makes for an account whose dumps nothing holds back.
+///
+/// # Errors
+/// When it cannot be understood; in a server's words.
+pub fn of_unbound(
+    command: &Request<'_>,
+    state: &SessionState,
+    kind: ServerKind,
+) -> Result<DumpRequest, ErrPacket> {
+    of(command, state, kind, &Bounds::default())
+}
+
 /// The request that a command makes.
 ///
 /// # Errors
@@ -109,13 +121,13 @@ fn delay(state: &SessionState) -> Result<Duration, ErrPacket> {
 }
 
 /// The UUID that a replica has set; empty for none.
-pub(super) fn replica_uuid(state: &SessionState) -> String {
+pub fn replica_uuid(state: &SessionState) -> String {
     let uuid = text(state, &["replica_uuid", "slave_uuid"]).unwrap_or_default();
     printable(uuid.as_bytes(), UUID_BYTES_MAX)
 }
 
 /// Whoever reads, over connections: the UUID of a replica, or where it has none its `server_id`.
-pub(super) fn receiver(uuid: &str, command: &Request<'_>) -> String {
+pub fn receiver(uuid: &str, command: &Request<'_>) -> String {
     let server_id = server_id(command);
     if uuid.is_empty() { format!("server_id {server_id}") } else { uuid.to_ascii_lowercase() }
 }

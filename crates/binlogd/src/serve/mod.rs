@@ -44,7 +44,7 @@ mod certificate;
 mod choice;
 pub mod dump;
 mod dump_log;
-mod dump_request;
+pub mod dump_request;
 mod error;
 mod events;
 mod facts;

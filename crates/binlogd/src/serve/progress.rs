@@ -1,7 +1,9 @@
 //! How far a reader is, for those who look on.
 
-use super::asked::Asked;
+use super::asked::{Asked, BadAnswer};
 use codec::Position;
+use codec::packet::SemiSyncAcknowledgement;
+use log::published::Published;
 use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64};
@@ -49,6 +51,23 @@ struct InFile {
 }
 
 impl ReaderProgress {
+    /// Who answers what the dump asks for, over connections: see [`receiver`](super::dump_request::receiver).
+    pub fn receiver_is(&self, receiver: &str) {
+        self.asked.receiver_is(receiver);
+    }
+
+    /// Takes an answer: a confirmation of what is `published`.
+    ///
+    /// # Errors
+    /// When the reader cannot have what it says that it has.
+    pub fn hears(
+        &self,
+        answer: &SemiSyncAcknowledgement<'_>,
+        published: &Published,
+    ) -> Result<(), BadAnswer> {
+        self.asked.hears(answer, published)
+    }
+
     /// The source is about to be given up: where the dump ends for that, the reader is told so.
     pub(super) fn dismiss(&self) {
         self.dismissed.store(true, Relaxed);

@@ -2,7 +2,7 @@
 
 use super::answer::{self, Action, Answer, Client, Column, ColumnKind, Rows, SessionState};
 use super::answers::Answers;
-use super::dump::{Served, dump};
+use super::dump::{RealTime, Served, dump};
 use super::dump_log::say_how_it_ended;
 use super::dump_request;
 use super::events::{EventRow, ListError, Listing, Wanted};
@@ -436,6 +436,7 @@ impl Session<'_> {
             published: self.source.published.clone(),
             monitor: Some(self.source.monitor.clone()),
             wall_time: Arc::new(jiff::Timestamp::now),
+            waits: Arc::new(RealTime),
         };
         let answers = match request.semi_sync {
             true => {

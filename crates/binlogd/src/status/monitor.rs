@@ -331,7 +331,7 @@ impl SourceMonitor {
     }
 
     /// Settings of the source that readers decide by, as of the last connection.
-    pub(crate) fn settings(&self) -> Arc<[(String, String)]> {
+    pub fn settings(&self) -> Arc<[(String, String)]> {
         lock(&self.session).facts.settings.clone()
     }
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 use crate::common::semi_sync::SemiSync;
 use crate::common::workload::{self, Dialect};
 use crate::common::{Server, connect_options, seed, wait_within};
-use binlogd::serve::dump::{Served, dump};
+use binlogd::serve::dump::{RealTime, Served, dump};
 use binlogd::serve::packets::PacketOut;
 use binlogd::serve::progress::ReaderProgress;
 use binlogd::serve::request::{DumpRequest, From, MariadbStart, ReaderChecksum};
@@ -198,6 +198,7 @@ impl Both {
     fn served(&self) -> Served {
         Served {
             wall_time: Arc::new(jiff::Timestamp::now),
+            waits: Arc::new(RealTime),
             folder: self.copy.path().to_owned(),
             storage: Arc::new(PosixStorage),
             published: self.published.clone(),

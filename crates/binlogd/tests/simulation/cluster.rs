@@ -3,6 +3,7 @@
 use crate::history::History;
 use crate::turmoil::Turmoil;
 use crate::world::Scene;
+use log::testing::Random;
 use scripted_source::LogOptions;
 
 /// One in so many reads finds that something happens among the servers.
@@ -16,6 +17,12 @@ pub fn options(host: usize) -> LogOptions {
     LogOptions { server_id: host as u32 + 1, uuid: [0xa0 + host as u8; 16], ..LogOptions::default() }
 }
 
+/// Other names, as a server may have them that was set up by other people.
+pub fn apart(host: usize, random: &mut Random) -> LogOptions {
+    let base_name = *random.pick(&["mysql-bin", "mysql-bin", "binlog"]);
+    LogOptions { base_name: base_name.to_owned(), ..options(host) }
+}
+
 impl Turmoil {
     /// Time passes for the servers: replicas apply, whoever else takes writes is written to, and roles change.
     pub fn cluster(&mut self, scene: &mut Scene) {
@@ -25,6 +32,9 @@ impl Turmoil {
                 replicate(scene, source, host, 1 + self.random.below(APPLIED_MAX));
             }
             let server = &mut scene.hosts[host];
+            if self.rotates_apart && self.random.one_in(25) {
+                server.history.unit(|log| log.rotate());
+            }
             if !server.is_read_only && self.random.one_in(12) {
                 self.write(&mut server.history);
             }
@@ -106,6 +116,18 @@ impl Turmoil {
         (server.history, server.is_read_only) = (History::copied(options, executed), true);
         scene.disconnect_from(host);
     }
+}
+
+/// The source dies, and that server is the source: with everything, or as it is. Nobody else takes writes.
+pub fn promote_in_calm(scene: &mut Scene, host: usize, with_all: bool) {
+    let old = scene.source;
+    if with_all {
+        replicate(scene, old, host, u64::MAX);
+    }
+    (scene.hosts[old].is_up, scene.hosts[old].is_read_only) = (false, true);
+    scene.disconnect_from(old);
+    scene.hosts[host].is_read_only = false;
+    scene.source = host;
 }
 
 /// One server applies at most `count` transactions of another one.

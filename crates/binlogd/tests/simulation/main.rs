@@ -13,22 +13,29 @@
 //! | `receiver.rs` | the product over the doubles |
 //! | `crash.rs` | the test of every crash |
 //! | `stall.rs` | the test of every moment in which a disk hangs while the source's logs are reset |
+//! | `turns.rs` | whose turn it is, of several binlogds |
+//! | `port.rs`, `follower.rs` | a binlogd's port for readers; a binlogd that reads from another one |
+//! | `chain.rs` | the simulation of a chain of binlogds |
 //! | `cluster.rs` | what goes wrong among several servers |
 //! | `turmoil.rs`, `simulate.rs` | what goes wrong at random, and the simulation of it |
 #![allow(unreachable_pub, missing_docs, reason = "the modules are for the tests beside them")]
 
+mod chain;
 mod cluster;
 mod crash;
 mod disk;
 mod disk_file;
 mod fate;
+mod follower;
 mod history;
 mod image;
 mod peer;
+mod port;
 mod reader;
 mod receiver;
 mod simulate;
 mod source;
 mod stall;
 mod turmoil;
+mod turns;
 mod world;

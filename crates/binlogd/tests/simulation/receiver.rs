@@ -71,6 +71,13 @@ pub fn config(fsync_mode: FsyncMode, semi_sync: bool) -> SourceConfig {
     }
 }
 
+/// Opens the copy on a disk, as a start does.
+pub fn recovers(disk: &Disk, world: &Arc<World>) {
+    let config = config(FsyncMode::SyncThenAcknowledge, true);
+    let copy = process(disk, world, &config, Arc::default()).open();
+    assert!(copy.expect("it can be opened").is_recovered(), "nothing is waited for");
+}
+
 /// A receiver process that has not begun.
 pub fn process(disk: &Disk, world: &Arc<World>, config: &SourceConfig, stop: Arc<StopSignal>) -> Upstream {
     Upstream {

@@ -4,29 +4,33 @@
 //! network and a disk that fail. After each process what the disk holds is opened by the next one and compared with all
 //! that the source has ever been. In the end nothing fails any more, and the copy must be whole again.
 
-use crate::cluster::options;
+use crate::cluster::{apart, options};
 use crate::disk::Disk;
 use crate::fate::Fate;
 use crate::history::History;
 use crate::image::Tree;
 use crate::peer::{OtherBinlogd, PEER_NAME};
+use crate::port::{Port, Serving};
 use crate::receiver::{FOLDER, config, process, with_journal};
 use crate::source::Source;
 use crate::turmoil::{Past, Turmoil, Weather, judge};
-use crate::world::{Scene, World, host_name};
+use crate::turns::Turns;
+use crate::world::{BEGINNING, Scene, World, host_name};
 use binlogd::config::{FsyncMode, HostPort, OnFork, OnGap, SourceConfig};
 use binlogd::upstream::copy::HeldCopy;
 use binlogd::upstream::stop::StopSignal;
-use codec::gtid::GtidSet;
+use codec::gtid::{GtidSet, Uuid};
 use log::folder::timelines;
 use log::index;
+use log::purge::plan::{Plan, Rules, Wanted};
+use log::purge::{Indexes, carry_out};
 use log::storage::Storage;
 use log::testing::Random;
 use log::timeline::{Reason, Timeline};
 use scripted_source::LogOptions;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Seeds of the short form, for each run of the tests.
 const SEEDS: u64 = 600;
@@ -46,8 +50,11 @@ const CALM_STEPS_MAX: u64 = 60_000;
 /// Steps of one process before it is asked to stop, should nothing else end it.
 const PROCESS_STEPS_MAX: u64 = 600;
 
+/// Limit by the clock of the machine, where simulated time is not that of one thread.
+const REAL_TIME_MAX: Duration = Duration::from_secs(3600);
+
 /// Prints how to replay a simulation that fails.
-struct Replay(u64);
+pub struct Replay(pub u64);
 
 impl Drop for Replay {
     fn drop(&mut self) {
@@ -77,17 +84,19 @@ struct Outcome {
 }
 
 /// One simulation.
-struct Simulation {
-    random: Random,
-    config: SourceConfig,
-    disk: Disk,
-    world: Arc<World>,
+pub struct Simulation {
+    pub random: Random,
+    pub config: SourceConfig,
+    pub disk: Disk,
+    pub world: Arc<World>,
     weather: Arc<Mutex<Weather>>,
-    past: Arc<Mutex<Past>>,
+    pub past: Arc<Mutex<Past>>,
     is_calm: Arc<Mutex<bool>>,
     /// Content of the files of older timelines when they were last seen.
     archive: BTreeMap<String, Vec<u8>>,
     steps: u64,
+    /// Where other binlogds read from it.
+    pub port: Option<Arc<Port>>,
 }
 
 impl Simulation {
@@ -106,9 +115,18 @@ impl Simulation {
 
     /// Of one server, or of a list of some of which one is the source at a time.
     fn new(seed: u64, has_list: bool) -> Simulation {
+        Simulation::beside(None, seed, has_list)
+    }
+
+    /// As [`Simulation::new`]. With `turns` other binlogds run beside the receiver; then the servers name their files each in its
+    /// own way, and each rotates by itself.
+    pub fn beside(turns: Option<Arc<Turns>>, seed: u64, has_list: bool) -> Simulation {
         let mut random = Random::new(seed);
-        let fsync_mode =
-            if random.one_in(4) { FsyncMode::WriteThenAcknowledge } else { FsyncMode::SyncThenAcknowledge };
+        let fsync_mode = if random.one_in(4) && turns.is_none() {
+            FsyncMode::WriteThenAcknowledge
+        } else {
+            FsyncMode::SyncThenAcknowledge
+        };
         let mut config = config(fsync_mode, !random.one_in(5));
         // Not drawn, so that seeds that have found something stay what they were.
         config.ack_after_replicas = u32::from(seed % 3 == 1);
@@ -120,14 +138,15 @@ impl Simulation {
         };
         let disk = Disk::with(&tree, random.next());
         let (weather, past, is_calm) = (Arc::default(), Arc::default(), Arc::default());
-        let turmoil =
+        let mut turmoil =
             Turmoil::new(random.next(), Arc::clone(&weather), Arc::clone(&past), Arc::clone(&is_calm));
         disk.judged_by(judge(weather.clone()));
         let mut hosts = Vec::new();
         if has_list {
             config.on_fork = if random.one_in(3) { OnFork::Withhold } else { OnFork::Follow };
             for host in 0..2 + random.below(2) as usize {
-                let mut server = Source::new(History::new(options(host)), !random.one_in(5));
+                let options = if turns.is_some() { apart(host, &mut random) } else { options(host) };
+                let mut server = Source::new(History::new(options), !random.one_in(5));
                 server.is_read_only = host > 0;
                 hosts.push(server);
             }
@@ -138,28 +157,28 @@ impl Simulation {
         config.hosts = (0..hosts.len()).map(|host| HostPort { host: host_name(host), port: 3306 }).collect();
         let stop = Arc::new(StopSignal::new());
         let chunk_max = *random.pick(&[60, 600, 6_000, 100_000]);
+        if turns.is_some() {
+            (turmoil.rotates_apart, turmoil.idle_left) = (true, u32::MAX);
+            config.connect_timeout = REAL_TIME_MAX;
+        }
+        let is_alone = turns.is_none();
         let world = World::new(hosts, disk.clone(), stop, chunk_max, random.next(), Box::new(turmoil));
         let (world, archive) = (Arc::new(world), BTreeMap::new());
         // Soon, or so late that sessions begin meanwhile.
-        let confirms =
-            (config.ack_after_replicas > 0).then_some(if seed.is_multiple_of(2) { 5 } else { 400 });
-        world.with(|scene: &mut Scene| scene.reader.confirms = confirms);
-        Simulation { random, config, disk, world, weather, past, is_calm, archive, steps: 0 }
+        let confirms = (is_alone && config.ack_after_replicas > 0).then_some(if seed.is_multiple_of(2) {
+            5
+        } else {
+            400
+        });
+        world.with(|scene: &mut Scene| (scene.reader.confirms, scene.turns) = (confirms, turns));
+        Simulation { random, config, disk, world, weather, past, is_calm, archive, steps: 0, port: None }
     }
 
     fn run(mut self) -> Outcome {
         for _ in 0..1 + self.random.below(PROCESSES_MAX) {
             self.process();
         }
-        *self.is_calm.lock().unwrap() = true;
-        self.calm();
-        self.world.with(|scene| {
-            let source = scene.source;
-            let servers = scene.hosts.iter_mut().enumerate();
-            servers.for_each(|(host, server)| server.is_read_only = host != source);
-        });
-        self.world.with(|scene| scene.chunk_max = 100_000);
-        (self.config.on_gap, self.config.on_fork) = (OnGap::Record, OnFork::Follow);
+        self.calm_for_good();
         let before = self.world.with(|scene| scene.steps);
         // A history that was replaced may take some attempts; an operator's stop was answered above.
         for _ in 0..3 {
@@ -184,7 +203,7 @@ impl Simulation {
     }
 
     /// Nothing goes wrong from now on.
-    fn calm(&self) {
+    pub fn calm(&self) {
         *self.weather.lock().unwrap() = Weather::default();
         self.world.with(|scene| {
             scene.is_reachable = true;
@@ -192,11 +211,48 @@ impl Simulation {
         });
     }
 
+    /// Nothing goes wrong any more, and one server alone takes writes.
+    pub fn calm_for_good(&mut self) {
+        *self.is_calm.lock().unwrap() = true;
+        self.calm();
+        self.world.with(|scene| {
+            let source = scene.source;
+            let servers = scene.hosts.iter_mut().enumerate();
+            servers.for_each(|(host, server)| server.is_read_only = host != source);
+            scene.chunk_max = 100_000;
+        });
+        (self.config.on_gap, self.config.on_fork) = (OnGap::Record, OnFork::Follow);
+    }
+
+    /// An operator purges the oldest files of the copy, but for so many. What was acknowledged of them need not be held any more.
+    pub fn purge(&mut self, files_max: u64) {
+        let (folder, at) = (Disk::path(FOLDER), BEGINNING);
+        let rules = Rules { max_files: Some(files_max), ..Rules::default() };
+        let plan = Plan::make(&self.disk, &folder, &Wanted::Rules(rules, at), &[]).expect("a sound copy");
+        carry_out(&self.disk, &plan.goes(), "a test", at, Indexes::Ours).expect("in calm weather");
+        let files = self.files();
+        let is_left = |path: &String| files.iter().any(|(of, name, ..)| *path == format!("{of}/{name}"));
+        self.archive.retain(|path, _| is_left(path));
+        self.forget_what_was_promised();
+        let mut past = self.past.lock().unwrap();
+        self.world.with(|scene| {
+            scene.hosts.iter().for_each(|host| past.purged.union_with(&host.log().executed_set()));
+        });
+        past.count("purge of the first binlogd's files");
+    }
+
     /// One receiver process, from its start to its end, however that comes.
-    fn process(&mut self) {
+    pub fn process(&mut self) {
         let stop = Arc::new(StopSignal::new());
         let disk = self.disk.clone();
-        let limit = if *self.is_calm.lock().unwrap() { CALM_STEPS_MAX } else { PROCESS_STEPS_MAX };
+        let is_calm = *self.is_calm.lock().unwrap();
+        let limit = match (is_calm, &self.port) {
+            (true, None) => CALM_STEPS_MAX,
+            (false, None) => PROCESS_STEPS_MAX,
+            // Who looks whether something has changed takes a step.
+            (true, Some(_)) => u64::MAX,
+            (false, Some(_)) => 4 * PROCESS_STEPS_MAX,
+        };
         self.world.with(|scene| {
             (scene.stop, scene.disk) = (stop.clone(), disk);
             scene.lines.clear();
@@ -210,6 +266,11 @@ impl Simulation {
             self.config.semi_sync
         );
         let failures_before = self.weather.lock().unwrap().failures;
+        if let Some(port) = &self.port {
+            let world = self.world.clone();
+            let nudge = Arc::new(move || world.with(|scene| scene.is_nudged = true));
+            port.open(Serving::of(&process, self.disk.clone(), nudge));
+        }
         match process.open() {
             Ok(copy) => {
                 // On a full disk it is opened without having been recovered, and waits for space.
@@ -224,6 +285,9 @@ impl Simulation {
                 assert!(is_excused, "the copy cannot be opened: {error}");
                 self.calm(); // Somebody made room, or replaced the disk's cable.
             }
+        }
+        if let Some(port) = &self.port {
+            port.close();
         }
         if self.disk.take_failed_syncs() > 0 && self.config.fsync_mode == FsyncMode::WriteThenAcknowledge {
             // The next process trusts the disk alone, which may lack what was only written.
@@ -272,35 +336,7 @@ impl Simulation {
         let past_ones = past.histories.iter().map(|(host, history)| (*host, history));
         let of_hosts: Vec<(usize, &History)> = past_ones.chain(present.iter().enumerate()).collect();
         let histories: Vec<&History> = of_hosts.iter().map(|(_, history)| *history).collect();
-        let mut held_gtids = GtidSet::new();
-        for (folder, name, bytes, is_last) in &files {
-            let is_beginning = |history: &&&History| {
-                let sent = history.log.file(name);
-                sent.is_some_and(|sent| {
-                    sent.bytes.starts_with(bytes) && (*is_last || sent.bytes.len() == bytes.len())
-                })
-            };
-            let of: Vec<_> = histories.iter().filter(is_beginning).collect();
-            let len = bytes.len();
-            of.iter().for_each(|history| held_gtids.union_with(&history.gtids_within(name, len as u64)));
-            assert!(
-                !of.is_empty(),
-                "{folder}/{name} of {len} bytes is no file that a source ever had: {:?}",
-                histories.iter().filter_map(|history| differ(history, name, bytes)).collect::<Vec<_>>()
-            );
-            let is_boundary = of.iter().any(|history| history.boundary(name, len as u64).is_some());
-            assert!(!is_last || is_boundary, "{folder}/{name} ends at {len}, which is no boundary");
-        }
-        for pair in files.windows(2).filter(|pair| pair[0].0 == pair[1].0) {
-            let [(folder, sealed, whole, _), (_, next, bytes, _)] = pair else { continue };
-            let follow = |history: &&&History| {
-                let sent = |name: &String| history.log.file(name).map(|file| &file.bytes[..]);
-                let is_next = |sent: &[u8]| sent.starts_with(bytes) || bytes.starts_with(sent);
-                sent(sealed) == Some(&whole[..]) && sent(next).is_some_and(is_next)
-            };
-            let is_one_history = histories.iter().any(|history| follow(&history));
-            assert!(is_one_history, "{folder}/{next} does not follow {sealed} in any history of the source");
-        }
+        let held_gtids = compare_files(&files, &histories);
         self.world.with(|scene| {
             for ((folder, name), taken) in scene.reader.taken() {
                 let held = files.iter().find(|(of, held, ..)| (of, held) == (folder, name));
@@ -309,7 +345,7 @@ impl Simulation {
                     held.starts_with(&taken.bytes),
                     "a reader has {} bytes of {folder}/{name}, and the copy lacks some of them: {}",
                     taken.bytes.len(),
-                    self.ends_of(&files)
+                    ends_of(&files)
                 );
                 for end in &taken.ends {
                     let is_boundary = histories.iter().any(|history| {
@@ -379,7 +415,7 @@ impl Simulation {
     }
 
     /// Opens the copy and compares it.
-    fn check(&mut self) {
+    pub fn check(&mut self) {
         let stop = Arc::new(StopSignal::new());
         let copy = process(&self.disk, &self.world, &self.config, stop).open();
         let copy = copy.expect("in calm weather a copy can be opened");
@@ -387,22 +423,12 @@ impl Simulation {
         self.compare(&copy);
     }
 
-    /// The files of all timelines, in order: folder, name, content, and whether it is the timeline's last one.
-    fn files(&self) -> Vec<(String, String, Vec<u8>, bool)> {
-        let (mut files, disk) = (Vec::new(), self.disk.onlooker());
-        for folder in timelines(&disk, &Disk::path(FOLDER)).unwrap() {
-            let timeline = folder.file_name().unwrap().to_str().unwrap().to_owned();
-            let names = index::read(&disk, &folder).unwrap();
-            for name in &names {
-                let bytes = disk.read(&folder.join(name)).unwrap();
-                files.push((timeline.clone(), name.clone(), bytes, Some(name) == names.last()));
-            }
-        }
-        files
+    fn files(&self) -> Vec<HeldFile> {
+        held_files(&self.disk)
     }
 
     /// The newest timeline ends where the source does, and its files are the source's.
-    fn is_whole(&self) -> bool {
+    pub fn is_whole(&self) -> bool {
         let files = self.files();
         let Some((newest, ..)) = files.last() else { return false };
         let source = self.world.with(|scene| scene.source().log().clone());
@@ -418,17 +444,76 @@ impl Simulation {
             && held().next_back().is_some_and(|(_, name, ..)| *name == source.end().file)
     }
 
-    fn ends(&self) -> String {
+    pub fn ends(&self) -> String {
         let end = self.world.with(|scene| scene.source().log().end());
-        format!("the source ends at {end:?}, {}", self.ends_of(&self.files()))
+        format!("the source ends at {end:?}, {}", ends_of(&self.files()))
     }
+}
 
-    fn ends_of(&self, files: &[(String, String, Vec<u8>, bool)]) -> String {
-        let end_of = |(folder, name, bytes, _): &(String, String, Vec<u8>, bool)| {
-            format!("{folder}/{name}:{}", bytes.len())
-        };
-        format!("held are {:?}", files.iter().map(end_of).collect::<Vec<_>>())
+/// A file of a copy: folder of its timeline, name, content, and whether it is the timeline's last one.
+pub type HeldFile = (String, String, Vec<u8>, bool);
+
+/// The files of all timelines on a disk, in order.
+pub fn held_files(disk: &Disk) -> Vec<HeldFile> {
+    let (mut files, disk) = (Vec::new(), disk.onlooker());
+    let Ok(folders) = timelines(&disk, &Disk::path(FOLDER)) else { return files };
+    for folder in folders {
+        let timeline = folder.file_name().unwrap().to_str().unwrap().to_owned();
+        let names = index::read(&disk, &folder).unwrap();
+        for name in &names {
+            let bytes = disk.read(&folder.join(name)).unwrap();
+            files.push((timeline.clone(), name.clone(), bytes, Some(name) == names.last()));
+        }
     }
+    files
+}
+
+/// Where the files of a copy end.
+pub fn ends_of(files: &[HeldFile]) -> String {
+    let end_of = |(folder, name, bytes, _): &HeldFile| format!("{folder}/{name}:{}", bytes.len());
+    format!("held are {:?}", files.iter().map(end_of).collect::<Vec<_>>())
+}
+
+/// Compares the files of a copy's timelines with what the servers have written, and says which GTIDs they hold.
+pub fn compare_files(files: &[HeldFile], histories: &[&History]) -> GtidSet {
+    let mut held_gtids = GtidSet::new();
+    for (folder, name, bytes, is_last) in files {
+        let is_beginning = |history: &&&History| {
+            let sent = history.log.file(name).filter(|_| is_of(folder, history));
+            sent.is_some_and(|sent| {
+                sent.bytes.starts_with(bytes) && (*is_last || sent.bytes.len() == bytes.len())
+            })
+        };
+        let of: Vec<_> = histories.iter().filter(is_beginning).collect();
+        let len = bytes.len();
+        of.iter().for_each(|history| held_gtids.union_with(&history.gtids_within(name, len as u64)));
+        assert!(
+            !of.is_empty(),
+            "{folder}/{name} of {len} bytes is no file that a source ever had: {:?}",
+            histories.iter().filter_map(|history| differ(history, name, bytes)).collect::<Vec<_>>()
+        );
+        let is_boundary = of.iter().any(|history| history.boundary(name, len as u64).is_some());
+        assert!(!is_last || is_boundary, "{folder}/{name} ends at {len}, which is no boundary");
+    }
+    for pair in files.windows(2).filter(|pair| pair[0].0 == pair[1].0) {
+        let [(folder, sealed, whole, _), (_, next, bytes, _)] = pair else { continue };
+        let follow = |history: &&&History| {
+            let sent = |name: &String| {
+                history.log.file(name).filter(|_| is_of(folder, history)).map(|file| &file.bytes[..])
+            };
+            let is_next = |sent: &[u8]| sent.starts_with(bytes) || bytes.starts_with(sent);
+            sent(sealed) == Some(&whole[..]) && sent(next).is_some_and(is_next)
+        };
+        let is_one_history = histories.iter().any(|history| follow(&history));
+        assert!(is_one_history, "{folder}/{next} does not follow {sealed} in any history of the source");
+    }
+    held_gtids
+}
+
+/// Whether a timeline is named after the server of this history.
+fn is_of(folder: &str, history: &History) -> bool {
+    let uuid = Uuid::from_bytes(history.log.options().uuid).to_string();
+    folder.split_once('-').is_some_and(|(_, server)| server == uuid)
 }
 
 /// In words, where a file differs from the one of that name that a source had.
@@ -491,6 +576,14 @@ fn simulated_peers_lose_nothing() {
 }
 
 fn simulate(seeds_always: u64, simulation: impl Fn(u64) -> Simulation) {
+    run_seeds(seeds_always, |seed| {
+        let outcome = simulation(seed).run();
+        (outcome.steps, outcome.counts)
+    });
+}
+
+/// Runs one simulation after the other, each by its seed. `run` gives its steps, and how often each thing happened.
+pub fn run_seeds(seeds_always: u64, run: impl Fn(u64) -> (u64, BTreeMap<&'static str, u64>)) {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     let (seed, steps_wanted) = (number("BINLOGD_SIM_SEED"), number("BINLOGD_SIM_STEPS"));
     let seeds_wanted = number("BINLOGD_SIM_SEEDS").map_or(seeds_always, |seeds| seeds * seeds_always / SEEDS);
@@ -513,10 +606,10 @@ fn simulate(seeds_always: u64, simulation: impl Fn(u64) -> Simulation) {
     };
     while !is_enough(steps, seeds) {
         let replay = Replay(first + seeds);
-        let outcome = simulation(first + seeds).run();
+        let (taken, counted) = run(first + seeds);
         drop(replay);
-        (steps, seeds) = (steps + outcome.steps, seeds + 1);
-        for (what, count) in outcome.counts {
+        (steps, seeds) = (steps + taken, seeds + 1);
+        for (what, count) in counted {
             *counts.entry(what).or_default() += count;
         }
     }

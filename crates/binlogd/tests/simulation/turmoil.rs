@@ -113,7 +113,9 @@ pub struct Turmoil {
     /// Servers that apply nothing for now.
     pub lagging: BTreeSet<usize>,
     /// Idle looks at the end, until the run is over.
-    idle_left: u32,
+    pub idle_left: u32,
+    /// The servers rotate their logs each by itself, so that their files have other boundaries and other names.
+    pub rotates_apart: bool,
 }
 
 impl Turmoil {
@@ -133,6 +135,7 @@ impl Turmoil {
             timestamp,
             lagging: BTreeSet::new(),
             idle_left: 20,
+            rotates_apart: false,
         }
     }
 

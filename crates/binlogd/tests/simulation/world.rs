@@ -7,6 +7,7 @@ use crate::disk::Disk;
 use crate::peer::{OtherBinlogd, PEER, PEER_NAME};
 use crate::reader::Reader;
 use crate::source::Source;
+use crate::turns::Turns;
 use binlogd::upstream::clock::Clock;
 use binlogd::upstream::stop::StopSignal;
 use jiff::Timestamp;
@@ -24,8 +25,11 @@ use wire::{ByteStream, ConnectOptions, Connection, Network, WireError};
 /// Longest time that passes while bytes are on their way.
 const TRANSIT_MAX: Duration = Duration::from_millis(2);
 
+/// Where other binlogds have their turns, something happens to the servers so often, whether the receiver reads or not.
+const ACTS_EVERY: Duration = Duration::from_millis(200);
+
 /// What the clock on the wall shows at first.
-const BEGINNING: Timestamp = Timestamp::constant(1_800_000_000, 0);
+pub const BEGINNING: Timestamp = Timestamp::constant(1_800_000_000, 0);
 
 /// What else happens. Called when the receiver reads, with everything that it may change.
 pub trait Environment: Send {
@@ -83,8 +87,12 @@ pub struct Scene {
     /// After so many more, the receiver is asked to stop.
     pub steps_left: u64,
     next_line: u64,
-    /// Since the beginning.
+    /// Since the beginning. Where there are `turns`, theirs counts.
     pub now: Duration,
+    /// Where other binlogds run beside the receiver: whose turn it is.
+    pub turns: Option<Arc<Turns>>,
+    /// Who reads from the receiver has confirmed something: it is not to wait for the source any longer.
+    pub is_nudged: bool,
 }
 
 /// The world, as network and clock of a receiver.
@@ -127,6 +135,8 @@ impl World {
             steps_left: u64::MAX,
             next_line: 0,
             now: Duration::ZERO,
+            turns: None,
+            is_nudged: false,
         };
         let poll = File::open("/dev/null").expect("a file that can be polled");
         World { began: Instant::now(), poll, state: Mutex::new((scene, environment)) }
@@ -134,6 +144,19 @@ impl World {
 
     fn state(&self) -> MutexGuard<'_, (Scene, Box<dyn Environment>)> {
         self.state.lock().expect("no panic in the world")
+    }
+
+    /// Whose turn it is, where other binlogds run.
+    fn turns(&self) -> Option<Arc<Turns>> {
+        self.state().0.turns.clone()
+    }
+
+    /// Nothing comes.
+    fn idle(&self) {
+        let mut state = self.state();
+        let (scene, environment) = &mut *state;
+        scene.step();
+        environment.idle(scene);
     }
 
     /// Looks at the world or changes it.
@@ -202,21 +225,31 @@ impl Clock for Way {
     }
 
     fn now(&self) -> Instant {
-        self.0.began + self.0.state().0.now
+        self.0.began + self.0.state().0.now()
     }
 
     /// As with a real clock, no two moments are the same.
     fn wall_time(&self) -> Timestamp {
         let scene = &mut self.0.state().0;
-        scene.now += Duration::from_micros(1);
-        BEGINNING + scene.now
+        scene.take_time(Duration::from_micros(1));
+        BEGINNING + scene.now()
     }
 
     fn sleep(&self, pause: Duration) {
-        self.0.state().0.now += pause;
+        self.0.state().0.take_time(pause);
     }
 
     fn pause(&self, stop: &StopSignal, pause: Duration) -> bool {
+        if let Some(turns) = self.0.turns() {
+            turns.stir();
+            let until = turns.now() + pause;
+            while turns.now() < until && !stop.is_requested() {
+                self.0.idle();
+                turns.wait_until(until);
+            }
+            self.0.idle();
+            return stop.is_requested();
+        }
         let mut state = self.0.state();
         let (scene, environment) = &mut *state;
         scene.step();
@@ -231,6 +264,18 @@ impl Clock for Way {
 }
 
 impl Scene {
+    /// Since the beginning.
+    pub fn now(&self) -> Duration {
+        self.turns.as_ref().map_or(self.now, |turns| turns.now())
+    }
+
+    fn take_time(&mut self, time: Duration) {
+        match &self.turns {
+            Some(turns) => turns.take_time(time),
+            None => self.now += time,
+        }
+    }
+
     fn step(&mut self) {
         self.steps += 1;
         if !self.disk.is_off()
@@ -255,7 +300,7 @@ impl Scene {
             flip_after: None,
             is_silent: false,
             is_cut: false,
-            last_arrival: self.now,
+            last_arrival: self.now(),
         };
         self.lines.insert(self.next_line, line);
         self.next_line
@@ -292,7 +337,9 @@ impl Scene {
         if self.disk.is_off() || self.stop.is_requested() {
             return Ok(Some(0));
         }
-        self.now += TRANSIT_MAX.mul_f64(self.random.below(1000) as f64 / 1000.0);
+        let transit = TRANSIT_MAX.mul_f64(self.random.below(1000) as f64 / 1000.0);
+        self.take_time(transit);
+        let now = self.now();
         let Some(line) = self.lines.get_mut(&number) else { return Ok(Some(0)) };
         if line.is_cut {
             self.lines.remove(&number);
@@ -338,8 +385,19 @@ impl Scene {
             }
         }
         line.given += len;
-        line.last_arrival = self.now;
+        line.last_arrival = now;
         Ok(Some(len))
+    }
+
+    /// When a heartbeat is due on a connection; one that is due is sent.
+    fn next_heartbeat(&mut self, number: u64) -> Option<Duration> {
+        let now = self.now();
+        let line = self.lines.get_mut(&number).filter(|line| !line.is_silent && line.session.is_dumping())?;
+        let due = line.last_arrival + line.session.heartbeat_period()?;
+        if due <= now {
+            line.session.heartbeat(server(&mut self.hosts, &mut self.peer, line.host, line.timeline).log());
+        }
+        Some(due)
     }
 
     /// Nothing came: the time limit passes, or what is left until a heartbeat, which then is there.
@@ -368,6 +426,9 @@ struct Stream {
 
 impl Read for Stream {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if let Some(turns) = self.world.turns() {
+            return self.read_in_turn(&turns, buffer);
+        }
         let mut state = self.world.state();
         let (scene, environment) = &mut *state;
         scene.step();
@@ -380,6 +441,41 @@ impl Read for Stream {
                 scene.wait(self.number, timeout);
                 scene.read(self.number, buffer)?.ok_or_else(|| io::ErrorKind::WouldBlock.into())
             }
+        }
+    }
+}
+
+impl Stream {
+    /// As [`Read::read`], beside other binlogds: who waits lets them have their turns.
+    fn read_in_turn(&self, turns: &Turns, buffer: &mut [u8]) -> io::Result<usize> {
+        // What was read last may have been published since.
+        turns.stir();
+        turns.pass();
+        let end = self.timeout.map(|timeout| turns.now() + timeout);
+        loop {
+            let due = {
+                let mut state = self.world.state();
+                let (scene, environment) = &mut *state;
+                scene.step();
+                environment.act(scene);
+                if let Some(read) = scene.read(self.number, buffer)? {
+                    turns.stir();
+                    return Ok(read);
+                }
+                environment.idle(scene);
+                if std::mem::take(&mut scene.is_nudged) {
+                    return Err(io::ErrorKind::WouldBlock.into());
+                }
+                scene.next_heartbeat(self.number)
+            };
+            let now = turns.now();
+            match end {
+                Some(end) if end <= now => return Err(io::ErrorKind::WouldBlock.into()),
+                _ if due.is_some_and(|due| due <= now) => continue,
+                _ => {}
+            }
+            let until = [end, due].into_iter().flatten().fold(now + ACTS_EVERY, Duration::min);
+            turns.wait_until(until);
         }
     }
 }

@@ -9,7 +9,6 @@ use super::super::request::From;
 use super::{Dump, Failure};
 use codec::Position;
 use codec::packet::printable;
-use jiff::Timestamp;
 use std::time::Duration;
 
 /// How often, and how long after each other, the copy is looked at before a reader that has more is refused: what the source
@@ -47,7 +46,7 @@ impl Dump<'_> {
                 Err(none) => return Err(self.no_place(none)),
             }
             looks += 1;
-            std::thread::sleep(AHEAD_PAUSE);
+            self.served.waits.pause(AHEAD_PAUSE);
             let published = &self.served.published;
             let Some(live) = published.live().filter(|live| live.generation == self.live.generation) else {
                 return Ok(None);
@@ -86,7 +85,9 @@ impl Dump<'_> {
         let is_published = received
             .is_some_and(|received| received.file == self.live.file && received.offset <= self.live.end());
         !is_published
-            || monitor.seconds_behind(Timestamp::now()).is_none_or(|behind| behind > BEHIND_SECONDS_MAX)
+            || monitor
+                .seconds_behind((self.served.wall_time)())
+                .is_none_or(|behind| behind > BEHIND_SECONDS_MAX)
     }
 
     /// A replica stops at a refusal, and must be started by hand. One that has more than a copy which lags is not refused so, but

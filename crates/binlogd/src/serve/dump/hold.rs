@@ -30,7 +30,7 @@ impl Dump<'_> {
                 break None;
             }
             let timeout = if period.is_zero() { SLEEP_MAX } else { stream.until_silent_for(period) };
-            published.wait(news, timeout.min(SLEEP_MAX));
+            self.served.waits.for_news(published, news, timeout.min(SLEEP_MAX));
             news = published.news();
             if self.is_at_end(stream.at()) {
                 self.beat(stream, start, out)?;
@@ -135,7 +135,7 @@ impl Dump<'_> {
             }
             let silence = if period.is_zero() { SLEEP_MAX } else { stream.until_silent_for(period) };
             let left = Duration::from_micros(left.unsigned_abs());
-            published.wait(news, left.min(silence).min(SLEEP_MAX));
+            self.served.waits.for_news(published, news, left.min(silence).min(SLEEP_MAX));
             self.beat(stream, start, out)?;
         };
         self.progress.rests(Rest::None);

@@ -75,6 +75,7 @@ impl Copy {
             published: self.published.clone(),
             monitor: self.monitor.clone(),
             wall_time: self.wall_time.clone(),
+            waits: Arc::new(RealTime),
         }
     }
 
