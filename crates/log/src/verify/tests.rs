@@ -450,11 +450,14 @@ fn written_by(mut file: Vec<u8>, server_id: u32, uuid: u8, later: u32) -> Vec<u8
     file
 }
 
-/// Timelines, each of a server and the files in it.
-type Timelines<'a> = &'a [(&'a str, Vec<(&'a str, Vec<u8>)>)];
+/// Files in order: name and content.
+type Files<'a> = Vec<(&'a str, Vec<u8>)>;
+
+/// The timeline of a server.
+type OfServer<'a> = (&'a str, Files<'a>);
 
 /// What the timelines of one copy tell of their writers.
-fn strangers(kind: ServerKind, timelines: Timelines<'_>) -> Vec<String> {
+fn strangers(kind: ServerKind, timelines: &[OfServer<'_>]) -> Vec<String> {
     let dir = tempfile::tempdir().unwrap();
     let mut reports = Vec::new();
     for (number, (server, files)) in timelines.iter().enumerate() {
@@ -582,7 +585,7 @@ fn what_looks_like_another_server_and_is_none_is_clean() {
     let after_start = |file: FileBuilder, server_id, uuid| {
         written_by(first_after_start(file.finish()), server_id, uuid, 60)
     };
-    let cases: [(&str, Vec<(&str, Vec<(&str, Vec<u8>)>)>); 5] = [
+    let cases: [(&str, Vec<OfServer<'_>>); 5] = [
         (
             "a failover, and back",
             vec![
