@@ -153,6 +153,10 @@ impl Facts for Copy {
         "0-1-9".to_owned()
     }
 
+    fn history(&self) -> String {
+        String::new()
+    }
+
     fn timelines(&self) -> String {
         "0001-mariadb-1\tmysql-bin.000001\tmysql-bin.000002\t512".to_owned()
     }
