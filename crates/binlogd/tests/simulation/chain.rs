@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// Seeds of the short form, for each run of the tests.
-const SEEDS: u64 = 40;
+const SEEDS: u64 = 24;
 
 /// Processes of A before everything is calm.
 const PROCESSES_MAX: u64 = 6;
