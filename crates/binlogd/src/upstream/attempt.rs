@@ -71,6 +71,7 @@ impl Attempt<'_> {
         self.check_server_id(copy, &source)?;
         self.come_beside(&mut connection, copy)?;
         if let Some(above) = above {
+            connection.close(); // Those that follow read one timeline each.
             return self.mirror(copy, &source, &above);
         }
         let at = self.place(copy, &source)?;
