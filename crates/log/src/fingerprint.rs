@@ -17,7 +17,7 @@ mod verdict;
 pub use statement::beginning;
 pub use verdict::{Fingerprint, Verdict};
 
-use codec::event::{EventHeader, EventType, HEADER_LEN, Query, TableMap};
+use codec::event::{AlterPhase, EventHeader, EventType, HEADER_LEN, Query, TableMap};
 use row_event::RowEvent;
 use sha2::{Digest, Sha256};
 use statement::{essence, starts};
@@ -173,7 +173,10 @@ impl Fingerprinter {
             let stated = header.flags & SUPPRESS_USE == 0 && !query.schema.is_empty();
             self.schemas.push(if stated { short(query.schema).max(1) } else { 0 });
         }
-        self.token(b'S', &[&header.timestamp.to_le_bytes(), &query.error_code.to_le_bytes(), text]);
+        // Why an ALTER in two phases has failed stands in the log of the source only.
+        let is_taken_back = matches!(query.session.alter, Some(AlterPhase::Rollback(_)));
+        let error_code = if is_taken_back { 0 } else { query.error_code };
+        self.token(b'S', &[&header.timestamp.to_le_bytes(), &error_code.to_le_bytes(), text]);
         self.change(beginning(text));
         Ok(())
     }

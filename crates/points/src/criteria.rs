@@ -69,6 +69,7 @@ impl Criteria {
     fn changes(&self, transaction: &Transaction) -> (bool, Verdict) {
         let is_meant = |change: &&TableChange| {
             (self.tables.is_empty() || self.tables.iter().any(|glob| glob.matches(&change.name)))
+                && change.effects.changes_something()
                 && (self.kinds == Effects::NONE || change.effects.intersects(self.kinds))
         };
         let (mut any, mut rows, mut has_unknown) = (false, 0_u64, false);

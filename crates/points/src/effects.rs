@@ -5,10 +5,10 @@ use std::ops::{BitOr, BitOrAssign};
 
 /// A set of kinds of change.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Effects(u16);
+pub struct Effects(u32);
 
 /// Name and bit of each kind. The bits stand in search indexes.
-const NAMES: [(Effects, &str); 10] = [
+const NAMES: [(Effects, &str); 12] = [
     (Effects::INSERT, "insert"),
     (Effects::UPDATE, "update"),
     (Effects::DELETE, "delete"),
@@ -19,7 +19,12 @@ const NAMES: [(Effects, &str); 10] = [
     (Effects::XA_PREPARE, "xa prepare"),
     (Effects::XA_COMMIT, "xa commit"),
     (Effects::XA_ROLLBACK, "xa rollback"),
+    (Effects::ALTER_START, "alter start"),
+    (Effects::ALTER_ROLLBACK, "alter rollback"),
 ];
+
+/// Those bits of a search index that there are.
+const INDEXED: u32 = (1 << NAMES.len()) - 1;
 
 impl Effects {
     /// Nothing.
@@ -44,15 +49,43 @@ impl Effects {
     pub const XA_COMMIT: Effects = Effects(256);
     /// A prepared XA transaction is rolled back.
     pub const XA_ROLLBACK: Effects = Effects(512);
+    /// MariaDB has begun an ALTER that it logs in two phases: nothing is changed yet, and the other half is the definition.
+    pub const ALTER_START: Effects = Effects(1024);
+    /// An ALTER that was begun so has failed, and nothing was changed.
+    pub const ALTER_ROLLBACK: Effects = Effects(2048);
+
+    // What a definition is of, and its verb. No search index has these, so that they are found by a walk only.
+    /// CREATE.
+    pub const CREATES: Effects = Effects(1 << 16);
+    /// ALTER.
+    pub const ALTERS: Effects = Effects(1 << 17);
+    /// RENAME.
+    pub const RENAMES: Effects = Effects(1 << 18);
+    /// A table.
+    pub const OF_TABLE: Effects = Effects(1 << 19);
+    /// A view.
+    pub const OF_VIEW: Effects = Effects(1 << 20);
+    /// A whole schema.
+    pub const OF_SCHEMA: Effects = Effects(1 << 21);
 
     /// Of the bits that stand in a search index.
     pub(crate) const fn from_bits(bits: u16) -> Effects {
-        Effects(bits)
+        Effects(bits as u32 & INDEXED)
     }
 
     /// The bits that stand in a search index.
     pub(crate) const fn bits(self) -> u16 {
-        self.0
+        (self.0 & INDEXED) as u16
+    }
+
+    /// What of it stands in a search index.
+    pub(crate) const fn indexed(self) -> Effects {
+        Effects(self.0 & INDEXED)
+    }
+
+    /// Whether something is changed, or may be when another transaction says so: all but the halves of an ALTER that change nothing.
+    pub const fn changes_something(self) -> bool {
+        self.0 & INDEXED & !(Effects::ALTER_START.0 | Effects::ALTER_ROLLBACK.0) != 0
     }
 
     /// Whether it has all of `other`.

@@ -34,6 +34,8 @@ pub enum Kind {
     XaCommit,
     /// The second half: what was prepared never counts.
     XaRollback,
+    /// The half of an ALTER in two phases that comes first, or says that it has failed: it changes nothing.
+    AlterHalf,
     /// The source says that something is missing here.
     Incident,
 }
@@ -49,6 +51,7 @@ impl Kind {
             Kind::XaPrepare => "xa prepare",
             Kind::XaCommit => "xa commit",
             Kind::XaRollback => "xa rollback",
+            Kind::AlterHalf => "alter half",
             Kind::Incident => "incident",
         }
     }
@@ -153,6 +156,8 @@ impl Transaction {
             Kind::Statement
         } else if has(Effects::INSERT | Effects::UPDATE | Effects::DELETE) {
             Kind::Rows
+        } else if has(Effects::ALTER_START | Effects::ALTER_ROLLBACK) {
+            Kind::AlterHalf
         } else {
             Kind::Empty
         }

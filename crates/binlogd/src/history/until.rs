@@ -25,26 +25,35 @@ pub(crate) enum Until {
 pub(crate) struct Statement {
     /// As it was given.
     text: String,
-    effect: Effects,
+    /// All of these.
+    effects: &'static [Effects],
     table: TableGlob,
     /// It is about a whole schema.
     is_of_schema: bool,
 }
 
 /// The words that a statement begins with, and what it does. The longest first.
-const STATEMENTS: [(&str, Effects); 12] = [
-    ("DROP TABLE", Effects::DROP),
-    ("DROP VIEW", Effects::DROP),
-    ("DROP DATABASE", Effects::DROP),
-    ("DROP SCHEMA", Effects::DROP),
-    ("TRUNCATE TABLE", Effects::TRUNCATE),
-    ("TRUNCATE", Effects::TRUNCATE),
-    ("ALTER TABLE", Effects::DDL),
-    ("CREATE TABLE", Effects::DDL),
-    ("DELETE FROM", Effects::DELETE),
-    ("DELETE", Effects::DELETE),
-    ("UPDATE", Effects::UPDATE),
-    ("INSERT INTO", Effects::INSERT),
+const STATEMENTS: [(&str, &[Effects]); 20] = [
+    ("DROP TABLE", &[Effects::DROP, Effects::OF_TABLE]),
+    ("DROP VIEW", &[Effects::DROP, Effects::OF_VIEW]),
+    ("DROP DATABASE", &[Effects::DROP, Effects::OF_SCHEMA]),
+    ("DROP SCHEMA", &[Effects::DROP, Effects::OF_SCHEMA]),
+    ("TRUNCATE TABLE", &[Effects::TRUNCATE]),
+    ("TRUNCATE", &[Effects::TRUNCATE]),
+    ("ALTER TABLE", &[Effects::ALTERS, Effects::OF_TABLE]),
+    ("ALTER VIEW", &[Effects::ALTERS, Effects::OF_VIEW]),
+    ("ALTER DATABASE", &[Effects::ALTERS, Effects::OF_SCHEMA]),
+    ("ALTER SCHEMA", &[Effects::ALTERS, Effects::OF_SCHEMA]),
+    ("CREATE TABLE", &[Effects::CREATES, Effects::OF_TABLE]),
+    ("CREATE VIEW", &[Effects::CREATES, Effects::OF_VIEW]),
+    ("CREATE DATABASE", &[Effects::CREATES, Effects::OF_SCHEMA]),
+    ("CREATE SCHEMA", &[Effects::CREATES, Effects::OF_SCHEMA]),
+    ("RENAME TABLE", &[Effects::RENAMES, Effects::OF_TABLE]),
+    ("DELETE FROM", &[Effects::DELETE]),
+    ("DELETE", &[Effects::DELETE]),
+    ("UPDATE", &[Effects::UPDATE]),
+    ("INSERT INTO", &[Effects::INSERT]),
+    ("INSERT", &[Effects::INSERT]),
 ];
 
 /// How a point is written.
@@ -90,7 +99,7 @@ impl Statement {
     fn parse(text: &str) -> Result<Option<Statement>, String> {
         let upper = text.to_ascii_uppercase();
         let words = upper.split_whitespace().collect::<Vec<_>>().join(" ");
-        let Some((start, effect)) =
+        let Some((start, effects)) =
             STATEMENTS.iter().find(|(start, _)| words.starts_with(&format!("{start} ")))
         else {
             return Ok(None);
@@ -105,13 +114,13 @@ impl Statement {
         }
         let pattern = if of_schema { format!("{name}.*") } else { name };
         let table = TableGlob::parse(&pattern).map_err(|why| format!("{text:?}: {why}"))?;
-        Ok(Some(Statement { text: text.to_owned(), effect: *effect, table, is_of_schema: of_schema }))
+        Ok(Some(Statement { text: text.to_owned(), effects, table, is_of_schema: of_schema }))
     }
 
     /// Whether a transaction does that.
     pub(crate) fn is_in(&self, transaction: &Transaction) -> bool {
         let is_meant = |change: &points::transaction::TableChange| {
-            change.effects.intersects(self.effect)
+            self.effects.iter().all(|effect| change.effects.contains(*effect))
                 && self.table.matches(&change.name)
                 && (!self.is_of_schema || change.name.table.is_empty())
         };

@@ -36,7 +36,7 @@ pub use header::{EventHeader, FLAGS_AT, HEADER_LEN, flags};
 pub use heartbeat::Heartbeat;
 pub(crate) use old_temporal::{is_packed_datetime, is_plain_datetime, is_plain_time};
 pub use payload::{PayloadCompression, PayloadHead, TransactionPayload};
-pub use query::{PEEK_BYTES_MAX, Query, SessionSettings, query_text};
+pub use query::{AlterPhase, PEEK_BYTES_MAX, Query, SessionSettings, query_text, session_of};
 pub use rotate::Rotate;
 pub use row_images::RowImages;
 pub use rows::{RowChange, RowsEvent};

@@ -68,9 +68,50 @@ pub struct SessionSettings<'a> {
     pub sql_require_primary_key: Option<bool>,
     /// `default_table_encryption`.
     pub default_table_encryption: Option<bool>,
+    /// `enable_cascade_triggers` (MySQL from 9.7 on: `SET @@session.enable_cascade_triggers` of its mysqlbinlog).
+    pub enable_cascade_triggers: Option<bool>,
+    /// Who ran it, user and host, where that may count: what it makes may be his.
+    pub invoker: Option<(&'a [u8], &'a [u8])>,
+    /// MariaDB: which part of an ALTER in two phases it is (`binlog_alter_two_phase`).
+    pub alter: Option<AlterPhase>,
+    /// MariaDB: `character_set_collations` where the statement went by that: pairs of two numbers of collations, of two bytes each.
+    pub character_set_collations: Option<&'a [u8]>,
+    /// The first code that is not known. What comes behind that is not read.
+    pub unknown: Option<u8>,
+}
+
+/// A part of an ALTER that MariaDB logs twice: when it begins, and when it ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AlterPhase {
+    /// It has begun, and changes nothing yet.
+    Start,
+    /// It is done: what was begun under that sequence number counts from here on.
+    Commit(u64),
+    /// What was begun under that sequence number has failed, and never counts.
+    Rollback(u64),
 }
 
 impl SessionSettings<'_> {
+    /// MariaDB: `check_constraint_checks` (the opposite of `OPTION_NO_CHECK_CONSTRAINT_CHECKS`).
+    pub fn check_constraint_checks(&self) -> bool {
+        self.flags.is_none_or(|flags| flags & 1 << 15 == 0)
+    }
+
+    /// MariaDB: `explicit_defaults_for_timestamp` (`OPTION_EXPLICIT_DEF_TIMESTAMP`). MySQL states it by itself.
+    pub fn explicit_defaults_flag(&self) -> bool {
+        self.flags.is_some_and(|flags| flags & 1 << 24 != 0)
+    }
+
+    /// MariaDB: `sql_if_exists` (`OPTION_IF_EXISTS`).
+    pub fn sql_if_exists(&self) -> bool {
+        self.flags.is_some_and(|flags| flags & 1 << 28 != 0)
+    }
+
+    /// MariaDB: `system_versioning_insert_history` (`OPTION_INSERT_HISTORY`).
+    pub fn inserts_history(&self) -> bool {
+        self.flags.is_some_and(|flags| flags & 1 << 30 != 0)
+    }
+
     /// `sql_auto_is_null` (`OPTION_AUTO_IS_NULL`).
     pub fn sql_auto_is_null(&self) -> Option<bool> {
         self.flags.map(|flags| flags & 1 << 14 != 0)
@@ -114,8 +155,19 @@ impl<'a> Query<'a> {
     }
 }
 
-/// Reads status variables up to the first code that is not known: its length is not known either, and the servers write
-/// the codes in growing order so that a reader may stop there.
+/// What the session of a QUERY event had; `event` may be its beginning, with all of its status variables.
+///
+/// # Errors
+/// When the lengths in it do not fit.
+pub fn session_of(event: &[u8]) -> Result<SessionSettings<'_>, EventError> {
+    const CUT: EventError = EventError::Malformed("a QUERY event is cut short");
+    let body = event.get(HEADER_LEN..).filter(|body| body.len() >= 13).ok_or(CUT)?;
+    let len = usize::from(u16::from_le_bytes([body[11], body[12]]));
+    session_settings(body.get(13..13 + len).ok_or(CUT)?)
+}
+
+/// Reads status variables up to the first code that is not known: its length is not known either. MariaDB from 11.5 on writes 131 before
+/// 4, so no order can be relied on.
 fn session_settings(bytes: &[u8]) -> Result<SessionSettings<'_>, EventError> {
     const CUT: EventError = EventError::Malformed("a status variable of a QUERY event is cut short");
     let mut settings = SessionSettings::default();
@@ -149,10 +201,10 @@ fn session_settings(bytes: &[u8]) -> Result<SessionSettings<'_>, EventError> {
             8 => settings.collation_database = Some(number(take(2)?)),
             10 => drop(take(4)?),
             11 => {
-                for _ in ["user", "host"] {
-                    let len = usize::from(take(1)?[0]);
-                    take(len)?;
-                }
+                let user_len = usize::from(take(1)?[0]);
+                let user = take(user_len)?;
+                let host_len = usize::from(take(1)?[0]);
+                settings.invoker = Some((user, take(host_len)?));
             }
             12 => {
                 const TOO_MANY_TO_LIST: u8 = 254;
@@ -171,12 +223,34 @@ fn session_settings(bytes: &[u8]) -> Result<SessionSettings<'_>, EventError> {
             18 => settings.default_collation_for_utf8mb4 = Some(number(take(2)?)),
             19 => settings.sql_require_primary_key = Some(take(1)?[0] != 0),
             20 => settings.default_table_encryption = Some(take(1)?[0] != 0),
-            130 => drop(take(2)?),
-            _ => break,
+            21 => settings.enable_cascade_triggers = Some(take(1)?[0] != 0),
+            130 => settings.alter = alter_phase(take(1)?[0], || Ok(u64_at(take(8)?, 0)))?,
+            131 => {
+                let pairs = usize::from(take(1)?[0]);
+                settings.character_set_collations = Some(take(4 * pairs)?);
+            }
+            unknown => {
+                settings.unknown = Some(*unknown);
+                break;
+            }
         }
         rest = at;
     }
     Ok(settings)
+}
+
+/// `Q_GTID_FLAGS3`: the flags of MariaDB's GTID event again (`FL_START_ALTER_E1` and its neighbours, `sql/log_event.h`), and behind
+/// the two that end an ALTER the sequence number under which it began.
+pub(super) fn alter_phase(
+    flags: u8,
+    began: impl FnOnce() -> Result<u64, EventError>,
+) -> Result<Option<AlterPhase>, EventError> {
+    Ok(match flags & (2 | 4 | 8) {
+        0 => None,
+        2 => Some(AlterPhase::Start),
+        4 => Some(AlterPhase::Commit(began()?)),
+        _ => Some(AlterPhase::Rollback(began()?)),
+    })
 }
 
 /// What a statement does to the transaction that it stands in.
@@ -247,7 +321,7 @@ mod tests {
             &[12, 2, b'a', 0, b'b', b'c', 0], // updated databases
             &[13, 0x40, 0xe2, 0x01],          // 123456 microseconds
             &[17, 1, 2, 3, 4, 5, 6, 7, 8],
-            &[18, 255, 0, 19, 1, 20, 0],
+            &[18, 255, 0, 19, 1, 20, 0, 21, 1],
             &[99, 1, 2],
         ]
         .concat();
@@ -265,8 +339,27 @@ mod tests {
             (Some(true), Some(false))
         );
         assert!(!query.is_transaction_control());
+        assert_eq!((session.enable_cascade_triggers, session.unknown), (Some(true), Some(99)));
         let begin = event(b"", b"", b"BEGIN");
         assert!(Query::parse(&begin).unwrap().is_transaction_control());
+    }
+
+    /// As MariaDB 11.8 writes them: 131 stands before 4.
+    #[test]
+    fn settings_of_mariadb_are_read() {
+        let of = |bytes: &[u8]| session_settings(bytes).map(|settings| (settings.alter, settings.unknown));
+        assert_eq!(of(&[130, 2]), Ok((Some(AlterPhase::Start), None)));
+        assert_eq!(of(&[130, 4, 7, 0, 0, 0, 0, 0, 0, 0]), Ok((Some(AlterPhase::Commit(7)), None)));
+        assert_eq!(of(&[130, 8, 7, 0, 0, 0, 0, 0, 0, 0]), Ok((Some(AlterPhase::Rollback(7)), None)));
+        assert_eq!(of(&[130, 1]), Ok((None, None)), "several engines");
+        assert!(of(&[130, 4, 7]).is_err());
+        let bytes = [131, 1, 45, 0, 46, 0, 4, 8, 0, 8, 0, 8, 0, 11, 1, b'u', 1, b'h', 0, 0, 0x80, 0, 0x51];
+        let settings = session_settings(&bytes).unwrap();
+        assert_eq!(settings.character_set_collations, Some(&[45, 0, 46, 0][..]));
+        assert_eq!(settings.character_sets, Some((8, 8, 8)));
+        assert_eq!(settings.invoker, Some((&b"u"[..], &b"h"[..])));
+        assert!(!settings.check_constraint_checks() && settings.explicit_defaults_flag());
+        assert!(settings.sql_if_exists() && settings.inserts_history());
     }
 
     #[test]

@@ -1,15 +1,19 @@
 //! The identifiers of XA transactions, in XA_PREPARE and in MariaDB's GTID events.
 
 use super::error::EventError;
-use super::fields::u32_at;
+use super::fields::{u32_at, u64_at};
 use super::gtid_event::MARIADB_STANDALONE;
 use super::header::HEADER_LEN;
+use super::query::{AlterPhase, alter_phase};
 use std::fmt;
 
 /// `FL_GROUP_COMMIT_ID`, `FL_PREPARED_XA` and `FL_COMPLETED_XA` of MariaDB's GTID event (`sql/log_event.h`).
 const GROUP_COMMIT_ID: u8 = 2;
 const PREPARED_XA: u8 = 64;
 const COMPLETED_XA: u8 = 128;
+
+/// `FL_EXTRA_MULTI_ENGINE_E1`, of the flags behind these: a count of engines follows.
+const MULTI_ENGINE: u8 = 1;
 
 /// The identifier of an XA transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,11 +78,13 @@ pub struct MariadbGtidDetails<'a> {
     pub commit_id: Option<u64>,
     /// It begins an XA transaction, which is prepared at its end.
     pub prepared_xa: Option<Xid<'a>>,
+    /// It is a part of an ALTER in two phases.
+    pub alter: Option<AlterPhase>,
 }
 
 impl<'a> MariadbGtidDetails<'a> {
     /// Reads a whole event without its checksum: sequence 8, domain 4, flags 1; by the flags a commit id of 8 bytes, and format 4
-    /// with two lengths of 1 each and the data.
+    /// with two lengths of 1 each and the data; since 10.6 more flags 1, and by these a count of engines 1 and a sequence number 8.
     ///
     /// # Errors
     /// When it is cut short.
@@ -92,12 +98,22 @@ impl<'a> MariadbGtidDetails<'a> {
             (commit_id, rest) = (Some(u64::from_le_bytes(*id)), behind);
         }
         let mut prepared_xa = None;
-        if flags & (PREPARED_XA | COMPLETED_XA) != 0 && flags & PREPARED_XA != 0 {
+        if flags & (PREPARED_XA | COMPLETED_XA) != 0 {
             let (head, data) = rest.split_first_chunk::<6>().ok_or(CUT)?;
-            let lens = [head[4].into(), head[5].into()];
-            prepared_xa = Some(Xid::of(u32_at(head, 0), lens, data).ok_or(CUT)?);
+            let lens: [usize; 2] = [head[4].into(), head[5].into()];
+            let xid = Xid::of(u32_at(head, 0), lens, data).ok_or(CUT)?;
+            prepared_xa = Some(xid).filter(|_| flags & PREPARED_XA != 0);
+            rest = &data[lens[0] + lens[1]..];
         }
-        Ok(MariadbGtidDetails { standalone: flags & MARIADB_STANDALONE != 0, commit_id, prepared_xa })
+        let alter = match rest.split_first() {
+            Some((more, rest)) => {
+                let number = rest.get(usize::from(more & MULTI_ENGINE)..).filter(|number| number.len() >= 8);
+                alter_phase(*more, || number.map(|number| u64_at(number, 0)).ok_or(CUT))?
+            }
+            None => None,
+        };
+        let standalone = flags & MARIADB_STANDALONE != 0;
+        Ok(MariadbGtidDetails { standalone, commit_id, prepared_xa, alter })
     }
 }
 
@@ -120,6 +136,16 @@ mod tests {
         let details = MariadbGtidDetails::parse(&event).unwrap();
         assert_eq!((details.standalone, details.commit_id), (false, Some(9)));
         assert_eq!(details.prepared_xa.unwrap().to_string(), "X'78',X'',1");
+        // As MariaDB 11.8 writes them, with the session's number at the end.
+        let alter = |behind: &[u8]| {
+            let event = [&[0; HEADER_LEN + 12][..], &[0x29], behind].concat();
+            MariadbGtidDetails::parse(&event).map(|details| details.alter)
+        };
+        assert_eq!(alter(&[0x12, 7, 0, 0, 0, 0]), Ok(Some(AlterPhase::Start)));
+        assert_eq!(alter(&[0x14, 4, 0, 0, 0, 0, 0, 0, 0, 7]), Ok(Some(AlterPhase::Commit(4))));
+        assert_eq!(alter(&[0x19, 2, 4, 0, 0, 0, 0, 0, 0, 0]), Ok(Some(AlterPhase::Rollback(4))));
+        assert_eq!((alter(&[0; 6]), alter(&[])), (Ok(None), Ok(None)));
+        assert!(alter(&[4, 1]).is_err());
         assert!(MariadbGtidDetails::parse(&event[..HEADER_LEN + 15]).is_err());
     }
 

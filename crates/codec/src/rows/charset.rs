@@ -76,6 +76,21 @@ impl Charset {
             }
         }
     }
+
+    /// A statement of a client that has it, in UTF-8: as it is where that is no other, else with U+FFFD in the place of what is not
+    /// known. Servers take none for clients in which a character has no byte of its own where ASCII has one (`ucs2`, `utf16`, `utf32`).
+    pub fn to_utf8(self, bytes: &[u8]) -> Cow<'_, [u8]> {
+        if bytes.is_ascii() && !matches!(self, Charset::Utf16 | Charset::Utf16Le | Charset::Utf32) {
+            return Cow::Borrowed(bytes);
+        }
+        match (self, self.decode(bytes)) {
+            (Charset::Utf8 | Charset::Binary, _) => Cow::Borrowed(bytes),
+            (_, Some(Cow::Borrowed(text))) => Cow::Borrowed(text.as_bytes()),
+            (_, Some(Cow::Owned(text))) => Cow::Owned(text.into_bytes()),
+            (Charset::Legacy(legacy), None) => Cow::Owned(legacy.decode_lossy(bytes).into_bytes()),
+            (_, None) => Cow::Owned(String::from_utf8_lossy(bytes).into_owned().into_bytes()),
+        }
+    }
 }
 
 fn utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Option<Cow<'static, str>> {
@@ -116,6 +131,22 @@ mod tests {
         assert_eq!(decode(1024 + 87, &[0xd6, 0xd0]).as_deref(), Some("中"));
         assert_eq!(decode(248, "中".as_bytes()), None, "gb18030, not utf8mb4");
         assert_eq!(decode(4, b"x"), None, "cp850");
+        let utf8 = |id: u64, bytes| {
+            String::from_utf8(Charset::of_collation(id).to_utf8(bytes).into_owned()).unwrap()
+        };
+        assert_eq!(
+            utf8(13, b"DROP TABLE \x95\x5c\x83\x5c"),
+            "DROP TABLE 表ソ",
+            "a backslash is half of a character"
+        );
+        assert_eq!(
+            utf8(13, b"\x95\x5c \x87\x40 \x95"),
+            "表 \u{fffd} \u{fffd}",
+            "what is not known, and what is cut"
+        );
+        assert_eq!(utf8(28, b"\xd3\xc3\xbb\xa7"), "用户");
+        assert_eq!(utf8(8, b"gr\xf6\xdfe"), "größe");
+        assert_eq!(utf8(4, b"a\x84"), "a\u{fffd}", "cp850");
         assert_eq!(Charset::of_name(Some("latin1")), Charset::Latin1);
         assert_eq!(Charset::of_name(None), Charset::Binary);
     }

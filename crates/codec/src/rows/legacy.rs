@@ -325,6 +325,20 @@ impl Legacy {
         Some(Cow::Owned(text.chars().map(own).collect()))
     }
 
+    /// The text, with U+FFFD in the place of each character that [`decode`](Self::decode) does not tell.
+    pub(super) fn decode_lossy(&self, bytes: &[u8]) -> String {
+        let (mut text, mut rest) = (String::new(), bytes);
+        while !rest.is_empty() {
+            let (code, behind) = rest.split_at(self.code_len(rest).min(rest.len()));
+            match self.decode(code) {
+                Some(one) => text.push_str(&one),
+                None => text.push(char::REPLACEMENT_CHARACTER),
+            }
+            rest = behind;
+        }
+        text
+    }
+
     /// Bytes of the character that begins there, as the encodings here have them.
     fn code_len(&self, bytes: &[u8]) -> usize {
         let is = |encoding| self.encoding == encoding;

@@ -133,7 +133,7 @@ impl Builder {
             if let Some(table) = number.and_then(|number| self.tables.get_mut(number as usize)) {
                 table.rows.add(&change.rows);
                 table.transactions += 1;
-                table.effects |= change.effects;
+                table.effects |= change.effects.indexed();
             }
             numbers.push(number);
         }
@@ -145,7 +145,7 @@ impl Builder {
         let mut block = Block {
             at: transaction.at,
             committed: transaction.committed_between(),
-            effects: transaction.effects,
+            effects: transaction.effects.indexed(),
             tables: if is_open { BlockTables::Any } else { BlockTables::These(Vec::new()) },
             gtids: BlockGtids::These(Vec::new()),
             most_rows: if rows.has_unknown || transaction.has_more_tables { u64::MAX } else { rows.total() },
@@ -174,7 +174,7 @@ impl Builder {
             at: transaction.at,
             end: transaction.end,
             committed: transaction.committed,
-            effects: transaction.effects,
+            effects: transaction.effects.indexed(),
             text: cut(&text.split_whitespace().collect::<Vec<_>>().join(" "), TEXT_CHARS_MAX),
         });
     }

@@ -101,7 +101,7 @@ fn damage_and_other_versions_are_seen() {
         assert!(SearchIndex::parse(&bytes[..at]).is_err(), "{at} bytes");
     }
     let mut later = bytes.clone();
-    later[8] = 2;
+    later[8] = super::file::VERSION as u8 + 1;
     assert!(matches!(SearchIndex::parse(&later), Err(IndexError::OtherVersion)));
 }
 

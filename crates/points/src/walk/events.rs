@@ -1,7 +1,7 @@
 //! The events of one transaction, for whoever wants more of it than [`Transaction`](crate::transaction::Transaction) holds.
 
 use super::packed::{Section, Unpacker};
-use super::reading::{load_query, schema_of};
+use super::reading::{LOAD_BYTES, Session, load_query, schema_of};
 use super::window::Window;
 use super::{Options, SHORT, Walk, WalkError, damaged, next_header, without_checksum};
 use codec::event::{
@@ -80,7 +80,7 @@ pub fn rows_of<'a>(event: &RowsEvent<'a>, bytes_max: usize) -> Result<Cow<'a, [u
 pub struct StatementText<'a> {
     /// Empty where none is stated.
     pub schema: &'a [u8],
-    /// As it stands there, without a change.
+    /// In UTF-8, as far as its character set is known; of one for people as it stands there.
     pub text: Cow<'a, [u8]>,
     /// The rows that it made follow: it stands there for people.
     pub is_for_people: bool,
@@ -115,6 +115,12 @@ pub fn statement_of<'a>(
             (&[][..], Cow::Borrowed(event.get(HEADER_LEN..).unwrap_or_default()))
         }
         _ => return Ok(None),
+    };
+    let own_bytes = if event_type == EventType::EXECUTE_LOAD_QUERY { LOAD_BYTES } else { 0 };
+    let text = match text {
+        text if is_for_people => text,
+        Cow::Borrowed(text) => Session::of(event, own_bytes).client.to_utf8(text),
+        Cow::Owned(text) => Cow::Owned(Session::of(event, own_bytes).client.to_utf8(&text).into_owned()),
     };
     Ok(Some(StatementText { schema, text, is_for_people }))
 }

@@ -8,10 +8,11 @@ use crate::statement::{Statement, classify};
 use crate::table::{RowCounts, TableName};
 use crate::transaction::{CommitTime, TableChange, Transaction};
 use codec::event::{
-    EventHeader, EventType, GtidEvent, HEADER_LEN, MariadbGtidDetails, PayloadHead, RowChange, RowsEvent,
-    TransactionPayload, XaPrepare, query_text,
+    AlterPhase, EventHeader, EventType, GtidEvent, HEADER_LEN, MariadbGtidDetails, PayloadHead, RowChange,
+    RowsEvent, TransactionPayload, XaPrepare, query_text, session_of,
 };
 use codec::gtid::TransactionId;
+use codec::rows::Charset;
 use log::fingerprint::unpacked::mariadb_unpacked;
 use std::io::BufReader;
 use std::sync::Arc;
@@ -260,7 +261,7 @@ impl Reading {
         const CUT: &str = "a QUERY event is cut short";
         let text = query_text(event).ok_or(CUT)?;
         let schema = schema_of(event).ok_or(CUT)?;
-        self.statement(event, schema, text, at);
+        self.statement(event, schema, text, at, 0);
         Ok(())
     }
 
@@ -270,7 +271,7 @@ impl Reading {
         let schema = schema_of(event).ok_or(CUT)?;
         let most = self.opened_bytes_max as u64;
         let text = mariadb_unpacked(packed, most + 1)?;
-        self.statement(event, schema, &text, at);
+        self.statement(event, schema, &text, at, 0);
         if text.len() as u64 > most {
             return Err("it holds a compressed statement too large to be opened".to_owned());
         }
@@ -280,11 +281,11 @@ impl Reading {
     fn load_query(&mut self, event: &[u8], at: u64) -> Result<(), String> {
         const CUT: &str = "an EXECUTE_LOAD_QUERY event is cut short";
         let (schema, text) = load_query(event).ok_or(CUT)?;
-        self.statement(event, schema, text, at);
+        self.statement(event, schema, text, at, LOAD_BYTES);
         Ok(())
     }
 
-    fn statement(&mut self, event: &[u8], schema: &[u8], text: &[u8], at: u64) {
+    fn statement(&mut self, event: &[u8], schema: &[u8], text: &[u8], at: u64, own_bytes: usize) {
         if let Some(thread) = event.get(HEADER_LEN..).and_then(|body| body.first_chunk::<4>()) {
             self.transaction.thread.get_or_insert(u32::from_le_bytes(*thread));
         }
@@ -292,9 +293,21 @@ impl Reading {
         if text == b"BEGIN" || text == b"COMMIT" {
             return;
         }
-        let classified = classify(text, schema);
+        let Session { client, alter } = Session::of(event, own_bytes);
+        let text = &*client.to_utf8(text);
+        let mut classified = classify(text, schema);
+        match alter {
+            None | Some(AlterPhase::Commit(_)) => {}
+            // The half that is done is the definition; this one stands in the log beside it.
+            Some(AlterPhase::Start) => classified.effects = Effects::ALTER_START,
+            Some(AlterPhase::Rollback(_)) => classified.effects = Effects::ALTER_ROLLBACK,
+        }
         if classified.effects == Effects::NONE {
             return;
+        }
+        let has_unknown_name = |name: &TableName| name.table.contains('\u{fffd}');
+        if classified.targets.iter().any(has_unknown_name) {
+            self.unread("a statement names a table in a character set that is not read here".to_owned());
         }
         self.transaction.effects |= classified.effects;
         if classified.effects.intersects(Effects::XA_COMMIT | Effects::XA_ROLLBACK) {
@@ -356,11 +369,40 @@ fn change(
     Some(transaction.tables.len() - 1)
 }
 
-/// Schema and text of an EXECUTE_LOAD_QUERY event (`Execute_load_query_event`), which has 13 bytes more of post-header.
+/// What of a statement's session tells how to read it.
+#[derive(Clone, Copy)]
+pub(super) struct Session {
+    /// The character set of its text (`character_set_client`); names of schemas are in UTF-8.
+    pub(super) client: Charset,
+    alter: Option<AlterPhase>,
+}
+
+impl Session {
+    /// Of an event with so many bytes between the fixed part of a QUERY and its status variables.
+    pub(super) fn of(event: &[u8], own_bytes: usize) -> Session {
+        let moved;
+        let event = match event.split_at_checked(HEADER_LEN + 13).filter(|_| own_bytes > 0) {
+            None => event,
+            Some((fixed, rest)) => {
+                moved = [fixed, rest.get(own_bytes..).unwrap_or_default()].concat();
+                &moved
+            }
+        };
+        // Without a word it is taken for UTF-8, as most are.
+        let session = session_of(event).unwrap_or_default();
+        let client =
+            session.character_sets.map_or(Charset::Utf8, |(client, ..)| Charset::of_collation(client.into()));
+        Session { client, alter: session.alter }
+    }
+}
+
+/// Bytes that an EXECUTE_LOAD_QUERY event (`Execute_load_query_event`) has more in its post-header than a QUERY.
+pub(super) const LOAD_BYTES: usize = 13;
+
+/// Schema and text of an EXECUTE_LOAD_QUERY event.
 pub(super) fn load_query(event: &[u8]) -> Option<(&[u8], &[u8])> {
-    const OWN_BYTES: usize = 13;
     let schema_len = usize::from(*event.get(SCHEMA_LEN_AT)?);
-    let schema_at = schema_at(event)? + OWN_BYTES;
+    let schema_at = schema_at(event)? + LOAD_BYTES;
     Some((event.get(schema_at..schema_at + schema_len)?, event.get(schema_at + schema_len + 1..)?))
 }
 

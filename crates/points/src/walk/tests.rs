@@ -73,7 +73,7 @@ fn each_transaction_is_told() {
     assert_eq!(update.statements[0].shown(), "UPDATE orders SET note = 1");
     assert!(update.statements[0].is_for_people && !update.rows().has_unknown);
     assert_eq!((drop.kind(), drop.tables[0].name.to_string()), (Kind::Ddl, "shop.lines".to_owned()));
-    assert_eq!((drop.effects, drop.rows().total()), (Effects::DDL | Effects::DROP, 0));
+    assert_eq!((drop.effects, drop.rows().total()), (Effects::DDL | Effects::DROP | Effects::OF_TABLE, 0));
     assert_eq!(drop.at, update.end);
     assert!(packed.is_packed && packed.thread == Some(9));
     assert_eq!((packed.tables[0].name.to_string(), packed.rows().written), ("shop.packed".to_owned(), 5));

@@ -5,7 +5,7 @@ use super::style::{Style, quoted};
 use super::user_variable;
 use codec::ServerKind;
 use codec::event::{
-    EventError, EventHeader, EventType, GtidEvent, HEADER_LEN, IntVar, MariadbGtidDetails,
+    AlterPhase, EventError, EventHeader, EventType, GtidEvent, HEADER_LEN, IntVar, MariadbGtidDetails,
     PayloadCompression, PayloadHead, Query, Rand, Rotate, TableMap, UserVar, XaPrepare, flags,
 };
 use codec::gtid::{GtidSet, TransactionId};
@@ -227,7 +227,13 @@ fn mariadb_gtid(event: &Shown<'_>) -> Result<String, EventError> {
         _ => String::new(),
     };
     let group = details.commit_id.map_or_else(String::new, |id| format!(" cid={id}"));
-    Ok(format!("{begins}GTID {id}{group}"))
+    let alter = match details.alter {
+        None => String::new(),
+        Some(AlterPhase::Start) => " START ALTER".to_owned(),
+        Some(AlterPhase::Commit(began)) => format!(" COMMIT ALTER id={began}"),
+        Some(AlterPhase::Rollback(began)) => format!(" ROLLBACK ALTER id={began}"),
+    };
+    Ok(format!("{begins}GTID {id}{group}{alter}"))
 }
 
 /// By domain; within one in the order of the event.
