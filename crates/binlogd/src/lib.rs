@@ -12,6 +12,7 @@ mod daemon;
 mod detail;
 mod doctor;
 mod history;
+mod own_session;
 pub mod reference;
 mod rescue;
 mod restore;

@@ -31,7 +31,6 @@ pub(super) struct OpenedHistory {
     pub(super) notes: PathBuf,
     /// Folder that holds the certificate of a port of ours.
     pub(super) data_dir: PathBuf,
-    pub(super) is_archive: bool,
     /// Held until the end, so that no daemon starts to write meanwhile; a running one has it and has put everything in place.
     _copy: Option<HeldCopy>,
     /// What is walked is sent afterwards.
@@ -75,7 +74,7 @@ impl OpenedHistory {
             copied,
             notes: folder,
             data_dir: data_dir.to_owned(),
-            is_archive: false,
+
             _copy: copy,
             _files_stay: Some(files_stay),
         })
@@ -127,13 +126,6 @@ impl OpenedHistory {
         past.publish(history, &names).map_err(in_work)?;
         let storage = Arc::new(WithPast::new(disk, Arc::new(past)));
         let copied = Copied::open(source, &folder, storage, timeline).map_err(text)?;
-        Ok(OpenedHistory {
-            copied,
-            notes: work.to_owned(),
-            data_dir,
-            is_archive: true,
-            _copy: None,
-            _files_stay: None,
-        })
+        Ok(OpenedHistory { copied, notes: work.to_owned(), data_dir, _copy: None, _files_stay: None })
     }
 }

@@ -115,12 +115,21 @@ fn rescue(args: &RescueArgs, name: &str, folder: &Path, options: &ConnectOptions
     }
     let sends = !plan.transactions.is_empty();
     if sends {
-        target.may_hand_over().map_err(|error| format!("{host}: {error}"))?;
+        target
+            .may_hand_over()
+            .and_then(|()| target.applies_as_written(&args.accept))
+            .map_err(|error| format!("{host}: {error}"))?;
     }
     if !args.yes {
         guard.warn_if_open(&mut target, &plan)?;
     }
-    let same = guard.compare_before(folder, &held, &target.identity, (sends, BEFORE), &mut report.compared);
+    let same = guard.compare_before(
+        (&PosixStorage, folder),
+        &held,
+        &target.identity,
+        (sends, BEFORE),
+        &mut report.compared,
+    );
     if args.json && (same.is_err() || args.dry_run || !sends) {
         report.json(false);
     }

@@ -7,6 +7,7 @@ use crate::rescue::{
 use crate::upstream::identify::SourceIdentity;
 use indicatif::ProgressBar;
 use log::held::HeldGtids;
+use log::storage::Storage;
 use std::io::IsTerminal;
 use std::path::Path;
 use wire::{ConnectOptions, Connection};
@@ -68,7 +69,7 @@ impl Guard<'_> {
     /// cannot be read is one if it `must` be. `what_now`: what the operator does where something differs.
     pub(super) fn compare_before(
         &self,
-        source_folder: &Path,
+        source: (&dyn Storage, &Path),
         held: &HeldGtids,
         server: &SourceIdentity,
         (must, what_now): (bool, &str),
@@ -90,7 +91,7 @@ impl Guard<'_> {
             bar.set_message(format!("comparing {}", path.display()));
             bar.tick();
         };
-        let outcome = readable.and_then(|()| comparison.what_is_there(source_folder, held, scope, look_at));
+        let outcome = readable.and_then(|()| comparison.what_is_there(source, held, scope, look_at));
         bar.finish_and_clear();
         let words = match outcome {
             Ok((words, outcome)) => {

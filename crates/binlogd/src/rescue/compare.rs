@@ -16,7 +16,7 @@ use log::files::timeline_files;
 use log::fingerprint::Verdict;
 use log::forks::Forks;
 use log::held::{HeldGtids, present_history};
-use log::posix::PosixStorage;
+use log::storage::Storage;
 use log::transactions::TransactionReader;
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -95,19 +95,19 @@ impl<'a> Comparison<'a> {
     }
 
     /// Compares what the target has already, as far as `scope` says. Returns what it chose, in words, and the outcome. `look_at`
-    /// is told each file of the copy that is read.
+    /// is told each file of the copy that is read; `storage` may have files of it that are not on this disk.
     ///
     /// # Errors
     /// When either side cannot be read.
     pub(crate) fn what_is_there(
         mut self,
-        source_folder: &Path,
+        (storage, source_folder): (&dyn Storage, &Path),
         held: &HeldGtids,
         scope: Scope,
         mut look_at: impl FnMut(&Path),
     ) -> Result<(String, Compared), CompareError> {
         // Which of two transactions of one GTID the target should have is for a person to decide.
-        let forks = Forks::read(&PosixStorage, source_folder, || true)?;
+        let forks = Forks::read(storage, source_folder, || true)?;
         let chosen = Chosen::of(held, self.server, forks.as_ref(), scope == Scope::All);
         let words = match scope {
             Scope::All => "everything that both have".to_owned(),
@@ -116,34 +116,23 @@ impl<'a> Comparison<'a> {
             }
         };
         let mut batch: HashMap<TransactionId, Vec<Ours>> = HashMap::new();
-        for timeline in present_history(&PosixStorage, source_folder)? {
-            let files = timeline_files(&PosixStorage, &timeline.folder)?;
-            let paths: Vec<PathBuf> = files.iter().map(|name| timeline.folder.join(name)).collect();
-            let mut before = paths.first().map_or(Ok(None), |first| executed_before(first))?;
-            for (position, path) in paths.iter().enumerate() {
-                let after = paths.get(position + 1).map_or(Ok(None), |next| executed_before(next))?;
-                let begins_after = std::mem::replace(&mut before, after);
-                // Without a word of its own in its first events it may hold anything.
-                if !chosen.may_be_between(begins_after.as_ref(), before.as_ref()) || is_empty(path)? {
+        for path in files_with(storage, source_folder, &chosen)? {
+            look_at(&path);
+            let mut reader = TransactionReader::open(storage, &path)?;
+            let file = self.files.len();
+            self.files.push(path.clone());
+            while let Some((id, ours)) = next_of_ours(&mut reader, file, &|id| chosen.has(id))? {
+                if forks.as_ref().is_some_and(|forks| forks.is_not_the_one(&id, &path, ours.at)) {
                     continue;
                 }
-                look_at(path);
-                self.files.push(path.clone());
-                let file = self.files.len() - 1;
-                let mut reader = TransactionReader::open(&PosixStorage, path)?;
-                while let Some((id, ours)) = next_of_ours(&mut reader, file, &|id| chosen.has(id))? {
-                    if forks.as_ref().is_some_and(|forks| forks.is_not_the_one(&id, path, ours.at)) {
-                        continue;
-                    }
-                    let versions = batch.entry(id).or_default();
-                    // A new timeline begins with a whole file, so the same transaction may stand in two of them.
-                    if !versions.iter().any(|other| is_same(&other.seen, &ours.seen)) {
-                        versions.push(ours);
-                    }
-                    if batch.len() >= BATCH {
-                        self.batch(&batch, forks.as_ref())?;
-                        batch.clear();
-                    }
+                let versions = batch.entry(id).or_default();
+                // A new timeline begins with a whole file, so the same transaction may stand in two of them.
+                if !versions.iter().any(|other| is_same(&other.seen, &ours.seen)) {
+                    versions.push(ours);
+                }
+                if batch.len() >= BATCH {
+                    self.batch(&batch, forks.as_ref())?;
+                    batch.clear();
                 }
             }
         }
@@ -281,17 +270,38 @@ impl<'a> Comparison<'a> {
     }
 }
 
+/// The files that may hold what is chosen, the oldest first. Those before it are not looked at: of an archive each look is a request.
+fn files_with(storage: &dyn Storage, source_folder: &Path, chosen: &Chosen) -> io::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for timeline in present_history(storage, source_folder)?.into_iter().rev() {
+        let mut after = None;
+        for name in timeline_files(storage, &timeline.folder)?.into_iter().rev() {
+            let path = timeline.folder.join(name);
+            let before = executed_before(storage, &path)?;
+            // Without a word of its own in its first events it may hold anything.
+            if chosen.may_be_between(before.as_ref(), after.as_ref()) && !is_empty(storage, &path)? {
+                found.push(path);
+            }
+            // What a fork took stands in an older timeline only.
+            if before.as_ref().is_some_and(|before| !chosen.may_be_between(None, Some(before))) {
+                break;
+            }
+            after = before;
+        }
+    }
+    found.reverse();
+    Ok(found)
+}
+
 /// Begun, and nothing in it yet.
-fn is_empty(path: &Path) -> io::Result<bool> {
-    Ok(std::fs::metadata(path)?.len() <= 4)
+fn is_empty(storage: &dyn Storage, path: &Path) -> io::Result<bool> {
+    Ok(storage.look(path)?.len <= 4)
 }
 
 /// What was executed before a file by its own word. One that has no whole head yet says nothing, nor does a damaged one: then it
 /// may hold anything, and who reads on in it tells of the damage.
-fn executed_before(path: &Path) -> io::Result<Option<GtidState>> {
-    TransactionReader::open_head(&PosixStorage, path)
-        .ok()
-        .map_or(Ok(None), |mut reader| reader.gtids_before())
+fn executed_before(storage: &dyn Storage, path: &Path) -> io::Result<Option<GtidState>> {
+    TransactionReader::open_head(storage, path).ok().map_or(Ok(None), |mut reader| reader.gtids_before())
 }
 
 fn compare(compared: &mut Compared, path: &Path, ours: &Ours, logged: &Logged) {

@@ -1,11 +1,12 @@
 //! Holding others off the target while transactions are handed over, and letting them in again.
 
+use super::applier::{Applier, Deviation, Remedy, deviations, refusal};
 use super::hold_error::HoldError;
 use super::plan::Plan;
 use super::restore::{Restore, Setting};
-use super::send::act_as_applier;
 use super::target::Target;
 use super::writers::{Watch, Writer};
+use crate::own_session::{Purpose, prepare};
 use crate::upstream::identify::SourceIdentity;
 use codec::event::{EventType, query_text};
 use log::posix::PosixStorage;
@@ -113,10 +114,7 @@ impl Target {
     /// # Errors
     /// [`HoldError::MayNot`].
     pub(crate) fn may_hand_over(&mut self) -> Result<(), HoldError> {
-        act_as_applier(&mut self.connection).map_err(|error| match error {
-            error @ WireError::AccessDenied { .. } => HoldError::MayNot(error),
-            error => error.into(),
-        })
+        prepare(&mut self.connection, Purpose::Applier).map_err(HoldError::MayNot)
     }
 
     /// Who could not be held off. Changes nothing.
@@ -162,6 +160,7 @@ impl Target {
         }
         writers.extend(self.close_to_clients(restore, say)?);
         writers.extend(self.stop_events(restore, say)?);
+        writers.extend(self.set_aside(restore, say)?);
         writers.extend(self.lasting_sessions()?);
         if writers.is_empty() {
             return Ok(());
@@ -235,6 +234,33 @@ impl Target {
         }
     }
 
+    /// Makes sure that no setting of the target is refused by name.
+    ///
+    /// # Errors
+    /// [`HoldError::Settings`].
+    pub(crate) fn applies_as_written(&mut self, accepted: &[String]) -> Result<(), HoldError> {
+        accepted.clone_into(&mut self.accepted);
+        refusal(&self.deviations()?).map_or(Ok(()), |refusal| Err(HoldError::Settings(refusal)))
+    }
+
+    fn deviations(&mut self) -> Result<Vec<Deviation>, WireError> {
+        deviations(&mut self.connection, self.identity.kind, Applier::Statements, &self.accepted)
+    }
+
+    /// What would change what is handed over. The event scheduler is held already.
+    fn set_aside(
+        &mut self,
+        restore: &mut Restore,
+        say: &mut dyn FnMut(String),
+    ) -> Result<Vec<Writer>, HoldError> {
+        let mut left = Vec::new();
+        for deviation in self.deviations()?.iter().filter(|one| one.setting.remedy == Remedy::SetAside) {
+            let (was, held, why) = (deviation.was(), deviation.harmless(), deviation.setting.does);
+            left.extend(self.set(restore, deviation.name, &was, &held, deviation.to_string(), say, why)?);
+        }
+        Ok(left)
+    }
+
     /// Sessions that may write, without those that are ending anyway.
     fn lasting_sessions(&mut self) -> Result<Vec<Writer>, WireError> {
         let deadline = Instant::now() + SESSIONS_MAX;
@@ -264,7 +290,7 @@ impl Target {
         restore.note(setting)?;
         self.connection.query(&format!("SET @@session.lock_wait_timeout = {LOCK_WAIT_SECONDS}"))?;
         let changed = self.connection.query(&format!("SET GLOBAL {name} = {held}"));
-        self.connection.query("SET @@session.lock_wait_timeout = DEFAULT")?;
+        self.connection.query("SET @@session.lock_wait_timeout = 31536000")?;
         match changed {
             Ok(_) => {
                 say(format!("{name} = {held} on the target until all is handed over, {why}; it was {was}"));
@@ -302,7 +328,7 @@ impl Target {
         let mut done = Vec::new();
         for setting in restore.settings.clone().into_iter().skip(first).rev() {
             let is = self.watch().variable(&setting.name)?;
-            let is_held = is.as_deref() == Some(setting.held.as_str());
+            let is_held = setting.is_held(is.as_deref());
             if is_held {
                 self.connection.query(&setting.sql())?;
             }

@@ -2,6 +2,7 @@
 
 use super::send::RIGHTS;
 use super::writers::Writer;
+use crate::own_session::NotSet;
 use codec::gtid::TransactionId;
 use std::io;
 use thiserror::Error;
@@ -30,8 +31,11 @@ pub(crate) enum HoldError {
     )]
     Meanwhile(TransactionId),
     /// The account may not act as an applier of replicated transactions; nothing was sent.
-    #[error("{}\n{RIGHTS}", .0.in_its_own_words())]
-    MayNot(WireError),
+    #[error("{0}\n{RIGHTS}")]
+    MayNot(NotSet),
+    /// Settings of it that are refused by name.
+    #[error("nothing was sent: {0}")]
+    Settings(String),
     /// The target.
     #[error(transparent)]
     Wire(#[from] WireError),

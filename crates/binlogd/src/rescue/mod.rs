@@ -33,6 +33,7 @@
 //! | `target.rs` | [`Target`]: the server, what it holds and lets us do |
 //! | `batch.rs` | several transactions in one packet |
 //! | `send.rs` | sending the transactions of a plan, and what a refusal means |
+//! | `applier.rs` | settings of a server that change what is made of a log there |
 //! | `writers.rs` | [`Writer`]: who else can write to the target |
 //! | `hold.rs`, `hold_error.rs` | holding them off, and letting them in again |
 //! | `restore.rs` | [`Restore`]: what is to be put back, on disk before it is changed |
@@ -43,6 +44,7 @@
 //! | `chosen.rs` | which of those that are there already are compared |
 //! | `target_log.rs` | the target's own binary log |
 
+mod applier;
 mod batch;
 mod chosen;
 mod compare;
@@ -69,6 +71,7 @@ mod target_log;
 mod writers;
 mod xa;
 
+pub(crate) use applier::{Applier, Deviation, Remedy, deviations, refusal};
 pub(crate) use compare::{Comparison, Scope};
 pub(crate) use compared::{Compared, Version};
 pub(crate) use hold_error::HoldError;

@@ -215,7 +215,7 @@ impl Script {
             return;
         }
         if !std::mem::replace(&mut self.is_undo, true) {
-            SESSION[..3].iter().for_each(|set| self.statement(set.as_bytes()));
+            SESSION[..SESSION.len() - 1].iter().for_each(|set| self.statement(set.as_bytes()));
         }
         self.statement(b"START TRANSACTION");
         for (number, step) in (1..).zip(&rows.steps) {

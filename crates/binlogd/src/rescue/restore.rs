@@ -1,5 +1,6 @@
 //! What a rescue has set on its target for the time being, kept on disk so that it is put back even if the rescue is killed.
 
+use crate::own_session::literal;
 use log::index::replace_file;
 use log::posix::PosixStorage;
 use log::storage::Storage;
@@ -15,13 +16,20 @@ const PREFIX: &str = "rescue-restore-";
 pub(crate) struct Setting {
     /// For instance `event_scheduler`.
     pub name: String,
-    /// Its value before.
+    /// Its value before, as SET takes it.
     pub was: String,
-    /// What rescue has set.
+    /// What rescue has set, as SET takes it.
     pub held: String,
 }
 
 impl Setting {
+    /// Whether the server has it as it was set, by the word of SHOW VARIABLES.
+    pub(crate) fn is_held(&self, is: Option<&str>) -> bool {
+        is.is_some_and(|is| {
+            self.held == is || self.held == literal(is) || (self.held == "NULL" && is.is_empty())
+        })
+    }
+
     /// The statement that puts it back.
     pub(crate) fn sql(&self) -> String {
         format!("SET GLOBAL {} = {}", self.name, self.was)

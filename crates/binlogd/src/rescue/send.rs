@@ -5,6 +5,7 @@ use super::lacked::Lacked;
 use super::meanwhile::taken;
 use super::plan::Plan;
 use super::statements::Translator;
+use crate::own_session::{NotSet, Purpose, prepare};
 use codec::ServerKind;
 use codec::gtid::TransactionId;
 use codec::secrets::masked_message;
@@ -28,9 +29,6 @@ pub(super) const RIGHTS: &str = "The account must be allowed to do what the tran
                                  REPLAY and REPLICATION SLAVE ADMIN, beside the rights to the tables; and to look who else \
                                  writes, and to read the binary log: PROCESS, REPLICATION CLIENT, REPLICATION SLAVE, on MySQL \
                                  CONNECTION_ADMIN and XA_RECOVER_ADMIN, on MariaDB READ_ONLY ADMIN and SLAVE MONITOR.";
-
-/// `ER_UNKNOWN_SYSTEM_VARIABLE`.
-const ER_UNKNOWN_VARIABLE: u16 = 1193;
 
 /// Why the handing over ended early. What was handed over before is there and stays.
 #[derive(Debug, Error)]
@@ -74,8 +72,8 @@ pub(crate) enum HandOverError {
     #[error(transparent)]
     Refused(Box<RefusedTransaction>),
     /// The account may not act as an applier of replicated transactions; nothing was sent.
-    #[error("{}\n{RIGHTS}", .0.in_its_own_words())]
-    MayNot(WireError),
+    #[error("{0}\n{RIGHTS}")]
+    MayNot(NotSet),
     /// The connection broke.
     #[error(transparent)]
     Wire(#[from] WireError),
@@ -103,15 +101,6 @@ pub(crate) struct RefusedTransaction {
     pub(crate) help: &'static str,
 }
 
-impl HandOverError {
-    fn may_not(error: WireError) -> HandOverError {
-        match error {
-            error @ WireError::AccessDenied { .. } => HandOverError::MayNot(error),
-            error => error.into(),
-        }
-    }
-}
-
 /// Sends transactions over one session.
 ///
 /// Many small transactions go in one packet of several statements, of which the server itself runs one after the other and
@@ -136,11 +125,13 @@ impl<'a> Sender<'a> {
         max_allowed_packet: u64,
     ) -> Result<Sender<'a>, HandOverError> {
         connection.set_timeout(STATEMENT_MAX);
-        act_as_applier(connection).map_err(HandOverError::may_not)?;
+        prepare(connection, Purpose::Applier).map_err(HandOverError::MayNot)?;
         connection.allow_several_statements()?;
         // The command's own byte counts too.
         let packet_bytes_max = PACKET_BYTES_MAX.min(max_allowed_packet.saturating_sub(1)) as usize;
-        let (translator, batch) = (Translator::default(), Batch::new(packet_bytes_max));
+        let account = connection.query("SELECT CURRENT_USER()")?;
+        let translator = Translator::of_account(account.first().unwrap_or_default());
+        let batch = Batch::new(packet_bytes_max);
         Ok(Sender { connection, kind, translator, batch, max_allowed_packet })
     }
 
@@ -250,16 +241,6 @@ impl PlannedTransactions {
 
 fn moved(lacked: &Lacked) -> HandOverError {
     HandOverError::Moved { path: lacked.path.clone(), at: lacked.at, id: lacked.id }
-}
-
-/// As mysqlbinlog does it: rows may come by BINLOG, and a prepared XA transaction leaves the session.
-pub(super) fn act_as_applier(connection: &mut Connection) -> Result<(), WireError> {
-    match connection.query("SET @@session.pseudo_replica_mode = 1") {
-        Err(WireError::Server { code: ER_UNKNOWN_VARIABLE, .. }) => {
-            connection.query("SET @@session.pseudo_slave_mode = 1").map(drop)
-        }
-        other => other.map(drop),
-    }
 }
 
 /// What a refused statement means, which is among `statements`. Errors of row events hide their reason in the warnings.

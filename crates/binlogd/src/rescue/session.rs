@@ -1,6 +1,8 @@
 //! The settings that a statement must find in its session.
 
-use codec::event::{EventHeader, Query};
+use codec::ServerKind;
+use codec::event::{EventHeader, Query, SessionSettings};
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// What has been set in the target's session, so that only changes are sent.
@@ -9,11 +11,48 @@ pub(super) struct Session {
     settings: String,
     schema: Vec<u8>,
     timestamp: String,
+    /// Of settings that servers of some versions have only: what was set instead of what [`crate::own_session`] has set.
+    others: BTreeMap<&'static str, String>,
+}
+
+/// MariaDB's map of character sets to their default collations, by the numbers of collations. The names are the target's.
+fn collations(pairs: &[u8]) -> String {
+    let numbers: Vec<String> =
+        pairs.chunks_exact(4).map(|pair| u16::from_le_bytes([pair[2], pair[3]]).to_string()).collect();
+    match numbers.is_empty() {
+        true => "''".to_owned(),
+        false => format!(
+            "(SELECT GROUP_CONCAT(CHARACTER_SET_NAME, '=', FULL_COLLATION_NAME) FROM \
+             information_schema.COLLATION_CHARACTER_SET_APPLICABILITY WHERE ID IN ({}))",
+            numbers.join(", ")
+        ),
+    }
+}
+
+/// Settings that servers of some versions have only: the name, what [`crate::own_session`] has set, and what the event states.
+fn others(kind: ServerKind, session: &SessionSettings<'_>) -> Vec<(&'static str, &'static str, String)> {
+    let number = |on: bool| u8::from(on).to_string();
+    if kind == ServerKind::MySql {
+        let cascades = session.enable_cascade_triggers.unwrap_or(false);
+        return vec![("enable_cascade_triggers", "0", number(cascades))];
+    }
+    vec![
+        ("check_constraint_checks", "1", number(session.check_constraint_checks())),
+        ("explicit_defaults_for_timestamp", "?", number(session.explicit_defaults_flag())),
+        ("sql_if_exists", "0", number(session.sql_if_exists())),
+        ("system_versioning_insert_history", "0", number(session.inserts_history())),
+        ("character_set_collations", "''", collations(session.character_set_collations.unwrap_or_default())),
+    ]
 }
 
 impl Session {
     /// The statements that bring the session to where this one ran on the source.
-    pub(super) fn before(&mut self, header: &EventHeader, query: &Query<'_>) -> Vec<Vec<u8>> {
+    pub(super) fn before(
+        &mut self,
+        kind: ServerKind,
+        header: &EventHeader,
+        query: &Query<'_>,
+    ) -> Vec<Vec<u8>> {
         const SUPPRESS_USE: u16 = 0x0008; // LOG_EVENT_SUPPRESS_USE_F: CREATE DATABASE and the like.
         let mut statements = Vec::new();
         let uses = header.flags & SUPPRESS_USE == 0 && !query.is_transaction_control();
@@ -25,6 +64,15 @@ impl Session {
         if settings != self.settings {
             statements.push(settings.clone().into_bytes());
             self.settings = settings;
+        }
+        // COMMIT and its like depend on none of these.
+        if !query.is_transaction_control() {
+            for (name, before, value) in others(kind, &query.session) {
+                if self.others.get(name).map_or(before, String::as_str) != value {
+                    statements.push(format!("SET @@session.{name} = {value}").into_bytes());
+                    self.others.insert(name, value);
+                }
+            }
         }
         statements.extend(self.at_time(header.timestamp, query.session.microseconds));
         statements
@@ -129,7 +177,7 @@ mod tests {
             },
             text: b"DROP TABLE t",
         };
-        let first = texts(session.before(&header(0), &query));
+        let first = texts(session.before(ServerKind::MySql, &header(0), &query));
         assert_eq!(first[0], "USE `sh``op`");
         assert_eq!(
             first[1],
@@ -140,9 +188,9 @@ mod tests {
              @@session.collation_database = DEFAULT, @@session.time_zone = 'SYSTEM'"
         );
         assert_eq!(first[2], "SET TIMESTAMP = 1000.000042");
-        assert!(session.before(&header(0), &query).is_empty());
+        assert!(session.before(ServerKind::MySql, &header(0), &query).is_empty());
         query.session.sql_mode = Some(0);
-        assert_eq!(session.before(&header(0), &query).len(), 1);
+        assert_eq!(session.before(ServerKind::MySql, &header(0), &query).len(), 1);
     }
 
     #[test]
@@ -155,7 +203,7 @@ mod tests {
             text,
         };
         let uses = |header: &EventHeader, query: &Query<'_>| {
-            texts(Session::default().before(header, query))
+            texts(Session::default().before(ServerKind::MySql, header, query))
                 .iter()
                 .any(|statement| statement.starts_with("USE"))
         };

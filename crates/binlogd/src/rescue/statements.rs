@@ -6,7 +6,7 @@ use super::xa::{XaStatement, prepare_statement};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use codec::ServerKind;
-use codec::event::{EventType, HEADER_LEN, IntVar, Query, Rand, TableMap};
+use codec::event::{AlterPhase, EventType, HEADER_LEN, IntVar, Query, Rand, TableMap};
 use codec::gtid::{MariadbGtid, TransactionId};
 pub(super) use log::fingerprint::beginning;
 use log::transactions::StoredTransaction;
@@ -41,12 +41,19 @@ pub(crate) struct Translator {
     format: Vec<u8>,
     /// The server gives each transaction a GTID.
     new_gtids: bool,
+    /// The account of the session, as CURRENT_USER() has it; empty where it is not known.
+    account: String,
 }
 
 impl Translator {
     /// One whose transactions get new GTIDs from the server.
     pub(super) fn without_gtids() -> Translator {
         Translator { new_gtids: true, ..Translator::default() }
+    }
+
+    /// One for the session of that account.
+    pub(super) fn of_account(account: &str) -> Translator {
+        Translator { account: account.to_owned(), ..Translator::default() }
     }
 
     /// The statements of a transaction of a file with this format description, in order.
@@ -59,8 +66,14 @@ impl Translator {
         format_event: &[u8],
     ) -> Result<Vec<Vec<u8>>, String> {
         let id = transaction.id.ok_or("it has no GTID")?;
-        let mut translation =
-            Translation { out: Vec::new(), rows: Vec::new(), grouped: false, session: &mut self.session };
+        let mut translation = Translation {
+            kind: id.kind(),
+            out: Vec::new(),
+            rows: Vec::new(),
+            grouped: false,
+            session: &mut self.session,
+            account: &self.account,
+        };
         if self.format != format_event {
             // Between two transactions MySQL takes no other statement while the GTID of the first is still named.
             if matches!(id, TransactionId::Mysql(_)) {
@@ -110,7 +123,7 @@ pub(super) fn summary(transaction: &StoredTransaction) -> Result<Summary, String
                     Some(xa) if xa.is_mark() => continue,
                     Some(xa) => summary.xa.insert(xa).shown(),
                     None if query.is_transaction_control() => continue,
-                    None => beginning(query.text),
+                    None => in_its_phase(&query),
                 }
             }
             EventType::EXECUTE_LOAD_QUERY => {
@@ -129,6 +142,17 @@ pub(super) fn summary(transaction: &StoredTransaction) -> Result<Summary, String
         }
     }
     Ok(summary)
+}
+
+/// The beginning of a statement; of an ALTER that MariaDB logs twice which half it is.
+fn in_its_phase(query: &Query<'_>) -> String {
+    let half = match query.session.alter {
+        None => return beginning(query.text),
+        Some(AlterPhase::Start) => "begins",
+        Some(AlterPhase::Commit(_)) => "is done",
+        Some(AlterPhase::Rollback(_)) => "has failed",
+    };
+    format!("{} (ALTER in two phases: it {half})", beginning(query.text))
 }
 
 /// The statement of an EXECUTE_LOAD_QUERY event: as a QUERY event, but for 13 bytes about the file behind the lengths
@@ -156,6 +180,7 @@ fn binlog(events: &[u8]) -> Vec<u8> {
 }
 
 struct Translation<'a> {
+    kind: ServerKind,
     out: Vec<Vec<u8>>,
     /// Table maps and row events of a statement that has not ended yet. A server closes its tables at the end of each BINLOG
     /// statement, so one of them must hold a whole statement of the source.
@@ -163,6 +188,7 @@ struct Translation<'a> {
     /// MariaDB: it has begun with START TRANSACTION.
     grouped: bool,
     session: &'a mut Session,
+    account: &'a str,
 }
 
 impl Translation<'_> {
@@ -177,12 +203,17 @@ impl Translation<'_> {
             EventType::MARIADB_GTID => self.begin_mariadb(event)?,
             EventType::QUERY => {
                 let query = Query::parse(&event.bytes).map_err(malformed)?;
-                if query.error_code != 0 {
+                // An ALTER that MariaDB has begun and taken back says why, and is done nowhere.
+                let is_taken_back = matches!(query.session.alter, Some(AlterPhase::Rollback(_)));
+                if query.error_code != 0 && !is_taken_back {
                     return Err(format!(
                         "a statement in it ended with error {} on the source, half done: {}",
                         query.error_code,
                         beginning(query.text)
                     ));
+                }
+                if let Some(why) = cannot_be_carried(self.kind, &query, self.account) {
+                    return Err(format!("{why}: {}", beginning(query.text)));
                 }
                 if self.grouped && creates_table(query.text) {
                     return Err(format!(
@@ -191,8 +222,13 @@ impl Translation<'_> {
                         beginning(query.text)
                     ));
                 }
-                self.out.extend(self.session.before(&event.header, &query));
-                self.out.push(query.text.to_vec());
+                self.out.extend(self.session.before(self.kind, &event.header, &query));
+                self.out.push(match query.session.alter {
+                    // As mysqlbinlog hands it over: MariaDB logs the half that comes first or fails, and does nothing else for it. It
+                    // loses what follows in the same packet (error 1064), and a statement with a comment goes alone.
+                    Some(_) => [&binlog(&event.bytes)[..], b" /* ALTER in two phases */"].concat(),
+                    None => query.text.to_vec(),
+                });
             }
             EventType::XID => self.push("COMMIT"),
             EventType::XA_PREPARE => self.push(prepare_statement(&event.bytes)?),
@@ -238,6 +274,28 @@ impl Translation<'_> {
         }
         Ok(())
     }
+}
+
+/// What of a statement's session cannot be set in another one.
+fn cannot_be_carried(kind: ServerKind, query: &Query<'_>, account: &str) -> Option<String> {
+    if let Some(code) = query.session.unknown {
+        return Some(format!(
+            "its session had a setting of a kind that this version of binlogd does not know (status variable {code})"
+        ));
+    }
+    let (user, host) = query.session.invoker?;
+    let text = String::from_utf8_lossy(&query.text[..query.text.len().min(200)]).to_uppercase();
+    let words: Vec<&str> = text.split_whitespace().take(4).collect();
+    // The servers write into all others whose they become.
+    let is_theirs = match words[..] {
+        ["ALTER", "EVENT", ..] => true,
+        ["CREATE", "ROLE", ..] | ["CREATE", "OR", "REPLACE", "ROLE"] => kind == ServerKind::MariaDb,
+        _ => false,
+    };
+    let invoker = String::from_utf8_lossy(&[user, b"@", host].concat()).into_owned();
+    (is_theirs && !account.is_empty() && account != invoker).then(|| {
+        format!("what it makes belongs to whoever ran it, {invoker}, and would belong to {account}, as which this command writes")
+    })
 }
 
 /// CREATE TABLE … SELECT, logged by rows: the first statement would end the transaction, and its rows take another GTID.

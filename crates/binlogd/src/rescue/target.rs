@@ -4,6 +4,7 @@ use super::hold_error::HoldError;
 use super::lacked::Lacked;
 use super::plan::Plan;
 use super::send::{HandOverError, Sender};
+use crate::own_session::{NotSet, Purpose, prepare};
 use crate::upstream::identify::SourceIdentity;
 use codec::ServerKind;
 use codec::gtid::TransactionId;
@@ -26,6 +27,8 @@ pub(crate) struct Target {
     pub identity: SourceIdentity,
     /// `max_allowed_packet`, in bytes.
     max_allowed_packet: u64,
+    /// Settings that stay as they are, by the operator's word.
+    pub(super) accepted: Vec<String>,
 }
 
 /// Why a server cannot be handed anything.
@@ -34,6 +37,9 @@ pub(crate) enum TargetError {
     /// It cannot be reached or asked.
     #[error(transparent)]
     Wire(#[from] WireError),
+    /// The session cannot have what its questions depend on.
+    #[error(transparent)]
+    NotSet(#[from] NotSet),
     /// Transactions cannot be told apart on it.
     #[error(
         "the target has gtid_mode = {0}, and without GTIDs nobody can say what it lacks: set gtid_mode = ON (and \
@@ -95,6 +101,7 @@ impl Target {
     /// When it cannot be reached, or cannot take any.
     pub(crate) fn connect(options: &ConnectOptions, copy: ServerKind) -> Result<Target, TargetError> {
         let mut connection = Connection::connect(options)?;
+        prepare(&mut connection, Purpose::Client)?;
         let identity = SourceIdentity::ask(&mut connection)?;
         if identity.kind != copy {
             return Err(TargetError::OtherKind { copy, target: identity.kind });
@@ -115,7 +122,7 @@ impl Target {
             during: "asking how long a statement may be",
             what: format!("max_allowed_packet is {max_allowed_packet:?}, not a number"),
         })?;
-        Ok(Target { connection, identity, max_allowed_packet })
+        Ok(Target { connection, identity, max_allowed_packet, accepted: Vec::new() })
     }
 
     /// Keeps other rescues of this server out, and asks again what it has: one that was killed may have gone on until now, because

@@ -4,11 +4,11 @@ use super::channel::{From, State};
 use super::course::Course;
 use super::ended::{Ended, Progress, during};
 use super::legs::Leg;
-use super::settings::{change, put_back};
+use super::settings::{change, put_back, set_aside};
 use super::stream::Stream;
 use super::target::Target;
 use super::tell::Telling;
-use crate::rescue::Restore;
+use crate::rescue::{Applier, Restore};
 use crate::upstream::identify::SourceIdentity;
 use codec::gtid::{GtidSet, GtidState, TransactionId};
 use codec::{Position, ServerKind};
@@ -127,8 +127,10 @@ impl ByChannel<'_> {
     }
 
     fn attach(&self, target: &mut Target, settings: &mut Restore) -> Result<(), Ended> {
+        unfiltered(target)?;
         self.lend_server_id(target, settings)?;
         self.set_workers(target, settings)?;
+        set_aside(target, settings, Applier::Channel)?;
         // What is not taken back comes when nothing can be refused any more for want of a right.
         self.telling.tell(target)?;
         let sql = target.words.start();
@@ -260,6 +262,31 @@ impl ByChannel<'_> {
         }
         Ok(())
     }
+}
+
+/// Makes sure that our channel, which has not begun yet, passes over nothing. It may have the server's filters from its beginning: it
+/// is told to have none, and where it has some all the same they are refused by name.
+fn unfiltered(target: &mut Target) -> Result<(), Ended> {
+    let asking = || during("asking what its replication passes over");
+    for is_told in [false, true] {
+        let rows = target.connection.query(target.words.status()).map_err(asking())?;
+        let mut filters = target.words.filters(&rows);
+        filters.retain(|(name, _)| !target.is_accepted(name));
+        if filters.is_empty() {
+            return Ok(());
+        }
+        if is_told {
+            return Err(Ended::Filtered(filters));
+        }
+        for sql in target.words.unfilter(&filters) {
+            // What a server does not let be changed is seen when it is asked again.
+            match target.connection.query(&sql) {
+                Ok(_) | Err(WireError::Server { .. } | WireError::AccessDenied { .. }) => {}
+                Err(error) => return Err(asking()(error)),
+            }
+        }
+    }
+    Ok(())
 }
 
 /// How far the target is.

@@ -5,12 +5,12 @@ use super::by_statements::ByStatements;
 use super::course::Course;
 use super::ended::{Ended, Progress, during};
 use super::legs::Leg;
-use super::settings::put_back;
+use super::settings::{put_back, set_aside};
 use super::stream::Stream;
 use super::target::Target;
 use super::tell::{Telling, pass_over};
 use crate::history::Copied;
-use crate::rescue::Restore;
+use crate::rescue::{Applier, Restore};
 use crate::upstream::identify::SourceIdentity;
 use codec::Position;
 use std::sync::atomic::AtomicBool;
@@ -126,7 +126,10 @@ impl CarryOut<'_> {
                 Way::Statements => {
                     let by =
                         ByStatements { copied: self.copied, course: &leg.course, skip: self.telling.skip };
-                    by.run(target, self.telling, self.is_over, progress)?;
+                    let outcome = set_aside(target, settings, Applier::Statements)
+                        .and_then(|()| by.run(target, self.telling, self.is_over, progress));
+                    let back = put_back(target, settings);
+                    outcome.and(back)?;
                 }
             }
             before += leg.course.transactions;

@@ -70,7 +70,7 @@ impl Words {
         let common = |word: &str| {
             format!(
                 "{word}_HOST = '{host}', {word}_PORT = {port}, {word}_USER = '{user}', {word}_PASSWORD = '{password}', \
-                 {word}_CONNECT_RETRY = 1, {word}_HEARTBEAT_PERIOD = 1, {word}_SSL = {ssl}"
+                 {word}_CONNECT_RETRY = 1, {word}_HEARTBEAT_PERIOD = 1, {word}_SSL = {ssl}, {word}_DELAY = 0, IGNORE_SERVER_IDS = ()"
             )
         };
         let place = |word: &str| match at {
@@ -91,7 +91,8 @@ impl Words {
             }
             // The certificate is our own, and the password known to the two of us alone.
             Words::Mariadb => format!(
-                "CHANGE MASTER '{CHANNEL}' TO {}, MASTER_SSL_VERIFY_SERVER_CERT = 0, MASTER_USE_GTID = slave_pos",
+                "CHANGE MASTER '{CHANNEL}' TO {}, MASTER_SSL_VERIFY_SERVER_CERT = 0, MASTER_USE_GTID = slave_pos, \
+                 DO_DOMAIN_IDS = (), IGNORE_DOMAIN_IDS = ()",
                 common("MASTER")
             ),
         }
@@ -154,6 +155,30 @@ impl Words {
         }
     }
 
+    /// What our channel passes over or renames, by the column that says so: `Replicate_Do_DB`, `Replicate_Ignore_Server_Ids` and so on.
+    pub(super) fn filters(self, rows: &ResultSet) -> Vec<(String, String)> {
+        let column = if self == Words::Mariadb { "Connection_name" } else { "Channel_Name" };
+        let Some(row) = (0..rows.rows.len()).find(|row| rows.get(*row, column) == Some(CHANNEL)) else {
+            return Vec::new();
+        };
+        let of = |name: &String| rows.get(row, name).filter(|value| !value.is_empty()).map(str::to_owned);
+        let names = rows.columns.iter().filter(|name| name.starts_with("Replicate_"));
+        names.filter_map(|name| Some((name.clone(), of(name)?))).collect()
+    }
+
+    /// Takes these from our channel, and from no other one. MySQL before 8.0 has filters of all channels only, which stay.
+    pub(super) fn unfilter(self, filters: &[(String, String)]) -> Vec<String> {
+        let of_mariadb = |name: &String| format!("SET GLOBAL {CHANNEL}.{} = ''", name.to_lowercase());
+        let of_mysql = |name: &String| {
+            format!("CHANGE REPLICATION FILTER {} = () FOR CHANNEL '{CHANNEL}'", name.to_uppercase())
+        };
+        let names = filters.iter().map(|(name, _)| name);
+        match self {
+            Words::Mariadb => names.map(of_mariadb).collect(),
+            Words::Source | Words::Master => names.map(of_mysql).collect(),
+        }
+    }
+
     /// Our channel, in the answer to [`status`](Self::status); `None` where there is none.
     pub(super) fn state(self, rows: &ResultSet) -> Option<State> {
         let column = if self == Words::Mariadb { "Connection_name" } else { "Channel_Name" };
@@ -204,8 +229,8 @@ mod tests {
         assert_eq!(
             Words::Mariadb.change(&from),
             "CHANGE MASTER 'binlogd_restore' TO MASTER_HOST = '10.0.0.1', MASTER_PORT = 4000, MASTER_USER = 'u', MASTER_PASSWORD = \
-             'p', MASTER_CONNECT_RETRY = 1, MASTER_HEARTBEAT_PERIOD = 1, MASTER_SSL = 1, MASTER_SSL_VERIFY_SERVER_CERT = 0, \
-             MASTER_USE_GTID = slave_pos"
+             'p', MASTER_CONNECT_RETRY = 1, MASTER_HEARTBEAT_PERIOD = 1, MASTER_SSL = 1, MASTER_DELAY = 0, IGNORE_SERVER_IDS = (), \
+             MASTER_SSL_VERIFY_SERVER_CERT = 0, MASTER_USE_GTID = slave_pos, DO_DOMAIN_IDS = (), IGNORE_DOMAIN_IDS = ()"
         );
         assert!(
             Words::Source.change(&from).ends_with("SOURCE_AUTO_POSITION = 1 FOR CHANNEL 'binlogd_restore'")

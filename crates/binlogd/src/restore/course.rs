@@ -32,6 +32,8 @@ pub(crate) struct Course {
     pub(crate) bytes: u64,
     /// `server_id`s of those who made them.
     pub(crate) server_ids: BTreeSet<u32>,
+    /// Versions of the servers whose log that is.
+    pub(crate) versions: BTreeSet<String>,
     /// XA transactions that are prepared at the point, and neither committed nor rolled back before it.
     pub(crate) prepared: Vec<String>,
     /// What is to be passed over, in the order of the log.
@@ -54,6 +56,8 @@ struct Search<'a> {
     /// What a statement may mean, but for the first.
     choices: Vec<Shown>,
     count: u64,
+    /// Of the file that is walked.
+    version: String,
 }
 
 impl Course {
@@ -80,6 +84,7 @@ impl Course {
             transactions: 0,
             bytes: 0,
             server_ids: BTreeSet::new(),
+            versions: BTreeSet::new(),
             prepared: Vec::new(),
             skipped: Vec::new(),
             stretch: begin.position().map(|at| Stretch::new(at.clone())),
@@ -91,7 +96,8 @@ impl Course {
         let state = before.unwrap_or(empty);
         let watch = Watch::new(until, &state);
         let (had, choices) = (None, Vec::new());
-        let mut search = Search { begin, until, skip, watch, state, course, had, choices, count: 0 };
+        let version = String::new();
+        let mut search = Search { begin, until, skip, watch, state, course, had, choices, count: 0, version };
         let mut walked = 0;
         for (place, file) in files[first..].iter().enumerate() {
             if let (Some(why), true, true) = (file.parted, place > 0, begin.position().is_some()) {
@@ -150,6 +156,7 @@ impl Search<'_> {
             Err(error) => return Ok(Err(error)),
         };
         let mut walk = Walk::open(&*opened, file.end, Options::default())?;
+        self.version.clone_from(&walk.format().server_version);
         if let Some(before) = walk.gtids_before()
             && !self.is_found()
         {
@@ -227,6 +234,9 @@ impl Search<'_> {
         course.transactions += 1;
         course.bytes += transaction.size();
         course.server_ids.insert(transaction.server_id);
+        if !course.versions.contains(&self.version) {
+            course.versions.insert(self.version.clone());
+        }
         let skipped = &course.skipped;
         let is_meant = |skip: &&Skip| {
             skip.is_meant(&file.name, transaction) && !skipped.iter().any(|other| skip.is_shown(other))

@@ -30,6 +30,8 @@ pub(crate) enum Ended {
     Copy(String),
     /// It does not reach us.
     NotReached { address: String, error: String },
+    /// Filters that cannot be taken from our channel, each with its value.
+    Filtered(Vec<(String, String)>),
     /// It does not receive.
     Receive(String),
     /// It could not apply a transaction.
@@ -66,6 +68,14 @@ impl fmt::Display for Ended {
                  --listen and --advertise. Where no way leads here, --statements hands everything over by this command's own \
                  connection, one transaction after the other, which is slower"
             ),
+            Ended::Filtered(filters) => {
+                f.write_str("nothing was applied: the target's own replication would pass over a part of it or rename it:")?;
+                filters.iter().try_for_each(|(name, value)| write!(f, "\n  {name} is {value:?}"))?;
+                f.write_str(
+                    "\nTake that out of its option file, or on MySQL: CHANGE REPLICATION FILTER … = (); or hand everything over by \
+                     --statements, which no filter concerns; or go on with a part of it, knowingly: --accept NAME",
+                )
+            }
             Ended::Receive(error) => write!(f, "the target cannot receive: {error}"),
             Ended::Apply { id: Some(id), error } => write!(
                 f,

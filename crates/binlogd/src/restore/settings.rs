@@ -2,7 +2,7 @@
 
 use super::ended::{Ended, during};
 use super::target::Target;
-use crate::rescue::{Restore, Setting};
+use crate::rescue::{Applier, Remedy, Restore, Setting};
 
 /// Changes one.
 ///
@@ -24,6 +24,18 @@ pub(super) fn change(
         .map_err(Ended::Note)?;
     let sql = format!("SET GLOBAL {name} = {held}");
     target.connection.query(&sql).map(drop).map_err(during("changing a setting for the time being"))
+}
+
+/// Sets aside what would change what is made of the log.
+///
+/// # Errors
+/// As [`change`].
+pub(super) fn set_aside(target: &mut Target, settings: &mut Restore, applier: Applier) -> Result<(), Ended> {
+    let found = target.deviations(applier).map_err(during("asking for its settings"))?;
+    for one in found.iter().filter(|one| one.setting.remedy == Remedy::SetAside) {
+        change(target, settings, one.name, &one.was(), &one.harmless())?;
+    }
+    Ok(())
 }
 
 /// Puts them back.

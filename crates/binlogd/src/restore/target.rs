@@ -2,7 +2,8 @@
 
 use super::channel::{State, Words};
 use super::ended::{Ended, during};
-use crate::rescue::{Watch, Writer};
+use crate::own_session::{NotSet, Purpose, prepare};
+use crate::rescue::{Applier, Deviation, Watch, Writer, deviations, refusal};
 use crate::upstream::identify::SourceIdentity;
 use codec::{Position, ServerKind};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, ToSocketAddrs, UdpSocket};
@@ -45,6 +46,8 @@ pub(crate) struct Target {
     /// What it has executed among it.
     pub(crate) identity: SourceIdentity,
     pub(super) words: Words,
+    /// Settings that stay as they are, by the operator's word.
+    accepted: Vec<String>,
 }
 
 /// Why a server cannot be restored.
@@ -53,6 +56,9 @@ pub(crate) enum TargetError {
     /// It cannot be reached or asked.
     #[error(transparent)]
     Wire(#[from] WireError),
+    /// The session cannot have what its statements depend on.
+    #[error(transparent)]
+    NotSet(#[from] NotSet),
     /// The other kind.
     #[error("the copy is of {copy} and the target is {target}: neither applies the other's log")]
     OtherKind {
@@ -73,6 +79,9 @@ pub(crate) enum TargetError {
          would be applied to those tables else; where that is wanted, say --backup-at nothing"
     )]
     Untold(String),
+    /// Settings of it that are refused by name.
+    #[error("{0}")]
+    Settings(String),
     /// Somebody uses it.
     #[error(
         "the target is in use, and whatever is written to it meanwhile is in no backup and in no log of the source: {0}\nEnd them, or \
@@ -88,13 +97,14 @@ impl Target {
     /// When it cannot be reached, or cannot.
     pub(crate) fn connect(options: &ConnectOptions, copy: ServerKind) -> Result<Target, TargetError> {
         let mut connection = Connection::connect(options)?;
+        prepare(&mut connection, Purpose::Client)?;
         let identity = SourceIdentity::ask(&mut connection)?;
         if identity.kind != copy {
             return Err(TargetError::OtherKind { copy, target: identity.kind });
         }
         connection.set_timeout(STATEMENT_MAX);
         let words = Words::of(identity.kind, &identity.version);
-        Ok(Target { connection, identity, words })
+        Ok(Target { connection, identity, words, accepted: Vec::new() })
     }
 
     /// Keeps other restores of this server out, and asks again what it has.
@@ -110,6 +120,30 @@ impl Target {
         }
         self.identity = SourceIdentity::ask(&mut self.connection)?;
         Ok(())
+    }
+
+    /// Makes sure that no setting of it is refused by name. Gives what is set aside for the time.
+    ///
+    /// # Errors
+    /// [`TargetError::Settings`].
+    pub(crate) fn applies_as_written(
+        &mut self,
+        by_statements: bool,
+        accepted: &[String],
+    ) -> Result<Vec<Deviation>, TargetError> {
+        accepted.clone_into(&mut self.accepted);
+        let applier = if by_statements { Applier::Statements } else { Applier::Channel };
+        let deviations = self.deviations(applier)?;
+        refusal(&deviations).map_or(Ok(deviations), |refusal| Err(TargetError::Settings(refusal)))
+    }
+
+    pub(super) fn deviations(&mut self, applier: Applier) -> Result<Vec<Deviation>, WireError> {
+        deviations(&mut self.connection, self.identity.kind, applier, &self.accepted)
+    }
+
+    /// Whether a setting stays as it is.
+    pub(super) fn is_accepted(&self, name: &str) -> bool {
+        self.accepted.iter().any(|accepted| accepted.eq_ignore_ascii_case(name))
     }
 
     /// How our channel on it stands; `None` where there is none.

@@ -1,12 +1,14 @@
 //! The script that takes transactions back, and its execution.
 
 use super::inverse::{Inverse, Step};
+use crate::own_session::{Purpose, SCRIPTED, prepare};
 use std::fmt::Write;
 use wire::{Connection, WireError};
 
 /// Literals are read as they are written: zero dates and dates that are none are let in, 0 is no number to be counted up,
 /// a backslash escapes, and what does not fit is an error. TIMESTAMP is in UTC, as in the log.
-pub(crate) const SESSION: [&str; 4] = [
+pub(crate) const SESSION: [&str; 5] = [
+    SCRIPTED,
     "SET NAMES utf8mb4",
     "SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES'",
     "SET SESSION time_zone = '+00:00', foreign_key_checks = 1, unique_checks = 1",
@@ -82,6 +84,7 @@ impl Script<'_> {
 /// What the server says, and at which row.
 pub(crate) fn apply(connection: &mut Connection, script: &Script<'_>) -> Result<(), String> {
     let said = |error: WireError| error.to_string();
+    prepare(connection, Purpose::Client).map_err(|error| error.to_string())?;
     for statement in SESSION {
         connection.query(statement).map_err(said)?;
     }

@@ -40,6 +40,7 @@ mod quorum;
 mod rescue;
 mod rescue_compare;
 mod rescue_refusals;
+mod rescue_settings;
 mod rescue_writers;
 mod resets;
 mod restore;

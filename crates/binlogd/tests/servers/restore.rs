@@ -3,7 +3,9 @@
 mod backups;
 mod by_position;
 mod in_use;
+mod named;
 mod rights;
+mod settings;
 mod skip;
 mod statements;
 

@@ -46,6 +46,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "doctor",
             "history",
             "log",
+            "own_session",
             "points",
             "rescue",
             "restore",
@@ -78,11 +79,12 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("doctor", &["config", "doctor", "wire"]),
     ("setup", &["config", "doctor", "setup", "wire"]),
     // `upstream` knows how to ask a server who it is and what it has executed.
-    ("rescue", &["detail", "log", "points", "rescue", "undo", "upstream", "wire"]),
+    ("rescue", &["detail", "log", "own_session", "points", "rescue", "undo", "upstream", "wire"]),
+    ("own_session", &["wire"]),
     // The history is the one that readers are served.
     ("history", &["config", "history", "log", "points", "serve"]),
     ("detail", &["detail", "log", "points", "wire"]),
-    ("undo", &["detail", "points", "undo", "wire"]),
+    ("undo", &["detail", "own_session", "points", "undo", "wire"]),
     ("cut", &["config", "cut", "history", "log", "points"]),
     // A port of its own, for one target; what is left on that is noted as a rescue notes it.
     (
@@ -91,6 +93,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "config",
             "history",
             "log",
+            "own_session",
             "points",
             "rescue",
             "restore",

@@ -73,6 +73,9 @@ pub(crate) struct RescueArgs {
     /// For peers that are gone for good. What they alone held is lost.
     #[arg(long, conflicts_with = "config")]
     pub(super) without_peers: bool,
+    /// Leave these settings of the target as they are, although they change what is made of what is handed over
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub(super) accept: Vec<String>,
     /// Print JSON; needs --dry-run or --yes
     #[arg(long)]
     pub(super) json: bool,

@@ -6,7 +6,7 @@ use crate::history::Copied;
 use crate::rescue::Compared;
 use crate::restore::Target;
 use log::held::HeldGtids;
-use log::posix::PosixStorage;
+use log::storage::Storage;
 use wire::ConnectOptions;
 
 /// What is done where the target has something else under a GTID of the source.
@@ -16,7 +16,7 @@ const WRITTEN_TO: &str = "Nothing was applied. The server was written to after i
                           MySQL before 8.4: RESET MASTER) forgets it; then tell it what it has, by --backup-at if it does not know. Where it is only what an earlier restore was told to pass over (--skip), say --compare none";
 
 /// Finds a GTID under which something else stands on the target, as happens to a physical backup that was written to: it has the
-/// source's UUID. An archive is not read for that.
+/// source's UUID. Of an archive only the files at the end of what the target has are read for that.
 ///
 /// # Errors
 /// With both versions.
@@ -27,11 +27,12 @@ pub(super) fn compare(
     options: &ConnectOptions,
     compare: Compare,
 ) -> Result<(), String> {
-    if from.is_archive || target.identity.executed.is_empty() {
+    if target.identity.executed.is_empty() {
         return Ok(());
     }
-    let Copied { folder, kind, .. } = &from.copied;
-    let Some(held) = HeldGtids::read(&PosixStorage, folder, *kind).map_err(text)? else { return Ok(()) };
+    let Copied { folder, kind, storage, .. } = &from.copied;
+    let source: (&dyn Storage, _) = (&**storage, folder.as_path());
+    let Some(held) = HeldGtids::read(source.0, folder, *kind).map_err(text)? else { return Ok(()) };
     let guard = Guard { options, host: host.to_owned(), compare, allow_writers: true, quiet: true };
-    guard.compare_before(folder, &held, &target.identity, (false, WRITTEN_TO), &mut Compared::default())
+    guard.compare_before(source, &held, &target.identity, (false, WRITTEN_TO), &mut Compared::default())
 }

@@ -19,8 +19,9 @@ use crate::restore::{
 };
 use crate::upstream::identify::SourceIdentity;
 use clap::Args;
-use codec::Position;
 use codec::gtid::{GtidState, TransactionId};
+use codec::packet::release;
+use codec::{Position, ServerKind};
 use compare::compare;
 use indicatif::{ProgressBar, ProgressStyle};
 use jiff::tz::TimeZone;
@@ -105,6 +106,9 @@ pub(super) struct RestoreArgs {
     /// Go on although others use the server: whatever they write is in no backup and in no log
     #[arg(long)]
     allow_clients: bool,
+    /// Leave these settings of the server as they are, although they change what is made of the log (docs/restore.md lists them)
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    accept: Vec<String>,
     /// Compare what the server has already with the copy, by the server's binary log
     ///
     /// Somebody may have written to it after its backup was restored. What its log does not have any more is not compared.
@@ -184,6 +188,11 @@ fn restore(
     if !args.allow_clients && course.transactions > 0 {
         target.is_unused().map_err(|error| of_host(&error))?;
     }
+    let set_aside = if course.transactions == 0 {
+        Vec::new()
+    } else {
+        target.applies_as_written(args.statements, &args.accept).map_err(|error| of_host(&error))?
+    };
     match &known {
         Known::Itself => compare(from, &target, &host.to_string(), options, args.compare)?,
         Known::Told(_) => {}
@@ -192,6 +201,9 @@ fn restore(
         }
     }
     show(&host, &target, until, &course, &skip, &known);
+    for one in set_aside {
+        outln!("for the time of the restore {} = {}; {one}", one.name, one.harmless());
+    }
     let own = own_address(options).map_err(|error| of_host(&error))?;
     if let Some(warning) = space::warning(&mut target, options, own, course.bytes) {
         outln!("{warning}");
@@ -432,6 +444,9 @@ fn show(host: &HostPort, target: &Target, until: &Until, course: &Course, skip: 
     }
     let (count, bytes) = (units::count(course.transactions), units::bytes(course.bytes));
     outln!("to apply: {count} transactions, {bytes}; the copy holds all of them");
+    if let Some(warning) = other_release(course, &target.identity) {
+        outln!("warning: {}", style::clean(&warning));
+    }
     if !skip.is_empty() {
         let list: Vec<String> = skip.iter().map(ToString::to_string).collect();
         outln!("not applied, and counted as if they were: {}", list.join(", "));
@@ -445,6 +460,24 @@ fn show(host: &HostPort, target: &Target, until: &Until, course: &Course, skip: 
             style::clean(&shown.join(", "))
         );
     }
+}
+
+/// What a person should know of a log that another release has written than the one that applies it.
+fn other_release(course: &Course, target: &SourceIdentity) -> Option<String> {
+    let of = |version: &str| release(version).map(|(major, minor, _)| (major, minor));
+    let own = of(&target.version)?;
+    if let Some(newer) = course.versions.iter().find(|version| of(version).is_some_and(|log| log > own)) {
+        return Some(format!(
+            "the log is of {newer}, a newer release than the target's {}: no server promises to apply it as the source did. What the              target does not know it refuses or, as a default collation, passes over: restore on the source's release",
+            target.version
+        ));
+    }
+    let old = course.versions.iter().find(|version| of(version).is_some_and(|log| log < (8, 0)))?;
+    (target.kind == ServerKind::MySql && own >= (8, 0)).then(|| {
+        format!(
+            "the log is of {old}, which does not write explicit_defaults_for_timestamp: set it on the target as it was on the source              (OFF where nothing was said), or CREATE TABLE makes other TIMESTAMP columns"
+        )
+    })
 }
 
 /// A set of GTIDs in one line.

@@ -13,6 +13,7 @@ use super::store_args::StoreArgs;
 use super::style;
 use crate::config::HostPort;
 use crate::detail::{Known, Part, each_part};
+use crate::own_session::{Purpose, prepare};
 use clap::Args;
 use jiff::tz::TimeZone;
 use page::Page;
@@ -138,7 +139,10 @@ pub(super) fn connect(
     let Some(url) = url else { return Ok(None) };
     let options = server.options(argument, "the server that has the tables", url)?;
     let host = HostPort { host: options.host.clone(), port: options.port };
-    Connection::connect(&options).map(Some).map_err(|error| format!("{argument}: {host}: {error}"))
+    let told = |error: &dyn std::fmt::Display| format!("{argument}: {host}: {error}");
+    let mut connection = Connection::connect(&options).map_err(|error| told(&error))?;
+    prepare(&mut connection, Purpose::Reader).map_err(|error| told(&error))?;
+    Ok(Some(connection))
 }
 
 /// Shows one; false when a part of it could not be.
