@@ -133,8 +133,9 @@ fn in_two_phases(source: &Server, daemon: &Daemon, target: &Server) {
         .unwrap();
     assert!(succeeded(&plan).contains("ADD w INT DEFAULT 5"));
     let (by_channel, since) = (Server::start(source.name(), &["--server-id=1"]), ["--until", "end", "--yes"]);
+    succeeded(&restore_into(target, &daemon.data_dir()).args(since).arg("--statements").output().unwrap());
     succeeded(&restore_into(&by_channel, &daemon.data_dir()).args(since).output().unwrap());
-    for server in [&by_channel] {
+    for server in [target, &by_channel] {
         assert_eq!(
             server.sql("SHOW CREATE TABLE two.o; SELECT * FROM two.o"),
             source.sql("SHOW CREATE TABLE two.o; SELECT * FROM two.o")
@@ -142,6 +143,13 @@ fn in_two_phases(source: &Server, daemon: &Daemon, target: &Server) {
         assert_eq!(server.sql(collated), source.sql(collated));
         assert_eq!(executed(server), executed(source));
     }
+    let shown = target.sql("SHOW BINLOG EVENTS IN 'mysql-bin.000001'");
+    assert_eq!(shown.matches("START ALTER").count(), 2, "{shown}");
+    assert_eq!(
+        (shown.matches("COMMIT ALTER").count(), shown.matches("ROLLBACK ALTER").count()),
+        (1, 1),
+        "{shown}"
+    );
 }
 
 #[test]
