@@ -3,6 +3,7 @@
 //! Only the beginning of a statement is read, and only as far as that: names in subqueries and joins are not looked for. Where a
 //! statement cannot be understood it has an effect and no table.
 
+pub mod redefined;
 mod words;
 
 use crate::effects::Effects;

@@ -26,7 +26,7 @@ pub(super) struct Outcome {
     /// Not everything could be searched; it was told why.
     pub(super) failed: bool,
     /// Of so many nobody can tell whether they are asked for.
-    undecided: u64,
+    pub(super) undecided: u64,
 }
 
 /// Gives them to `take`, `limit` of them at most where it is not 0.

@@ -10,6 +10,7 @@ mod cat;
 mod cnf;
 mod config;
 mod confirm;
+mod definitions;
 mod doctor;
 mod each_found;
 mod exit;

@@ -18,6 +18,8 @@ pub(crate) struct ColumnDefinition {
     pub(crate) charset: Option<String>,
     /// It belongs to the primary key.
     pub(crate) is_key: bool,
+    /// An index begins with it, or the primary key has it.
+    pub(crate) is_indexed: bool,
     /// The server computes it.
     pub(crate) is_generated: bool,
     /// The server keeps versions of the rows by it (MariaDB's system versioning).
@@ -31,6 +33,9 @@ pub(crate) struct ColumnDefinition {
 pub(crate) struct TableDefinition {
     /// Its columns, in order.
     pub(crate) columns: Vec<ColumnDefinition>,
+    /// When the server made or last changed it, in seconds since 1970, where the server says so. Both kinds of server have the time of
+    /// the last ALTER there, also of an INSTANT one.
+    pub(crate) created: Option<i64>,
 }
 
 impl TableDefinition {
@@ -66,10 +71,14 @@ impl TableDefinition {
             ))?;
             columns.extend(hidden(&found, columns.iter().any(|column| column.is_version)));
         }
-        Ok(Some(TableDefinition { columns }))
+        let created = connection.query(&format!(
+            "SELECT UNIX_TIMESTAMP(create_time) AS t FROM information_schema.tables WHERE {is_this}"
+        ))?;
+        let created = created.first().and_then(|text| text.split('.').next()?.parse().ok());
+        Ok(Some(TableDefinition { columns, created }))
     }
 
-    /// Why the rows of the log are not of this table; `None` when they may be: as many columns, of the same types.
+    /// Why the rows of the log are not of this table; `None` when they may be: as many columns, and of each what the log tells.
     pub(crate) fn disagrees(&self, columns: &[Column]) -> Option<String> {
         if self.columns.len() != columns.len() {
             return Some(format!(
@@ -78,13 +87,26 @@ impl TableDefinition {
                 columns.len()
             ));
         }
-        let other = self.columns.iter().zip(columns).find(|(there, here)| !there.is_type_of(here))?;
-        Some(format!(
-            "its column {} is {} there and {} in the log",
-            other.0.name,
-            other.0.column_type,
-            other.1.type_text()
-        ))
+        let mut all = self.columns.iter().zip(columns);
+        all.find_map(|(there, here)| there.disagrees(here).map(|why| format!("its column {why}")))
+    }
+
+    /// What the log does not tell of columns even where it names them; `None` where nothing.
+    pub(super) fn untold(&self, columns: &[Column]) -> Option<&'static str> {
+        let mut all = self.columns.iter().zip(columns);
+        all.find_map(|(there, here)| match here.kind {
+            _ if there.is_generated => Some("the log does not tell which columns the server computed"),
+            ColumnType::Enum | ColumnType::Set(_) if here.members.is_none() => {
+                Some("the log does not tell the members of an ENUM or a SET")
+            }
+            _ if here.charset == Some(Charset::Other) => {
+                Some("binlogd does not know the character set of a column")
+            }
+            ColumnType::Char(_) if matches!(there.data_type.as_str(), "uuid" | "inet4" | "inet6") => {
+                Some("the log does not tell BINARY from UUID and INET")
+            }
+            _ => None,
+        })
     }
 }
 
@@ -97,6 +119,7 @@ fn hidden(found: &ResultSet, has_version: bool) -> Vec<ColumnDefinition> {
         column_type: column_type.to_owned(),
         charset: None,
         is_key: false,
+        is_indexed: false,
         is_generated: !is_version,
         is_version,
         is_counted: false,
@@ -141,6 +164,7 @@ fn column(found: &ResultSet, row: usize) -> ColumnDefinition {
         column_type: text("t"),
         charset: found.get(row, "c").map(str::to_owned),
         is_key: text("k") == "PRI",
+        is_indexed: !text("k").is_empty(),
         is_generated: !generation.is_empty() && !is_version
             || extra.contains("GENERATED") && !extra.contains("DEFAULT_GENERATED"),
         is_version,
@@ -149,6 +173,35 @@ fn column(found: &ResultSet, row: usize) -> ColumnDefinition {
 }
 
 impl ColumnDefinition {
+    /// How it differs from what the log tells of a column: its name, its type, its sign, its character set, its members.
+    fn disagrees(&self, column: &Column) -> Option<String> {
+        let name = &self.name;
+        if let Some(here) = column.name.as_ref().filter(|here| *here != name) {
+            return Some(format!("is {name} there and {here} in the log"));
+        }
+        let has_sign = column.unsigned.is_none_or(|is| is == self.column_type.contains("unsigned"));
+        if !self.is_type_of(column) || !has_sign {
+            return Some(format!(
+                "{name} is {} there and {} in the log",
+                self.column_type,
+                column.type_text()
+            ));
+        }
+        let is_told = !matches!(column.kind, ColumnType::Enum | ColumnType::Set(_));
+        let here = column.charset.filter(|here| is_told && *here != Charset::Other);
+        if here.is_some_and(|here| here != Charset::of_name(self.charset.as_deref())) {
+            let there = self.charset.as_deref().unwrap_or("binary");
+            return Some(format!(
+                "{name} is of the character set {there} there, and of another one in the log"
+            ));
+        }
+        let (here, there) = (column.members.as_ref()?, members(&self.column_type)?);
+        // An empty name is that of no member too: such a value is told by its number.
+        let is_by_number = here.iter().any(String::is_empty);
+        let has_all = if is_by_number { *here == there } else { here.iter().all(|one| there.contains(one)) };
+        (!has_all).then(|| format!("{name} has other members there: {}", self.column_type))
+    }
+
     /// Whether the log would have a column of this definition so.
     fn is_type_of(&self, column: &Column) -> bool {
         let name = self.data_type.as_str();
@@ -286,15 +339,31 @@ mod tests {
             column_type: column_type.into(),
             charset: None,
             is_key: false,
+            is_indexed: false,
             is_generated: false,
             is_version: false,
             is_counted: false,
         };
-        let table = TableDefinition { columns: vec![definition("decimal", "decimal(10,2) unsigned")] };
+        let table =
+            TableDefinition { columns: vec![definition("decimal", "decimal(10,2) unsigned")], created: None };
         assert_eq!(table.disagrees(&[Column::of(ColumnType::Decimal(10, 2))]), None);
         assert!(table.disagrees(&[Column::of(ColumnType::Decimal(10, 3))]).unwrap().contains("column c"));
         assert!(table.disagrees(&[]).unwrap().contains("1 columns there and 0"));
-        let time = TableDefinition { columns: vec![definition("time", "time(3)")] };
+        let signed = Column { unsigned: Some(false), ..Column::of(ColumnType::Decimal(10, 2)) };
+        assert!(table.disagrees(&[signed]).unwrap().contains("decimal(10,2) unsigned there"));
+        let other = Column { name: Some("d".into()), ..Column::of(ColumnType::Decimal(10, 2)) };
+        assert_eq!(table.disagrees(&[other]).unwrap(), "its column is c there and d in the log");
+        let members = |there: &str, here: &[&str]| {
+            let column = Column {
+                members: Some(here.iter().map(|one| (*one).to_owned()).collect()),
+                ..Column::of(ColumnType::Enum)
+            };
+            TableDefinition { columns: vec![definition("enum", there)], created: None }.disagrees(&[column])
+        };
+        assert_eq!(members("enum('c','b','a')", &["a", "b"]), None);
+        assert!(members("enum('b')", &["a", "b"]).unwrap().contains("other members"));
+        assert!(members("enum('a','')", &["", "a"]).unwrap().contains("other members"));
+        let time = TableDefinition { columns: vec![definition("time", "time(3)")], created: None };
         assert_eq!(time.disagrees(&[Column::of(ColumnType::Time(Some(3)))]), None);
         assert!(time.disagrees(&[Column::of(ColumnType::Time(Some(0)))]).is_some());
     }

@@ -4,12 +4,15 @@
 //! the events of a transaction (points::walk::events)
 //!   → parts: statements, and rows of a table      parts.rs
 //!   → names and types that a server adds           known.rs, definition.rs
+//!   → unless the log has a definition behind it    definitions.rs
 //! ```
 
 mod definition;
+mod definitions;
 mod known;
 mod parts;
 
 pub(crate) use definition::{ColumnDefinition, is_table};
+pub(crate) use definitions::{Definitions, Place};
 pub(crate) use known::{Known, KnownTable};
 pub(crate) use parts::{Part, each_part};

@@ -1,11 +1,12 @@
 //! Rows, and the statements that take them back.
 
-use super::literal::{condition, literal};
+use super::literal::{condition, key_condition, literal};
 use super::quoting::name;
 use crate::detail::{ColumnDefinition, KnownTable, Part};
 use codec::rows::{Column, ColumnType, Image, Row, Value};
 use points::statement::{Control, control};
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// So many bytes of statements at most: all of them are held until the last is known, which comes first.
 const BYTES_MAX: usize = 1 << 30;
@@ -32,6 +33,41 @@ pub(crate) struct Step {
     pub(crate) sql: String,
     /// So many of its values are the error value of ENUM: no literal makes one, so that the server warns of each.
     pub(super) warnings: usize,
+    /// The table, quoted.
+    pub(super) table: String,
+    /// Where in the statement its condition stands.
+    condition: Option<(usize, usize)>,
+    /// The row that must be there, and the one that is there then, told apart by their conditions.
+    pub(super) needs: Option<u64>,
+    pub(super) makes: Option<u64>,
+    /// Conditions on a primary key that is free then, and on one that must be.
+    pub(super) frees: Option<String>,
+    pub(super) takes: Option<String>,
+}
+
+impl Step {
+    /// The condition for the row that must be there.
+    pub(super) fn condition(&self) -> Option<&str> {
+        self.condition.and_then(|(from, to)| self.sql.get(from..to))
+    }
+
+    /// A statement that needs a row: `head`, its condition, and that it is about one row only.
+    fn with_condition(self, head: &str, condition: &str) -> Step {
+        let end = head.len() + condition.len();
+        let sql = format!("{head}{condition} LIMIT 1");
+        Step { sql, condition: Some((head.len(), end)), needs: Some(told_apart(condition)), ..self }
+    }
+
+    fn bytes(&self) -> usize {
+        let keys = self.frees.as_ref().map_or(0, String::len) + self.takes.as_ref().map_or(0, String::len);
+        size_of::<Step>() + self.note.len() + self.sql.len() + self.table.len() + keys
+    }
+}
+
+fn told_apart(condition: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    condition.hash(&mut hasher);
+    hasher.finish()
 }
 
 /// What was done to the rows of a table.
@@ -60,12 +96,25 @@ pub(crate) struct Inverse {
     bytes: usize,
     /// No server was asked for the definition of a table.
     pub(super) is_unasked: bool,
+    /// What nobody has compared of tables.
+    pub(crate) doubts: BTreeSet<String>,
 }
 
 impl Inverse {
     /// One that does this.
     pub(crate) fn of(direction: Direction) -> Inverse {
         Inverse { direction, ..Inverse::default() }
+    }
+
+    /// The steps from the last row to the first, as they are run.
+    pub(crate) fn in_order(&self) -> impl Iterator<Item = &Step> {
+        self.steps.iter().rev()
+    }
+
+    /// Leaves out steps, by their numbers in that order, from 0 on.
+    pub(crate) fn leave_out(&mut self, numbers: &BTreeSet<usize>) {
+        let mut left = (0..self.steps.len()).rev();
+        self.steps.retain(|_| left.next().is_none_or(|number| !numbers.contains(&number)));
     }
 
     /// How many rows are taken back.
@@ -97,6 +146,9 @@ impl Inverse {
             Part::Statement { text, .. } => self.statement(text),
             Part::Unknown(what) => self.refuse(format!("a part cannot be read: {what}")),
             Part::Row { table, .. } if is_sequence(table) => drop(self.sequences.insert(table.name())),
+            Part::Row { table, .. } if table.note.is_some() => {
+                self.refuse(table.note.clone().unwrap_or_default())
+            }
             Part::Row { table, row, has_cascades, .. } => match step(self.direction, table, row) {
                 Ok(Some(step)) => self.keep(table, row, *has_cascades, step),
                 Ok(None) => {}
@@ -146,7 +198,8 @@ impl Inverse {
             (Some(_), None) => touched.deleted_without_cascades |= !has_cascades,
         }
         self.is_unasked |= table.definition.is_none();
-        self.bytes += step.note.len() + step.sql.len();
+        self.doubts.extend(table.doubt.iter().map(|doubt| format!("{}: {doubt}", table.name())));
+        self.bytes += step.bytes();
         if self.bytes > BYTES_MAX {
             self.refuse("it is more than 1 GiB of statements: take fewer transactions at a time".to_owned());
             self.steps = Vec::new();
@@ -170,15 +223,26 @@ fn step(direction: Direction, table: &KnownTable, row: &Row<'_>) -> Result<Optio
     let is_back = direction == Direction::Back;
     let target = format!("{}.{}", name(&table.table.schema), name(&table.table.name));
     let of = |what: &str, image: &Image<'_>| format!("{what} {}: {}", table.name(), columns.shown(image));
+    let named = |did: &str, image: &Image<'_>| Step {
+        note: of(did, image),
+        table: target.clone(),
+        ..Step::default()
+    };
     Ok(match (&row.before, &row.after) {
-        (None, Some(after)) if !is_back => Some(columns.insert(of("inserted", after), &target, after)?),
+        (None, Some(after)) if !is_back => Some(columns.insert(named("inserted", after), after)?),
         (None, Some(after)) => {
-            Some(columns.delete(of("inserted", after), &target, columns.conditions(after)?))
+            let step = Step { frees: columns.key(after)?, ..named("inserted", after) };
+            Some(step.with_condition(&format!("DELETE FROM {target} WHERE "), &columns.conditions(after)?))
         }
         (Some(before), None) if !is_back => {
-            Some(columns.delete(of("deleted", before), &target, columns.of_key(before)?))
+            let step = named("deleted", before);
+            Some(step.with_condition(&format!("DELETE FROM {target} WHERE "), &columns.of_key(before)?))
         }
-        (Some(before), None) => Some(columns.insert(of("deleted", before), &target, before)?),
+        (Some(before), None) => Some(Step {
+            makes: Some(told_apart(&columns.conditions(before)?)),
+            takes: columns.key(before)?,
+            ..columns.insert(named("deleted", before), before)?
+        }),
         (Some(before), Some(after)) => {
             // What a smaller image does not repeat has not changed (binlog_row_image = FULL_NODUP).
             let after: Image<'_> = after
@@ -190,11 +254,17 @@ fn step(direction: Direction, table: &KnownTable, row: &Row<'_>) -> Result<Optio
                 true => (columns.conditions(&after)?, columns.sets(before, &after)?),
                 false => (columns.of_key(before)?, columns.sets(&after, before)?),
             };
-            sets.map(|(sets, warnings)| Step {
-                note: of("updated", &after),
-                sql: format!("UPDATE {}{target} SET {sets} WHERE {conditions} LIMIT 1", ignore(warnings)),
-                warnings,
-            })
+            let Some((sets, warnings)) = sets else { return Ok(None) };
+            let mut step = Step { warnings, ..named("updated", &after) };
+            if is_back {
+                step.makes = Some(told_apart(&columns.conditions(before)?));
+                (step.frees, step.takes) = (columns.key(&after)?, columns.key(before)?);
+                if step.frees == step.takes {
+                    (step.frees, step.takes) = (None, None);
+                }
+            }
+            let head = format!("UPDATE {}{target} SET {sets} WHERE ", ignore(warnings));
+            Some(step.with_condition(&head, &conditions))
         }
         (None, None) => None,
     })
@@ -219,9 +289,6 @@ impl Columns<'_> {
 
     /// What stands against all rows of the table.
     fn check(&self) -> Result<(), String> {
-        if let Some(note) = &self.table.note {
-            return Err(note.clone());
-        }
         if !self.table.has_names {
             return Err(
                 "the log does not name its columns (binlog_row_metadata is not FULL): ask a server with --schema".to_owned()
@@ -248,10 +315,10 @@ impl Columns<'_> {
     fn written<'r, 'v>(
         &'r self,
         image: &'r Image<'v>,
-    ) -> impl Iterator<Item = (&'r Column, Option<&'r Value<'v>>)> {
+    ) -> impl Iterator<Item = (usize, (&'r Column, Option<&'r Value<'v>>))> {
         let all = self.table.table.columns.iter().zip(image).enumerate();
         all.filter(|(at, (column, _))| !self.is_computed(*at, column))
-            .map(|(_, (column, value))| (column, value.as_ref()))
+            .map(|(at, (column, value))| (at, (column, value.as_ref())))
     }
 
     fn conditions(&self, image: &Image<'_>) -> Result<String, String> {
@@ -259,12 +326,34 @@ impl Columns<'_> {
     }
 
     fn conditions_of(&self, image: &Image<'_>, is_meant: impl Fn(&Column) -> bool) -> Result<String, String> {
+        // Where nobody told what the keys are, each column may begin one.
+        let no_keys = self.table.table.columns.iter().all(|column| column.is_key != Some(true));
         let mut all = Vec::new();
-        for (column, value) in self.written(image).filter(|(column, _)| is_meant(column)) {
+        for (at, (column, value)) in self.written(image).filter(|(_, (column, _))| is_meant(column)) {
             let value = value.ok_or_else(|| lacks(column))?;
-            all.push(condition(column, value).map_err(|why| of(column, &why))?);
+            let definition = self.definition(at);
+            let finds =
+                column.is_key == Some(true) || definition.map_or(no_keys, |definition| definition.is_indexed);
+            all.push(condition(column, value, finds, self.charset(at)).map_err(|why| of(column, &why))?);
         }
         Ok(all.join(" AND "))
+    }
+
+    /// A condition that holds for all rows that cannot be beside this one; `None` where nobody tells what the primary key is.
+    fn key(&self, image: &Image<'_>) -> Result<Option<String>, String> {
+        let mut all = Vec::new();
+        for (at, (column, value)) in
+            self.written(image).filter(|(_, (column, _))| column.is_key == Some(true))
+        {
+            let value = value.ok_or_else(|| lacks(column))?;
+            all.push(key_condition(column, value, self.charset(at)).map_err(|why| of(column, &why))?);
+        }
+        Ok((!all.is_empty()).then(|| all.join(" AND ")))
+    }
+
+    /// The name of a column's character set, where a server told it.
+    fn charset(&self, at: usize) -> Option<&str> {
+        self.definition(at).and_then(|definition| definition.charset.as_deref())
     }
 
     /// A condition by the primary key, or by all that is known of the row where there is none.
@@ -274,16 +363,12 @@ impl Columns<'_> {
         self.conditions_of(image, |column| !has_key || is_key(column))
     }
 
-    fn delete(&self, note: String, target: &str, conditions: String) -> Step {
-        Step { note, sql: format!("DELETE FROM {target} WHERE {conditions} LIMIT 1"), warnings: 0 }
-    }
-
-    fn insert(&self, note: String, target: &str, image: &Image<'_>) -> Result<Step, String> {
+    fn insert(&self, step: Step, image: &Image<'_>) -> Result<Step, String> {
         let (mut names, mut values, mut warnings) = (Vec::new(), Vec::new(), 0);
         let definitions = self.table.definition.iter().flat_map(|table| &table.columns);
         let counted: Vec<&str> =
             definitions.filter(|one| self.new_keys && one.is_counted).map(|one| one.name.as_str()).collect();
-        for (column, value) in self.written(image) {
+        for (_, (column, value)) in self.written(image) {
             if column.name.as_deref().is_some_and(|name| counted.contains(&name)) {
                 continue;
             }
@@ -293,15 +378,16 @@ impl Columns<'_> {
             warnings += usize::from(*value == Value::Enum(0));
         }
         let (names, values, ignore) = (names.join(", "), values.join(", "), ignore(warnings));
-        Ok(Step { note, sql: format!("INSERT {ignore}INTO {target} ({names}) VALUES ({values})"), warnings })
+        let sql = format!("INSERT {ignore}INTO {} ({names}) VALUES ({values})", step.table);
+        Ok(Step { sql, warnings, ..step })
     }
 
     /// What sets the row back, and how many warnings that gives; `None` where nothing has changed.
     fn sets(&self, before: &Image<'_>, after: &Image<'_>) -> Result<Option<(String, usize)>, String> {
         let (mut sets, mut is_other, mut warnings) = (Vec::new(), false, 0);
-        for ((column, old), (_, new)) in self.written(before).zip(self.written(after)) {
+        for ((_, (column, old)), (_, (_, new))) in self.written(before).zip(self.written(after)) {
             let old = old.ok_or_else(|| lacks(column))?;
-            let has_changed = Some(old) != new;
+            let has_changed = new.is_none_or(|new| !is_same(old, new));
             is_other |= has_changed;
             // The server would set it to now by itself (ON UPDATE CURRENT_TIMESTAMP).
             let may_move = matches!(
@@ -328,6 +414,17 @@ impl Columns<'_> {
             Some(format!("{}={value}", column.name.as_deref().unwrap_or_default()))
         });
         shown.collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// Whether two values are one; 0 and -0 are two.
+fn is_same(one: &Value<'_>, other: &Value<'_>) -> bool {
+    match (one, other) {
+        (Value::Float(one), Value::Float(other)) => one.to_bits() == other.to_bits(),
+        (Value::Double(one), Value::Double(other)) => one.to_bits() == other.to_bits(),
+        // Its text has the sign of a 0.
+        (Value::Json(one), Value::Json(other)) => one == other && one.to_string() == other.to_string(),
+        _ => one == other,
     }
 }
 

@@ -1,6 +1,6 @@
-//! A JSON document as an expression that makes the same one, with the same types in it.
+//! A JSON document as an expression that makes the same one, with the same types in it, and as a condition that holds for no other.
 
-use super::quoting::{bytes_literal, quoted};
+use super::quoting::{bytes_literal, float, quoted};
 use codec::rows::JsonValue;
 
 /// The expression: the text where that says all of it, else functions that make it.
@@ -17,12 +17,65 @@ pub(super) fn expression(value: &JsonValue) -> Result<String, String> {
     }
 }
 
+/// So many types are compared one by one. In a larger document an INTEGER and a DECIMAL of the same digits are taken for one.
+const TYPES_MAX: usize = 256;
+
+/// A condition that holds for this document; `literal` makes it. As texts the two are compared by their bytes: a collation would take
+/// "paid" for "PAID". The text does not say all: 1 is an INTEGER, an UNSIGNED INTEGER or a DECIMAL, "2024-02-29" a text or a DATE.
+pub(super) fn condition(name: &str, literal: &str, value: &JsonValue) -> String {
+    let bytes = |of: &str| format!("CAST(CAST({of} AS CHAR) AS BINARY)");
+    let mut all = vec![format!("{} = {}", bytes(name), bytes(literal))];
+    let mut types = Vec::new();
+    add_types("$", value, &mut types);
+    if types.len() > TYPES_MAX {
+        // Tells a text from a DATE, and a number from another one.
+        all.push(format!("{name} = {literal}"));
+        types.clear();
+    }
+    let one = |(path, is): (String, &str)| {
+        format!("JSON_TYPE(JSON_EXTRACT({name}, {})) {is}", quoted_or_hex(&path))
+    };
+    all.extend(types.into_iter().map(one));
+    all.join(" AND ")
+}
+
+/// The paths of all values whose text may stand for another type, and what `JSON_TYPE` says of them.
+fn add_types(path: &str, value: &JsonValue, types: &mut Vec<(String, &'static str)>) {
+    let is = match value {
+        JsonValue::Array(list) => {
+            let all = list.iter().enumerate();
+            return all.for_each(|(at, value)| add_types(&format!("{path}[{at}]"), value, types));
+        }
+        JsonValue::Object(members) => {
+            let path_of = |key: &String| format!("{path}.{}", JsonValue::String(key.clone()));
+            return members.iter().for_each(|(key, value)| add_types(&path_of(key), value, types));
+        }
+        JsonValue::Null | JsonValue::Bool(_) => return,
+        JsonValue::String(text) if !may_be_another(text) => return,
+        JsonValue::Int(_) => "= 'INTEGER'",
+        JsonValue::UInt(_) => "= 'UNSIGNED INTEGER'",
+        JsonValue::Double(_) => "= 'DOUBLE'",
+        JsonValue::Decimal(_) => "= 'DECIMAL'",
+        JsonValue::String(_) => "= 'STRING'",
+        JsonValue::Date(_) | JsonValue::Time(_) | JsonValue::DateTime(_) | JsonValue::Opaque { .. } => {
+            "<> 'STRING'"
+        }
+    };
+    types.push((path.to_owned(), is));
+}
+
+/// Whether a DATE, a TIME, a DATETIME or bytes may be printed so.
+fn may_be_another(text: &str) -> bool {
+    let is_of_time = |one: char| one.is_ascii_digit() || matches!(one, '-' | ':' | '.' | ' ');
+    text.starts_with("base64:type") || !text.is_empty() && text.chars().all(is_of_time)
+}
+
 fn element(value: &JsonValue) -> Result<String, String> {
     Ok(match value {
         JsonValue::Null | JsonValue::Bool(_) => format!("CAST('{value}' AS JSON)"),
         JsonValue::Int(number) => number.to_string(),
         JsonValue::UInt(number) => format!("CAST({number} AS UNSIGNED)"),
-        JsonValue::Double(number) => format!("{number:e}"),
+        JsonValue::Double(number) => float(*number),
         JsonValue::String(text) => quoted_or_hex(text),
         JsonValue::Decimal(text) => decimal(text),
         JsonValue::Date(text) => format!("CAST('{text}' AS DATE)"),
@@ -63,6 +116,22 @@ fn decimal(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_condition_tells_types_that_the_text_does_not() {
+        let document = JsonValue::Object(vec![
+            ("a\"".into(), JsonValue::Array(vec![JsonValue::Int(1), JsonValue::Bool(true)])),
+            ("s".into(), JsonValue::String("12:00:00.000000".into())),
+            ("t".into(), JsonValue::String("text".into())),
+        ]);
+        assert_eq!(
+            condition("c", "L", &document),
+            "CAST(CAST(c AS CHAR) AS BINARY) = CAST(CAST(L AS CHAR) AS BINARY) \
+             AND JSON_TYPE(JSON_EXTRACT(c, '$.\"a\\\\\"\"[0]')) = 'INTEGER' AND JSON_TYPE(JSON_EXTRACT(c, '$.\"s\"')) = 'STRING'"
+        );
+        let many = JsonValue::Array(vec![JsonValue::Int(1); TYPES_MAX + 1]);
+        assert!(condition("c", "L", &many).ends_with(" AND c = L"));
+    }
 
     #[test]
     fn types_that_a_text_does_not_say_are_kept() {

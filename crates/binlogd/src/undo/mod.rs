@@ -4,16 +4,19 @@
 //! rows, in the order of the log (crate::detail)
 //!   → one statement each that takes the row back, with all that it was in its condition   inverse.rs, literal.rs, json.rs
 //!   → what a server says against it: triggers, cascades, engines                          objections.rs
+//!   → which of them are not as they were left now                                        look.rs
 //!   → a script, the last row first, that stops where a row is not as it was left          script.rs
 //! ```
 
 mod inverse;
 mod json;
 mod literal;
+mod look;
 mod objections;
 mod quoting;
 mod script;
 
 pub(crate) use inverse::{Direction, Inverse};
+pub(crate) use look::changed;
 pub(crate) use objections::objections;
-pub(crate) use script::{SESSION, Script, apply, guard};
+pub(crate) use script::{SESSION, Script, apply, guard, shown};

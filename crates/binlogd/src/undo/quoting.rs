@@ -1,4 +1,4 @@
-//! Names, texts and bytes in SQL.
+//! Names, texts, bytes and numbers in SQL.
 
 use codec::rows::hex;
 
@@ -15,4 +15,9 @@ pub(super) fn quoted(text: &str) -> String {
 /// Bytes in hexadecimal digits.
 pub(super) fn bytes_literal(bytes: &[u8]) -> String {
     if bytes.is_empty() { "''".to_owned() } else { format!("X'{}'", hex(bytes)) }
+}
+
+/// MariaDB reads `-0e0` as 0.
+pub(super) fn float(number: f64) -> String {
+    if number == 0.0 && number.is_sign_negative() { "(0e0 * -1)".to_owned() } else { format!("{number:e}") }
 }

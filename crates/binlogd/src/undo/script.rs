@@ -3,6 +3,7 @@
 use super::inverse::{Inverse, Step};
 use crate::own_session::{Purpose, SCRIPTED, prepare};
 use std::fmt::Write;
+use std::time::Duration;
 use wire::{Connection, WireError};
 
 /// Literals are read as they are written: zero dates and dates that are none are let in, 0 is no number to be counted up,
@@ -15,6 +16,15 @@ pub(crate) const SESSION: [&str; 5] = [
     "START TRANSACTION",
 ];
 
+/// So long a server may take for a batch of statements: it waits for locks, and reads tables without a key.
+const SERVER_TIME_MAX: Duration = Duration::from_secs(3600);
+
+/// So many rows are taken back in one packet.
+const ROWS_AT_ONCE: usize = 100;
+
+/// A packet is not longer, in bytes, where it is of more than one row.
+const BYTES_AT_ONCE: usize = 256 << 10;
+
 /// A script.
 #[derive(Debug)]
 pub(crate) struct Script<'a> {
@@ -22,6 +32,8 @@ pub(crate) struct Script<'a> {
     pub(crate) inverse: &'a Inverse,
     /// The transactions, for the head: one line each.
     pub(crate) transactions: &'a [String],
+    /// The rows that are left out, for the head: one line each.
+    pub(crate) left_out: &'a [String],
 }
 
 /// One line of a comment.
@@ -58,6 +70,15 @@ impl Script<'_> {
                 "triggers would fire, and columns that the server computes cannot be told from others.",
             ));
         }
+        for doubt in &self.inverse.doubts {
+            text.push_str(&comment(&format!(
+                "{doubt}: whether its columns are the same still, --schema compares."
+            )));
+        }
+        if !self.left_out.is_empty() {
+            text.push_str(&comment("Left out, because they are not as these transactions left them:"));
+            self.left_out.iter().for_each(|row| text.push_str(&comment(&format!("  {row}"))));
+        }
         for statement in SESSION {
             let _ = writeln!(text, "{statement};");
         }
@@ -74,8 +95,20 @@ impl Script<'_> {
 
     /// From the last row to the first, with numbers.
     fn statements(&self) -> impl Iterator<Item = (usize, &Step)> {
-        (1..).zip(self.inverse.steps.iter().rev())
+        (1..).zip(self.inverse.in_order())
     }
+}
+
+/// Sets what the statements depend on, and gives the one that begins the transaction.
+///
+/// # Errors
+/// As the server says.
+pub(super) fn begin_session(connection: &mut Connection) -> Result<&'static str, String> {
+    connection.set_timeout(SERVER_TIME_MAX);
+    prepare(connection, Purpose::Client).map_err(|error| error.to_string())?;
+    let [sets @ .., begin] = &SESSION;
+    sets.iter().try_for_each(|set| connection.query(set).map(drop)).map_err(|error| error.to_string())?;
+    Ok(*begin)
 }
 
 /// Runs it in one transaction. Where it fails nothing is changed: the session ends, and the server rolls back.
@@ -84,24 +117,41 @@ impl Script<'_> {
 /// What the server says, and at which row.
 pub(crate) fn apply(connection: &mut Connection, script: &Script<'_>) -> Result<(), String> {
     let said = |error: WireError| error.to_string();
-    prepare(connection, Purpose::Client).map_err(|error| error.to_string())?;
-    for statement in SESSION {
-        connection.query(statement).map_err(said)?;
-    }
-    for (number, step) in script.statements() {
-        let result = connection.query(&step.sql).and_then(|_| connection.query(&guard(number, step)));
-        if let Err(error) = result {
-            let rolled_back = connection.query("ROLLBACK").map(drop);
-            let end = if rolled_back.is_ok() {
-                "nothing was changed"
-            } else {
-                "the connection is lost, and nothing is committed"
-            };
-            return Err(format!("row {number}, which was {}: {error}; {end}", step.note));
+    let begin = begin_session(connection)?;
+    connection.allow_several_statements().map_err(said)?;
+    connection.query(begin).map_err(said)?;
+    let mut rest = script.statements().peekable();
+    while rest.peek().is_some() {
+        let (mut batch, mut sql) = (Vec::new(), String::new());
+        while let Some((number, step)) = rest.next_if(|(_, step)| {
+            batch.is_empty() || batch.len() < ROWS_AT_ONCE && sql.len() + step.sql.len() <= BYTES_AT_ONCE
+        }) {
+            let _ = write!(sql, "{};{};", step.sql, guard(number, step));
+            batch.push((number, step));
         }
+        let mut done = 0;
+        let result =
+            connection.query_several(sql.trim_end_matches(';').as_bytes(), 2 * batch.len(), || done += 1);
+        let Err(error) = result else { continue };
+        let end = match connection.query("ROLLBACK") {
+            Ok(_) => "nothing was changed",
+            Err(_) => "the connection is lost, and nothing is committed",
+        };
+        let is_guard = done % 2 == 1 && error.to_string().contains("#undo");
+        let why = if is_guard { CHANGED.to_owned() } else { error.to_string() };
+        let row = batch.get(done / 2).map_or_else(String::new, |(number, step)| shown(*number, step));
+        return Err(format!("{row}: {why}; {end}"));
     }
     connection
         .query("COMMIT")
         .map(drop)
         .map_err(|error| format!("the COMMIT has no answer, look whether it is done: {error}"))
+}
+
+/// What is wrong with a row that is another one now.
+const CHANGED: &str = "it is not as these transactions left it";
+
+/// A row for a person, with its number from 1 on.
+pub(crate) fn shown(number: usize, step: &Step) -> String {
+    format!("row {number}, which was {}", step.note)
 }

@@ -1,6 +1,10 @@
 //! `binlogd undo` on copies of real servers: random changes of every type are taken back, by the script and by --into, and the
 //! tables' check sums are what they were.
 
+mod columns;
+mod conditions;
+mod plan;
+
 use crate::common::daemon::{Daemon, url};
 use crate::common::readers::checksums;
 use crate::common::verbs::{binlogd, text};
@@ -21,13 +25,15 @@ struct Scene {
 
 impl Scene {
     fn new(name: &str) -> Scene {
-        let source = match name.starts_with("mysql") {
-            true => Server::start(
-                name,
-                &["--gtid-mode=ON", "--enforce-gtid-consistency=ON", "--binlog-row-metadata=FULL"],
-            ),
-            false => Server::start(name, &["--binlog-format=ROW", "--binlog-row-metadata=FULL"]),
+        Scene::with(name, &["--binlog-row-metadata=FULL"])
+    }
+
+    fn with(name: &str, options: &[&str]) -> Scene {
+        let own: &[&str] = match name.starts_with("mysql") {
+            true => &["--gtid-mode=ON", "--enforce-gtid-consistency=ON", "--log-slave-updates=ON"],
+            false => &["--binlog-format=ROW"],
         };
+        let source = Server::start(name, &[own, options].concat());
         let daemon = Daemon::start(&source, &[]);
         source.sql("CREATE DATABASE shop");
         Scene { source, daemon }
@@ -119,6 +125,9 @@ fn all_is_as_before(name: &str) {
         assert_eq!(checksums(&scene.source, "shop"), before, "round {round}: {gtids}");
     }
     it_stops_where_a_row_is_another(&scene);
+    conditions::hold_for_one_value(&scene);
+    conditions::find_rows_by_their_key(&scene);
+    plan::looks_before_it_locks(&scene);
     it_is_refused_by_name(&scene);
 }
 
@@ -226,6 +235,14 @@ fn mysql_is_as_before() {
 #[test]
 fn mariadb_is_as_before() {
     all_is_as_before("mariadb-11.8");
+}
+
+#[test]
+fn mysql_5_7_conditions_hold() {
+    let scene = Scene::with("mysql-5.7.22", &[]);
+    conditions::hold_for_one_value(&scene);
+    conditions::find_rows_by_their_key(&scene);
+    plan::looks_before_it_locks(&scene);
 }
 
 #[test]

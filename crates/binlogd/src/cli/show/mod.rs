@@ -3,6 +3,7 @@
 mod json;
 mod page;
 
+use super::definitions::definitions;
 use super::each_found::{FoundAt, each_found};
 use super::exit::{EXIT_OK, EXIT_PROBLEM, usage_error};
 use super::find_answer::found;
@@ -12,7 +13,7 @@ use super::server_flags::ServerFlags;
 use super::store_args::StoreArgs;
 use super::style;
 use crate::config::HostPort;
-use crate::detail::{Known, Part, each_part};
+use crate::detail::{Known, Part, Place as LogPlace, each_part};
 use crate::own_session::{Purpose, prepare};
 use clap::Args;
 use jiff::tz::TimeZone;
@@ -30,7 +31,8 @@ and all of them where the log does not say what the key is; --json has everythin
 shown as its bytes, with the reason.
 
 Names of columns stand in the log with binlog_row_metadata = FULL. Otherwise --schema asks a server for them as its tables are now, \
-where these have as many columns, of the same types; else columns are @1, @2 and so on.
+where these have as many columns, of the same types, and no statement behind the transaction may have changed them; else columns are \
+@1, @2 and so on.
 
   binlogd show /var/lib/binlogd --gtid 3e11fa47-71ca-11e1-9e33-c80aa9429562:23
   binlogd show /var/lib/binlogd --table shop.orders --kind delete --limit 10 --schema mysql://root@db1
@@ -56,6 +58,9 @@ pub(super) struct ShowArgs {
     /// A server to ask for names of columns that the log does not have: mysql://user@host:port
     #[arg(long, value_name = "URL")]
     schema: Option<Secret>,
+    /// The columns of the tables were as they are on that server now: take their names without proof
+    #[arg(long, requires = "schema")]
+    columns_as_now: bool,
     #[command(flatten)]
     server: ServerFlags,
     /// Print JSON, one object a line for each transaction
@@ -100,13 +105,16 @@ pub(super) fn execute(args: &ShowArgs) -> ExitCode {
         if let Some(at) = &args.at {
             at.narrow(&mut sources);
         }
-        Ok((criteria, sources, connect(args.schema.as_ref(), &args.server, "--schema")?))
+        let known = match connect(args.schema.as_ref(), &args.server, "--schema")? {
+            None => Known::default(),
+            server => Known::new(server, definitions(&args.data_dir, &args.store)?, args.columns_as_now),
+        };
+        Ok((criteria, sources, known))
     });
-    let (criteria, sources, connection) = match chosen {
+    let (criteria, sources, mut known) = match chosen {
         Ok(chosen) => chosen,
         Err(error) => return usage_error(&error),
     };
-    let mut known = connection.map_or_else(Known::default, Known::of);
     let (mut shown, mut is_whole, mut last_source) = (0_u64, true, String::new());
     let limit = if args.at.is_some() { 0 } else { args.limit };
     let outcome = each_found(&sources, &criteria, limit, &mut |at, transaction| {
@@ -153,6 +161,8 @@ fn show(
     at: FoundAt<'_>,
     transaction: &Transaction,
 ) -> bool {
+    let place = LogPlace::of(&at.timeline.name, &at.searched.name, transaction.at);
+    known.is_at(&at.source.name, place, transaction.committed.micros.div_euclid(1_000_000));
     let heading = found(&at.timeline.name, &at.searched.name, transaction, zone);
     let mut is_whole = transaction.unread.is_none();
     if args.json {

@@ -1,0 +1,221 @@
+//! What a definition may do to the columns of tables. In doubt it may do something.
+
+use super::words::{Word, Words};
+use super::{CLASSIFIED_BYTES_MAX, Classified, Reading, TARGETS_MAX, classify};
+use crate::effects::Effects;
+use crate::table::TableName;
+
+/// A definition of tables.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Redefined {
+    /// The tables that it is about; a schema stands for all its tables.
+    pub tables: Vec<TableName>,
+    /// It may be about any other table too: its names cannot be read with certainty.
+    pub may_be_any: bool,
+    /// Columns may be others behind it: their names, types or order, or the table that has the name.
+    pub is_of_columns: bool,
+    /// Columns may have other names behind it.
+    pub renames_columns: bool,
+}
+
+/// What a statement with that default schema does to definitions of tables; `None` where nothing.
+pub fn redefined(text: &[u8], default_schema: &[u8]) -> Option<Redefined> {
+    let Classified { effects, targets } = classify(text, default_schema);
+    let mut words = Words::new(text);
+    let verb = upper(words.next()?)?;
+    let is_table = |word: &Word<'_>| is_one_of(word, "TABLE TABLES VIEW");
+    let (is_of_columns, mut found) = match verb.as_slice() {
+        _ if !effects.contains(Effects::DDL) => return None,
+        b"RENAME" => (words.next().is_some_and(|word| is_table(&word)), Vec::new()),
+        b"ALTER" => altered(words, default_schema),
+        b"CREATE" | b"DROP" => {
+            let is_drop = verb == b"DROP";
+            let mut is_new = false;
+            let object = words.by_ref().find(|word| {
+                is_new |= is_one_of(word, "REPLACE");
+                is_table(word) || is_one_of(word, OBJECTS)
+            })?;
+            if is_one_of(&object, "TEMPORARY") {
+                return None;
+            }
+            // Where the table is there this does nothing, and where it is gone another statement said so.
+            let does_nothing = !is_drop && !is_new && words.accept(&["IF"]);
+            let is_schema = is_one_of(&object, "DATABASE SCHEMA");
+            ((is_table(&object) || is_schema && is_drop) && !does_nothing, Vec::new())
+        }
+        _ => (false, Vec::new()),
+    };
+    for target in targets {
+        if !found.contains(&target) {
+            found.push(target);
+        }
+    }
+    let is_long = text.len() > CLASSIFIED_BYTES_MAX && matches!(verb.as_slice(), b"DROP" | b"RENAME");
+    let is_doubtful = std::str::from_utf8(text).is_err()
+        || is_long
+        || found.is_empty()
+        || found.len() >= TARGETS_MAX
+        // What stands in quotes may hide a name that comes behind it.
+        || verb == b"ALTER" && text.contains(&b'\'') && (has(text, b"rename") || has(text, b"convert"));
+    let renames_columns = is_of_columns
+        && verb == b"ALTER"
+        && (has(text, b"change") || has(text, b"rename") && has(text, b"column"));
+    Some(Redefined {
+        tables: found,
+        may_be_any: is_of_columns && is_doubtful,
+        is_of_columns,
+        renames_columns,
+    })
+}
+
+/// The word that says of what a CREATE or DROP is, beside tables.
+const OBJECTS: &str =
+    "TEMPORARY DATABASE SCHEMA INDEX TRIGGER PROCEDURE FUNCTION EVENT USER ROLE SERVER SEQUENCE TABLESPACE";
+
+/// Behind ALTER: whether columns may be others, and names that a table gets or loses by it.
+fn altered(words: Words<'_>, default_schema: &[u8]) -> (bool, Vec<TableName>) {
+    let mut reading = Reading { words, default_schema, found: Classified::default() };
+    while reading.words.accept(&["ONLINE", "IGNORE"]) {}
+    if !reading.words.accept(&["TABLE"]) {
+        return (reading.words.accept(&["VIEW"]), Vec::new());
+    }
+    reading.skip_conditions();
+    reading.name();
+    while reading.words.accept(&["NOWAIT"]) {}
+    if reading.words.accept(&["WAIT"]) {
+        reading.words.next();
+    }
+    let is_harmless = is_harmless(reading.words.clone());
+    while reading.words.pass_over(&["RENAME", "CONVERT"]) {
+        // RENAME [TO | AS | =] t, CONVERT PARTITION p TO TABLE t, CONVERT TABLE t TO PARTITION p.
+        if reading.words.accept(&["COLUMN", "INDEX", "KEY"]) {
+            continue;
+        }
+        if reading.words.accept(&["PARTITION"]) {
+            reading.words.pass_over(&["TO"]);
+        }
+        while reading.words.accept(&["TO", "AS", "TABLE"]) || reading.words.accept_mark(b'=') {}
+        reading.name();
+    }
+    (!is_harmless, reading.found.targets)
+}
+
+/// Whether nothing that an ALTER TABLE does is about columns. All of these words are reserved, or stand where no column's name can.
+fn is_harmless(words: Words<'_>) -> bool {
+    const ADDED: &str = "INDEX KEY UNIQUE FULLTEXT SPATIAL CONSTRAINT FOREIGN PRIMARY PARTITION";
+    const DROPPED: &str = "INDEX KEY FOREIGN CONSTRAINT CHECK PARTITION PRIMARY";
+    const BY_ITSELF: &str = "ENGINE AUTO_INCREMENT ROW_FORMAT FORCE ALGORITHM LOCK KEY_BLOCK_SIZE COALESCE REORGANIZE EXCHANGE TRUNCATE PARTITION REMOVE";
+    let (mut depth, mut clause): (i32, Vec<Word<'_>>) = (0, Vec::new());
+    let mut clauses = Vec::new();
+    for word in words {
+        match word {
+            Word::Mark(b'\'') => return false,
+            Word::Mark(b'(') => {
+                if depth == 0 && clause.len() < 2 {
+                    clause.push(word);
+                }
+                depth += 1;
+            }
+            Word::Mark(b')') => depth -= 1,
+            Word::Mark(b',') if depth == 0 => clauses.push(std::mem::take(&mut clause)),
+            word if depth == 0 && clause.len() < 2 => clause.push(word),
+            _ => {}
+        }
+    }
+    clauses.push(clause);
+    clauses.iter().all(|clause| {
+        let second = |words: &str| clause.get(1).is_some_and(|word| is_one_of(word, words));
+        clause.first().is_some_and(|first| {
+            is_one_of(first, BY_ITSELF)
+                || is_one_of(first, "ADD") && second(ADDED)
+                || is_one_of(first, "DROP") && second(DROPPED)
+                || is_one_of(first, "RENAME") && second("INDEX KEY")
+        })
+    })
+}
+
+/// Whether a word is one of these, which stand in a text with blanks between.
+fn is_one_of(word: &Word<'_>, words: &str) -> bool {
+    matches!(word, Word::Plain(word) if words.split(' ').any(|one| word.eq_ignore_ascii_case(one.as_bytes())))
+}
+
+fn upper(word: Word<'_>) -> Option<Vec<u8>> {
+    match word {
+        Word::Plain(word) => Some(word.to_ascii_uppercase()),
+        _ => None,
+    }
+}
+
+/// Whether that word, in lower case, stands somewhere in a text.
+fn has(text: &[u8], word: &[u8]) -> bool {
+    text.windows(word.len()).any(|part| part.eq_ignore_ascii_case(word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `columns` or `harmless`, what else is to be known, and the tables.
+    fn read(text: &str) -> String {
+        let Some(found) = redefined(text.as_bytes(), b"d") else { return "none".to_owned() };
+        let mut words = vec![if found.is_of_columns { "columns" } else { "harmless" }.to_owned()];
+        words.extend(found.may_be_any.then(|| "any".to_owned()));
+        words.extend(found.renames_columns.then(|| "renames".to_owned()));
+        words.extend(found.tables.iter().map(ToString::to_string));
+        words.join(" ")
+    }
+
+    #[test]
+    fn what_may_change_columns_is_told_from_what_does_not() {
+        for (text, wanted) in [
+            ("ALTER TABLE t ADD c INT", "columns d.t"),
+            ("ALTER TABLE s.t MODIFY a INT AFTER b", "columns s.t"),
+            ("ALTER TABLE t ADD `key` INT", "columns d.t"),
+            ("ALTER TABLE t ADD (a INT, KEY (a))", "columns d.t"),
+            ("ALTER TABLE t ADD (INDEX (a), b INT)", "columns d.t"),
+            ("ALTER TABLE t ADD INDEX i (a, b), ADD c INT", "columns d.t"),
+            ("ALTER TABLE t CHANGE a b INT", "columns renames d.t"),
+            ("ALTER TABLE t RENAME COLUMN a TO b", "columns renames d.t"),
+            ("ALTER TABLE t DROP a", "columns d.t"),
+            ("ALTER TABLE t CONVERT TO CHARACTER SET utf8mb4", "columns d.t d.CHARACTER"),
+            ("ALTER TABLE t ADD SYSTEM VERSIONING", "columns d.t"),
+            ("ALTER TABLE t IMPORT TABLESPACE", "columns d.t"),
+            ("ALTER TABLE t COMMENT='a, b'", "columns d.t"),
+            ("ALTER TABLE x RENAME TO s.t", "columns d.x s.t"),
+            ("ALTER ONLINE TABLE IF EXISTS x WAIT 5 RENAME t", "columns d.x d.t"),
+            ("ALTER TABLE x RENAME = t, ADD a INT", "columns d.x d.t"),
+            ("ALTER TABLE x COMMENT='`', RENAME TO t", "columns any d.x"),
+            ("ALTER TABLE x CONVERT PARTITION p TO TABLE s.t", "columns d.x s.t"),
+            ("ALTER TABLE x CONVERT TABLE t TO PARTITION p VALUES LESS THAN (5)", "columns d.x d.t"),
+            ("RENAME TABLE t TO u, x TO t", "columns d.t d.u d.x"),
+            ("CREATE TABLE t LIKE x", "columns d.t"),
+            ("CREATE TABLE t SELECT 1", "columns d.t"),
+            ("CREATE OR REPLACE TABLE IF NOT EXISTS t (a INT)", "columns d.t"),
+            ("DROP TABLE IF EXISTS t", "columns d.t"),
+            ("DROP DATABASE s", "columns s.*"),
+            ("CREATE OR REPLACE VIEW t AS SELECT 1", "columns d.t"),
+            ("DROP TABLE `never closed", "columns any"),
+            ("ALTER TABLE t ENGINE=InnoDB", "harmless d.t"),
+            ("ALTER TABLE t ADD UNIQUE KEY u (a, b), DROP INDEX v, ALGORITHM=INPLACE", "harmless d.t"),
+            ("ALTER TABLE t ADD PRIMARY KEY (a)", "harmless d.t"),
+            ("ALTER TABLE t ADD PARTITION (PARTITION p VALUES LESS THAN (5))", "harmless d.t"),
+            ("ALTER TABLE t PARTITION BY HASH (a) PARTITIONS 3", "harmless d.t"),
+            ("ALTER TABLE t RENAME INDEX a TO b", "harmless d.t"),
+            ("ALTER TABLE x EXCHANGE PARTITION p WITH TABLE t", "harmless d.x"),
+            ("CREATE INDEX i ON t (a)", "harmless d.t"),
+            ("CREATE TRIGGER r BEFORE INSERT ON t FOR EACH ROW SET @a = 1", "harmless d.t"),
+            ("CREATE TABLE IF NOT EXISTS t (a INT)", "harmless d.t"),
+            ("CREATE DATABASE s", "harmless s.*"),
+            ("ALTER DATABASE s CHARACTER SET utf8mb4", "harmless s.*"),
+            ("TRUNCATE TABLE t", "harmless d.t"),
+            ("OPTIMIZE TABLE t", "harmless d.t"),
+            ("GRANT ALL ON *.* TO x", "harmless"),
+            ("DROP TEMPORARY TABLE t", "none"),
+            ("CREATE TEMPORARY TABLE t (a INT)", "none"),
+            ("INSERT INTO t VALUES (1)", "none"),
+        ] {
+            assert_eq!(read(text), wanted, "{text}");
+        }
+        assert!(redefined(b"ALTER TABLE \xd6\xd0 ADD a INT", b"d").unwrap().may_be_any);
+    }
+}
