@@ -104,7 +104,12 @@ pub fn control(text: &[u8]) -> Option<Control> {
 /// Tells what a statement does that was run with that default schema.
 pub fn classify(text: &[u8], default_schema: &[u8]) -> Classified {
     let mut words = Words::new(&text[..text.len().min(CLASSIFIED_BYTES_MAX)]);
-    let Some(Word::Plain(verb)) = words.next() else { return Classified::default() };
+    let verb = match words.next() {
+        Some(Word::Plain(verb)) => verb,
+        // No statement that is known begins so: it may be a definition of any table.
+        Some(_) => return Classified { effects: Effects::DDL, targets: Vec::new() },
+        None => return Classified::default(),
+    };
     let mut reading = Reading { words, default_schema, found: Classified::default() };
     match verb.to_ascii_uppercase().as_slice() {
         b"INSERT" | b"REPLACE" => reading.rows(Effects::INSERT, &["INTO"]),
@@ -290,6 +295,10 @@ mod tests {
             ("XA END X'31',X'',1", "", ""),
             ("SAVEPOINT a", "", ""),
             ("CALL p()", "statement", ""),
+            ("--\n-- why\n--\tnot\n--\nTRUNCATE t", "ddl, truncate", "d.t"),
+            ("--\x01\nTRUNCATE t\n--", "ddl, truncate", "d.t"),
+            ("--1\nTRUNCATE t", "ddl", ""),
+            ("--", "", ""),
             ("", "", ""),
             ("DROP TABLE", "ddl, drop", ""),
             ("DROP TABLE `never closed", "ddl, drop", ""),

@@ -18,11 +18,18 @@ pub struct Redefined {
     pub renames_columns: bool,
 }
 
+impl Redefined {
+    /// Of a statement that cannot be understood.
+    fn of_any() -> Redefined {
+        Redefined { tables: Vec::new(), may_be_any: true, is_of_columns: true, renames_columns: true }
+    }
+}
+
 /// What a statement with that default schema does to definitions of tables; `None` where nothing.
 pub fn redefined(text: &[u8], default_schema: &[u8]) -> Option<Redefined> {
     let Classified { effects, targets } = classify(text, default_schema);
     let mut words = Words::new(text);
-    let verb = upper(words.next()?)?;
+    let Some(verb) = upper(words.next()?) else { return Some(Redefined::of_any()) };
     let is_table = |word: &Word<'_>| is_one_of(word, "TABLE TABLES VIEW");
     let (is_of_columns, mut found) = match verb.as_slice() {
         _ if !effects.contains(Effects::DDL) => return None,
@@ -210,6 +217,9 @@ mod tests {
             ("TRUNCATE TABLE t", "harmless d.t"),
             ("OPTIMIZE TABLE t", "harmless d.t"),
             ("GRANT ALL ON *.* TO x", "harmless"),
+            ("--\n-- add iban\n--\nALTER TABLE t ADD iban INT", "columns d.t"),
+            ("--1\nALTER TABLE t ADD iban INT", "columns any renames"),
+            ("--", "none"),
             ("DROP TEMPORARY TABLE t", "none"),
             ("CREATE TEMPORARY TABLE t (a INT)", "none"),
             ("INSERT INTO t VALUES (1)", "none"),

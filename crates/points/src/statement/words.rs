@@ -82,7 +82,7 @@ impl<'a> Words<'a> {
                 self.rest = end.map_or(&[], |end| &self.rest[end..]);
             } else if let Some(rest) = self.rest.strip_prefix(b"*/") {
                 self.rest = rest;
-            } else if self.rest.starts_with(b"#") || self.rest.starts_with(b"-- ") {
+            } else if self.rest.starts_with(b"#") || begins_comment(self.rest) {
                 let end = self.rest.iter().position(|byte| *byte == b'\n');
                 self.rest = end.map_or(&[], |end| &self.rest[end..]);
             } else {
@@ -118,6 +118,12 @@ impl<'a> Words<'a> {
         }
         Some(Word::Quoted(Cow::Owned(single)))
     }
+}
+
+/// Whether it is `--` with a blank, a control character or the end behind it (`MY_LEX_MINUS_OR_COMMENT`, `sql_lex.cc`).
+fn begins_comment(text: &[u8]) -> bool {
+    let is_blank = |byte: &u8| byte.is_ascii_whitespace() || byte.is_ascii_control();
+    text.strip_prefix(b"--").is_some_and(|behind| behind.first().is_none_or(is_blank))
 }
 
 impl<'a> Iterator for Words<'a> {
