@@ -207,13 +207,22 @@ impl Reading<'_> {
     }
 
     fn skip_conditions(&mut self) {
-        while self.words.accept(&["IF", "NOT", "EXISTS", "NOWAIT", "WAIT"]) {}
+        while self.words.accept(&["IF", "NOT", "EXISTS"]) {}
+    }
+
+    /// How long MariaDB waits for the lock stands behind a name: NOWAIT, WAIT n.
+    fn skip_wait(&mut self) {
+        self.words.accept(&["NOWAIT"]);
+        if self.words.accept(&["WAIT"]) {
+            self.words.next();
+        }
     }
 
     /// `a`, `a, b` and `a TO b, c TO d`.
     fn names(&mut self) {
         self.skip_conditions();
         while self.name() && self.found.targets.len() < TARGETS_MAX {
+            self.skip_wait();
             if !self.words.accept_mark(b',') && !self.words.accept(&["TO"]) {
                 return;
             }
@@ -283,6 +292,7 @@ mod tests {
             ("ALTER TABLE t ADD COLUMN b INT", "ddl", "d.t"),
             ("ALTER DATABASE shop CHARACTER SET utf8mb4", "ddl", "shop.*"),
             ("RENAME TABLE a TO b, s.c TO d", "ddl", "d.a d.b s.c d.d"),
+            ("RENAME TABLE a NOWAIT TO b, s.c WAIT 5 TO d", "ddl", "d.a d.b s.c d.d"),
             ("GRANT ALL ON *.* TO x", "ddl", ""),
             ("INSERT IGNORE INTO `s`.`t` VALUES (1)", "insert, statement", "s.t"),
             ("INSERT t VALUES (1)", "insert, statement", "d.t"),
