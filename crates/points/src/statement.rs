@@ -82,7 +82,7 @@ pub enum Control {
 /// Tells what a statement does to its transaction, if it does no more than that. Servers take names of savepoints in any case; here they
 /// are in lower case.
 pub fn control(text: &[u8]) -> Option<Control> {
-    let mut words = Words::new(&text[..text.len().min(CLASSIFIED_BYTES_MAX)]);
+    let mut words = Words::of_statement(&text[..text.len().min(CLASSIFIED_BYTES_MAX)]);
     let Some(Word::Plain(verb)) = words.next() else { return None };
     let point =
         |words: &mut Words<'_>| words.next().and_then(Word::name).map(|name| name.to_ascii_lowercase());
@@ -103,7 +103,7 @@ pub fn control(text: &[u8]) -> Option<Control> {
 
 /// Tells what a statement does that was run with that default schema.
 pub fn classify(text: &[u8], default_schema: &[u8]) -> Classified {
-    let mut words = Words::new(&text[..text.len().min(CLASSIFIED_BYTES_MAX)]);
+    let mut words = Words::of_statement(&text[..text.len().min(CLASSIFIED_BYTES_MAX)]);
     let verb = match words.next() {
         Some(Word::Plain(verb)) => verb,
         // No statement that is known begins so: it may be a definition of any table.
@@ -305,6 +305,13 @@ mod tests {
             ("XA END X'31',X'',1", "", ""),
             ("SAVEPOINT a", "", ""),
             ("CALL p()", "statement", ""),
+            (
+                "SET STATEMENT sql_mode = 'a FOR DROP '',', max_statement_time = (SELECT 1 FOR UPDATE) FOR /* x */ TRUNCATE t",
+                "ddl, truncate",
+                "d.t",
+            ),
+            ("SET STATEMENT sort_buffer_size = 9 FOR INSERT INTO t VALUES (1)", "insert, statement", "d.t"),
+            ("SET STATEMENT a = 'never closed FOR DROP TABLE t", "ddl", ""),
             ("--\n-- why\n--\tnot\n--\nTRUNCATE t", "ddl, truncate", "d.t"),
             ("--\x01\nTRUNCATE t\n--", "ddl, truncate", "d.t"),
             ("--1\nTRUNCATE t", "ddl", ""),

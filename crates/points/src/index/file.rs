@@ -12,7 +12,7 @@ use log::storage::ReadFile;
 /// The first bytes of an index.
 const MAGIC: &[u8; 8] = b"blsearch";
 /// The version that is written, and the only one that is read.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 /// Magic, version, four sections of a length and a checksum each, and the checksum of all that.
 const HEADER_LEN: usize = 8 + 4 + SECTIONS * 8 + 4;
 const SECTIONS: usize = 4;

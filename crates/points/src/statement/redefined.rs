@@ -28,7 +28,7 @@ impl Redefined {
 /// What a statement with that default schema does to definitions of tables; `None` where nothing.
 pub fn redefined(text: &[u8], default_schema: &[u8]) -> Option<Redefined> {
     let Classified { effects, targets } = classify(text, default_schema);
-    let mut words = Words::new(text);
+    let mut words = Words::of_statement(text);
     let Some(verb) = upper(words.next()?) else { return Some(Redefined::of_any()) };
     let is_table = |word: &Word<'_>| is_one_of(word, "TABLE TABLES VIEW");
     let mut has_rest = false;
@@ -56,6 +56,8 @@ pub fn redefined(text: &[u8], default_schema: &[u8]) -> Option<Redefined> {
             has_rest = is_drop && is_table(&object) && has_more_than_names(words, default_schema);
             ((is_table(&object) || is_schema && is_drop) && !does_nothing, Vec::new())
         }
+        // What it is for was not found.
+        b"SET" if words.accept(&["STATEMENT"]) => return Some(Redefined::of_any()),
         _ => (false, Vec::new()),
     };
     for target in targets {
@@ -63,10 +65,18 @@ pub fn redefined(text: &[u8], default_schema: &[u8]) -> Option<Redefined> {
             found.push(target);
         }
     }
+    let has_open_quotes = verb == b"ALTER"
+        && effects.contains(Effects::OF_TABLE)
+        && text.contains(&b'"')
+        && text.contains(&b'\\');
+    let is_of_columns = is_of_columns || has_open_quotes;
     let is_long = text.len() > CLASSIFIED_BYTES_MAX && matches!(verb.as_slice(), b"DROP" | b"RENAME");
     let is_doubtful = std::str::from_utf8(text).is_err()
         || is_long
         || has_rest
+        // A character that was replaced; a quote behind a backslash, which may end a string or not.
+        || has(text, "\u{fffd}".as_bytes())
+        || has_open_quotes
         || found.is_empty()
         || found.len() >= TARGETS_MAX
         // What stands in quotes may hide a name that comes behind it.
@@ -218,6 +228,9 @@ mod tests {
             ("DROP DATABASE s", "columns s.*"),
             ("CREATE OR REPLACE VIEW t AS SELECT 1", "columns d.t"),
             ("DROP TABLE `never closed", "columns any"),
+            ("DROP TABLE `a\u{fffd}`", "columns any d.a\u{fffd}"),
+            ("ALTER TABLE t COMMENT \"\\\", RENAME TO u, COMMENT \"", "columns any d.t d.u"),
+            ("ALTER TABLE t AUTO_INCREMENT=1 COMMENT \"\\\", DROP a, COMMENT \"", "columns any d.t"),
             ("ALTER TABLE t ENGINE=InnoDB", "harmless d.t"),
             ("ALTER TABLE t ADD UNIQUE KEY u (a, b), DROP INDEX v, ALGORITHM=INPLACE", "harmless d.t"),
             ("ALTER TABLE t ADD PRIMARY KEY (a)", "harmless d.t"),
@@ -235,6 +248,10 @@ mod tests {
             ("GRANT ALL ON *.* TO x", "harmless"),
             ("--\n-- add iban\n--\nALTER TABLE t ADD iban INT", "columns d.t"),
             ("--1\nALTER TABLE t ADD iban INT", "columns any renames"),
+            ("SET STATEMENT a = 1, b = 'x FOR y' FOR ALTER TABLE t ADD c INT", "columns d.t"),
+            ("SET STATEMENT a = 1 FOR RENAME TABLE t TO u", "columns d.t d.u"),
+            ("SET STATEMENT a = 1 FOR INSERT INTO t VALUES (1)", "none"),
+            ("SET STATEMENT a = 'FOR ALTER TABLE t ADD c INT", "columns any renames"),
             ("--", "none"),
             ("DROP TEMPORARY TABLE t", "none"),
             ("CREATE TEMPORARY TABLE t (a INT)", "none"),

@@ -35,6 +35,39 @@ impl<'a> Words<'a> {
         Words { rest: text }
     }
 
+    /// Behind the settings that MariaDB has for one statement only: SET STATEMENT name = value, … FOR statement. Where the end of these
+    /// is not found it begins with SET.
+    pub(super) fn of_statement(text: &'a [u8]) -> Words<'a> {
+        let all = Words::new(text);
+        let mut words = all.clone();
+        if !words.accept(&["SET"]) || !words.accept(&["STATEMENT"]) {
+            return all;
+        }
+        let mut depth = 0;
+        loop {
+            if depth == 0 && words.accept(&["FOR"]) {
+                // A backslash may hide the end of a string, or not (NO_BACKSLASH_ESCAPES).
+                let passed = &text[..text.len() - words.rest.len()];
+                return if passed.contains(&b'\\') { all } else { words };
+            }
+            match words.next() {
+                Some(Word::Mark(b'(')) => depth += 1,
+                Some(Word::Mark(b')')) => depth -= 1,
+                Some(Word::Mark(b'\'')) if !words.skip_string() => return all,
+                Some(_) => {}
+                None => return all,
+            }
+        }
+    }
+
+    /// Goes behind the end of a string whose first quote was taken; false where it has none.
+    fn skip_string(&mut self) -> bool {
+        // A doubled one ends a string and begins the next.
+        let end = self.rest.iter().position(|byte| *byte == b'\'');
+        self.rest = end.map_or(&[], |end| &self.rest[end + 1..]);
+        end.is_some()
+    }
+
     /// Takes the next word if it is one of these; says whether it was.
     pub(super) fn accept(&mut self, words: &[&str]) -> bool {
         let mut ahead = self.clone();
