@@ -73,18 +73,24 @@ pub(crate) struct NotSet {
     name: &'static str,
     is: String,
     wanted: &'static str,
-    /// Why.
-    pub(crate) error: WireError,
+    /// Why; `None` where the server took the statement and has another value all the same.
+    error: Option<WireError>,
 }
 
 impl fmt::Display for NotSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let NotSet { name, is, wanted, error } = self;
-        write!(
-            f,
-            "{name} is {is:?} for all sessions of the server, this one needs {wanted:?}, and may not set it: {}",
-            error.in_its_own_words()
-        )
+        match error {
+            Some(error) => write!(
+                f,
+                "{name} is {is:?} for all sessions of the server, this one needs {wanted:?}, and may not set it: {}",
+                error.in_its_own_words()
+            ),
+            None => write!(
+                f,
+                "{name} is still {is:?}, although this session has set it to {wanted:?}, which it needs"
+            ),
+        }
     }
 }
 
@@ -98,34 +104,60 @@ pub(crate) const SCRIPTED: &str = "SET SESSION autocommit = 1, completion_type =
 /// Which setting it may not have.
 pub(crate) fn prepare(connection: &mut Connection, purpose: Purpose) -> Result<(), NotSet> {
     // First, so that nothing of the answer is cut off.
-    const LIMIT: (&str, &str) = ("sql_select_limit", "18446744073709551615");
-    let mut set = |(name, wanted): (&'static str, &'static str), is: &str| {
-        let sql = format!("SET @@session.{name} = {}", literal(wanted));
-        connection.query(&sql).map_err(|error| NotSet { name, is: is.to_owned(), wanted, error })
-    };
-    set(LIMIT, "?")?;
-    let all = connection.query("SHOW SESSION VARIABLES").map_err(|error| NotSet {
-        name: "SHOW SESSION VARIABLES",
-        is: "?".to_owned(),
-        wanted: "",
-        error,
-    })?;
+    set(connection, "sql_select_limit", "18446744073709551615", "?")?;
+    let found = others(connection, purpose)?;
+    for (name, wanted, is) in &found {
+        set(connection, name, wanted, is)?;
+    }
+    if found.is_empty() {
+        return Ok(());
+    }
+    let left = others(connection, purpose)?.into_iter().next();
+    left.map_or(Ok(()), |(name, wanted, is)| Err(NotSet { name, is, wanted, error: None }))
+}
+
+/// The settings that the session has otherwise: name, what is wanted, what is.
+fn others(
+    connection: &mut Connection,
+    purpose: Purpose,
+) -> Result<Vec<(&'static str, &'static str, String)>, NotSet> {
+    const ALL: &str = "SHOW SESSION VARIABLES";
+    let told = |error| NotSet { name: ALL, is: "?".to_owned(), wanted: "", error: Some(error) };
+    let all = connection.query(ALL).map_err(told)?;
+    let mut found = Vec::new();
     for row in 0..all.rows.len() {
         let (Some(name), is) = (all.get(row, "Variable_name"), all.get(row, "Value").unwrap_or_default())
         else {
             continue;
         };
-        let Some((name, values, _)) = WANTED.iter().find(|(wanted, _, of)| *wanted == name && *of <= purpose)
-        else {
-            continue;
-        };
-        if !values.iter().any(|value| is_same(value, is)) {
-            let sql = format!("SET @@session.{name} = {}", literal(values[0]));
-            let told = |error| NotSet { name, is: is.to_owned(), wanted: values[0], error };
-            connection.query(&sql).map_err(told)?;
+        let wanted = WANTED.iter().find(|(wanted, _, of)| *wanted == name && *of <= purpose);
+        if let Some((name, values, _)) = wanted
+            && !values.iter().any(|value| is_same(value, is))
+        {
+            found.push((*name, values[0], is.to_owned()));
         }
     }
-    Ok(())
+    Ok(found)
+}
+
+fn set(
+    connection: &mut Connection,
+    name: &'static str,
+    wanted: &'static str,
+    is: &str,
+) -> Result<(), NotSet> {
+    let told = |error| NotSet { name, is: is.to_owned(), wanted, error: Some(error) };
+    connection.query(&assignment(name, wanted)).map(drop).map_err(told)
+}
+
+fn assignment(name: &str, wanted: &str) -> String {
+    let value = match (name, wanted) {
+        // As a keyword it is the global value, which is the one that is not wanted. As a text it is the value of that name. Of
+        // system_versioning_asof the keyword is that value, and the text an error.
+        ("alter_algorithm", _) => format!("'{wanted}'"),
+        _ => literal(wanted),
+    };
+    format!("SET @@session.{name} = {value}")
 }
 
 /// A value of SHOW VARIABLES as SET takes it.
@@ -140,4 +172,21 @@ pub(crate) fn is_same(wanted: &str, is: &str) -> bool {
     wanted == is
         || (wanted == "NULL" && is.is_empty())
         || number(wanted).is_some_and(|wanted| number(is) == Some(wanted))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_does_not_take_the_global_value_for_the_default() {
+        for (name, wanted, sql) in [
+            ("alter_algorithm", "DEFAULT", "SET @@session.alter_algorithm = 'DEFAULT'"),
+            ("system_versioning_asof", "DEFAULT", "SET @@session.system_versioning_asof = DEFAULT"),
+            ("autocommit", "ON", "SET @@session.autocommit = ON"),
+            ("completion_type", "NO_CHAIN", "SET @@session.completion_type = 'NO_CHAIN'"),
+        ] {
+            assert_eq!(assignment(name, wanted), sql);
+        }
+    }
 }
