@@ -1,9 +1,11 @@
 //! `binlogd forks DATA_DIR`: what sources lost and the copy holds, which GTIDs they gave twice, and what was decided.
 
+use super::definitions::definitions;
 use super::exit::{EXIT_PROBLEM, print_result, usage_error};
 use super::held_copy::choose;
 use super::server_flags::ServerFlags;
 use super::show::connect;
+use super::store_args::StoreArgs;
 use super::{style, units};
 use crate::detail::Known;
 use crate::rescue::print::Script;
@@ -67,6 +69,9 @@ pub(super) struct ForksArgs {
     /// Rows are then statements that a person can read, and not BINLOG statements.
     #[arg(long, value_name = "URL", requires = "print_sql")]
     schema: Option<Secret>,
+    /// With --schema: the columns of the tables were as they are on that server now: take their names without proof
+    #[arg(long, requires = "schema")]
+    columns_as_now: bool,
     /// With --schema: leave AUTO_INCREMENT columns out of new rows, so that the server gives new numbers
     ///
     /// The source has given the old ones to other rows. A comment has the old one; look for rows of other tables that name it.
@@ -119,9 +124,17 @@ pub(super) fn execute(args: &ForksArgs) -> ExitCode {
         }
     }
     if args.print_sql {
-        let text = connect(args.schema.as_ref(), &args.server, "--schema").and_then(|connection| {
-            let known = connection.map_or_else(Known::default, Known::of);
-            statements(&sources[0].1, args.overwrite, known, args.new_keys).map_err(|error| error.to_string())
+        let (name, folder) = &sources[0];
+        let text = connect(args.schema.as_ref(), &args.server, "--schema").and_then(|server| {
+            let known = match server {
+                None => Known::default(),
+                server => {
+                    let of_log = definitions(&args.data_dir, &StoreArgs::of_copy(name))?;
+                    Known::new(server, of_log, args.columns_as_now)
+                }
+            };
+            let about = (name.as_str(), folder.as_path());
+            statements(about, args.overwrite, known, args.new_keys).map_err(|error| error.to_string())
         });
         return match text {
             Ok(text) => print_result(&text),
@@ -147,9 +160,14 @@ pub(super) fn execute(args: &ForksArgs) -> ExitCode {
 }
 
 /// The statements of everything that is open.
-fn statements(folder: &Path, overwrite: bool, known: Known, new_keys: bool) -> io::Result<Vec<u8>> {
+fn statements(
+    (name, folder): (&str, &Path),
+    overwrite: bool,
+    known: Known,
+    new_keys: bool,
+) -> io::Result<Vec<u8>> {
     let Some(forks) = Forks::read(&PosixStorage, folder, || true)? else {
-        return Ok(Script::new(false, false, known, new_keys).finish());
+        return Ok(Script::new(name, false, false, known, new_keys).finish());
     };
     let lacking = forks.open(Fate::Lacking);
     if !lacking.is_empty() {
@@ -159,7 +177,7 @@ fn statements(folder: &Path, overwrite: bool, known: Known, new_keys: bool) -> i
             units::count(lacking.len() as u64)
         );
     }
-    let mut script = Script::new(!lacking.is_empty(), overwrite, known, new_keys);
+    let mut script = Script::new(name, !lacking.is_empty(), overwrite, known, new_keys);
     for (id, lost) in forks.open(Fate::GivenTwice) {
         script.versions(&id, lost, Fate::GivenTwice)?;
     }

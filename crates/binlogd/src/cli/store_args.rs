@@ -29,7 +29,7 @@ pub(super) struct StoreArgs {
 }
 
 /// How an archive is reached.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(super) struct ReachArgs {
     /// Address of a store that is not the provider's own, as `https://minio.example:9000`
     #[arg(long, value_name = "URL")]
@@ -69,6 +69,11 @@ pub(super) fn not_opened(error: &anyhow::Error) -> ExitCode {
 }
 
 impl StoreArgs {
+    /// For a copy in a folder.
+    pub(super) fn of_copy(source: &str) -> StoreArgs {
+        StoreArgs { source: Some(source.to_owned()), identity: Vec::new(), reach: ReachArgs::default() }
+    }
+
     /// What was given that means something for an archive only; `None` when nothing was.
     pub(super) fn given(&self) -> Option<&'static str> {
         let given = [

@@ -52,11 +52,6 @@ struct At {
 }
 
 impl Known {
-    /// A server is asked for what the log does not say: names of columns are those of now.
-    pub(crate) fn of(connection: Connection) -> Known {
-        Known::new(Some(connection), HashMap::new(), true)
-    }
-
     /// A server is asked for what the log does not say, where there is one; `definitions` are those of each source's log. `as_now`:
     /// somebody vouches that the columns of tables were as they are now.
     pub(crate) fn new(

@@ -3,7 +3,7 @@
 
 use super::events::unpacked;
 use super::statements::Translator;
-use crate::detail::{Known, each_part};
+use crate::detail::{Known, Place as LogPlace, each_part};
 use crate::undo::{Direction, Inverse, SESSION, guard};
 use codec::ServerKind;
 use codec::event::EventType;
@@ -57,14 +57,23 @@ pub(crate) struct Script {
     new_keys: bool,
     /// What the log does not say of columns.
     known: Known,
+    /// The name of the source whose log it is.
+    source: String,
 }
 
 impl Script {
     /// One that holds nothing yet. `rescue_first` tells of transactions that are to be handed over before. With
     /// `overwrite` what changes or deletes rows is run too, and not a comment.
-    pub(crate) fn new(rescue_first: bool, overwrite: bool, known: Known, new_keys: bool) -> Script {
-        let text = Vec::new();
-        let mut script = Script { text, is_applier: None, is_undo: false, overwrite, new_keys, known };
+    pub(crate) fn new(
+        source: &str,
+        rescue_first: bool,
+        overwrite: bool,
+        known: Known,
+        new_keys: bool,
+    ) -> Script {
+        let (text, source) = (Vec::new(), source.to_owned());
+        let mut script =
+            Script { text, is_applier: None, is_undo: false, overwrite, new_keys, known, source };
         script.comment(
             "Statements of transactions that binlogd holds, for a person to look at, and to run ONCE:\n\
              mysql --binary-mode --max-allowed-packet=1G < FILE\n\
@@ -141,6 +150,9 @@ impl Script {
         self.line(b"");
         self.comment(&format!("{id}, {about}"));
         self.comment(&format!("{} at {} to {}", place.path.display(), place.at, place.end));
+        let committed = transaction.events.iter().map(|event| event.header.timestamp).max().unwrap_or(0);
+        let log_place = LogPlace::of(&place.timeline(), &place.file(), place.at);
+        self.known.is_at(&self.source, log_place, i64::from(committed));
         let rows = self.rows(id, place)?;
         let is_left = purpose == Purpose::Run && !self.overwrite && overwrites(&transaction);
         match rows.refusals().next() {
@@ -321,7 +333,7 @@ mod tests {
         let id: TransactionId = format!("{SERVER_UUID}:7").parse::<codec::gtid::Gtid>().unwrap().into();
         let place = Place { path: path.into(), at, end };
         let text = |place: &Place, purpose| {
-            let mut script = Script::new(false, false, Known::default(), false);
+            let mut script = Script::new("", false, false, Known::default(), false);
             script.transaction(&id, place, "lost", purpose).unwrap();
             String::from_utf8(script.finish()).unwrap()
         };
@@ -361,7 +373,7 @@ mod tests {
         let id: TransactionId = format!("{SERVER_UUID}:7").parse::<codec::gtid::Gtid>().unwrap().into();
         let place = Place { path: path.into(), at, end: at };
         let text = |purpose| {
-            let mut script = Script::new(true, false, Known::default(), false);
+            let mut script = Script::new("", true, false, Known::default(), false);
             script.transaction(&id, &place, "lost\nDROP TABLE t;", purpose).unwrap();
             script.finish()
         };
@@ -397,7 +409,7 @@ mod tests {
             let id: TransactionId =
                 format!("{SERVER_UUID}:{number}").parse::<codec::gtid::Gtid>().unwrap().into();
             let place = Place { path: path.clone().into(), at, end: at };
-            let mut script = Script::new(false, false, Known::default(), false);
+            let mut script = Script::new("", false, false, Known::default(), false);
             script.transaction(&id, &place, "lost", Purpose::Run).unwrap();
             String::from_utf8(script.finish()).unwrap()
         };
@@ -429,7 +441,7 @@ mod tests {
         for (number, at) in places.into_iter().enumerate() {
             let place = Place { path: path.clone(), at, end: at };
             let text = |overwrite| {
-                let mut script = Script::new(false, overwrite, Known::default(), false);
+                let mut script = Script::new("", false, overwrite, Known::default(), false);
                 script.transaction(&id, &place, "lost", Purpose::Run).unwrap();
                 String::from_utf8(script.finish()).unwrap()
             };

@@ -182,7 +182,8 @@ impl Report<'_> {
 
     /// Of each GTID that was given twice, and of what the target lacks: what a rescue hands over as comments.
     pub(super) fn statements(&self, source_folder: &Path, overwrite: bool) -> io::Result<Vec<u8>> {
-        let mut script = Script::new(!self.plan.transactions.is_empty(), overwrite, Known::default(), false);
+        let mut script =
+            Script::new("", !self.plan.transactions.is_empty(), overwrite, Known::default(), false);
         let mut printed = Vec::new();
         if let Some(forks) = Forks::read(&PosixStorage, source_folder, || true)? {
             for (id, lost) in forks.open(Fate::GivenTwice) {
