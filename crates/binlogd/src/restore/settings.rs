@@ -3,6 +3,7 @@
 use super::ended::{Ended, during};
 use super::target::Target;
 use crate::rescue::{Applier, Remedy, Restore, Setting};
+use wire::WireError;
 
 /// Changes one.
 ///
@@ -18,12 +19,17 @@ pub(super) fn change(
     if was == held {
         return Ok(());
     }
+    let is_new = !settings.settings.iter().any(|noted| noted.name == name);
     // On disk before it is changed, so that it is put back even after a kill.
     settings
         .note(Setting { name: name.to_owned(), was: was.to_owned(), held: held.to_owned() })
         .map_err(Ended::Note)?;
     let sql = format!("SET GLOBAL {name} = {held}");
-    target.connection.query(&sql).map(drop).map_err(during("changing a setting for the time being"))
+    let changed = target.connection.query(&sql).map(drop);
+    if is_new && matches!(changed, Err(WireError::Server { .. } | WireError::AccessDenied { .. })) {
+        settings.forget(name).map_err(Ended::Note)?;
+    }
+    changed.map_err(during("changing a setting for the time being"))
 }
 
 /// Sets aside what would change what is made of the log.
@@ -38,13 +44,21 @@ pub(super) fn set_aside(target: &mut Target, settings: &mut Restore, applier: Ap
     Ok(())
 }
 
-/// Puts them back.
+/// Puts them back, those that still are as they were set.
 ///
 /// # Errors
-/// When the target does not let it.
+/// The first that the target does not let us put back. It stays noted, and the others are put back all the same.
 pub(super) fn put_back(target: &mut Target, settings: &mut Restore) -> Result<(), Ended> {
-    for setting in settings.settings.iter().rev() {
-        target.connection.query(&setting.sql()).map_err(during("putting its settings back"))?;
+    let mut first = Ok(());
+    for setting in settings.settings.clone().into_iter().rev() {
+        let back = target.variable(&setting.name).and_then(|is| match setting.is_held(is.as_deref()) {
+            true => target.connection.query(&setting.sql()).map(drop),
+            false => Ok(()),
+        });
+        match back {
+            Ok(()) => settings.forget(&setting.name).map_err(Ended::Note)?,
+            Err(error) => first = first.and(Err(error)),
+        }
     }
-    settings.done().map_err(Ended::Note)
+    first.map_err(during("putting its settings back"))
 }
