@@ -79,6 +79,15 @@ pub enum Control {
     Back,
 }
 
+/// The first words of a statement, in upper case; an empty one stands for a name in quotes and for a mark.
+pub fn first_words(text: &[u8], count: usize) -> Vec<String> {
+    let shown = |word| match word {
+        Word::Plain(word) => String::from_utf8_lossy(word).to_uppercase(),
+        _ => String::new(),
+    };
+    Words::of_statement(text).take(count).map(shown).collect()
+}
+
 /// Tells what a statement does to its transaction, if it does no more than that. Servers take names of savepoints in any case; here they
 /// are in lower case.
 pub fn control(text: &[u8]) -> Option<Control> {
@@ -322,6 +331,12 @@ mod tests {
         ] {
             assert_eq!(classified(text), (effects.to_owned(), targets.to_owned()), "{text}");
         }
+    }
+
+    #[test]
+    fn the_first_words_are_told_without_comments() {
+        let words = first_words(b"/* a */ alter--\n# b\nEVENT `e` DO SELECT 1", 4);
+        assert_eq!(words, ["ALTER", "EVENT", "", "DO"]);
     }
 
     #[test]

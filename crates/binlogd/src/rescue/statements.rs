@@ -10,6 +10,7 @@ use codec::event::{AlterPhase, EventType, HEADER_LEN, IntVar, Query, Rand, Table
 use codec::gtid::{MariadbGtid, TransactionId};
 pub(super) use log::fingerprint::beginning;
 use log::transactions::StoredTransaction;
+use points::statement::first_words;
 
 /// MariaDB's `FL_STANDALONE`: the transaction is one statement, without BEGIN.
 const MARIADB_STANDALONE: u8 = 0x01;
@@ -284,8 +285,8 @@ fn cannot_be_carried(kind: ServerKind, query: &Query<'_>, account: &str) -> Opti
         ));
     }
     let (user, host) = query.session.invoker?;
-    let text = String::from_utf8_lossy(&query.text[..query.text.len().min(200)]).to_uppercase();
-    let words: Vec<&str> = text.split_whitespace().take(4).collect();
+    let words = first_words(query.text, 4);
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
     // The servers write into all others whose they become.
     let is_theirs = match words[..] {
         ["ALTER", "EVENT", ..] => true,
