@@ -31,10 +31,11 @@ pub(super) fn definitions(
         all.values_mut().for_each(|definitions| definitions.add_unread(Place::END, what));
     }
     if outcome.undecided > 0 {
-        errln!(
-            "note: of {} transactions nobody can tell whether they change the definition of a table: a part of them is too large to be opened",
+        let what = format!(
+            "what nobody can tell: of {} transactions a part is too large to be opened",
             units::count(outcome.undecided)
         );
+        all.values_mut().for_each(|definitions| definitions.add_unread(Place::END, &what));
     }
     Ok(all)
 }

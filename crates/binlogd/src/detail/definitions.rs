@@ -1,6 +1,7 @@
 //! The definitions of tables that stand in the log of one source.
 
 use codec::BinlogName;
+use codec::event::EventType;
 use codec::gtid::TransactionId;
 use codec::secrets::masked;
 use log::folder::timeline_number;
@@ -85,6 +86,10 @@ impl Definitions {
                         failed = Some(error);
                         return;
                     }
+                    None if is_statement(header.event_type) => {
+                        failed = Some("a statement too large to be opened".to_owned());
+                        return;
+                    }
                     _ => return,
                 };
             let Some(redefined) = redefined(&statement.text, statement.schema) else { return };
@@ -143,6 +148,14 @@ impl Definitions {
     pub(crate) fn has_one_at(&self, schema: &str, table: &str, second: i64) -> bool {
         self.of_table(schema, table).any(|one| (one.time.0..=one.time.1).contains(&second))
     }
+}
+
+/// Whether a definition can stand in an event of that type.
+fn is_statement(event_type: EventType) -> bool {
+    matches!(
+        event_type,
+        EventType::QUERY | EventType::MARIADB_QUERY_COMPRESSED | EventType::EXECUTE_LOAD_QUERY
+    )
 }
 
 /// Under which keys it is found.
