@@ -468,14 +468,16 @@ fn other_release(course: &Course, target: &SourceIdentity) -> Option<String> {
     let own = of(&target.version)?;
     if let Some(newer) = course.versions.iter().find(|version| of(version).is_some_and(|log| log > own)) {
         return Some(format!(
-            "the log is of {newer}, a newer release than the target's {}: no server promises to apply it as the source did. What the              target does not know it refuses or, as a default collation, passes over: restore on the source's release",
+            "the log is of {newer}, a newer release than the target's {}: no server promises to apply it as the source did. What the \
+             target does not know it refuses or, as a default collation, passes over: restore on the source's release",
             target.version
         ));
     }
     let old = course.versions.iter().find(|version| of(version).is_some_and(|log| log < (8, 0)))?;
     (target.kind == ServerKind::MySql && own >= (8, 0)).then(|| {
         format!(
-            "the log is of {old}, which does not write explicit_defaults_for_timestamp: set it on the target as it was on the source              (OFF where nothing was said), or CREATE TABLE makes other TIMESTAMP columns"
+            "the log is of {old}, which does not write explicit_defaults_for_timestamp: set it on the target as it was on the source \
+             (OFF where nothing was said), or CREATE TABLE makes other TIMESTAMP columns"
         )
     })
 }
