@@ -15,6 +15,9 @@ use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::Path;
 
+/// Above the number of any timeline: each failover takes one.
+const NUMBER_MAX: u32 = 1_000_000;
+
 /// One timeline of another copy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Described {
@@ -154,7 +157,8 @@ fn described(line: Line) -> Result<Described, String> {
         found.info.as_ref().is_some_and(|info| info.server_uuid == found.server_uuid()) && is_server;
     let is_itself = found.extent.as_ref().is_none_or(|extent| extent.timeline == found.name);
     let is_plain = |name: &str| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
-    let is_folder = |name: &str| timeline_number(name).is_some() && is_plain(name);
+    let is_number = |number: u32| number < NUMBER_MAX;
+    let is_folder = |name: &str| timeline_number(name).is_some_and(is_number) && is_plain(name);
     let names = found.info.as_ref().is_some_and(|info| {
         BinlogName::parse(&info.first_file).is_ok() && (info.previous.is_empty() || is_folder(&info.previous))
     });
@@ -226,6 +230,7 @@ mod tests {
                 .contains("names no folder, no file, or another server")
         );
         assert!(parse(&text("0001-../x", "../x", "")).is_err());
+        assert!(parse(&text(&format!("4294967295-{SERVER_UUID}"), SERVER_UUID, "")).is_err());
         assert!(parse(&text(&name, SERVER_UUID, "0002-x\tb.000001\t1\tb.000001\t1\t4")).is_err());
         assert!(parse(&text(&name, SERVER_UUID, "rubbish")).is_err());
         for (key, value) in [("previous", "../../x"), ("first_file", "../b.000001")] {

@@ -196,7 +196,11 @@ impl Attempt<'_> {
     ///
     /// # Errors
     /// [`AttemptError::Completed`] when they had some of it: the source is tried behind that, and the peers again if that fails.
-    fn complete_before_gap(&self, copy: &mut HeldCopy, source: &SourceIdentity) -> Result<(), AttemptError> {
+    pub(super) fn complete_before_gap(
+        &self,
+        copy: &mut HeldCopy,
+        source: &SourceIdentity,
+    ) -> Result<(), AttemptError> {
         if !self.complete_before(copy, source, GAP_MAX)?.something {
             return Ok(());
         }

@@ -14,7 +14,7 @@
 use super::above::identity;
 use super::above_error::AboveError;
 use super::ask::Attempt;
-use super::attempt_error::AttemptError;
+use super::attempt_error::{AttemptError, told};
 use super::complaint::ER_FATAL_READING_BINLOG;
 use super::copy::HeldCopy;
 use super::copy_error::CopyError;
@@ -24,12 +24,14 @@ use super::look::{Compared, Ours};
 use super::open_timeline::OpenTimeline;
 use super::peers::BEFORE_MAX;
 use super::session::SessionError;
-use crate::config::Start;
+use crate::config::{OnGap, Start};
+use codec::BinlogName;
+use codec::gtid::GtidState;
 use log::Position;
 use log::described::{Described, Descriptions};
 use log::extent::{Extent, extents_on_disk};
 use log::folder::timelines;
-use log::timeline::Timeline;
+use log::timeline::{Reason, Timeline};
 use log::writer::LogError;
 use std::path::PathBuf;
 use wire::WireError;
@@ -304,14 +306,15 @@ impl Attempt<'_> {
         let source = self.choose(presented, theirs, is_live);
         let begin = match (is_itself, &theirs.extent) {
             (false, _) => self.place(copy, &source)?,
-            (true, None) => return Ok(!is_live),
+            (true, None) if is_live => return Err(AboveError::Nothing.into()),
+            (true, None) => return Ok(true),
             (true, Some(extent)) => match copy.end().filter(|_| !is_untold(copy)) {
                 Some(end) => {
                     self.check_continuity(copy, &source)?;
                     end
                 }
                 None => {
-                    self.describe_untold(copy, theirs)?;
+                    self.describe_untold(copy, presented, theirs)?;
                     copy.end().unwrap_or_else(|| Position::new(extent.first.as_str(), 4))
                 }
             },
@@ -336,15 +339,58 @@ impl Attempt<'_> {
     }
 
     /// The newest timeline, of which nothing has arrived, is described as it is there by now: files may have been purged since.
-    fn describe_untold(&self, copy: &mut HeldCopy, theirs: &Described) -> Result<(), AttemptError> {
+    fn describe_untold(
+        &self,
+        copy: &mut HeldCopy,
+        presented: &SourceIdentity,
+        theirs: &Described,
+    ) -> Result<(), AttemptError> {
         let (Some(timeline), Some(info)) = (copy.timeline(), &theirs.info) else { return Ok(()) };
         if timeline.end().is_some() || timeline.info.purged.len() == info.purged.len() {
             return Ok(());
         }
         let mut purged = info.purged.clone();
         purged.iter_mut().for_each(|line| line.removed = true);
-        let info = Timeline { purged, ..timeline.info.clone() };
+        let mut info = Timeline { purged, ..timeline.info.clone() };
+        // A copy that begins takes what is left; one that has a history goes on behind a gap only where that is wanted.
+        if !info.previous.is_empty() {
+            let source = identity(presented, theirs, true);
+            info.missing = self.missing_below(copy, &source, None, &info)?;
+        }
         Ok(copy.describe_anew(info)?)
+    }
+
+    /// What was purged above before it came here, for the record of the timeline that `begins`: of that one, and of the one that was
+    /// received last, of which nothing is `left` there.
+    ///
+    /// # Errors
+    /// [`AttemptError::Gap`] where that is to stop this copy; the peers are asked first.
+    fn missing_below(
+        &self,
+        copy: &mut HeldCopy,
+        source: &SourceIdentity,
+        left: Option<&Timeline>,
+        begins: &Timeline,
+    ) -> Result<String, AttemptError> {
+        let holding = copy.holding();
+        let held = holding.as_ref().map(|holding| holding.gtids.clone()).unwrap_or_default();
+        let end = holding.and_then(|holding| holding.end);
+        let Some(missing) = never_came(left, begins, &held, end.as_ref()) else {
+            return Ok(begins.missing.clone());
+        };
+        self.complete_before_gap(copy, source)?;
+        if self.upstream.config.on_gap != OnGap::Record {
+            let needed = end.map_or_else(|| begins.first_file.clone(), |end| end.to_string());
+            let oldest = begins.purged.last().map_or(&begins.first_file, |line| &line.through);
+            return Err(AttemptError::Gap {
+                needed,
+                oldest: format!("behind {oldest}"),
+                missing: told(&missing),
+            });
+        }
+        let mut all = GtidState::parse(begins.server_kind, &begins.missing).unwrap_or_default();
+        // Sets of two kinds of server are of two histories.
+        Ok(if all.union_with(&missing).is_ok() { all.to_record() } else { missing.to_record() })
     }
 
     /// Begins one of theirs: as it began there, where what is here came before it there, too; else as that of a server that is
@@ -372,9 +418,46 @@ impl Attempt<'_> {
         if completed.something {
             return Err(AttemptError::Completed);
         }
-        self.begin(copy, both.description(info, at), theirs.number(), &completed)?;
+        let mut info = both.description(info, at);
+        if let Some(at) = at {
+            let left = above.timelines[at].info.as_ref().filter(|_| above.timelines[at].extent.is_none());
+            info.missing = self.missing_below(copy, &source, left, &info)?;
+        }
+        self.begin(copy, info, theirs.number(), &completed)?;
         Ok(true)
     }
+}
+
+/// GTIDs that were purged above and are not `held` here: of the timeline that `begins`, and of the one that is written here up to `end`,
+/// of which nothing is `left` above. Empty where something is lacking and nobody knows which; `None` where nothing is.
+fn never_came(
+    left: Option<&Timeline>,
+    begins: &Timeline,
+    held: &GtidState,
+    end: Option<&Position>,
+) -> Option<GtidState> {
+    let mut missing: Option<GtidState> = None;
+    for (info, is_new) in left.map(|left| (left, false)).into_iter().chain([(begins, true)]) {
+        let Some(line) = info.purged.last() else { continue };
+        let purged = GtidState::parse(info.server_kind, &line.gtids).unwrap_or_default();
+        let lacking = match info.reason {
+            // The same numbers mean other transactions.
+            Reason::First | Reason::SourceReset | Reason::Stranger if is_new => purged.clone(),
+            _ if is_new => purged.subtract(&held.subtract(&info.lacked())),
+            _ => purged.subtract(held),
+        };
+        let number = |name: &str| BinlogName::parse(name).map(|name| name.number()).ok();
+        let is_behind = || end.is_some_and(|end| number(&end.file) < number(&line.through));
+        if lacking.is_empty() && (!purged.is_empty() || !(is_new || is_behind())) {
+            continue;
+        }
+        // Sets of two kinds of server are of two histories.
+        let is_added = missing.as_mut().is_some_and(|all| all.union_with(&lacking).is_ok());
+        if !is_added {
+            missing = Some(lacking);
+        }
+    }
+    missing
 }
 
 /// Whether nothing has arrived of the newest timeline by which its file could be known.
@@ -385,8 +468,9 @@ fn is_untold(copy: &HeldCopy) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use codec::ServerKind;
+    use log::purged::Purged;
     use log::testing::first_timeline;
-    use log::timeline::Reason;
 
     const A: &str = "aaaaaaaa-0000-0000-0000-000000000001";
     const B: &str = "bbbbbbbb-0000-0000-0000-000000000002";
@@ -468,5 +552,50 @@ mod tests {
         assert_eq!(previous(&copy, Some(0)), copy[0].name);
         assert_eq!(previous(&[], None), theirs[0].name, "as it is there");
         assert_eq!(previous(&[own(7, B, "x", "")], Some(1)), "", "the one before it here");
+    }
+
+    #[test]
+    fn what_was_purged_above_before_it_came_here_is_a_gap() {
+        let set = |last: u32| GtidState::parse(ServerKind::MySql, &format!("{A}:1-{last}")).unwrap();
+        let timeline = |reason, through: &str, gtids: &str| {
+            let line = Purged {
+                from: "b.000001".into(),
+                through: through.into(),
+                files: 1,
+                bytes: 1,
+                gtid_before: None,
+                gtids: gtids.into(),
+                at: String::new(),
+                why: String::new(),
+                removed: true,
+            };
+            let purged = if through.is_empty() { Vec::new() } else { vec![line] };
+            Timeline { reason, purged, ..first_timeline(A) }
+        };
+        let gtids = |last: u32| set(last).to_record();
+        let whole = timeline(Reason::SourceChanged, "", "");
+        let end = Position::new("b.000003", 700);
+        let never = |left: Option<&Timeline>, begins: &Timeline, held: u32| {
+            never_came(left, begins, &set(held), Some(&end)).map(|missing| missing.to_record())
+        };
+        assert_eq!(never(None, &whole, 5), None);
+        let left = timeline(Reason::First, "b.000004", &gtids(9));
+        assert_eq!(never(Some(&left), &whole, 9), None, "it came before it was purged");
+        assert_eq!(never(Some(&left), &whole, 5), Some(format!("{A}:6-9")));
+        let begins = timeline(Reason::SourceChanged, "b.000002", &gtids(12));
+        assert_eq!(never(Some(&left), &begins, 5), Some(format!("{A}:6-12")));
+        let reset = timeline(Reason::SourceReset, "b.000001", &gtids(2));
+        assert_eq!(never(None, &reset, 9), Some(format!("{A}:1-2")), "the same numbers, other transactions");
+        let fork =
+            Timeline { source_lacks: format!("{A}:4-9"), ..timeline(Reason::Fork, "b.000004", &gtids(5)) };
+        assert_eq!(never(None, &fork, 9), Some(format!("{A}:4-5")), "the source has given them anew");
+        // Without GTIDs the names tell.
+        let (behind, level) =
+            (timeline(Reason::First, "b.000004", ""), timeline(Reason::First, "b.000003", ""));
+        assert_eq!(
+            never_came(Some(&behind), &whole, &GtidState::default(), Some(&end)),
+            Some(GtidState::default())
+        );
+        assert_eq!(never_came(Some(&level), &whole, &GtidState::default(), Some(&end)), None);
     }
 }

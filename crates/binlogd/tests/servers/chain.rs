@@ -131,6 +131,18 @@ fn assert_mirrors(above: &Link, below: &Link) {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
 }
 
+/// Deletes what a stopped one holds before this file.
+fn purge(link: &Link, to: &str) {
+    let purge = Command::new(env!("CARGO_BIN_EXE_binlogd"))
+        .arg("purge")
+        .arg(link.daemon.data_dir())
+        .args(["--to", to, "--without-archive"])
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    assert!(purge.status.success(), "{}", String::from_utf8_lossy(&purge.stderr));
+}
+
 /// Away over a failover to a server with other files, a purge above, and a reset.
 fn catches_up(name: &str) {
     let (old, new, hosts) = servers(name);
@@ -193,14 +205,7 @@ fn catches_up(name: &str) {
     first.daemon.wait_caught_up(&new);
     first.daemon.terminate();
     let (newest, _) = binlog_end(&new);
-    let purge = Command::new(env!("CARGO_BIN_EXE_binlogd"))
-        .arg("purge")
-        .arg(first.daemon.data_dir())
-        .args(["--to", &newest, "--without-archive"])
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
-    assert!(purge.status.success(), "{}", String::from_utf8_lossy(&purge.stderr));
+    purge(&first, &newest);
     first.restart();
     assert!(!log::purge_record::read(&PosixStorage, &first.daemon.timeline_dir()).is_empty());
     let newcomer = Link::below(&first, &[]);
@@ -219,6 +224,44 @@ fn one_that_was_away_catches_up_with_mariadb_11_8() {
 }
 
 /// The new source lacks acknowledged transactions, and its files have other names. A commit returns when two copies have it.
+/// What it lacks of the timeline in which it was is gone above: that is a gap, as below a server, and no end of a timeline.
+#[test]
+fn what_was_purged_above_meanwhile_is_a_gap() {
+    let (old, new, hosts) = servers("mysql-9.7");
+    let mut first = Link::start(&hosts, &[]);
+    let mut second = Link::below(&first, &[]);
+    first.daemon.wait_caught_up(&old);
+    wait_equal(&first.daemon, &second.daemon);
+    second.daemon.kill();
+    insert(&old, 90_000_001);
+    first.daemon.wait_caught_up(&old);
+    let lacked = old.sql("SELECT @@global.gtid_executed").trim().replace('\n', "");
+    wait_replicated(&new, &old);
+    old.kill();
+    promote(&new);
+    for id in 2..5 {
+        new.sql("FLUSH BINARY LOGS");
+        insert(&new, 90_000_000 + id);
+    }
+    first.daemon.wait_caught_up(&new);
+    first.daemon.terminate();
+    purge(&first, &binlog_end(&new).0);
+    first.restart();
+    second.restart();
+    let source = second.daemon.wait_until(|source| source["state"] == "stopped", PATIENCE);
+    let told = source["state_detail"].as_str().unwrap();
+    assert!(told.contains("a gap: the source no longer has"), "{told}\n{}", second.daemon.log());
+    assert_eq!(second.daemon.timeline_dirs().len(), 1, "nothing was changed");
+    second.daemon.terminate();
+    second.flags.push("--on-gap=record".to_owned());
+    second.restart();
+    second.daemon.wait_caught_up(&new);
+    let missing = described(&second.daemon.timeline_dirs()[1], "missing");
+    let (server, last) = lacked.split_once(":1-").expect("one server, from 1 on");
+    assert!(missing.contains(server) && missing.contains(last), "{missing} of {lacked}");
+    assert!(copied_ids(&second.daemon).contains(&90_000_004));
+}
+
 fn goes_on(name: &str) {
     let (old, new, hosts) = servers(name);
     let mut first = Link::start(&hosts, &DEMAND);
