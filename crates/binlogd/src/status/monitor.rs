@@ -216,7 +216,7 @@ impl SourceMonitor {
             }
             self.semi_sync_signal.ring();
         } else {
-            if session.state.is_session() {
+            if !session.state.seeks_source() {
                 session.without_since = Instant::now();
             }
             session.facts.connected_since = None;
@@ -280,12 +280,7 @@ impl SourceMonitor {
     /// How long no server could be received from, while that is tried; `None` while one is, and where the reason is here.
     pub(crate) fn source_gone_for(&self) -> Option<Duration> {
         let session = lock(&self.session);
-        match session.state() {
-            SourceState::Connecting { .. } | SourceState::BackingOff { .. } => {
-                Some(session.without_since.elapsed())
-            }
-            _ => None,
-        }
+        session.state().seeks_source().then(|| session.without_since.elapsed())
     }
 
     /// The state now as status shows it: the word, and what it is about.

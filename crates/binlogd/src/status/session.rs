@@ -13,7 +13,7 @@ use std::time::Instant;
 /// State and facts under one lock, so that no reader sees the facts of one session with the state of another.
 pub(super) struct Session {
     pub(super) state: SourceState,
-    /// When the last session ended, or, before the first one, when the daemon began.
+    /// Since when a server to receive from is looked for, where one is.
     pub(super) without_since: Instant,
     pub(super) facts: SourceFacts,
     pub(super) last_error: Option<LastError>,

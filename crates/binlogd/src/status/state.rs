@@ -127,6 +127,11 @@ impl SourceState {
         matches!(self, SourceState::Receiving | SourceState::Withholding | SourceState::WaitingForReplicas)
     }
 
+    /// Whether a server to receive from is looked for.
+    pub(super) fn seeks_source(&self) -> bool {
+        matches!(self, SourceState::Connecting { .. } | SourceState::BackingOff { .. })
+    }
+
     /// What the state is about; see [`SourceStatus::state_detail`](super::SourceStatus::state_detail).
     pub(super) fn detail(
         &self,
