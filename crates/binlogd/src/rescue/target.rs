@@ -61,8 +61,8 @@ pub(crate) enum TargetError {
     },
     /// Its commits wait for acknowledgements that nobody sends.
     #[error(
-        "nothing was sent: a commit on the target waits for {wanted} acknowledgements, up to {after:?} ({timeout}), and {clients} semi-sync \
-         replicas are connected. All that would be handed over stands in the copy, so run there: SET GLOBAL {enabled} = OFF; and, \
+        "nothing was sent: a commit on the target waits for acknowledgements, up to {after:?} ({timeout}), and too few semi-sync replicas \
+         are connected: {clients} of {wanted}. All that would be handed over stands in the copy, so run there: SET GLOBAL {enabled} = OFF; and, \
          when the rescue has ended, SET GLOBAL {enabled} = ON; (a commit of a client that waits there now returns then). Or let \
          binlogd receive meanwhile (on_fork = \"withhold\" or \"follow\"): it acknowledges what is handed over"
     )]

@@ -367,7 +367,8 @@ fn a_rescue_beside_a_daemon_that_stopped(name: &str) {
     let (code, text) = rescue(daemon, server);
     assert_eq!(code, Some(1), "{text}");
     assert!(
-        text.contains("nothing was sent") && text.contains("no semi-sync replica is connected"),
+        text.contains("nothing was sent")
+            && text.contains("too few semi-sync replicas are connected: 0 of 1"),
         "{text}"
     );
     let semi_sync = SemiSync::of(server);
