@@ -62,7 +62,7 @@ fn two_hundred_sources_come_and_go_without_touching_the_others() {
     let before = daemon.wait_until("all receive", |sources| all_receive(sources, MANY));
     assert_eq!(names(&before), (0..MANY).map(name).collect::<Vec<_>>());
     let text = status_text(&daemon);
-    assert!(text.contains("all 200 sources are received") && text.contains("   200  receiving "), "{text}");
+    assert!(text.contains("All 200 sources are protected") && text.contains("   200  receiving "), "{text}");
 
     // A file that is broken changes nothing, and neither does one that takes a name twice.
     for (wrong, said) in [
