@@ -168,7 +168,9 @@ fn doc(attributes: &[Attribute]) -> anyhow::Result<String> {
 fn object(item: &syn::ItemStruct) -> anyhow::Result<Struct> {
     serde_words(&item.attrs, &["default"])?;
     let Fields::Named(fields) = &item.fields else { bail!("its fields have no names") };
-    let fields = fields.named.iter().map(field).collect::<anyhow::Result<_>>()?;
+    let is_written =
+        |field: &&syn::Field| serde_words(&field.attrs, &["skip"]).map_or(true, |words| words.is_empty());
+    let fields = fields.named.iter().filter(is_written).map(field).collect::<anyhow::Result<_>>()?;
     Ok(Struct { about: doc(&item.attrs)?, fields })
 }
 
