@@ -123,7 +123,9 @@ fn rows_under_new_numbers(name: &str) {
         assert!(output.status.success(), "{}", told(&output).1);
         String::from_utf8(output.stdout).unwrap()
     };
-    let with_numbers = print(&[]);
+    // The tables of a MariaDB that was put back are of then, behind the rows: somebody has to vouch for their columns.
+    let vouch: &[&str] = if name.starts_with("mariadb") { &["--columns-as-now"] } else { &[] };
+    let with_numbers = print(vouch);
     assert!(!with_numbers.contains("BINLOG '"), "{with_numbers}");
     assert!(
         with_numbers.contains("INSERT INTO `d`.`orders` (`id`, `v`, `e`) VALUES (1, 'lost 1', 'it''s')"),
@@ -133,7 +135,7 @@ fn rows_under_new_numbers(name: &str) {
         with_numbers.contains("-- INSERT INTO `d`.`orders` (`id`, `v`, `e`) VALUES (1, 'ours 1', 'it''s')"),
         "{with_numbers}"
     );
-    let text = print(&["--new-keys"]);
+    let text = print(&[&["--new-keys"], vouch].concat());
     assert!(text.contains("\nINSERT INTO `d`.`orders` (`v`, `e`) VALUES ('lost 1', 'it''s')\n"), "{text}");
     assert!(text.contains("inserted d.orders: id=1"), "{text}");
     let file = server.dir().join("printed.sql");
@@ -143,6 +145,14 @@ fn rows_under_new_numbers(name: &str) {
         server.sql("SELECT COUNT(*), COUNT(DISTINCT id), SUM(v LIKE 'lost%'), SUM(e + 0) FROM d.orders");
     assert_eq!(rows, "7\t7\t2\t14\n", "{text}");
     assert_eq!(server.sql("SELECT COUNT(*) FROM d.t WHERE id BETWEEN 20 AND 22"), "3\n", "{text}");
+    // The columns of now may be others than those of the rows: they are not told by these, but to who knows better.
+    server.sql("ALTER TABLE d.orders MODIFY v VARCHAR(50)");
+    daemon.wait_caught_up(server);
+    let unproven = print(&[]);
+    assert!(unproven.contains("BINLOG '") && unproven.contains("is not proven"), "{unproven}");
+    assert!(!unproven.contains("INSERT INTO `d`.`orders`"), "{unproven}");
+    let vouched = print(&["--columns-as-now"]);
+    assert!(vouched.contains("\nINSERT INTO `d`.`orders` (`id`, `v`, `e`) VALUES (1, 'lost 1'"), "{vouched}");
     let (code, text) = forks(daemon, &["--settle", "all", "--note", "both kept"]);
     assert_eq!(code, Some(0), "{text}");
 }
