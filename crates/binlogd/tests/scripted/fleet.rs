@@ -6,6 +6,7 @@ use scripted_source::{Script, ScriptedSource, SourceLog};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 /// Sources of the large fleet.
 const MANY: usize = 200;
@@ -61,8 +62,16 @@ fn two_hundred_sources_come_and_go_without_touching_the_others() {
     daemon.start();
     let before = daemon.wait_until("all receive", |sources| all_receive(sources, MANY));
     assert_eq!(names(&before), (0..MANY).map(name).collect::<Vec<_>>());
-    let text = status_text(&daemon);
-    assert!(text.contains("All 200 sources are protected") && text.contains("   200  receiving "), "{text}");
+    // A source is protected when the look at its semi-sync has come round, too.
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let text = status_text(&daemon);
+        if text.contains("All 200 sources are protected") && text.contains("   200  receiving ") {
+            break;
+        }
+        assert!(Instant::now() < until, "{text}");
+        std::thread::sleep(Duration::from_millis(100));
+    }
 
     // A file that is broken changes nothing, and neither does one that takes a name twice.
     for (wrong, said) in [
