@@ -36,12 +36,18 @@ pub fn alert(name: &str) -> String {
 }
 
 /// Whether the alert fires, from a scrape at the beginning of its range and one of now. It knows comparisons of metrics and
-/// of `increase(…)` with numbers, `and`, `or` and no parentheses but those of `increase`: `and` binds more tightly.
+/// of `increase(…)` with numbers, `and`, `unless`, `or` and no parentheses but those of `increase`: `and` and `unless` bind more
+/// tightly than `or`, from the left. The scrapes are of one source, so that the labels of both sides are the same.
 #[track_caller]
 pub fn fires(alert: &str, before: &Scrape, now: &Scrape) -> bool {
-    alert
-        .split(" or ")
-        .any(|part| part.split(" and ").all(|comparison| holds(comparison.trim(), before, now)))
+    let holds = |comparison: &str| holds(comparison.trim(), before, now);
+    alert.split(" or ").any(|part| {
+        part.split(" and ").all(|joined| {
+            let mut comparisons = joined.split(" unless ");
+            // What is in both sides of `unless` is left out. A part behind an `and` that follows it still has to hold.
+            comparisons.next().is_some_and(holds) && !comparisons.any(holds)
+        })
+    })
 }
 
 #[track_caller]
