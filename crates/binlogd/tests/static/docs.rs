@@ -3,6 +3,7 @@
 
 mod commands;
 pub(crate) mod page;
+mod tables;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -154,6 +155,17 @@ fn every_page_is_in_the_book() {
     let forgotten: Vec<&String> =
         pages.keys().filter(|name| *name != contents && !listed.contains(*name)).collect();
     assert!(forgotten.is_empty(), "{contents} does not list {forgotten:?}");
+}
+
+#[test]
+fn every_table_is_whole() {
+    let root = root();
+    let mut wrong = Vec::new();
+    for name in pages(&root).into_keys().chain(["CHANGELOG.md".to_owned()]) {
+        let text = std::fs::read_to_string(root.join(&name)).unwrap();
+        wrong.extend(tables::wrong(&text).into_iter().map(|why| format!("{name}, {why}")));
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[test]
