@@ -3,6 +3,7 @@
 
 mod commands;
 pub(crate) mod page;
+mod sentences;
 mod tables;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -164,6 +165,20 @@ fn every_table_is_whole() {
     for name in pages(&root).into_keys().chain(["CHANGELOG.md".to_owned()]) {
         let text = std::fs::read_to_string(root.join(&name)).unwrap();
         wrong.extend(tables::wrong(&text).into_iter().map(|why| format!("{name}, {why}")));
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// What somebody reads first, or in the night.
+#[test]
+fn sentences_are_short_where_people_are_in_a_hurry() {
+    let root = root();
+    let mut wrong = Vec::new();
+    for name in
+        ["README", "docs/install", "docs/first-source", "docs/failures", "docs/runbook", "docs/restore"]
+    {
+        let text = std::fs::read_to_string(root.join(format!("{name}.md"))).unwrap();
+        wrong.extend(sentences::too_long(&text).into_iter().map(|why| format!("{name}.md, {why}")));
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

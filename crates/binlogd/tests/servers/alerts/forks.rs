@@ -32,7 +32,7 @@ fn the_source_loses_transactions_and_gives_their_gtids_again() {
     put_back(&mut server);
     server.sql("INSERT INTO d.t VALUES (30, 'under a GTID that is in use')");
     stage.prometheus.wait_fires("BinlogdGtidsGivenTwice");
-    stage.play("GTIDs were given twice", &server);
+    stage.play("GTID conflicts", &server);
     stage.prometheus.wait_ends("BinlogdGtidsGivenTwice");
     let rows = server.sql("SELECT GROUP_CONCAT(id ORDER BY id) FROM d.t");
     assert_eq!(rows.trim(), "0,1,2,3,30", "what was lost is there, and what was written since");

@@ -2,7 +2,7 @@
 
 /// The cells of a row, by the rule of GitHub's Markdown: each bar parts two of them, in code too, but for one behind a
 /// backslash.
-fn cells(row: &str) -> Vec<&str> {
+pub(super) fn cells(row: &str) -> Vec<&str> {
     let row = row.trim();
     let inner = row.strip_prefix('|').unwrap_or(row);
     let mut cells = Vec::new();
