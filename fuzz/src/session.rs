@@ -192,7 +192,6 @@ fn config(port: u16, fsync_mode: FsyncMode, semi_sync: bool) -> SourceConfig {
         start: Start::Earliest,
         fsync_mode,
         fsync_interval: NEVER,
-        busy_wait: Duration::ZERO,
         semi_sync,
         heartbeat_period: Duration::from_secs(5),
         net_read_timeout: NEVER,

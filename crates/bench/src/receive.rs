@@ -33,9 +33,6 @@ pub struct ReceiveArgs {
     /// Folder for the data; it is made.
     #[arg(long)]
     pub dir: PathBuf,
-    /// How long to look for the next bytes without sleeping, in microseconds. Otherwise what the strategy says.
-    #[arg(long)]
-    pub busy_wait_us: Option<u64>,
 }
 
 /// Receives until standard input is closed, and prints the times from the arrival of a request to the leaving of its
@@ -101,7 +98,6 @@ fn config(args: &ReceiveArgs) -> SourceConfig {
         start: Start::Resume,
         fsync_mode: FsyncMode::SyncThenAcknowledge,
         fsync_interval: Duration::from_secs(1),
-        busy_wait: args.busy_wait_us.map_or(args.storage.busy_wait(), Duration::from_micros),
         semi_sync: true,
         heartbeat_period: Duration::from_secs(5),
         net_read_timeout: Duration::from_secs(15),

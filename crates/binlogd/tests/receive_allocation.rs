@@ -143,7 +143,6 @@ fn session(load: Load, fsync_mode: FsyncMode, transactions: usize) -> Measured {
         fsync_mode,
         fsync_interval: Duration::from_millis(5),
         net_read_timeout: PATIENCE,
-        busy_wait: Duration::ZERO,
         forks: None,
         published: Arc::default(),
         until: None,

@@ -64,17 +64,6 @@ impl DumpStream {
         self.transport.take_part_arrived()
     }
 
-    /// Reads what is there without waiting: `WouldBlock` when nothing is.
-    ///
-    /// # Errors
-    /// As [`read`](Self::read).
-    pub fn read_now(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.pending() || self.transport.is_readable()? {
-            return self.read(buffer);
-        }
-        Err(io::ErrorKind::WouldBlock.into())
-    }
-
     /// Whether [`read`](Self::read) has bytes that poll(2) does not know of: decrypted ones, or some that arrived
     /// before the hand-over. Ask before each poll.
     #[inline]

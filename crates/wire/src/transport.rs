@@ -158,16 +158,6 @@ impl Transport {
         poll(&mut asked, Some(&now)).is_ok_and(|count| count > 0)
     }
 
-    /// Whether the socket has bytes now, or an error, or has been closed.
-    pub(super) fn is_readable(&self) -> io::Result<bool> {
-        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-        match poll(&mut [PollFd::new(&self.as_fd(), PollFlags::IN)], Some(&now)) {
-            Ok(count) => Ok(count > 0),
-            Err(rustix::io::Errno::INTR) => Ok(false),
-            Err(error) => Err(error.into()),
-        }
-    }
-
     /// Whether bytes have arrived since the last call that were too few to read any: a part of a record of TLS. A read
     /// gives `WouldBlock` then, though the peer is not silent.
     pub(super) fn take_part_arrived(&mut self) -> bool {

@@ -17,10 +17,6 @@ use log::posix::PosixStorage;
 use log::storage::Storage;
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
-
-/// How long [`Strategy::ProductBusyWait`] looks for the next bytes without sleeping.
-const BUSY_WAIT: Duration = Duration::from_micros(200);
 
 /// Where bytes become durable before the acknowledgement leaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -39,8 +35,6 @@ pub enum Strategy {
     JournalDsync,
     /// In the journal, past the page cache: what binlogd does.
     Product,
-    /// As `Product`, without sleeping for a while after each batch.
-    ProductBusyWait,
 }
 
 impl Strategy {
@@ -53,13 +47,8 @@ impl Strategy {
             Strategy::AppendDsync => Arc::new(AppendStorage(LogFile::Dsync)),
             Strategy::JournalFdatasync => Arc::new(JournalStorage(JournalWrite::ThenFdatasync)),
             Strategy::JournalDsync => Arc::new(JournalStorage(JournalWrite::Dsync)),
-            Strategy::Product | Strategy::ProductBusyWait => Arc::new(PosixStorage),
+            Strategy::Product => Arc::new(PosixStorage),
         }
-    }
-
-    /// How long to look for the next bytes without sleeping, after each batch.
-    pub fn busy_wait(self) -> Duration {
-        if self == Strategy::ProductBusyWait { BUSY_WAIT } else { Duration::ZERO }
     }
 
     /// Which of O_DIRECT and O_DSYNC the journal is open with while groups arrive; `None` when there is no journal.
@@ -72,7 +61,7 @@ impl Strategy {
             Strategy::JournalFdatasync | Strategy::JournalDsync => {
                 Some(JournalOpen { direct: false, dsync: false })
             }
-            Strategy::Product | Strategy::ProductBusyWait => Some(JournalOpen { direct: true, dsync: true }),
+            Strategy::Product => Some(JournalOpen { direct: true, dsync: true }),
         }
     }
 
@@ -92,7 +81,6 @@ impl fmt::Display for Strategy {
             Strategy::JournalFdatasync => "journal, page cache, fdatasync",
             Strategy::JournalDsync => "journal, page cache, RWF_DSYNC",
             Strategy::Product => "journal, O_DIRECT and O_DSYNC: the product",
-            Strategy::ProductBusyWait => "the product, busy wait of 200 µs",
         })
     }
 }

@@ -297,7 +297,6 @@ mod tests {
         assert_eq!(peers, ["c1:3307", "[::1]:3307"]);
         assert_eq!((source.name.as_str(), source.server_id, &source.start), ("n", Some(7), &Start::Latest));
         assert_eq!((source.fsync_mode, source.semi_sync), (FsyncMode::WriteThenAcknowledge, false));
-        assert_eq!(source.busy_wait.as_micros(), 9);
         assert_eq!((source.tls.mode, source.on_gap), (TlsMode::Required, OnGap::Record));
         let seconds = [
             source.fsync_interval,

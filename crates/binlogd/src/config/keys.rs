@@ -780,10 +780,8 @@ pub(crate) static KEYS: &[Key] = &[
         flag: Some("busy-wait-us"),
         kind: Kind::Number { min: 0, max: 10_000 },
         absent: Absent::Default("0"),
-        reload: ReloadEffect::Reconnect,
-        about: "How long, in microseconds, to look for the next bytes without sleeping, after each batch. It saves the \
-                wake-up of a sleeping thread, some microseconds of each commit, where a processor is free for it: a busy \
-                source costs up to a whole processor. Without a free processor it makes everything slower.",
+        reload: ReloadEffect::AtOnce,
+        about: "Without effect, and accepted so that a configuration which has it still loads. Leave it out.",
     },
     Key {
         section: Section::Source,

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
-use std::time::Duration;
 
 use super::archive;
 use super::error::{ConfigError, Findings, Place, Problem};
@@ -340,7 +339,8 @@ fn build_named_source(
     let ack_after_replicas = reader.number("ack_after_replicas");
     let ack_timeout = reader.duration("ack_timeout");
     let ack_timeout_action = reader.choice("ack_timeout_action", ack_timeout_action);
-    let busy_wait_us = reader.number("busy_wait_us");
+    // Without effect, and still no error.
+    let _ = reader.number("busy_wait_us");
     let semi_sync = reader.boolean("semi_sync");
     if ack_after_replicas.flatten().is_some_and(|count| count > 0) {
         if semi_sync == Some(false) {
@@ -396,7 +396,6 @@ fn build_named_source(
         ack_after_replicas: ack_after_replicas?.unwrap_or(0),
         ack_timeout: ack_timeout?,
         ack_timeout_action: ack_timeout_action?,
-        busy_wait: Duration::from_micros(busy_wait_us?.unwrap_or(0).into()),
         semi_sync: semi_sync?,
         heartbeat_period: heartbeat_period?,
         net_read_timeout: net_read_timeout?,

@@ -250,8 +250,6 @@ pub struct SourceConfig {
     pub ack_timeout: Duration,
     /// What happens then.
     pub ack_timeout_action: AckTimeoutAction,
-    /// How long to look for the next bytes without sleeping, after each batch. Zero: not at all.
-    pub busy_wait: Duration,
     /// Whether to register as a semi-synchronous replica.
     pub semi_sync: bool,
     /// How often a quiet source sends a heartbeat.

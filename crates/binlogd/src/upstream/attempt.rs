@@ -312,7 +312,6 @@ impl Attempt<'_> {
             fsync_mode: config.fsync_mode,
             fsync_interval: config.fsync_interval,
             net_read_timeout: config.net_read_timeout,
-            busy_wait: config.busy_wait,
             forks,
             published: self.upstream.published.clone(),
             until: None,

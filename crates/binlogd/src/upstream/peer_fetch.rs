@@ -121,7 +121,6 @@ impl Fetch<'_> {
             fsync_mode: config.fsync_mode,
             fsync_interval: config.fsync_interval,
             net_read_timeout: PEER_ANSWER_MAX,
-            busy_wait: Duration::ZERO,
             forks: None,
             published: self.upstream.published.clone(),
             until: Some(self.until),

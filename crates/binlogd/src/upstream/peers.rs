@@ -518,7 +518,6 @@ mod tests {
             start: Start::Resume,
             fsync_mode: FsyncMode::SyncThenAcknowledge,
             fsync_interval: Duration::from_secs(1),
-            busy_wait: Duration::ZERO,
             semi_sync: true,
             ack_after_replicas: 0,
             ack_timeout: Duration::from_secs(10),

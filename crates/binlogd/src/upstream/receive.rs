@@ -168,18 +168,6 @@ impl Session<'_> {
     }
 
     fn read(&mut self) -> io::Result<usize> {
-        let room = &mut self.buffer.bytes[self.buffer.end..];
-        let busy_wait = self.sink.options.busy_wait;
-        if !busy_wait.is_zero() {
-            let clock = &self.sink.options.clock;
-            let began = clock.now();
-            while clock.now().saturating_duration_since(began) < busy_wait {
-                match self.stream.read_now(room) {
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => std::hint::spin_loop(),
-                    other => return other,
-                }
-            }
-        }
         let until_silent = self.sink.options.net_read_timeout.saturating_sub(self.silent);
         let mut timeout = self.sink.tend_within().map_or(until_silent, |within| within.min(until_silent));
         if !self.looked_quiet {
@@ -197,7 +185,7 @@ impl Session<'_> {
             self.sink.options.published.confirmations().heard();
             return Err(io::ErrorKind::WouldBlock.into());
         }
-        self.stream.read(room)
+        self.stream.read(&mut self.buffer.bytes[self.buffer.end..])
     }
 
     /// Does what is due while the source is quiet, or what it sends cannot be read yet.

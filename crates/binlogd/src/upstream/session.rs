@@ -27,8 +27,6 @@ pub struct ReceiveOptions {
     pub fsync_interval: Duration,
     /// Silence after which the connection counts as lost.
     pub net_read_timeout: Duration,
-    /// How long to look for the next bytes without sleeping, after each batch. Zero: not at all.
-    pub busy_wait: Duration,
     /// Whom to tell of transactions that a fork took from the source once; `None` where none did.
     pub forks: Option<Arc<ForkWatch>>,
     /// How far readers may read.

@@ -50,7 +50,6 @@ pub fn config(fsync_mode: FsyncMode, semi_sync: bool) -> SourceConfig {
         start: Start::Resume,
         fsync_mode,
         fsync_interval: Duration::from_millis(50),
-        busy_wait: Duration::ZERO,
         semi_sync,
         heartbeat_period: Duration::from_secs(3),
         net_read_timeout: Duration::from_secs(10),
