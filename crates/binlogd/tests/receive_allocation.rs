@@ -10,7 +10,7 @@ use binlogd::upstream::identify::SourceIdentity;
 use binlogd::upstream::link::End;
 use binlogd::upstream::negotiate::{Introduction, checksum_outside_files, dump_request};
 use binlogd::upstream::receive::receive;
-use binlogd::upstream::session::{Outside, ReceiveOptions};
+use binlogd::upstream::session::{Outside, ReceiveOptions, Sender};
 use binlogd::upstream::stop::StopSignal;
 use log::posix::PosixStorage;
 use log::timeline::{Reason, Timeline};
@@ -143,10 +143,8 @@ fn session(load: Load, fsync_mode: FsyncMode, transactions: usize) -> Measured {
         fsync_mode,
         fsync_interval: Duration::from_millis(5),
         net_read_timeout: PATIENCE,
-        forks: None,
         published: Arc::default(),
-        until: None,
-        replicas: None,
+        sender: Sender::Source { forks: None, replicas: None },
     };
     let allocations = std::thread::scope(|scope| {
         scope.spawn(|| {

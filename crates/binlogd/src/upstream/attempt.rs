@@ -19,7 +19,7 @@ use super::publish::publish_copy;
 use super::receive::receive;
 use super::refusal::{OtherFile, OtherHistory, Refusal};
 use super::rival::{Taken, rival, taken};
-use super::session::{Begun, Outside, ReceiveOptions, SessionError};
+use super::session::{Begun, Outside, ReceiveOptions, Sender, SessionError};
 use super::settings::settings;
 use crate::config::{OnFork, OnStranger};
 use crate::status::{SemiSyncStatus, SourceState};
@@ -312,14 +312,13 @@ impl Attempt<'_> {
             fsync_mode: config.fsync_mode,
             fsync_interval: config.fsync_interval,
             net_read_timeout: config.net_read_timeout,
-            forks,
             published: self.upstream.published.clone(),
-            until: None,
-            replicas,
+            sender: Sender::Source { forks, replicas },
         };
         let monitor = &self.upstream.monitor;
-        let mut on_stream = |Begun { semi_sync, withheld }| {
+        let mut on_stream = |begun: Begun| {
             self.left.open.take();
+            let (semi_sync, withheld) = (begun != Begun::WithoutSemiSync, begun == Begun::Withholding);
             let status = semi_sync_status(config.semi_sync, offered, source.semi_sync, semi_sync);
             let active = status.active && !withheld;
             tracing::info!(source = config.name, host = %self.host, semi_sync = active, "receiving from {at}");

@@ -16,7 +16,7 @@ use super::open_timeline::OpenTimeline;
 use super::peer::{PEER_ANSWER_MAX, PeerSays};
 use super::receive::receive;
 use super::refusal::{OtherFile, OtherHistory, Refusal};
-use super::session::{Outside, ReceiveOptions, SessionError};
+use super::session::{Outside, ReceiveOptions, Sender, SessionError};
 use crate::config::HostPort;
 use codec::event::{EventHeader, EventType};
 use log::Position;
@@ -121,10 +121,8 @@ impl Fetch<'_> {
             fsync_mode: config.fsync_mode,
             fsync_interval: config.fsync_interval,
             net_read_timeout: PEER_ANSWER_MAX,
-            forks: None,
             published: self.upstream.published.clone(),
-            until: Some(self.until),
-            replicas: None,
+            sender: Sender::Peer { until: self.until },
         };
         let mut link = |end: &End<'_>| self.link(end);
         let mut outside = Outside { on_stream: &mut |_| {}, link: &mut link };

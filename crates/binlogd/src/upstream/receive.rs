@@ -14,7 +14,7 @@
 use super::cursor::Cursor;
 use super::downstream::STALLED_MAX;
 use super::open_timeline::OpenTimeline;
-use super::session::{Outside, ReceiveOptions, SessionError};
+use super::session::{Outside, ReceiveOptions, Sender, SessionError};
 use super::sink::Sink;
 use super::stop::StopSignal;
 use crate::status::{Place, SourceMonitor};
@@ -160,7 +160,7 @@ impl Session<'_> {
                 Err(error) => return Err(SessionError::Network(error)),
             }
             // Whatever has arrived, and be that a part of something.
-            if self.sink.options.until.is_some_and(|until| self.sink.options.clock.now() >= until) {
+            if self.sink.options.left().is_some_and(|left| left.is_zero()) {
                 return Err(SessionError::TimeIsOver);
             }
         }
@@ -173,8 +173,8 @@ impl Session<'_> {
         if !self.looked_quiet {
             timeout = timeout.min(QUIET.saturating_sub(self.silent));
         }
-        if let Some(until) = self.sink.options.until {
-            timeout = timeout.min(until.saturating_duration_since(self.sink.options.clock.now()));
+        if let Some(left) = self.sink.options.left() {
+            timeout = timeout.min(left);
         }
         let timeout = timeout.max(READ_TIMEOUT_MIN);
         self.stream.set_read_timeout(timeout)?;
@@ -198,7 +198,7 @@ impl Session<'_> {
         self.sink.tend(&mut self.stream)?;
         if self.silent >= QUIET && !std::mem::replace(&mut self.looked_quiet, true) {
             let nothing_is_under_way = self.buffer.start == self.buffer.end && self.sink.is_at_boundary();
-            let is_source = self.sink.options.until.is_none();
+            let is_source = matches!(self.sink.options.sender, Sender::Source { .. });
             if is_source && self.announced && nothing_is_under_way {
                 self.sink.monitor.publish_caught_up();
             }
@@ -210,9 +210,11 @@ impl Session<'_> {
     fn take_frames(&mut self, outside: &mut Outside<'_>) -> Result<(), SessionError> {
         if self.framer.is_none() {
             let available = &self.buffer.bytes[self.buffer.start..self.buffer.end];
-            // A peer was not offered semi-sync: to one that speaks it all the same nothing is acknowledged.
-            let is_peer = self.sink.options.until.is_some();
-            let detected = if is_peer { Some(false) } else { DumpFramer::detect_semi_sync(available) };
+            let detected = match self.sink.options.sender {
+                Sender::Source { .. } => DumpFramer::detect_semi_sync(available),
+                // Was not offered semi-sync: to a peer that speaks semi-sync all the same nothing is acknowledged.
+                Sender::Peer { .. } => Some(false),
+            };
             let Some(semi_sync) = detected else { return Ok(()) };
             self.framer = Some(DumpFramer::new(semi_sync));
             self.sink.begin(semi_sync);

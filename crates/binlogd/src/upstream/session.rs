@@ -27,15 +27,54 @@ pub struct ReceiveOptions {
     pub fsync_interval: Duration,
     /// Silence after which the connection counts as lost.
     pub net_read_timeout: Duration,
-    /// Whom to tell of transactions that a fork took from the source once; `None` where none did.
-    pub forks: Option<Arc<ForkWatch>>,
     /// How far readers may read.
     pub published: Arc<Published>,
-    /// When the session ends although more arrives; `None` for one with the source. With it, the session is one with a peer: no
-    /// semi-sync is understood, nothing is acknowledged, and that nothing more comes does not mean that all was received.
-    pub until: Option<Instant>,
-    /// Which receivers further down an acknowledgement waits for; `None` for none.
-    pub replicas: Option<ReplicaDemand>,
+    /// Who sends.
+    pub sender: Sender,
+}
+
+/// Who sends what a session receives. It decides whether anything can be acknowledged.
+#[derive(Debug, Clone)]
+pub enum Sender {
+    /// The source, or the binlogd that stands in its place. What it asks for is acknowledged.
+    Source {
+        /// Whom to tell of transactions that a fork took from the source once; `None` where none did.
+        forks: Option<Arc<ForkWatch>>,
+        /// Which receivers further down an acknowledgement waits for; `None` for none.
+        replicas: Option<ReplicaDemand>,
+    },
+    /// A peer, which completes the copy and is no source: no semi-sync is understood, nothing is acknowledged, and that nothing
+    /// more comes does not mean that all was received.
+    Peer {
+        /// When the session ends although more arrives.
+        until: Instant,
+    },
+}
+
+impl ReceiveOptions {
+    /// Whom to tell of transactions that a fork took from the source once.
+    pub(super) fn forks(&self) -> Option<&Arc<ForkWatch>> {
+        match &self.sender {
+            Sender::Source { forks, .. } => forks.as_ref(),
+            Sender::Peer { .. } => None,
+        }
+    }
+
+    /// Which receivers further down an acknowledgement waits for.
+    pub(super) fn replicas(&self) -> Option<&ReplicaDemand> {
+        match &self.sender {
+            Sender::Source { replicas, .. } => replicas.as_ref(),
+            Sender::Peer { .. } => None,
+        }
+    }
+
+    /// How long the session may still last; `None` where nothing but the source ends it.
+    pub(super) fn left(&self) -> Option<Duration> {
+        match self.sender {
+            Sender::Source { .. } => None,
+            Sender::Peer { until } => Some(until.saturating_duration_since(self.clock.now())),
+        }
+    }
 }
 
 /// Why a session ended.
@@ -100,13 +139,15 @@ impl SessionError {
     }
 }
 
-/// How a session has begun.
-#[derive(Debug, Clone, Copy)]
-pub struct Begun {
-    /// The source took the offer of semi-sync.
-    pub semi_sync: bool,
-    /// Acknowledgements are withheld.
-    pub(crate) withheld: bool,
+/// How a session has begun: what becomes of acknowledgements.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Begun {
+    /// The source did not take the offer of semi-sync, or had none: it asks for none.
+    WithoutSemiSync,
+    /// What the source asks for is acknowledged.
+    Acknowledging,
+    /// The source asks, and is told nothing for now but what is handed back.
+    Withholding,
 }
 
 /// What a session tells and asks outside its own stream.

@@ -83,6 +83,9 @@ impl<'a> Sink<'a> {
         // Large sets are copied no more than needed.
         let is_whole = timeline.shared_before.is_empty() && timeline.gaps.never_held().is_empty();
         let durable = if is_whole { held.clone() } else { Arc::new(timeline.stored()) };
+        let downstream = options
+            .replicas()
+            .map(|demand| Downstream::new(demand.clone(), options.published.clone(), timeline.folder()));
         let unit_begins = timeline.end().map_or(4, |end| end.offset);
         rungs.publish(monitor);
         let readable = Readable::new(options.published.clone(), timeline.folder(), timeline.end().as_ref());
@@ -98,7 +101,7 @@ impl<'a> Sink<'a> {
             large: LargeEvent::default(),
             next_file: NextFile::default(),
             gtids: GtidProgress::new(kind, held),
-            acknowledgements: Acknowledgements::default(),
+            acknowledgements: Acknowledgements::new(downstream),
             pace: SyncPace::new(options.fsync_interval),
             rungs,
             readable,
@@ -113,18 +116,14 @@ impl<'a> Sink<'a> {
     /// # Errors
     /// When nobody can say of which place: what the source waits for must not be forgotten.
     pub(super) fn acknowledgement_wanted(&mut self, arrived: Instant) -> Result<(), SessionError> {
-        let forks = self.options.forks.as_deref();
+        let forks = self.options.forks().map(Arc::as_ref);
         self.acknowledgements.wanted(&self.cursor, &mut self.gtids, forks, self.monitor, arrived)
     }
 
     /// The first packet has told whether semi-sync is in force.
     pub(super) fn begin(&mut self, semi_sync: bool) {
         self.acknowledgements.begin(semi_sync);
-        if let Some(demand) = &self.options.replicas {
-            let (published, timeline) = (self.options.published.clone(), self.timeline.folder());
-            self.acknowledgements.wait_for(Downstream::new(demand.clone(), published, timeline));
-        }
-        if semi_sync && self.options.forks.as_ref().is_some_and(|forks| forks.withholds()) {
+        if semi_sync && self.options.forks().is_some_and(|forks| forks.withholds()) {
             self.acknowledgements.withhold();
             return;
         }
@@ -141,9 +140,10 @@ impl<'a> Sink<'a> {
 
     /// As it has begun; what was withheld at the first event.
     pub(super) fn begun(&self) -> Begun {
-        Begun {
-            semi_sync: self.acknowledgements.is_semi_sync(),
-            withheld: self.acknowledgements.are_withheld(),
+        match (self.acknowledgements.are_withheld(), self.acknowledgements.is_semi_sync()) {
+            (true, _) => Begun::Withholding,
+            (false, true) => Begun::Acknowledging,
+            (false, false) => Begun::WithoutSemiSync,
         }
     }
 
@@ -218,12 +218,12 @@ impl<'a> Sink<'a> {
     /// When the process has no descriptors left.
     pub(super) fn others(&self) -> io::Result<Option<BorrowedFd<'a>>> {
         let listen = || self.options.published.confirmations().listen();
-        self.options.replicas.is_some().then(listen).transpose()
+        self.options.replicas().map(|_| listen()).transpose()
     }
 
     /// Ends the session where the operator wants to decide about a fork.
     fn heed_forks(&self) -> Result<(), SessionError> {
-        match self.options.forks.as_ref().and_then(|forks| forks.stops()) {
+        match self.options.forks().and_then(|forks| forks.stops()) {
             Some(reason) => Err(SessionError::Forked(reason)),
             None => Ok(()),
         }
@@ -328,7 +328,7 @@ impl<'a> Sink<'a> {
     /// Acknowledges what was handed back, and when that was all, everything. What was asked for must be written.
     fn withhold(&mut self, stream: &mut DumpStream) -> Result<(), SessionError> {
         let options = self.options;
-        let Some(forks) = options.forks.as_deref().filter(|_| self.acknowledgements.are_withheld()) else {
+        let Some(forks) = options.forks().filter(|_| self.acknowledgements.are_withheld()) else {
             return Ok(());
         };
         if !forks.withholds() {

@@ -16,7 +16,6 @@ use std::time::{Duration, Instant};
 use wire::DumpStream;
 
 /// The acknowledgements of a session.
-#[derive(Default)]
 pub(super) struct Acknowledgements {
     acknowledger: Acknowledger,
     /// The source took the offer of semi-sync.
@@ -52,15 +51,26 @@ struct Wanted {
 }
 
 impl Acknowledgements {
+    /// For a session whose acknowledgements wait for `downstream` too.
+    pub(super) fn new(downstream: Option<Downstream>) -> Acknowledgements {
+        let mut acknowledger = Acknowledger::default();
+        if downstream.is_some() {
+            acknowledger.keep_each();
+        }
+        Acknowledgements {
+            acknowledger,
+            semi_sync: false,
+            has_acknowledged: false,
+            unasked: Unasked::default(),
+            withheld: None,
+            downstream,
+            wanted_of_held: false,
+        }
+    }
+
     /// The first packet has told whether semi-sync is in force.
     pub(super) fn begin(&mut self, semi_sync: bool) {
         self.semi_sync = semi_sync;
-    }
-
-    /// From now on they wait for receivers further down.
-    pub(super) fn wait_for(&mut self, downstream: Downstream) {
-        self.acknowledger.keep_each();
-        self.downstream = Some(downstream);
     }
 
     /// Whether something was asked for of what is held, and all of that has passed.
@@ -338,7 +348,7 @@ mod tests {
         let mut cursor = Cursor::new(Some(end.clone()), requested, None, ChecksumAlgorithm::None);
         cursor.admit(&artificial_rotate("b.000001", requested)).unwrap();
         let mut gtids = GtidProgress::new(ServerKind::MySql, Arc::default());
-        let (arrived, mut acknowledgements) = (Instant::now(), Acknowledgements::default());
+        let (arrived, mut acknowledgements) = (Instant::now(), Acknowledgements::new(None));
         acknowledgements.withhold();
         acknowledgements.withheld.as_mut().unwrap().others = Some(arrived);
         let result = acknowledgements.let_go(Some(end), &cursor, &mut gtids, arrived + held);

@@ -197,7 +197,7 @@ impl Sink<'_> {
             && let Some(id) = self.cursor.committed()
         {
             self.gtids.arrived(id, self.acknowledgements.is_semi_sync());
-            if let Some(forks) = self.options.forks.as_ref().filter(|forks| forks.concerns(&id))
+            if let Some(forks) = self.options.forks().filter(|forks| forks.concerns(&id))
                 && let Some(boundary) = self.cursor.boundary()
             {
                 forks.arrived(self.timeline.folder().join(&*boundary.file), self.unit_begins);

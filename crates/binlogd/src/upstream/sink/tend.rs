@@ -25,7 +25,7 @@ impl Sink<'_> {
 
     /// Longest time until [`Sink::tend`] must be called; `None` when nothing waits for it.
     pub(in super::super) fn tend_within(&self) -> Option<Duration> {
-        let for_forks = match &self.options.forks {
+        let for_forks = match self.options.forks() {
             _ if self.acknowledgements.wait_for_comparison() => Some(COMPARED_LOOK),
             Some(forks) if forks.may_decide() => Some(FORKS_LOOK),
             _ => None,
