@@ -32,8 +32,6 @@ fn all() -> anyhow::Result<[(&'static str, String); 4]> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
     #[test]
     fn the_pages_say_what_the_program_says() {
         let folder = super::root().join("docs/reference");
@@ -50,21 +48,6 @@ mod tests {
                 text.lines().nth(line).unwrap_or("(end)"),
             );
         }
-    }
-
-    /// docs/status.md is the contract: what it does not name could be renamed.
-    #[test]
-    fn the_contract_names_every_metric_and_key_of_the_status() {
-        let status = std::fs::read_to_string(super::root().join("docs/status.md")).unwrap();
-        let words: BTreeSet<&str> = status.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').collect();
-        let json = super::json::page(&super::root()).unwrap();
-        let (of_status, _) = json.split_once("\n## binlogd verify").unwrap();
-        let pages = super::metrics::page().unwrap() + of_status;
-        let names: Vec<&str> =
-            pages.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next()).collect();
-        assert!(names.len() > 150, "only {} names were found", names.len());
-        let missing: Vec<_> = names.iter().filter(|name| !words.contains(*name)).collect();
-        assert!(missing.is_empty(), "docs/status.md does not name {missing:?}");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The Prometheus text, in the OpenMetrics form that prometheus-client writes.
 //!
 //! Names carry their unit and every series its `source`. They are read from the monitors at each scrape; nothing is
-//! kept between scrapes. docs/status.md lists them.
+//! kept between scrapes. docs/reference/metrics.md lists them.
 
 use super::archives;
 use super::families::{counters, gauges, histograms, of};

@@ -79,14 +79,14 @@ impl fmt::Display for Ended {
             Ended::Receive(error) => write!(f, "the target cannot receive: {error}"),
             Ended::Apply { id: Some(id), error } => write!(
                 f,
-                "the target cannot apply {id}: {error}\nEverything before it is applied. Repair what it stumbles over and do this \
-                 again; or leave it out, knowingly: --skip {id}"
+                "the target cannot apply {id}: {error}\nEverything before it is applied. Repair what is in its way, and \
+                 do this again; or leave it out, knowingly: --skip {id}"
             ),
             Ended::Apply { id: None, error } => write!(f, "the target cannot apply a transaction: {error}"),
             Ended::ApplyAt { at: Some(at), error } => write!(
                 f,
-                "the target cannot apply the transaction behind {at}: {error}\nEverything before it is applied. Repair what it stumbles \
-                 over and do this again; or leave it out, knowingly: --skip {at}"
+                "the target cannot apply the transaction behind {at}: {error}\nEverything before it is applied. Repair what is in its \
+                 way, and do this again; or leave it out, knowingly: --skip {at}"
             ),
             Ended::ApplyAt { at: None, error } => write!(f, "the target cannot apply a transaction: {error}"),
             Ended::HandOver(HandOverError::Refused(refused)) => {

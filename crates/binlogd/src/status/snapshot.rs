@@ -1,4 +1,4 @@
-//! The JSON contract of `/status` and `binlogd status --json`, described in docs/status.md.
+//! The JSON contract of `/status` and `binlogd status --json`, described in docs/reference/json.md.
 //!
 //! Other tools read it. Keys may be added; none is renamed, removed or given another meaning.
 
@@ -265,7 +265,7 @@ mod tests {
         DaemonStatus { pid: Some(1), binlogd_version: "0".to_owned(), ..daemon.status(Timestamp::UNIX_EPOCH) }
     }
 
-    /// A change of this snapshot changes docs/status.md and CHANGELOG.md; only new keys are allowed.
+    /// A change of this snapshot changes docs/reference (`make reference`) and CHANGELOG.md; only new keys are allowed.
     #[test]
     fn the_json_contract() {
         insta::assert_snapshot!(serde_json::to_string_pretty(&fresh()).unwrap());

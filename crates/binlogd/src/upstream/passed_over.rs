@@ -1,5 +1,5 @@
-//! Which files of the copy a session asks for once more, because a source takes the place at which a semi-sync replica begins for
-//! an acknowledgement of all that stands before it (`ReplSemiSyncMaster::dump_start` and `reportReplyBinlog`).
+//! Which files of the copy a session asks for once more, because the position at which a semi-sync replica begins acknowledges, to a
+//! source, all that comes before it (`ReplSemiSyncMaster::dump_start` and `reportReplyBinlog`).
 //!
 //! So a session begins at no place up to which something is not to be acknowledged: while acknowledgements are withheld
 //! (`on_fork`), and with `ack_after_replicas` behind what enough receivers have confirmed. What is held is passed over.

@@ -87,7 +87,7 @@ impl Case<'_> {
         let Some(Following { name: next, .. }) = self.following else {
             return format!(
                 "It is tried again and again; {file} is the source's newest file. If it cannot be repaired, run FLUSH BINARY \
-                 LOGS on the source: the next file says what is missing, and can be gone on with"
+                 LOGS on the source: the next file says what is missing, and binlogd can continue with it"
             );
         };
         if self.nothing_is_missing() {

@@ -249,7 +249,7 @@ fn refusals(name: &str) {
         "{said}"
     );
 
-    // What it stumbles over is named, and can be passed over.
+    // The transaction that cannot be applied is named, and can be passed over.
     scene.target.sql(
         "SET sql_log_bin = 0; INSERT INTO shop.orders (id, v) VALUES (100, 'in the way'); SET sql_log_bin = 1",
     );

@@ -158,9 +158,9 @@ fn ended_early_it_goes_on_where_it_was() {
     scene.is_detached();
 }
 
-/// What it stumbles over is named by its place, and is passed over by that.
+/// The transaction that cannot be applied is named by its position, and is passed over by that.
 #[test]
-fn what_it_stumbles_over_is_passed_over() {
+fn what_is_in_its_way_is_passed_over() {
     let scene = Scene::with("mysql-9.7", &OPTIONS);
     count_up(&scene, 20);
     scene.source.sql("DELETE FROM shop.parts WHERE id = 3");

@@ -34,7 +34,7 @@ fn over_one_connection(name: &str) {
     assert_eq!(checksums(&scene.target, "shop"), scene.before);
     scene.is_detached();
 
-    // What it stumbles over is named, and all before it is there.
+    // The transaction that cannot be applied is named, and all before it is there.
     scene.target.sql("SET sql_log_bin = 0; INSERT INTO shop.parts VALUES (12, 70)");
     let end = ["--until", "end", "--yes", "--statements", "--compare", "none"];
     let output = scene.restore(&end);
