@@ -36,7 +36,7 @@ Examples:
 #[command(name = "binlogd-lab", version, arg_required_else_help = true, max_term_width = 110, after_help = EXAMPLES)]
 struct Cli {
     /// File of results, SQLite
-    #[arg(long, global = true, value_name = "FILE", default_value = "binlogd-lab.sqlite")]
+    #[arg(long, global = true, value_name = "FILE", default_value = "target/lab.sqlite")]
     db: PathBuf,
     #[command(subcommand)]
     verb: Verb,

@@ -86,12 +86,12 @@ impl Place {
     }
 
     fn read(&self, run: i64) -> Run {
-        Store::open(&self.dir.path().join("binlogd-lab.sqlite")).expect("results").run(run).expect("the run")
+        Store::open(&self.dir.path().join("target/lab.sqlite")).expect("results").run(run).expect("the run")
     }
 
     /// Waits until a run has measured so many cells.
     fn wait_for_cells(&self, wanted: usize) {
-        let path = self.dir.path().join("binlogd-lab.sqlite");
+        let path = self.dir.path().join("target/lab.sqlite");
         let began = Instant::now();
         loop {
             // Made, but its tables are not there yet.
@@ -240,20 +240,20 @@ fn what_is_wrong_on_the_command_line_is_told() {
     assert!(
         complaint(&["run", "all", "--binlogd", "nowhere"], 1).contains("cargo build --release -p binlogd")
     );
-    assert!(complaint(&["runs"], 1).contains("binlogd-lab.sqlite is not there"));
+    assert!(complaint(&["runs"], 1).contains("target/lab.sqlite is not there"));
     let list = text(&place.lab(&["list"]).output().expect("the lab starts").stdout);
     for wanted in ["What the sync of a file costs", "smoke", "500", "cells"] {
         assert!(list.contains(wanted), "{list}");
     }
     // Nothing was measured, and nothing was made for it.
-    assert!(!place.dir.path().join("binlogd-lab.sqlite").exists());
+    assert!(!place.dir.path().join("target/lab.sqlite").exists());
 }
 
 fn passwords_are_not_kept() {
     let place = Place::new();
     let output = place.run(&["--profile", "smoke", "--server=mysql://dba:topsecret@db.example:3306"]);
     assert!(output.status.success(), "{}", text(&output.stderr));
-    let file = std::fs::read(place.dir.path().join("binlogd-lab.sqlite")).expect("results");
+    let file = std::fs::read(place.dir.path().join("target/lab.sqlite")).expect("results");
     assert!(!file.windows(9).any(|window| window == b"topsecret"));
     assert!(place.read(1).command.contains(" --server=mysql://dba@db.example:3306 "));
     assert!(!text(&[output.stdout, output.stderr].concat()).contains("topsecret"));

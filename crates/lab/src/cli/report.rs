@@ -7,8 +7,9 @@ use crate::run::Run;
 use crate::store::{Store, Summary};
 use crate::study::Study;
 use crate::{check, machine_changes, server};
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// Arguments of `binlogd-lab report`.
 #[derive(Debug, clap::Args)]
@@ -17,8 +18,12 @@ pub(super) struct ReportArgs {
     /// has a network, of each other delay
     #[arg(value_name = "RUN")]
     runs: Vec<i64>,
+    /// Report the runs of a folder that `report` has written into, or of such files packed by tar, instead of the file of
+    /// results: all of them, or those of these numbers
+    #[arg(long, value_name = "DIR|FILE")]
+    from: Option<PathBuf>,
     /// Folder to write into, made when it is missing
-    #[arg(long, value_name = "DIR", default_value = "binlogd-lab-report")]
+    #[arg(long, value_name = "DIR", default_value = "target/lab-report")]
     out: PathBuf,
 }
 
@@ -47,10 +52,10 @@ pub(super) struct CompareArgs {
 /// Arguments of `binlogd-lab import`.
 #[derive(Debug, clap::Args)]
 pub(super) struct ImportArgs {
-    /// Folder that `report` has written into: its run-*.csv are read. Without run-*-series.csv the runs have no numbers of
-    /// each second
-    #[arg(value_name = "DIR")]
-    dir: PathBuf,
+    /// Folder that `report` has written into, or such files packed by tar: run-*.csv are read. Without run-*-series.csv the
+    /// runs have no numbers of each second
+    #[arg(value_name = "DIR|FILE")]
+    from: PathBuf,
 }
 
 /// Arguments of `binlogd-lab export`.
@@ -75,7 +80,7 @@ pub(super) struct ExportArgs {
 /// Arguments of `binlogd-lab page`.
 #[derive(Debug, clap::Args)]
 pub(super) struct PageArgs {
-    /// Files that `export --jsonl` has written
+    /// Files that `export --jsonl` has written; those that end in .gz are unpacked
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// File to write; default: standard output
@@ -93,12 +98,27 @@ pub(super) struct CheckArgs {
 
 /// Writes the report, and prints where its page is.
 pub(super) fn write(studies: &[&dyn Study], args: &ReportArgs, db: &Path) -> anyhow::Result<()> {
-    let runs = runs(studies, &args.runs, &Store::open(db)?)?;
+    let runs = match &args.from {
+        Some(from) => chosen(report::read_back::runs(from)?, &args.runs)?,
+        None => runs(studies, &args.runs, &Store::open(db)?)?,
+    };
     let files = report::write(&runs, &args.out)?;
     for file in files {
         println!("{}", file.display());
     }
     Ok(())
+}
+
+/// Of these runs those of these numbers, or all.
+fn chosen(mut runs: Vec<Run>, ids: &[i64]) -> anyhow::Result<Vec<Run>> {
+    if let Some(missing) = ids.iter().find(|id| !runs.iter().any(|run| run.id == **id)) {
+        bail!(
+            "there is no run {missing}, only 1 to {}",
+            runs.iter().map(|run| run.id).max().unwrap_or_default()
+        );
+    }
+    runs.retain(|run| ids.is_empty() || ids.contains(&run.id));
+    Ok(runs)
 }
 
 /// Prints or writes one page of advice.
@@ -116,7 +136,7 @@ pub(super) fn compare(args: &CompareArgs, db: &Path) -> anyhow::Result<()> {
 
 /// Takes in the runs of a report that was written elsewhere, and prints their numbers here.
 pub(super) fn import(args: &ImportArgs, db: &Path) -> anyhow::Result<()> {
-    let runs = report::read_back::runs(&args.dir)?;
+    let runs = report::read_back::runs(&args.from)?;
     let mut store = Store::open_or_create(db)?;
     for run in runs {
         if let Some(id) = store.number_of(&run)? {
@@ -146,13 +166,22 @@ pub(super) fn export(studies: &[&dyn Study], args: &ExportArgs, db: &Path) -> an
 pub(super) fn page(args: &PageArgs) -> anyhow::Result<()> {
     let mut lines = Vec::new();
     for file in &args.files {
-        let text =
-            std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+        let text = text_of(file).with_context(|| format!("cannot read {}", file.display()))?;
         let parsed = report::lines::parse(&text);
         lines
             .extend(parsed.with_context(|| format!("{} was not written by export --jsonl", file.display()))?);
     }
     give(&report::lines::page(&lines), args.out.as_deref())
+}
+
+/// The text of a file, which gzip may have packed.
+fn text_of(file: &Path) -> anyhow::Result<String> {
+    if file.extension().is_none_or(|extension| extension != "gz") {
+        return Ok(std::fs::read_to_string(file)?);
+    }
+    let done = Command::new("gzip").arg("-dc").arg(file).output().context("cannot start gzip")?;
+    ensure!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr).trim());
+    Ok(String::from_utf8(done.stdout)?)
 }
 
 fn give(text: &str, out: Option<&Path>) -> anyhow::Result<()> {

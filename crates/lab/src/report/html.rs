@@ -28,7 +28,7 @@ pub(super) fn page(sections: &[Section]) -> String {
                 meta name="color-scheme" content="light dark";
                 meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'";
                 title { "What a durable binary log costs" }
-                style { (PreEscaped(include_str!("style.css"))) }
+                style { (PreEscaped(chart::STYLE)) (PreEscaped(include_str!("style.css"))) }
             }
             body {
                 header {

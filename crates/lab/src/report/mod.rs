@@ -7,6 +7,7 @@
 //! | `times` | the parts that show how long transactions took |
 //! | `delays` | runs that differ in the delay of their network, side by side |
 //! | `section` | a run with what the report says of it |
+//! | `pictures` | each chart as a file |
 //! | `html` | the page; `marks`: what a program finds its parts by |
 //! | `table` | its tables |
 //! | `chart`, `axes`, `palette` | its pictures |
@@ -31,6 +32,7 @@ mod marks;
 pub(crate) mod number;
 pub mod outline;
 mod palette;
+mod pictures;
 pub mod read_back;
 mod section;
 pub mod sweep;
@@ -47,7 +49,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Writes the report of the runs into the folder, which is made when it is missing: `index.html` (one page that needs
-/// nothing else), `report.md`, and of each run `run-<id>-<study>.csv` and `run-<id>-<study>-facts.csv`, with
+/// nothing else), `report.md`, each chart as `charts/run-<id>-<title>.svg`, and of each run `run-<id>-<study>.csv` and `run-<id>-<study>-facts.csv`, with
 /// `run-<id>-<study>-series.csv` when its cells have series ([`read_back`] makes runs of these); and `delays.csv`, the ratios of
 /// runs that differ in the delay of their network. Gives the files, the page first.
 ///
@@ -55,7 +57,8 @@ use std::path::{Path, PathBuf};
 /// When a run is of a study that this lab does not have, and when a file cannot be written.
 pub fn write(runs: &[Run], dir: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let sections = runs.iter().map(Section::of).collect::<anyhow::Result<Vec<Section>>>()?;
-    fs::create_dir_all(dir).with_context(|| format!("cannot make the folder {}", dir.display()))?;
+    let charts = dir.join("charts");
+    fs::create_dir_all(&charts).with_context(|| format!("cannot make the folder {}", charts.display()))?;
     let mut files = vec![
         ("index.html".to_owned(), html::page(&sections)),
         ("report.md".to_owned(), markdown::text(&sections)),
@@ -63,6 +66,7 @@ pub fn write(runs: &[Run], dir: &Path) -> anyhow::Result<Vec<PathBuf>> {
     if let Some(text) = delays::csv(&Delays::of(runs.iter())) {
         files.push(("delays.csv".to_owned(), text));
     }
+    files.extend(pictures::of(&sections));
     for run in runs {
         let name = format!("run-{}-{}", run.id, run.study);
         files.push((format!("{name}.csv"), csv::of(run)));

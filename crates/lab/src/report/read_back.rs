@@ -1,4 +1,5 @@
-//! Runs read back from the CSV that a report has written: to report or compare here what was measured elsewhere.
+//! Runs read back from the CSV that a report has written, in its folder or packed: to report or compare here what was
+//! measured elsewhere.
 
 use super::csv;
 use crate::model::{Fact, Measured, Order};
@@ -9,6 +10,7 @@ use anyhow::{Context, bail};
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::str::FromStr;
 
 /// What the name of a run's facts ends with; its cells have `.csv` there.
@@ -17,12 +19,27 @@ pub(super) const FACTS: &str = "-facts.csv";
 /// What the name of its samples ends with.
 pub(super) const SERIES: &str = "-series.csv";
 
-/// The runs of a folder that [`super::write`] has written into, by their numbers. The samples may be missing, they are most of
-/// the bytes: then the runs have none.
+/// The runs of a folder that [`super::write`] has written into, or of an archive of such a folder's files that `tar` unpacks
+/// (`.tar`, `.tar.gz`, `.tar.zst`), by their numbers. The samples may be missing, they are most of the bytes: then the runs have
+/// none.
 ///
 /// # Errors
-/// When the folder holds no run, a file cannot be read, or is not as a report writes it; the error names the file.
-pub fn runs(dir: &Path) -> anyhow::Result<Vec<Run>> {
+/// When there is no run, a file cannot be read or unpacked, or is not as a report writes it; the error names the file.
+pub fn runs(place: &Path) -> anyhow::Result<Vec<Run>> {
+    if !place.is_file() {
+        return of_folder(place);
+    }
+    let unpacked = tempfile::tempdir()?;
+    let done = Command::new("tar").arg("-xf").arg(place).arg("-C").arg(unpacked.path()).output();
+    let done = done.context("cannot start tar, which unpacks the runs")?;
+    if !done.status.success() {
+        let complaint = String::from_utf8_lossy(&done.stderr);
+        bail!("{} is no archive of runs that tar can unpack: {}", place.display(), complaint.trim());
+    }
+    of_folder(unpacked.path()).with_context(|| format!("the runs packed in {}", place.display()))
+}
+
+fn of_folder(dir: &Path) -> anyhow::Result<Vec<Run>> {
     let cannot = || format!("cannot read the folder {}", dir.display());
     let mut runs = Vec::new();
     for entry in fs::read_dir(dir).with_context(cannot)? {
@@ -214,25 +231,40 @@ mod tests {
         assert!(read[0].cells[2].measured.series.is_empty() && read[0].cells[2].measured.values.len() == 2);
     }
 
-    /// Made again: `binlogd-lab --db NEW import docs/lab-runs`, `binlogd-lab --db NEW report 1 2 … --out DIR`, and of what is in DIR
-    /// `report.md` and the CSV.
+    /// Made again: `binlogd-lab report --from docs/lab-runs/runs.tar.gz --out DIR`, and the pictures of `DIR/charts` that stand in
+    /// docs/lab-runs.
     #[test]
-    fn the_committed_page_is_made_of_the_committed_cells() {
+    fn the_committed_pictures_are_made_of_the_committed_cells_and_these_are_written_as_they_were_read() {
         let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/lab-runs");
-        let runs = runs(&docs).unwrap();
+        let packed = runs(&docs.join("runs.tar.gz")).unwrap();
         // As `import` counts them.
-        assert!(runs.iter().map(|run| run.id).eq(1..=runs.len() as i64));
+        assert!(packed.iter().map(|run| run.id).eq(1..=packed.len() as i64));
         let dir = tempfile::tempdir().unwrap();
-        for made in report::write(&runs, dir.path()).unwrap() {
-            let name = made.file_name().unwrap().to_str().unwrap();
-            if name == "report.md" || name.starts_with("run-") {
-                let committed = fs::read_to_string(docs.join(name)).unwrap();
-                assert!(
-                    committed == fs::read_to_string(&made).unwrap(),
-                    "docs/lab-runs/{name} is to be made again"
-                );
+        report::write(&packed, dir.path()).unwrap();
+        assert_eq!(runs(dir.path()).unwrap(), packed);
+        let mut pictures = 0;
+        for entry in fs::read_dir(&docs).unwrap() {
+            let name = entry.unwrap().file_name().into_string().unwrap();
+            if name.ends_with(".svg") {
+                pictures += 1;
+                let [committed, made] =
+                    [docs.join(&name), dir.path().join("charts").join(&name)].map(|path| {
+                        fs::read_to_string(&path)
+                            .unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+                    });
+                assert!(committed == made, "docs/lab-runs/{name} is to be made again");
             }
         }
+        assert!(pictures >= 3, "only {pictures} pictures");
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_unpacked_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("runs.tar.gz");
+        fs::write(&path, "no archive").unwrap();
+        let error = format!("{:#}", runs(&path).unwrap_err());
+        assert!(error.contains("runs.tar.gz is no archive of runs"), "{error}");
     }
 
     #[test]

@@ -28,11 +28,15 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens the file, which is made when there is none.
+    /// Opens the file, which is made when there is none, with the folder that it is in.
     ///
     /// # Errors
     /// When it is no file of results, one of a newer lab, or cannot be written.
     pub fn open_or_create(path: &Path) -> anyhow::Result<Store> {
+        if let Some(dir) = path.parent().filter(|dir| !dir.as_os_str().is_empty()) {
+            std::fs::create_dir_all(dir)
+                .with_context(|| format!("cannot make the folder {}", dir.display()))?;
+        }
         let mut store = Store::connect(path, OpenFlags::SQLITE_OPEN_CREATE)?;
         schema::make_or_check(&mut store.connection, path)?;
         schema::upgrade(&mut store.connection, path)?;

@@ -169,7 +169,7 @@ impl User {
     }
 
     fn newest(&self, study: &str) -> Run {
-        let store = Store::open(&self.dir.path().join("binlogd-lab.sqlite")).expect("results");
+        let store = Store::open(&self.dir.path().join("target/lab.sqlite")).expect("results");
         let newest = store.newest(study).expect("runs").expect("a run");
         store.run(newest.id).expect("the run")
     }
@@ -280,7 +280,7 @@ fn a_run_leaves_nothing(user: &User) {
     assert!(run.skipped.is_empty(), "{:?}", run.skipped);
     assert_same(&before, &user.snapshot());
     assert_eq!(journals_in(&user.journals()), 0);
-    let stored = std::fs::read(user.dir.path().join("binlogd-lab.sqlite")).expect("results");
+    let stored = std::fs::read(user.dir.path().join("target/lab.sqlite")).expect("results");
     for password in [PASSWORD, PASSWORD_IN_A_URL] {
         assert!(!stored.windows(password.len()).any(|bytes| bytes == password.as_bytes()));
     }
