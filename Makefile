@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-restore fetch test test-quick test-clients test-page test-alerts check manifests bench bench-ack bench-archive bench-catchup bench-find bench-serve bench-many bench-restore back-again lab fuzz kill-loop mysql-tests sim sim-archive soak dist dist-twice container test-packages packages-check clean-servers docs reference
+.PHONY: help demo demo-restore fetch test test-quick test-clients test-page test-alerts check manifests bench-ack bench-archive bench-catchup bench-find bench-serve bench-many bench-restore back-again lab fuzz kill-loop mysql-tests sim sim-archive soak dist dist-twice container test-packages packages-check clean-servers docs reference
 
 help: ## show this menu
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -65,21 +65,16 @@ check: ## formatting, lints, documentation, licences, shell scripts
 manifests: ## hold the example for Kubernetes against its schemas, and the configurations in it against binlogd
 	@scripts/manifests
 
-bench: ## measure, and print the numbers of docs/benchmarks.md
-	cargo build --release --locked
-	cargo run --release --locked -p binlogd-bench -- all
-
-bench-ack: ## measure every way to make a group durable before its acknowledgement
+bench-ack: ## time to an acknowledgement, beside what the disk alone takes and the simplest receiver
 	cargo build --release --locked -p binlogd -p binlogd-bench
 	cargo run --release --locked -p binlogd-bench -- ack $(ACK_OPTIONS)
 	cargo run --release --locked -p binlogd-bench -- groups
 
-bench-archive: ## archive a backlog beside zstd | age | aws s3 cp, with what that takes of memory; then what a steady pace uploads
+bench-archive: ## archive a backlog beside zstd | age | aws s3 cp, with what that takes of memory
 	@scripts/servers fetch mysql-9.7
 	@scripts/stores fetch versitygw age zstd awscli >/dev/null
 	cargo build --release --locked -p binlogd -p binlogd-bench
 	cargo run --release --locked -p binlogd-bench -- archive $(ARCHIVE_OPTIONS)
-	cargo run --release --locked -p binlogd-bench -- archive-amount $(AMOUNT_OPTIONS)
 
 bench-find: ## a walk of a log, and a search over 1,000 files of 100 MB by their indexes
 	cargo build --release --locked -p binlogd -p binlogd-bench

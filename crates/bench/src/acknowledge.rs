@@ -1,16 +1,13 @@
-//! The acknowledgement path: from the arrival of the packet that wants it to its leaving, in every way to make the group
-//! durable that was considered.
+//! The acknowledgement path: from the arrival of the packet that wants it to its leaving.
 
 use crate::common::Common;
+use crate::floor::Floors;
 use crate::load::Process;
 use crate::load::{PingPong, Rallies};
 use crate::receiver::{Kind, Receiver, Report};
 use crate::stores::ArchiveStore;
-use crate::strategies::Strategy;
 use anyhow::{Context, bail};
-use clap::ValueEnum;
 use rig::bare::Acknowledge;
-use rig::floor::Floors;
 use rig::statistics::{Percentiles, Table, median, with_spread};
 use scripted_source::{Script, ScriptedSource};
 use std::sync::mpsc;
@@ -41,9 +38,6 @@ pub struct AckArgs {
     /// binlogd that receives over TLS, too.
     #[arg(long)]
     pub tls: bool,
-    /// Only these ways to make a group durable.
-    #[arg(long, value_enum, value_delimiter = ',', default_values_t = Strategy::value_variants().to_vec())]
-    pub strategies: Vec<Strategy>,
 }
 
 impl AckArgs {
@@ -55,7 +49,6 @@ impl AckArgs {
             pair(fsync_mode).into_iter().chain(encrypted)
         };
         let mut kinds: Vec<Kind> = modes(1).flat_map(|_| compared(1)).collect();
-        kinds.extend(self.strategies.iter().copied().map(Kind::Strategy));
         for store in self.archives.iter().copied() {
             let each = self.archive_intervals.iter().copied();
             kinds.extend(each.map(|interval| Kind::Archiving { store, interval }));
@@ -107,7 +100,7 @@ pub fn run(args: &AckArgs) -> anyhow::Result<()> {
 /// The yardstick for binlogd, and binlogd.
 fn pair(fsync_mode: u8) -> [Kind; 2] {
     let acknowledge = if fsync_mode == 0 { Acknowledge::Written } else { Acknowledge::Synced };
-    [Kind::Bare { acknowledge, sync_each_second: false }, Kind::Binlogd { fsync_mode }]
+    [Kind::Bare { acknowledge }, Kind::Binlogd { fsync_mode }]
 }
 
 /// What the source follows. Its certificate is made anew, and nobody looks whose it is.

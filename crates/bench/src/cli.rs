@@ -1,18 +1,12 @@
 //! The subcommands.
 
 use crate::acknowledge::{self, AckArgs};
-use crate::archive::amount::{self, AmountArgs};
 use crate::archive::{self, ArchiveArgs};
-use crate::bulk::{self, BulkArgs};
 use crate::catchup::{self, CatchupArgs};
-use crate::clients::{self, ClientsArgs};
-use crate::common::Common;
 use crate::find::{self, FindArgs};
 use crate::groups::{self, GroupsArgs};
 use crate::many::{self, ManyArgs};
 use crate::many_load::{self, ManyLoadArgs};
-use crate::memory::{self, MemoryArgs};
-use crate::receive::{self, ReceiveArgs};
 use crate::restore::{self, RestoreArgs};
 use crate::serve::null_reader::{self, NullReadersArgs};
 use crate::serve::{self, ServeArgs};
@@ -33,10 +27,6 @@ enum Verb {
     Ack(AckArgs),
     /// Groups a second, and syncs a group, when many groups are in flight.
     Groups(GroupsArgs),
-    /// Commits a second of clients that wait for their acknowledgements.
-    Clients(ClientsArgs),
-    /// Bytes a second of a backlog.
-    Bulk(BulkArgs),
     /// Seconds for a backlog on a real source, beside other programs, and stalls on the way.
     #[command(mut_arg("rounds", |arg| arg.default_value("5")))]
     Catchup(CatchupArgs),
@@ -46,8 +36,6 @@ enum Verb {
     /// The sources of `many`, which starts it.
     #[command(hide = true)]
     ManyLoad(ManyLoadArgs),
-    /// Resident memory in a steady stream.
-    Memory(MemoryArgs),
     /// Sending a backlog to readers beside the real source; the live end; a replica that catches up.
     #[command(mut_arg("rounds", |arg| arg.default_value("3")))]
     Serve(ServeArgs),
@@ -57,20 +45,13 @@ enum Verb {
     /// Archiving a backlog beside `zstd | age | aws s3 cp`, and the memory that it takes.
     #[command(mut_arg("rounds", |arg| arg.default_value("5")))]
     Archive(ArchiveArgs),
-    /// Bytes and requests of an archive at a steady pace, beside the compressed log.
-    ArchiveAmount(AmountArgs),
     /// Bringing a server from a backup to the end of the log, beside `mysqlbinlog | mysql` and beside relay logs.
     #[command(mut_arg("rounds", |arg| arg.default_value("3")))]
     Restore(RestoreArgs),
     /// Finding transactions: a walk without indexes, and a search over many files by their indexes.
     Find(FindArgs),
-    /// All of them, with their defaults.
-    All(Common),
     /// The simplest receiver that keeps semi-sync's promise: the yardstick, usable with any source.
     Bare(BareArgs),
-    /// binlogd's receive loop with another storage behind it; `ack` and `groups` run it.
-    #[command(hide = true)]
-    Receive(ReceiveArgs),
 }
 
 /// Runs what the command line asks for.
@@ -80,30 +61,15 @@ enum Verb {
 pub fn main() -> anyhow::Result<()> {
     match Cli::parse().verb {
         Verb::Bare(args) => bare::run(&args),
-        Verb::Receive(args) => receive::run(&args),
         Verb::Find(args) => args.common.begin().and_then(|()| find::run(&args)),
         Verb::Restore(args) => args.common.begin().and_then(|()| restore::run(&args)),
         Verb::Groups(args) => args.common.begin().and_then(|()| groups::run(&args)),
-        Verb::All(common) => all(&common),
         Verb::Ack(args) => args.common.begin().and_then(|()| acknowledge::run(&args)),
-        Verb::Clients(args) => args.common.begin().and_then(|()| clients::run(&args)),
-        Verb::Bulk(args) => args.common.begin().and_then(|()| bulk::run(&args)),
         Verb::Catchup(args) => args.common.begin().and_then(|()| catchup::run(&args)),
         Verb::Many(args) => args.common.begin().and_then(|()| many::run(&args)),
         Verb::ManyLoad(args) => many_load::run(&args),
         Verb::Serve(args) => args.common.begin().and_then(|()| serve::run(&args)),
         Verb::Archive(args) => args.common.begin().and_then(|()| archive::run(&args)),
-        Verb::ArchiveAmount(args) => args.begin().and_then(|()| amount::run(&args)),
         Verb::NullReaders(args) => null_reader::run(&args),
-        Verb::Memory(args) => args.common.begin().and_then(|()| memory::run(&args)),
     }
-}
-
-fn all(common: &Common) -> anyhow::Result<()> {
-    common.begin()?;
-    acknowledge::run(&common.of()?)?;
-    groups::run(&common.of()?)?;
-    clients::run(&common.of()?)?;
-    bulk::run(&common.of()?)?;
-    memory::run(&common.of()?)
 }

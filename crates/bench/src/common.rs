@@ -2,8 +2,7 @@
 
 use anyhow::bail;
 use rig::machine;
-use std::ffi::OsStr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Arguments of every benchmark.
 #[derive(Debug, Clone, clap::Args)]
@@ -36,7 +35,7 @@ impl Common {
                 "this benchmark was built without --release: the source is then slower than it should be"
             );
         }
-        machine::print(&self.dir)
+        print_machine(&self.dir)
     }
 
     /// Measures each of `what` once a round, in another order in each, so that no program always follows the same one.
@@ -58,30 +57,31 @@ impl Common {
         }
         Ok(results)
     }
+}
 
-    /// The arguments of a benchmark with these common ones, and all else by default.
-    ///
-    /// # Errors
-    /// When a benchmark has an argument without a default.
-    pub fn of<A: clap::Args>(&self) -> anyhow::Result<A> {
-        let rounds = self.rounds.to_string();
-        let words: [&OsStr; 6] = [
-            "--binlogd".as_ref(),
-            self.binlogd.as_ref(),
-            "--rounds".as_ref(),
-            rounds.as_ref(),
-            "--dir".as_ref(),
-            self.dir.as_ref(),
-        ];
-        let command = A::augment_args(clap::Command::new("all").no_binary_name(true));
-        Ok(A::from_arg_matches(&command.try_get_matches_from(words)?)?)
-    }
+/// Prints processor, kernel, the disk's file system, and what an fdatasync takes there now.
+///
+/// # Errors
+/// When the disk cannot be written.
+fn print_machine(dir: &Path) -> anyhow::Result<()> {
+    let cores = std::thread::available_parallelism().map_or(0, usize::from);
+    let kernel = rustix::system::uname();
+    println!("processor    {cores} × {}", machine::processor().unwrap_or_else(|| "unknown".to_owned()));
+    println!("kernel       {} {}", kernel.sysname().to_string_lossy(), kernel.release().to_string_lossy());
+    let mount = machine::mount(dir).map(|mount| format!("{} ({})", mount.kind, mount.options));
+    println!("file system  {}", mount.unwrap_or_else(|| "unknown".to_owned()));
+    let sync = machine::write_and_sync(dir, 600, 1000)?.percentiles();
+    println!(
+        "fdatasync    of an append of 600 bytes: median {:.0} µs, p95 {:.0} µs, p99 {:.0} µs",
+        sync.p50, sync.p95, sync.p99
+    );
+    println!();
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::acknowledge::AckArgs;
 
     fn common() -> Common {
         Common { binlogd: "a b".into(), rounds: 3, dir: "c".into() }
@@ -96,13 +96,5 @@ mod tests {
         });
         assert_eq!(order.into_iter().collect::<String>(), "abcbcacab");
         assert_eq!(by_kind.unwrap()[1], [(0, 'b'), (1, 'b'), (2, 'b')]);
-    }
-
-    #[test]
-    fn the_common_arguments_are_handed_on_as_they_are() {
-        let args: AckArgs = common().of().unwrap();
-        let Common { binlogd, rounds, dir } = args.common;
-        assert_eq!((binlogd, rounds, dir), (PathBuf::from("a b"), 3, PathBuf::from("c")));
-        assert_eq!((args.bytes, args.groups), (vec![600, 4096, 16384], 2000));
     }
 }

@@ -3,7 +3,6 @@
 use crate::common::Common;
 use crate::load::{Flood, Flooded};
 use crate::receiver::{Kind, Receiver, Report};
-use crate::strategies::Strategy;
 use anyhow::Context;
 use rig::bare::Acknowledge;
 use rig::statistics::{Table, median, with_spread};
@@ -12,12 +11,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 /// What is compared.
-const KINDS: [Kind; 4] = [
-    Kind::Bare { acknowledge: Acknowledge::Synced, sync_each_second: false },
-    Kind::Strategy(Strategy::Append),
-    Kind::Strategy(Strategy::Product),
-    Kind::Binlogd { fsync_mode: 1 },
-];
+const KINDS: [Kind; 2] = [Kind::Bare { acknowledge: Acknowledge::Synced }, Kind::Binlogd { fsync_mode: 1 }];
 
 /// Arguments of `binlogd-bench groups`.
 #[derive(Debug, Clone, clap::Args)]

@@ -9,13 +9,11 @@
 //! | `cli.rs` | the subcommands |
 //! | `common.rs` | what every benchmark needs |
 //! | `receiver.rs` | a program under test: start, processor time, memory, end |
-//! | `strategies/` | ways to make a group durable, behind the product's storage seam |
-//! | `receive.rs` | the product's receive loop in a process of its own, with one of them |
-//! | `load.rs` | what the scripted source does: ping-pong, groups in flight, a pool of clients |
-//! | `bulk_load.rs` | the scripted source in a hurry |
-//! | `acknowledge.rs`, `groups.rs`, `clients.rs`, `bulk.rs`, `memory.rs`, `catchup.rs`, `many.rs` | the benchmarks |
+//! | `floor.rs` | what the disk alone takes |
+//! | `load.rs` | what the scripted source does: ping-pong, groups in flight |
+//! | `acknowledge.rs`, `groups.rs`, `catchup.rs`, `many.rs`, `find.rs` | the benchmarks |
 //! | `many_load.rs` | many scripted sources in a process of their own |
-//! | `archive/` | the archive: speed, memory, and how much is uploaded |
+//! | `archive/` | the archive: speed and memory |
 //! | `restore/` | a server from a backup to the end of the log, beside other ways |
 //! | `stores.rs` | stores that answer nothing, or refuse |
 //! | `daemon.rs` | binlogd by a configuration |
@@ -27,25 +25,20 @@
 pub mod acknowledge;
 pub mod archive;
 pub mod backlog;
-pub mod bulk;
-pub mod bulk_load;
 pub mod catchup;
 pub mod cli;
-pub mod clients;
 pub mod common;
 pub mod compare;
 mod daemon;
 pub mod find;
 mod find_log;
+mod floor;
 pub mod groups;
 pub mod load;
 pub mod many;
 pub mod many_load;
-pub mod memory;
 pub mod progress;
-pub mod receive;
 pub mod receiver;
 pub mod restore;
 pub mod serve;
 pub mod stores;
-pub mod strategies;

@@ -1,11 +1,9 @@
-//! What the scripted source does with a receiver: ping-pong, many groups in flight, and a pool of clients.
+//! What the scripted source does with a receiver: ping-pong, and many groups in flight.
 
 use rig::statistics::{Percentiles, Samples};
 use rig::usage::{Usage, Used, disk_bytes};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use scripted_source::{Acknowledgement, Dump, Load, SourceLog};
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::VecDeque;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::Sender;
@@ -195,136 +193,5 @@ impl Load for Flood {
         let latency = samples.percentiles();
         let _ = self.result.send(Flooded { groups, acknowledgements, seconds, latency });
         Ok(())
-    }
-}
-
-/// Clients that commit, wait until their transaction is acknowledged, think, and commit again. Whatever has gathered
-/// while acknowledgements are outstanding makes the next group, as in a server's group commit.
-#[derive(Debug)]
-pub struct Clients {
-    /// How many.
-    pub clients: usize,
-    /// Bytes of each transaction.
-    pub transaction_len: usize,
-    /// Groups that are sent before one of them is acknowledged. A MySQL source flushes and syncs one group while the
-    /// one before waits, so 2.
-    pub in_flight_max: usize,
-    /// Longest time between an acknowledgement and the client's next commit; each is drawn evenly below it. Without it
-    /// all clients would fall into step.
-    pub think_max: Duration,
-    /// How long.
-    pub duration: Duration,
-    /// Gets the result.
-    pub result: Sender<Commits>,
-}
-
-/// What the clients saw.
-#[derive(Debug, Clone, Copy)]
-pub struct Commits {
-    /// Commits a second.
-    pub per_second: f64,
-    /// Time of a commit.
-    pub latency: Percentiles,
-    /// Groups, each with one request for an acknowledgement.
-    pub groups: u64,
-}
-
-impl Load for Clients {
-    fn run(&mut self, dump: &mut Dump) -> io::Result<()> {
-        let payload = dump.append(|log| payload_for(log, self.transaction_len));
-        let mut pool = Pool::new(self.clients, self.think_max);
-        let mut in_flight: VecDeque<(u64, Vec<Instant>)> = VecDeque::new();
-        let (began, mut groups) = (Instant::now(), 0);
-        while began.elapsed() < self.duration {
-            let ready = if in_flight.len() < self.in_flight_max { pool.take_ready() } else { Vec::new() };
-            if !ready.is_empty() {
-                let end = dump.append(|log| {
-                    log.group(ready.len(), payload);
-                    log.end().position
-                });
-                while dump.stage()? {
-                    dump.send()?;
-                }
-                groups += 1;
-                in_flight.push_back((end, ready));
-            } else if in_flight.len() == self.in_flight_max || wait_readable(dump, pool.next_due())? {
-                let acknowledgement = dump.read_acknowledgement()?;
-                while in_flight.front().is_some_and(|(end, _)| *end <= acknowledgement.place.position) {
-                    let (_, committed) = in_flight.pop_front().unwrap_or_default();
-                    pool.committed(&committed, acknowledgement.arrived);
-                }
-            }
-        }
-        let per_second = pool.samples.len() as f64 / began.elapsed().as_secs_f64();
-        // Leave nothing unanswered behind: the acknowledgements are not expected by what comes next.
-        while !in_flight.is_empty() {
-            let acknowledgement = dump.read_acknowledgement()?;
-            in_flight.retain(|(end, _)| *end > acknowledgement.place.position);
-        }
-        let _ = self.result.send(Commits { per_second, latency: pool.samples.percentiles(), groups });
-        Ok(())
-    }
-}
-
-/// Waits until an acknowledgement can be read; false when `due` has come before.
-fn wait_readable(dump: &Dump, due: Option<Instant>) -> io::Result<bool> {
-    if dump.has_acknowledgement() {
-        return Ok(true);
-    }
-    let left = due.map(|due| due.saturating_duration_since(Instant::now()));
-    let timeout =
-        left.map(|left| Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) });
-    Ok(poll(&mut [PollFd::new(dump.socket(), PollFlags::IN)], timeout.as_ref())? > 0)
-}
-
-/// The clients that do not wait for an acknowledgement.
-struct Pool {
-    /// When each of them commits next, the soonest on top.
-    due: BinaryHeap<Reverse<Instant>>,
-    think_max: Duration,
-    /// The same sequence in each round.
-    random: Random,
-    samples: Samples,
-}
-
-impl Pool {
-    fn new(clients: usize, think_max: Duration) -> Pool {
-        let mut pool = Pool {
-            due: BinaryHeap::with_capacity(clients),
-            think_max,
-            random: Random::new(0),
-            samples: Samples::with_capacity(1 << 20),
-        };
-        let now = Instant::now();
-        for _ in 0..clients {
-            pool.think(now);
-        }
-        pool
-    }
-
-    /// Takes those whose time has come, with the times at which they wanted to commit.
-    fn take_ready(&mut self) -> Vec<Instant> {
-        let now = Instant::now();
-        let mut ready = Vec::new();
-        while self.due.peek().is_some_and(|due| due.0 <= now) {
-            ready.extend(self.due.pop().map(|due| due.0));
-        }
-        ready
-    }
-
-    /// Takes back clients whose commits, begun at these times, were acknowledged.
-    fn committed(&mut self, begun: &[Instant], acknowledged: Instant) {
-        for begun in begun {
-            self.samples.record(acknowledged - *begun);
-            self.think(acknowledged);
-        }
-    }
-
-    fn think(&mut self, now: Instant) {
-        self.due.push(Reverse(now + self.think_max.mul_f64(self.random.fraction())));
-    }
-
-    fn next_due(&self) -> Option<Instant> {
-        self.due.peek().map(|due| due.0)
     }
 }

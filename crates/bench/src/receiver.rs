@@ -1,8 +1,6 @@
 //! A program under test: its start, its processor time and memory, its end.
 
-use crate::compare;
 use crate::stores::{ArchiveStore, Around};
-use crate::strategies::Strategy;
 use anyhow::{Context, bail};
 use clap::ValueEnum;
 use rig::bare::Acknowledge;
@@ -14,13 +12,9 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::fmt;
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
-
-/// Longest wait for anything that a program under test should do at once.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Which program, and how it is to behave.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,11 +40,7 @@ pub enum Kind {
     Bare {
         /// What it acknowledges.
         acknowledge: Acknowledge,
-        /// It syncs once a second, as binlogd does without semi-sync.
-        sync_each_second: bool,
     },
-    /// binlogd's receive loop with this way to store, see [`crate::receive`].
-    Strategy(Strategy),
 }
 
 /// A receiver's own account, of all since its start.
@@ -70,14 +60,10 @@ impl fmt::Display for Kind {
             Kind::Binlogd { fsync_mode } => write!(f, "binlogd, fsync_mode {fsync_mode}"),
             Kind::Encrypted { fsync_mode } => write!(f, "binlogd, fsync_mode {fsync_mode}, TLS"),
             Kind::Archiving { store, interval } => write!(f, "binlogd, {store}, each {interval} s"),
-            Kind::Strategy(strategy) => write!(f, "{strategy}"),
-            Kind::Bare { acknowledge: Acknowledge::Never, sync_each_second: false } => {
-                f.write_str("copy, never synced")
-            }
-            Kind::Bare { acknowledge: Acknowledge::Never, .. } => f.write_str("copy, synced each second"),
-            Kind::Bare { acknowledge: Acknowledge::Discard, .. } => f.write_str("discard"),
-            Kind::Bare { acknowledge: Acknowledge::Written, .. } => f.write_str("bare: write, ack"),
-            Kind::Bare { acknowledge: Acknowledge::Synced, .. } => f.write_str("bare: write, fdatasync, ack"),
+            Kind::Bare { acknowledge: Acknowledge::Never } => f.write_str("copy, never synced"),
+            Kind::Bare { acknowledge: Acknowledge::Discard } => f.write_str("discard"),
+            Kind::Bare { acknowledge: Acknowledge::Written } => f.write_str("bare: write, ack"),
+            Kind::Bare { acknowledge: Acknowledge::Synced } => f.write_str("bare: write, fdatasync, ack"),
         }
     }
 }
@@ -123,48 +109,22 @@ impl Receiver {
                 }
                 command
             }
-            Kind::Bare { acknowledge, sync_each_second } => {
+            Kind::Bare { acknowledge } => {
                 let mut command = Command::new(std::env::current_exe()?);
                 let name = acknowledge.to_possible_value().context("every value has a name")?;
                 command.args(["bare", "--port", &port.to_string(), "--acknowledge", name.get_name()]);
-                command.args(["--sync-interval-ms", if sync_each_second { "1000" } else { "0" }]);
                 command.arg("--out").arg(dir.path().join("received")).stdout(Stdio::piped());
                 command
             }
-            Kind::Strategy(strategy) => {
-                let mut command = Command::new(std::env::current_exe()?);
-                command.args(["receive", "--storage", &strategy.name(), "--port", &port.to_string()]);
-                command.arg("--dir").arg(dir.path()).stdout(Stdio::piped());
-                command
-            }
         };
-        // The end of its standard input ends a strategy.
-        let stdin = if matches!(kind, Kind::Strategy(_)) { Stdio::piped() } else { Stdio::null() };
-        let child = command.stdin(stdin).spawn().with_context(|| format!("cannot start {command:?}"))?;
+        let child = command.stdin(Stdio::null()).spawn();
+        let child = child.with_context(|| format!("cannot start {command:?}"))?;
         Ok(Receiver { kind, child: Running(child), dir, around })
     }
 
     /// Where it keeps its data.
     pub fn dir(&self) -> &Path {
         self.dir.path()
-    }
-
-    /// The file that it is to write, once it is there: for binlogd the log file `name`, otherwise its only file.
-    ///
-    /// # Errors
-    /// When it does not appear.
-    pub fn wait_for_file(&self, name: &str) -> anyhow::Result<PathBuf> {
-        let name = if matches!(self.kind, Kind::Bare { .. }) { "received" } else { name };
-        let deadline = Instant::now() + PATIENCE;
-        loop {
-            if let Some(path) = compare::find(self.dir.path(), name) {
-                return Ok(path);
-            }
-            if Instant::now() > deadline {
-                bail!("{} has made no file {name} within {PATIENCE:?}", self.kind);
-            }
-            std::thread::sleep(Duration::from_micros(200));
-        }
     }
 
     /// Its number as a process.
@@ -236,20 +196,12 @@ impl Receiver {
                 self.child.0.wait()?;
                 Ok(report)
             }
-            Kind::Bare { acknowledge, .. } => {
+            Kind::Bare { acknowledge } => {
                 close();
                 let latency = Percentiles::from_json(&self.printed()?);
                 let acknowledgements = latency.count;
                 let syncs = if acknowledge == Acknowledge::Synced { acknowledgements } else { 0 };
                 Ok(Report { latency, syncs, acknowledgements })
-            }
-            Kind::Strategy(_) => {
-                drop(self.child.0.stdin.take());
-                let printed = self.printed()?;
-                close();
-                let counter = |name: &str| printed[name].as_u64().unwrap_or(0);
-                let (syncs, acknowledgements) = (counter("syncs"), counter("acknowledgements"));
-                Ok(Report { latency: Percentiles::from_json(&printed), syncs, acknowledgements })
             }
         }
     }

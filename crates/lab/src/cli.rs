@@ -9,9 +9,9 @@ mod run;
 mod runs;
 
 use crate::engine::BrokenOff;
+use crate::interrupt::Interrupted;
 use crate::study::{Study, catalogue};
 use clap::{Parser, Subcommand};
-use rig::interrupt::Interrupted;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -239,8 +239,8 @@ mod tests {
     use super::*;
     use crate::apart::Apart;
     use crate::file_system::{self, not_tested};
+    use crate::interrupt::Interrupt;
     use crate::machine_changes::CONTROLLERS;
-    use rig::interrupt::Interrupt;
 
     #[test]
     fn control_groups_are_found_where_they_are_mounted() {

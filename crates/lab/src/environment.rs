@@ -5,7 +5,7 @@ use crate::lab::Lab;
 use crate::model::Fact;
 use crate::report::number::time;
 use anyhow::{Context, bail};
-use rig::{floor, machine};
+use rig::machine;
 use rustix::fs::statvfs;
 use std::path::Path;
 use std::process::Command;
@@ -109,7 +109,7 @@ impl Environment {
         self.put(about, "device", mount(|mount| mount.device));
         let space = statvfs(&place).with_context(failed)?;
         self.put(about, "free space, MiB", space.f_bavail * space.f_frsize / (1 << 20));
-        let sync = floor::write_and_sync(&place, SYNC_LEN, SYNCS).with_context(failed)?.percentiles();
+        let sync = machine::write_and_sync(&place, SYNC_LEN, SYNCS).with_context(failed)?.percentiles();
         for (percentile, value) in [("p50", sync.p50), ("p95", sync.p95), ("p99", sync.p99)] {
             self.put(
                 about,

@@ -323,7 +323,7 @@ pub(crate) fn not_tested(why: &anyhow::Error) {
 mod tests {
     use super::*;
     use crate::apart::Apart;
-    use rig::interrupt::Interrupt;
+    use crate::interrupt::Interrupt;
     use rig::process::Running;
 
     const SIZE: u64 = 400 << 20;

@@ -2,9 +2,9 @@
 
 use crate::apart::Apart;
 use crate::cpus::{Pinned, Role};
+use crate::interrupt::Interrupt;
 use crate::link::{Entered, Link};
 pub use crate::skip::{NO_SKIPS, Skip};
-use rig::interrupt::Interrupt;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

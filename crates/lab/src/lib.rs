@@ -13,7 +13,9 @@
 //! | `run` | a run and its cells |
 //! | `study` | the five studies |
 //! | `engine` | a run: cells in turn, resuming |
-//! | `progress` | how far a run is |
+//! | `window`, `measured` | one window of measurement: the steps around a load, in their order; what it came to |
+//! | `interrupt`, `progress` | Ctrl-C; how far a run is |
+//! | `program`, `go` | a program that runs to its end; one in Go, built here |
 //! | `store` | the results, one SQLite file |
 //! | `environment` | what a run was measured on |
 //! | `server` | the lab's own servers and the user's; the journal of changed variables |
@@ -40,13 +42,17 @@ pub mod environment;
 pub mod fact;
 pub mod file_system;
 pub mod folders;
+pub mod go;
+pub mod interrupt;
 pub mod lab;
 pub mod link;
 pub mod load;
 pub mod machine_changes;
+pub mod measured;
 pub mod model;
 pub mod network;
 pub mod point;
+pub mod program;
 pub mod progress;
 pub mod receiver;
 pub mod reference;
@@ -57,3 +63,4 @@ pub mod skip;
 pub mod statistics;
 pub mod store;
 pub mod study;
+pub mod window;

@@ -2,8 +2,8 @@
 
 use crate::apart::Apart;
 pub use crate::fact::Fact;
+pub use crate::measured::Measured;
 use anyhow::{anyhow, bail};
-pub use rig::measured::Measured;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,6 +1,7 @@
 //! The lab's own servers: every version is spoken to in its own words.
 
 use binlogd_lab::apart::Apart;
+use binlogd_lab::interrupt::Interrupt;
 use binlogd_lab::lab::Lab;
 use binlogd_lab::load::sysbench::Sysbench;
 use binlogd_lab::model::Fact;
@@ -11,7 +12,6 @@ use binlogd_lab::server::semi_sync::WaitPoint;
 use binlogd_lab::server::sql;
 use binlogd_lab::server::{Target, address, restore};
 use codec::ServerKind;
-use rig::interrupt::Interrupt;
 use rig::server::Session;
 use std::path::Path;
 use std::sync::Arc;

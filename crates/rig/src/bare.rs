@@ -71,9 +71,6 @@ pub struct BareArgs {
     /// What an acknowledgement waits for.
     #[arg(long, value_enum, default_value = "synced")]
     pub acknowledge: Acknowledge,
-    /// Sync after so many milliseconds, beside what acknowledgements need; 0 for never.
-    #[arg(long, default_value_t = 0)]
-    pub sync_interval_ms: u64,
     /// Ask for what the source has now, and end when it has all been received.
     #[arg(long)]
     pub to_the_end: bool,
@@ -146,7 +143,6 @@ fn receive(
     let mut samples = Samples::with_capacity(1 << 20);
     let mut packets = Packets::default();
     let mut packet = Vec::new();
-    let mut synced = Instant::now();
     loop {
         let read = if leftover > 0 { std::mem::take(&mut leftover) } else { socket.read(&mut buffer)? };
         if read == 0 {
@@ -165,10 +161,6 @@ fn receive(
             semi_sync_acknowledgement(&mut packet, u64::from(position), &packets.file);
             socket.write_all(&packet)?;
             samples.record(arrived.elapsed());
-        }
-        if args.sync_interval_ms > 0 && synced.elapsed().as_millis() as u64 >= args.sync_interval_ms {
-            out.sync_data()?;
-            synced = Instant::now();
         }
     }
 }

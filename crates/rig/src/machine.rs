@@ -1,26 +1,30 @@
 //! What it was measured on.
 
-use crate::floor;
+use crate::statistics::Samples;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::time::Instant;
 
-/// Prints processor, kernel, the disk's file system, and what an fdatasync takes there now.
+/// Appends `count` times `len` bytes to a new file in `dir`, each followed by fdatasync, and times each pair. The file
+/// is removed.
 ///
 /// # Errors
-/// When the disk cannot be written.
-pub fn print(dir: &Path) -> anyhow::Result<()> {
-    let cores = std::thread::available_parallelism().map_or(0, usize::from);
-    let kernel = rustix::system::uname();
-    println!("processor    {cores} × {}", processor().unwrap_or_else(|| "unknown".to_owned()));
-    println!("kernel       {} {}", kernel.sysname().to_string_lossy(), kernel.release().to_string_lossy());
-    let mount = mount(dir).map(|mount| format!("{} ({})", mount.kind, mount.options));
-    println!("file system  {}", mount.unwrap_or_else(|| "unknown".to_owned()));
-    let sync = floor::write_and_sync(dir, 600, 1000)?.percentiles();
-    println!(
-        "fdatasync    of an append of 600 bytes: median {:.0} µs, p95 {:.0} µs, p99 {:.0} µs",
-        sync.p50, sync.p95, sync.p99
-    );
-    println!();
-    Ok(())
+/// As the file system says.
+pub fn write_and_sync(dir: &Path, len: usize, count: usize) -> io::Result<Samples> {
+    let path = dir.join("floor");
+    let file = File::create(&path)?;
+    let bytes = vec![0x5a; len];
+    let mut samples = Samples::with_capacity(count);
+    for index in 0..count {
+        let began = Instant::now();
+        FileExt::write_all_at(&file, &bytes, (index * len) as u64)?;
+        file.sync_data()?;
+        samples.record(began.elapsed());
+    }
+    std::fs::remove_file(&path)?;
+    Ok(samples)
 }
 
 /// The processor's model, as the kernel names it.

@@ -77,6 +77,12 @@ fn is_paused(process: Pid) -> anyhow::Result<bool> {
     Ok(true)
 }
 
+/// The last lines that say something, as one.
+pub fn last_lines(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    lines[lines.len().saturating_sub(3)..].join(" / ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -62,11 +62,6 @@ impl Dump {
         Ok(None)
     }
 
-    /// The connection, for waiting on it.
-    pub fn socket(&self) -> &TcpStream {
-        self.line.socket()
-    }
-
     /// Lets `write` append to the log. Nothing is sent yet.
     pub fn append<R>(&mut self, write: impl FnOnce(&mut SourceLog) -> R) -> R {
         write(&mut self.shared.state().script.log)
@@ -87,11 +82,6 @@ impl Dump {
         Ok(self.peer.packets.bytes.len() > before)
     }
 
-    /// What is framed and not sent. More can be added.
-    pub fn packets(&mut self) -> &mut Packets {
-        &mut self.peer.packets
-    }
-
     /// Sends what was framed, in one write where the socket has room.
     ///
     /// # Errors
@@ -101,16 +91,6 @@ impl Dump {
         let sent = self.line.write_all(staged);
         staged.clear();
         sent
-    }
-
-    /// Sends `packets` packets that the caller has framed, the first with the number that is next.
-    ///
-    /// # Errors
-    /// When the connection is closed.
-    pub fn send_framed(&mut self, framed: &[u8], packets: usize) -> io::Result<()> {
-        let sequence = &mut self.peer.packets.sequence;
-        *sequence = sequence.wrapping_add(packets as u8);
-        self.line.write_all(framed)
     }
 
     /// Waits for the next acknowledgement. Only for a [`Load`]: elsewhere a thread of its own reads them.
@@ -127,11 +107,6 @@ impl Dump {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
         }
-    }
-
-    /// True when an acknowledgement can be read without waiting for the socket.
-    pub fn has_acknowledgement(&self) -> bool {
-        self.peer.inbox.0.len() > 4
     }
 
     /// Sends everything, now and as it comes, until the dump ends. `take_load` gives the load when all is sent for the

@@ -52,14 +52,6 @@ impl Line {
         Ok(Line::Encrypted(Box::new(Encrypted::new(socket, Arc::new(Mutex::new(session))))))
     }
 
-    /// The socket below, for waiting on it. What it has given and is decrypted never waits elsewhere.
-    pub(crate) fn socket(&self) -> &TcpStream {
-        match self {
-            Line::Clear(socket) => socket,
-            Line::Encrypted(encrypted) => &encrypted.socket,
-        }
-    }
-
     /// The same connection once more.
     pub(crate) fn try_clone(&self) -> io::Result<Line> {
         Ok(match self {

@@ -10,9 +10,7 @@
 //! | `speed.rs` | both in turn |
 //! | `memory.rs` | several sources in one process, with and without an archive |
 //! | `read.rs` | a backlog sent to a reader, from the disk and from the archive |
-//! | `amount.rs` | what is uploaded at a steady pace, object by object, beside the bytes of the log |
 
-pub mod amount;
 mod archiving;
 mod args;
 mod memory;

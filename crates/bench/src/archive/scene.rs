@@ -156,7 +156,7 @@ pub(super) fn run(command: &mut Command) -> anyhow::Result<String> {
     let output = command.output().with_context(|| format!("cannot run {command:?}"))?;
     if !output.status.success() {
         let words = String::from_utf8_lossy(&output.stderr);
-        bail!("{command:?} failed, {}: {}", output.status, rig::program::last_lines(&words));
+        bail!("{command:?} failed, {}: {}", output.status, rig::process::last_lines(&words));
     }
     Ok(String::from_utf8(output.stdout)?)
 }

@@ -2,10 +2,10 @@
 
 use super::go_tpc;
 use super::tpcc::Tpcc;
+use crate::interrupt::Interrupt;
 use crate::lab::Lab;
 use crate::server::{DATABASE, Target};
 use anyhow::Context;
-use rig::interrupt::Interrupt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 

@@ -4,9 +4,9 @@
 //! that were tried it is the latest whose checksum that database had. One file of ours is added to it: go-tpc itself
 //! takes a password in its arguments only, where every account of the machine sees it.
 
+use crate::go::{Pinned, go};
 use crate::lab::Skip;
 use anyhow::Context;
-use rig::go::{Pinned, go};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

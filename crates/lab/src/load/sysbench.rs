@@ -3,18 +3,18 @@
 use super::dataset;
 use super::times::{Histogram, Times};
 use crate::cpus::{Cpus, Role};
+use crate::interrupt::Interrupt;
 use crate::lab::Lab;
 use crate::model::{Fact, Measured, Order};
+use crate::program::run_to_end;
 use crate::server::{DATABASE, Target, address};
-use anyhow::Context;
-use rig::interrupt::Interrupt;
-use rig::program::{last_lines, run_to_end};
-use rig::sysbench::program;
+use anyhow::{Context, ensure};
+use rig::process::last_lines;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 /// Longest time for preparing the tables: twenty million rows take half an hour on a slow disk.
@@ -243,6 +243,14 @@ impl Outcome {
             measured.refuse("no transaction was committed");
         }
     }
+}
+
+/// The program's path, from `scripts/servers`, which fetches it first where it is missing.
+fn program(scripts: &Path) -> anyhow::Result<PathBuf> {
+    let output = Command::new(scripts).arg("sysbench").stdin(Stdio::null()).stderr(Stdio::inherit()).output();
+    let output = output.with_context(|| format!("cannot run {}", scripts.display()))?;
+    ensure!(output.status.success(), "sysbench could not be fetched");
+    Ok(PathBuf::from(String::from_utf8(output.stdout)?.trim()))
 }
 
 /// As sysbench reads a value of its configuration file: blanks end it, unless it stands in quotes of either kind.

@@ -3,13 +3,14 @@
 use super::go_tpc;
 use super::times::Times;
 use crate::cpus::{Cpus, Role};
+use crate::interrupt::Interrupt;
 use crate::lab::Lab;
 use crate::model::{Fact, Measured};
+use crate::program::run_to_end;
 use crate::server::sql::same;
 use crate::server::{DATABASE, Target};
 use anyhow::{Context, ensure};
-use rig::interrupt::Interrupt;
-use rig::program::{last_lines, run_to_end};
+use rig::process::last_lines;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;

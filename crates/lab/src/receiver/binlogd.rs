@@ -2,13 +2,13 @@
 
 use super::program::Program;
 use crate::cpus::Role;
+use crate::interrupt::Interrupt;
 use crate::lab::Lab;
 use crate::server::{Target, address};
+use crate::window::Place;
 use anyhow::bail;
-use rig::interrupt::Interrupt;
 use rig::status_client::StatusClient;
 use rig::usage::Usage;
-use rig::window::Place;
 use serde_json::Value;
 use std::path::Path;
 use std::process::Command;

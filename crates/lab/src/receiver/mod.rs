@@ -6,10 +6,12 @@
 //! | `binlogd.rs` | binlogd, with its own status |
 //! | `replica.rs` | a real replica |
 //! | `yardstick.rs` | the bare receiver, and go-mysqlbinlog |
+//! | `go_mysqlbinlog.rs` | building the latter |
 //! | `program.rs` | a program that receives, in a folder of its own |
 
 pub mod attachment;
 pub mod binlogd;
+pub mod go_mysqlbinlog;
 pub mod program;
 pub mod replica;
 pub mod yardstick;

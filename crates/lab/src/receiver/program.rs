@@ -2,7 +2,7 @@
 
 use anyhow::{Context, bail};
 use rig::process::Running;
-use rig::program::last_lines;
+use rig::process::last_lines;
 use rig::usage::Usage;
 use std::fs::File;
 use std::path::Path;

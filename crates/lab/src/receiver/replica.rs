@@ -1,15 +1,15 @@
 //! A real replica; its server is one of the lab's own and keeps running from cell to cell.
 
+use crate::interrupt::Interrupt;
 use crate::lab::Lab;
 use crate::server::dialect::Dialect;
 use crate::server::sql::quoted;
 use crate::server::{DATABASE, Target, address};
+use crate::window::Place;
 use anyhow::{Context, bail, ensure};
 use codec::ServerKind;
-use rig::interrupt::Interrupt;
 use rig::server::LogFile;
 use rig::usage::Usage;
-use rig::window::Place;
 use std::hash::{BuildHasher, RandomState};
 use std::path::PathBuf;
 use std::time::Duration;

@@ -4,10 +4,10 @@
 use super::program::Program;
 use crate::cpus::Role;
 use crate::lab::Lab;
+use crate::receiver::go_mysqlbinlog;
 use crate::server::Target;
+use crate::window::Place;
 use anyhow::{Context, ensure};
-use rig::go_mysqlbinlog;
-use rig::window::Place;
 use std::path::Path;
 use std::process::Command;
 

@@ -1,10 +1,10 @@
 //! A server's binary log: where it ends, how much was written, who reads it.
 
 use super::target::Target;
+use crate::interrupt::Interrupt;
+use crate::window::Place;
 use anyhow::{Context, bail};
-use rig::interrupt::Interrupt;
 use rig::server::LogFile;
-use rig::window::Place;
 use std::time::Duration;
 
 /// Longest wait until a server has noticed that a receiver is gone.

@@ -6,7 +6,7 @@
 //! | file | noun |
 //! |---|---|
 //! | `target.rs` | a server to measure: sessions, restarts, its variables and database |
-//! | `semi_sync.rs` | its side of semi-sync: on and off, counters, whether it is in force |
+//! | `semi_sync.rs`, `counters.rs` | its side of semi-sync: on and off, whether it is in force; its counters |
 //! | `binary_log.rs` | its binary log: beginning a new one, size, who reads it |
 //! | `source.rs` | all that as what a window of measurement asks for |
 //! | `dialect.rs` | where MySQL, its versions and MariaDB differ |
@@ -22,6 +22,7 @@ mod accounts;
 pub mod address;
 pub mod binary_log;
 pub mod changes;
+pub mod counters;
 pub mod dialect;
 pub mod facts;
 pub mod journal;

@@ -2,8 +2,8 @@
 
 use super::sql::{DATABASE, same};
 use super::target::Target;
+use crate::server::counters::SemiSync;
 use anyhow::{Context, bail, ensure};
-use rig::semi_sync::SemiSync;
 use std::fmt;
 
 /// Longer than any cell's hiccup, so that the source does not give up waiting unnoticed, and short enough that a

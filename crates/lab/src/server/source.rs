@@ -1,10 +1,10 @@
 //! A server as what a window of measurement loads.
 
 use super::target::Target;
-use rig::interrupt::Interrupt;
-use rig::semi_sync::SemiSync;
+use crate::interrupt::Interrupt;
+use crate::server::counters::SemiSync;
+use crate::window::{Place, Source};
 use rig::usage::Usage;
-use rig::window::{Place, Source};
 
 impl Source for Target {
     fn usage(&self) -> anyhow::Result<Option<Usage>> {

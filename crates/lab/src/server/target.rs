@@ -8,7 +8,7 @@ use crate::cpus::Role;
 use crate::lab::{Lab, Skip};
 use crate::model::ServerChoice;
 use anyhow::{Context, bail, ensure};
-use rig::program::last_lines;
+use rig::process::last_lines;
 use rig::server::{Server, Session};
 use std::path::{Path, PathBuf};
 use wire::{ConnectOptions, ResultSet};

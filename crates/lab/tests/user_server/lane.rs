@@ -31,7 +31,7 @@ const SYNC_BINLOG: Tests = &[("sync_binlog_leaves_nothing", sync_binlog::leaves_
 static BUILT: LazyLock<()> = LazyLock::new(|| {
     let dir = Path::new(env!("CARGO_TARGET_TMPDIR"));
     binlogd_lab::load::go_tpc::build(dir, |said| eprintln!("{said}")).expect("go-tpc");
-    rig::go_mysqlbinlog::build(dir).expect("go-mysqlbinlog");
+    binlogd_lab::receiver::go_mysqlbinlog::build(dir).expect("go-mysqlbinlog");
 });
 
 /// Tests on one server of a user's, one after the other. The lanes run side by side: most tests wait for a server most of

@@ -105,7 +105,7 @@ mod tests {
     use super::*;
     use crate::apart::Apart;
     use crate::folders::Folders;
-    use rig::interrupt::Interrupt;
+    use crate::interrupt::Interrupt;
     use std::sync::Arc;
 
     #[test]

@@ -2,11 +2,11 @@
 
 use crate::apart::Apart;
 use crate::cpus::Cpus;
+use crate::interrupt::Interrupt;
 use crate::lab::Lab;
 use crate::network::Network;
 use crate::progress::say;
 use anyhow::{Context, bail};
-use rig::interrupt::Interrupt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 

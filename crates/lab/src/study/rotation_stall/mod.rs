@@ -129,7 +129,7 @@ impl Study for RotationStall {
 mod tests {
     use super::*;
     use crate::apart::Apart;
-    use rig::interrupt::Interrupt;
+    use crate::interrupt::Interrupt;
     use std::sync::Arc;
 
     fn order(server: &str, change: Option<(&str, &str)>) -> Order {

@@ -16,9 +16,9 @@ use crate::receiver::{Attachment, Binlogd, binlogd};
 use crate::server::Target;
 use crate::server::semi_sync::WaitPoint;
 use crate::study::Scene;
+use crate::window::{Place, Readings, Window, measure_window};
 use anyhow::{Context, bail};
 use rig::statistics::median;
-use rig::window::{Place, Readings, Window, measure_window};
 use std::path::PathBuf;
 use std::time::Duration;
 

@@ -12,7 +12,7 @@ use crate::receiver::{Binlogd, Replica, binlogd};
 use crate::server::Target;
 use crate::server::semi_sync::WaitPoint;
 use crate::study::{Scene, Stage};
-use rig::window::{Place, Readings, Window, measure_window};
+use crate::window::{Place, Readings, Window, measure_window};
 use std::path::Path;
 use std::time::{Duration, Instant};
 

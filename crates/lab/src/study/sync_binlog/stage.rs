@@ -17,9 +17,9 @@ use crate::point::{Condition, Point};
 use crate::receiver::{Binlogd, binlogd};
 use crate::server::Target;
 use crate::study::{Scene, Stage};
+use crate::window::{Place, Readings, Window, measure_window};
 use anyhow::{Context, bail};
 use rig::statistics::median;
-use rig::window::{Place, Readings, Window, measure_window};
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 

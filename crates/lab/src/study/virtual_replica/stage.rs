@@ -13,10 +13,10 @@ use crate::server::Target;
 use crate::server::dialect::Dialect;
 use crate::server::semi_sync::WaitPoint;
 use crate::study::Scene;
+use crate::window::{Place, Readings, Window, measure_window};
 use anyhow::Context;
 use codec::ServerKind;
 use rig::usage::Usage;
-use rig::window::{Place, Readings, Window, measure_window};
 
 const REDO_LOG_MIB: u32 = 2048;
 

@@ -6,8 +6,8 @@
 
 use crate::interrupt::Interrupt;
 use crate::measured::Measured;
-use crate::semi_sync::SemiSync;
-use crate::usage::Usage;
+use crate::server::counters::SemiSync;
+use rig::usage::Usage;
 use std::time::Duration;
 
 /// Longest wait until what is attached is attached, and semi-sync is in force or not.

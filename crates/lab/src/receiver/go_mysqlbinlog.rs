@@ -1,4 +1,4 @@
-//! go-mysqlbinlog, built on demand from the version that `crates/rig/go-mysqlbinlog/go.mod` pins.
+//! go-mysqlbinlog, built on demand from the version that `crates/lab/go-mysqlbinlog/go.mod` pins.
 //!
 //! Up to 1.13.0 at least, it asks only for the old name of the source's semi-sync variable. MySQL 8.4 and later know
 //! only the new one, and it then goes on without acknowledging, saying so in its log alone. The copy that is built here
@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 
 const MODULE: &str = "github.com/go-mysql-org/go-mysql";
 const PROGRAM: &str = "github.com/go-mysql-org/go-mysql/cmd/go-mysqlbinlog";
-const GO_MOD: &str = include_str!("../go-mysqlbinlog/go.mod");
-const GO_SUM: &str = include_str!("../go-mysqlbinlog/go.sum");
+const GO_MOD: &str = include_str!("../../go-mysqlbinlog/go.mod");
+const GO_SUM: &str = include_str!("../../go-mysqlbinlog/go.sum");
 
 /// The file of the module that is repaired, and each text in it with what takes its place.
 const REPAIRED_FILE: &str = "replication/binlogsyncer.go";

@@ -1,7 +1,7 @@
 //! The Go command, which builds programs that measurements compare with or load by.
 
-use crate::program::last_lines;
 use anyhow::{Context, bail};
+use rig::process::last_lines;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

@@ -1,8 +1,8 @@
 //! A program that is run to its end, such as a load.
 
 use crate::interrupt::Interrupt;
-use crate::process::Running;
 use anyhow::{Context, bail};
+use rig::process::{Running, last_lines};
 use std::fs::File;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -44,12 +44,6 @@ pub fn run_to_end(
 fn complaint(printed: &str) -> String {
     let panic = printed.lines().find(|line| line.starts_with("panic: "));
     panic.map_or_else(|| last_lines(printed), str::to_owned)
-}
-
-/// The last lines that say something, as one.
-pub fn last_lines(text: &str) -> String {
-    let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-    lines[lines.len().saturating_sub(3)..].join(" / ")
 }
 
 #[cfg(test)]

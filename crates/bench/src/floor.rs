@@ -1,39 +1,19 @@
 //! The floors: what the durable write of a group costs by itself on the same disk.
 
-use crate::statistics::{Percentiles, Samples};
 use log::journal::JOURNAL_LEN;
 use log::journal::record::BLOCK;
 use log::posix::PosixStorage;
 use log::storage::{Storage, StorageFile};
+use rig::machine::write_and_sync;
+use rig::statistics::{Percentiles, Samples};
 use std::fs::File;
 use std::io::{self, IoSlice, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 /// Bytes of a record in the journal besides the group, about: its head and its names.
 const RECORD_HEAD_LEN: usize = 128;
-
-/// Appends `count` times `len` bytes to a new file in `dir`, each followed by fdatasync, and times each pair. The file
-/// is removed.
-///
-/// # Errors
-/// As the file system says.
-pub fn write_and_sync(dir: &Path, len: usize, count: usize) -> io::Result<Samples> {
-    let path = dir.join("floor");
-    let file = File::create(&path)?;
-    let bytes = vec![0x5a; len];
-    let mut samples = Samples::with_capacity(count);
-    for index in 0..count {
-        let began = Instant::now();
-        FileExt::write_all_at(&file, &bytes, (index * len) as u64)?;
-        file.sync_data()?;
-        samples.record(began.elapsed());
-    }
-    std::fs::remove_file(&path)?;
-    Ok(samples)
-}
 
 /// The floors of one round.
 #[derive(Debug, Clone, Copy)]
