@@ -32,7 +32,7 @@ pub mod compare;
 mod daemon;
 pub mod find;
 mod find_log;
-mod floor;
+pub mod floor;
 pub mod groups;
 pub mod load;
 pub mod many;

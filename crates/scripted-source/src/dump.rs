@@ -2,7 +2,6 @@
 
 use crate::line::Line;
 use crate::log::SourceLog;
-use crate::packets::Packets;
 use crate::peer::Peer;
 use crate::shared::{Acknowledgement, Shared};
 use std::io::{self, Write};
