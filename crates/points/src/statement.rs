@@ -245,16 +245,18 @@ impl Reading<'_> {
         }
     }
 
-    /// `table` or `schema.table`; false where there is none.
+    /// `table` or `schema.table`.
+    fn one_name(&mut self) -> Option<TableName> {
+        let first = self.words.next().and_then(Word::name)?;
+        match self.words.accept_mark(b'.') {
+            true => Some(TableName::new(&first, &self.words.next().and_then(Word::name)?)),
+            false => Some(TableName::new(self.default_schema, &first)),
+        }
+    }
+
+    /// Takes a name into what is found; false where there is none.
     fn name(&mut self) -> bool {
-        let Some(first) = self.words.next().and_then(Word::name) else { return false };
-        let name = match self.words.accept_mark(b'.') {
-            true => match self.words.next().and_then(Word::name) {
-                Some(table) => TableName::new(&first, &table),
-                None => return false,
-            },
-            false => TableName::new(self.default_schema, &first),
-        };
+        let Some(name) = self.one_name() else { return false };
         if !self.found.targets.contains(&name) {
             self.found.targets.push(name);
         }

@@ -7,6 +7,7 @@ use codec::secrets::masked;
 use log::folder::timeline_number;
 use log::storage::ReadAt;
 use points::statement::redefined::{Redefined, redefined};
+use points::table::TableName;
 use points::transaction::Transaction;
 use points::walk::events::{each_event, statement_of};
 use std::collections::{HashMap, HashSet};
@@ -45,20 +46,60 @@ struct Definition {
     is_new: bool,
     is_of_columns: bool,
     renames_columns: bool,
-    /// From when to when it may have run, in seconds since 1970.
+    moved: Rc<[(TableName, TableName)]>,
+    is_drop: bool,
+    /// On the server of this `server_id`.
+    server_id: u32,
+    /// From when to when it may have run there, in seconds since 1970.
     time: (i64, i64),
     /// Its text and its GTID.
     shown: Rc<str>,
 }
 
-/// A definition that may have changed a table's columns.
+/// Definitions that may have changed a table's columns.
 #[derive(Debug, Clone)]
 pub(crate) struct Change {
-    /// Its text and its GTID.
+    /// Text and GTID of the first, or of one that says the most against the table.
     pub(crate) shown: Rc<str>,
-    /// Names of columns may be others.
+    /// Names of columns may be others, also those of a table that has got the name since.
     pub(crate) renames: bool,
+    /// The table is there under this name now.
+    pub(crate) moved_to: Option<TableName>,
 }
+
+impl Change {
+    /// As it stands against the table.
+    pub(crate) fn words(&self) -> String {
+        let now = self.moved_to.as_ref().map(|name| format!(", the table of these rows is {name} now"));
+        format!("behind these rows comes {}{}", self.shown, now.unwrap_or_default())
+    }
+}
+
+impl Definition {
+    /// The name behind it of the table that has this one before it.
+    fn name_behind(&self, before: &TableName) -> TableName {
+        let mut name = before;
+        for (from, to) in &*self.moved {
+            if is_same(from, name) {
+                name = to;
+            }
+        }
+        name.clone()
+    }
+
+    fn moves(&self, name: &TableName) -> bool {
+        self.moved.iter().any(|(from, _)| is_same(from, name))
+    }
+}
+
+/// Names that differ by case are one where `lower_case_table_names` says so.
+fn is_same(one: &TableName, other: &TableName) -> bool {
+    one.schema.to_lowercase() == other.schema.to_lowercase()
+        && one.table.to_lowercase() == other.table.to_lowercase()
+}
+
+/// A replica runs a definition when it comes to it, which takes it as long again: so many seconds later at most.
+const LATE_SECONDS_MAX: i64 = 600;
 
 /// All of them, by schema and table in lower case. An empty table stands for all of a schema, an empty schema for all tables.
 #[derive(Debug, Default)]
@@ -96,12 +137,16 @@ impl Definitions {
             let text = masked(&statement.text).split_whitespace().collect::<Vec<_>>().join(" ");
             let text: String = text.chars().take(SHOWN_MAX).collect();
             let shown: Rc<str> = format!("{text} ({id})").into();
+            let moved: Rc<[_]> = redefined.moved.as_slice().into();
             for key in keys(&redefined) {
                 self.of.entry(key).or_default().push(Definition {
                     place,
                     is_new,
                     is_of_columns: redefined.is_of_columns,
                     renames_columns: redefined.renames_columns,
+                    moved: moved.clone(),
+                    is_drop: redefined.is_drop,
+                    server_id: transaction.server_id,
                     time,
                     shown: shown.clone(),
                 });
@@ -119,34 +164,76 @@ impl Definitions {
             is_new: true,
             is_of_columns: true,
             renames_columns: true,
+            moved: Rc::new([]),
+            is_drop: false,
+            server_id: 0,
             time: (0, 0),
             shown: what.into(),
         });
     }
 
-    fn of_table(&self, schema: &str, table: &str) -> impl Iterator<Item = &Definition> {
-        let (schema, table) = (schema.to_lowercase(), table.to_lowercase());
+    fn of_table(&self, name: &TableName) -> impl Iterator<Item = &Definition> {
+        let (schema, table) = (name.schema.to_lowercase(), name.table.to_lowercase());
         let keys = [(schema.clone(), table), (schema, String::new()), Default::default()];
         keys.into_iter().filter_map(|key| self.of.get(&key)).flatten()
     }
 
-    /// The first definition behind a place that may have changed the columns of a table.
-    pub(crate) fn change(&self, schema: &str, table: &str, since: Place) -> Option<Change> {
-        let is_behind = |one: &&Definition| {
-            one.is_of_columns
-                && match one.place.timeline == since.timeline {
-                    true => one.place > since,
-                    false => one.place > since && one.is_new,
-                }
-        };
-        let renames = self.of_table(schema, table).filter(is_behind).any(|one| one.renames_columns);
-        let first = self.of_table(schema, table).filter(is_behind).min_by_key(|one| one.place)?;
-        Some(Change { shown: first.shown.clone(), renames })
+    /// Those of a table behind a place that may have changed its columns.
+    fn behind(&self, name: &TableName, since: Place) -> impl Iterator<Item = &Definition> {
+        self.of_table(name).filter(move |one| {
+            one.is_of_columns && one.place > since && (one.place.timeline == since.timeline || one.is_new)
+        })
     }
 
-    /// Whether a definition of that table stands in the log that may have run at that time, in seconds since 1970.
-    pub(crate) fn has_one_at(&self, schema: &str, table: &str, second: i64) -> bool {
-        self.of_table(schema, table).any(|one| (one.time.0..=one.time.1).contains(&second))
+    /// What may have changed the columns of a table behind a place.
+    pub(crate) fn change(&self, schema: &str, table: &str, since: Place) -> Option<Change> {
+        let name = TableName { schema: schema.to_owned(), table: table.to_owned() };
+        let first = self.behind(&name, since).min_by_key(|one| one.place)?;
+        // What has the name now may have had any name that it is linked to by definitions of names.
+        let (mut linked, mut at, mut renames) = (vec![name.clone()], 0, None);
+        while let Some(own) = linked.get(at).cloned() {
+            for one in self.behind(&own, since) {
+                renames = renames.or(one.renames_columns.then_some(one));
+                for (from, to) in &*one.moved {
+                    let of_it = if is_same(from, &own) { to } else { from };
+                    let is_linked = is_same(from, &own) || is_same(to, &own);
+                    if is_linked && !linked.iter().any(|other| is_same(other, of_it)) {
+                        linked.push(of_it.clone());
+                    }
+                }
+            }
+            at += 1;
+        }
+        let (now, last) = self.now(&name, since);
+        let moved_to = now.filter(|now| !is_same(now, &name));
+        let shown = last.filter(|_| moved_to.is_some()).or(renames).unwrap_or(first).shown.clone();
+        Some(Change { shown, renames: renames.is_some(), moved_to })
+    }
+
+    /// The name that a table has now, `None` where it is gone; and the definition that says so.
+    fn now(&self, name: &TableName, since: Place) -> (Option<TableName>, Option<&Definition>) {
+        let (mut name, mut since, mut last) = (name.clone(), since, None);
+        loop {
+            let is_about = |one: &&Definition| one.is_drop || one.moves(&name);
+            let Some(next) = self.behind(&name, since).filter(is_about).min_by_key(|one| one.place) else {
+                return (Some(name), last);
+            };
+            if !next.moves(&name) {
+                return (None, Some(next));
+            }
+            (name, since, last) = (next.name_behind(&name), next.place, Some(next));
+        }
+    }
+
+    /// Whether a definition of that table stands in the log that may have run at that time, in seconds since 1970, on the server of
+    /// this `server_id`: there, or later where it came to it by replication.
+    pub(crate) fn has_one_at(&self, schema: &str, table: &str, second: i64, server_id: u32) -> bool {
+        let name = TableName { schema: schema.to_owned(), table: table.to_owned() };
+        self.of_table(&name).any(|one| {
+            let (from, to) = one.time;
+            let late = if one.server_id == server_id { 0 } else { to - from + LATE_SECONDS_MAX };
+            (from..=to + late).contains(&second)
+        })
     }
 }
 

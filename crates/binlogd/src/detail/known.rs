@@ -38,6 +38,8 @@ pub(crate) struct Known {
     /// Somebody vouches that columns were as they are now.
     as_now: bool,
     at: At,
+    /// `server_id` of the server; 0 where none was asked, or it does not say.
+    server_id: u32,
     /// By schema and name; why there is none.
     asked: HashMap<(String, String), Result<TableDefinition, String>>,
 }
@@ -55,11 +57,13 @@ impl Known {
     /// A server is asked for what the log does not say, where there is one; `definitions` are those of each source's log. `as_now`:
     /// somebody vouches that the columns of tables were as they are now.
     pub(crate) fn new(
-        connection: Option<Connection>,
+        mut connection: Option<Connection>,
         definitions: HashMap<String, Definitions>,
         as_now: bool,
     ) -> Known {
-        Known { connection, definitions, as_now, ..Known::default() }
+        let answer = connection.as_mut().and_then(|server| server.query("SELECT @@server_id").ok());
+        let server_id = answer.and_then(|answer| answer.first()?.parse().ok()).unwrap_or(0);
+        Known { connection, definitions, as_now, server_id, ..Known::default() }
     }
 
     /// The next rows are of a transaction at that place, committed in that second since 1970.
@@ -78,8 +82,12 @@ impl Known {
         let change = self.change(&table);
         match (self.asked(&table), change) {
             (None, None) => {}
-            (None, Some(change)) => doubt = Some(format!("behind these rows comes {}", change.shown)),
+            (None, Some(change)) if change.moved_to.is_some() => note = Some(change.words()),
+            (None, Some(change)) => doubt = Some(change.words()),
             (Some(asked), change) => {
+                let behind =
+                    change.as_ref().map_or_else(String::new, |change| format!("; {}", change.words()));
+                let asked = asked.map_err(|why| why + &behind);
                 match asked.and_then(|asked| self.fits(asked, &table, change.as_ref())) {
                     Ok(asked) => {
                         for (there, column) in asked.columns.iter().zip(&mut table.columns) {
@@ -128,22 +136,23 @@ impl Known {
         change: Option<&Change>,
     ) -> Result<TableDefinition, String> {
         if let Some(why) = definition.disagrees(&table.columns) {
-            let behind =
-                change.map_or_else(String::new, |one| format!("; behind these rows comes {}", one.shown));
+            let behind = change.map_or_else(String::new, |one| format!("; {}", one.words()));
             return Err(format!("the server's definition is another one than the log's: {why}{behind}"));
         }
         let doubt = match change {
+            Some(change) if change.moved_to.is_some() => Some("another one may have its name"),
             Some(_) if !table.has_names => Some("the log does not name the columns"),
             Some(change) if change.renames => Some("columns may have got other names"),
             Some(_) => definition.untold(&table.columns),
             None => None,
         };
         if let (Some(change), Some(doubt)) = (change, doubt) {
-            return Err(format!("behind these rows comes {}, and {doubt}: {UNPROVEN}", change.shown));
+            return Err(format!("{}, and {doubt}: {UNPROVEN}", change.words()));
         }
         // A definition may be changed without the log (SET sql_log_bin = 0), or behind the end of the copy.
         let of_source = self.definitions.get(&self.at.source);
-        let is_logged = |at| of_source.is_some_and(|all| all.has_one_at(&table.schema, &table.name, at));
+        let is_logged =
+            |at| of_source.is_some_and(|all| all.has_one_at(&table.schema, &table.name, at, self.server_id));
         match definition.created.filter(|at| *at >= self.at.second && !is_logged(*at)) {
             Some(at) if !table.has_names && !self.as_now => {
                 let time = jiff::Timestamp::from_second(at).unwrap_or_default();

@@ -60,12 +60,14 @@ impl<'a> Words<'a> {
         }
     }
 
-    /// Goes behind the end of a string whose first quote was taken; false where it has none.
-    fn skip_string(&mut self) -> bool {
+    /// Goes behind the end of a string whose first quote was taken; false where that is not certain: it has none, or a backslash may
+    /// hide it.
+    pub(super) fn skip_string(&mut self) -> bool {
         // A doubled one ends a string and begins the next.
         let end = self.rest.iter().position(|byte| *byte == b'\'');
-        self.rest = end.map_or(&[], |end| &self.rest[end + 1..]);
-        end.is_some()
+        let (string, rest) = self.rest.split_at(end.map_or(self.rest.len(), |end| end + 1));
+        self.rest = rest;
+        end.is_some() && !string.contains(&b'\\')
     }
 
     /// Takes the next word if it is one of these; says whether it was.
