@@ -220,6 +220,9 @@ fn gathered(
     argument: &str,
 ) -> Result<Gathered, String> {
     let asked = known.connection().map(|server| server.server_kind());
+    let packet = known.connection().map(|server| server.query("SELECT @@max_allowed_packet")).transpose();
+    let packet = packet.map_err(|error| format!("{argument}: {error}"))?;
+    let packet_bytes_max = packet.and_then(|answer| answer.first()?.parse().ok());
     let mut all = Gathered::default();
     let outcome = each_found(sources, criteria, args.limit, &mut |at, transaction| {
         let server = match transaction.id {
@@ -227,6 +230,7 @@ fn gathered(
             _ => ServerKind::MySql,
         };
         let inverse = all.inverse.get_or_insert_with(Inverse::default);
+        inverse.packet_bytes_max = packet_bytes_max;
         if asked.is_some_and(|kind| kind != server) {
             inverse.refuse(format!("the server of {argument} is of another kind than the log"));
         }

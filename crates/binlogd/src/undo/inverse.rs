@@ -11,6 +11,12 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 /// So many bytes of statements at most: all of them are held until the last is known, which comes first.
 const BYTES_MAX: usize = 1 << 30;
 
+/// So many bytes of a packet are not the statement of a row: that and what guards it.
+const BESIDE_BYTES: usize = 512;
+
+/// A packet is not longer, in bytes, where it is of more than one row.
+const BYTES_AT_ONCE: usize = 256 << 10;
+
 /// So many reasons are told.
 const REFUSALS_MAX: usize = 20;
 
@@ -94,6 +100,8 @@ pub(crate) struct Inverse {
     savepoints: Vec<(Vec<u8>, usize)>,
     refusals: BTreeSet<String>,
     bytes: usize,
+    /// `max_allowed_packet` of the server, in bytes, where one was asked: it takes no longer statement.
+    pub(crate) packet_bytes_max: Option<usize>,
     /// No server was asked for the definition of a table.
     pub(super) is_unasked: bool,
     /// What nobody has compared of tables.
@@ -109,6 +117,11 @@ impl Inverse {
     /// The steps from the last row to the first, as they are run.
     pub(crate) fn in_order(&self) -> impl Iterator<Item = &Step> {
         self.steps.iter().rev()
+    }
+
+    /// So many bytes of statements go in one packet, where these are of more than one row.
+    pub(super) fn bytes_at_once(&self) -> usize {
+        self.packet_bytes_max.map_or(BYTES_AT_ONCE, |max| BYTES_AT_ONCE.min(max / 2))
     }
 
     /// Leaves out steps, by their numbers in that order, from 0 on.
@@ -199,6 +212,16 @@ impl Inverse {
         }
         self.is_unasked |= table.definition.is_none();
         self.doubts.extend(table.doubt.iter().map(|doubt| format!("{}: {doubt}", table.name())));
+        let needed = step.sql.len() + BESIDE_BYTES;
+        if let Some(max) = self.packet_bytes_max.filter(|max| needed > *max) {
+            self.refuse(format!(
+                "{}: its statement needs {needed} bytes and the server takes {max} at most: SET GLOBAL max_allowed_packet = {} on it \
+                 (1 GiB is the most), then do this again",
+                step.note,
+                needed.next_multiple_of(1 << 20)
+            ));
+            return;
+        }
         self.bytes += step.bytes();
         if self.bytes > BYTES_MAX {
             self.refuse("it is more than 1 GiB of statements: take fewer transactions at a time".to_owned());

@@ -1,6 +1,6 @@
 //! A JSON document as an expression that makes the same one, with the same types in it, and as a condition that holds for no other.
 
-use super::quoting::{bytes_literal, float, quoted};
+use super::quoting::{by_digest, bytes_literal, float, quoted};
 use codec::rows::JsonValue;
 
 /// The expression: the text where that says all of it, else functions that make it.
@@ -20,13 +20,20 @@ pub(super) fn expression(value: &JsonValue) -> Result<String, String> {
 /// So many types are compared one by one. In a larger document an INTEGER and a DECIMAL of the same digits are taken for one.
 const TYPES_MAX: usize = 256;
 
+/// Longer texts are compared by their length and SHA-512, in bytes, where the text of a server is known to be that of [`JsonValue`].
+const COMPARED_BYTES_MAX: usize = 256 << 10;
+
 /// A condition that holds for this document; `literal` makes it. As texts the two are compared by their bytes: a collation would take
 /// "paid" for "PAID". The text does not say all: 1 is an INTEGER, an UNSIGNED INTEGER or a DECIMAL, "2024-02-29" a text or a DATE.
 pub(super) fn condition(name: &str, literal: &str, value: &JsonValue) -> String {
     let bytes = |of: &str| format!("CAST(CAST({of} AS CHAR) AS BINARY)");
-    let mut all = vec![format!("{} = {}", bytes(name), bytes(literal))];
     let mut types = Vec::new();
     add_types("$", value, &mut types);
+    let is_by_digest = literal.len() > COMPARED_BYTES_MAX && value.is_plain() && types.len() <= TYPES_MAX;
+    let mut all = vec![match is_by_digest {
+        true => by_digest(&bytes(name), value.to_string().as_bytes()),
+        false => format!("{} = {}", bytes(name), bytes(literal)),
+    }];
     if types.len() > TYPES_MAX {
         // Tells a text from a DATE, and a number from another one.
         all.push(format!("{name} = {literal}"));

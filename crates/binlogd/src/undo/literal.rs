@@ -2,10 +2,11 @@
 //!
 //! A condition compares bytes or numbers, never by a collation: what a collation calls equal may be another value. Such a comparison
 //! wraps the column in a function, which no index serves: the server would read and lock the whole table for each row. So for columns
-//! of an index the plain comparison stands before the exact one. It holds wherever the exact one does.
+//! of an index the plain comparison stands before the exact one. It holds wherever the exact one does. Long values are compared by their
+//! length and SHA-512: a statement must not be longer than the server's `max_allowed_packet`, and a row may be almost as long.
 
 use super::json;
-use super::quoting::{bytes_literal, float, name, quoted};
+use super::quoting::{by_digest, bytes_literal, float, name, quoted};
 use codec::rows::{Charset, Column, Value, hex};
 
 /// A value as a literal.
@@ -96,15 +97,16 @@ fn comparisons(
             let exact = format!("CAST({name} AS CHAR) = {literal}");
             (Some(literal), exact)
         }
-        Value::Text(text, _) => (Some(text_literal(text)), format!("CAST({name} AS BINARY) = {literal}")),
+        Value::Text(text, bytes) => {
+            let exact = exact_bytes(&format!("CAST({name} AS BINARY)"), bytes, &literal);
+            (Some(text_literal(text)), exact)
+        }
         Value::Encoded(bytes) => {
             let plain = charset.map(|charset| format!("_{charset} X'{}'", hex(bytes)));
-            (plain, format!("CAST({name} AS BINARY) = {literal}"))
+            (plain, exact_bytes(&format!("CAST({name} AS BINARY)"), bytes, &literal))
         }
-        Value::Bytes(bytes) => (Some(literal), format!("HEX({name}) = '{}'", hex(bytes).to_uppercase())),
-        Value::Geometry(_, bytes) | Value::Vector(_, bytes) => {
-            (None, format!("HEX({name}) = '{}'", hex(bytes).to_uppercase()))
-        }
+        Value::Bytes(bytes) => (Some(literal), exact_hex(&name, bytes)),
+        Value::Geometry(_, bytes) | Value::Vector(_, bytes) => (None, exact_hex(&name, bytes)),
         Value::Json(value) => (None, json::condition(&name, &literal, value)),
         // 0 and -0 are equal to a server, and not the same. MySQL would put the 0 in the place of a bare column that it is compared with.
         Value::Float(0.0) | Value::Double(0.0) => {
@@ -114,6 +116,24 @@ fn comparisons(
         _ => (None, format!("{name} = {literal}")),
     };
     Ok((name, plain, exact))
+}
+
+/// Longer values are compared by their length and SHA-512, in bytes.
+const COMPARED_BYTES_MAX: usize = 4096;
+
+/// A condition that an expression has these bytes, of which `literal` makes a value to compare with.
+fn exact_bytes(expression: &str, bytes: &[u8], literal: &str) -> String {
+    if bytes.len() > COMPARED_BYTES_MAX {
+        return by_digest(expression, bytes);
+    }
+    format!("{expression} = {literal}")
+}
+
+fn exact_hex(name: &str, bytes: &[u8]) -> String {
+    if bytes.len() > COMPARED_BYTES_MAX {
+        return by_digest(name, bytes);
+    }
+    format!("HEX({name}) = '{}'", hex(bytes).to_uppercase())
 }
 
 /// The names of an ENUM or a SET, which hold also where the numbers have become others; the number where the names are not known, or

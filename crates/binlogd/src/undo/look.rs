@@ -8,9 +8,6 @@ use wire::{Connection, WireError};
 /// So many rows are asked for in one statement.
 const ROWS_AT_ONCE: usize = 100;
 
-/// A statement is not longer, in bytes, where it is of more than one row.
-const BYTES_AT_ONCE: usize = 256 << 10;
-
 /// What must be so at the server, and for which step.
 #[derive(Debug)]
 struct Expected<'a> {
@@ -38,10 +35,14 @@ struct Plan<'a> {
 pub(crate) fn changed(connection: &mut Connection, inverse: &Inverse) -> Result<BTreeSet<usize>, String> {
     let steps: Vec<&Step> = inverse.in_order().collect();
     begin_session(connection)?;
-    read(connection, plan(&steps)).map_err(|error| error.to_string())
+    read(connection, plan(&steps), inverse.bytes_at_once()).map_err(|error| error.to_string())
 }
 
-fn read(connection: &mut Connection, plan: Plan<'_>) -> Result<BTreeSet<usize>, WireError> {
+fn read(
+    connection: &mut Connection,
+    plan: Plan<'_>,
+    bytes_at_once: usize,
+) -> Result<BTreeSet<usize>, WireError> {
     // One state of all rows. A SERIALIZABLE session would lock them.
     connection.query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")?;
     connection.query("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")?;
@@ -50,7 +51,7 @@ fn read(connection: &mut Connection, plan: Plan<'_>) -> Result<BTreeSet<usize>, 
     while !rest.is_empty() {
         let (mut sql, mut count) = ("SELECT ".to_owned(), 0);
         for one in rest.iter().take(ROWS_AT_ONCE) {
-            if count > 0 && sql.len() + one.condition.len() > BYTES_AT_ONCE {
+            if count > 0 && sql.len() + one.condition.len() > bytes_at_once {
                 break;
             }
             let comma = if count > 0 { ", " } else { "" };

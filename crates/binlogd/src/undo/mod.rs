@@ -3,7 +3,7 @@
 //! ```text
 //! rows, in the order of the log (crate::detail)
 //!   → one statement each that takes the row back, with all that it was in its condition   inverse.rs, literal.rs, json.rs
-//!   → what a server says against it: triggers, cascades, engines                          objections.rs
+//!   → what a server says against it: triggers, cascades, engines                          objections.rs, rights.rs
 //!   → which of them are not as they were left now                                        look.rs
 //!   → a script, the last row first, that stops where a row is not as it was left          script.rs
 //! ```
@@ -14,6 +14,7 @@ mod literal;
 mod look;
 mod objections;
 mod quoting;
+mod rights;
 mod script;
 
 pub(crate) use inverse::{Direction, Inverse};

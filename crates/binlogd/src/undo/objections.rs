@@ -1,6 +1,7 @@
 //! What a server says against taking rows back: things that the log does not tell.
 
 use super::inverse::Touched;
+use super::rights::Rights;
 use crate::detail::is_table;
 use codec::packet::ResultSet;
 use std::collections::BTreeMap;
@@ -15,7 +16,12 @@ pub(crate) fn objections(
     tables: &BTreeMap<(String, String), Touched>,
 ) -> Result<Vec<String>, WireError> {
     let mut found = Vec::new();
+    let rights = Rights::ask(connection)?;
     for ((schema, table), touched) in tables {
+        let unseen = rights.lacking(schema, table).into_iter();
+        found.extend(unseen.map(|right| {
+            format!("{schema}.{table}: the account may not see all there is against it, so this is not proven. {right}")
+        }));
         let is = |of_schema: &str, of_table: &str| is_table(of_schema, of_table, schema, table);
         let triggers = connection.query(&format!(
             "SELECT trigger_name AS n FROM information_schema.triggers WHERE {}",

@@ -1,6 +1,7 @@
-//! Names, texts, bytes and numbers in SQL.
+//! Names, texts, bytes, their digests and numbers in SQL.
 
 use codec::rows::hex;
+use sha2::{Digest, Sha512};
 
 /// A name in backticks.
 pub(super) fn name(name: &str) -> String {
@@ -15,6 +16,12 @@ pub(super) fn quoted(text: &str) -> String {
 /// Bytes in hexadecimal digits.
 pub(super) fn bytes_literal(bytes: &[u8]) -> String {
     if bytes.is_empty() { "''".to_owned() } else { format!("X'{}'", hex(bytes)) }
+}
+
+/// A condition that an expression has bytes of this length and SHA-512.
+pub(super) fn by_digest(expression: &str, bytes: &[u8]) -> String {
+    let digest = hex(&Sha512::digest(bytes));
+    format!("LENGTH({expression}) = {} AND SHA2({expression}, 512) = '{digest}'", bytes.len())
 }
 
 /// MariaDB reads `-0e0` as 0.

@@ -22,9 +22,6 @@ const SERVER_TIME_MAX: Duration = Duration::from_secs(3600);
 /// So many rows are taken back in one packet.
 const ROWS_AT_ONCE: usize = 100;
 
-/// A packet is not longer, in bytes, where it is of more than one row.
-const BYTES_AT_ONCE: usize = 256 << 10;
-
 /// A script.
 #[derive(Debug)]
 pub(crate) struct Script<'a> {
@@ -117,14 +114,14 @@ pub(super) fn begin_session(connection: &mut Connection) -> Result<&'static str,
 /// What the server says, and at which row.
 pub(crate) fn apply(connection: &mut Connection, script: &Script<'_>) -> Result<(), String> {
     let said = |error: WireError| error.to_string();
-    let begin = begin_session(connection)?;
+    let (begin, bytes_at_once) = (begin_session(connection)?, script.inverse.bytes_at_once());
     connection.allow_several_statements().map_err(said)?;
     connection.query(begin).map_err(said)?;
     let mut rest = script.statements().peekable();
     while rest.peek().is_some() {
         let (mut batch, mut sql) = (Vec::new(), String::new());
         while let Some((number, step)) = rest.next_if(|(_, step)| {
-            batch.is_empty() || batch.len() < ROWS_AT_ONCE && sql.len() + step.sql.len() <= BYTES_AT_ONCE
+            batch.is_empty() || batch.len() < ROWS_AT_ONCE && sql.len() + step.sql.len() <= bytes_at_once
         }) {
             let _ = write!(sql, "{};{};", step.sql, guard(number, step));
             batch.push((number, step));

@@ -46,7 +46,12 @@ impl Scene {
     }
 
     fn into(&self, gtid: &str) -> (Option<i32>, String) {
-        let output = self.run("undo", &["--gtid", gtid, "--into", &url(&self.source), "--yes"]);
+        self.as_account("root", gtid)
+    }
+
+    fn as_account(&self, account: &str, gtid: &str) -> (Option<i32>, String) {
+        let url = url(&self.source).replace("root@", &format!("{account}@"));
+        let output = self.run("undo", &["--gtid", gtid, "--into", &url, "--yes"]);
         (output.status.code(), text(&output.stdout) + &text(&output.stderr))
     }
 
@@ -144,6 +149,63 @@ fn of_both(scene: &Scene) {
         "taking back would change more",
     );
     scene.refused("shop.parent", "INSERT INTO shop.parent VALUES (9, 9)", "taking back would change more");
+    an_account_must_see(scene);
+    long_values(scene);
+}
+
+/// `information_schema` leaves out triggers and foreign keys that an account has no right to.
+fn an_account_must_see(scene: &Scene) {
+    let sql = |text: &str| scene.source.sql(text);
+    sql(
+        "CREATE DATABASE kids; CREATE TABLE shop.seen (id INT PRIMARY KEY, v INT); CREATE TABLE kids.c (id INT PRIMARY KEY, p INT, \
+         FOREIGN KEY (p) REFERENCES shop.seen (id) ON UPDATE CASCADE); INSERT INTO shop.seen VALUES (1, 1), (2, 2); \
+         CREATE TRIGGER shop.fires_too BEFORE UPDATE ON shop.seen FOR EACH ROW SET @a = 1; CREATE USER sees; \
+         GRANT SELECT ON shop.* TO sees; UPDATE shop.seen SET id = 3 WHERE id = 2",
+    );
+    let gtid = scene.last("shop.seen");
+    for (granted, there, absent) in [
+        (
+            "SELECT ON shop.*",
+            &["GRANT TRIGGER ON `shop`.`seen`", "GRANT REFERENCES ON *.*"][..],
+            &["has the trigger"][..],
+        ),
+        (
+            "TRIGGER, INSERT, UPDATE, DELETE ON shop.*",
+            &["has the trigger", "GRANT REFERENCES ON *.*"],
+            &["GRANT TRIGGER", "foreign key c_"],
+        ),
+        ("REFERENCES ON *.*", &["has the trigger", "foreign key c_"], &["GRANT"]),
+    ] {
+        sql(&format!("GRANT {granted} TO sees"));
+        let (code, said) = scene.as_account("sees", &gtid);
+        assert_eq!(code, Some(1), "{granted}: {said}");
+        assert!(there.iter().all(|words| said.contains(words)), "{granted}: {said}");
+        assert!(!absent.iter().any(|words| said.contains(words)), "{granted}: {said}");
+    }
+    sql("DROP TABLE kids.c; DROP DATABASE kids; DROP TRIGGER shop.fires_too");
+    let (code, said) = scene.as_account("sees", &gtid);
+    assert_eq!(code, Some(0), "{said}");
+    sql("DROP USER sees");
+}
+
+/// Rows that are longer than a statement may be are found, and written where the server takes the statement.
+fn long_values(scene: &Scene) {
+    let sql = |text: &str| scene.source.sql(text);
+    sql(
+        r"CREATE TABLE shop.big (id INT PRIMARY KEY, b LONGBLOB, t LONGTEXT CHARACTER SET utf8mb4, j JSON, v INT);
+          INSERT INTO shop.big VALUES (1, REPEAT(X'00FF27', 250000), REPEAT('ä\n''x', 60000), JSON_OBJECT('k', REPEAT(CONCAT('ä\/',
+          CHAR(34, 10, 1, 9, 12, 127 USING utf8mb4)), 40000), 'n', 5, 'd', '2024-02-29'), 1)",
+    );
+    let most = sql("SELECT @@GLOBAL.max_allowed_packet");
+    sql("SET GLOBAL max_allowed_packet = 1048576");
+    let all = "SELECT id, SHA2(b, 256), SHA2(t, 256), SHA2(CAST(j AS CHAR), 256), v FROM shop.big";
+    scene.undone("shop.big", all, "UPDATE shop.big SET v = 2");
+    scene.undone("shop.big", all, "UPDATE shop.big SET t = 'short'");
+    let before = scene.rows(all);
+    scene.refused("shop.big", "DELETE FROM shop.big", "SET GLOBAL max_allowed_packet = ");
+    sql(&format!("SET GLOBAL max_allowed_packet = {most}"));
+    assert_eq!(scene.into(&scene.last("shop.big")).0, Some(0));
+    assert_eq!(scene.rows(all), before);
 }
 
 #[test]

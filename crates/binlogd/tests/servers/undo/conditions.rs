@@ -36,6 +36,15 @@ const BOTH: &[Pair] = &[
     // In Berlin both are half past two.
     ("TIMESTAMP NULL", "'2024-10-27 00:30:00'", "'2024-10-27 01:30:00'"),
     ("GEOMETRY", "ST_GeomFromText('POINT(1 2)')", "ST_GeomFromText('POINT(1 2)', 4326)"),
+    ("MEDIUMBLOB", "REPEAT('a', 5000)", "CONCAT(REPEAT('a', 4999), 'b')"),
+    ("MEDIUMTEXT CHARACTER SET utf8mb4", "REPEAT('é', 3000)", "CONCAT(REPEAT('é', 2999), 'É')"),
+    ("MEDIUMTEXT CHARACTER SET latin1", "REPEAT('é', 5000)", "REPEAT('e', 5000)"),
+    (
+        "GEOMETRY",
+        "ST_GeomFromText(CONCAT('LINESTRING(', REPEAT('1 2,', 600), '3 4)'))",
+        "ST_GeomFromText(CONCAT('LINESTRING(', REPEAT('1 2,', 600), '3 5)'))",
+    ),
+    ("JSON", "JSON_OBJECT('k', REPEAT('x', 300000))", "JSON_OBJECT('k', REPEAT('X', 300000))"),
     ("JSON", r#"'{"state": "paid"}'"#, r#"'{"state": "PAID"}'"#),
     ("JSON", r#"'["é"]'"#, r#"'["e"]'"#),
     ("JSON", "'1'", "'1.0'"),
