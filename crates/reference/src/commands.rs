@@ -1,5 +1,6 @@
 //! The page of the commands.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use clap::{Arg, Command};
@@ -16,10 +17,37 @@ pub(crate) fn page() -> String {
     let mut command = binlogd::cli::command();
     command.build();
     let mut page = head("Commands", ABOUT);
+    let mut rows = BTreeMap::new();
+    visible(&command).for_each(|verb| count_rows(&mut rows, verb));
+    rows.retain(|_, verbs| *verbs >= SHARED);
+    page.push_str("\n## Options of several verbs\n");
+    table(&mut page, rows.keys());
     for verb in visible(&command) {
-        verb_text(&mut page, verb);
+        verb_text(&mut page, verb, &rows);
     }
     page
+}
+
+/// An option that so many verbs have, in the same words, is explained once.
+const SHARED: usize = 4;
+
+/// Counts the verbs that have an argument, by its row.
+fn count_rows(rows: &mut BTreeMap<String, usize>, verb: &Command) {
+    let own = verb.get_arguments().filter(|arg| is_shown(arg) && key(arg).is_none() && !arg.is_positional());
+    own.for_each(|arg| *rows.entry(row(arg)).or_default() += 1);
+    visible(verb).for_each(|inner| count_rows(rows, inner));
+}
+
+/// A row of a table of arguments.
+fn row(arg: &Arg) -> String {
+    format!("| {} | {} |", cell(&code(&spelling(arg))), cell(&meaning(arg)))
+}
+
+fn table<'a>(page: &mut String, rows: impl Iterator<Item = &'a String>) {
+    page.push_str("\n| argument | meaning |\n|---|---|\n");
+    rows.for_each(|row| {
+        let _ = writeln!(page, "{row}");
+    });
 }
 
 fn visible(command: &Command) -> impl Iterator<Item = &Command> {
@@ -27,7 +55,7 @@ fn visible(command: &Command) -> impl Iterator<Item = &Command> {
 }
 
 /// One verb, and its own verbs behind it.
-fn verb_text(page: &mut String, verb: &Command) {
+fn verb_text(page: &mut String, verb: &Command, shared: &BTreeMap<String, usize>) {
     let name = verb.get_bin_name().unwrap_or(verb.get_name());
     let about = verb.get_long_about().or(verb.get_about()).map(ToString::to_string).unwrap_or_default();
     // Writing to a text does not fail, here and below.
@@ -37,18 +65,21 @@ fn verb_text(page: &mut String, verb: &Command) {
     }
     if verb.has_subcommands() {
         for inner in visible(verb) {
-            verb_text(page, inner);
+            verb_text(page, inner, shared);
         }
         return;
     }
     let _ = write!(page, "\n```text\n{}\n```\n", usage(verb));
     let (of_keys, own): (Vec<_>, Vec<_>) =
         verb.get_arguments().filter(|arg| is_shown(arg)).partition(|arg| key(arg).is_some());
+    let (shared, own): (Vec<_>, Vec<_>) = own.into_iter().partition(|arg| shared.contains_key(&row(arg)));
     if !own.is_empty() {
-        page.push_str("\n| argument | meaning |\n|---|---|\n");
-        for arg in own {
-            let _ = writeln!(page, "| {} | {} |", cell(&code(&spelling(arg))), cell(&meaning(arg)));
-        }
+        table(page, own.into_iter().map(row).collect::<Vec<_>>().iter());
+    }
+    if !shared.is_empty() {
+        let names: Vec<String> = shared.into_iter().map(|arg| code(&spelling(arg))).collect();
+        let _ =
+            write!(page, "\nAnd, as [several verbs](#options-of-several-verbs) do: {}.\n", names.join(", "));
     }
     if !of_keys.is_empty() && name != "binlogd run" {
         page.push_str("\nIt takes the flags of keys of the configuration, as [binlogd run](#binlogd-run).\n");

@@ -535,16 +535,24 @@ fn a_seed_gives_the_same_history_again() {
     }
 }
 
-/// Seeds that have found something, and whether with a list of servers; docs/simulation.md says what.
+/// Seeds that have found something, and whether with a list of servers.
 const KEPT: &[(u64, bool)] = &[
+    // A reset under the dump of a comparison, which had the old file open.
     (336, true),
+    // A session passed over what is held, and a reset came before its dump began.
     (547, false),
+    // A loss of power at the unsynced beginning of a timeline's only file.
     (1_499_586_986_247_215, false),
+    // A dump left out a file behind one that ended with a STOP event.
     (741_474_935_243_238, true),
     (2_225_054_824_793_214, false),
+    // The newest record of the journal was written over.
     (3_907_470_842_922_613, false),
+    // A wrong bit of the network in the place of the flag "in use".
     (2_762_360_903_173_107, true),
+    // A successor's logs began anew between the look that chose a file and the dump of that file.
     (2_870_651_637_465_854, true),
+    // Everything that the copy holds was purged between a complaint of the source and the look at it.
     (1_798_554_698_908_045, false),
 ];
 
