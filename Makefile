@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-restore fetch test test-quick test-clients test-page test-alerts check manifests bench-ack bench-archive bench-catchup bench-find bench-serve bench-many bench-restore back-again lab fuzz kill-loop mysql-tests sim sim-archive soak dist dist-twice container test-packages packages-check clean-servers docs reference
+.PHONY: help demo demo-restore fetch test test-quick test-clients test-page test-alerts check manifests bench-ack bench-archive bench-catchup bench-find bench-serve bench-many bench-restore back-again lab fuzz kill-loop mysql-tests sim sim-archive soak dist dist-twice container test-packages packages-check clean-servers docs reference lines
 
 help: ## show this menu
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -158,6 +158,9 @@ docs: ## the pages as a book, target/book/index.html, every link in it checked
 
 reference: ## write docs/reference (keys, commands, metrics, JSON) from the program
 	cargo run --locked --quiet --bin binlogd-reference -- pages docs/reference
+
+lines: ## count lines of product, tooling and tests by crate, text of docs, packages, big files and folders; COMMIT=… counts that
+	@scripts/lines $(COMMIT)
 
 dist: ## static binaries as tar.gz, .deb and .rpm, with SBOM and checksums, in target/dist; ARCHITECTURE (x86_64 and aarch64)
 	@scripts/dist $(ARCHITECTURE)
