@@ -35,6 +35,7 @@ mod byte_stream;
 mod channel;
 mod connection;
 mod denied;
+mod der;
 mod dial;
 mod dump;
 mod error;

@@ -5,6 +5,8 @@
 
 use mysql_common::crypto::der::{PubKeyFileType, pem_to_der};
 
+use super::der::{BIT_STRING, INTEGER, SEQUENCE, element};
+
 /// The longest key accepted, in bytes of PEM text; 8192 bits take less than 1500.
 const PEM_BYTES_MAX: usize = 8 << 10;
 
@@ -13,10 +15,6 @@ const MODULUS_BYTES: std::ops::RangeInclusive<usize> = 128..=1024;
 
 /// What OAEP padding with SHA-1 takes of a modulus, in bytes (RFC 8017, section 7.1.1).
 const OAEP_BYTES: usize = 42;
-
-const SEQUENCE: u8 = 0x30;
-const INTEGER: u8 = 0x02;
-const BIT_STRING: u8 = 0x03;
 
 /// Says what is wrong with a key in PEM form that has to encrypt `message_bytes` bytes at once.
 pub(super) fn check(pem: &[u8], message_bytes: usize) -> Result<(), &'static str> {
@@ -63,25 +61,6 @@ fn numbers(der: &[u8], kind: PubKeyFileType) -> Option<(&[u8], &[u8])> {
         return None;
     }
     Some((without_zeros(modulus)?, without_zeros(exponent)?))
-}
-
-/// Content of the first element, which must have `tag`, and what follows it.
-fn element(der: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
-    let (found, rest) = der.split_first()?;
-    let (first, rest) = rest.split_first()?;
-    if *found != tag {
-        return None;
-    }
-    let (length, rest) = match *first {
-        short @ 0..=0x7F => (usize::from(short), rest),
-        0x81 => (usize::from(*rest.first()?), &rest[1..]),
-        0x82 => {
-            let (bytes, rest) = rest.split_first_chunk::<2>()?;
-            (usize::from(u16::from_be_bytes(*bytes)), rest)
-        }
-        _ => return None,
-    };
-    rest.split_at_checked(length)
 }
 
 fn without_zeros(number: &[u8]) -> Option<&[u8]> {
