@@ -2,8 +2,8 @@
 //! the report has something to show. That the files of a report show what the run has, the tests see to.
 
 use crate::engine;
+use crate::outline::{Chart, Entry, Part, Table};
 use crate::progress::label;
-use crate::report::outline::{Chart, Entry, Part, Table};
 use crate::run::Run;
 use crate::study::Study;
 use std::collections::BTreeMap;

@@ -9,7 +9,9 @@
 //! | `apart`, `cpus`, `folders`, `network`, `link` | what is set apart: disks, processors, and a network between |
 //! | `skip` | why a part of a run is left out |
 //! | `fact` | what is known of what was measured on |
-//! | `point` | what a cell measures |
+//! | `point` | what a cell measures, and the configurations and conditions of each study |
+//! | `outline`, `number` | what a report consists of; numbers and times as they are shown |
+//! | `parts` | the parts that several studies show: values over numbers of threads, and how long transactions took |
 //! | `run` | a run and its cells |
 //! | `study` | the five studies |
 //! | `engine` | a run: cells in turn, resuming |
@@ -51,6 +53,9 @@ pub mod machine_changes;
 pub mod measured;
 pub mod model;
 pub mod network;
+pub(crate) mod number;
+pub mod outline;
+pub mod parts;
 pub mod point;
 pub mod program;
 pub mod progress;

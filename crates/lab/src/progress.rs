@@ -234,8 +234,8 @@ pub fn clock(time: Duration) -> String {
 mod tests {
     use super::*;
     use crate::model::Measured;
+    use crate::point::virtual_replica::Configuration;
     use crate::point::{Condition, Panel};
-    use crate::study::virtual_replica::configuration::Configuration;
 
     #[test]
     fn the_remaining_time_follows_what_was_measured() {

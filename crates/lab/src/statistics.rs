@@ -234,9 +234,9 @@ mod tests {
     use super::*;
     use crate::apart::Apart;
     use crate::model::{Measured, Order, Profile, Settings};
+    use crate::point::sync_binlog::Configuration;
     use crate::point::{CellKey, Condition};
     use crate::report::example;
-    use crate::study::sync_binlog::configuration::Configuration;
 
     const BASE: Configuration = Configuration::NoBinaryLog;
     const A: Configuration = with(1);

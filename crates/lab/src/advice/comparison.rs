@@ -1,8 +1,8 @@
 //! A table of verdicts over numbers of threads, and the sentence that sums a column of it up.
 
 use super::verdict::{AMOUNT, TIME, Verdict, Words, lacking, told};
+use crate::outline::{Entry, Part, Table};
 use crate::point::{Configuration, Panel};
-use crate::report::outline::{Entry, Part, Table};
 use crate::statistics::{Figures, Missing, Spread};
 
 /// A column: a configuration against another one, by one value.
@@ -120,8 +120,8 @@ pub(super) fn summed_up(ratios: &[(u32, Result<Spread, Missing>)], words: Words)
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::point::virtual_replica::{Configuration as Own, FSYNC_MODE_1};
     use crate::report::example;
-    use crate::study::virtual_replica::configuration::{Configuration as Own, FSYNC_MODE_1};
 
     #[test]
     fn the_sentence_tells_the_farthest_of_each_side_that_is_shown() {

@@ -1,11 +1,11 @@
 //! Whether to compress the binary log.
 
 use super::verdict::{AMOUNT, Verdict, again, told};
+use crate::outline::{Entry, Part, Table};
 use crate::point::Condition;
-use crate::report::outline::{Entry, Part, Table};
+use crate::point::binlog_compression::{Compression, Configuration, LEVEL};
 use crate::run::Run;
 use crate::statistics::{Figures, Missing, Spread};
-use crate::study::binlog_compression::configuration::{Compression, Configuration, LEVEL};
 
 /// From a run of `binlog-compression`.
 pub(super) fn advice(run: &Run) -> Vec<Part> {

@@ -20,7 +20,8 @@ mod sync_binlog;
 mod verdict;
 
 use crate::model::Profile;
-use crate::report::{self, outline::Part};
+use crate::outline::Part;
+use crate::report;
 use crate::run::Run;
 
 /// A question, and what answers it.
@@ -95,7 +96,8 @@ pub fn page(runs: &[Run]) -> anyhow::Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::{example, outline::Entry};
+    use crate::outline::Entry;
+    use crate::report::example;
 
     #[test]
     fn a_page_answers_what_was_measured_and_says_how_to_measure_the_rest() {

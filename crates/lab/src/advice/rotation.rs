@@ -1,12 +1,12 @@
 //! Whether commits stand when the log is rotated, and what keeps that short.
 
 use super::verdict::{TIME, Verdict, again, lacking, rounds, told};
+use crate::outline::{Entry, Part, Table};
+use crate::parts::sweep::entry;
+use crate::point::rotation_stall::{Beside, Configuration};
 use crate::point::{Panel, Point};
-use crate::report::outline::{Entry, Part, Table};
-use crate::report::sweep::entry;
 use crate::run::Run;
 use crate::statistics::{Figures, Missing, Spread};
-use crate::study::rotation_stall::configuration::{Beside, Configuration};
 
 /// What is answered here, for other answers that point to it.
 pub(super) const QUESTION: &str = "Do commits stand when the binary log is rotated?";

@@ -1,11 +1,11 @@
 //! What semi-sync to binlogd costs, and what a real replica costs in its place.
 
 use super::comparison::{Column, parts};
-use crate::report::outline::Part;
+use crate::outline::Part;
+use crate::point::semi_sync_cost::Configuration as Cost;
+use crate::point::virtual_replica::{Configuration, FSYNC_MODE_0, FSYNC_MODE_1};
 use crate::run::Run;
 use crate::statistics::Figures;
-use crate::study::semi_sync_cost::configuration::Configuration as Cost;
-use crate::study::virtual_replica::configuration::{Configuration, FSYNC_MODE_0, FSYNC_MODE_1};
 
 /// A replica that promises what binlogd with `fsync_mode` 1 does.
 const REPLICA_1: Configuration = Configuration::Replica { sync_relay_log: 1, applying: true };

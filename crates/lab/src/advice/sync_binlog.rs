@@ -1,11 +1,11 @@
 //! Which `sync_binlog`.
 
 use super::verdict::{AMOUNT, TIME, Verdict, lacking, told};
+use crate::outline::{Entry, Part, Table};
 use crate::point::Point;
-use crate::report::outline::{Entry, Part, Table};
+use crate::point::sync_binlog::Configuration;
 use crate::run::Run;
 use crate::statistics::{Figures, Missing, Spread};
-use crate::study::sync_binlog::configuration::Configuration;
 
 /// What every value is compared with.
 const ONE: Configuration = Configuration::Sync { every: 1, attached: false };

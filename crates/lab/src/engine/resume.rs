@@ -3,9 +3,9 @@
 use super::job::{Begin, Job};
 use crate::environment;
 use crate::model::{Fact, Order};
+use crate::number::time;
 use crate::point::CellKey;
 use crate::progress::{label, say};
-use crate::report::number::time;
 use crate::store::{Store, without_passwords};
 use crate::study::Plan;
 use anyhow::bail;

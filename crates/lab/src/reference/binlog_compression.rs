@@ -1,7 +1,7 @@
 //! A published test of `binlog_transaction_compression`.
 
 use super::publication::{Publication, field, rows};
-use crate::report::outline::{Entry, Part, Table};
+use crate::outline::{Entry, Part, Table};
 
 /// A row as published: thousands of queries a second, and per cent of the processor for `cpu`.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -1,7 +1,7 @@
 //! What was published, as it is transcribed.
 
+use crate::outline::Part;
 use crate::point::Configuration;
-use crate::report::outline::Part;
 use std::str::FromStr;
 
 /// Published figures of one configuration over numbers of threads.
@@ -70,12 +70,12 @@ pub(super) fn field<T: FromStr>(text: &str) -> T {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::study::semi_sync_cost;
+    use crate::point::semi_sync_cost;
 
     #[test]
     fn a_curve_relative_to_another_has_the_points_of_both() {
         let curve = |points: &[(u32, f64)]| Curve {
-            configuration: semi_sync_cost::configuration::Configuration::Asynchronous.into(),
+            configuration: semi_sync_cost::Configuration::Asynchronous.into(),
             points: points.to_vec(),
         };
         let ratio = curve(&[(2, 5.0), (4, 3.0)]).relative_to(&curve(&[(4, 2.0), (8, 1.0)]));

@@ -3,7 +3,7 @@
 
 use super::publication::Publication;
 use super::sync_binlog;
-use crate::report::outline::{Entry, Part, Table};
+use crate::outline::{Entry, Part, Table};
 
 /// Seconds in which a file was full.
 const PERIOD_S: f64 = 40.0;

@@ -1,8 +1,8 @@
 //! A published test of TPC-C with asynchronous and semi-synchronous replicas.
 
 use super::publication::{Curve, Publication, field, rows};
-use crate::report::outline::{Chart, Dot, Entry, Line, Part, Scale, Table};
-use crate::study::semi_sync_cost::configuration::Configuration;
+use crate::outline::{Chart, Dot, Entry, Line, Part, Scale, Table};
+use crate::point::semi_sync_cost::Configuration;
 
 /// A row as published.
 #[derive(Debug, Clone, Copy, PartialEq)]

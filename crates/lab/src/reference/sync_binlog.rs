@@ -5,7 +5,7 @@
 //! rise with `sync_binlog` as all others do, and the two of the first are those of a neighbouring cell.
 
 use super::publication::{Publication, field, rows};
-use crate::report::outline::{Entry, Part, Table};
+use crate::outline::{Entry, Part, Table};
 
 /// The settings of the study, in the order of its first table; `off` is no binary log.
 pub const SETTINGS: [&str; 5] = ["0", "1", "1000", "10000", "off"];

@@ -1,8 +1,8 @@
 //! The virtual replica's own published test: 100 rows of sysbench, five configurations at twenty numbers of threads.
 
 use super::publication::{Curve, Publication, field, rows};
-use crate::report::outline::{Chart, Dot, Entry, Line, Part, Scale, Table};
-use crate::study::virtual_replica::configuration::Configuration;
+use crate::outline::{Chart, Dot, Entry, Line, Part, Scale, Table};
+use crate::point::virtual_replica::Configuration;
 
 /// A row as published.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! The axes of a chart: where numbers lie, and grid and labels as SVG.
 
-use super::outline::{Chart, Scale};
+use crate::outline::{Chart, Scale};
 use maud::{Markup, html};
 
 /// Size of the picture in its own units, and the plot within it. The page scales it to its width; the margins have room

@@ -2,9 +2,9 @@
 
 use super::axes::{Axes, HEIGHT, WIDTH};
 use super::marks::Marks;
-use super::number;
-use super::outline::{Chart, Dot, Line};
 use super::palette::Palette;
+use crate::number;
+use crate::outline::{Chart, Dot, Line};
 use maud::{Markup, PreEscaped, html};
 
 /// Colours and strokes of charts.
@@ -209,8 +209,8 @@ fn legend(chart: &Chart, palette: &Palette) -> Markup {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::outline::Scale;
     use crate::report::example::chart;
-    use crate::report::outline::Scale;
 
     #[test]
     fn a_point_carries_its_numbers_and_text_is_escaped() {

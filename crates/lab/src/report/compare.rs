@@ -161,8 +161,8 @@ fn union<T: PartialEq>(a: Vec<T>, b: Vec<T>) -> Vec<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::point::virtual_replica::{FSYNC_MODE_0, FSYNC_MODE_1};
     use crate::report::example;
-    use crate::study::virtual_replica::configuration::{FSYNC_MODE_0, FSYNC_MODE_1};
 
     const HEADLINE: Headline = Headline { values: &["qps"], baseline: Some(example::ALONE) };
 

@@ -1,10 +1,10 @@
 //! Runs that differ in the delay of their network alone, side by side: what a report begins with where it shows such.
 
 use super::csv;
-use super::outline::{Chart, Entry, Line, Part, Scale, Table};
-use super::sweep::{RATIO_DIGITS, dot, entry};
 use crate::apart::{self, Apart};
 use crate::model::Order;
+use crate::outline::{Chart, Entry, Line, Part, Scale, Table};
+use crate::parts::sweep::{RATIO_DIGITS, dot, entry};
 use crate::point::{Configuration, Panel};
 use crate::run::Run;
 use crate::statistics::{Figures, Missing, Spread};
@@ -308,8 +308,8 @@ fn clients(threads: u32) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::point::virtual_replica::{FSYNC_MODE_1, REPLICA_20};
     use crate::report::example;
-    use crate::study::virtual_replica::configuration::{FSYNC_MODE_1, REPLICA_20};
 
     /// The longer the delay, the slower are all but the source alone.
     fn run(id: i64, network: Option<&str>) -> Run {

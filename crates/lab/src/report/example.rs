@@ -1,19 +1,19 @@
 //! A run for tests: test data, never measured. Its cells are made from the published rows, so that charts look like
 //! real ones.
 
-use super::outline::{Chart, Dot, Line, Part, Scale};
 use super::section::Section;
-use super::sweep::{self, Sweep};
 use crate::apart::Apart;
 use crate::model::{Fact, Measured, Order, Profile, Settings};
+use crate::outline::{Chart, Dot, Line, Part, Scale};
+use crate::parts::sweep::{self, Sweep};
+use crate::point::virtual_replica::{
+    Configuration, FSYNC_MODE_0, FSYNC_MODE_1, REPLICA_20, REPLICA_20_STOPPED,
+};
 use crate::point::{self, CellKey, Condition, Panel};
 use crate::reference::publication::Curve;
 use crate::reference::sync_binlog;
 use crate::reference::virtual_replica::{self, mode};
 use crate::run::{Cell, Run, Skipped};
-use crate::study::virtual_replica::configuration::{
-    Configuration, FSYNC_MODE_0, FSYNC_MODE_1, REPLICA_20, REPLICA_20_STOPPED,
-};
 
 /// The lab's configurations of the published modes.
 const CONFIGURATIONS: [(Configuration, &str); 5] = [
@@ -25,7 +25,7 @@ const CONFIGURATIONS: [(Configuration, &str); 5] = [
 ];
 
 /// The baseline.
-pub(super) const ALONE: point::Configuration = point::Configuration::VirtualReplica(Configuration::Alone);
+pub(crate) const ALONE: point::Configuration = point::Configuration::VirtualReplica(Configuration::Alone);
 
 /// Rounds of the run.
 pub(crate) const ROUNDS: u32 = 3;

@@ -3,11 +3,11 @@
 use super::chart;
 use super::delays::Delays;
 use super::marks::Marks;
-use super::outline::Part;
 use super::palette::Palette;
 use super::section::{INTRODUCTION, Section, describe};
 use super::table;
 use crate::model::Fact;
+use crate::outline::Part;
 use crate::reference::publication::Publication;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 

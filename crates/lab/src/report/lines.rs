@@ -3,8 +3,8 @@
 //! A page in the documentation that is made from committed lines can be made again by anyone, and a test holds the page to
 //! the lines.
 
+use crate::number::utc;
 use crate::point::{Condition, Point};
-use crate::report::number::utc;
 use crate::run::Run;
 use crate::statistics::{Figures, Spread};
 use crate::study::Study;

@@ -1,9 +1,9 @@
 //! The report as Markdown, with charts as tables.
 
 use super::delays::Delays;
-use super::number;
-use super::outline::{Chart, Entry, Part, Table};
 use super::section::{INTRODUCTION, Section, describe};
+use crate::number;
+use crate::outline::{Chart, Entry, Part, Table};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -111,7 +111,7 @@ fn of_entry(entry: &Entry) -> String {
 
 fn of_chart(chart: &Chart) -> String {
     let mut text = format!("\n#### Chart: {}\n\n", escaped(&chart.title));
-    let name = |line: &super::outline::Line| {
+    let name = |line: &crate::outline::Line| {
         cell(&if line.published { format!("{}, published", line.name) } else { line.name.clone() })
     };
     let digits = digits(chart);
@@ -141,7 +141,7 @@ fn of_chart(chart: &Chart) -> String {
     text += &row([cell(&chart.x_label)].into_iter().chain(chart.lines.iter().map(name)));
     text += &row((0..=chart.lines.len()).map(|_| "--:".to_owned()));
     for x in places.values() {
-        let y = |line: &super::outline::Line| {
+        let y = |line: &crate::outline::Line| {
             let dot = line.points.iter().find(|dot| dot.x == *x);
             dot.map_or(String::new(), |dot| format!("{:.digits$}", dot.y))
         };
@@ -182,8 +182,8 @@ fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::point::virtual_replica::FSYNC_MODE_1;
     use crate::report::example;
-    use crate::study::virtual_replica::configuration::FSYNC_MODE_1;
 
     #[test]
     fn tables_charts_and_what_is_missing_are_told() {

@@ -2,9 +2,6 @@
 //!
 //! | module | noun |
 //! |---|---|
-//! | `outline` | what a report consists of |
-//! | `sweep` | the parts that show a value over numbers of threads |
-//! | `times` | the parts that show how long transactions took |
 //! | `delays` | runs that differ in the delay of their network, side by side |
 //! | `section` | a run with what the report says of it |
 //! | `pictures` | each chart as a file |
@@ -16,7 +13,6 @@
 //! | `read_back` | runs of the CSV that a report has written |
 //! | `lines` | the points as lines of JSON, and a page made from such lines |
 //! | `compare` | two runs against each other |
-//! | `number` | numbers and times as they are shown |
 
 mod axes;
 mod chart;
@@ -29,18 +25,15 @@ mod html;
 pub mod lines;
 mod markdown;
 mod marks;
-pub(crate) mod number;
-pub mod outline;
 mod palette;
 mod pictures;
 pub mod read_back;
 mod section;
-pub mod sweep;
 mod table;
-pub mod times;
 
 pub use compare::compare;
 
+use crate::outline::Part;
 use crate::run::Run;
 use anyhow::Context;
 use delays::Delays;
@@ -98,7 +91,7 @@ pub fn where_measured(run: &Run) -> anyhow::Result<Vec<String>> {
 }
 
 /// Parts as Markdown.
-pub fn parts_as_markdown(parts: &[outline::Part]) -> String {
+pub fn parts_as_markdown(parts: &[Part]) -> String {
     parts.iter().map(markdown::of_part).collect()
 }
 

@@ -1,6 +1,6 @@
 //! How the lines of a study look.
 
-use super::outline::{Chart, Line};
+use crate::outline::{Chart, Line};
 
 /// How many colours the style sheet has, and how many shapes marks have. They have no common divisor, so that forty
 /// lines differ.
@@ -61,7 +61,7 @@ impl Palette {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::outline::Scale;
+    use crate::outline::Scale;
 
     fn chart(names: &[&str]) -> Chart {
         let line = |name: &&str| Line { name: (*name).to_owned(), published: false, points: Vec::new() };

@@ -1,9 +1,9 @@
 //! Each chart of a report as a file, for pages that show one of them.
 
 use super::chart;
-use super::outline::{Chart, Part};
 use super::palette::Palette;
 use super::section::Section;
+use crate::outline::{Chart, Part};
 
 /// Names below the folder of the report, and the SVG. A chart without a point has none.
 pub(super) fn of(sections: &[Section]) -> Vec<(String, String)> {

@@ -1,7 +1,7 @@
 //! A run with everything that the report says of it, whatever it is written as.
 
-use super::number;
-use super::outline::Part;
+use crate::number;
+use crate::outline::Part;
 use crate::point::Point;
 use crate::reference;
 use crate::reference::publication::Publication;

@@ -1,8 +1,8 @@
 //! A table as HTML.
 
 use super::marks::Marks;
-use super::number;
-use super::outline::{Entry, Table};
+use crate::number;
+use crate::outline::{Entry, Table};
 use maud::{Markup, html};
 
 /// A longer table is folded.

@@ -9,8 +9,8 @@ pub mod virtual_replica;
 
 use crate::lab::Lab;
 use crate::model::{Fact, Measured, Order, Profile, ServerChoice, Settings};
+use crate::outline::Part;
 use crate::point::{CellKey, Configuration, Panel, Point};
-use crate::report::outline::Part;
 use crate::run::Run;
 use anyhow::Context;
 
@@ -196,7 +196,7 @@ mod tests {
     #[test]
     fn configurations_take_turns() {
         let panel = Panel { server: "mysql-9.7".to_owned(), condition: Condition::Plain };
-        let all = semi_sync_cost::configuration::ALL[..3].iter().copied().map(Configuration::from);
+        let all = crate::point::semi_sync_cost::ALL[..3].iter().copied().map(Configuration::from);
         let all: Vec<Configuration> = all.collect();
         let cells = interleaved(&[panel], &[2, 8], &all, 2);
         let letter =

@@ -5,11 +5,11 @@
 use anyhow::Context;
 use binlogd_lab::lab::{Lab, Skip};
 use binlogd_lab::model::{Fact, Measured, Order, Profile, Settings};
+use binlogd_lab::outline::Part;
+use binlogd_lab::point::virtual_replica::Configuration;
 use binlogd_lab::point::{CellKey, Condition, Panel, Point};
 use binlogd_lab::receiver::Yardstick;
-use binlogd_lab::report::outline::Part;
 use binlogd_lab::run::Run;
-use binlogd_lab::study::virtual_replica::configuration::Configuration;
 use binlogd_lab::study::{Plan, Scene, Stage, Study, interleaved};
 use std::fs::File;
 use std::io::Write;

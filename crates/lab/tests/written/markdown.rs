@@ -1,7 +1,7 @@
 //! The text, `report.md`: charts and tables are found by their headings.
 
 use super::{Findings, is_median, is_rounded};
-use binlogd_lab::report::outline::{Chart, Entry, Part, Table};
+use binlogd_lab::outline::{Chart, Entry, Part, Table};
 use std::collections::BTreeSet;
 
 /// The head of a chart that has too many points to be told one by one.
@@ -177,7 +177,7 @@ fn escaped(text: &str) -> String {
 
 #[test]
 fn a_chart_of_many_points_is_told_by_its_ranges() {
-    use binlogd_lab::report::outline::{Dot, Line, Scale};
+    use binlogd_lab::outline::{Dot, Line, Scale};
     let points = (0..50).map(|x| Dot { x: f64::from(x), y: f64::from(x) + 0.5, spread: None }).collect();
     let line = |name: &str, points| Line { name: name.to_owned(), published: false, points };
     let chart = Chart {

@@ -1,7 +1,7 @@
 //! The page, `index.html`: charts and tables are found by their attributes.
 
 use super::{Findings, is_median, is_rounded};
-use binlogd_lab::report::outline::{Chart, Entry, Part, Table};
+use binlogd_lab::outline::{Chart, Entry, Part, Table};
 use binlogd_lab::run::Run;
 use scraper::{ElementRef, Html, Selector};
 

@@ -1,16 +1,15 @@
 //! Study `binlog-compression`: what `binlog_transaction_compression` costs and saves.
 
-pub mod configuration;
 pub mod outline;
 mod probe;
 pub mod stage;
 
-use self::configuration::LEVEL;
 use super::{Headline, Plan, Scene, Study, interleaved};
 use crate::lab::Lab;
 use crate::model::{Order, Profile, ServerChoice, Settings};
+use crate::outline::Part;
+use crate::point::binlog_compression::LEVEL;
 use crate::point::{CellKey, Condition, Panel};
-use crate::report::outline::Part;
 use crate::run::Run;
 use anyhow::ensure;
 
@@ -72,7 +71,12 @@ impl Study for BinlogCompression {
         let rounds = order.settings.get("rounds")?;
         let cells = |condition, levels: &[u32]| {
             let panel = Panel { server: name.clone(), condition };
-            interleaved(&[panel], &threads, &configuration::all(&servers, LEVEL, levels), rounds)
+            interleaved(
+                &[panel],
+                &threads,
+                &crate::point::binlog_compression::all(&servers, LEVEL, levels),
+                rounds,
+            )
         };
         let cells =
             by_round(cells(Condition::NobodyAttached, &levels), cells(Condition::BinlogdAttached, &[]));

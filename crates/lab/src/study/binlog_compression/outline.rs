@@ -1,11 +1,11 @@
 //! What the report shows.
 
-use super::configuration::{Compression, Configuration, KINDS, LEVEL};
+use crate::outline::{Chart, Dot, Entry, Line, Part, Scale, Table};
+use crate::parts::sweep::{RATIO_DIGITS, dot, entry};
+use crate::parts::times;
+use crate::point::binlog_compression::{Compression, Configuration, KINDS, LEVEL};
 use crate::point::{Condition, Panel, Point};
 use crate::reference::binlog_compression::{Row, measure};
-use crate::report::outline::{Chart, Dot, Entry, Line, Part, Scale, Table};
-use crate::report::sweep::{RATIO_DIGITS, dot, entry};
-use crate::report::times;
 use crate::run::Run;
 use crate::statistics::{Figures, Missing, Spread};
 

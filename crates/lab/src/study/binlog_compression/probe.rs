@@ -1,6 +1,6 @@
 //! Whether a server compresses its binary log as its variables say: what one transaction comes to in the log.
 
-use super::configuration::Compression;
+use crate::point::binlog_compression::Compression;
 use crate::server::{DATABASE, Target};
 use anyhow::Context;
 

@@ -1,11 +1,11 @@
 //! The servers of the scene, all running, and how a cell is measured on one of them.
 
-use super::configuration::{Compression, Configuration, KINDS, LEVEL, variables};
 use super::probe;
 use crate::folders::Folders;
 use crate::lab::Lab;
 use crate::load::sysbench::{Outcome, Sysbench};
 use crate::model::{Fact, Measured, Order, ServerChoice};
+use crate::point::binlog_compression::{Compression, Configuration, KINDS, LEVEL, variables};
 use crate::point::{Condition, Point};
 use crate::receiver::Attachment;
 use crate::receiver::binlogd::{Binlogd, Counters, Options};

@@ -3,14 +3,10 @@
 //! | file | noun |
 //! |---|---|
 //! | `mod.rs` | the study: settings and plan |
-//! | `configuration.rs` | what is compared: syncs, sizes of files, and what is beside |
-//! | `condition.rs` | what it is measured under: the disk as it is, or limited |
 //! | `stage.rs` | the server on its disk, and a cell |
 //! | `stall.rs` | what is seen at a rotation, and where there is none |
 //! | `outline.rs` | the report |
 
-pub mod condition;
-pub mod configuration;
 mod outline;
 mod stage;
 mod stall;
@@ -19,12 +15,12 @@ use super::{Headline, Plan, SERVER, Scene, Study, interleaved};
 use crate::lab::{Lab, Skip};
 use crate::load::log_filler::LogFiller;
 use crate::model::{Order, Profile, ServerChoice, Settings};
+use crate::outline::Part;
+use crate::point::disk::Disk;
+use crate::point::rotation_stall::Configuration;
 use crate::point::{self, Panel};
-use crate::report::outline::Part;
 use crate::run::Run;
 use anyhow::ensure;
-use condition::Disk;
-use configuration::Configuration;
 
 /// The study.
 #[derive(Debug)]

@@ -1,11 +1,11 @@
 //! What the report shows.
 
-use super::condition::Disk;
-use super::configuration::{Beside, Configuration};
+use crate::outline::{Chart, Dot, Entry, Line, Part, Scale, Table};
+use crate::parts::sweep::entry;
+use crate::parts::times;
+use crate::point::disk::Disk;
+use crate::point::rotation_stall::{Beside, Configuration};
 use crate::point::{Condition, Panel, Point};
-use crate::report::outline::{Chart, Dot, Entry, Line, Part, Scale, Table};
-use crate::report::sweep::entry;
-use crate::report::times;
 use crate::run::{Cell, Run};
 use crate::statistics::{Figures, Missing};
 

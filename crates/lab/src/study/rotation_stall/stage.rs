@@ -1,7 +1,5 @@
 //! The server of a scene on its disk, and a cell.
 
-use super::condition::Disk;
-use super::configuration::{Beside, Configuration};
 use super::stall::{Course, Stall};
 use crate::dirty_pages::{self, DirtyPages};
 use crate::disk_limit::DiskLimit;
@@ -11,6 +9,8 @@ use crate::lab::Lab;
 use crate::load::log_filler::{LogFiller, Outcome};
 use crate::load::rotations::Rotations;
 use crate::model::{Fact, Measured, Order};
+use crate::point::disk::Disk;
+use crate::point::rotation_stall::{Beside, Configuration};
 use crate::point::{Condition, Point};
 use crate::receiver::{Attachment, Binlogd, binlogd};
 use crate::server::Target;

@@ -3,23 +3,21 @@
 //! | file | noun |
 //! |---|---|
 //! | `mod.rs` | the study: settings and plan |
-//! | `configuration.rs` | what is compared |
 //! | `stage.rs` | the servers, and a cell |
 //! | `outline.rs` | the report |
 
-pub mod configuration;
 mod outline;
 mod stage;
 
 use super::{ByDelay, Headline, Plan, SERVER, Scene, Stage, Study, interleaved};
 use crate::lab::Lab;
 use crate::model::{Order, Profile, ServerChoice, Settings};
+use crate::outline::Part;
+use crate::point::semi_sync_cost::{ALL, Configuration};
 use crate::point::{Condition, Panel};
 use crate::reference::semi_sync_cost as published;
-use crate::report::outline::Part;
 use crate::run::Run;
 use anyhow::ensure;
-use configuration::{ALL, Configuration};
 
 /// The numbers of threads as published.
 const PUBLISHED_THREADS: &str = "4,8,16,32,64,128,256,512,1024,1536";

@@ -1,10 +1,10 @@
 //! What the report shows.
 
-use super::configuration::{Configuration, SYNC_RELAY_LOG};
+use crate::outline::{Entry, Part, Table};
+use crate::parts::sweep::{self, Sweep};
+use crate::parts::times;
+use crate::point::semi_sync_cost::{Configuration, SYNC_RELAY_LOG};
 use crate::reference::semi_sync_cost as published;
-use crate::report::outline::{Entry, Part, Table};
-use crate::report::sweep::{self, Sweep};
-use crate::report::times;
 use crate::run::Run;
 use crate::statistics::Figures;
 

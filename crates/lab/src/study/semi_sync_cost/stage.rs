@@ -1,12 +1,12 @@
 //! The source and its replicas.
 
-use super::configuration::{Configuration, SYNC_RELAY_LOG};
 use crate::folders::Folders;
 use crate::lab::Lab;
 use crate::load::dataset::{self, Dataset};
 use crate::load::tpcc::{Outcome, Tpcc};
 use crate::model::{Fact, Measured, Order, ServerChoice, Settings};
 use crate::point::Point;
+use crate::point::semi_sync_cost::{Configuration, SYNC_RELAY_LOG};
 use crate::receiver::replica::{self, Behaviour};
 use crate::receiver::{Binlogd, Replica, binlogd};
 use crate::server::Target;

@@ -3,8 +3,6 @@
 //! | file | noun |
 //! |---|---|
 //! | `mod.rs` | the study: settings and plan |
-//! | `configuration.rs` | what is compared: a value of `sync_binlog`, or no binary log |
-//! | `condition.rs` | what it is measured under: file system and buffer pool |
 //! | `stage.rs` | the servers, and a cell |
 //! | `users.rs` | a user's server: what can be measured there, and what is left out |
 //! | `pair.rs` | the lab's own servers, one with and one without a binary log |
@@ -13,8 +11,6 @@
 //! | `stall.rs` | what a rotation does to throughput |
 //! | `outline.rs` | the report, its ratios in `outline/ratios.rs` |
 
-pub mod condition;
-pub mod configuration;
 mod outline;
 mod pair;
 mod pool;
@@ -27,12 +23,12 @@ use super::{Headline, Plan, SERVER, Scene, Stage, Study, interleaved};
 use crate::file_system::Kind;
 use crate::lab::Lab;
 use crate::model::{Order, Profile, ServerChoice, Settings};
+use crate::outline::Part;
+use crate::point::place::{Condition, Files, Pool};
+use crate::point::sync_binlog::Configuration;
 use crate::point::{self, Panel};
-use crate::report::outline::Part;
 use crate::run::Run;
 use anyhow::ensure;
-use condition::{Condition, Files, Pool};
-use configuration::Configuration;
 use rotation::Rotation;
 
 /// The study.

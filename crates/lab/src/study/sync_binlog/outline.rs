@@ -1,13 +1,13 @@
 //! What the report shows.
 
-use super::condition::{Condition, DATA_GB, Files, Pool};
-use super::configuration::Configuration;
 use crate::file_system::Kind;
+use crate::outline::{Chart, Dot, Entry, Line, Part, Scale, Table};
+use crate::parts::sweep::{RATIO_DIGITS, entry};
+use crate::parts::times;
+use crate::point::place::{Condition, DATA_GB, Files, Pool};
+use crate::point::sync_binlog::Configuration;
 use crate::point::{self, Panel};
 use crate::reference::sync_binlog::{FileSystem, tps};
-use crate::report::outline::{Chart, Dot, Entry, Line, Part, Scale, Table};
-use crate::report::sweep::{RATIO_DIGITS, entry};
-use crate::report::times;
 use crate::run::{Cell, Run};
 use crate::statistics::{Figures, Missing};
 

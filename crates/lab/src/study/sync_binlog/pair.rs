@@ -1,7 +1,5 @@
 //! One server with a binary log and one without, started from the same data for each round.
 
-use super::condition::Pool;
-use super::configuration::Configuration;
 use super::pool;
 use super::rotation::Rotation;
 use crate::file_system::Kind;
@@ -9,6 +7,8 @@ use crate::lab::Lab;
 use crate::load::dataset::{self, Dataset};
 use crate::load::tpcc::Tpcc;
 use crate::model::{Measured, Settings};
+use crate::point::place::Pool;
+use crate::point::sync_binlog::Configuration;
 use crate::server::Target;
 use crate::server::semi_sync::WaitPoint;
 use anyhow::Context;

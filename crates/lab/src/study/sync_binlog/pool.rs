@@ -1,7 +1,7 @@
 //! The buffer pool of a server, resized while it runs.
 
-use super::condition::DATA_GB;
 use crate::lab::Lab;
+use crate::point::place::DATA_GB;
 use crate::server::Target;
 use anyhow::{Context, anyhow};
 use std::time::Duration;

@@ -1,7 +1,5 @@
 //! The servers of a scene: one with a binary log and one without, on copies of the same data and one file system.
 
-use super::condition::{Files, Pool};
-use super::configuration::Configuration;
 use super::pair::{self, Pair, Pooled, Recipe};
 use super::pool;
 use super::stall::Stall;
@@ -13,6 +11,8 @@ use crate::load::rotations::Rotations;
 use crate::load::sampler::{self, Sample, Sampler, Seen};
 use crate::load::tpcc::{Outcome, Tpcc};
 use crate::model::{Fact, Measured, Order, Settings};
+use crate::point::place::{Files, Pool};
+use crate::point::sync_binlog::Configuration;
 use crate::point::{Condition, Point};
 use crate::receiver::{Binlogd, binlogd};
 use crate::server::Target;
@@ -169,7 +169,7 @@ impl Stage for Servers {
 }
 
 /// Where a cell is measured.
-fn place(condition: Condition) -> anyhow::Result<super::condition::Condition> {
+fn place(condition: Condition) -> anyhow::Result<crate::point::place::Condition> {
     match condition {
         Condition::Place(place) => Ok(place),
         other => bail!("sync-binlog measures nothing under the condition “{other}”"),

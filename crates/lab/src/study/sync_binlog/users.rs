@@ -1,7 +1,5 @@
 //! A user's server, given by URL: what can be measured without a restart, and what cannot.
 
-use super::condition::Pool;
-use super::configuration::Configuration;
 use super::pair::{FLUSH, Pair, Pooled, bytes_a_rotation};
 use super::pool;
 use super::rotation::Rotation;
@@ -10,6 +8,8 @@ use crate::folders;
 use crate::lab::{Lab, Skip};
 use crate::load::tpcc::Tpcc;
 use crate::model::Order;
+use crate::point::place::Pool;
+use crate::point::sync_binlog::Configuration;
 use crate::server::Target;
 use crate::server::semi_sync::WaitPoint;
 use crate::study::Scene;

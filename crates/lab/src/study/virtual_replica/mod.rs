@@ -1,17 +1,16 @@
 //! Study `virtual-replica`: what a source with semi-sync comes to with binlogd, with a real replica, and alone.
 
-pub mod configuration;
 pub mod outline;
 pub mod stage;
 
-use self::configuration::{
-    ALL, Configuration, FSYNC_MODE_0, FSYNC_MODE_1, REPLICA_20, Workload, encrypted, yardsticks,
-};
 use super::{ByDelay, Headline, Plan, SERVER, Scene, Study, interleaved};
 use crate::lab::Lab;
 use crate::model::{Order, Profile, Settings};
+use crate::outline::Part;
+use crate::point::virtual_replica::{
+    ALL, Configuration, FSYNC_MODE_0, FSYNC_MODE_1, REPLICA_20, Workload, encrypted, yardsticks,
+};
 use crate::point::{self, Condition, Panel};
-use crate::report::outline::Part;
 use crate::run::Run;
 use anyhow::{bail, ensure};
 

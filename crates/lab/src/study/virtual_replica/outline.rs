@@ -1,15 +1,15 @@
 //! What the report shows.
 
-use super::configuration::{
+use crate::number::utc;
+use crate::outline::{Entry, Part, Table};
+use crate::parts::sweep::{self, RATIO_DIGITS, Sweep};
+use crate::parts::times;
+use crate::point::Point;
+use crate::point::virtual_replica::{
     Configuration, FSYNC_MODE_0, FSYNC_MODE_1, REPLICA_20, REPLICA_20_STOPPED, Workload,
 };
-use crate::point::Point;
 use crate::reference::publication::Curve;
 use crate::reference::virtual_replica::{mode, qps, tps};
-use crate::report::number::utc;
-use crate::report::outline::{Entry, Part, Table};
-use crate::report::sweep::{self, RATIO_DIGITS, Sweep};
-use crate::report::times;
 use crate::run::{Cell, Run};
 use crate::statistics::Figures;
 
@@ -216,9 +216,9 @@ mod tests {
     use super::*;
     use crate::apart::Apart;
     use crate::model::{Measured, Order, Profile, Settings};
+    use crate::point::virtual_replica::ENCRYPTED;
     use crate::point::{CellKey, Condition, Panel};
     use crate::report::example;
-    use crate::study::virtual_replica::configuration::ENCRYPTED;
 
     fn cell(configuration: Configuration, qps: f64, invalid: Option<&str>) -> Cell {
         let panel = Panel { server: "mysql-9.7".to_owned(), condition: Condition::Plain };

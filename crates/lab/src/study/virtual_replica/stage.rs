@@ -1,11 +1,11 @@
 //! The servers of a scene, and how a cell is measured on them.
 
-use super::configuration::{Configuration, Workload};
 use crate::folders::Folders;
 use crate::lab::Lab;
 use crate::load::sysbench::{Outcome, Sysbench};
 use crate::model::{Fact, Measured, Order, ServerChoice};
 use crate::point::Point;
+use crate::point::virtual_replica::{Configuration, Workload};
 use crate::receiver::binlogd::Options;
 use crate::receiver::replica::{self, Behaviour, Replica};
 use crate::receiver::{Attachment, Binlogd, Yardstick};

@@ -1,11 +1,11 @@
 //! The tables of ratios: to no binary log, to `sync_binlog 1`, and of binlogd to the same without it.
 
-use super::super::condition::Files;
-use super::super::configuration::Configuration;
 use super::{Place, View, head, number};
+use crate::outline::{Entry, Table};
+use crate::parts::sweep::{RATIO_DIGITS, entry};
+use crate::point::place::Files;
+use crate::point::sync_binlog::Configuration;
 use crate::reference::sync_binlog::{FileSystem, ratio_to_no_binlog, tps};
-use crate::report::outline::{Entry, Table};
-use crate::report::sweep::{RATIO_DIGITS, entry};
 
 /// The baseline where the log is always written.
 const ONE: Configuration = Configuration::Sync { every: 1, attached: false };

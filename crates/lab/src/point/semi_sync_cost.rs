@@ -6,7 +6,7 @@ use std::fmt;
 use std::str::FromStr;
 
 /// MySQL's default of `sync_relay_log`.
-pub(super) const SYNC_RELAY_LOG: u32 = 10_000;
+pub(crate) const SYNC_RELAY_LOG: u32 = 10_000;
 
 /// What the source has beside a replica that is asynchronous and applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -31,7 +31,7 @@ pub const ALL: [Configuration; 4] = [
 
 impl Configuration {
     /// Where a commit waits.
-    pub(super) fn wait_point(self) -> WaitPoint {
+    pub(crate) fn wait_point(self) -> WaitPoint {
         if self == Configuration::AfterCommit { WaitPoint::AfterCommit } else { WaitPoint::AfterSync }
     }
 }

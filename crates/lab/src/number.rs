@@ -2,7 +2,7 @@
 
 /// The number with `digits` after the point; from five digits before it, these stand in groups of three, held together
 /// by narrow spaces that do not break.
-pub(super) fn grouped(value: f64, digits: usize) -> String {
+pub(crate) fn grouped(value: f64, digits: usize) -> String {
     let plain = format!("{value:.digits$}");
     let (sign, plain) = plain.strip_prefix('-').map_or(("", plain.as_str()), |rest| ("−", rest));
     let (whole, fraction) = plain.split_once('.').map_or((plain, ""), |(whole, fraction)| (whole, fraction));
@@ -21,7 +21,7 @@ pub(super) fn grouped(value: f64, digits: usize) -> String {
 }
 
 /// Digits after the point for a number of this size, so that three or more digits are shown.
-pub(super) fn digits(value: f64) -> usize {
+pub(crate) fn digits(value: f64) -> usize {
     match value.abs() {
         0.0..10.0 => 3,
         10.0..100.0 => 2,
@@ -42,7 +42,7 @@ pub(crate) fn utc(seconds: u64, format: &str) -> String {
 }
 
 /// `45 s`, `12 min 34 s`, `3 h 05 min`.
-pub(super) fn duration(seconds: u64) -> String {
+pub(crate) fn duration(seconds: u64) -> String {
     match seconds {
         0..60 => format!("{seconds} s"),
         60..3600 => format!("{} min {:02} s", seconds / 60, seconds % 60),

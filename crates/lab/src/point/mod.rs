@@ -1,13 +1,22 @@
 //! What a cell measures. It is a value from the plan to the report; its names are made from it, and read back in one
 //! place, where the file of results is read.
+//!
+//! | file | noun |
+//! |---|---|
+//! | `virtual_replica.rs`, `semi_sync_cost.rs`, `sync_binlog.rs`, `rotation_stall.rs`, `binlog_compression.rs` | what each study compares |
+//! | `place.rs` | where `sync-binlog` measures: a file system, and a size of the buffer pool |
+//! | `disk.rs` | where `rotation-stall` measures: the disk as it is, or limited |
 
-use crate::study::binlog_compression::configuration as binlog_compression;
-use crate::study::rotation_stall::condition::Disk;
-use crate::study::rotation_stall::configuration as rotation_stall;
-use crate::study::semi_sync_cost::configuration as semi_sync_cost;
-use crate::study::sync_binlog::condition::Condition as Place;
-use crate::study::sync_binlog::configuration as sync_binlog;
-use crate::study::virtual_replica::configuration as virtual_replica;
+pub mod binlog_compression;
+pub mod disk;
+pub mod place;
+pub mod rotation_stall;
+pub mod semi_sync_cost;
+pub mod sync_binlog;
+pub mod virtual_replica;
+
+use self::disk::Disk;
+use self::place::Condition as Place;
 use anyhow::bail;
 use std::fmt;
 use std::str::FromStr;

@@ -1,6 +1,6 @@
 //! What a sweep over numbers of threads shows: the figures as they are, and their ratios beside the published ones.
 
-use super::outline::{Chart, Dot, Entry, Line, Part, Scale, Table};
+use crate::outline::{Chart, Dot, Entry, Line, Part, Scale, Table};
 use crate::point::{Configuration, Panel};
 use crate::reference::publication::Curve;
 use crate::run::{Cell, Run};
@@ -231,9 +231,9 @@ mod tests {
     use super::*;
     use crate::model::Measured;
     use crate::point::Condition;
+    use crate::point::virtual_replica::{Configuration, FSYNC_MODE_1, Workload};
     use crate::reference::virtual_replica::{mode, qps};
     use crate::report::example;
-    use crate::study::virtual_replica::configuration::{Configuration, FSYNC_MODE_1, Workload};
 
     fn table(parts: &[Part], index: usize) -> &Table {
         let mut tables = parts.iter().filter_map(|part| match part {

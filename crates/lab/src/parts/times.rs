@@ -1,8 +1,8 @@
 //! What a report says of how long transactions took.
 
-use super::outline::{Entry, Part, Table};
 use super::sweep::{self, Sweep, entry};
 use crate::load::times::NAMES;
+use crate::outline::{Entry, Part, Table};
 use crate::point::{Configuration, Point};
 use crate::run::Run;
 use crate::statistics::Figures;
