@@ -36,6 +36,9 @@ const TUN_PACKETS_MAX: &str = "10000";
 /// What taking and giving a packet may be found to take, each way. More means that something else was in the way.
 const SURPLUS_MAX: Duration = Duration::from_micros(200);
 
+/// Measurements, a second each at most, of which the shortest is what a delay is corrected by.
+const CORRECTED_BY: usize = 3;
+
 /// A link that is up. Dropping it takes it down: declare it after what lives behind it.
 #[derive(Debug)]
 pub struct Link {
@@ -150,7 +153,7 @@ impl Link {
                 tun::DEVICE
             )));
         }
-        let without = round_trip::while_busy(|| self.round_trip())?.p50;
+        let without = self.shortest_while_busy()?;
         let Link { namespace, interfaces: [near, far], .. } = self;
         run("ip", &["link", "del", near])?;
         let of_near = tun::make(near)?;
@@ -163,10 +166,20 @@ impl Link {
         run("ip", &["-n", namespace, "link", "set", far, "txqueuelen", TUN_PACKETS_MAX])?;
         let delayer = Delayer::start(of_near, of_far, delay).context("starting to delay packets")?;
         self.set_up()?;
-        let took = round_trip::while_busy(|| self.round_trip())?.p50;
+        let took = self.shortest_while_busy()?;
         let surplus_us = (took - without) / 2.0 - delay.as_micros() as f64;
         delayer.shorten(Duration::from_nanos((surplus_us * 1e3) as u64).min(SURPLUS_MAX));
         Ok(delayer)
+    }
+
+    /// The median of a message's way and back, in microseconds, with the processors busy: the shortest of some. What others do on
+    /// this machine only makes it longer, and a correction by that would last as long as the link.
+    fn shortest_while_busy(&self) -> anyhow::Result<f64> {
+        let mut shortest = f64::INFINITY;
+        for _ in 0..CORRECTED_BY {
+            shortest = shortest.min(round_trip::while_busy(|| self.round_trip())?.p50);
+        }
+        Ok(shortest)
     }
 
     /// How long a message takes from the receivers' side to this one and back.
@@ -352,24 +365,23 @@ mod tests {
     #[test]
     fn a_delay_is_as_long_as_was_asked_for_and_bytes_keep_their_order() {
         let _alone = alone();
-        let p50 = |link: &Link| {
+        let Some(link) = up("delay=2ms") else { return };
+        let p50 = || {
             let facts = link.facts().unwrap();
             let us = |name: &str| apart::fact(&facts, name).unwrap().parse::<f64>().unwrap();
             assert!(us(apart::ROUND_TRIP_P99) >= us(apart::ROUND_TRIP_P50), "{facts:?}");
             us(apart::ROUND_TRIP_P50)
         };
-        // The lab corrects itself by what it measures when a link begins. Other programs may use the processors: both ends then
-        // wait for one as well, for milliseconds, and a link that began so is corrected by too much. That is not so each time;
-        // a wrong delay is wrong each time.
-        let expected = 3500.0..7000.0;
-        let mut found = Vec::new();
-        let mut right = None;
-        while right.is_none() && found.len() < 60 {
-            let Some(link) = up("delay=2ms") else { return };
-            found.extend((0..4).map(|_| p50(&link)));
-            right = found[found.len() - 4..].iter().any(|us| expected.contains(us)).then_some(link);
+        // The lab corrects itself by what it has measured. Other programs may use the processors, and both ends then wait
+        // for one as well, for milliseconds, but not each time; a wrong delay is wrong each time.
+        let mut shortest = f64::INFINITY;
+        for _ in 0..20 {
+            shortest = shortest.min(p50());
+            if shortest < 6000.0 {
+                break;
+            }
         }
-        let link = right.unwrap_or_else(|| panic!("{found:?} µs"));
+        assert!((3900.0..6000.0).contains(&shortest), "{shortest} µs");
         // Megabytes, more than is under way at once.
         let (mut receiver, mut accepted) = connected(&link);
         let sent: Vec<u8> = (0..2_000_000_u32).flat_map(u32::to_le_bytes).collect();
