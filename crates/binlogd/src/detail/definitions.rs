@@ -48,9 +48,7 @@ struct Definition {
     renames_columns: bool,
     moved: Rc<[(TableName, TableName)]>,
     is_drop: bool,
-    /// On the server of this `server_id`.
-    server_id: u32,
-    /// From when to when it may have run there, in seconds since 1970.
+    /// From when to when it may have run, in seconds since 1970, on the server that committed it first.
     time: (i64, i64),
     /// Its text and its GTID.
     shown: Rc<str>,
@@ -98,9 +96,6 @@ fn is_same(one: &TableName, other: &TableName) -> bool {
         && one.table.to_lowercase() == other.table.to_lowercase()
 }
 
-/// A replica runs a definition when it comes to it, which takes it as long again: so many seconds later at most.
-const LATE_SECONDS_MAX: i64 = 600;
-
 /// All of them, by schema and table in lower case. An empty table stands for all of a schema, an empty schema for all tables.
 #[derive(Debug, Default)]
 pub(crate) struct Definitions {
@@ -146,7 +141,6 @@ impl Definitions {
                     renames_columns: redefined.renames_columns,
                     moved: moved.clone(),
                     is_drop: redefined.is_drop,
-                    server_id: transaction.server_id,
                     time,
                     shown: shown.clone(),
                 });
@@ -166,7 +160,6 @@ impl Definitions {
             renames_columns: true,
             moved: Rc::new([]),
             is_drop: false,
-            server_id: 0,
             time: (0, 0),
             shown: what.into(),
         });
@@ -225,15 +218,11 @@ impl Definitions {
         }
     }
 
-    /// Whether a definition of that table stands in the log that may have run at that time, in seconds since 1970, on the server of
-    /// this `server_id`: there, or later where it came to it by replication.
-    pub(crate) fn has_one_at(&self, schema: &str, table: &str, second: i64, server_id: u32) -> bool {
+    /// Whether a definition of that table stands in the log that may have run at that time, in seconds since 1970. A replica runs it
+    /// later, nobody knows how much: there it is none of that time.
+    pub(crate) fn has_one_at(&self, schema: &str, table: &str, second: i64) -> bool {
         let name = TableName { schema: schema.to_owned(), table: table.to_owned() };
-        self.of_table(&name).any(|one| {
-            let (from, to) = one.time;
-            let late = if one.server_id == server_id { 0 } else { to - from + LATE_SECONDS_MAX };
-            (from..=to + late).contains(&second)
-        })
+        self.of_table(&name).any(|one| (one.time.0..=one.time.1).contains(&second))
     }
 }
 

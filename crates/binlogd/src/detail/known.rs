@@ -38,8 +38,6 @@ pub(crate) struct Known {
     /// Somebody vouches that columns were as they are now.
     as_now: bool,
     at: At,
-    /// `server_id` of the server; 0 where none was asked, or it does not say.
-    server_id: u32,
     /// By schema and name; why there is none.
     asked: HashMap<(String, String), Result<TableDefinition, String>>,
 }
@@ -57,13 +55,11 @@ impl Known {
     /// A server is asked for what the log does not say, where there is one; `definitions` are those of each source's log. `as_now`:
     /// somebody vouches that the columns of tables were as they are now.
     pub(crate) fn new(
-        mut connection: Option<Connection>,
+        connection: Option<Connection>,
         definitions: HashMap<String, Definitions>,
         as_now: bool,
     ) -> Known {
-        let answer = connection.as_mut().and_then(|server| server.query("SELECT @@server_id").ok());
-        let server_id = answer.and_then(|answer| answer.first()?.parse().ok()).unwrap_or(0);
-        Known { connection, definitions, as_now, server_id, ..Known::default() }
+        Known { connection, definitions, as_now, ..Known::default() }
     }
 
     /// The next rows are of a transaction at that place, committed in that second since 1970.
@@ -151,8 +147,7 @@ impl Known {
         }
         // A definition may be changed without the log (SET sql_log_bin = 0), or behind the end of the copy.
         let of_source = self.definitions.get(&self.at.source);
-        let is_logged =
-            |at| of_source.is_some_and(|all| all.has_one_at(&table.schema, &table.name, at, self.server_id));
+        let is_logged = |at| of_source.is_some_and(|all| all.has_one_at(&table.schema, &table.name, at));
         match definition.created.filter(|at| *at >= self.at.second && !is_logged(*at)) {
             Some(at) if !table.has_names && !self.as_now => {
                 let time = jiff::Timestamp::from_second(at).unwrap_or_default();
