@@ -235,8 +235,11 @@ impl Peer {
     fn dump(&mut self, request: DumpRequest, server: &mut impl Server) -> Heard {
         let is_short = request.is_short();
         let faults = if is_short { Vec::new() } else { server.begin_dump() };
-        self.packets.semi_sync =
-            self.introduction.offers_semi_sync && server.semi_sync() == SemiSync::Enabled;
+        self.packets.semi_sync = match server.semi_sync() {
+            SemiSync::Enabled => self.introduction.offers_semi_sync,
+            SemiSync::Unasked => true,
+            SemiSync::Refused | SemiSync::Disabled | SemiSync::Absent => false,
+        };
         self.packets.checksum = self.introduction.checksums && server.log().options().checksum;
         let (stream, begun) = Stream::begin(&mut self.packets, server.log(), request, faults);
         self.stream = Some(stream);
@@ -327,7 +330,7 @@ fn variable(name: &str, server: &impl Server) -> Option<String> {
         "gtid_purged" => Some(log.purged()),
         "binlog_checksum" => Some(if options.checksum { "CRC32" } else { "NONE" }.to_owned()),
         "rpl_semi_sync_source_enabled" => match server.semi_sync() {
-            SemiSync::Absent => None,
+            SemiSync::Absent | SemiSync::Unasked => None,
             SemiSync::Disabled => on(false),
             SemiSync::Enabled | SemiSync::Refused => on(true),
         },

@@ -44,6 +44,8 @@ pub enum SemiSync {
     Disabled,
     /// No plugin.
     Absent,
+    /// No plugin, and yet the packets of a dump carry the semi-sync bytes, which nobody has offered to understand.
+    Unasked,
 }
 
 /// Everything that a source follows.

@@ -55,7 +55,10 @@ impl Scene {
     }
 
     fn of(log: SourceLog, of_peer: SourceLog) -> Scene {
-        let mut peer = scripted(of_peer);
+        Scene::with(log, scripted(of_peer))
+    }
+
+    fn with(log: SourceLog, mut peer: Script) -> Scene {
         peer.variables.insert("binlogd_timelines".to_owned(), extent(&peer.log));
         let options =
             LogOptions { uuid: [0xcd; 16], server_id: 2, base_name: "b".to_owned(), ..LogOptions::default() };
@@ -147,4 +150,17 @@ fn what_a_peer_holds_and_cannot_be_joined_is_told() {
     let status = daemon.wait_until(only_there, PATIENCE);
     let gtids = status["peers"][0]["only_there"].as_str().unwrap_or_default().to_owned();
     assert!(gtids.ends_with(&format!(":{}-{}", SENT + 1, SENT + 3)), "{gtids}");
+}
+
+/// It is no source, so that nothing is acknowledged to it: packets with the bytes of semi-sync, which nobody offered, are no events.
+#[test]
+fn a_peer_that_asks_for_acknowledgements_is_not_understood() {
+    let mut log = SourceLog::default();
+    (0..SENT).for_each(|_| log.transaction(300));
+    let mut of_peer = log.clone();
+    (0..3).for_each(|_| of_peer.transaction(300));
+    let peer = Script { semi_sync: SemiSync::Unasked, ..Script::new(of_peer) };
+    let (daemon, _way, _servers) = Scene::with(log, peer).fail_over();
+    daemon.wait_log("the timeline ends, and not everything could be had from", PATIENCE);
+    assert_eq!(transactions(&daemon.timeline_dirs()[0]).len() as u64, SENT, "{}", daemon.log());
 }
