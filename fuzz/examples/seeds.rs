@@ -318,7 +318,9 @@ fn session() -> Seeds {
         .concat()
     };
     let known = [step::LOGIN, step::IDENTITY];
-    let introduced = [step::OK; 6];
+    // Settings, whether it is a binlogd, and what a replica says of itself.
+    let introduced = [step::OK; 8];
+    // Where nothing of the timeline has arrived yet, the source is asked how its first file begins.
     let look = [vec![step::NEXT_CONNECTION], known.to_vec(), vec![step::OK]].concat();
     let look = [look, vec![step::ROTATE | step::PLAIN], sent(step::EVENT | step::PLAIN, format())].concat();
     let purged =
@@ -330,9 +332,9 @@ fn session() -> Seeds {
     let after_two = scripted(SOUND, code::PREVIOUS_GTIDS, &binlog::previous_gtids_body(held));
     let [gtid, begin, ..] = parts(3);
     vec![
-        ("semi-sync", [&[1][..], &known, &introduced, &dump(step::FLAGGED)].concat()),
-        ("durable", [&[3][..], &known, &introduced, &dump(step::FLAGGED)].concat()),
-        ("asynchronous", [&[5][..], &known, &introduced[1..], &dump(step::PLAIN)].concat()),
+        ("semi-sync", [&[1][..], &known, &introduced, &dump(step::FLAGGED), &look].concat()),
+        ("durable", [&[3][..], &known, &introduced, &dump(step::FLAGGED), &look].concat()),
+        ("asynchronous", [&[5][..], &known, &introduced[1..], &dump(step::PLAIN), &look].concat()),
         ("first", [&[0][..], &known, &introduced, &dump(step::FLAGGED), &look].concat()),
         (
             "file-not-found",
@@ -341,8 +343,16 @@ fn session() -> Seeds {
         ),
         (
             "cut-in-a-transaction",
-            [&[1][..], &known, &introduced, &dump(0), &sent(step::EVENT, gtid), &sent(step::EVENT, begin)]
-                .concat(),
+            [
+                &[1][..],
+                &known,
+                &introduced,
+                &dump(0),
+                &sent(step::EVENT, gtid),
+                &sent(step::EVENT, begin),
+                &look,
+            ]
+            .concat(),
         ),
         (
             "two-files",
@@ -355,6 +365,7 @@ fn session() -> Seeds {
                 &sent(step::EVENT, other_file),
                 &sent(step::EVENT, format()),
                 &sent(step::EVENT, after_two),
+                &look,
             ]
             .concat(),
         ),
@@ -376,7 +387,7 @@ fn mariadb_session() -> Vec<u8> {
     let list = scripted(SOUND, code::MARIADB_GTID_LIST, &gtid_list());
     let sent = [step::EVENT | step::PLAIN];
     let dump = [&[step::ROTATE | step::PLAIN], &sent[..], &format, &sent, &list].concat();
-    let introduced = vec![step::OK; 7];
+    let introduced = vec![step::OK; 9];
     let look = [vec![step::NEXT_CONNECTION], known.clone(), vec![step::OK; 2], dump.clone()].concat();
     [vec![0], known, introduced, dump, look].concat()
 }
