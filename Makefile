@@ -157,8 +157,9 @@ sim-archive: ## simulate writers of one archive over a store that fails, SEEDS (
 docs: ## the pages as a book, target/book/index.html, every link in it checked
 	@scripts/docs
 
-reference: ## write docs/reference (keys, commands, metrics, JSON) from the program
+reference: ## write docs/reference (keys, commands, metrics, JSON) from the program, and the drawing of the crates
 	cargo run --locked --quiet --bin binlogd-reference -- pages docs/reference
+	cargo run --locked --quiet --bin binlogd-reference -- crates
 
 lines: ## count lines of product, tooling and tests by crate, text of docs, packages, big files and folders; COMMIT=… counts that
 	@scripts/lines $(COMMIT)

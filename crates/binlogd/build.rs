@@ -17,12 +17,20 @@ const UNTOUCHED: &str = "$Format";
 const SOURCES: &[&str] = &[
     "Cargo.toml",
     "Cargo.lock",
+    "crates/admin",
     "crates/archive",
     "crates/binlogd",
     "crates/codec",
+    "crates/config",
     "crates/log",
     "crates/platform",
     "crates/points",
+    "crates/receive",
+    "crates/repair",
+    "crates/serve",
+    "crates/setup",
+    "crates/source",
+    "crates/status",
     "crates/wire",
 ];
 

@@ -12,8 +12,8 @@
 use crate::binlog::Binlog;
 use crate::input::Input;
 use crate::script;
-use binlogd::upstream::cursor::{Admission, Cursor};
-use binlogd::upstream::refusal::Refusal;
+use receive::session::cursor::{Admission, Cursor};
+use receive::session::refusal::Refusal;
 use codec::event::{
     BINLOG_MAGIC, ChecksumAlgorithm, EventHeader, EventType, FormatDescription, PEEK_BYTES_MAX, flags,
 };

@@ -14,16 +14,16 @@
 
 use crate::input::Input;
 use crate::script;
-use binlogd::config::{
+use config::{
     AckTimeoutAction, FsyncMode, HostPort, OnFork, OnGap, OnStranger, SourceConfig, Start,
 };
-use binlogd::status::SourceMonitor;
-use binlogd::upstream::Upstream;
-use binlogd::upstream::ask::{Attempt, Left};
-use binlogd::upstream::clock::{Clock, SystemClock};
-use binlogd::upstream::copy::HeldCopy;
-use binlogd::upstream::hosts::Hosts;
-use binlogd::upstream::stop::StopSignal;
+use status::SourceMonitor;
+use receive::Upstream;
+use receive::attempt::ask::{Attempt, Left};
+use source::clock::{Clock, SystemClock};
+use receive::attempt::copy::HeldCopy;
+use receive::decide::hosts::Hosts;
+use source::stop::StopSignal;
 use codec::ServerKind;
 use codec::event::flags;
 use jiff::Timestamp;

@@ -3,11 +3,11 @@
 //! First byte: the kind and version of the server that is presented, and what the client may do. Behind it packets, with a
 //! zero byte between them.
 
-use binlogd::config::Privileges;
-use binlogd::serve::answer::{
+use config::Privileges;
+use serve::answer::{
     Answer, Client, Facts, LogFile, Replica, SemiSync, SessionLine, SessionState, Upstream, answer,
 };
-use binlogd::serve::sql::{Dialect, STATEMENT_BYTES_MAX, Statements};
+use serve::sql::{Dialect, STATEMENT_BYTES_MAX, Statements};
 use codec::ServerKind;
 use std::time::{Duration, Instant};
 

@@ -1,20 +1,20 @@
 //! Receiving allocates nothing per event, per batch or per acknowledgement. A test binary of its own, because it counts
 //! allocations with the global allocator; only those of the receiving thread count.
 
-use binlogd::config::FsyncMode;
-use binlogd::status::SourceMonitor;
-use binlogd::upstream::clock::SystemClock;
-use binlogd::upstream::copy::HeldCopy;
-use binlogd::upstream::cursor::Cursor;
-use binlogd::upstream::identify::SourceIdentity;
-use binlogd::upstream::link::End;
-use binlogd::upstream::negotiate::{Introduction, checksum_outside_files, dump_request};
-use binlogd::upstream::receive::receive;
-use binlogd::upstream::session::{Outside, ReceiveOptions, Sender};
-use binlogd::upstream::stop::StopSignal;
+use config::FsyncMode;
 use log::posix::PosixStorage;
 use log::timeline::{Reason, Timeline};
+use receive::attempt::copy::HeldCopy;
+use receive::session::cursor::Cursor;
+use receive::session::receive::receive;
+use receive::session::{Outside, ReceiveOptions, Sender};
 use scripted_source::{Script, ScriptedSource, SourceLog};
+use source::clock::SystemClock;
+use source::identify::SourceIdentity;
+use source::link::End;
+use source::negotiate::{Introduction, checksum_outside_files, dump_request};
+use source::stop::StopSignal;
+use status::SourceMonitor;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::path::Path;

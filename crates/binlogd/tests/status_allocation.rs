@@ -1,9 +1,9 @@
 //! What a receiver publishes at every batch allocates nothing. A test binary of its own, because it counts the
 //! allocations of the whole process.
 
-use binlogd::status::{Ladder, SourceMonitor};
 use codec::Position;
 use codec::gtid::{Gtid, GtidState};
+use status::{Ladder, SourceMonitor};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::sync::Arc;
@@ -84,7 +84,7 @@ fn publishing_does_not_allocate() {
     }
     assert_eq!(allocations() - before - by_readers, 0);
     assert_eq!(monitor.gtids().durable.to_line(), format!("{uuid}:1-10003"));
-    assert!(monitor.positions().is_ordered(binlogd::config::FsyncMode::SyncThenAcknowledge));
+    assert!(monitor.positions().is_ordered(config::FsyncMode::SyncThenAcknowledge));
 }
 
 #[test]

@@ -30,7 +30,7 @@ const ANSWERS: [(&str, &str, &str); 2] =
 /// A struct is not understood, or the program answers with a key that none of them has.
 pub(crate) fn page(root: &Path) -> anyhow::Result<String> {
     let mut structs = Structs::default();
-    structs.add_folder(&root.join("crates/binlogd/src/status"))?;
+    structs.add_folder(&root.join("crates/status/src"))?;
     structs.add_file(&root.join("crates/binlogd/src/cli/verify.rs"))?;
     structs.add_file(&root.join("crates/log/src/verify/report.rs"))?;
     let sample = binlogd::reference::status();

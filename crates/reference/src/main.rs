@@ -6,6 +6,7 @@
 mod book;
 mod commands;
 mod completions;
+mod crates;
 mod json;
 mod keys;
 mod man;
@@ -48,6 +49,8 @@ enum What {
         /// Folder to write into; made when it is missing
         folder: PathBuf,
     },
+    /// The drawing of the crates in ARCHITECTURE.md, from the manifests
+    Crates,
     /// Check the links of the built book
     CheckBook {
         /// Folder of the book's HTML
@@ -71,6 +74,7 @@ fn main() -> anyhow::Result<()> {
             make(&folder)?;
             pages::write(&folder)
         }
+        What::Crates => crates::write(),
         What::CheckBook { folder } => {
             println!("{}", book::check(&folder)?);
             Ok(())

@@ -7,9 +7,9 @@ use clap::{Args, Subcommand};
 
 use super::doctor::try_archive;
 use super::exit::{EXIT_OK, print_result, usage_error};
-use crate::config::Config;
-use crate::config::example::example;
 use crate::daemon::descriptors::Descriptors;
+use config::Config;
+use config::example::example;
 
 /// The arguments of `binlogd config`.
 #[derive(Debug, Args)]

@@ -4,9 +4,9 @@ use super::each_found::each_found;
 use super::searched::choose;
 use super::store_args::StoreArgs;
 use super::units;
-use crate::detail::{Definitions, Place};
 use points::criteria::Criteria;
 use points::effects::Effects;
+use repair::detail::{Definitions, Place};
 use std::collections::HashMap;
 use std::path::Path;
 

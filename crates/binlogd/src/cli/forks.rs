@@ -7,8 +7,6 @@ use super::server_flags::ServerFlags;
 use super::show::connect;
 use super::store_args::StoreArgs;
 use super::{style, units};
-use crate::detail::Known;
-use crate::rescue::print::Script;
 use clap::Args;
 use codec::ServerKind;
 use codec::gtid::{GtidState, TransactionId};
@@ -17,6 +15,8 @@ use log::forks::{Fate, Forks, Lost, Version};
 use log::gtid_list::GtidList;
 use log::posix::PosixStorage;
 use log::settlement::{Decision, Settlement, record};
+use repair::detail::Known;
+use repair::rescue::print::Script;
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::io;
@@ -310,7 +310,7 @@ impl Report {
             (forks.open(Fate::GivenTwice), forks.open(Fate::Lacking), forks.settled());
         let back = forks.count(Fate::HandedBack);
         let gone = forks.gone();
-        self.open += (twice.len() + lacking.len()) as u64 + crate::status::count(&gone);
+        self.open += (twice.len() + lacking.len()) as u64 + status::count(&gone);
         let count = |count: usize| units::count(count as u64);
         self.line(&format!(
             "{}: {} GTIDs given twice, {} transactions lost and not handed back, {} handed back, {} decided",

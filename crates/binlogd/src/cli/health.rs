@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use super::exit::{EXIT_PROBLEM, print_result, usage_error};
 use super::status::target::{Target, TargetArgs, get, in_words};
-use crate::admin::{DATA_DIR_HEADER, DATA_DIR_UNTOLD};
+use admin::{DATA_DIR_HEADER, DATA_DIR_UNTOLD};
 
 /// A line a source that does not receive; what is longer is cut.
 const ANSWER_BYTES_MAX: u64 = 1 << 20;
@@ -67,8 +67,8 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::admin::{AddressFile, AdminServer};
-    use crate::status::{DaemonMonitor, SourceMonitor, SourceState};
+    use admin::{AddressFile, AdminServer};
+    use status::{DaemonMonitor, SourceMonitor, SourceState};
 
     fn daemon(data_dir: &Path) -> (AdminServer, Vec<Arc<SourceMonitor>>) {
         let monitor = Arc::new(DaemonMonitor::new(data_dir));

@@ -1,10 +1,10 @@
 //! The copy of one source in a data folder, for a verb that works on what it holds.
 
 use super::style;
-use crate::upstream::clock::SystemClock;
-use crate::upstream::copy::HeldCopy;
 use log::folder::source_folders;
 use log::posix::PosixStorage;
+use receive::attempt::copy::HeldCopy;
+use source::clock::SystemClock;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 

@@ -7,7 +7,7 @@ use clap::Args;
 
 use super::exit::{print_result, usage_error};
 use super::virtual_slave::{Translation, translate};
-use crate::config::password::read_bounded;
+use config::password::read_bounded;
 
 /// Largest file that is read, in bytes.
 const FILE_BYTES_MAX: u64 = 1 << 20;

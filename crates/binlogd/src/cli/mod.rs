@@ -150,7 +150,7 @@ pub fn command() -> clap::Command {
 
 /// The commented configuration that `binlogd config example` prints.
 pub fn example() -> String {
-    crate::config::example::example()
+    ::config::example::example()
 }
 
 /// Runs the command line of this process and returns its exit code.

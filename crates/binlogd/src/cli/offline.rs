@@ -1,10 +1,6 @@
 //! The status of a data folder whose daemon does not run.
 
-use crate::admin::AddressFile;
-use crate::status::{
-    DaemonStatus, DiskSpace, DiskStatus, GtidTexts, Ladder, NOT_RUNNING, SourceStatus, absolute,
-};
-use crate::upstream::open_timeline::missing;
+use admin::AddressFile;
 use anyhow::Context;
 use codec::ServerKind;
 use log::folder::{LOCK_FILE, source_folders, timelines};
@@ -14,6 +10,8 @@ use log::journal::waiting;
 use log::offline::resume_point;
 use log::posix::PosixStorage;
 use log::timeline::Timeline;
+use receive::attempt::open_timeline::missing;
+use status::{DaemonStatus, DiskSpace, DiskStatus, GtidTexts, Ladder, NOT_RUNNING, SourceStatus, absolute};
 use std::io;
 use std::path::Path;
 

@@ -2,14 +2,14 @@
 
 use super::held_copy::{choose, put_in_place};
 use super::store_args::{StoreArgs, is_url};
-use crate::history::Copied;
-use crate::upstream::copy::HeldCopy;
 use archive::begin::begin;
 use archive::chain::Chain;
 use archive::past::{Past, WithPast};
 use log::folder::{by_number, make_folder};
 use log::posix::PosixStorage;
 use log::purge::lock::PurgeLock;
+use receive::attempt::copy::HeldCopy;
+use repair::history::Copied;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 

@@ -2,18 +2,18 @@
 
 use super::store_args::ReachArgs;
 use super::style;
-use crate::config::Config;
-use crate::retention::{InSlot, Purger, Readers};
 use archive::keys::Identities;
 use archive::lazy::Lazy;
 use archive::presence::{Place, first_lacking};
 use archive::reader::Reader;
 use archive::segment::Opener;
 use archive::store::Store;
+use config::Config;
 use log::folder::timelines;
 use log::posix::PosixStorage;
 use log::purge::needs::{Need, NeedFrom};
 use log::purge::plan::Wanted;
+use serve::retention::{InSlot, Purger, Readers};
 use std::path::Path;
 use std::sync::Arc;
 

@@ -1,13 +1,13 @@
 //! The care that `binlogd rescue` takes: who else writes to the target, and whether each GTID is the same transaction there.
 
 use super::{style, units};
-use crate::rescue::{
-    Compared, Comparison, HandOverError, HoldError, Lacked, Plan, Restore, Scope, Setting, Target,
-};
-use crate::upstream::identify::SourceIdentity;
 use indicatif::ProgressBar;
 use log::held::HeldGtids;
 use log::storage::Storage;
+use repair::rescue::{
+    Compared, Comparison, HandOverError, HoldError, Lacked, Plan, Restore, Scope, Setting, Target,
+};
+use source::identify::SourceIdentity;
 use std::io::IsTerminal;
 use std::path::Path;
 use wire::{ConnectOptions, Connection};

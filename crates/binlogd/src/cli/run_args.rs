@@ -12,12 +12,12 @@ use clap::{Arg, ArgGroup, ArgMatches, Args, Command, FromArgMatches, value_parse
 
 use super::hide_password::URL_PASSWORD_VARIABLE;
 use super::source_url::{SourceUrl, percent_decoded};
-use crate::config::error::{Findings, Place};
-use crate::config::given::{Document, Item, Table, Value};
-use crate::config::key::{Absent, Key, Kind, Section};
-use crate::config::keys::KEYS;
-use crate::config::password::{Environment, PASSWORD_VARIABLE, process_environment};
-use crate::config::{Config, ConfigError, Loaded, load};
+use config::error::{Findings, Place};
+use config::given::{Document, Item, Table, Value};
+use config::key::{Absent, Key, Kind, Section};
+use config::keys::KEYS;
+use config::password::{Environment, PASSWORD_VARIABLE, process_environment};
+use config::{Config, ConfigError, Loaded, load};
 use wire::Secret;
 
 /// The flag that names the source.
@@ -219,7 +219,7 @@ mod tests {
     use clap::Parser;
 
     use super::*;
-    use crate::config::{DiskWarn, FsyncMode, LogLevel, OnGap, Start};
+    use config::{DiskWarn, FsyncMode, LogLevel, OnGap, Start};
     use wire::TlsMode;
 
     #[derive(Debug, Parser)]

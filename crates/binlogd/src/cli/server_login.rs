@@ -2,8 +2,8 @@
 
 use super::hide_password::URL_PASSWORD_VARIABLE;
 use super::source_url::{SourceUrl, percent_decoded};
-use crate::config::password::{PASSWORD_VARIABLE, process_environment, read_bounded};
-use crate::config::value::parse_host_port;
+use config::password::{PASSWORD_VARIABLE, process_environment, read_bounded};
+use config::value::parse_host_port;
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -2,12 +2,12 @@
 
 use super::exit::{EXIT_OK, EXIT_PROBLEM, usage_error};
 use super::{style, units};
-use crate::retention::{behind, slots};
 use clap::Args;
 use jiff::Timestamp;
 use log::folder::source_folders;
 use log::posix::PosixStorage;
 use log::purge::order::list;
+use serve::retention::{behind, slots};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

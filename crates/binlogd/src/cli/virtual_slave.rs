@@ -7,9 +7,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::cnf::{self, Entry, shown};
-use crate::config::example::comment;
-use crate::config::value::{parse_host_port, parse_start};
-use crate::config::{Config, duration, key, keys};
+use config::example::comment;
+use config::value::{parse_host_port, parse_start};
+use config::{Config, duration, key, keys};
 
 /// A translated configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -341,7 +341,7 @@ mod tests {
     /// The least that translates.
     const LEAST: &str = "master_host=db1\nmaster_user=u\nbinlog_dir=/b\nfsync_mode=1\n";
 
-    fn source(more: &str) -> (crate::config::SourceConfig, Vec<String>) {
+    fn source(more: &str) -> (config::SourceConfig, Vec<String>) {
         let translation = translate(&format!("{LEAST}{more}")).unwrap();
         let config = Config::parse(&translation.toml, Path::new("b.toml"), &|_| None).unwrap().config;
         (config.sources.into_iter().next().unwrap(), translation.warnings)

@@ -4,11 +4,11 @@
 //! ([`Readers::are_wanted_gone`]), the archiving thread says what the archive has of them, another thread looks
 //! ([`super::archive_look`]). What was seen once counts for this run of the process.
 
-use crate::retention::{InSlot, Readers};
 use archive::writer::Finished;
 use log::purge::needs::{Need, NeedFrom};
 use log::purge::order::{LogFile, list};
 use log::storage::Storage;
+use serve::retention::{InSlot, Readers};
 use std::collections::{BTreeSet, VecDeque};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -2,13 +2,13 @@
 //! nobody wants anything gone.
 
 use super::archive_kept::{FileKey, Kept};
-use crate::status::{LastError, Level, SourceMonitor};
-use crate::upstream::stop::StopSignal;
 use archive::presence::{any, look};
 use archive::reader::Reader;
 use archive::store::StoreError;
 use archive::writer::Finished;
 use jiff::Timestamp;
+use source::stop::StopSignal;
+use status::{LastError, Level, SourceMonitor};
 use std::sync::Arc;
 use std::time::Duration;
 

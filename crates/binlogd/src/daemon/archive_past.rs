@@ -1,13 +1,13 @@
 //! What readers get from the archive: files that were purged here, as far as a private key opens them.
 
-use crate::config::ArchiveConfig;
-use crate::status::DaemonMonitor;
 use archive::past::{HasRoom, Past, WithPast};
 use archive::reader::Reader;
 use archive::segment::Opener;
 use archive::store::Store;
 use archive::writer::Archiver;
+use config::ArchiveConfig;
 use log::storage::Storage;
+use status::DaemonMonitor;
 use std::path::PathBuf;
 use std::sync::Arc;
 

@@ -5,7 +5,6 @@
 //! What the store has is listed once, and again each day; what it lacks goes up one after another, the newest first, with a rest as
 //! long as each took. An index is derived: one that cannot be put there is tried again, and its file is walked meanwhile.
 
-use crate::upstream::stop::StopSignal;
 use archive::search_index::{INDEX_BYTES_MAX, Listed, is_there, list, put};
 use archive::store::StoreError;
 use archive::upload::{Owner, UploadError, Uploader};
@@ -14,6 +13,7 @@ use log::search_index;
 use log::storage::Storage;
 use points::index::VERSION;
 use points::search::sound_index;
+use source::stop::StopSignal;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -4,8 +4,6 @@
 //! the next run is due and which sample it reads stands in a small file in the source's folder, so that restarts change nothing.
 //! Samples in which an object was damaged are read again each time until they are sound: else the next sample would hide it.
 
-use crate::status::{ArchiveFinding, ArchiveVerify, LastError, Level, SourceMonitor};
-use crate::upstream::stop::StopSignal;
 use archive::reader::Reader;
 use archive::scrub::{Depth, Report, scrub};
 use archive::store::StoreError;
@@ -15,6 +13,8 @@ use log::index::replace_file;
 use log::published::Published;
 use log::storage::Storage;
 use serde::{Deserialize, Serialize};
+use source::stop::StopSignal;
+use status::{ArchiveFinding, ArchiveVerify, LastError, Level, SourceMonitor};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -3,14 +3,14 @@
 //! In the source's own thread, so that no other source waits for it. While the store does not answer nothing is begun: a copy that
 //! began at the source would be a second history, with a gap before it. Who wants that says `archive = false` for the source.
 
-use crate::status::{Level, Place, SourceState, units};
-use crate::upstream::Upstream;
 use archive::abandon::Abandoning;
 use archive::begin::{BeginError, Begun, There, begin, finish, look};
 use archive::reader::Reader;
 use archive::segment::Opener;
 use archive::store::Store;
 use log::folder::{FolderError, SourceFolder};
+use receive::Upstream;
+use status::{Level, Place, SourceState, units};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;

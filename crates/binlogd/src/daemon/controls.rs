@@ -1,9 +1,9 @@
 //! What an operator changes on the web page: the same that the port for readers and the command line can do.
 
 use super::switch::Switch;
-use crate::admin::{Controls, Deed};
-use crate::retention::Purger;
-use crate::serve::{ReceiverSwitch, Shared};
+use admin::{Controls, Deed};
+use serve::retention::Purger;
+use serve::{ReceiverSwitch, Shared};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 

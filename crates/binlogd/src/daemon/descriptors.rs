@@ -3,7 +3,7 @@
 //! A process gets two limits: the soft one holds, and the process may raise it to the hard one. The soft one is often 1024,
 //! for programs that use select(2); binlogd does not.
 
-use crate::config::{ServeConfig, SourceConfig};
+use config::{ServeConfig, SourceConfig};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::fmt;
 
@@ -12,12 +12,12 @@ use std::fmt;
 /// | descriptor | of |
 /// |---|---|
 /// | its connection | `wire/transport.rs` |
-/// | the same again, by which a stop ends a wait for it | `upstream/stop.rs` |
-/// | a second connection that looks at the source's own counters | `upstream/watch.rs` |
+/// | the same again, by which a stop ends a wait for it | `source/stop.rs` |
+/// | a second connection that looks at the source's own counters | `receive/watch/mod.rs` |
 /// | the live file | `log/writer.rs` |
 /// | the journal | `log/journal` |
 /// | the lock of the folder | `log/folder.rs` |
-/// | what it needs for a moment when a file begins, which all sources may do at once | `log/writer.rs`, `upstream/attempt.rs` |
+/// | what it needs for a moment when a file begins, which all sources may do at once | `log/writer.rs`, `receive/attempt/mod.rs` |
 ///
 /// With `ack_after_replicas` one more, by which the receivers further down wake it (`log/confirmations.rs`).
 pub(crate) const PER_SOURCE: u64 = 7;
@@ -156,7 +156,7 @@ impl fmt::Display for TooFew {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Config;
+    use config::Config;
     use std::path::Path;
 
     fn sources(count: usize) -> Vec<SourceConfig> {

@@ -2,8 +2,8 @@
 //! has left there.
 
 use super::verified::VerifiedLook;
-use crate::status::{Crossing, DaemonMonitor, DiskSpace, DiskStatus, Level};
-use crate::upstream::stop::StopSignal;
+use source::stop::StopSignal;
+use status::{Crossing, DaemonMonitor, DiskSpace, DiskStatus, Level};
 use std::io;
 use std::sync::Arc;
 use std::thread::JoinHandle;

@@ -1,8 +1,8 @@
 //! The end of the receivers: each finishes its batch, syncs, acknowledges and closes. Unless the disk does not answer: then
 //! nothing can be finished, and whoever asked for the end is told what is not known.
 
-use crate::status::SourceMonitor;
 use codec::Position;
+use status::SourceMonitor;
 use std::time::{Duration, Instant};
 
 /// A receiver whose disk does not answer is waited for at most so long.
@@ -44,7 +44,7 @@ pub(super) fn not_known(monitor: &SourceMonitor) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::status::{DiskHang, Ladder};
+    use status::{DiskHang, Ladder};
 
     #[test]
     fn a_disk_that_hangs_is_given_up_and_a_slow_one_is_not() {

@@ -1,8 +1,8 @@
 //! Looks, from a thread that never touches the disk, whether the disk answers those that do.
 
-use crate::status::{DiskHang, SourceMonitor};
-use crate::upstream::stop::StopSignal;
 use log::activity::{DiskActivity, Operation};
+use source::stop::StopSignal;
+use status::{DiskHang, SourceMonitor};
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::JoinHandle;

@@ -1,7 +1,7 @@
 //! The log: lines on standard error. Where that is the journal of systemd, which knows the time and paints by itself, lines are
 //! neither dated nor coloured, and each begins with its priority as sd-daemon(3) has it: `journalctl -p err` finds the errors.
 
-use crate::config::{LogConfig, LogFormat, LogLevel};
+use config::{LogConfig, LogFormat, LogLevel};
 use std::fmt;
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::filter::{LevelFilter, Targets};

@@ -3,12 +3,12 @@
 
 use super::descriptors::TooFew;
 use super::{Daemon, Receiver, Reload};
-use crate::config::{
+use config::{
     AdminConfig, Config, ReloadEffect, ServeConfig, SourceConfig, changed_global_keys, changed_keys,
     reload_effect,
 };
-use crate::serve::Users;
-use crate::status::SourceMonitor;
+use serve::Users;
+use status::SourceMonitor;
 use std::sync::Arc;
 
 /// What became of a source that is in the new configuration.

@@ -1,10 +1,10 @@
 //! Deletes what the rules want gone and nobody needs, and keeps the slots: every few seconds, on a thread that nobody waits for.
 
-use crate::config::RetentionConfig;
-use crate::retention::{Gate, Purger, SteadyClock, rules};
-use crate::upstream::stop::StopSignal;
+use config::RetentionConfig;
 use jiff::Timestamp;
 use log::purge::plan::{Plan, Rules, Wanted};
+use serve::retention::{Gate, Purger, SteadyClock, rules};
+use source::stop::StopSignal;
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -213,12 +213,12 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::retention::{InSlot, NO_RULES, Readers};
     use log::files::timeline_files;
     use log::published::Published;
     use log::purge::needs::Need;
     use log::purge::reserve::RESERVE_FILE;
     use log::testing::{FaultyStorage, FileBuilder, SERVER_UUID, first_timeline};
+    use serve::retention::{InSlot, NO_RULES, Readers};
     use std::sync::atomic::Ordering;
 
     struct InLastFile(InSlot);

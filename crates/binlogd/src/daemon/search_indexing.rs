@@ -4,8 +4,6 @@
 //! read slowly, the newest first, and one file of each source in turn. An index is derived: one that cannot be made is no
 //! trouble for anybody, and `binlogd find` makes what it lacks.
 
-use crate::status::SourceMonitor;
-use crate::upstream::stop::StopSignal;
 use log::files::timeline_files;
 use log::folder::by_number;
 use log::published::Published;
@@ -13,6 +11,8 @@ use log::storage::{ReadAt, ReadFile, Storage};
 use points::index::Identity;
 use points::search::{make_index, open_index};
 use points::walk::{Options, Walk};
+use source::stop::StopSignal;
+use status::SourceMonitor;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};

@@ -6,11 +6,11 @@
 //! from outside: what is stuck in one of 200 sources is helped by a restart alone, which costs the others about a second.
 
 use super::progress::{Progress, Seen};
-use crate::config::SourceConfig;
-use crate::status::{DaemonMonitor, SourceMonitor, SourceState};
-use crate::upstream::stop::StopSignal;
+use config::SourceConfig;
 use log::activity::DiskActivity;
 use sd_notify::NotifyState;
+use source::stop::StopSignal;
+use status::{DaemonMonitor, SourceMonitor, SourceState};
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

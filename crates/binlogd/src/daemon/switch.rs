@@ -1,9 +1,9 @@
 //! The switch by which an operator stops the receiving of a source, and starts it again: by a statement, or on the web page.
 
-use crate::serve::ReceiverSwitch;
-use crate::upstream::clock::Clock;
-use crate::upstream::clock::SystemClock;
-use crate::upstream::stop::StopSignal;
+use serve::ReceiverSwitch;
+use source::clock::Clock;
+use source::clock::SystemClock;
+use source::stop::StopSignal;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;

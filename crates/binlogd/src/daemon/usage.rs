@@ -1,8 +1,8 @@
 //! Looks now and then at what each source takes of the machine: the bytes of its folder, and the processor time of the thread
 //! that receives. Nobody waits for this thread, and it takes little itself.
 
-use crate::status::{DaemonMonitor, SourceMonitor};
-use crate::upstream::stop::StopSignal;
+use source::stop::StopSignal;
+use status::{DaemonMonitor, SourceMonitor};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;

@@ -1,8 +1,8 @@
 //! What `binlogd verify` has left in the folders of the sources, for the status.
 
-use crate::status::{DaemonMonitor, SourceMonitor, Verified, units};
 use log::posix::PosixStorage;
 use log::verify::outcome;
+use status::{DaemonMonitor, SourceMonitor, Verified, units};
 use std::collections::BTreeSet;
 
 /// Looks whether there is news.

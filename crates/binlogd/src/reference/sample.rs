@@ -1,17 +1,17 @@
 //! A daemon in which everything is there that can be: a source that was through a failover and a gap, a peer, a receiver
 //! further down, a reader and a slot. A metric or an object that is missing here is missing on the pages, and a test says so.
 
-use crate::admin;
-use crate::config::{AckTimeoutAction, DiskWarn};
-use crate::status::{
+use admin;
+use codec::Position;
+use codec::gtid::{GtidSet, GtidState};
+use config::{AckTimeoutAction, DiskWarn};
+use jiff::Timestamp;
+use status::{
     ArchiveFinding, ArchiveState, ArchiveVerify, Counted, DaemonMonitor, Demanded, DiskSpace, Event, Ladder,
     LastError, Level, Missing, PeerStatus, PreviousTimeline, ReaderStatus, Recent, RecordedGap, Regained,
     SemiSyncLook, SemiSyncStatus, ServeCounters, ServeStatus, Serving, SlotStatus, SourceMonitor,
     SourceState, TimelineStatus, Verified,
 };
-use codec::Position;
-use codec::gtid::{GtidSet, GtidState};
-use jiff::Timestamp;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -289,7 +289,7 @@ fn slot() -> SlotStatus {
 
 #[cfg(test)]
 mod tests {
-    use crate::status::DaemonStatus;
+    use status::DaemonStatus;
     use std::collections::BTreeSet;
 
     /// Whether `byte` may stand in the name of a metric.
@@ -303,7 +303,7 @@ mod tests {
         let families: BTreeSet<&str> =
             metrics.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next()).collect();
         let mut named = BTreeSet::new();
-        for entry in std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/src/admin")).unwrap() {
+        for entry in std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../admin/src")).unwrap() {
             let path = entry.unwrap().path();
             if path.extension().is_none_or(|extension| extension != "rs") {
                 continue;

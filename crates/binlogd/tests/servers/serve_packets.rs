@@ -11,10 +11,6 @@ use std::time::Duration;
 use crate::common::semi_sync::SemiSync;
 use crate::common::workload::{self, Dialect};
 use crate::common::{Server, connect_options, seed, wait_within};
-use binlogd::serve::dump::{RealTime, Served, dump};
-use binlogd::serve::packets::PacketOut;
-use binlogd::serve::progress::ReaderProgress;
-use binlogd::serve::request::{DumpRequest, From, MariadbStart, ReaderChecksum};
 use codec::event::{
     BINLOG_MAGIC, ChecksumAlgorithm, EventHeader, EventType, FormatDescription, GtidEvent, HEADER_LEN,
 };
@@ -26,6 +22,10 @@ use codec::{Position, ServerKind};
 use log::posix::PosixStorage;
 use log::published::Published;
 use log::timeline::{Reason, Timeline};
+use serve::dump::packets::PacketOut;
+use serve::dump::progress::ReaderProgress;
+use serve::dump::request::{DumpRequest, From, MariadbStart, ReaderChecksum};
+use serve::dump::{RealTime, Served, dump};
 use wire::{Connection, DumpStream, TlsMode};
 
 /// The flag of COM_BINLOG_DUMP with which a dump ends where the log ends.
@@ -243,7 +243,7 @@ impl Both {
 fn semi_sync(both: &Both) {
     let semi_sync = SemiSync::enable(&both.server, Duration::from_secs(60));
     let asks = |from| DumpRequest { semi_sync: true, ..request(from) };
-    // A dump of MariaDB's that does not wait, to a semi-sync replica, hangs at its end: see upstream/attached.rs.
+    // A dump of MariaDB's that does not wait, to a semi-sync replica, hangs at its end: see receive/session/attached.rs.
     if both.kind == ServerKind::MySql {
         both.compare("semi-sync, catching up", asks(at(&both.files[0].0, 4)));
     }

@@ -227,7 +227,7 @@ impl Era {
     /// to the source alone: events and heartbeats still arrive) is lifted after the time in which any other is noticed.
     ///
     /// MariaDB sometimes takes connections after a quick change of them and sends nothing for ever, not even the first event:
-    /// the end of the old dump and the thread that reads acknowledgements wait for each other (see `upstream/attached.rs`).
+    /// the end of the old dump and the thread that reads acknowledgements wait for each other (see `receive/session/attached.rs`).
     /// Its operator would kill it, and that is what happens to it here. And it loses an acknowledgement that reaches it in
     /// pieces more than a millisecond apart (`read_timeout` in its semisync_master_ack_receiver.cc; of 12 that dripped in by
     /// 5 to 13 bytes 9 were lost, none by MySQL): then nothing but another connection helps, for which it is cut.

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use crate::common::tap::Tap;
 use crate::common::{Server, connect_options};
-use binlogd::upstream::identify::SourceIdentity;
 use codec::gtid::{GtidState, TransactionId};
 use codec::packet::{Assembler, EOF, ERR, ErrPacket, OK, command};
+use source::identify::SourceIdentity;
 use wire::{ConnectOptions, Connection, DumpStream, TlsMode, WireError};
 
 const PASSWORD: &str = "öpen sesame ✓";

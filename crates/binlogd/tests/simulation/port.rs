@@ -1,31 +1,31 @@
 //! The port of a simulated binlogd for its readers: the product's answers, places and dumps, over a pipe instead of a socket.
 //!
-//! The commands of a session are told apart here, as `serve/session.rs` does; what stands behind each is the product's.
+//! The commands of a session are told apart here, as `serve/port/session.rs` does; what stands behind each is the product's.
 
 use crate::disk::Disk;
 use crate::receiver::{FOLDER, SOURCE};
 use crate::turns::{FOR_EVER, Turns};
 use crate::world::BEGINNING;
-use binlogd::config::Privileges;
-use binlogd::serve::answer::{
-    self, Answer, Client, ColumnKind, Facts, LogFile, Replica, SemiSync, SessionLine, SessionState,
-};
-use binlogd::serve::dump::{Served, Waits, dump};
-use binlogd::serve::dump_request;
-use binlogd::serve::history::History;
-use binlogd::serve::packets::PacketOut;
-use binlogd::serve::progress::ReaderProgress;
-use binlogd::serve::sql::{Dialect, parse};
-use binlogd::status::SourceMonitor;
-use binlogd::upstream::Upstream;
 use codec::ServerKind;
 use codec::packet::{ErrPacket, HEADER_BYTES, OkPacket, Request, SemiSyncAcknowledgement, reply};
+use config::Privileges;
 use log::described::describe;
 use log::extent::extents;
 use log::published::Published;
 use log::scan::scan_file;
 use log::storage::Storage;
 use log::timeline::Timeline;
+use receive::Upstream;
+use serve::answer::{
+    self, Answer, Client, ColumnKind, Facts, LogFile, Replica, SemiSync, SessionLine, SessionState,
+};
+use serve::dump::dump_request;
+use serve::dump::packets::PacketOut;
+use serve::dump::progress::ReaderProgress;
+use serve::dump::{Served, Waits, dump};
+use serve::history::History;
+use serve::sql::{Dialect, parse};
+use status::SourceMonitor;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -219,7 +219,7 @@ impl Accounts for Anybody {
     }
 }
 
-/// What the port presents, as `serve/facts.rs` says it.
+/// What the port presents, as `serve/port/facts.rs` says it.
 #[derive(Clone)]
 struct Identity {
     version: String,

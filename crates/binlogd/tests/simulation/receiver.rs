@@ -3,14 +3,12 @@
 use crate::disk::Disk;
 use crate::image::Tree;
 use crate::world::{Way, World, host_name};
-use binlogd::config::{
-    AckTimeoutAction, FsyncMode, HostPort, OnFork, OnGap, OnStranger, SourceConfig, Start,
-};
-use binlogd::status::SourceMonitor;
-use binlogd::upstream::Upstream;
-use binlogd::upstream::stop::StopSignal;
+use config::{AckTimeoutAction, FsyncMode, HostPort, OnFork, OnGap, OnStranger, SourceConfig, Start};
 use log::journal::JOURNAL_FILE;
 use log::journal::record::first_block;
+use receive::Upstream;
+use source::stop::StopSignal;
+use status::SourceMonitor;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;

@@ -40,7 +40,7 @@ fn documented() -> BTreeSet<String> {
 /// What the code of the metrics calls them: without their units and what their kinds add.
 fn in_code() -> BTreeSet<String> {
     let mut files = Vec::new();
-    super::imports::rust_files(&root().join("crates/binlogd/src/admin"), &mut files);
+    super::imports::rust_files(&root().join("crates/admin/src"), &mut files);
     let mut names = BTreeSet::new();
     for file in files {
         let code = std::fs::read_to_string(file).unwrap();

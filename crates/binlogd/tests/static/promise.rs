@@ -7,7 +7,7 @@ use std::path::Path;
 /// Code, and how often it stands where in the product.
 const PLACES: &[(&str, &[(&str, usize)])] = &[
     // Its declaration, and the branch for `fsync_mode = 0`.
-    ("accepted_unsynced", &[("log/lib.rs", 1), ("upstream/sink.rs", 1)]),
+    ("accepted_unsynced", &[("log/lib.rs", 1), ("receive/sink/mod.rs", 1)]),
     // Their declarations; who did the work makes them, `SafeHere` from one of the two.
     ("Written(", &[("log/lib.rs", 1), ("log/writer.rs", 1)]),
     ("Durable(", &[("log/lib.rs", 1), ("log/writer.rs", 1)]),
@@ -16,18 +16,18 @@ const PLACES: &[(&str, &[(&str, usize)])] = &[
     ("Confirmed(", &[("log/lib.rs", 1), ("log/confirmations.rs", 1)]),
     // What is safe here alone, or the smaller of that and of what others have: `ack_after_replicas` decides, in one place.
     ("Safe(", &[("log/lib.rs", 4)]),
-    (".alone()", &[("upstream/downstream.rs", 2)]),
-    (".and_there(", &[("upstream/downstream.rs", 1)]),
+    (".alone()", &[("receive/sink/downstream.rs", 2)]),
+    (".and_there(", &[("receive/sink/downstream.rs", 1)]),
     // One way to an acknowledgement.
-    ("semi_sync_acknowledgement(", &[("upstream/acknowledge.rs", 1)]),
-    ("acknowledger.pay(", &[("upstream/sink/acknowledgements.rs", 1)]),
+    ("semi_sync_acknowledgement(", &[("receive/sink/acknowledge.rs", 1)]),
+    ("acknowledger.pay(", &[("receive/sink/acknowledgements.rs", 1)]),
     // What nobody's configuration but the operator's sets.
     // How far readers may read: the second of these.
     (
         "FsyncMode::WriteThenAcknowledge =>",
-        &[("status/ladder.rs", 1), ("upstream/sink.rs", 1), ("upstream/sink/held.rs", 1)],
+        &[("status/ladder.rs", 1), ("receive/sink/mod.rs", 1), ("receive/sink/held.rs", 1)],
     ),
-    ("=> FsyncMode::WriteThenAcknowledge", &[("config/load.rs", 1), ("status/monitor.rs", 1)]),
+    ("=> FsyncMode::WriteThenAcknowledge", &[("config/load.rs", 1), ("status/monitor/mod.rs", 1)]),
     // A write of the journal is durable when it returns: a file opened for that, by nobody else.
     ("storage.open_synced(", &[("log/activity.rs", 1), ("log/journal/mod.rs", 1)]),
     // A live file is cut at its last boundary, by its writer or by the recovery; there also one without its magic.
@@ -49,8 +49,8 @@ const PLACES: &[(&str, &[(&str, usize)])] = &[
             ("log/purge/unfinished.rs", 1),
             ("log/recover.rs", 1),
             ("log/search_index.rs", 1),
-            ("rescue/restore.rs", 1),
-            ("retention/slots.rs", 1),
+            ("repair/rescue/restore.rs", 1),
+            ("serve/retention/slots.rs", 1),
         ],
     ),
     ("remove_dir", &[]),
@@ -86,6 +86,12 @@ const PLACES: &[(&str, &[(&str, usize)])] = &[
     ("create_dir_all", &[]),
 ];
 
+/// The crates that the program is made of. `archive` and `codec` are left out.
+const SHIPPED: &[&str] = &[
+    "admin", "binlogd", "config", "log", "points", "receive", "repair", "serve", "setup", "source", "status",
+    "wire",
+];
+
 /// Lines of a file that are neither comments nor tests.
 fn product_lines(code: &str) -> Vec<&str> {
     let code = code.split("\n#[cfg(test)]\n").next().unwrap_or_default();
@@ -112,10 +118,9 @@ fn opener<'a>(lines: &[&'a str], at: usize) -> &'a str {
 fn product() -> Vec<(String, String)> {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let mut product = Vec::new();
-    for (sources, prefix) in
-        [("binlogd/src", ""), ("log/src", "log"), ("points/src", "points"), ("wire/src", "wire")]
-    {
-        let root = crates.join(sources);
+    for name in SHIPPED {
+        let root = crates.join(name).join("src");
+        let prefix = if *name == "binlogd" { "" } else { name };
         let mut files = Vec::new();
         rust_files(&root, &mut files);
         let is_test = |path: &Path| {
@@ -155,7 +160,7 @@ fn what_the_promise_rests_on_stands_where_it_is_known_to() {
 /// `fsync_mode = 0` alone acknowledges what is only written.
 #[test]
 fn what_no_sync_has_covered_is_called_safe_in_one_branch() {
-    let (_, code) = product().into_iter().find(|(file, _)| file == "upstream/sink.rs").unwrap();
+    let (_, code) = product().into_iter().find(|(file, _)| file == "receive/sink/mod.rs").unwrap();
     let lines: Vec<&str> = code.lines().collect();
     let calls = (0..lines.len()).filter(|at| lines[*at].contains("accepted_unsynced"));
     for at in calls {

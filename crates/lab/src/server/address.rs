@@ -2,7 +2,7 @@
 
 use anyhow::{anyhow, bail};
 use binlogd::cli::source_url::SourceUrl;
-use binlogd::config::value::parse_host_port;
+use config::value::parse_host_port;
 use std::time::Duration;
 use wire::{ConnectOptions, Secret, TlsMode, TlsOptions};
 

@@ -1,12 +1,12 @@
 //! The archive of `binlogd doctor --archive`: tried out, as a writer would use it.
 
 use super::archive_held;
-use crate::config::{ArchiveConfig, Config};
-use crate::doctor::Finding;
 use archive::probe::{self, Terms, probe};
 use archive::remote::{Folder, Location, Remote};
 use archive::store::{Store, StoreError};
+use config::{ArchiveConfig, Config};
 use jiff::Timestamp;
+use setup::doctor::Finding;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::sync::Arc;
@@ -91,8 +91,8 @@ fn finding(found: probe::Finding) -> Finding {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::doctor::Level;
     use archive::remote::Options;
+    use setup::doctor::Level;
     use std::time::Duration;
 
     fn config(url: &str, options: Options) -> ArchiveConfig {

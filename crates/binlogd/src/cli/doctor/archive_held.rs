@@ -3,14 +3,14 @@
 
 use super::super::store_args::sources;
 use super::super::units;
-use crate::config::ArchiveConfig;
-use crate::doctor::Finding;
 use archive::chain::Chain;
 use archive::history::{Archived, ArchivedFile, History};
 use archive::keys::Identities;
 use archive::reader::{ReadError, Reader};
 use archive::segment::{OpenError, Opener};
 use archive::store::Store;
+use config::ArchiveConfig;
+use setup::doctor::Finding;
 use std::sync::Arc;
 
 /// Looks for each of the sources. Nothing is written.

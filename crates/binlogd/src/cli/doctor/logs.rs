@@ -1,18 +1,10 @@
 //! Asks a server for the place at which the copy ends.
 
-use crate::config::HostPort;
-use crate::doctor::logs::Continuation;
-use crate::upstream::clock::SystemClock;
-use crate::upstream::complaint::{Complaint, ER_FATAL_READING_BINLOG};
-use crate::upstream::identify::SourceIdentity;
-use crate::upstream::link::{End, Link, link};
-use crate::upstream::look::{Look, Waits, look};
-use crate::upstream::negotiate::{ask_for_events_as_they_are, look_request};
-use crate::upstream::stop::StopSignal;
 use codec::ServerKind;
 use codec::event::FormatDescription;
 use codec::gtid::GtidState;
 use codec::packet::ErrPacket;
+use config::HostPort;
 use log::Position;
 use log::folder::timelines;
 use log::held::HeldGtids;
@@ -20,6 +12,14 @@ use log::offline::resume_point;
 use log::posix::PosixStorage;
 use log::scan::scan_file;
 use log::timeline::Timeline;
+use setup::doctor::logs::Continuation;
+use source::clock::SystemClock;
+use source::complaint::{Complaint, ER_FATAL_READING_BINLOG};
+use source::identify::SourceIdentity;
+use source::link::{End, Link, link};
+use source::look::{Look, Waits, look};
+use source::negotiate::{ask_for_events_as_they_are, look_request};
+use source::stop::StopSignal;
 use std::fs::File;
 use std::io;
 use std::path::Path;

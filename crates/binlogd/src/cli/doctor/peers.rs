@@ -1,12 +1,12 @@
 //! Asks the other binlogds of a source.
 
-use crate::config::{HostPort, SourceConfig};
-use crate::doctor::Finding;
-use crate::doctor::peers::{Peer, examine};
-use crate::upstream::peer::{ask, in_words, more_than};
+use config::{HostPort, SourceConfig};
 use log::extent::{Extent, extents_on_disk};
 use log::folder::timelines;
 use log::posix::PosixStorage;
+use receive::peers::peer::{ask, in_words, more_than};
+use setup::doctor::Finding;
+use setup::doctor::peers::{Peer, examine};
 use std::path::Path;
 use wire::{Connection, WireError};
 

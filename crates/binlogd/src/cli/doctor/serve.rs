@@ -1,8 +1,8 @@
 //! What the doctor asks about the port for readers.
 
-use crate::config::{Config, Proof};
 use crate::daemon::descriptors::Descriptors;
-use crate::doctor::{Finding, Listener, Port, examine_port};
+use config::{Config, Proof};
+use setup::doctor::{Finding, Listener, Port, examine_port};
 use std::net::{SocketAddr, TcpListener};
 
 /// The address and the findings; `None` when nobody is served.
@@ -37,7 +37,7 @@ fn listener(config: &Config, listen: SocketAddr) -> Listener {
 fn accounts(config: &Config) -> Vec<(String, bool)> {
     let users = &config.serve.users;
     if users.is_empty() {
-        let has = |source: &crate::config::SourceConfig| !source.password_now().0.expose().is_empty();
+        let has = |source: &config::SourceConfig| !source.password_now().0.expose().is_empty();
         return config.sources.iter().map(|source| (source.user.clone(), has(source))).collect();
     }
     let has = |proof: &Proof| !matches!(proof, Proof::Password(password) if password.expose().is_empty());

@@ -2,13 +2,13 @@
 
 use super::super::rescue_guard::passed_over;
 use super::super::{style, units};
-use crate::config::HostPort;
-use crate::detail::Known;
-use crate::rescue::print::{Purpose, Script};
-use crate::rescue::{Compared, Lacked, Plan, Version};
 use codec::gtid::TransactionId;
+use config::HostPort;
 use log::forks::{Fate, Forks, Place};
 use log::posix::PosixStorage;
+use repair::detail::Known;
+use repair::rescue::print::{Purpose, Script};
+use repair::rescue::{Compared, Lacked, Plan, Version};
 use serde_json::{Value, json};
 use std::io;
 use std::path::Path;

@@ -2,11 +2,11 @@
 
 use super::super::opened_history::{OpenedHistory, text};
 use super::super::rescue_guard::{Compare, Guard};
-use crate::history::Copied;
-use crate::rescue::Compared;
-use crate::restore::Target;
 use log::held::HeldGtids;
 use log::storage::Storage;
+use repair::history::Copied;
+use repair::rescue::Compared;
+use repair::restore::Target;
 use wire::ConnectOptions;
 
 /// What is done where the target has something else under a GTID of the source.

@@ -10,21 +10,21 @@ use super::rescue_guard::Compare;
 use super::server_flags::ServerFlags;
 use super::store_args::StoreArgs;
 use super::{style, time_range, units};
-use crate::config::{HostPort, Point};
-use crate::history::{Copied, Until};
-use crate::rescue::Restore;
-use crate::restore::{
-    BackupAt, Begin, ByStatements, CarryOut, Course, Ended, Leg, NoCourse, Progress, Skip, Stream, Target,
-    Telling, Way, legs, own_address, told,
-};
-use crate::upstream::identify::SourceIdentity;
 use clap::Args;
 use codec::gtid::{GtidState, TransactionId};
 use codec::packet::release;
 use codec::{Position, ServerKind};
 use compare::compare;
+use config::{HostPort, Point};
 use indicatif::{ProgressBar, ProgressStyle};
 use jiff::tz::TimeZone;
+use repair::history::{Copied, Until};
+use repair::rescue::Restore;
+use repair::restore::{
+    BackupAt, Begin, ByStatements, CarryOut, Course, Ended, Leg, NoCourse, Progress, Skip, Stream, Target,
+    Telling, Way, legs, own_address, told,
+};
+use source::identify::SourceIdentity;
 use std::io::{self, IsTerminal};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;

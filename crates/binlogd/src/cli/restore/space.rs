@@ -1,8 +1,8 @@
 //! Whether what is to be applied fits the disk of the target, where that is a disk of this machine.
 
 use super::super::{style, units};
-use crate::restore::Target;
-use crate::status::DiskSpace;
+use repair::restore::Target;
+use status::DiskSpace;
 use std::net::{IpAddr, ToSocketAddrs};
 use std::path::Path;
 use wire::ConnectOptions;

@@ -2,10 +2,10 @@
 
 use super::super::style;
 use super::show::line;
-use crate::config::password::read_file;
-use crate::doctor::Facts;
-use crate::setup::write::{Readers, make_data_dir, put_aside, write_new};
-use crate::setup::{Act, Files, Plan, State, Statement, Step, make_password};
+use config::password::read_file;
+use setup::doctor::Facts;
+use setup::write::{Readers, make_data_dir, put_aside, write_new};
+use setup::{Act, Files, Plan, State, Statement, Step, make_password};
 use wire::{ConnectOptions, Connection, Secret, WireError};
 
 /// ER_CANT_OPEN_LIBRARY: the plugin's file is not there.
@@ -86,7 +86,7 @@ impl Worker<'_> {
         let mut undo = Vec::new();
         for statement in statements {
             // Read for each: it may have been made by the step before.
-            let password = match statement.shown().contains(crate::setup::PASSWORD_HERE) {
+            let password = match statement.shown().contains(setup::PASSWORD_HERE) {
                 true => self.password().map_err(|why| (why, undo.clone()))?,
                 false => Secret::default(),
             };

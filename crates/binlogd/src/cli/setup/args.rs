@@ -1,8 +1,8 @@
 //! The command line of `binlogd setup`.
 
-use crate::config::value::is_name;
-use crate::setup::{CONFIG, DATA_DIR};
 use clap::{ArgAction, Args};
+use config::value::is_name;
+use setup::{CONFIG, DATA_DIR};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -89,7 +89,7 @@ fn address(text: &str) -> Result<SocketAddr, String> {
 }
 
 fn duration(text: &str) -> Result<Duration, String> {
-    crate::config::duration::parse(text).map_err(|error| error.to_string())
+    config::duration::parse(text).map_err(|error| error.to_string())
 }
 
 /// With less than a second, or none at all, hardly a commit waits for its acknowledgement.

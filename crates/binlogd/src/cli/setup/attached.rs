@@ -1,9 +1,9 @@
 //! Whether binlogd receives from the source and has caught up: before that, semi-sync would make commits wait for nobody.
 
 use super::super::status::of_folder;
-use crate::doctor::Facts;
-use crate::setup::Server;
-use crate::status::SourceStatus;
+use setup::Server;
+use setup::doctor::Facts;
+use status::SourceStatus;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use wire::{Connection, WireError};

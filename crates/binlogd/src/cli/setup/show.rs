@@ -1,8 +1,8 @@
 //! A plan on the screen.
 
 use super::super::style;
-use crate::doctor::{Finding, Level};
-use crate::setup::{Act, Plan, Server, State, Step, Wish};
+use setup::doctor::{Finding, Level};
+use setup::{Act, Plan, Server, State, Step, Wish};
 use std::fmt::Write;
 
 /// Columns of the text.
@@ -59,7 +59,7 @@ fn details(step: &Step) -> Vec<String> {
         return Vec::new();
     }
     match &step.act {
-        Act::Sql(statements) => statements.iter().map(crate::setup::Statement::shown).collect(),
+        Act::Sql(statements) => statements.iter().map(setup::Statement::shown).collect(),
         Act::Write { text, .. } | Act::Text(text) => text.lines().map(str::to_owned).collect(),
         Act::SwitchOn { on, .. } => vec![on.shown()],
         Act::Nothing | Act::MakePassword(_) | Act::MakeFolder(_) | Act::LogIn => Vec::new(),

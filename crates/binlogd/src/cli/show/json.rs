@@ -1,9 +1,9 @@
 //! A transaction as JSON: exactly what the log says.
 
 use super::super::find_answer::Found;
-use crate::detail::Part;
 use codec::event::RowChange;
 use codec::rows::{Column, ColumnType, Image, JsonOperation, Value, hex};
+use repair::detail::Part;
 use serde_json::{Value as Json, json};
 
 /// Gathers the parts of one transaction.

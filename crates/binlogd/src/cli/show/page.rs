@@ -2,9 +2,9 @@
 
 use super::super::find_answer::{Found, heading};
 use super::super::{style, units};
-use crate::detail::{KnownTable, Part};
 use codec::event::RowChange;
 use codec::rows::{Column, Image, Row, Value};
+use repair::detail::{KnownTable, Part};
 use std::collections::BTreeSet;
 use std::rc::Rc;
 

@@ -3,7 +3,7 @@
 use super::rank::color;
 use crate::cli::style::{clean, paint};
 use crate::cli::units;
-use crate::status::{Level, SourceStatus};
+use status::{Level, SourceStatus};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fmt::{Result, Write};

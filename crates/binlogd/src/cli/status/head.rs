@@ -4,8 +4,8 @@ use super::page::{Page, WIDTH, wrapped};
 use super::rank::color;
 use crate::cli::style::clean;
 use crate::cli::units;
-use crate::status::{DaemonStatus, DiskStatus, Level};
 use jiff::Timestamp;
+use status::{DaemonStatus, DiskStatus, Level};
 use std::fmt::{Result, Write};
 
 /// Width of what stands before the state of the disk.

@@ -1,7 +1,7 @@
 //! What is worst is shown first, wherever sources are shown: by the verdict that is in the status.
 
 use crate::cli::style::{GREEN, RED, YELLOW, clean};
-use crate::status::{Level, SourceStatus};
+use status::{Level, SourceStatus};
 use std::cmp::Reverse;
 
 /// Longest text about one source, in characters: one line stays one on a wide terminal.

@@ -3,8 +3,8 @@
 use super::page::{Page, WIDTH, wrapped};
 use crate::cli::style::clean;
 use crate::cli::units;
-use crate::status::{ReaderStatus, ServeStatus, SlotStatus};
 use jiff::Timestamp;
+use status::{ReaderStatus, ServeStatus, SlotStatus};
 use std::cmp::Reverse;
 use std::fmt::{Result, Write};
 
@@ -158,8 +158,8 @@ impl Page {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::status::ServeCounters;
     use codec::Position;
+    use status::ServeCounters;
 
     fn reader(id: u32, behind: Option<u64>) -> ReaderStatus {
         ReaderStatus {

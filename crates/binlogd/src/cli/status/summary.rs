@@ -5,8 +5,8 @@ use super::head::head;
 use super::rank::{color, note, worst_first};
 use crate::cli::style::{clean, paint};
 use crate::cli::units;
-use crate::status::DaemonStatus;
 use jiff::Timestamp;
+use status::DaemonStatus;
 use std::fmt::{Result, Write};
 
 /// More sources than this are summed up; fewer are shown in full.
@@ -49,7 +49,7 @@ fn table(text: &mut String, status: &DaemonStatus, colored: bool) -> Result {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::status::SourceStatus;
+    use status::SourceStatus;
 
     fn source(name: &str, state: &str, behind: Option<u64>) -> SourceStatus {
         let (name, state) = (name.to_owned(), state.to_owned());

@@ -5,13 +5,13 @@ use super::page::{Page, WIDTH};
 use super::rank::color;
 use crate::cli::style::clean;
 use crate::cli::units;
-use crate::config::FsyncMode;
-use crate::status::{
+use codec::Position;
+use config::FsyncMode;
+use jiff::Timestamp;
+use status::{
     AckReplicasStatus, ArchiveVerify, CounterValues, DaemonStatus, LatencySummary, NOT_RUNNING, SourceStatus,
     human_time,
 };
-use codec::Position;
-use jiff::Timestamp;
 use std::fmt::{Result, Write};
 
 /// A certificate is shown when it is not valid for longer than two weeks.
@@ -459,7 +459,7 @@ fn lag(above: &Position, below: &Position) -> String {
 mod tests {
     use super::super::page::WIDTH;
     use super::*;
-    use crate::status::{
+    use status::{
         DiskStatus, GtidTexts, Ladder, LastError, Latencies, PreviousTimeline, Regained, SemiSyncStatus,
         Verified,
     };

@@ -1,9 +1,9 @@
 //! Whom to ask for a status: found by an address, a data folder or a configuration.
 
-use crate::admin::{AddressFile, reachable};
-use crate::status::{DaemonStatus, absolute};
+use admin::{AddressFile, reachable};
 use anyhow::{Context, anyhow};
 use serde::Deserialize;
+use status::{DaemonStatus, absolute};
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -198,7 +198,7 @@ impl StatusKeys {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Config;
+    use config::Config;
 
     #[test]
     fn something_else_at_the_address_is_told_apart() {

@@ -1,9 +1,9 @@
 //! `binlogd status --watch`: the status again and again.
 
 use crate::cli::exit::EXIT_OK;
-use crate::status::human_time;
 use jiff::Timestamp;
 use ratatui::crossterm::terminal;
+use status::human_time;
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};

@@ -1,7 +1,7 @@
 //! Asks the daemon again and again, from a thread: one that does not answer must not hold up the keys.
 
 use crate::cli::status::target::{Target, TargetArgs};
-use crate::status::DaemonStatus;
+use status::DaemonStatus;
 use std::io;
 use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};

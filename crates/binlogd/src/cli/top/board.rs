@@ -3,8 +3,8 @@
 use super::asking::Look;
 use super::rates::{Rate, Rates};
 use crate::cli::status::rank::worst_first;
-use crate::status::{DaemonStatus, SourceStatus};
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use status::{DaemonStatus, SourceStatus};
 use std::cmp::Reverse;
 use std::time::Instant;
 

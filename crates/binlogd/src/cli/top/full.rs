@@ -6,11 +6,11 @@ use super::palette::Palette;
 use crate::cli::status::page::wrapped;
 use crate::cli::status::{readers, table};
 use crate::cli::style::clean;
-use crate::status::{DaemonStatus, SourceStatus};
 use jiff::Timestamp;
 use ratatui::Frame;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
+use status::{DaemonStatus, SourceStatus};
 use std::time::Instant;
 
 /// Names at the left, with their margin.

@@ -9,12 +9,12 @@ use crate::cli::status::rank::note;
 use crate::cli::status::table;
 use crate::cli::style::clean;
 use crate::cli::units;
-use crate::status::{DaemonStatus, Level, SourceStatus, human_time};
 use jiff::Timestamp;
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
+use status::{DaemonStatus, Level, SourceStatus, human_time};
 use std::time::Instant;
 
 /// Rows of sources below which nothing is shown of the chosen one.
@@ -336,7 +336,7 @@ fn rough(seconds: u64) -> String {
     }
 }
 
-fn latency(source: &SourceStatus, of: fn(&crate::status::LatencySummary) -> f64) -> String {
+fn latency(source: &SourceStatus, of: fn(&status::LatencySummary) -> f64) -> String {
     let acknowledge = &source.latency.acknowledge;
     if acknowledge.count == 0 { dash() } else { units::latency(of(acknowledge)) }
 }

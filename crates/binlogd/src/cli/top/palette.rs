@@ -1,7 +1,7 @@
 //! Colours of a terminal, or none. A colour never says what no word says.
 
-use crate::status::Level;
 use ratatui::style::{Color, Modifier, Style};
+use status::Level;
 
 /// The styles in use.
 #[derive(Clone, Copy)]

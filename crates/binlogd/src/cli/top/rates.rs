@@ -1,6 +1,6 @@
 //! What happens per second, of the counters of two answers.
 
-use crate::status::DaemonStatus;
+use status::DaemonStatus;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Instant;
 
@@ -84,7 +84,7 @@ impl Rates {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::status::SourceStatus;
+    use status::SourceStatus;
     use std::time::Duration;
 
     fn status(pid: u32, transactions: u64, bytes: u64) -> DaemonStatus {

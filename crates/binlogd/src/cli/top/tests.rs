@@ -4,15 +4,15 @@ use super::asking::Look;
 use super::board::{Board, Mode, Next, Sort};
 use super::palette::Palette;
 use super::*;
-use crate::status::{
-    ArchiveStatus, DaemonStatus, DiskStatus, LastError, LatencySummary, ReaderStatus, ServeStatus,
-    SlotStatus, SourceStatus,
-};
 use codec::Position;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::style::Color;
+use status::{
+    ArchiveStatus, DaemonStatus, DiskStatus, LastError, LatencySummary, ReaderStatus, ServeStatus,
+    SlotStatus, SourceStatus,
+};
 use std::sync::Arc;
 
 /// A source of which all is well.

@@ -4,9 +4,9 @@ use super::board::Silence;
 use super::palette::Palette;
 use crate::cli::style::clean;
 use crate::cli::units;
-use crate::config::FsyncMode;
-use crate::status::{DaemonStatus, Level};
+use config::FsyncMode;
 use ratatui::style::{Modifier, Style};
+use status::{DaemonStatus, Level};
 use std::time::Instant;
 
 /// How it stands, the best first.
@@ -114,9 +114,10 @@ pub(super) fn place(status: &DaemonStatus) -> String {
 mod tests {
     use super::super::tests::{daemon, well};
     use super::*;
-    use crate::cli::status::{self, rank::color};
+    use crate::cli::status;
+    use crate::cli::status::rank::color;
     use crate::cli::style::paint;
-    use crate::status::{
+    use ::status::{
         AckReplicasStatus, ArchiveStatus, LastError, PeerStatus, RecordedGap, SemiSyncLook, ServeStatus,
         SlotStatus, SourceStatus, Verified,
     };

@@ -1,0 +1,313 @@
+//! One source.
+
+use super::chart::{Series, chart};
+use super::overview::per_second;
+use super::parts::{View, moment, place, sign};
+use super::{deeds, judgement, tables};
+use jiff::Timestamp;
+use maud::{Markup, html};
+use status::{
+    ArchiveVerify, DaemonMonitor, HistoryStatus, Level, SourceMonitor, SourceStatus, TimelineStatus,
+};
+use status::{human_time, units};
+
+/// Longer sets of GTIDs are cut; all of them are in `/status`.
+const GTIDS_CHARACTERS_MAX: usize = 1500;
+
+/// Fills the parts; `None` when there is no such source.
+pub(super) fn fill(
+    view: &mut View,
+    may_write: bool,
+    monitor: &DaemonMonitor,
+    name: &str,
+    now: Timestamp,
+) -> Option<()> {
+    let status = monitor.glance(now);
+    let source = status.sources.iter().find(|source| source.name == name)?;
+    let own = monitor.sources().into_iter().find(|monitor| monitor.name() == name)?;
+    let mark = if source.verdict.level >= Level::Warning { "! " } else { "" };
+    view.title = format!("{mark}{name}: {}", source.verdict.headline);
+    view.put("where", html! { (status.data_dir) "/" (name) });
+    judgement::of_source(view, source);
+    view.put(
+        "deeds",
+        if may_write {
+            deeds::of_source(source)
+        } else {
+            html! {}
+        },
+    );
+    view.put("facts", facts(source, now));
+    view.put("ladder", ladder(source));
+    view.put("charts", charts(&monitor.history(name, now)?, now));
+    view.put("timelines", timelines(source, now));
+    view.put("gtids", gtids(&own));
+    view.put("peers", peers(source, now));
+    view.put("readers", tables::readers(status.serve.as_ref(), Some(name), may_write, now));
+    let events: Vec<_> = source.events.iter().map(|event| (None, event)).collect();
+    view.put("events", tables::events(&events, now));
+    view.put("about", html! { "binlogd " (status.binlogd_version) });
+    Some(())
+}
+
+fn facts(source: &SourceStatus, now: Timestamp) -> Markup {
+    let behind = match source.seconds_behind {
+        Some(0) => "nothing".to_owned(),
+        Some(behind) => units::duration(behind),
+        None => "not known".to_owned(),
+    };
+    html! {
+        div { dt { "State" } dd { (source.state) @if let Some(detail) = &source.state_detail { span class="dim" { " " (since(detail, now)) } } } }
+        div {
+            dt { "Semi-sync" }
+            dd {
+                @if source.semi_sync.active { "in force" } @else { span class="warning text" { "not in force" } }
+                span class="dim" { ": " (source.semi_sync.reason) }
+                @if let Some(look) = &source.semi_sync_source {
+                    span class="dim" { "; the source gives up after " (units::latency(look.timeout_ms as f64 * 1000.0)) }
+                }
+            }
+        }
+        @if let Some(replicas) = &source.ack_replicas {
+            div { dt { "Receivers" } dd { (replicas.confirmed) " of " (replicas.wanted) " have confirmed" } }
+        }
+        @if let Some(archive) = &source.archive {
+            div {
+                dt { "Archive" }
+                dd {
+                    @match archive.behind_seconds.filter(|_| archive.put_back().is_none()) {
+                        Some(behind) => { "has everything of " (units::duration(behind)) " ago" }
+                        None if archive.put_back().is_some() => { span class="critical text" { "was put back to an older state" } }
+                        None => "does not have everything yet",
+                    }
+                    span class="dim" { ": " (archive.url) @if archive.encrypted { ", encrypted" } }
+                    @if let Some(error) = &archive.error {
+                        " " span class="warning text" { "fails since " (moment(error.at, now)) ": " (error.message) }
+                    }
+                    @if let Some(kept) = &archive.kept {
+                        " " span class="warning text" { "old files stay here: " (kept.message) }
+                    }
+                }
+            }
+            @if let Some(verify) = &archive.verify {
+                (archive_verified(verify, now))
+            }
+        }
+        @if let Some(oldest) = source.oldest_commit {
+            div {
+                dt { "Points in time" }
+                dd {
+                    "since " (moment(oldest, now))
+                    @if let Some(trouble) = source.search_trouble() {
+                        " " span class=[source.search_index_failed.filter(|failed| *failed > 0).map(|_| "warning text")] { (trouble) }
+                    }
+                }
+            }
+        }
+        div { dt { "Behind" } dd { (behind) } }
+        div {
+            dt { "Source" }
+            dd {
+                (source.host.as_deref().unwrap_or("–"))
+                @if let Some(version) = &source.server_version { span class="dim" { " " (version) } }
+                @if let Some(id) = source.server_id { span class="dim" { " server_id " (id) } }
+                span class="dim" { " " (source.tls.as_deref().unwrap_or("not encrypted")) }
+            }
+        }
+        div {
+            dt { "Acknowledges" }
+            dd { @match source.fsync_mode {
+                Some(0) => "what is written, before it is synced",
+                Some(_) => "what is on stable storage",
+                None => "not known",
+            } }
+        }
+        @if let Some(error) = &source.last_error {
+            div { dt { "Last error" } dd { (moment(error.at, now)) " " (error.message) } }
+        }
+    }
+}
+
+/// The last verification of the archive on a schedule.
+fn archive_verified(verify: &ArchiveVerify, now: Timestamp) -> Markup {
+    html! {
+        div {
+            dt { "Archive verified" }
+            dd {
+                @match verify.at {
+                    Some(at) => { (moment(at, now)) },
+                    None => "not yet",
+                }
+                @if verify.findings > 0 {
+                    " " span class="critical text" { "DAMAGED, " (units::count(verify.findings)) " found" }
+                } @else if verify.at.is_some() {
+                    span class="dim" { ": no damage" }
+                }
+                span class="dim" { ", " (units::count(verify.objects_read)) " of " (units::count(verify.objects)) " objects read" }
+                @for finding in &verify.first_findings {
+                    br; span class="critical text" { (finding) }
+                }
+                @if let Some(error) = &verify.error {
+                    br; span class="warning text" { "fails since " (moment(error.at, now)) ": " (error.message) }
+                }
+            }
+        }
+    }
+}
+
+/// A detail that is a moment, as a moment.
+fn since(detail: &str, now: Timestamp) -> Markup {
+    match detail.strip_prefix("since ").and_then(|at| at.parse().ok()) {
+        Some(at) => html! { "since " (moment(at, now)) },
+        None => html! { (detail) },
+    }
+}
+
+fn ladder(source: &SourceStatus) -> Markup {
+    let words = [
+        "arrived from the source, checksums right",
+        "survives a crash of binlogd",
+        "survives a crash of this machine",
+        "the source was told that it is safe",
+    ];
+    html! {
+        @for ((rung, at), meaning) in source.positions.rungs().into_iter().zip(words) {
+            li { b { (rung) } (place(at)) span class="dim" { (meaning) } }
+        }
+        @if let Some(archive) = &source.archive {
+            li { b { "archived" } (place(archive.archived.as_ref())) span class="dim" { "survives the loss of this machine" } }
+        }
+    }
+}
+
+fn charts(history: &HistoryStatus, now: Timestamp) -> Markup {
+    if history.at.is_empty() {
+        return html! { p class="dim" { "The first sample comes within twenty seconds of the start." } };
+    }
+    let (at, now) = (&history.at[..], now.as_second());
+    let some = |values: &[f64]| values.iter().map(|value| Some(*value)).collect::<Vec<_>>();
+    let one = |values| [Series { name: "", values }];
+    let pair = |p50: &[Option<f64>], p99: &[Option<f64>]| {
+        [Series { name: "median", values: p50.to_vec() }, Series { name: "p99", values: p99.to_vec() }]
+    };
+    let behind = history.seconds_behind.iter().map(|behind| behind.map(|behind| behind as f64)).collect();
+    html! {
+        (chart("Transactions", at, now, &one(some(&history.transactions_per_second)), per_second))
+        (chart("Stored", at, now, &one(some(&history.bytes_per_second)), |value| format!("{}/s", units::bytes(value as u64))))
+        (chart("Acknowledged in", at, now, &pair(&history.acknowledge_p50_us, &history.acknowledge_p99_us), units::latency))
+        (chart("Synced in", at, now, &pair(&history.sync_p50_us, &history.sync_p99_us), units::latency))
+        (chart("Behind", at, now, &one(behind), |value| units::duration(value as u64)))
+    }
+}
+
+/// The timelines as one line through time, and what is lost between them.
+fn timelines(source: &SourceStatus, now: Timestamp) -> Markup {
+    html! {
+        @if source.timelines.is_empty() { p class="dim" { "Nothing has been copied yet." } }
+        @else {
+            ol class="timelines" { @for timeline in source.timelines.iter() { (timeline_row(source, timeline, now)) } }
+        }
+        @for gap in &source.gaps {
+            p class="warning text" {
+                "A gap before " (gap.first_file) " of " (gap.timeline)
+                @if !gap.missing.is_empty() { ": never copied: " (set(&gap.missing)) }
+            }
+        }
+    }
+}
+
+fn timeline_row(source: &SourceStatus, timeline: &TimelineStatus, now: Timestamp) -> Markup {
+    let is_present = source.timeline.as_deref() == Some(timeline.name.as_str());
+    let sign_of = match timeline.reason.as_str() {
+        "fork" => Level::Critical,
+        "gap" => Level::Warning,
+        "first" => Level::Ok,
+        _ => Level::Notice,
+    };
+    html! {
+        li aria-current=[is_present.then_some("true")] {
+            (sign(sign_of))
+            div {
+                b { (timeline.name) } @if is_present { span class="dim" { " is written now" } }
+                p {
+                    "Began "
+                    @match timeline.began_at.parse::<Timestamp>() { Ok(at) => (moment(at, now)), Err(_) => (timeline.began_at) }
+                    " with " (timeline.first_file) ": " (timeline.why) "."
+                }
+                @if !timeline.source_lacked.is_empty() { p { "The source lacked then: " (set(&timeline.source_lacked)) } }
+                @if !timeline.missing.is_empty() { p { "Never copied: " (set(&timeline.missing)) } }
+            }
+        }
+    }
+}
+
+fn gtids(monitor: &SourceMonitor) -> Markup {
+    let texts = monitor.gtid_texts();
+    html! {
+        dl class="facts" {
+            div { dt { "Durable" } dd { (set(&texts.durable)) } }
+            div { dt { "Acknowledged" } dd { (set(&texts.acknowledged)) } }
+        }
+    }
+}
+
+fn set(text: &str) -> Markup {
+    html! {
+        @if text.is_empty() { span class="dim" { "none" } }
+        @else {
+            code class="gtids" {
+                @match text.char_indices().nth(GTIDS_CHARACTERS_MAX) {
+                    Some((at, _)) => { (text[..at]) "… (all of it is in /status)" },
+                    None => (text),
+                }
+            }
+        }
+    }
+}
+
+fn peers(source: &SourceStatus, now: Timestamp) -> Markup {
+    html! {
+        @if source.peers.is_empty() { p class="dim" { "No other binlogd of this source is configured." } }
+        @else {
+            ul {
+                @for peer in &source.peers {
+                    li {
+                        b { (peer.peer) } " "
+                        @match (&peer.error, peer.asked_at) {
+                            (Some(error), _) => { span class="warning text" { "cannot be used: " (error.message) } " " (moment(error.at, now)) },
+                            (None, None) => span class="dim" { "was not needed yet" },
+                            (None, Some(at)) => { "answered " (moment(at, now)) },
+                        }
+                        @if peer.fetched_transactions > 0 { ", gave " (units::count(peer.fetched_transactions)) " transactions" }
+                        @if !peer.only_there.is_empty() { p class="critical text" { "alone holds " (set(&peer.only_there)) } }
+                    }
+                }
+            }
+        }
+        @if let Some(regained) = &source.source_regained {
+            p { (sign(Level::Ok)) "The source has again what it lacked, since " (human_time(regained.at)) ": " (set(&regained.gtids)) }
+        }
+    }
+}
+
+/// The page around the parts.
+pub(super) fn body(view: &View, name: &str) -> Markup {
+    html! {
+        nav aria-label="Way back" { a href="/" { "All sources" } " › " (name) }
+        h1 { (name) }
+        p id="headline" class="headline" aria-live="polite" { (view.part("headline")) }
+        div id="problems" { (view.part("problems")) }
+        div id="deeds" class="deeds" { (view.part("deeds")) }
+        section aria-labelledby="h-facts" { h2 id="h-facts" { "Now" } dl id="facts" class="facts" { (view.part("facts")) } }
+        section aria-labelledby="h-ladder" {
+            h2 id="h-ladder" { "How far" }
+            ol id="ladder" class="ladder" { (view.part("ladder")) }
+        }
+        section aria-labelledby="h-charts" { h2 id="h-charts" { "The last hour" } div id="charts" class="charts" { (view.part("charts")) } }
+        section aria-labelledby="h-timelines" { h2 id="h-timelines" { "Timelines" } div id="timelines" { (view.part("timelines")) } }
+        section aria-labelledby="h-readers" { h2 id="h-readers" { "Readers" } div id="readers" { (view.part("readers")) } }
+        section aria-labelledby="h-peers" { h2 id="h-peers" { "Other binlogds of this source" } div id="peers" { (view.part("peers")) } }
+        section aria-labelledby="h-gtids" { h2 id="h-gtids" { "GTIDs" } div id="gtids" { (view.part("gtids")) } }
+        section aria-labelledby="h-events" { h2 id="h-events" { "Last events" } div id="events" { (view.part("events")) } }
+    }
+}

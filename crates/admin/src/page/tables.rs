@@ -1,0 +1,149 @@
+//! Readers, slots and events.
+
+use super::deeds;
+use super::parts::{moment, place, sign};
+use crate::deed::Deed;
+use jiff::{SignedDuration, Timestamp};
+use maud::{Markup, html};
+use status::units;
+use status::{Event, ReaderStatus, ServeStatus, SlotStatus};
+
+/// More readers are in the JSON.
+const READERS_MAX: usize = 100;
+
+/// Readers and slots of one source, or (`None`) of all; for who may, with links to end and drop them.
+pub(super) fn readers(
+    serve: Option<&ServeStatus>,
+    source: Option<&str>,
+    may_write: bool,
+    now: Timestamp,
+) -> Markup {
+    let Some(serve) = serve else {
+        return html! { p class="dim" { "Nobody is served: [serve] listen is off." } };
+    };
+    let is_shown = |of: &str| source.is_none_or(|source| source == of);
+    let mut readers: Vec<&ReaderStatus> =
+        serve.readers.iter().filter(|reader| is_shown(&reader.source)).collect();
+    // The farthest behind first.
+    readers.sort_by_key(|reader| std::cmp::Reverse(reader.behind_bytes));
+    let slots: Vec<&SlotStatus> = serve.slots.iter().filter(|slot| is_shown(&slot.source)).collect();
+    html! {
+        @if readers.is_empty() && slots.is_empty() { p class="dim" { "No reader is connected to " (serve.address) "." } }
+        @if !readers.is_empty() {
+            div class="scroll" tabindex="0" role="group" aria-label="Readers" {
+                table {
+                    caption { "Readers" }
+                    thead { tr {
+                        th scope="col" { "Reader" }
+                        @if source.is_none() { th scope="col" { "Source" } }
+                        th scope="col" { "From" } th scope="col" { "Does" } th scope="col" { "Sent up to" }
+                        th scope="col" class="number" { "Behind" } th scope="col" { "Since" }
+                        @if may_write { (deeds_head()) }
+                    } }
+                    tbody { @for reader in readers.iter().take(READERS_MAX) { (reader_row(reader, source.is_none(), may_write, now)) } }
+                }
+            }
+            @if readers.len() > READERS_MAX { p class="dim" { "and " (readers.len() - READERS_MAX) " more, in /status" } }
+        }
+        @if !slots.is_empty() {
+            div class="scroll" tabindex="0" role="group" aria-label="Slots" {
+                table {
+                    caption { "Slots: places that are remembered, and for which files are kept" }
+                    thead { tr {
+                        th scope="col" { "Slot" }
+                        @if source.is_none() { th scope="col" { "Source" } }
+                        th scope="col" { "Reader" } th scope="col" { "Read up to" } th scope="col" class="number" { "Behind" }
+                        th scope="col" { "Keeps" }
+                        @if may_write { (deeds_head()) }
+                    } }
+                    tbody { @for slot in slots { (slot_row(slot, source.is_none(), may_write)) } }
+                }
+            }
+        }
+    }
+}
+
+fn deeds_head() -> Markup {
+    html! { th scope="col" { span class="unseen" { "To do" } } }
+}
+
+fn reader_row(reader: &ReaderStatus, with_source: bool, may_write: bool, now: Timestamp) -> Markup {
+    let program =
+        if reader.program.is_empty() { String::new() } else { format!(" · {}", short(&reader.program)) };
+    let since = SignedDuration::from_secs(i64::try_from(reader.connected_seconds).unwrap_or(0));
+    let since = now.checked_sub(since).ok().and_then(|at| at.round(jiff::Unit::Minute).ok());
+    html! {
+        tr {
+            th scope="row" { (short(&reader.user)) span class="dim" { (program) } }
+            @if with_source { td { a href=(format!("/source/{}", reader.source)) { (reader.source) } } }
+            td { (reader.address) @if let Some(id) = reader.server_id { span class="dim" { " server_id " (id) } } }
+            td { (reader.command) @if reader.semi_sync { span class="dim" { ", acknowledges" } }
+                @if let Some(stop) = &reader.stop { span class="dim" { ", stops " (stop) } } }
+            td { (place(reader.position.as_ref())) }
+            td class="number" { (behind(reader.behind_bytes, reader.behind_seconds)) }
+            td { @if let Some(since) = since { (moment(since, now)) } }
+            @if may_write { td { (deeds::link(&reader.source, &Deed::EndReader(reader.id), "End", &format!("reader {}", reader.id))) } }
+        }
+    }
+}
+
+fn slot_row(slot: &SlotStatus, with_source: bool, may_write: bool) -> Markup {
+    html! {
+        tr {
+            th scope="row" { (slot.name) }
+            @if with_source { td { a href=(format!("/source/{}", slot.source)) { (slot.source) } } }
+            td {
+                @if slot.connected { "connected" }
+                @else { span class="warning text" { "gone for " (units::duration(slot.away_seconds)) } }
+            }
+            td { (place(slot.position.as_ref())) }
+            td class="number" { (behind(slot.behind_bytes, slot.behind_seconds)) }
+            td { @match &slot.released {
+                Some(why) => span class="warning text" { "nothing: " (why) },
+                None => "what its reader lacks",
+            } }
+            @if may_write { td {
+                // That of a reader that is here would be made again.
+                @if !slot.connected { (deeds::link(&slot.source, &Deed::DropSlot(slot.name.clone()), "Drop", &format!("slot {}", slot.name))) }
+            } }
+        }
+    }
+}
+
+fn behind(bytes: Option<u64>, seconds: Option<u64>) -> Markup {
+    html! {
+        @match bytes {
+            Some(0) => "nothing",
+            Some(bytes) => { (units::bytes(bytes)) @if let Some(seconds) = seconds { ", " (units::duration(seconds)) } },
+            None => span class="dim" { "–" },
+        }
+    }
+}
+
+/// What others call themselves: one line, and not longer than a line.
+fn short(text: &str) -> String {
+    let shown: String = text.chars().filter(|c| !c.is_control()).take(60).collect();
+    if text.chars().count() > 60 { shown + "…" } else { shown }
+}
+
+/// Events with the source that each is of, the newest first.
+pub(super) fn events(events: &[(Option<&str>, &Event)], now: Timestamp) -> Markup {
+    html! {
+        @if events.is_empty() { p class="dim" { "Nothing has happened since the start." } }
+        @else {
+            ol class="events" {
+                @for (source, event) in events {
+                    li {
+                        (moment(event.last_at, now))
+                        (sign(event.level))
+                        span {
+                            @if let Some(source) = source { a href=(format!("/source/{source}")) { (source) } ": " }
+                            (event.text)
+                            @if event.times > 1 { span class="dim" { " (" (units::count(event.times)) " times since " (moment(event.at, now)) ")" } }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! What each path answers.
+
+use super::access::{Access, Who, guard};
+use super::act;
+use super::address::{DATA_DIR_HEADER, DATA_DIR_UNTOLD};
+use super::asked::{Asked, html};
+use super::connection::Connection;
+use super::desk::Desk;
+use super::format::Format;
+use super::metrics;
+use super::page::{self, Notice, Page, View};
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Extension, Path, RawQuery, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::middleware::from_fn_with_state;
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use jiff::Timestamp;
+use status::{DaemonMonitor, SourceState};
+use std::fmt::Write;
+use std::sync::Arc;
+use tokio::sync::Semaphore;
+
+const ENDPOINTS: &str = "\
+binlogd
+
+/status   everything about every source, as JSON
+/status/history/NAME  the last hour of a source, as JSON
+/metrics  the same as numbers, for Prometheus
+/healthz  200 while every source receives, no commit waits for other replicas and no archive was put back, otherwise 503 and a line for each
+/livez    200 while no receiving thread is stuck, otherwise 503: a restart of binlogd would help
+/         for a browser: all of it as a page, and /source/NAME a page a source
+
+All is for GET. What can be changed is changed by the forms of a source's page, where write of [admin] is true.
+";
+
+const ICON: &str = include_str!("page/icon.svg");
+/// A year: the address of an asset changes with its content.
+const KEPT: HeaderValue = HeaderValue::from_static("max-age=31536000, immutable");
+
+/// The paths: for GET and HEAD, but the one that takes forms.
+pub(crate) fn router(monitor: Arc<DaemonMonitor>, access: Arc<Access>, desk: Desk) -> Router {
+    let asset = |content: &'static str, content_type: &'static str| {
+        get(move || async move {
+            (
+                [
+                    (header::CONTENT_TYPE, HeaderValue::from_static(content_type)),
+                    (header::CACHE_CONTROL, KEPT),
+                ],
+                content,
+            )
+        })
+    };
+    Router::new()
+        .route("/", get(overview))
+        .route("/source/{name}", get(source))
+        .route("/source/{name}/ask", get(act::ask))
+        .route("/source/{name}/do", post(act::act).fallback(act::not_so))
+        .route("/events", get(events))
+        .route("/page.css", asset(page::STYLE, "text/css; charset=utf-8"))
+        .route("/page.js", asset(page::SCRIPT, "text/javascript; charset=utf-8"))
+        .route("/icon.svg", asset(ICON, "image/svg+xml"))
+        .route("/status", get(status))
+        .route("/status/history/{name}", get(history))
+        .route("/metrics", get(scrape))
+        .route("/healthz", get(health))
+        .route("/livez", get(live))
+        .method_not_allowed_fallback(only_shown)
+        .fallback(|| async { (StatusCode::NOT_FOUND, ENDPOINTS) })
+        .layer(from_fn_with_state(access, guard))
+        .with_state(Asked {
+            monitor,
+            status: Arc::default(),
+            live: Arc::default(),
+            desk: Arc::new(desk),
+            listeners: Arc::new(Semaphore::new(page::LISTENERS_MAX)),
+        })
+}
+
+/// Who names HTML is a browser; a program that takes anything gets the short list.
+async fn overview(State(asked): State<Asked>, headers: HeaderMap) -> Response {
+    let accept = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
+    if !accept.contains("text/html") {
+        return ([(header::VARY, "accept")], ENDPOINTS).into_response();
+    }
+    shown(&asked, &Page::Overview, false, None)
+}
+
+async fn source(
+    State(asked): State<Asked>,
+    Extension(who): Extension<Who>,
+    Path(name): Path<String>,
+    RawQuery(query): RawQuery,
+) -> Response {
+    let notice = asked.desk.notice(&name, query.as_deref());
+    shown(&asked, &Page::Source(name), who.may_write().is_ok(), notice.as_ref())
+}
+
+fn shown(asked: &Asked, page: &Page, may_write: bool, notice: Option<&Notice>) -> Response {
+    match View::of(page, may_write, &asked.monitor, Timestamp::now()) {
+        Some(view) => html(view.whole(page, notice)),
+        None => (StatusCode::NOT_FOUND, "there is no such source\n").into_response(),
+    }
+}
+
+/// Another method than those of a path. axum says which those are.
+async fn only_shown() -> Response {
+    let text = "nothing was changed: this address only shows (GET). What can be changed is changed by the forms of a source's page\n";
+    (StatusCode::METHOD_NOT_ALLOWED, text).into_response()
+}
+
+/// `?source=NAME`: the changes of that source's page, otherwise of the overview.
+async fn events(
+    State(asked): State<Asked>,
+    Extension(connection): Extension<Connection>,
+    Extension(who): Extension<Who>,
+    RawQuery(query): RawQuery,
+) -> Response {
+    let page = match query.as_deref().and_then(|query| query.strip_prefix("source=")) {
+        Some(name) => Page::Source(name.to_owned()),
+        None => Page::Overview,
+    };
+    let is_there = |name: &str| asked.monitor.sources().iter().any(|source| source.name() == name);
+    if matches!(&page, Page::Source(name) if !is_there(name)) {
+        return (StatusCode::NOT_FOUND, "there is no such source\n").into_response();
+    }
+    let Ok(place) = asked.listeners.clone().try_acquire_owned() else {
+        let after = [(header::RETRY_AFTER, "10")];
+        return (StatusCode::SERVICE_UNAVAILABLE, after, "too many listen already\n").into_response();
+    };
+    connection.listens();
+    let body =
+        Body::from_stream(page::changes(asked.live, asked.monitor, (page, who.may_write().is_ok()), place));
+    let headers = [
+        (header::CONTENT_TYPE, "text/event-stream"),
+        (header::CACHE_CONTROL, "no-store"),
+        // A proxy must not gather them.
+        (HeaderName::from_static("x-accel-buffering"), "no"),
+    ];
+    (headers, body).into_response()
+}
+
+async fn status(State(Asked { monitor, status, .. }): State<Asked>) -> Response {
+    match status.get(|| serde_json::to_vec(&monitor.status(Timestamp::now()))) {
+        Ok(body) => ([(header::CONTENT_TYPE, "application/json")], body).into_response(),
+        Err(_) => (StatusCode::INTERNAL_SERVER_ERROR, "the status could not be formatted\n").into_response(),
+    }
+}
+
+async fn history(State(Asked { monitor, .. }): State<Asked>, Path(name): Path<String>) -> Response {
+    match monitor.history(&name, Timestamp::now()) {
+        Some(history) => axum::Json(history).into_response(),
+        None => (StatusCode::NOT_FOUND, "there is no such source\n").into_response(),
+    }
+}
+
+async fn scrape(State(Asked { monitor, .. }): State<Asked>, headers: HeaderMap) -> Response {
+    let format = Format::wanted(&headers);
+    match metrics::text(&monitor, Timestamp::now()) {
+        Ok(text) => ([(header::CONTENT_TYPE, format.content_type())], format.of(text)).into_response(),
+        Err(_) => (StatusCode::INTERNAL_SERVER_ERROR, "the metrics could not be formatted\n").into_response(),
+    }
+}
+
+async fn health(State(Asked { monitor, .. }): State<Asked>) -> Response {
+    let mut answer = match complaints(&monitor) {
+        None => (StatusCode::OK, "ok\n").into_response(),
+        Some(complaints) => (StatusCode::SERVICE_UNAVAILABLE, complaints).into_response(),
+    };
+    let data_dir = monitor.data_dir().display().to_string();
+    let data_dir = HeaderValue::from_str(&data_dir).unwrap_or(HeaderValue::from_static(DATA_DIR_UNTOLD));
+    answer.headers_mut().insert(DATA_DIR_HEADER, data_dir);
+    answer
+}
+
+/// Whether a restart of the process would help. A source that is away, and a disk that is full, are no reason for one.
+async fn live(State(Asked { monitor, .. }): State<Asked>) -> Response {
+    let stuck: Vec<_> = monitor.sources().iter().filter_map(|source| source.stuck()).collect();
+    let lines: String =
+        stuck.iter().filter(|stuck| stuck.is_for_good).map(|stuck| format!("{}\n", stuck.what)).collect();
+    match lines.is_empty() {
+        true => (StatusCode::OK, "ok\n").into_response(),
+        false => (StatusCode::SERVICE_UNAVAILABLE, lines).into_response(),
+    }
+}
+
+/// One line for each source that does not receive, whose commits wait for other replicas, or whose archive was put back; `None` when all
+/// is well.
+fn complaints(monitor: &DaemonMonitor) -> Option<String> {
+    let sources = monitor.sources();
+    if sources.is_empty() {
+        return Some("no source has been started\n".to_owned());
+    }
+    let mut lines = String::new();
+    for source in sources {
+        let (state, detail) = source.state_in_words();
+        if state != SourceState::Receiving.word() {
+            let colon = if detail.is_some() { ": " } else { "" };
+            // One line a source, whatever an error message of a server holds. Writing to a String does not fail.
+            let detail = detail.unwrap_or_default().replace(['\r', '\n'], " ");
+            let _ = writeln!(lines, "{}: {state}{colon}{detail}", source.name());
+        } else if let Some(waits) = source.waits_for_others() {
+            let _ = writeln!(lines, "{}: {waits}", source.name());
+        }
+        if let Some(error) = source.archive.status(Timestamp::now()).as_ref().and_then(|it| it.put_back()) {
+            let _ = writeln!(lines, "{}: {}", source.name(), error.message.replace(['\r', '\n'], " "));
+        }
+    }
+    (!lines.is_empty()).then_some(lines)
+}

@@ -1,0 +1,48 @@
+//! What the thread of one source works with.
+
+use config::SourceConfig;
+use log::published::Published;
+use log::storage::Storage;
+use source::clock::Clock;
+use source::look::Waits;
+use source::stop::StopSignal;
+use status::{Place, SourceMonitor};
+use std::path::PathBuf;
+use std::sync::Arc;
+use wire::Network;
+
+/// Everything that the thread of one source works with.
+#[derive(Clone)]
+pub struct Upstream {
+    /// Its part of the configuration.
+    pub config: SourceConfig,
+    /// Folder that holds all sources.
+    pub data_dir: PathBuf,
+    /// The disk.
+    pub storage: Arc<dyn Storage>,
+    /// The way to the source.
+    pub network: Arc<dyn Network>,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// Where it publishes what it does.
+    pub monitor: Arc<SourceMonitor>,
+    /// Where it tells readers how far they may read.
+    pub published: Arc<Published>,
+    /// Tells it to end.
+    pub stop: Arc<StopSignal>,
+}
+
+impl Upstream {
+    /// Waits for something whose end nobody here can know: no time is too long for it.
+    pub(crate) fn at_rest<T>(&self, wait: impl FnOnce() -> T) -> T {
+        self.monitor.pulse.beat(Place::Rests);
+        let result = wait();
+        self.monitor.pulse.beat(Place::Asks);
+        result
+    }
+
+    /// What waits for the source go by.
+    pub(crate) fn waits(&self) -> Waits<'_> {
+        Waits { stop: &self.stop, clock: &*self.clock, pulse: Some(&self.monitor.pulse) }
+    }
+}

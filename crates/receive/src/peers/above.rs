@@ -1,0 +1,110 @@
+//! A host that is another binlogd: what it says of its timelines.
+//!
+//! Its port presents the server whose log it receives now, and sends the files of several. So it is asked for its timelines, and
+//! each connection reads one of them alone (`mirror.rs`).
+
+use super::above_error::AboveError;
+use super::peer;
+use crate::attempt::attempt_error::AttemptError;
+use log::described::{self, Described, Descriptions};
+use log::extent::Extent;
+use source::complaint::ER_UNKNOWN_SYSTEM_VARIABLE;
+use source::identify::{SourceIdentity, SourceSemiSync};
+use wire::{Connection, ResultSet, WireError};
+
+/// How the `version_comment` of a binlogd begins, which is no server's.
+const COMMENT: &str = "binlogd";
+
+/// Asks a host for its timelines. `None` where it is a server.
+///
+/// # Errors
+/// When the connection fails, or a binlogd does not tell.
+pub(crate) fn ask(connection: &mut Connection) -> Result<Option<Descriptions>, AttemptError> {
+    let statement = "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('binlogd_timelines', 'version_comment')";
+    let rows = match connection.query(statement) {
+        Ok(rows) => rows,
+        Err(WireError::Server { .. } | WireError::AccessDenied { .. }) => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    if !is_binlogd(&rows)? {
+        return Ok(None);
+    }
+    let above = match connection.query("SELECT @@global.binlogd_history") {
+        Ok(rows) => match rows.first().unwrap_or_default() {
+            "" => return Err(AboveError::Nothing.into()),
+            text => described::parse(text).map_err(AboveError::Senseless)?,
+        },
+        Err(WireError::Server { code: ER_UNKNOWN_SYSTEM_VARIABLE, .. }) => by_extents(connection)?,
+        Err(error) => return Err(error.into()),
+    };
+    Ok(Some(above))
+}
+
+/// Whether it is one, by its variables.
+fn is_binlogd(rows: &ResultSet) -> Result<bool, AboveError> {
+    let value = |name: &str| {
+        let is_it = |row: &usize| {
+            rows.get(*row, "Variable_name").is_some_and(|found| found.eq_ignore_ascii_case(name))
+        };
+        (0..rows.rows.len()).find(is_it).map(|row| rows.get(row, "Value").unwrap_or_default())
+    };
+    let says_so = value("version_comment").is_some_and(|comment| comment.starts_with(COMMENT));
+    match value("binlogd_timelines") {
+        Some(_) => Ok(true),
+        None if says_so => Err(AboveError::Old),
+        None => Ok(false),
+    }
+}
+
+/// Of a binlogd that tells of its timelines only where they begin and end.
+fn by_extents(connection: &mut Connection) -> Result<Descriptions, AttemptError> {
+    let said = peer::ask(connection).map_err(|error| match error {
+        peer::PeerError::Wire(error) => AttemptError::from(error),
+        error => AboveError::Senseless(error.to_string()).into(),
+    })?;
+    let described = |extent: Extent| Described {
+        name: extent.timeline.clone(),
+        extent: Some(extent),
+        is_pending: false,
+        info: None,
+    };
+    let timelines: Vec<Described> = said.extents.into_iter().map(described).collect();
+    let live = timelines.len().checked_sub(1).ok_or(AboveError::Nothing)?;
+    Ok(Descriptions { timelines, live })
+}
+
+/// What stands for the source while one timeline is received: its server. What was executed is what the binlogd `presented` holds.
+/// Of one that is not written any more there is nothing to acknowledge. And a binlogd is no standby, whatever it says of `read_only`.
+pub(crate) fn identity(presented: &SourceIdentity, of: &Described, is_live: bool) -> SourceIdentity {
+    let mut source = presented.clone();
+    of.server_uuid().clone_into(&mut source.uuid);
+    if let Some(info) = &of.info {
+        (source.kind, source.version) = (info.server_kind, info.server_version.clone());
+    }
+    if !is_live {
+        source.semi_sync = SourceSemiSync::Absent;
+    }
+    source.is_read_only = false;
+    source
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_binlogd_that_does_not_tell_its_timelines_is_no_server() {
+        let said = |pairs: &[(&str, &str)]| {
+            let bytes = |text: &str| Some(text.as_bytes().to_vec());
+            let rows = pairs.iter().map(|(name, value)| vec![bytes(name), bytes(value)]).collect();
+            is_binlogd(&ResultSet { columns: vec!["Variable_name".to_owned(), "Value".to_owned()], rows })
+        };
+        let comment = ("version_comment", "binlogd, which keeps and serves binary logs");
+        assert!(said(&[("binlogd_timelines", ""), comment]).unwrap());
+        assert!(
+            !said(&[("version_comment", "MySQL Community Server - GPL")]).unwrap() && !said(&[]).unwrap()
+        );
+        let refused = said(&[comment]).unwrap_err().to_string();
+        assert!(refused.contains("older version") && refused.contains("update that binlogd"), "{refused}");
+    }
+}

@@ -1,0 +1,191 @@
+//! What an acknowledgement waits for beside our own disk: with `ack_after_replicas = N`, until N different receivers further down
+//! have made the same bytes durable.
+//!
+//! ```text
+//! durable here ─► published ─► readers confirm (log/confirmations.rs) ─► this thread wakes up ─► acknowledged
+//! ```
+//!
+//! The receiving thread waits for nobody: it goes on receiving while acknowledgements are held. What may be acknowledged is the
+//! smaller of what is safe here and what is confirmed there, and is made here and nowhere else.
+
+use config::AckTimeoutAction;
+use log::published::Published;
+use log::{Position, Safe, SafeHere, is_covered};
+use source::clock::Clock;
+use status::{SourceMonitor, SourceState};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+
+/// After acknowledging alone, the receivers have caught up when they confirm what has just become durable within this time, or
+/// within `ack_timeout` where that is shorter.
+const CAUGHT_UP_WITHIN: Duration = Duration::from_secs(1);
+
+/// What was held for longer is acknowledged by a new session, which compares the place with the source's log first: a reset tells a
+/// replica nothing, and to a source whose logs began anew an old place acknowledges new transactions.
+pub(crate) const HELD_MAX: Duration = Duration::from_secs(2);
+
+/// The same, of what nobody but the disk here has held. More, so that a disk which is slow now and then does not end sessions; and
+/// less than the ten seconds for which a source waits by its default.
+pub(crate) const STALLED_MAX: Duration = Duration::from_secs(5);
+
+/// What the operator demands of receivers further down.
+#[derive(Debug, Clone)]
+pub struct ReplicaDemand {
+    /// How many different ones must have confirmed; not 0.
+    pub wanted: u32,
+    /// How long they are waited for.
+    pub timeout: Duration,
+    /// What happens then.
+    pub action: AckTimeoutAction,
+    /// They have not come in time, and it is gone on without them. Outlasts a session.
+    pub alone: Arc<AtomicBool>,
+}
+
+/// How the receivers below one timeline stand.
+#[derive(Debug)]
+pub(crate) struct Downstream {
+    demand: ReplicaDemand,
+    published: Arc<Published>,
+    /// Folder of the timeline that the session writes.
+    timeline: PathBuf,
+    /// It was said that they do not come.
+    is_told: bool,
+    /// While it is gone on alone: a place that was durable then.
+    mark: Option<(Position, Instant)>,
+}
+
+/// What may be acknowledged of what is safe here. `files` are the log's, in order. `None` while nothing may.
+pub(crate) fn safe(
+    downstream: Option<&mut Downstream>,
+    here: SafeHere,
+    files: &[String],
+    clock: &dyn Clock,
+    monitor: &SourceMonitor,
+) -> Option<Safe> {
+    let Some(downstream) = downstream else { return Some(here.alone()) };
+    let Downstream { demand, published, timeline, .. } = &downstream;
+    let there = published.confirmed(timeline, demand.wanted, files);
+    if demand.alone.load(Relaxed) {
+        downstream.look_whether_caught_up(
+            &here,
+            there.as_ref().map(|there| there.position()),
+            files,
+            clock.now(),
+            monitor,
+        );
+        return Some(here.alone());
+    }
+    there.map(|there| here.and_there(&there, files))
+}
+
+impl Downstream {
+    /// For a session that writes `timeline`.
+    pub(crate) fn new(demand: ReplicaDemand, published: Arc<Published>, timeline: &Path) -> Downstream {
+        Downstream { demand, published, timeline: timeline.to_owned(), is_told: false, mark: None }
+    }
+
+    /// Whether it is gone on without them.
+    pub(crate) fn is_alone(&self) -> bool {
+        self.demand.alone.load(Relaxed)
+    }
+
+    /// How long after its arrival a request is overdue; `None` when nobody waits for that.
+    pub(crate) fn overdue_after(&self) -> Option<Duration> {
+        let is_known = self.is_told || self.is_alone();
+        (!is_known).then_some(self.demand.timeout)
+    }
+
+    /// Shows how many receivers have confirmed `at`.
+    pub(crate) fn show(&self, at: &Position, files: &[String], waiting: bool, monitor: &SourceMonitor) {
+        let confirmed = self.published.confirmed_by(&self.timeline, at, files);
+        monitor.ack_replicas.publish(confirmed, waiting, self.is_alone());
+    }
+
+    /// The oldest request is older than `ack_timeout`, and nobody has said so yet. True when it is to be acknowledged alone.
+    #[cold]
+    pub(crate) fn does_not_come(&mut self, at: &Position, files: &[String], monitor: &SourceMonitor) -> bool {
+        let ReplicaDemand { wanted, timeout, action, alone } = &self.demand;
+        let confirmed = self.published.confirmed_by(&self.timeline, at, files);
+        let what = format!(
+            "{confirmed} of {wanted} receivers (ack_after_replicas) have confirmed {at} within {timeout:?} (ack_timeout)"
+        );
+        let source = monitor.name();
+        match action {
+            AckTimeoutAction::GoOn => {
+                alone.store(true, Relaxed);
+                if *timeout >= HELD_MAX {
+                    // By the place at which the next session begins.
+                    monitor.counters.acknowledged_alone.fetch_add(1, Relaxed);
+                }
+                tracing::error!(
+                    source,
+                    "acknowledging alone from now on: {what}. What is acknowledged is durable here, and nowhere else as far as is \
+                     known (ack_timeout_action = \"go_on\")"
+                );
+                monitor.set_error(format!("acknowledging alone: {what}"));
+                true
+            }
+            AckTimeoutAction::Wait => {
+                self.is_told = true;
+                tracing::error!(
+                    source,
+                    "acknowledgements are held: {what}. Commits wait on the source, until the receivers come or the source's own \
+                     semi-sync timeout is over (ack_timeout_action = \"wait\")"
+                );
+                monitor.set_error(format!("acknowledgements are held: {what}"));
+                if monitor.state() == SourceState::Receiving {
+                    monitor.set_state(SourceState::WaitingForReplicas);
+                }
+                false
+            }
+        }
+    }
+
+    /// Everything that was asked for is acknowledged.
+    pub(crate) fn has_come(&mut self, monitor: &SourceMonitor) {
+        if std::mem::take(&mut self.is_told) {
+            tracing::info!(
+                source = monitor.name(),
+                "the receivers have confirmed what was held: acknowledging again"
+            );
+            if monitor.state() == SourceState::WaitingForReplicas {
+                monitor.set_state(SourceState::Receiving);
+            }
+        }
+    }
+
+    /// Demands the receivers again when they keep up.
+    fn look_whether_caught_up(
+        &mut self,
+        here: &SafeHere,
+        there: Option<&Position>,
+        files: &[String],
+        now: Instant,
+        monitor: &SourceMonitor,
+    ) {
+        let Some((at, since)) = &self.mark else {
+            self.mark = Some((here.position().clone(), now));
+            return;
+        };
+        if !there.is_some_and(|there| is_covered(at, there, files)) {
+            return;
+        }
+        if now.saturating_duration_since(*since) > CAUGHT_UP_WITHIN.min(self.demand.timeout)
+            && !there.is_some_and(|there| is_covered(here.position(), there, files))
+        {
+            // They have come to a place of long ago.
+            self.mark = Some((here.position().clone(), now));
+            return;
+        }
+        self.mark = None;
+        self.demand.alone.store(false, Relaxed);
+        tracing::info!(
+            source = monitor.name(),
+            "{} receivers have caught up: acknowledgements wait for them again (ack_after_replicas)",
+            self.demand.wanted
+        );
+    }
+}

@@ -1,0 +1,23 @@
+//! The inverse of transactions, as statements of SQL; and the same statements for who does them again.
+//!
+//! ```text
+//! rows, in the order of the log (crate::detail)
+//!   → one statement each that takes the row back, with all that it was in its condition   inverse.rs, literal.rs, json.rs
+//!   → what a server says against it: triggers, cascades, engines                          objections.rs, rights.rs
+//!   → which of them are not as they were left now                                        look.rs
+//!   → a script, the last row first, that stops where a row is not as it was left          script.rs
+//! ```
+
+mod inverse;
+mod json;
+mod literal;
+mod look;
+mod objections;
+mod quoting;
+mod rights;
+mod script;
+
+pub use inverse::{Direction, Inverse};
+pub use look::changed;
+pub use objections::objections;
+pub use script::{SESSION, Script, apply, guard, shown};

@@ -1,0 +1,23 @@
+//! Our side: what the configuration wants and who we are to the source.
+
+use std::time::Duration;
+use wire::TlsMode;
+
+/// Our side: what the configuration wants and who we are to the source.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wanted {
+    /// The configured server id, or the one remembered in the data folder; `None` before the first start.
+    pub server_id: Option<u32>,
+    /// The remembered replica UUID; `None` before the first start.
+    pub replica_uuid: Option<String>,
+    /// Nothing was copied yet, and the first file will be the newest one.
+    pub starts_at_latest: bool,
+    /// Whether semi-sync is wanted.
+    pub semi_sync: bool,
+    /// How the connection is to be protected.
+    pub tls: TlsMode,
+    /// The longest pause between two attempts to connect.
+    pub backoff_max: Duration,
+    /// The state of the source in a daemon that runs on the data folder; `None` when none runs.
+    pub running: Option<String>,
+}
