@@ -19,8 +19,6 @@ pub enum Place {
     WholeFile(PathBuf),
     /// A flag of the command line, with its dashes.
     Flag(String),
-    /// Nowhere: the default.
-    Default,
 }
 
 impl Place {
@@ -28,7 +26,7 @@ impl Place {
     pub fn file(&self) -> Option<&Path> {
         match self {
             Self::File { path, .. } | Self::WholeFile(path) => Some(path),
-            Self::Flag(_) | Self::Default => None,
+            Self::Flag(_) => None,
         }
     }
 
@@ -44,7 +42,6 @@ impl fmt::Display for Place {
             Self::File { path, line, column } => write!(f, "{}:{line}:{column}", path.display()),
             Self::WholeFile(path) => write!(f, "{}", path.display()),
             Self::Flag(flag) => f.write_str(flag),
-            Self::Default => f.write_str("default"),
         }
     }
 }

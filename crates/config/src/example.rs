@@ -1,7 +1,7 @@
 //! The text of `binlogd config example`, and comments in configuration files.
 
 use super::key::{Absent, Key, Kind, Section};
-use super::keys::KEYS;
+use super::tables::{declared, keys_of};
 
 /// Columns of a comment.
 const COLUMNS: usize = 110;
@@ -15,21 +15,21 @@ Durations are whole numbers with a unit: 250ms, 5s, 1m30s, 2h, 30d.";
 /// A commented configuration that means exactly the defaults, with every key.
 pub fn example() -> String {
     let mut text = comment(HEAD);
-    let mut section = Section::Root;
-    for key in KEYS {
-        if key.section != section {
-            section = key.section;
+    for section in Section::ALL {
+        if section != Section::Root {
             text.push('\n');
             text.push_str(&section_head(section));
         }
-        text.push('\n');
-        text.push_str(&comment(key.about));
-        text.push_str(&comment(&allowed(key)));
-        text.push_str(&match key.absent {
-            Absent::Required(value) => format!("{} = {value}\n", key.name),
-            Absent::Default(value) => format!("#{} = {value}\n", key.name),
-            Absent::Unset(value) => format!("# {} = {value}\n", key.name),
-        });
+        for key in keys_of(section) {
+            text.push('\n');
+            text.push_str(&comment(&key.about()));
+            text.push_str(&comment(&allowed(key)));
+            text.push_str(&match key.absent {
+                Absent::Required(value) => format!("{} = {value}\n", key.name),
+                Absent::Default(value) => format!("#{} = {value}\n", key.name),
+                Absent::Unset(value) => format!("# {} = {value}\n", key.name),
+            });
+        }
     }
     text
 }
@@ -58,37 +58,11 @@ pub fn comment(text: &str) -> String {
     out
 }
 
-/// What a section is for.
-pub fn section_about(section: Section) -> &'static str {
-    match section {
-        Section::Root => "The top level.",
-        Section::Admin => "The web page, status, metrics and health over HTTP.",
-        Section::AdminUser => {
-            "Who may see them. Repeat this table for each further user. Without any, whoever reaches the address."
-        }
-        Section::Log => "What binlogd says about itself.",
-        Section::Serve => "Replicas and log readers.",
-        Section::ServeUser => {
-            "Who may read. Repeat this table for each further user. Without any, the accounts of the sources count."
-        }
-        Section::Retention => {
-            "When old files are deleted, of each source. Without a rule nothing is ever deleted. What somebody still needs stays \
-             whatever the rules say: binlogd purge --dry-run tells."
-        }
-        Section::Archive => {
-            "History in an object store or in another folder, of all sources. Without url nothing is archived. Credentials come from the \
-             environment and the usual files (AWS_*, ~/.aws/credentials, GOOGLE_APPLICATION_CREDENTIALS, AZURE_*)."
-        }
-        Section::Source => "A server to copy. Repeat this table for each further one.",
-    }
-}
-
 fn section_head(section: Section) -> String {
-    let about = section_about(section);
     // A user and an archive are examples; every other section is there with its defaults.
     let mark =
         if matches!(section, Section::ServeUser | Section::AdminUser | Section::Archive) { "# " } else { "" };
-    format!("{}{mark}{}\n", comment(about), section.title())
+    format!("{}{mark}{}\n", comment(&declared(section).about()), section.title())
 }
 
 /// The allowed values, where the explanation does not say them: choices one a line, ranges in a sentence.
@@ -99,19 +73,20 @@ fn allowed(key: &Key) -> String {
             let lines = choices.iter().map(|(word, meaning)| format!("  {word:width$}   {meaning}"));
             lines.collect::<Vec<_>>().join("\n")
         }
-        Kind::Name | Kind::Number { .. } | Kind::Duration { .. } | Kind::Space | Kind::Bytes => {
+        Kind::NAME | Kind::SPACE | Kind::BYTES | Kind::Number { .. } | Kind::Duration { .. } => {
             format!("It must be {}.", key.allowed())
         }
-        _ => String::new(),
+        Kind::Form { .. } => String::new(),
     }
 }
 
 #[cfg(test)]
 mod tests {
 
+    use super::super::tables::all_keys;
+    use super::super::tests::{SOURCE, defaults, parse};
+    use super::super::{Config, Loaded};
     use super::*;
-    use crate::tests::{SOURCE, defaults, parse};
-    use crate::{Config, Loaded};
 
     #[test]
     fn the_example_means_the_defaults() {
@@ -127,7 +102,7 @@ mod tests {
                 _ => format!("{line}\n"),
             })
             .collect();
-        let written = KEYS.iter().filter(|key| !matches!(key.absent, Absent::Unset(_))).count();
+        let written = all_keys().filter(|key| !matches!(key.absent, Absent::Unset(_))).count();
         assert_eq!(
             uncommented.lines().filter(|line| line.contains(" = ") && !line.starts_with('#')).count(),
             written
@@ -138,7 +113,7 @@ mod tests {
     #[test]
     fn the_example_shows_every_key_and_its_lines_fit() {
         let example = example();
-        for key in KEYS {
+        for key in all_keys() {
             let line = match key.absent {
                 Absent::Required(value) => format!("{} = {value}", key.name),
                 Absent::Default(value) => format!("#{} = {value}", key.name),
@@ -157,7 +132,7 @@ mod tests {
         for file in ["binlogd.password", "ca.pem", "client-cert.pem", "client-key.pem"] {
             std::fs::write(folder.path().join(file), "x\n").unwrap();
         }
-        for key in KEYS.iter().filter(|key| key.section == Section::Source) {
+        for key in keys_of(Section::Source) {
             let Absent::Unset(value) = key.absent else { continue };
             let companions = match key.name {
                 "tls_ca" => "tls = \"verify-ca\"\n",

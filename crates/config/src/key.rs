@@ -1,6 +1,16 @@
-//! A key of the configuration: what it accepts, and what holds without it.
+//! A key of the configuration: what it accepts, what holds without it, and what a change of it needs.
 
+use super::value::{duration, point, space};
 use std::time::Duration;
+
+pub(crate) const MINUTE: Duration = Duration::from_secs(60);
+pub(crate) const HOUR: Duration = Duration::from_secs(3600);
+pub(crate) const DAY: Duration = Duration::from_secs(86_400);
+pub(crate) const TEN_YEARS: Duration = Duration::from_secs(3650 * 86_400);
+
+pub(crate) const fn ms(count: u64) -> Duration {
+    Duration::from_millis(count)
+}
 
 /// The table of a configuration file that a key belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +36,20 @@ pub enum Section {
 }
 
 impl Section {
-    /// How messages name the section.
+    /// All of them, in the order of the example.
+    pub const ALL: [Section; 9] = [
+        Self::Root,
+        Self::Admin,
+        Self::AdminUser,
+        Self::Log,
+        Self::Serve,
+        Self::ServeUser,
+        Self::Retention,
+        Self::Archive,
+        Self::Source,
+    ];
+
+    /// How messages name the section, and how it is written.
     pub fn title(self) -> &'static str {
         match self {
             Self::Root => "the top level",
@@ -40,39 +63,43 @@ impl Section {
             Self::Source => "[[source]]",
         }
     }
+
+    /// Whether there may be several.
+    pub fn is_repeated(self) -> bool {
+        self.title().starts_with("[[")
+    }
+
+    /// Its name in the table around it.
+    pub(crate) fn name(self) -> &'static str {
+        let path = self.title().trim_matches(['[', ']']);
+        path.rsplit_once('.').map_or(path, |(_, name)| name)
+    }
+
+    /// The sections whose tables stand in this one's.
+    pub(crate) fn inside(self) -> impl Iterator<Item = Section> {
+        Self::ALL.into_iter().filter(move |inner| match inner {
+            Self::Root => false,
+            Self::AdminUser => self == Self::Admin,
+            Self::ServeUser => self == Self::Serve,
+            _ => self == Self::Root,
+        })
+    }
 }
 
 /// What a key accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Any text but an empty one.
-    Text,
-    /// A password.
-    Secret,
-    /// The path of a file or folder.
-    Path,
-    /// A list of paths.
-    Paths,
-    /// A path or a pattern of paths, or a list of them.
-    Patterns,
-    /// The name of a source.
-    Name,
-    /// A list of names of sources.
-    Names,
-    /// A list of `host[:port]`.
-    Hosts,
-    /// A list of texts that are not empty.
-    Texts,
-    /// The URL of an archive.
-    ArchiveUrl,
-    /// `ip:port` or `off`.
-    Listen,
+    /// A text, a list or a boolean with rules of its own.
+    Form {
+        /// The word that stands for a value in `--help`.
+        placeholder: &'static str,
+        /// What is accepted, as a phrase after "must be".
+        allowed: &'static str,
+    },
     /// One of these words or numbers, each with its meaning.
     Choice(&'static [(&'static str, &'static str)]),
     /// A list of these words, each with its meaning.
     Choices(&'static [(&'static str, &'static str)]),
-    /// `true` or `false`.
-    Boolean,
     /// A whole number in this range, ends included.
     Number {
         /// Smallest.
@@ -87,50 +114,70 @@ pub enum Kind {
         /// Longest.
         max: Duration,
     },
-    /// An amount or a percentage of disk space, or `off`.
-    Space,
-    /// An amount of disk space.
-    Bytes,
-    /// Where to begin.
-    Start,
-    /// Where to stop.
-    Point,
 }
 
 impl Kind {
+    /// Any text but an empty one.
+    pub const TEXT: Kind = form("TEXT", "a text that is not empty");
+    /// A password: its value is never shown.
+    pub const SECRET: Kind = form("PASSWORD", "a text");
+    /// The path of a file or folder.
+    pub const PATH: Kind = form("PATH", "a path");
+    /// A list of paths.
+    pub const PATHS: Kind = form("PATHS", "a list of paths");
+    /// A path or a pattern of paths, or a list of them.
+    pub const PATTERNS: Kind =
+        form("PATTERN", "a path or a pattern such as \"conf.d/*.toml\", or a list of them");
+    /// The name of a source.
+    pub const NAME: Kind =
+        form("NAME", "1 to 64 of the characters A-Z a-z 0-9 _ . - and not begin with a dot");
+    /// A list of names of sources.
+    pub const NAMES: Kind = form("NAMES", "a list of names of sources, such as [\"orders\", \"billing\"]");
+    /// A list of `host[:port]`.
+    pub const HOSTS: Kind = form("HOSTS", "a list of \"host:port\", such as [\"db1:3306\", \"[::1]:3306\"]");
+    /// A list of texts that are not empty.
+    pub const TEXTS: Kind = form("TEXTS", "a list of texts that are not empty");
+    /// The URL of an archive.
+    pub const ARCHIVE_URL: Kind = form("URL", archive::remote::FORMS);
+    /// `ip:port` of the admin address, or `off`.
+    pub const LISTEN: Kind =
+        form("ADDRESS", "an IP address and port, such as 127.0.0.1:9306 or [::1]:9306, or off");
+    /// `ip:port` for readers, or `off`.
+    pub const SERVE_LISTEN: Kind =
+        form("ADDRESS", "an IP address and port, such as 127.0.0.1:3307 or [::1]:3307, or off");
+    /// `true` or `false`.
+    pub const BOOLEAN: Kind = form("BOOLEAN", "true or false");
+    /// An amount or a percentage of disk space, or `off`.
+    pub const SPACE: Kind = form("SPACE", space::ALLOWED);
+    /// An amount of disk space.
+    pub const BYTES: Kind = form("BYTES", space::ALLOWED_BYTES);
+    /// Where to begin.
+    pub const START: Kind = form("START", "resume, earliest, latest, gtid:<set> or file:<name>:<position>");
+    /// Where to stop.
+    pub const POINT: Kind = form("POINT", point::FORMS);
+
     /// The word that stands for a value in `--help`.
     pub fn placeholder(self) -> &'static str {
         match self {
-            Self::Text => "TEXT",
-            Self::Secret => "PASSWORD",
-            Self::Path => "PATH",
-            Self::Paths => "PATHS",
-            Self::Patterns => "PATTERN",
-            Self::Name => "NAME",
-            Self::Names => "NAMES",
-            Self::Hosts => "HOSTS",
-            Self::Texts => "TEXTS",
-            Self::ArchiveUrl => "URL",
-            Self::Listen => "ADDRESS",
+            Self::Form { placeholder, .. } => placeholder,
             Self::Choice(_) => "CHOICE",
             Self::Choices(_) => "CHOICES",
-            Self::Boolean => "BOOLEAN",
             Self::Number { .. } => "NUMBER",
             Self::Duration { .. } => "DURATION",
-            Self::Space => "SPACE",
-            Self::Bytes => "BYTES",
-            Self::Start => "START",
-            Self::Point => "POINT",
         }
     }
 }
 
-/// What holds when a key is absent. Values are TOML.
+const fn form(placeholder: &'static str, allowed: &'static str) -> Kind {
+    Kind::Form { placeholder, allowed }
+}
+
+/// What the example and the reference show where a key is absent. Values are TOML.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Absent {
     /// The key must be given; here is an example.
     Required(&'static str),
-    /// Nothing is set; here is an example.
+    /// Nothing is set, or what the explanation says; here is an example.
     Unset(&'static str),
     /// This value is used.
     Default(&'static str),
@@ -160,32 +207,21 @@ pub struct Key {
     pub flag: Option<&'static str>,
     /// What it accepts.
     pub kind: Kind,
-    /// What holds without it.
+    /// What is shown where it is absent.
     pub absent: Absent,
+    /// The value that counts where it is absent, if there is one. It is TOML.
+    pub(crate) fallback: Option<&'static str>,
     /// What a change needs.
     pub reload: ReloadEffect,
-    /// What it does, as sentences; one paragraph a line. A line that begins with two blanks keeps its shape.
-    pub about: &'static str,
+    /// The lines of its explanation, each with the blank in front that a comment has.
+    about: &'static [&'static str],
 }
 
 impl Key {
     /// What the key accepts, as a phrase after "must be".
     pub fn allowed(&self) -> String {
         match self.kind {
-            Kind::Text => "a text that is not empty".to_owned(),
-            Kind::Secret => "a text".to_owned(),
-            Kind::Path => "a path".to_owned(),
-            Kind::Paths => "a list of paths".to_owned(),
-            Kind::Patterns => "a path or a pattern such as \"conf.d/*.toml\", or a list of them".to_owned(),
-            Kind::Name => "1 to 64 of the characters A-Z a-z 0-9 _ . - and not begin with a dot".to_owned(),
-            Kind::Names => "a list of names of sources, such as [\"orders\", \"billing\"]".to_owned(),
-            Kind::Hosts => "a list of \"host:port\", such as [\"db1:3306\", \"[::1]:3306\"]".to_owned(),
-            Kind::Texts => "a list of texts that are not empty".to_owned(),
-            Kind::ArchiveUrl => archive::remote::FORMS.to_owned(),
-            Kind::Listen => {
-                let port = if self.section == Section::Serve { 3307 } else { 9306 };
-                format!("an IP address and port, such as 127.0.0.1:{port} or [::1]:{port}, or off")
-            }
+            Kind::Form { allowed, .. } => allowed.to_owned(),
             Kind::Choice(choices) => {
                 let words: Vec<String> =
                     choices.iter().map(|(word, meaning)| format!("{word} ({meaning})")).collect();
@@ -195,21 +231,128 @@ impl Key {
                 let words: Vec<String> = choices.iter().map(|(word, _)| format!("\"{word}\"")).collect();
                 format!("a list of {}", words.join(", "))
             }
-            Kind::Boolean => "true or false".to_owned(),
             Kind::Number { min, max } => format!("a whole number from {min} to {max}"),
             Kind::Duration { min, max } => {
-                format!(
-                    "a duration from {} to {}",
-                    super::duration::format(min),
-                    super::duration::format(max)
-                )
+                format!("a duration from {} to {}", duration::format(min), duration::format(max))
             }
-            Kind::Space => super::space::ALLOWED.to_owned(),
-            Kind::Bytes => super::space::ALLOWED_BYTES.to_owned(),
-            Kind::Point => {
-                super::point::NoPoint::Unknown.to_string().trim_start_matches("must be ").to_owned()
-            }
-            Kind::Start => "resume, earliest, latest, gtid:<set> or file:<name>:<position>".to_owned(),
+        }
+    }
+
+    /// What it does, as sentences; one paragraph a line. A line that begins with two blanks keeps its shape.
+    pub fn about(&self) -> String {
+        paragraphs(self.about)
+    }
+}
+
+/// The lines of a comment, joined to one line a paragraph. An empty line ends a paragraph; a line that is set in by two blanks
+/// more keeps its shape.
+pub(crate) fn paragraphs(comment: &[&'static str]) -> String {
+    let mut text = String::new();
+    let mut goes_on = false;
+    for line in comment {
+        let line = after_blank(line);
+        let keeps_shape = line.starts_with("  ");
+        if line.is_empty() {
+            goes_on = false;
+            continue;
+        }
+        if !text.is_empty() {
+            text.push(if goes_on && !keeps_shape { ' ' } else { '\n' });
+        }
+        text.push_str(line);
+        goes_on = !keeps_shape;
+    }
+    text
+}
+
+/// The text of a comment's line, without the blank in front.
+pub(crate) const fn after_blank(line: &'static str) -> &'static str {
+    match line.as_bytes() {
+        [b' ', ..] => line.split_at(1).1,
+        _ => line,
+    }
+}
+
+/// What a key's declaration says beside its type and explanation. See [`tables`](super::tables).
+#[derive(Clone, Copy)]
+pub(crate) struct Spec {
+    absent: Absent,
+    fallback: Option<&'static str>,
+    flag: Option<&'static str>,
+    kind: Option<Kind>,
+    reload: Option<ReloadEffect>,
+}
+
+/// The key must be given; here is an example.
+pub(crate) const fn required(example: &'static str) -> Spec {
+    Spec { absent: Absent::Required(example), fallback: None, flag: None, kind: None, reload: None }
+}
+
+/// Nothing is set without the key; here is an example.
+pub(crate) const fn unset(example: &'static str) -> Spec {
+    Spec { absent: Absent::Unset(example), ..required(example) }
+}
+
+/// This value is used without the key.
+pub(crate) const fn default(value: &'static str) -> Spec {
+    Spec { absent: Absent::Default(value), fallback: Some(value), ..required(value) }
+}
+
+/// This value is used without the key, as its explanation says; the example shows another, because its table is one that is
+/// not there by default.
+pub(crate) const fn implied(value: &'static str, example: &'static str) -> Spec {
+    Spec { fallback: Some(value), ..unset(example) }
+}
+
+impl Spec {
+    /// The flag of `binlogd run`, without dashes.
+    pub(crate) const fn flag(self, flag: &'static str) -> Spec {
+        Spec { flag: Some(flag), ..self }
+    }
+
+    /// What is accepted, where the type does not say it.
+    pub(crate) const fn kind(self, kind: Kind) -> Spec {
+        Spec { kind: Some(kind), ..self }
+    }
+
+    /// The range of a number, ends included.
+    pub(crate) const fn range(self, min: u64, max: u64) -> Spec {
+        self.kind(Kind::Number { min, max })
+    }
+
+    /// The range of a duration, ends included.
+    pub(crate) const fn lasting(self, min: Duration, max: Duration) -> Spec {
+        self.kind(Kind::Duration { min, max })
+    }
+
+    /// What a change needs, where it is not what the table's other keys need.
+    pub(crate) const fn on_reload(self, effect: ReloadEffect) -> Spec {
+        Spec { reload: Some(effect), ..self }
+    }
+
+    /// The key: what the declaration says, and else what its type and its table do.
+    pub(crate) const fn key(
+        self,
+        (section, reload): (Section, ReloadEffect),
+        name: &'static str,
+        about: &'static [&'static str],
+        kind: Kind,
+    ) -> Key {
+        Key {
+            section,
+            name,
+            flag: self.flag,
+            kind: match self.kind {
+                Some(kind) => kind,
+                None => kind,
+            },
+            absent: self.absent,
+            fallback: self.fallback,
+            reload: match self.reload {
+                Some(reload) => reload,
+                None => reload,
+            },
+            about,
         }
     }
 }

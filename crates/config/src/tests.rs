@@ -3,17 +3,16 @@
 use std::path::Path;
 
 use super::key::{Key, Section};
-use super::keys::{KEYS, keys_of};
 use super::password::NotUtf8;
-use super::settings::{AdminConfig, ServeUser};
+use super::tables::keys_of;
 use super::*;
 use std::time::Duration;
 use wire::{Secret, TlsMode, TlsOptions};
 
 /// The least that a source needs. Lines 1 to 3 of every text below.
-pub(crate) const SOURCE: &str = "[[source]]\nhosts = [\"db1:3306\"]\nuser = \"repl\"\n";
+pub(super) const SOURCE: &str = "[[source]]\nhosts = [\"db1:3306\"]\nuser = \"repl\"\n";
 
-pub(crate) fn parse(text: &str) -> Result<Loaded, ConfigError> {
+pub(super) fn parse(text: &str) -> Result<Loaded, ConfigError> {
     Config::parse(text, Path::new("b.toml"), &|name| match name {
         "SET" => Some(Ok("from-env".to_owned())),
         "BYTES" => Some(Err(NotUtf8)),
@@ -22,7 +21,7 @@ pub(crate) fn parse(text: &str) -> Result<Loaded, ConfigError> {
 }
 
 /// The one source of [`SOURCE`] with `lines` below it.
-pub(crate) fn source(lines: &str) -> SourceConfig {
+pub(super) fn source(lines: &str) -> SourceConfig {
     let loaded = parse(&format!("{SOURCE}{lines}")).unwrap_or_else(|error| panic!("{lines}: {error}"));
     loaded.config.sources.into_iter().next().unwrap()
 }
@@ -32,7 +31,7 @@ fn errors(text: &str) -> String {
 }
 
 /// The message about line 4, which is `line` below [`SOURCE`].
-pub(crate) fn error(line: &str) -> String {
+pub(super) fn error(line: &str) -> String {
     errors(&format!("{SOURCE}{line}\n"))
 }
 
@@ -62,7 +61,7 @@ fn no_retention() -> RetentionConfig {
 }
 
 /// The defaults, spelled out once more, so that none changes unnoticed.
-pub(crate) fn defaults() -> Config {
+pub(super) fn defaults() -> Config {
     Config {
         data_dir: "./data".into(),
         disk_warn: DiskWarn::Percent(10),
@@ -214,7 +213,7 @@ fn receivers_that_cannot_come_or_are_never_asked_are_refused() {
 
 #[test]
 fn every_limit_is_inclusive_and_one_beyond_is_refused() {
-    for key in KEYS.iter().filter(|key| key.section == Section::Source) {
+    for key in keys_of(Section::Source) {
         let key::Kind::Duration { min, max } = key.kind else { continue };
         let tick = Duration::from_millis(1);
         let with = |value: Duration| {
@@ -414,7 +413,7 @@ fn the_other_sections_are_checked_too() {
 
 #[test]
 fn unknown_keys_come_with_a_suggestion_and_the_known_ones() {
-    let source_keys: Vec<&str> = keys_of(Section::Source).map(|key: &Key| key.name).collect();
+    let source_keys: Vec<&str> = keys_of(Section::Source).iter().map(|key: &Key| key.name).collect();
     let allowed = format!("Allowed: {}", source_keys.join(", "));
     for (line, hint) in [
         ("host = [\"a\"]", "did you mean hosts? "),

@@ -124,7 +124,7 @@ fn key(arg: &Arg) -> Option<(String, String)> {
         binlogd::reference::sections()
             .iter()
             .flat_map(|section| &section.keys)
-            .any(|key| key.flag == arg.get_long() && help.starts_with(key.about))
+            .any(|key| key.flag == arg.get_long() && help.starts_with(&key.about))
     });
     is_of_key.then_some((place, name))
 }

@@ -16,7 +16,7 @@ pub(crate) fn page() -> String {
     let mut page = head("Configuration keys", ABOUT);
     for section in sections() {
         let (title, about) = match section.title.starts_with('[') {
-            true => (code(section.title), section.about),
+            true => (code(section.title), section.about.as_str()),
             false => ("The top level".to_owned(), "Above the first table of the file."),
         };
         // Writing to a text does not fail, here and below.
@@ -46,7 +46,7 @@ fn heading(section: &SectionText, key: &KeyText) -> String {
 }
 
 fn body(key: &KeyText) -> String {
-    let mut text = about(key.about);
+    let mut text = about(&key.about);
     if key.choices.is_empty() {
         let _ = write!(text, "\nMust be {}.\n", plain(&key.allowed));
     } else {

@@ -3,7 +3,6 @@
 //! The flags of a source come from the table of keys, so that a key cannot lack its flag, nor a flag differ from its
 //! key in default, range or meaning.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use clap::builder::NonEmptyStringValueParser;
@@ -12,11 +11,11 @@ use clap::{Arg, ArgGroup, ArgMatches, Args, Command, FromArgMatches, value_parse
 
 use super::hide_password::URL_PASSWORD_VARIABLE;
 use super::source_url::{SourceUrl, percent_decoded};
+use config::document::{Document, Item, Value};
 use config::error::{Findings, Place};
-use config::given::{Document, Item, Table, Value};
 use config::key::{Absent, Key, Kind, Section};
-use config::keys::KEYS;
 use config::password::{Environment, PASSWORD_VARIABLE, process_environment};
+use config::tables::{SourceKeys, all_keys};
 use config::{Config, ConfigError, Loaded, load};
 use wire::Secret;
 
@@ -50,52 +49,23 @@ impl RunArgs {
             return Config::load_with(path, environment);
         }
         let mut findings = Findings::default();
-        let config = self
-            .document(environment, &mut findings)
-            .and_then(|document| load::build(&document, environment, &mut findings));
-        findings.finish(config).map(|(config, warnings)| Loaded { config, warnings })
+        let document = self.document(environment, &mut findings);
+        load::load(document, environment, findings)
     }
 
     fn document(&self, environment: Environment<'_>, findings: &mut Findings) -> Option<Document> {
-        let place = Place::Flag(SOURCE.to_owned());
-        let empty = Table { place: place.clone(), items: BTreeMap::new() };
-        let mut document = Document {
-            root: empty.clone(),
-            admin: empty.clone(),
-            admin_users: Vec::new(),
-            log: empty.clone(),
-            serve: empty.clone(),
-            serve_users: Vec::new(),
-            retention: empty.clone(),
-            archive: empty.clone(),
-            sources: Vec::new(),
-        };
-        let mut source = empty;
+        let mut document = Document::new(Place::Flag(SOURCE.to_owned()));
         for (key, given) in &self.flags {
-            let place = Place::Flag(format!("--{}", key.flag.expect("only keys with a flag become flags")));
-            let table = match key.section {
-                Section::Root => &mut document.root,
-                Section::Admin => &mut document.admin,
-                Section::Log => &mut document.log,
-                Section::Serve => &mut document.serve,
-                // No key of it has a flag.
-                Section::ServeUser | Section::AdminUser => continue,
-                Section::Retention => &mut document.retention,
-                Section::Archive => &mut document.archive,
-                Section::Source => &mut source,
-            };
+            let Some(flag) = key.flag else { continue };
+            let place = Place::Flag(format!("--{flag}"));
             let text = |text: &str| Item { value: Value::Text(text.to_owned()), place: place.clone() };
             let item = match key.kind {
-                Kind::Hosts => {
-                    let hosts = given.split(',').map(text).collect();
-                    Item { value: Value::List(hosts), place }
-                }
+                Kind::HOSTS => Item { value: Value::List(given.split(',').map(text).collect()), place },
                 _ => text(given),
             };
-            table.items.insert(key.name, item);
+            document.set(key.section, key.name, item);
         }
-        self.add_url(environment, &mut source, findings)?;
-        document.sources.push(source);
+        self.add_url(environment, &mut document, findings)?;
         Some(document)
     }
 
@@ -103,10 +73,10 @@ impl RunArgs {
     fn add_url(
         &self,
         environment: Environment<'_>,
-        source: &mut Table,
+        document: &mut Document,
         findings: &mut Findings,
     ) -> Option<()> {
-        let place = source.place.clone();
+        let place = document.place.clone();
         let Some(url) = &self.source else {
             findings.error(&place, "give --config FILE, or --source mysql://user@host:3306");
             return None;
@@ -119,8 +89,9 @@ impl RunArgs {
             Some(Ok(encoded)) => Some(Secret::new(percent_decoded(&encoded).map_err(&mut refuse).ok()?)),
             _ => None,
         };
-        source.items.insert("user", text(url.user));
-        source.items.insert("hosts", item(Value::List(url.hosts.into_iter().map(text).collect())));
+        let mut set = |key: Key, item| document.set(Section::Source, key.name, item);
+        set(SourceKeys::user, text(url.user));
+        set(SourceKeys::hosts, item(Value::List(url.hosts.into_iter().map(text).collect())));
         if let Some(password) = url.password.or(moved) {
             findings.warning(
                 &place,
@@ -129,7 +100,7 @@ impl RunArgs {
                      history: --password-file or {PASSWORD_VARIABLE} keeps it out"
                 ),
             );
-            source.items.insert("password", text(password.expose().to_owned()));
+            set(SourceKeys::password, text(password.expose().to_owned()));
         }
         Some(())
     }
@@ -155,7 +126,7 @@ impl Args for RunArgs {
             .arg(config)
             .arg(source)
             .group(ArgGroup::new("what").args(["config", "source"]).required(true));
-        KEYS.iter().filter_map(flag).fold(command, Command::arg)
+        all_keys().filter_map(flag).fold(command, Command::arg)
     }
 
     fn augment_args_for_update(command: Command) -> Command {
@@ -167,8 +138,8 @@ impl Args for RunArgs {
 fn flag(key: &'static Key) -> Option<Arg> {
     let name = key.flag?;
     let allowed = match key.kind {
-        Kind::Path | Kind::Start => String::new(),
-        Kind::Hosts => "\nAllowed: host:port, several of them parted by commas".to_owned(),
+        Kind::PATH | Kind::START => String::new(),
+        Kind::HOSTS => "\nAllowed: host:port, several of them parted by commas".to_owned(),
         _ => format!("\nAllowed: {}", key.allowed()),
     };
     let default = match key.absent {
@@ -182,13 +153,13 @@ fn flag(key: &'static Key) -> Option<Arg> {
         .conflicts_with("config")
         .requires("source")
         .help(short_help(key))
-        .long_help(format!("{}{allowed}{default}", key.about));
-    Some(if key.kind == Kind::Boolean { arg.num_args(0..=1).default_missing_value("true") } else { arg })
+        .long_help(format!("{}{allowed}{default}", key.about()));
+    Some(if key.kind == Kind::BOOLEAN { arg.num_args(0..=1).default_missing_value("true") } else { arg })
 }
 
 /// The first sentence of a key's explanation, with its default.
 fn short_help(key: &Key) -> String {
-    let about = key.about.replace('\n', " ");
+    let about = key.about().replace('\n', " ");
     let sentence = about.split_once(". ").map_or(about.as_str(), |(first, _)| first).trim_end_matches('.');
     match key.absent {
         Absent::Default(toml) => format!("{sentence} [default: {}]", toml.trim_matches('"')),
@@ -201,8 +172,7 @@ impl FromArgMatches for RunArgs {
         Ok(Self {
             config: matches.get_one::<PathBuf>("config").cloned(),
             source: matches.get_one::<String>("source").map(Secret::new),
-            flags: KEYS
-                .iter()
+            flags: all_keys()
                 .filter_map(|key| Some((key, matches.get_one::<String>(key.flag?)?.clone())))
                 .collect(),
         })
@@ -312,8 +282,7 @@ mod tests {
 
     #[test]
     fn every_key_has_a_flag_or_a_place_in_the_url_but_those_of_accounts() {
-        for key in KEYS.iter().filter(|key| ![Section::ServeUser, Section::AdminUser].contains(&key.section))
-        {
+        for key in all_keys().filter(|key| ![Section::ServeUser, Section::AdminUser].contains(&key.section)) {
             // Other files are for who has one; keys for several sources, and a list that a file can hold, for who has a file.
             let has_none =
                 ["hosts", "user", "password", "password_env", "include", "recipients", "identity", "archive"]

@@ -8,8 +8,10 @@ use std::time::Duration;
 
 use super::cnf::{self, Entry, shown};
 use config::example::comment;
+use config::key::{Absent, Key, Kind};
+use config::tables::SourceKeys;
 use config::value::{parse_host_port, parse_start};
-use config::{Config, duration, key, keys};
+use config::{Config, duration};
 
 /// A translated configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -264,15 +266,17 @@ impl Translator {
 
     /// Heartbeat and read timeout, whole seconds in the tool.
     fn times(&mut self) {
-        let default = |name: &str| match keys::key(key::Section::Source, name).absent {
-            key::Absent::Default(toml) => duration::parse(toml.trim_matches('"')).unwrap_or_default(),
+        let default = |key: &Key| match key.absent {
+            Absent::Default(toml) => duration::parse(toml.trim_matches('"')).unwrap_or_default(),
             _ => Duration::ZERO,
         };
+        let (heartbeat_period, net_read_timeout) =
+            (SourceKeys::heartbeat_period, SourceKeys::net_read_timeout);
         let heartbeat =
-            self.seconds("heartbeat_period", "heartbeat_period", "virtual_slave asked for no heartbeats");
-        let timeout = self.seconds("net_read_time_out", "net_read_timeout", "virtual_slave waited for ever");
-        let heartbeat_or_default = heartbeat.unwrap_or_else(|| default("heartbeat_period"));
-        let timeout_or_default = timeout.unwrap_or_else(|| default("net_read_timeout"));
+            self.seconds("heartbeat_period", &heartbeat_period, "virtual_slave asked for no heartbeats");
+        let timeout = self.seconds("net_read_time_out", &net_read_timeout, "virtual_slave waited for ever");
+        let heartbeat_or_default = heartbeat.unwrap_or_else(|| default(&heartbeat_period));
+        let timeout_or_default = timeout.unwrap_or_else(|| default(&net_read_timeout));
         if let Some(heartbeat) = heartbeat {
             self.set_text("heartbeat_period", &duration::format(heartbeat));
         }
@@ -291,10 +295,8 @@ impl Translator {
     }
 
     /// A number of seconds inside binlogd's range for `ours`. Zero switched the feature off, which binlogd does not offer.
-    fn seconds(&mut self, theirs: &str, ours: &str, zero: &str) -> Option<Duration> {
-        let key::Kind::Duration { max, .. } = keys::key(key::Section::Source, ours).kind else {
-            return None;
-        };
+    fn seconds(&mut self, theirs: &str, ours: &Key, zero: &str) -> Option<Duration> {
+        let Kind::Duration { max, .. } = ours.kind else { return None };
         let seconds = self.take_number(theirs)?;
         if seconds == 0 {
             self.warn(&format!(

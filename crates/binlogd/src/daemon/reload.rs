@@ -38,7 +38,7 @@ impl Daemon {
             serve.shared().set_room(self.room_for_readers(&new));
         }
         let mut restart = changed_global_keys(&self.config, &new);
-        restart.retain(|key| *key != "disk_warn");
+        restart.retain(|key| key != "disk_warn");
         self.config.disk_warn = new.disk_warn;
         self.monitor.disk.set_warn(new.disk_warn);
         if !restart.is_empty() {
@@ -173,7 +173,8 @@ impl Daemon {
                 if !stopped && reload_effect(&changed).is_none_or(|effect| effect < ReloadEffect::Reconnect) {
                     return Ok(Change::None);
                 }
-                tracing::info!(source = source.name, changed = changed.join(", "), "starting again");
+                let names: Vec<&str> = changed.iter().map(|key| key.name).collect();
+                tracing::info!(source = source.name, changed = names.join(", "), "starting again");
                 let monitor = receiver.monitor.clone();
                 let stop = receiver.stop.clone();
                 self.stop_one(&source.name)?;

@@ -4,9 +4,8 @@
 mod sample;
 
 use config::ReloadEffect;
-use config::example::section_about;
 use config::key::{Absent, Key, Kind, Section};
-use config::keys::{KEYS, keys_of};
+use config::tables::{declared, keys_of};
 
 /// A table of the configuration file.
 #[derive(Clone, Debug)]
@@ -14,7 +13,7 @@ pub struct SectionText {
     /// Its name, as it stands in the file: `[admin]`; `the top level` for what stands above the first table.
     pub title: &'static str,
     /// What it is for, in a sentence or two.
-    pub about: &'static str,
+    pub about: String,
     /// Its keys, in the order of `binlogd config example`.
     pub keys: Vec<KeyText>,
 }
@@ -35,7 +34,7 @@ pub struct KeyText {
     /// What a change needs, as a clause.
     pub reload: &'static str,
     /// What it does; one paragraph a line. A line that begins with two blanks keeps its shape.
-    pub about: &'static str,
+    pub about: String,
 }
 
 /// What holds without a key. The values are TOML.
@@ -51,14 +50,12 @@ pub enum Default {
 
 /// Every table of the configuration with its keys, in the order of `binlogd config example`.
 pub fn sections() -> Vec<SectionText> {
-    let mut sections: Vec<Section> = KEYS.iter().map(|key| key.section).collect();
-    sections.dedup();
-    sections
+    Section::ALL
         .into_iter()
         .map(|section| SectionText {
             title: section.title(),
-            about: section_about(section),
-            keys: keys_of(section).map(text).collect(),
+            about: declared(section).about(),
+            keys: keys_of(section).iter().map(text).collect(),
         })
         .collect()
 }
@@ -89,6 +86,6 @@ fn text(key: &Key) -> KeyText {
         ReloadEffect::Reconnect => "SIGHUP takes up a change, with a new connection to the source",
         ReloadEffect::Restart => "a change needs a restart",
     };
-    let Key { name, flag, about, .. } = *key;
-    KeyText { name, flag, allowed: key.allowed(), choices, default, reload, about }
+    let Key { name, flag, .. } = *key;
+    KeyText { name, flag, allowed: key.allowed(), choices, default, reload, about: key.about() }
 }

@@ -27,7 +27,8 @@ const PLACES: &[(&str, &[(&str, usize)])] = &[
         "FsyncMode::WriteThenAcknowledge =>",
         &[("status/ladder.rs", 1), ("receive/sink/mod.rs", 1), ("receive/sink/held.rs", 1)],
     ),
-    ("=> FsyncMode::WriteThenAcknowledge", &[("config/load.rs", 1), ("status/monitor/mod.rs", 1)]),
+    ("WriteThenAcknowledge = \"0\"", &[("config/tables/source.rs", 1)]),
+    ("=> FsyncMode::WriteThenAcknowledge", &[("status/monitor/mod.rs", 1)]),
     // A write of the journal is durable when it returns: a file opened for that, by nobody else.
     ("storage.open_synced(", &[("log/activity.rs", 1), ("log/journal/mod.rs", 1)]),
     // A live file is cut at its last boundary, by its writer or by the recovery; there also one without its magic.

@@ -5,10 +5,12 @@ use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use super::error::{Findings, Place};
-use super::given::{Item, Table, Value};
-use super::value::below;
-use wire::Secret;
+use super::super::document::{Item, Value};
+use super::super::entry::{Entry, Unread};
+use super::super::error::{Findings, Place};
+use super::super::key::Key;
+use super::super::value::below;
+use wire::{Secret, Verifiers};
 
 /// Looks up an environment variable: `None` when it is not set, an error when it is not UTF-8.
 pub type Environment<'a> = &'a dyn Fn(&str) -> Option<Result<String, NotUtf8>>;
@@ -23,101 +25,105 @@ pub const PASSWORD_VARIABLE: &str = "BINLOGD_PASSWORD";
 /// Largest password file, in bytes. MySQL's own limit for a password is far below.
 const PASSWORD_FILE_BYTES_MAX: u64 = 4096;
 
-/// The keys of which at most one may be given.
-const PASSWORD_KEYS: [&str; 3] = ["password", "password_file", "password_env"];
-
 /// The environment of this process.
 pub fn process_environment(name: &str) -> Option<Result<String, NotUtf8>> {
     std::env::var_os(name).map(|value| value.into_string().map_err(|_| NotUtf8))
 }
 
-/// The password of a source.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Password {
-    /// The password; empty when nothing gives one.
-    pub secret: Secret,
-    /// The file that it was read from, and will be read from again.
-    pub file: Option<PathBuf>,
+/// The keys of which one gives a password.
+pub(crate) struct Origins<'a> {
+    /// The password itself.
+    pub(crate) text: &'a Entry<Unread>,
+    /// A file that holds it.
+    pub(crate) file: &'a Entry<Unread>,
+    /// A variable that does.
+    pub(crate) variable: &'a Entry<Unread>,
+    /// What a method of authentication needs instead, where it is enough.
+    pub(crate) hash: Option<&'a Entry<Unread>>,
 }
 
-impl From<Secret> for Password {
-    fn from(secret: Secret) -> Password {
-        Password { secret, file: None }
-    }
+/// How a password was given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Password {
+    /// Not at all.
+    None,
+    /// As such, or by a variable.
+    Text(Secret),
+    /// By this file, which will be read again.
+    File(Secret, PathBuf),
+    /// As a hash, which is checked.
+    Hash(Secret),
 }
 
-/// The password of the source in `table`. `None` after an error.
-pub fn resolve(
-    table: &Table,
-    base: &Path,
-    environment: Environment<'_>,
-    findings: &mut Findings,
-) -> Option<Password> {
-    match given(table, &PASSWORD_KEYS, findings)? {
-        Some((key, item)) => resolve_key(key, item, base, environment, findings),
-        None => {
-            from_environment(PASSWORD_VARIABLE, &table.place, "", environment, findings).map(Password::from)
-        }
-    }
-}
-
-/// The one of `keys` that is given in `table`; none or one of them may be. `None` after an error.
-pub(crate) fn given<'a>(
-    table: &'a Table,
-    keys: &[&'static str],
-    findings: &mut Findings,
-) -> Option<Option<(&'static str, &'a Item)>> {
-    let given: Vec<_> = keys.iter().filter_map(|key| Some((*key, table.items.get(*key)?))).collect();
-    match given[..] {
-        [] => Some(None),
-        [only] => Some(Some(only)),
-        [(first_key, first), .., (last_key, last)] => {
-            let (first, last) = (named(first_key, &first.place), named(last_key, &last.place));
-            let place = &given[given.len() - 1].1.place;
-            findings.error(place, format!("{first} and {last} both give the password: keep one of them"));
-            None
-        }
-    }
-}
-
-/// The password that the value of `key` gives. `None` after an error.
-pub(crate) fn resolve_key(
-    key: &'static str,
-    item: &Item,
-    base: &Path,
-    environment: Environment<'_>,
-    findings: &mut Findings,
-) -> Option<Password> {
-    let what = named(key, &item.place);
-    let Value::Text(text) = &item.value else {
-        findings.error(&item.place, format!("{what} is a {}: it must be a text in quotes", item.type_name()));
-        return None;
-    };
-    if text.contains('\0') {
-        findings.error(&item.place, format!("{what} holds a NUL character, which MySQL passwords cannot"));
-        return None;
-    }
-    match key {
-        "password" => Some(Secret::new(text.clone()).into()),
-        "password_file" => {
-            let path = below(base, text);
-            let secret = from_file(&path, &what, &item.place, findings)?;
-            Some(Password { secret, file: Some(path) })
-        }
-        _ if text.is_empty() => {
-            findings.error(&item.place, format!("{what} is empty: it must name an environment variable"));
-            None
-        }
-        _ => {
-            if environment(text).is_none() {
-                findings
-                    .error(&item.place, format!("{what} = \"{text}\": this environment variable is not set"));
+impl Origins<'_> {
+    /// The password. `None` after an error.
+    pub(crate) fn password(&self, environment: Environment<'_>, findings: &mut Findings) -> Option<Password> {
+        let keys = [Some(self.text), Some(self.file), Some(self.variable), self.hash];
+        let given: Vec<(&Key, &Item)> =
+            keys.into_iter().flatten().filter_map(|entry| Some((entry.key, entry.given.as_ref()?))).collect();
+        let (key, item) = match given[..] {
+            [] => return Some(Password::None),
+            [only] => only,
+            [(first_key, first), .., (last_key, last)] => {
+                let (first, last_name) = (named(first_key, &first.place), named(last_key, &last.place));
+                let text = format!("{first} and {last_name} both give the password: keep one of them");
+                findings.error(&last.place, text);
                 return None;
             }
-            from_environment(text, &item.place, &format!("{what}: "), environment, findings)
-                .map(Password::from)
+        };
+        if let Some(entry) = self.hash.filter(|entry| entry.given.is_some()) {
+            return hash(entry, item, findings);
+        }
+        let what = named(key, &item.place);
+        let mut refuse = |why: &str| findings.error(&item.place, format!("{what}{why}"));
+        let Value::Text(text) = &item.value else {
+            refuse(&format!(" is a {}: it must be a text in quotes", item.type_name()));
+            return None;
+        };
+        if text.contains('\0') {
+            refuse(" holds a NUL character, which MySQL passwords cannot");
+            return None;
+        }
+        if self.text.given.is_some() {
+            return Some(Password::Text(Secret::new(text.clone())));
+        }
+        if self.file.given.is_some() {
+            let path = below(item.place.folder(), text);
+            return Some(Password::File(from_file(&path, &what, &item.place, findings)?, path));
+        }
+        if text.is_empty() {
+            refuse(" is empty: it must name an environment variable");
+            return None;
+        }
+        if environment(text).is_none() {
+            refuse(&format!(" = \"{text}\": this environment variable is not set"));
+            return None;
+        }
+        from_environment(text, &item.place, &format!("{what}: "), environment, findings).map(Password::Text)
+    }
+}
+
+fn hash(entry: &Entry<Unread>, item: &Item, findings: &mut Findings) -> Option<Password> {
+    let checked = match item.text() {
+        Some(text) => text.parse::<Verifiers>().map(|_| text).map_err(|error| error.to_string()),
+        None => Err(format!("must be {}", entry.key.allowed())),
+    };
+    match checked {
+        Ok(text) => Some(Password::Hash(Secret::new(text.to_owned()))),
+        Err(why) => {
+            entry.wrong(why, findings);
+            None
         }
     }
+}
+
+/// The password of an account of a source for which no key gives one. `None` after an error.
+pub(crate) fn ambient(
+    place: &Place,
+    environment: Environment<'_>,
+    findings: &mut Findings,
+) -> Option<Secret> {
+    from_environment(PASSWORD_VARIABLE, place, "", environment, findings)
 }
 
 fn from_environment(
@@ -180,7 +186,7 @@ pub fn read_bounded(path: &Path, bytes_max: u64) -> Result<String, String> {
 }
 
 /// Warns when others than the owner can read the file at `path`. `why` completes the sentence "the file …".
-pub fn warn_if_exposed(path: &Path, why: &str, place: &Place, findings: &mut Findings) {
+pub(crate) fn warn_if_exposed(path: &Path, why: &str, place: &Place, findings: &mut Findings) {
     let Ok(metadata) = std::fs::metadata(path) else { return };
     let mode = metadata.permissions().mode() & 0o777;
     if metadata.is_file() && mode & 0o077 != 0 {
@@ -195,19 +201,20 @@ pub fn warn_if_exposed(path: &Path, why: &str, place: &Place, findings: &mut Fin
 }
 
 /// A key as the operator wrote it: the key of a file, or the flag.
-fn named(key: &str, place: &Place) -> String {
+fn named(key: &Key, place: &Place) -> String {
     match place {
-        Place::Flag(flag) if key == "password" => format!("the URL of {flag}"),
+        // Only the URL gives what has no flag.
+        Place::Flag(flag) if key.flag.is_none() => format!("the URL of {flag}"),
         Place::Flag(flag) => flag.clone(),
-        _ => key.to_owned(),
+        _ => key.name.to_owned(),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::Config;
+    use super::super::super::tests::{SOURCE, error, source};
     use super::*;
-    use crate::Config;
-    use crate::tests::{SOURCE, error, source};
 
     #[test]
     fn a_password_has_one_origin() {

@@ -4,11 +4,10 @@ use std::path::{Path, PathBuf};
 
 use glob::{MatchOptions, Pattern};
 
-use super::error::Findings;
-use super::file;
-use super::given::{Document, Item, Value};
-use super::key::Section;
-use super::keys::key;
+use super::super::error::Findings;
+use super::super::key::Section;
+use super::super::tables::RootKeys;
+use super::{Document, Item, Value, file};
 
 /// Hidden files are left out: editors keep what is not finished in them.
 const MATCH: MatchOptions =
@@ -21,7 +20,8 @@ const SPECIAL: [char; 3] = ['*', '?', '['];
 /// files of a pattern in the order of their names. `main` is the file of the document. `None` when a file could not be
 /// read: what is left would be another configuration.
 pub(crate) fn add_included(document: &mut Document, main: &Path, findings: &mut Findings) -> Option<()> {
-    let Some(item) = document.root.items.get("include").cloned() else { return Some(()) };
+    let root = document.one(Section::Root);
+    let Some(item) = root.items.get(RootKeys::include.name).cloned() else { return Some(()) };
     let patterns = match &item.value {
         Value::List(items) => items.clone(),
         _ => vec![item],
@@ -42,19 +42,13 @@ pub(crate) fn add_included(document: &mut Document, main: &Path, findings: &mut 
             continue;
         }
         let included = match file::read(path) {
-            Ok(text) => file::parse_included(&text, path, main, findings),
+            Ok(text) => file::parse_included(&text, path, main, document, findings),
             Err(problem) => {
                 findings.error(&problem.place, problem.text);
                 None
             }
         };
-        match included {
-            Some(included) => {
-                document.sources.extend(included.sources);
-                document.serve_users.extend(included.serve_users);
-            }
-            None => is_whole = false,
-        }
+        is_whole &= included.is_some();
     }
     is_whole.then_some(())
 }
@@ -64,7 +58,7 @@ fn found(item: &Item, main: &Path) -> Result<Vec<PathBuf>, String> {
     let what = format!("include = {}", item.shown());
     let text = match &item.value {
         Value::Text(text) if !text.is_empty() && !text.contains('\0') => text,
-        _ => return Err(format!("{what}: must be {}", key(Section::Root, "include").allowed())),
+        _ => return Err(format!("{what}: must be {}", RootKeys::include.allowed())),
     };
     let folder = item.place.folder();
     let text = text.strip_prefix("./").unwrap_or(text);
@@ -109,9 +103,9 @@ fn fixed_folder(pattern: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use super::super::error::ConfigError;
-    use super::super::load::Loaded;
-    use super::super::settings::Config;
+    use super::super::super::error::ConfigError;
+    use super::super::super::load::Loaded;
+    use super::super::super::tables::Config;
     use std::fs::{create_dir, set_permissions, write};
     use std::os::unix::fs::PermissionsExt;
 

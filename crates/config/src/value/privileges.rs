@@ -16,16 +16,4 @@ impl Privileges {
     pub const READ: Privileges = Privileges { read: true, purge: false, control: false };
     /// Everything.
     pub const ALL: Privileges = Privileges { read: true, purge: true, control: true };
-
-    /// Adds the privilege that a word of the configuration names; false for another word.
-    pub fn add(&mut self, word: &str) -> bool {
-        match word {
-            "read" => self.read = true,
-            "purge" => self.purge = true,
-            "control" => self.control = true,
-            "all" => *self = Privileges::ALL,
-            _ => return false,
-        }
-        true
-    }
 }

@@ -10,7 +10,7 @@ use std::str::FromStr;
 use thiserror::Error;
 
 /// What a text that is no point could have been.
-const FORMS: &str = "a GTID set of MySQL (3e11fa47-71ca-11e1-9e33-c80aa9429562:1-50), GTIDs of MariaDB (0-1-100,7-1-5), a \
+pub(crate) const FORMS: &str = "a GTID set of MySQL (3e11fa47-71ca-11e1-9e33-c80aa9429562:1-50), GTIDs of MariaDB (0-1-100,7-1-5), a \
                      position (mysql-bin.000007:1234), or a time (2026-11-23T06:30:00Z, or '2026-11-23 06:30:00', which is UTC)";
 
 /// A point in a history.

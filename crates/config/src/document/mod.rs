@@ -1,8 +1,13 @@
 //! Values as an operator gave them, each with its place, whether from a file or from the command line.
 
+pub(crate) mod file;
+pub(crate) mod include;
+pub(crate) mod text;
+
 use std::collections::BTreeMap;
 
 use super::error::{Place, redacted};
+use super::key::Section;
 
 /// One value, not yet checked.
 #[derive(Clone, Debug)]
@@ -53,6 +58,28 @@ impl Item {
         }
     }
 
+    /// The text, where it is one.
+    pub(crate) fn text(&self) -> Option<&str> {
+        match &self.value {
+            Value::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The text or the digits of the whole number, where it is one of the two.
+    pub(crate) fn word(&self) -> Option<&str> {
+        match &self.value {
+            Value::Text(word) | Value::Integer(word) => Some(word),
+            _ => None,
+        }
+    }
+
+    /// The elements of the list; none where it is no list.
+    pub(crate) fn list(&self) -> impl Iterator<Item = &Item> {
+        let items: &[Item] = if let Value::List(items) = &self.value { items } else { &[] };
+        items.iter()
+    }
+
     /// The value's type, in TOML's words.
     pub fn type_name(&self) -> &'static str {
         match &self.value {
@@ -65,34 +92,53 @@ impl Item {
     }
 }
 
-/// The values of one section.
+/// The values of one table.
 #[derive(Clone, Debug)]
 pub struct Table {
-    /// Where the section begins.
+    /// Which section it is.
+    pub section: Section,
+    /// Where the table begins.
     pub place: Place,
     /// By key. Unknown keys have been reported and left out.
     pub items: BTreeMap<&'static str, Item>,
 }
 
-/// A whole configuration, sorted into sections.
+/// A whole configuration, sorted into tables.
 #[derive(Clone, Debug)]
 pub struct Document {
-    /// The top level.
-    pub root: Table,
-    /// `[admin]`.
-    pub admin: Table,
-    /// Each `[[admin.user]]`.
-    pub admin_users: Vec<Table>,
-    /// `[log]`.
-    pub log: Table,
-    /// `[serve]`.
-    pub serve: Table,
-    /// Each `[[serve.user]]`.
-    pub serve_users: Vec<Table>,
-    /// `[retention]`.
-    pub retention: Table,
-    /// `[archive]`.
-    pub archive: Table,
-    /// Each `[[source]]`.
-    pub sources: Vec<Table>,
+    /// The file as a whole, or the flag that stands for one: where a table is that is not given.
+    pub place: Place,
+    /// The tables that were given, those of one section in the order of the file.
+    pub tables: Vec<Table>,
+}
+
+impl Document {
+    /// One without tables.
+    pub fn new(place: Place) -> Document {
+        Document { place, tables: Vec::new() }
+    }
+
+    /// The tables of a section that may be repeated.
+    pub fn all(&self, section: Section) -> impl Iterator<Item = &Table> {
+        self.tables.iter().filter(move |table| table.section == section)
+    }
+
+    /// The table of a section of which there is one, empty where it is not given.
+    pub fn one(&self, section: Section) -> Table {
+        let empty = || Table { section, place: self.place.clone(), items: BTreeMap::new() };
+        self.all(section).next().cloned().unwrap_or_else(empty)
+    }
+
+    /// Sets a value of a section's first table.
+    pub fn set(&mut self, section: Section, key: &'static str, item: Item) {
+        match self.tables.iter_mut().find(|table| table.section == section) {
+            Some(table) => {
+                table.items.insert(key, item);
+            }
+            None => {
+                let items = BTreeMap::from([(key, item)]);
+                self.tables.push(Table { section, place: self.place.clone(), items });
+            }
+        }
+    }
 }

@@ -1,10 +1,19 @@
 //! Texts with a grammar of their own: names, addresses, places to start.
 
+pub mod duration;
+pub(crate) mod point;
+pub(crate) mod privileges;
+pub(crate) mod space;
+
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use codec::BinlogName;
 use codec::gtid::{GtidSet, MariadbGtidState};
+
+pub use point::{Point, PointPlace};
+pub use privileges::Privileges;
+pub use space::DiskWarn;
 
 /// Port of a source when none is given.
 const DEFAULT_PORT: u16 = 3306;
