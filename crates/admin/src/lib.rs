@@ -24,6 +24,14 @@
 //! | `format.rs` | in which format a request gets them |
 //! | `address.rs` | [`AddressFile`]: how `binlogd status` finds the server of a data folder |
 
+#![forbid(unsafe_code)]
+#![warn(clippy::disallowed_methods, clippy::panic, clippy::unwrap_used)]
+#![cfg_attr(test, allow(clippy::disallowed_methods, clippy::panic, clippy::unwrap_used))]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "people and programs ask, in real time; the file with the address is this module's"
+)]
+
 mod access;
 mod act;
 mod address;

@@ -3,6 +3,8 @@
 //! Verifying reads for hours. It has one request under way at a time, rests as long as each has taken, and longer where a limit
 //! says so, so at least half of what the way to the store can do is left to uploads.
 
+#![allow(clippy::disallowed_methods, reason = "the store is outside, and in real time")]
+
 use crate::store::{Below, Created, Fault, Meta, Store, StoreError};
 use bytes::Bytes;
 use std::ops::Range;

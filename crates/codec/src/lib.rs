@@ -3,6 +3,8 @@
 //! Everything that a peer or a file says passes through this crate first. It does no I/O and has no clock, so that
 //! each function is a plain mapping from bytes to values and can be fuzzed and replayed.
 #![forbid(unsafe_code)]
+#![warn(clippy::disallowed_methods, clippy::panic, clippy::unwrap_used)]
+#![cfg_attr(test, allow(clippy::disallowed_methods, clippy::panic, clippy::unwrap_used))]
 
 mod binlog_name;
 pub mod dump_stream;

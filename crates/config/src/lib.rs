@@ -5,6 +5,11 @@
 //! [`document::Document`] of values that know where they stand, and [`load`] turns that into a [`Config`], gathering every
 //! problem rather than stopping at the first.
 
+#![forbid(unsafe_code)]
+#![warn(clippy::disallowed_methods, clippy::panic, clippy::unwrap_used)]
+#![cfg_attr(test, allow(clippy::disallowed_methods, clippy::panic, clippy::unwrap_used))]
+#![allow(clippy::disallowed_methods, reason = "the operator's files")]
+
 pub mod document;
 pub mod entry;
 pub mod error;

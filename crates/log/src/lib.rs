@@ -36,8 +36,8 @@
 //! open the files for themselves; they may read a file up to its durable position at any time.
 
 #![forbid(unsafe_code)]
-#![warn(clippy::disallowed_methods)]
-#![cfg_attr(test, allow(clippy::disallowed_methods))]
+#![warn(clippy::disallowed_methods, clippy::panic, clippy::unwrap_used)]
+#![cfg_attr(test, allow(clippy::disallowed_methods, clippy::panic, clippy::unwrap_used))]
 
 pub mod activity;
 pub mod admission;

@@ -8,6 +8,9 @@
 //!
 //! This crate has the only unsafe code of the product; all other crates of the product forbid it.
 
+#![warn(clippy::disallowed_methods, clippy::panic, clippy::unwrap_used)]
+#![cfg_attr(test, allow(clippy::disallowed_methods, clippy::panic, clippy::unwrap_used))]
+
 mod memory;
 mod time_slice;
 mod writeback;

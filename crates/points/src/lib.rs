@@ -11,8 +11,8 @@
 //! damaged, of an older version or of another file. Nothing that is safe rests on it.
 
 #![forbid(unsafe_code)]
-#![warn(clippy::disallowed_methods)]
-#![cfg_attr(test, allow(clippy::disallowed_methods))]
+#![warn(clippy::disallowed_methods, clippy::panic, clippy::unwrap_used)]
+#![cfg_attr(test, allow(clippy::disallowed_methods, clippy::panic, clippy::unwrap_used))]
 
 pub mod criteria;
 pub mod effects;

@@ -48,8 +48,10 @@
 //! | `counters.rs` | what a look at the source's variables and counters says |
 //! | `left_behind.rs` | notices that the source writes another log than the one that arrives |
 //! | `clock.rs` | the seam to time |
-#![warn(clippy::disallowed_methods)]
-#![cfg_attr(test, allow(clippy::disallowed_methods))]
+
+#![forbid(unsafe_code)]
+#![warn(clippy::disallowed_methods, clippy::panic, clippy::unwrap_used)]
+#![cfg_attr(test, allow(clippy::disallowed_methods, clippy::panic, clippy::unwrap_used))]
 
 pub mod attempt;
 pub mod decide;

@@ -1,5 +1,9 @@
 //! What is done with a history: shown, cut, undone, restored, and given to the successor of a dead source.
 
+#![forbid(unsafe_code)]
+#![warn(clippy::disallowed_methods, clippy::panic, clippy::unwrap_used)]
+#![cfg_attr(test, allow(clippy::disallowed_methods, clippy::panic, clippy::unwrap_used))]
+
 pub mod cut;
 pub mod detail;
 pub mod history;

@@ -36,6 +36,14 @@
 //! | `limits.rs` | how long a client is waited for, and what its threads get |
 //! | `readers.rs` | who is connected |
 
+#![forbid(unsafe_code)]
+#![warn(clippy::disallowed_methods, clippy::panic, clippy::unwrap_used)]
+#![cfg_attr(test, allow(clippy::disallowed_methods, clippy::panic, clippy::unwrap_used))]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "real sockets, in real time; the data folder is reached through Storage"
+)]
+
 pub mod answer;
 pub mod dump;
 mod events;

@@ -1,5 +1,7 @@
 //! What is there on this machine: the configuration, the password file, and who is to own them.
 
+#![allow(clippy::disallowed_methods, reason = "the operator's files, before there is a copy")]
+
 use super::wish::Wish;
 use config::password::process_environment;
 use config::{Config, SourceConfig};

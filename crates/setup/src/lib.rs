@@ -24,6 +24,10 @@
 //! | `write.rs` | files that did not exist before |
 //! | `undo.rs` | how to take everything back |
 
+#![forbid(unsafe_code)]
+#![warn(clippy::disallowed_methods, clippy::panic, clippy::unwrap_used)]
+#![cfg_attr(test, allow(clippy::disallowed_methods, clippy::panic, clippy::unwrap_used))]
+
 mod account;
 pub mod doctor;
 mod files;

@@ -1,5 +1,7 @@
 //! Files that did not exist before: whole or not at all, and never over another one.
 
+#![allow(clippy::disallowed_methods, reason = "the operator's files, before there is a copy")]
+
 use super::files::Owner;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Write};

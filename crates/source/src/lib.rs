@@ -1,6 +1,8 @@
 //! What is asked of a server: who it is, what it has, how its logs compare with ours; and the sessions that we open there.
-#![warn(clippy::disallowed_methods)]
-#![cfg_attr(test, allow(clippy::disallowed_methods))]
+
+#![forbid(unsafe_code)]
+#![warn(clippy::disallowed_methods, clippy::panic, clippy::unwrap_used)]
+#![cfg_attr(test, allow(clippy::disallowed_methods, clippy::panic, clippy::unwrap_used))]
 
 pub mod clock;
 pub mod complaint;

@@ -36,6 +36,11 @@
 //!
 //! The module knows nothing of HTTP and nothing of the log, so that both may depend on it.
 
+#![forbid(unsafe_code)]
+#![warn(clippy::disallowed_methods, clippy::panic, clippy::unwrap_used)]
+#![cfg_attr(test, allow(clippy::disallowed_methods, clippy::panic, clippy::unwrap_used))]
+#![allow(clippy::disallowed_methods, reason = "what is shown is in real time")]
+
 mod ack_replicas;
 mod archive;
 mod counters;

@@ -28,6 +28,8 @@
 //! All sockets are non-blocking from the start; waiting is done with poll(2) and always has an end.
 
 #![forbid(unsafe_code)]
+#![warn(clippy::disallowed_methods, clippy::panic, clippy::unwrap_used)]
+#![cfg_attr(test, allow(clippy::disallowed_methods, clippy::panic, clippy::unwrap_used))]
 
 mod accept;
 mod authenticate;

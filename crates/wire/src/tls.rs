@@ -126,6 +126,7 @@ pub(super) fn provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::ring::default_provider())
 }
 
+#[allow(clippy::disallowed_methods, reason = "looks for the system's certificates")]
 fn trusted_roots(ca: Option<&Path>) -> Result<RootCertStore, TlsError> {
     let path = match ca {
         Some(path) => path,

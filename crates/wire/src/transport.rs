@@ -1,5 +1,7 @@
 //! Bytes over a non-blocking socket, plain or encrypted.
 
+#![allow(clippy::disallowed_methods, reason = "time limits of real sockets")]
+
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};

@@ -1,5 +1,7 @@
 //! Files of keys, and their lines.
 
+#![allow(clippy::disallowed_methods, reason = "the operator's files of keys")]
+
 use age::secrecy::zeroize::Zeroizing;
 use std::fs::{File, Permissions};
 use std::io::{self, Read as _};

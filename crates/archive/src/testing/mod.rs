@@ -5,6 +5,8 @@
 //!   → Memory each object made once, at one moment; a witness sees each         memory.rs
 //! ```
 
+#![allow(clippy::disallowed_methods, clippy::panic, clippy::unwrap_used, reason = "for tests")]
+
 mod memory;
 mod network;
 

@@ -2,6 +2,8 @@
 //!
 //! Exit codes: 0 all is well, 1 a problem was found, 2 the command line or the configuration is wrong.
 
+#![allow(clippy::disallowed_methods, reason = "commands of people, in real time, with their own files")]
+
 #[macro_use]
 mod output;
 

@@ -2,6 +2,7 @@
 //! nobody wants anything gone.
 
 use super::archive_kept::{FileKey, Kept};
+use super::keeper::Chore;
 use archive::presence::{any, look};
 use archive::reader::Reader;
 use archive::store::StoreError;
@@ -38,24 +39,23 @@ enum Seen {
     Unknown(StoreError),
 }
 
-impl Looker {
-    /// Looks until it is asked to end.
-    pub(super) fn until(mut self, stop: &StopSignal) {
+impl Chore for Looker {
+    fn round(&mut self, stop: &StopSignal) -> Duration {
         let mut pause = PAUSE;
-        while !stop.wait(pause) {
-            pause = PAUSE;
-            while let Some((file, finished)) = self.kept.next().filter(|_| !stop.is_requested()) {
-                if !self.one(&file, &finished, stop) {
-                    pause = AGAIN;
-                    break;
-                }
-            }
-            if self.told.is_some() && self.kept.is_at_rest() {
-                self.is_well();
+        while let Some((file, finished)) = self.kept.next().filter(|_| !stop.is_requested()) {
+            if !self.one(&file, &finished, stop) {
+                pause = AGAIN;
+                break;
             }
         }
+        if self.told.is_some() && self.kept.is_at_rest() {
+            self.is_well();
+        }
+        pause
     }
+}
 
+impl Looker {
     /// False when the file was not seen.
     fn one(&mut self, file: &FileKey, finished: &Finished, stop: &StopSignal) -> bool {
         let whole = format!("{}/{}", file.0, file.1);

@@ -5,6 +5,7 @@
 //! What the store has is listed once, and again each day; what it lacks goes up one after another, the newest first, with a rest as
 //! long as each took. An index is derived: one that cannot be put there is tried again, and its file is walked meanwhile.
 
+use super::keeper::{Chore, Retry};
 use archive::search_index::{INDEX_BYTES_MAX, Listed, is_there, list, put};
 use archive::store::StoreError;
 use archive::upload::{Owner, UploadError, Uploader};
@@ -82,6 +83,10 @@ pub(super) struct IndexKeeper {
     done: BTreeSet<(String, String)>,
     /// What failed last, so that nothing is said twice.
     told: Option<String>,
+    retry: Retry,
+    /// Up to which change all files were looked at, and when they are looked at again though nothing changes.
+    seen: u64,
+    again_from: Option<Instant>,
 }
 
 /// Why no more is put there now.
@@ -98,6 +103,36 @@ impl From<StoreError> for Halt {
     }
 }
 
+impl Chore for IndexKeeper {
+    const NICE: i32 = 10;
+
+    fn round(&mut self, stop: &StopSignal) -> Duration {
+        let (changes, files) = self.whole.now();
+        let is_due = self.again_from.is_some_and(|from| Instant::now() >= from);
+        if changes == self.seen && !is_due {
+            return PAUSE;
+        }
+        match self.put_all(&files, stop) {
+            Ok(waits) => {
+                self.seen = changes;
+                self.retry.went_well();
+                let next = if waits { AGAIN } else { LIST_INTERVAL };
+                self.again_from = Some(Instant::now() + next);
+                if self.told.take().is_some() {
+                    tracing::info!(source = self.source.as_str(), "search indexes are archived again");
+                }
+                PAUSE
+            }
+            Err(Halt::Stopped) => PAUSE,
+            Err(Halt::Failed(why)) => {
+                self.again_from = Some(Instant::now());
+                self.failed(why);
+                self.retry.failed()
+            }
+        }
+    }
+}
+
 impl IndexKeeper {
     /// For a source; nothing is asked of the store yet.
     pub(super) fn new(
@@ -107,43 +142,13 @@ impl IndexKeeper {
         whole: Arc<WholeFiles>,
     ) -> IndexKeeper {
         let (listed, done) = (BTreeMap::new(), BTreeSet::new());
-        IndexKeeper { source, storage, uploader, whole, listed, done, told: None }
-    }
-
-    /// Works until it is asked to end.
-    pub(super) fn until(mut self, stop: &StopSignal) {
-        let (mut pause, mut retry) = (PAUSE, RETRY_MIN);
-        // Up to which change all files were looked at, and when they are looked at again though nothing changes.
-        let mut seen = 0;
-        let mut again_from = None;
-        while !stop.wait(pause) {
-            pause = PAUSE;
-            let (changes, files) = self.whole.now();
-            let is_due = again_from.is_some_and(|from| Instant::now() >= from);
-            if changes == seen && !is_due {
-                continue;
-            }
-            match self.round(&files, stop) {
-                Ok(waits) => {
-                    (seen, retry) = (changes, RETRY_MIN);
-                    let next = if waits { AGAIN } else { LIST_INTERVAL };
-                    again_from = Some(Instant::now() + next);
-                    if self.told.take().is_some() {
-                        tracing::info!(source = self.source.as_str(), "search indexes are archived again");
-                    }
-                }
-                Err(Halt::Stopped) => return,
-                Err(Halt::Failed(why)) => {
-                    again_from = Some(Instant::now());
-                    (pause, retry) = (retry, (retry * 2).min(RETRY_MAX));
-                    self.failed(why);
-                }
-            }
-        }
+        let retry = Retry::new(RETRY_MIN, RETRY_MAX);
+        let (told, seen, again_from) = (None, 0, None);
+        IndexKeeper { source, storage, uploader, whole, listed, done, told, retry, seen, again_from }
     }
 
     /// Puts there what is here and not there; true when files wait for their index to be made.
-    fn round(&mut self, files: &[WholeFile], stop: &StopSignal) -> Result<bool, Halt> {
+    fn put_all(&mut self, files: &[WholeFile], stop: &StopSignal) -> Result<bool, Halt> {
         self.forget_old();
         let mut waits = false;
         for file in files.iter().rev() {
@@ -223,6 +228,7 @@ impl IndexKeeper {
 
 #[cfg(test)]
 mod tests {
+    use super::super::keeper::Keeper;
     use super::*;
     use archive::keys::Identities;
     use archive::reader::Reader;
@@ -276,7 +282,7 @@ mod tests {
         }
 
         fn round(&self, keeper: &mut IndexKeeper) -> Result<bool, Halt> {
-            keeper.round(&self.whole.now().1, &StopSignal::new())
+            keeper.put_all(&self.whole.now().1, &StopSignal::new())
         }
 
         fn make(&self, name: &str) {
@@ -377,15 +383,12 @@ mod tests {
     fn the_thread_puts_what_there_is_and_ends_when_it_is_asked() {
         let scene = Scene::new();
         ["b.000001", "b.000002"].iter().for_each(|name| scene.make(name));
-        let stop = Arc::new(StopSignal::new());
-        let (keeper, stopped) = (scene.keeper(), stop.clone());
-        let thread = std::thread::spawn(move || keeper.until(&stopped));
+        let thread = Keeper::start("search", Duration::ZERO, scene.keeper()).unwrap();
         let until = Instant::now() + Duration::from_secs(30);
         while scene.archived().len() < 2 {
-            assert!(Instant::now() < until && !thread.is_finished());
+            assert!(Instant::now() < until);
             std::thread::sleep(Duration::from_millis(20));
         }
-        stop.request();
-        thread.join().unwrap();
+        drop(thread);
     }
 }

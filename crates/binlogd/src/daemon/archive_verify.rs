@@ -4,6 +4,7 @@
 //! the next run is due and which sample it reads stands in a small file in the source's folder, so that restarts change nothing.
 //! Samples in which an object was damaged are read again each time until they are sound: else the next sample would hide it.
 
+use super::keeper::{Chore, Keeper, Retry};
 use archive::reader::Reader;
 use archive::scrub::{Depth, Report, scrub};
 use archive::store::StoreError;
@@ -41,9 +42,6 @@ const FINDINGS_SHOWN: usize = 5;
 
 /// So many damaged samples are read again each time.
 const AGAIN_MAX: usize = 16;
-
-/// How far the thread stands back behind everything else.
-const NICE: i32 = 19;
 
 /// How often what is verified, and how much of it.
 #[derive(Debug, Clone, Copy)]
@@ -90,48 +88,58 @@ struct Remembered {
     last: ArchiveVerify,
 }
 
-/// A thread that ends by an error of ours must not leave "sound" behind.
-struct EndGuard(Arc<SourceMonitor>);
+struct Verifies {
+    verifier: Verifier,
+    /// `None` until the folder is this process's.
+    remembered: Option<Remembered>,
+    retry: Retry,
+}
 
-impl Drop for EndGuard {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            let message = "an internal error of binlogd ended the verification; see its log, restart it, and please report it";
-            let error = LastError { at: Timestamp::now(), message: message.to_owned() };
-            self.0.archive.update(|status| status.verify.get_or_insert_default().error = Some(error));
+impl Chore for Verifies {
+    const NICE: i32 = 19;
+
+    fn round(&mut self, stop: &StopSignal) -> Duration {
+        let (verifier, now) = (&self.verifier, Timestamp::now());
+        let Some(remembered) = &mut self.remembered else {
+            if verifier.published.live().is_none() {
+                return PAUSE_MIN;
+            }
+            let remembered = self.remembered.insert(verifier.recall(now));
+            verifier.publish(remembered);
+            return verifier.pause(remembered, now);
+        };
+        if remembered.last.due.is_some_and(|due| now < due) {
+            return verifier.pause(remembered, now);
         }
+        let Some(_turn) = verifier.wait_for_turn(stop) else { return PAUSE_MIN };
+        match verifier.run(remembered, stop) {
+            Some(pause) => {
+                self.retry.went_well();
+                pause
+            }
+            None => verifier.short(self.retry.failed()),
+        }
+    }
+
+    /// "Sound" must not stay.
+    fn has_failed(&mut self) {
+        let message = "an internal error of binlogd ended the verification; see its log, restart it, and please report it";
+        let error = LastError { at: Timestamp::now(), message: message.to_owned() };
+        let archive = &self.verifier.monitor.archive;
+        archive.update(|status| status.verify.get_or_insert_default().error = Some(error));
     }
 }
 
 impl Verifier {
-    /// Verifies until it is asked to end.
-    pub(super) fn until(self, stop: &StopSignal) {
-        // Without it verifying only takes more of the processor.
-        let _ = rustix::process::nice(NICE);
-        let _guard = EndGuard(self.monitor.clone());
+    /// Verifies on a thread.
+    ///
+    /// # Errors
+    /// When the system has no thread left.
+    pub(super) fn start(self) -> io::Result<Keeper> {
         self.monitor.archive.update(|status| status.verify = Some(ArchiveVerify::default()));
-        // Until then the folder may be another process's.
-        while self.published.live().is_none() {
-            if stop.wait(PAUSE_MIN) {
-                return;
-            }
-        }
-        let mut remembered = self.recall(Timestamp::now());
-        self.publish(&remembered);
-        let mut pause = self.pause(&remembered, Timestamp::now());
-        let mut retry = RETRY_MIN;
-        while !stop.wait(pause) {
-            let now = Timestamp::now();
-            if remembered.last.due.is_some_and(|due| now < due) {
-                pause = self.pause(&remembered, now);
-                continue;
-            }
-            let Some(_turn) = self.wait_for_turn(stop) else { return };
-            match self.run(&mut remembered, stop) {
-                Some(next) => (pause, retry) = (next, RETRY_MIN),
-                None => (pause, retry) = (self.short(retry), (retry * 2).min(RETRY_MAX)),
-            }
-        }
+        let name = format!("verify-{}", self.source);
+        let retry = Retry::new(RETRY_MIN, RETRY_MAX);
+        Keeper::start(name, Duration::ZERO, Verifies { verifier: self, remembered: None, retry })
     }
 
     fn pause(&self, remembered: &Remembered, now: Timestamp) -> Duration {

@@ -9,6 +9,7 @@ use super::archive_past::{Readable, Reading};
 use super::archive_search::{IndexKeeper, WholeFiles};
 use super::archive_verify::{Schedule, Verifier};
 use super::beginning::Beginning;
+use super::keeper::{Chore, Keeper, Retry};
 use anyhow::Context as _;
 use archive::chain::ChainError;
 use archive::commit::Writer;
@@ -28,10 +29,10 @@ use log::published::Published;
 use log::storage::Storage;
 use source::stop::StopSignal;
 use status::{ArchiveState, DaemonMonitor, LastError, Level, SourceMonitor};
+use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
-use std::thread::JoinHandle;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// Pause between two looks at how far the copy is.
@@ -51,15 +52,6 @@ const ASK_INTERVAL: Duration = Duration::from_secs(20);
 
 /// What is known of the archive is put on this disk so often, for the next start; and always before something is purged.
 const REMEMBER_INTERVAL: Duration = Duration::from_secs(10);
-
-/// How far the threads stand back behind everything else: compressing takes a processor for a while.
-const NICE: i32 = 10;
-
-/// The end of a thread is waited for at most so long; what it had not committed the next start uploads again.
-const END_MAX: Duration = Duration::from_secs(1);
-
-/// How often it is looked whether the thread has ended.
-const END_LOOK: Duration = Duration::from_millis(5);
 
 /// What all sources share: the store, and how much may be under way.
 #[derive(Clone)]
@@ -87,31 +79,18 @@ pub(super) struct Archive {
 
 /// The threads of one source. They are asked to end when this is dropped.
 pub(super) struct Archiving {
-    stop: Arc<StopSignal>,
     uploads_end: Arc<AtomicBool>,
-    threads: Vec<JoinHandle<()>>,
+    threads: Vec<Keeper>,
     kept: Arc<Kept>,
     past: Arc<Past>,
-    /// When it was asked to end.
-    asked: OnceLock<Instant>,
 }
 
-/// A thread that ends by an error of ours must not leave "archived" behind, and one that was never started no silence.
-struct EndGuard(Arc<SourceMonitor>);
-
-impl Drop for EndGuard {
-    fn drop(&mut self) {
-        let message = match std::thread::panicking() {
-            true => {
-                "an internal error of binlogd ended the archiving; see its log, restart it, and please report it"
-            }
-            false => "nothing is archived: the thread has ended, or could not be started",
-        };
-        self.0.archive.update(|status| {
-            status.state = ArchiveState::Failing;
-            status.error = Some(LastError { at: Timestamp::now(), message: message.to_owned() });
-        });
-    }
+/// Nothing is archived any more: "archived" must not stay.
+fn ends(monitor: &SourceMonitor, message: &str) {
+    monitor.archive.update(|status| {
+        status.state = ArchiveState::Failing;
+        status.error = Some(LastError { at: Timestamp::now(), message: message.to_owned() });
+    });
 }
 
 /// What the thread works on.
@@ -175,21 +154,15 @@ impl Archive {
 
     /// Starts the threads of a source. Where the system has none left, that is an error in the status, and nothing may be purged.
     pub(super) fn start(&self, copy: Copy) -> Archiving {
-        let stop = Arc::new(StopSignal::new());
         let uploads_end = Arc::new(AtomicBool::new(false));
         let kept = Arc::new(Kept::new(copy.folder.clone(), copy.storage.clone()));
         let snapshots_wanted = Arc::new(AtomicUsize::new(0));
-        let mut threads = self.beside(&copy, &kept, &snapshots_wanted, &stop, &uploads_end);
+        let mut threads = self.beside(&copy, &kept, &snapshots_wanted, &uploads_end);
         let uploader = Uploader { stop: uploads_end.clone(), ..self.uploader.clone() };
         let whole = Arc::new(WholeFiles::default());
         let keeper =
             IndexKeeper::new(copy.name.clone(), copy.storage.clone(), uploader.clone(), whole.clone());
-        let stopped = stop.clone();
-        threads.extend(spawn(format!("search-{}", copy.name), move || {
-            // Without it the work only takes more of the processor.
-            let _ = rustix::process::nice(NICE);
-            keeper.until(&stopped);
-        }));
+        threads.extend(started(Keeper::start(format!("search-{}", copy.name), LOOK_INTERVAL, keeper)));
         let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
         let writer = Writer::of_this_run(host, env!("CARGO_PKG_VERSION").to_owned());
         let sync_first = copy.fsync_mode == FsyncMode::WriteThenAcknowledge;
@@ -209,7 +182,8 @@ impl Archive {
         let readable =
             self.reading.of(copy.folder.clone(), copy.storage.beside(), self.uploader.store.clone());
         let past = readable.past().clone();
-        let mut work = Work {
+        let monitor = copy.monitor.clone();
+        let work = Work {
             interval: self.interval,
             copy,
             place: self.place.clone(),
@@ -226,20 +200,13 @@ impl Archive {
             snapshots_wanted,
             remember_from: Instant::now(),
             disk_told: None,
+            retry: Retry::new(RETRY_MIN, RETRY_MAX),
         };
-        let (stopped, name) = (stop.clone(), format!("archive-{}", work.copy.name));
-        let guard = EndGuard(work.copy.monitor.clone());
-        let thread = std::thread::Builder::new().name(name).spawn(move || {
-            // Without it the archive only takes more of the processor.
-            let _ = rustix::process::nice(NICE);
-            work.until(&stopped);
-            drop(guard);
-        });
-        let thread = thread.inspect_err(|error| {
-            tracing::error!("cannot start a thread that archives: {error}");
-        });
-        threads.extend(thread);
-        Archiving { stop, uploads_end, threads, kept, past, asked: OnceLock::new() }
+        match started(Keeper::start(format!("archive-{}", work.copy.name), Duration::ZERO, work)) {
+            Some(thread) => threads.push(thread),
+            None => ends(&monitor, "nothing is archived: the thread could not be started"),
+        }
+        Archiving { uploads_end, threads, kept, past }
     }
 
     /// The threads beside the one that uploads: they only read the store, and stand back.
@@ -248,9 +215,8 @@ impl Archive {
         copy: &Copy,
         kept: &Arc<Kept>,
         snapshots_wanted: &Arc<AtomicUsize>,
-        stop: &Arc<StopSignal>,
         ends: &Arc<AtomicBool>,
-    ) -> Vec<JoinHandle<()>> {
+    ) -> Vec<Keeper> {
         let reader = |bandwidth| {
             let store = Gentle::new(self.uploader.store.clone(), bandwidth, ends.clone());
             Reader { store: Arc::new(store), opener: self.opener.clone() }
@@ -262,8 +228,7 @@ impl Archive {
             monitor: copy.monitor.clone(),
             told: None,
         };
-        let stopped = stop.clone();
-        let mut threads = vec![spawn(format!("look-{}", copy.name), move || looker.until(&stopped))];
+        let mut threads = vec![started(Keeper::start(format!("look-{}", copy.name), LOOK_INTERVAL, looker))];
         if let Some(schedule) = self.schedule {
             let verifier = Verifier {
                 source: copy.name.clone(),
@@ -278,8 +243,7 @@ impl Archive {
                 snapshots_wanted: snapshots_wanted.clone(),
                 turn: self.turn.clone(),
             };
-            let stopped = stop.clone();
-            threads.push(spawn(format!("verify-{}", copy.name), move || verifier.until(&stopped)));
+            threads.push(started(verifier.start()));
         }
         threads.into_iter().flatten().collect()
     }
@@ -287,19 +251,15 @@ impl Archive {
 
 /// `None` when the system has no thread left: nothing that was not looked at goes, what is not verified is overdue, and searches
 /// walk files.
-fn spawn(name: String, work: impl FnOnce() + Send + 'static) -> Option<JoinHandle<()>> {
-    let thread = std::thread::Builder::new().name(name).spawn(work);
-    thread
-        .inspect_err(|error| tracing::error!("cannot start a thread that looks at the archive: {error}"))
-        .ok()
+fn started(thread: io::Result<Keeper>) -> Option<Keeper> {
+    thread.inspect_err(|error| tracing::error!("cannot start a thread of the archive: {error}")).ok()
 }
 
 impl Archiving {
     /// Asks the threads to end; nobody waits for them yet.
     pub(super) fn request_end(&self) {
-        self.asked.get_or_init(Instant::now);
         self.uploads_end.store(true, Ordering::Relaxed);
-        self.stop.request();
+        self.threads.iter().for_each(Keeper::request_end);
     }
 
     /// What the archive has, for readers.
@@ -316,17 +276,6 @@ impl Archiving {
 impl Drop for Archiving {
     fn drop(&mut self) {
         self.request_end();
-        // Counted from when all were asked. A request to a store that does not answer is left alone: whatever becomes of it, the
-        // chain tells.
-        let asked = *self.asked.get_or_init(Instant::now);
-        for thread in self.threads.drain(..) {
-            while !thread.is_finished() && asked.elapsed() < END_MAX {
-                std::thread::sleep(END_LOOK);
-            }
-            if thread.is_finished() {
-                let _ = thread.join();
-            }
-        }
     }
 }
 
@@ -367,25 +316,42 @@ struct Work {
     remember_from: Instant,
     /// Why what is known of the archive was not put on this disk, as it was said last.
     disk_told: Option<String>,
+    retry: Retry,
 }
 
-impl Work {
-    fn until(&mut self, stop: &StopSignal) {
-        let mut pause = Duration::ZERO;
-        let mut retry = RETRY_MIN;
-        while !stop.wait(pause) {
-            match self.look() {
-                Ok(()) => (pause, retry) = (LOOK_INTERVAL, RETRY_MIN),
-                Err(ArchiveError::Stopped) => break,
-                Err(error) => {
-                    self.failed(&error, retry);
-                    (pause, retry) = (retry, (retry * 2).min(RETRY_MAX));
-                }
+impl Chore for Work {
+    /// Compressing takes a processor for a while.
+    const NICE: i32 = 10;
+
+    fn round(&mut self, _stop: &StopSignal) -> Duration {
+        match self.look() {
+            Ok(()) => {
+                self.retry.went_well();
+                LOOK_INTERVAL
+            }
+            // The end was asked for.
+            Err(ArchiveError::Stopped) => LOOK_INTERVAL,
+            Err(error) => {
+                let pause = self.retry.failed();
+                self.failed(&error, pause);
+                pause
             }
         }
+    }
+
+    fn end(&mut self) {
         self.remember(true);
     }
 
+    fn has_failed(&mut self) {
+        ends(
+            &self.copy.monitor,
+            "an internal error of binlogd ended the archiving; see its log, restart it, and please report it",
+        );
+    }
+}
+
+impl Work {
     /// Puts what is known of the archive on this disk. Where the disk does not take it, the next start knows an older commit: that is
     /// no reason to archive nothing, nor to purge nothing while the disk is full.
     fn remember(&mut self, at_once: bool) {

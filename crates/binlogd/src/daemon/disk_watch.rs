@@ -1,52 +1,27 @@
 //! Looks at the file system of the data folder every few seconds, and warns before it is full; and at what `binlogd verify`
 //! has left there.
 
+use super::keeper::Keeper;
 use super::verified::VerifiedLook;
 use source::stop::StopSignal;
 use status::{Crossing, DaemonMonitor, DiskSpace, DiskStatus, Level};
 use std::io;
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// Pause between two looks.
 const LOOK_INTERVAL: Duration = Duration::from_secs(5);
-/// Enough for a loop that calls statvfs and logs.
-const STACK_BYTES: usize = 256 << 10;
-
-/// The thread that looks. It ends when this is dropped.
-pub(super) struct DiskWatch {
-    stop: Arc<StopSignal>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl DiskWatch {
-    /// Looks once, then from a thread. What is found goes into `monitor`, and into the log when a watermark is passed.
-    ///
-    /// # Errors
-    /// When the system has no thread or descriptor left.
-    pub(super) fn start(monitor: Arc<DaemonMonitor>) -> io::Result<DiskWatch> {
-        let mut look = Look { monitor, failed: false, verified: VerifiedLook::default() };
+/// Looks once, then from a thread. What is found goes into `monitor`, and into the log when a watermark is passed.
+///
+/// # Errors
+/// When the system has no thread or descriptor left.
+pub(super) fn watch(monitor: Arc<DaemonMonitor>) -> io::Result<Keeper> {
+    let mut look = Look { monitor, failed: false, verified: VerifiedLook::default() };
+    look.take();
+    Keeper::start("disk", LOOK_INTERVAL, move |_: &StopSignal| {
         look.take();
-        let stop = Arc::new(StopSignal::new());
-        let signal = stop.clone();
-        let thread =
-            std::thread::Builder::new().name("disk".to_owned()).stack_size(STACK_BYTES).spawn(move || {
-                while !signal.wait(LOOK_INTERVAL) {
-                    look.take();
-                }
-            })?;
-        Ok(DiskWatch { stop, thread: Some(thread) })
-    }
-}
-
-impl Drop for DiskWatch {
-    fn drop(&mut self) {
-        self.stop.request();
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
-    }
+        LOOK_INTERVAL
+    })
 }
 
 struct Look {

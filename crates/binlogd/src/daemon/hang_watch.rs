@@ -1,11 +1,11 @@
 //! Looks, from a thread that never touches the disk, whether the disk answers those that do.
 
+use super::keeper::Keeper;
 use log::activity::{DiskActivity, Operation};
 use source::stop::StopSignal;
 use status::{DiskHang, SourceMonitor};
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// An operation that is under way for so long makes a state of its own: shorter than the patience of people whose commits
@@ -18,9 +18,6 @@ const SYNC_ANSWER_MAX: Duration = Duration::from_secs(15);
 
 /// Pause between two looks.
 const LOOK_INTERVAL: Duration = Duration::from_millis(500);
-
-/// Enough for a loop that reads counters and logs.
-const STACK_BYTES: usize = 256 << 10;
 
 /// The operations of one source.
 struct Watched {
@@ -42,8 +39,7 @@ struct Waiting {
 /// The thread that looks. It ends when this is dropped.
 pub(super) struct HangWatch {
     watched: Arc<Mutex<Vec<Watched>>>,
-    stop: Arc<StopSignal>,
-    thread: Option<JoinHandle<()>>,
+    _keeper: Keeper,
 }
 
 impl HangWatch {
@@ -53,33 +49,19 @@ impl HangWatch {
     /// When the system has no thread or descriptor left.
     pub(super) fn start() -> io::Result<HangWatch> {
         let watched: Arc<Mutex<Vec<Watched>>> = Arc::default();
-        let stop = Arc::new(StopSignal::new());
-        let (signal, list) = (stop.clone(), watched.clone());
-        let thread = std::thread::Builder::new().name("disk-hang".to_owned()).stack_size(STACK_BYTES).spawn(
-            move || {
-                while !signal.wait(LOOK_INTERVAL) {
-                    let now = Instant::now();
-                    let mut list = lock(&list);
-                    list.retain_mut(|watched| watched.look(now));
-                }
-            },
-        )?;
-        Ok(HangWatch { watched, stop, thread: Some(thread) })
+        let list = watched.clone();
+        let keeper = Keeper::start("disk-hang", LOOK_INTERVAL, move |_: &StopSignal| {
+            let now = Instant::now();
+            lock(&list).retain_mut(|watched| watched.look(now));
+            LOOK_INTERVAL
+        })?;
+        Ok(HangWatch { watched, _keeper: keeper })
     }
 
     /// Watches the operations of a source from now on, until its storage is dropped.
     pub(super) fn watch(&self, monitor: Arc<SourceMonitor>, activity: &Arc<DiskActivity>) {
         let activity = Arc::downgrade(activity);
         lock(&self.watched).push(Watched { monitor, activity, waiting: Default::default(), told: None });
-    }
-}
-
-impl Drop for HangWatch {
-    fn drop(&mut self) {
-        self.stop.request();
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
     }
 }
 

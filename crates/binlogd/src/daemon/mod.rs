@@ -9,6 +9,11 @@
 //! orders itself after binlogd, a source on the same machine for one, must not wait for that, and a long recovery must not
 //! run into the time limit of the start. How far it is, is in the status.
 
+#![allow(
+    clippy::disallowed_methods,
+    reason = "runs in real time, beside the sources; the data folder is reached through Storage"
+)]
+
 mod archive_kept;
 mod archive_look;
 mod archive_past;
@@ -21,6 +26,7 @@ pub(crate) mod descriptors;
 mod disk_watch;
 mod ending;
 mod hang_watch;
+mod keeper;
 mod logging;
 mod progress;
 mod reload;
@@ -38,7 +44,6 @@ use archiving::{Archive, Archiving, Copy};
 use config::{Config, ConfigError, Loaded, SourceConfig};
 use controls::{Controlled, DaemonControls};
 use descriptors::{Descriptors, TooFew};
-use disk_watch::DiskWatch;
 use hang_watch::HangWatch;
 use log::activity::{DiskActivity, WatchedStorage};
 use log::folder::{check_free, make_folder};
@@ -62,7 +67,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use switch::Switch;
-use usage::UsageWatch;
 use wire::Tcp;
 
 /// How long the end of a watch over a source is waited for, so that it can close its connection in good order.
@@ -122,8 +126,8 @@ pub(crate) fn run(config: Config, reload: &Reload<'_>) -> anyhow::Result<()> {
     };
     daemon.check_copies()?;
     daemon.monitor.disk.set_warn(daemon.config.disk_warn);
-    let disk_watch = DiskWatch::start(daemon.monitor.clone()).context("cannot watch the disk")?;
-    let usage = UsageWatch::start(daemon.monitor.clone()).context("cannot start a thread")?;
+    let disk_watch = disk_watch::watch(daemon.monitor.clone()).context("cannot watch the disk")?;
+    let usage = usage::watch(daemon.monitor.clone()).context("cannot start a thread")?;
     daemon.admin = daemon.start_admin()?;
     daemon.start_serving()?;
     daemon.start_sources()?;

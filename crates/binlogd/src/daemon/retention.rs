@@ -1,5 +1,6 @@
 //! Deletes what the rules want gone and nobody needs, and keeps the slots: every few seconds, on a thread that nobody waits for.
 
+use super::keeper::Keeper;
 use config::RetentionConfig;
 use jiff::Timestamp;
 use log::purge::plan::{Plan, Rules, Wanted};
@@ -8,7 +9,6 @@ use source::stop::StopSignal;
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// Pause between two looks.
@@ -21,17 +21,10 @@ const REST: u32 = 20;
 /// The longest rest: rules that are followed late must not fill the disk.
 const REST_MAX: Duration = Duration::from_secs(600);
 
-/// The end of the process waits at most so long for a file that is being removed.
-const END_MAX: Duration = Duration::from_secs(1);
-
-/// How often it is looked whether the thread has ended.
-const END_LOOK: Duration = Duration::from_millis(5);
-
 /// The thread. It ends when this is dropped.
 pub(super) struct Retention {
     shared: Arc<Shared>,
-    stop: Arc<StopSignal>,
-    thread: Option<JoinHandle<()>>,
+    _keeper: Keeper,
 }
 
 struct Shared {
@@ -59,18 +52,13 @@ impl Retention {
     pub(super) fn start(rules: RetentionConfig) -> io::Result<Retention> {
         let shared =
             Arc::new(Shared { rules: Mutex::new(rules), purgers: Mutex::default(), gates: Mutex::default() });
-        let (stop, for_thread) = (Arc::new(StopSignal::new()), shared.clone());
-        let stopped = stop.clone();
-        let thread = std::thread::Builder::new().name("retention".to_owned()).spawn(move || {
-            let mut looks = Looks::default();
-            while !stopped.wait(LOOK_INTERVAL) {
-                let purgers: Vec<Arc<Purger>> = locked(&for_thread.purgers).values().cloned().collect();
-                for purger in purgers {
-                    for_thread.look(&purger, &mut looks);
-                }
-            }
+        let (for_thread, mut looks) = (shared.clone(), Looks::default());
+        let keeper = Keeper::start("retention", LOOK_INTERVAL, move |_: &StopSignal| {
+            let purgers: Vec<Arc<Purger>> = locked(&for_thread.purgers).values().cloned().collect();
+            purgers.iter().for_each(|purger| for_thread.look(purger, &mut looks));
+            LOOK_INTERVAL
         })?;
-        Ok(Retention { shared, stop, thread: Some(thread) })
+        Ok(Retention { shared, _keeper: keeper })
     }
 
     /// The gate of a source.
@@ -92,22 +80,6 @@ impl Retention {
     pub(super) fn set_rules(&self, rules: RetentionConfig) {
         *locked(&self.shared.rules) = rules;
         locked(&self.shared.purgers).values().for_each(|purger| purger.set_limits(rules));
-    }
-}
-
-impl Drop for Retention {
-    fn drop(&mut self) {
-        self.stop.request();
-        let Some(thread) = self.thread.take() else { return };
-        let mut left = END_MAX;
-        // On a disk that hangs it is left alone: what it has recorded the next start finishes.
-        while !thread.is_finished() && !left.is_zero() {
-            std::thread::sleep(END_LOOK);
-            left = left.saturating_sub(END_LOOK);
-        }
-        if thread.is_finished() {
-            let _ = thread.join();
-        }
     }
 }
 

@@ -4,6 +4,7 @@
 //! read slowly, the newest first, and one file of each source in turn. An index is derived: one that cannot be made is no
 //! trouble for anybody, and `binlogd find` makes what it lacks.
 
+use super::keeper::{Chore, Keeper};
 use log::files::timeline_files;
 use log::folder::by_number;
 use log::published::Published;
@@ -17,7 +18,6 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// Pause between two looks at which files are sealed.
@@ -28,15 +28,6 @@ const RETRY: Duration = Duration::from_secs(600);
 
 /// Most bytes a second that are read.
 const READ_BYTES_PER_SECOND: u64 = 64 << 20;
-
-/// How far the thread stands back behind everything else.
-const NICE: i32 = 19;
-
-/// The end of the thread is waited for at most so long.
-const END_MAX: Duration = Duration::from_secs(1);
-
-/// How often it is looked whether the thread has ended.
-const END_LOOK: Duration = Duration::from_millis(5);
 
 /// A source whose files get indexes.
 pub(super) struct Indexed {
@@ -52,9 +43,8 @@ type Sources = Arc<Mutex<BTreeMap<String, Arc<Indexed>>>>;
 
 /// The thread that makes them. It ends when this is dropped.
 pub(super) struct SearchIndexing {
-    stop: Arc<StopSignal>,
     sources: Sources,
-    thread: Option<JoinHandle<()>>,
+    _keeper: Keeper,
 }
 
 impl SearchIndexing {
@@ -63,14 +53,9 @@ impl SearchIndexing {
     /// # Errors
     /// When the system has no thread left.
     pub(super) fn start() -> io::Result<SearchIndexing> {
-        let (stop, sources) = (Arc::new(StopSignal::new()), Sources::default());
-        let work = Work { stop: stop.clone(), sources: sources.clone(), known: BTreeMap::new() };
-        let thread = std::thread::Builder::new().name("search-index".to_owned()).spawn(move || {
-            // Without it the work only takes more of the processor.
-            let _ = rustix::process::nice(NICE);
-            work.until_asked();
-        })?;
-        Ok(SearchIndexing { stop, sources, thread: Some(thread) })
+        let sources = Sources::default();
+        let work = Work { sources: sources.clone(), known: BTreeMap::new() };
+        Ok(SearchIndexing { sources, _keeper: Keeper::start("search-index", LOOK_INTERVAL, work)? })
     }
 
     /// From now on the files of this source get indexes.
@@ -86,21 +71,6 @@ impl SearchIndexing {
 
 fn lock(sources: &Sources) -> std::sync::MutexGuard<'_, BTreeMap<String, Arc<Indexed>>> {
     sources.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl Drop for SearchIndexing {
-    fn drop(&mut self) {
-        self.stop.request();
-        let Some(thread) = self.thread.take() else { return };
-        let asked = Instant::now();
-        // On a disk that hangs it is left alone.
-        while !thread.is_finished() && asked.elapsed() < END_MAX {
-            std::thread::sleep(END_LOOK);
-        }
-        if thread.is_finished() {
-            let _ = thread.join();
-        }
-    }
 }
 
 /// What is known of one source's files.
@@ -119,25 +89,23 @@ struct Known {
 }
 
 struct Work {
-    stop: Arc<StopSignal>,
     sources: Sources,
     known: BTreeMap<String, Known>,
 }
 
-impl Work {
-    fn until_asked(mut self) {
-        while !self.stop.wait(LOOK_INTERVAL) {
-            // One file of each source at a time, until none lacks one.
-            while self.round() {
-                if self.stop.is_requested() {
-                    return;
-                }
-            }
-        }
-    }
+impl Chore for Work {
+    const NICE: i32 = 19;
 
+    fn round(&mut self, stop: &StopSignal) -> Duration {
+        // One file of each source at a time, until none lacks one.
+        while self.one_each(stop) && !stop.is_requested() {}
+        LOOK_INTERVAL
+    }
+}
+
+impl Work {
     /// Makes one index a source at most; false when there was nothing to do.
-    fn round(&mut self) -> bool {
+    fn one_each(&mut self, stop: &StopSignal) -> bool {
         let sources: Vec<(String, Arc<Indexed>)> =
             lock(&self.sources).iter().map(|(name, source)| (name.clone(), source.clone())).collect();
         self.known.retain(|name, _| sources.iter().any(|(other, _)| other == name));
@@ -154,7 +122,7 @@ impl Work {
                     }
                 }
             }
-            did |= self.one(&name, &source);
+            did |= self.one(&name, &source, stop);
             if let Some(known) = self.known.get(&name) {
                 source.monitor.search_index_missing.set(known.missing.len() as u64);
                 source.monitor.search_index_failed.set(known.failed.len() as u64);
@@ -162,14 +130,14 @@ impl Work {
                     source.monitor.oldest_commit.set(micros);
                 }
             }
-            if self.stop.is_requested() {
+            if stop.is_requested() {
                 return false;
             }
         }
         did
     }
 
-    fn one(&mut self, name: &str, source: &Indexed) -> bool {
+    fn one(&mut self, name: &str, source: &Indexed, stop: &StopSignal) -> bool {
         let Some(known) = self.known.get_mut(name) else { return false };
         let now = Instant::now();
         let is_due = |path: &Path| known.failed.get(path).is_none_or(|again| *again <= now);
@@ -177,13 +145,13 @@ impl Work {
         let Some(due) = due else { return false };
         let (folder, file) = known.missing[due].clone();
         let path = folder.join(&file);
-        match make(&*source.storage, &folder, &file, &self.stop) {
+        match make(&*source.storage, &folder, &file, stop) {
             Ok(()) => {
                 known.missing.remove(due);
                 known.failed.remove(&path);
                 known.indexed.insert(path);
             }
-            Err(_) if self.stop.is_requested() => return false,
+            Err(_) if stop.is_requested() => return false,
             // Purged meanwhile.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 known.missing.remove(due);
@@ -317,10 +285,10 @@ mod tests {
     }
 
     fn work(source: Indexed) -> (Work, Arc<SourceMonitor>, Sources) {
-        let (stop, sources) = (Arc::new(StopSignal::new()), Sources::default());
+        let sources = Sources::default();
         let monitor = source.monitor.clone();
         lock(&sources).insert("orders".to_owned(), Arc::new(source));
-        (Work { stop, sources: sources.clone(), known: BTreeMap::new() }, monitor, sources)
+        (Work { sources: sources.clone(), known: BTreeMap::new() }, monitor, sources)
     }
 
     #[test]
@@ -330,20 +298,20 @@ mod tests {
         let (published, has) =
             (source.published.clone(), |name: &str| search_index::path(&folder, name).exists());
         let (mut work, monitor, _) = work(source);
-        assert!(work.round());
+        assert!(work.one_each(&StopSignal::new()));
         assert_eq!(
             (has("b.000001"), has("b.000002"), monitor.search_index_missing.get()),
             (false, true, Some(1))
         );
-        assert!(work.round());
-        assert!(!work.round(), "nothing is left");
+        assert!(work.one_each(&StopSignal::new()));
+        assert!(!work.one_each(&StopSignal::new()), "nothing is left");
         assert_eq!(
             (has("b.000001"), has("b.000003"), monitor.search_index_missing.get()),
             (true, false, Some(0))
         );
         std::fs::write(folder.join("b.000004"), FileBuilder::new().finish()).unwrap();
         published.is_at(&folder, Some(&Position::new("b.000004", 100)));
-        assert!(work.round());
+        assert!(work.one_each(&StopSignal::new()));
         assert!(has("b.000003"));
     }
 
@@ -357,7 +325,11 @@ mod tests {
         bytes[middle] ^= 1;
         std::fs::write(&path, bytes).unwrap();
         let (mut work, monitor, _) = work(source);
-        assert!(work.round() && work.round() && !work.round());
+        assert!(
+            work.one_each(&StopSignal::new())
+                && work.one_each(&StopSignal::new())
+                && !work.one_each(&StopSignal::new())
+        );
         assert!(search_index::path(&folder, "b.000001").exists());
         assert_eq!(monitor.search_index_missing.get(), Some(1));
         assert_eq!(monitor.search_index_failed.get(), Some(1));
@@ -373,13 +345,13 @@ mod tests {
         let first = first_commit(&PosixStorage, &folder.join("b.000001")).unwrap();
         assert_eq!(first_commit(&PosixStorage, &folder.join("b.000000")), None);
         let (mut work, monitor, _) = work(source);
-        work.round();
+        work.one_each(&StopSignal::new());
         assert_eq!(monitor.oldest_commit.get(), Some(first));
         std::fs::remove_file(folder.join("b.000000")).unwrap();
         std::fs::remove_file(folder.join("b.000001")).unwrap();
         std::fs::write(folder.join("b.000004"), FileBuilder::new().finish()).unwrap();
         published.is_at(&folder, Some(&Position::new("b.000004", 100)));
-        work.round();
+        work.one_each(&StopSignal::new());
         assert_eq!(work.known["orders"].oldest.as_ref().unwrap().0, folder.join("b.000002"));
     }
 
@@ -390,13 +362,14 @@ mod tests {
         source.published.withdraw();
         let published = source.published.clone();
         let (mut work, monitor, sources) = work(source);
-        assert!(!work.round() && monitor.search_index_missing.get().is_none());
+        assert!(!work.one_each(&StopSignal::new()) && monitor.search_index_missing.get().is_none());
         published.is_at(&folder, Some(&Position::new("b.000003", 100)));
-        work.stop.request();
-        assert!(!work.round());
+        let stopped = StopSignal::new();
+        stopped.request();
+        assert!(!work.one_each(&stopped));
         assert!(!search_index::path(&folder, "b.000002").exists());
         lock(&sources).clear();
-        work.round();
+        work.one_each(&StopSignal::new());
         assert!(work.known.is_empty());
     }
 

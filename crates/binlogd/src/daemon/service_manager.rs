@@ -5,6 +5,7 @@
 //! and a thread that is stuck: `progress.rs` has the rule. All sources share one watchdog, because a thread cannot be ended
 //! from outside: what is stuck in one of 200 sources is helped by a restart alone, which costs the others about a second.
 
+use super::keeper::Keeper;
 use super::progress::{Progress, Seen};
 use config::SourceConfig;
 use log::activity::DiskActivity;
@@ -14,7 +15,6 @@ use status::{DaemonMonitor, SourceMonitor, SourceState};
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// How much longer than it may a thread is waited for where no watchdog says so.
@@ -36,9 +36,6 @@ const STOP_EXTENSION: Duration = Duration::from_secs(30);
 /// Longest line of status, in characters.
 const STATUS_LEN_MAX: usize = 300;
 
-/// Enough for a loop that reads counters, formats a line and logs.
-const STACK_BYTES: usize = 256 << 10;
-
 #[derive(Default)]
 struct Shared {
     progress: Mutex<Vec<Progress>>,
@@ -48,8 +45,7 @@ struct Shared {
 /// The thread that looks and tells. It ends when this is dropped.
 pub(super) struct ServiceManager {
     shared: Arc<Shared>,
-    stop: Arc<StopSignal>,
-    thread: Option<JoinHandle<()>>,
+    _keeper: Keeper,
 }
 
 impl ServiceManager {
@@ -58,20 +54,16 @@ impl ServiceManager {
     /// # Errors
     /// When the system has no thread left.
     pub(super) fn start(monitor: Arc<DaemonMonitor>) -> io::Result<ServiceManager> {
-        let (shared, stop) = (Arc::<Shared>::default(), Arc::new(StopSignal::new()));
-        let (signal, seen) = (stop.clone(), shared.clone());
+        let shared = Arc::<Shared>::default();
         let mut teller = Teller::new(monitor, sd_notify::watchdog_enabled());
-        let run = move || {
-            let mut last = Instant::now();
-            while !signal.wait(teller.interval) {
-                let now = Instant::now();
-                teller.look(&seen, now.saturating_duration_since(last));
-                last = now;
-            }
-        };
-        let thread =
-            std::thread::Builder::new().name("watchdog".to_owned()).stack_size(STACK_BYTES).spawn(run)?;
-        Ok(ServiceManager { shared, stop, thread: Some(thread) })
+        let (seen, mut last) = (shared.clone(), Instant::now());
+        let keeper = Keeper::start("watchdog", teller.interval, move |_: &StopSignal| {
+            let now = Instant::now();
+            teller.look(&seen, now.saturating_duration_since(last));
+            last = now;
+            teller.interval
+        })?;
+        Ok(ServiceManager { shared, _keeper: keeper })
     }
 
     /// Watches the thread of a source from now on, until its storage is dropped.
@@ -102,15 +94,6 @@ impl ServiceManager {
     pub(super) fn stopping(&self) {
         self.shared.stopping.store(true, Ordering::Release);
         tell(&[NotifyState::Stopping, NotifyState::Status("Stopping: finishing what has arrived")]);
-    }
-}
-
-impl Drop for ServiceManager {
-    fn drop(&mut self) {
-        self.stop.request();
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
     }
 }
 

@@ -1,64 +1,38 @@
 //! Looks now and then at what each source takes of the machine: the bytes of its folder, and the processor time of the thread
 //! that receives. Nobody waits for this thread, and it takes little itself.
 
+use super::keeper::Keeper;
 use source::stop::StopSignal;
 use status::{DaemonMonitor, SourceMonitor};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// Pause between two looks at all sources.
 const LOOK_INTERVAL: Duration = Duration::from_secs(10);
 /// A look that takes long, because there are very many files, is followed by so many times as long a pause.
 const REST: u32 = 50;
-/// Enough for a walk over folders.
-const STACK_BYTES: usize = 256 << 10;
 /// Folders below that of a source: its timelines and slots, and what stands in them.
 const DEPTH_MAX: u32 = 3;
 /// As `st_blocks` counts.
 const BLOCK_BYTES: u64 = 512;
 
-/// The thread that looks. It ends when this is dropped.
-pub(super) struct UsageWatch {
-    stop: Arc<StopSignal>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl UsageWatch {
-    /// Looks from a thread.
-    ///
-    /// # Errors
-    /// When the system has no thread left.
-    pub(super) fn start(monitor: Arc<DaemonMonitor>) -> io::Result<UsageWatch> {
-        let stop = Arc::new(StopSignal::new());
-        let signal = stop.clone();
-        let thread = std::thread::Builder::new().name("usage".to_owned()).stack_size(STACK_BYTES).spawn(
-            move || {
-                let mut pause = Duration::from_secs(1);
-                while !signal.wait(pause) {
-                    let began = Instant::now();
-                    for source in monitor.sources() {
-                        look(&monitor, &source);
-                    }
-                    pause = LOOK_INTERVAL.max(began.elapsed() * REST);
-                }
-            },
-        )?;
-        Ok(UsageWatch { stop, thread: Some(thread) })
-    }
-}
-
-impl Drop for UsageWatch {
-    fn drop(&mut self) {
-        self.stop.request();
-        // On a disk that hangs it is left alone.
-        if let Some(thread) = self.thread.take().filter(JoinHandle::is_finished) {
-            let _ = thread.join();
-        }
-    }
+/// Looks from a thread.
+///
+/// # Errors
+/// When the system has no thread left.
+pub(super) fn watch(monitor: Arc<DaemonMonitor>) -> io::Result<Keeper> {
+    Keeper::start("usage", Duration::from_secs(1), move |stop: &StopSignal| {
+        let began = Instant::now();
+        monitor
+            .sources()
+            .iter()
+            .take_while(|_| !stop.is_requested())
+            .for_each(|source| look(&monitor, source));
+        LOOK_INTERVAL.max(began.elapsed() * REST)
+    })
 }
 
 fn look(monitor: &DaemonMonitor, source: &SourceMonitor) {

@@ -2,6 +2,7 @@
 //! line's answers to configurations.
 
 mod alerts;
+mod blobs;
 mod circles;
 mod cli_config;
 mod docs;

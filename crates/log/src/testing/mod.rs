@@ -1,5 +1,7 @@
 //! What tests of the log, and of what stands on it, are built from. With the feature `testing` only; never in the product.
 
+#![allow(clippy::disallowed_methods, clippy::panic, clippy::unwrap_used, reason = "for tests")]
+
 mod faulty;
 mod files;
 mod killed;

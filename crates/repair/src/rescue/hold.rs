@@ -1,5 +1,7 @@
 //! Holding others off the target while transactions are handed over, and letting them in again.
 
+#![allow(clippy::disallowed_methods, reason = "waits for a real server")]
+
 use super::applier::{Applier, Deviation, Remedy, deviations, refusal};
 use super::hold_error::HoldError;
 use super::plan::Plan;

@@ -11,6 +11,7 @@ use log::files::timeline_files;
 use log::forks::{Fate, Forks};
 use log::held::{HeldGtids, HeldTimeline, before_first, present_history, removed};
 use log::posix::PosixStorage;
+use log::storage::Storage as _;
 use log::transactions::{StoredTransaction, TransactionReader};
 use source::identify::SourceIdentity;
 use std::collections::{HashMap, HashSet};
@@ -240,7 +241,7 @@ impl Plan {
         left_out: &LeftOut,
         forks: Option<&Forks>,
     ) -> io::Result<()> {
-        if std::fs::metadata(path)?.len() <= 4 {
+        if PosixStorage.look(path)?.len <= 4 {
             return Ok(()); // Begun, and nothing in it yet.
         }
         let mut reader = TransactionReader::open(&PosixStorage, path)?;

@@ -1,5 +1,7 @@
 //! What a rescue has set on its target for the time being, kept on disk so that it is put back even if the rescue is killed.
 
+#![allow(clippy::disallowed_methods, reason = "reads its notes beside a daemon that may run")]
+
 use log::index::replace_file;
 use log::posix::PosixStorage;
 use log::storage::Storage;

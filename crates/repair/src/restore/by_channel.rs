@@ -1,5 +1,7 @@
 //! A part of a restore by the target's own replication, which reads from a port of ours.
 
+#![allow(clippy::disallowed_methods, reason = "waits for a real server")]
+
 use super::channel::{From, State};
 use super::course::Course;
 use super::ended::{Ended, Progress, during};

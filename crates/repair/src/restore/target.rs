@@ -1,5 +1,7 @@
 //! The server that is restored.
 
+#![allow(clippy::disallowed_methods, reason = "waits for a real server")]
+
 use super::channel::{State, Words};
 use super::ended::{Ended, during};
 use crate::rescue::{Applier, Deviation, Watch, Writer, deviations, refusal};

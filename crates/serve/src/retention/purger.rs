@@ -207,6 +207,7 @@ impl Purger {
 
     /// A plan, of whose files those who keep them know that they are wanted gone. Who asks for files by name, or by time, waits a
     /// moment for what is looked at then; rules are followed again soon.
+    #[allow(clippy::disallowed_methods, reason = "waits a moment for readers, in real time")]
     fn plan_when_looked_at(&self, wanted: &Wanted) -> io::Result<Plan> {
         let until = Instant::now() + LOOK_MAX;
         loop {
