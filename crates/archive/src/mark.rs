@@ -4,7 +4,7 @@
 //! early, and whoever only reads it cannot tell. So the last commit that was made or read is remembered, over restarts too, and looked
 //! for before the next one is made.
 
-use crate::history::History;
+use crate::history::{Archived, History};
 use crate::names;
 use crate::store::{Store, StoreError};
 use log::format::read_toml;
@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 
 /// Name of the file in a source's folder.
 pub const MARK_FILE: &str = "archive_seen.toml";
@@ -37,6 +38,18 @@ pub struct Mark {
     head: String,
     /// Where that ended.
     end: u64,
+    /// The newest file that is finished; `None` where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    sealed: Option<Sealed>,
+}
+
+/// A finished file, by what one upload alone has made: an object of that name is never made a second time.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Sealed {
+    timeline: String,
+    file: String,
+    /// See [`Seal::list`](crate::history::Seal::list).
+    list: String,
 }
 
 /// An archive that does not have the last commit that was seen there.
@@ -73,6 +86,12 @@ impl Mark {
         let newest = history.timelines.iter().rev().find_map(|(name, of)| Some((name, of.files.last()?)));
         let (timeline, file) =
             newest.map_or_else(Default::default, |(name, file)| (name.clone(), Some(file)));
+        let of_timeline = |(name, of): (&String, &Arc<Archived>)| {
+            of.files.iter().rev().find_map(|file| {
+                let list = file.sealed.as_ref()?.list.clone();
+                Some(Sealed { timeline: name.clone(), file: file.name.clone(), list })
+            })
+        };
         (history.seq > 0).then(|| Mark {
             place: place.to_owned(),
             seq: history.seq,
@@ -81,6 +100,7 @@ impl Mark {
             file: file.map(|file| file.name.clone()).unwrap_or_default(),
             head: file.map(|file| file.head.clone()).unwrap_or_default(),
             end: file.map_or(0, |file| file.end()),
+            sealed: history.timelines.iter().rev().find_map(of_timeline),
         })
     }
 
@@ -95,17 +115,32 @@ impl Mark {
         now: &History,
     ) -> Result<Option<Older>, StoreError> {
         let is_so = now.seq >= self.seq
-            && (has_commit(store, source, self.seq, &self.hash)?
-                // Commits that a snapshot has are deleted in time.
-                || (goes_further(store, source, self.seq)? && self.is_in(now)));
+            && match commit_hash(store, source, self.seq)? {
+                Some(hash) if hash == self.hash => true,
+                // Commits were made anew from an older state on.
+                Some(_) if now.seq == self.seq || commit_hash(store, source, self.seq + 1)?.is_some() => {
+                    false
+                }
+                // Commits that a snapshot has are deleted in time, and one that stands alone there was made by who came too late.
+                _ => goes_further(store, source, self.seq)? && self.is_in(now),
+            };
         Ok((!is_so).then_some(Older { seen: self.seq, end: now.seq }))
     }
 
+    /// Whether a history has what was there then: the bytes of the last file, and the same upload of the newest finished one. Who
+    /// archives the same files a second time makes other objects.
     fn is_in(&self, now: &History) -> bool {
         let Some(archived) = now.timelines.get(&self.timeline) else { return self.timeline.is_empty() };
         let file = archived.file(&self.file);
-        archived.has_expired(&self.file)
-            || file.is_some_and(|file| file.head == self.head && file.end() >= self.end)
+        let has_end = archived.has_expired(&self.file)
+            || file.is_some_and(|file| file.head == self.head && file.end() >= self.end);
+        let has_upload = |Sealed { timeline, file, list }: &Sealed| {
+            now.timelines.get(timeline).is_some_and(|archived| {
+                let seal = archived.file(file).and_then(|file| file.sealed.as_ref());
+                archived.has_expired(file) || seal.is_some_and(|seal| seal.list == *list)
+            })
+        };
+        has_end && self.sealed.as_ref().is_none_or(has_upload)
     }
 
     /// Reads the mark of a source's folder; `None` where there is none, or only one of another archive.
@@ -133,13 +168,18 @@ impl Mark {
     }
 }
 
-/// Whether the store has just this commit.
-pub(crate) fn has_commit(store: &dyn Store, source: &str, seq: u64, hash: &str) -> Result<bool, StoreError> {
+/// The hash of the commit of that number; `None` where there is none.
+fn commit_hash(store: &dyn Store, source: &str, seq: u64) -> Result<Option<String>, StoreError> {
     match store.get(&names::commit(source, seq)) {
-        Ok(bytes) => Ok(names::sha256(&bytes) == hash),
-        Err(error) if error.is_missing() => Ok(false),
+        Ok(bytes) => Ok(Some(names::sha256(&bytes))),
+        Err(error) if error.is_missing() => Ok(None),
         Err(error) => Err(error),
     }
+}
+
+/// Whether the store has just this commit.
+pub(crate) fn has_commit(store: &dyn Store, source: &str, seq: u64, hash: &str) -> Result<bool, StoreError> {
+    Ok(commit_hash(store, source, seq)?.is_some_and(|found| found == hash))
 }
 
 /// Whether there is a snapshot of more than the commits up to `seq`. Only names behind that are asked for: an archive of years has

@@ -193,6 +193,44 @@ fn a_pruned_commit_is_not_one_that_is_gone() {
     assert!(is_told(&begun().refresh()), "one that is started again");
 }
 
+/// Another binlogd of the same copy has never seen the archive, goes on from the older state, and makes more commits than there were,
+/// and snapshots of them. The archive looks whole, and whoever remembers what it was sees that it is another one.
+#[test]
+fn who_goes_on_without_memory_does_not_hide_that_it_was_put_back() {
+    let (scene, mut running, older, durable) = grown();
+    let end = running.chain().unwrap().history().seq;
+    let folder = scene.timeline.parent().unwrap();
+    let mark = fs::read(folder.join(MARK_FILE)).unwrap();
+    let writer = Writer::of_this_run("test".into(), "0".into());
+    let mut first = older.clone();
+    first.retain(|path, _| !is_commit(path) || names::commit_seq(path.to_str().unwrap()) == Some(1));
+    for commits in [end, end + 1, end + 9] {
+        // Of commits that were deleted since, a finished file tells that it was uploaded a second time.
+        for (older, is_pruned) in [(&older, false), (&first, false), (&first, true)] {
+            put(&scene, older);
+            fs::remove_file(folder.join(MARK_FILE)).unwrap();
+            let mut forgetful = scene.archiver().with_place("here".into());
+            catch_up(&mut forgetful, &durable).unwrap();
+            while forgetful.chain().unwrap().history().seq < commits {
+                forgetful.make_snapshots(1);
+                catch_up(&mut forgetful, &durable).unwrap();
+            }
+            if is_pruned {
+                let mut chain = Chain::open(&*scene.store, SOURCE).unwrap();
+                let rules = Rules { grace: SignedDuration::ZERO, ..Rules::default() };
+                prune(&*scene.store, &mut chain, &writer, &rules, Timestamp::now()).unwrap();
+            }
+            assert_eq!(scene.scrub().findings, [], "it looks whole");
+            fs::write(folder.join(MARK_FILE), &mark).unwrap();
+            let mut restarted = scene.archiver().with_place("here".into());
+            for archiver in [&mut running, &mut restarted] {
+                let result = catch_up(archiver, &durable);
+                assert!(is_told(&result), "up to {commits}, pruned: {is_pruned}: {result:?}");
+            }
+        }
+    }
+}
+
 /// Without the commits that they stand for, snapshots are the archive. Both are damaged: who runs has all of it in memory.
 #[test]
 fn damaged_snapshots_are_found_and_made_new() {
