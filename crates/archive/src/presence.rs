@@ -116,7 +116,7 @@ impl From<StoreError> for LookError {
 }
 
 /// The first of some files of a stopped copy that the archive of `source` does not have as it is here, and why; `None` when it
-/// has them all. `folders` are all timelines of the copy. Files that the archive has let go of are none that it lacks.
+/// has them all. `folders` are all timelines of the copy. Files that have expired are none that it lacks.
 ///
 /// # Errors
 /// When the archive or the copy cannot be read.

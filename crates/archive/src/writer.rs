@@ -193,7 +193,7 @@ pub struct ArchivedEnd {
 pub struct Finished {
     /// The timeline's name there.
     pub timeline: String,
-    /// What it has of the file; `None` when it had the file and has let go of it.
+    /// What it has of the file; `None` when the file has expired.
     pub file: Option<Arc<ArchivedFile>>,
 }
 

@@ -294,7 +294,7 @@ fn a_file_is_given_up_only_when_it_was_seen_in_the_store() {
     bytes[30] ^= 1;
     fs::write(&files[0], &bytes).unwrap();
     assert!(lacking(&places[..1]).unwrap().1.contains("another file of this name"));
-    // What the archive has let go of it does not lack.
+    // What has expired in the archive it does not lack.
     let writer = Writer::of_this_run("test".into(), "0".into());
     let rules = Rules { keep_files: Some(1), ..Rules::default() };
     let mut chain = chain;

@@ -1,4 +1,4 @@
-//! `binlogd prune URL`: lets go of old files of an archive, and of objects that nothing names any more.
+//! `binlogd prune URL`: deletes old files of an archive, and objects that nothing names any more.
 
 use super::confirm::confirmed;
 use super::exit::{EXIT_OK, EXIT_PROBLEM, usage_error};
@@ -31,7 +31,7 @@ A backup is brought forward by what was written after it. --keep-for-backup keep
 which the point lies on all of its timeline, and all timelines that continue it. A point is what gtid_executed, xtrabackup_binlog_info or \
 mysqldump --source-data say: a set of GTIDs, or FILE:POS. One that the archive does not have is an error, and nothing goes.
 
-What goes is shown first, and prune asks; --yes does not ask. --undo takes back what earlier runs have let go of, for as long as nothing \
+What goes is shown first, and prune asks; --yes does not ask. --undo takes back what earlier runs have marked for deletion, for as long as nothing \
 of it was deleted: for the grace, and after it until the next run.
 
 binlogd may run and archive meanwhile. The credentials need the right to delete, which binlogd run does not need. A bucket with versions \
@@ -174,13 +174,13 @@ fn this_run() -> Writer {
     Writer::of_this_run(host, env!("CARGO_PKG_VERSION").to_owned())
 }
 
-/// What earlier runs have let go of is there again.
+/// What earlier runs have marked for deletion is there again.
 fn take_back(args: &PruneArgs, opened: &Opened, source: &str) -> anyhow::Result<()> {
     let mut chain = Chain::open(&*opened.reader.store, source)?;
     let back = undoable(chain.history());
     anyhow::ensure!(
         !back.is_empty(),
-        "prune has let go of no file that is not deleted, or about to be: there is nothing to take back"
+        "prune has marked no file that is not deleted, or about to be: there is nothing to take back"
     );
     show_files(source, &back, "can be taken back");
     if args.dry_run {

@@ -121,7 +121,7 @@ impl Kept {
         self.state().next.front().cloned()
     }
 
-    /// Everything of the file was seen in the store, or the archive has let go of it.
+    /// Everything of the file was seen in the store, or it has expired in the archive.
     pub(super) fn was_seen(&self, file: &FileKey) {
         let mut state = self.state();
         state.next.pop_front();

@@ -77,7 +77,7 @@ impl Looker {
     }
 
     fn look(&self, finished: &Finished) -> Seen {
-        // The archive had it and has let go of it, by its own rules.
+        // It has expired in the archive, by the archive's own rules.
         let Some(archived) = &finished.file else { return Seen::Yes };
         match look(&self.reader, &self.source, &finished.timeline, archived, any()) {
             Ok(found) if found.is_empty() => Seen::Yes,

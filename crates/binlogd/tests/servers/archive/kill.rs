@@ -130,7 +130,7 @@ fn kills_leave_no_hole_in_the_archive() {
     kill_again_and_again(&place, &mut random, takes, "fetch", |_| to.to_vec());
     assert_eq!(place.fetch_into(dir).assert_is_of(&source), names);
 
-    // Each round has something to let go of, whatever became of the one before.
+    // Each round has something to delete, whatever became of the one before.
     let rules = |kept: usize| {
         ["--max-files", &kept.max(KEPT).to_string(), "--grace", "0s", "--yes"].map(str::to_owned)
     };

@@ -203,7 +203,7 @@ fn a_bucket_that_is_put_back_is_not_gone_on_with() {
     daemon.wait_until(|source| source["archive"]["verify"]["findings"] == 0, PATIENCE);
     place.assert_whole(&source);
 
-    // Somebody lets go of too much, and takes it back.
+    // Somebody prunes too much, and takes it back.
     let before = place.fetch().assert_is_of(&source);
     let said = place.run("prune", &["--max-files", "2", "--yes"]);
     assert!(said.contains(" files, gone"), "{said}");
