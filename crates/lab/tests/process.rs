@@ -13,6 +13,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use std::io::Read;
 use std::path::Path;
 use std::process::{Command, ExitCode, Output, Stdio};
+use std::thread::{Builder, Scope, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
@@ -38,12 +39,25 @@ fn main() -> ExitCode {
     }
     let filter = std::env::args().skip(1).find(|argument| !argument.starts_with('-')).unwrap_or_default();
     let began = Instant::now();
-    for (name, test) in TESTS.iter().filter(|(name, _)| name.contains(&filter)) {
-        test();
-        println!("test {name} ... ok");
-    }
-    println!("test result: ok; finished in {:.2}s", began.elapsed().as_secs_f64());
-    ExitCode::SUCCESS
+    // Side by side: each has a folder of its own, and waits for the disk most of the time.
+    let failed = std::thread::scope(|scope| {
+        let tests = TESTS.iter().filter(|(name, _)| name.contains(&filter));
+        let running: Vec<_> = tests.map(|(name, test)| (name, named(scope, name, *test))).collect();
+        let ended = running.into_iter().map(|(name, test)| {
+            let failed = test.join().is_err();
+            println!("test {name} ... {}", if failed { "FAILED" } else { "ok" });
+            usize::from(failed)
+        });
+        ended.sum::<usize>()
+    });
+    let verdict = if failed == 0 { "ok" } else { "FAILED" };
+    println!("test result: {verdict}; {failed} failed; finished in {:.2}s", began.elapsed().as_secs_f64());
+    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Named: what a failure says begins with the name of its thread.
+fn named<'scope>(scope: &'scope Scope<'scope, '_>, name: &str, test: fn()) -> ScopedJoinHandle<'scope, ()> {
+    Builder::new().name(name.to_owned()).spawn_scoped(scope, test).expect("a thread")
 }
 
 /// A folder with everything that a run uses.
