@@ -34,6 +34,11 @@ pub fn counted(number: u64, noun: &str) -> String {
     format!("{} {noun}{}", count(number), if number == 1 { "" } else { "s" })
 }
 
+/// `1 GTID was`, `3 GTIDs were`.
+pub fn counted_were(number: u64, noun: &str) -> String {
+    format!("{} {}", counted(number, noun), if number == 1 { "was" } else { "were" })
+}
+
 /// Microseconds with the unit that keeps two or three digits: `0.9 µs`, `87 µs`, `1.24 ms`, `12.4 ms`, `2.50 s`.
 pub fn latency(microseconds: f64) -> String {
     let (value, unit) = match microseconds {

@@ -181,9 +181,9 @@ fn say(span: &Span) {
     let Counts { taken, bytes, mixed, unjudged, left_out, incidents } = span.counts;
     errln!("first: {}", style::clean(&span.first.to_string()));
     errln!("last:  {}", style::clean(&span.last.to_string()));
-    errln!("written: {} transactions, {}", units::count(taken), units::bytes(bytes));
+    errln!("written: {}, {}", units::counted(taken, "transaction"), units::bytes(bytes));
     if left_out > 0 {
-        errln!("left out, because they are not asked for: {} transactions", units::count(left_out));
+        errln!("left out, because not asked for: {}", units::counted(left_out, "transaction"));
     }
     if mixed > 0 {
         errln!(

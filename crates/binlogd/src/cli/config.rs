@@ -7,6 +7,7 @@ use clap::{Args, Subcommand};
 
 use super::doctor::try_archive;
 use super::exit::{EXIT_OK, print_result, usage_error};
+use super::units;
 use crate::daemon::descriptors::Descriptors;
 use config::Config;
 use config::example::example;
@@ -82,16 +83,12 @@ fn summary(config: &Config, warnings: usize) -> String {
     }
     let warnings = match warnings {
         0 => String::new(),
-        count => format!(", {}", counted(count, "warning")),
+        count => format!(", {}", units::counted(count as u64, "warning")),
     };
     format!(
         "ok, {} ({}), data in {}{warnings}",
-        counted(count, "source"),
+        units::counted(count as u64, "source"),
         names.join(", "),
         config.data_dir.display()
     )
-}
-
-fn counted(count: usize, noun: &str) -> String {
-    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }

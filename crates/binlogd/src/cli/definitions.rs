@@ -32,8 +32,8 @@ pub(super) fn definitions(
     }
     if outcome.undecided > 0 {
         let what = format!(
-            "what nobody can tell: of {} transactions a part is too large to be opened",
-            units::count(outcome.undecided)
+            "what nobody can tell: of {} a part is too large to be opened",
+            units::counted(outcome.undecided, "transaction")
         );
         all.values_mut().for_each(|definitions| definitions.add_unread(Place::END, &what));
     }

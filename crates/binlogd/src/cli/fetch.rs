@@ -107,6 +107,7 @@ fn one(args: &FetchArgs, opened: &Opened, source: &str, wanted: &Wanted) -> anyh
     let parts = plan(chain.history(), wanted)?;
     let bytes: u64 = parts.iter().map(Part::bytes).sum();
     let files: usize = parts.iter().map(|part| part.files().len()).sum();
+    let counted = units::counted(files as u64, "file");
     if args.dry_run {
         for part in &parts {
             for file in part.files() {
@@ -114,7 +115,7 @@ fn one(args: &FetchArgs, opened: &Opened, source: &str, wanted: &Wanted) -> anyh
                 outln!("{source}/{}/{}: {}{end}", part.timeline, file.name, units::bytes(file.end()));
             }
         }
-        outln!("{} in {files} files would be fetched", units::bytes(bytes));
+        outln!("{} in {counted} would be fetched", units::bytes(bytes));
         return Ok(beyond.is_none());
     }
     let folder = args.to.join(source);
@@ -141,7 +142,7 @@ fn one(args: &FetchArgs, opened: &Opened, source: &str, wanted: &Wanted) -> anyh
         }
         let fetched = files - lacking.len();
         outln!(
-            "{source}: {fetched} of {files} files, as the archive has them, and synced, in {}; {} are LACKING. Put the objects back and \
+            "{source}: {fetched} of {counted}, as the archive has them, and synced, in {}; {} are LACKING. Put the objects back and \
              run this again: it fetches what lacks",
             folder.path().display(),
             lacking.len()
@@ -153,7 +154,7 @@ fn one(args: &FetchArgs, opened: &Opened, source: &str, wanted: &Wanted) -> anyh
         format!("; the last ends at {}:{} with {}", file.name, file.end(), or_no_gtids(&file.gtids))
     });
     outln!(
-        "{source}: {} in {files} files, as the archive has them, and synced, in {}{end}",
+        "{source}: {} in {counted}, as the archive has them, and synced, in {}{end}",
         units::bytes(bytes),
         folder.path().display()
     );

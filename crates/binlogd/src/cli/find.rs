@@ -76,9 +76,9 @@ pub(super) fn execute(args: &FindArgs) -> ExitCode {
     let unknown: u64 = answers.iter().map(|answer| answer.undecided).sum();
     if unknown > 0 {
         errln!(
-            "note: of {} more transactions nobody can tell: their rows cannot be counted, a part is too large to be opened, or \
+            "note: of {} more nobody can tell: their rows cannot be counted, a part is too large to be opened, or \
              no event names their connection",
-            units::count(unknown)
+            units::counted(unknown, "transaction")
         );
     }
     if find.is_enough {

@@ -172,9 +172,9 @@ fn statements(
     let lacking = forks.open(Fate::Lacking);
     if !lacking.is_empty() {
         errln!(
-            "note: {} transactions are lost that binlogd rescue hands over. Run it first, and print this anew: the server would give \
-             their GTIDs to these statements",
-            units::count(lacking.len() as u64)
+            "note: {} lost that binlogd rescue hands over. Run it first, and print this anew: the server would give their GTIDs to these \
+             statements",
+            units::counted_were(lacking.len() as u64, "transaction")
         );
     }
     let mut script = Script::new(name, !lacking.is_empty(), overwrite, known, new_keys);
@@ -313,10 +313,10 @@ impl Report {
         self.open += (twice.len() + lacking.len()) as u64 + status::count(&gone);
         let count = |count: usize| units::count(count as u64);
         self.line(&format!(
-            "{}: {} GTIDs given twice, {} transactions lost and not handed back, {} handed back, {} decided",
+            "{}: {} given twice, {} lost and not handed back, {} handed back, {} decided",
             style::clean(name),
-            count(twice.len()),
-            count(lacking.len()),
+            units::counted(twice.len() as u64, "GTID"),
+            units::counted(lacking.len() as u64, "transaction"),
             units::count(back),
             count(settled.len())
         ));
@@ -457,7 +457,7 @@ mod tests {
         std::fs::write(new.join("b.000001"), begun().transaction(2, 20).finish()).unwrap();
         let found = report(dir.path());
         assert_eq!(found.open, 2);
-        assert!(found.text.contains("1 GTIDs given twice, 1 transactions lost"), "{}", found.text);
+        assert!(found.text.contains("1 GTID given twice, 1 transaction lost"), "{}", found.text);
         assert!(found.text.contains(&format!("0002-{SERVER_UUID}/b.000001 at ")), "{}", found.text);
         assert_eq!(found.json[0]["given_twice"][0]["versions"].as_array().unwrap().len(), 2);
 

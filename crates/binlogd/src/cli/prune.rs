@@ -207,7 +207,8 @@ fn show_files(source: &str, changes: &[Change], word: &str) {
         };
         if let (Some(first), Some(last)) = (files.first(), files.last()) {
             let source = style::clean(source);
-            outln!("{source}/{timeline}: {first} to {last}, {} files, {word}{why}", files.len());
+            let count = units::counted(files.len() as u64, "file");
+            outln!("{source}/{timeline}: {first} to {last}, {count}, {word}{why}");
         }
     }
 }
@@ -215,21 +216,20 @@ fn show_files(source: &str, changes: &[Change], word: &str) {
 fn show(source: &str, pruned: &Pruned, word: &str) {
     for keeps in &pruned.kept {
         outln!(
-            "{}/{}: {} and all behind it, {} files, kept for the backup at {}",
+            "{}/{}: {} and all behind it, {}, kept for the backup at {}",
             style::clean(source),
             keeps.timeline,
             keeps.from,
-            units::count(keeps.files as u64),
+            units::counted(keeps.files as u64, "file"),
             style::clean(&keeps.point)
         );
     }
     show_files(source, &pruned.expired, word);
-    let count = |len: usize| units::count(len as u64);
     outln!(
-        "{}: {} objects that nothing names, {} snapshots and {} commits {word}",
+        "{}: {} that nothing names, {} and {} {word}",
         style::clean(source),
-        units::count(pruned.objects),
-        count(pruned.snapshots.len()),
-        count(pruned.commits.len())
+        units::counted(pruned.objects, "object"),
+        units::counted(pruned.snapshots.len() as u64, "snapshot"),
+        units::counted(pruned.commits.len() as u64, "commit")
     );
 }

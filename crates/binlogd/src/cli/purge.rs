@@ -146,7 +146,7 @@ impl PurgeArgs {
             let plan = purger.plan(wanted)?;
             show(&plan);
             let (files, bytes) = (plan.goes().len(), units::bytes(plan.bytes()));
-            outln!("  {} would go, {bytes}", counted(files));
+            outln!("  {} would go, {bytes}", units::counted(files as u64, "file"));
             if check_free(&self.data_dir, name).is_err_and(|error| error.is_locked()) {
                 outln!(
                     "  binlogd runs on this copy: what its connected readers need stays too, and only binlogd knows that"
@@ -169,7 +169,11 @@ impl PurgeArgs {
             &format!("binlogd purge by {}", super::forks::who()),
             Timestamp::now(),
         )?;
-        outln!("  {} deleted, {}", counted(plan.goes().len()), units::bytes(plan.bytes()));
+        outln!(
+            "  {} deleted, {}",
+            units::counted(plan.goes().len() as u64, "file"),
+            units::bytes(plan.bytes())
+        );
         if let Some((file, why)) = plan.kept() {
             outln!("  {} of {} stays: {}", file.name, file.timeline(), why.join("; "));
         }
@@ -187,10 +191,6 @@ fn check_user(user: u32, owner: u32, folder: &Path) -> Result<(), String> {
          sudo -u '#{owner}' binlogd purge",
         folder.display()
     ))
-}
-
-fn counted(files: usize) -> String {
-    format!("{} file{}", units::count(files as u64), if files == 1 { "" } else { "s" })
 }
 
 /// Of each file whether it goes, and if not, why.

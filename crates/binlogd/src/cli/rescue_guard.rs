@@ -112,9 +112,9 @@ impl Guard<'_> {
         }
         if compared.same > 0 {
             outln!(
-                "compared with the binary log of {}: {} transactions that are there already ({words}), all as the copy has them{}",
+                "compared with the binary log of {}: {} that are there already ({words}), all as the copy has them{}",
                 self.host,
-                units::count(compared.same),
+                units::counted(compared.same, "transaction"),
                 remarks(compared)
             );
         } else if compared.unclear + compared.not_in_its_log > 0 {
@@ -297,9 +297,9 @@ impl Guard<'_> {
 
     fn differences(&self, compared: &Compared, has: &str, what_now: &str) -> String {
         let mut text = format!(
-            "{} {has} other transactions than the copy under {} GTIDs. Both versions of each:",
+            "{} {has} other transactions than the copy under {}. Both versions of each:",
             self.host,
-            units::count(compared.differing())
+            units::counted(compared.differing(), "GTID")
         );
         for difference in &compared.different {
             text.push_str(&format!("\n{difference}"));
@@ -358,10 +358,10 @@ pub(super) fn passed_over(compared: &Compared) -> String {
         return String::new();
     }
     let mut text = format!(
-        "it lacks {} transactions that its GTIDs count as there: its binary log holds others of the same server before or behind \
+        "it lacks {} that its GTIDs count as there: its binary log holds others of the same server before or behind \
          them, and not these: {}. MariaDB takes a server's transactions in the order of their numbers only, so they cannot be handed \
          over any more; bring their rows over by hand (mysqlbinlog shows them in the file named):",
-        units::count(compared.missing()),
+        units::counted(compared.missing(), "transaction"),
         compared.missing_gtids
     );
     for missing in &compared.missing {

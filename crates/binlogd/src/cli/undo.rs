@@ -258,8 +258,8 @@ fn gathered(
     }
     if outcome.is_enough {
         return Err(format!(
-            "there are more than {} transactions: --limit 0 takes all",
-            units::count(args.limit)
+            "there are more than {}: --limit 0 takes all",
+            units::counted(args.limit, "transaction")
         ));
     }
     outcome.tell(args.limit);
@@ -294,20 +294,20 @@ fn run(server: &mut Connection, script: &Script<'_>, yes: bool) -> Result<ExitCo
     for (schema, table) in script.inverse.tables.keys() {
         outln!("  {}", style::clean(&format!("{schema}.{table}")));
     }
-    let rows = units::count(script.inverse.rows() as u64);
+    let rows = units::counted(script.inverse.rows() as u64, "row");
     if !script.left_out.is_empty() {
         let count = units::count(script.left_out.len() as u64);
         outln!("left out, because they are not as these transactions left them: {count}");
         script.left_out.iter().for_each(|row| outln!("  {}", style::clean(row)));
     }
     if !yes {
-        let question = format!("Take back {rows} rows there?");
+        let question = format!("Take back {rows} there?");
         if !confirmed(&question, "the script, without --into but with --schema")? {
             outln!("nothing was changed");
             return Ok(ExitCode::from(EXIT_PROBLEM));
         }
     }
     apply(server, script)?;
-    outln!("taken back: {rows} rows; each was as these transactions had left it");
+    outln!("taken back: {rows}; each was as these transactions had left it");
     Ok(ExitCode::from(EXIT_OK))
 }

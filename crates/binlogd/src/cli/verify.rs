@@ -266,18 +266,18 @@ impl Screen {
         let verdict = match damage {
             0 => style::paint("no damage", style::GREEN, self.colored),
             found => style::paint(
-                &format!("DAMAGED ({} found)", counted(found as u64, "problem")),
+                &format!("DAMAGED ({} found)", units::counted(found as u64, "problem")),
                 style::RED,
                 self.colored,
             ),
         };
         self.line(&format!(
             "{verdict}: {}, {}, {} in {} of {}",
-            counted(files.len() as u64, "file"),
+            units::counted(files.len() as u64, "file"),
             units::bytes(files.iter().map(|file| file.bytes).sum()),
-            counted(files.iter().map(|file| file.transactions).sum(), "transaction"),
-            counted(timelines.len() as u64, "timeline"),
-            counted(report.sources.len() as u64, "source"),
+            units::counted(files.iter().map(|file| file.transactions).sum(), "transaction"),
+            units::counted(timelines.len() as u64, "timeline"),
+            units::counted(report.sources.len() as u64, "source"),
         ));
     }
 
@@ -343,16 +343,12 @@ fn verdict(report: &FileReport, colored: bool) -> String {
     let ok = style::paint("ok", style::GREEN, colored);
     match report.end {
         FileEnd::Live { after_boundary } => {
-            format!("{ok}, live, {} after the last boundary", counted(after_boundary, "byte"))
+            format!("{ok}, live, {} after the last boundary", units::counted(after_boundary, "byte"))
         }
         FileEnd::Stop => format!("{ok}, the source was stopped"),
         // A note says what an end of neither kind means.
         FileEnd::None | FileEnd::Rotate { .. } | FileEnd::Unknown => ok,
     }
-}
-
-fn counted(count: u64, noun: &str) -> String {
-    format!("{} {noun}{}", units::count(count), if count == 1 { "" } else { "s" })
 }
 
 #[cfg(test)]

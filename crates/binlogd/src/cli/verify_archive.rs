@@ -123,8 +123,8 @@ fn show(source: &str, report: &Report, damage: &[String], has_identity: bool) {
     }
     if report.unnamed > 0 {
         outln!(
-            "  note: {} objects ({}) are named by no commit, as a broken upload leaves them",
-            units::count(report.unnamed as u64),
+            "  note: {} ({}) named by no commit, as a broken upload leaves them",
+            units::counted(report.unnamed as u64, "object"),
             units::bytes(report.unnamed_bytes)
         );
     }
@@ -146,12 +146,12 @@ fn show(source: &str, report: &Report, damage: &[String], has_identity: bool) {
         (opened, true) => format!("{} decrypted and unpacked", units::count(opened as u64)),
     };
     outln!(
-        "{}: {verdict}: {} of binary logs in {} files, timelines: {}; {} objects of {}, {} of them read and compared, {opened}",
+        "{}: {verdict}: {} of binary logs in {}, timelines: {}; {} of {}, {} of them read and compared, {opened}",
         style::clean(source),
         units::bytes(report.plain_bytes),
-        units::count(report.files as u64),
+        units::counted(report.files as u64, "file"),
         report.timelines,
-        units::count(report.objects as u64),
+        units::counted(report.objects as u64, "object"),
         units::bytes(report.stored_bytes),
         units::count(report.read as u64),
     );

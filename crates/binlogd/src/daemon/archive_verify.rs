@@ -15,7 +15,7 @@ use log::published::Published;
 use log::storage::Storage;
 use serde::{Deserialize, Serialize};
 use source::stop::StopSignal;
-use status::{ArchiveFinding, ArchiveVerify, LastError, Level, SourceMonitor};
+use status::{ArchiveFinding, ArchiveVerify, LastError, Level, SourceMonitor, units};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -242,11 +242,12 @@ impl Verifier {
                 for finding in damage.iter().take(FINDINGS_SHOWN) {
                     tracing::error!(source, "the archive is damaged: {finding}");
                 }
+                let found = units::counted_were(count as u64, "problem");
                 tracing::error!(
                     source,
                     objects,
                     read,
-                    "the archive was verified, {count} problems were found (docs/runbook.md, \"The archive is damaged\")"
+                    "the archive was verified, {found} found (docs/runbook.md, \"The archive is damaged\")"
                 );
                 if remembered.last.findings == 0 {
                     let text = format!("the archive is damaged, {count} found: {}", damage[0]);

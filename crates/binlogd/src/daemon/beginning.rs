@@ -186,5 +186,5 @@ impl Beginning {
 
 /// How much is fetched, in words.
 fn extent(begun: &Begun) -> String {
-    format!("{} files ({})", begun.files, units::bytes(begun.bytes))
+    format!("{} ({})", units::counted(begun.files as u64, "file"), units::bytes(begun.bytes))
 }

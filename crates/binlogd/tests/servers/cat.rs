@@ -146,7 +146,7 @@ fn stock_tools_read_it(name: &str) {
     let drop = scene.gtid_of("drop table");
     let (path, said) = scene.written("one", &["--gtid", &drop]);
     assert!(
-        said.contains("written: 1 transactions") && scene.printed(&path).contains("DROP TABLE"),
+        said.contains("written: 1 transaction,") && scene.printed(&path).contains("DROP TABLE"),
         "{said}"
     );
     let (path, _) = scene.written("without", &["--exclude-gtid", &drop]);
@@ -213,7 +213,7 @@ fn refused(scene: &Scene, dropped: &str) {
         (
             &["--table", "shop.nothing", "--from", dropped],
             1,
-            "nothing is written: none of the 2 transactions",
+            "nothing is written: of the transactions between --from and --until (2) none",
         ),
         (&["--from", "mysql-bin.999999:4"], 1, "has no file mysql-bin.999999"),
         (&["--from", "end"], 2, "nothing comes behind the end"),

@@ -43,7 +43,7 @@ fn gtids_given_twice_are_open_until_somebody_decides(name: &str) {
 
     let (code, list) = forks(daemon, &[]);
     assert_eq!(code, Some(1), "{list}");
-    assert!(list.contains("2 GTIDs given twice, 1 transactions lost and not handed back"), "{list}");
+    assert!(list.contains("2 GTIDs given twice, 1 transaction lost and not handed back"), "{list}");
     for timeline in daemon.timeline_dirs() {
         assert!(list.contains(timeline.file_name().unwrap().to_str().unwrap()), "{list}");
     }
@@ -429,7 +429,7 @@ fn a_source_put_back_to_before_the_oldest_file_that_is_left_is_a_fork() {
     // Three rows stood in files that were purged, one does in what is left.
     let (code, list) = forks(daemon, &[]);
     assert_eq!(code, Some(1), "{list}");
-    assert!(list.contains("1 transactions lost and not handed back"), "{list}");
+    assert!(list.contains("1 transaction lost and not handed back"), "{list}");
     assert!(list.contains("lost, and purged here before that was known"), "{list}");
     let (code, text) = rescue(daemon, server);
     assert_eq!(code, Some(1), "{text}");

@@ -298,7 +298,7 @@ fn killed_in_the_midst_and_a_writer_in_the_midst(name: &str) {
     // It is said again by every later one, before anything is sent.
     let (code, text) = rescue(&daemon, &target, &["--yes"]);
     assert_eq!(code, Some(1), "{text}");
-    assert!(text.contains("has already other transactions than the copy under 1 GTIDs"), "{text}");
+    assert!(text.contains("has already other transactions than the copy under 1 GTID."), "{text}");
     let (code, text) = rescue(&daemon, &target, &["--dry-run", "--json"]);
     assert_eq!(code, Some(1), "{text}");
     let report = text[text.find('{').expect(&text)..].to_owned();

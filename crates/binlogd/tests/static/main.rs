@@ -8,6 +8,7 @@ mod cli_config;
 mod docs;
 mod imports;
 mod layers;
+mod plurals;
 mod promise;
 #[path = "../common/rules.rs"]
 #[allow(dead_code, unreachable_pub, reason = "the tests with servers use the rest of it")]

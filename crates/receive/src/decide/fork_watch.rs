@@ -13,7 +13,7 @@ use log::settlement::SETTLEMENTS_FILE;
 use log::storage::Storage;
 use source::clock::Clock;
 use source::identify::SourceIdentity;
-use status::{Place, Regained, SourceMonitor};
+use status::{Place, Regained, SourceMonitor, units};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -329,8 +329,9 @@ impl Shared {
         if count > told.unwrap_or(0) {
             tracing::error!(
                 source = name,
-                "the source gave {count} GTIDs twice: the copy holds other transactions under them that it lost: {}; both are \
+                "the source gave {} twice: the copy holds other transactions under them that it lost: {}; both are \
                  kept, and a person must decide: binlogd forks {} lists them",
+                units::counted(count, "GTID"),
                 twice.to_line(),
                 self.data_dir().display()
             );

@@ -100,7 +100,7 @@ impl fmt::Display for NoCut {
             }
             NoCut::Nothing { left_out } => write!(
                 f,
-                "nothing is written: none of the {left_out} transactions between --from and --until is asked for"
+                "nothing is written: of the transactions between --from and --until ({left_out}) none is asked for"
             ),
         }
     }

@@ -5,7 +5,8 @@ use super::finding::Finding;
 /// Judges `count` GTIDs, `gtids`, that a source gave twice and about which nobody has decided; `None` for none.
 pub fn examine(count: u64, gtids: &str) -> Option<Finding> {
     let finding = || {
-        Finding::error(format!("history: {count} GTIDs were given twice: {gtids}")).because(
+        let were = if count == 1 { "GTID was" } else { "GTIDs were" };
+        Finding::error(format!("history: {count} {were} given twice: {gtids}")).because(
             "the source lost transactions that the copy holds and gave their GTIDs to others: binlogd forks DATA_DIR lists \
              both, and records with --settle that the data is as it should be",
         )

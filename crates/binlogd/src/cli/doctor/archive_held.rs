@@ -57,9 +57,9 @@ fn held(name: &str, history: &History) -> Finding {
     });
     let at = history.at.map_or_else(String::new, |at| format!("; last commit {at:.0}"));
     Finding::ok(format!(
-        "{name}: the archive has {} of binary logs in {} files{end}{at}",
+        "{name}: the archive has {} of binary logs in {}{end}{at}",
         units::bytes(plain),
-        units::count(files(history).count() as u64)
+        units::counted(files(history).count() as u64, "file")
     ))
 }
 

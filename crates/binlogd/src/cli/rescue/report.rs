@@ -149,7 +149,7 @@ impl Report<'_> {
             missing.push(format!(
                 "{} given twice, and the copy holds two transactions under each; none of them is handed over: {}. \
                  binlogd forks lists them, and records with --settle that the data is as it should be",
-                were(plan.given_twice, "GTID"),
+                units::counted_were(plan.given_twice, "GTID"),
                 plan.given_twice_gtids.to_line()
             ));
         }
@@ -340,11 +340,6 @@ fn table(transactions: &[Lacked]) -> Vec<String> {
         .chain(&cells)
         .map(|row| format!("{:<id$}  {:<began$}  {:>size$}  {}", row[0], row[1], row[2], row[3]))
         .collect()
-}
-
-/// `1 GTID was`, `3 GTIDs were`.
-fn were(count: u64, noun: &str) -> String {
-    format!("{} {}", units::counted(count, noun), if count == 1 { "was" } else { "were" })
 }
 
 fn time(seconds: u32) -> String {

@@ -304,17 +304,13 @@ fn apply(
 }
 
 fn tell_the_end(host: &HostPort, course: &Course, after: &SourceIdentity) {
-    let count = units::count(course.transactions - course.skipped.len() as u64);
+    let count = units::counted_were(course.transactions - course.skipped.len() as u64, "transaction");
     match &course.stretch {
-        None => outln!(
-            "restored: {count} transactions were applied, and {host} has executed exactly {}",
-            line(&after.executed)
-        ),
+        None => {
+            outln!("restored: {count} applied, and {host} has executed exactly {}", line(&after.executed))
+        }
         Some(stretch) => {
-            outln!(
-                "restored: {count} transactions were applied, and {host} stands at {} of the source's log",
-                stretch.end
-            )
+            outln!("restored: {count} applied, and {host} stands at {} of the source's log", stretch.end)
         }
     }
     outln!("it is detached: no replication is left on it, and its settings are as they were");
@@ -442,8 +438,8 @@ fn show(host: &HostPort, target: &Target, until: &Until, course: &Course, skip: 
         Some(first) => outln!("  first that is left out:  {}", style::clean(&first.to_string())),
         None => outln!("  nothing is left out: the copy ends there"),
     }
-    let (count, bytes) = (units::count(course.transactions), units::bytes(course.bytes));
-    outln!("to apply: {count} transactions, {bytes}; the copy holds all of them");
+    let (count, bytes) = (units::counted(course.transactions, "transaction"), units::bytes(course.bytes));
+    outln!("to apply: {count}, {bytes}; the copy holds all of them");
     if let Some(warning) = other_release(course, &target.identity) {
         outln!("warning: {}", style::clean(&warning));
     }

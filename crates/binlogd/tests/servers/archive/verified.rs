@@ -309,7 +309,7 @@ fn what_backups_need_is_not_pruned() {
     std::fs::write(file.path(), lines).expect("a file");
     let path = file.path().to_str().expect("text");
     let said = prune(&["--yes", "--backups-file", path]);
-    assert!(said.contains(&format!("{} to {}, 1 files, gone", names[2], names[2])), "{said}");
+    assert!(said.contains(&format!("{} to {}, 1 file, gone", names[2], names[2])), "{said}");
     assert_files(&place.fetch(), &source, &names[3..]);
 
     let refused = place.run_failing("prune", &["--max-files", "1", "--keep-for-backup", gtids]);

@@ -58,7 +58,7 @@ fn both_timelines_are_one_log(name: &str) {
     let inserted = scene.found(&["--kind", "insert"]);
     let last = inserted.last().and_then(|one| one["gtid"].as_str()).expect("it is found").to_owned();
     let (path, said) = scene.written("new", &["--from", &last]);
-    assert!(said.contains("written: 1 transactions"), "{said}");
+    assert!(said.contains("written: 1 transaction,"), "{said}");
     assert!(scene.printed(&path).contains("'the first of the new source'"));
     let output = scene.cat(&["--timeline", "1", "--from", &last]);
     let said = text(&output.stderr);

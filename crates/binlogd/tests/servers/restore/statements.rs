@@ -49,7 +49,7 @@ fn over_one_connection(name: &str) {
     assert_eq!(scene.target.sql("SELECT LENGTH(v) FROM shop.notes ORDER BY id"), "3\n3000000\n");
     scene.target.sql("SET sql_log_bin = 0; DELETE FROM shop.parts WHERE id = 12");
     let said = succeeded(&scene.restore(&end));
-    assert!(said.contains("restored: 1 transactions were applied"), "{said}");
+    assert!(said.contains("restored: 1 transaction was applied"), "{said}");
     assert_eq!(checksums(&scene.target, "shop"), checksums(&scene.source, "shop"));
     assert_eq!(executed(&scene.target), executed(&scene.source));
     let said = succeeded(&scene.restore(&end));
