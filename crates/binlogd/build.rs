@@ -22,7 +22,7 @@ const SOURCES: &[&str] = &[
     "crates/binlogd",
     "crates/codec",
     "crates/config",
-    "crates/log",
+    "crates/binlog",
     "crates/platform",
     "crates/points",
     "crates/receive",

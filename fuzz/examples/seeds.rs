@@ -508,7 +508,7 @@ fn search_index() -> Seeds {
     log.event(code::GTID, &binlog::gtid_body(1), false);
     log.event(code::QUERY, &binlog::query_body("DROP TABLE t"), true);
     struct Bytes(Vec<u8>);
-    impl log::storage::ReadAt for Bytes {
+    impl ::binlog::storage::ReadAt for Bytes {
         fn read_at(&self, buffer: &mut [u8], offset: u64) -> std::io::Result<usize> {
             let rest = self.0.get(offset as usize..).unwrap_or_default();
             let len = rest.len().min(buffer.len());

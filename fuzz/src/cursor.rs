@@ -17,9 +17,9 @@ use receive::session::refusal::Refusal;
 use codec::event::{
     BINLOG_MAGIC, ChecksumAlgorithm, EventHeader, EventType, FormatDescription, PEEK_BYTES_MAX, flags,
 };
-use log::Position;
-use log::scan::scan_file;
-use log::storage::ReadAt;
+use binlog::Position;
+use binlog::scan::scan_file;
+use binlog::storage::ReadAt;
 use scripted_source::event::{self, Head};
 use std::io;
 

@@ -45,7 +45,7 @@ fn sections(data: &[u8]) -> Vec<u8> {
 
 struct Bytes<'a>(&'a [u8]);
 
-impl log::storage::ReadAt for Bytes<'_> {
+impl binlog::storage::ReadAt for Bytes<'_> {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> std::io::Result<usize> {
         let rest = usize::try_from(offset).ok().and_then(|at| self.0.get(at..)).unwrap_or_default();
         let len = rest.len().min(buffer.len());

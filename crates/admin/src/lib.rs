@@ -26,7 +26,7 @@
 
 #![forbid(unsafe_code)]
 #![warn(clippy::disallowed_methods, clippy::panic, clippy::unwrap_used)]
-#![cfg_attr(test, allow(clippy::disallowed_methods, clippy::panic, clippy::unwrap_used))]
+#![cfg_attr(test, allow(clippy::panic, clippy::unwrap_used))]
 #![allow(
     clippy::disallowed_methods,
     reason = "people and programs ask, in real time; the file with the address is this module's"

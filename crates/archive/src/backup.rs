@@ -2,9 +2,9 @@
 
 use crate::fetch::{Bound, first};
 use crate::history::{Archived, History};
+use binlog::timeline::Timeline;
 use codec::BinlogName;
 use codec::gtid::GtidState;
-use log::timeline::Timeline;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -203,7 +203,7 @@ fn with_successors<'a>(
 mod tests {
     use super::*;
     use crate::history::ArchivedFile;
-    use log::testing::{SERVER_UUID, first_timeline};
+    use binlog::testing::{SERVER_UUID, first_timeline};
     use std::sync::Arc;
 
     fn gtids(range: &str) -> String {

@@ -1,6 +1,6 @@
 //! A copy that begins from the archive: on an empty disk, with what it takes to go on at the source where the archive ends.
 //!
-//! What is made is what a [purge](log::purge) would have left that took all it may: of the present history the newest files, which
+//! What is made is what a [purge](binlog::purge) would have left that took all it may: of the present history the newest files, which
 //! recovery and the comparison with the source read, and those of which forks took something from the source that it does not have
 //! yet. Everything else is recorded as purged and stays in the archive, older timelines as a whole.
 //!
@@ -19,13 +19,13 @@ use crate::fetch::{FetchError, Part, fetch_into, is_of};
 use crate::history::{Archived, ArchivedFile, History};
 use crate::reader::{ReadError, Reader};
 use crate::segment::OpenError;
+use binlog::folder::{by_number, timeline_number};
+use binlog::held::{HeldTimeline, lost_gtids};
+use binlog::index::replace_file;
+use binlog::purge::needs::newest_kept;
+use binlog::storage::{Kind, Storage};
+use binlog::timeline::Timeline;
 use codec::gtid::GtidState;
-use log::folder::{by_number, timeline_number};
-use log::held::{HeldTimeline, lost_gtids};
-use log::index::replace_file;
-use log::purge::needs::newest_kept;
-use log::storage::{Kind, Storage};
-use log::timeline::Timeline;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -244,7 +244,7 @@ pub fn plan(history: &History) -> Result<Vec<Part>, String> {
 }
 
 /// The timelines that the newest one goes on with, and itself: places, the newest first. As
-/// [`present_history`](log::held::present_history) has it of a copy.
+/// [`present_history`](binlog::held::present_history) has it of a copy.
 fn present(lines: &[Line<'_>]) -> Vec<usize> {
     let folders: Vec<&Path> = lines.iter().map(|line| &*line.held.folder).collect();
     let mut next = lines.len().checked_sub(1);

@@ -7,12 +7,12 @@ use crate::commit::Segment;
 use crate::history::{Archived, ArchivedFile, History};
 use crate::names;
 use crate::reader::{ReadError, Reader};
+use binlog::index;
+use binlog::purged::Purged;
+use binlog::storage::{ReadFile, Storage};
+use binlog::timeline::{TIMELINE_FILE, Timeline};
 use codec::BinlogName;
 use codec::gtid::GtidState;
-use log::index;
-use log::purged::Purged;
-use log::storage::{ReadFile, Storage};
-use log::timeline::{TIMELINE_FILE, Timeline};
 use sha2::{Digest, Sha256};
 use std::fmt;
 use std::io::{self, IoSlice};
@@ -226,7 +226,7 @@ pub(crate) fn is_of(part: &Part, name: &str) -> bool {
 
 /// What stands in the folder must be what is fetched: files of others would be in no index, and gone from the record.
 fn left_alone(storage: &dyn Storage, path: &Path, part: &Part) -> Result<(), FetchError> {
-    let there = match log::files::binlog_files(storage, path) {
+    let there = match binlog::files::binlog_files(storage, path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         there => there.map_err(|error| FetchError::Write(path.to_owned(), error))?,
     };
@@ -245,7 +245,7 @@ fn make_timeline(storage: &dyn Storage, path: &Path, part: &Part) -> Result<(), 
         .map_err(|error| FetchError::Wanted(format!("the record of {}: {error}", part.timeline)))?;
     record.purged = stays(part, &record).into_iter().collect();
     let write = |error| FetchError::Write(path.to_owned(), error);
-    log::folder::make_folder(storage, path).map_err(write)?;
+    binlog::folder::make_folder(storage, path).map_err(write)?;
     let text = record.to_text().map_err(FetchError::Wanted)?;
     index::replace_file(storage, &path.join(TIMELINE_FILE), text.as_bytes()).map_err(write)
 }

@@ -4,10 +4,10 @@
 //! hand the change on for good.
 
 use crate::names;
+use binlog::scan::{FileScan, Known, scan_file, scan_from};
+use binlog::storage::{ReadAt, ReadFile, Storage};
 use codec::event::{BINLOG_MAGIC, EventHeader, EventType, HEADER_LEN};
 use codec::gtid::GtidState;
-use log::scan::{FileScan, Known, scan_file, scan_from};
-use log::storage::{ReadAt, ReadFile, Storage};
 use std::io;
 use std::path::Path;
 
@@ -160,7 +160,7 @@ impl Edges {
 }
 
 fn is_cut(found: &FileScan, limit: u64) -> bool {
-    use log::damage::DamageKind::{NoMagic, Truncated};
+    use binlog::damage::DamageKind::{NoMagic, Truncated};
     found.damage.as_ref().is_some_and(|damage| match damage.kind {
         Truncated { available, .. } => damage.at + available >= limit,
         NoMagic => true,
@@ -224,8 +224,8 @@ pub fn read_range(file: &dyn ReadFile, from: u64, to: u64, buffer: &mut Vec<u8>)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use log::posix::PosixStorage;
-    use log::testing::FileBuilder;
+    use binlog::posix::PosixStorage;
+    use binlog::testing::FileBuilder;
     use std::fs;
 
     fn next(bytes: &[u8], from: u64, known: Option<&Known>, end: u64, sealed: bool) -> Next {
@@ -252,7 +252,7 @@ mod tests {
         let piece = found(next(&whole, 0, None, boundary, false));
         let rest = found(next(&whole, boundary, Some(&piece.known), whole.len() as u64, false));
         assert_eq!((rest.from(), rest.to()), (boundary, whole.len() as u64));
-        assert_eq!(rest.gtids.to_string(), format!("{}:1-2", log::testing::SERVER_UUID));
+        assert_eq!(rest.gtids.to_string(), format!("{}:1-2", binlog::testing::SERVER_UUID));
         assert_eq!(
             found(next(&whole, boundary, None, whole.len() as u64, false)),
             rest,

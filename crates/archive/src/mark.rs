@@ -7,9 +7,9 @@
 use crate::history::{Archived, History};
 use crate::names;
 use crate::store::{Store, StoreError};
-use log::format::read_toml;
-use log::index::replace_file;
-use log::storage::Storage;
+use binlog::format::read_toml;
+use binlog::index::replace_file;
+use binlog::storage::Storage;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::io;

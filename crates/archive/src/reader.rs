@@ -5,7 +5,7 @@ use crate::history::ArchivedFile;
 use crate::segment::{OpenError, Opener};
 use crate::segments::{segment_at, unpack};
 use crate::store::{Fault, Store, StoreError};
-use log::storage::{ReadAt, ReadFile};
+use binlog::storage::{ReadAt, ReadFile};
 use std::fmt;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -7,7 +7,7 @@ use crate::names;
 use crate::runs::Walker;
 use crate::segment::{SealError, Sealed, Sealer};
 use crate::store::{Created, Fault, Store, StoreError};
-use log::storage::ReadFile;
+use binlog::storage::ReadFile;
 use std::fmt;
 use std::io;
 use std::mem;

@@ -15,9 +15,9 @@ use archive::search_index::{get, list, put};
 use archive::store::Store;
 use archive::upload::Owner;
 use archive::writer::{ArchiveError, DurableEnd, Step};
+use binlog::posix::PosixStorage;
+use binlog::testing::{FileBuilder, SERVER_UUID, first_timeline};
 use jiff::{SignedDuration, Timestamp};
-use log::posix::PosixStorage;
-use log::testing::{FileBuilder, SERVER_UUID, first_timeline};
 use scene::{SOURCE, Scene};
 use std::fs;
 
@@ -78,10 +78,10 @@ fn a_fork_of_the_same_server_is_a_timeline_of_its_own() {
     let scene = Scene::new();
     let lost = scene.files(10).pop().unwrap();
     scene.archive_all(&lost);
-    let fork = log::timeline::Timeline {
+    let fork = binlog::timeline::Timeline {
         began_at: "2026-01-02T03:04:06Z".into(),
         previous: scene.timeline.file_name().unwrap().to_str().unwrap().into(),
-        reason: log::timeline::Reason::Fork,
+        reason: binlog::timeline::Reason::Fork,
         first_file: "b.000003".into(),
         ..first_timeline(SERVER_UUID)
     };
@@ -150,7 +150,7 @@ fn what_expired_is_recorded_in_a_copy_that_is_fetched() {
     let to = scene.dir.path().join("fetched");
     fs::create_dir(&to).unwrap();
     let got = fetch(&scene.reader(), &PosixStorage, &to, &parts[0], 3, &|_| {}).unwrap().folder;
-    let record = log::timeline::Timeline::read(&PosixStorage, &got).unwrap();
+    let record = binlog::timeline::Timeline::read(&PosixStorage, &got).unwrap();
     let line = &record.purged[0];
     assert_eq!((&*line.from, &*line.through, line.files), ("b.000001", "b.000002", 2));
     assert_eq!(line.gtids, format!("{SERVER_UUID}:1-20"));

@@ -1,7 +1,7 @@
 //! Whether a copy is right: files compared byte by byte.
 
 use anyhow::{Context, bail};
-use log::search_index::SEARCH_INDEX_FOLDER;
+use binlog::search_index::SEARCH_INDEX_FOLDER;
 use rig::server::LogFile;
 use std::fs::File;
 use std::io::Read;

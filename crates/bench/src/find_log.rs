@@ -1,8 +1,8 @@
 //! Binary logs to search: transactions of rows, one after another, and sparse files with the indexes of such.
 
+use binlog::storage::ReadAt;
 use codec::event::BINLOG_MAGIC;
 use codec::gtid::{Gtid, Tag, TransactionId, Uuid};
-use log::storage::ReadAt;
 use points::effects::Effects;
 use points::index::{Builder, Identity, SearchIndex};
 use points::table::{RowCounts, TableName};

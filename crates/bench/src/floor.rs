@@ -1,9 +1,9 @@
 //! The floors: what the durable write of a group costs by itself on the same disk.
 
-use log::journal::JOURNAL_LEN;
-use log::journal::record::BLOCK;
-use log::posix::PosixStorage;
-use log::storage::{Storage, StorageFile};
+use binlog::journal::JOURNAL_LEN;
+use binlog::journal::record::BLOCK;
+use binlog::posix::PosixStorage;
+use binlog::storage::{Storage, StorageFile};
 use rig::machine::write_and_sync;
 use rig::statistics::{Percentiles, Samples};
 use std::fs::File;

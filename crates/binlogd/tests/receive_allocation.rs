@@ -1,9 +1,9 @@
 //! Receiving allocates nothing per event, per batch or per acknowledgement. A test binary of its own, because it counts
 //! allocations with the global allocator; only those of the receiving thread count.
 
+use binlog::posix::PosixStorage;
+use binlog::timeline::{Reason, Timeline};
 use config::FsyncMode;
-use log::posix::PosixStorage;
-use log::timeline::{Reason, Timeline};
 use receive::attempt::copy::HeldCopy;
 use receive::session::cursor::Cursor;
 use receive::session::receive::receive;

@@ -7,7 +7,7 @@
 
 #![forbid(unsafe_code)]
 #![warn(clippy::disallowed_methods, clippy::panic, clippy::unwrap_used)]
-#![cfg_attr(test, allow(clippy::disallowed_methods, clippy::panic, clippy::unwrap_used))]
+#![cfg_attr(test, allow(clippy::panic, clippy::unwrap_used))]
 #![allow(clippy::disallowed_methods, reason = "the operator's files")]
 
 pub mod document;

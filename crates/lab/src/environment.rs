@@ -207,7 +207,7 @@ impl Commit {
         let product = [
             ":/crates/binlogd/src",
             ":/crates/codec/src",
-            ":/crates/log/src",
+            ":/crates/binlog/src",
             ":/crates/wire/src",
             ":/Cargo.lock",
         ];

@@ -1,7 +1,7 @@
 //! Transactions for people and for points in time: what a binary log holds, found fast.
 //!
 //! ```text
-//! a binary log, here or archived (log::storage::ReadAt)
+//! a binary log, here or archived (binlog::storage::ReadAt)
 //!   → walk: transaction by transaction, with what each does     walk.rs, walk/
 //!   → index: what of a whole file is worth knowing at once       index.rs, index/
 //!   → search: files and blocks passed over, the rest walked      criteria.rs, search.rs

@@ -4,8 +4,8 @@ use crate::criteria::{Criteria, Verdict};
 use crate::index::{Block, Builder, Head, Identity, IndexError, IndexFile, SearchIndex, build};
 use crate::transaction::Transaction;
 use crate::walk::{Options, Walk, WalkError};
-use log::search_index;
-use log::storage::{ReadFile, Storage};
+use binlog::search_index;
+use binlog::storage::{ReadFile, Storage};
 use std::io;
 use std::path::Path;
 

@@ -112,7 +112,7 @@ mod tests {
     use super::*;
     use crate::index::build;
     use crate::testing::{Bytes, insert};
-    use log::testing::FileBuilder;
+    use binlog::testing::FileBuilder;
 
     #[test]
     fn files_are_added_up() {

@@ -1,8 +1,8 @@
 //! Binary logs with tables and rows, for tests.
 #![allow(clippy::disallowed_methods)]
 
-use log::storage::ReadAt;
-use log::testing::FileBuilder;
+use binlog::storage::ReadAt;
+use binlog::testing::FileBuilder;
 use std::io;
 
 /// Bytes that are read as a file.

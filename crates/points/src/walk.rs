@@ -11,14 +11,14 @@ mod tables;
 mod window;
 
 use crate::transaction::Transaction;
+use binlog::admission::{gtids_before, states_gtids};
+use binlog::storage::ReadAt;
 use codec::event::boundary::BoundaryTracker;
 use codec::event::{
     BINLOG_MAGIC, ChecksumAlgorithm, EventError, EventHeader, EventType, FormatDescription, GtidEvent,
     HEADER_LEN, PEEK_BYTES_MAX, PayloadHead, StreamChecksum,
 };
 use codec::gtid::GtidState;
-use log::admission::{gtids_before, states_gtids};
-use log::storage::ReadAt;
 use reading::Reading;
 use std::io;
 use thiserror::Error;

@@ -38,7 +38,7 @@
 
 #![forbid(unsafe_code)]
 #![warn(clippy::disallowed_methods, clippy::panic, clippy::unwrap_used)]
-#![cfg_attr(test, allow(clippy::disallowed_methods, clippy::panic, clippy::unwrap_used))]
+#![cfg_attr(test, allow(clippy::panic, clippy::unwrap_used))]
 #![allow(
     clippy::disallowed_methods,
     reason = "real sockets, in real time; the data folder is reached through Storage"

@@ -1,11 +1,11 @@
 //! What a replica tells its source before the dump, and the dump request itself.
 
 use super::identify::{SourceIdentity, SourceSemiSync};
+use binlog::folder::ReplicaIdentity;
 use codec::ServerKind;
 use codec::event::ChecksumAlgorithm;
 use codec::gtid::GtidState;
 use codec::packet::command;
-use log::folder::ReplicaIdentity;
 use std::time::Duration;
 use wire::{Connection, WireError};
 

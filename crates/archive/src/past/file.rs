@@ -5,7 +5,7 @@ use super::view::Found;
 use crate::commit::Segment;
 use crate::history::ArchivedFile;
 use crate::reader::Reader;
-use log::storage::{ReadAt, ReadFile};
+use binlog::storage::{ReadAt, ReadFile};
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 

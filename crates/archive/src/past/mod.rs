@@ -20,13 +20,13 @@ pub use cache::{HasRoom, PastCounters};
 
 use crate::history::History;
 use crate::reader::Reader;
+use binlog::folder::by_number;
+use binlog::lock::Lock;
+use binlog::purge_record;
+use binlog::storage::{BackgroundSync, Entry, Found, Kind, ReadFile, Recorded, Storage, StorageFile};
+use binlog::timeline::TIMELINE_FILE;
 use cache::Cache;
 use file::PastFile;
-use log::folder::by_number;
-use log::lock::Lock;
-use log::purge_record;
-use log::storage::{BackgroundSync, Entry, Found, Kind, ReadFile, Recorded, Storage, StorageFile};
-use log::timeline::TIMELINE_FILE;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};

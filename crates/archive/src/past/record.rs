@@ -1,9 +1,9 @@
 //! A timeline's description, as whoever reads the past of a copy is to see it: what the archive still has was not purged.
 
 use super::view::Here;
+use binlog::purged::Purged;
+use binlog::timeline::Timeline;
 use codec::BinlogName;
-use log::purged::Purged;
-use log::timeline::Timeline;
 
 /// The description with a record of only those files that are neither here nor in the archive; `None` where it cannot be
 /// understood, which whoever reads it tells.

@@ -1,11 +1,11 @@
 //! Which files of the archive complete which folder of the copy.
 
 use crate::history::{Archived, ArchivedFile, History};
+use binlog::purged::{Purged, is_purged};
+use binlog::storage::{Entry, Kind, Recorded, Storage};
+use binlog::timeline::Timeline;
 use codec::gtid::GtidState;
 use codec::{BinlogName, ServerKind};
-use log::purged::{Purged, is_purged};
-use log::storage::{Entry, Kind, Recorded, Storage};
-use log::timeline::Timeline;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};

@@ -2,9 +2,9 @@
 
 use super::memory::Memory;
 use crate::store::{Created, Fault, Meta, Store, StoreError};
+use binlog::testing::Random;
 use bytes::Bytes;
 use jiff::SignedDuration;
-use log::testing::Random;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

@@ -1,7 +1,7 @@
 //! What the source has written, and copies of it that lag.
 
 use archive::writer::DurableEnd;
-use log::testing::{FileBuilder, MemoryStorage, Random, first_timeline};
+use binlog::testing::{FileBuilder, MemoryStorage, Random, first_timeline};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -154,7 +154,7 @@ impl Copy {
         let mut record = first_timeline(&self.timeline().uuid);
         record.began_at = format!("2026-01-02T03:{:02}:{:02}Z", self.machine, self.at.0);
         let text = record.to_text().expect("a timeline's description can be written");
-        self.storage.append(&self.folder().join(log::timeline::TIMELINE_FILE), text.as_bytes());
+        self.storage.append(&self.folder().join(binlog::timeline::TIMELINE_FILE), text.as_bytes());
     }
 
     /// Up to where the file that is written is durable.

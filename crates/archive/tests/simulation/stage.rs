@@ -2,9 +2,9 @@
 
 use archive::store::{Created, Meta, Store, StoreError};
 use archive::testing::{Memory, Network};
+use binlog::testing::Random;
 use bytes::Bytes;
 use jiff::{SignedDuration, Timestamp};
-use log::testing::Random;
 use std::fmt;
 use std::ops::Range;
 use std::panic::resume_unwind;

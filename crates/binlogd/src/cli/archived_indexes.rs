@@ -134,9 +134,9 @@ mod tests {
     use archive::search_index::put;
     use archive::segment::Opener;
     use archive::upload::{Owner, Permits, Uploader};
-    use log::posix::PosixStorage;
-    use log::storage::Storage;
-    use log::testing::FileBuilder;
+    use binlog::posix::PosixStorage;
+    use binlog::storage::Storage;
+    use binlog::testing::FileBuilder;
     use points::search::index_of;
     use serde_json::json;
 

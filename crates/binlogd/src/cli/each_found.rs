@@ -2,7 +2,7 @@
 
 use super::searched::{SearchedFile, SearchedSource, SearchedTimeline};
 use super::units;
-use log::storage::ReadFile;
+use binlog::storage::ReadFile;
 use points::criteria::Criteria;
 use points::transaction::Transaction;
 

@@ -7,14 +7,14 @@ use super::server_flags::ServerFlags;
 use super::show::connect;
 use super::store_args::StoreArgs;
 use super::{style, units};
+use binlog::folder::source_folders;
+use binlog::forks::{Fate, Forks, Lost, Version};
+use binlog::gtid_list::GtidList;
+use binlog::posix::PosixStorage;
+use binlog::settlement::{Decision, Settlement, record};
 use clap::Args;
 use codec::ServerKind;
 use codec::gtid::{GtidState, TransactionId};
-use log::folder::source_folders;
-use log::forks::{Fate, Forks, Lost, Version};
-use log::gtid_list::GtidList;
-use log::posix::PosixStorage;
-use log::settlement::{Decision, Settlement, record};
 use repair::detail::Known;
 use repair::rescue::print::Script;
 use serde_json::{Value, json};
@@ -432,8 +432,8 @@ fn lost_json(id: &TransactionId, lost: &Lost) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use log::testing::{FileBuilder, SERVER_UUID, first_timeline};
-    use log::timeline::{Reason, Timeline};
+    use binlog::testing::{FileBuilder, SERVER_UUID, first_timeline};
+    use binlog::timeline::{Reason, Timeline};
 
     fn report(folder: &Path) -> Report {
         let mut report = Report { all: false, text: String::new(), json: Vec::new(), open: 0, failed: false };

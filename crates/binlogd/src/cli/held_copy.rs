@@ -1,8 +1,8 @@
 //! The copy of one source in a data folder, for a verb that works on what it holds.
 
 use super::style;
-use log::folder::source_folders;
-use log::posix::PosixStorage;
+use binlog::folder::source_folders;
+use binlog::posix::PosixStorage;
 use receive::attempt::copy::HeldCopy;
 use source::clock::SystemClock;
 use std::path::{Path, PathBuf};
@@ -44,7 +44,7 @@ pub(super) fn put_in_place(data_dir: &Path, name: &str) -> Result<Option<HeldCop
 #[cfg(test)]
 mod tests {
     use super::*;
-    use log::testing::first_timeline;
+    use binlog::testing::first_timeline;
 
     #[test]
     fn one_source_needs_no_name() {

@@ -2,14 +2,14 @@
 
 use admin::AddressFile;
 use anyhow::Context;
+use binlog::folder::{LOCK_FILE, source_folders, timelines};
+use binlog::forks::{Fate, Forks};
+use binlog::gaps::Gaps;
+use binlog::journal::waiting;
+use binlog::offline::resume_point;
+use binlog::posix::PosixStorage;
+use binlog::timeline::Timeline;
 use codec::ServerKind;
-use log::folder::{LOCK_FILE, source_folders, timelines};
-use log::forks::{Fate, Forks};
-use log::gaps::Gaps;
-use log::journal::waiting;
-use log::offline::resume_point;
-use log::posix::PosixStorage;
-use log::timeline::Timeline;
 use receive::attempt::open_timeline::missing;
 use status::{DaemonStatus, DiskSpace, DiskStatus, GtidTexts, Ladder, NOT_RUNNING, SourceStatus, absolute};
 use std::io;
@@ -115,8 +115,8 @@ fn fill(status: &mut SourceStatus, folder: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use log::posix::PosixStorage;
-    use log::testing::{FileBuilder, SERVER_UUID, first_timeline};
+    use binlog::posix::PosixStorage;
+    use binlog::testing::{FileBuilder, SERVER_UUID, first_timeline};
 
     fn timeline(kind: ServerKind, server_uuid: &str) -> Timeline {
         Timeline { server_kind: kind, ..first_timeline(server_uuid) }
@@ -144,7 +144,7 @@ mod tests {
         assert_eq!((orders.name.as_str(), orders.state.as_str()), ("orders", NOT_RUNNING));
         assert_eq!(orders.timeline, Some(format!("0002-{SERVER_UUID}")));
         assert_eq!(orders.server_uuid.as_deref(), Some(SERVER_UUID));
-        let at = Some(log::Position::new("b.000001", end));
+        let at = Some(binlog::Position::new("b.000001", end));
         assert_eq!((&orders.positions.received, &orders.positions.durable), (&at, &at));
         assert_eq!(orders.positions.acknowledged, None);
         assert_eq!(orders.gtid.durable, format!("{SERVER_UUID}:1"));

@@ -1,9 +1,9 @@
 //! The care that `binlogd rescue` takes: who else writes to the target, and whether each GTID is the same transaction there.
 
 use super::{style, units};
+use binlog::held::HeldGtids;
+use binlog::storage::Storage;
 use indicatif::ProgressBar;
-use log::held::HeldGtids;
-use log::storage::Storage;
 use repair::rescue::{
     Compared, Comparison, HandOverError, HoldError, Lacked, Plan, Restore, Scope, Setting, Target,
 };

@@ -6,11 +6,11 @@ use super::style;
 use archive::chain::Chain;
 use archive::history::ArchivedFile;
 use archive::reader::Reader;
+use binlog::files::timeline_files;
+use binlog::folder::{by_number, source_folders, timeline_number};
+use binlog::posix::PosixStorage;
+use binlog::storage::{ReadFile, Storage};
 use codec::gtid::GtidSet;
-use log::files::timeline_files;
-use log::folder::{by_number, source_folders, timeline_number};
-use log::posix::PosixStorage;
-use log::storage::{ReadFile, Storage};
 use points::criteria::Criteria;
 use points::index::SearchIndex;
 use points::search::{

@@ -2,11 +2,11 @@
 
 use super::exit::{EXIT_OK, EXIT_PROBLEM, usage_error};
 use super::{style, units};
+use binlog::folder::source_folders;
+use binlog::posix::PosixStorage;
+use binlog::purge::order::list;
 use clap::Args;
 use jiff::Timestamp;
-use log::folder::source_folders;
-use log::posix::PosixStorage;
-use log::purge::order::list;
 use serve::retention::{behind, slots};
 use std::io;
 use std::path::{Path, PathBuf};

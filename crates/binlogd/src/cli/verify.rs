@@ -3,16 +3,16 @@
 use super::exit::{EXIT_OK, EXIT_PROBLEM, usage_error};
 use super::store_args::{StoreArgs, is_url};
 use super::{style, units, verify_archive};
+use binlog::folder::{is_source_folder, source_folders, timelines};
+use binlog::journal::waiting;
+use binlog::posix::PosixStorage;
+use binlog::timeline::Timeline;
+use binlog::verify::outcome::{self, Outcome};
+use binlog::verify::report::{FileEnd, FileReport, TimelineReport};
+use binlog::verify::{Progress, compare_timelines, verify_timeline};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use jiff::Timestamp;
-use log::folder::{is_source_folder, source_folders, timelines};
-use log::journal::waiting;
-use log::posix::PosixStorage;
-use log::timeline::Timeline;
-use log::verify::outcome::{self, Outcome};
-use log::verify::report::{FileEnd, FileReport, TimelineReport};
-use log::verify::{Progress, compare_timelines, verify_timeline};
 use serde::Serialize;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -354,7 +354,7 @@ fn verdict(report: &FileReport, colored: bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use log::journal::JOURNAL_FILE;
+    use binlog::journal::JOURNAL_FILE;
 
     #[test]
     fn a_journal_that_cannot_be_read_is_not_one_that_holds_nothing() {

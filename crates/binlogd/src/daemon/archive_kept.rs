@@ -5,9 +5,9 @@
 //! ([`super::archive_look`]). What was seen once counts for this run of the process.
 
 use archive::writer::Finished;
-use log::purge::needs::{Need, NeedFrom};
-use log::purge::order::{LogFile, list};
-use log::storage::Storage;
+use binlog::purge::needs::{Need, NeedFrom};
+use binlog::purge::order::{LogFile, list};
+use binlog::storage::Storage;
 use serve::retention::{InSlot, Readers};
 use std::collections::{BTreeSet, VecDeque};
 use std::path::PathBuf;
@@ -198,8 +198,8 @@ fn key(file: &LogFile) -> FileKey {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use log::posix::PosixStorage;
-    use log::testing::{FileBuilder, SERVER_UUID, first_timeline};
+    use binlog::posix::PosixStorage;
+    use binlog::testing::{FileBuilder, SERVER_UUID, first_timeline};
 
     /// The files 1 to 4, of which the archive lacks the last.
     fn copy() -> (tempfile::TempDir, Kept, Vec<FileKey>) {

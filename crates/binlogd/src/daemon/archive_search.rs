@@ -10,8 +10,8 @@ use archive::search_index::{INDEX_BYTES_MAX, Listed, is_there, list, put};
 use archive::store::StoreError;
 use archive::upload::{Owner, UploadError, Uploader};
 use archive::writer::WholeFile;
-use log::search_index;
-use log::storage::Storage;
+use binlog::search_index;
+use binlog::storage::Storage;
 use points::index::VERSION;
 use points::search::sound_index;
 use source::stop::StopSignal;
@@ -237,8 +237,8 @@ mod tests {
     use archive::segment::Opener;
     use archive::store::Store;
     use archive::upload::Permits;
-    use log::posix::PosixStorage;
-    use log::testing::FileBuilder;
+    use binlog::posix::PosixStorage;
+    use binlog::testing::FileBuilder;
     use points::search::make_index;
 
     struct Scene {

@@ -8,11 +8,11 @@ use super::keeper::{Chore, Keeper, Retry};
 use archive::reader::Reader;
 use archive::scrub::{Depth, Report, scrub};
 use archive::store::StoreError;
+use binlog::format::read_toml;
+use binlog::index::replace_file;
+use binlog::published::Published;
+use binlog::storage::Storage;
 use jiff::{SignedDuration, Timestamp};
-use log::format::read_toml;
-use log::index::replace_file;
-use log::published::Published;
-use log::storage::Storage;
 use serde::{Deserialize, Serialize};
 use source::stop::StopSignal;
 use status::{ArchiveFinding, ArchiveVerify, LastError, Level, SourceMonitor, units};
@@ -383,7 +383,7 @@ mod tests {
     use archive::keys::Identities;
     use archive::remote::Folder;
     use archive::segment::Opener;
-    use log::posix::PosixStorage;
+    use binlog::posix::PosixStorage;
 
     const DAY: Duration = Duration::from_secs(86_400);
 

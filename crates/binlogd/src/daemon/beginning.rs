@@ -8,7 +8,7 @@ use archive::begin::{BeginError, Begun, There, begin, finish, look};
 use archive::reader::Reader;
 use archive::segment::Opener;
 use archive::store::Store;
-use log::folder::{FolderError, SourceFolder};
+use binlog::folder::{FolderError, SourceFolder};
 use receive::Upstream;
 use status::{Level, Place, SourceState, units};
 use std::path::Path;

@@ -13,8 +13,8 @@
 //! What a thread may wait for always has an end of its own (`connect_timeout`, `net_read_timeout`), so one that stays longer by
 //! the patience of the watchdog has met an error of ours or of the system, and nothing but a restart is known to help.
 
+use binlog::activity::DiskActivity;
 use config::SourceConfig;
-use log::activity::DiskActivity;
 use status::{Place, SourceMonitor, Stuck};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -140,9 +140,9 @@ impl Progress {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use log::activity::WatchedStorage;
-    use log::posix::PosixStorage;
-    use log::storage::Storage;
+    use binlog::activity::WatchedStorage;
+    use binlog::posix::PosixStorage;
+    use binlog::storage::Storage;
     use status::SourceState;
 
     const SECOND: Duration = Duration::from_secs(1);

@@ -1,9 +1,9 @@
 //! Deletes what the rules want gone and nobody needs, and keeps the slots: every few seconds, on a thread that nobody waits for.
 
 use super::keeper::Keeper;
+use binlog::purge::plan::{Plan, Rules, Wanted};
 use config::RetentionConfig;
 use jiff::Timestamp;
-use log::purge::plan::{Plan, Rules, Wanted};
 use serve::retention::{Gate, Purger, SteadyClock, rules};
 use source::stop::StopSignal;
 use std::collections::BTreeMap;
@@ -156,7 +156,7 @@ impl Shared {
         let reserved = purger.keep_reserve();
         let plan = purger.purge(&Wanted::Rules(rules, now), "[retention]", now)?;
         say_what_went(purger.source(), &plan);
-        if let Some(error) = reserved.err().filter(|error| !log::is_full_disk(error)) {
+        if let Some(error) = reserved.err().filter(|error| !binlog::is_full_disk(error)) {
             return Err(error);
         }
         if waits {
@@ -185,11 +185,11 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use log::files::timeline_files;
-    use log::published::Published;
-    use log::purge::needs::Need;
-    use log::purge::reserve::RESERVE_FILE;
-    use log::testing::{FaultyStorage, FileBuilder, SERVER_UUID, first_timeline};
+    use binlog::files::timeline_files;
+    use binlog::published::Published;
+    use binlog::purge::needs::Need;
+    use binlog::purge::reserve::RESERVE_FILE;
+    use binlog::testing::{FaultyStorage, FileBuilder, SERVER_UUID, first_timeline};
     use serve::retention::{InSlot, NO_RULES, Readers};
     use std::sync::atomic::Ordering;
 
@@ -240,7 +240,7 @@ mod tests {
 
         fail_after(0);
         let told = look(&shared).unwrap_err();
-        assert!(log::is_full_disk(&told), "{told}");
+        assert!(binlog::is_full_disk(&told), "{told}");
         assert_eq!(left(), 5, "the slot was not written, the rules were followed");
         assert!(!dir.path().join("slots/warehouse.toml").exists());
 

@@ -5,10 +5,10 @@
 //! trouble for anybody, and `binlogd find` makes what it lacks.
 
 use super::keeper::{Chore, Keeper};
-use log::files::timeline_files;
-use log::folder::by_number;
-use log::published::Published;
-use log::storage::{ReadAt, ReadFile, Storage};
+use binlog::files::timeline_files;
+use binlog::folder::by_number;
+use binlog::published::Published;
+use binlog::storage::{ReadAt, ReadFile, Storage};
 use points::index::Identity;
 use points::search::{make_index, open_index};
 use points::walk::{Options, Walk};
@@ -259,10 +259,10 @@ impl ReadFile for SlowFile<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use log::Position;
-    use log::posix::PosixStorage;
-    use log::search_index;
-    use log::testing::{FileBuilder, SERVER_UUID, first_timeline};
+    use binlog::Position;
+    use binlog::posix::PosixStorage;
+    use binlog::search_index;
+    use binlog::testing::{FileBuilder, SERVER_UUID, first_timeline};
 
     /// Three files, of which the last is written.
     fn copy(dir: &Path) -> (Indexed, PathBuf) {

@@ -7,8 +7,8 @@
 
 use super::keeper::Keeper;
 use super::progress::{Progress, Seen};
+use binlog::activity::DiskActivity;
 use config::SourceConfig;
-use log::activity::DiskActivity;
 use sd_notify::NotifyState;
 use source::stop::StopSignal;
 use status::{DaemonMonitor, SourceMonitor, SourceState};

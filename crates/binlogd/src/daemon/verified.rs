@@ -1,7 +1,7 @@
 //! What `binlogd verify` has left in the folders of the sources, for the status.
 
-use log::posix::PosixStorage;
-use log::verify::outcome;
+use binlog::posix::PosixStorage;
+use binlog::verify::outcome;
 use status::{DaemonMonitor, SourceMonitor, Verified, units};
 use std::collections::BTreeSet;
 

@@ -1,14 +1,14 @@
 //! What a copy holds, over all its timelines.
-use log::posix::PosixStorage;
+use binlog::posix::PosixStorage;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use binlog::files::binlog_files;
 use codec::ServerKind;
 use codec::event::boundary::BoundaryTracker;
 use codec::event::{BINLOG_MAGIC, ChecksumAlgorithm, EventHeader, EventType, FormatDescription};
 use codec::gtid::{GtidState, TransactionId};
-use log::files::binlog_files;
 
 use super::Server;
 use super::daemon::Daemon;

@@ -228,7 +228,7 @@ impl Checker {
     }
 
     /// `begin` is the beginning of a record that was written into a journal, `written` bytes of it. Its form is described
-    /// in log/journal/record.rs.
+    /// in binlog/journal/record.rs.
     fn journaled(&mut self, journal: &str, begin: &[u8], written: u64) {
         let Some((name, offset, len)) = record(begin, written) else { return };
         let path = Path::new(journal).parent().unwrap_or(Path::new("")).join(name);

@@ -14,11 +14,11 @@ use crate::common::pair::{promote, replicate, wait_replicated};
 use crate::common::readers::{account_url, make_account, serve_port};
 use crate::common::semi_sync::SemiSync;
 use crate::common::{Server, seed};
+use binlog::posix::PosixStorage;
 use codec::ServerKind;
 use codec::dump_stream::{DumpFramer, Frame};
 use codec::event::{EventHeader, EventType};
 use codec::packet::command;
-use log::posix::PosixStorage;
 use serde_json::Value;
 use wire::{ConnectOptions, Connection, TlsMode, TlsOptions};
 
@@ -207,7 +207,7 @@ fn catches_up(name: &str) {
     let (newest, _) = binlog_end(&new);
     purge(&first, &newest);
     first.restart();
-    assert!(!log::purge_record::read(&PosixStorage, &first.daemon.timeline_dir()).is_empty());
+    assert!(!binlog::purge_record::read(&PosixStorage, &first.daemon.timeline_dir()).is_empty());
     let newcomer = Link::below(&first, &[]);
     newcomer.daemon.wait_caught_up(&new);
     assert_mirrors(&first, &newcomer);

@@ -22,8 +22,8 @@ use crate::common::readers::{SERVE, account_url, client_command, make_account, s
 use crate::common::semi_sync::SemiSync;
 use crate::common::workload::Random;
 use crate::common::{Server, connect_options, seed, wait_within};
-use log::journal::{JOURNAL_FILE, Journal};
-use log::posix::PosixStorage;
+use binlog::journal::{JOURNAL_FILE, Journal};
+use binlog::posix::PosixStorage;
 use wire::{Connection, TlsMode};
 
 /// Longer than the test: a commit without acknowledgement hangs instead of passing for an acknowledged one.

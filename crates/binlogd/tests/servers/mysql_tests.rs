@@ -16,8 +16,8 @@ use crate::common::daemon::Daemon;
 use crate::common::semi_sync::SemiSync;
 use crate::common::workload::Random;
 use crate::common::{Server, seed};
+use binlog::posix::PosixStorage;
 use codec::ServerKind;
-use log::posix::PosixStorage;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
@@ -258,7 +258,7 @@ impl Batch<'_> {
     fn compare(&mut self, kept: &BTreeMap<String, Vec<Vec<u8>>>) {
         for timeline in self.daemon.timeline_dirs() {
             self.report.timelines += 1;
-            let names = log::files::binlog_files(&PosixStorage, &timeline).unwrap();
+            let names = binlog::files::binlog_files(&PosixStorage, &timeline).unwrap();
             let last = names.last().cloned();
             for name in names {
                 let ours = std::fs::read(timeline.join(&name)).unwrap();

@@ -6,8 +6,8 @@ use crate::common::readers::{
     By, attach, checksums, client, make_account, serve_port, wait_applied, wait_io_error,
 };
 use crate::common::{Server, connect_options, wait_within};
-use log::posix::PosixStorage;
-use log::timeline::Timeline;
+use binlog::posix::PosixStorage;
+use binlog::timeline::Timeline;
 use std::process::Command;
 use std::time::{Duration, Instant};
 use wire::{Connection, TlsMode};

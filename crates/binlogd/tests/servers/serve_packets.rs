@@ -11,6 +11,9 @@ use std::time::Duration;
 use crate::common::semi_sync::SemiSync;
 use crate::common::workload::{self, Dialect};
 use crate::common::{Server, connect_options, seed, wait_within};
+use binlog::posix::PosixStorage;
+use binlog::published::Published;
+use binlog::timeline::{Reason, Timeline};
 use codec::event::{
     BINLOG_MAGIC, ChecksumAlgorithm, EventHeader, EventType, FormatDescription, GtidEvent, HEADER_LEN,
 };
@@ -19,9 +22,6 @@ use codec::packet::{
     EOF, ERR, HEADER_BYTES, Header, OK, SEMI_SYNC_MAGIC, command, semi_sync_acknowledgement,
 };
 use codec::{Position, ServerKind};
-use log::posix::PosixStorage;
-use log::published::Published;
-use log::timeline::{Reason, Timeline};
 use serve::dump::packets::PacketOut;
 use serve::dump::progress::ReaderProgress;
 use serve::dump::request::{DumpRequest, From, MariadbStart, ReaderChecksum};

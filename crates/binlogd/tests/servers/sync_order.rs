@@ -16,7 +16,7 @@ use crate::common::daemon::{run_command, url, wait_child};
 use crate::common::semi_sync::SemiSync;
 use crate::common::strace::{self, Fault, Verdict};
 use crate::common::{Server, connect_options};
-use log::journal::record::RECORD_LEN_MAX;
+use binlog::journal::record::RECORD_LEN_MAX;
 use wire::{Connection, TlsMode};
 
 /// Longer than the test: the source must never go on without an acknowledgement.

@@ -10,8 +10,8 @@ use crate::common::readers::checksums;
 use crate::common::verbs::{binlogd, text};
 use crate::common::{Server, seed};
 use crate::show::types::{self, Typed};
+use binlog::testing::Random;
 use codec::ServerKind;
-use log::testing::Random;
 use serde_json::Value;
 use std::process::{Command, Output};
 

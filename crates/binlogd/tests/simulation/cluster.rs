@@ -3,7 +3,7 @@
 use crate::history::History;
 use crate::turmoil::Turmoil;
 use crate::world::Scene;
-use log::testing::Random;
+use binlog::testing::Random;
 use scripted_source::LogOptions;
 
 /// One in so many reads finds that something happens among the servers.

@@ -4,9 +4,9 @@
 
 use crate::disk_file::{DiskFile, LaterSync};
 use crate::image::{Image, Inode, Node, Operation, Tree};
-use log::lock::{HeldLock, Lock};
-use log::storage::{self, BackgroundSync, Entry, Found, ReadFile, Storage, StorageFile};
-use log::testing::Random;
+use binlog::lock::{HeldLock, Lock};
+use binlog::storage::{self, BackgroundSync, Entry, Found, ReadFile, Storage, StorageFile};
+use binlog::testing::Random;
 use std::collections::HashSet;
 use std::fmt;
 use std::io;

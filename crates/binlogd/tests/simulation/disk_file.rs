@@ -2,7 +2,7 @@
 
 use crate::disk::{Disk, Kind, Verdict};
 use crate::image::{Inode, Node, Operation};
-use log::storage::{BackgroundSync, ReadAt, ReadFile, StorageFile, Synced};
+use binlog::storage::{BackgroundSync, ReadAt, ReadFile, StorageFile, Synced};
 use std::io::{self, IoSlice};
 use std::path::Path;
 use std::sync::Arc;

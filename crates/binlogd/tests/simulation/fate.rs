@@ -4,7 +4,7 @@ use crate::image::{
     Change, FileImage, FolderImage, Image, Inode, Node, PAGE, ROOT, Tree, apply_change, apply_name, parts,
     write,
 };
-use log::testing::Random;
+use binlog::testing::Random;
 use std::collections::BTreeMap;
 
 /// Smallest part of a write that a disk leaves out.

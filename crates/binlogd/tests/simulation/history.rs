@@ -1,8 +1,8 @@
 //! Scripted binary logs, and what is known of them: where transactions end, and which GTIDs are executed there.
 
+use binlog::testing::Random;
 use codec::event::EventType;
 use codec::gtid::{Gtid, GtidSet, GtidState, Tag, Uuid};
-use log::testing::Random;
 use scripted_source::{LogFile, LogOptions, SourceLog, event};
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -12,7 +12,7 @@
 //!   the disk or not.
 //! - Where a file was made longer and the bytes did not come, there are zeros, or whatever stood on the disk before.
 
-use log::testing::Random;
+use binlog::testing::Random;
 use std::collections::BTreeMap;
 
 /// Number of a file or folder.

@@ -6,15 +6,15 @@ use crate::disk::Disk;
 use crate::receiver::{FOLDER, SOURCE};
 use crate::turns::{FOR_EVER, Turns};
 use crate::world::BEGINNING;
+use binlog::described::describe;
+use binlog::extent::extents;
+use binlog::published::Published;
+use binlog::scan::scan_file;
+use binlog::storage::Storage;
+use binlog::timeline::Timeline;
 use codec::ServerKind;
 use codec::packet::{ErrPacket, HEADER_BYTES, OkPacket, Request, SemiSyncAcknowledgement, reply};
 use config::Privileges;
-use log::described::describe;
-use log::extent::extents;
-use log::published::Published;
-use log::scan::scan_file;
-use log::storage::Storage;
-use log::timeline::Timeline;
 use receive::Upstream;
 use serve::answer::{
     self, Answer, Client, ColumnKind, Facts, LogFile, Replica, SemiSync, SessionLine, SessionState,

@@ -7,9 +7,9 @@
 //! acknowledged.
 
 use crate::disk::Disk;
-use log::published::{Live, Published};
-use log::storage::Storage;
-use log::{beginning, index};
+use binlog::published::{Live, Published};
+use binlog::storage::Storage;
+use binlog::{beginning, index};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -3,9 +3,9 @@
 use crate::disk::Disk;
 use crate::image::Tree;
 use crate::world::{Way, World, host_name};
+use binlog::journal::JOURNAL_FILE;
+use binlog::journal::record::first_block;
 use config::{AckTimeoutAction, FsyncMode, HostPort, OnFork, OnGap, OnStranger, SourceConfig, Start};
-use log::journal::JOURNAL_FILE;
-use log::journal::record::first_block;
 use receive::Upstream;
 use source::stop::StopSignal;
 use status::SourceMonitor;

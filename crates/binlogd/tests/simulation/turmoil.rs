@@ -3,8 +3,8 @@
 use crate::disk::{Judge, Kind, Verdict};
 use crate::history::{History, any_unit};
 use crate::world::{Environment, Scene};
+use binlog::testing::Random;
 use codec::gtid::{GtidSet, GtidState};
-use log::testing::Random;
 use scripted_source::LogOptions;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};

@@ -3,7 +3,7 @@
 //!
 //! Time passes when everybody waits, to the first moment that somebody waits for.
 
-use log::testing::Random;
+use binlog::testing::Random;
 use std::cell::Cell;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{JoinHandle, Thread};

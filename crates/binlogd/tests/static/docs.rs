@@ -254,9 +254,9 @@ fn a_link_that_leads_nowhere_is_found() {
 fn named_files_are_found_in_code() {
     assert_eq!(named_files("a/{b,c}.rs, d.rs; e.md"), ["a/b.rs", "a/c.rs", "d.rs"]);
     assert_eq!(named_files("tests/*.rs <name>.rs"), Vec::<String>::new());
-    let path = Path::new("/x/crates/log/src/journal/mod.rs");
-    assert!(is_named(path, Path::new("log/journal/mod.rs")));
-    assert!(is_named(path, Path::new("crates/log/src/journal/mod.rs")));
+    let path = Path::new("/x/crates/binlog/src/journal/mod.rs");
+    assert!(is_named(path, Path::new("binlog/journal/mod.rs")));
+    assert!(is_named(path, Path::new("crates/binlog/src/journal/mod.rs")));
     assert!(!is_named(path, Path::new("wire/journal/mod.rs")));
     assert!(!is_named(path, Path::new("od.rs")));
 }

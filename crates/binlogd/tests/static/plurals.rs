@@ -6,9 +6,9 @@ use crate::imports::{crates, rust_files};
 const OTHERS: [&str; 11] = [
     "archive",
     "bench",
+    "binlog",
     "codec",
     "lab",
-    "log",
     "platform",
     "points",
     "reference",

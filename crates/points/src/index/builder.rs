@@ -11,7 +11,7 @@ use crate::effects::Effects;
 use crate::table::{RowCounts, TableName};
 use crate::transaction::Transaction;
 use crate::walk::{Options, Walk, WalkError};
-use log::storage::ReadAt;
+use binlog::storage::ReadAt;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 

@@ -7,7 +7,7 @@ use super::error::IndexError;
 use super::head::Head;
 use super::identity::Identity;
 use super::tables::{self, IndexedTable};
-use log::storage::ReadFile;
+use binlog::storage::ReadFile;
 
 /// The first bytes of an index.
 const MAGIC: &[u8; 8] = b"blsearch";

@@ -2,7 +2,7 @@
 
 use super::bytes::{Bytes, Writing};
 use super::error::IndexError;
-use log::storage::ReadAt;
+use binlog::storage::ReadAt;
 use sha2::{Digest, Sha256};
 use std::io;
 

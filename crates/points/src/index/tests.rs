@@ -2,9 +2,9 @@ use super::*;
 use crate::effects::Effects;
 use crate::testing::{Bytes, COMMITTED, insert, statement};
 use crate::wanted_gtids::WantedGtids;
-use log::posix::PosixStorage;
-use log::storage::Storage;
-use log::testing::{FileBuilder, SERVER_UUID};
+use binlog::posix::PosixStorage;
+use binlog::storage::Storage;
+use binlog::testing::{FileBuilder, SERVER_UUID};
 use proptest::prelude::*;
 
 /// Many transactions of a few tables, and one DROP among them.

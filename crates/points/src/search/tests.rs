@@ -3,8 +3,8 @@ use crate::effects::Effects;
 use crate::glob::TableGlob;
 use crate::testing::{COMMITTED, insert, statement};
 use crate::wanted_gtids::WantedGtids;
-use log::posix::PosixStorage;
-use log::testing::{FileBuilder, SERVER_UUID};
+use binlog::posix::PosixStorage;
+use binlog::testing::{FileBuilder, SERVER_UUID};
 
 const NAME: &str = "b.000001";
 

@@ -4,11 +4,11 @@ use super::packed::{Section, Unpacker};
 use super::reading::{LOAD_BYTES, Session, load_query, schema_of};
 use super::window::Window;
 use super::{Options, SHORT, Walk, WalkError, damaged, next_header, without_checksum};
+use binlog::fingerprint::unpacked::mariadb_unpacked;
+use binlog::storage::ReadAt;
 use codec::event::{
     ChecksumAlgorithm, EventHeader, EventType, HEADER_LEN, PEEK_BYTES_MAX, PayloadHead, RowsEvent, query_text,
 };
-use log::fingerprint::unpacked::mariadb_unpacked;
-use log::storage::ReadAt;
 use std::borrow::Cow;
 use std::io::BufReader;
 
@@ -137,7 +137,7 @@ fn unpacked(packed: &[u8], bytes_max: usize) -> Result<Vec<u8>, String> {
 mod tests {
     use super::*;
     use crate::testing::{Bytes, insert, statement};
-    use log::testing::FileBuilder;
+    use binlog::testing::FileBuilder;
 
     #[test]
     fn the_events_of_one_transaction_are_given() {

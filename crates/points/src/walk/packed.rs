@@ -1,7 +1,7 @@
 //! The events of a packed transaction, unpacked as a stream.
 
+use binlog::storage::ReadAt;
 use codec::event::{EventHeader, HEADER_LEN, PEEK_BYTES_MAX, PayloadCompression};
-use log::storage::ReadAt;
 use std::io::{self, BufRead, Read};
 
 /// What unpacks. It is made once a walk: it holds memory that is dear to make.

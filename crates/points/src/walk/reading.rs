@@ -7,13 +7,13 @@ use crate::effects::Effects;
 use crate::statement::{Statement, classify};
 use crate::table::{RowCounts, TableName};
 use crate::transaction::{CommitTime, TableChange, Transaction};
+use binlog::fingerprint::unpacked::mariadb_unpacked;
 use codec::event::{
     AlterPhase, EventHeader, EventType, GtidEvent, HEADER_LEN, MariadbGtidDetails, PayloadHead, RowChange,
     RowsEvent, TransactionPayload, XaPrepare, query_text, session_of,
 };
 use codec::gtid::TransactionId;
 use codec::rows::Charset;
-use log::fingerprint::unpacked::mariadb_unpacked;
 use std::io::BufReader;
 use std::sync::Arc;
 

@@ -2,7 +2,7 @@ use super::*;
 use crate::effects::Effects;
 use crate::testing::{Bytes, COMMITTED, event, gtid, insert, query, rows, statement, table_map};
 use crate::transaction::Kind;
-use log::testing::FileBuilder;
+use binlog::testing::FileBuilder;
 use proptest::prelude::*;
 
 fn walked(bytes: &[u8], options: Options) -> Result<Vec<Transaction>, WalkError> {

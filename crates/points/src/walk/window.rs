@@ -1,6 +1,6 @@
 //! The part of a file that a walk has in memory.
 
-use log::storage::ReadAt;
+use binlog::storage::ReadAt;
 use std::io;
 
 /// What is read at once, in bytes.

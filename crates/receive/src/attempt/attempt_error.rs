@@ -3,10 +3,10 @@
 use super::copy_error::CopyError;
 use crate::peers::above_error::AboveError;
 use crate::session::SessionError;
+use binlog::Position;
+use binlog::writer::LogError;
 use codec::BadBinlogName;
 use codec::gtid::GtidState;
-use log::Position;
-use log::writer::LogError;
 use source::complaint::ER_FATAL_READING_BINLOG;
 use std::time::Duration;
 use thiserror::Error;

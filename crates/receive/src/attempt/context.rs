@@ -1,8 +1,8 @@
 //! What the thread of one source works with.
 
+use binlog::published::Published;
+use binlog::storage::Storage;
 use config::SourceConfig;
-use log::published::Published;
-use log::storage::Storage;
 use source::clock::Clock;
 use source::look::Waits;
 use source::stop::StopSignal;

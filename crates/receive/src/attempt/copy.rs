@@ -4,22 +4,22 @@ use super::copy_error::CopyError;
 use super::open_timeline::OpenTimeline;
 use crate::decide::found::Found;
 use crate::decide::plan::Holding;
+use binlog::Position;
+use binlog::folder::{FolderError, SourceFolder, by_number, make_present, timeline_number};
+use binlog::gaps::Gaps;
+use binlog::held::{lost_gtids, other_histories, present_history};
+use binlog::journal::{self, Journal};
+use binlog::offline::resume_point;
+use binlog::purge::unfinished::remove_left;
+use binlog::recover::{Tail, Watch, recover, recover_watched, write_again};
+use binlog::scan::scan_file;
+use binlog::settlement::Settlements;
+use binlog::storage::Storage;
+use binlog::timeline::Timeline;
+use binlog::writer::LogWriter;
 use codec::ServerKind;
 use codec::event::{BINLOG_MAGIC, FormatDescription};
 use codec::gtid::GtidState;
-use log::Position;
-use log::folder::{FolderError, SourceFolder, by_number, make_present, timeline_number};
-use log::gaps::Gaps;
-use log::held::{lost_gtids, other_histories, present_history};
-use log::journal::{self, Journal};
-use log::offline::resume_point;
-use log::purge::unfinished::remove_left;
-use log::recover::{Tail, Watch, recover, recover_watched, write_again};
-use log::scan::scan_file;
-use log::settlement::Settlements;
-use log::storage::Storage;
-use log::timeline::Timeline;
-use log::writer::LogWriter;
 use source::clock::Clock;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -345,7 +345,7 @@ impl HeldCopy {
     }
 
     /// Who binlogd is to this source.
-    pub fn identity(&self) -> &log::folder::ReplicaIdentity {
+    pub fn identity(&self) -> &binlog::folder::ReplicaIdentity {
         &self.folder.identity
     }
 
@@ -416,10 +416,10 @@ impl HeldCopy {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use log::posix::PosixStorage;
-    use log::testing::FaultyStorage;
-    use log::testing::{FileBuilder, SERVER_UUID, first_timeline};
-    use log::timeline::Reason;
+    use binlog::posix::PosixStorage;
+    use binlog::testing::FaultyStorage;
+    use binlog::testing::{FileBuilder, SERVER_UUID, first_timeline};
+    use binlog::timeline::Reason;
     use source::clock::SystemClock;
     use std::io::IoSlice;
     use std::sync::atomic::Ordering::Relaxed;

@@ -1,14 +1,14 @@
 //! The newest timeline, open for appending, and what is known of it.
 
+use binlog::Position;
+use binlog::beginning;
+use binlog::gaps::{Gap, Gaps};
+use binlog::published::Published;
+use binlog::scan::TAIL_BYTES_MAX;
+use binlog::timeline::Timeline;
+use binlog::writer::{LogError, LogWriter};
 use codec::event::{BINLOG_MAGIC, FormatDescription};
 use codec::gtid::GtidState;
-use log::Position;
-use log::beginning;
-use log::gaps::{Gap, Gaps};
-use log::published::Published;
-use log::scan::TAIL_BYTES_MAX;
-use log::timeline::Timeline;
-use log::writer::{LogError, LogWriter};
 use status::{Missing, RecordedGap};
 use std::path::{Path, PathBuf};
 
@@ -29,7 +29,7 @@ pub struct OpenTimeline {
     pub gtids: GtidState,
     /// Those of them that the live file does not count to what came before it, though it follows on the source.
     pub unspoken: GtidState,
-    /// Of [`OpenTimeline::gtids`], the transactions in the live file; see [`Known::gtids`](log::scan::Known::gtids).
+    /// Of [`OpenTimeline::gtids`], the transactions in the live file; see [`Known::gtids`](binlog::scan::Known::gtids).
     pub gtids_in_file: GtidState,
     /// GTIDs on older timelines that belong to the same history; see [`Timeline::shared_before`].
     pub shared_before: GtidState,

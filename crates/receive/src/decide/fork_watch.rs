@@ -6,11 +6,11 @@
 //! receiving thread compares for itself: a rescue waits for each of its transactions to be acknowledged.
 
 use crate::attempt::context::Upstream;
+use binlog::forks::{Fate, Forks, Losses};
+use binlog::settlement::SETTLEMENTS_FILE;
+use binlog::storage::Storage;
 use codec::gtid::{GtidState, TransactionId};
 use config::OnFork;
-use log::forks::{Fate, Forks, Losses};
-use log::settlement::SETTLEMENTS_FILE;
-use log::storage::Storage;
 use source::clock::Clock;
 use source::identify::SourceIdentity;
 use status::{Place, Regained, SourceMonitor, units};

@@ -1,6 +1,6 @@
 //! What this process has found out about the source and the newest timeline, so that it is not asked again at each attempt.
 
-use log::Position;
+use binlog::Position;
 use std::time::{Duration, Instant};
 
 /// What was found, in the life of a copy that is held.

@@ -1,9 +1,9 @@
 //! Where a session goes on: a pure decision from what the copy holds, who answers and what the operator wants.
 
+use binlog::Position;
+use binlog::timeline::{Reason, Timeline};
 use codec::gtid::{GtidState, MariadbGtid};
 use config::Start;
-use log::Position;
-use log::timeline::{Reason, Timeline};
 use source::identify::SourceIdentity;
 
 /// What the copy holds, as far as the decision needs it.
@@ -310,7 +310,7 @@ mod tests {
 
     #[test]
     fn a_timeline_of_which_nothing_has_arrived_is_begun_anew_as_its_reason_says() {
-        let info = |reason| Timeline { reason, ..log::testing::first_timeline(B) };
+        let info = |reason| Timeline { reason, ..binlog::testing::first_timeline(B) };
         let held = Holding { uuid: B.into(), end: None, ..holding(&format!("{A}:1-10")) };
         let anew = |reason, source: &SourceIdentity, start: &Start| {
             begun_anew(&info(reason), Some(&held), source, start)

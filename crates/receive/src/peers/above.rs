@@ -6,8 +6,8 @@
 use super::above_error::AboveError;
 use super::peer;
 use crate::attempt::attempt_error::AttemptError;
-use log::described::{self, Described, Descriptions};
-use log::extent::Extent;
+use binlog::described::{self, Described, Descriptions};
+use binlog::extent::Extent;
 use source::complaint::ER_UNKNOWN_SYSTEM_VARIABLE;
 use source::identify::{SourceIdentity, SourceSemiSync};
 use wire::{Connection, ResultSet, WireError};

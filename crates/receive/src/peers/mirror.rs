@@ -20,15 +20,15 @@ use crate::attempt::copy_error::CopyError;
 use crate::attempt::open_timeline::OpenTimeline;
 use crate::peers::BEFORE_MAX;
 use crate::session::SessionError;
+use binlog::Position;
+use binlog::described::{Described, Descriptions};
+use binlog::extent::{Extent, extents_on_disk};
+use binlog::folder::timelines;
+use binlog::timeline::{Reason, Timeline};
+use binlog::writer::LogError;
 use codec::BinlogName;
 use codec::gtid::GtidState;
 use config::{OnGap, Start};
-use log::Position;
-use log::described::{Described, Descriptions};
-use log::extent::{Extent, extents_on_disk};
-use log::folder::timelines;
-use log::timeline::{Reason, Timeline};
-use log::writer::LogError;
 use source::complaint::ER_FATAL_READING_BINLOG;
 use source::identify::SourceIdentity;
 use source::link::{End, Link};
@@ -468,9 +468,9 @@ fn is_untold(copy: &HeldCopy) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use binlog::purged::Purged;
+    use binlog::testing::first_timeline;
     use codec::ServerKind;
-    use log::purged::Purged;
-    use log::testing::first_timeline;
 
     const A: &str = "aaaaaaaa-0000-0000-0000-000000000001";
     const B: &str = "bbbbbbbb-0000-0000-0000-000000000002";

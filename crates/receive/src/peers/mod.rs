@@ -23,8 +23,8 @@ use crate::attempt::repeats::Repeats;
 use crate::decide::older_look::OlderLook;
 use crate::peers::peer::{Answer, More, PEER_ANSWER_MAX, PeerSays, STACK_BYTES, in_words, more_than};
 use crate::peers::peer_fetch::Fetch;
-use log::extent::extents_on_disk;
-use log::index::replace_file;
+use binlog::extent::extents_on_disk;
+use binlog::index::replace_file;
 use status::PeerStatus;
 use std::fmt::Display;
 use std::io;
@@ -450,10 +450,10 @@ fn pause_after(failures: u32) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use binlog::posix::PosixStorage;
+    use binlog::testing::{FileBuilder, SERVER_UUID, first_timeline};
     use config::{AckTimeoutAction, FsyncMode, HostPort, OnFork, OnGap, OnStranger, SourceConfig, Start};
     use jiff::Timestamp;
-    use log::posix::PosixStorage;
-    use log::testing::{FileBuilder, SERVER_UUID, first_timeline};
     use source::clock::Clock;
     use source::stop::StopSignal;
     use status::SourceMonitor;

@@ -13,7 +13,7 @@
 //!
 //! What it finds decides nothing: it ends the session, and the next one compares.
 
-use log::Position;
+use binlog::Position;
 use source::clock::Clock;
 use source::complaint::ER_FATAL_READING_BINLOG;
 use source::identify::SourceIdentity;

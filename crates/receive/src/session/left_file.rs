@@ -1,6 +1,6 @@
 //! The file that a stream has left last, and how that file says that it ends.
 
-use log::Position;
+use binlog::Position;
 
 /// The file that a stream has left last.
 #[derive(Debug, Clone, PartialEq, Eq)]

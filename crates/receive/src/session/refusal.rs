@@ -1,7 +1,7 @@
 //! Why an arriving event is not admitted, and whose fault that is.
 
+use binlog::Position;
 use codec::event::{EventError, EventType};
-use log::Position;
 use std::sync::Arc;
 use thiserror::Error;
 

@@ -82,9 +82,9 @@ pub(crate) fn lacks_nothing_of(before: &GtidState, held: &GtidState, unspoken: &
 #[cfg(test)]
 mod tests {
     use super::*;
+    use binlog::Position;
     use codec::ServerKind;
     use codec::event::ChecksumAlgorithm;
-    use log::Position;
 
     fn set(text: &str) -> GtidState {
         GtidState::parse(ServerKind::MySql, &text.replace('A', "aaaaaaaa-0000-0000-0000-000000000001"))

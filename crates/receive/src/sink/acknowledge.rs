@@ -1,8 +1,8 @@
 //! Which acknowledgement is owed, and the one way to pay it.
 
+use binlog::writer::LogWriter;
+use binlog::{Position, Safe};
 use codec::packet::semi_sync_acknowledgement;
-use log::writer::LogWriter;
-use log::{Position, Safe};
 use std::collections::VecDeque;
 use std::time::Instant;
 
@@ -100,9 +100,9 @@ impl Acknowledger {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use log::SafeHere;
-    use log::posix::PosixStorage;
-    use log::recover::{Tail, recover};
+    use binlog::SafeHere;
+    use binlog::posix::PosixStorage;
+    use binlog::recover::{Tail, recover};
     use std::io::IoSlice;
     use std::sync::Arc;
 
@@ -143,7 +143,7 @@ mod tests {
         log.sync().unwrap();
         let (here, at) =
             (|| SafeHere::from(log.durable().unwrap()), |offset| Position::new("b.000001", offset));
-        let confirmations = log::confirmations::Confirmations::default();
+        let confirmations = binlog::confirmations::Confirmations::default();
         let there = |offset| {
             confirmations.confirm(1, "x", &at(offset));
             here().and_there(&confirmations.by(1, 1, log.files()).unwrap(), log.files())
@@ -168,7 +168,7 @@ mod tests {
     fn what_is_confirmed_elsewhere_is_no_safer_than_what_is_here() {
         let dir = tempfile::tempdir().unwrap();
         let mut log = log(dir.path());
-        let confirmations = log::confirmations::Confirmations::default();
+        let confirmations = binlog::confirmations::Confirmations::default();
         confirmations.confirm(1, "x", &Position::new("b.000001", 1000));
         log.append(&mut [IoSlice::new(&[0; 90])]).unwrap();
         let here = SafeHere::from(log.durable().unwrap());
@@ -185,7 +185,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let uuid = codec::gtid::Uuid::from_bytes([7; 16]);
         let folder =
-            log::testing::first_timeline(&uuid.to_string()).create(&PosixStorage, dir.path(), 1).unwrap();
+            binlog::testing::first_timeline(&uuid.to_string()).create(&PosixStorage, dir.path(), 1).unwrap();
         let mut log = log(&folder);
         log.append(&mut [IoSlice::new(&[0; 90])]).unwrap();
         log.sync().unwrap();
@@ -194,13 +194,13 @@ mod tests {
         acks.request(&Position::new("b.000001", 50), Instant::now());
         acks.request(&Position::new("b.000003", 4), Instant::now());
         log.begin_file("b.000002").unwrap();
-        let files = log::purge::order::list(&PosixStorage, dir.path()).unwrap();
-        log::purge::record(
+        let files = binlog::purge::order::list(&PosixStorage, dir.path()).unwrap();
+        binlog::purge::record(
             &PosixStorage,
             &[&files[0]],
             "PURGE",
             jiff::Timestamp::UNIX_EPOCH,
-            log::purge::Indexes::OfOlderTimelines,
+            binlog::purge::Indexes::OfOlderTimelines,
         )
         .unwrap();
         log.begin_file("b.000003").unwrap();

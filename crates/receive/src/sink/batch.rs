@@ -1,6 +1,6 @@
 //! The pieces of the receive buffer that are to be written, in order.
 
-use log::writer::{LogError, LogWriter};
+use binlog::writer::{LogError, LogWriter};
 use std::io::IoSlice;
 use std::ops::Range;
 

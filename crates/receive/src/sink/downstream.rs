@@ -2,15 +2,15 @@
 //! have made the same bytes durable.
 //!
 //! ```text
-//! durable here ─► published ─► readers confirm (log/confirmations.rs) ─► this thread wakes up ─► acknowledged
+//! durable here ─► published ─► readers confirm (binlog/confirmations.rs) ─► this thread wakes up ─► acknowledged
 //! ```
 //!
 //! The receiving thread waits for nobody: it goes on receiving while acknowledgements are held. What may be acknowledged is the
 //! smaller of what is safe here and what is confirmed there, and is made here and nowhere else.
 
+use binlog::published::Published;
+use binlog::{Position, Safe, SafeHere, is_covered};
 use config::AckTimeoutAction;
-use log::published::Published;
-use log::{Position, Safe, SafeHere, is_covered};
 use source::clock::Clock;
 use status::{SourceMonitor, SourceState};
 use std::path::{Path, PathBuf};

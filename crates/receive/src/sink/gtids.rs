@@ -2,10 +2,10 @@
 
 use crate::attempt::open_timeline::OpenTimeline;
 use crate::sink::acknowledge::OWED_MAX;
+use binlog::Position;
+use binlog::writer::LogWriter;
 use codec::ServerKind;
 use codec::gtid::{GtidState, TransactionId};
-use log::Position;
-use log::writer::LogWriter;
 use status::SourceMonitor;
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -1,10 +1,10 @@
 //! Up to where everything is held: the boundaries of the stream as places in the log.
 
 use super::Sink;
+use binlog::Position;
+use binlog::scan::Known;
 use codec::event::BINLOG_MAGIC;
 use config::FsyncMode;
-use log::Position;
-use log::scan::Known;
 
 impl Sink<'_> {
     /// False when the cursor has begun a file that the log has not.

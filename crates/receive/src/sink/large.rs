@@ -1,7 +1,7 @@
 //! An event that is larger than the receive buffer and arrives in parts.
 
+use binlog::admission::states_gtids;
 use codec::event::{EventError, EventHeader, PEEK_BYTES_MAX, StreamChecksum};
-use log::admission::states_gtids;
 
 /// The large event that arrives at present, if one does.
 #[derive(Default)]

@@ -3,13 +3,13 @@
 use crate::attempt::context::Upstream;
 use crate::attempt::copy::HeldCopy;
 use crate::attempt::open_timeline::OpenTimeline;
-use log::Position;
-use log::beginning;
-use log::files::timeline_files;
-use log::folder::by_number;
-use log::scan::scan_file;
-use log::storage::Storage;
-use log::timeline::Timeline;
+use binlog::Position;
+use binlog::beginning;
+use binlog::files::timeline_files;
+use binlog::folder::by_number;
+use binlog::scan::scan_file;
+use binlog::storage::Storage;
+use binlog::timeline::Timeline;
 use status::{Ladder, TimelineStatus};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -137,8 +137,8 @@ fn readable_end(storage: &dyn Storage, folder: &Path) -> io::Result<Option<Posit
 #[cfg(test)]
 mod tests {
     use super::*;
-    use log::posix::PosixStorage;
-    use log::testing::{FileBuilder, SERVER_UUID, first_timeline};
+    use binlog::posix::PosixStorage;
+    use binlog::testing::{FileBuilder, SERVER_UUID, first_timeline};
 
     #[test]
     fn a_live_file_that_has_not_begun_hides_none_before_it() {

@@ -2,7 +2,7 @@
 //! cursor and the log, not from what is shown.
 
 use crate::attempt::open_timeline::OpenTimeline;
-use log::Position;
+use binlog::Position;
 use status::{Ladder, SourceMonitor};
 
 /// The ladder of a session.

@@ -6,8 +6,8 @@
 //! The thread that looks at the source writes it, and nobody waits for it. It is written without a sync: what a power failure
 //! leaves of it is an older count, and some commits are told twice, or nothing that can be read, and the log says so.
 
-use log::format::read_toml;
-use log::storage::Storage;
+use binlog::format::read_toml;
+use binlog::storage::Storage;
 use status::{Counted, SourceMonitor};
 use std::io::{self, IoSlice};
 use std::path::{Path, PathBuf};
@@ -120,7 +120,7 @@ fn write(storage: &dyn Storage, path: &Path, counted: &Counted) -> io::Result<()
 #[cfg(test)]
 mod tests {
     use super::*;
-    use log::posix::PosixStorage;
+    use binlog::posix::PosixStorage;
     use status::SemiSyncLook;
 
     fn counted(no_tx: u64, second: i64) -> Counted {

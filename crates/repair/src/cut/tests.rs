@@ -2,10 +2,10 @@
 
 use super::{Choice, NoCut, Request, Span, write};
 use crate::history::{Copied, Until};
+use binlog::posix::PosixStorage;
+use binlog::testing::{FileBuilder, SERVER_UUID, first_timeline};
+use binlog::timeline::{Reason, Timeline};
 use codec::event::BINLOG_MAGIC;
-use log::posix::PosixStorage;
-use log::testing::{FileBuilder, SERVER_UUID, first_timeline};
-use log::timeline::{Reason, Timeline};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 

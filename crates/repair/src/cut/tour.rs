@@ -2,9 +2,9 @@
 
 use super::error::NoCut;
 use crate::history::{Copied, CopiedFile};
+use binlog::storage::ReadFile;
 use codec::event::FormatDescription;
 use codec::gtid::GtidState;
-use log::storage::ReadFile;
 use points::transaction::Transaction;
 use points::walk::{Options, Walk, WalkError};
 

@@ -6,8 +6,8 @@ use super::head::{format_description, gtids_before};
 use super::span::{Request, Span};
 use super::tour::{Executed, Place, Visitor, tour};
 use crate::history::{Copied, NoCopy};
+use binlog::storage::ReadFile;
 use codec::event::{BINLOG_MAGIC, EventHeader, FormatDescription, HEADER_LEN};
-use log::storage::ReadFile;
 use points::transaction::Transaction;
 use std::io::{self, Write};
 

@@ -1,11 +1,11 @@
 //! The definitions of tables that stand in the log of one source.
 
+use binlog::folder::timeline_number;
+use binlog::storage::ReadAt;
 use codec::BinlogName;
 use codec::event::EventType;
 use codec::gtid::TransactionId;
 use codec::secrets::masked;
-use log::folder::timeline_number;
-use log::storage::ReadAt;
 use points::statement::redefined::{Redefined, redefined};
 use points::table::TableName;
 use points::transaction::Transaction;

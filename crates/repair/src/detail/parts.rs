@@ -1,12 +1,12 @@
 //! The parts of a transaction, in the order of the log.
 
 use super::known::{Known, KnownTable};
+use binlog::storage::ReadAt;
 use codec::ServerKind;
 use codec::event::{EventHeader, EventType, HEADER_LEN, RowChange, RowsEvent};
 use codec::gtid::TransactionId;
 use codec::rows::{Row, Rows, Table};
 use codec::secrets::masked;
-use log::storage::ReadAt;
 use points::transaction::Transaction;
 use points::walk::events::{each_event, rows_of, statement_of};
 use std::collections::HashMap;

@@ -1,13 +1,13 @@
 //! The copy of a source, as it is walked and served: the files of one history up to a timeline's end.
 
+use binlog::Position;
+use binlog::folder::{by_number, timeline_number, timelines};
+use binlog::offline::resume_point;
+use binlog::published::{Live, Published};
+use binlog::storage::{ReadFile, Storage};
+use binlog::timeline::Timeline;
 use codec::ServerKind;
 use codec::gtid::GtidState;
-use log::Position;
-use log::folder::{by_number, timeline_number, timelines};
-use log::offline::resume_point;
-use log::published::{Live, Published};
-use log::storage::{ReadFile, Storage};
-use log::timeline::Timeline;
 use serve::history::{FileId, History};
 use std::io;
 use std::path::{Path, PathBuf};

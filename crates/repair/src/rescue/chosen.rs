@@ -1,8 +1,8 @@
 //! Which of the transactions that both the copy and a server have are compared.
 
+use binlog::forks::Forks;
+use binlog::held::HeldGtids;
 use codec::gtid::{GtidSet, GtidState, MariadbGtid, Tag, TransactionId, Uuid};
-use log::forks::Forks;
-use log::held::HeldGtids;
 use source::identify::SourceIdentity;
 use std::collections::HashMap;
 

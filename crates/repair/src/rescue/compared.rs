@@ -1,7 +1,7 @@
 //! What a comparison of the target with the copy has found.
 
+use binlog::gtid_list::GtidList;
 use codec::gtid::TransactionId;
-use log::gtid_list::GtidList;
 use std::fmt;
 
 /// So many that differ are kept to be shown; the others are counted.

@@ -1,10 +1,10 @@
 //! The events of a transaction as a server takes them in BINLOG statements: without checksums, unpacked.
 
+use binlog::transactions::StoredTransaction;
 use codec::event::{
     ChecksumAlgorithm, EventHeader, EventType, FormatDescription, HEADER_LEN, PayloadCompression,
     TransactionPayload,
 };
-use log::transactions::StoredTransaction;
 use std::io::Read;
 
 /// Offset of the length in an event header.
@@ -92,7 +92,7 @@ fn decompress(payload: &[u8]) -> Result<Vec<u8>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use log::transactions::StoredEvent;
+    use binlog::transactions::StoredEvent;
 
     fn inner(code: u8, body: &[u8]) -> Vec<u8> {
         let mut event = vec![0; HEADER_LEN];

@@ -1,8 +1,8 @@
 //! A transaction that the copy holds and the target lacks.
 
 use super::statements::summary;
+use binlog::transactions::StoredTransaction;
 use codec::gtid::TransactionId;
-use log::transactions::StoredTransaction;
 use std::path::{Path, PathBuf};
 
 /// A transaction that the copy holds and the target lacks.

@@ -1,7 +1,7 @@
 //! Why no file of the copy holds a transaction.
 
+use binlog::held::HeldTimeline;
 use codec::gtid::GtidState;
-use log::held::HeldTimeline;
 
 /// What no timeline ever held.
 pub(super) fn never_copied(history: &[HeldTimeline]) -> GtidState {

@@ -1,10 +1,10 @@
 //! A transaction of the copy, as it is compared.
 
 use super::compared::Version;
+use binlog::fingerprint::{Fingerprinter, Seen, Verdict};
+use binlog::posix::PosixStorage;
+use binlog::transactions::TransactionReader;
 use codec::gtid::TransactionId;
-use log::fingerprint::{Fingerprinter, Seen, Verdict};
-use log::posix::PosixStorage;
-use log::transactions::TransactionReader;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -73,7 +73,7 @@ pub(super) fn version(path: &Path, ours: &Ours) -> Version {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use log::testing::FileBuilder;
+    use binlog::testing::FileBuilder;
 
     /// Of the versions that the copy holds of one GTID, those that are the same are held against the target once, and others each.
     #[test]

@@ -5,14 +5,14 @@ use super::left_out::LeftOut;
 use super::not_held::{in_both, never_copied};
 use super::order::{Step, merged, out_of_order};
 use super::statements::{Summary, Translator, summary};
+use binlog::files::timeline_files;
+use binlog::forks::{Fate, Forks};
+use binlog::held::{HeldGtids, HeldTimeline, before_first, present_history, removed};
+use binlog::posix::PosixStorage;
+use binlog::storage::Storage as _;
+use binlog::transactions::{StoredTransaction, TransactionReader};
 use codec::ServerKind;
 use codec::gtid::{GtidState, TransactionId};
-use log::files::timeline_files;
-use log::forks::{Fate, Forks};
-use log::held::{HeldGtids, HeldTimeline, before_first, present_history, removed};
-use log::posix::PosixStorage;
-use log::storage::Storage as _;
-use log::transactions::{StoredTransaction, TransactionReader};
 use source::identify::SourceIdentity;
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -346,9 +346,9 @@ impl Plan {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use log::posix::PosixStorage;
-    use log::testing::{FileBuilder, SERVER_UUID, first_timeline};
-    use log::timeline::{Reason, Timeline};
+    use binlog::posix::PosixStorage;
+    use binlog::testing::{FileBuilder, SERVER_UUID, first_timeline};
+    use binlog::timeline::{Reason, Timeline};
     use source::identify::SourceSemiSync;
     use std::path::PathBuf;
 
@@ -466,10 +466,10 @@ mod tests {
             file.event(2, &[&[0; 14][..], b"CREATE TABLE t (a int)"].concat());
             std::fs::write(folder.join(format!("b.0000{number}")), file.rotate("b.9").finish()).unwrap();
         }
-        let all = log::purge::order::list(&PosixStorage, dir.path()).unwrap();
+        let all = binlog::purge::order::list(&PosixStorage, dir.path()).unwrap();
         let goes: Vec<_> = all.iter().take(5).collect();
-        let (at, ours) = (jiff::Timestamp::UNIX_EPOCH, log::purge::Indexes::Ours);
-        log::purge::carry_out(&PosixStorage, &goes, "a test", at, ours).unwrap();
+        let (at, ours) = (jiff::Timestamp::UNIX_EPOCH, binlog::purge::Indexes::Ours);
+        binlog::purge::carry_out(&PosixStorage, &goes, "a test", at, ours).unwrap();
         dir
     }
 

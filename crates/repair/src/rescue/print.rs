@@ -5,14 +5,14 @@ use super::events::unpacked;
 use super::statements::Translator;
 use crate::detail::{Known, Place as LogPlace, each_part};
 use crate::undo::{Direction, Inverse, SESSION, guard};
+use binlog::forks::{Fate, Lost, Place};
+use binlog::posix::PosixStorage;
+use binlog::storage::Storage;
+use binlog::transactions::{StoredTransaction, TransactionReader};
 use codec::ServerKind;
 use codec::event::EventType;
 use codec::gtid::TransactionId;
 use codec::secrets::{masked, may_hold_secret};
-use log::forks::{Fate, Lost, Place};
-use log::posix::PosixStorage;
-use log::storage::Storage;
-use log::transactions::{StoredTransaction, TransactionReader};
 use points::transaction::Transaction;
 use std::io;
 use std::path::Path;
@@ -312,7 +312,7 @@ fn mysqlbinlog(id: &TransactionId, place: &Place, purpose: Purpose) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use log::testing::{FileBuilder, SERVER_UUID};
+    use binlog::testing::{FileBuilder, SERVER_UUID};
 
     #[test]
     fn statements_name_no_gtid_and_say_where_they_are_from() {

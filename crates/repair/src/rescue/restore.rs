@@ -2,9 +2,9 @@
 
 #![allow(clippy::disallowed_methods, reason = "reads its notes beside a daemon that may run")]
 
-use log::index::replace_file;
-use log::posix::PosixStorage;
-use log::storage::Storage;
+use binlog::index::replace_file;
+use binlog::posix::PosixStorage;
+use binlog::storage::Storage;
 use serde::{Deserialize, Serialize};
 use source::own_session::literal;
 use std::io;

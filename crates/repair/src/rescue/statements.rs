@@ -5,11 +5,11 @@ use super::session::Session;
 use super::xa::{XaStatement, prepare_statement};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+pub(super) use binlog::fingerprint::beginning;
+use binlog::transactions::StoredTransaction;
 use codec::ServerKind;
 use codec::event::{AlterPhase, EventType, HEADER_LEN, IntVar, Query, Rand, TableMap};
 use codec::gtid::{MariadbGtid, TransactionId};
-pub(super) use log::fingerprint::beginning;
-use log::transactions::StoredTransaction;
 use points::statement::first_words;
 
 /// MariaDB's `FL_STANDALONE`: the transaction is one statement, without BEGIN.
@@ -317,8 +317,8 @@ fn row_flags(event: &[u8]) -> Result<u16, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use binlog::transactions::StoredEvent;
     use codec::event::EventHeader;
-    use log::transactions::StoredEvent;
 
     fn event(code: u8, body: &[u8]) -> StoredEvent {
         let mut bytes = vec![0; HEADER_LEN];
@@ -356,7 +356,7 @@ mod tests {
 
     /// A format description with a checksum, as a file has it.
     fn format_event() -> Vec<u8> {
-        let builder = log::testing::FileBuilder::new();
+        let builder = binlog::testing::FileBuilder::new();
         let file = builder.finish();
         let size = u32::from_le_bytes([file[13], file[14], file[15], file[16]]) as usize;
         file[4..4 + size].to_vec()

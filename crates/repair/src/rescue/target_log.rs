@@ -1,13 +1,13 @@
 //! The target's own binary log, read as a replica reads it.
 
+use binlog::fingerprint::{Fingerprinter, Seen};
+use binlog::transactions::EVENT_BYTES_MAX;
 use codec::ServerKind;
 use codec::dump_stream::Frame;
 use codec::event::boundary::BoundaryTracker;
 use codec::event::{ChecksumAlgorithm, EventHeader, EventType, FormatDescription, GtidEvent, Rotate};
 use codec::gtid::{GtidSet, GtidState, TransactionId};
 use codec::packet::command;
-use log::fingerprint::{Fingerprinter, Seen};
-use log::transactions::EVENT_BYTES_MAX;
 use source::clock::SystemClock;
 use source::identify::SourceIdentity;
 use source::look::{Waits, look, read_dump};

@@ -2,9 +2,9 @@
 
 use super::no_course::NoCourse;
 use crate::history::{Copied, CopiedFile};
+use binlog::storage::ReadFile;
 use codec::Position;
 use codec::gtid::GtidState;
-use log::storage::ReadFile;
 use points::transaction::Transaction;
 use points::walk::{Options, Walk, WalkError};
 use source::identify::SourceIdentity;

@@ -7,9 +7,9 @@ use super::target::Target;
 use super::tell::Telling;
 use crate::history::{Copied, CopiedFile};
 use crate::rescue::{HandOverError, Lacked, Sender, Translator};
+use binlog::transactions::{StoredTransaction, TransactionReader};
 use codec::ServerKind;
 use codec::gtid::{GtidState, TransactionId};
-use log::transactions::{StoredTransaction, TransactionReader};
 use source::identify::SourceIdentity;
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -2,8 +2,8 @@
 
 use crate::history::Copied;
 use anyhow::Context;
+use binlog::posix::PosixStorage;
 use config::{Bounds, Point, Privileges, Proof, RetentionConfig, ServeConfig, ServeUser};
-use log::posix::PosixStorage;
 use serve::retention::Purger;
 use serve::{Place, ReceiverSwitch, ServeServer, Source, Users};
 use status::SourceMonitor;

@@ -1,9 +1,9 @@
 //! Small histories, and servers that stand somewhere in them.
 
+use binlog::posix::PosixStorage;
+use binlog::testing::{FileBuilder, SERVER_UUID, first_timeline};
 use codec::ServerKind;
 use codec::gtid::{GtidState, MariadbGtidState};
-use log::posix::PosixStorage;
-use log::testing::{FileBuilder, SERVER_UUID, first_timeline};
 use source::identify::{SourceIdentity, SourceSemiSync};
 
 /// A copy, and where transactions end in it.

@@ -1,9 +1,9 @@
 //! The answer to PURGE BINARY LOGS, in the servers' words as far as they have any.
 
 use crate::answer::Answer;
+use binlog::purge::plan::{NoSuchFile, Plan};
 use codec::ServerKind;
 use codec::packet::ErrPacket;
-use log::purge::plan::{NoSuchFile, Plan};
 use std::io;
 
 /// ER_UNKNOWN_TARGET_BINLOG.
@@ -50,8 +50,8 @@ fn packet(code: u16, message: String) -> ErrPacket {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use log::purge::order::LogFile;
-    use log::purge::plan::Judged;
+    use binlog::purge::order::LogFile;
+    use binlog::purge::plan::Judged;
 
     fn kept() -> Plan {
         let file =

@@ -4,9 +4,9 @@
 //! each answer against that. What is answered is a confirmation: the reader has made everything durable up to there. It counts up
 //! to a place that was asked for, which is a boundary, wherever the reader itself draws the line.
 
+use binlog::published::Published;
 use codec::Position;
 use codec::packet::SemiSyncAcknowledgement;
-use log::published::Published;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

@@ -209,7 +209,7 @@ mod tests {
 
     #[test]
     fn a_format_description_is_changed_and_stays_sound() {
-        let file = log::testing::FileBuilder::created(5).finish();
+        let file = binlog::testing::FileBuilder::created(5).finish();
         let mut event = file[4..].to_vec();
         event[FLAGS_AT] |= flags::BINLOG_IN_USE as u8;
         let as_it_is = FormatChange { sent_again: false, keep_temporary_tables: false };

@@ -1,9 +1,9 @@
 //! How far a reader is, for those who look on.
 
 use super::asked::{Asked, BadAnswer};
+use binlog::published::Published;
 use codec::Position;
 use codec::packet::SemiSyncAcknowledgement;
-use log::published::Published;
 use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64};

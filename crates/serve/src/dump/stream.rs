@@ -10,9 +10,9 @@ use super::progress::ReaderProgress;
 use super::refusal::Refusal;
 use crate::history::choice::Choice;
 use crate::history::seen::{After, Seen, Verdict};
+use binlog::published::{Live, Published};
+use binlog::storage::ReadFile;
 use codec::event::{ChecksumAlgorithm, EventHeader, EventType, HEADER_LEN, PEEK_BYTES_MAX};
-use log::published::{Live, Published};
-use log::storage::ReadFile;
 use std::io;
 use std::time::{Duration, Instant};
 

@@ -3,13 +3,13 @@
 
 use super::style::{Style, quoted};
 use super::user_variable;
+use binlog::fingerprint::unpacked::mariadb_unpacked;
 use codec::ServerKind;
 use codec::event::{
     AlterPhase, EventError, EventHeader, EventType, GtidEvent, HEADER_LEN, IntVar, MariadbGtidDetails,
     PayloadCompression, PayloadHead, Query, Rand, Rotate, TableMap, UserVar, XaPrepare, flags,
 };
 use codec::gtid::{GtidSet, TransactionId};
-use log::fingerprint::unpacked::mariadb_unpacked;
 
 /// The most of an event that is looked at, in bytes. A longer statement is shown up to there.
 pub(super) const LOOKED_AT_MAX: u64 = 1 << 20;

@@ -4,9 +4,9 @@
 //! change.
 
 use crate::history::History;
+use binlog::published::Live;
+use binlog::storage::Storage;
 use codec::Position;
-use log::published::Live;
-use log::storage::Storage;
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::path::{Path, PathBuf};

@@ -1,11 +1,11 @@
 //! The beginning of a file: its format description, and what was executed before it.
 
+use binlog::admission;
+use binlog::storage::{ReadAt, ReadFile, Storage};
 use codec::event::{
     BINLOG_MAGIC, ChecksumAlgorithm, EventHeader, EventType, FormatDescription, GtidEvent, HEADER_LEN,
 };
 use codec::gtid::{GtidState, TransactionId};
-use log::admission;
-use log::storage::{ReadAt, ReadFile, Storage};
 use std::io;
 use std::path::Path;
 

@@ -3,11 +3,11 @@
 use super::head::Head;
 use crate::dump::refusal::{DumpError, Refusal};
 use crate::history::{FileId, History};
+use binlog::held::HeldGtids;
+use binlog::published::Live;
+use binlog::storage::Storage;
 use codec::ServerKind;
 use codec::gtid::GtidState;
-use log::held::HeldGtids;
-use log::published::Live;
-use log::storage::Storage;
 use std::path::Path;
 
 /// Why no dump begins.

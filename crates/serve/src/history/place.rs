@@ -9,11 +9,11 @@ use crate::dump::refusal::Refusal;
 use crate::dump::request::{DumpRequest, From};
 use crate::dump::stop::{Had, StopAt, StopWatch};
 use crate::history::FileId;
+use binlog::gaps::Gaps;
+use binlog::held::HeldGtids;
+use binlog::scan::scan_file;
 use codec::gtid::{GtidSet, GtidState, TransactionId, Uuid};
 use codec::{BinlogName, ServerKind};
-use log::gaps::Gaps;
-use log::held::HeldGtids;
-use log::scan::scan_file;
 
 /// Where a dump begins.
 #[derive(Debug)]

@@ -3,12 +3,12 @@
 use super::head::Head;
 use super::look::{Look, NoPlace};
 use crate::history::FileId;
+use binlog::forks::Losses;
+use binlog::offline::{ResumePoint, resume_point};
+use binlog::scan::scan_file;
 use codec::Position;
 use codec::ServerKind;
 use codec::gtid::{GtidState, MariadbGtidState};
-use log::forks::Losses;
-use log::offline::{ResumePoint, resume_point};
-use log::scan::scan_file;
 
 /// The end of the timeline of a file, and what was executed there. Reads the timeline's last file.
 pub(crate) fn end_of_timeline(

@@ -2,10 +2,10 @@
 //! of MySQL 9 and of MariaDB 11.4 encrypt unless they are told not to.
 
 use super::error::ServeError;
+use binlog::index::replace_file;
+use binlog::storage::Storage;
 use config::ServeConfig;
 use jiff::{Timestamp, ToSpan, Zoned};
-use log::index::replace_file;
-use log::storage::Storage;
 use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -148,8 +148,8 @@ impl FromMade for ServerTls {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use binlog::posix::PosixStorage;
     use config::Config;
-    use log::posix::PosixStorage;
     use std::os::unix::fs::PermissionsExt;
 
     fn serve(lines: &str) -> ServeConfig {

@@ -7,15 +7,15 @@ use crate::answer::{Facts, LogFile, Receiving, Replica, SemiSync, SessionLine, U
 use crate::dump::progress::Rest;
 use crate::history::head::Head;
 use crate::history::{FileId, History};
+use binlog::described::describe;
+use binlog::extent::extents;
+use binlog::scan::scan_file;
+use binlog::storage::Storage;
+use binlog::timeline::Timeline;
 use codec::ServerKind;
 use codec::event::{BINLOG_MAGIC, ChecksumAlgorithm, EventHeader, HEADER_LEN};
 use codec::gtid::GtidState;
 use jiff::Timestamp;
-use log::described::describe;
-use log::extent::extents;
-use log::scan::scan_file;
-use log::storage::Storage;
-use log::timeline::Timeline;
 use status::{SourceState, SourceStatus};
 use std::io;
 use std::time::Duration;
@@ -356,7 +356,7 @@ impl Facts for Present<'_> {
         };
         let detail = status.state_detail.as_deref().map(|detail| format!(": {detail}")).unwrap_or_default();
         let positions = status.positions;
-        let offset = |rung: &Option<log::Position>| rung.as_ref().map_or(0, |at| at.offset);
+        let offset = |rung: &Option<binlog::Position>| rung.as_ref().map_or(0, |at| at.offset);
         Upstream {
             state: format!("{}{detail}", status.state),
             host,

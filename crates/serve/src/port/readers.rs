@@ -3,10 +3,10 @@
 use crate::dump::progress::{ReaderProgress, Rest};
 use crate::history::file_sizes::{FileSizes, behind};
 use crate::retention::InSlot;
+use binlog::published::Published;
+use binlog::purge::needs::{Need, NeedFrom};
 use config::Bounds;
 use jiff::Timestamp;
-use log::published::Published;
-use log::purge::needs::{Need, NeedFrom};
 use status::ReaderStatus;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

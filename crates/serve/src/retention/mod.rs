@@ -1,6 +1,6 @@
 //! What is deleted of a copy, and what stays because somebody needs it.
 //!
-//! `log::purge` knows how files are deleted, and what the copy itself needs. Here are those who need more: connected readers,
+//! `binlog::purge` knows how files are deleted, and what the copy itself needs. Here are those who need more: connected readers,
 //! slots, and whoever else is told to [`Purger::heeds`].
 //!
 //! | file | noun |

@@ -1,7 +1,7 @@
 //! What other binlogds of a source keep from a purge: the ends of older timelines, until it is known that they hold no more of them.
 
 use super::{InSlot, Readers};
-use log::purge::needs::{Need, NeedFrom};
+use binlog::purge::needs::{Need, NeedFrom};
 use status::{PeerStatus, SourceMonitor};
 
 impl Readers for SourceMonitor {

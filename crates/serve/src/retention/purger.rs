@@ -2,17 +2,17 @@
 
 use super::absence::Absence;
 use super::slots::{self, Slot};
+use binlog::is_full_disk;
+use binlog::published::Published;
+use binlog::purge::lock::PurgeLock;
+use binlog::purge::needs::{Need, NeedFrom};
+use binlog::purge::order::{LogFile, list};
+use binlog::purge::plan::{Plan, Rules, Wanted};
+use binlog::purge::unfinished::finish;
+use binlog::purge::{Indexes, record, reserve};
+use binlog::storage::Storage;
 use config::RetentionConfig;
 use jiff::Timestamp;
-use log::is_full_disk;
-use log::published::Published;
-use log::purge::lock::PurgeLock;
-use log::purge::needs::{Need, NeedFrom};
-use log::purge::order::{LogFile, list};
-use log::purge::plan::{Plan, Rules, Wanted};
-use log::purge::unfinished::finish;
-use log::purge::{Indexes, record, reserve};
-use log::storage::Storage;
 use status::SlotStatus;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -455,11 +455,11 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use log::files::timeline_files;
-    use log::folder::timelines;
-    use log::posix::PosixStorage;
-    use log::purge::plan::NoSuchFile;
-    use log::testing::{FileBuilder, SERVER_UUID, first_timeline};
+    use binlog::files::timeline_files;
+    use binlog::folder::timelines;
+    use binlog::posix::PosixStorage;
+    use binlog::purge::plan::NoSuchFile;
+    use binlog::testing::{FileBuilder, SERVER_UUID, first_timeline};
 
     const LIMITS: RetentionConfig =
         RetentionConfig { slot_max_age: Duration::from_secs(1000), slot_margin: Duration::ZERO, ..NO_RULES };

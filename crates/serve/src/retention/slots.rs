@@ -4,14 +4,14 @@
 //! What was written may not have arrived, and what has arrived may be lost again: a replica with `relay_log_recovery` asks, after
 //! a crash, for everything that it had not applied. So a slot keeps a margin before its place: some time and some bytes.
 
+use binlog::folder::make_folder;
+use binlog::format::read_toml;
+use binlog::index::replace_file;
+use binlog::purge::needs::{Need, NeedFrom};
+use binlog::purge::order::{LogFile, sealed_at};
+use binlog::storage::{Entry, Storage};
 use config::RetentionConfig;
 use jiff::Timestamp;
-use log::folder::make_folder;
-use log::format::read_toml;
-use log::index::replace_file;
-use log::purge::needs::{Need, NeedFrom};
-use log::purge::order::{LogFile, sealed_at};
-use log::storage::{Entry, Storage};
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::{Path, PathBuf};

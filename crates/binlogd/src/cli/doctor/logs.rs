@@ -1,17 +1,17 @@
 //! Asks a server for the place at which the copy ends.
 
+use binlog::Position;
+use binlog::folder::timelines;
+use binlog::held::HeldGtids;
+use binlog::offline::resume_point;
+use binlog::posix::PosixStorage;
+use binlog::scan::scan_file;
+use binlog::timeline::Timeline;
 use codec::ServerKind;
 use codec::event::FormatDescription;
 use codec::gtid::GtidState;
 use codec::packet::ErrPacket;
 use config::HostPort;
-use log::Position;
-use log::folder::timelines;
-use log::held::HeldGtids;
-use log::offline::resume_point;
-use log::posix::PosixStorage;
-use log::scan::scan_file;
-use log::timeline::Timeline;
 use setup::doctor::logs::Continuation;
 use source::clock::SystemClock;
 use source::complaint::{Complaint, ER_FATAL_READING_BINLOG};

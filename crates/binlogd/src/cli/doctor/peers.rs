@@ -1,9 +1,9 @@
 //! Asks the other binlogds of a source.
 
+use binlog::extent::{Extent, extents_on_disk};
+use binlog::folder::timelines;
+use binlog::posix::PosixStorage;
 use config::{HostPort, SourceConfig};
-use log::extent::{Extent, extents_on_disk};
-use log::folder::timelines;
-use log::posix::PosixStorage;
 use receive::peers::peer::{ask, in_words, more_than};
 use setup::doctor::Finding;
 use setup::doctor::peers::{Peer, examine};

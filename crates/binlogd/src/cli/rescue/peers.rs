@@ -6,11 +6,11 @@
 use super::super::status::of_folder;
 use super::super::units;
 use super::args::RescueArgs;
+use binlog::posix::PosixStorage;
+use binlog::storage::Storage;
 use codec::gtid::GtidState;
 use config::{Config, SourceConfig};
 use jiff::Timestamp;
-use log::posix::PosixStorage;
-use log::storage::Storage;
 use receive::Upstream;
 use receive::decide::older_at_peer::AtPeer;
 use receive::peers::PEERS_FILE;

@@ -2,10 +2,10 @@
 
 use super::super::rescue_guard::passed_over;
 use super::super::{style, units};
+use binlog::forks::{Fate, Forks, Place};
+use binlog::posix::PosixStorage;
 use codec::gtid::TransactionId;
 use config::HostPort;
-use log::forks::{Fate, Forks, Place};
-use log::posix::PosixStorage;
 use repair::detail::Known;
 use repair::rescue::print::{Purpose, Script};
 use repair::rescue::{Compared, Lacked, Plan, Version};

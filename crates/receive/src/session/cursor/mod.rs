@@ -6,15 +6,15 @@
 
 use super::left_file::{LastWord, LeftFile};
 use super::refusal::{OtherFile, OtherHistory, PeerError, Refusal};
+use binlog::Position;
+use binlog::admission::{check_body, check_length};
+use binlog::scan::tail_start;
 use codec::event::boundary::{BoundaryTracker, Step};
 use codec::event::{
     ChecksumAlgorithm, EventError, EventHeader, EventType, FormatDescription, Heartbeat, Rotate,
     StreamChecksum,
 };
 use codec::gtid::TransactionId;
-use log::Position;
-use log::admission::{check_body, check_length};
-use log::scan::tail_start;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -200,7 +200,7 @@ impl Cursor {
     }
 
     /// Ends an event that came in parts and whose checksum was right. `prefix` holds its first bytes; all of them, with or
-    /// without its checksum, where the event [states GTIDs](log::admission::states_gtids).
+    /// without its checksum, where the event [states GTIDs](binlog::admission::states_gtids).
     ///
     /// # Errors
     /// When what it holds makes no sense.

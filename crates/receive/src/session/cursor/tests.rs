@@ -1,8 +1,8 @@
 //! Tests of the cursor, with bytes alone.
 
 use super::*;
+use binlog::testing::FileBuilder;
 use codec::event::flags;
-use log::testing::FileBuilder;
 
 /// Events of a file from `from` on.
 fn events(file: &[u8], from: usize) -> Vec<Vec<u8>> {

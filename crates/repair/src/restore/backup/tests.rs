@@ -3,11 +3,11 @@
 use super::{BackupAt, NoBackup, told};
 use crate::history::Copied;
 use crate::restore::tests::{Built, built, ours, target};
+use binlog::posix::PosixStorage;
+use binlog::testing::{FileBuilder, first_timeline};
+use binlog::timeline::{Reason, Timeline};
 use codec::ServerKind;
 use codec::gtid::GtidState;
-use log::posix::PosixStorage;
-use log::testing::{FileBuilder, first_timeline};
-use log::timeline::{Reason, Timeline};
 use std::sync::Arc;
 
 fn gtids(built: &Built, text: &str) -> Result<GtidState, NoBackup> {

@@ -5,8 +5,8 @@ use crate::history::{Copied, Until};
 use crate::restore::begin::Begin;
 use crate::restore::no_course::NoCourse;
 use crate::restore::tests::{built, ours, target};
-use log::posix::PosixStorage;
-use log::testing::SERVER_UUID;
+use binlog::posix::PosixStorage;
+use binlog::testing::SERVER_UUID;
 use std::sync::Arc;
 
 /// See [`built`].
@@ -91,13 +91,13 @@ fn no_statement_is_looked_for_in_what_cannot_be_read() {
 #[test]
 fn what_a_later_timeline_lacks_is_left_out() {
     let dir = copy("1-13");
-    let info = log::timeline::Timeline {
-        reason: log::timeline::Reason::Fork,
+    let info = binlog::timeline::Timeline {
+        reason: binlog::timeline::Reason::Fork,
         source_lacks: ours("15-16"),
-        ..log::testing::first_timeline(OTHER)
+        ..binlog::testing::first_timeline(OTHER)
     };
     let folder = info.create(&PosixStorage, dir.path(), 2).unwrap();
-    let file = log::testing::FileBuilder::new().previous_gtids(&ours("1-14"));
+    let file = binlog::testing::FileBuilder::new().previous_gtids(&ours("1-14"));
     std::fs::write(folder.join("b.000001"), file.transaction(17, 100).finish()).unwrap();
     let course = find(&dir, &ours("1-12"), "end").unwrap();
     assert_eq!((course.transactions, course.lacked.to_line()), (3, ours("13-14:17")));
