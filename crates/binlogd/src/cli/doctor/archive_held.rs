@@ -24,16 +24,28 @@ pub(super) fn look(store: &Arc<dyn Store>, config: &ArchiveConfig, names: &[&str
     let keys = Keys { are_here: !identities.is_empty(), reader: reader(store.clone(), identities) };
     let mut absent = Vec::new();
     for name in names {
-        match Chain::open(&**store, name) {
+        let mut chain = match Chain::open(&**store, name) {
+            Ok(chain) => chain,
             Err(error) => {
-                findings.push(Finding::error(format!("{name}: its commits cannot be read: {error}")))
+                findings.push(Finding::error(format!("{name}: its commits cannot be read: {error}")));
+                continue;
             }
-            Ok(chain) if chain.history().timelines.is_empty() => absent.push(*name),
-            Ok(chain) => {
-                findings.push(held(name, chain.history()));
-                findings.extend(keys.look(name, chain.history()));
-            }
+        };
+        let hole = chain.check_whole(&**store).err();
+        if chain.history().timelines.is_empty() && hole.is_none() {
+            absent.push(*name);
+            continue;
         }
+        findings.push(held(name, chain.history()));
+        findings.push(match hole {
+            Some(error) => Finding::error(format!("{name}: what was committed later cannot be read: {error}")),
+            None => Finding::ok(format!(
+                "{name}: no commit is missing. Whether every object is there: binlogd verify {} --sample 0; whether each has the bytes \
+                 that were uploaded: without --sample",
+                config.location
+            )),
+        });
+        findings.extend(keys.look(name, chain.history()));
     }
     findings.extend(not_there(&**store, &absent));
     findings

@@ -233,6 +233,7 @@ fn each_verb_tells_what_is_wrong_with_an_archive() {
     source.sql(&ONE.repeat(4));
     wait_archived(&daemon, &source);
     daemon.terminate();
+    let config = daemon.config_path().display().to_string();
     let root = place.root();
     let full = tree(&root);
     let [.., middle, _, _] = commits(&full)[..] else { panic!("few commits") };
@@ -252,7 +253,7 @@ fn each_verb_tells_what_is_wrong_with_an_archive() {
     let harmed = |name: &Path| with(name, Some(flipped(&full[name])));
     let mut no_snapshot = full.clone();
     snapshots.iter().for_each(|name| drop(no_snapshot.insert((*name).clone(), b"damaged".to_vec())));
-    // What happened; then verify, fetch, find, show, restore, prune --dry-run, purge, and the start on an empty disk.
+    // What happened; then verify, fetch, find, show, restore, prune --dry-run, purge, the start on an empty disk, and the doctor.
     type Told<'a> = (i32, &'a str);
     // What the search indexes pass over is not read, and this is not.
     let lacks = [
@@ -264,6 +265,7 @@ fn each_verb_tells_what_is_wrong_with_an_archive() {
         (0, "would go"),
         (0, "is kept for the archive"),
         (0, "goes on where"),
+        (0, "Whether every object is there: binlogd verify"),
     ];
     let works = |verify: Told<'static>| {
         [
@@ -275,13 +277,14 @@ fn each_verb_tells_what_is_wrong_with_an_archive() {
             (0, "would go"),
             (0, "has all of the files"),
             (0, "goes on where"),
+            (0, "no commit is missing"),
         ]
     };
     let refuse = |verify: Told<'static>, fetch, why: &'static str, purge| {
-        [verify, fetch, (2, why), (2, why), (2, why), (1, why), purge, (1, why)]
+        [verify, fetch, (2, why), (2, why), (2, why), (1, why), purge, (1, why), (1, why)]
     };
     let asked_in_vain = (1, "Nothing was deleted");
-    let table: [(&str, Tree, [Told<'_>; 8]); 7] = [
+    let table: [(&str, Tree, [Told<'_>; 9]); 7] = [
         ("nothing", full.clone(), works((0, "no damage"))),
         (
             "a commit is gone",
@@ -352,6 +355,7 @@ fn each_verb_tells_what_is_wrong_with_an_archive() {
             said(&["prune", &archive, "--max-files", "2", "--dry-run"]),
             said(&["purge", &copy, "--to", &next, "--archive", &archive]),
             begun(&place, &source),
+            said(&["doctor", "--archive", "--config", &config]),
         ];
         for (verb, ((code, words), (wanted, part))) in answers.iter().zip(&told).enumerate() {
             println!("{what}, verb {verb}: {code} {:.300}", words.replace('\n', " | "));
