@@ -21,12 +21,7 @@ const COMMENT: &str = "binlogd";
 /// When the connection fails, or a binlogd does not tell.
 pub(crate) fn ask(connection: &mut Connection) -> Result<Option<Descriptions>, AttemptError> {
     let statement = "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('binlogd_timelines', 'version_comment')";
-    let rows = match connection.query(statement) {
-        Ok(rows) => rows,
-        Err(WireError::Server { .. } | WireError::AccessDenied { .. }) => return Ok(None),
-        Err(error) => return Err(error.into()),
-    };
-    if !is_binlogd(&rows)? {
+    if !is_binlogd(connection.query(statement))? {
         return Ok(None);
     }
     let above = match connection.query("SELECT @@global.binlogd_history") {
@@ -40,8 +35,14 @@ pub(crate) fn ask(connection: &mut Connection) -> Result<Option<Descriptions>, A
     Ok(Some(above))
 }
 
-/// Whether it is one, by its variables.
-fn is_binlogd(rows: &ResultSet) -> Result<bool, AboveError> {
+/// Whether it is one, by its variables. Whoever answers with an error has not said that it is a server: a binlogd that is taken for one
+/// would send files of several servers as those of one.
+fn is_binlogd(answer: Result<ResultSet, WireError>) -> Result<bool, AttemptError> {
+    let rows = match answer {
+        Ok(rows) => rows,
+        Err(WireError::Server { code: ER_UNKNOWN_SYSTEM_VARIABLE, .. }) => return Ok(false),
+        Err(error) => return Err(error.into()),
+    };
     let value = |name: &str| {
         let is_it = |row: &usize| {
             rows.get(*row, "Variable_name").is_some_and(|found| found.eq_ignore_ascii_case(name))
@@ -51,7 +52,7 @@ fn is_binlogd(rows: &ResultSet) -> Result<bool, AboveError> {
     let says_so = value("version_comment").is_some_and(|comment| comment.starts_with(COMMENT));
     match value("binlogd_timelines") {
         Some(_) => Ok(true),
-        None if says_so => Err(AboveError::Old),
+        None if says_so => Err(AboveError::Old.into()),
         None => Ok(false),
     }
 }
@@ -97,7 +98,7 @@ mod tests {
         let said = |pairs: &[(&str, &str)]| {
             let bytes = |text: &str| Some(text.as_bytes().to_vec());
             let rows = pairs.iter().map(|(name, value)| vec![bytes(name), bytes(value)]).collect();
-            is_binlogd(&ResultSet { columns: vec!["Variable_name".to_owned(), "Value".to_owned()], rows })
+            is_binlogd(Ok(ResultSet { columns: vec!["Variable_name".to_owned(), "Value".to_owned()], rows }))
         };
         let comment = ("version_comment", "binlogd, which keeps and serves binary logs");
         assert!(said(&[("binlogd_timelines", ""), comment]).unwrap());
@@ -106,5 +107,23 @@ mod tests {
         );
         let refused = said(&[comment]).unwrap_err().to_string();
         assert!(refused.contains("older version") && refused.contains("update that binlogd"), "{refused}");
+    }
+
+    #[test]
+    fn only_who_does_not_know_the_variable_is_a_server() {
+        let said = |code, message: &str| {
+            let (sqlstate, message) = ("HY000".to_owned(), message.to_owned());
+            is_binlogd(Err(WireError::Server { code, sqlstate, message }))
+        };
+        assert!(!said(ER_UNKNOWN_SYSTEM_VARIABLE, "Unknown system variable").unwrap());
+        for (code, message) in
+            [(1105, "not now"), (1053, "Server shutdown in progress"), (1040, "Too many connections")]
+        {
+            let error = said(code, message).unwrap_err();
+            assert!(error.to_string().contains(message) && error.is_of_host(), "{error}");
+        }
+        let denied =
+            WireError::AccessDenied { code: 1227, sqlstate: "42000".to_owned(), message: "no".to_owned() };
+        assert!(is_binlogd(Err(denied)).is_err());
     }
 }
