@@ -1,6 +1,6 @@
 //! A binlogd that reads from another one: the product over a disk of its own and a pipe to the other one's port.
 
-use crate::disk::Disk;
+use crate::disk::{Disk, Judge, Verdict};
 use crate::fate::Fate;
 use crate::history::History;
 use crate::image::Tree;
@@ -61,7 +61,7 @@ impl Chain {
         *self.stage.lock().unwrap()
     }
 
-    /// From now on it is another stage. What the sessions of now do ends with them.
+    /// From now on it is another stage.
     pub fn enters(&self, stage: Stage) {
         *self.stage.lock().unwrap() = stage;
         if stage == Stage::Over {
@@ -97,7 +97,7 @@ impl Follower {
         let mut random = Random::new(seed);
         let disk = Disk::with(&Tree::default(), random.next());
         let weather: Arc<Mutex<Weather>> = Arc::default();
-        disk.judged_by(judge(weather.clone()));
+        disk.judged_by(judge_of(chain, &weather));
         let mut config = config(FsyncMode::SyncThenAcknowledge, true);
         config.hosts = vec![HostPort { host: "above".to_owned(), port: 3307 }];
         config.password = PASSWORD.into();
@@ -204,13 +204,22 @@ impl Follower {
         let tree = self.disk.image().after_power_failure(fate);
         tracing::debug!("{}: power failure", self.name);
         self.disk = Disk::with(&tree, self.random.next());
-        self.disk.judged_by(judge(self.weather.clone()));
+        self.disk.judged_by(judge_of(&self.chain, &self.weather));
     }
 
     /// Each timeline has files of its server alone.
     fn compare(&self) {
         held_gtids(&self.chain, &self.disk);
     }
+}
+
+/// A judge that follows the weather until nothing fails any more: a process that began before that may still run.
+fn judge_of(chain: &Arc<Chain>, weather: &Arc<Mutex<Weather>>) -> Judge {
+    let (chain, mut judge) = (chain.clone(), judge(weather.clone()));
+    Box::new(move |kind| match chain.stage() {
+        Stage::Disturbed => judge(kind),
+        Stage::Calm | Stage::Over => Verdict::Do,
+    })
 }
 
 /// Compares what a disk holds with all that the servers have written, and says which GTIDs are in it.
@@ -368,7 +377,7 @@ impl Stream {
         let most = 1 + self.way.random.lock().unwrap().below(chunk_max) as usize;
         let mut ends = self.pipe.ends();
         let mut len = ends.to_client.len().min(buffer.len()).min(most);
-        if let Some(cut) = &mut self.cut_after {
+        if let Some(cut) = self.cut_after.as_mut().filter(|_| is_disturbed) {
             len = len.min(*cut);
             *cut -= len;
             if *cut == 0 {

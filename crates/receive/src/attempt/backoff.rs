@@ -27,6 +27,8 @@ pub(crate) struct Backoff {
     min: Duration,
     max: Duration,
     next: Duration,
+    /// Between steps, where one is taken.
+    next_step: Duration,
     /// When a pause was left out, the last two times; the older one first.
     stepped: [Option<Instant>; 2],
 }
@@ -34,7 +36,7 @@ pub(crate) struct Backoff {
 impl Backoff {
     /// Pauses from `min` to `max`, doubling.
     pub(crate) fn new(min: Duration, max: Duration) -> Backoff {
-        Backoff { min, max, next: min, stepped: [None; 2] }
+        Backoff { min, max, next: min, next_step: min, stepped: [None; 2] }
     }
 
     /// Tells how long the session lasted that has just ended; true when that makes it a success.
@@ -52,11 +54,20 @@ impl Backoff {
         with_jitter(pause, random)
     }
 
-    /// The pause before a step that is known to be the right one: none, unless there were two such steps a moment ago.
+    /// The pause before a step that is known to be the right one: none, unless there were two such steps a moment ago. These pauses
+    /// grow by steps alone: failures of before are no reason to let commits wait now.
     pub(crate) fn step(&mut self, now: Instant, random: u32) -> Duration {
         let [before_last, last] = self.stepped;
-        if before_last.is_some_and(|stepped| now.saturating_duration_since(stepped) < STEP_INTERVAL) {
-            return self.pause(random);
+        let is_within = |stepped: Option<Instant>, time| {
+            stepped.is_some_and(|stepped| now.saturating_duration_since(stepped) < time)
+        };
+        if is_within(before_last, STEP_INTERVAL) {
+            let pause = self.next_step;
+            self.next_step = (self.next_step * 2).min(self.max);
+            return with_jitter(pause, random);
+        }
+        if !is_within(last, GOOD_SESSION) {
+            self.next_step = self.min;
         }
         self.stepped = [last, Some(now)];
         Duration::ZERO
@@ -130,9 +141,17 @@ mod tests {
     fn a_known_step_is_taken_at_once_but_not_in_a_hot_loop() {
         let mut backoff = Backoff::new(MIN, MAX);
         let now = Instant::now();
+        // Failures of before do not count.
+        backoff.pause(0);
+        backoff.pause(0);
         assert_eq!([backoff.step(now, 0), backoff.step(now, 0)], [Duration::ZERO; 2]);
         assert_eq!([backoff.step(now, 0), backoff.step(now, 0)], [MIN, MIN * 2]);
-        assert_eq!(backoff.step(now + STEP_INTERVAL, 0), Duration::ZERO);
+        let next = now + STEP_INTERVAL;
+        assert_eq!([backoff.step(next, 0), backoff.step(next, 0)], [Duration::ZERO; 2]);
+        assert_eq!(backoff.step(next, 0), MIN * 4, "for ever, but slower each time");
+        let later = next + GOOD_SESSION;
+        assert_eq!([backoff.step(later, 0), backoff.step(later, 0)], [Duration::ZERO; 2]);
+        assert_eq!(backoff.step(later, 0), MIN);
     }
 
     #[test]
