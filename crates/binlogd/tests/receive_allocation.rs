@@ -118,7 +118,7 @@ impl Setup {
             semi_sync: true,
         };
         introduction.make(&mut connection, &identity).unwrap();
-        let (request, requested) = dump_request(SERVER_ID, "mysql-bin.000001", 4);
+        let (request, requested) = dump_request(SERVER_ID, "mysql-bin.000001", 4, true);
         let cursor = Cursor::new(None, requested, None, checksum_outside_files(&identity));
         Setup { source, copy, cursor, connection, request }
     }

@@ -94,17 +94,18 @@ pub fn checksum_outside_files(source: &SourceIdentity) -> ChecksumAlgorithm {
 }
 
 /// Asks for a file from `offset` on. The request has 32 bits for it; for a place past 4 GiB the whole file is asked for
-/// and what is held is passed over ([`receive::session::cursor::Cursor`]). Returns the request and the offset that it names.
-pub fn dump_request(server_id: u32, file: &str, offset: u64) -> (Vec<u8>, u64) {
+/// and what is held is passed over ([`receive::session::cursor::Cursor`]). `waits`: for more than there is. Returns the request and the offset
+/// that it names.
+pub fn dump_request(server_id: u32, file: &str, offset: u64, waits: bool) -> (Vec<u8>, u64) {
     let requested = u32::try_from(offset).unwrap_or(4);
-    (command::binlog_dump(requested, DUMP_FLAGS, server_id, file.as_bytes()), u64::from(requested))
+    let flags = if waits { DUMP_FLAGS } else { DUMP_FLAGS | DUMP_NON_BLOCK };
+    (command::binlog_dump(requested, flags, server_id, file.as_bytes()), u64::from(requested))
 }
 
 /// Asks for a file from `offset` on (4 for its beginning; an empty name means the oldest) without waiting for more than
 /// there is. From an offset past 4 GiB it asks for the file's beginning.
 pub fn look_request(server_id: u32, file: &str, offset: u64) -> Vec<u8> {
-    let offset = u32::try_from(offset).unwrap_or(4);
-    command::binlog_dump(offset, DUMP_FLAGS | DUMP_NON_BLOCK, server_id, file.as_bytes())
+    dump_request(server_id, file, offset, false).0
 }
 
 /// Asks for the first file that holds a transaction outside `set`.

@@ -11,9 +11,10 @@ use crate::common::archive::{described, held_gtids, source_lacks};
 use crate::common::daemon::{Daemon, binlog_end};
 use crate::common::ledger;
 use crate::common::pair::{promote, replicate, wait_replicated};
+use crate::common::proxy::{Ending, Fault, Proxy};
 use crate::common::readers::{account_url, make_account, serve_port};
 use crate::common::semi_sync::SemiSync;
-use crate::common::{Server, seed};
+use crate::common::{Server, seed, wait_within};
 use binlog::posix::PosixStorage;
 use codec::ServerKind;
 use codec::dump_stream::{DumpFramer, Frame};
@@ -260,6 +261,50 @@ fn what_was_purged_above_meanwhile_is_a_gap() {
     let (server, last) = lacked.split_once(":1-").expect("one server, from 1 on");
     assert!(missing.contains(server) && missing.contains(last), "{missing} of {lacked}");
     assert!(copied_ids(&second.daemon).contains(&90_000_004));
+}
+
+/// The server of an older timeline is back above just after the one below has asked which timelines there are: what it gets of that one
+/// is acknowledged all the same.
+#[test]
+fn who_is_back_above_behind_a_look_is_acknowledged() {
+    let (older, newer) = (
+        Server::start("mysql-9.7", &options("mysql-9.7", "--server-id=1")),
+        Server::start("mysql-9.7", &options("mysql-9.7", "--server-id=2")),
+    );
+    for server in [&older, &newer] {
+        make_account(server);
+        ledger::create_table(server);
+    }
+    let source = Proxy::before(&older);
+    let url = |proxy: &Proxy| format!("mysql://repl:secret@{}", proxy.address());
+    let first = Link::start(&url(&source), &["--on-stranger=follow"]);
+    first.daemon.wait_caught_up(&older);
+    let way = Proxy::start(([127, 0, 0, 1], first.port).into());
+    let mut second = Link::start(&url(&way), &["--on-stranger=follow"]);
+    second.daemon.wait_caught_up(&older);
+    second.daemon.kill();
+    insert(&older, 90_000_001);
+    first.daemon.wait_caught_up(&older);
+    let leads_to = |server: &Server| {
+        source.move_to(([127, 0, 0, 1], server.port()).into());
+        source.cut(Ending::Close);
+        first.daemon.wait_caught_up(server);
+    };
+    leads_to(&newer);
+    // It has asked, over one connection, and goes on over the next ones.
+    way.fault(Fault::Latency(Duration::from_millis(100)));
+    let before = way.accepted().len();
+    second.restart();
+    wait_within(PATIENCE, "it asks", || way.accepted().len() > before + 1);
+    way.fault(Fault::Blackout);
+    leads_to(&older);
+    way.fault(Fault::None);
+    second.daemon.wait_until(|source| source["semi_sync"]["active"] == true, PATIENCE);
+    insert(&older, 90_000_002);
+    second.daemon.wait_caught_up(&older);
+    leads_to(&newer);
+    second.daemon.wait_caught_up(&newer);
+    assert_mirrors(&first, &second);
 }
 
 fn goes_on(name: &str) {

@@ -44,7 +44,15 @@ pub struct Left {
     /// Receivers further down have not come in time, and it is gone on without them.
     pub(crate) alone: Arc<AtomicBool>,
     /// Where the host is a binlogd: the one of its timelines that each connection of this attempt reads.
-    pub(crate) timeline_above: RefCell<Option<String>>,
+    pub(crate) timeline_above: RefCell<Option<TimelineAbove>>,
+}
+
+/// One timeline of a binlogd above.
+pub(crate) struct TimelineAbove {
+    /// Its name there.
+    pub(crate) name: String,
+    /// Whether it was written there when that one was asked.
+    pub(crate) is_live: bool,
 }
 
 impl Attempt<'_> {
@@ -153,7 +161,7 @@ impl Attempt<'_> {
         let mut connection = self.upstream.connect_to(self.host, self.upstream.config.connect_timeout)?;
         if let Some(timeline) = &*self.left.timeline_above.borrow() {
             let _shut_down = self.ended_by_stop(&connection)?;
-            choose_timeline(&mut connection, timeline)?;
+            choose_timeline(&mut connection, &timeline.name)?;
         }
         Ok(connection)
     }

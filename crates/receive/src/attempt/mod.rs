@@ -300,9 +300,12 @@ impl Attempt<'_> {
             false => Vec::new(),
         };
         let timeline = copy.timeline_mut().expect("a session has a timeline");
+        // A timeline that was written no more when it was asked about may be live by now, and nothing of this session would be
+        // acknowledged: it ends where that ends now, and another look is taken.
+        let waits = self.left.timeline_above.borrow().as_ref().is_none_or(|above| above.is_live);
         let (request, requested) = match passed_over.first() {
-            Some(first) => dump_request(server_id, first, BINLOG_MAGIC.len() as u64),
-            None => dump_request(server_id, &at.file, at.offset - tail.len() as u64),
+            Some(first) => dump_request(server_id, first, BINLOG_MAGIC.len() as u64, waits),
+            None => dump_request(server_id, &at.file, at.offset - tail.len() as u64, waits),
         };
         let stream = connection.start_dump(&request)?;
         let attached = match offered {

@@ -13,7 +13,7 @@
 
 use super::above::identity;
 use super::above_error::AboveError;
-use crate::attempt::ask::Attempt;
+use crate::attempt::ask::{Attempt, TimelineAbove};
 use crate::attempt::attempt_error::{AttemptError, told};
 use crate::attempt::copy::HeldCopy;
 use crate::attempt::copy_error::CopyError;
@@ -176,7 +176,7 @@ impl Attempt<'_> {
         above: &Descriptions,
     ) -> Result<(), AttemptError> {
         let theirs = &above.timelines;
-        // Each turn comes to the end of one timeline.
+        // Each turn comes to the end of one timeline. What has changed above meanwhile ends a session, and the next attempt asks anew.
         for _ in 0..=2 * theirs.len() {
             let own = Own::all(copy)?;
             let both = Both::new(&own, theirs);
@@ -289,7 +289,7 @@ impl Attempt<'_> {
 
     /// From now on connections read this timeline. The value stands for its server.
     fn choose(&self, presented: &SourceIdentity, theirs: &Described, is_live: bool) -> SourceIdentity {
-        *self.left.timeline_above.borrow_mut() = Some(theirs.name.clone());
+        *self.left.timeline_above.borrow_mut() = Some(TimelineAbove { name: theirs.name.clone(), is_live });
         identity(presented, theirs, is_live)
     }
 
@@ -333,7 +333,9 @@ impl Attempt<'_> {
             {
                 Ok(true)
             }
-            AttemptError::Session(SessionError::Closed) => Err(AboveError::Moved.into()),
+            AttemptError::Session(SessionError::Closed | SessionError::EndOfDump) => {
+                Err(AboveError::Moved.into())
+            }
             error => Err(self.examine(copy, &source, &begin, error)),
         }
     }
