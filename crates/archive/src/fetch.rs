@@ -1,7 +1,7 @@
 //! Files back from the store, into a folder that is then a copy like any other: verified, resumable, several segments at a time.
 //!
 //! A file is written under another name until the last byte of it is compared with its commit and synced, so whatever has its
-//! name is whole. What an interrupted run has of a file is compared once more, and gone on with.
+//! name is whole. What an interrupted run has of a file is compared once more, and continued.
 
 use crate::commit::Segment;
 use crate::history::{Archived, ArchivedFile, History};

@@ -207,7 +207,7 @@ fn what_the_source_lacks_is_fetched_too() {
     }
 }
 
-/// What an earlier try has left and is not wanted any more goes, and what it has of a file that has grown since is gone on with.
+/// What an earlier try has left and is not wanted any more goes, and a file that has grown since is continued.
 #[test]
 fn the_archive_may_go_on_between_two_tries() {
     let scene = Scene::new();

@@ -1,4 +1,4 @@
-//! An archive that was written in format 1, in which the history kept all segments: it is read, verified, gone on with, and pruned.
+//! An archive that was written in format 1, in which the history kept all segments: it is read, verified, continued, and pruned.
 //!
 //! `tests/data/format-1` was made by the code before format 2, from the files that [`Scene`] writes: the first file has expired,
 //! two are finished, and of the last one the beginning is there. Each was archived in two tails and merged.

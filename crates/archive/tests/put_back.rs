@@ -108,7 +108,7 @@ fn with_a_store_that_was_put_back_nobody_goes_on() {
         let text = running.unwrap_err().to_string();
         assert!(is_none || text.contains("put back") && text.contains("docs/runbook.md"), "{text}");
     }
-    // What is put back into it is gone on with, by both.
+    // Both continue what is put back into it.
     put(&scene, &full);
     assert!(catch_up(&mut running, &durable).unwrap() > 0);
     assert_eq!(catch_up(&mut scene.archiver().with_place("here".into()), &durable).unwrap(), 0);

@@ -39,7 +39,7 @@ fn what_is_archived_is_fetched_byte_for_byte() {
         let name = file.file_name().unwrap();
         assert!(fs::read(file).unwrap() == fs::read(got.join(name)).unwrap(), "{name:?}");
     }
-    // What an interrupted run has left is gone on with, and a byte of it that is wrong is not believed.
+    // A run continues what an interrupted one has left, and a byte of it that is wrong is not believed.
     let whole = fs::read(&files[1]).unwrap();
     let mut part = whole[..whole.len() / 2].to_vec();
     part[100] ^= 1;

@@ -1,7 +1,7 @@
 //! The search index of a sealed file: what of it is worth knowing without walking it.
 //!
 //! It is derived. It stands in the folder `search-index` beside its file, under the same name, and says of which file it is; one
-//! of another file, of another version or a damaged one is none, and is made again. docs/formats.md describes its bytes.
+//! of another file, of another version or a damaged one is none, and is made again. Its bytes: [`file`].
 
 mod blocks;
 mod builder;

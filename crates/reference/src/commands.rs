@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+use binlogd::reference::{KeyText, sections};
 use clap::{Arg, Command};
 
-use crate::keys;
 use crate::markdown::{cell, code, head, plain};
 
 const ABOUT: &str = "\
-Every verb of `binlogd`, in the form that must at least be given, and its arguments; `binlogd --help` and the man pages have the same. Unless a verb says otherwise, the
-exit code is 0 when all is well, 1 when a problem was found, and 2 when the command line or the configuration is wrong.";
+The verbs of `binlogd`, in the shortest form of each, and their arguments. `binlogd --help` and the man pages have the same, and explain each verb.
+Unless a verb says otherwise, the exit code is 0 when all is well, 1 when a problem was found, and 2 when the command line or the configuration is wrong.";
 
 /// The text of the page.
 pub(crate) fn page() -> String {
@@ -19,7 +19,7 @@ pub(crate) fn page() -> String {
     let mut page = head("Commands", ABOUT);
     let mut rows = BTreeMap::new();
     visible(&command).for_each(|verb| count_rows(&mut rows, verb));
-    rows.retain(|_, verbs| *verbs >= SHARED);
+    keep_shared(&mut rows);
     page.push_str("\n## Options of several verbs\n");
     table(&mut page, rows.keys());
     for verb in visible(&command) {
@@ -29,11 +29,24 @@ pub(crate) fn page() -> String {
 }
 
 /// An option that so many verbs have, in the same words, is explained once.
-const SHARED: usize = 4;
+const SHARED: usize = 2;
+
+/// Leaves the rows that enough verbs have; of those with one spelling, the one that most have.
+fn keep_shared(rows: &mut BTreeMap<String, usize>) {
+    let spelled = |row: &str| row.split(" | ").next().unwrap_or_default().to_owned();
+    let mut most = BTreeMap::new();
+    for (row, verbs) in rows.iter() {
+        let best: &mut usize = most.entry(spelled(row)).or_default();
+        *best = (*verbs).max(*best);
+    }
+    rows.retain(|row, verbs| {
+        *verbs >= SHARED && most.remove(&spelled(row)).is_some_and(|best| best == *verbs)
+    });
+}
 
 /// Counts the verbs that have an argument, by its row.
 fn count_rows(rows: &mut BTreeMap<String, usize>, verb: &Command) {
-    let own = verb.get_arguments().filter(|arg| is_shown(arg) && key(arg).is_none() && !arg.is_positional());
+    let own = verb.get_arguments().filter(|arg| is_shown(arg) && !is_of_key(arg) && !arg.is_positional());
     own.for_each(|arg| *rows.entry(row(arg)).or_default() += 1);
     visible(verb).for_each(|inner| count_rows(rows, inner));
 }
@@ -71,35 +84,34 @@ fn verb_text(page: &mut String, verb: &Command, shared: &BTreeMap<String, usize>
     }
     let _ = write!(page, "\n```text\n{}\n```\n", usage(verb));
     let (of_keys, own): (Vec<_>, Vec<_>) =
-        verb.get_arguments().filter(|arg| is_shown(arg)).partition(|arg| key(arg).is_some());
+        verb.get_arguments().filter(|arg| is_shown(arg)).partition(|arg| is_of_key(arg));
     let (shared, own): (Vec<_>, Vec<_>) = own.into_iter().partition(|arg| shared.contains_key(&row(arg)));
     if !own.is_empty() {
         table(page, own.into_iter().map(row).collect::<Vec<_>>().iter());
     }
     if !shared.is_empty() {
         let names: Vec<String> = shared.into_iter().map(|arg| code(&spelling(arg))).collect();
-        let _ =
-            write!(page, "\nAnd, as [several verbs](#options-of-several-verbs) do: {}.\n", names.join(", "));
+        let _ = write!(page, "\n[Shared](#options-of-several-verbs): {}.\n", names.join(", "));
     }
-    if !of_keys.is_empty() && name != "binlogd run" {
-        page.push_str("\nIt takes the flags of keys of the configuration, as [binlogd run](#binlogd-run).\n");
-    } else if !of_keys.is_empty() {
-        let flags: Vec<String> = of_keys
-            .iter()
-            .filter_map(|arg| Some((arg, key(arg)?.0)))
-            .map(|(arg, place)| format!("[`--{}`]({place})", arg.get_long().unwrap_or_default()))
-            .collect();
-        let _ = write!(
-            page,
-            "\nThe flags of keys of the configuration, each explained there: {}.\n",
-            flags.join(", ")
-        );
+    if !of_keys.is_empty() {
+        page.push_str("\nIt takes the [flags of the keys](keys.md) of the configuration, too.\n");
     }
-    if let Some(after) = verb.get_after_long_help().or(verb.get_after_help()) {
-        for paragraph in after.to_string().split("\n\n") {
-            let _ = write!(page, "\n{}\n", plain(paragraph.trim()));
+    let after = verb.get_after_long_help().or(verb.get_after_help()).map(ToString::to_string);
+    page.push_str(&closing(after.as_deref().unwrap_or_default()));
+}
+
+/// Of what stands behind the arguments in `--help`, the examples and the exit codes: the pages of the verbs explain the rest.
+fn closing(after: &str) -> String {
+    let mut text = String::new();
+    for paragraph in after.split("\n\n").map(str::trim) {
+        let lines: Vec<&str> = paragraph.lines().map(str::trim).collect();
+        if lines.iter().all(|line| line.starts_with("binlogd ") && !line.ends_with('.')) {
+            let _ = write!(text, "\n```sh\n{}\n```\n", lines.join("\n"));
+        } else if paragraph.starts_with("Exit codes: ") {
+            let _ = write!(text, "\n{}\n", plain(paragraph));
         }
     }
+    text
 }
 
 /// `binlogd rescue --to URL DATA_DIR`: what must be given.
@@ -115,18 +127,13 @@ fn is_shown(arg: &Arg) -> bool {
     !arg.is_hide_set() && !["help", "version"].contains(&arg.get_id().as_str())
 }
 
-/// The key of the configuration whose flag it is: where that is explained, and its name.
-fn key(arg: &Arg) -> Option<(String, String)> {
-    // Arguments of other verbs may have the name of a key's flag; those of keys take their text from the key.
-    let (place, name) = keys::of_flag(arg.get_long()?)?;
-    let is_of_key = arg.get_long_help().is_some_and(|help| {
-        let help = help.to_string();
-        binlogd::reference::sections()
-            .iter()
-            .flat_map(|section| &section.keys)
-            .any(|key| key.flag == arg.get_long() && help.starts_with(&key.about))
-    });
-    is_of_key.then_some((place, name))
+/// Whether it is the flag of a key of the configuration. Other arguments may have such a name; those of keys take their
+/// text from the key.
+fn is_of_key(arg: &Arg) -> bool {
+    let (Some(long), Some(help)) = (arg.get_long(), arg.get_long_help()) else { return false };
+    let help = help.to_string();
+    let is_flag = |key: &KeyText| key.flag == Some(long) && help.starts_with(&key.about);
+    sections().iter().flat_map(|section| &section.keys).any(is_flag)
 }
 
 /// `--to URL`, or `DATA_DIR`.
@@ -174,8 +181,25 @@ mod tests {
         {
             assert!(page.lines().any(|line| line == heading), "{heading} in\n{page}");
         }
-        assert!(page.contains("[`--on-gap`](keys.md#source-on_gap)"), "{page}");
+        assert!(page.contains("[flags of the keys](keys.md)"), "{page}");
+        assert!(!page.contains("`--on-gap"), "{page}");
         assert!(page.contains("| `--to URL` | The server to complete"), "{page}");
         assert!(page.contains("Exit codes: 0 nothing is open"), "{page}");
+    }
+
+    #[test]
+    fn examples_and_exit_codes_close_a_verb() {
+        let after =
+            "Explained elsewhere.\n\nbinlogd a b\n  binlogd c\n\nbinlogd may run.\n\nExit codes: 0 done.";
+        assert_eq!(super::closing(after), "\n```sh\nbinlogd a b\nbinlogd c\n```\n\nExit codes: 0 done.\n");
+    }
+
+    #[test]
+    fn one_row_of_a_spelling_is_shared() {
+        let row = |spelling: &str, meaning: &str| format!("| `{spelling}` | {meaning} |");
+        let rows = [(row("--a", "of two"), 2), (row("--a", "of three"), 3), (row("--b", "of one"), 1)];
+        let mut rows = rows.into_iter().collect();
+        super::keep_shared(&mut rows);
+        assert_eq!(rows.into_keys().collect::<Vec<_>>(), [row("--a", "of three")]);
     }
 }

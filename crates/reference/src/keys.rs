@@ -4,12 +4,13 @@ use std::fmt::Write;
 
 use binlogd::reference::{Default, KeyText, SectionText, sections};
 
-use crate::markdown::{anchor, code, head, plain};
+use crate::markdown::{code, head, plain};
 
 const ABOUT: &str = "\
 Every key of `binlogd.toml`, as `binlogd config example` prints them. Only `hosts` and `user` of each `[[source]]` must be
 given. `binlogd config check` tells what is wrong with a file, all at once. Durations are whole numbers with a unit: `250ms`,
-`5s`, `1m30s`, `2h`, `30d`. Most keys have a flag of `binlogd run`, for one source without a file.";
+`5s`, `1m30s`, `2h`, `30d`. Most keys have a flag of `binlogd run`, for one source without a file. *SIGHUP*: a reload
+takes up a change at once; *SIGHUP, connects again*: with a new connection to the source; *restart*: a change needs one.";
 
 /// The text of the page.
 pub(crate) fn page() -> String {
@@ -28,14 +29,6 @@ pub(crate) fn page() -> String {
     page
 }
 
-/// Where the page explains the key with this flag, and the key's name there.
-pub(crate) fn of_flag(flag: &str) -> Option<(String, String)> {
-    sections().iter().find_map(|section| {
-        let key = section.keys.iter().find(|key| key.flag == Some(flag))?;
-        Some((format!("keys.md#{}", anchor(&heading(section, key))), key.name.to_owned()))
-    })
-}
-
 /// The section stands in the heading, because several sections have a key of one name.
 fn heading(section: &SectionText, key: &KeyText) -> String {
     if section.title.starts_with('[') {
@@ -48,21 +41,32 @@ fn heading(section: &SectionText, key: &KeyText) -> String {
 fn body(key: &KeyText) -> String {
     let mut text = about(&key.about);
     if key.choices.is_empty() {
-        let _ = write!(text, "\nMust be {}.\n", plain(&key.allowed));
+        let _ = write!(text, "\nValue: {}. ", plain(&key.allowed));
     } else {
         text.push('\n');
         for (word, meaning) in key.choices {
             let _ = writeln!(text, "- `{word}`: {}", plain(meaning));
         }
+        text.push('\n');
     }
     let default = match key.default {
         Default::Value(value) => format!("Default: `{value}`"),
-        Default::None(example) => format!("Not set by default; for example `{example}`"),
-        Default::Required(example) => format!("Must be given; for example `{example}`"),
+        Default::None(example) => format!("No default; example: `{example}`"),
+        Default::Required(example) => format!("Must be given; example: `{example}`"),
     };
     let flag = key.flag.map_or(String::new(), |flag| format!(" · flag `--{flag}`"));
-    let _ = write!(text, "\n{default}{flag} · {}\n", key.reload);
+    let _ = write!(text, "{default}{flag} · {}\n", reload(key.reload));
     text
+}
+
+/// The head of the page says once what the usual answers mean.
+fn reload(text: &str) -> &str {
+    match text {
+        "SIGHUP takes up a change at once" => "SIGHUP",
+        "a change needs a restart" => "restart",
+        "SIGHUP takes up a change, with a new connection to the source" => "SIGHUP, connects again",
+        other => other,
+    }
 }
 
 /// One paragraph a line; lines that keep their shape become a block.
@@ -100,10 +104,5 @@ mod tests {
         {
             assert_eq!(page.lines().filter(|line| *line == heading).count(), count, "{heading}");
         }
-        assert_eq!(
-            super::of_flag("on-gap").unwrap(),
-            ("keys.md#source-on_gap".to_owned(), "on_gap".to_owned())
-        );
-        assert_eq!(super::of_flag("absent"), None);
     }
 }

@@ -243,7 +243,7 @@ impl Peer {
         self.packets.checksum = self.introduction.checksums && server.log().options().checksum;
         let (stream, begun) = Stream::begin(&mut self.packets, server.log(), request, faults);
         self.stream = Some(stream);
-        // A source takes the place for an acknowledgement of all before it. That the logs are the same ones is for the
+        // To a source, the place acknowledges all before it. That the logs are the same ones is for the
         // receiver to find out before; what happens since it connected it cannot know.
         let counts = self.packets.semi_sync && !is_short && self.generation == server.generation();
         let implied = begun.filter(|_| counts).and_then(|(file, position)| {

@@ -40,7 +40,7 @@ impl AckReplicas {
     }
 
     /// How many have confirmed the oldest place that the source waits for, or where nobody waits what is durable here; whether
-    /// somebody waits; whether it is gone on without them.
+    /// somebody waits; whether binlogd goes on without them.
     pub fn publish(&self, confirmed: u32, waiting: bool, alone: bool) {
         self.confirmed.store(confirmed, Relaxed);
         self.waiting.store(waiting, Relaxed);

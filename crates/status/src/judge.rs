@@ -375,7 +375,7 @@ fn of_past(source: &SourceStatus, problems: &mut Vec<Worry>) {
     }
 }
 
-/// What was damaged in the archive. The source is as safe as before, and the past is not: what the disk here has let go of may be
+/// What was damaged in the archive. The source is as safe as before, and the past is not: what was deleted from the disk here may be
 /// nowhere else.
 fn of_archive(source: &SourceStatus, problems: &mut Vec<Worry>) {
     let Some(archive) = &source.archive else { return };

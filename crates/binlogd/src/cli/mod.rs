@@ -90,7 +90,7 @@ enum Verb {
     Health(health::HealthArgs),
     /// Translate a virtual_slave.cnf into a configuration of binlogd
     Import(import::ImportArgs),
-    /// Let go of old files of an archive, and of objects that nothing names any more
+    /// Delete old files of an archive, and objects that nothing names any more
     Prune(prune::PruneArgs),
     /// Delete old files of a stopped copy, or say which would go and why the others stay
     Purge(purge::PurgeArgs),

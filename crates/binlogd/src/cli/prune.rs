@@ -155,7 +155,7 @@ fn one(args: &PruneArgs, opened: &Opened, source: &str, rules: &Rules) -> anyhow
         if args.dry_run || planned.is_nothing() {
             return Ok(());
         }
-        args.is_agreed(&format!("Let go of this in the archive of {}?", style::clean(source)))?;
+        args.is_agreed(&format!("Delete this from the archive of {}?", style::clean(source)))?;
         rules.agreed = Some(planned.expired);
     }
     let writer = this_run();

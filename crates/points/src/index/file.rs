@@ -1,4 +1,12 @@
 //! The bytes of an index as a file: a table of sections, each with its checksum, so that a search reads only what it needs.
+//!
+//! `blsearch` (8 bytes), version (4), length and CRC32 of each section (4 × (4 + 4)), CRC32 of all before (4), then the sections:
+//! head, tables, details, blocks, each in the order of its `write`. Four-byte numbers have the lowest byte first. In the sections
+//! a number is written in groups of seven bits, the lowest first, with the eighth bit set where another group follows; a signed
+//! one is doubled first and turned over where it was below zero (zigzag). A text has its length before it, a flag is one byte, a
+//! list has its number before it. Times are microseconds since 1970.
+//!
+//! In an archive one line stands in front: `blsidx`, the SHA-256 of the whole file and that of the index, in hexadecimal digits.
 
 use super::blocks::{self, Block};
 use super::bytes::Writing;

@@ -41,7 +41,7 @@ pub struct Left {
     pub(crate) open: Cell<Option<Attached>>,
     /// What is known of the other binlogds of the source.
     pub(crate) peers: RefCell<Peers>,
-    /// Receivers further down have not come in time, and it is gone on without them.
+    /// Receivers further down have not come in time, and binlogd goes on without them.
     pub(crate) alone: Arc<AtomicBool>,
     /// Where the host is a binlogd: the one of its timelines that each connection of this attempt reads.
     pub(crate) timeline_above: RefCell<Option<TimelineAbove>>,

@@ -370,8 +370,8 @@ impl Attempt<'_> {
         })
     }
 
-    /// Compares the place at which a session will begin, over a dump that is none of a semi-sync replica: the source takes
-    /// the place for an acknowledgement of all that stands before it, in whichever history it has by now.
+    /// Compares the place at which a session will begin, over a dump that is none of a semi-sync replica. To a source, the
+    /// place at which a session begins acknowledges all before it, in whichever history the source has by now.
     fn check_place(
         &self,
         copy: &HeldCopy,

@@ -61,7 +61,7 @@ impl Attempt<'_> {
     }
 
     /// The first of the copy's files of which enough receivers have not confirmed everything that the copy holds; `None` when they
-    /// have, or where it is gone on without them.
+    /// have, or where binlogd goes on without them.
     fn unconfirmed(&self, copy: &HeldCopy, demand: &ReplicaDemand) -> Option<usize> {
         let timeline = copy.timeline()?;
         let (files, end) = (timeline.log.files(), timeline.end()?);

@@ -6,7 +6,7 @@
 //!
 //! | the next file says that before it there was | what happens |
 //! |---|---|
-//! | what the copy has (MariaDB) | that file is gone on with at once: nothing is missing |
+//! | what the copy has (MariaDB) | binlogd goes on with that file at once: nothing is missing |
 //! | more, and `on_gap = "record"` | the same when the source has refused in the same words for half a minute; what is missing is recorded |
 //! | anything else, or there is no such file | it is tried again, and the message says what an operator can do |
 //!
@@ -73,7 +73,7 @@ impl Case<'_> {
         self.on_gap == OnGap::Record && self.complaint == Complaint::Unreadable && self.missing.is_some()
     }
 
-    /// Whether the next file is to be gone on with now.
+    /// Whether to go on with the next file now.
     fn is_over(&self, refusals: &Refusals, now: Instant) -> bool {
         self.nothing_is_missing() && refusals.times >= TIMES_MIN
             || self.is_a_gap_to_record()

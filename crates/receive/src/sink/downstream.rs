@@ -40,7 +40,7 @@ pub struct ReplicaDemand {
     pub timeout: Duration,
     /// What happens then.
     pub action: AckTimeoutAction,
-    /// They have not come in time, and it is gone on without them. Outlasts a session.
+    /// They have not come in time, and binlogd goes on without them. Outlasts a session.
     pub alone: Arc<AtomicBool>,
 }
 
@@ -87,7 +87,7 @@ impl Downstream {
         Downstream { demand, published, timeline: timeline.to_owned(), is_told: false, mark: None }
     }
 
-    /// Whether it is gone on without them.
+    /// Whether binlogd goes on without them.
     pub(crate) fn is_alone(&self) -> bool {
         self.demand.alone.load(Relaxed)
     }
