@@ -82,7 +82,10 @@ fn verb_text(page: &mut String, verb: &Command, shared: &BTreeMap<String, usize>
         }
         return;
     }
-    let _ = write!(page, "\n```text\n{}\n```\n", usage(verb));
+    let usage = usage(verb);
+    if usage != name {
+        let _ = write!(page, "\n```text\n{usage}\n```\n");
+    }
     let (of_keys, own): (Vec<_>, Vec<_>) =
         verb.get_arguments().filter(|arg| is_shown(arg)).partition(|arg| is_of_key(arg));
     let (shared, own): (Vec<_>, Vec<_>) = own.into_iter().partition(|arg| shared.contains_key(&row(arg)));
@@ -90,7 +93,10 @@ fn verb_text(page: &mut String, verb: &Command, shared: &BTreeMap<String, usize>
         table(page, own.into_iter().map(row).collect::<Vec<_>>().iter());
     }
     if !shared.is_empty() {
-        let names: Vec<String> = shared.into_iter().map(|arg| code(&spelling(arg))).collect();
+        let names: Vec<String> = shared
+            .into_iter()
+            .map(|arg| code(&format!("--{}", arg.get_long().unwrap_or_default())))
+            .collect();
         let _ = write!(page, "\n[Shared](#options-of-several-verbs): {}.\n", names.join(", "));
     }
     if !of_keys.is_empty() {
@@ -105,7 +111,8 @@ fn closing(after: &str) -> String {
     let mut text = String::new();
     for paragraph in after.split("\n\n").map(str::trim) {
         let lines: Vec<&str> = paragraph.lines().map(str::trim).collect();
-        if lines.iter().all(|line| line.starts_with("binlogd ") && !line.ends_with('.')) {
+        if !lines.is_empty() && lines.iter().all(|line| line.starts_with("binlogd ") && !line.ends_with('.'))
+        {
             let _ = write!(text, "\n```sh\n{}\n```\n", lines.join("\n"));
         } else if paragraph.starts_with("Exit codes: ") {
             let _ = write!(text, "\n{}\n", plain(paragraph));
@@ -189,6 +196,7 @@ mod tests {
 
     #[test]
     fn examples_and_exit_codes_close_a_verb() {
+        assert_eq!(super::closing(""), "");
         let after =
             "Explained elsewhere.\n\nbinlogd a b\n  binlogd c\n\nbinlogd may run.\n\nExit codes: 0 done.";
         assert_eq!(super::closing(after), "\n```sh\nbinlogd a b\nbinlogd c\n```\n\nExit codes: 0 done.\n");
