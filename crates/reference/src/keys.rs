@@ -55,7 +55,7 @@ fn body(key: &KeyText) -> String {
         Default::Required(example) => format!("Must be given; example: `{example}`"),
     };
     let flag = key.flag.map_or(String::new(), |flag| format!(" · flag `--{flag}`"));
-    let _ = write!(text, "{default}{flag} · {}\n", reload(key.reload));
+    let _ = writeln!(text, "{default}{flag} · {}", reload(key.reload));
     text
 }
 
