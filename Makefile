@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-restore fetch test test-quick test-clients test-page test-alerts check manifests bench-ack bench-archive bench-catchup bench-find bench-serve bench-many bench-restore back-again lab fuzz kill-loop mysql-tests sim sim-archive soak dist dist-twice container test-packages packages-check clean-servers docs reference lines
+.PHONY: help demo demo-restore fetch test test-quick test-clients test-page test-alerts check manifests bench-ack bench-archive bench-catchup bench-find bench-serve bench-many bench-restore back-again lab fuzz kill-loop mysql-tests sim sim-archive soak dist dist-twice container test-packages packages-check clean-servers docs reference lines times
 
 help: ## show this menu
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -28,21 +28,19 @@ fetch: ## what the tests take from the network: servers, stores, the tools that 
 	@for name in azurite awscli rclone; do scripts/stores fetch $$name >/dev/null || \
 		echo "*** $$name cannot be fetched (the reason is above): the tests that need it are skipped, or fail with BINLOGD_NO_SKIPS ***"; done
 
-# Every target of tests but the one with servers, by cargo's rule of where they are.
-OTHER_TESTS := $(filter-out servers,$(sort $(basename $(notdir $(wildcard crates/*/tests/*.rs))) \
+# Every target of tests but those with servers, by cargo's rule of where they are.
+OTHER_TESTS := $(filter-out servers_%,$(sort $(basename $(notdir $(wildcard crates/*/tests/*.rs))) \
 	$(notdir $(patsubst %/main.rs,%,$(wildcard crates/*/tests/*/main.rs)))))
 CARGO_TEST := cargo test --workspace --locked --no-fail-fast
-TEST_SERVERS := RUST_TEST_THREADS=$${RUST_TEST_THREADS:-$$(( $$(nproc) * 3 ))} $(CARGO_TEST) --test servers
 TEST_OTHERS := RUST_TEST_THREADS=$${RUST_TEST_THREADS:-$$(nproc)} $(CARGO_TEST) --lib --bins $(OTHER_TESTS:%=--test %)
 
 # With the program that the tests run, which stands: a release build takes as long as a third of the tests.
 TEST_DEMO := DEMO_BINLOGD=$${CARGO_TARGET_DIR:-target}/debug/binlogd DEMO_SECONDS=5 DEMO_KEEP=no scripts/demo --self-check
 
-# A test with servers needs two seconds of a core and ten by the clock: three times as many of them run as there are cores, and all
-# else beside them.
+# The tests with servers wait more than they compute: all else runs beside them.
 test: fetch ## all tests, on real servers, and the demo's check of itself
 	cargo test --workspace --locked --no-run
-	@scripts/beside '$(TEST_SERVERS)' $$'$(TEST_OTHERS)\n$(CARGO_TEST) --doc' '$(TEST_DEMO)'
+	@scripts/beside scripts/test-servers $$'$(TEST_OTHERS)\n$(CARGO_TEST) --doc' '$(TEST_DEMO)'
 
 QUICK_SEEDS ?= 300
 test-quick: ## the tests that need no server, under a minute after building; QUICK_SEEDS (300) simulated histories
@@ -51,11 +49,11 @@ test-quick: ## the tests that need no server, under a minute after building; QUI
 
 test-clients: ## log readers of other languages, on older servers too
 	@scripts/servers fetch all
-	cargo test --locked -p binlogd --test servers serve_clients:: -- --include-ignored --test-threads=$$(nproc)
+	cargo test --locked -p binlogd --test servers_serve serve_clients:: -- --include-ignored --test-threads=$$(nproc)
 
 test-alerts: ## bring a real binlogd into each failure, before a real Prometheus with the packaged alerts, and do what the runbook says
 	@scripts/servers fetch mysql-9.7 promtool
-	cargo test --workspace --locked --test servers alerts:: -- --include-ignored --test-threads=$${ALERTS_THREADS:-$$(( $$(nproc) * 2 ))}
+	cargo test --workspace --locked --test servers_admin alerts:: -- --include-ignored --test-threads=$${ALERTS_THREADS:-$$(( $$(nproc) * 2 ))}
 
 test-page: ## the web page in a headless Chromium, against real servers; SHOTS=FOLDER keeps screenshots
 	@scripts/test-page $(SHOTS)
@@ -105,7 +103,7 @@ bench-many: ## acknowledge for SOURCES (200) sources in one process, beside one
 back-again: ## measure how soon commits return after restarts and resets of real sources
 	@scripts/servers fetch mysql-9.7 mariadb-11.8
 	cargo build --release --locked
-	cargo test --release --locked -p binlogd --test servers back_again::measured -- --ignored --nocapture --test-threads=1
+	cargo test --release --locked -p binlogd --test servers_receive back_again::measured -- --ignored --nocapture --test-threads=1
 
 LAB_PROFILE ?= smoke
 LAB_STUDIES ?= all
@@ -128,18 +126,18 @@ ROUNDS ?= 20
 kill-loop: ## kill binlogd, and a MariaDB that then cuts its own log, under load ROUNDS (20) times
 	@scripts/servers fetch all
 	@scripts/servers sysbench >/dev/null
-	BINLOGD_KILL_ROUNDS=$(ROUNDS) cargo test --workspace --locked --test servers -- kill:: mariadb_recovery:: --nocapture
+	BINLOGD_KILL_ROUNDS=$(ROUNDS) cargo test --workspace --locked --test 'servers_*' -- kill:: mariadb_recovery:: --nocapture
 
 MINUTES ?= 2
 soak: ## break network, binlogd and sources at random for MINUTES (2), and lose nothing
 	@scripts/servers fetch mysql-9.7 mariadb-11.8
-	BINLOGD_SOAK_MINUTES=$(MINUTES) cargo test --workspace --locked --test servers soak:: -- --nocapture
+	BINLOGD_SOAK_MINUTES=$(MINUTES) cargo test --workspace --locked --test servers_durable soak:: -- --nocapture
 
 MYSQL_TESTS_MINUTES ?= 10
 mysql-tests: ## run MySQL's and MariaDB's own suites as a workload for MYSQL_TESTS_MINUTES (10)
 	@if scripts/servers suites mysql-9.7 >/dev/null && scripts/servers suites mariadb-11.8 >/dev/null; then \
 		BINLOGD_MYSQL_TESTS_MINUTES=$(MYSQL_TESTS_MINUTES) \
-			cargo test --workspace --locked --test servers mysql_tests:: -- --nocapture; \
+			cargo test --workspace --locked --test servers_durable mysql_tests:: -- --nocapture; \
 	else \
 		echo '*** SKIPPED: make mysql-tests: the test suites cannot be fetched (the reason is above); NOTHING WAS TESTED ***'; \
 	fi
@@ -163,6 +161,9 @@ reference: ## write docs/reference (keys, commands, metrics, JSON) from the prog
 
 lines: ## count lines of product, tooling and tests by crate, text of docs, packages, big files and folders; COMMIT=… counts that
 	@scripts/lines $(COMMIT)
+
+times: ## measure, in a clean clone: a cold release build, demo and test, and an edit in the serving code (WHAT='build edit')
+	@scripts/times $(WHAT)
 
 dist: ## static binaries as tar.gz, .deb and .rpm, with SBOM and checksums, in target/dist; ARCHITECTURE (x86_64 and aarch64)
 	@scripts/dist $(ARCHITECTURE)

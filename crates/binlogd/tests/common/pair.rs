@@ -72,3 +72,32 @@ pub fn demote(source: &Server) {
         "SET GLOBAL super_read_only = 1"
     });
 }
+
+/// Has the server throw its binary logs away and begin new ones.
+pub fn reset(server: &Server) {
+    server.sql(if server.kind() == ServerKind::MariaDb {
+        "RESET MASTER"
+    } else {
+        "RESET BINARY LOGS AND GTIDS"
+    });
+}
+
+/// Makes `new` a replica of `old` and waits until it has everything.
+pub fn replicate_once(old: &Server, new: &Server) {
+    let (host, port) = (old.env("HOST"), old.port());
+    if new.kind() == ServerKind::MySql {
+        new.sql(&format!(
+            "CHANGE REPLICATION SOURCE TO SOURCE_HOST='{host}', SOURCE_PORT={port}, SOURCE_USER='root', \
+             SOURCE_AUTO_POSITION=1, SOURCE_SSL=1; START REPLICA"
+        ));
+        wait_replicated(new, old);
+        new.sql("STOP REPLICA; RESET REPLICA ALL");
+    } else {
+        new.sql(&format!(
+            "CHANGE MASTER TO MASTER_HOST='{host}', MASTER_PORT={port}, MASTER_USER='root', MASTER_USE_GTID=slave_pos; \
+             START SLAVE"
+        ));
+        wait_replicated(new, old);
+        new.sql("STOP SLAVE; RESET SLAVE ALL");
+    }
+}

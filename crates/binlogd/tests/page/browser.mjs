@@ -1,4 +1,4 @@
-// Drives a headless Chromium by lines of JSON on standard input; answers each with a line. For tests/servers/page.rs.
+// Drives a headless Chromium by lines of JSON on standard input; answers each with a line. For tests/servers_admin/page.rs.
 import { createInterface } from 'node:readline';
 import { createRequire } from 'node:module';
 import { readFileSync } from 'node:fs';

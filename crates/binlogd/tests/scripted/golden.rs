@@ -2,7 +2,7 @@
 //! that a later version left is refused and not touched (docs/formats.md).
 //!
 //! `tests/data/copy-of-0.1.0.tar.gz` was made by the last commit in which the log was no crate of its own, the others as
-//! `tests/servers/golden.rs` says. A later version that changes what stands on disk adds its own, and keeps these:
+//! `tests/servers_durable/golden.rs` says. A later version that changes what stands on disk adds its own, and keeps these:
 //!
 //! ```text
 //! BINLOGD_EARLIER=/path/to/binlogd cargo test -p binlogd --test scripted golden::make -- --ignored

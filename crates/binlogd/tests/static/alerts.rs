@@ -108,7 +108,7 @@ fn every_alert_has_what_a_person_needs() {
 #[test]
 fn every_alert_and_every_section_of_the_runbook_is_played() {
     let mut files = Vec::new();
-    super::imports::rust_files(&root().join("crates/binlogd/tests/servers/alerts"), &mut files);
+    super::imports::rust_files(&root().join("crates/binlogd/tests/servers_admin/alerts"), &mut files);
     let scenes: String = files.iter().map(|file| std::fs::read_to_string(file).unwrap()).collect();
     let named = |text: &str| scenes.contains(&format!("\"{text}\""));
     let alerts: Vec<String> =

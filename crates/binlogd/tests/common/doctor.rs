@@ -1,0 +1,28 @@
+//! `binlogd doctor`, and the lines that it prints.
+
+use assert_cmd::Command;
+use std::path::Path;
+
+/// Exit code and output.
+pub fn doctor(url: &str, data_dir: &Path, flags: &[&str]) -> (i32, String) {
+    let output = Command::cargo_bin("binlogd")
+        .unwrap()
+        .args(["doctor", "--source", url, "--data-dir"])
+        .arg(data_dir)
+        .args(flags)
+        .env_remove("BINLOGD_PASSWORD")
+        .output()
+        .unwrap();
+    let text =
+        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    (output.status.code().expect("an exit code"), text)
+}
+
+/// The line that begins with these words, after its level.
+#[track_caller]
+pub fn line<'a>(out: &'a str, level: &str, begins: &str) -> &'a str {
+    let found = out.lines().find(|line| {
+        line.trim_start().strip_prefix(level).is_some_and(|rest| rest.trim_start().starts_with(begins))
+    });
+    found.unwrap_or_else(|| panic!("no line {level:?} {begins:?} in\n{out}"))
+}

@@ -1,0 +1,13 @@
+//! Sources that are reset, replaced, or lost the end of their log.
+//! `scripts/test-servers MODULE::` runs one module of all tests on servers, wherever it stands.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod failover;
+mod forks;
+mod mariadb_recovery;
+mod resets;
+mod restored;
+mod timelines;
+mod withheld;
