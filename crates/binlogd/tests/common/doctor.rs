@@ -1,12 +1,11 @@
 //! `binlogd doctor`, and the lines that it prints.
 
-use assert_cmd::Command;
 use std::path::Path;
+use std::process::Command;
 
 /// Exit code and output.
 pub fn doctor(url: &str, data_dir: &Path, flags: &[&str]) -> (i32, String) {
-    let output = Command::cargo_bin("binlogd")
-        .unwrap()
+    let output = Command::new(env!("CARGO_BIN_EXE_binlogd"))
         .args(["doctor", "--source", url, "--data-dir"])
         .arg(data_dir)
         .args(flags)

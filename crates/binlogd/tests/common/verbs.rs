@@ -2,6 +2,7 @@
 
 use super::skip::skip;
 use std::ffi::OsStr;
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 fn command(program: &str) -> Command {
@@ -14,6 +15,14 @@ fn command(program: &str) -> Command {
 /// Runs `binlogd` with its output into pipes.
 pub fn binlogd<S: AsRef<OsStr>>(arguments: &[S]) -> Output {
     command(env!("CARGO_BIN_EXE_binlogd")).args(arguments).output().expect("binlogd runs")
+}
+
+/// `binlogd verify` of a folder finds nothing wrong.
+#[track_caller]
+pub fn verifies(data_dir: &Path) {
+    let output = binlogd(&[OsStr::new("verify"), data_dir.as_os_str()]);
+    let told = text(&output.stdout) + &text(&output.stderr);
+    assert!(output.status.success(), "{}: {told}", output.status);
 }
 
 /// Runs `binlogd` on a terminal: both its outputs are one, with the line ends of a terminal. `None` where there is no program that makes

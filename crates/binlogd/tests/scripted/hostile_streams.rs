@@ -162,6 +162,5 @@ fn a_large_malformed_set_is_not_stored() {
 /// `binlogd verify` of what a stopped daemon holds.
 #[track_caller]
 fn verifies(daemon: &Daemon) {
-    let mut command = assert_cmd::Command::cargo_bin("binlogd").expect("the binary");
-    command.arg("verify").arg(daemon.data_dir()).assert().success();
+    crate::common::verbs::verifies(&daemon.data_dir());
 }

@@ -1,7 +1,7 @@
 //! `binlogd doctor` against real servers.
 
 use crate::common::Server;
-use assert_cmd::Command;
+use std::process::Command;
 
 /// A run of the doctor: exit code, standard output, standard error.
 struct Visit {
@@ -12,8 +12,7 @@ struct Visit {
 
 impl Visit {
     fn new(arguments: &[&str]) -> Visit {
-        let output = Command::cargo_bin("binlogd")
-            .unwrap()
+        let output = Command::new(env!("CARGO_BIN_EXE_binlogd"))
             .arg("doctor")
             .args(arguments)
             .env("BINLOGD_PASSWORD", PASSWORD)

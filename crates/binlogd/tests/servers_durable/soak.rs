@@ -299,8 +299,7 @@ impl Era {
         let files = assert_identical(&server, &daemon, after_crash);
         assert_eq!(daemon.timeline_dirs().len(), 1, "none of this begins a timeline\n{}", daemon.log());
         daemon.terminate();
-        let mut verify = assert_cmd::Command::cargo_bin("binlogd").expect("the binary");
-        verify.arg("verify").arg(daemon.data_dir()).assert().success();
+        crate::common::verbs::verifies(&daemon.data_dir());
         println!(
             "{name}: {} commits confirmed, all in the copy; {} files equal",
             committed.len(),

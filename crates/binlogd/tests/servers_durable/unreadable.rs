@@ -36,8 +36,7 @@ fn last_error(source: &Value) -> String {
 }
 
 fn verify(daemon: &Daemon) {
-    let mut verify = assert_cmd::Command::cargo_bin("binlogd").expect("the binary");
-    verify.arg("verify").arg(daemon.data_dir()).assert().success();
+    crate::common::verbs::verifies(&daemon.data_dir());
 }
 
 /// A statement whose server may fail or go.
@@ -98,9 +97,8 @@ fn a_file_that_mysql_wrote_broken() {
         assert!(message.contains(words), "{words:?} is not in {message:?}");
     }
     assert_eq!(daemon.timeline_dirs().len(), 1);
-    let mut doctor = assert_cmd::Command::cargo_bin("binlogd").expect("the binary");
-    doctor.args(["doctor", "--source", &url(&server), "--data-dir"]).arg(daemon.data_dir());
-    let told = String::from_utf8_lossy(&doctor.assert().code(1).get_output().stdout).into_owned();
+    let (code, told) = crate::common::doctor::doctor(&url(&server), &daemon.data_dir(), &[]);
+    assert_eq!(code, 1, "{told}");
     assert!(told.contains("the source cannot read its own file behind mysql-bin.000001"), "{told}");
     daemon.terminate();
     // Only now: a session that is under way has the part of the broken transaction in the file that can be read.

@@ -4,8 +4,8 @@
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
-use assert_cmd::Command;
 use serde_json::Value;
+use std::process::Command;
 use wire::{Connection, TlsMode, WireError};
 
 use crate::common::daemon::Daemon;
@@ -194,7 +194,8 @@ fn way_in(server: &Server, semi_sync: &SemiSync, kept: &mut Connection) {
         daemon.wait_until(|source| source["last_error"]["message"].to_string().contains("GRANT"), PATIENCE);
     let message = source["last_error"]["message"].as_str().unwrap();
     assert!(message.contains("SET SESSION sql_log_bin = 0"), "{message}");
-    let output = Command::cargo_bin("binlogd").unwrap().args(["doctor", "--source", &url]).output().unwrap();
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_binlogd")).args(["doctor", "--source", &url]).output().unwrap();
     let said = String::from_utf8(output.stdout).unwrap();
     assert!(said.contains("and no semi-sync replica is connected"), "{said}");
     let grant = said.lines().find(|line| line.contains("GRANT REPLICATION SLAVE ON")).expect("the grant");
@@ -287,7 +288,8 @@ fn a_statement_about_accounts_after_a_reset_is_seen() {
         .wait_until(|source| way_out(source).is_some() && source["semi_sync"]["active"] == false, PATIENCE);
     assert_names_the_way_out(&way_out(&source).unwrap());
     let url = crate::common::daemon::url(&server);
-    let doctor = Command::cargo_bin("binlogd").unwrap().args(["doctor", "--source", &url]).output().unwrap();
+    let doctor =
+        Command::new(env!("CARGO_BIN_EXE_binlogd")).args(["doctor", "--source", &url]).output().unwrap();
     assert_names_the_way_out(&String::from_utf8_lossy(&doctor.stdout));
     running.waits();
     semi_sync_off(&mut kept);

@@ -1,12 +1,12 @@
 //! `binlogd verify` and the offline `binlogd status` as an operator sees them, on binary logs of real servers.
 
 use crate::common::Server;
-use assert_cmd::Command;
 use codec::ServerKind;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 fn run(arguments: &[&str]) -> (i32, String, String) {
-    let output = Command::cargo_bin("binlogd").unwrap().args(arguments).output().unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_binlogd")).args(arguments).output().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
 }

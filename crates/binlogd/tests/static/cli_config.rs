@@ -3,14 +3,11 @@
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::Stdio;
-
-use assert_cmd::Command;
+use std::process::{Command, Stdio};
 
 /// Exit code, standard output, standard error.
 fn run(folder: &Path, arguments: &[&str]) -> (i32, String, String) {
-    let output = Command::cargo_bin("binlogd")
-        .unwrap()
+    let output = Command::new(env!("CARGO_BIN_EXE_binlogd"))
         .args(arguments)
         .current_dir(folder)
         .env_remove("BINLOGD_PASSWORD")
@@ -120,7 +117,7 @@ fn an_import_that_cannot_work_prints_nothing() {
 
 #[test]
 fn a_reader_that_goes_away_is_no_error() {
-    let mut child = std::process::Command::new(assert_cmd::cargo::cargo_bin("binlogd"))
+    let mut child = Command::new(env!("CARGO_BIN_EXE_binlogd"))
         .args(["config", "example"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -141,7 +138,7 @@ fn a_password_leaves_the_process_list() {
     let pipe = folder.path().join("mysql:/repl@db");
     std::fs::create_dir(folder.path().join("mysql:")).unwrap();
     rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR).unwrap();
-    let child = std::process::Command::new(assert_cmd::cargo::cargo_bin("binlogd"))
+    let child = Command::new(env!("CARGO_BIN_EXE_binlogd"))
         .args(["import", "mysql://repl:SECRET@db"])
         .current_dir(folder.path())
         .stdout(Stdio::piped())

@@ -1,6 +1,7 @@
 //! The comparison of a written report with the run that it is of: every chart and table is in the files, with its columns
 //! and its numbers. The files are read by parsers that know nothing of what wrote them.
 
+mod html;
 mod markdown;
 mod page;
 mod spreadsheet;
