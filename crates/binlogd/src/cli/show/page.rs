@@ -135,8 +135,8 @@ impl Page {
 
     pub(super) fn end(&self) {
         if self.rows_max != 0 && self.rows > self.rows_max {
-            let left = units::counted(self.rows - self.rows_max, "row");
-            outln!("        … and {left} more: --rows 0 shows all");
+            let left = units::counted(self.rows - self.rows_max, "more row");
+            outln!("        … and {left}: --rows 0 shows all");
         }
         for note in &self.notes {
             outln!("      note: {}", style::clean(note));
