@@ -28,6 +28,7 @@ use super::index::{self, INDEX_FILE};
 use super::purge_record;
 use super::purged::{Purged, is_purged};
 use super::scan::{FileScan, scan_file};
+use super::search_index::SEARCH_INDEX_FOLDER;
 use super::storage::{ReadAt, Storage};
 use super::timeline::{TIMELINE_FILE, Timeline};
 use codec::BinlogName;
@@ -177,7 +178,7 @@ fn unknown_files(storage: &dyn Storage, folder: &Path, present: &[String], purge
 fn is_ours(name: &str) -> bool {
     let name = name.strip_suffix(".tmp").unwrap_or(name);
     let name = name.strip_suffix(".purge").unwrap_or(name);
-    name == INDEX_FILE || name == TIMELINE_FILE || name.contains(".torn-")
+    [INDEX_FILE, TIMELINE_FILE, SEARCH_INDEX_FOLDER].contains(&name) || name.contains(".torn-")
 }
 
 struct Walk<'a> {

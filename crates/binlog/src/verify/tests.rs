@@ -381,6 +381,7 @@ fn what_binlogd_leaves_is_known_and_the_rest_is_noted() {
     for name in ["b.000002.torn-20260101T000000.000000Z", "binlog.index.tmp", "notes.txt", "b.000001.gz"] {
         copy.write(name, b"x");
     }
+    crate::search_index::write(&PosixStorage, &copy.folder, NAMES[0], b"x").unwrap();
     let report = copy.verify();
     assert_eq!(report.all_problems().count(), 0);
     assert_eq!(
