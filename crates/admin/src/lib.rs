@@ -16,7 +16,7 @@
 //! | `act.rs`, `desk.rs` | from a form to what happened |
 //! | `fields.rs`, `token.rs`, `origin.rs` | what a form is checked by |
 //! | `page/` | the web page |
-//! | `connection.rs` | [`Connection`]: what a request knows of the connection that it came by |
+//! | `connection.rs` | `Connection`: what a request knows of the connection that it came by |
 //! | `large_answer.rs` | an answer of many megabytes, made once for all who ask at a time |
 //! | `metrics.rs` | the metrics, as OpenMetrics text |
 //! | `peers.rs` | the other binlogds of the sources, as metrics |

@@ -91,7 +91,7 @@ impl Statement {
         format!("{};", self.text)
     }
 
-    /// As the server gets it. Only for a session with the sql_mode that [`quote`] is made for.
+    /// As the server gets it. Only for a session with the sql_mode that `quote` is made for.
     pub fn sql(&self, password: &Secret) -> String {
         self.text.replacen(PASSWORD_HERE, &quote(password.expose()), 1)
     }

@@ -2,7 +2,7 @@
 //!
 //! A server may have any setting for all sessions: in its option file, by SET GLOBAL or PERSIST, by `init_connect`. With autocommit = 0
 //! GTIDs cannot be named, completion_type = RELEASE ends a session at its first COMMIT, sql_select_limit = 1 shows one of many writers.
-//! So a session is given each setting that its statements depend on, by [`WANTED`]: those only that the server has and has otherwise,
+//! So a session is given each setting that its statements depend on, by `WANTED`: those only that the server has and has otherwise,
 //! because some need a right. What the statements set themselves (sql_mode, time zone, character sets, the clock) is not among them.
 
 use std::fmt;

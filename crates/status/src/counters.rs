@@ -9,7 +9,7 @@ macro_rules! counters {
         #[derive(Debug, Default)]
         pub struct Counters { $($(#[$doc])* pub $name: AtomicU64,)* }
 
-        /// The [`Counters`] at one moment.
+        /// The `Counters` at one moment.
         #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
         #[serde(default)]
         pub struct CounterValues { $($(#[$doc])* pub $name: u64,)* }

@@ -7,7 +7,7 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-/// See [the module](self).
+/// See the module.
 #[expect(missing_docs, reason = "the words of each variant name its fields")]
 #[derive(Debug)]
 pub enum NoCut {

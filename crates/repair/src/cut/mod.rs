@@ -15,7 +15,7 @@
 //! | `tour.rs` | the transactions of a history, each once, over files and timelines |
 //! | `span.rs` | [`Span`]: from where to where, and what was executed before |
 //! | `head.rs` | the events that a log begins with |
-//! | `writer.rs` | [`write`]: the second walk, with the bytes |
+//! | `writer.rs` | `write`: the second walk, with the bytes |
 //! | `error.rs` | [`NoCut`]: why nothing is written, or no more |
 
 mod choice;

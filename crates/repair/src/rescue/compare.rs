@@ -85,7 +85,7 @@ impl<'a> Comparison<'a> {
     /// Makes sure that the account may read the target's binary log.
     ///
     /// # Errors
-    /// [`CompareError::NotReadable`] when it may not.
+    /// `CompareError::NotReadable` when it may not.
     pub fn try_reading(&self) -> Result<(), CompareError> {
         self.log.try_reading().map_err(CompareError::of)?;
         if self.server.kind == ServerKind::MariaDb {

@@ -152,7 +152,7 @@ impl<'a> Sender<'a> {
     /// the target has taken.
     ///
     /// # Errors
-    /// As [`send`](Self::send).
+    /// As `send`.
     pub fn push(
         &mut self,
         lacked: &Lacked,
@@ -177,7 +177,7 @@ impl<'a> Sender<'a> {
     /// Sends what waits for others.
     ///
     /// # Errors
-    /// As [`send`](Self::send).
+    /// As `send`.
     pub fn finish(&mut self, done: &mut impl FnMut(&Lacked)) -> Result<(), HandOverError> {
         let Some(packet) = self.batch.finish(self.translator.end(self.kind)) else { return Ok(()) };
         self.look_whether_taken(&packet.transactions)?;

@@ -150,7 +150,7 @@ impl Target {
     /// Makes sure that every statement of the plan fits.
     ///
     /// # Errors
-    /// [`TargetError::PacketTooSmall`].
+    /// `TargetError::PacketTooSmall`.
     pub fn check(&self, plan: &Plan) -> Result<(), TargetError> {
         let (needed, allowed) = (plan.longest_statement + 1, self.max_allowed_packet);
         match plan.longest_of {
@@ -163,7 +163,7 @@ impl Target {
     /// on by itself does no harm: what is handed over stands in the copy.
     ///
     /// # Errors
-    /// [`TargetError::Unacknowledged`], or when the target cannot be asked.
+    /// `TargetError::Unacknowledged`, or when the target cannot be asked.
     pub fn is_acknowledged(&mut self) -> Result<(), TargetError> {
         let mut values = BTreeMap::new();
         for sql in ["SHOW GLOBAL STATUS LIKE 'rpl_semi_sync%'", "SHOW GLOBAL VARIABLES LIKE 'rpl_semi_sync%'"]

@@ -9,7 +9,7 @@ use points::transaction::Transaction;
 use points::walk::{Options, Walk, WalkError};
 use source::identify::SourceIdentity;
 
-/// See [the module](self).
+/// See the module.
 #[derive(Debug, Clone, Copy)]
 pub enum Begin<'a> {
     /// What it has executed.

@@ -13,7 +13,7 @@ use codec::gtid::{GtidState, TransactionId};
 use source::identify::SourceIdentity;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// See [the module](self).
+/// See the module.
 pub struct ByStatements<'a> {
     /// What is read.
     pub copied: &'a Copied,

@@ -6,7 +6,7 @@ use codec::{Position, ServerKind};
 use points::transaction::Transaction;
 use std::fmt;
 
-/// See [the module](self).
+/// See the module.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Skip {
     /// The one of this GTID.

@@ -112,7 +112,7 @@ impl Target {
     /// Keeps other restores of this server out, and asks again what it has.
     ///
     /// # Errors
-    /// [`TargetError::Busy`].
+    /// `TargetError::Busy`.
     pub fn take(&mut self) -> Result<(), TargetError> {
         let answer = self
             .connection
@@ -127,7 +127,7 @@ impl Target {
     /// Makes sure that no setting of it is refused by name. Gives what is set aside for the time.
     ///
     /// # Errors
-    /// [`TargetError::Settings`].
+    /// `TargetError::Settings`.
     pub fn applies_as_written(
         &mut self,
         by_statements: bool,
@@ -201,7 +201,7 @@ impl Target {
     /// for CREATE OR REPLACE (`slave_ddl_exec_mode`).
     ///
     /// # Errors
-    /// [`TargetError::Untold`], with what it has.
+    /// `TargetError::Untold`, with what it has.
     pub fn is_told(&mut self) -> Result<(), TargetError> {
         if !self.identity.executed.is_empty() {
             return Ok(());
@@ -224,7 +224,7 @@ impl Target {
     /// Who else uses the server, or writes to it by itself.
     ///
     /// # Errors
-    /// [`TargetError::InUse`], with each of them and what to do.
+    /// `TargetError::InUse`, with each of them and what to do.
     pub fn is_unused(&mut self) -> Result<(), TargetError> {
         let began = Instant::now();
         loop {

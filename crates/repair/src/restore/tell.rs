@@ -7,7 +7,7 @@ use codec::ServerKind;
 use codec::gtid::{GtidState, TransactionId};
 use source::identify::SourceIdentity;
 
-/// See [the module](self).
+/// See the module.
 #[derive(Clone, Copy)]
 pub struct Telling<'a> {
     /// What the target has and does not know, as it was said by hand; `None` where it knows.

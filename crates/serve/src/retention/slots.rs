@@ -72,7 +72,7 @@ pub fn file_of(files: &[LogFile], slot: &Slot) -> Option<usize> {
 }
 
 /// How many files before its own a slot keeps, for a margin of time: one at least, and as many more as were not sealed so long
-/// before the newest event that its reader has, and as [`MARGIN_BYTES`] take.
+/// before the newest event that its reader has, and as `MARGIN_BYTES` take.
 ///
 /// # Errors
 /// When a file cannot be read.

@@ -229,7 +229,7 @@ fn to_boundary(
 /// before, and may have gone on since.
 ///
 /// # Errors
-/// [`NoBackup::Other`] where it has something else.
+/// `NoBackup::Other` where it has something else.
 pub fn told(target: &SourceIdentity, backup: &GtidState) -> Result<Option<SourceIdentity>, NoBackup> {
     if target.lacks(backup).is_empty() {
         return Ok(None);
