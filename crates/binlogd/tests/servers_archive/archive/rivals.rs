@@ -7,6 +7,7 @@ use crate::common::compare::binary_logs;
 use crate::common::daemon::Daemon;
 use crate::common::ledger::{self, Ledger};
 use crate::common::readers::make_account;
+use std::time::Duration;
 
 /// Both write beside each other, one of them is killed and comes back, and one chain comes of it. Both come to the end of it.
 #[test]
@@ -17,6 +18,8 @@ fn two_of_one_source_make_one_archive() {
     let place = Place::s3().encrypted();
     let mut one = place.start(&source, "");
     let ledger = Ledger::start_in(&source, 3, MANNER);
+    // Killed with an empty disk, it would need the key when it comes back.
+    one.wait_log("receiving a new file", Duration::from_secs(60));
     // It begins from the archive, for which it needs the key.
     let identity = format!("[archive]\nidentity = ['{}']\n", place.identity().display());
     let config = place.config(&source, "").replace("[archive]\n", &identity);
