@@ -94,8 +94,8 @@ pub fn checksum_outside_files(source: &SourceIdentity) -> ChecksumAlgorithm {
 }
 
 /// Asks for a file from `offset` on. The request has 32 bits for it; for a place past 4 GiB the whole file is asked for
-/// and what is held is passed over (`receive::session::cursor::Cursor`). `waits`: for more than there is. Returns the request and the offset
-/// that it names.
+/// and who receives it passes over what is held. `waits`: for more than there is. Returns the request and the offset that it
+/// names.
 pub fn dump_request(server_id: u32, file: &str, offset: u64, waits: bool) -> (Vec<u8>, u64) {
     let requested = u32::try_from(offset).unwrap_or(4);
     let flags = if waits { DUMP_FLAGS } else { DUMP_FLAGS | DUMP_NON_BLOCK };
