@@ -236,7 +236,6 @@ fn gathered(
         }
         let name =
             transaction.id.map_or_else(|| "a transaction without a GTID".to_owned(), |id| id.to_string());
-        inverse.begin();
         if transaction.id.is_some_and(|id| !all.seen.insert(id)) {
             inverse.refuse(format!("{name} stands in the log twice: choose one with --timeline"));
         }
@@ -252,6 +251,7 @@ fn gathered(
         if let Err(error) = each_part(at.file, transaction, known, &mut |part| inverse.add(&part)) {
             inverse.refuse(format!("{name} cannot be read: {error}"));
         }
+        inverse.end();
     });
     if outcome.failed {
         return Err("not everything could be searched: nothing is taken back".to_owned());

@@ -216,6 +216,7 @@ fn mysql_9_7() {
     // From 9.6 on the log has the rows that a foreign key changes.
     let all = "SELECT 'p', id, v FROM shop.parent UNION ALL SELECT 'c', id, p FROM shop.child ORDER BY 1, 2";
     scene.undone("shop.parent", all, "DELETE FROM shop.parent WHERE id < 3");
+    of_generations(&scene);
     // Rows that state nothing.
     scene.refused(
         "shop.empty",
@@ -231,6 +232,41 @@ fn mysql_9_7() {
     scene.undone("shop.g", all, "DELETE FROM shop.g WHERE a = 2");
     sql("SET GLOBAL binlog_row_metadata = MINIMAL");
     scene.undone("shop.g", all, "UPDATE shop.g SET v = 'z'");
+}
+
+/// The log has a row of the second generation before those of the third, and none of them can come back before its parent.
+fn of_generations(scene: &Scene) {
+    scene.source.sql(
+        "CREATE TABLE shop.f1 (id INT, k VARCHAR(9), v INT, PRIMARY KEY (k, id)); \
+         CREATE TABLE shop.f2 (id INT PRIMARY KEY, k VARCHAR(9), p INT, FOREIGN KEY (k, p) REFERENCES shop.f1 (k, id) ON DELETE CASCADE); \
+         CREATE TABLE shop.f3 (id INT PRIMARY KEY, k VARCHAR(9), p INT, o INT, FOREIGN KEY (k, p) REFERENCES shop.f1 (k, id) ON DELETE \
+         CASCADE, FOREIGN KEY (o) REFERENCES shop.f2 (id) ON DELETE CASCADE); \
+         CREATE TABLE shop.f4 (id INT PRIMARY KEY, o INT, FOREIGN KEY (o) REFERENCES shop.f3 (id) ON DELETE SET NULL); \
+         CREATE TABLE shop.f5 (id INT PRIMARY KEY, up INT, FOREIGN KEY (up) REFERENCES shop.f5 (id) ON DELETE CASCADE); \
+         CREATE TABLE shop.f6 (k VARCHAR(9) PRIMARY KEY); \
+         CREATE TABLE shop.f7 (k VARCHAR(9) PRIMARY KEY, FOREIGN KEY (k) REFERENCES shop.f6 (k) ON DELETE CASCADE); \
+         CREATE TABLE shop.f8 (k VARCHAR(9) PRIMARY KEY, FOREIGN KEY (k) REFERENCES shop.f7 (k) ON DELETE CASCADE); \
+         INSERT INTO shop.f1 VALUES (1, 'A', 1), (2, 'a', 2), (3, 'b', 3); \
+         INSERT INTO shop.f2 VALUES (1, 'a', 1), (2, 'A', 1), (3, 'b', 3); \
+         INSERT INTO shop.f3 VALUES (1, 'a', 1, 1), (2, 'A', 1, 2), (3, 'b', 3, 3), (4, 'A', 1, NULL), (5, 'a', 2, 1), (6, NULL, 1, 2); \
+         INSERT INTO shop.f4 VALUES (1, 1), (2, 5), (3, 6), (4, NULL); \
+         INSERT INTO shop.f5 VALUES (1, NULL), (2, 1), (3, 2), (4, 1), (5, NULL), (6, 5), (7, 7), (8, 3); \
+         INSERT INTO shop.f6 VALUES ('A'), ('b'); INSERT INTO shop.f7 VALUES ('a'), ('B'); INSERT INTO shop.f8 VALUES ('A'), ('b')",
+    );
+    let all = "CHECKSUM TABLE shop.f1, shop.f2, shop.f3, shop.f4, shop.f5, shop.f6, shop.f7, shop.f8";
+    for statements in [
+        "DELETE FROM shop.f1 WHERE id = 1",
+        "DELETE FROM shop.f1",
+        "BEGIN; DELETE FROM shop.f3 WHERE id = 2; UPDATE shop.f1 SET v = 9; SAVEPOINT a; DELETE FROM shop.f1; DELETE FROM shop.f5; COMMIT",
+    ] {
+        scene.undone("shop.f1", all, statements);
+    }
+    for statements in
+        ["DELETE FROM shop.f5 WHERE id = 1", "DELETE FROM shop.f5 WHERE id <> 7 ORDER BY id DESC"]
+    {
+        scene.undone("shop.f5", all, statements);
+    }
+    scene.undone("shop.f6", all, "DELETE FROM shop.f6");
 }
 
 #[test]

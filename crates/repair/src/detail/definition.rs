@@ -28,11 +28,24 @@ pub struct ColumnDefinition {
     pub is_counted: bool,
 }
 
+/// One side of a foreign key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeySide {
+    /// Names the foreign key: its table and itself.
+    pub key: String,
+    /// The rows of this table are referred to; else they refer to others.
+    pub is_parent: bool,
+    /// Its columns, by their numbers from 0 on, in the order of the foreign key.
+    pub columns: Vec<usize>,
+}
+
 /// A table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableDefinition {
     /// Its columns, in order.
     pub columns: Vec<ColumnDefinition>,
+    /// Its foreign keys, and those of other tables that refer to it: of MySQL from 9.6 on, whose log has the rows that they change.
+    pub foreign_keys: Vec<KeySide>,
     /// When the server made or last changed it, in seconds since 1970, where the server says so. Both kinds of server have the time of
     /// the last ALTER there, also of an INSTANT one.
     pub created: Option<i64>,
@@ -75,7 +88,8 @@ impl TableDefinition {
             "SELECT UNIX_TIMESTAMP(create_time) AS t FROM information_schema.tables WHERE {is_this}"
         ))?;
         let created = created.first().and_then(|text| text.split('.').next()?.parse().ok());
-        Ok(Some(TableDefinition { columns, created }))
+        let foreign_keys = foreign_keys(connection, &columns, schema, table)?;
+        Ok(Some(TableDefinition { columns, foreign_keys, created }))
     }
 
     /// Why the rows of the log are not of this table; `None` when they may be: as many columns, and of each what the log tells.
@@ -108,6 +122,41 @@ impl TableDefinition {
             _ => None,
         })
     }
+}
+
+fn foreign_keys(
+    connection: &mut Connection,
+    columns: &[ColumnDefinition],
+    schema: &str,
+    table: &str,
+) -> Result<Vec<KeySide>, WireError> {
+    let mut sides: Vec<KeySide> = Vec::new();
+    if connection.server_kind() != ServerKind::MySql {
+        return Ok(sides);
+    }
+    for (is_parent, of, column) in [
+        (false, ("table_schema", "table_name"), "column_name"),
+        (true, ("referenced_table_schema", "referenced_table_name"), "referenced_column_name"),
+    ] {
+        let is_this = is_table(of.0, of.1, schema, table);
+        // A server before 9.6 reads the comment as one, and tells nothing.
+        let found = connection.query(&format!(
+            "SELECT CONCAT_WS('.', HEX(table_schema), HEX(table_name), HEX(constraint_name)) AS k, {column} AS c FROM \
+             information_schema.key_column_usage WHERE FALSE /*!90600 OR referenced_table_name IS NOT NULL AND {is_this} */ \
+             ORDER BY k, ordinal_position"
+        ))?;
+        for row in 0..found.rows.len() {
+            let text = |name| found.get(row, name).unwrap_or_default();
+            let Some(at) = columns.iter().position(|one| one.name.eq_ignore_ascii_case(text("c"))) else {
+                continue;
+            };
+            match sides.last_mut().filter(|side| side.key == text("k") && side.is_parent == is_parent) {
+                Some(side) => side.columns.push(at),
+                None => sides.push(KeySide { key: text("k").to_owned(), is_parent, columns: vec![at] }),
+            }
+        }
+    }
+    Ok(sides)
 }
 
 /// Columns of MariaDB that stand in the log and not in `information_schema`: a hash for each UNIQUE over a BLOB or a long text, and the
@@ -344,8 +393,11 @@ mod tests {
             is_version: false,
             is_counted: false,
         };
-        let table =
-            TableDefinition { columns: vec![definition("decimal", "decimal(10,2) unsigned")], created: None };
+        let table = TableDefinition {
+            columns: vec![definition("decimal", "decimal(10,2) unsigned")],
+            foreign_keys: Vec::new(),
+            created: None,
+        };
         assert_eq!(table.disagrees(&[Column::of(ColumnType::Decimal(10, 2))]), None);
         assert!(table.disagrees(&[Column::of(ColumnType::Decimal(10, 3))]).unwrap().contains("column c"));
         assert!(table.disagrees(&[]).unwrap().contains("1 columns there and 0"));
@@ -358,12 +410,21 @@ mod tests {
                 members: Some(here.iter().map(|one| (*one).to_owned()).collect()),
                 ..Column::of(ColumnType::Enum)
             };
-            TableDefinition { columns: vec![definition("enum", there)], created: None }.disagrees(&[column])
+            TableDefinition {
+                columns: vec![definition("enum", there)],
+                foreign_keys: Vec::new(),
+                created: None,
+            }
+            .disagrees(&[column])
         };
         assert_eq!(members("enum('c','b','a')", &["a", "b"]), None);
         assert!(members("enum('b')", &["a", "b"]).unwrap().contains("other members"));
         assert!(members("enum('a','')", &["", "a"]).unwrap().contains("other members"));
-        let time = TableDefinition { columns: vec![definition("time", "time(3)")], created: None };
+        let time = TableDefinition {
+            columns: vec![definition("time", "time(3)")],
+            foreign_keys: Vec::new(),
+            created: None,
+        };
         assert_eq!(time.disagrees(&[Column::of(ColumnType::Time(Some(3)))]), None);
         assert!(time.disagrees(&[Column::of(ColumnType::Time(Some(0)))]).is_some());
     }

@@ -1,5 +1,6 @@
 //! Rows, and the statements that take them back.
 
+use super::cascades::{Links, parents_first};
 use super::literal::{condition, key_condition, literal};
 use super::quoting::name;
 use crate::detail::{ColumnDefinition, KnownTable, Part};
@@ -52,6 +53,7 @@ pub struct Step {
     /// Conditions on a primary key that is free then, and on one that must be.
     pub(super) frees: Option<String>,
     pub(super) takes: Option<String>,
+    pub(super) links: Links,
 }
 
 impl Step {
@@ -69,7 +71,7 @@ impl Step {
 
     fn bytes(&self) -> usize {
         let keys = self.frees.as_ref().map_or(0, String::len) + self.takes.as_ref().map_or(0, String::len);
-        size_of::<Step>() + self.note.len() + self.sql.len() + self.table.len() + keys
+        size_of::<Step>() + self.note.len() + self.sql.len() + self.table.len() + keys + self.links.bytes()
     }
 }
 
@@ -101,6 +103,8 @@ pub struct Inverse {
     pub sequences: BTreeSet<String>,
     /// The savepoints of the present transaction, and how many steps there were.
     savepoints: Vec<(Vec<u8>, usize)>,
+    /// From this step on rows were deleted or updated, and what foreign keys did because of that is among them.
+    cascades_from: Option<usize>,
     refusals: BTreeSet<String>,
     bytes: usize,
     /// `max_allowed_packet` of the server, in bytes, where one was asked: it takes no longer statement.
@@ -150,23 +154,41 @@ impl Inverse {
         }
     }
 
-    /// The next transaction begins.
-    pub fn begin(&mut self) {
+    /// A transaction ends.
+    pub fn end(&mut self) {
         self.savepoints.clear();
+        self.end_cascades();
+    }
+
+    fn end_cascades(&mut self) {
+        if let Some(cascaded) = self.cascades_from.take().and_then(|from| self.steps.get_mut(from..)) {
+            parents_first(cascaded);
+        }
     }
 
     /// Takes the next part, in the order of the log.
     pub fn add(&mut self, part: &Part<'_>) {
         match part {
             Part::Statement { is_for_people: true, .. } => {}
-            Part::Statement { text, .. } => self.statement(text),
+            Part::Statement { text, .. } => {
+                self.end_cascades();
+                self.statement(text);
+            }
             Part::Unknown(what) => self.refuse(format!("a part cannot be read: {what}")),
             Part::Row { table, .. } if is_sequence(table) => drop(self.sequences.insert(table.name())),
             Part::Row { table, .. } if table.note.is_some() => {
                 self.refuse(table.note.clone().unwrap_or_default())
             }
             Part::Row { table, row, has_cascades, .. } => match step(self.direction, table, row) {
-                Ok(Some(step)) => self.keep(table, row, *has_cascades, step),
+                Ok(Some(step)) => {
+                    let is_cascade = *has_cascades && row.before.is_some() && !step.links.moves_parent;
+                    if !is_cascade {
+                        self.end_cascades();
+                    } else if self.cascades_from.is_none() {
+                        self.cascades_from = Some(self.steps.len());
+                    }
+                    self.keep(table, row, *has_cascades, step);
+                }
                 Ok(None) => {}
                 Err(why) => self.refuse(format!("{}: {why}", table.name())),
             },
@@ -267,6 +289,7 @@ fn step(direction: Direction, table: &KnownTable, row: &Row<'_>) -> Result<Optio
         (Some(before), None) => Some(Step {
             makes: Some(told_apart(&columns.conditions(before)?)),
             takes: columns.key(before)?,
+            links: columns.links(before, None),
             ..columns.insert(named("deleted", before), before)?
         }),
         (Some(before), Some(after)) => {
@@ -284,6 +307,7 @@ fn step(direction: Direction, table: &KnownTable, row: &Row<'_>) -> Result<Optio
             let mut step = Step { warnings, ..named("updated", &after) };
             if is_back {
                 step.makes = Some(told_apart(&columns.conditions(before)?));
+                step.links = columns.links(before, Some(&after));
                 (step.frees, step.takes) = (columns.key(&after)?, columns.key(before)?);
                 if step.frees == step.takes {
                     (step.frees, step.takes) = (None, None);
@@ -375,6 +399,31 @@ impl Columns<'_> {
             all.push(key_condition(column, value, self.charset(at)).map_err(|why| of(column, &why))?);
         }
         Ok((!all.is_empty()).then(|| all.join(" AND ")))
+    }
+
+    /// What foreign keys see of the row before; it was deleted where there is none after.
+    fn links(&self, before: &Image<'_>, after: Option<&Image<'_>>) -> Links {
+        let mut links = Links::default();
+        for side in self.table.definition.iter().flat_map(|table| &table.foreign_keys) {
+            // Nothing refers to NULL. A collation may take texts for one that differ by case or by spaces at the end.
+            let of = |image: &Image<'_>| {
+                let mut seen = side.key.clone();
+                for at in &side.columns {
+                    let value = image.get(*at)?.as_ref().filter(|value| **value != Value::Null)?;
+                    let text = value.text(self.table.table.columns.get(*at)?).to_lowercase();
+                    seen.push('\n');
+                    seen.push_str(text.trim_end());
+                }
+                Some(told_apart(&seen))
+            };
+            match (of(before), after) {
+                (was, Some(after)) if side.is_parent => links.moves_parent |= was != of(after),
+                (Some(was), None) if side.is_parent => links.parent_of.push(was),
+                (Some(was), _) => links.child_of.push(was),
+                (None, _) => {}
+            }
+        }
+        links
     }
 
     /// The name of a column's character set, where a server told it.

@@ -3,11 +3,13 @@
 //! ```text
 //! rows, in the order of the log (crate::detail)
 //!   → one statement each that takes the row back, with all that it was in its condition   inverse.rs, literal.rs, json.rs
+//!   → of what a foreign key deleted, the parent first                                    cascades.rs
 //!   → what a server says against it: triggers, cascades, engines                          objections.rs, rights.rs
 //!   → which of them are not as they were left now                                        look.rs
 //!   → a script, the last row first, that stops where a row is not as it was left          script.rs
 //! ```
 
+mod cascades;
 mod inverse;
 mod json;
 mod literal;
