@@ -4,7 +4,6 @@
 //! of the statement behind all of them (seen on 9.7). From the last to the first a row of the third generation comes before its parent.
 //! The server goes on checking foreign keys meanwhile: an order that does not work is an error of its own.
 
-use super::inverse::Step;
 use std::collections::HashMap;
 
 /// What foreign keys see of a row: hashes of a foreign key and of the values in its columns. Other values may have the same hash: then
@@ -27,14 +26,13 @@ impl Links {
 }
 
 /// Orders steps, which are run from the last to the first: one that another needs as its parent is run before that one.
-pub(super) fn parents_first(steps: &mut [Step]) {
+pub(super) fn parents_first<T: Default>(steps: &mut [T], links: impl Fn(&T) -> &Links) {
     let mut deleted: HashMap<u64, Vec<usize>> = HashMap::new();
     let mut parents: Vec<Vec<usize>> = Vec::with_capacity(steps.len());
     for (at, step) in steps.iter().enumerate() {
-        parents.push(
-            step.links.child_of.iter().filter_map(|link| deleted.get(link)).flatten().copied().collect(),
-        );
-        step.links.parent_of.iter().for_each(|link| deleted.entry(*link).or_default().push(at));
+        let links = links(step);
+        parents.push(links.child_of.iter().filter_map(|link| deleted.get(link)).flatten().copied().collect());
+        links.parent_of.iter().for_each(|link| deleted.entry(*link).or_default().push(at));
     }
     if parents.iter().all(Vec::is_empty) {
         return;
@@ -56,7 +54,7 @@ pub(super) fn parents_first(steps: &mut [Step]) {
             }
         }
     }
-    let mut old: Vec<Step> = steps.iter_mut().map(std::mem::take).collect();
+    let mut old: Vec<T> = steps.iter_mut().map(std::mem::take).collect();
     for (to, from) in (0..steps.len()).rev().zip(order) {
         steps[to] = std::mem::take(&mut old[from]);
     }
@@ -69,14 +67,13 @@ mod tests {
     #[test]
     fn a_parent_comes_back_before_what_refers_to_it() {
         let step = |note: &str, parent_of: &[u64], child_of: &[u64]| {
-            let mut step = Step::default();
-            (step.note, step.links.parent_of, step.links.child_of) =
-                (note.to_owned(), parent_of.to_vec(), child_of.to_vec());
-            step
+            let links =
+                Links { parent_of: parent_of.to_vec(), child_of: child_of.to_vec(), moves_parent: false };
+            (note.to_owned(), links)
         };
-        let run = |mut steps: Vec<Step>| {
-            parents_first(&mut steps);
-            let notes: Vec<&str> = steps.iter().rev().map(|step| step.note.as_str()).collect();
+        let run = |mut steps: Vec<(String, Links)>| {
+            parents_first(&mut steps, |step| &step.1);
+            let notes: Vec<&str> = steps.iter().rev().map(|step| step.0.as_str()).collect();
             notes.join(" ")
         };
         // p ← c ← g, as MySQL logs them: the row of the statement last.

@@ -162,7 +162,7 @@ impl Inverse {
 
     fn end_cascades(&mut self) {
         if let Some(cascaded) = self.cascades_from.take().and_then(|from| self.steps.get_mut(from..)) {
-            parents_first(cascaded);
+            parents_first(cascaded, |step| &step.links);
         }
     }
 
