@@ -11,8 +11,8 @@
 //! | `receiver.rs` | a program under test: start, processor time, memory, end |
 //! | `floor.rs` | what the disk alone takes |
 //! | `load.rs` | what the scripted source does: ping-pong, groups in flight |
-//! | `acknowledge.rs`, `groups.rs`, `catchup.rs`, `many.rs`, `find.rs` | the benchmarks |
-//! | `many_load.rs` | many scripted sources in a process of their own |
+//! | `acknowledge.rs`, `groups.rs`, `catchup.rs`, `many/`, `find/` | the benchmarks |
+//! | `many/load.rs` | many scripted sources in a process of their own |
 //! | `archive/` | the archive: speed and memory |
 //! | `restore/` | a server from a backup to the end of the log, beside other ways |
 //! | `stores.rs` | stores that answer nothing, or refuse |
@@ -31,12 +31,10 @@ pub mod common;
 pub mod compare;
 mod daemon;
 pub mod find;
-mod find_log;
 pub mod floor;
 pub mod groups;
 pub mod load;
 pub mod many;
-pub mod many_load;
 pub mod progress;
 pub mod receiver;
 pub mod restore;

@@ -1,9 +1,9 @@
 //! What is set apart of what is measured: source, receivers and load on disks and processors of their own, as far as one
 //! machine has them.
 
-use crate::cpus::{Cpus, ROLES, Role};
-use crate::fact::Fact;
-use crate::network::Network;
+use crate::machine::cpus::{Cpus, ROLES, Role};
+use crate::machine::network::Network;
+use crate::results::fact::Fact;
 use anyhow::bail;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};

@@ -4,7 +4,7 @@
 use crate::engine;
 use crate::outline::{Chart, Entry, Part, Table};
 use crate::progress::label;
-use crate::run::Run;
+use crate::results::run::Run;
 use crate::study::Study;
 use std::collections::BTreeMap;
 

@@ -12,7 +12,7 @@ use crate::lab::{Lab, NO_SKIPS, Skip};
 use crate::model::{Fact, Measured, Order};
 use crate::point::CellKey;
 use crate::progress::{Estimate, Progress, label};
-use crate::run::Cell;
+use crate::results::run::Cell;
 use crate::store::{Store, now};
 use crate::study::{Plan, Scene, Stage, Study};
 use anyhow::{Context, bail};

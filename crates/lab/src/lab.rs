@@ -1,10 +1,10 @@
 //! What servers, loads, receivers and scenes are given of the run that they are part of.
 
 use crate::apart::Apart;
-use crate::cpus::{Pinned, Role};
 use crate::interrupt::Interrupt;
-use crate::link::{Entered, Link};
-pub use crate::skip::{NO_SKIPS, Skip};
+use crate::machine::cpus::{Pinned, Role};
+use crate::machine::link::{Entered, Link};
+pub use crate::results::skip::{NO_SKIPS, Skip};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! What is asked for and what is learnt, the same for every study.
 
 use crate::apart::Apart;
-pub use crate::fact::Fact;
-pub use crate::measured::Measured;
+pub use crate::results::fact::Fact;
+pub use crate::results::measured::Measured;
 use anyhow::{anyhow, bail};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -119,6 +119,11 @@ pub struct Order {
 }
 
 impl Order {
+    /// With the study's own choice of servers, and nothing set apart.
+    pub fn new(profile: Profile, settings: Settings) -> Order {
+        Order { profile, servers: Vec::new(), settings, apart: Apart::default() }
+    }
+
     /// Whether a server is one of the user's, which may be on another machine.
     pub fn is_of_users_servers(&self) -> bool {
         self.servers.iter().any(|server| matches!(server, ServerChoice::Url(_)))

@@ -72,6 +72,14 @@ pub struct Table {
     pub notes: Vec<String>,
 }
 
+impl Table {
+    /// One whose columns and notes are known beforehand.
+    pub fn new(title: impl Into<String>, columns: &[&str], rows: Vec<Vec<Entry>>, notes: &[&str]) -> Table {
+        let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
+        Table { title: title.into(), columns: owned(columns), rows, notes: owned(notes) }
+    }
+}
+
 /// What stands at one place of a table.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Entry {

@@ -1,7 +1,7 @@
 //! How far a run is: a bar on a terminal, else one line a cell.
 
 use crate::point::{CellKey, Point};
-use crate::run::Cell;
+use crate::results::run::Cell;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use std::io::IsTerminal;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -5,7 +5,7 @@
 //! the window invalid; a source that does not answer ends the run.
 
 use crate::interrupt::Interrupt;
-use crate::measured::Measured;
+use crate::results::measured::Measured;
 use crate::server::counters::SemiSync;
 use rig::usage::Usage;
 use std::time::Duration;

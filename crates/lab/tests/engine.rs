@@ -9,7 +9,7 @@ use binlogd_lab::interrupt::{Interrupt, Interrupted};
 use binlogd_lab::lab::Lab;
 use binlogd_lab::model::{Fact, Order, Profile};
 use binlogd_lab::progress::say;
-use binlogd_lab::run::{Run, Skipped};
+use binlogd_lab::results::run::{Run, Skipped};
 use binlogd_lab::store::Store;
 use binlogd_lab::study::Study;
 use common::{WriteAndSync, names};
@@ -78,12 +78,7 @@ impl Place {
 }
 
 fn order(settings: &[(&str, &str)]) -> Order {
-    let mut order = Order {
-        profile: Profile::Smoke,
-        servers: Vec::new(),
-        settings: WriteAndSync::default().settings(Profile::Smoke),
-        apart: Apart::default(),
-    };
+    let mut order = Order::new(Profile::Smoke, WriteAndSync::default().settings(Profile::Smoke));
     for (name, value) in settings {
         order.settings.0.insert((*name).to_owned(), (*value).to_owned());
     }

@@ -5,7 +5,7 @@
 
 mod common;
 
-use binlogd_lab::run::Run;
+use binlogd_lab::results::run::Run;
 use binlogd_lab::store::Store;
 use common::WriteAndSync;
 use rig::process::Running;

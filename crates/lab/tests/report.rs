@@ -1,14 +1,12 @@
 //! What a written report shows is what the run came to.
 
 mod written;
-
-use binlogd_lab::apart::Apart;
 use binlogd_lab::check;
 use binlogd_lab::model::{Fact, Measured, Order, Profile};
 use binlogd_lab::outline::{Entry, Part};
 use binlogd_lab::reference;
 use binlogd_lab::report;
-use binlogd_lab::run::{Cell, Run, Skipped};
+use binlogd_lab::results::run::{Cell, Run, Skipped};
 use binlogd_lab::study::{Study, catalogue};
 use std::path::PathBuf;
 use tempfile::TempDir;
@@ -86,12 +84,7 @@ impl Written {
 
     /// Of this study in three rounds, with text that HTML, Markdown and CSV must not take for their own.
     fn of(study: &dyn Study) -> Written {
-        let order = Order {
-            profile: Profile::Quick,
-            servers: Vec::new(),
-            settings: study.settings(Profile::Quick),
-            apart: Apart::default(),
-        };
+        let order = Order::new(Profile::Quick, study.settings(Profile::Quick));
         let planned = study.plan(&order).unwrap().scenes.into_iter().flat_map(|scene| scene.cells);
         let cell = |(index, key)| {
             let mut measured = Measured::default();

@@ -3,7 +3,7 @@
 use super::verdict::{AMOUNT, TIME, Verdict, Words, lacking, told};
 use crate::outline::{Entry, Part, Table};
 use crate::point::{Configuration, Panel};
-use crate::statistics::{Figures, Missing, Spread};
+use crate::results::statistics::{Figures, Missing, Spread};
 
 /// A column: a configuration against another one, by one value.
 pub(super) struct Column {

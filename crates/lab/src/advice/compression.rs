@@ -4,8 +4,8 @@ use super::verdict::{AMOUNT, Verdict, again, told};
 use crate::outline::{Entry, Part, Table};
 use crate::point::Condition;
 use crate::point::binlog_compression::{Compression, Configuration, LEVEL};
-use crate::run::Run;
-use crate::statistics::{Figures, Missing, Spread};
+use crate::results::run::Run;
+use crate::results::statistics::{Figures, Missing, Spread};
 
 /// From a run of `binlog-compression`.
 pub(super) fn advice(run: &Run) -> Vec<Part> {
@@ -38,19 +38,14 @@ pub(super) fn advice(run: &Run) -> Vec<Part> {
     if rows.is_empty() {
         return vec![Part::Text("No server that compresses its log was measured.".to_owned())];
     }
-    parts.push(Part::Table(Table {
-        title: "Compressed, against the same server without".to_owned(),
-        columns: ["server", "threads", "bytes of the log", "transactions a second", "processor of a transaction"]
-            .map(str::to_owned)
-            .to_vec(),
-        rows,
-        notes: vec![
-            "binlogd stores and sends what the source wrote, compressed, so that its disk and the network save the same. \
-             sysbench's rows are random digits: words and repeated values compress better, what is compressed or encrypted \
-             already not at all."
-                .to_owned(),
-        ],
-    }));
+    let heads =
+        ["server", "threads", "bytes of the log", "transactions a second", "processor of a transaction"];
+    let notes = [
+        "binlogd stores and sends what the source wrote, compressed, so that its disk and the network save the same. \
+         sysbench's rows are random digits: words and repeated values compress better, what is compressed or encrypted \
+         already not at all.",
+    ];
+    parts.push(Part::Table(Table::new("Compressed, against the same server without", &heads, rows, &notes)));
     parts
 }
 
@@ -96,11 +91,10 @@ fn sentence(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::apart::Apart;
     use crate::model::{Measured, Order, Profile, Settings};
     use crate::point::{CellKey, Panel};
     use crate::report::example;
-    use crate::run::Cell;
+    use crate::results::run::Cell;
 
     fn of(values: &[f64]) -> Result<Spread, Missing> {
         Ok(Spread::of(values).unwrap())
@@ -170,12 +164,7 @@ mod tests {
                 cells.push(cell(threads, round, Compression::Zstd(LEVEL), 500.0));
             }
         }
-        let order = Order {
-            profile: Profile::Quick,
-            servers: Vec::new(),
-            settings: Settings::default(),
-            apart: Apart::default(),
-        };
+        let order = Order::new(Profile::Quick, Settings::default());
         let parts = advice(&example::run("binlog-compression", order, cells));
         for (part, threads) in parts.iter().zip([4, 16]) {
             let Part::Text(text) = part else { panic!("a sentence for each") };

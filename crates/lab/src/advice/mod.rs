@@ -22,7 +22,7 @@ mod verdict;
 use crate::model::Profile;
 use crate::outline::Part;
 use crate::report;
-use crate::run::Run;
+use crate::results::run::Run;
 
 /// A question, and what answers it.
 struct Question {

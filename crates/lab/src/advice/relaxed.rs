@@ -4,8 +4,8 @@ use super::comparison::{Column, parts};
 use super::rotation;
 use crate::outline::Part;
 use crate::point::virtual_replica::{Configuration, FSYNC_MODE_1};
-use crate::run::Run;
-use crate::statistics::Figures;
+use crate::results::run::Run;
+use crate::results::statistics::Figures;
 
 const RISK: &str = "What it risks: after a crash of the source's machine its last transactions are in binlogd alone. Clients must \
                     not write to that server, or to a replica in its place, before it was completed from binlogd. And while \

@@ -5,8 +5,8 @@ use crate::outline::{Entry, Part, Table};
 use crate::parts::sweep::entry;
 use crate::point::rotation_stall::{Beside, Configuration};
 use crate::point::{Panel, Point};
-use crate::run::Run;
-use crate::statistics::{Figures, Missing, Spread};
+use crate::results::run::Run;
+use crate::results::statistics::{Figures, Missing, Spread};
 
 /// What is answered here, for other answers that point to it.
 pub(super) const QUESTION: &str = "Do commits stand when the binary log is rotated?";
@@ -171,21 +171,19 @@ impl View<'_> {
                 entry(value("slow_share").map(|share| share.scaled(100.0)), 1),
             ]
         };
-        Table {
-            title: format!("What a rotation does ({panel})"),
-            columns: [
+        Table::new(
+            format!("What a rotation does ({panel})"),
+            &[
                 "setting",
                 "longest commit at a rotation (ms)",
                 "against sync_binlog 0 with nothing beside",
                 "half-way between two (ms)",
                 "a rotation each (s)",
                 "time in stalls (%)",
-            ]
-            .map(str::to_owned)
-            .to_vec(),
-            rows: self.points.iter().map(row).collect(),
-            notes: Vec::new(),
-        }
+            ],
+            self.points.iter().map(row).collect(),
+            &[],
+        )
     }
 }
 
@@ -212,11 +210,10 @@ fn ms(spread: &Spread) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::apart::Apart;
     use crate::model::{Measured, Order, Profile, Settings};
     use crate::point::{CellKey, Condition};
     use crate::report::example;
-    use crate::run::Cell;
+    use crate::results::run::Cell;
 
     const DIRTY: Configuration = Configuration { beside: Beside::DirtyBytes { mib: 128 }, ..with(0) };
 
@@ -245,12 +242,7 @@ mod tests {
             };
             (0..).zip(*rounds).map(cell).collect::<Vec<Cell>>()
         };
-        let order = Order {
-            profile: Profile::Quick,
-            servers: Vec::new(),
-            settings: Settings::default(),
-            apart: Apart::default(),
-        };
+        let order = Order::new(Profile::Quick, Settings::default());
         let run = example::run("rotation-stall", order, cells.iter().flat_map(cells_of).collect());
         let mut parts = advice(&run).into_iter();
         let (Some(Part::Text(text)), Some(Part::Table(table))) = (parts.next(), parts.next()) else {

@@ -4,8 +4,8 @@ use super::comparison::{Column, parts};
 use crate::outline::Part;
 use crate::point::semi_sync_cost::Configuration as Cost;
 use crate::point::virtual_replica::{Configuration, FSYNC_MODE_0, FSYNC_MODE_1};
-use crate::run::Run;
-use crate::statistics::Figures;
+use crate::results::run::Run;
+use crate::results::statistics::Figures;
 
 /// A replica that promises what binlogd with `fsync_mode` 1 does.
 const REPLICA_1: Configuration = Configuration::Replica { sync_relay_log: 1, applying: true };

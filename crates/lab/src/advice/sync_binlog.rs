@@ -4,8 +4,8 @@ use super::verdict::{AMOUNT, TIME, Verdict, lacking, told};
 use crate::outline::{Entry, Part, Table};
 use crate::point::Point;
 use crate::point::sync_binlog::Configuration;
-use crate::run::Run;
-use crate::statistics::{Figures, Missing, Spread};
+use crate::results::run::Run;
+use crate::results::statistics::{Figures, Missing, Spread};
 
 /// What every value is compared with.
 const ONE: Configuration = Configuration::Sync { every: 1, attached: false };
@@ -36,21 +36,14 @@ pub(super) fn advice(run: &Run) -> Vec<Part> {
     }
     let mut parts = vec![Part::Text(sentence(&choices))];
     if !rows.is_empty() {
-        parts.push(Part::Table(Table {
-            title: "Against sync_binlog 1 in the same round".to_owned(),
-            columns: ["place", "threads", "setting", "transactions a second", "99 % of new orders took"]
-                .map(str::to_owned)
-                .to_vec(),
-            rows,
-            notes: vec![
-                "“No binary log” is what the log costs at all; it is no choice for a source. Seldom syncs gather what a \
-                 rotation must write at once: the study rotation-stall measures how long commits stand then."
-                    .to_owned(),
-                "A file is synced when it ends. Where that comes sooner than a value's own sync, the value does nothing here: the \
-                 report has how long a file lasted."
-                    .to_owned(),
-            ],
-        }));
+        let heads = ["place", "threads", "setting", "transactions a second", "99 % of new orders took"];
+        let notes = [
+            "“No binary log” is what the log costs at all; it is no choice for a source. Seldom syncs gather what a \
+             rotation must write at once: the study rotation-stall measures how long commits stand then.",
+            "A file is synced when it ends. Where that comes sooner than a value's own sync, the value does nothing here: the \
+             report has how long a file lasted.",
+        ];
+        parts.push(Part::Table(Table::new("Against sync_binlog 1 in the same round", &heads, rows, &notes)));
     }
     parts
 }
@@ -107,11 +100,10 @@ fn name(Point { panel, configuration, threads }: &Point) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::apart::Apart;
     use crate::model::{Measured, Order, Profile, Settings};
     use crate::point::{CellKey, Condition, Panel};
     use crate::report::example;
-    use crate::run::Cell;
+    use crate::results::run::Cell;
 
     const STEADY: [f64; 3] = [100.0; 3];
 
@@ -127,12 +119,7 @@ mod tests {
             };
             (0..).zip(*rounds).map(cell).collect::<Vec<Cell>>()
         };
-        let order = Order {
-            profile: Profile::Quick,
-            servers: Vec::new(),
-            settings: Settings::default(),
-            apart: Apart::default(),
-        };
+        let order = Order::new(Profile::Quick, Settings::default());
         let run = example::run("sync-binlog", order, cells.iter().flat_map(cells_of).collect());
         let Part::Text(text) = advice(&run).remove(0) else { panic!("the sentence comes first") };
         text

@@ -1,6 +1,6 @@
 //! Whether a ratio shows anything, in words.
 
-use crate::statistics::{Missing, Spread};
+use crate::results::statistics::{Missing, Spread};
 
 /// Of fewer rounds a range says too little.
 const ROUNDS_MIN: usize = 3;

@@ -1,6 +1,4 @@
 //! `binlogd-lab list`.
-
-use crate::apart::Apart;
 use crate::engine;
 use crate::model::{Order, Profile};
 use crate::progress::clock;
@@ -20,15 +18,8 @@ pub(super) fn print(studies: &[&dyn Study]) -> anyhow::Result<()> {
 
 fn described(study: &dyn Study) -> String {
     let profiles = Profile::value_variants();
-    let orders: Vec<Order> = profiles
-        .iter()
-        .map(|profile| Order {
-            profile: *profile,
-            servers: Vec::new(),
-            settings: study.settings(*profile),
-            apart: Apart::default(),
-        })
-        .collect();
+    let orders: Vec<Order> =
+        profiles.iter().map(|profile| Order::new(*profile, study.settings(*profile))).collect();
     let mut rows =
         vec![["".to_owned()].into_iter().chain(profiles.iter().map(|profile| name(*profile))).collect()];
     for setting in

@@ -2,11 +2,12 @@
 
 use super::run::JournalArgs;
 use crate::advice;
+use crate::machine::changes;
 use crate::report;
-use crate::run::Run;
+use crate::results::run::Run;
 use crate::store::{Store, Summary};
 use crate::study::Study;
-use crate::{check, machine_changes, server};
+use crate::{check, server};
 use anyhow::{Context, bail, ensure};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -229,7 +230,7 @@ pub(super) fn check(studies: &[&dyn Study], args: &CheckArgs, db: &Path) -> anyh
 pub(super) fn restore(args: &JournalArgs) -> anyhow::Result<()> {
     let dir = args.dir()?;
     // Both are tried, whether the other works or not.
-    let restored = [machine_changes::restore(&dir), server::restore(&dir)];
+    let restored = [changes::restore(&dir), server::restore(&dir)];
     restored.iter().flatten().flatten().for_each(|line| println!("{line}"));
     let done = restored.into_iter().collect::<anyhow::Result<Vec<_>>>()?;
     if done.iter().all(Vec::is_empty) {

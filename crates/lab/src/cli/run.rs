@@ -7,9 +7,9 @@ pub(super) use self::place::JournalArgs;
 use self::place::PlaceArgs;
 use crate::apart::Apart;
 use crate::engine::{self, Begin, Job};
-use crate::environment::Environment;
 use crate::lab::Lab;
-use crate::machine_changes;
+use crate::machine::changes;
+use crate::machine::environment::Environment;
 use crate::model::{Order, Profile, ServerChoice};
 use crate::progress::say;
 use crate::store::{Store, now};
@@ -68,8 +68,7 @@ pub(super) fn run(all: &[&dyn Study], args: &RunArgs, db: &Path, command: &str) 
     let _folders: Vec<leftover::FolderLock> =
         lab.dirs().into_iter().map(leftover::FolderLock::take).collect::<anyhow::Result<_>>()?;
     // First, because it holds for everybody on this machine, whatever else goes wrong.
-    let restore =
-        || machine_changes::restore(&lab.journals).map(|done| done.iter().for_each(|line| say(line)));
+    let restore = || changes::restore(&lab.journals).map(|done| done.iter().for_each(|line| say(line)));
     let restored = restore();
     leftover::remove(&lab, &all.iter().map(|study| study.name()).collect::<Vec<_>>())?;
     // Once more where it failed: a control group goes only after the server in it.

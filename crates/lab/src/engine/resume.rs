@@ -1,11 +1,11 @@
 //! Which run is measured: a new one, or one that was interrupted.
 
 use super::job::{Begin, Job};
-use crate::environment;
+use crate::machine::environment;
 use crate::model::{Fact, Order};
-use crate::number::time;
 use crate::point::CellKey;
 use crate::progress::{label, say};
+use crate::results::number::time;
 use crate::store::{Store, without_passwords};
 use crate::study::Plan;
 use anyhow::bail;

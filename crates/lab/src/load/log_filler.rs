@@ -5,8 +5,8 @@
 
 use super::rotations;
 use super::times::Times;
-use crate::cpus::Role;
 use crate::lab::Lab;
+use crate::machine::cpus::Role;
 use crate::model::{Fact, Settings};
 use crate::server::{DATABASE, Target};
 use anyhow::{Context, anyhow, ensure};

@@ -2,9 +2,9 @@
 
 use super::dataset;
 use super::times::{Histogram, Times};
-use crate::cpus::{Cpus, Role};
 use crate::interrupt::Interrupt;
 use crate::lab::Lab;
+use crate::machine::cpus::{Cpus, Role};
 use crate::model::{Fact, Measured, Order};
 use crate::program::run_to_end;
 use crate::server::{DATABASE, Target, address};

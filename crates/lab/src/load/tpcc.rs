@@ -2,9 +2,9 @@
 
 use super::go_tpc;
 use super::times::Times;
-use crate::cpus::{Cpus, Role};
 use crate::interrupt::Interrupt;
 use crate::lab::Lab;
+use crate::machine::cpus::{Cpus, Role};
 use crate::model::{Fact, Measured};
 use crate::program::run_to_end;
 use crate::server::sql::same;

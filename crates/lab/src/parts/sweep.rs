@@ -3,8 +3,8 @@
 use crate::outline::{Chart, Dot, Entry, Line, Part, Scale, Table};
 use crate::point::{Configuration, Panel};
 use crate::reference::publication::Curve;
-use crate::run::{Cell, Run};
-use crate::statistics::{Figures, Missing, Spread};
+use crate::results::run::{Cell, Run};
+use crate::results::statistics::{Figures, Missing, Spread};
 
 /// A value over numbers of threads, for all configurations.
 #[derive(Debug, Clone, Copy)]

@@ -4,8 +4,8 @@ use super::sweep::{self, Sweep, entry};
 use crate::load::times::NAMES;
 use crate::outline::{Entry, Part, Table};
 use crate::point::{Configuration, Point};
-use crate::run::Run;
-use crate::statistics::Figures;
+use crate::results::run::Run;
+use crate::results::statistics::Figures;
 
 /// Which transactions, and who timed them.
 #[derive(Debug, Clone, Copy)]

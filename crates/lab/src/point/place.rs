@@ -1,6 +1,6 @@
 //! What a cell is measured under: where the server's files lie, and how much of the data its buffer pool holds.
 
-use crate::file_system::Kind;
+use crate::machine::file_system::Kind;
 use anyhow::Context;
 use std::fmt;
 use std::str::FromStr;

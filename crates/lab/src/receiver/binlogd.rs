@@ -1,9 +1,9 @@
 //! binlogd, attached to a source.
 
 use super::program::Program;
-use crate::cpus::Role;
 use crate::interrupt::Interrupt;
 use crate::lab::Lab;
+use crate::machine::cpus::Role;
 use crate::server::{Target, address};
 use crate::window::Place;
 use anyhow::bail;

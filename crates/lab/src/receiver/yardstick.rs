@@ -2,8 +2,8 @@
 //! alone: neither has TLS, and both would show a password in the list of processes or need another way to get one.
 
 use super::program::Program;
-use crate::cpus::Role;
 use crate::lab::Lab;
+use crate::machine::cpus::Role;
 use crate::receiver::go_mysqlbinlog;
 use crate::server::Target;
 use crate::window::Place;

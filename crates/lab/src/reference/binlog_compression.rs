@@ -97,12 +97,12 @@ fn figures() -> Vec<Part> {
             Entry::Number(row.compressed_to_before(), 3),
         ]
     };
-    let table = Table {
-        title: "Published: rates and processor".to_owned(),
-        columns: columns.map(str::to_owned).to_vec(),
-        rows: published().iter().map(entries).collect(),
-        notes: vec!["The ratios are ours, made from the published figures.".to_owned()],
-    };
+    let table = Table::new(
+        "Published: rates and processor",
+        &columns,
+        published().iter().map(entries).collect(),
+        &["The ratios are ours, made from the published figures."],
+    );
     vec![Part::Table(table)]
 }
 

@@ -33,10 +33,10 @@ pub fn publication() -> Publication {
 
 fn stall() -> Table {
     let row = |what: &str, entry| vec![Entry::Text(what.to_owned()), entry];
-    Table {
-        title: "The stall with sync_binlog = 0, as published".to_owned(),
-        columns: vec!["what".to_owned(), "figure".to_owned()],
-        rows: vec![
+    Table::new(
+        "The stall with sync_binlog = 0, as published",
+        &["what", "figure"],
+        vec![
             row("size of a log file (MB)", Entry::Number(FILE_MB, 0)),
             row("period (s)", Entry::Number(PERIOD_S, 0)),
             row("log that is filled, from these (MB/s)", Entry::Number(FILE_MB / PERIOD_S, 0)),
@@ -44,6 +44,6 @@ fn stall() -> Table {
             row("at least so long (s)", Entry::Number(1.0, 0)),
             row("at most so long (s)", Entry::Number(2.0, 0)),
         ],
-        notes: Vec::new(),
-    }
+        &[],
+    )
 }

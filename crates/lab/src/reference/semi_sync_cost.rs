@@ -90,12 +90,12 @@ fn figures() -> Vec<Part> {
             Entry::Number(row.semi_synchronous / row.asynchronous, 3),
         ]
     };
-    let table = Table {
-        title: "Published: TpmC by connections".to_owned(),
-        columns: ["threads", "asynchronous", "semi-synchronous", "ratio"].map(str::to_owned).to_vec(),
-        rows: rows.iter().map(entries).collect(),
-        notes: vec!["The ratio is ours, made from the two published figures.".to_owned()],
-    };
+    let table = Table::new(
+        "Published: TpmC by connections",
+        &["threads", "asynchronous", "semi-synchronous", "ratio"],
+        rows.iter().map(entries).collect(),
+        &["The ratio is ours, made from the two published figures."],
+    );
     vec![Part::Chart(chart), Part::Table(table)]
 }
 

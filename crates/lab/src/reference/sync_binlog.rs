@@ -171,21 +171,19 @@ fn figures() -> Vec<Part> {
             ratio(row.sync_binlog, row.pool_gb, FileSystem::Xfs),
         ]
     };
-    let second_table = Table {
-        title: "Published, second table: median transactions a second".to_owned(),
-        columns: [
+    let second_table = Table::new(
+        "Published, second table: median transactions a second",
+        &[
             "sync_binlog",
             "Buffer pool (GB)",
             "ext4",
             "XFS",
             "ext4, ratio to no binary log",
             "XFS, ratio to no binary log",
-        ]
-        .map(str::to_owned)
-        .to_vec(),
-        rows: second_table().iter().map(row).collect(),
-        notes: vec!["The ratios are ours, made from the published figures.".to_owned()],
-    };
+        ],
+        second_table().iter().map(row).collect(),
+        &["The ratios are ours, made from the published figures."],
+    );
     vec![Part::Table(first_table), Part::Table(second_table)]
 }
 

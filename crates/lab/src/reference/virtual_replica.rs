@@ -131,12 +131,7 @@ fn figures() -> Vec<Part> {
             text(row.insert_time),
         ]
     };
-    let table = Table {
-        title: "Published: all rows".to_owned(),
-        columns: columns.map(str::to_owned).to_vec(),
-        rows: rows.iter().map(entries).collect(),
-        notes: Vec::new(),
-    };
+    let table = Table::new("Published: all rows", &columns, rows.iter().map(entries).collect(), &[]);
     vec![Part::Chart(chart), Part::Table(table)]
 }
 

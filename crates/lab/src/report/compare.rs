@@ -3,8 +3,8 @@
 use crate::apart;
 use crate::model::Fact;
 use crate::point::{Configuration, Panel};
-use crate::run::Run;
-use crate::statistics::{Figures, Missing, Spread};
+use crate::results::run::Run;
+use crate::results::statistics::{Figures, Missing, Spread};
 use crate::study::{Headline, catalogue};
 use anyhow::bail;
 use std::collections::{BTreeMap, BTreeSet};

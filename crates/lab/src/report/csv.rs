@@ -1,7 +1,7 @@
 //! A run as CSV (RFC 4180, lines end with a line feed), for spreadsheets and other programs.
 
 use crate::model::Fact;
-use crate::run::{Cell, Run, Skipped};
+use crate::results::run::{Cell, Run, Skipped};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 

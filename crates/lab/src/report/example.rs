@@ -2,7 +2,6 @@
 //! real ones.
 
 use super::section::Section;
-use crate::apart::Apart;
 use crate::model::{Fact, Measured, Order, Profile, Settings};
 use crate::outline::{Chart, Dot, Line, Part, Scale};
 use crate::parts::sweep::{self, Sweep};
@@ -13,7 +12,7 @@ use crate::point::{self, CellKey, Condition, Panel};
 use crate::reference::publication::Curve;
 use crate::reference::sync_binlog;
 use crate::reference::virtual_replica::{self, mode};
-use crate::run::{Cell, Run, Skipped};
+use crate::results::run::{Cell, Run, Skipped};
 
 /// The lab's configurations of the published modes.
 const CONFIGURATIONS: [(Configuration, &str); 5] = [
@@ -49,7 +48,7 @@ pub(crate) fn virtual_replica() -> Run {
         }
     }
     let settings = Settings::of([("threads", "2,4,8,16,32,64,128,256"), ("seconds", "5")]);
-    let order = Order { profile: Profile::Quick, servers: Vec::new(), settings, apart: Apart::default() };
+    let order = Order::new(Profile::Quick, settings);
     Run {
         id: 7,
         command: "binlogd-lab run virtual-replica --profile quick".to_owned(),

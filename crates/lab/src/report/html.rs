@@ -1,9 +1,9 @@
 //! The report as one page of HTML that needs nothing else: no network, no script.
 
 use super::chart;
+use super::chart::palette::Palette;
 use super::delays::Delays;
 use super::marks::Marks;
-use super::palette::Palette;
 use super::section::{INTRODUCTION, Section, describe};
 use super::table;
 use crate::model::Fact;
@@ -173,8 +173,8 @@ fn environment(facts: &[Fact]) -> Markup {
 mod tests {
     use super::*;
     use crate::report::example;
-    use crate::run::Run;
-    use crate::statistics::Figures;
+    use crate::results::run::Run;
+    use crate::results::statistics::Figures;
 
     fn damaged() -> Run {
         let mut run = example::virtual_replica();

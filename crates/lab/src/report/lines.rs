@@ -3,10 +3,10 @@
 //! A page in the documentation that is made from committed lines can be made again by anyone, and a test holds the page to
 //! the lines.
 
-use crate::number::utc;
 use crate::point::{Condition, Point};
-use crate::run::Run;
-use crate::statistics::{Figures, Spread};
+use crate::results::number::utc;
+use crate::results::run::Run;
+use crate::results::statistics::{Figures, Spread};
 use crate::study::Study;
 use anyhow::Context;
 use rig::statistics::Table;

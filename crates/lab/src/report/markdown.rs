@@ -2,8 +2,8 @@
 
 use super::delays::Delays;
 use super::section::{INTRODUCTION, Section, describe};
-use crate::number;
 use crate::outline::{Chart, Entry, Part, Table};
+use crate::results::number;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -203,7 +203,8 @@ mod tests {
         );
         // Published rows are shown as they were printed.
         assert!(text.contains("| 100 | mhd | 386 | oltp.lua | 152543 | 7626 |"));
-        let median = crate::statistics::Figures::of(&run).median(&run.cells[0].key.point, "qps").unwrap();
+        let median =
+            crate::results::statistics::Figures::of(&run).median(&run.cells[0].key.point, "qps").unwrap();
         let shown = format!("| 2 | {:.0} ({:.0}–{:.0}) |", median.median, median.range.0, median.range.1);
         assert!(text.contains(&shown), "{shown} {text}");
     }

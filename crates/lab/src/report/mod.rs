@@ -7,14 +7,13 @@
 //! | `pictures` | each chart as a file |
 //! | `html` | the page; `marks`: what a program finds its parts by |
 //! | `table` | its tables |
-//! | `chart`, `axes`, `palette` | its pictures |
+//! | `chart` | its pictures: `axes`, `palette` |
 //! | `markdown` | the same as text |
 //! | `csv` | the cells, and what a run is beside them |
 //! | `read_back` | runs of the CSV that a report has written |
 //! | `lines` | the points as lines of JSON, and a page made from such lines |
 //! | `compare` | two runs against each other |
 
-mod axes;
 mod chart;
 pub mod compare;
 pub mod csv;
@@ -25,7 +24,6 @@ mod html;
 pub mod lines;
 mod markdown;
 mod marks;
-mod palette;
 mod pictures;
 pub mod read_back;
 mod section;
@@ -34,7 +32,7 @@ mod table;
 pub use compare::compare;
 
 use crate::outline::Part;
-use crate::run::Run;
+use crate::results::run::Run;
 use anyhow::Context;
 use delays::Delays;
 use section::Section;

@@ -1,7 +1,7 @@
 //! Each chart of a report as a file, for pages that show one of them.
 
 use super::chart;
-use super::palette::Palette;
+use super::chart::palette::Palette;
 use super::section::Section;
 use crate::outline::{Chart, Part};
 

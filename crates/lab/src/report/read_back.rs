@@ -4,7 +4,7 @@
 use super::csv;
 use crate::model::{Fact, Measured, Order};
 use crate::point::{CellKey, Panel, Point};
-use crate::run::{Cell, Run, Skipped};
+use crate::results::run::{Cell, Run, Skipped};
 use ::csv::{Reader, StringRecord};
 use anyhow::{Context, bail};
 use std::collections::HashMap;

@@ -1,11 +1,11 @@
 //! A run with everything that the report says of it, whatever it is written as.
 
-use crate::number;
 use crate::outline::Part;
 use crate::point::Point;
 use crate::reference;
 use crate::reference::publication::Publication;
-use crate::run::{Cell, Run};
+use crate::results::number;
+use crate::results::run::{Cell, Run};
 use crate::study::catalogue;
 
 /// A run in the report.

@@ -1,8 +1,8 @@
 //! A table as HTML.
 
 use super::marks::Marks;
-use crate::number;
 use crate::outline::{Entry, Table};
+use crate::results::number;
 use maud::{Markup, html};
 
 /// A longer table is folded.

@@ -1,7 +1,7 @@
 //! What is known of a server: its version, and each variable that differs from its default.
 
 use super::target::Target;
-use crate::cpus;
+use crate::machine::cpus;
 use crate::model::Fact;
 use codec::ServerKind;
 use wire::ResultSet;

@@ -11,7 +11,7 @@ pub use self::lock::MeasuringLock;
 pub use self::summary::Summary;
 
 use crate::model::{Fact, Order, ServerChoice};
-use crate::run::{Cell, Run, Skipped};
+use crate::results::run::{Cell, Run, Skipped};
 use anyhow::{Context, bail};
 use rusqlite::{Connection, OpenFlags, Transaction, params};
 use std::path::{Path, PathBuf};

@@ -4,7 +4,7 @@ use super::Store;
 use super::summary::Summary;
 use crate::model::{Fact, Measured};
 use crate::point::{CellKey, Configuration, Panel};
-use crate::run::{Cell, Run, Skipped};
+use crate::results::run::{Cell, Run, Skipped};
 use anyhow::{Context, bail};
 use rusqlite::types::Type;
 use rusqlite::{Error, Row, params};

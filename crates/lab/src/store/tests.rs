@@ -134,12 +134,7 @@ fn a_file_with_the_old_names_is_read_in_todays_words() {
     let path = dir.path().join("results.sqlite");
     let mut store = Store::open_or_create(&path).unwrap();
     let old = [("pool_mb", "512"), ("redo_mb", "256"), ("rotation_kb", "auto"), ("threads", "\"pool_mb\":")];
-    let order = Order {
-        profile: Profile::Smoke,
-        servers: Vec::new(),
-        settings: Settings::of(old),
-        apart: Apart::default(),
-    };
+    let order = Order::new(Profile::Smoke, Settings::of(old));
     let mut cell = cell(8, None);
     cell.measured.put("wait_us", 7.0);
     for study in ["semi-sync-cost", "virtual-replica"] {

@@ -28,7 +28,6 @@ pub fn named(name: &str) -> anyhow::Result<&'static dyn Study> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::apart::Apart;
     use crate::model::{Order, Profile};
     use crate::study::Plan;
 
@@ -37,9 +36,7 @@ mod tests {
         for study in all() {
             let plan = |profile| -> Plan {
                 let settings = study.settings(profile);
-                study
-                    .plan(&Order { profile, servers: Vec::new(), settings, apart: Apart::default() })
-                    .unwrap()
+                study.plan(&Order::new(profile, settings)).unwrap()
             };
             let (grid, full) = (plan(Profile::Grid), plan(Profile::Full));
             let cells =

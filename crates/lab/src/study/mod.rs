@@ -11,7 +11,7 @@ use crate::lab::Lab;
 use crate::model::{Fact, Measured, Order, Profile, ServerChoice, Settings};
 use crate::outline::Part;
 use crate::point::{CellKey, Configuration, Panel, Point};
-use crate::run::Run;
+use crate::results::run::Run;
 use anyhow::Context;
 
 /// The server that a study measures unless others are asked for.

@@ -9,7 +9,7 @@ use binlogd_lab::outline::Part;
 use binlogd_lab::point::virtual_replica::Configuration;
 use binlogd_lab::point::{CellKey, Condition, Panel, Point};
 use binlogd_lab::receiver::Yardstick;
-use binlogd_lab::run::Run;
+use binlogd_lab::results::run::Run;
 use binlogd_lab::study::{Plan, Scene, Stage, Study, interleaved};
 use std::fs::File;
 use std::io::Write;

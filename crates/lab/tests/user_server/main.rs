@@ -11,7 +11,7 @@ mod sync_binlog;
 mod written;
 mod yardsticks;
 
-use binlogd_lab::run::Run;
+use binlogd_lab::results::run::Run;
 use binlogd_lab::server::address;
 use binlogd_lab::store::Store;
 use codec::ServerKind;

@@ -1,7 +1,7 @@
 //! The study `sync-binlog` on a user's server.
 
 use super::{User, assert_same, journals_in, written};
-use binlogd_lab::run::Cell;
+use binlogd_lab::results::run::Cell;
 use std::process::{Command, Output};
 
 /// A run of `sync-binlog` with TPC-C in seconds.

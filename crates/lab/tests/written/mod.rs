@@ -7,7 +7,7 @@ mod page;
 mod spreadsheet;
 
 use binlogd_lab::reference;
-use binlogd_lab::run::Run;
+use binlogd_lab::results::run::Run;
 use binlogd_lab::study::catalogue;
 use std::path::Path;
 

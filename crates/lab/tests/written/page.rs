@@ -3,7 +3,7 @@
 use super::html::{self, Element};
 use super::{Findings, is_median, is_rounded};
 use binlogd_lab::outline::{Chart, Entry, Part, Table};
-use binlogd_lab::run::Run;
+use binlogd_lab::results::run::Run;
 
 pub(super) fn look(run: &Run, parts: &[Part], html: &str, findings: &mut Findings) {
     let page = match html::parse(html) {

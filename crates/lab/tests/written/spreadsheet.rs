@@ -2,7 +2,7 @@
 
 use super::Findings;
 use binlogd_lab::progress::label;
-use binlogd_lab::run::{Cell, Run};
+use binlogd_lab::results::run::{Cell, Run};
 use std::collections::BTreeMap;
 
 /// A line of the file, by the names of the columns.

@@ -1,7 +1,7 @@
 //! What a run that was killed has left in the folder to measure: its servers go on, and would be measured too.
 
-use crate::file_system::{Volume, kill_users};
 use crate::lab::Lab;
+use crate::machine::file_system::{Volume, kill_users};
 use crate::progress::say;
 use anyhow::{Context, bail};
 use rustix::fs::{FlockOperation, flock};
@@ -104,8 +104,8 @@ fn is_temporary(folder: &Path, studies: &[&str]) -> bool {
 mod tests {
     use super::*;
     use crate::apart::Apart;
-    use crate::folders::Folders;
     use crate::interrupt::Interrupt;
+    use crate::machine::folders::Folders;
     use std::sync::Arc;
 
     #[test]

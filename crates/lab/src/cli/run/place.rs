@@ -1,10 +1,10 @@
 //! What a run uses of this machine: binlogd's binary, scripts, folders.
 
 use crate::apart::Apart;
-use crate::cpus::Cpus;
 use crate::interrupt::Interrupt;
 use crate::lab::Lab;
-use crate::network::Network;
+use crate::machine::cpus::Cpus;
+use crate::machine::network::Network;
 use crate::progress::say;
 use anyhow::{Context, bail};
 use std::path::{Path, PathBuf};

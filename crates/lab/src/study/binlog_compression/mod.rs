@@ -10,7 +10,7 @@ use crate::model::{Order, Profile, ServerChoice, Settings};
 use crate::outline::Part;
 use crate::point::binlog_compression::LEVEL;
 use crate::point::{CellKey, Condition, Panel};
-use crate::run::Run;
+use crate::results::run::Run;
 use anyhow::ensure;
 
 /// See the module.

@@ -6,8 +6,8 @@ use crate::parts::times;
 use crate::point::binlog_compression::{Compression, Configuration, KINDS, LEVEL};
 use crate::point::{Condition, Panel, Point};
 use crate::reference::binlog_compression::{Row, measure};
-use crate::run::Run;
-use crate::statistics::{Figures, Missing, Spread};
+use crate::results::run::Run;
+use crate::results::statistics::{Figures, Missing, Spread};
 
 /// The level that was published.
 const PUBLISHED: Compression = Compression::Zstd(LEVEL);
@@ -258,11 +258,10 @@ fn saved(ratio: Spread) -> Spread {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::apart::Apart;
     use crate::model::{Measured, Order, Profile, Settings};
     use crate::point::{self, CellKey};
     use crate::report::example;
-    use crate::run::Cell;
+    use crate::results::run::Cell;
 
     fn cell(condition: Condition, configuration: &str, values: &[(&str, f64)]) -> Cell {
         let panel = Panel { server: "mysql-8.0.15, mysql-9.7".to_owned(), condition };
@@ -274,12 +273,7 @@ mod tests {
 
     #[test]
     fn ratios_are_made_to_the_same_server_and_to_the_version_before() {
-        let order = Order {
-            profile: Profile::Smoke,
-            servers: Vec::new(),
-            settings: Settings::default(),
-            apart: Apart::default(),
-        };
+        let order = Order::new(Profile::Smoke, Settings::default());
         let cells = vec![
             cell(Condition::NobodyAttached, "mysql-8.0.15, before the feature", &[("select", 200.0)]),
             cell(

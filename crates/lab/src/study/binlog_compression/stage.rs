@@ -1,9 +1,9 @@
 //! The servers of the scene, all running, and how a cell is measured on one of them.
 
 use super::probe;
-use crate::folders::Folders;
 use crate::lab::Lab;
 use crate::load::sysbench::{Outcome, Sysbench};
+use crate::machine::folders::Folders;
 use crate::model::{Fact, Measured, Order, ServerChoice};
 use crate::point::binlog_compression::{Compression, Configuration, KINDS, LEVEL, variables};
 use crate::point::{Condition, Point};

@@ -19,7 +19,7 @@ use crate::outline::Part;
 use crate::point::disk::Disk;
 use crate::point::rotation_stall::Configuration;
 use crate::point::{self, Panel};
-use crate::run::Run;
+use crate::results::run::Run;
 use anyhow::ensure;
 
 /// The study.

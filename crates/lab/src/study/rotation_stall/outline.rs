@@ -6,8 +6,8 @@ use crate::parts::times;
 use crate::point::disk::Disk;
 use crate::point::rotation_stall::{Beside, Configuration};
 use crate::point::{Condition, Panel, Point};
-use crate::run::{Cell, Run};
-use crate::statistics::{Figures, Missing};
+use crate::results::run::{Cell, Run};
+use crate::results::statistics::{Figures, Missing};
 
 /// Points of a line, at most: of a longer load several intervals are shown as one.
 const POINTS_MAX: usize = 300;
@@ -24,8 +24,8 @@ pub(super) fn outline(run: &Run) -> Vec<Part> {
         let view = View { figures: &figures, panel, disk, points };
         parts.push(Part::Heading(format!("{panel}")));
         parts.extend(view.charts().into_iter().map(Part::Chart));
-        parts.push(Part::Table(view.stalls()));
-        parts.push(Part::Table(view.whole()));
+        parts.push(Part::Table(view.table("The stall at a rotation", &STALLS, &STALLS_NOTES)));
+        parts.push(Part::Table(view.table("The whole load", &WHOLE, &WHOLE_NOTES)));
         let all: Vec<&Point> = view.points.iter().map(|(point, _)| *point).collect();
         parts.extend(times::SMALL_INSERT.table_of(&format!(", {panel}, {threads} threads"), &figures, &all));
     }
@@ -118,13 +118,6 @@ impl View<'_> {
         cell.map_or_else(Vec::new, |cell| lines(one, cell, series, joined, marked))
     }
 
-    fn rows(&self, row: impl Fn(&Point) -> Vec<Entry>) -> Vec<Vec<Entry>> {
-        let named = |(point, configuration): &(&Point, Configuration)| {
-            [Entry::Text(configuration.to_string())].into_iter().chain(row(point)).collect()
-        };
-        self.points.iter().map(named).collect()
-    }
-
     fn value(&self, point: &Point, name: &str, scale: f64, digits: usize) -> Entry {
         let figure = self.figures.median(point, name);
         let none = self.figures.median(point, "rotations").is_ok_and(|rotations| rotations.median == 0.0);
@@ -137,80 +130,56 @@ impl View<'_> {
         )
     }
 
-    fn table(&self, title: &str, columns: &[&str], rows: Vec<Vec<Entry>>, notes: &[&str]) -> Table {
-        Table {
-            title: format!("{title} ({}, {})", self.panel.server, self.disk),
-            columns: columns.iter().map(|column| (*column).to_owned()).collect(),
-            rows,
-            notes: notes.iter().map(|note| (*note).to_owned()).collect(),
-        }
-    }
-
-    fn stalls(&self) -> Table {
-        let rows = self.rows(|point| {
-            let value = |name: &str, scale, digits| self.value(point, name, scale, digits);
-            vec![
-                value("rotations", 1.0, 0),
-                value("rotation_period_s", 1.0, 1),
-                value("stall_longest_ms", 1.0, 0),
-                value("stall_longest_ms_worst", 1.0, 0),
-                value("between_longest_ms", 1.0, 0),
-                value("stall_seconds", 1e3, 0),
-                value("between_seconds", 1e3, 0),
-                value("stall_lowest", 1.0, 2),
-                value("between_lowest", 1.0, 2),
-            ]
-        });
-        let columns = [
-            "configuration",
-            "rotations in a cell",
-            "period (s)",
-            "longest commit at a rotation (ms)",
-            "at the worst (ms)",
-            "longest commit between (ms)",
-            "stall at a rotation (ms)",
-            "stall between (ms)",
-            "lowest at a rotation",
-            "lowest between",
-        ];
-        self.table("The stall at a rotation", &columns, rows, &[
-            "Each is the median over the rotations of a cell, and then over the rounds. Longest commit: of those under way \
-             then. Stall: how long throughput stayed below half the median of the cell, seen in intervals of sample_ms. \
-             Lowest: the lowest such interval, relative to that median; 0 is a standstill.",
-            "Between: the same half-way between the end of a stall and the next rotation, where nothing happens: what \
-             chance makes of it. Only what is worse than that is the rotation's doing.",
-            "As published: a file of 1 GB was full every 40 s, and throughput fell to 0 for one or two seconds.",
-        ])
-    }
-
-    fn whole(&self) -> Table {
-        let rows = self.rows(|point| {
-            let value = |name: &str, scale, digits| self.value(point, name, scale, digits);
-            vec![
-                value("log_mb_s", 1.0, 1),
-                value("tps", 1.0, 0),
-                value("slow_share", 100.0, 1),
-                value("small_p99_ms", 1.0, 1),
-                value("small_p99_9_ms", 1.0, 1),
-                value("small_longest_ms", 1.0, 0),
-            ]
-        });
-        let columns = [
-            "configuration",
-            "log (MB/s)",
-            "small commits/s",
-            "time in stalls (%)",
-            "p99 (ms)",
-            "p99.9 (ms)",
-            "longest (ms)",
-        ];
-        self.table("The whole load", &columns, rows, &[
-            "Time in stalls: the share of all intervals, at rotations and elsewhere, with less than half the median. It says \
-             what the percentiles hide: who waits for ten seconds commits once in them, so a stall is one commit of each \
-             session among ten thousands.",
-        ])
+    fn table(&self, title: &str, columns: &[Column], notes: &[&str]) -> Table {
+        let heads: Vec<&str> =
+            ["configuration"].into_iter().chain(columns.iter().map(|column| column.0)).collect();
+        let row = |(point, configuration): &(&Point, Configuration)| {
+            let value = |(_, name, scale, digits): &Column| self.value(point, name, *scale, *digits);
+            [Entry::Text(configuration.to_string())].into_iter().chain(columns.iter().map(value)).collect()
+        };
+        let rows = self.points.iter().map(row).collect();
+        Table::new(format!("{title} ({}, {})", self.panel.server, self.disk), &heads, rows, notes)
     }
 }
+
+/// Of a table: its head, the number of a cell that it shows, what that is multiplied with, and digits.
+type Column = (&'static str, &'static str, f64, usize);
+
+const STALLS: [Column; 9] = [
+    ("rotations in a cell", "rotations", 1.0, 0),
+    ("period (s)", "rotation_period_s", 1.0, 1),
+    ("longest commit at a rotation (ms)", "stall_longest_ms", 1.0, 0),
+    ("at the worst (ms)", "stall_longest_ms_worst", 1.0, 0),
+    ("longest commit between (ms)", "between_longest_ms", 1.0, 0),
+    ("stall at a rotation (ms)", "stall_seconds", 1e3, 0),
+    ("stall between (ms)", "between_seconds", 1e3, 0),
+    ("lowest at a rotation", "stall_lowest", 1.0, 2),
+    ("lowest between", "between_lowest", 1.0, 2),
+];
+
+const STALLS_NOTES: [&str; 3] = [
+    "Each is the median over the rotations of a cell, and then over the rounds. Longest commit: of those under way \
+     then. Stall: how long throughput stayed below half the median of the cell, seen in intervals of sample_ms. \
+     Lowest: the lowest such interval, relative to that median; 0 is a standstill.",
+    "Between: the same half-way between the end of a stall and the next rotation, where nothing happens: what \
+     chance makes of it. Only what is worse than that is the rotation's doing.",
+    "As published: a file of 1 GB was full every 40 s, and throughput fell to 0 for one or two seconds.",
+];
+
+const WHOLE: [Column; 6] = [
+    ("log (MB/s)", "log_mb_s", 1.0, 1),
+    ("small commits/s", "tps", 1.0, 0),
+    ("time in stalls (%)", "slow_share", 100.0, 1),
+    ("p99 (ms)", "small_p99_ms", 1.0, 1),
+    ("p99.9 (ms)", "small_p99_9_ms", 1.0, 1),
+    ("longest (ms)", "small_longest_ms", 1.0, 0),
+];
+
+const WHOLE_NOTES: [&str; 1] = [
+    "Time in stalls: the share of all intervals, at rotations and elsewhere, with less than half the median. It says \
+     what the percentiles hide: who waits for ten seconds commits once in them, so a stall is one commit of each \
+     session among ten thousands.",
+];
 
 /// A series of a cell as a line, and where it is `marked` the rotations as a line of marks on the axis.
 fn lines(configuration: Configuration, cell: &Cell, series: &str, joined: Joined, marked: bool) -> Vec<Line> {
@@ -241,7 +210,6 @@ fn lines(configuration: Configuration, cell: &Cell, series: &str, joined: Joined
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::apart::Apart;
     use crate::model::{Measured, Order, Profile};
     use crate::report::example;
     use crate::study::Study;
@@ -249,7 +217,7 @@ mod tests {
 
     fn run() -> Run {
         let settings = RotationStall.settings(Profile::Quick);
-        let order = Order { profile: Profile::Quick, servers: Vec::new(), settings, apart: Apart::default() };
+        let order = Order::new(Profile::Quick, settings);
         let planned = RotationStall.plan(&order).unwrap().scenes.into_iter().flat_map(|scene| scene.cells);
         let cells = planned.map(|key| {
             let mut measured = Measured::default();

@@ -1,13 +1,13 @@
 //! The server of a scene on its disk, and a cell.
 
 use super::stall::{Course, Stall};
-use crate::dirty_pages::{self, DirtyPages};
-use crate::disk_limit::DiskLimit;
-use crate::file_system::{Kind, Volume};
-use crate::folders;
 use crate::lab::Lab;
 use crate::load::log_filler::{LogFiller, Outcome};
 use crate::load::rotations::Rotations;
+use crate::machine::dirty_pages::{self, DirtyPages};
+use crate::machine::disk_limit::DiskLimit;
+use crate::machine::file_system::{Kind, Volume};
+use crate::machine::folders;
 use crate::model::{Fact, Measured, Order};
 use crate::point::disk::Disk;
 use crate::point::rotation_stall::{Beside, Configuration};

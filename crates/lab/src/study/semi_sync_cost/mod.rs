@@ -16,7 +16,7 @@ use crate::outline::Part;
 use crate::point::semi_sync_cost::{ALL, Configuration};
 use crate::point::{Condition, Panel};
 use crate::reference::semi_sync_cost as published;
-use crate::run::Run;
+use crate::results::run::Run;
 use anyhow::ensure;
 
 /// The numbers of threads as published.

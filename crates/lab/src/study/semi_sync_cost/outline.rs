@@ -5,8 +5,8 @@ use crate::parts::sweep::{self, Sweep};
 use crate::parts::times;
 use crate::point::semi_sync_cost::{Configuration, SYNC_RELAY_LOG};
 use crate::reference::semi_sync_cost as published;
-use crate::run::Run;
-use crate::statistics::Figures;
+use crate::results::run::Run;
+use crate::results::statistics::Figures;
 
 pub(super) fn outline(run: &Run) -> Vec<Part> {
     let published = [
@@ -83,15 +83,14 @@ fn lag(run: &Run) -> Vec<Part> {
         "source's wait (µs)",
         "rounds begun anew",
     ];
-    vec![Part::Table(Table {
-        title: "How far the replicas were behind at the end of the load".to_owned(),
-        columns: columns.map(str::to_owned).to_vec(),
+    vec![Part::Table(Table::new(
+        "How far the replicas were behind at the end of the load",
+        &columns,
         rows,
-        notes: vec![
+        &[
             "After each cell both replicas apply what is left before the next begins; where they did not get there in \
-             time they begin anew at the end of the log, and rows that they miss are passed over."
-                .to_owned(),
-            "The source's wait is its own average over the waits for an acknowledgement.".to_owned(),
+             time they begin anew at the end of the log, and rows that they miss are passed over.",
+            "The source's wait is its own average over the waits for an acknowledgement.",
         ],
-    })]
+    ))]
 }

@@ -1,9 +1,9 @@
 //! The source and its replicas.
 
-use crate::folders::Folders;
 use crate::lab::Lab;
 use crate::load::dataset::{self, Dataset};
 use crate::load::tpcc::{Outcome, Tpcc};
+use crate::machine::folders::Folders;
 use crate::model::{Fact, Measured, Order, ServerChoice, Settings};
 use crate::point::Point;
 use crate::point::semi_sync_cost::{Configuration, SYNC_RELAY_LOG};

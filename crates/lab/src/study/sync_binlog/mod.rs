@@ -20,14 +20,14 @@ mod stall;
 mod users;
 
 use super::{Headline, Plan, SERVER, Scene, Stage, Study, interleaved};
-use crate::file_system::Kind;
 use crate::lab::Lab;
+use crate::machine::file_system::Kind;
 use crate::model::{Order, Profile, ServerChoice, Settings};
 use crate::outline::Part;
 use crate::point::place::{Condition, Files, Pool};
 use crate::point::sync_binlog::Configuration;
 use crate::point::{self, Panel};
-use crate::run::Run;
+use crate::results::run::Run;
 use anyhow::ensure;
 use rotation::Rotation;
 
@@ -182,12 +182,7 @@ mod tests {
         let silent: Vec<Configuration> = full.scenes[1].configurations().unwrap();
         assert!(silent.iter().all(|one| *one == Configuration::NoBinaryLog));
         let settings = SyncBinlog.settings(Profile::Full);
-        let reason = users::left_out(&Order {
-            profile: Profile::Full,
-            servers: Vec::new(),
-            settings,
-            apart: Apart::default(),
-        });
+        let reason = users::left_out(&Order::new(Profile::Full, settings));
         assert!(reason.contains("no binary log") && reason.contains("ext4,xfs"), "{reason}");
     }
 
@@ -203,8 +198,7 @@ mod tests {
         ] {
             let mut settings = SyncBinlog.settings(Profile::Smoke);
             settings.0.insert(name.to_owned(), value.to_owned());
-            let order =
-                Order { profile: Profile::Smoke, servers: Vec::new(), settings, apart: Apart::default() };
+            let order = Order::new(Profile::Smoke, settings);
             let error = SyncBinlog.plan(&order).unwrap_err().to_string();
             assert!(error.contains(name), "{error}");
         }

@@ -1,6 +1,6 @@
 //! What the report shows.
 
-use crate::file_system::Kind;
+use crate::machine::file_system::Kind;
 use crate::outline::{Chart, Dot, Entry, Line, Part, Scale, Table};
 use crate::parts::sweep::{RATIO_DIGITS, entry};
 use crate::parts::times;
@@ -8,8 +8,8 @@ use crate::point::place::{Condition, DATA_GB, Files, Pool};
 use crate::point::sync_binlog::Configuration;
 use crate::point::{self, Panel};
 use crate::reference::sync_binlog::{FileSystem, tps};
-use crate::run::{Cell, Run};
-use crate::statistics::{Figures, Missing};
+use crate::results::run::{Cell, Run};
+use crate::results::statistics::{Figures, Missing};
 
 mod ratios;
 #[cfg(test)]
@@ -332,7 +332,7 @@ fn number(value: Option<f64>, digits: usize) -> Entry {
 }
 
 /// A figure in units of `unit`.
-fn scaled(figure: Result<crate::statistics::Spread, Missing>, unit: f64, digits: usize) -> Entry {
+fn scaled(figure: Result<crate::results::statistics::Spread, Missing>, unit: f64, digits: usize) -> Entry {
     let scaled = figure.map(|mut spread| {
         spread.median /= unit;
         spread.range = (spread.range.0 / unit, spread.range.1 / unit);

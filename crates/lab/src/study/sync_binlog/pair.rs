@@ -2,10 +2,10 @@
 
 use super::pool;
 use super::rotation::Rotation;
-use crate::file_system::Kind;
 use crate::lab::Lab;
 use crate::load::dataset::{self, Dataset};
 use crate::load::tpcc::Tpcc;
+use crate::machine::file_system::Kind;
 use crate::model::{Measured, Settings};
 use crate::point::place::Pool;
 use crate::point::sync_binlog::Configuration;

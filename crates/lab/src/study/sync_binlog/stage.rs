@@ -3,13 +3,13 @@
 use super::pair::{self, Pair, Pooled, Recipe};
 use super::pool;
 use super::stall::Stall;
-use crate::file_system::Volume;
-use crate::folders;
 use crate::lab::Lab;
 use crate::load::dataset::{self, Dataset};
 use crate::load::rotations::Rotations;
 use crate::load::sampler::{self, Sample, Sampler, Seen};
 use crate::load::tpcc::{Outcome, Tpcc};
+use crate::machine::file_system::Volume;
+use crate::machine::folders;
 use crate::model::{Fact, Measured, Order, Settings};
 use crate::point::place::{Files, Pool};
 use crate::point::sync_binlog::Configuration;

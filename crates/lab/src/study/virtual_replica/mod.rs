@@ -11,7 +11,7 @@ use crate::point::virtual_replica::{
     ALL, Configuration, FSYNC_MODE_0, FSYNC_MODE_1, REPLICA_20, Workload, encrypted, yardsticks,
 };
 use crate::point::{self, Condition, Panel};
-use crate::run::Run;
+use crate::results::run::Run;
 use anyhow::{bail, ensure};
 
 /// See the module.

@@ -1,6 +1,5 @@
 //! What the report shows.
 
-use crate::number::utc;
 use crate::outline::{Entry, Part, Table};
 use crate::parts::sweep::{self, RATIO_DIGITS, Sweep};
 use crate::parts::times;
@@ -10,8 +9,9 @@ use crate::point::virtual_replica::{
 };
 use crate::reference::publication::Curve;
 use crate::reference::virtual_replica::{mode, qps, tps};
-use crate::run::{Cell, Run};
-use crate::statistics::Figures;
+use crate::results::number::utc;
+use crate::results::run::{Cell, Run};
+use crate::results::statistics::Figures;
 
 /// The report's parts.
 pub fn parts(run: &Run) -> Vec<Part> {
@@ -200,21 +200,19 @@ fn rows(run: &Run, workload: Workload) -> Table {
             number("source_wait_us", 0),
         ]
     };
-    Table {
-        title: "Cells in the order of measuring, in the columns of the published table".to_owned(),
-        columns: columns.map(str::to_owned).to_vec(),
-        rows: run.cells.iter().enumerate().map(row).collect(),
-        notes: vec![
-            "insert_time is when the cell began, in UTC. The columns from p95 on are not in the published table."
-                .to_owned(),
+    Table::new(
+        "Cells in the order of measuring, in the columns of the published table",
+        &columns,
+        run.cells.iter().enumerate().map(row).collect(),
+        &[
+            "insert_time is when the cell began, in UTC. The columns from p95 on are not in the published table.",
         ],
-    }
+    )
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::apart::Apart;
     use crate::model::{Measured, Order, Profile, Settings};
     use crate::point::virtual_replica::ENCRYPTED;
     use crate::point::{CellKey, Condition, Panel};
@@ -231,7 +229,7 @@ mod tests {
     #[test]
     fn published_ratios_stand_beside_ours_and_invalid_cells_give_no_number() {
         let settings = Settings::of([("disk_type", "d")]);
-        let order = Order { profile: Profile::Smoke, servers: Vec::new(), settings, apart: Apart::default() };
+        let order = Order::new(Profile::Smoke, settings);
         let cells = vec![
             cell(Configuration::Alone, 200.0, None),
             cell(FSYNC_MODE_1, 100.0, None),
@@ -260,12 +258,7 @@ mod tests {
     }
     #[test]
     fn what_is_encrypted_is_compared_with_the_same_in_clear() {
-        let order = Order {
-            profile: Profile::Smoke,
-            servers: Vec::new(),
-            settings: Settings::of([("disk_type", "d")]),
-            apart: Apart::default(),
-        };
+        let order = Order::new(Profile::Smoke, Settings::of([("disk_type", "d")]));
         let with = |configuration, tps: f64, wait: f64| {
             let mut cell = cell(configuration, 1.0, None);
             cell.measured.put("tps", tps);

@@ -1,8 +1,8 @@
 //! The servers of a scene, and how a cell is measured on them.
 
-use crate::folders::Folders;
 use crate::lab::Lab;
 use crate::load::sysbench::{Outcome, Sysbench};
+use crate::machine::folders::Folders;
 use crate::model::{Fact, Measured, Order, ServerChoice};
 use crate::point::Point;
 use crate::point::virtual_replica::{Configuration, Workload};

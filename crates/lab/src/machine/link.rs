@@ -12,8 +12,8 @@ mod tun;
 use self::command::{run, skip, tried};
 use self::delayer::Delayer;
 use crate::apart;
-use crate::fact::Fact;
-use crate::network::Network;
+use crate::machine::network::Network;
+use crate::results::fact::Fact;
 use anyhow::{Context, bail};
 use rig::statistics::Percentiles;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
@@ -74,7 +74,7 @@ impl Link {
     /// Puts one up, and removes those of runs that were killed.
     ///
     /// # Errors
-    /// [`Skip`](crate::skip::Skip) where that cannot be done: not as root, without `ip` and `tc`, on a kernel with neither
+    /// [`Skip`](crate::results::skip::Skip) where that cannot be done: not as root, without `ip` and `tc`, on a kernel with neither
     /// netem nor TUN.
     pub fn up(network: &Network) -> anyhow::Result<Link> {
         if !rustix::process::geteuid().is_root() {
@@ -193,7 +193,7 @@ impl Link {
     /// What the link is like: what delays, and how long a message takes over it and back, which is measured now.
     ///
     /// # Errors
-    /// [`Skip`](crate::skip::Skip) when it carries nothing.
+    /// [`Skip`](crate::results::skip::Skip) when it carries nothing.
     pub fn facts(&self) -> anyhow::Result<Vec<Fact>> {
         let taken = self.round_trip().map_err(|why| skip(&format!("it carries nothing: {why:#}")))?;
         let delayed_by = match self.delayed_by {
@@ -285,8 +285,8 @@ fn remove_leftovers() {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::file_system::not_tested;
-    use crate::skip::Skip;
+    use crate::machine::file_system::not_tested;
+    use crate::results::skip::Skip;
     use std::io::{Read, Write};
     use std::net::TcpListener;
     use std::process::Command;

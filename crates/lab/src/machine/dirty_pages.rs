@@ -1,7 +1,7 @@
 //! The kernel's limits of dirty pages: how much may wait in memory to be written to disks.
 
 use crate::lab::{Lab, Skip};
-use crate::machine_changes::{Change, MachineChanges};
+use crate::machine::changes::{Change, MachineChanges};
 use crate::model::Fact;
 use anyhow::Context;
 use std::path::Path;

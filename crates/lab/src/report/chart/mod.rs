@@ -1,10 +1,13 @@
 //! A line chart as SVG, on the page and as a file of its own.
 
-use super::axes::{Axes, HEIGHT, WIDTH};
+mod axes;
+pub(super) mod palette;
+
+use self::axes::{Axes, HEIGHT, WIDTH};
+use self::palette::Palette;
 use super::marks::Marks;
-use super::palette::Palette;
-use crate::number;
 use crate::outline::{Chart, Dot, Line};
+use crate::results::number;
 use maud::{Markup, PreEscaped, html};
 
 /// Colours and strokes of charts.

@@ -4,7 +4,7 @@
 //! median is taken of these ratios; a ratio of two medians would mix rounds.
 
 use crate::point::{Configuration, Panel, Point};
-use crate::run::{Cell, Run};
+use crate::results::run::{Cell, Run};
 use rig::statistics::median;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -232,7 +232,6 @@ fn distinct<T: PartialEq>(items: impl Iterator<Item = T>) -> Vec<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::apart::Apart;
     use crate::model::{Measured, Order, Profile, Settings};
     use crate::point::sync_binlog::Configuration;
     use crate::point::{CellKey, Condition};
@@ -262,12 +261,7 @@ mod tests {
     }
 
     fn run(cells: Vec<Cell>) -> Run {
-        let order = Order {
-            profile: Profile::Smoke,
-            servers: Vec::new(),
-            settings: Settings::default(),
-            apart: Apart::default(),
-        };
+        let order = Order::new(Profile::Smoke, Settings::default());
         example::run("test", order, cells)
     }
 

@@ -3,7 +3,7 @@
 use crate::apart::{RECEIVER_DISK, SOURCE_DISK};
 use crate::lab::Lab;
 use crate::model::Fact;
-use crate::number::time;
+use crate::results::number::time;
 use anyhow::{Context, bail};
 use rig::machine;
 use rustix::fs::statvfs;

@@ -10,11 +10,11 @@ const SHAPES: usize = 5;
 /// A line of the same name looks the same in all of its charts, and lines of one chart
 /// look different from each other.
 #[derive(Debug, Default)]
-pub(super) struct Palette(Vec<(String, usize)>);
+pub(crate) struct Palette(Vec<(String, usize)>);
 
 impl Palette {
     /// Of these charts; a published line looks like the measured one of the same name.
-    pub(super) fn of<'a>(charts: impl Iterator<Item = &'a Chart>) -> Palette {
+    pub(crate) fn of<'a>(charts: impl Iterator<Item = &'a Chart>) -> Palette {
         let charts: Vec<&Chart> = charts.collect();
         let mut palette = Palette::default();
         for line in charts.iter().flat_map(|chart| &chart.lines) {
@@ -36,13 +36,13 @@ impl Palette {
     }
 
     /// The class of the style sheet that gives the line its colour.
-    pub(super) fn colour(&self, line: &Line) -> String {
+    pub(crate) fn colour(&self, line: &Line) -> String {
         format!("c{}", self.index(line) % COLOURS + 1)
     }
 
     /// The mark of the line around the current point, as commands of a path. Lines differ by it too, for who does not
     /// see the colours apart; those of published lines are smaller.
-    pub(super) fn mark(&self, line: &Line) -> String {
+    pub(crate) fn mark(&self, line: &Line) -> String {
         let r = if line.published { 3.2 } else { 4.0 };
         match self.index(line) % SHAPES {
             0 => format!("m-{r} 0a{r} {r} 0 1 0 {d} 0a{r} {r} 0 1 0-{d} 0z", d = 2.0 * r),

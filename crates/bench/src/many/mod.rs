@@ -1,7 +1,9 @@
 //! Many sources in one process, beside one.
 
+pub mod load;
+
+use self::load::ManyLoadArgs;
 use crate::common::Common;
-use crate::many_load::ManyLoadArgs;
 use anyhow::{Context, bail};
 use rig::process::Running;
 use rig::statistics::{Percentiles, Table, median, with_spread};
@@ -246,7 +248,7 @@ impl Counts {
     }
 }
 
-/// The sources, in a process of their own; see [`crate::many_load`].
+/// The sources, in a process of their own; see [`load`].
 struct LoadProcess {
     process: Running,
     input: ChildStdin,

@@ -1,7 +1,9 @@
 //! Finding transactions: a walk without indexes, and a search over a thousand files by their indexes.
 
+mod log;
+
+use self::log::{Log, TRANSACTION_MICROS, first_number, rows_file, sparse_file};
 use crate::common::Common;
-use crate::find_log::{Log, TRANSACTION_MICROS, first_number, rows_file, sparse_file};
 use anyhow::{Context, ensure};
 use points::criteria::{Criteria, Verdict};
 use points::walk::{Options, Walk};

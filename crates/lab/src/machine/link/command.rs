@@ -1,6 +1,6 @@
 //! Programs that make a link, and why there is none where they cannot.
 
-use crate::skip::Skip;
+use crate::results::skip::Skip;
 use anyhow::{Context, bail};
 use std::io::ErrorKind;
 use std::process::Command;

@@ -10,9 +10,9 @@
 //! the server would not be limited, while the kernel is. So the limit is tried out before anything is measured, for both
 //! who write: a program that syncs, and the kernel. Where it does not hold for one of them the scene is skipped.
 
-use crate::file_system::Volume;
 use crate::lab::{Lab, Skip};
-use crate::machine_changes::{Change, Group, MachineChanges};
+use crate::machine::changes::{Change, Group, MachineChanges};
+use crate::machine::file_system::Volume;
 use crate::model::Fact;
 use anyhow::Context;
 use rustix::fs::{major, minor, stat, syncfs};
@@ -237,9 +237,9 @@ fn limited_v2(lab: &Lab, root: &Path, device: &str, bytes: u64) -> anyhow::Resul
 mod tests {
     use super::*;
     use crate::apart::Apart;
-    use crate::file_system::{self, not_tested};
     use crate::interrupt::Interrupt;
-    use crate::machine_changes::CONTROLLERS;
+    use crate::machine::changes::CONTROLLERS;
+    use crate::machine::file_system::{self, not_tested};
 
     #[test]
     fn control_groups_are_found_where_they_are_mounted() {
