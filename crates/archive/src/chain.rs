@@ -13,10 +13,10 @@ use jiff::Timestamp;
 use std::fmt;
 
 /// A snapshot is due after so many commits: whoever reads the archive reads this many objects more at most.
-pub const COMMITS_PER_SNAPSHOT: u64 = 128;
+pub(crate) const COMMITS_PER_SNAPSHOT: u64 = 128;
 
 /// Snapshots that are kept whatever their age, the newest ones.
-pub const SNAPSHOTS_KEPT: usize = 2;
+pub(crate) const SNAPSHOTS_KEPT: usize = 2;
 
 /// The longest snapshot that is read, unpacked, in bytes.
 const SNAPSHOT_BYTES_MAX: usize = 1 << 30;
@@ -233,7 +233,11 @@ impl Chain {
     ///
     /// # Errors
     /// When it could not be written. Nothing depends on it.
-    pub fn snapshot_if_due(&self, store: &dyn Store, after: u64) -> Result<Option<Change>, ChainError> {
+    pub(crate) fn snapshot_if_due(
+        &self,
+        store: &dyn Store,
+        after: u64,
+    ) -> Result<Option<Change>, ChainError> {
         if self.history.seq < self.history.snapshot + after {
             return Ok(None);
         }
@@ -393,7 +397,7 @@ pub(crate) fn usable(
 ///
 /// # Errors
 /// In words, when the object is none.
-pub fn read_snapshot(name: &str, bytes: &[u8]) -> Result<History, String> {
+pub(crate) fn read_snapshot(name: &str, bytes: &[u8]) -> Result<History, String> {
     if !names::is_of_content(name, &names::sha256(bytes)) {
         return Err("its bytes are not those that its name says".into());
     }

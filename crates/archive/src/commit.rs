@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 pub const FORMAT: u32 = 3;
 
 /// The longest commit that is read, in bytes. GTID sets make the longest.
-pub const COMMIT_BYTES_MAX: u64 = 64 << 20;
+pub(crate) const COMMIT_BYTES_MAX: u64 = 64 << 20;
 
 /// A commit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

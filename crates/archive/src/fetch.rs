@@ -13,6 +13,7 @@ use binlog::storage::{ReadFile, Storage};
 use binlog::timeline::{TIMELINE_FILE, Timeline};
 use codec::BinlogName;
 use codec::gtid::GtidState;
+use codec::rows::hex;
 use sha2::{Digest, Sha256};
 use std::fmt;
 use std::io::{self, IoSlice};
@@ -327,7 +328,7 @@ fn fetch_file(
             progress(segment.len());
         }
     }
-    let sha256 = names::hex(&whole.finalize());
+    let sha256 = hex(&whole.finalize());
     if let Some(seal) = file.sealed.as_ref().filter(|seal| seal.sha256 != sha256) {
         return Err(FetchError::Wanted(format!(
             "{}: its segments are as they were uploaded, and together have SHA-256 {sha256}; the archive says {}. Please report this",

@@ -256,7 +256,7 @@ impl Archived {
     }
 
     /// Whether retention took the first of some files of a copy, in their order, or one behind it.
-    pub fn has_let_go(&self, files: &[String]) -> bool {
+    pub(crate) fn has_let_go(&self, files: &[String]) -> bool {
         files.iter().any(|name| self.has_expired(name))
     }
 }

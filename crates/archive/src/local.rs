@@ -12,11 +12,11 @@ use std::io;
 use std::path::Path;
 
 /// Plain bytes of a segment, but for the last of a commit: what is left of less than half of it goes into the one before.
-pub const SEGMENT_BYTES: u64 = 4 << 20;
+pub(crate) const SEGMENT_BYTES: u64 = 4 << 20;
 
 /// About so many plain bytes are committed at a time, more where a transaction is longer. A process that is killed has uploaded
 /// so many for nothing at most.
-pub const COMMIT_PLAIN_BYTES: u64 = 64 << 20;
+pub(crate) const COMMIT_PLAIN_BYTES: u64 = 64 << 20;
 
 /// The longest format description event that is looked at, in bytes.
 const FORMAT_BYTES_MAX: u64 = 1 << 20;
@@ -90,7 +90,7 @@ impl ReadAt for Until<'_> {
 ///
 /// # Errors
 /// When the file cannot be read.
-pub fn next_piece(
+pub(crate) fn next_piece(
     file: &dyn ReadFile,
     from: u64,
     known: Option<&Known>,
@@ -212,7 +212,7 @@ pub fn head(storage: &dyn Storage, path: &Path, end: u64) -> io::Result<Option<S
 ///
 /// # Errors
 /// When it cannot be read, or is shorter.
-pub fn read_range(file: &dyn ReadFile, from: u64, to: u64, buffer: &mut Vec<u8>) -> io::Result<()> {
+pub(crate) fn read_range(file: &dyn ReadFile, from: u64, to: u64, buffer: &mut Vec<u8>) -> io::Result<()> {
     // What it held before is overwritten, or there is an error.
     buffer.resize((to - from) as usize, 0);
     if file.read_full_at(buffer, from)? < buffer.len() {

@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 /// Why it cannot be told which timeline it is.
 #[derive(Debug)]
-pub enum MappingError {
+pub(crate) enum MappingError {
     /// A file of the copy cannot be read.
     Copy(io::Error),
     /// The archive does not give the segments of a file, with which it is to be compared.
@@ -33,11 +33,11 @@ impl From<io::Error> for MappingError {
 }
 
 /// Gives the segments of an archived file, as [`read_segments`](crate::reader::read_segments) does.
-pub type Segments<'a> = dyn FnMut(&ArchivedFile) -> Result<Arc<[Segment]>, ReadError> + 'a;
+pub(crate) type Segments<'a> = dyn FnMut(&ArchivedFile) -> Result<Arc<[Segment]>, ReadError> + 'a;
 
 /// A timeline of the copy.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LocalTimeline {
+pub(crate) struct LocalTimeline {
     /// Its folder.
     pub folder: PathBuf,
     /// Names of its files, in order.
@@ -55,7 +55,11 @@ impl LocalTimeline {
     ///
     /// # Errors
     /// In words, when its description cannot be read.
-    pub fn read(storage: &dyn Storage, folder: &Path, files: &[String]) -> Result<LocalTimeline, String> {
+    pub(crate) fn read(
+        storage: &dyn Storage,
+        folder: &Path,
+        files: &[String],
+    ) -> Result<LocalTimeline, String> {
         let mut timeline = Timeline::read(storage, folder).map_err(|error| error.to_string())?;
         timeline.purged.clear();
         Ok(LocalTimeline {
@@ -72,7 +76,7 @@ impl LocalTimeline {
     ///
     /// # Errors
     /// In words; for a description that was read, never.
-    pub fn record(&self, names: &[(PathBuf, String)]) -> Result<String, String> {
+    pub(crate) fn record(&self, names: &[(PathBuf, String)]) -> Result<String, String> {
         let mut description = self.description.clone();
         let before = names.iter().find(|(folder, _)| folder.ends_with(&description.previous));
         if let Some((_, name)) = before.filter(|_| !description.previous.is_empty()) {
@@ -82,7 +86,7 @@ impl LocalTimeline {
     }
 
     /// Whether a timeline of the archive was begun by this copy.
-    pub fn has_begun(&self, archived: &Archived) -> bool {
+    pub(crate) fn has_begun(&self, archived: &Archived) -> bool {
         Timeline::parse(&archived.record).is_ok_and(|record| record.began_at == self.began_at)
     }
 
@@ -115,7 +119,7 @@ pub(crate) fn is_foreign(history: &History, local: &LocalTimeline, executed: &Gt
 /// The other timelines of the copy, none of which a timeline can be as well. A fork on the same server begins with a file that the
 /// timeline before it has, too, and only its end is another one.
 #[derive(Debug, Clone, Default)]
-pub struct Others {
+pub(crate) struct Others {
     /// What the archive calls those that were looked at.
     pub names: Vec<String>,
     /// When they began.
@@ -133,7 +137,7 @@ impl Others {
 ///
 /// # Errors
 /// When a file of the copy, or what the archive has of it, cannot be read.
-pub fn archived_name(
+pub(crate) fn archived_name(
     history: &History,
     segments: &mut Segments<'_>,
     storage: &dyn Storage,

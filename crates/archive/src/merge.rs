@@ -9,10 +9,10 @@ use crate::local::SEGMENT_BYTES;
 use std::ops::Range;
 
 /// A segment with fewer plain bytes is small.
-pub const SMALL_BYTES: u64 = SEGMENT_BYTES / 2;
+pub(crate) const SMALL_BYTES: u64 = SEGMENT_BYTES / 2;
 
 /// The next neighbours to be made one, by their places. `is_whole` says that nothing will come behind the last.
-pub fn next_merge(segments: &[Segment], is_whole: bool) -> Option<Range<usize>> {
+pub(crate) fn next_merge(segments: &[Segment], is_whole: bool) -> Option<Range<usize>> {
     let mut run = 0..0;
     let mut len = 0;
     for (place, segment) in segments.iter().enumerate() {

@@ -12,6 +12,7 @@
 //! Numbers have twenty digits, so that the order of names is that of numbers. `sha256` is of the object's own bytes, its first
 //! 32 hexadecimal digits: one name never means two contents.
 
+use codec::rows::hex;
 use sha2::{Digest, Sha256};
 
 /// Hexadecimal digits of a hash in a name.
@@ -20,11 +21,6 @@ const HASH_DIGITS: usize = 32;
 /// The hexadecimal SHA-256 of some bytes.
 pub fn sha256(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
-}
-
-/// Hexadecimal digits of a hash.
-pub fn hex(hash: &[u8]) -> String {
-    hash.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn short(hash: &str) -> &str {
@@ -68,7 +64,7 @@ pub fn snapshot(source: &str, seq: u64, hash: &str) -> String {
 }
 
 /// A name that no object has, behind all snapshots up to commit `seq` and before any other in the order of bytes.
-pub fn after_snapshots_of(source: &str, seq: u64) -> String {
+pub(crate) fn after_snapshots_of(source: &str, seq: u64) -> String {
     // A tilde comes behind the hyphen that parts number and hash.
     format!("{source}/snapshots/{seq:020}~")
 }
@@ -113,7 +109,7 @@ pub fn search(source: &str) -> String {
 }
 
 /// Where the search indexes of a timeline stand, file by file.
-pub fn search_of(source: &str, timeline: &str) -> String {
+pub(crate) fn search_of(source: &str, timeline: &str) -> String {
     format!("{source}/search/{timeline}/")
 }
 
@@ -174,7 +170,7 @@ pub fn owner(object: &str) -> Option<(&str, &str)> {
 }
 
 /// Whether an object's name ends as one of that content does.
-pub fn is_of_content(name: &str, hash: &str) -> bool {
+pub(crate) fn is_of_content(name: &str, hash: &str) -> bool {
     let last = name.rsplit('/').next().unwrap_or_default();
     let stem = last.split('.').next().unwrap_or_default();
     stem.rsplit('-').next() == Some(short(hash))

@@ -3,9 +3,9 @@
 //! Most of all: that a name that is taken is refused. Some stores take the condition and overwrite all the same, and two
 //! writers would then destroy each other's commits without a word.
 
-use crate::names;
 use crate::store::{Created, Fault, Store, StoreError};
 use bytes::Bytes;
+use codec::rows::hex;
 use jiff::{SignedDuration, Timestamp};
 
 /// How much a finding matters.
@@ -41,7 +41,7 @@ pub struct Terms<'a> {
 }
 
 /// Tells how the object of a name is locked, if the store says so.
-pub type LockOf<'a> = dyn Fn(&str) -> Result<Option<String>, StoreError> + 'a;
+pub(crate) type LockOf<'a> = dyn Fn(&str) -> Result<Option<String>, StoreError> + 'a;
 
 /// A clock that differs by more from the store's is worth a word.
 const SKEW_MAX: SignedDuration = SignedDuration::from_mins(5);
@@ -78,7 +78,7 @@ pub fn refuses_to_overwrite(store: &dyn Store) -> Result<bool, StoreError> {
 fn draw() -> Result<String, getrandom::Error> {
     let mut random = [0; 12];
     getrandom::fill(&mut random)?;
-    Ok(names::hex(&random))
+    Ok(hex(&random))
 }
 
 struct Probe<'a> {

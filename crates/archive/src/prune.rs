@@ -33,7 +33,7 @@ use jiff::{SignedDuration, Timestamp};
 use std::fmt;
 
 /// How long what nothing names any more is kept for readers, unless told otherwise.
-pub const GRACE: SignedDuration = SignedDuration::from_hours(7 * 24);
+pub(crate) const GRACE: SignedDuration = SignedDuration::from_hours(7 * 24);
 
 /// About so many objects are named in one commit, and deleted behind it.
 const DOOMED_AT_ONCE: usize = 1000;

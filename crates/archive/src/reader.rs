@@ -103,7 +103,7 @@ impl Reader {
 ///
 /// # Errors
 /// When the store does not give the object that has them, or gives another one.
-pub fn read_segments(store: &dyn Store, file: &ArchivedFile) -> Result<Arc<[Segment]>, ReadError> {
+pub(crate) fn read_segments(store: &dyn Store, file: &ArchivedFile) -> Result<Arc<[Segment]>, ReadError> {
     let Some(index) = file.index() else { return Ok(file.inline().unwrap_or_default().into()) };
     let stored = store.get(&index.object).map_err(ReadError::Store)?;
     let found = unpack(index, &stored);

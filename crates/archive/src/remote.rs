@@ -10,7 +10,6 @@ mod answer;
 mod aws_profile;
 mod client;
 mod connector;
-mod counted;
 mod fault;
 mod folder;
 mod location;
@@ -20,7 +19,6 @@ mod pool;
 mod shared;
 mod throttle;
 
-pub use counted::{Counted, Counts, OperationCounts};
 pub use folder::Folder;
 pub use location::{FORMS, Location};
 pub use options::{Options, WrongOption};

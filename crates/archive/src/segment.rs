@@ -75,7 +75,7 @@ impl Sealer {
     }
 
     /// Whether it compresses at `level`, and encrypts for the very same `recipients`.
-    pub fn is_for(&self, level: i32, recipients: Option<&Arc<Recipients>>) -> bool {
+    pub(crate) fn is_for(&self, level: i32, recipients: Option<&Arc<Recipients>>) -> bool {
         let is_same = match (&self.recipients, recipients) {
             (Some(one), Some(other)) => Arc::ptr_eq(one, other),
             (one, other) => one.is_none() && other.is_none(),
@@ -218,7 +218,7 @@ fn no_identity(object: &str, keys: &[String], held: &[String]) -> String {
 ///
 /// # Errors
 /// [`OpenError::StoredLength`] or [`OpenError::StoredHash`], when it is not.
-pub fn check_stored(segment: &Segment, stored: &[u8]) -> Result<(), OpenError> {
+pub(crate) fn check_stored(segment: &Segment, stored: &[u8]) -> Result<(), OpenError> {
     let object = || segment.object.clone();
     let (expected, actual) = (segment.stored, stored.len() as u64);
     if expected != actual {

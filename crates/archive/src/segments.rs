@@ -127,6 +127,6 @@ pub(crate) fn check_object(object: &str) -> Result<(), String> {
 }
 
 /// The segment of a file that has byte `at`; `None` behind the end.
-pub fn segment_at(segments: &[Segment], at: u64) -> Option<&Segment> {
+pub(crate) fn segment_at(segments: &[Segment], at: u64) -> Option<&Segment> {
     segments.get(segments.partition_point(|segment| segment.to <= at))
 }

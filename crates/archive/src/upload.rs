@@ -295,7 +295,7 @@ impl Uploader {
 ///
 /// # Errors
 /// When it is not known to be there.
-pub fn create_data(store: &dyn Store, object: &str, bytes: bytes::Bytes) -> Result<(), StoreError> {
+pub(crate) fn create_data(store: &dyn Store, object: &str, bytes: bytes::Bytes) -> Result<(), StoreError> {
     let len = bytes.len() as u64;
     match store.create(object, bytes)? {
         Created::New => Ok(()),

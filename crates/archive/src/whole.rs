@@ -1,7 +1,7 @@
 //! The SHA-256 of a whole file, summed up on a thread of its own while the file is read for something else: it is one long sum,
 //! and takes as long as the sums of all segments together.
 
-use crate::names;
+use codec::rows::hex;
 use sha2::{Digest, Sha256};
 use std::io;
 use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
@@ -40,7 +40,7 @@ pub(crate) fn sum_beside<T>(work: impl FnOnce(&Parts) -> T) -> io::Result<(T, St
             // The work may have ended meanwhile, and needs no memory.
             let _ = back.send(part);
         }
-        names::hex(&sum.finalize())
+        hex(&sum.finalize())
     };
     thread::scope(|scope| {
         let sum = thread::Builder::new().spawn_scoped(scope, sum)?;
@@ -55,6 +55,7 @@ pub(crate) fn sum_beside<T>(work: impl FnOnce(&Parts) -> T) -> io::Result<(T, St
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::names;
 
     #[test]
     fn the_sum_is_that_of_all_parts_in_their_order() {

@@ -22,6 +22,7 @@ use binlog::scan::Known;
 use binlog::storage::{ReadFile, Storage};
 use binlog::timeline::Timeline;
 use codec::gtid::GtidState;
+use codec::rows::hex;
 use jiff::Timestamp;
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,7 +33,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// So many bytes of the live file are uploaded at once however short the time since the last upload.
-pub const TAIL_BYTES: u64 = 16 << 20;
+pub(crate) const TAIL_BYTES: u64 = 16 << 20;
 
 /// So many bytes of a file are in memory at once when it is compared, for each source.
 const COMPARE_BYTES: u64 = 256 << 10;
@@ -930,7 +931,7 @@ fn compare(
         sum.update(&part);
         (part, at) = (done(part), end);
     }
-    let ours = names::hex(&sum.finalize());
+    let ours = hex(&sum.finalize());
     if ours == segment.sha256 {
         return Ok(());
     }

@@ -42,7 +42,7 @@ pub struct Read {
 
 /// Reads the content of one transaction, event by event.
 #[derive(Debug)]
-pub struct ContentReader {
+pub(crate) struct ContentReader {
     fingerprinter: Fingerprinter,
     committed: Option<u64>,
     error: Option<String>,
@@ -56,7 +56,7 @@ impl Default for ContentReader {
 
 impl ContentReader {
     /// Takes the next event of the transaction, without its checksum.
-    pub fn event(&mut self, header: &EventHeader, event: &[u8]) {
+    pub(crate) fn event(&mut self, header: &EventHeader, event: &[u8]) {
         let body = event.get(HEADER_LEN..).unwrap_or_default();
         match header.event_type {
             EventType::GTID => self.committed = original_commit(body),
@@ -75,7 +75,7 @@ impl ContentReader {
 
     /// What was read, after the last event of the transaction. One that cannot be understood is the same as no other, unless
     /// the time of its first commit says so.
-    pub fn finish(self) -> Read {
+    pub(crate) fn finish(self) -> Read {
         let seen = self.fingerprinter.finish();
         let timestamp = self.committed.map_or(seen.began, |at| (at / 1_000_000) as u32);
         let fingerprint = self.error.is_none().then_some(seen.fingerprint);

@@ -14,9 +14,9 @@ use thiserror::Error;
 /// Name of the lock in a source's folder.
 pub const LOCK_FILE: &str = "lock";
 /// Name of the file that keeps the identity.
-pub const REPLICA_FILE: &str = "replica.toml";
+pub(crate) const REPLICA_FILE: &str = "replica.toml";
 /// Name of the file that says which timeline is written, where that is not the newest one.
-pub const PRESENT_FILE: &str = "present.toml";
+pub(crate) const PRESENT_FILE: &str = "present.toml";
 
 /// What can go wrong with a source's folder; the message names the path and what to do.
 #[derive(Debug, Error)]

@@ -66,7 +66,7 @@ impl GtidList {
     ///
     /// # Errors
     /// Which of them is none, in words.
-    pub fn parse_mariadb(parts: &[String]) -> Result<GtidList, String> {
+    pub(crate) fn parse_mariadb(parts: &[String]) -> Result<GtidList, String> {
         let mut list = GtidList::default();
         for part in parts {
             let wrong = || format!("{part:?} is no range of GTIDs");

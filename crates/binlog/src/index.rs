@@ -70,7 +70,7 @@ pub fn replace_file(storage: &dyn Storage, path: &Path, content: &[u8]) -> io::R
 ///
 /// # Errors
 /// As the operating system says.
-pub fn replace_derived(storage: &dyn Storage, path: &Path, content: &[u8]) -> io::Result<()> {
+pub(crate) fn replace_derived(storage: &dyn Storage, path: &Path, content: &[u8]) -> io::Result<()> {
     replace_through(storage, path, &temporary_name(path), content, Lasting::Derived)
 }
 

@@ -74,7 +74,7 @@ pub mod scan;
 pub mod search_index;
 pub mod settlement;
 pub mod storage;
-pub mod syncer;
+pub(crate) mod syncer;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod timeline;

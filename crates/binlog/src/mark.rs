@@ -67,11 +67,11 @@ struct Mark {
 
 /// The marks of a source, newest first. Most often there are two.
 #[derive(Debug, Clone, Default)]
-pub struct Marks(Vec<Mark>);
+pub(crate) struct Marks(Vec<Mark>);
 
 impl Marks {
     /// Reads what there is in a source's folder. What cannot be read or understood is no mark.
-    pub fn read(storage: &dyn Storage, source_folder: &Path) -> Marks {
+    pub(crate) fn read(storage: &dyn Storage, source_folder: &Path) -> Marks {
         match storage.open(&source_folder.join(MARK_FILE)) {
             Ok(file) => Marks::read_from(&*file),
             Err(_) => Marks::default(),
@@ -79,14 +79,14 @@ impl Marks {
     }
 
     /// As [`Marks::read`], from the open file.
-    pub fn read_from(file: &dyn ReadAt) -> Marks {
+    pub(crate) fn read_from(file: &dyn ReadAt) -> Marks {
         let mut marks: Vec<Mark> = SLOTS.iter().filter_map(|slot| read_slot(file, *slot)).collect();
         marks.sort_by_key(|mark| std::cmp::Reverse(mark.number));
         Marks(marks)
     }
 
     /// The lowest offset at which something must be read of the file to believe a mark of it; 0 when there is none.
-    pub fn needed_from(&self, timeline: &str, file: &str, len: u64) -> u64 {
+    pub(crate) fn needed_from(&self, timeline: &str, file: &str, len: u64) -> u64 {
         let of_file = self.0.iter().filter(|mark| mark.is_of(timeline, file, len));
         of_file.map(|mark| mark.known.tail_start.min(compared_from(mark.known.offset))).min().unwrap_or(0)
     }
@@ -95,7 +95,7 @@ impl Marks {
     ///
     /// # Errors
     /// When the file cannot be read.
-    pub fn known(
+    pub(crate) fn known(
         &self,
         timeline: &str,
         name: &str,
@@ -111,17 +111,17 @@ impl Marks {
     }
 
     /// True when there is none.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// True when each mark is one of the file, at or before its last boundary. Also true when there is none.
-    pub fn are_of(&self, timeline: &str, file: &str, boundary: u64) -> bool {
+    pub(crate) fn are_of(&self, timeline: &str, file: &str, boundary: u64) -> bool {
         self.0.iter().all(|mark| mark.is_of(timeline, file, boundary))
     }
 
     /// What writes the next ones.
-    pub fn writer(&self) -> MarkWriter {
+    pub(crate) fn writer(&self) -> MarkWriter {
         MarkWriter { number: self.0.first().map_or(1, |newest| newest.number + 1), len: 0 }
     }
 }
@@ -143,7 +143,7 @@ pub struct MarkWriter {
 
 impl MarkWriter {
     /// Bytes of the last mark; 0 before the first.
-    pub fn last_len(&self) -> usize {
+    pub(crate) fn last_len(&self) -> usize {
         self.len
     }
 

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 /// Opens files for writing in a way of its own. With that it is a whole [`Storage`], which does everything else as
 /// [`PosixStorage`] does.
-pub trait PosixInstead: Send + Sync + Debug {
+pub(crate) trait PosixInstead: Send + Sync + Debug {
     /// As [`Storage::create`].
     ///
     /// # Errors

@@ -109,7 +109,7 @@ pub fn scan_from(
 ///
 /// # Errors
 /// When reading fails, or as `watch` says.
-pub fn scan_watched(
+pub(crate) fn scan_watched(
     file: &dyn ReadAt,
     limit: u64,
     watch: &mut dyn FnMut(u64) -> io::Result<()>,

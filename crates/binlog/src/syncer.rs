@@ -36,7 +36,7 @@ struct Shared {
 
 /// The background thread of one log. It is made at the first use.
 #[derive(Debug, Default)]
-pub struct Syncer {
+pub(crate) struct Syncer {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
     /// A sync was begun and its end not taken.

@@ -156,7 +156,7 @@ impl Timeline {
 
     /// Whether it goes on with nothing that older timelines hold: the same GTIDs may mean other transactions there, or they
     /// are of a server that has nothing to do with this one.
-    pub fn begins_history(&self) -> bool {
+    pub(crate) fn begins_history(&self) -> bool {
         matches!(self.reason, Reason::First | Reason::SourceReset | Reason::Stranger)
             || self.is_old_stranger()
     }
@@ -203,7 +203,7 @@ impl Timeline {
 
     /// GTIDs executed before its first file, by that file's own word, when that file was purged; `None` when it had not said so,
     /// and while nothing is [purged](Timeline::purged).
-    pub fn purged_beginning(&self) -> Option<GtidState> {
+    pub(crate) fn purged_beginning(&self) -> Option<GtidState> {
         self.purged.first().and_then(|line| Some(self.read_set(line.gtid_before.as_ref()?)))
     }
 

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 pub const EVENT_BYTES_MAX: u32 = 768 << 20;
 
 /// The longest transaction that is read into memory, in bytes.
-pub const TRANSACTION_BYTES_MAX: u64 = 4 << 30;
+pub(crate) const TRANSACTION_BYTES_MAX: u64 = 4 << 30;
 
 /// One event of a file, verified.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,7 +41,7 @@ pub struct StoredTransaction {
 }
 
 /// Takes the events of a transaction one by one, see [`TransactionReader::pass`]; what it says ends the reading.
-pub type EventSink<'a> = dyn FnMut(Option<(&EventHeader, &[u8])>) -> Result<(), String> + 'a;
+pub(crate) type EventSink<'a> = dyn FnMut(Option<(&EventHeader, &[u8])>) -> Result<(), String> + 'a;
 
 /// Reads a file of the copy, one transaction after another.
 #[derive(Debug)]

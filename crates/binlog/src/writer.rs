@@ -27,7 +27,7 @@ use std::time::Duration;
 
 /// When so many bytes of the file wait for a sync, one begins in the background. Small enough that the disk never has
 /// much to write at once, which would hold up everybody's syncs; large enough for its full speed.
-pub const BACKGROUND_SYNC_BYTES: u64 = 8 << 20;
+pub(crate) const BACKGROUND_SYNC_BYTES: u64 = 8 << 20;
 
 /// A mark with large sets is made when the file has grown by so many times its length.
 const MARK_COST: u64 = 64;

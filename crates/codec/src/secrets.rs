@@ -6,7 +6,7 @@
 //! little: a word that announces may stand in a name, in a value or in a comment.
 
 /// Stands for what is not shown.
-pub const MASK: &str = "<secret>";
+pub(crate) const MASK: &str = "<secret>";
 
 /// So much of a statement is looked at and shown, in bytes.
 const SHOWN_BYTES_MAX: usize = 64 << 10;

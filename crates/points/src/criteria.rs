@@ -93,7 +93,7 @@ impl Criteria {
     }
 
     /// Whether a file with that index may hold any, as far as its head says.
-    pub fn may_be_in(&self, head: &Head) -> bool {
+    pub(crate) fn may_be_in(&self, head: &Head) -> bool {
         if head.transactions == 0 {
             return false;
         }
@@ -108,7 +108,7 @@ impl Criteria {
     }
 
     /// The numbers of the tables that are searched for, among those of a file; `None` when any will do.
-    pub fn wanted_tables(&self, tables: &[IndexedTable]) -> Option<Vec<u32>> {
+    pub(crate) fn wanted_tables(&self, tables: &[IndexedTable]) -> Option<Vec<u32>> {
         if self.tables.is_empty() {
             return None;
         }
@@ -120,7 +120,7 @@ impl Criteria {
     }
 
     /// Whether a block may hold any; `tables` as [`wanted_tables`](Self::wanted_tables) gives them.
-    pub fn may_be_in_block(&self, head: &Head, block: &Block, tables: Option<&[u32]>) -> bool {
+    pub(crate) fn may_be_in_block(&self, head: &Head, block: &Block, tables: Option<&[u32]>) -> bool {
         let has_table = match (tables, &block.tables) {
             (None, _) | (_, BlockTables::Any) => true,
             (Some(wanted), BlockTables::These(there)) => wanted.iter().any(|one| there.contains(one)),

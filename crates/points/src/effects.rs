@@ -50,9 +50,9 @@ impl Effects {
     /// A prepared XA transaction is rolled back.
     pub const XA_ROLLBACK: Effects = Effects(512);
     /// MariaDB has begun an ALTER that it logs in two phases: nothing is changed yet, and the other half is the definition.
-    pub const ALTER_START: Effects = Effects(1024);
+    pub(crate) const ALTER_START: Effects = Effects(1024);
     /// An ALTER that was begun so has failed, and nothing was changed.
-    pub const ALTER_ROLLBACK: Effects = Effects(2048);
+    pub(crate) const ALTER_ROLLBACK: Effects = Effects(2048);
 
     // What a definition is of, and its verb. No search index has these, so that they are found by a walk only.
     /// CREATE.
@@ -84,7 +84,7 @@ impl Effects {
     }
 
     /// Whether something is changed, or may be when another transaction says so: all but the halves of an ALTER that change nothing.
-    pub const fn changes_something(self) -> bool {
+    pub(crate) const fn changes_something(self) -> bool {
         self.0 & INDEXED & !(Effects::ALTER_START.0 | Effects::ALTER_ROLLBACK.0) != 0
     }
 

@@ -12,7 +12,7 @@ use codec::secrets::masked;
 use words::{Word, Words};
 
 /// So much of a statement is kept, in bytes.
-pub const TEXT_BYTES_MAX: usize = 2048;
+pub(crate) const TEXT_BYTES_MAX: usize = 2048;
 
 /// So much of a statement is looked at for what it does, in bytes.
 const CLASSIFIED_BYTES_MAX: usize = 8192;
@@ -59,7 +59,7 @@ impl Statement {
 
 /// What a statement does.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Classified {
+pub(crate) struct Classified {
     /// What it does.
     pub effects: Effects,
     /// To which tables.
@@ -111,7 +111,7 @@ pub fn control(text: &[u8]) -> Option<Control> {
 }
 
 /// Tells what a statement does that was run with that default schema.
-pub fn classify(text: &[u8], default_schema: &[u8]) -> Classified {
+pub(crate) fn classify(text: &[u8], default_schema: &[u8]) -> Classified {
     let mut words = Words::of_statement(&text[..text.len().min(CLASSIFIED_BYTES_MAX)]);
     let verb = match words.next() {
         Some(Word::Plain(verb)) => verb,

@@ -6,7 +6,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 
 /// A transaction that stands out: where its file is, the transaction, names of some of its tables.
-pub type Placed<P> = (P, Peak, Vec<String>);
+pub(crate) type Placed<P> = (P, Peak, Vec<String>);
 
 /// Gathers over files; `P` says where a file is.
 #[derive(Debug)]

@@ -120,7 +120,7 @@ impl Transaction {
     }
 
     /// From when to when it may have been committed, in microseconds: a time that is a second means all of it.
-    pub fn committed_between(&self) -> (i64, i64) {
+    pub(crate) fn committed_between(&self) -> (i64, i64) {
         let first = self.committed.micros;
         (first, if self.committed.is_exact { first } else { first.saturating_add(999_999) })
     }

@@ -53,7 +53,7 @@ impl Drop for ShutsDown<'_> {
 
 /// What ended a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Woken {
+pub(crate) enum Woken {
     /// The watched descriptor is readable or closed.
     Readable,
     /// The time is up.
@@ -179,7 +179,7 @@ impl StopSignal {
     ///
     /// # Errors
     /// As poll(2), and when the process has no descriptors left.
-    pub fn wait_readable(&self, watched: BorrowedFd<'_>, timeout: Duration) -> io::Result<Woken> {
+    pub(crate) fn wait_readable(&self, watched: BorrowedFd<'_>, timeout: Duration) -> io::Result<Woken> {
         let _shut_down = self.shuts_down(watched)?;
         let timeout = Timespec::try_from(timeout).map_err(|_| io::ErrorKind::InvalidInput)?;
         let mut fds = [PollFd::from_borrowed_fd(watched, PollFlags::IN)];

@@ -54,7 +54,7 @@ impl Connection {
 
     /// As [`connect`](Self::connect). Each socket is shown to `on_socket` as soon as it is connected, before anything is
     /// read from it: who shuts it down from another thread ends the wait for a server that says nothing.
-    pub fn connect_with(
+    pub(crate) fn connect_with(
         options: &ConnectOptions,
         on_socket: &mut dyn FnMut(BorrowedFd<'_>),
     ) -> Result<Self, WireError> {

@@ -14,7 +14,7 @@ use zstd::zstd_safe::zstd_sys::ZSTD_EndDirective;
 use zstd::zstd_safe::{self, CCtx, CParameter, DCtx, InBuffer, OutBuffer, ResetDirective};
 
 /// The levels of compression from which to choose. Above, zstd takes memory that a daemon does not have.
-pub const LEVELS: std::ops::RangeInclusive<i32> = 1..=19;
+pub(crate) const LEVELS: std::ops::RangeInclusive<i32> = 1..=19;
 
 /// Random bytes in the last frame. By chance two objects of the same plain bytes get the same ones once in 2^64.
 const SALT_BYTES: usize = 8;

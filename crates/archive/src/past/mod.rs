@@ -33,7 +33,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use view::{Here, View};
 
 /// Name of the cache in a source's folder.
-pub const CACHE_FOLDER: &str = "cache";
+pub(crate) const CACHE_FOLDER: &str = "cache";
 
 /// What the archive has of one source, for those who read its copy. It knows nothing before the first [`Past::publish`].
 #[derive(Debug)]

@@ -6,6 +6,7 @@
 use crate::names;
 use crate::store::{Below, Created, Fault, Meta, Store, StoreError};
 use bytes::Bytes;
+use codec::rows::hex;
 use jiff::Timestamp;
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -233,7 +234,7 @@ impl Store for Folder {
 fn hidden_name() -> io::Result<String> {
     let mut random = [0; 12];
     getrandom::fill(&mut random).map_err(io::Error::other)?;
-    Ok(format!("{HIDDEN}{}", names::hex(&random)))
+    Ok(format!("{HIDDEN}{}", hex(&random)))
 }
 
 fn write_synced(path: &Path, bytes: &[u8]) -> io::Result<()> {

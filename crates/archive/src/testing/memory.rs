@@ -72,7 +72,7 @@ impl Memory {
 
     /// A listing as it was up to `lag` ago, object by object: what was made since may be missing (`hides` says of a name whether
     /// it is), and what was deleted since may be there.
-    pub fn list_late(
+    pub(crate) fn list_late(
         &self,
         prefix: &str,
         after: Option<&str>,

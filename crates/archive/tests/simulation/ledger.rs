@@ -10,7 +10,6 @@ use archive::segments::unpack;
 use archive::testing::Witness;
 use bytes::Bytes;
 use jiff::{SignedDuration, Timestamp};
-use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
@@ -164,7 +163,7 @@ impl Ledger {
                 self.counts.sealed += 1;
                 self.check_file(timeline, file, true)?;
                 let plain = &self.plain[&(timeline.clone(), file.clone())];
-                if plain.len() as u64 != *size || names::hex(&Sha256::digest(plain)) != *sha256 {
+                if plain.len() as u64 != *size || names::sha256(plain) != *sha256 {
                     return Err(format!("{timeline}/{file} is sealed as other than it is"));
                 }
                 let segments = before.file(timeline, file).and_then(|file| file.inline()).unwrap_or_default();

@@ -7,7 +7,10 @@ use std::io::Read;
 pub const UNPACKED_BYTES_MAX: u64 = 1 << 30;
 
 /// The events inside a packed transaction (a TRANSACTION_PAYLOAD event), one after another as they are unpacked.
-pub(super) fn packed_events(
+///
+/// # Errors
+/// In words: when the transaction cannot be unpacked, or an event in it is above 1 GiB; and what `take` says.
+pub fn packed_events(
     event: &[u8],
     take: impl FnMut(&EventHeader, &[u8]) -> Result<(), String>,
 ) -> Result<(), String> {

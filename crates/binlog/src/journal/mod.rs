@@ -186,7 +186,7 @@ impl Journal {
     ///
     /// # Errors
     /// As the operating system says.
-    pub fn is_in_place(&self) -> io::Result<bool> {
+    pub(crate) fn is_in_place(&self) -> io::Result<bool> {
         self.file.is_whole_at(&self.path, self.len)
     }
 
@@ -202,7 +202,7 @@ impl Journal {
     }
 
     /// True when a record of what is staged and `more` bytes can be written now.
-    pub fn has_room_for(&self, more: usize) -> bool {
+    pub(crate) fn has_room_for(&self, more: usize) -> bool {
         self.staging.record_len(more).is_some_and(|len| self.ring.place(blocks(len)).is_some())
     }
 
@@ -225,7 +225,7 @@ impl Journal {
     }
 
     /// The staged bytes from `offset` of the file on.
-    pub fn staged_from(&self, offset: u64) -> &[u8] {
+    pub(crate) fn staged_from(&self, offset: u64) -> &[u8] {
         self.staging.from(offset)
     }
 
@@ -240,7 +240,7 @@ impl Journal {
     }
 
     /// True when half of the journal is in use: time to sync the binary log.
-    pub fn is_half_full(&self) -> bool {
+    pub(crate) fn is_half_full(&self) -> bool {
         self.ring.is_half_full()
     }
 
@@ -249,7 +249,7 @@ impl Journal {
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn checkpoint(&mut self) -> io::Result<()> {
+    pub(crate) fn checkpoint(&mut self) -> io::Result<()> {
         if self.is_checkpointed {
             return Ok(());
         }

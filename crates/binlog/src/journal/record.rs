@@ -45,7 +45,7 @@ const RECORD_MAGIC: &[u8; 8] = b"binlogdJ";
 const VERSION: u32 = 1;
 
 /// What makes the records of one journal its own.
-pub type JournalId = [u8; 16];
+pub(crate) type JournalId = [u8; 16];
 
 /// One record.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,7 +65,7 @@ pub struct Record<'a> {
 }
 
 /// Bytes before the data of a record.
-pub fn head_len(timeline: &str, file: &str) -> usize {
+pub(crate) fn head_len(timeline: &str, file: &str) -> usize {
     HEAD + timeline.len() + file.len()
 }
 
@@ -82,13 +82,13 @@ pub fn first_block(id: &JournalId, len: u64) -> [u8; BLOCK] {
 }
 
 /// The version of the form, where the first block is one of a later version than ours. Where the number stands stays as it is.
-pub fn later_version(block: &[u8]) -> Option<u32> {
+pub(crate) fn later_version(block: &[u8]) -> Option<u32> {
     let is_ours = block.get(..8)? == FIRST_BLOCK_MAGIC;
     number32(block, 8).filter(|version| is_ours && *version > VERSION)
 }
 
 /// Identifier and length from the first block; `None` when it is none.
-pub fn read_first_block(block: &[u8]) -> Option<(JournalId, u64)> {
+pub(crate) fn read_first_block(block: &[u8]) -> Option<(JournalId, u64)> {
     let sound = block.get(..8)? == FIRST_BLOCK_MAGIC
         && number32(block, 8)? == VERSION
         && number32(block, 12)? == crc32fast::hash(block.get(16..40)?);
@@ -98,7 +98,7 @@ pub fn read_first_block(block: &[u8]) -> Option<(JournalId, u64)> {
 
 /// Writes the names into the beginning of a record; they stay while the file does. `record` holds at least
 /// [`head_len`] bytes.
-pub fn write_names(record: &mut [u8], timeline: &str, file: &str) {
+pub(crate) fn write_names(record: &mut [u8], timeline: &str, file: &str) {
     record[60..62].copy_from_slice(&(timeline.len() as u16).to_le_bytes());
     record[62..64].copy_from_slice(&(file.len() as u16).to_le_bytes());
     let names = &mut record[HEAD..];

@@ -7,7 +7,7 @@ use std::io;
 use std::path::Path;
 
 /// Name of its file, in the folder of the source.
-pub const PURGE_LOCK_FILE: &str = "purge.lock";
+pub(crate) const PURGE_LOCK_FILE: &str = "purge.lock";
 
 /// Held by one at a time, of whichever process: while files go, and while somebody reads files that must not go. The lock of
 /// the [source's folder](crate::folder::SourceFolder) does not do for that: it says who receives, and is free once a source is

@@ -56,7 +56,11 @@ fn remove_and_mark(storage: &dyn Storage, folder: &Path) -> io::Result<Vec<Strin
 ///
 /// # Errors
 /// When the folder cannot be read, or a file cannot be removed: the others are, the record stands, and the next call tries again.
-pub fn remove_recorded(storage: &dyn Storage, folder: &Path, lines: &[Purged]) -> io::Result<Vec<String>> {
+pub(crate) fn remove_recorded(
+    storage: &dyn Storage,
+    folder: &Path,
+    lines: &[Purged],
+) -> io::Result<Vec<String>> {
     if lines.iter().all(|line| line.removed) {
         return Ok(Vec::new());
     }

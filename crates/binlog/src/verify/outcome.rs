@@ -10,7 +10,7 @@ use std::io;
 use std::path::Path;
 
 /// Name of the file in a source's folder.
-pub const VERIFIED_FILE: &str = "verified.toml";
+pub(crate) const VERIFIED_FILE: &str = "verified.toml";
 
 const HEAD: &str = "# What binlogd verify found last; see docs/status.md.\n";
 

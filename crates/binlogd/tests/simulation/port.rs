@@ -14,7 +14,7 @@ use binlog::storage::Storage;
 use binlog::timeline::Timeline;
 use codec::ServerKind;
 use codec::packet::{ErrPacket, HEADER_BYTES, OkPacket, Request, SemiSyncAcknowledgement, reply};
-use config::Privileges;
+use config::{Bounds, Privileges};
 use receive::Upstream;
 use serve::answer::{
     self, Answer, Client, ColumnKind, Facts, LogFile, Replica, SemiSync, SessionLine, SessionState,
@@ -333,7 +333,7 @@ struct Session<'a> {
 
 impl Session<'_> {
     fn dump(&mut self, command: &Request<'_>) -> io::Result<()> {
-        let request = dump_request::of_unbound(command, &self.state, ServerKind::MySql);
+        let request = dump_request::of(command, &self.state, ServerKind::MySql, &Bounds::default());
         let request = match request {
             Ok(request) => request,
             Err(error) => return self.refuse(&error),

@@ -21,7 +21,7 @@ impl ChecksumAlgorithm {
     ///
     /// # Errors
     /// For any code but 0 and 1.
-    pub fn from_code(code: u8) -> Result<ChecksumAlgorithm, EventError> {
+    pub(crate) fn from_code(code: u8) -> Result<ChecksumAlgorithm, EventError> {
         match code {
             0 => Ok(ChecksumAlgorithm::None),
             1 => Ok(ChecksumAlgorithm::Crc32),
@@ -57,6 +57,15 @@ impl ChecksumAlgorithm {
             return Err(EventError::BadChecksum { stored, computed });
         }
         Ok(())
+    }
+
+    /// Puts the checksum at the end of an event that has room for it. Without an algorithm the event stays as it is: a format
+    /// description has that room even where its file has no checksums.
+    pub fn put(self, event: &mut [u8]) {
+        if self == ChecksumAlgorithm::Crc32 {
+            let (covered, tail) = event.split_at_mut(event.len() - CHECKSUM_LEN);
+            tail.copy_from_slice(&crc32fast::hash(covered).to_le_bytes());
+        }
     }
 
     /// Checks a format description as it may stand in a source's own file.

@@ -44,3 +44,26 @@ pub(crate) fn packed_integer(bytes: &mut &[u8]) -> Result<u64, EventError> {
     *bytes = &rest[width..];
     Ok(u64::from_le_bytes(raw))
 }
+
+/// Bytes with their length before them, a length-encoded integer; taken off the front. `None` when they are cut short.
+pub(crate) fn counted<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let len = usize::try_from(packed_integer(rest).ok()?).ok()?;
+    let (own, behind) = rest.split_at_checked(len)?;
+    *rest = behind;
+    Some(own)
+}
+
+/// A big-endian number of up to eight bytes.
+pub(crate) fn big_endian(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
+}
+
+/// A little-endian number of up to eight bytes.
+pub(crate) fn little_endian(bytes: &[u8]) -> u64 {
+    bytes.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte))
+}
+
+/// Whether a bit of a column bitmap is set; those behind its end are not.
+pub(crate) fn is_set(bits: &[u8], at: usize) -> bool {
+    bits.get(at / 8).is_some_and(|byte| byte & 1 << (at % 8) != 0)
+}

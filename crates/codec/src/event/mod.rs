@@ -29,7 +29,7 @@ mod xa;
 
 pub use checksum::{CHECKSUM_LEN, ChecksumAlgorithm, StreamChecksum};
 pub use error::EventError;
-pub(crate) use fields::packed_integer;
+pub(crate) use fields::{big_endian, counted, is_set, little_endian, packed_integer};
 pub use format_description::{BINLOG_MAGIC, FormatDescription};
 pub use gtid_event::{GtidEvent, MARIADB_STANDALONE};
 pub use header::{EventHeader, FLAGS_AT, HEADER_LEN, flags};

@@ -1,5 +1,6 @@
 //! Rows of MariaDB with dates and times of old, whose lengths no log tells: they are told only where no other lengths fit them.
 
+use super::fields::is_set;
 use super::old_temporal::may_be;
 use super::row_images::RowImages;
 
@@ -66,10 +67,6 @@ impl RowImages {
         }
         Some(rest)
     }
-}
-
-fn is_set(bits: &[u8], at: usize) -> bool {
-    bits.get(at / 8).is_some_and(|byte| byte & 1 << (at % 8) != 0)
 }
 
 #[cfg(test)]

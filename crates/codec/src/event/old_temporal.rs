@@ -3,9 +3,7 @@
 //! With a fraction they have the types that they have without one, and other lengths, which no log tells (`Field_time_hires`,
 //! `Field_datetime_hires` and `Field_timestamp_hires`, `sql/field.h`). So rows are told only where no other lengths fit them.
 
-fn big_endian(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
-}
+use super::fields::big_endian;
 
 /// Whether eight bytes may be a DATETIME(6) of this form: microseconds, with months of 32 days and years of 13 months.
 pub(crate) fn is_packed_datetime(bytes: &[u8]) -> bool {

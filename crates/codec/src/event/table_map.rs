@@ -1,7 +1,7 @@
 //! TABLE_MAP: which table the row events after it change.
 
 use super::error::EventError;
-use super::fields::packed_integer;
+use super::fields::counted;
 use super::header::HEADER_LEN;
 
 /// The names in a TABLE_MAP event.
@@ -72,14 +72,6 @@ fn name(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (len, rest) = bytes.split_first()?;
     let (name, rest) = rest.split_at_checked(usize::from(*len))?;
     Some((name, rest.get(1..)?))
-}
-
-/// Bytes with their number before, a packed integer; taken off the front.
-fn counted<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
-    let len = usize::try_from(packed_integer(rest).ok()?).ok()?;
-    let (taken, left) = rest.split_at_checked(len)?;
-    *rest = left;
-    Some(taken)
 }
 
 #[cfg(test)]

@@ -25,7 +25,7 @@ pub(super) const COM_RESET_CONNECTION: u8 = 0x1F;
 
 /// The longest report host that every server accepts, in bytes (`HOSTNAME_LENGTH` was 60 before MySQL 8.0.17 and
 /// still is in older MariaDB).
-pub const REPORT_HOST_BYTES_MAX: usize = 60;
+pub(crate) const REPORT_HOST_BYTES_MAX: usize = 60;
 
 /// COM_QUIT: the session ends; the server closes the connection without an answer.
 pub fn quit() -> Vec<u8> {

@@ -7,6 +7,7 @@
 
 use super::cursor::{Cursor, MalformedPacket};
 use super::response::{self, ErrPacket, OkPacket, printable};
+use std::collections::BTreeMap;
 
 /// The most columns accepted. MySQL's own limit for a table is 4096 (`MAX_FIELDS` in sql_const.h).
 pub const COLUMNS_MAX: usize = 4096;
@@ -39,6 +40,19 @@ impl ResultSet {
     pub fn get(&self, row: usize, column: &str) -> Option<&str> {
         let column = self.columns.iter().position(|name| name.eq_ignore_ascii_case(column))?;
         self.cell(row, column)
+    }
+
+    /// The answer of SHOW VARIABLES or SHOW STATUS: names in lower case, and their values.
+    ///
+    /// # Errors
+    /// Which one cannot be read: that is not one that the server does not have.
+    pub fn variables(&self) -> Result<BTreeMap<String, String>, String> {
+        let variable = |row| {
+            let (name, value) = (self.get(row, "Variable_name"), self.get(row, "Value"));
+            let pair = name.zip(value).map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned()));
+            pair.ok_or_else(|| format!("the variable {name:?} has the value {value:?}"))
+        };
+        (0..self.rows.len()).map(variable).collect()
     }
 
     fn cell(&self, row: usize, column: usize) -> Option<&str> {
@@ -222,6 +236,19 @@ mod tests {
         match read(messages) {
             Ok(Some(QueryResponse::Rows(rows))) => rows,
             other => panic!("not rows: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_variable_that_cannot_be_read_is_not_one_that_is_absent() {
+        let cell = |text: &[u8]| Some(text.to_vec());
+        let rows = |value: Option<Vec<u8>>| ResultSet {
+            columns: vec!["Variable_name".to_owned(), "Value".to_owned()],
+            rows: vec![vec![cell(b"Log_bin"), value]],
+        };
+        assert_eq!(rows(cell(b"ON")).variables().unwrap()["log_bin"], "ON");
+        for value in [None, cell(b"\xff")] {
+            assert!(rows(value).variables().unwrap_err().contains("\"Log_bin\""));
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::table::{ColumnType, Table};
 use super::value::Value;
-use crate::event::{EventError, RowChange, RowsEvent, packed_integer};
+use crate::event::{EventError, RowChange, RowsEvent, is_set, packed_integer};
 
 /// A row as it was or as it became: a value for each column of the table; `None` for one that is not in the log.
 pub type Image<'a> = Vec<Option<Value<'a>>>;
@@ -111,10 +111,6 @@ impl<'a> Rows<'a> {
         }
         Some(image)
     }
-}
-
-fn is_set(bits: &[u8], at: usize) -> bool {
-    bits.get(at / 8).is_some_and(|byte| byte & 1 << (at % 8) != 0)
 }
 
 impl<'a> Iterator for Rows<'a> {

@@ -3,8 +3,8 @@
 //! Layout (MySQL, `Json_diff::write_binary` in `sql-common/json_diff.cc`): one change behind the other, each a byte for what is done, the
 //! path as a packed length and its text, and but for a removal the value as a packed length and its bytes.
 
-use super::counted::counted;
 use super::json::{JsonError, JsonValue};
+use crate::event::counted;
 
 /// What is done at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

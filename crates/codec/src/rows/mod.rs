@@ -11,7 +11,6 @@
 
 mod address;
 mod charset;
-mod counted;
 mod decimal;
 mod geometry;
 mod hex;

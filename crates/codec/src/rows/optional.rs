@@ -3,8 +3,7 @@
 //! Layout (MySQL, `Table_map_event` in `libs/mysql/binlog/event/rows_event.h`, `Optional_metadata_field_type`): fields of a byte for what it
 //! is, a packed length, and what belongs to it. Each is about the columns of one family only, in their order.
 
-use super::counted::counted;
-use crate::event::packed_integer;
+use crate::event::{counted, packed_integer};
 
 /// The fields, as they stand there. What is not there is empty or `None`.
 #[derive(Debug, Default)]

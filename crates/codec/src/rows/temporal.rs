@@ -3,7 +3,7 @@
 //! Since MySQL 5.6.4 they are big-endian with a sign bit that is turned round, and as many bytes of fraction as their digits need, two
 //! digits a byte (MySQL, `my_time.cc`: `my_datetime_packed_from_binary` and its neighbours). The older forms have none.
 
-use crate::event::{is_plain_datetime, is_plain_time};
+use crate::event::{big_endian, is_plain_datetime, is_plain_time, little_endian};
 
 /// A fraction of so many digits: nothing, or a point and the digits.
 fn fraction(value: u64, digits: u8) -> String {
@@ -11,16 +11,6 @@ fn fraction(value: u64, digits: u8) -> String {
     let stored = digits.div_ceil(2) * 2;
     let value = if stored > digits { value / 10 } else { value };
     if digits == 0 { String::new() } else { format!(".{value:0width$}", width = usize::from(digits)) }
-}
-
-/// A big-endian number of up to eight bytes.
-fn big_endian(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
-}
-
-/// A little-endian number of up to eight bytes.
-fn little_endian(bytes: &[u8]) -> u64 {
-    bytes.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
 
 /// DATE: five bits of the day, four of the month, the year.

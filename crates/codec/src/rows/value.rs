@@ -6,7 +6,7 @@ use super::json::JsonValue;
 use super::json_diff::JsonDiff;
 use super::table::{Column, ColumnType};
 use super::{address, decimal, packed, temporal};
-use crate::event::is_packed_datetime;
+use crate::event::{is_packed_datetime, little_endian};
 use std::borrow::Cow;
 
 /// A value, as exactly as the log tells it.
@@ -168,10 +168,6 @@ fn characters(charset: Option<Charset>, bytes: Cow<'_, [u8]>) -> Value<'_> {
         Some(text) => Value::Text(text, bytes),
         None => Value::Encoded(bytes),
     }
-}
-
-fn little_endian(bytes: &[u8]) -> u64 {
-    bytes.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
 
 fn integer<'a>(bytes: &[u8], unsigned: Option<bool>) -> Option<Value<'a>> {

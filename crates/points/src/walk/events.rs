@@ -13,7 +13,7 @@ use std::borrow::Cow;
 use std::io::BufReader;
 
 /// What is done with each event: its header; its bytes without a checksum, or `None` where it is too large to be opened.
-pub type TakeEvent<'a> = dyn FnMut(&EventHeader, Option<&[u8]>) + 'a;
+pub(crate) type TakeEvent<'a> = dyn FnMut(&EventHeader, Option<&[u8]>) + 'a;
 
 /// Gives the events from `at` to `end` of a file, which are whole transactions, those of packed ones unpacked.
 ///

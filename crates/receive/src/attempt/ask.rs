@@ -21,7 +21,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use wire::{ConnectOptions, Connection, Secret, WireError};
 /// One attempt with one host.
-pub struct Attempt<'a> {
+pub(crate) struct Attempt<'a> {
     /// The source it belongs to.
     pub upstream: &'a Upstream,
     /// The host to try.

@@ -96,7 +96,7 @@ impl HeldCopy {
     ///
     /// # Errors
     /// As [`HeldCopy::reopen`], or with the error that `watch` gave.
-    pub fn reopen_watched(&mut self, watch: &mut Watch<'_>) -> Result<Vec<String>, CopyError> {
+    pub(crate) fn reopen_watched(&mut self, watch: &mut Watch<'_>) -> Result<Vec<String>, CopyError> {
         let mut remarks = Vec::new();
         if let Some(timeline) = &self.timeline
             && let Some((path, from)) = timeline.log.synced()
@@ -264,7 +264,7 @@ impl HeldCopy {
     ///
     /// # Errors
     /// When a folder or a file cannot be read.
-    pub fn other_history(
+    pub(crate) fn other_history(
         &self,
         wanted: impl Fn(&Holding) -> bool,
     ) -> Result<Option<(PathBuf, Holding)>, CopyError> {
@@ -303,7 +303,7 @@ impl HeldCopy {
     ///
     /// # Errors
     /// When it cannot be made so or opened.
-    pub fn go_back_to(&mut self, timeline: &Path) -> Result<(), CopyError> {
+    pub(crate) fn go_back_to(&mut self, timeline: &Path) -> Result<(), CopyError> {
         let name = timeline.file_name().unwrap_or_default().to_string_lossy();
         make_present(&*self.storage, self.folder.path(), &name)
             .map_err(|error| CopyError::Timeline { path: timeline.to_owned(), error })?;
@@ -315,7 +315,7 @@ impl HeldCopy {
     ///
     /// # Errors
     /// When the description of a timeline, or what was decided, cannot be read.
-    pub fn lost_gtids(&self, kind: ServerKind) -> Result<GtidState, CopyError> {
+    pub(crate) fn lost_gtids(&self, kind: ServerKind) -> Result<GtidState, CopyError> {
         let path = self.folder.path();
         let failed = |error| CopyError::Timeline { path: path.to_owned(), error };
         let history = present_history(&*self.storage, path).map_err(failed)?;
@@ -328,7 +328,7 @@ impl HeldCopy {
 
     /// Takes off what was purged since the newest timeline was opened: the files to compare with the source are those that are
     /// there.
-    pub fn forget_purged(&mut self) {
+    pub(crate) fn forget_purged(&mut self) {
         if let Some(timeline) = &mut self.timeline {
             timeline.log.forget_purged();
         }
@@ -388,7 +388,7 @@ impl HeldCopy {
     ///
     /// # Errors
     /// When that file cannot be read.
-    pub fn before_untold(&self) -> Result<Option<(Position, FormatDescription)>, CopyError> {
+    pub(crate) fn before_untold(&self) -> Result<Option<(Position, FormatDescription)>, CopyError> {
         let Some(path) = self.timeline.as_ref().and_then(OpenTimeline::before_untold) else {
             return Ok(None);
         };
@@ -401,7 +401,7 @@ impl HeldCopy {
     }
 
     /// What the decision about the next session needs.
-    pub fn holding(&self) -> Option<Holding> {
+    pub(crate) fn holding(&self) -> Option<Holding> {
         let timeline = self.timeline.as_ref()?;
         Some(Holding {
             uuid: timeline.info.server_uuid.clone(),

@@ -50,7 +50,7 @@ impl OpenTimeline {
     /// Where the copy ends as readers are shown it: behind the magic of the live file, where nothing can be read, until the file
     /// says what came before it. A reader that found less would be told that what it needs was purged.
     #[cold]
-    pub fn shown_end(&self, published: &Published) -> Option<Position> {
+    pub(crate) fn shown_end(&self, published: &Published) -> Option<Position> {
         let end = self.end()?;
         let is_shown = published.live().is_some_and(|live| {
             live.timeline == self.folder() && live.file == end.file && live.end() <= end.offset
@@ -104,17 +104,17 @@ impl OpenTimeline {
     }
 
     /// Whether nothing has arrived yet by which the source's file could be known.
-    pub fn is_untold(&self) -> bool {
+    pub(crate) fn is_untold(&self) -> bool {
         self.log.files().len() <= 1 && self.format.is_none()
     }
 
     /// The format description that the live file must have on the source, where that is known.
-    pub fn expected_format(&self) -> Option<FormatDescription> {
+    pub(crate) fn expected_format(&self) -> Option<FormatDescription> {
         self.format.clone().or_else(|| self.expected.clone().filter(|_| self.is_untold()))
     }
 
     /// The file before the live one, when that has no transaction yet.
-    pub fn before_untold(&self) -> Option<PathBuf> {
+    pub(crate) fn before_untold(&self) -> Option<PathBuf> {
         self.end().filter(|_| self.tail_start <= BINLOG_MAGIC.len() as u64)?;
         let files = self.log.files();
         Some(self.folder().join(&files[files.len().checked_sub(2)?]))
@@ -129,7 +129,7 @@ impl OpenTimeline {
     ///
     /// # Errors
     /// When the log has failed; it must then be opened again from disk.
-    pub fn cut_to_boundary(&mut self, boundary: u64) -> Result<(), LogError> {
+    pub(crate) fn cut_to_boundary(&mut self, boundary: u64) -> Result<(), LogError> {
         self.log.cut_to(boundary)
     }
 }

@@ -134,7 +134,7 @@ impl ForkWatch {
     }
 
     /// Whether a transaction may be one that was lost once. Quick.
-    pub fn concerns(&self, id: &TransactionId) -> bool {
+    pub(crate) fn concerns(&self, id: &TransactionId) -> bool {
         self.shared.losses.took(id)
     }
 
@@ -144,18 +144,18 @@ impl ForkWatch {
     }
 
     /// Whether what it finds changes what the session does.
-    pub fn may_decide(&self) -> bool {
+    pub(crate) fn may_decide(&self) -> bool {
         self.shared.on_fork != OnFork::Follow
     }
 
     /// Whether it knows yet what became of what was lost. Until then acknowledgements are withheld where they may be.
-    pub fn has_decided(&self) -> bool {
+    pub(crate) fn has_decided(&self) -> bool {
         self.look_without_thread();
         self.shared.has_decided.load(Relaxed)
     }
 
     /// Whether acknowledgements are withheld now.
-    pub fn withholds(&self) -> bool {
+    pub(crate) fn withholds(&self) -> bool {
         self.shared.withholds.load(Relaxed)
     }
 
@@ -177,7 +177,7 @@ impl ForkWatch {
     }
 
     /// Whether the transaction was handed back; `None` when that is not known yet.
-    pub fn is_handed_back(&self, id: &TransactionId) -> Option<bool> {
+    pub(crate) fn is_handed_back(&self, id: &TransactionId) -> Option<bool> {
         let forks = lock(&self.shared.forks);
         Some(forks.as_ref()?.fate(id) == Some(Fate::HandedBack))
     }

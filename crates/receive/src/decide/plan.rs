@@ -8,7 +8,7 @@ use source::identify::SourceIdentity;
 
 /// What the copy holds, as far as the decision needs it.
 #[derive(Debug, Clone)]
-pub struct Holding {
+pub(crate) struct Holding {
     /// `server_uuid` of the newest timeline.
     pub uuid: String,
     /// End of the copy, a boundary; `None` when the timeline has no file yet.

@@ -4,7 +4,7 @@ use thiserror::Error;
 
 /// Why a binlogd above this one does not lead on now.
 #[derive(Debug, Error)]
-pub enum AboveError {
+pub(crate) enum AboveError {
     /// It tells nothing of its timelines.
     #[error(
         "the host is a binlogd of an older version, which does not tell its timelines apart (it has no binlogd_timelines), so files \

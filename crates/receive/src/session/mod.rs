@@ -143,7 +143,7 @@ pub enum SessionError {
 
 impl SessionError {
     /// True when the log is worthless in memory and must be opened again from disk.
-    pub fn log_failed(&self) -> bool {
+    pub(crate) fn log_failed(&self) -> bool {
         matches!(self, SessionError::Log(error) if !matches!(error, LogError::FileExists(_)))
     }
 }

@@ -55,7 +55,7 @@ pub enum PeerError {
 
 impl PeerError {
     /// True when the bytes themselves were wrong, as opposed to their order.
-    pub fn is_checksum_failure(&self) -> bool {
+    pub(crate) fn is_checksum_failure(&self) -> bool {
         matches!(self, PeerError::Event { error: EventError::BadChecksum { .. }, .. })
     }
 }

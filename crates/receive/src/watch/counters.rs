@@ -37,8 +37,8 @@ pub(crate) fn ask(
 ) -> Result<SourceLook, WireError> {
     connection.set_timeout(LOOK_MAX);
     check_server(connection, watched)?;
-    let variables = pairs(&connection.query("SHOW GLOBAL VARIABLES LIKE 'rpl_semi_sync%'")?)?;
-    let status = pairs(&connection.query("SHOW GLOBAL STATUS LIKE 'rpl_semi_sync%'")?)?;
+    let variables = named(&connection.query("SHOW GLOBAL VARIABLES LIKE 'rpl_semi_sync%'")?)?;
+    let status = named(&connection.query("SHOW GLOBAL STATUS LIKE 'rpl_semi_sync%'")?)?;
     Ok(SourceLook {
         semi_sync: semi_sync(at, &variables, &status)?,
         rival: None,
@@ -49,7 +49,7 @@ pub(crate) fn ask(
 
 /// When the server began to run, by our clock, which shows `now`; `None` where the server does not say.
 pub(crate) fn started(connection: &mut Connection, now: Timestamp) -> Result<Option<Timestamp>, WireError> {
-    let status = pairs(&connection.query("SHOW GLOBAL STATUS LIKE 'Uptime'")?)?;
+    let status = named(&connection.query("SHOW GLOBAL STATUS LIKE 'Uptime'")?)?;
     if !status.contains_key("uptime") {
         return Ok(None);
     }
@@ -77,7 +77,7 @@ fn commits(connection: &mut Connection, status: &BTreeMap<String, String>) -> Re
 /// Whether a commit waits on the source for an acknowledgement, or that cannot be asked.
 pub(crate) fn may_wait(connection: &mut Connection) -> bool {
     let status = connection.query("SHOW GLOBAL STATUS LIKE 'rpl_semi_sync%wait_sessions'");
-    status.and_then(|status| waiting(&pairs(&status)?)).map_or(true, |waiting| waiting != Some(0))
+    status.and_then(|status| waiting(&named(&status)?)).map_or(true, |waiting| waiting != Some(0))
 }
 
 /// Sessions whose commit waits for an acknowledgement, where the source says how many.
@@ -150,17 +150,8 @@ fn number(name: &str, values: &BTreeMap<String, String>) -> Result<u64, WireErro
     })
 }
 
-/// Names in lower case, and their values. One that cannot be read is not one that the source does not have.
-fn pairs(rows: &ResultSet) -> Result<BTreeMap<String, String>, WireError> {
-    let pair = |row| {
-        let (name, value) = (rows.get(row, "Variable_name"), rows.get(row, "Value"));
-        let pair = name.zip(value).map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned()));
-        pair.ok_or_else(|| WireError::Protocol {
-            during: "looking at the source",
-            what: format!("the variable {name:?} has the value {value:?}"),
-        })
-    };
-    (0..rows.rows.len()).map(pair).collect()
+fn named(rows: &ResultSet) -> Result<BTreeMap<String, String>, WireError> {
+    rows.variables().map_err(|what| WireError::Protocol { during: "looking at the source", what })
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //! Sources: MySQL manual, "Binary log event header"; MariaDB manual, "GTID_LIST_EVENT".
 
 use codec::event::{
-    BINLOG_MAGIC, CHECKSUM_LEN, ChecksumAlgorithm, EventType, FLAGS_AT, FormatDescription, HEADER_LEN, flags,
+    BINLOG_MAGIC, ChecksumAlgorithm, EventType, FLAGS_AT, FormatDescription, HEADER_LEN, flags,
 };
 use codec::gtid::GtidState;
 
@@ -16,7 +16,7 @@ pub(super) fn format_description(event: &[u8], checksum: ChecksumAlgorithm) -> V
     event[FLAGS_AT] &= !(flags::BINLOG_IN_USE as u8);
     let end = (BINLOG_MAGIC.len() + event.len()) as u32;
     event[POSITION_AT..POSITION_AT + 4].copy_from_slice(&end.to_le_bytes());
-    put_checksum(&mut event, checksum);
+    checksum.put(&mut event);
     event
 }
 
@@ -43,14 +43,6 @@ pub(super) fn gtids_before(before: &GtidState, format: &FormatDescription, at: u
     event.extend_from_slice(&flags.to_le_bytes());
     event.extend_from_slice(&body);
     event.resize(len, 0);
-    put_checksum(&mut event, format.checksum);
+    format.checksum.put(&mut event);
     event
-}
-
-/// A format description has room for one even where its file has none: there it stays as it is, as the server left it.
-fn put_checksum(event: &mut [u8], checksum: ChecksumAlgorithm) {
-    if checksum == ChecksumAlgorithm::Crc32 {
-        let (covered, tail) = event.split_at_mut(event.len() - CHECKSUM_LEN);
-        tail.copy_from_slice(&crc32fast::hash(covered).to_le_bytes());
-    }
 }

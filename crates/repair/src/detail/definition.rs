@@ -93,7 +93,7 @@ impl TableDefinition {
     }
 
     /// Why the rows of the log are not of this table; `None` when they may be: as many columns, and of each what the log tells.
-    pub fn disagrees(&self, columns: &[Column]) -> Option<String> {
+    pub(crate) fn disagrees(&self, columns: &[Column]) -> Option<String> {
         if self.columns.len() != columns.len() {
             return Some(format!(
                 "it has {} columns there and {} in the log",

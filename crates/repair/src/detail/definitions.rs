@@ -220,7 +220,7 @@ impl Definitions {
 
     /// Whether a definition of that table stands in the log that may have run at that time, in seconds since 1970. A replica runs it
     /// later, nobody knows how much: there it is none of that time.
-    pub fn has_one_at(&self, schema: &str, table: &str, second: i64) -> bool {
+    pub(crate) fn has_one_at(&self, schema: &str, table: &str, second: i64) -> bool {
         let name = TableName { schema: schema.to_owned(), table: table.to_owned() };
         self.of_table(&name).any(|one| (one.time.0..=one.time.1).contains(&second))
     }

@@ -170,7 +170,7 @@ impl<'a> Watch<'a> {
     }
 
     /// Whether the point is before `transaction`, of `file`.
-    pub fn ends_before(&mut self, file: &str, transaction: &Transaction) -> bool {
+    pub(crate) fn ends_before(&mut self, file: &str, transaction: &Transaction) -> bool {
         let time = transaction.committed.micros;
         match self.until {
             Until::End => false,
@@ -207,7 +207,7 @@ impl<'a> Watch<'a> {
     }
 
     /// The end of the copy has come without the point. Whether everything that was to be applied was seen.
-    pub fn is_reached_by_end(&self) -> bool {
+    pub(crate) fn is_reached_by_end(&self) -> bool {
         match (self.until, &self.left) {
             (Until::End, _) => true,
             (Until::After(_), Some(Left::Mysql(set))) => set.is_empty(),

@@ -1,11 +1,8 @@
 //! The events of a transaction as a server takes them in BINLOG statements: without checksums, unpacked.
 
+use binlog::fingerprint::unpacked::packed_events;
 use binlog::transactions::StoredTransaction;
-use codec::event::{
-    ChecksumAlgorithm, EventHeader, EventType, FormatDescription, HEADER_LEN, PayloadCompression,
-    TransactionPayload,
-};
-use std::io::Read;
+use codec::event::{ChecksumAlgorithm, EventHeader, EventType, FormatDescription};
 
 /// Offset of the length in an event header.
 const EVENT_SIZE_AT: usize = 9;
@@ -41,8 +38,7 @@ pub(super) fn format_without_checksums(event: &[u8]) -> Vec<u8> {
     event[body - 1] = 0;
     // The checksum is computed with the in-use bit cleared; a file that is still written has it set.
     event[17] &= !1;
-    let checksum = crc32fast::hash(&event[..body]);
-    event[body..].copy_from_slice(&checksum.to_le_bytes());
+    ChecksumAlgorithm::Crc32.put(&mut event);
     debug_assert!(
         FormatDescription::parse(&event).is_ok_and(|format| format.checksum == ChecksumAlgorithm::None)
     );
@@ -56,43 +52,23 @@ fn with_own_length(mut header: EventHeader, mut bytes: Vec<u8>) -> Event {
 }
 
 fn unpack(event: &[u8], into: &mut Vec<Event>) -> Result<(), String> {
-    let payload = TransactionPayload::parse(event).map_err(|error| error.to_string())?;
-    let unpacked = match payload.compression {
-        PayloadCompression::None => payload.payload.to_vec(),
-        PayloadCompression::Zstd => decompress(payload.payload)?,
-    };
-    let mut rest = &unpacked[..];
-    while !rest.is_empty() {
-        let header = EventHeader::parse(rest).map_err(|error| error.to_string())?;
-        let (bytes, after) = rest
-            .split_at_checked(header.event_size as usize)
-            .filter(|(bytes, _)| bytes.len() >= HEADER_LEN)
-            .ok_or("an event inside a compressed transaction is cut short")?;
-        into.push(Event { header, bytes: bytes.to_vec() });
-        rest = after;
-    }
-    Ok(())
-}
-
-/// Allocates as the data comes: the stated length is only a claim.
-fn decompress(payload: &[u8]) -> Result<Vec<u8>, String> {
-    let mut unpacked = Vec::new();
-    let decoder = zstd::stream::read::Decoder::with_buffer(payload)
-        .map_err(|error| format!("a compressed transaction cannot be unpacked: {error}"))?;
-    decoder
-        .take(UNPACKED_BYTES_MAX + 1)
-        .read_to_end(&mut unpacked)
-        .map_err(|error| format!("a compressed transaction cannot be unpacked: {error}"))?;
-    if unpacked.len() as u64 > UNPACKED_BYTES_MAX {
-        return Err("a compressed transaction unpacks to more than 1 GiB".to_owned());
-    }
-    Ok(unpacked)
+    let mut bytes = 0;
+    packed_events(event, |header, event| {
+        bytes += event.len() as u64;
+        if bytes > UNPACKED_BYTES_MAX {
+            return Err("a compressed transaction unpacks to more than 1 GiB".to_owned());
+        }
+        into.push(Event { header: *header, bytes: event.to_vec() });
+        Ok(())
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use binlog::transactions::StoredEvent;
+    use codec::event::HEADER_LEN;
+    use std::io::{Read, repeat};
 
     fn inner(code: u8, body: &[u8]) -> Vec<u8> {
         let mut event = vec![0; HEADER_LEN];
@@ -122,11 +98,16 @@ mod tests {
         assert!(super::unpacked(&transaction(&cut)).unwrap_err().contains("cut short"));
     }
 
-    /// 1 GiB of zeros is some 100 KiB packed.
+    /// 1 GiB of zeros is some 100 KiB packed. Each of these events could be one of a server.
     #[test]
     fn a_bomb_is_refused() {
-        let bomb = zstd::encode_all(std::io::repeat(0).take(UNPACKED_BYTES_MAX + 10), 1).unwrap();
-        assert!(decompress(&bomb).unwrap_err().contains("more than 1 GiB"));
+        let len = (UNPACKED_BYTES_MAX / 4) as usize;
+        let mut head = inner(30, b"");
+        head[9..13].copy_from_slice(&((HEADER_LEN + len) as u32).to_le_bytes());
+        let event = || head.chain(repeat(0).take(len as u64));
+        let bomb = zstd::encode_all(event().chain(event()).chain(event()).chain(event()), 1).unwrap();
+        let error = unpacked(&transaction(&bomb)).unwrap_err();
+        assert!(error.contains("more than 1 GiB"), "{error}");
     }
 
     #[test]

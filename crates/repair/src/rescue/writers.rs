@@ -134,12 +134,12 @@ impl Watch<'_> {
     }
 
     /// Whether the event scheduler is on.
-    pub fn runs_events(&mut self) -> Result<bool, WireError> {
+    pub(crate) fn runs_events(&mut self) -> Result<bool, WireError> {
         Ok(self.variable("event_scheduler")?.is_some_and(|value| value == "ON" || value == "1"))
     }
 
     /// Names of the events that would run.
-    pub fn enabled_events(&mut self) -> Result<Vec<String>, WireError> {
+    pub(crate) fn enabled_events(&mut self) -> Result<Vec<String>, WireError> {
         let sql = "SELECT EVENT_SCHEMA, EVENT_NAME FROM information_schema.EVENTS WHERE STATUS = 'ENABLED' ORDER BY 1, 2";
         let rows = self.may_ask(sql)?.unwrap_or_default();
         let name = |row| {

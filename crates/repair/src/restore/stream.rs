@@ -3,6 +3,7 @@
 use crate::history::Copied;
 use anyhow::Context;
 use binlog::posix::PosixStorage;
+use codec::rows::hex;
 use config::{Bounds, Point, Privileges, Proof, RetentionConfig, ServeConfig, ServeUser};
 use serve::retention::Purger;
 use serve::{Place, ReceiverSwitch, ServeServer, Source, Users};
@@ -135,10 +136,6 @@ fn random<const N: usize>() -> anyhow::Result<[u8; N]> {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).context("the system gives no random bytes")?;
     Ok(bytes)
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn made_up_word() -> anyhow::Result<String> {

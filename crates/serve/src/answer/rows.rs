@@ -29,7 +29,7 @@ impl Column {
     }
 
     /// A column of whole numbers.
-    pub fn integer(title: impl Into<String>) -> Column {
+    pub(crate) fn integer(title: impl Into<String>) -> Column {
         Column { title: title.into(), kind: ColumnKind::Integer }
     }
 

@@ -39,13 +39,13 @@ pub struct SessionState {
 impl SessionState {
     /// A user variable. `name` is in lower case and without its `@`: what a replica sets before it asks for a dump, as
     /// `source_heartbeat_period`, `slave_connect_state`, `mariadb_slave_capability`.
-    pub fn user_variable(&self, name: &str) -> Option<&Value> {
+    pub(crate) fn user_variable(&self, name: &str) -> Option<&Value> {
         self.user.get(name)
     }
 
     /// The first of several user variables that is set and not NULL: replicas give the same under an old name and a
     /// new one.
-    pub fn user_variable_of(&self, names: &[&str]) -> Option<&Value> {
+    pub(crate) fn user_variable_of(&self, names: &[&str]) -> Option<&Value> {
         names.iter().find_map(|name| self.user.get(*name).filter(|value| **value != Value::Null))
     }
 
@@ -101,7 +101,7 @@ impl SessionState {
     }
 
     /// SERVER_STATUS_* bits of an answer: autocommit, and whether BEGIN was said.
-    pub fn server_status(&self) -> u16 {
+    pub(crate) fn server_status(&self) -> u16 {
         let autocommit = if self.is_on("autocommit") == Some(false) { 0 } else { AUTOCOMMIT };
         autocommit | if self.in_transaction { IN_TRANSACTION } else { 0 }
     }
@@ -136,7 +136,7 @@ impl SessionState {
 
     /// Takes the character set of a client's login, by the number of its collation. One that is not known leaves what
     /// there was, as a server does.
-    pub fn set_login_collation(&mut self, number: u16) {
+    pub(crate) fn set_login_collation(&mut self, number: u16) {
         let has_it = |set: &&charset::CharacterSet| set.collations.iter().any(|(_, of)| *of == number);
         if let Some(set) = charset::CHARACTER_SETS.iter().find(has_it) {
             let collation =
@@ -146,7 +146,7 @@ impl SessionState {
     }
 
     /// Takes the database that a login names, which is one of those that may be used.
-    pub fn use_database(&mut self, name: Option<&str>) {
+    pub(crate) fn use_database(&mut self, name: Option<&str>) {
         self.database = name.map(str::to_owned);
     }
 

@@ -51,7 +51,7 @@ impl Asked {
     }
 
     /// Whether the reader is asked at all.
-    pub fn is_in_use(&self) -> bool {
+    pub(crate) fn is_in_use(&self) -> bool {
         !self.state().receiver.is_empty()
     }
 

@@ -18,23 +18,11 @@ const SHOWN_BYTES_MAX: usize = 100;
 /// A UUID has 36 bytes; more of a text in its place is not kept.
 const UUID_BYTES_MAX: usize = 64;
 
-/// The request that a command makes for an account whose dumps nothing holds back.
-///
-/// # Errors
-/// When it cannot be understood; in a server's words.
-pub fn of_unbound(
-    command: &Request<'_>,
-    state: &SessionState,
-    kind: ServerKind,
-) -> Result<DumpRequest, ErrPacket> {
-    of(command, state, kind, &Bounds::default())
-}
-
 /// The request that a command makes.
 ///
 /// # Errors
 /// When it cannot be understood; in a server's words.
-pub(crate) fn of(
+pub fn of(
     command: &Request<'_>,
     state: &SessionState,
     kind: ServerKind,

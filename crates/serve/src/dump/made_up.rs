@@ -3,7 +3,7 @@
 //! Sources: `Binlog_sender` in MySQL's `sql/rpl_binlog_sender.cc`, `mysql_binlog_send` in MariaDB's `sql/sql_repl.cc`; the
 //! fields of the new heartbeat in `codecs/binary.cc`.
 
-use codec::event::{CHECKSUM_LEN, ChecksumAlgorithm, EventType, FLAGS_AT, HEADER_LEN, flags};
+use codec::event::{ChecksumAlgorithm, EventType, FLAGS_AT, HEADER_LEN, flags};
 use codec::gtid::MariadbGtid;
 
 /// Where position and `created` stand in a format description (`LOG_POS_OFFSET`, and `ST_CREATED_OFFSET` behind the header).
@@ -47,9 +47,8 @@ impl Maker {
         event.extend_from_slice(&log_pos.to_le_bytes());
         event.extend_from_slice(&flags.to_le_bytes());
         body.iter().for_each(|part| event.extend_from_slice(part));
-        if self.checksum == ChecksumAlgorithm::Crc32 {
-            event.extend_from_slice(&crc32fast::hash(&event).to_le_bytes());
-        }
+        event.resize(len, 0);
+        self.checksum.put(&mut event);
         event
     }
 
@@ -121,7 +120,7 @@ pub(crate) fn format_description(event: &[u8], checksum: ChecksumAlgorithm, chan
     }
     // The server computes the checksum of the file without the flag, so that it holds for an event that is not changed.
     if change.sent_again || change.keep_temporary_tables {
-        put_checksum(&mut event, checksum);
+        checksum.put(&mut event);
     }
     event
 }
@@ -133,15 +132,8 @@ pub(crate) fn start_encryption(event: &[u8], checksum: ChecksumAlgorithm, sent_a
     if sent_again {
         event[POSITION_AT..POSITION_AT + 4].fill(0);
     }
-    put_checksum(&mut event, checksum);
+    checksum.put(&mut event);
     event
-}
-
-fn put_checksum(event: &mut [u8], checksum: ChecksumAlgorithm) {
-    if checksum == ChecksumAlgorithm::Crc32 {
-        let (covered, tail) = event.split_at_mut(event.len() - CHECKSUM_LEN);
-        tail.copy_from_slice(&crc32fast::hash(covered).to_le_bytes());
-    }
 }
 
 /// The protocol's length-encoded integer (`net_store_length`).
@@ -166,7 +158,7 @@ fn packed_integer(out: &mut Vec<u8>, value: u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use codec::event::{EventHeader, Heartbeat, Rotate};
+    use codec::event::{CHECKSUM_LEN, EventHeader, Heartbeat, Rotate};
     use codec::gtid::MariadbGtidState;
 
     const MAKER: Maker = Maker { server_id: 7, checksum: ChecksumAlgorithm::Crc32 };

@@ -95,7 +95,7 @@ pub struct RealTime;
 impl Waits for RealTime {}
 
 /// A clock, as people read it.
-pub type WallTime = Arc<dyn Fn() -> Timestamp + Send + Sync>;
+pub(crate) type WallTime = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
 /// What the reader of a source is told that was taken out of the configuration.
 const NOT_COPIED: &str =

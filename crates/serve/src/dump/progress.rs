@@ -92,7 +92,7 @@ impl ReaderProgress {
     }
 
     /// Bytes written to the reader, framing included.
-    pub fn bytes_sent(&self) -> u64 {
+    pub(crate) fn bytes_sent(&self) -> u64 {
         self.bytes.load(Relaxed)
     }
 

@@ -94,7 +94,7 @@ impl History {
     ///
     /// # Errors
     /// When a folder or a description cannot be read.
-    pub fn of_one(
+    pub(crate) fn of_one(
         storage: &dyn Storage,
         source_folder: &Path,
         name: &str,
@@ -188,19 +188,19 @@ impl History {
     }
 
     /// Whether it is the last file of a timeline that is written no more.
-    pub fn ends_older_timeline(&self, id: FileId) -> bool {
+    pub(crate) fn ends_older_timeline(&self, id: FileId) -> bool {
         self.timelines[id.timeline].superseded.is_none()
             && self.last_of_timeline(id) == id
             && !self.is_of_newest(id)
     }
 
     /// The last file of the same timeline that is history.
-    pub fn last_of_timeline(&self, id: FileId) -> FileId {
+    pub(crate) fn last_of_timeline(&self, id: FileId) -> FileId {
         FileId { file: self.timelines[id.timeline].files.len().saturating_sub(1), ..id }
     }
 
     /// The next file of the same timeline.
-    pub fn next_of_timeline(&self, id: FileId) -> Option<FileId> {
+    pub(crate) fn next_of_timeline(&self, id: FileId) -> Option<FileId> {
         match self.following(id) {
             Following::File(next) => Some(next),
             _ => None,
@@ -208,14 +208,14 @@ impl History {
     }
 
     /// The file of the same timeline behind the last one that is history: what came before it is what was executed there.
-    pub fn superseded_after(&self, id: FileId) -> Option<PathBuf> {
+    pub(crate) fn superseded_after(&self, id: FileId) -> Option<PathBuf> {
         let part = &self.timelines[id.timeline];
         let name = part.superseded.as_ref().filter(|_| id.file + 1 == part.files.len())?;
         Some(part.held.folder.join(&**name))
     }
 
     /// What follows a file.
-    pub fn following(&self, id: FileId) -> Following {
+    pub(crate) fn following(&self, id: FileId) -> Following {
         let next = FileId { timeline: id.timeline, file: id.file + 1 };
         if next.file < self.timelines[id.timeline].files.len() {
             return Following::File(next);
@@ -224,7 +224,7 @@ impl History {
     }
 
     /// What follows the timeline of a file.
-    pub fn after_timeline(&self, id: FileId) -> Following {
+    pub(crate) fn after_timeline(&self, id: FileId) -> Following {
         let later =
             (id.timeline + 1..self.timelines.len()).find(|later| !self.timelines[*later].files.is_empty());
         later.map_or(Following::Nothing, |timeline| Following::Timeline(FileId { timeline, file: 0 }))
@@ -236,7 +236,7 @@ impl History {
     }
 
     /// The timelines behind that of a file.
-    pub fn held_after(&self, id: FileId) -> Vec<HeldTimeline> {
+    pub(crate) fn held_after(&self, id: FileId) -> Vec<HeldTimeline> {
         self.timelines[id.timeline + 1..].iter().map(|part| part.held.clone()).collect()
     }
 

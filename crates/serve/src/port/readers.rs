@@ -127,7 +127,7 @@ impl Reader {
     }
 
     /// The replica has said who it is.
-    pub fn registers(&self, registration: Registration) {
+    pub(crate) fn registers(&self, registration: Registration) {
         self.state().registration = Some(registration);
     }
 
@@ -137,7 +137,7 @@ impl Reader {
     }
 
     /// The slot that it has, and who it is to the slot, over connections.
-    pub fn has_slot(&self, slot: &str, reader: &str) {
+    pub(crate) fn has_slot(&self, slot: &str, reader: &str) {
         let mut state = self.state();
         slot.clone_into(&mut state.slot);
         reader.clone_into(&mut state.slot_reader);
@@ -151,7 +151,7 @@ impl Reader {
     }
 
     /// Its dump is held back by these.
-    pub fn is_bound(&self, bounds: DumpBounds) {
+    pub(crate) fn is_bound(&self, bounds: DumpBounds) {
         self.state().bounds = bounds;
     }
 
@@ -186,7 +186,7 @@ impl Reader {
     }
 
     /// Its slot and its place, if it has both.
-    pub fn in_slot(&self) -> Option<InSlot> {
+    pub(crate) fn in_slot(&self) -> Option<InSlot> {
         let state = self.state();
         let (slot, reader) = (state.slot.clone(), state.slot_reader.clone());
         drop(state);
@@ -237,7 +237,7 @@ impl Reader {
     }
 
     /// Whether it is to end.
-    pub fn is_killed(&self) -> bool {
+    pub(crate) fn is_killed(&self) -> bool {
         self.killed.load(Relaxed)
     }
 
@@ -345,7 +345,7 @@ impl Readers {
     }
 
     /// Bytes sent in dumps, to all that there are and were.
-    pub fn bytes_sent(&self) -> u64 {
+    pub(crate) fn bytes_sent(&self) -> u64 {
         let all = self.all();
         all.connected.values().map(|reader| reader.progress.bytes_sent()).sum::<u64>() + all.sent_to_gone
     }
@@ -368,7 +368,7 @@ impl Readers {
     }
 
     /// A replica that comes back ends its old connection, which may hang in a network that is gone: as a server does, by UUID.
-    pub fn displace(&self, newcomer: &Reader, uuid: &str) {
+    pub(crate) fn displace(&self, newcomer: &Reader, uuid: &str) {
         for other in self.list() {
             let is_older = other.id != newcomer.id && other.source == newcomer.source;
             if is_older && other.shown().uuid == uuid && matches!(other.shown().doing, Doing::Dump { .. }) {

@@ -163,7 +163,7 @@ impl Purger {
 
     /// A reader begins: to be held while it becomes one of those whose needs are asked for. What it looks for behind that is
     /// either needed, or purged by the record.
-    pub fn reader_begins(&self) -> MutexGuard<'_, ()> {
+    pub(crate) fn reader_begins(&self) -> MutexGuard<'_, ()> {
         locked(&self.gate.begins)
     }
 

@@ -76,7 +76,7 @@ pub fn file_of(files: &[LogFile], slot: &Slot) -> Option<usize> {
 ///
 /// # Errors
 /// When a file cannot be read.
-pub fn files_before(
+pub(crate) fn files_before(
     storage: &dyn Storage,
     files: &[LogFile],
     slot: &Slot,
@@ -115,7 +115,7 @@ pub fn behind_seconds(slot: &Slot, behind_bytes: Option<u64>, now: Timestamp) ->
 }
 
 /// Why a slot keeps nothing, if that is so. `absent`: for how long its reader was away while binlogd served.
-pub fn why_released(
+pub(crate) fn why_released(
     slot: &Slot,
     behind_bytes: Option<u64>,
     is_connected: bool,

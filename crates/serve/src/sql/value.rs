@@ -22,12 +22,12 @@ impl Value {
     }
 
     /// TRUE is 1 and FALSE is 0.
-    pub fn truth(is: bool) -> Value {
+    pub(crate) fn truth(is: bool) -> Value {
         Value::Integer(i128::from(is))
     }
 
     /// As a row of a text result set holds it; `None` for NULL.
-    pub fn to_text(&self) -> Option<String> {
+    pub(crate) fn to_text(&self) -> Option<String> {
         match self {
             Value::Null => None,
             Value::Integer(number) => Some(number.to_string()),
@@ -37,7 +37,7 @@ impl Value {
 
     /// The whole number: of a string the one at its beginning and 0 where none stands there, of a fraction the nearest.
     /// `None` for NULL.
-    pub fn to_integer(&self) -> Option<i128> {
+    pub(crate) fn to_integer(&self) -> Option<i128> {
         match self {
             Value::Null => None,
             Value::Integer(number) => Some(*number),
@@ -48,7 +48,7 @@ impl Value {
     }
 
     /// Whether a condition of this value holds; `None` where that is unknown.
-    pub fn is_true(&self) -> Option<bool> {
+    pub(crate) fn is_true(&self) -> Option<bool> {
         Some(self.to_number()? != 0.0)
     }
 

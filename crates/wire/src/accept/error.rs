@@ -103,14 +103,6 @@ fn yes_no(yes: bool) -> &'static str {
 }
 
 impl ClientError {
-    /// Whether it may be an attempt to guess a password, for who counts those.
-    pub fn is_failed_login(&self) -> bool {
-        matches!(
-            self,
-            Self::Denied { with_password: true, .. } | Self::NoCommonMethod { with_password: true, .. }
-        )
-    }
-
     /// What the client is told, if anything. `host` is the client's address, as servers show it.
     pub(super) fn packet(&self, host: &str) -> Option<ErrPacket> {
         let (code, sqlstate, message) = match self {
@@ -173,8 +165,6 @@ mod tests {
         let packet = denied.packet("10.0.0.1").unwrap();
         assert_eq!((packet.code, packet.sqlstate.as_str()), (1045, "28000"));
         assert_eq!(packet.message, "Access denied for user 'repl'@'10.0.0.1' (using password: YES)");
-        assert!(denied.is_failed_login());
-        assert!(!ClientError::NotEncrypted.is_failed_login());
         assert!(ClientError::Closed { during: "x" }.packet("").is_none());
     }
 }

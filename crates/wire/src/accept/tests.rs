@@ -179,11 +179,8 @@ fn a_wrong_password_and_an_unknown_user_are_told_the_same() {
                 };
             let expected = format!("Access denied for user '{user}'@'127.0.0.1' (using password: {shown})");
             assert_eq!((*code, sqlstate.as_str(), message.as_str()), (1045, "28000", expected.as_str()));
-            assert_eq!(
-                error(served.join().unwrap()).is_failed_login(),
-                shown == "YES",
-                "no password is no guess"
-            );
+            let ClientError::Denied { with_password, .. } = error(served.join().unwrap()) else { panic!() };
+            assert_eq!(with_password, shown == "YES", "no password is no guess");
         }
     }
 }
@@ -269,7 +266,8 @@ fn a_client_that_knows_no_names_of_methods() {
     raw.greeting();
     raw.say(1, &login(OLD, "repl", &answer));
     assert_eq!(raw.error().code, 1251);
-    assert!(error(served.join().unwrap()).is_failed_login());
+    let error_of = error(served.join().unwrap());
+    assert!(matches!(error_of, ClientError::NoCommonMethod { with_password: true, .. }), "{error_of}");
 
     let (port, served) = server(options(), only(Method::CachingSha2), drop);
     let mut raw = Raw::connect(port);
@@ -277,7 +275,7 @@ fn a_client_that_knows_no_names_of_methods() {
     raw.say(1, &login(OLD, "repl", b""));
     assert_eq!(raw.error().code, 1251);
     let error = error(served.join().unwrap());
-    assert!(matches!(error, ClientError::NoCommonMethod { .. }) && !error.is_failed_login());
+    assert!(matches!(error, ClientError::NoCommonMethod { with_password: false, .. }), "{error}");
 }
 
 /// The client of MySQL 5.7, greeted for caching_sha2_password.
@@ -308,7 +306,8 @@ fn an_old_answer_lets_nobody_in() {
     raw.greeting();
     raw.say(1, &login(OLD, "repl", &answer));
     assert_eq!(raw.error().code, 1045);
-    assert!(error(served.join().unwrap()).is_failed_login());
+    let error = error(served.join().unwrap());
+    assert!(matches!(error, ClientError::Denied { with_password: true, .. }), "{error}");
 }
 
 #[test]

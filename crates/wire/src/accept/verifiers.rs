@@ -131,11 +131,6 @@ impl Verifiers {
         }
     }
 
-    /// The text of the verifier for caching_sha2_password, as [`from_str`](Self::from_str) reads it.
-    pub fn sha256_text(&self) -> Option<String> {
-        self.sha256.map(|hash| format!("{SHA256_PREFIX}{}", hex(&hash)))
-    }
-
     /// Whether this is the password, told as it is: over TLS, or on one machine. Takes as long for a wrong one.
     pub fn admits(&self, password: &Secret) -> bool {
         let given = Self::from_password(password);
@@ -326,7 +321,8 @@ mod tests {
         // Knowledge Base, "Authentication Plugin - ed25519".
         let ed25519: Verifiers = "ZIgUREUg5PVgQ6LskhXmO+eZLS0nC8be6HPjYWR4YJY".parse().unwrap();
         assert_eq!(ed25519.ed25519, of("secret").ed25519);
-        let sha256: Verifiers = of("secret").sha256_text().unwrap().to_lowercase().parse().unwrap();
+        let sha256 = format!("{SHA256_PREFIX}{}", hex(&of("secret").sha256.unwrap()));
+        let sha256: Verifiers = sha256.to_lowercase().parse().unwrap();
         assert_eq!((sha256.sha256, sha256.methods().native), (of("secret").sha256, false));
         assert_eq!(native.or(ed25519).or(sha256), of("secret"));
     }
