@@ -211,6 +211,7 @@ impl Script {
         if let Err(why) = each_part(&*file, &transaction, &mut self.known, &mut |part| rows.add(&part)) {
             rows.refuse(why);
         }
+        rows.end();
         Ok(rows)
     }
 

@@ -283,7 +283,7 @@ fn step(direction: Direction, table: &KnownTable, row: &Row<'_>) -> Result<Optio
             Some(step.with_condition(&format!("DELETE FROM {target} WHERE "), &columns.conditions(after)?))
         }
         (Some(before), None) if !is_back => {
-            let step = named("deleted", before);
+            let step = Step { links: columns.links(before, None), ..named("deleted", before) };
             Some(step.with_condition(&format!("DELETE FROM {target} WHERE "), &columns.of_key(before)?))
         }
         (Some(before), None) => Some(Step {
@@ -304,10 +304,10 @@ fn step(direction: Direction, table: &KnownTable, row: &Row<'_>) -> Result<Optio
                 false => (columns.of_key(before)?, columns.sets(&after, before)?),
             };
             let Some((sets, warnings)) = sets else { return Ok(None) };
-            let mut step = Step { warnings, ..named("updated", &after) };
+            let links = columns.links(before, Some(&after));
+            let mut step = Step { warnings, links, ..named("updated", &after) };
             if is_back {
                 step.makes = Some(told_apart(&columns.conditions(before)?));
-                step.links = columns.links(before, Some(&after));
                 (step.frees, step.takes) = (columns.key(&after)?, columns.key(before)?);
                 if step.frees == step.takes {
                     (step.frees, step.takes) = (None, None);
