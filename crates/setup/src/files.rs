@@ -353,6 +353,12 @@ mod tests {
                 Wish { name: "other".to_owned(), account: account.to_owned(), semi_sync, ..same.clone() };
             assert!(matches!(seen(&named, one).unwrap().0, ConfigSeen::Clash(why) if why.contains(words)));
         }
+        // The host was promoted.
+        let promoted = Wish { name: "other".to_owned(), ..wish.clone() };
+        let (clash, _) = seen(&promoted, one).unwrap();
+        let words =
+            format!("with other hosts (db2:3306). Where {} has taken its place (a failover)", wish.host);
+        assert!(matches!(&clash, ConfigSeen::Clash(why) if why.contains(&words)), "{clash:?}");
         assert!(seen(&wish, "[[source]]\n").unwrap_err().contains("cannot be used"));
     }
 

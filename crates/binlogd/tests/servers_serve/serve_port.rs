@@ -194,6 +194,9 @@ fn strangers_keep_nobody_out() {
     };
     assert!(let_in(), "{}", daemon.log());
     drop(crowd);
+    // A client that demands compression leaves at the greeting, which is no guess either.
+    let packed = client(&source, "MYSQL", port, &["--compression-algorithms=zstd", "-e", "SELECT 1"]);
+    assert!(String::from_utf8_lossy(&packed.stderr).contains("compression algorithm"), "{packed:?}");
     for _ in 0..5 {
         let wrong = client(&source, "MYSQL", port, &["--password=wrong", "-e", "SELECT 1"]);
         assert!(String::from_utf8_lossy(&wrong.stderr).contains("1045"), "{wrong:?}");

@@ -3,7 +3,7 @@
 //!
 //! What an operator can expect of `hosts` is tested here too: a server that answers is not followed for that alone.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -17,6 +17,7 @@ use crate::common::forward::Forward;
 use crate::common::ledger::{self, Ledger, copied_entries};
 use crate::common::pair::{demote, gtid_executed, promote, replicate, wait_replicated};
 use crate::common::semi_sync::SemiSync;
+use crate::common::verbs::{binlogd, text};
 use codec::ServerKind;
 use codec::gtid::{GtidState, TransactionId};
 use serde_json::Value;
@@ -262,12 +263,33 @@ fn there_and_back(name: &str, options: &[&str]) {
         assert_files_equal(&a, &timelines[2], file);
     }
     assert_union(&daemon, &a);
+    twice_in_the_log_is_said(&daemon);
     // What stands on more than one timeline is the same transaction: none of a timeline is there twice.
     for timeline in &timelines {
         let ids = transactions(timeline);
         let distinct: BTreeSet<String> = ids.iter().map(ToString::to_string).collect();
         assert_eq!(ids.len(), distinct.len(), "{}", timeline.display());
     }
+}
+
+/// A transaction that was replicated stands in the log of two servers, and who searches is told.
+fn twice_in_the_log_is_said(daemon: &Daemon) {
+    let dir = daemon.data_dir();
+    let find = |flags: &[&str]| {
+        let output = binlogd(&[&["find", dir.to_str().unwrap(), "--limit", "0"], flags].concat());
+        text(&output.stdout)
+    };
+    let answer: Value = serde_json::from_str(&find(&["--json"])).expect("JSON");
+    let (mut first, mut again) = (BTreeMap::new(), 0);
+    for one in answer["sources"][0]["transactions"].as_array().unwrap() {
+        let Some(gtid) = one["gtid"].as_str() else { continue };
+        let seen = *first.entry(gtid).or_insert(&one["timeline"]);
+        let before = if *seen == one["timeline"] { &Value::Null } else { seen };
+        assert_eq!(one["found_before"], *before, "{one:#}");
+        again += usize::from(!before.is_null());
+    }
+    assert!(again > 0, "{answer:#}");
+    assert_eq!(find(&[]).matches("its GTID stands above, on 000").count(), again);
 }
 
 #[test]

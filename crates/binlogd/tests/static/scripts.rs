@@ -1,5 +1,6 @@
 //! Scripts. None writes into a pipe whose reader goes before the writer does: with `pipefail`, which all of them set, a writer
-//! that ends with SIGPIPE makes a failure of a success, and only now and then. And `make test` leaves no target of tests out.
+//! that ends with SIGPIPE makes a failure of a success, and only now and then. And `make test` leaves no target of tests out, and the
+//! units of systemd run nothing that may not be there.
 
 use std::path::{Path, PathBuf};
 
@@ -131,4 +132,22 @@ fn targets_of_tests_are_where_make_test_looks() {
         }
     }
     assert!(seen > 5, "{seen} crates");
+}
+
+/// A minimal Debian has no `/bin/kill`: it is of procps, which no package of ours needs.
+#[test]
+fn units_run_binlogd_and_the_shell_alone() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/systemd");
+    let mut found = 0;
+    for unit in std::fs::read_dir(folder).unwrap() {
+        let path = unit.unwrap().path();
+        let text = std::fs::read_to_string(&path).unwrap();
+        for line in text.lines().filter(|line| line.starts_with("Exec")) {
+            let (_, command) = line.split_once('=').unwrap();
+            let ours = ["/usr/local/bin/binlogd ", "/bin/sh -c 'kill -HUP "];
+            assert!(ours.iter().any(|one| command.starts_with(one)), "{}: {line}", path.display());
+            found += 1;
+        }
+    }
+    assert_eq!(found, 3);
 }

@@ -62,6 +62,13 @@ fn each_transaction_is_told() {
         (Kind::Rows, Some(7), COMMITTED as i64)
     );
     assert!(update.committed.is_exact && update.lasted() == Some(0));
+    // The log has the second in which it began: one that crosses into the next need not have lasted one.
+    let mut crossed = update.clone();
+    let lasted = [0, 1, 2, 4].map(|before| {
+        crossed.began = (crossed.committed.micros / 1_000_000) as u32 - before;
+        crossed.lasted()
+    });
+    assert_eq!(lasted, [Some(0), Some(0), Some(1), Some(3)]);
     let told: Vec<String> = update
         .tables
         .iter()

@@ -14,7 +14,7 @@ use crate::peers::Peers;
 use crate::peers::above_error::AboveError;
 use crate::sink::publish::publish_copy;
 use codec::ServerKind;
-use config::OnFork;
+use config::{HostPort, OnFork};
 use status::{Demanded, DiskSpace, ENDS, Place, SourceState, units};
 use std::io;
 use std::time::{Duration, Instant};
@@ -394,19 +394,9 @@ impl Upstream {
             false => pacing.tried.fill(None),
         }
         if !pause.is_zero() {
-            self.pause(pause, error.is_full_disk(), self.in_the_way(&pacing.tried, text));
+            self.pause(pause, error.is_full_disk(), in_the_way(&self.config.hosts, &pacing.tried, text));
         }
         true
-    }
-
-    /// Why each host is not the source: the one that was tried last need not be the one that counts.
-    fn in_the_way(&self, tried: &[Option<String>], last: String) -> String {
-        let told = self.config.hosts.iter().zip(tried).filter_map(|(host, why)| {
-            let (host, why) = (host.to_string(), why.as_ref()?);
-            Some(if why.contains(&host) { why.clone() } else { format!("{host}: {why}") })
-        });
-        let told: Vec<String> = told.collect();
-        if told.len() > 1 { told.join("; ") } else { last }
     }
 
     /// The shortest pause before a step that is known to be the right one.
@@ -476,5 +466,33 @@ fn show(pause: Duration) -> String {
         format!("{} ms", pause.as_millis())
     } else {
         format!("{:.1} s", pause.as_secs_f64())
+    }
+}
+
+/// Why each host is not the source: the one that was tried last need not be the one that counts.
+fn in_the_way(hosts: &[HostPort], tried: &[Option<String>], last: String) -> String {
+    let told = hosts.iter().zip(tried).filter_map(|(host, why)| {
+        let (host, why) = (host.to_string(), why.as_ref()?);
+        Some(if why.contains(&host) { why.clone() } else { format!("{host}: {why}") })
+    });
+    let told: Vec<String> = told.collect();
+    if told.len() > 1 { told.join("; ") } else { last }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_reason_that_counts_is_told_whichever_host_was_tried_last() {
+        let hosts = ["db1", "db2"].map(|host| HostPort { host: host.to_owned(), port: 3306 });
+        let refused = || "cannot connect to db1:3306: Connection refused".to_owned();
+        let read_only = || "the server is read-only".to_owned();
+        let told = |tried: [Option<String>; 2], last| in_the_way(&hosts, &tried, last);
+        let both = "cannot connect to db1:3306: Connection refused; db2:3306: the server is read-only";
+        assert_eq!(told([Some(refused()), Some(read_only())], read_only()), both);
+        assert_eq!(told([Some(refused()), Some(read_only())], refused()), both);
+        assert_eq!(told([Some(refused()), None], refused()), refused());
+        assert_eq!(told([None, None], "the disk is slow".to_owned()), "the disk is slow");
     }
 }
