@@ -28,7 +28,7 @@ use codec::ServerKind;
 use codec::event::flags;
 use jiff::Timestamp;
 use binlog::Position;
-use binlog::posix::PosixStorage;
+use binlog::storage::posix::PosixStorage;
 use binlog::timeline::{Reason, Timeline};
 use scripted_source::Packets;
 use std::collections::VecDeque;

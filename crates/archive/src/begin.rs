@@ -20,11 +20,11 @@ use crate::history::{Archived, ArchivedFile, History};
 use crate::reader::{ReadError, Reader};
 use crate::segment::OpenError;
 use binlog::folder::{by_number, timeline_number};
-use binlog::held::{HeldTimeline, lost_gtids};
-use binlog::index::replace_file;
 use binlog::purge::needs::newest_kept;
 use binlog::storage::{Kind, Storage};
 use binlog::timeline::Timeline;
+use binlog::timeline::held::{HeldTimeline, lost_gtids};
+use binlog::timeline::index::replace_file;
 use codec::gtid::GtidState;
 use std::fmt;
 use std::io;
@@ -244,7 +244,7 @@ pub fn plan(history: &History) -> Result<Vec<Part>, String> {
 }
 
 /// The timelines that the newest one goes on with, and itself: places, the newest first. As
-/// [`present_history`](binlog::held::present_history) has it of a copy.
+/// [`present_history`](binlog::timeline::held::present_history) has it of a copy.
 fn present(lines: &[Line<'_>]) -> Vec<usize> {
     let folders: Vec<&Path> = lines.iter().map(|line| &*line.held.folder).collect();
     let mut next = lines.len().checked_sub(1);

@@ -7,9 +7,9 @@ use crate::commit::Segment;
 use crate::history::{Archived, ArchivedFile, History};
 use crate::names;
 use crate::reader::{ReadError, Reader};
-use binlog::index;
-use binlog::purged::Purged;
+use binlog::purge::purged::Purged;
 use binlog::storage::{ReadFile, Storage};
+use binlog::timeline::index;
 use binlog::timeline::{TIMELINE_FILE, Timeline};
 use codec::BinlogName;
 use codec::gtid::GtidState;
@@ -227,7 +227,7 @@ pub(crate) fn is_of(part: &Part, name: &str) -> bool {
 
 /// What stands in the folder must be what is fetched: files of others would be in no index, and gone from the record.
 fn left_alone(storage: &dyn Storage, path: &Path, part: &Part) -> Result<(), FetchError> {
-    let there = match binlog::files::binlog_files(storage, path) {
+    let there = match binlog::timeline::files::binlog_files(storage, path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         there => there.map_err(|error| FetchError::Write(path.to_owned(), error))?,
     };

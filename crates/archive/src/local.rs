@@ -160,7 +160,7 @@ impl Edges {
 }
 
 fn is_cut(found: &FileScan, limit: u64) -> bool {
-    use binlog::damage::DamageKind::{NoMagic, Truncated};
+    use binlog::scan::damage::DamageKind::{NoMagic, Truncated};
     found.damage.as_ref().is_some_and(|damage| match damage.kind {
         Truncated { available, .. } => damage.at + available >= limit,
         NoMagic => true,
@@ -224,7 +224,7 @@ pub(crate) fn read_range(file: &dyn ReadFile, from: u64, to: u64, buffer: &mut V
 #[cfg(test)]
 mod tests {
     use super::*;
-    use binlog::posix::PosixStorage;
+    use binlog::storage::posix::PosixStorage;
     use binlog::testing::FileBuilder;
     use std::fs;
 

@@ -11,7 +11,7 @@ use archive::presence::first_lacking;
 use archive::prune::{PruneError, Rules, dry_run, prune, undo, undoable};
 use archive::store::Store;
 use archive::writer::{ArchiveError, Archiver, DurableEnd, Step};
-use binlog::posix::PosixStorage;
+use binlog::storage::posix::PosixStorage;
 use jiff::{SignedDuration, Timestamp};
 use scene::{SOURCE, Scene};
 use std::collections::BTreeMap;

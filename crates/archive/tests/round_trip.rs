@@ -15,7 +15,7 @@ use archive::search_index::{get, list, put};
 use archive::store::Store;
 use archive::upload::Owner;
 use archive::writer::{ArchiveError, DurableEnd, Step};
-use binlog::posix::PosixStorage;
+use binlog::storage::posix::PosixStorage;
 use binlog::testing::{FileBuilder, SERVER_UUID, first_timeline};
 use jiff::{SignedDuration, Timestamp};
 use scene::{SOURCE, Scene};

@@ -2,7 +2,7 @@
 
 use binlog::journal::JOURNAL_LEN;
 use binlog::journal::record::BLOCK;
-use binlog::posix::PosixStorage;
+use binlog::storage::posix::PosixStorage;
 use binlog::storage::{Storage, StorageFile};
 use rig::machine::write_and_sync;
 use rig::statistics::{Percentiles, Samples};

@@ -1,10 +1,11 @@
 //! The folder of one source: its lock, its identity towards the source, its timelines.
 
-use super::failed::{during, within};
 use super::format::{FORMAT, FormatError, read_toml};
-use super::index::replace_file;
-use super::lock::{self, HeldLock, Lock};
 use super::storage::{Entry, Kind, Storage};
+use crate::storage::failed::{during, within};
+use crate::storage::lock;
+use crate::storage::lock::{HeldLock, Lock};
+use crate::timeline::index::replace_file;
 use codec::gtid::Uuid;
 use serde::{Deserialize, Serialize};
 use std::io;
@@ -338,9 +339,9 @@ pub fn timeline_number(name: &str) -> Option<u32> {
 mod tests {
     use std::sync::Arc;
 
-    use super::super::posix::PosixStorage;
     use super::super::storage::{BackgroundSync, Found, ReadFile, StorageFile};
     use super::*;
+    use crate::storage::posix::PosixStorage;
 
     #[test]
     fn the_identity_is_made_once() {

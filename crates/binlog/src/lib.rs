@@ -39,46 +39,19 @@
 #![warn(clippy::disallowed_methods, clippy::panic, clippy::unwrap_used)]
 #![cfg_attr(test, allow(clippy::disallowed_methods, clippy::panic, clippy::unwrap_used))]
 
-pub mod activity;
-pub mod admission;
-pub mod beginning;
-pub mod confirmations;
-pub mod content;
-pub mod damage;
-pub mod described;
-pub mod extent;
-pub mod failed;
-pub mod files;
-pub mod fingerprint;
 pub mod folder;
 pub mod forks;
 pub mod format;
-pub mod gaps;
-pub mod gtid_list;
-pub mod held;
-pub mod index;
 pub mod journal;
-pub mod lock;
 mod log_error;
-pub mod mark;
-pub mod offline;
-pub mod posix;
-mod posix_file;
-pub mod posix_instead;
-pub mod published;
 pub mod purge;
-pub mod purge_record;
-pub mod purged;
 pub mod recover;
 pub mod scan;
 pub mod search_index;
-pub mod settlement;
 pub mod storage;
-pub(crate) mod syncer;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod timeline;
-pub mod transactions;
 pub mod verify;
 pub mod writer;
 

@@ -1,7 +1,7 @@
 //! Why the log cannot go on.
 
-use super::failed::within;
 use super::is_full_disk;
+use crate::storage::failed::within;
 use std::io;
 use std::path::PathBuf;
 use thiserror::Error;

@@ -1,16 +1,16 @@
 //! Opening a timeline: find the live file, cut it at its last boundary, know where to go on.
 
 use super::Position;
-use super::files::{binlog_files, files_in_order};
 use super::in_name;
-use super::index;
-use super::mark::{MARK_FILE, MarkWriter, Marks};
 use super::purge::unfinished::remove_recorded;
-use super::purge_record;
-use super::purged::is_purged;
 use super::scan::{FileScan, Known, scan_from, scan_watched};
 use super::storage::{Storage, StorageFile};
 use super::verify::kept::{kept_from, without_moved};
+use crate::purge::purge_record;
+use crate::purge::purged::is_purged;
+use crate::timeline::files::{binlog_files, files_in_order};
+use crate::timeline::index;
+use crate::writer::mark::{MARK_FILE, MarkWriter, Marks};
 use codec::event::FormatDescription;
 use codec::gtid::GtidState;
 use jiff::Timestamp;
@@ -313,8 +313,8 @@ fn gtids_of_earlier_files(
 
 #[cfg(test)]
 mod tests {
-    use super::super::posix::PosixStorage;
     use super::*;
+    use crate::storage::posix::PosixStorage;
     use crate::testing::{FileBuilder, NOW, SERVER_UUID};
     use proptest::prelude::*;
 

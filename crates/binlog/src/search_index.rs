@@ -3,8 +3,8 @@
 //!
 //! They are derived, so nothing of them is synced: one that a crash spoils is seen by its checksum, and made again.
 
-use super::index::replace_derived;
 use super::storage::Storage;
+use crate::timeline::index::replace_derived;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -47,7 +47,7 @@ pub fn remove(storage: &dyn Storage, folder: &Path, name: &str) -> io::Result<()
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::posix::PosixStorage;
+    use crate::storage::posix::PosixStorage;
 
     #[test]
     fn an_index_stands_beside_its_file_and_not_without_it() {

@@ -1,7 +1,7 @@
 //! Receiving allocates nothing per event, per batch or per acknowledgement. A test binary of its own, because it counts
 //! allocations with the global allocator; only those of the receiving thread count.
 
-use binlog::posix::PosixStorage;
+use binlog::storage::posix::PosixStorage;
 use binlog::timeline::{Reason, Timeline};
 use config::FsyncMode;
 use receive::attempt::copy::HeldCopy;

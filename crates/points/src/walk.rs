@@ -11,8 +11,8 @@ mod tables;
 mod window;
 
 use crate::transaction::Transaction;
-use binlog::admission::{gtids_before, states_gtids};
 use binlog::storage::ReadAt;
+use binlog::writer::admission::{gtids_before, states_gtids};
 use codec::event::boundary::BoundaryTracker;
 use codec::event::{
     BINLOG_MAGIC, ChecksumAlgorithm, EventError, EventHeader, EventType, FormatDescription, GtidEvent,

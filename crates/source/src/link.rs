@@ -15,7 +15,7 @@ use super::identify::SourceIdentity;
 use super::look::{Patience, Waits, protocol, walk};
 use super::negotiate::checksum_outside_files;
 use binlog::Position;
-use binlog::admission::{gtids_before, states_gtids};
+use binlog::writer::admission::{gtids_before, states_gtids};
 use codec::dump_stream::Frame;
 use codec::event::boundary::BoundaryTracker;
 use codec::event::{ChecksumAlgorithm, EventHeader, EventType, FormatDescription, HEADER_LEN, Rotate};

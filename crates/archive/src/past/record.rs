@@ -1,7 +1,7 @@
 //! A timeline's description, as whoever reads the past of a copy is to see it: what the archive still has was not purged.
 
 use super::view::Here;
-use binlog::purged::Purged;
+use binlog::purge::purged::Purged;
 use binlog::timeline::Timeline;
 use codec::BinlogName;
 

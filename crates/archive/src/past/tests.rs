@@ -7,12 +7,12 @@ use crate::store::Store;
 use crate::testing::Memory;
 use crate::upload::{Permits, Uploader};
 use crate::writer::{Archiver, DurableEnd, Step};
-use binlog::files::timeline_files;
-use binlog::posix::PosixStorage;
 use binlog::purge::plan::{Plan, Wanted};
 use binlog::purge::{Indexes, carry_out};
+use binlog::storage::posix::PosixStorage;
 use binlog::testing::{FileBuilder, SERVER_UUID, first_timeline};
 use binlog::timeline::Timeline;
+use binlog::timeline::files::timeline_files;
 use jiff::Timestamp;
 use std::fs;
 

@@ -1,7 +1,7 @@
 //! Which files of the archive complete which folder of the copy.
 
 use crate::history::{Archived, ArchivedFile, History};
-use binlog::purged::{Purged, is_purged};
+use binlog::purge::purged::{Purged, is_purged};
 use binlog::storage::{Entry, Kind, Recorded, Storage};
 use binlog::timeline::Timeline;
 use codec::gtid::GtidState;

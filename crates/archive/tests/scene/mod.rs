@@ -10,7 +10,7 @@ use archive::segment::Opener;
 use archive::store::Store;
 use archive::upload::{Permits, Uploader};
 use archive::writer::{Archiver, DurableEnd, Step};
-use binlog::posix::PosixStorage;
+use binlog::storage::posix::PosixStorage;
 use binlog::testing::{FileBuilder, SERVER_UUID, first_timeline};
 use jiff::Timestamp;
 use std::fs;

@@ -1,8 +1,8 @@
 //! What forks took from the source, by the record of its timelines.
 
 use crate::folder::timeline_number;
-use crate::held::{HeldTimeline, beginning, present_history, removed};
 use crate::storage::Storage;
+use crate::timeline::held::{HeldTimeline, beginning, present_history, removed};
 use codec::ServerKind;
 use codec::gtid::{GtidState, MariadbGtid, MariadbGtidState, TransactionId};
 use std::io;

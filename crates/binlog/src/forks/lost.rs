@@ -1,7 +1,7 @@
 //! A transaction that a fork took from the source, and what became of it.
 
 use super::place::Place;
-use crate::content::Content;
+use crate::forks::content::Content;
 use std::path::Path;
 
 /// One of the transactions that had a GTID.

@@ -1,5 +1,5 @@
-use super::super::posix::PosixStorage;
 use super::*;
+use crate::storage::posix::PosixStorage;
 use crate::testing::FaultyStorage;
 use std::sync::atomic::Ordering;
 

@@ -1,8 +1,8 @@
 //! The lock that whoever deletes files of a source's copy holds, and whoever needs all of them to stay.
 
-use crate::failed::during;
-use crate::lock::{HeldLock, Lock};
 use crate::storage::Storage;
+use crate::storage::failed::during;
+use crate::storage::lock::{HeldLock, Lock};
 use std::io;
 use std::path::Path;
 
@@ -42,7 +42,7 @@ impl PurgeLock {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::posix::PosixStorage;
+    use crate::storage::posix::PosixStorage;
 
     #[test]
     fn one_at_a_time_has_it() {

@@ -2,8 +2,8 @@
 
 use super::order::LogFile;
 use crate::forks::{Fate, Forks, Losses, Place};
-use crate::held::{HeldTimeline, history_of, other_histories, present_history};
 use crate::storage::Storage;
+use crate::timeline::held::{HeldTimeline, history_of, other_histories, present_history};
 use std::io;
 use std::path::{Path, PathBuf};
 

@@ -1,9 +1,9 @@
 //! All files of a source, over all its timelines, in the order in which they go.
 
-use crate::files::timeline_files;
 use crate::folder::{by_number, timelines};
 use crate::storage::Storage;
 use crate::timeline::Timeline;
+use crate::timeline::files::timeline_files;
 use codec::event::{BINLOG_MAGIC, EventHeader, HEADER_LEN};
 use jiff::Timestamp;
 use std::io;

@@ -3,8 +3,8 @@
 //! A purge writes before it deletes: `timeline.toml`, and the index of an older timeline. On a disk that is full to the last
 //! byte that would fail for ever, and nothing would make room. So a file of a few blocks stands beside the copy, and goes first.
 
-use crate::index::replace_file;
 use crate::storage::Storage;
+use crate::timeline::index::replace_file;
 use std::io;
 use std::path::Path;
 

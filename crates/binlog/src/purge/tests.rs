@@ -3,17 +3,18 @@ use super::order::{list, sealed_at};
 use super::plan::{Plan, Rules, Wanted};
 use super::unfinished::{finish, remove_left};
 use super::*;
-use crate::gaps::Gaps;
-use crate::held::HeldGtids;
-use crate::index::INDEX_FILE;
-use crate::offline::resume_point;
-use crate::posix::PosixStorage;
-use crate::posix_instead::PosixInstead;
 use crate::recover::{Tail, recover};
 use crate::storage::StorageFile;
+use crate::storage::posix::PosixStorage;
+use crate::storage::posix_instead::PosixInstead;
 use crate::testing::{FileBuilder, NOW, SERVER_UUID, first_timeline};
+use crate::timeline::gaps::Gaps;
+use crate::timeline::held::HeldGtids;
+use crate::timeline::index::INDEX_FILE;
+use crate::timeline::offline::resume_point;
 use crate::timeline::{Reason, TIMELINE_FILE, Timeline};
-use crate::verify::{Progress, report::FileReport, verify_timeline};
+use crate::verify::report::FileReport;
+use crate::verify::{Progress, verify_timeline};
 use crate::writer::LogWriter;
 use codec::ServerKind;
 use codec::gtid::MariadbGtid;
@@ -366,16 +367,16 @@ fn what_a_fork_took_stays_until_it_is_settled() {
         why.iter().any(|why| why.contains("the source lacks a transaction") && why.ends_with(":5")),
         "{why:?}"
     );
-    let settlement = crate::settlement::Settlement {
+    let settlement = crate::forks::settlement::Settlement {
         at: String::new(),
         by: String::new(),
-        decision: crate::settlement::Decision::LossAccepted,
+        decision: crate::forks::settlement::Decision::LossAccepted,
         gtids: format!("{SERVER_UUID}:5-6"),
         transactions: Vec::new(),
         through: 2,
         note: String::new(),
     };
-    crate::settlement::record(DISK, dir.path(), settlement).unwrap();
+    crate::forks::settlement::record(DISK, dir.path(), settlement).unwrap();
     assert_eq!(purge(dir.path(), &to(9), Indexes::Ours).len(), 9);
 }
 

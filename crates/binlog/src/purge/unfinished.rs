@@ -1,12 +1,12 @@
 //! A purge that was recorded and has not removed all of its files: the machine stopped, or a file could not be removed.
 
-use crate::failed::during;
-use crate::files::binlog_files;
 use crate::folder::by_number;
-use crate::purge_record;
-use crate::purged::Purged;
+use crate::purge::purge_record;
+use crate::purge::purged::Purged;
 use crate::search_index;
 use crate::storage::Storage;
+use crate::storage::failed::during;
+use crate::timeline::files::binlog_files;
 use std::io;
 use std::path::Path;
 

@@ -1,7 +1,7 @@
 //! The part of a file that a walk has in memory.
 
-use crate::admission::GTID_STATE_BYTES_MAX;
 use crate::storage::ReadAt;
+use crate::writer::admission::GTID_STATE_BYTES_MAX;
 use std::io;
 
 /// Read buffer in bytes; holds the beginning of every event that a look is taken at.

@@ -1,7 +1,7 @@
 //! A disk whose process is killed at the step of one's choice.
 
-use crate::lock::Lock;
-use crate::posix::PosixStorage;
+use crate::storage::lock::Lock;
+use crate::storage::posix::PosixStorage;
 use crate::storage::{BackgroundSync, Entry, Found, ReadAt, ReadFile, Storage, StorageFile};
 use std::io::{self, IoSlice};
 use std::path::Path;

@@ -1,8 +1,8 @@
 //! A disk in memory that never fails and forgets nothing: for tests of what reads a copy, thousands of times a second.
 
-use crate::lock::{HeldLock, Lock};
+use crate::storage::lock::{HeldLock, Lock};
 use crate::storage::{BackgroundSync, Entry, Found, Kind, ReadAt, ReadFile, Storage, StorageFile};
-use crate::syncer::Syncer;
+use crate::writer::syncer::Syncer;
 use std::collections::BTreeMap;
 use std::io::{self, IoSlice};
 use std::path::{Path, PathBuf};

@@ -1,9 +1,9 @@
 //! Files that an operator moved away, as he wrote into `timeline.toml`.
 
-use super::super::purged::Purged;
 use super::super::storage::Storage;
 use super::super::timeline::TIMELINE_FILE;
 use super::report::{Problem, whole};
+use crate::purge::purged::Purged;
 use codec::BinlogName;
 use serde::Deserialize;
 use std::path::Path;

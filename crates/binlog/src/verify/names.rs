@@ -1,7 +1,7 @@
 //! The index against the folder.
 
-use super::super::index::INDEX_FILE;
 use super::report::{Problem, whole};
+use crate::timeline::index::INDEX_FILE;
 use codec::BinlogName;
 
 /// The files to walk, and what their names alone tell.

@@ -2,8 +2,8 @@
 //!
 //! Nothing but the status depends on the file: a start does not read it, and without it nothing is wrong.
 
-use crate::index::replace_file;
 use crate::storage::Storage;
+use crate::timeline::index::replace_file;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::io;
@@ -48,7 +48,7 @@ pub fn read(storage: &dyn Storage, source_folder: &Path) -> io::Result<Option<Ou
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::posix::PosixStorage;
+    use crate::storage::posix::PosixStorage;
 
     #[test]
     fn the_newest_outcome_counts_and_nonsense_is_told() {

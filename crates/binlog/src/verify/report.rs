@@ -1,7 +1,7 @@
 //! What a walk over a timeline found.
 
-use super::super::damage::Damage;
 use super::writer::Writer;
+use crate::scan::damage::Damage;
 use serde::Serialize;
 use std::fmt;
 

@@ -1,10 +1,10 @@
 //! Each kind of damage, made in small files, and what is said about it.
 
-use super::super::index;
-use super::super::posix::PosixStorage;
 use super::super::timeline::Reason;
 use super::*;
+use crate::storage::posix::PosixStorage;
 use crate::testing::{FileBuilder, SERVER_UUID};
+use crate::timeline::index;
 use codec::ServerKind;
 use proptest::prelude::*;
 use std::path::PathBuf;

@@ -1,7 +1,7 @@
-use super::super::activity::WatchedStorage;
-use super::super::posix::PosixStorage;
 use super::super::recover::{Tail, recover};
 use super::*;
+use crate::storage::activity::WatchedStorage;
+use crate::storage::posix::PosixStorage;
 use crate::testing::FaultyStorage;
 use crate::testing::{FileBuilder, NOW};
 use std::sync::atomic::Ordering;
@@ -347,7 +347,7 @@ fn a_mark_waits_for_the_sync_that_covers_it() {
     let mut log = writer(&FaultyStorage::sound(), &timeline);
     log.begin_file("b.000001").unwrap();
     let known = |offset| Known { offset, tail_start: 4, last_timestamp: 0, gtids: Default::default() };
-    let is_marked = || dir.path().join(super::super::mark::MARK_FILE).exists();
+    let is_marked = || dir.path().join(crate::writer::mark::MARK_FILE).exists();
     log.append(&mut [IoSlice::new(b"covered")]).unwrap();
     log.begin_background_sync().unwrap();
     log.append(&mut [IoSlice::new(b"not covered")]).unwrap();

@@ -134,8 +134,8 @@ mod tests {
     use archive::search_index::put;
     use archive::segment::Opener;
     use archive::upload::{Owner, Permits, Uploader};
-    use binlog::posix::PosixStorage;
     use binlog::storage::Storage;
+    use binlog::storage::posix::PosixStorage;
     use binlog::testing::FileBuilder;
     use points::search::index_of;
     use serde_json::json;

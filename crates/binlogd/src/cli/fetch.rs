@@ -7,7 +7,7 @@ use archive::chain::Chain;
 use archive::fetch::{Bound, Part, Wanted, fetch, plan};
 use binlog::folder::SourceFolder;
 use binlog::journal::JOURNAL_FILE;
-use binlog::posix::PosixStorage;
+use binlog::storage::posix::PosixStorage;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use jiff::Timestamp;

@@ -2,7 +2,7 @@
 
 use super::style;
 use binlog::folder::source_folders;
-use binlog::posix::PosixStorage;
+use binlog::storage::posix::PosixStorage;
 use receive::attempt::copy::HeldCopy;
 use source::clock::SystemClock;
 use std::path::{Path, PathBuf};

@@ -4,11 +4,11 @@ use admin::AddressFile;
 use anyhow::Context;
 use binlog::folder::{LOCK_FILE, source_folders, timelines};
 use binlog::forks::{Fate, Forks};
-use binlog::gaps::Gaps;
 use binlog::journal::waiting;
-use binlog::offline::resume_point;
-use binlog::posix::PosixStorage;
+use binlog::storage::posix::PosixStorage;
 use binlog::timeline::Timeline;
+use binlog::timeline::gaps::Gaps;
+use binlog::timeline::offline::resume_point;
 use codec::ServerKind;
 use receive::attempt::open_timeline::missing;
 use status::{DaemonStatus, DiskSpace, DiskStatus, GtidTexts, Ladder, NOT_RUNNING, SourceStatus, absolute};
@@ -115,7 +115,7 @@ fn fill(status: &mut SourceStatus, folder: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use binlog::posix::PosixStorage;
+    use binlog::storage::posix::PosixStorage;
     use binlog::testing::{FileBuilder, SERVER_UUID, first_timeline};
 
     fn timeline(kind: ServerKind, server_uuid: &str) -> Timeline {

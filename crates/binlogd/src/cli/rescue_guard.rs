@@ -1,8 +1,8 @@
 //! The care that `binlogd rescue` takes: who else writes to the target, and whether each GTID is the same transaction there.
 
 use super::{style, units};
-use binlog::held::HeldGtids;
 use binlog::storage::Storage;
+use binlog::timeline::held::HeldGtids;
 use indicatif::ProgressBar;
 use repair::rescue::{
     Compared, Comparison, HandOverError, HoldError, Lacked, Plan, Restore, Scope, Setting, Target,

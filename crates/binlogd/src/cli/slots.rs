@@ -3,8 +3,8 @@
 use super::exit::{EXIT_OK, EXIT_PROBLEM, usage_error};
 use super::{style, units};
 use binlog::folder::source_folders;
-use binlog::posix::PosixStorage;
 use binlog::purge::order::list;
+use binlog::storage::posix::PosixStorage;
 use clap::Args;
 use jiff::Timestamp;
 use serve::retention::{behind, slots};

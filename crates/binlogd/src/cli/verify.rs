@@ -5,7 +5,7 @@ use super::store_args::{StoreArgs, is_url};
 use super::{style, units, verify_archive};
 use binlog::folder::{is_source_folder, source_folders, timelines};
 use binlog::journal::waiting;
-use binlog::posix::PosixStorage;
+use binlog::storage::posix::PosixStorage;
 use binlog::timeline::Timeline;
 use binlog::verify::outcome::{self, Outcome};
 use binlog::verify::report::{FileEnd, FileReport, TimelineReport};

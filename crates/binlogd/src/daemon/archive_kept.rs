@@ -198,7 +198,7 @@ fn key(file: &LogFile) -> FileKey {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use binlog::posix::PosixStorage;
+    use binlog::storage::posix::PosixStorage;
     use binlog::testing::{FileBuilder, SERVER_UUID, first_timeline};
 
     /// The files 1 to 4, of which the archive lacks the last.

@@ -237,7 +237,7 @@ mod tests {
     use archive::segment::Opener;
     use archive::store::Store;
     use archive::upload::Permits;
-    use binlog::posix::PosixStorage;
+    use binlog::storage::posix::PosixStorage;
     use binlog::testing::FileBuilder;
     use points::search::make_index;
 

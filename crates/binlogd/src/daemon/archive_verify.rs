@@ -9,9 +9,9 @@ use archive::reader::Reader;
 use archive::scrub::{Depth, Report, scrub};
 use archive::store::StoreError;
 use binlog::format::read_toml;
-use binlog::index::replace_file;
-use binlog::published::Published;
 use binlog::storage::Storage;
+use binlog::timeline::index::replace_file;
+use binlog::writer::published::Published;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 use source::stop::StopSignal;
@@ -383,7 +383,7 @@ mod tests {
     use archive::keys::Identities;
     use archive::remote::Folder;
     use archive::segment::Opener;
-    use binlog::posix::PosixStorage;
+    use binlog::storage::posix::PosixStorage;
 
     const DAY: Duration = Duration::from_secs(86_400);
 

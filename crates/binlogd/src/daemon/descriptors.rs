@@ -14,12 +14,12 @@ use std::fmt;
 /// | its connection | `wire/transport.rs` |
 /// | the same again, by which a stop ends a wait for it | `source/stop.rs` |
 /// | a second connection that looks at the source's own counters | `receive/watch/mod.rs` |
-/// | the live file | `binlog/writer.rs` |
+/// | the live file | `binlog/writer/mod.rs` |
 /// | the journal | `binlog/journal` |
 /// | the lock of the folder | `binlog/folder.rs` |
-/// | what it needs for a moment when a file begins, which all sources may do at once | `binlog/writer.rs`, `receive/attempt/mod.rs` |
+/// | what it needs for a moment when a file begins, which all sources may do at once | `binlog/writer/mod.rs`, `receive/attempt/mod.rs` |
 ///
-/// With `ack_after_replicas` one more, by which the receivers further down wake it (`binlog/confirmations.rs`).
+/// With `ack_after_replicas` one more, by which the receivers further down wake it (`binlog/writer/confirmations.rs`).
 pub(crate) const PER_SOURCE: u64 = 7;
 
 fn needed_by(source: &SourceConfig) -> u64 {
@@ -28,7 +28,7 @@ fn needed_by(source: &SourceConfig) -> u64 {
 
 /// What is kept for everything else: 32 connections to the admin address with what belongs to them, standard input and output,
 /// the event queue, and what a source holds for a moment, such as the folder that it syncs or the next file. Where these are
-/// used up for a moment, `binlog/storage.rs` waits.
+/// used up for a moment, `binlog/storage/mod.rs` waits.
 pub(crate) const RESERVE: u64 = 64;
 
 /// What a reader holds: its connection, the same again by which KILL and a stop end it, and with TLS once more; with semi-sync

@@ -1,7 +1,7 @@
 //! Looks, from a thread that never touches the disk, whether the disk answers those that do.
 
 use super::keeper::Keeper;
-use binlog::activity::{DiskActivity, Operation};
+use binlog::storage::activity::{DiskActivity, Operation};
 use source::stop::StopSignal;
 use status::{DiskHang, SourceMonitor};
 use std::io;

@@ -13,7 +13,7 @@
 //! What a thread may wait for always has an end of its own (`connect_timeout`, `net_read_timeout`), so one that stays longer by
 //! the patience of the watchdog has met an error of ours or of the system, and nothing but a restart is known to help.
 
-use binlog::activity::DiskActivity;
+use binlog::storage::activity::DiskActivity;
 use config::SourceConfig;
 use status::{Place, SourceMonitor, Stuck};
 use std::sync::{Arc, Weak};
@@ -140,9 +140,9 @@ impl Progress {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use binlog::activity::WatchedStorage;
-    use binlog::posix::PosixStorage;
     use binlog::storage::Storage;
+    use binlog::storage::activity::WatchedStorage;
+    use binlog::storage::posix::PosixStorage;
     use status::SourceState;
 
     const SECOND: Duration = Duration::from_secs(1);

@@ -185,11 +185,11 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use binlog::files::timeline_files;
-    use binlog::published::Published;
     use binlog::purge::needs::Need;
     use binlog::purge::reserve::RESERVE_FILE;
     use binlog::testing::{FaultyStorage, FileBuilder, SERVER_UUID, first_timeline};
+    use binlog::timeline::files::timeline_files;
+    use binlog::writer::published::Published;
     use serve::retention::{InSlot, NO_RULES, Readers};
     use std::sync::atomic::Ordering;
 

@@ -5,10 +5,10 @@
 //! trouble for anybody, and `binlogd find` makes what it lacks.
 
 use super::keeper::{Chore, Keeper};
-use binlog::files::timeline_files;
 use binlog::folder::by_number;
-use binlog::published::Published;
 use binlog::storage::{ReadAt, ReadFile, Storage};
+use binlog::timeline::files::timeline_files;
+use binlog::writer::published::Published;
 use points::index::Identity;
 use points::search::{make_index, open_index};
 use points::walk::{Options, Walk};
@@ -260,8 +260,8 @@ impl ReadFile for SlowFile<'_> {
 mod tests {
     use super::*;
     use binlog::Position;
-    use binlog::posix::PosixStorage;
     use binlog::search_index;
+    use binlog::storage::posix::PosixStorage;
     use binlog::testing::{FileBuilder, SERVER_UUID, first_timeline};
 
     /// Three files, of which the last is written.

@@ -7,7 +7,7 @@
 
 use super::keeper::Keeper;
 use super::progress::{Progress, Seen};
-use binlog::activity::DiskActivity;
+use binlog::storage::activity::DiskActivity;
 use config::SourceConfig;
 use sd_notify::NotifyState;
 use source::stop::StopSignal;

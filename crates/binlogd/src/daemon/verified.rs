@@ -1,6 +1,6 @@
 //! What `binlogd verify` has left in the folders of the sources, for the status.
 
-use binlog::posix::PosixStorage;
+use binlog::storage::posix::PosixStorage;
 use binlog::verify::outcome;
 use status::{DaemonMonitor, SourceMonitor, Verified, units};
 use std::collections::BTreeSet;

@@ -1,10 +1,10 @@
 //! What a copy holds, over all its timelines.
-use binlog::posix::PosixStorage;
+use binlog::storage::posix::PosixStorage;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use binlog::files::binlog_files;
+use binlog::timeline::files::binlog_files;
 use codec::ServerKind;
 use codec::event::boundary::BoundaryTracker;
 use codec::event::{BINLOG_MAGIC, ChecksumAlgorithm, EventHeader, EventType, FormatDescription};

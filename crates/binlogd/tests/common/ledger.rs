@@ -8,10 +8,10 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use binlog::files::binlog_files;
 use binlog::journal::{JOURNAL_FILE, Journal};
-use binlog::posix::PosixStorage;
 use binlog::scan::{FileScan, scan_file};
+use binlog::storage::posix::PosixStorage;
+use binlog::timeline::files::binlog_files;
 use wire::{ConnectOptions, Connection, TlsMode, WireError};
 
 use super::daemon::Daemon;

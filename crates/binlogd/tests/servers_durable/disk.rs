@@ -17,8 +17,8 @@ use crate::common::semi_sync::SemiSync;
 use crate::common::skip::skip;
 use crate::common::volume::{Kind, Volume, open_flags};
 use crate::common::{Server, wait_within};
-use binlog::posix::PosixStorage;
 use binlog::storage::Storage;
+use binlog::storage::posix::PosixStorage;
 use serde_json::Value;
 
 /// Longer than the test: a commit without acknowledgement hangs instead of passing for an acknowledged one.

@@ -23,7 +23,7 @@ use crate::common::semi_sync::SemiSync;
 use crate::common::workload::Random;
 use crate::common::{Server, connect_options, seed, wait_within};
 use binlog::journal::{JOURNAL_FILE, Journal};
-use binlog::posix::PosixStorage;
+use binlog::storage::posix::PosixStorage;
 use wire::{Connection, TlsMode};
 
 /// Longer than the test: a commit without acknowledgement hangs instead of passing for an acknowledged one.

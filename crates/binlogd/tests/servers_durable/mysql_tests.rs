@@ -16,7 +16,7 @@ use crate::common::daemon::Daemon;
 use crate::common::semi_sync::SemiSync;
 use crate::common::workload::Random;
 use crate::common::{Server, seed};
-use binlog::posix::PosixStorage;
+use binlog::storage::posix::PosixStorage;
 use codec::ServerKind;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -258,7 +258,7 @@ impl Batch<'_> {
     fn compare(&mut self, kept: &BTreeMap<String, Vec<Vec<u8>>>) {
         for timeline in self.daemon.timeline_dirs() {
             self.report.timelines += 1;
-            let names = binlog::files::binlog_files(&PosixStorage, &timeline).unwrap();
+            let names = binlog::timeline::files::binlog_files(&PosixStorage, &timeline).unwrap();
             let last = names.last().cloned();
             for name in names {
                 let ours = std::fs::read(timeline.join(&name)).unwrap();

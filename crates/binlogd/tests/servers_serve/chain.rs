@@ -15,7 +15,7 @@ use crate::common::proxy::{Ending, Fault, Proxy};
 use crate::common::readers::{account_url, make_account, serve_port};
 use crate::common::semi_sync::SemiSync;
 use crate::common::{Server, seed, wait_within};
-use binlog::posix::PosixStorage;
+use binlog::storage::posix::PosixStorage;
 use codec::ServerKind;
 use codec::dump_stream::{DumpFramer, Frame};
 use codec::event::{EventHeader, EventType};
@@ -208,7 +208,7 @@ fn catches_up(name: &str) {
     let (newest, _) = binlog_end(&new);
     purge(&first, &newest);
     first.restart();
-    assert!(!binlog::purge_record::read(&PosixStorage, &first.daemon.timeline_dir()).is_empty());
+    assert!(!binlog::purge::purge_record::read(&PosixStorage, &first.daemon.timeline_dir()).is_empty());
     let newcomer = Link::below(&first, &[]);
     newcomer.daemon.wait_caught_up(&new);
     assert_mirrors(&first, &newcomer);

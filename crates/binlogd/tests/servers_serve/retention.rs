@@ -6,7 +6,7 @@ use crate::common::readers::{
     By, attach, checksums, client, make_account, serve_port, wait_applied, wait_io_error,
 };
 use crate::common::{Server, connect_options, wait_within};
-use binlog::posix::PosixStorage;
+use binlog::storage::posix::PosixStorage;
 use binlog::timeline::Timeline;
 use std::process::Command;
 use std::time::{Duration, Instant};

@@ -11,9 +11,9 @@ use std::time::Duration;
 use crate::common::semi_sync::SemiSync;
 use crate::common::workload::{self, Dialect};
 use crate::common::{Server, connect_options, seed, wait_within};
-use binlog::posix::PosixStorage;
-use binlog::published::Published;
+use binlog::storage::posix::PosixStorage;
 use binlog::timeline::{Reason, Timeline};
+use binlog::writer::published::Published;
 use codec::event::{
     BINLOG_MAGIC, ChecksumAlgorithm, EventHeader, EventType, FormatDescription, GtidEvent, HEADER_LEN,
 };

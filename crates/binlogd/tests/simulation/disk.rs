@@ -4,7 +4,7 @@
 
 use crate::disk_file::{DiskFile, LaterSync};
 use crate::image::{Image, Inode, Node, Operation, Tree};
-use binlog::lock::{HeldLock, Lock};
+use binlog::storage::lock::{HeldLock, Lock};
 use binlog::storage::{self, BackgroundSync, Entry, Found, ReadFile, Storage, StorageFile};
 use binlog::testing::Random;
 use std::collections::HashSet;

@@ -7,9 +7,9 @@
 //! acknowledged.
 
 use crate::disk::Disk;
-use binlog::published::{Live, Published};
 use binlog::storage::Storage;
-use binlog::{beginning, index};
+use binlog::timeline::{beginning, index};
+use binlog::writer::published::{Live, Published};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

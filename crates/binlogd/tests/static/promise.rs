@@ -12,11 +12,11 @@ const PLACES: &[(&str, &[(&str, usize)])] = &[
     // Its declaration, and the branch for `fsync_mode = 0`.
     ("accepted_unsynced", &[("binlog/lib.rs", 1), ("receive/sink/mod.rs", 1)]),
     // Their declarations; who did the work makes them, `SafeHere` from one of the two.
-    ("Written(", &[("binlog/lib.rs", 1), ("binlog/writer.rs", 1)]),
-    ("Durable(", &[("binlog/lib.rs", 1), ("binlog/writer.rs", 1)]),
+    ("Written(", &[("binlog/lib.rs", 1), ("binlog/writer/mod.rs", 1)]),
+    ("Durable(", &[("binlog/lib.rs", 1), ("binlog/writer/mod.rs", 1)]),
     ("SafeHere(", &[("binlog/lib.rs", 3)]),
     // What others have made durable is what they say, and nothing else.
-    ("Confirmed(", &[("binlog/lib.rs", 1), ("binlog/confirmations.rs", 1)]),
+    ("Confirmed(", &[("binlog/lib.rs", 1), ("binlog/writer/confirmations.rs", 1)]),
     // What is safe here alone, or the smaller of that and of what others have: `ack_after_replicas` decides, in one place.
     ("Safe(", &[("binlog/lib.rs", 4)]),
     (".alone()", &[("receive/sink/downstream.rs", 2)]),
@@ -33,7 +33,7 @@ const PLACES: &[(&str, &[(&str, usize)])] = &[
     ("WriteThenAcknowledge = \"0\"", &[("config/tables/source.rs", 1)]),
     ("=> FsyncMode::WriteThenAcknowledge", &[("status/monitor/mod.rs", 1)]),
     // A write of the journal is durable when it returns: a file opened for that, by nobody else.
-    ("storage.open_synced(", &[("binlog/activity.rs", 1), ("binlog/journal/mod.rs", 1)]),
+    ("storage.open_synced(", &[("binlog/storage/activity.rs", 1), ("binlog/journal/mod.rs", 1)]),
     // A live file is cut at its last boundary, by its writer or by the recovery; there also one without its magic. What is
     // fetched from an archive is cut at its length there, before it gets its name.
     (
@@ -42,14 +42,14 @@ const PLACES: &[(&str, &[(&str, usize)])] = &[
             ("archive/fetch.rs", 1),
             // What is written for somebody else, and a lock's own text.
             ("cli/cat.rs", 1),
-            ("binlog/lock.rs", 1),
-            ("binlog/activity.rs", 1),
-            ("binlog/posix_file.rs", 1),
+            ("binlog/storage/lock.rs", 1),
+            ("binlog/storage/activity.rs", 1),
+            ("binlog/storage/posix_file.rs", 1),
             ("binlog/recover.rs", 2),
-            ("binlog/writer.rs", 1),
+            ("binlog/writer/mod.rs", 1),
         ],
     ),
-    ("set_len(", &[("binlog/posix_file.rs", 1)]),
+    ("set_len(", &[("binlog/storage/posix_file.rs", 1)]),
     // Unfinished files, marks, search indexes, what rescue has noted, slots, the space kept for a record; and binary logs in one place, when they are recorded as purged.
     (
         ".remove_file(",
@@ -60,11 +60,11 @@ const PLACES: &[(&str, &[(&str, usize)])] = &[
             ("archive/past/cache.rs", 3),
             // Passes it on.
             ("archive/past/mod.rs", 1),
-            ("binlog/activity.rs", 1),
-            ("binlog/index.rs", 1),
+            ("binlog/storage/activity.rs", 1),
+            ("binlog/timeline/index.rs", 1),
             ("binlog/journal/mod.rs", 3),
             // Passes it on, for storages of tests and benchmarks.
-            ("binlog/posix_instead.rs", 1),
+            ("binlog/storage/posix_instead.rs", 1),
             ("binlog/purge/reserve.rs", 1),
             ("binlog/purge/unfinished.rs", 1),
             ("binlog/recover.rs", 1),
@@ -84,12 +84,12 @@ const PLACES: &[(&str, &[(&str, usize)])] = &[
             ("archive/past/cache.rs", 1),
             // Passes it on.
             ("archive/past/mod.rs", 1),
-            ("binlog/activity.rs", 1),
-            ("binlog/index.rs", 1),
+            ("binlog/storage/activity.rs", 1),
+            ("binlog/timeline/index.rs", 1),
             ("binlog/journal/mod.rs", 2),
             // Passes it on, for storages of tests and benchmarks.
-            ("binlog/posix_instead.rs", 1),
-            ("binlog/timeline.rs", 1),
+            ("binlog/storage/posix_instead.rs", 1),
+            ("binlog/timeline/mod.rs", 1),
         ],
     ),
     // All that is kept goes through the storage, so that the simulation sees it. Besides: locks, the admin server's address, and
@@ -100,20 +100,20 @@ const PLACES: &[(&str, &[(&str, usize)])] = &[
         &[
             ("admin/address.rs", 1),
             ("cli/cat.rs", 1),
-            ("binlog/lock.rs", 2),
-            ("binlog/posix.rs", 3),
+            ("binlog/storage/lock.rs", 2),
+            ("binlog/storage/posix.rs", 3),
             ("setup/write.rs", 1),
         ],
     ),
-    ("fs::write(", &[("binlog/lock.rs", 1)]),
-    ("fs::rename(", &[("admin/address.rs", 1), ("binlog/posix.rs", 1)]),
+    ("fs::write(", &[("binlog/storage/lock.rs", 1)]),
+    ("fs::rename(", &[("admin/address.rs", 1), ("binlog/storage/posix.rs", 1)]),
     (
         "fs::remove_file(",
         &[
             ("admin/address.rs", 4),
             ("archive/remote/folder.rs", 2),
             ("cli/cat.rs", 1),
-            ("binlog/posix.rs", 1),
+            ("binlog/storage/posix.rs", 1),
             ("setup/write.rs", 3),
         ],
     ),

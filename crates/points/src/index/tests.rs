@@ -2,8 +2,8 @@ use super::*;
 use crate::effects::Effects;
 use crate::testing::{Bytes, COMMITTED, insert, statement};
 use crate::wanted_gtids::WantedGtids;
-use binlog::posix::PosixStorage;
 use binlog::storage::Storage;
+use binlog::storage::posix::PosixStorage;
 use binlog::testing::{FileBuilder, SERVER_UUID};
 use proptest::prelude::*;
 

@@ -3,7 +3,7 @@ use crate::effects::Effects;
 use crate::glob::TableGlob;
 use crate::testing::{COMMITTED, insert, statement};
 use crate::wanted_gtids::WantedGtids;
-use binlog::posix::PosixStorage;
+use binlog::storage::posix::PosixStorage;
 use binlog::testing::{FileBuilder, SERVER_UUID};
 
 const NAME: &str = "b.000001";

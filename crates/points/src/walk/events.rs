@@ -4,7 +4,7 @@ use super::packed::{Section, Unpacker};
 use super::reading::{LOAD_BYTES, Session, load_query, schema_of};
 use super::window::Window;
 use super::{Options, SHORT, Walk, WalkError, damaged, next_header, without_checksum};
-use binlog::fingerprint::unpacked::mariadb_unpacked;
+use binlog::forks::fingerprint::unpacked::mariadb_unpacked;
 use binlog::storage::ReadAt;
 use codec::event::{
     ChecksumAlgorithm, EventHeader, EventType, HEADER_LEN, PEEK_BYTES_MAX, PayloadHead, RowsEvent, query_text,

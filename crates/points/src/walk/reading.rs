@@ -7,7 +7,7 @@ use crate::effects::Effects;
 use crate::statement::{Statement, classify};
 use crate::table::{RowCounts, TableName};
 use crate::transaction::{CommitTime, TableChange, Transaction};
-use binlog::fingerprint::unpacked::mariadb_unpacked;
+use binlog::forks::fingerprint::unpacked::mariadb_unpacked;
 use codec::event::{
     AlterPhase, EventHeader, EventType, GtidEvent, HEADER_LEN, MariadbGtidDetails, PayloadHead, RowChange,
     RowsEvent, TransactionPayload, XaPrepare, query_text, session_of,

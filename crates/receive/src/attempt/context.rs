@@ -1,7 +1,7 @@
 //! What the thread of one source works with.
 
-use binlog::published::Published;
 use binlog::storage::Storage;
+use binlog::writer::published::Published;
 use config::SourceConfig;
 use source::clock::Clock;
 use source::look::Waits;

@@ -6,16 +6,16 @@ use crate::decide::found::Found;
 use crate::decide::plan::Holding;
 use binlog::Position;
 use binlog::folder::{FolderError, SourceFolder, by_number, make_present, timeline_number};
-use binlog::gaps::Gaps;
-use binlog::held::{lost_gtids, other_histories, present_history};
+use binlog::forks::settlement::Settlements;
 use binlog::journal::{self, Journal};
-use binlog::offline::resume_point;
 use binlog::purge::unfinished::remove_left;
 use binlog::recover::{Tail, Watch, recover, recover_watched, write_again};
 use binlog::scan::scan_file;
-use binlog::settlement::Settlements;
 use binlog::storage::Storage;
 use binlog::timeline::Timeline;
+use binlog::timeline::gaps::Gaps;
+use binlog::timeline::held::{lost_gtids, other_histories, present_history};
+use binlog::timeline::offline::resume_point;
 use binlog::writer::LogWriter;
 use codec::ServerKind;
 use codec::event::{BINLOG_MAGIC, FormatDescription};
@@ -416,7 +416,7 @@ impl HeldCopy {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use binlog::posix::PosixStorage;
+    use binlog::storage::posix::PosixStorage;
     use binlog::testing::FaultyStorage;
     use binlog::testing::{FileBuilder, SERVER_UUID, first_timeline};
     use binlog::timeline::Reason;

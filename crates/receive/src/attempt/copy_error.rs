@@ -1,8 +1,8 @@
 //! Why the copy cannot be opened.
 
-use binlog::failed::opening;
 use binlog::folder::FolderError;
 use binlog::is_full_disk;
+use binlog::storage::failed::opening;
 use std::io;
 use std::path::PathBuf;
 use thiserror::Error;

@@ -1,11 +1,11 @@
 //! The newest timeline, open for appending, and what is known of it.
 
 use binlog::Position;
-use binlog::beginning;
-use binlog::gaps::{Gap, Gaps};
-use binlog::published::Published;
 use binlog::scan::TAIL_BYTES_MAX;
 use binlog::timeline::Timeline;
+use binlog::timeline::beginning;
+use binlog::timeline::gaps::{Gap, Gaps};
+use binlog::writer::published::Published;
 use binlog::writer::{LogError, LogWriter};
 use codec::event::{BINLOG_MAGIC, FormatDescription};
 use codec::gtid::GtidState;

@@ -6,8 +6,8 @@
 //! receiving thread compares for itself: a rescue waits for each of its transactions to be acknowledged.
 
 use crate::attempt::context::Upstream;
+use binlog::forks::settlement::SETTLEMENTS_FILE;
 use binlog::forks::{Fate, Forks, Losses};
-use binlog::settlement::SETTLEMENTS_FILE;
 use binlog::storage::Storage;
 use codec::gtid::{GtidState, TransactionId};
 use config::OnFork;

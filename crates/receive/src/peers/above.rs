@@ -6,8 +6,9 @@
 use super::above_error::AboveError;
 use super::peer;
 use crate::attempt::attempt_error::AttemptError;
-use binlog::described::{self, Described, Descriptions};
-use binlog::extent::Extent;
+use binlog::timeline::described;
+use binlog::timeline::described::{Described, Descriptions};
+use binlog::timeline::extent::Extent;
 use source::complaint::ER_UNKNOWN_SYSTEM_VARIABLE;
 use source::identify::{SourceIdentity, SourceSemiSync};
 use wire::{Connection, ResultSet, WireError};

@@ -21,9 +21,9 @@ use crate::attempt::open_timeline::OpenTimeline;
 use crate::peers::BEFORE_MAX;
 use crate::session::SessionError;
 use binlog::Position;
-use binlog::described::{Described, Descriptions};
-use binlog::extent::{Extent, extents_on_disk};
 use binlog::folder::timelines;
+use binlog::timeline::described::{Described, Descriptions};
+use binlog::timeline::extent::{Extent, extents_on_disk};
 use binlog::timeline::{Reason, Timeline};
 use binlog::writer::LogError;
 use codec::BinlogName;
@@ -470,7 +470,7 @@ fn is_untold(copy: &HeldCopy) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use binlog::purged::Purged;
+    use binlog::purge::purged::Purged;
     use binlog::testing::first_timeline;
     use codec::ServerKind;
 

@@ -23,8 +23,8 @@ use crate::attempt::repeats::Repeats;
 use crate::decide::older_look::OlderLook;
 use crate::peers::peer::{Answer, More, PEER_ANSWER_MAX, PeerSays, STACK_BYTES, in_words, more_than};
 use crate::peers::peer_fetch::Fetch;
-use binlog::extent::extents_on_disk;
-use binlog::index::replace_file;
+use binlog::timeline::extent::extents_on_disk;
+use binlog::timeline::index::replace_file;
 use status::PeerStatus;
 use std::fmt::Display;
 use std::io;
@@ -450,7 +450,7 @@ fn pause_after(failures: u32) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use binlog::posix::PosixStorage;
+    use binlog::storage::posix::PosixStorage;
     use binlog::testing::{FileBuilder, SERVER_UUID, first_timeline};
     use config::{AckTimeoutAction, FsyncMode, HostPort, OnFork, OnGap, OnStranger, SourceConfig, Start};
     use jiff::Timestamp;

@@ -1,11 +1,11 @@
 //! Another binlogd of the same source: what it says of itself, and what it may have that the copy lacks.
 //!
 //! A peer is asked by the port for its readers. It presents the source, so one variable of its own tells it from a server:
-//! `binlogd_timelines`, with what it has of each timeline by place (`binlog::extent`). Two copies of one timeline are beginnings of
+//! `binlogd_timelines`, with what it has of each timeline by place (`binlog::timeline::extent`). Two copies of one timeline are beginnings of
 //! the same bytes, so the places tell which has more; the bytes are compared before anything is taken.
 
 use crate::attempt::context::Upstream;
-use binlog::extent::Extent;
+use binlog::timeline::extent::Extent;
 use config::HostPort;
 use source::complaint::ER_UNKNOWN_SYSTEM_VARIABLE;
 use source::identify::SourceIdentity;

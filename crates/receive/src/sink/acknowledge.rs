@@ -101,8 +101,8 @@ impl Acknowledger {
 mod tests {
     use super::*;
     use binlog::SafeHere;
-    use binlog::posix::PosixStorage;
     use binlog::recover::{Tail, recover};
+    use binlog::storage::posix::PosixStorage;
     use std::io::IoSlice;
     use std::sync::Arc;
 
@@ -143,7 +143,7 @@ mod tests {
         log.sync().unwrap();
         let (here, at) =
             (|| SafeHere::from(log.durable().unwrap()), |offset| Position::new("b.000001", offset));
-        let confirmations = binlog::confirmations::Confirmations::default();
+        let confirmations = binlog::writer::confirmations::Confirmations::default();
         let there = |offset| {
             confirmations.confirm(1, "x", &at(offset));
             here().and_there(&confirmations.by(1, 1, log.files()).unwrap(), log.files())
@@ -168,7 +168,7 @@ mod tests {
     fn what_is_confirmed_elsewhere_is_no_safer_than_what_is_here() {
         let dir = tempfile::tempdir().unwrap();
         let mut log = log(dir.path());
-        let confirmations = binlog::confirmations::Confirmations::default();
+        let confirmations = binlog::writer::confirmations::Confirmations::default();
         confirmations.confirm(1, "x", &Position::new("b.000001", 1000));
         log.append(&mut [IoSlice::new(&[0; 90])]).unwrap();
         let here = SafeHere::from(log.durable().unwrap());

@@ -6,7 +6,7 @@ use super::next_file::{First, stated};
 use crate::session::cursor::Admission;
 use crate::session::refusal::{PeerError, Refusal};
 use binlog::Position;
-use binlog::admission::states_gtids;
+use binlog::writer::admission::states_gtids;
 use codec::event::boundary::Step;
 use codec::event::{EventHeader, EventType, FLAGS_AT, HEADER_LEN, flags};
 use codec::gtid::GtidState;

@@ -2,13 +2,13 @@
 //! have made the same bytes durable.
 //!
 //! ```text
-//! durable here ─► published ─► readers confirm (binlog/confirmations.rs) ─► this thread wakes up ─► acknowledged
+//! durable here ─► published ─► readers confirm (binlog/writer/confirmations.rs) ─► this thread wakes up ─► acknowledged
 //! ```
 //!
 //! The receiving thread waits for nobody: it goes on receiving while acknowledgements are held. What may be acknowledged is the
 //! smaller of what is safe here and what is confirmed there, and is made here and nowhere else.
 
-use binlog::published::Published;
+use binlog::writer::published::Published;
 use binlog::{Position, Safe, SafeHere, is_covered};
 use config::AckTimeoutAction;
 use source::clock::Clock;

@@ -1,6 +1,6 @@
 //! An event that is larger than the receive buffer and arrives in parts.
 
-use binlog::admission::states_gtids;
+use binlog::writer::admission::states_gtids;
 use codec::event::{EventError, EventHeader, PEEK_BYTES_MAX, StreamChecksum};
 
 /// The large event that arrives at present, if one does.

@@ -6,7 +6,7 @@ use crate::session::cursor::Cursor;
 use crate::session::left_file::LeftFile;
 use crate::session::refusal::{NotNext, Refusal};
 use crate::session::unproven::Unproven;
-use binlog::admission::{gtids_before, states_gtids};
+use binlog::writer::admission::{gtids_before, states_gtids};
 use codec::event::boundary::Step;
 use codec::event::{EventError, EventType, HEADER_LEN};
 use codec::gtid::GtidState;

@@ -4,12 +4,12 @@ use crate::attempt::context::Upstream;
 use crate::attempt::copy::HeldCopy;
 use crate::attempt::open_timeline::OpenTimeline;
 use binlog::Position;
-use binlog::beginning;
-use binlog::files::timeline_files;
 use binlog::folder::by_number;
 use binlog::scan::scan_file;
 use binlog::storage::Storage;
 use binlog::timeline::Timeline;
+use binlog::timeline::beginning;
+use binlog::timeline::files::timeline_files;
 use status::{Ladder, TimelineStatus};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -137,7 +137,7 @@ fn readable_end(storage: &dyn Storage, folder: &Path) -> io::Result<Option<Posit
 #[cfg(test)]
 mod tests {
     use super::*;
-    use binlog::posix::PosixStorage;
+    use binlog::storage::posix::PosixStorage;
     use binlog::testing::{FileBuilder, SERVER_UUID, first_timeline};
 
     #[test]

@@ -1,7 +1,7 @@
 //! How far readers may read: the last boundary that is as safe as the operator asked for.
 
 use binlog::Position;
-use binlog::published::{Live, Published};
+use binlog::writer::published::{Live, Published};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 

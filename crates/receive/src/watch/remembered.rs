@@ -120,7 +120,7 @@ fn write(storage: &dyn Storage, path: &Path, counted: &Counted) -> io::Result<()
 #[cfg(test)]
 mod tests {
     use super::*;
-    use binlog::posix::PosixStorage;
+    use binlog::storage::posix::PosixStorage;
     use status::SemiSyncLook;
 
     fn counted(no_tx: u64, second: i64) -> Counted {

@@ -2,7 +2,7 @@
 
 use super::{Choice, NoCut, Request, Span, write};
 use crate::history::{Copied, Until};
-use binlog::posix::PosixStorage;
+use binlog::storage::posix::PosixStorage;
 use binlog::testing::{FileBuilder, SERVER_UUID, first_timeline};
 use binlog::timeline::{Reason, Timeline};
 use codec::event::BINLOG_MAGIC;

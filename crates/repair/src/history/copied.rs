@@ -2,10 +2,10 @@
 
 use binlog::Position;
 use binlog::folder::{by_number, timeline_number, timelines};
-use binlog::offline::resume_point;
-use binlog::published::{Live, Published};
 use binlog::storage::{ReadFile, Storage};
 use binlog::timeline::Timeline;
+use binlog::timeline::offline::resume_point;
+use binlog::writer::published::{Live, Published};
 use codec::ServerKind;
 use codec::gtid::GtidState;
 use serve::history::{FileId, History};

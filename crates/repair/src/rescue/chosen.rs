@@ -1,7 +1,7 @@
 //! Which of the transactions that both the copy and a server have are compared.
 
 use binlog::forks::Forks;
-use binlog::held::HeldGtids;
+use binlog::timeline::held::HeldGtids;
 use codec::gtid::{GtidSet, GtidState, MariadbGtid, Tag, TransactionId, Uuid};
 use source::identify::SourceIdentity;
 use std::collections::HashMap;

@@ -1,6 +1,6 @@
 //! What a comparison of the target with the copy has found.
 
-use binlog::gtid_list::GtidList;
+use binlog::forks::gtid_list::GtidList;
 use codec::gtid::TransactionId;
 use std::fmt;
 

@@ -1,7 +1,7 @@
 //! The events of a transaction as a server takes them in BINLOG statements: without checksums, unpacked.
 
-use binlog::fingerprint::unpacked::packed_events;
-use binlog::transactions::StoredTransaction;
+use binlog::forks::fingerprint::unpacked::packed_events;
+use binlog::forks::transactions::StoredTransaction;
 use codec::event::{ChecksumAlgorithm, EventHeader, EventType, FormatDescription};
 
 /// Offset of the length in an event header.
@@ -66,7 +66,7 @@ fn unpack(event: &[u8], into: &mut Vec<Event>) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use binlog::transactions::StoredEvent;
+    use binlog::forks::transactions::StoredEvent;
     use codec::event::HEADER_LEN;
     use std::io::{Read, repeat};
 

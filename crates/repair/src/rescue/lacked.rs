@@ -1,7 +1,7 @@
 //! A transaction that the copy holds and the target lacks.
 
 use super::statements::summary;
-use binlog::transactions::StoredTransaction;
+use binlog::forks::transactions::StoredTransaction;
 use codec::gtid::TransactionId;
 use std::path::{Path, PathBuf};
 

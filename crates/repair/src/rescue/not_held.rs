@@ -1,6 +1,6 @@
 //! Why no file of the copy holds a transaction.
 
-use binlog::held::HeldTimeline;
+use binlog::timeline::held::HeldTimeline;
 use codec::gtid::GtidState;
 
 /// What no timeline ever held.

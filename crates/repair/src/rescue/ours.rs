@@ -1,9 +1,9 @@
 //! A transaction of the copy, as it is compared.
 
 use super::compared::Version;
-use binlog::fingerprint::{Fingerprinter, Seen, Verdict};
-use binlog::posix::PosixStorage;
-use binlog::transactions::TransactionReader;
+use binlog::forks::fingerprint::{Fingerprinter, Seen, Verdict};
+use binlog::forks::transactions::TransactionReader;
+use binlog::storage::posix::PosixStorage;
 use codec::gtid::TransactionId;
 use std::io;
 use std::path::{Path, PathBuf};

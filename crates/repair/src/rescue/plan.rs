@@ -5,12 +5,12 @@ use super::left_out::LeftOut;
 use super::not_held::{in_both, never_copied};
 use super::order::{Step, merged, out_of_order};
 use super::statements::{Summary, Translator, summary};
-use binlog::files::timeline_files;
+use binlog::forks::transactions::{StoredTransaction, TransactionReader};
 use binlog::forks::{Fate, Forks};
-use binlog::held::{HeldGtids, HeldTimeline, before_first, present_history, removed};
-use binlog::posix::PosixStorage;
 use binlog::storage::Storage as _;
-use binlog::transactions::{StoredTransaction, TransactionReader};
+use binlog::storage::posix::PosixStorage;
+use binlog::timeline::files::timeline_files;
+use binlog::timeline::held::{HeldGtids, HeldTimeline, before_first, present_history, removed};
 use codec::ServerKind;
 use codec::gtid::{GtidState, TransactionId};
 use source::identify::SourceIdentity;
@@ -346,7 +346,7 @@ impl Plan {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use binlog::posix::PosixStorage;
+    use binlog::storage::posix::PosixStorage;
     use binlog::testing::{FileBuilder, SERVER_UUID, first_timeline};
     use binlog::timeline::{Reason, Timeline};
     use source::identify::SourceSemiSync;

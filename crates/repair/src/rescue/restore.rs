@@ -2,9 +2,9 @@
 
 #![allow(clippy::disallowed_methods, reason = "reads its notes beside a daemon that may run")]
 
-use binlog::index::replace_file;
-use binlog::posix::PosixStorage;
 use binlog::storage::Storage;
+use binlog::storage::posix::PosixStorage;
+use binlog::timeline::index::replace_file;
 use serde::{Deserialize, Serialize};
 use source::own_session::literal;
 use std::io;

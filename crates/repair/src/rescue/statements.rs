@@ -5,8 +5,8 @@ use super::session::Session;
 use super::xa::{XaStatement, prepare_statement};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-pub(super) use binlog::fingerprint::beginning;
-use binlog::transactions::StoredTransaction;
+pub(super) use binlog::forks::fingerprint::beginning;
+use binlog::forks::transactions::StoredTransaction;
 use codec::ServerKind;
 use codec::event::{AlterPhase, EventType, HEADER_LEN, IntVar, Query, Rand, TableMap};
 use codec::gtid::{MariadbGtid, TransactionId};
@@ -317,7 +317,7 @@ fn row_flags(event: &[u8]) -> Result<u16, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use binlog::transactions::StoredEvent;
+    use binlog::forks::transactions::StoredEvent;
     use codec::event::EventHeader;
 
     fn event(code: u8, body: &[u8]) -> StoredEvent {

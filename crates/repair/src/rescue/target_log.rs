@@ -1,7 +1,7 @@
 //! The target's own binary log, read as a replica reads it.
 
-use binlog::fingerprint::{Fingerprinter, Seen};
-use binlog::transactions::EVENT_BYTES_MAX;
+use binlog::forks::fingerprint::{Fingerprinter, Seen};
+use binlog::forks::transactions::EVENT_BYTES_MAX;
 use codec::ServerKind;
 use codec::dump_stream::Frame;
 use codec::event::boundary::BoundaryTracker;

@@ -7,7 +7,7 @@ use super::target::Target;
 use super::tell::Telling;
 use crate::history::{Copied, CopiedFile};
 use crate::rescue::{HandOverError, Lacked, Sender, Translator};
-use binlog::transactions::{StoredTransaction, TransactionReader};
+use binlog::forks::transactions::{StoredTransaction, TransactionReader};
 use codec::ServerKind;
 use codec::gtid::{GtidState, TransactionId};
 use source::identify::SourceIdentity;

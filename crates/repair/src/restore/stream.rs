@@ -2,7 +2,7 @@
 
 use crate::history::Copied;
 use anyhow::Context;
-use binlog::posix::PosixStorage;
+use binlog::storage::posix::PosixStorage;
 use codec::rows::hex;
 use config::{Bounds, Point, Privileges, Proof, RetentionConfig, ServeConfig, ServeUser};
 use serve::retention::Purger;

@@ -1,6 +1,6 @@
 //! Small histories, and servers that stand somewhere in them.
 
-use binlog::posix::PosixStorage;
+use binlog::storage::posix::PosixStorage;
 use binlog::testing::{FileBuilder, SERVER_UUID, first_timeline};
 use codec::ServerKind;
 use codec::gtid::{GtidState, MariadbGtidState};

@@ -47,9 +47,9 @@ pub trait Facts {
     fn gtid_purged(&self) -> String;
     /// MariaDB's `gtid_binlog_state`. Empty for MySQL.
     fn gtid_binlog_state(&self) -> String;
-    /// What readers may have of each timeline, the oldest first: one [`Extent`](binlog::extent::Extent) a line.
+    /// What readers may have of each timeline, the oldest first: one [`Extent`](binlog::timeline::extent::Extent) a line.
     fn timelines(&self) -> String;
-    /// The same with their descriptions, as [`binlog::described`] has it.
+    /// The same with their descriptions, as [`binlog::timeline::described`] has it.
     fn history(&self) -> String;
     /// MariaDB's `binlog_gtid_pos(file, offset)`: the GTID position before this byte of this file, inside a transaction with
     /// that one; `None` where there is no such file, or no event begins there.

@@ -4,7 +4,7 @@
 //! each answer against that. What is answered is a confirmation: the reader has made everything durable up to there. It counts up
 //! to a place that was asked for, which is a boundary, wherever the reader itself draws the line.
 
-use binlog::published::Published;
+use binlog::writer::published::Published;
 use codec::Position;
 use codec::packet::SemiSyncAcknowledgement;
 use std::collections::VecDeque;

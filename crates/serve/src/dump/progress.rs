@@ -1,7 +1,7 @@
 //! How far a reader is, for those who look on.
 
 use super::asked::{Asked, BadAnswer};
-use binlog::published::Published;
+use binlog::writer::published::Published;
 use codec::Position;
 use codec::packet::SemiSyncAcknowledgement;
 use std::path::Path;

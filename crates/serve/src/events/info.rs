@@ -3,7 +3,7 @@
 
 use super::style::{Style, quoted};
 use super::user_variable;
-use binlog::fingerprint::unpacked::mariadb_unpacked;
+use binlog::forks::fingerprint::unpacked::mariadb_unpacked;
 use codec::ServerKind;
 use codec::event::{
     AlterPhase, EventError, EventHeader, EventType, GtidEvent, HEADER_LEN, IntVar, MariadbGtidDetails,

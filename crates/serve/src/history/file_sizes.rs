@@ -4,8 +4,8 @@
 //! change.
 
 use crate::history::History;
-use binlog::published::Live;
 use binlog::storage::Storage;
+use binlog::writer::published::Live;
 use codec::Position;
 use std::collections::{BTreeMap, HashMap};
 use std::io;

@@ -1,7 +1,7 @@
 //! The beginning of a file: its format description, and what was executed before it.
 
-use binlog::admission;
 use binlog::storage::{ReadAt, ReadFile, Storage};
+use binlog::writer::admission;
 use codec::event::{
     BINLOG_MAGIC, ChecksumAlgorithm, EventHeader, EventType, FormatDescription, GtidEvent, HEADER_LEN,
 };

@@ -3,9 +3,9 @@
 use super::head::Head;
 use crate::dump::refusal::{DumpError, Refusal};
 use crate::history::{FileId, History};
-use binlog::held::HeldGtids;
-use binlog::published::Live;
 use binlog::storage::Storage;
+use binlog::timeline::held::HeldGtids;
+use binlog::writer::published::Live;
 use codec::ServerKind;
 use codec::gtid::GtidState;
 use std::path::Path;

@@ -16,13 +16,13 @@ pub(crate) mod seen;
 pub(crate) mod size_watch;
 pub(crate) mod timeline_end;
 
-use binlog::described::drop_unbegun;
-use binlog::files::timeline_files;
 use binlog::folder::timelines;
-use binlog::held::{HeldTimeline, history_of};
-use binlog::published::Live;
 use binlog::storage::Storage;
+use binlog::timeline::described::drop_unbegun;
+use binlog::timeline::files::timeline_files;
+use binlog::timeline::held::{HeldTimeline, history_of};
 use binlog::timeline::{Reason, Timeline};
+use binlog::writer::published::Live;
 use codec::BinlogName;
 use codec::ServerKind;
 use codec::gtid::GtidState;

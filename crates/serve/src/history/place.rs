@@ -9,9 +9,9 @@ use crate::dump::refusal::Refusal;
 use crate::dump::request::{DumpRequest, From};
 use crate::dump::stop::{Had, StopAt, StopWatch};
 use crate::history::FileId;
-use binlog::gaps::Gaps;
-use binlog::held::HeldGtids;
 use binlog::scan::scan_file;
+use binlog::timeline::gaps::Gaps;
+use binlog::timeline::held::HeldGtids;
 use codec::gtid::{GtidSet, GtidState, TransactionId, Uuid};
 use codec::{BinlogName, ServerKind};
 

@@ -2,8 +2,8 @@
 //! of MySQL 9 and of MariaDB 11.4 encrypt unless they are told not to.
 
 use super::error::ServeError;
-use binlog::index::replace_file;
 use binlog::storage::Storage;
+use binlog::timeline::index::replace_file;
 use config::ServeConfig;
 use jiff::{Timestamp, ToSpan, Zoned};
 use std::io;
@@ -148,7 +148,7 @@ impl FromMade for ServerTls {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use binlog::posix::PosixStorage;
+    use binlog::storage::posix::PosixStorage;
     use config::Config;
     use std::os::unix::fs::PermissionsExt;
 

@@ -7,11 +7,11 @@ use crate::answer::{Facts, LogFile, Receiving, Replica, SemiSync, SessionLine, U
 use crate::dump::progress::Rest;
 use crate::history::head::Head;
 use crate::history::{FileId, History};
-use binlog::described::describe;
-use binlog::extent::extents;
 use binlog::scan::scan_file;
 use binlog::storage::Storage;
 use binlog::timeline::Timeline;
+use binlog::timeline::described::describe;
+use binlog::timeline::extent::extents;
 use codec::ServerKind;
 use codec::event::{BINLOG_MAGIC, ChecksumAlgorithm, EventHeader, HEADER_LEN};
 use codec::gtid::GtidState;

@@ -3,8 +3,8 @@
 use crate::dump::progress::{ReaderProgress, Rest};
 use crate::history::file_sizes::{FileSizes, behind};
 use crate::retention::InSlot;
-use binlog::published::Published;
 use binlog::purge::needs::{Need, NeedFrom};
+use binlog::writer::published::Published;
 use config::Bounds;
 use jiff::Timestamp;
 use status::ReaderStatus;

@@ -3,7 +3,6 @@
 use super::absence::Absence;
 use super::slots::{self, Slot};
 use binlog::is_full_disk;
-use binlog::published::Published;
 use binlog::purge::lock::PurgeLock;
 use binlog::purge::needs::{Need, NeedFrom};
 use binlog::purge::order::{LogFile, list};
@@ -11,6 +10,7 @@ use binlog::purge::plan::{Plan, Rules, Wanted};
 use binlog::purge::unfinished::finish;
 use binlog::purge::{Indexes, record, reserve};
 use binlog::storage::Storage;
+use binlog::writer::published::Published;
 use config::RetentionConfig;
 use jiff::Timestamp;
 use status::SlotStatus;
@@ -455,11 +455,11 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use binlog::files::timeline_files;
     use binlog::folder::timelines;
-    use binlog::posix::PosixStorage;
     use binlog::purge::plan::NoSuchFile;
+    use binlog::storage::posix::PosixStorage;
     use binlog::testing::{FileBuilder, SERVER_UUID, first_timeline};
+    use binlog::timeline::files::timeline_files;
 
     const LIMITS: RetentionConfig =
         RetentionConfig { slot_max_age: Duration::from_secs(1000), slot_margin: Duration::ZERO, ..NO_RULES };

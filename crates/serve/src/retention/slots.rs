@@ -6,10 +6,10 @@
 
 use binlog::folder::make_folder;
 use binlog::format::read_toml;
-use binlog::index::replace_file;
 use binlog::purge::needs::{Need, NeedFrom};
 use binlog::purge::order::{LogFile, sealed_at};
 use binlog::storage::{Entry, Storage};
+use binlog::timeline::index::replace_file;
 use config::RetentionConfig;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};

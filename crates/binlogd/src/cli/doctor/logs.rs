@@ -2,11 +2,11 @@
 
 use binlog::Position;
 use binlog::folder::timelines;
-use binlog::held::HeldGtids;
-use binlog::offline::resume_point;
-use binlog::posix::PosixStorage;
 use binlog::scan::scan_file;
+use binlog::storage::posix::PosixStorage;
 use binlog::timeline::Timeline;
+use binlog::timeline::held::HeldGtids;
+use binlog::timeline::offline::resume_point;
 use codec::ServerKind;
 use codec::event::FormatDescription;
 use codec::gtid::GtidState;

@@ -1,8 +1,8 @@
 //! Asks the other binlogds of a source.
 
-use binlog::extent::{Extent, extents_on_disk};
 use binlog::folder::timelines;
-use binlog::posix::PosixStorage;
+use binlog::storage::posix::PosixStorage;
+use binlog::timeline::extent::{Extent, extents_on_disk};
 use config::{HostPort, SourceConfig};
 use receive::peers::peer::{ask, in_words, more_than};
 use setup::doctor::Finding;

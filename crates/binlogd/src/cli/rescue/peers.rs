@@ -6,8 +6,8 @@
 use super::super::status::of_folder;
 use super::super::units;
 use super::args::RescueArgs;
-use binlog::posix::PosixStorage;
 use binlog::storage::Storage;
+use binlog::storage::posix::PosixStorage;
 use codec::gtid::GtidState;
 use config::{Config, SourceConfig};
 use jiff::Timestamp;

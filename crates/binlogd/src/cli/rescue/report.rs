@@ -3,7 +3,7 @@
 use super::super::rescue_guard::passed_over;
 use super::super::{style, units};
 use binlog::forks::{Fate, Forks, Place};
-use binlog::posix::PosixStorage;
+use binlog::storage::posix::PosixStorage;
 use codec::gtid::TransactionId;
 use config::HostPort;
 use repair::detail::Known;

@@ -2,8 +2,8 @@
 
 use super::super::opened_history::{OpenedHistory, text};
 use super::super::rescue_guard::{Compare, Guard};
-use binlog::held::HeldGtids;
 use binlog::storage::Storage;
+use binlog::timeline::held::HeldGtids;
 use repair::history::Copied;
 use repair::rescue::Compared;
 use repair::restore::Target;

@@ -7,8 +7,8 @@
 use super::left_file::{LastWord, LeftFile};
 use super::refusal::{OtherFile, OtherHistory, PeerError, Refusal};
 use binlog::Position;
-use binlog::admission::{check_body, check_length};
 use binlog::scan::tail_start;
+use binlog::writer::admission::{check_body, check_length};
 use codec::event::boundary::{BoundaryTracker, Step};
 use codec::event::{
     ChecksumAlgorithm, EventError, EventHeader, EventType, FormatDescription, Heartbeat, Rotate,
@@ -200,7 +200,7 @@ impl Cursor {
     }
 
     /// Ends an event that came in parts and whose checksum was right. `prefix` holds its first bytes; all of them, with or
-    /// without its checksum, where the event [states GTIDs](binlog::admission::states_gtids).
+    /// without its checksum, where the event [states GTIDs](binlog::writer::admission::states_gtids).
     ///
     /// # Errors
     /// When what it holds makes no sense.

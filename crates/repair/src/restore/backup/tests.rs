@@ -3,7 +3,7 @@
 use super::{BackupAt, NoBackup, told};
 use crate::history::Copied;
 use crate::restore::tests::{Built, built, ours, target};
-use binlog::posix::PosixStorage;
+use binlog::storage::posix::PosixStorage;
 use binlog::testing::{FileBuilder, first_timeline};
 use binlog::timeline::{Reason, Timeline};
 use codec::ServerKind;

@@ -5,7 +5,7 @@ use crate::history::{Copied, Until};
 use crate::restore::begin::Begin;
 use crate::restore::no_course::NoCourse;
 use crate::restore::tests::{built, ours, target};
-use binlog::posix::PosixStorage;
+use binlog::storage::posix::PosixStorage;
 use binlog::testing::SERVER_UUID;
 use std::sync::Arc;
 

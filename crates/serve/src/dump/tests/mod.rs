@@ -8,7 +8,7 @@ mod timelines;
 use super::*;
 use crate::dump::request::MariadbStart;
 use crate::dump::stop::StopAt;
-use binlog::posix::PosixStorage;
+use binlog::storage::posix::PosixStorage;
 use binlog::testing::{FileBuilder, SERVER_UUID, first_timeline};
 use binlog::timeline::{Reason, Timeline};
 use codec::event::{CHECKSUM_LEN, EventHeader, EventType, GtidEvent, HEADER_LEN, Rotate};
