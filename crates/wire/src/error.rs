@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::channel::{Failure, FailureKind};
-use super::denied::{self, HOST_IS_BLOCKED, SECURE_TRANSPORT_REQUIRED};
+use crate::connection::denied;
+use crate::connection::denied::{HOST_IS_BLOCKED, SECURE_TRANSPORT_REQUIRED};
 use codec::packet::{
     ERROR_MESSAGE_BYTES_MAX, ErrPacket, FrameError, MalformedPacket, ResultSetError, printable,
 };

@@ -32,25 +32,18 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods, clippy::panic, clippy::unwrap_used))]
 
 mod accept;
-mod authenticate;
 mod byte_stream;
 mod channel;
 mod connection;
-mod denied;
-mod der;
-mod dial;
-mod dump;
 mod error;
-mod expiry;
 mod failed_logins;
 mod network;
-mod options;
-mod rsa_key;
 mod secret;
 mod tls;
 mod transport;
-mod verify;
 
+pub use crate::connection::dump::DumpStream;
+pub use crate::connection::options::ConnectOptions;
 pub use accept::{
     AcceptOptions, Accepted, Accounts, BadVerifier, Client, ClientError, Closer, Day, MadeCertificate,
     Method, Methods, Reader, ServerTls, Verifiers, accept, accept_over,
@@ -58,10 +51,8 @@ pub use accept::{
 pub use byte_stream::ByteStream;
 pub use codec::packet::ResultSet;
 pub use connection::Connection;
-pub use dump::DumpStream;
 pub use error::{TlsError, WireError};
 pub use failed_logins::{FailedLogins, Verdict, network_of};
 pub use network::{Network, Tcp};
-pub use options::ConnectOptions;
 pub use secret::Secret;
 pub use tls::{ParseTlsModeError, TlsMode, TlsOptions};

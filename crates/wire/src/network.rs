@@ -2,7 +2,7 @@
 
 use super::connection::Connection;
 use super::error::WireError;
-use super::options::ConnectOptions;
+use crate::connection::options::ConnectOptions;
 use std::fmt;
 use std::os::fd::BorrowedFd;
 

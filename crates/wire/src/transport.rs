@@ -12,7 +12,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustls::Connection;
 
 use super::byte_stream::ByteStream;
-use super::expiry::expires;
+use crate::tls::expiry::expires;
 
 /// A moment at which an undertaking of several steps has to be over.
 #[derive(Debug, Clone, Copy)]

@@ -43,7 +43,7 @@ use self::session::refuse;
 use self::verifiers::{hex, sha256};
 use crate::byte_stream::ByteStream;
 use crate::channel::Channel;
-use crate::dial;
+use crate::connection::dial;
 use crate::transport::{Deadline, SharedTls, TlsStream, Transport};
 
 /// What is offered to every client. Left out on purpose: result sets without EOF packets, query attributes, session

@@ -10,7 +10,7 @@ use rustls::{ServerConfig, ServerConnection};
 
 use super::verifiers::sha256;
 use crate::error::TlsError;
-use crate::expiry::expires;
+use crate::tls::expiry::expires;
 use crate::tls::{provider, read_certificates, read_key};
 
 /// A certificate chain and its private key, loaded. Cheap to clone; connections keep the one that they began with.

@@ -12,10 +12,10 @@ use mysql_common::constants::CapabilityFlags;
 use mysql_common::packets::{AuthPlugin, HandshakeResponse, SslRequest};
 use mysql_common::proto::MySerialize;
 
-use super::channel::Channel;
-use super::error::WireError;
 use super::options::ConnectOptions;
-use super::rsa_key;
+use crate::channel::Channel;
+use crate::error::WireError;
+use crate::tls::rsa_key;
 
 const DURING: &str = "authenticating";
 
@@ -46,7 +46,7 @@ fn capabilities(tls: bool) -> CapabilityFlags {
 }
 
 /// Asks the server to begin a TLS handshake.
-pub(super) fn request_tls(channel: &mut Channel, handshake: &Handshake) -> Result<(), WireError> {
+pub(crate) fn request_tls(channel: &mut Channel, handshake: &Handshake) -> Result<(), WireError> {
     let mut message = Vec::new();
     let offered = CapabilityFlags::from_bits_truncate(handshake.capabilities);
     SslRequest::new(capabilities(true) & offered, MAX_PACKET_BYTES, COLLATION).serialize(&mut message);
@@ -54,12 +54,12 @@ pub(super) fn request_tls(channel: &mut Channel, handshake: &Handshake) -> Resul
 }
 
 /// Whether the server can encrypt.
-pub(super) fn offers_tls(handshake: &Handshake) -> bool {
+pub(crate) fn offers_tls(handshake: &Handshake) -> bool {
     CapabilityFlags::from_bits_truncate(handshake.capabilities).contains(CapabilityFlags::CLIENT_SSL)
 }
 
 /// Authenticates; gives the name of the method that the server accepted.
-pub(super) fn authenticate(
+pub(crate) fn authenticate(
     channel: &mut Channel,
     options: &ConnectOptions,
     handshake: &Handshake,

@@ -6,7 +6,7 @@ use super::der::{GENERALIZED_TIME, INTEGER, PART_0, SEQUENCE, UTC_TIME, any_elem
 ///
 /// Source: RFC 5280, sections 4.1 (Certificate) and 4.1.2.5 (Validity). Names, keys and extensions of a certificate of somebody
 /// else may be odd; only its dates count.
-pub(super) fn expires(der: &[u8]) -> Option<i64> {
+pub(crate) fn expires(der: &[u8]) -> Option<i64> {
     let (certificate, _) = element(der, SEQUENCE)?;
     let (fields, _) = element(certificate, SEQUENCE)?;
     let fields = element(fields, PART_0).map_or(fields, |(_version, rest)| rest);

@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
-use super::transport::{Deadline, Transport};
+use crate::transport::{Deadline, Transport};
 
 /// The raw stream in both directions after a dump command: framed packets in, acknowledgements out.
 ///
@@ -26,7 +26,7 @@ impl fmt::Debug for DumpStream {
 }
 
 impl DumpStream {
-    pub(super) fn new(transport: Transport, leftover: Vec<u8>) -> Self {
+    pub(crate) fn new(transport: Transport, leftover: Vec<u8>) -> Self {
         Self { transport, leftover, read_timeout: None }
     }
 

@@ -4,14 +4,14 @@ use std::io;
 use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
 use std::sync::mpsc;
 
-use super::error::WireError;
-use super::transport::Deadline;
+use crate::error::WireError;
+use crate::transport::Deadline;
 
 /// Connects to the first address of `host` that answers, and sets the socket up: non-blocking, TCP_NODELAY (an
 /// acknowledgement must leave at once) and SO_KEEPALIVE (a source that vanished is noticed in the end).
 ///
 /// Every address gets its share of the time that is left, so that a dead one does not use it all up.
-pub(super) fn dial(host: &str, port: u16, deadline: Deadline) -> Result<TcpStream, WireError> {
+pub(crate) fn dial(host: &str, port: u16, deadline: Deadline) -> Result<TcpStream, WireError> {
     let addresses = resolve(host, port, deadline)?;
     let mut failure = None;
     for (index, address) in addresses.iter().enumerate() {
@@ -36,7 +36,7 @@ pub(super) fn dial(host: &str, port: u16, deadline: Deadline) -> Result<TcpStrea
 }
 
 /// Non-blocking, TCP_NODELAY, SO_KEEPALIVE.
-pub(super) fn set_up(socket: &TcpStream) -> io::Result<()> {
+pub(crate) fn set_up(socket: &TcpStream) -> io::Result<()> {
     socket.set_nonblocking(true)?;
     socket.set_nodelay(true)?;
     socket2::SockRef::from(socket).set_keepalive(true)

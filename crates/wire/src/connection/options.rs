@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::secret::Secret;
-use super::tls::TlsOptions;
+use crate::secret::Secret;
+use crate::tls::TlsOptions;
 
 /// How to reach a server and who to be there.
 #[derive(Debug, Clone)]

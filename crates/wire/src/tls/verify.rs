@@ -14,12 +14,12 @@ use rustls::{DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 /// Not even the handshake's signature is checked. A peer that we do not identify can sign with any key, so the check
 /// would keep nobody out; and it would fail on the X.509 version 1 certificates that some servers generate.
 #[derive(Debug)]
-pub(super) struct AcceptAny {
+pub(crate) struct AcceptAny {
     schemes: Vec<SignatureScheme>,
 }
 
 impl AcceptAny {
-    pub(super) fn new(provider: &CryptoProvider) -> Self {
+    pub(crate) fn new(provider: &CryptoProvider) -> Self {
         Self { schemes: provider.signature_verification_algorithms.supported_schemes() }
     }
 }
@@ -61,13 +61,13 @@ impl ServerCertVerifier for AcceptAny {
 
 /// For `verify-ca`: a trusted authority must have signed the certificate; its names do not matter.
 #[derive(Debug)]
-pub(super) struct TrustChain {
+pub(crate) struct TrustChain {
     roots: RootCertStore,
     algorithms: WebPkiSupportedAlgorithms,
 }
 
 impl TrustChain {
-    pub(super) fn new(roots: RootCertStore, provider: &CryptoProvider) -> Self {
+    pub(crate) fn new(roots: RootCertStore, provider: &CryptoProvider) -> Self {
         Self { roots, algorithms: provider.signature_verification_algorithms }
     }
 }

@@ -12,10 +12,10 @@ const ACCESS_DENIED: u16 = 1045;
 const DENIED: [u16; 12] = [1044, 1045, 1130, 1142, 1227, 1698, 1820, 1862, 3118, 3955, 4150, 4151];
 
 /// ER_SECURE_TRANSPORT_REQUIRED: the server wants TLS.
-pub(super) const SECURE_TRANSPORT_REQUIRED: u16 = 3159;
+pub(crate) const SECURE_TRANSPORT_REQUIRED: u16 = 3159;
 
 /// ER_HOST_IS_BLOCKED: too many attempts from our host were broken off.
-pub(super) const HOST_IS_BLOCKED: u16 = 1129;
+pub(crate) const HOST_IS_BLOCKED: u16 = 1129;
 
 /// ER_WRONG_COMPRESSION_ALGORITHM_CLIENT: the server wants compression, which we do not do.
 const COMPRESSION_DEMANDED: u16 = 3922;
@@ -24,12 +24,12 @@ const COMPRESSION_DEMANDED: u16 = 3922;
 const CROWDED: [u16; 3] = [1040, 1203, 1226];
 
 /// Whether the code says no to the account, so that somebody must change something.
-pub(super) fn is_denial(code: u16) -> bool {
+pub(crate) fn is_denial(code: u16) -> bool {
     DENIED.contains(&code)
 }
 
 /// Whether the code says that there are too many connections, which passes.
-pub(super) fn is_crowded(code: u16) -> bool {
+pub(crate) fn is_crowded(code: u16) -> bool {
     CROWDED.contains(&code)
 }
 
@@ -41,10 +41,10 @@ macro_rules! account_statement {
 }
 
 /// What is waited for when a server has taken the connection and says nothing.
-pub(super) const GREETING: &str = "waiting for the server's greeting";
+pub(crate) const GREETING: &str = "waiting for the server's greeting";
 
 /// Why a server that takes connections may let nobody in, as the end of a sentence; empty for another wait than that.
-pub(super) fn who_keeps_logins(during: &str) -> &'static str {
+pub(crate) fn who_keeps_logins(during: &str) -> &'static str {
     match during {
         GREETING => {
             "; it takes connections and lets nobody log in, as a MySQL with semi-sync does while a statement about accounts \
@@ -56,7 +56,7 @@ pub(super) fn who_keeps_logins(during: &str) -> &'static str {
 }
 
 /// What helps, as the end of a sentence; empty where the server's own words say it.
-pub(super) fn hint(code: u16, message: &str) -> &'static str {
+pub(crate) fn hint(code: u16, message: &str) -> &'static str {
     match code {
         ACCESS_DENIED if message.contains("(using password: NO)") => {
             "; no password was given: set password_file, or check the account's name and host"

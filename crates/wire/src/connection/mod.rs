@@ -1,5 +1,11 @@
 //! An authenticated session with a server.
 
+pub(crate) mod authenticate;
+pub(crate) mod denied;
+pub(crate) mod dial;
+pub(crate) mod dump;
+pub(crate) mod options;
+
 use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
@@ -7,16 +13,15 @@ use std::time::Duration;
 use codec::ServerKind;
 use codec::packet::{self, ErrPacket, Handshake, OkPacket, QueryResponse, QueryResponseReader, ResultSet};
 
-use super::authenticate;
 use super::byte_stream::ByteStream;
 use super::channel::Channel;
-use super::denied::GREETING;
-use super::dial::dial;
-use super::dump::DumpStream;
 use super::error::{TlsError, WireError};
-use super::options::ConnectOptions;
 use super::tls::{self, TlsMode};
 use super::transport::{Deadline, Transport};
+use crate::connection::denied::GREETING;
+use crate::connection::dial::dial;
+use crate::connection::dump::DumpStream;
+use crate::connection::options::ConnectOptions;
 
 /// An authenticated session, ready for commands.
 ///

@@ -1,5 +1,10 @@
 //! How a connection is encrypted: the options, and the rustls configuration made from them.
 
+pub(crate) mod der;
+pub(crate) mod expiry;
+pub(crate) mod rsa_key;
+pub(crate) mod verify;
+
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,7 +17,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore};
 
 use super::error::TlsError;
-use super::verify::{AcceptAny, TrustChain};
+use crate::tls::verify::{AcceptAny, TrustChain};
 
 /// Where Debian, and most distributions after it, keep the trusted authorities.
 const SYSTEM_ROOTS: [&str; 2] = ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt"];

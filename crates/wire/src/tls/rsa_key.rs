@@ -17,7 +17,7 @@ const MODULUS_BYTES: std::ops::RangeInclusive<usize> = 128..=1024;
 const OAEP_BYTES: usize = 42;
 
 /// Says what is wrong with a key in PEM form that has to encrypt `message_bytes` bytes at once.
-pub(super) fn check(pem: &[u8], message_bytes: usize) -> Result<(), &'static str> {
+pub(crate) fn check(pem: &[u8], message_bytes: usize) -> Result<(), &'static str> {
     if pem.len() > PEM_BYTES_MAX {
         return Err("its RSA key is too long");
     }
