@@ -8,7 +8,8 @@
 //! (`ReplSemiSyncBase::kPacketMagicNum`, `kPacketFlagSync`).
 
 use crate::event::{EventError, EventHeader, HEADER_LEN, PEEK_BYTES_MAX};
-use crate::packet::{self, ErrPacket};
+use crate::packet;
+use crate::packet::ErrPacket;
 use thiserror::Error;
 
 /// Largest payload of one packet; exactly this much means that another packet continues it.

@@ -1,9 +1,9 @@
 //! Values as text for people.
 
 use super::hex::hex;
-use super::json_diff::JsonDiff;
 use super::table::Column;
 use super::value::Value;
+use crate::rows::json::json_diff::JsonDiff;
 
 impl Value<'_> {
     /// The value as a person reads it, on one line.

@@ -3,10 +3,10 @@
 use super::charset::Charset;
 use super::geometry::Geometry;
 use super::json::JsonValue;
-use super::json_diff::JsonDiff;
 use super::table::{Column, ColumnType};
 use super::{address, decimal, packed, temporal};
 use crate::event::{is_packed_datetime, little_endian};
+use crate::rows::json::json_diff::JsonDiff;
 use std::borrow::Cow;
 
 /// A value, as exactly as the log tells it.

@@ -1,8 +1,8 @@
 //! USER_VAR: a user variable that the statement after it reads, in logs that hold statements instead of rows.
 
-use super::error::EventError;
-use super::fields::{need, u32_at, u64_at};
-use super::header::HEADER_LEN;
+use crate::event::error::EventError;
+use crate::event::fields::{need, u32_at, u64_at};
+use crate::event::header::HEADER_LEN;
 
 /// Digits in each group of a packed decimal, and the bytes that fewer digits take (`dig2bytes`, `strings/decimal.cc`).
 const DIGITS: usize = 9;

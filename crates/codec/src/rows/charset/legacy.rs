@@ -296,17 +296,17 @@ const JIS: &[(char, char)] =
 
 impl Legacy {
     /// By the number of a collation.
-    pub(super) fn of_collation(id: u64) -> Option<&'static Legacy> {
+    pub(in crate::rows) fn of_collation(id: u64) -> Option<&'static Legacy> {
         ALL.iter().find(|legacy| legacy.collations.contains(&id))
     }
 
     /// By its name.
-    pub(super) fn of_name(name: &str) -> Option<&'static Legacy> {
+    pub(in crate::rows) fn of_name(name: &str) -> Option<&'static Legacy> {
         ALL.iter().find(|legacy| legacy.name == name)
     }
 
     /// The text; `None` where a character of it is not read as the servers read it, or the bytes would be others when it is written again.
-    pub(super) fn decode(&self, bytes: &[u8]) -> Option<Cow<'static, str>> {
+    pub(in crate::rows) fn decode(&self, bytes: &[u8]) -> Option<Cow<'static, str>> {
         let mut rest = bytes;
         while !rest.is_empty() {
             let (code, behind) = rest.split_at(self.code_len(rest).min(rest.len()));
@@ -326,7 +326,7 @@ impl Legacy {
     }
 
     /// The text, with U+FFFD in the place of each character that [`decode`](Self::decode) does not tell.
-    pub(super) fn decode_lossy(&self, bytes: &[u8]) -> String {
+    pub(in crate::rows) fn decode_lossy(&self, bytes: &[u8]) -> String {
         let (mut text, mut rest) = (String::new(), bytes);
         while !rest.is_empty() {
             let (code, behind) = rest.split_at(self.code_len(rest).min(rest.len()));

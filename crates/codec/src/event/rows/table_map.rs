@@ -1,8 +1,8 @@
 //! TABLE_MAP: which table the row events after it change.
 
-use super::error::EventError;
-use super::fields::counted;
-use super::header::HEADER_LEN;
+use crate::event::error::EventError;
+use crate::event::fields::counted;
+use crate::event::header::HEADER_LEN;
 
 /// The names in a TABLE_MAP event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub struct TableColumns<'a> {
     pub table_id: [u8; 6],
     /// A type code for each column (`enum_field_types`).
     pub types: &'a [u8],
-    /// What the types need beyond that, column behind column; see [`RowImages`](super::RowImages).
+    /// What the types need beyond that, column behind column; see [`RowImages`](crate::event::RowImages).
     pub metadata: &'a [u8],
     /// A bit for each column that may be NULL.
     pub nullable: &'a [u8],

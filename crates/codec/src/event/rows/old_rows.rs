@@ -1,8 +1,8 @@
 //! Rows of MariaDB with dates and times of old, whose lengths no log tells: they are told only where no other lengths fit them.
 
-use super::fields::is_set;
 use super::old_temporal::may_be;
 use super::row_images::RowImages;
+use crate::event::fields::is_set;
 
 /// So many lengths of the columns of one table are tried.
 const TRIED_MAX: usize = 1024;
@@ -13,7 +13,7 @@ type Lengths = Vec<(usize, u8, usize)>;
 impl RowImages {
     /// Of a table of MariaDB: whether the values of its old dates and times are without fractions, as the types say, because the rows cannot
     /// be read with any other lengths. True where there are none.
-    pub(super) fn is_told(&self, present: &[&[u8]], bytes: &[u8]) -> bool {
+    pub(in crate::event) fn is_told(&self, present: &[&[u8]], bytes: &[u8]) -> bool {
         let is_there = |at: usize| present.iter().any(|bits| is_set(bits, at));
         let old: Vec<_> = self.old.iter().filter(|(at, ..)| is_there(*at)).collect();
         let ways = old.iter().try_fold(1, |ways: usize, (.., all)| ways.checked_mul(all.len()));

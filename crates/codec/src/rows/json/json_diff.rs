@@ -3,8 +3,8 @@
 //! Layout (MySQL, `Json_diff::write_binary` in `sql-common/json_diff.cc`): one change behind the other, each a byte for what is done, the
 //! path as a packed length and its text, and but for a removal the value as a packed length and its bytes.
 
-use super::json::{JsonError, JsonValue};
 use crate::event::counted;
+use crate::rows::json::{JsonError, JsonValue};
 
 /// What is done at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub struct JsonDiff {
 
 impl JsonDiff {
     /// Reads all changes of one document; `None` when the bytes are none.
-    pub(super) fn parse_all(mut rest: &[u8]) -> Option<Vec<JsonDiff>> {
+    pub(in crate::rows) fn parse_all(mut rest: &[u8]) -> Option<Vec<JsonDiff>> {
         let mut all = Vec::new();
         while let Some((code, behind)) = rest.split_first() {
             rest = behind;

@@ -1,6 +1,6 @@
 //! JSON as text, with spaces as MySQL prints it.
 
-use super::json::JsonValue;
+use crate::rows::json::JsonValue;
 use std::fmt::{self, Write};
 
 impl fmt::Display for JsonValue {

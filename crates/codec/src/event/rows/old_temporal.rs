@@ -3,7 +3,7 @@
 //! With a fraction they have the types that they have without one, and other lengths, which no log tells (`Field_time_hires`,
 //! `Field_datetime_hires` and `Field_timestamp_hires`, `sql/field.h`). So rows are told only where no other lengths fit them.
 
-use super::fields::big_endian;
+use crate::event::fields::big_endian;
 
 /// Whether eight bytes may be a DATETIME(6) of this form: microseconds, with months of 32 days and years of 13 months.
 pub(crate) fn is_packed_datetime(bytes: &[u8]) -> bool {
@@ -33,7 +33,7 @@ const TIME: u8 = 11;
 const DATETIME: u8 = 12;
 
 /// How long the values of such a type are, without a fraction first; `None` of other types.
-pub(super) fn lengths(code: u8) -> Option<&'static [usize]> {
+pub(in crate::event) fn lengths(code: u8) -> Option<&'static [usize]> {
     match code {
         TIMESTAMP => Some(&[4, 5, 6, 7]),
         TIME => Some(&[3, 4, 5, 6]),
@@ -44,7 +44,7 @@ pub(super) fn lengths(code: u8) -> Option<&'static [usize]> {
 }
 
 /// Whether these may be a value of it.
-pub(super) fn may_be(code: u8, bytes: &[u8]) -> bool {
+pub(in crate::event) fn may_be(code: u8, bytes: &[u8]) -> bool {
     // The largest number of digits that so many bytes have.
     let end = |of_one_second: u64, digits: u32| big_endian(bytes) < of_one_second * 10_u64.pow(digits);
     match (code, bytes.len()) {

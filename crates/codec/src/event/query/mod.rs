@@ -1,5 +1,8 @@
 //! QUERY: a statement, its text and the session that it ran in.
 
+pub(in crate::event) mod statement_values;
+pub(in crate::event) mod user_var;
+
 use super::error::EventError;
 use super::fields::{u32_at, u64_at};
 use super::header::HEADER_LEN;

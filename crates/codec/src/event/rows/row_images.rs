@@ -1,13 +1,13 @@
 //! How long the values of a row are: enough to step from row to row, and so to count them.
 
-use super::error::EventError;
-use super::fields::packed_integer;
 use super::old_temporal::lengths;
 use super::table_map::TableColumns;
+use crate::event::error::EventError;
+use crate::event::fields::packed_integer;
 
 /// How long a column's values are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Width {
+pub(in crate::event) enum Width {
     /// Always so many bytes.
     Fixed(u32),
     /// So many bytes state the length of what follows them.
@@ -18,9 +18,9 @@ pub(super) enum Width {
 /// NULL, then the values of those that are there and not NULL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RowImages {
-    pub(super) widths: Vec<Width>,
+    pub(in crate::event) widths: Vec<Width>,
     /// Those that MariaDB may have with fractions that the log does not tell.
-    pub(super) old: Vec<(usize, u8, &'static [usize])>,
+    pub(in crate::event) old: Vec<(usize, u8, &'static [usize])>,
     /// All of them, those that always have the same length and stand together in one.
     joined: Vec<Width>,
     /// Columns of JSON, which partial updates have bits for.
@@ -162,7 +162,7 @@ impl Shape {
 impl Width {
     /// What follows one value.
     #[inline]
-    pub(super) fn step(self, bytes: &[u8]) -> Option<&[u8]> {
+    pub(in crate::event) fn step(self, bytes: &[u8]) -> Option<&[u8]> {
         match self {
             Width::Fixed(len) => bytes.get(len as usize..),
             Width::Prefixed(size) => {

@@ -1,6 +1,8 @@
 //! Character sets, by the numbers of collations that stand in a log.
 
-use super::legacy::Legacy;
+pub(in crate::rows) mod legacy;
+
+use crate::rows::charset::legacy::Legacy;
 use std::borrow::Cow;
 
 /// A character set, as far as its text can be told.

@@ -1,10 +1,15 @@
 //! Row events: which rows of a table were written, updated or deleted.
 
+pub(in crate::event) mod old_rows;
+pub(in crate::event) mod old_temporal;
+pub(in crate::event) mod row_images;
+pub(in crate::event) mod table_map;
+
 use super::error::EventError;
 use super::fields::packed_integer;
 use super::header::HEADER_LEN;
-use super::row_images::RowImages;
 use super::types::EventType;
+use crate::event::rows::row_images::RowImages;
 
 /// A flag of row events.
 const USE_SQL_FOREIGN_KEYS: u8 = 1 << 4;
@@ -140,8 +145,8 @@ fn is_version_1(event_type: EventType) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::table_map::TableColumns;
     use super::*;
+    use crate::event::rows::table_map::TableColumns;
     use proptest::prelude::*;
 
     fn ints() -> RowImages {

@@ -1,8 +1,8 @@
 //! INTVAR and RAND: values that the statement after them must find, in logs that hold statements instead of rows.
 
-use super::error::EventError;
-use super::fields::{need, u64_at};
-use super::header::HEADER_LEN;
+use crate::event::error::EventError;
+use crate::event::fields::{need, u64_at};
+use crate::event::header::HEADER_LEN;
 
 /// INTVAR: what AUTO_INCREMENT or LAST_INSERT_ID() gave on the source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

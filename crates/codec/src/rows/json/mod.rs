@@ -5,6 +5,9 @@
 //! type and an offset, or the value itself where it fits; all numbers little-endian, of two bytes in the small and of four in the
 //! large form. Offsets count from the object's own beginning.
 
+pub(in crate::rows) mod json_diff;
+pub(in crate::rows) mod json_text;
+
 use super::decimal::decimal;
 use super::temporal::{json_date, json_datetime, json_time};
 use thiserror::Error;
