@@ -14,9 +14,9 @@
 //! nothing is asked of the archive any more, and [`finish`] does the rest, also for who has no archive by then. The newest timeline
 //! gets its name first: no moment shows an older one as the last.
 
+use crate::chain::history::{Archived, ArchivedFile, History};
 use crate::chain::{Chain, ChainError};
 use crate::fetch::{FetchError, Part, fetch_into, is_of};
-use crate::history::{Archived, ArchivedFile, History};
 use crate::reader::{ReadError, Reader};
 use crate::segment::OpenError;
 use binlog::folder::{by_number, timeline_number};

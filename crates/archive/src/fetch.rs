@@ -3,8 +3,8 @@
 //! A file is written under another name until the last byte of it is compared with its commit and synced, so whatever has its
 //! name is whole. What an interrupted run has of a file is compared once more, and continued.
 
-use crate::commit::Segment;
-use crate::history::{Archived, ArchivedFile, History};
+use crate::chain::commit::Segment;
+use crate::chain::history::{Archived, ArchivedFile, History};
 use crate::names;
 use crate::reader::{ReadError, Reader};
 use binlog::purge::purged::Purged;

@@ -27,39 +27,19 @@
 #![warn(clippy::disallowed_methods, clippy::panic, clippy::unwrap_used)]
 #![cfg_attr(test, allow(clippy::disallowed_methods, clippy::panic, clippy::unwrap_used))]
 
-pub mod abandon;
-pub mod backup;
 pub mod begin;
 pub mod chain;
-pub mod commit;
 pub mod fetch;
 pub mod frames;
-pub mod gentle;
-pub mod history;
 pub mod keys;
-pub mod lazy;
-pub mod local;
-pub(crate) mod mapping;
-pub mod mark;
-pub(crate) mod merge;
 pub mod names;
 pub mod past;
-pub mod presence;
-pub mod probe;
-pub mod prune;
 pub mod reader;
-pub mod remote;
-pub mod runs;
-pub mod scrub;
-pub mod search_index;
 pub mod segment;
-pub mod segments;
 #[cfg(test)]
 mod stock;
 pub mod store;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
-mod unneeded;
-pub mod upload;
-mod whole;
+pub mod upkeep;
 pub mod writer;

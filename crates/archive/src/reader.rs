@@ -1,9 +1,9 @@
 //! Reading archived files as if they lay on this disk: bytes at an offset, up to the end of what the archive has.
 
-use crate::commit::Segment;
-use crate::history::ArchivedFile;
+use crate::chain::commit::Segment;
+use crate::chain::history::ArchivedFile;
+use crate::segment::segments::{segment_at, unpack};
 use crate::segment::{OpenError, Opener};
-use crate::segments::{segment_at, unpack};
 use crate::store::{Fault, Store, StoreError};
 use binlog::storage::{ReadAt, ReadFile};
 use std::fmt;

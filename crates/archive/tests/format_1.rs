@@ -4,18 +4,18 @@
 //! two are finished, and of the last one the beginning is there. Each was archived in two tails and merged.
 
 use archive::chain::Chain;
-use archive::commit::{Commit, FORMAT, Writer};
+use archive::chain::commit::{Commit, FORMAT, Writer};
+use archive::chain::history::ArchivedFile;
 use archive::fetch::{Wanted, fetch, plan};
-use archive::history::ArchivedFile;
 use archive::keys::Identities;
 use archive::names;
-use archive::prune::{Rules, prune};
 use archive::reader::Reader;
-use archive::remote::Folder;
-use archive::scrub::{Depth, Report, scrub};
 use archive::segment::Opener;
 use archive::store::Store;
-use archive::upload::{Permits, Uploader};
+use archive::store::remote::Folder;
+use archive::upkeep::prune::{Rules, prune};
+use archive::upkeep::scrub::{Depth, Report, scrub};
+use archive::writer::upload::{Permits, Uploader};
 use archive::writer::{Archiver, DurableEnd, Step};
 use binlog::storage::posix::PosixStorage;
 use binlog::testing::{FileBuilder, SERVER_UUID, first_timeline};

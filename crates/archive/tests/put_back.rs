@@ -2,14 +2,14 @@
 
 mod scene;
 
+use archive::chain::commit::Writer;
+use archive::chain::mark::{MARK_FILE, Mark};
 use archive::chain::{Chain, ChainError};
-use archive::commit::Writer;
 use archive::fetch::{Wanted, fetch, plan};
-use archive::mark::{MARK_FILE, Mark};
 use archive::names;
-use archive::presence::first_lacking;
-use archive::prune::{PruneError, Rules, dry_run, prune, undo, undoable};
 use archive::store::Store;
+use archive::upkeep::presence::first_lacking;
+use archive::upkeep::prune::{PruneError, Rules, dry_run, prune, undo, undoable};
 use archive::writer::{ArchiveError, Archiver, DurableEnd, Step};
 use binlog::storage::posix::PosixStorage;
 use jiff::{SignedDuration, Timestamp};

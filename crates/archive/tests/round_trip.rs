@@ -2,18 +2,18 @@
 
 mod scene;
 
-use archive::backup::Point;
 use archive::begin::begin;
 use archive::chain::Chain;
-use archive::commit::{Change, Commit, FORMAT, Writer};
+use archive::chain::commit::{Change, Commit, FORMAT, Writer};
 use archive::fetch::{Bound, Wanted, fetch, plan};
 use archive::names;
-use archive::presence::{first_lacking, look};
-use archive::prune::{PruneError, Rules, dry_run, prune};
-use archive::scrub::{Depth, scrub};
-use archive::search_index::{get, list, put};
+use archive::segment::search_index::{get, list, put};
 use archive::store::Store;
-use archive::upload::Owner;
+use archive::upkeep::backup::Point;
+use archive::upkeep::presence::{first_lacking, look};
+use archive::upkeep::prune::{PruneError, Rules, dry_run, prune};
+use archive::upkeep::scrub::{Depth, scrub};
+use archive::writer::upload::Owner;
 use archive::writer::{ArchiveError, DurableEnd, Step};
 use binlog::storage::posix::PosixStorage;
 use binlog::testing::{FileBuilder, SERVER_UUID, first_timeline};
@@ -255,7 +255,7 @@ fn a_file_is_given_up_only_when_it_was_seen_in_the_store() {
     scene.archive_all(&files[2]);
     let folders = [scene.timeline.clone()];
     let places: Vec<_> = ["b.000001", "b.000002", "b.000003"].map(|name| (&*scene.timeline, name)).into();
-    let lacking = |places: &[archive::presence::Place<'_>]| {
+    let lacking = |places: &[archive::upkeep::presence::Place<'_>]| {
         first_lacking(&scene.reader(), &PosixStorage, SOURCE, &folders, places).unwrap()
     };
     assert_eq!(lacking(&places[..2]), None);

@@ -1,7 +1,8 @@
 //! The real client against real stores: what S3's protocol and Azure's really answer, through every operation and every fault.
 
-use archive::probe::{self, Level, Terms, probe};
-use archive::remote::{Location, Options, Remote};
+use archive::store::probe;
+use archive::store::probe::{Level, Terms, probe};
+use archive::store::remote::{Location, Options, Remote};
 use archive::store::{Created, Fault, Store};
 use bytes::Bytes;
 use jiff::Timestamp;

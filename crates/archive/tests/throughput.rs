@@ -7,11 +7,11 @@
 //! The time is that of the thread on a core, so that other work on the machine does not count.
 
 use age::secrecy::ExposeSecret as _;
-use archive::commit::Segment;
+use archive::chain::commit::Segment;
 use archive::frames::{self, Packer};
 use archive::keys::{Identities, Recipients};
 use archive::names;
-use archive::runs::Walker;
+use archive::segment::runs::Walker;
 use archive::segment::{Opener, SEGMENT_BYTES_MAX, Sealer};
 use codec::event::{BINLOG_MAGIC, EventType, HEADER_LEN};
 use std::fmt;

@@ -12,7 +12,7 @@ use super::key::{Absent, Key, Kind};
 use super::value::duration::{self, DurationError};
 use super::value::space::{self, DiskWarn, SpaceError};
 use super::value::{HostPort, Point, Privileges, Start, below, is_name, parse_host_port, parse_start};
-use archive::remote::Location;
+use archive::store::remote::Location;
 use wire::TlsMode;
 
 /// A key of one table as it was given.

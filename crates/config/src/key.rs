@@ -138,7 +138,7 @@ impl Kind {
     /// A list of texts that are not empty.
     pub const TEXTS: Kind = form("TEXTS", "a list of texts that are not empty");
     /// The URL of an archive.
-    pub const ARCHIVE_URL: Kind = form("URL", archive::remote::FORMS);
+    pub const ARCHIVE_URL: Kind = form("URL", archive::store::remote::FORMS);
     /// `ip:port` of the admin address, or `off`.
     pub const LISTEN: Kind =
         form("ADDRESS", "an IP address and port, such as 127.0.0.1:9306 or [::1]:9306, or off");

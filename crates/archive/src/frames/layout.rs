@@ -20,7 +20,7 @@ pub(super) enum Kind {
 }
 
 /// The parts of `len` bytes, one after another, no two neighbours of one kind. `compressed` are ranges in order and apart from
-/// each other, as [`Walker`](crate::runs::Walker) gives them.
+/// each other, as [`Walker`](crate::segment::runs::Walker) gives them.
 ///
 /// Units are the same whatever stands in them, and each gets one kind. So a short run of either kind goes with what is around it,
 /// and no frame is shorter than a unit but the only one.

@@ -73,7 +73,7 @@ impl Packer {
     }
 
     /// Puts the frames of `plain` in the place of what `out` holds. `already_compressed` are ranges of it in order and apart from
-    /// each other, as [`Walker`](crate::runs::Walker) gives them.
+    /// each other, as [`Walker`](crate::segment::runs::Walker) gives them.
     ///
     /// # Errors
     /// When zstd has no memory left, or the system no random bytes.

@@ -79,7 +79,7 @@ impl Recipients {
         self.keys.is_empty()
     }
 
-    /// What [`Segment::keys`](crate::commit::Segment::keys) says of an object: of each key of age the key itself, of each of SSH
+    /// What [`Segment::keys`](crate::chain::commit::Segment::keys) says of an object: of each key of age the key itself, of each of SSH
     /// its fingerprint as `ssh-keygen -l` prints it.
     pub fn labels(&self) -> Vec<String> {
         self.keys.iter().map(|key| key.label.clone()).collect()

@@ -3,8 +3,8 @@
 //!
 //! Each segment is fetched by a thread of its own, once for all who wait for it, and ahead of those who read on.
 
-use crate::commit::Segment;
-use crate::history::ArchivedFile;
+use crate::chain::commit::Segment;
+use crate::chain::history::ArchivedFile;
 use crate::names;
 use crate::reader::Reader;
 use binlog::folder::make_folder;

@@ -2,8 +2,8 @@
 
 use super::cache::{Cache, Held};
 use super::view::Found;
-use crate::commit::Segment;
-use crate::history::ArchivedFile;
+use crate::chain::commit::Segment;
+use crate::chain::history::ArchivedFile;
 use crate::reader::Reader;
 use binlog::storage::{ReadAt, ReadFile};
 use std::io;

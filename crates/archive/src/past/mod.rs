@@ -18,7 +18,7 @@ mod view;
 
 pub use cache::{HasRoom, PastCounters};
 
-use crate::history::History;
+use crate::chain::history::History;
 use crate::reader::Reader;
 use binlog::folder::by_number;
 use binlog::purge::purge_record;

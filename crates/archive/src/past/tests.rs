@@ -1,11 +1,11 @@
 use super::*;
 use crate::chain::Chain;
-use crate::commit::Writer;
+use crate::chain::commit::Writer;
 use crate::keys::{Identities, Recipients};
 use crate::segment::Opener;
 use crate::store::Store;
 use crate::testing::Memory;
-use crate::upload::{Permits, Uploader};
+use crate::writer::upload::{Permits, Uploader};
 use crate::writer::{Archiver, DurableEnd, Step};
 use binlog::purge::plan::{Plan, Wanted};
 use binlog::purge::{Indexes, carry_out};
@@ -175,9 +175,9 @@ fn what_expired_in_the_archive_stays_purged() {
     let archiver = scene.archive();
     scene.purge_to(5);
     let mut chain = Chain::open(&*scene.store, SOURCE).unwrap();
-    let rules = crate::prune::Rules { keep_files: Some(5), ..Default::default() };
+    let rules = crate::upkeep::prune::Rules { keep_files: Some(5), ..Default::default() };
     let writer = Writer::of_this_run("test".into(), "0".into());
-    crate::prune::prune(&*scene.store, &mut chain, &writer, &rules, Timestamp::now()).unwrap();
+    crate::upkeep::prune::prune(&*scene.store, &mut chain, &writer, &rules, Timestamp::now()).unwrap();
     let past = scene.past(Identities::new(), CACHE, true);
     past.publish(chain.history(), archiver.names()).unwrap();
     let storage = WithPast::new(Arc::new(PosixStorage), past);

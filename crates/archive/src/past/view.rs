@@ -1,6 +1,6 @@
 //! Which files of the archive complete which folder of the copy.
 
-use crate::history::{Archived, ArchivedFile, History};
+use crate::chain::history::{Archived, ArchivedFile, History};
 use binlog::purge::purged::{Purged, is_purged};
 use binlog::storage::{Entry, Kind, Recorded, Storage};
 use binlog::timeline::Timeline;

@@ -1,14 +1,14 @@
 //! What the tests of a round trip begin with.
 #![allow(dead_code, reason = "each of them needs a part of it")]
 
-use archive::commit::Writer;
+use archive::chain::commit::Writer;
 use archive::keys::Identities;
 use archive::reader::Reader;
-use archive::remote::Folder;
-use archive::scrub::{Depth, Report, scrub};
 use archive::segment::Opener;
 use archive::store::Store;
-use archive::upload::{Permits, Uploader};
+use archive::store::remote::Folder;
+use archive::upkeep::scrub::{Depth, Report, scrub};
+use archive::writer::upload::{Permits, Uploader};
 use archive::writer::{Archiver, DurableEnd, Step};
 use binlog::storage::posix::PosixStorage;
 use binlog::testing::{FileBuilder, SERVER_UUID, first_timeline};

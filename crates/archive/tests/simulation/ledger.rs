@@ -1,12 +1,12 @@
 //! What is true: each commit as it came to stand in the store, held against what the source wrote.
 
 use crate::source::Source;
-use archive::commit::{Change, Commit, Index, Segment};
-use archive::history::History;
+use archive::chain::commit::{Change, Commit, Index, Segment};
+use archive::chain::history::History;
 use archive::keys::Identities;
 use archive::names::{self, SearchName};
 use archive::segment::Opener;
-use archive::segments::unpack;
+use archive::segment::segments::unpack;
 use archive::testing::Witness;
 use bytes::Bytes;
 use jiff::{SignedDuration, Timestamp};

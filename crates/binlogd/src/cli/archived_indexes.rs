@@ -3,9 +3,9 @@
 //! A store answers in tens of milliseconds, and an archive has thousands of files: asked one after another, the indexes would take
 //! longer than a walk of what is searched for. What is fetched is bounded, and where an index cannot be had its file is walked.
 
-use archive::history::ArchivedFile;
+use archive::chain::history::ArchivedFile;
 use archive::reader::Reader;
-use archive::search_index::{Listed, get, list};
+use archive::segment::search_index::{Listed, get, list};
 use points::index::{SearchIndex, VERSION};
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -130,10 +130,10 @@ mod tests {
     use super::*;
     use archive::keys::Identities;
     use archive::names::sha256;
-    use archive::remote::Folder;
-    use archive::search_index::put;
     use archive::segment::Opener;
-    use archive::upload::{Owner, Permits, Uploader};
+    use archive::segment::search_index::put;
+    use archive::store::remote::Folder;
+    use archive::writer::upload::{Owner, Permits, Uploader};
     use binlog::storage::Storage;
     use binlog::storage::posix::PosixStorage;
     use binlog::testing::FileBuilder;

@@ -3,11 +3,11 @@
 use super::store_args::ReachArgs;
 use super::style;
 use archive::keys::Identities;
-use archive::lazy::Lazy;
-use archive::presence::{Place, first_lacking};
 use archive::reader::Reader;
 use archive::segment::Opener;
 use archive::store::Store;
+use archive::store::lazy::Lazy;
+use archive::upkeep::presence::{Place, first_lacking};
 use binlog::folder::timelines;
 use binlog::purge::needs::{Need, NeedFrom};
 use binlog::purge::plan::Wanted;

@@ -4,7 +4,7 @@ use super::archived_indexes::ArchivedIndexes;
 use super::store_args::{StoreArgs, is_url};
 use super::style;
 use archive::chain::Chain;
-use archive::history::ArchivedFile;
+use archive::chain::history::ArchivedFile;
 use archive::reader::Reader;
 use binlog::folder::{by_number, source_folders, timeline_number};
 use binlog::storage::posix::PosixStorage;

@@ -4,8 +4,9 @@ use super::exit::{EXIT_PROBLEM, usage_error};
 use archive::keys::Identities;
 use archive::names::{commit, commits, is_part, snapshots};
 use archive::reader::Reader;
-use archive::remote::{self, Location, Options};
 use archive::segment::Opener;
+use archive::store::remote;
+use archive::store::remote::{Location, Options};
 use archive::store::{Store, StoreError};
 use clap::Args;
 use std::collections::BTreeSet;
@@ -170,7 +171,7 @@ fn is_source(store: &dyn Store, source: &str) -> Result<bool, StoreError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use archive::remote::Folder;
+    use archive::store::remote::Folder;
 
     #[test]
     fn a_source_has_a_commit_or_a_snapshot() {

@@ -3,7 +3,7 @@
 use super::exit::{EXIT_OK, EXIT_PROBLEM, print_result};
 use super::store_args::{Opened, StoreArgs, not_opened};
 use super::{style, units};
-use archive::scrub::{Depth, Report, scrub};
+use archive::upkeep::scrub::{Depth, Report, scrub};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use std::io::{self, IsTerminal};

@@ -3,9 +3,9 @@
 
 use super::archive_kept::{FileKey, Kept};
 use super::keeper::Chore;
-use archive::presence::{any, look};
 use archive::reader::Reader;
 use archive::store::StoreError;
+use archive::upkeep::presence::{any, look};
 use archive::writer::Finished;
 use jiff::Timestamp;
 use source::stop::StopSignal;

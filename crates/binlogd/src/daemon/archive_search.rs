@@ -6,10 +6,10 @@
 //! long as each took. An index is derived: one that cannot be put there is tried again, and its file is walked meanwhile.
 
 use super::keeper::{Chore, Retry};
-use archive::search_index::{INDEX_BYTES_MAX, Listed, is_there, list, put};
+use archive::segment::search_index::{INDEX_BYTES_MAX, Listed, is_there, list, put};
 use archive::store::StoreError;
-use archive::upload::{Owner, UploadError, Uploader};
 use archive::writer::WholeFile;
+use archive::writer::upload::{Owner, UploadError, Uploader};
 use binlog::search_index;
 use binlog::storage::Storage;
 use points::index::VERSION;
@@ -232,11 +232,11 @@ mod tests {
     use super::*;
     use archive::keys::Identities;
     use archive::reader::Reader;
-    use archive::remote::Folder;
-    use archive::search_index::get;
     use archive::segment::Opener;
+    use archive::segment::search_index::get;
     use archive::store::Store;
-    use archive::upload::Permits;
+    use archive::store::remote::Folder;
+    use archive::writer::upload::Permits;
     use binlog::storage::posix::PosixStorage;
     use binlog::testing::FileBuilder;
     use points::search::make_index;

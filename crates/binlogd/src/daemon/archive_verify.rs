@@ -1,13 +1,13 @@
 //! Verifies the archive on a schedule: a thread a source that nobody waits for, and that stands back behind the uploads.
 //!
-//! One source after the other is verified, one object at a time, with rests in between ([`archive::gentle`]). What was found, when
+//! One source after the other is verified, one object at a time, with rests in between ([`archive::store::gentle`]). What was found, when
 //! the next run is due and which sample it reads stands in a small file in the source's folder, so that restarts change nothing.
 //! Samples in which an object was damaged are read again each time until they are sound: else the next sample would hide it.
 
 use super::keeper::{Chore, Keeper, Retry};
 use archive::reader::Reader;
-use archive::scrub::{Depth, Report, scrub};
 use archive::store::StoreError;
+use archive::upkeep::scrub::{Depth, Report, scrub};
 use binlog::format::read_toml;
 use binlog::storage::Storage;
 use binlog::timeline::index::replace_file;
@@ -381,8 +381,8 @@ fn read(storage: &dyn Storage, path: &Path) -> io::Result<Option<Remembered>> {
 mod tests {
     use super::*;
     use archive::keys::Identities;
-    use archive::remote::Folder;
     use archive::segment::Opener;
+    use archive::store::remote::Folder;
     use binlog::storage::posix::PosixStorage;
 
     const DAY: Duration = Duration::from_secs(86_400);
@@ -410,7 +410,7 @@ mod tests {
     }
 
     fn report(damaged: usize) -> Report {
-        let finding = |number| archive::scrub::Finding {
+        let finding = |number| archive::upkeep::scrub::Finding {
             what: format!("object {number}"),
             range: None,
             text: "damaged".to_owned(),

@@ -3,11 +3,11 @@
 //! In the source's own thread, so that no other source waits for it. While the store does not answer nothing is begun: a copy that
 //! began at the source would be a second history, with a gap before it. Who wants that says `archive = false` for the source.
 
-use archive::abandon::Abandoning;
 use archive::begin::{BeginError, Begun, There, begin, finish, look};
 use archive::reader::Reader;
 use archive::segment::Opener;
 use archive::store::Store;
+use archive::store::abandon::Abandoning;
 use binlog::folder::{FolderError, SourceFolder};
 use receive::Upstream;
 use status::{Level, Place, SourceState, units};

@@ -111,7 +111,7 @@ const PLACES: &[(&str, &[(&str, usize)])] = &[
         "fs::remove_file(",
         &[
             ("admin/address.rs", 4),
-            ("archive/remote/folder.rs", 2),
+            ("archive/store/remote/folder.rs", 2),
             ("cli/cat.rs", 1),
             ("binlog/storage/posix.rs", 1),
             ("setup/write.rs", 3),
@@ -119,10 +119,10 @@ const PLACES: &[(&str, &[(&str, usize)])] = &[
     ),
     ("File::create", &[]),
     // An archive that is a folder: an object of it, hidden until it is whole.
-    ("File::options(", &[("archive/remote/folder.rs", 1)]),
+    ("File::options(", &[("archive/store/remote/folder.rs", 1)]),
     ("fs::copy(", &[]),
     // Unlike a rename it fails where the name is taken.
-    ("hard_link", &[("archive/remote/folder.rs", 1), ("cli/cat.rs", 1), ("setup/write.rs", 2)]),
+    ("hard_link", &[("archive/store/remote/folder.rs", 1), ("cli/cat.rs", 1), ("setup/write.rs", 2)]),
     ("create_dir_all", &[]),
 ];
 

@@ -7,7 +7,7 @@ use super::super::key::{HOUR, Section, TEN_YEARS, implied, ms, unset};
 use super::super::table::table;
 use super::source::SourceKeys;
 use archive::keys::{Identities, KeyError, Recipients};
-use archive::remote::{Location, Options};
+use archive::store::remote::{Location, Options};
 use std::path::PathBuf;
 use std::time::Duration;
 

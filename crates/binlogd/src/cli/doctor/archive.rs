@@ -1,8 +1,9 @@
 //! The archive of `binlogd doctor --archive`: tried out, as a writer would use it.
 
 use super::archive_held;
-use archive::probe::{self, Terms, probe};
-use archive::remote::{Folder, Location, Remote};
+use archive::store::probe;
+use archive::store::probe::{Terms, probe};
+use archive::store::remote::{Folder, Location, Remote};
 use archive::store::{Store, StoreError};
 use config::{ArchiveConfig, Config};
 use jiff::Timestamp;
@@ -91,7 +92,7 @@ fn finding(found: probe::Finding) -> Finding {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use archive::remote::Options;
+    use archive::store::remote::Options;
     use setup::doctor::Level;
     use std::time::Duration;
 

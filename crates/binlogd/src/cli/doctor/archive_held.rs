@@ -4,7 +4,7 @@
 use super::super::store_args::sources;
 use super::super::units;
 use archive::chain::Chain;
-use archive::history::{Archived, ArchivedFile, History};
+use archive::chain::history::{Archived, ArchivedFile, History};
 use archive::keys::Identities;
 use archive::reader::{ReadError, Reader};
 use archive::segment::{OpenError, Opener};

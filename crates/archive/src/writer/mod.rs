@@ -3,19 +3,22 @@
 //! A step looks for the first thing that the archive lacks, uploads it, and commits it. Everything that a step needs to know
 //! stands in the store and on the disk, so a process that is killed at any moment goes on where its last commit is.
 
+pub mod local;
+pub mod upload;
+
+use crate::chain::commit::{Change, Grown, Segment, Writer};
+use crate::chain::history::ArchivedFile;
+use crate::chain::mapping::{LocalTimeline, MappingError, Others, archived_name, is_foreign};
+use crate::chain::mark::{MARK_FILE, Mark};
 use crate::chain::{Appended, COMMITS_PER_SNAPSHOT, Chain, ChainError};
-use crate::commit::{Change, Grown, Segment, Writer};
-use crate::history::ArchivedFile;
-use crate::local::{Cut, Next, head, next_piece, read_range};
-use crate::mapping::{LocalTimeline, MappingError, Others, archived_name, is_foreign};
-use crate::mark::{MARK_FILE, Mark};
-use crate::merge::next_merge;
 use crate::names;
 use crate::reader::{ReadError, read_segments};
-use crate::segments;
+use crate::segment::merge::next_merge;
+use crate::segment::segments;
+use crate::segment::whole::sum_beside;
 use crate::store::{Store, StoreError};
-use crate::upload::{Owner, UploadError, Uploader, create_data};
-use crate::whole::sum_beside;
+use crate::writer::local::{Cut, Next, head, next_piece, read_range};
+use crate::writer::upload::{Owner, UploadError, Uploader, create_data};
 use binlog::folder::timelines;
 use binlog::scan::Known;
 use binlog::storage::{ReadFile, Storage};

@@ -8,13 +8,13 @@
 //! into the place of another is none. Its object's name has the hash of its content, so one that was damaged is none either. As no
 //! two uploads have one name, what is deleted late is nobody else's.
 
-use crate::history::{ArchivedFile, History};
+use crate::chain::history::{ArchivedFile, History};
 use crate::names;
 use crate::reader::{ReadError, Reader};
 use crate::segment::{OpenError, SEGMENT_BYTES_MAX, Sealer};
 use crate::store::{Fault, Meta, Store, StoreError};
-use crate::unneeded::{Past, kept};
-use crate::upload::{Owner, UploadError, Uploader, create_data};
+use crate::upkeep::unneeded::{Past, kept};
+use crate::writer::upload::{Owner, UploadError, Uploader, create_data};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
@@ -252,7 +252,7 @@ mod tests {
     use crate::keys::{Identities, Recipients};
     use crate::segment::Opener;
     use crate::testing::Memory;
-    use crate::upload::Permits;
+    use crate::writer::upload::Permits;
     use bytes::Bytes;
     use jiff::{SignedDuration, Timestamp};
     use std::sync::Arc;

@@ -356,8 +356,8 @@ impl Probe<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::remote::Folder;
     use crate::store::Meta;
+    use crate::store::remote::Folder;
     use std::ops::Range;
 
     /// A folder with one thing that is otherwise.

@@ -1,9 +1,15 @@
 //! The seam to the object store: the few operations of which the archive is made. Nothing goes past it.
 //!
-//! [`ObjectStore`](crate::remote) is the real one, for S3, Google Cloud Storage, Azure and folders. Tests put a double behind
+//! [`ObjectStore`](crate::store::remote) is the real one, for S3, Google Cloud Storage, Azure and folders. Tests put a double behind
 //! the same trait that loses answers, delays and reorders as stores do.
 //!
 //! Every operation blocks: who waits for the network is a thread that nobody waits for.
+
+pub mod abandon;
+pub mod gentle;
+pub mod lazy;
+pub mod probe;
+pub mod remote;
 
 use bytes::Bytes;
 use jiff::Timestamp;

@@ -1,7 +1,7 @@
 //! A store that is opened when it is used first, and tried again until that works: a folder that is not mounted yet, or
 //! credentials that are not there yet, keep nobody else from starting.
 
-use crate::remote::{Location, Options, Throttled, open};
+use crate::store::remote::{Location, Options, Throttled, open};
 use crate::store::{Below, Created, Meta, Store, StoreError};
 use bytes::Bytes;
 use std::ops::Range;

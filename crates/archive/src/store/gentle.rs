@@ -103,7 +103,7 @@ impl Store for Gentle {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::remote::Folder;
+    use crate::store::remote::Folder;
 
     fn store() -> (tempfile::TempDir, Arc<Folder>) {
         let around = tempfile::tempdir().unwrap();

@@ -3,16 +3,16 @@
 //! An upload ends with a store's word that it has taken an object. Before the same bytes are given up elsewhere the store is
 //! asked for what it has: one listing of the file's objects, the object that says which they are, and one of them read back.
 
+use crate::chain::commit::Segment;
+use crate::chain::history::{ArchivedFile, History};
+use crate::chain::mapping::{LocalTimeline, MappingError, Others, archived_name};
 use crate::chain::{Chain, ChainError};
-use crate::commit::Segment;
-use crate::history::{ArchivedFile, History};
-use crate::local::head;
-use crate::mapping::{LocalTimeline, MappingError, Others, archived_name};
 use crate::names;
 use crate::reader::{ReadError, Reader};
-use crate::scrub::{Finding, index_text, missing};
 use crate::segment::check_stored;
 use crate::store::{Meta, StoreError};
+use crate::upkeep::scrub::{Finding, index_text, missing};
+use crate::writer::local::head;
 use binlog::storage::Storage;
 use binlog::timeline::Timeline;
 use binlog::timeline::files::timeline_files;

@@ -1,7 +1,7 @@
 //! Points of backups, from which on history must stay: a backup without what was written after it is worth its own moment only.
 
+use crate::chain::history::{Archived, History};
 use crate::fetch::{Bound, first};
-use crate::history::{Archived, History};
 use binlog::timeline::Timeline;
 use codec::BinlogName;
 use codec::gtid::GtidState;
@@ -202,7 +202,7 @@ fn with_successors<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::history::ArchivedFile;
+    use crate::chain::history::ArchivedFile;
     use binlog::testing::{SERVER_UUID, first_timeline};
     use std::sync::Arc;
 

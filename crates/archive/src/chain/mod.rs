@@ -4,9 +4,14 @@
 //! much: an answer may be lost, a request may be doubled, and a refusal may mean one's own first try. So whoever is in doubt
 //! reads what stands there, and believes that.
 
-use crate::commit::{COMMIT_BYTES_MAX, Change, Commit, FORMAT, Writer};
-use crate::history::{History, Unsound};
-use crate::mark::{Mark, Older, goes_further, has_commit};
+pub mod commit;
+pub mod history;
+pub(crate) mod mapping;
+pub mod mark;
+
+use crate::chain::commit::{COMMIT_BYTES_MAX, Change, Commit, FORMAT, Writer};
+use crate::chain::history::{History, Unsound};
+use crate::chain::mark::{Mark, Older, goes_further, has_commit};
 use crate::names;
 use crate::store::{Created, Fault, Meta, Store, StoreError};
 use jiff::Timestamp;

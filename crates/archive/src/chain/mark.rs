@@ -4,7 +4,7 @@
 //! early, and whoever only reads it cannot tell. So the last commit that was made or read is remembered, over restarts too, and looked
 //! for before the next one is made.
 
-use crate::history::{Archived, History};
+use crate::chain::history::{Archived, History};
 use crate::names;
 use crate::store::{Store, StoreError};
 use binlog::format::read_toml;
@@ -34,7 +34,7 @@ pub struct Mark {
     timeline: String,
     /// Its last file.
     file: String,
-    /// See [`ArchivedFile::head`](crate::history::ArchivedFile::head).
+    /// See [`ArchivedFile::head`](crate::chain::history::ArchivedFile::head).
     head: String,
     /// Where that ended.
     end: u64,
@@ -48,7 +48,7 @@ pub struct Mark {
 struct Sealed {
     timeline: String,
     file: String,
-    /// See [`Seal::list`](crate::history::Seal::list).
+    /// See [`Seal::list`](crate::chain::history::Seal::list).
     list: String,
 }
 

@@ -4,12 +4,12 @@
 //! and the objects' bytes, a sample or all, against their hashes. Without a private key that tells whether an object is what
 //! was uploaded; with one, whether its plain bytes are those of the log as well.
 
+use crate::chain::commit::Segment;
+use crate::chain::history::{Archived, ArchivedFile, History};
 use crate::chain::{Chain, ChainError, SNAPSHOTS_KEPT, list_snapshots, usable};
-use crate::commit::Segment;
-use crate::history::{Archived, ArchivedFile, History};
 use crate::names;
 use crate::reader::{ReadError, Reader};
-use crate::search_index;
+use crate::segment::search_index;
 use crate::segment::{OpenError, check_stored};
 use crate::store::{Meta, Store, StoreError};
 use binlog::timeline::Timeline;
@@ -400,7 +400,7 @@ fn commits(
             }
             Err(error) => return Err(error),
         };
-        let next = crate::commit::Commit::decode(&bytes)
+        let next = crate::chain::commit::Commit::decode(&bytes)
             .and_then(|commit| replayed.with(&commit, &names::sha256(&bytes)).map_err(|error| error.why));
         match next {
             Ok(next) => replayed = next,

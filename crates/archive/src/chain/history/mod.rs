@@ -4,11 +4,11 @@
 //! reads, and what would be wrong is never written.
 //!
 //! What it keeps does not grow with the bytes that are archived, but with the files: of one that is finished only what is needed
-//! without its segments, which stand in an object of their own ([`segments`](crate::segments)).
+//! without its segments, which stand in an object of their own ([`segments`](crate::segment::segments)).
 
-use crate::commit::{Change, Commit, FORMAT, Grown, Index, Segment, Writer};
+use crate::chain::commit::{Change, Commit, FORMAT, Grown, Index, Segment, Writer};
 use crate::names;
-use crate::segments::{check, check_object, check_one};
+use crate::segment::segments::{check, check_object, check_one};
 use codec::BinlogName;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};

@@ -177,7 +177,7 @@ impl Segment {
     }
 }
 
-/// Where the segments of a finished file stand, and what is asked most of them ([`segments`](crate::segments)).
+/// Where the segments of a finished file stand, and what is asked most of them ([`segments`](crate::segment::segments)).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Index {

@@ -1,12 +1,12 @@
 //! Segments on their way: read, compressed, encrypted, named by their content, and made in the store.
 
-use crate::commit::Segment;
+use crate::chain::commit::Segment;
 use crate::keys::Recipients;
-use crate::local::{Cut, read_range};
 use crate::names;
-use crate::runs::Walker;
+use crate::segment::runs::Walker;
 use crate::segment::{SealError, Sealed, Sealer};
 use crate::store::{Created, Fault, Store, StoreError};
+use crate::writer::local::{Cut, read_range};
 use binlog::storage::ReadFile;
 use std::fmt;
 use std::io;

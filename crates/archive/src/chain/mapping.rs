@@ -3,11 +3,11 @@
 //! Each copy numbers its timelines by itself, and two copies of one source may have begun at different files. What tells that
 //! two timelines are one is a file that both have, made by the server in the same moment: its format description is the same.
 
-use crate::commit::Segment;
-use crate::history::{Archived, ArchivedFile, History};
-use crate::local::{head, read_range};
+use crate::chain::commit::Segment;
+use crate::chain::history::{Archived, ArchivedFile, History};
 use crate::names;
 use crate::reader::ReadError;
+use crate::writer::local::{head, read_range};
 use binlog::folder::timeline_number;
 use binlog::storage::{ReadFile, Storage};
 use binlog::timeline::Timeline;

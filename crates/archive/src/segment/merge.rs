@@ -4,8 +4,8 @@
 //! uploaded once more as one, when there is enough for a whole segment, and at the latest when the file is finished. What is
 //! large enough stays as it is: uploading everything again when a file ends would double the bytes.
 
-use crate::commit::Segment;
-use crate::local::SEGMENT_BYTES;
+use crate::chain::commit::Segment;
+use crate::writer::local::SEGMENT_BYTES;
 use std::ops::Range;
 
 /// A segment with fewer plain bytes is small.

@@ -110,7 +110,7 @@ impl<S: Store> Store for Throttled<S> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::remote::folder::Folder;
+    use crate::store::remote::folder::Folder;
     use std::sync::Arc;
 
     fn store(bytes_per_second: u64) -> (tempfile::TempDir, Arc<Throttled<Folder>>) {

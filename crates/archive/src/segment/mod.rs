@@ -6,8 +6,15 @@
 //! Nothing that comes back from a store is believed: the object's length and hash are compared with the commit's before a byte
 //! of it is decrypted or unpacked, and those of the plain bytes after.
 
-use crate::commit::Segment;
-use crate::frames::{self, FramesError, Packer};
+pub(crate) mod merge;
+pub mod runs;
+pub mod search_index;
+pub mod segments;
+pub(crate) mod whole;
+
+use crate::chain::commit::Segment;
+use crate::frames;
+use crate::frames::{FramesError, Packer};
 use crate::keys::{Identities, Recipients};
 use crate::names;
 use bytes::Bytes;
@@ -84,7 +91,7 @@ impl Sealer {
     }
 
     /// Makes the object of `plain`. `already_compressed` are the ranges of it that the source has compressed, as
-    /// [`Walker`](crate::runs::Walker) gives them.
+    /// [`Walker`](crate::segment::runs::Walker) gives them.
     ///
     /// # Errors
     /// When the machine has no memory or no random bytes left.

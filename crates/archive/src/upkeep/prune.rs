@@ -19,16 +19,17 @@
 //! ([`frames`](crate::frames)). One that slept while commits went finds a snapshot that goes further than what it knows
 //! ([`Chain::append`]). And a deletion that arrives late finds a name that nobody uses again.
 
-use crate::backup::{self, Keeps, Point};
+use crate::chain::commit::{Change, Writer};
+use crate::chain::history::{Archived, History};
 use crate::chain::{Appended, Chain, ChainError, SNAPSHOTS_KEPT, usable};
-use crate::commit::{Change, Writer};
-use crate::history::{Archived, History};
 use crate::names;
-use crate::presence::{any, look};
 use crate::reader::Reader;
-use crate::search_index;
+use crate::segment::search_index;
 use crate::store::{Meta, Store, StoreError};
-use crate::unneeded::{Group, Past, groups, kept};
+use crate::upkeep::backup;
+use crate::upkeep::backup::{Keeps, Point};
+use crate::upkeep::presence::{any, look};
+use crate::upkeep::unneeded::{Group, Past, groups, kept};
 use jiff::{SignedDuration, Timestamp};
 use std::fmt;
 

@@ -7,11 +7,12 @@
 //! The index says of the segments what is asked most, and the hash of the JSON. Whoever applies the commit has the segments, makes
 //! the same JSON of them, and refuses an index that says otherwise; so what is read by it later is what was committed.
 
-use crate::commit::{Index, Segment};
-use crate::frames::{self, FramesError, Packer};
+use crate::chain::commit::{Index, Segment};
+use crate::frames;
+use crate::frames::{FramesError, Packer};
 use crate::names;
 use crate::segment::SEGMENT_BYTES_MAX;
-use crate::upload::Owner;
+use crate::writer::upload::Owner;
 use bytes::Bytes;
 
 /// The longest index that is read, unpacked, in bytes: that of a file of 8 TiB.

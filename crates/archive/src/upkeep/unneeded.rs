@@ -3,7 +3,7 @@
 //! An archive of years has millions of objects, so nobody holds their names: folder by folder, what the store lists is held against
 //! what the history names there, of a finished file with its index. Only where a folder has more than that is the index read.
 
-use crate::history::{ArchivedFile, History};
+use crate::chain::history::{ArchivedFile, History};
 use crate::names;
 use crate::reader::{ReadError, read_segments};
 use crate::store::{Meta, Store, StoreError};

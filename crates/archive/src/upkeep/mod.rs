@@ -1,0 +1,7 @@
+//! What an archive is kept up by beside what is added.
+
+pub mod backup;
+pub mod presence;
+pub mod prune;
+pub mod scrub;
+pub(crate) mod unneeded;
